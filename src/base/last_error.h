@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+// The text of the calling thread's last failure, behind aclGetRecentErrMsg and retrogradGetLastError.
+#pragma once
+
+#include <string>
+
+namespace retrograd::last_error {
+
+// Also writes the text to the log (topic error). Neither form fails when memory is out: the first only moves,
+// the second keeps at least 255 characters. Use the second in handlers of std::bad_alloc, where building a
+// string could throw again.
+void set(std::string text) noexcept;
+void set(const char* text) noexcept;
+// The pending text, then forgets it; null when nothing is pending. Valid until this thread's next take().
+const char* take() noexcept;
+// The newest text, kept; "" when this thread never failed. Valid until this thread's next set().
+const char* peek() noexcept;
+
+}  // namespace retrograd::last_error

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+// Puts a record together and hands it to the sink in one piece. Never throws: a record that finds no memory
+// is lost.
+#include "base/log.h"
+
+#include <atomic>
+#include <cstdio>
+#include <mutex>
+#include <unordered_set>
+
+#include "base/settings.h"
+
+namespace retrograd::log {
+namespace {
+
+// Warnings can carry a caller's numbers, so their variety has no bound; the memory that remembers them has.
+constexpr size_t kMostDistinctWarnings = 1000;
+
+std::atomic<Sink> sink_in_use{nullptr};
+
+std::string_view name_of(Topic topic) {
+  switch (topic) {
+    case Topic::kWarning:
+      return "warning";
+    case Topic::kError:
+      return "error";
+    case Topic::kDispatch:
+      return "dispatch";
+    case Topic::kCall:
+      return "call";
+  }
+  return "?";
+}
+
+// "retrograd: <topic>: <text>\n". Line ends inside the text become " | ": a record is one line, whatever a
+// caller's string contains.
+std::string record(Topic topic, std::string_view text) {
+  constexpr std::string_view kSeparator = " | ";
+  std::string line;
+  line.reserve(text.size() + 64);
+  line.append("retrograd: ").append(name_of(topic)).append(": ");
+  for (const char c : text) {
+    if (c == '\n' || c == '\r')
+      line += kSeparator;
+    else
+      line += c;
+  }
+  line += '\n';
+  return line;
+}
+
+// True the first time it sees a text. Lives for ever: threads may warn while the process exits.
+bool is_new_warning(const std::string& text) {
+  struct Seen {
+    std::mutex mutex;
+    std::unordered_set<std::string> texts;
+  };
+  static Seen& seen = *new Seen;
+  std::lock_guard lock(seen.mutex);
+  return seen.texts.size() < kMostDistinctWarnings && seen.texts.insert(text).second;
+}
+
+}  // namespace
+
+bool enabled(Topic topic) noexcept {
+  const Settings& s = settings();
+  switch (topic) {
+    case Topic::kWarning:
+      return s.warnings;
+    case Topic::kError:
+      return s.errors;
+    case Topic::kDispatch:
+      return s.dispatch;
+    case Topic::kCall:
+      return s.calls;
+  }
+  return false;
+}
+
+void write(Topic topic, std::string_view text) noexcept {
+  if (!enabled(topic)) return;
+  try {
+    const std::string line = record(topic, text);
+    if (const Sink sink = sink_in_use.load())
+      sink(topic, std::string_view(line).substr(0, line.size() - 1));
+    else
+      std::fwrite(line.data(), 1, line.size(), stderr);
+  } catch (...) {
+  }
+}
+
+void warn_once(const std::string& text) noexcept {
+  if (!enabled(Topic::kWarning)) return;
+  try {
+    if (is_new_warning(text)) write(Topic::kWarning, text);
+  } catch (...) {
+  }
+}
+
+void set_sink(Sink sink) noexcept { sink_in_use.store(sink); }
+
+}  // namespace retrograd::log

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// Everything the environment can set, read once. A value that is not legal is warned about and ignored.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace retrograd {
+
+enum class DeviceChoice : unsigned char { kAuto, kCpu, kCuda };
+
+struct Settings {
+  int num_threads = 0;                 // RETROGRAD_NUM_THREADS; 0: one a core
+  std::optional<DeviceChoice> device;  // RETROGRAD_DEVICE
+  int hf32_mantissa_bits = 11;         // RETROGRAD_HF32_BITS
+  bool warnings = true, errors = false, dispatch = false, calls = false;  // RETROGRAD_VERBOSE
+};
+
+struct ParsedSettings {
+  Settings settings;
+  std::vector<std::string> warnings;  // one sentence each: variable, value, legal values
+};
+
+// Pure: `lookup` answers nullopt for a variable that is not set.
+ParsedSettings parse_settings(const std::function<std::optional<std::string>(std::string_view)>& lookup);
+
+// "cpu", "cuda" or "auto"; nullopt for anything else.
+std::optional<DeviceChoice> device_choice_from_name(std::string_view name);
+
+// The process's settings, parsed from the environment at first use; its warnings are logged then.
+const Settings& settings() noexcept;
+
+}  // namespace retrograd

@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+// Every RETROGRAD_ variable with legal and illegal values; a warning names variable, value, legal values,
+// remedy.
+#include "base/settings.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+
+#include "probe.h"
+
+namespace retrograd {
+namespace {
+
+ParsedSettings parse(const std::map<std::string, std::string, std::less<>>& variables) {
+  return parse_settings([&](std::string_view name) -> std::optional<std::string> {
+    const auto it = variables.find(name);
+    return it == variables.end() ? std::nullopt : std::optional<std::string>(it->second);
+  });
+}
+
+// The settings of one variable that must not be warned about.
+Settings legal(const std::string& variable, const std::string& value) {
+  const ParsedSettings parsed = parse({{variable, value}});
+  EXPECT_TRUE(parsed.warnings.empty()) << parsed.warnings.front();
+  return parsed.settings;
+}
+
+std::string illegal(const std::string& variable, const std::string& value) {
+  const ParsedSettings parsed = parse({{variable, value}});
+  EXPECT_EQ(parsed.warnings.size(), 1u) << variable << "=" << value;
+  return parsed.warnings.empty() ? "" : parsed.warnings.front();
+}
+
+void expect_topics(const Settings& s, bool warnings, bool errors, bool dispatch, bool calls) {
+  EXPECT_EQ(s.warnings, warnings);
+  EXPECT_EQ(s.errors, errors);
+  EXPECT_EQ(s.dispatch, dispatch);
+  EXPECT_EQ(s.calls, calls);
+}
+
+void expect_defaults(const Settings& s) {
+  EXPECT_EQ(s.num_threads, 0);
+  EXPECT_EQ(s.device, std::nullopt);
+  EXPECT_EQ(s.hf32_mantissa_bits, 11);
+  expect_topics(s, true, false, false, false);
+}
+
+TEST(Settings, AreTheDefaultsWhenNothingIsSet) { expect_defaults(parse({}).settings); }
+
+TEST(Settings, TakeAnEmptyValueAsNotSet) {
+  for (const char* variable :
+       {"RETROGRAD_NUM_THREADS", "RETROGRAD_DEVICE", "RETROGRAD_HF32_BITS", "RETROGRAD_VERBOSE"}) {
+    expect_defaults(legal(variable, ""));
+  }
+}
+
+TEST(Settings, TakeOneTo1024Threads) {
+  EXPECT_EQ(legal("RETROGRAD_NUM_THREADS", "1").num_threads, 1);
+  EXPECT_EQ(legal("RETROGRAD_NUM_THREADS", "16").num_threads, 16);
+  EXPECT_EQ(legal("RETROGRAD_NUM_THREADS", "1024").num_threads, 1024);
+}
+
+TEST(Settings, RefuseOtherNumbersOfThreads) {
+  for (const char* value :
+       {"0", "1025", "-1", "+4", " 4", "4 ", "4x", "4.0", "0x4", "many", "99999999999999999999"}) {
+    EXPECT_EQ(illegal("RETROGRAD_NUM_THREADS", value),
+              "RETROGRAD_NUM_THREADS is \"" + std::string(value) +
+                  "\", legal is a whole number from 1 to 1024; one thread a core is used instead");
+    expect_defaults(parse({{"RETROGRAD_NUM_THREADS", value}}).settings);
+  }
+}
+
+TEST(Settings, TakeTheThreeDeviceChoices) {
+  EXPECT_EQ(legal("RETROGRAD_DEVICE", "cpu").device, DeviceChoice::kCpu);
+  EXPECT_EQ(legal("RETROGRAD_DEVICE", "cuda").device, DeviceChoice::kCuda);
+  EXPECT_EQ(legal("RETROGRAD_DEVICE", "auto").device, DeviceChoice::kAuto);
+}
+
+TEST(Settings, RefuseOtherDeviceChoices) {
+  for (const char* value : {"gpu", "CPU", "cpu ", "0", "cuda:0"}) {
+    EXPECT_EQ(device_choice_from_name(value), std::nullopt);
+    const std::string warning = illegal("RETROGRAD_DEVICE", value);
+    EXPECT_NE(
+        warning.find("RETROGRAD_DEVICE is \"" + std::string(value) + "\", legal is cpu, cuda or auto; "),
+        std::string::npos)
+        << warning;
+    EXPECT_NE(warning.find("auto is used"), std::string::npos) << warning;
+    expect_defaults(parse({{"RETROGRAD_DEVICE", value}}).settings);
+  }
+}
+
+TEST(Settings, TakeTenOrElevenBitsForHf32) {
+  EXPECT_EQ(legal("RETROGRAD_HF32_BITS", "10").hf32_mantissa_bits, 10);
+  EXPECT_EQ(legal("RETROGRAD_HF32_BITS", "11").hf32_mantissa_bits, 11);
+}
+
+TEST(Settings, RefuseOtherBitsForHf32) {
+  for (const char* value : {"9", "12", "010", "ten", "1"}) {
+    EXPECT_EQ(illegal("RETROGRAD_HF32_BITS", value),
+              "RETROGRAD_HF32_BITS is \"" + std::string(value) + "\", legal is 10 or 11; 11 is used instead");
+    expect_defaults(parse({{"RETROGRAD_HF32_BITS", value}}).settings);
+  }
+}
+
+TEST(Settings, TurnOnTheNamedTopicsAndKeepWarnings) {
+  expect_topics(legal("RETROGRAD_VERBOSE", "warning"), true, false, false, false);
+  expect_topics(legal("RETROGRAD_VERBOSE", "error"), true, true, false, false);
+  expect_topics(legal("RETROGRAD_VERBOSE", "dispatch"), true, false, true, false);
+  expect_topics(legal("RETROGRAD_VERBOSE", "call"), true, false, false, true);
+  expect_topics(legal("RETROGRAD_VERBOSE", "all"), true, true, true, true);
+  expect_topics(legal("RETROGRAD_VERBOSE", "call,error"), true, true, false, true);
+  expect_topics(legal("RETROGRAD_VERBOSE", " call , ,error,"), true, true, false, true);
+}
+
+TEST(Settings, TurnOffWarningsByNoneUnlessTheyAreNamedToo) {
+  expect_topics(legal("RETROGRAD_VERBOSE", "none"), false, false, false, false);
+  expect_topics(legal("RETROGRAD_VERBOSE", "none,call"), false, false, false, true);
+  expect_topics(legal("RETROGRAD_VERBOSE", "call,none"), false, false, false, true);
+  expect_topics(legal("RETROGRAD_VERBOSE", "warning,none"), true, false, false, false);
+  expect_topics(legal("RETROGRAD_VERBOSE", "all,none"), true, true, true, true);
+}
+
+TEST(Settings, WarnAboutEveryUnknownTopicAndTakeTheKnownOnes) {
+  const ParsedSettings parsed = parse({{"RETROGRAD_VERBOSE", "dispach,call,2,Error"}});
+  expect_topics(parsed.settings, true, false, false, true);
+  ASSERT_EQ(parsed.warnings.size(), 3u);
+  const char* words[] = {"dispach", "2", "Error"};
+  for (size_t i = 0; i < 3; ++i) {
+    EXPECT_EQ(
+        parsed.warnings[i],
+        "RETROGRAD_VERBOSE is \"" + std::string(words[i]) +
+            "\", legal is a comma list of none, warning, error, dispatch, call, all; this word is ignored "
+            "and the others are used");
+  }
+}
+
+TEST(Settings, WarnAboutEachVariableAndUseTheLegalOnes) {
+  const ParsedSettings parsed = parse({{"RETROGRAD_NUM_THREADS", "none"},
+                                       {"RETROGRAD_DEVICE", "tpu"},
+                                       {"RETROGRAD_HF32_BITS", "10"},
+                                       {"RETROGRAD_VERBOSE", "loud"}});
+  EXPECT_EQ(parsed.warnings.size(), 3u);
+  EXPECT_EQ(parsed.settings.hf32_mantissa_bits, 10);
+}
+
+TEST(Settings, ShowOnlyTheBeginningOfAnEndlessValue) {
+  const std::string warning = illegal("RETROGRAD_DEVICE", std::string(100'000, 'x'));
+  EXPECT_NE(warning.find(std::string(80, 'x') + "...\""), std::string::npos);
+  EXPECT_LT(warning.size(), 400u);
+}
+
+TEST(Settings, ComeFromTheEnvironmentOfTheProcess) {
+  const auto set = test::run_probe(
+      "settings",
+      {{"RETROGRAD_NUM_THREADS", "3"}, {"RETROGRAD_DEVICE", "cpu"}, {"RETROGRAD_HF32_BITS", "10"}});
+  EXPECT_EQ(set.exit_code, 0);
+  EXPECT_EQ(set.lines, (std::vector<std::string>{"num_threads=3 device=1 hf32=10"}));
+  const auto unset = test::run_probe("settings", {});
+  EXPECT_EQ(unset.lines, (std::vector<std::string>{"num_threads=0 device=-1 hf32=11"}));
+}
+
+TEST(Settings, LogTheirWarningsAtFirstUse) {
+  const auto warned = test::run_probe("settings", {{"RETROGRAD_HF32_BITS", "9"}});
+  EXPECT_EQ(warned.exit_code, 0);
+  EXPECT_EQ(warned.lines,
+            (std::vector<std::string>{
+                "retrograd: warning: RETROGRAD_HF32_BITS is \"9\", legal is 10 or 11; 11 is used instead",
+                "num_threads=0 device=-1 hf32=11"}));
+  const auto silenced =
+      test::run_probe("settings", {{"RETROGRAD_HF32_BITS", "9"}, {"RETROGRAD_VERBOSE", "none"}});
+  EXPECT_EQ(silenced.lines, (std::vector<std::string>{"num_threads=0 device=-1 hf32=11"}));
+}
+
+}  // namespace
+}  // namespace retrograd
