@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// What plain, transposed and (T,B,C) convolutions share once their sizes are judged: types, rounding and passes.
+#pragma once
+
+#include <array>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "problem/problem.h"
+
+namespace retrograd::problem {
+
+// The operands as (N, C, spatial…) views and the convolution between them, all judged.
+struct ConvCanonical {
+  TensorView grad_output, input, weight;
+  std::optional<TensorView> grad_input, grad_weight, grad_bias;
+  bool transposed = false;
+  int64_t groups = 1;
+  std::array<Window, 3> axes;  // unit windows in front of the spatial axes there are
+  OperandRounding rounding = OperandRounding::kNone;
+};
+// The passes, and what is said of each operand, of a judged convolution.
+void fill_problem(const ConvCanonical& conv, const ConvNames& names, Problem& problem);
+
+// Axes of `view` in another order: permuted(tbc, {1, 2, 0}) is (B, C, T).
+TensorView permuted(const TensorView& view, std::initializer_list<int> order);
+// A (N, C, spatial…) view's strides along (N, C, D, H, W); the axes it does not have get stride 0.
+Strides5 strides_5d(const TensorView& view);
+
+// Judges cubeMathType for products made in `compute`; a note worth a warning goes to `warnings`.
+Result<OperandRounding> choose_rounding(int64_t math_mode, DType compute, int hf32_mantissa_bits,
+                                        const char* math_name, std::vector<std::string>& warnings);
+
+// Messages for the two commonest rules.
+Status expect_rank(const TensorView& view, int rank, const char* name, const char* why);
+Status expect_shape(const TensorView& view, const Dims& shape, const char* name, const char* why);
+
+}  // namespace retrograd::problem

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// Names of passes and operands, and which operands a pass reads and writes.
+#include "problem/pass.h"
+
+namespace retrograd::problem {
+
+std::string_view name_of(Operand operand) {
+  switch (operand) {
+    case Operand::kGradOutput: return "grad_output";
+    case Operand::kInput: return "input";
+    case Operand::kWeight: return "weight";
+    case Operand::kGradInput: return "grad_input";
+    case Operand::kGradWeight: return "grad_weight";
+    case Operand::kGradBias: return "grad_bias";
+  }
+  return "";
+}
+
+std::string_view name_of(const Pass& pass) {
+  if (const auto* conv = std::get_if<ConvPass>(&pass)) {
+    switch (conv->kind) {
+      case ConvPassKind::kForward: return "forward";
+      case ConvPassKind::kGradInput: return "grad_input";
+      case ConvPassKind::kGradWeight: return "grad_weight";
+    }
+  }
+  return std::holds_alternative<BiasPass>(pass) ? "grad_bias" : "avgpool";
+}
+
+const PassTensor& result_of(const Pass& pass) {
+  if (const auto* conv = std::get_if<ConvPass>(&pass)) return conv->result();
+  if (const auto* bias = std::get_if<BiasPass>(&pass)) return bias->grad_bias;
+  return std::get<AvgPoolPass>(pass).grad_input;
+}
+
+bool reads(const Pass& pass, Operand operand) {
+  if (result_of(pass).operand == operand) return false;
+  if (const auto* conv = std::get_if<ConvPass>(&pass))
+    return conv->x.operand == operand || conv->y.operand == operand || conv->w.operand == operand;
+  return operand == Operand::kGradOutput;
+}
+
+}  // namespace retrograd::problem
