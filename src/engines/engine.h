@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// What an engine is to the planner: candidates that accept a pass, or decline it with a reason, and make a step of it.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <string>
+#include <utility>
+
+#include "problem/pass.h"
+#include "runtime/device.h"
+
+namespace retrograd::engines {
+
+// Addresses of a call's operands; null where an operand is not given.
+class Bindings {
+ public:
+  void* operator[](problem::Operand operand) const { return addresses_[static_cast<size_t>(operand)]; }
+  void set(problem::Operand operand, const void* address) {
+    addresses_[static_cast<size_t>(operand)] = const_cast<void*>(address);
+  }
+
+ private:
+  std::array<void*, problem::kOperandCount> addresses_{};
+};
+
+class Support {
+ public:
+  static Support yes() { return Support(true, {}); }
+  static Support no(std::string reason) { return Support(false, std::move(reason)); }
+  bool accepted() const { return accepted_; }
+  const std::string& reason() const { return reason_; }
+
+ private:
+  Support(bool accepted, std::string reason) : accepted_(accepted), reason_(std::move(reason)) {}
+  bool accepted_;
+  std::string reason_;
+};
+
+// One pass, ready to run any number of times, also concurrently with different bindings and workspaces.
+class Step {
+ public:
+  virtual ~Step() = default;
+  virtual size_t workspace_bytes() const { return 0; }
+  // `workspace` is 64-byte aligned and holds workspace_bytes() of anything. Must not allocate, log or fail.
+  virtual void run(const Bindings& bindings, std::byte* workspace,
+                   runtime::ExecutionContext& context) const = 0;
+};
+
+class Candidate {
+ public:
+  virtual ~Candidate() = default;
+  virtual const char* name() const = 0;
+  virtual Support supports(const problem::Pass& pass) const = 0;
+  // Only for a pass that supports() accepted.
+  virtual std::unique_ptr<const Step> make_step(const problem::Pass& pass) const = 0;
+};
+
+}  // namespace retrograd::engines

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+// The lists of candidates. Order is preference; adding an engine is a line.
+#include "engines/registry.h"
+
+#include <array>
+
+#include "engines/cpu/chunked_bias.h"
+#include "engines/reference/reference.h"
+
+namespace retrograd::engines {
+
+std::span<const Candidate* const> candidates(runtime::DeviceKind kind) {
+  static const std::array<const Candidate*, 2> on_cpu = {
+      &cpu::chunked_bias(),
+      &reference::candidate(),
+  };
+  switch (kind) {
+    case runtime::DeviceKind::kCpu: return on_cpu;
+    case runtime::DeviceKind::kCuda: return {};
+  }
+  return {};
+}
+
+}  // namespace retrograd::engines

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+// Chooses an engine for each pass, and runs the steps in order on a stream.
+#include "plan/plan.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+
+#include "base/log.h"
+#include "engines/registry.h"
+#include "problem/problem_text.h"
+#include "runtime/memory.h"
+
+namespace retrograd::plan {
+namespace {
+
+using problem::Operand;
+
+constexpr size_t kWorkspaceAlignment = 64;
+
+void tell(std::string_view operation, const problem::Pass& pass, const engines::Candidate& candidate,
+          const engines::Support& support) {
+  if (!log::enabled(log::Topic::kDispatch)) return;
+  log::write(log::Topic::kDispatch,
+             fmt::format("op={} pass={} candidate={} {}", operation, name_of(pass), candidate.name(),
+                         support.accepted() ? "accepted" : fmt::format("declined: {}", support.reason())));
+}
+
+const engines::Candidate* choose(std::string_view operation, const problem::Pass& pass,
+                                 std::span<const engines::Candidate* const> candidates) {
+  for (const engines::Candidate* candidate : candidates) {
+    const engines::Support support = candidate->supports(pass);
+    tell(operation, pass, *candidate, support);
+    if (support.accepted()) return candidate;
+  }
+  return nullptr;
+}
+
+std::byte* align(void* workspace) {
+  const auto address = reinterpret_cast<uintptr_t>(workspace);
+  return static_cast<std::byte*>(workspace) + (-address & (kWorkspaceAlignment - 1));
+}
+
+}  // namespace
+
+std::string Plan::describe() const {
+  std::string text;
+  for (const Entry& entry : entries_)
+    text += fmt::format("{}{}:{}", text.empty() ? "" : " ", name_of(entry.pass), entry.engine);
+  return text.empty() ? "nothing" : text;
+}
+
+Status Plan::check_workspace(const void* workspace, size_t size) const {
+  if (workspace_bytes_ == 0) return Status::ok();
+  if (workspace == nullptr)
+    return {Code::kNullWorkspace, fmt::format("workspace is null, expected {} bytes", workspace_bytes_)};
+  if (size < workspace_bytes_)
+    return {Code::kShortWorkspace,
+            fmt::format("workspaceSize is {}, expected at least {} bytes", size, workspace_bytes_)};
+  return runtime::AllocationTable::instance().check_range(workspace, workspace_bytes_, "workspace");
+}
+
+Status Plan::require_results(const Bindings& bindings) const {
+  for (const Entry& entry : entries_) {
+    const Operand operand = result_of(entry.pass).operand;
+    if (bindings[operand] == nullptr)
+      return {Code::kNullArgument, fmt::format("{} has no data: its address is null, but its gradient was asked for",
+                                               operands_[static_cast<size_t>(operand)].name)};
+  }
+  return Status::ok();
+}
+
+Status Plan::check_bindings(const Bindings& bindings) const {
+  for (int i = 0; i < problem::kOperandCount; ++i) {
+    const auto operand = static_cast<Operand>(i);
+    const bool touched = std::any_of(entries_.begin(), entries_.end(), [&](const Entry& entry) {
+      const Operand result = result_of(entry.pass).operand;
+      return bindings[result] != nullptr && (result == operand || reads(entry.pass, operand));
+    });
+    const problem::OperandFacts& facts = operands_[static_cast<size_t>(i)];
+    if (!touched || facts.end_byte == facts.lowest_byte) continue;
+    const void* address = bindings[operand];
+    if (address == nullptr)
+      return {Code::kNullArgument, fmt::format("{} has no data: its address is null, but a gradient that was asked "
+                                               "for needs it",
+                                               facts.name)};
+    const auto block = runtime::AllocationTable::instance().find(address);
+    if (!block) continue;  // not ours: nothing is known of it
+    const auto at = static_cast<const std::byte*>(address) - block->base;
+    if (at + facts.lowest_byte < 0 || at + facts.end_byte > static_cast<int64_t>(block->bytes))
+      return {Code::kBadStrides,
+              fmt::format("{} touches bytes {} to {} of a block that was allocated with {}", facts.name,
+                          at + facts.lowest_byte, at + facts.end_byte - 1, block->bytes)};
+  }
+  return Status::ok();
+}
+
+Status Plan::execute(std::shared_ptr<const Plan> plan, const Bindings& bindings, void* workspace,
+                     size_t workspace_size, runtime::Stream& stream) {
+  if (&stream.device() != plan->device_)
+    return {Code::kWrongDevice, fmt::format("stream belongs to {}, the operator was planned for {}",
+                                            stream.device().label(), plan->device_->label())};
+  RG_CHECK(plan->check_workspace(workspace, workspace_size));
+  RG_CHECK(plan->check_bindings(bindings));
+  if (plan->entries_.empty()) return Status::ok();
+  return stream.submit([plan = std::move(plan), bindings, workspace](runtime::ExecutionContext& context) {
+    plan->run(bindings, workspace, context);
+  });
+}
+
+void Plan::run(const Bindings& bindings, void* workspace, runtime::ExecutionContext& context) const {
+  const auto start = std::chrono::steady_clock::now();
+  for (const Entry& entry : entries_)
+    if (bindings[result_of(entry.pass).operand] != nullptr) entry.step->run(bindings, align(workspace), context);
+  if (call_record_.empty()) return;
+  const std::chrono::duration<double, std::micro> elapsed = std::chrono::steady_clock::now() - start;
+  log::write(log::Topic::kCall, fmt::format("us={:.3f} {}", elapsed.count(), call_record_));
+}
+
+Result<std::shared_ptr<const Plan>> make_plan(problem::Problem problem, runtime::Device& device,
+                                              std::string_view operation) {
+  return make_plan(std::move(problem), device, operation, engines::candidates(device.kind()));
+}
+
+Result<std::shared_ptr<const Plan>> make_plan(problem::Problem problem, runtime::Device& device,
+                                              std::string_view operation,
+                                              std::span<const engines::Candidate* const> candidates) {
+  auto plan = std::make_shared<Plan>();
+  plan->device_ = &device;
+  plan->operands_ = problem.operands;
+  plan->entries_.reserve(problem.passes.size());
+  size_t workspace = 0;
+  for (const problem::Pass& pass : problem.passes) {
+    const engines::Candidate* candidate = choose(operation, pass, candidates);
+    if (candidate == nullptr)
+      return Status(Code::kInternal, fmt::format("no engine of {} accepts the pass {}", device.label(), name_of(pass)));
+    auto step = candidate->make_step(pass);
+    workspace = std::max(workspace, step->workspace_bytes());
+    plan->entries_.push_back({pass, std::move(step), candidate->name()});
+  }
+  if (workspace > 0) plan->workspace_bytes_ = workspace + kWorkspaceAlignment - 1;
+  if (log::enabled(log::Topic::kCall))
+    plan->call_record_ = fmt::format("op={} device={} steps=\"{}\" problem=\"{}\"", operation, device.label(),
+                                     plan->describe(), to_text(problem.request));
+  return std::shared_ptr<const Plan>(std::move(plan));
+}
+
+}  // namespace retrograd::plan

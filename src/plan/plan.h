@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+// Plan: which steps, in which order, with how much workspace. It holds no data addresses and may run many times at once.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/status.h"
+#include "engines/engine.h"
+#include "problem/problem.h"
+#include "runtime/device.h"
+
+namespace retrograd::plan {
+
+using engines::Bindings;
+
+class Plan {
+ public:
+  runtime::Device& device() const { return *device_; }
+  // Enough for any alignment of the address; 0 when none is needed.
+  size_t workspace_bytes() const { return workspace_bytes_; }
+  // "grad_input:reference grad_bias:cpu.chunked_bias": which engine took which pass.
+  std::string describe() const;
+
+  // Fails when a step's result is bound to null: for callers that have said which gradients they want already.
+  Status require_results(const Bindings& bindings) const;
+
+  // Puts the steps on `stream` and returns; a step whose result is bound to null is skipped. Before that it judges the
+  // stream's device, the workspace, operands that a step reads and that are null, and bindings into blocks of ours that
+  // are too small. Allocates nothing, and waits for nothing but room in a full stream.
+  static Status execute(std::shared_ptr<const Plan> plan, const Bindings& bindings, void* workspace,
+                        size_t workspace_size, runtime::Stream& stream);
+
+ private:
+  friend Result<std::shared_ptr<const Plan>> make_plan(problem::Problem, runtime::Device&, std::string_view,
+                                                       std::span<const engines::Candidate* const>);
+  struct Entry {
+    problem::Pass pass;
+    std::unique_ptr<const engines::Step> step;
+    const char* engine;
+  };
+  Status check_workspace(const void* workspace, size_t size) const;
+  Status check_bindings(const Bindings& bindings) const;
+  void run(const Bindings& bindings, void* workspace, runtime::ExecutionContext& context) const;
+
+  runtime::Device* device_ = nullptr;
+  std::vector<Entry> entries_;
+  size_t workspace_bytes_ = 0;
+  std::array<problem::OperandFacts, problem::kOperandCount> operands_;
+  std::string call_record_;  // what RETROGRAD_VERBOSE=call prints behind the time; empty when it is off
+};
+
+// Asks the candidates of the device in order; RETROGRAD_VERBOSE=dispatch prints what each said. `operation` is the name
+// of the C operator, for the log.
+Result<std::shared_ptr<const Plan>> make_plan(problem::Problem problem, runtime::Device& device,
+                                              std::string_view operation);
+// The same with a list of the caller's own, for tests.
+Result<std::shared_ptr<const Plan>> make_plan(problem::Problem problem, runtime::Device& device,
+                                              std::string_view operation,
+                                              std::span<const engines::Candidate* const> candidates);
+
+}  // namespace retrograd::plan

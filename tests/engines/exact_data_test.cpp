@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+// Small-integer data: every candidate that accepts a pass must give the exact result, bit for bit, and touch nothing else.
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+#include "engines/registry.h"
+#include "problem/problem_text.h"
+#include "support/operands.h"
+#include "support/oracle.h"
+#include "support/random_request.h"
+#include "support/shape_files.h"
+
+namespace retrograd::test {
+namespace {
+
+using problem::Operand;
+
+uint32_t bits_of(DType dtype, double value) {
+  uint32_t word = 0;
+  store_from_f32(dtype, &word, static_cast<float>(value));
+  return word;
+}
+
+void expect_exact(const HostTensor& result, const std::vector<double>& exact, Operand operand) {
+  const std::vector<uint32_t> bits = result.bits();
+  ASSERT_EQ(bits.size(), exact.size()) << name_of(operand);
+  for (size_t i = 0; i < bits.size(); ++i)
+    ASSERT_EQ(bits[i], bits_of(result.view().dtype, exact[i]))
+        << name_of(operand) << " element " << i << " of type " << name_of(result.view().dtype) << ", exact value "
+        << exact[i];
+  EXPECT_TRUE(result.gaps_untouched()) << name_of(operand) << ": bytes between the elements were written";
+}
+
+// Runs the problem once for every candidate, that candidate first for the passes it accepts.
+void check_every_candidate(const problem::Request& request, std::mt19937_64& random) {
+  SCOPED_TRACE(problem::to_text(request));
+  const problem::Problem problem = legal_problem(request);
+  Operands operands(request);
+  operands.fill_integers(random, 2);
+  const Gradients exact = gradients_by_scattering(request, operands);
+  const auto all = engines::candidates(runtime::DeviceKind::kCpu);
+  for (const engines::Candidate* candidate : all) {
+    SCOPED_TRACE(candidate->name());
+    bool accepts_any = false;
+    for (const problem::Pass& pass : problem.passes) accepts_any |= candidate->supports(pass).accepted();
+    if (!accepts_any && !problem.passes.empty()) continue;
+    operands.poison_results();
+    const engines::Candidate* const order[] = {candidate, all.back()};
+    const Status status = run_on_cpu(problem, operands, order);
+    ASSERT_TRUE(status.is_ok()) << status.message();
+    if (operands[Operand::kGradInput]) expect_exact(*operands[Operand::kGradInput], exact.grad_input, Operand::kGradInput);
+    if (operands[Operand::kGradWeight])
+      expect_exact(*operands[Operand::kGradWeight], exact.grad_weight, Operand::kGradWeight);
+    if (operands[Operand::kGradBias]) expect_exact(*operands[Operand::kGradBias], exact.grad_bias, Operand::kGradBias);
+  }
+}
+
+// An average divides: for pooling, divisors that are no powers of two make the quotients inexact. The exact test
+// therefore overrides the divisor; the true divisors are judged by the grid and by numeric differentiation.
+problem::Request with_exact_divisor(problem::Request request) {
+  if (auto* pool = std::get_if<problem::AvgPoolRequest>(&request)) pool->divisor_override = 4;
+  return request;
+}
+
+TEST(ExactDataTest, ShapeFiles) {
+  std::mt19937_64 random(7);
+  for (const NamedRequest& named : read_shape_files()) {
+    SCOPED_TRACE(named.place);
+    check_every_candidate(with_exact_divisor(named.request), random);
+    if (HasFatalFailure()) return;
+  }
+}
+
+class ExactRandomTest : public testing::TestWithParam<int> {};
+
+TEST_P(ExactRandomTest, AllKinds) {
+  std::mt19937_64 random(static_cast<uint64_t>(1000 + GetParam()));
+  SCOPED_TRACE(testing::Message() << "seed " << 1000 + GetParam());
+  for (int i = 0; i < 40 && !HasFatalFailure(); ++i) {
+    check_every_candidate(random_conv(random, {}), random);
+    check_every_candidate(random_conv_tbc(random, {}), random);
+    check_every_candidate(with_exact_divisor(random_avgpool(random, {})), random);
+  }
+}
+INSTANTIATE_TEST_SUITE_P(Seeds, ExactRandomTest, testing::Range(0, 10));
+
+// The same shapes in every type, inputs and results alike.
+class ExactTypeTest : public testing::TestWithParam<DType> {};
+
+TEST_P(ExactTypeTest, ShapeFilesInOneType) {
+  const DType dtype = GetParam();
+  std::mt19937_64 random(11);
+  for (const NamedRequest& named : read_shape_files()) {
+    const auto* conv = std::get_if<problem::ConvRequest>(&named.request);
+    if (conv == nullptr || named.place.starts_with("types.txt")) continue;
+    problem::ConvRequest request = *conv;
+    for (problem::TensorView* view : {&request.input, &request.weight, &request.grad_output}) view->dtype = dtype;
+    const DType result = is_8bit(dtype) ? DType::kF32 : dtype;
+    if (request.grad_input) request.grad_input->dtype = dtype;
+    if (request.grad_weight) request.grad_weight->dtype = dtype == DType::kE4M3 ? result : dtype;
+    if (request.grad_bias) request.grad_bias->dtype = result;
+    SCOPED_TRACE(named.place);
+    check_every_candidate(request, random);
+    if (HasFatalFailure()) return;
+  }
+}
+INSTANTIATE_TEST_SUITE_P(Types, ExactTypeTest,
+                         testing::Values(DType::kF32, DType::kF16, DType::kBF16, DType::kHiF8, DType::kE4M3),
+                         [](const auto& type) { return std::string(name_of(type.param)); });
+
+}  // namespace
+}  // namespace retrograd::test

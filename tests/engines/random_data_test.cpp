@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+// Random data in every type: each candidate within the bound derived from type, length and magnitude.
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "engines/registry.h"
+#include "problem/problem_text.h"
+#include "support/operands.h"
+#include "support/oracle.h"
+#include "support/random_request.h"
+#include "support/tolerance.h"
+
+namespace retrograd::test {
+namespace {
+
+using problem::Operand;
+
+void expect_close(const HostTensor& result, const std::vector<double>& exact, const std::vector<double>& magnitude,
+                  int64_t longest_sum, Operand operand) {
+  size_t i = 0;
+  result.for_each([&](const Dims& index) {
+    const DType dtype = result.view().dtype;
+    const double bound = sum_bound(dtype, exact[i], magnitude[i], longest_sum, Accumulation::kDouble);
+    EXPECT_NEAR(result.get(index), exact[i], bound) << name_of(operand) << "[" << to_string(index) << "]";
+    ++i;
+  });
+}
+
+void check(const problem::Request& request, std::mt19937_64& random) {
+  SCOPED_TRACE(problem::to_text(request));
+  const problem::Problem problem = legal_problem(request);
+  Operands operands(request);
+  operands.fill_normal(random, 1.0);
+  operands.poison_results();
+  const Gradients exact = gradients_by_scattering(request, operands);
+  const Status status = run_on_cpu(problem, operands);
+  ASSERT_TRUE(status.is_ok()) << status.message();
+  // grad_bias adds as many elements as grad_output has for a channel.
+  const HostTensor& grad_output = *operands[Operand::kGradOutput];
+  const int64_t longest = std::max(exact.longest_sum, grad_output.count());
+  const auto judge = [&](Operand operand, const auto& values, const auto& magnitudes) {
+    if (operands[operand]) expect_close(*operands[operand], values, magnitudes, longest, operand);
+  };
+  judge(Operand::kGradInput, exact.grad_input, exact.grad_input_magnitude);
+  judge(Operand::kGradWeight, exact.grad_weight, exact.grad_weight_magnitude);
+  judge(Operand::kGradBias, exact.grad_bias, exact.grad_bias_magnitude);
+}
+
+TEST(RandomDataTest, ConvolutionsOfEveryTypeAndMathMode) {
+  std::mt19937_64 random(42);
+  for (int i = 0; i < 200 && !HasFailure(); ++i) check(random_conv(random, {}), random);
+}
+
+TEST(RandomDataTest, ConvTbc) {
+  std::mt19937_64 random(43);
+  for (int i = 0; i < 100 && !HasFailure(); ++i) check(random_conv_tbc(random, {}), random);
+}
+
+TEST(RandomDataTest, AveragePooling) {
+  std::mt19937_64 random(44);
+  for (int i = 0; i < 200 && !HasFailure(); ++i) check(random_avgpool(random, {}), random);
+}
+
+// cubeMathType 2 and 3 are visible: an operand that the rounding changes gives the product of the rounded value.
+TEST(MathModeTest, OperandsAreRoundedAndTheBiasGradientIsNot) {
+  const double fine = 1.0 + std::ldexp(1.0, -13);  // needs 13 mantissa bits: neither FP16 nor HF32 holds it
+  const struct {
+    int64_t mode;
+    double seen;
+  } cases[] = {{0, fine}, {1, fine}, {2, 1.0}, {3, 1.0}};
+  for (const auto& [mode, seen] : cases) {
+    problem::ConvRequest request;
+    request.input = request.weight = request.grad_output = problem::dense_view(DType::kF32, {1, 1, 1});
+    request.grad_input = request.grad_weight = request.input;
+    request.grad_bias = problem::dense_view(DType::kF32, {1});
+    request.stride = request.dilation = {1};
+    request.padding = request.output_padding = {0};
+    request.math_mode = mode;
+    Operands operands{problem::Request(request)};
+    operands[Operand::kGradOutput]->set({0, 0, 0}, fine);
+    operands[Operand::kInput]->set({0, 0, 0}, 1.0);
+    operands[Operand::kWeight]->set({0, 0, 0}, 1.0);
+    ASSERT_TRUE(run_on_cpu(legal_problem(request), operands).is_ok());
+    EXPECT_EQ(operands[Operand::kGradInput]->get({0, 0, 0}), seen) << "math mode " << mode;
+    EXPECT_EQ(operands[Operand::kGradWeight]->get({0, 0, 0}), seen) << "math mode " << mode;
+    EXPECT_EQ(operands[Operand::kGradBias]->get({0}), fine) << "math mode " << mode;
+  }
+}
+
+}  // namespace
+}  // namespace retrograd::test

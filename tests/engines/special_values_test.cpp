@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+// NaN and Inf reach exactly the results that depend on them; padding, remainder columns and dead taps give exact zeros;
+// results do not depend on the number of threads.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+#include <set>
+
+#include "engines/registry.h"
+#include "problem/problem_text.h"
+#include "runtime/thread_pool.h"
+#include "support/operands.h"
+#include "support/oracle.h"
+#include "support/random_request.h"
+
+namespace retrograd::test {
+namespace {
+
+using problem::Operand;
+
+problem::Request parsed(const char* text) {
+  auto request = problem::parse_request(text);
+  EXPECT_TRUE(request.is_ok()) << request.status().message();
+  return std::move(request).value();
+}
+
+// Puts `poison` into one element of one operand and compares which results are not finite with what the terms say.
+void check_spread(const problem::Request& request, Operand poisoned, double poison, std::mt19937_64& random) {
+  SCOPED_TRACE(problem::to_text(request));
+  Operands operands(request);
+  operands.fill_integers(random, 2);
+  HostTensor& tensor = *operands[poisoned];
+  if (tensor.count() == 0) return;
+  Dims place;
+  for (int64_t size : tensor.view().shape)
+    place.push_back(std::uniform_int_distribution<int64_t>(0, size - 1)(random));
+  tensor.set(place, poison);
+
+  std::set<size_t> inputs, weights;
+  for_each_term(request, [&](const Term& t) {
+    const Dims& touched = poisoned == Operand::kGradOutput ? t.out : poisoned == Operand::kInput ? t.in : t.w;
+    if (touched != place) return;
+    if (poisoned != Operand::kInput) inputs.insert(flat_index(operands[Operand::kInput]->view().shape, t.in));
+    if (poisoned != Operand::kWeight) weights.insert(flat_index(operands[Operand::kWeight]->view().shape, t.w));
+  });
+  operands.poison_results();
+  ASSERT_TRUE(run_on_cpu(legal_problem(request), operands).is_ok());
+
+  const auto judge = [&](Operand operand, const std::set<size_t>& expected) {
+    if (!operands[operand]) return;
+    size_t i = 0;
+    operands[operand]->for_each([&](const Dims& index) {
+      const bool spread = !std::isfinite(operands[operand]->get(index));
+      EXPECT_EQ(spread, expected.contains(i))
+          << name_of(operand) << "[" << to_string(index) << "] after " << name_of(poisoned) << "[" << to_string(place)
+          << "] = " << poison;
+      ++i;
+    });
+  };
+  judge(Operand::kGradInput, inputs);
+  judge(Operand::kGradWeight, weights);
+}
+
+TEST(SpecialValuesTest, NanAndInfReachWhatDependsOnThemOnly) {
+  std::mt19937_64 random(5);
+  RandomOptions options;
+  options.all_dtypes = false;
+  options.odd_strides = false;  // broadcast operands would hold the value several times
+  for (int i = 0; i < 60 && !HasFailure(); ++i) {
+    const problem::Request request = random_conv(random, options);
+    for (Operand operand : {Operand::kGradOutput, Operand::kInput, Operand::kWeight})
+      for (double value : {std::nan(""), std::numeric_limits<double>::infinity()})
+        check_spread(request, operand, value, random);
+  }
+}
+
+TEST(SpecialValuesTest, UntouchedPlacesAreExactPositiveZeros) {
+  // Width 7, kernel 2, stride 3: columns 2 and 5 are between windows, column 6 is the remainder.
+  const problem::Request request = parsed("conv input=1x1x7 weight=1x1x2 stride=3");
+  Operands operands(request);
+  std::mt19937_64 random(1);
+  operands.fill_integers(random, 1);
+  for (int i = 0; i < 2; ++i) operands[Operand::kGradOutput]->set({0, 0, i}, std::nan(""));
+  operands.poison_results();
+  ASSERT_TRUE(run_on_cpu(legal_problem(request), operands).is_ok());
+  for (int column : {2, 5, 6}) {
+    const double value = operands[Operand::kGradInput]->get({0, 0, column});
+    EXPECT_EQ(value, 0.0) << "column " << column;
+    EXPECT_FALSE(std::signbit(value)) << "column " << column;
+  }
+}
+
+TEST(SpecialValuesTest, TapsThatNeverMeetTheInputGetZero) {
+  // One input element, padding 2, kernel 5: with one output, tap 2 alone reads the input.
+  const problem::Request request = parsed("conv input=1x1x1 weight=1x1x5 padding=2");
+  Operands operands(request);
+  operands[Operand::kGradOutput]->set({0, 0, 0}, 3);
+  operands[Operand::kInput]->set({0, 0, 0}, 5);
+  for (int k = 0; k < 5; ++k) operands[Operand::kWeight]->set({0, 0, k}, 1);
+  operands.poison_results();
+  ASSERT_TRUE(run_on_cpu(legal_problem(request), operands).is_ok());
+  for (int k = 0; k < 5; ++k) EXPECT_EQ(operands[Operand::kGradWeight]->get({0, 0, k}), k == 2 ? 15.0 : 0.0);
+}
+
+TEST(SpecialValuesTest, BitsDoNotDependOnTheNumberOfThreads) {
+  std::mt19937_64 random(9);
+  for (const char* text : {"conv input=3x4x9x9 weight=6x2x3x3 groups=2 padding=1x1 stride=2x1",
+                           "conv input=8x2x64x64 weight=2x2x1x1 mask=b", "conv_tbc input=9x3x4 weight=3x4x5 pad=1",
+                           "avgpool input=2x3x11x13 kernel=3x4 stride=2x3 padding=1x2 ceil=1"}) {
+    const problem::Request request = parsed(text);
+    const problem::Problem problem = legal_problem(request);
+    Operands operands(request);
+    operands.fill_normal(random, 1.0);
+    std::vector<std::vector<uint32_t>> first;
+    for (int threads : {1, 2, 3, 7}) {
+      runtime::ThreadPool pool(threads);
+      runtime::ExecutionContext context{.pool = &pool};
+      operands.poison_results();
+      for (const problem::Pass& pass : problem.passes)
+        for (const engines::Candidate* candidate : engines::candidates(runtime::DeviceKind::kCpu)) {
+          if (!candidate->supports(pass).accepted()) continue;
+          const auto step = candidate->make_step(pass);
+          std::vector<double> workspace(step->workspace_bytes() / sizeof(double) + 1);
+          step->run(operands.bindings(), reinterpret_cast<std::byte*>(workspace.data()), context);
+          break;
+        }
+      std::vector<std::vector<uint32_t>> bits;
+      for (Operand operand : {Operand::kGradInput, Operand::kGradWeight, Operand::kGradBias})
+        if (operands[operand]) bits.push_back(operands[operand]->bits());
+      if (first.empty()) first = bits;
+      EXPECT_EQ(bits, first) << text << " with " << threads << " threads";
+    }
+  }
+}
+
+}  // namespace
+}  // namespace retrograd::test

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+// HostTensor's storage and its index walk.
+#include "support/host_tensor.h"
+
+#include <cstring>
+
+namespace retrograd::test {
+namespace {
+
+constexpr std::byte kPoison{0xCD};
+
+}  // namespace
+
+HostTensor::HostTensor(const problem::TensorView& view)
+    : view_(view), count_(problem::element_count(view.shape).value()) {
+  const auto width = size_of(view.dtype);
+  problem::OffsetRange range;
+  if (count_ > 0) range = problem::offset_range(view).value();
+  origin_ = static_cast<size_t>(-range.lowest) * width;
+  storage_.assign(count_ > 0 ? static_cast<size_t>(range.highest - range.lowest + 1) * width : 1, kPoison);
+}
+
+std::byte* HostTensor::at(const Dims& index) {
+  int64_t offset = 0;
+  for (int i = 0; i < index.rank(); ++i) offset += index[i] * view_.strides[i];
+  return storage_.data() + static_cast<int64_t>(origin_) + offset * static_cast<int64_t>(size_of(view_.dtype));
+}
+
+const std::byte* HostTensor::at(const Dims& index) const { return const_cast<HostTensor*>(this)->at(index); }
+
+double HostTensor::get(const Dims& index) const { return load_as_f32(view_.dtype, at(index)); }
+
+void HostTensor::set(const Dims& index, double value) {
+  store_from_f32(view_.dtype, at(index), static_cast<float>(value));
+}
+
+void HostTensor::for_each(const std::function<void(const Dims&)>& visit) const {
+  if (count_ == 0) return;
+  Dims index = Dims::filled(view_.shape.rank(), 0);
+  while (true) {
+    visit(index);
+    int axis = index.rank() - 1;
+    for (; axis >= 0; --axis) {
+      if (++index[axis] < view_.shape[axis]) break;
+      index[axis] = 0;
+    }
+    if (axis < 0) return;
+  }
+}
+
+std::vector<uint32_t> HostTensor::bits() const {
+  std::vector<uint32_t> all;
+  all.reserve(static_cast<size_t>(count_));
+  for_each([&](const Dims& index) {
+    uint32_t word = 0;
+    std::memcpy(&word, at(index), size_of(view_.dtype));  // little-endian
+    all.push_back(word);
+  });
+  return all;
+}
+
+void HostTensor::fill_integers(std::mt19937_64& random, int limit) {
+  std::uniform_int_distribution<int> value(-limit, limit);
+  for_each([&](const Dims& index) { set(index, value(random)); });
+}
+
+void HostTensor::fill_normal(std::mt19937_64& random, double scale) {
+  std::normal_distribution<double> value(0.0, scale);
+  for_each([&](const Dims& index) { set(index, value(random)); });
+}
+
+void HostTensor::poison() { storage_.assign(storage_.size(), kPoison); }
+
+bool HostTensor::gaps_untouched() const {
+  std::vector<bool> element(storage_.size(), false);
+  const auto width = size_of(view_.dtype);
+  for_each([&](const Dims& index) {
+    const auto first = static_cast<size_t>(at(index) - storage_.data());
+    for (size_t i = first; i < first + width; ++i) element[i] = true;
+  });
+  for (size_t i = 0; i < storage_.size(); ++i)
+    if (!element[i] && storage_[i] != kPoison) return false;
+  return true;
+}
+
+}  // namespace retrograd::test

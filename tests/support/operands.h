@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// Operands: the tensors of one request with memory behind them, and running a plan on them.
+#pragma once
+
+#include <optional>
+#include <random>
+#include <span>
+
+#include "plan/plan.h"
+#include "problem/problem.h"
+#include "support/host_tensor.h"
+
+namespace retrograd::test {
+
+// The operands of any request, in the (N, C, spatial…) order of the engine for conv_tbc as well.
+struct Operands {
+  explicit Operands(const problem::Request& request);
+
+  std::optional<HostTensor> tensors[problem::kOperandCount];
+  std::optional<HostTensor>& operator[](problem::Operand operand) { return tensors[static_cast<size_t>(operand)]; }
+  const std::optional<HostTensor>& operator[](problem::Operand operand) const {
+    return tensors[static_cast<size_t>(operand)];
+  }
+
+  void fill_integers(std::mt19937_64& random, int limit);
+  void fill_normal(std::mt19937_64& random, double scale);
+  void poison_results();
+  engines::Bindings bindings();
+};
+
+// Plans with `candidates` (all of the CPU when empty) and runs to the end, with a workspace of exactly the size asked for.
+Status run_on_cpu(const problem::Problem& problem, Operands& operands,
+                  std::span<const engines::Candidate* const> candidates = {});
+
+}  // namespace retrograd::test

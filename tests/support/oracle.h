@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// The forward operators from their definitions, and gradients from those: shares no index arithmetic with src/.
+#pragma once
+
+#include <functional>
+#include <vector>
+
+#include "problem/request.h"
+#include "support/operands.h"
+
+namespace retrograd::test {
+
+// One product of the forward operator: out[out] += scale · input[in] · weight[w]. Pooling has no weight (rank 0).
+struct Term {
+  Dims out, in, w;
+  double scale = 1;
+};
+void for_each_term(const problem::Request& request, const std::function<void(const Term&)>& visit);
+
+// In the order HostTensor::for_each walks.
+struct Gradients {
+  std::vector<double> grad_input, grad_weight, grad_bias;
+  // Σ |terms| and number of terms of each element: what an error bound is derived from.
+  std::vector<double> grad_input_magnitude, grad_weight_magnitude, grad_bias_magnitude;
+  int64_t longest_sum = 1;
+};
+// Sums the terms in double: exact for small integers. Operands are rounded first where the request's math mode says so.
+Gradients gradients_by_scattering(const problem::Request& request, const Operands& operands);
+
+// Σ_out grad_output[out] · (forward(input, weight)[out] + bias[channel]), with operands given as flat vectors in the order
+// of HostTensor::for_each.
+struct Loss {
+  Loss(const problem::Request& request, const Operands& operands);
+  double operator()(const std::vector<double>& input, const std::vector<double>& weight,
+                    const std::vector<double>& bias) const;
+  std::vector<double> input, weight, bias, grad_output;
+
+ private:
+  struct FlatTerm {
+    size_t out, in, w;
+    double scale;
+  };
+  std::vector<FlatTerm> terms_;
+  std::vector<size_t> channel_of_output_;
+};
+
+size_t flat_index(const Dims& shape, const Dims& index);
+// The axis of grad_output that is the channel: 2 for conv_tbc, else 1.
+int channel_axis(const problem::Request& request);
+
+}  // namespace retrograd::test

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reads the folder that RETROGRAD_SHAPES_DIR, a compile definition, names.
+#include "support/shape_files.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+
+#include "problem/problem_text.h"
+
+namespace retrograd::test {
+
+std::vector<NamedRequest> read_shape_files() {
+  std::vector<std::filesystem::path> files;
+  for (const auto& entry : std::filesystem::directory_iterator(RETROGRAD_SHAPES_DIR))
+    if (entry.path().extension() == ".txt") files.push_back(entry.path());
+  std::sort(files.begin(), files.end());
+  std::vector<NamedRequest> all;
+  for (const auto& file : files) {
+    std::ifstream in(file);
+    std::string line;
+    for (int number = 1; std::getline(in, line); ++number) {
+      line = line.substr(0, line.find('#'));
+      if (line.find_first_not_of(" \t\r") == std::string::npos) continue;
+      const std::string place = file.filename().string() + ":" + std::to_string(number);
+      auto request = problem::parse_request(line);
+      EXPECT_TRUE(request.is_ok()) << place << ": " << request.status().message();
+      if (request.is_ok()) all.push_back({place, std::move(request).value()});
+    }
+  }
+  EXPECT_FALSE(all.empty()) << "no problems in " << RETROGRAD_SHAPES_DIR;
+  return all;
+}
+
+}  // namespace retrograd::test

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+// The problems of tests/shapes/*.txt: one text form a line, # comments.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "problem/request.h"
+
+namespace retrograd::test {
+
+struct NamedRequest {
+  std::string place;  // "grouped.txt:4"
+  problem::Request request;
+};
+// All problems of all files; a test failure for a line that does not parse, or when there is none.
+std::vector<NamedRequest> read_shape_files();
+
+}  // namespace retrograd::test
