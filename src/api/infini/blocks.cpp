@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+// Blocks that infinirtFreeAsync was given stay in the allocation table until their stream gets there; a list
+// of them keeps a second free from reaching whoever is given the address next.
+#include "api/infini/blocks.h"
+
+#include <fmt/format.h>
+
+#include <mutex>
+#include <set>
+
+#include "api/infini/devices.h"
+#include "api/infini/streams.h"
+
+namespace retrograd::api::infini {
+namespace {
+
+using runtime::AllocationTable;
+using runtime::MemoryOwner;
+using runtime::MemorySpace;
+
+class LeavingBlocks {
+ public:
+  static LeavingBlocks& instance() {
+    static auto& blocks = *new LeavingBlocks;
+    return blocks;
+  }
+  // False when it is leaving already.
+  bool add(const void* address) {
+    std::lock_guard lock(mutex_);
+    return addresses_.insert(address).second;
+  }
+  void remove(const void* address) {
+    std::lock_guard lock(mutex_);
+    addresses_.erase(address);
+  }
+  bool contains(const void* address) const {
+    std::lock_guard lock(mutex_);
+    return addresses_.count(address) != 0;
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  std::set<const void*> addresses_;
+};
+
+Status leaving_already(const void* address) {
+  return {Code::kInvalidArgument,
+          fmt::format("ptr is {}, which infinirtFreeAsync was given already", fmt::ptr(address))};
+}
+
+}  // namespace
+
+Answer allocate_block(void** out, size_t bytes, MemorySpace space) {
+  if (out == nullptr) return null_pointer("p_ptr");
+  void* address = nullptr;
+  if (bytes != 0) {
+    RG_TRY(address,
+           AllocationTable::instance().allocate(current_device(), bytes, space, MemoryOwner::kInfini));
+  }
+  *out = address;
+  return Answer::ok();
+}
+
+Answer free_block(void* address, MemorySpace space) {
+  if (address == nullptr) return Answer::ok();
+  if (LeavingBlocks::instance().contains(address)) return leaving_already(address);
+  const auto block = AllocationTable::instance().find(address);
+  if (block && block->base == address) RG_CHECK(synchronize_streams(*block->device));
+  return AllocationTable::instance().release(address, space, MemoryOwner::kInfini);
+}
+
+Answer free_block_later(void* address, runtime::Stream& stream) {
+  if (address == nullptr) return Answer::ok();
+  const auto block = AllocationTable::instance().find(address);
+  if (!block || block->base != address || block->space != MemorySpace::kDevice ||
+      block->owner != MemoryOwner::kInfini)
+    return Status(Code::kInvalidArgument,
+                  fmt::format("ptr is {}, expected the start of a live block of infinirtMalloc", address));
+  if (block->device != &stream.device())
+    return Status(Code::kWrongDevice, fmt::format("ptr is {}, a block of {}; the stream is of {}", address,
+                                                  block->device->label(), stream.device().label()));
+  if (!LeavingBlocks::instance().add(address)) return leaving_already(address);
+  const Status submitted = stream.submit([address](runtime::ExecutionContext&) {
+    // First off the list, then out of the table: the address can be handed out again only after the second.
+    LeavingBlocks::instance().remove(address);
+    static_cast<void>(
+        AllocationTable::instance().release(address, MemorySpace::kDevice, MemoryOwner::kInfini));
+  });
+  if (!submitted.is_ok()) LeavingBlocks::instance().remove(address);
+  return submitted;
+}
+
+Answer check_bytes(const void* address, size_t bytes, const char* argument) {
+  if (bytes == 0) return Answer::ok();
+  if (address == nullptr) return null_pointer(argument);
+  return AllocationTable::instance().check_range(address, bytes, argument);
+}
+
+}  // namespace retrograd::api::infini

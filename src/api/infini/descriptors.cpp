@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+// Looks handles and descriptors up before they are followed. The tables are never destroyed, so that a
+// client's static destructors find them.
+#include "api/infini/descriptors.h"
+
+#include <variant>
+
+#include "api/infini/devices.h"
+#include "api/infini/streams.h"
+#include "problem/problem_text.h"
+
+namespace retrograd::api::infini {
+namespace {
+
+const char* name_of(Operation operation) {
+  return operation == Operation::kConvBackward ? "infiniopConvBackward" : "infiniopAvgPoolBackward";
+}
+
+Result<DType> dtype_of(infiniDtype_t dtype, const char* argument) {
+  switch (dtype) {
+    case INFINI_DTYPE_F16:
+      return DType::kF16;
+    case INFINI_DTYPE_F32:
+      return DType::kF32;
+    case INFINI_DTYPE_BF16:
+      return DType::kBF16;
+    default:
+      return Status(Code::kBadDtype, fmt::format("{}.dtype is {}, expected F16 (12), F32 (13) or BF16 (19)",
+                                                 argument, static_cast<int>(dtype)));
+  }
+}
+
+Result<problem::Problem> judge(const problem::Request& request) {
+  auto problem = std::visit([](const auto& asked) { return problem::make_problem(asked); }, request);
+  if (problem.is_ok()) return problem;
+  return Status(problem.status().code(), fmt::format("{}\nreproduce: retrograd explain \"{}\"",
+                                                     problem.status().message(), problem::to_text(request)));
+}
+
+}  // namespace
+
+HandleTable<InfiniopHandle>& handles() {
+  static auto& table = *new HandleTable<InfiniopHandle>;
+  return table;
+}
+
+HandleTable<InfiniopTensorDescriptor>& tensor_descriptors() {
+  static auto& table = *new HandleTable<InfiniopTensorDescriptor>;
+  return table;
+}
+
+HandleTable<InfiniopDescriptor>& operator_descriptors() {
+  static auto& table = *new HandleTable<InfiniopDescriptor>;
+  return table;
+}
+
+Result<std::shared_ptr<InfiniopDescriptor>> find_descriptor(const InfiniopDescriptor* pointer,
+                                                            Operation operation) {
+  RG_TRY(auto descriptor, find_live(operator_descriptors(), pointer, "desc"));
+  if (descriptor->operation != operation)
+    return Status(Code::kBadHandle, fmt::format("desc is a descriptor of {}, expected one of {}",
+                                                name_of(descriptor->operation), name_of(operation)));
+  return descriptor;
+}
+
+Answer device_of(const InfiniopHandle* handle, runtime::Device*& device) {
+  RG_TRY(const auto object, find_live(handles(), handle, "handle"));
+  return find_device(static_cast<infiniDevice_t>(object->device), object->device_id, device);
+}
+
+Result<problem::TensorView> view_of(const InfiniopTensorDescriptor* pointer, const char* argument) {
+  RG_TRY(const auto descriptor, find_live(tensor_descriptors(), pointer, argument));
+  RG_TRY(const DType dtype, dtype_of(descriptor->dtype, argument));
+  problem::TensorView view;
+  view.dtype = dtype;
+  view.shape = descriptor->shape;
+  view.strides = descriptor->strides;
+  return view;
+}
+
+int spatial_rank(std::initializer_list<const problem::TensorView*> views) {
+  const int rank = (*views.begin())->shape.rank();
+  for (const problem::TensorView* view : views)
+    if (view->shape.rank() != rank) return 0;
+  return rank >= 3 && rank <= 5 ? rank - 2 : 0;
+}
+
+Status workspace_size(const InfiniopDescriptor* pointer, Operation operation, size_t* size) {
+  RG_TRY(const auto descriptor, find_descriptor(pointer, operation));
+  if (size == nullptr) return {Code::kNullArgument, "size is null"};
+  *size = descriptor->plan->workspace_bytes();
+  return Status::ok();
+}
+
+Status destroy_descriptor(InfiniopDescriptor* pointer, Operation operation) {
+  RG_TRY(const auto descriptor, find_descriptor(pointer, operation));
+  operator_descriptors().remove(pointer);
+  return Status::ok();
+}
+
+Status run(const InfiniopDescriptor& descriptor, const plan::Bindings& bindings, void* workspace,
+           size_t workspace_size, infinirtStream_t stream) {
+  RG_TRY(const auto queue, find_stream(stream, descriptor.plan->device()));
+  Status status = plan::Plan::execute(descriptor.plan, bindings, workspace, workspace_size, *queue);
+  // A block too small for its tensor: to the documents a wrong argument of the run, whose tensors were
+  // accepted at create.
+  if (status.code() == Code::kBadStrides) return {Code::kInvalidArgument, status.message()};
+  return status;
+}
+
+Status create_descriptor(runtime::Device& device, problem::Request request, InfiniopDescriptor** out) {
+  auto descriptor = std::make_shared<InfiniopDescriptor>();
+  descriptor->device = type_of(device);
+  descriptor->device_id = device.index();
+  descriptor->operation = std::holds_alternative<problem::AvgPoolRequest>(request)
+                              ? Operation::kAvgPoolBackward
+                              : Operation::kConvBackward;
+  descriptor->grad_output_is_empty = std::visit(
+      [](const auto& asked) { return problem::element_count(asked.grad_output.shape) == 0; }, request);
+  RG_TRY(auto problem, judge(request));
+  // The run has names of its own for the tensors: input, not input_desc.
+  for (int i = 0; i < problem::kOperandCount; ++i) {
+    const auto operand = static_cast<problem::Operand>(i);
+    problem.facts(operand).name = problem::name_of(operand).data();
+  }
+  RG_TRY(descriptor->plan, plan::make_plan(std::move(problem), device, name_of(descriptor->operation)));
+  publish(operator_descriptors(), std::move(descriptor), out);
+  return Status::ok();
+}
+
+}  // namespace retrograd::api::infini

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// Translates infini's device types and numbers, and keeps the current device of each thread.
+#include "api/infini/devices.h"
+
+#include <fmt/format.h>
+
+namespace retrograd::api::infini {
+namespace {
+
+// A plain pointer: devices are never destroyed, and a thread_local without a destructor can be read at exit.
+thread_local runtime::Device* current = nullptr;
+
+}  // namespace
+
+std::optional<runtime::DeviceKind> kind_of(infiniDevice_t type) {
+  if (type == INFINI_DEVICE_CPU) return runtime::DeviceKind::kCpu;
+  if (type == INFINI_DEVICE_NVIDIA) return runtime::DeviceKind::kCuda;
+  return std::nullopt;
+}
+
+infiniDevice_t type_of(const runtime::Device& device) {
+  return device.kind() == runtime::DeviceKind::kCpu ? INFINI_DEVICE_CPU : INFINI_DEVICE_NVIDIA;
+}
+
+Answer unsupported_type(infiniDevice_t type) {
+  return {INFINI_STATUS_DEVICE_TYPE_NOT_SUPPORTED,
+          fmt::format("device type is {}, expected CPU (0) or NVIDIA (1)", static_cast<int>(type))};
+}
+
+Answer find_device(infiniDevice_t type, int id, runtime::Device*& device) {
+  const auto kind = kind_of(type);
+  if (!kind) return unsupported_type(type);
+  device = runtime::find_device(*kind, id);
+  if (device != nullptr) return Answer::ok();
+  const int count = runtime::device_count(*kind);
+  return Status(
+      Code::kNoDevice,
+      fmt::format("device {} {} does not exist, {}", type == INFINI_DEVICE_CPU ? "CPU" : "NVIDIA", id,
+                  count == 0 ? "there is none of this type" : fmt::format("expected 0 to {}", count - 1)));
+}
+
+runtime::Device& current_device() {
+  if (current == nullptr) current = runtime::find_device(runtime::DeviceKind::kCpu, 0);
+  return *current;
+}
+
+void set_current_device(runtime::Device& device) { current = &device; }
+
+}  // namespace retrograd::api::infini

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// infiniop handles, and the device of operator descriptors.
+#include "infiniop/handle.h"
+
+#include "api/infini/descriptors.h"
+#include "api/infini/devices.h"
+#include "api/infini/guard.h"
+#include "infiniop/operator_descriptor.h"
+
+using namespace retrograd;
+using namespace retrograd::api::infini;
+
+infiniStatus_t infiniopCreateHandle(infiniopHandle_t* handle_ptr) {
+  return guard(__func__, [&]() -> Answer {
+    if (handle_ptr == nullptr) return Status(Code::kNullArgument, "handle_ptr is null");
+    auto handle = std::make_shared<InfiniopHandle>();
+    handle->device = type_of(current_device());
+    handle->device_id = current_device().index();
+    publish(handles(), std::move(handle), handle_ptr);
+    return Answer::ok();
+  });
+}
+
+infiniStatus_t infiniopDestroyHandle(infiniopHandle_t handle) {
+  return guard(__func__, [&]() -> Answer { return destroy(handles(), handle, "handle"); });
+}
+
+infiniStatus_t infiniopGetDescriptorDeviceType(const struct InfiniopDescriptor* desc_ptr,
+                                               infiniDevice_t* device_type) {
+  return guard(__func__, [&]() -> Answer {
+    RG_TRY(const auto descriptor, find_live(operator_descriptors(), desc_ptr, "desc_ptr"));
+    if (device_type == nullptr) return Status(Code::kNullArgument, "device_type is null");
+    *device_type = type_of(descriptor->plan->device());
+    return Answer::ok();
+  });
+}
+
+infiniStatus_t infiniopGetDescriptorDeviceId(const struct InfiniopDescriptor* desc_ptr, int* device_id) {
+  return guard(__func__, [&]() -> Answer {
+    RG_TRY(const auto descriptor, find_live(operator_descriptors(), desc_ptr, "desc_ptr"));
+    if (device_id == nullptr) return Status(Code::kNullArgument, "device_id is null");
+    *device_id = descriptor->plan->device().index();
+    return Answer::ok();
+  });
+}

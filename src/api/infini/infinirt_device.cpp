@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+// infinirt: devices.
+#include "api/infini/devices.h"
+#include "api/infini/guard.h"
+#include "api/infini/streams.h"
+#include "infinirt.h"
+
+using namespace retrograd;
+using namespace retrograd::api::infini;
+
+namespace {
+
+// Device types when the oldest clients were built: they pass room for this many counts.
+constexpr int kCountedTypes = 9;
+
+}  // namespace
+
+infiniStatus_t infinirtInit(void) {
+  return guard(__func__, []() -> Answer { return Answer::ok(); });
+}
+
+infiniStatus_t infinirtGetAllDeviceCount(int* count_array) {
+  return guard(__func__, [&]() -> Answer {
+    if (count_array == nullptr) return null_pointer("count_array");
+    for (int type = 0; type < kCountedTypes; ++type) {
+      const auto kind = kind_of(static_cast<infiniDevice_t>(type));
+      count_array[type] = kind ? runtime::device_count(*kind) : 0;
+    }
+    return Answer::ok();
+  });
+}
+
+infiniStatus_t infinirtGetDeviceCount(infiniDevice_t device, int* count) {
+  return guard(__func__, [&]() -> Answer {
+    if (count == nullptr) return null_pointer("count");
+    const auto kind = kind_of(device);
+    if (!kind) return unsupported_type(device);
+    *count = runtime::device_count(*kind);
+    return Answer::ok();
+  });
+}
+
+infiniStatus_t infinirtSetDevice(infiniDevice_t device, int device_id) {
+  return guard(__func__, [&]() -> Answer {
+    runtime::Device* found = nullptr;
+    if (Answer answer = find_device(device, device_id, found); !answer.is_ok()) return answer;
+    set_current_device(*found);
+    return Answer::ok();
+  });
+}
+
+infiniStatus_t infinirtGetDevice(infiniDevice_t* device_ptr, int* device_id_ptr) {
+  return guard(__func__, [&]() -> Answer {
+    if (device_ptr == nullptr) return null_pointer("device_ptr");
+    if (device_id_ptr == nullptr) return null_pointer("device_id_ptr");
+    const runtime::Device& device = current_device();
+    *device_ptr = type_of(device);
+    *device_id_ptr = device.index();
+    return Answer::ok();
+  });
+}
+
+infiniStatus_t infinirtDeviceSynchronize(void) {
+  return guard(__func__, []() -> Answer { return synchronize_streams(current_device()); });
+}
+
+infiniStatus_t infinirtGetMemInfo(infiniDevice_t device, int device_id, size_t* free_mem, size_t* total_mem) {
+  return guard(__func__, [&]() -> Answer {
+    if (free_mem == nullptr) return null_pointer("free_mem");
+    if (total_mem == nullptr) return null_pointer("total_mem");
+    runtime::Device* found = nullptr;
+    if (Answer answer = find_device(device, device_id, found); !answer.is_ok()) return answer;
+    RG_TRY(const runtime::MemoryInfo info, found->memory_info());
+    *free_mem = info.free_bytes;
+    *total_mem = info.total_bytes;
+    return Answer::ok();
+  });
+}

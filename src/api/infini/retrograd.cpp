@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+// The calls of retrograd/retrograd.h.
+#include "retrograd/retrograd.h"
+
+#include "base/last_error.h"
+
+#define RG_TEXT_(x) #x
+#define RG_TEXT(x) RG_TEXT_(x)
+
+const char* retrogradVersion(void) {
+  return RG_TEXT(RETROGRAD_VERSION_MAJOR) "." RG_TEXT(RETROGRAD_VERSION_MINOR) "." RG_TEXT(
+      RETROGRAD_VERSION_PATCH);
+}
+
+const char* retrogradGetLastError(void) { return retrograd::last_error::peek(); }

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// The tables are never destroyed: a client may destroy its streams from static destructors of its own.
+#include "api/infini/streams.h"
+
+#include <fmt/format.h>
+
+namespace retrograd::api::infini {
+
+HandleTable<runtime::Stream>& streams() {
+  static auto& table = *new HandleTable<runtime::Stream>;
+  return table;
+}
+
+HandleTable<runtime::Event>& events() {
+  static auto& table = *new HandleTable<runtime::Event>;
+  return table;
+}
+
+Result<std::shared_ptr<runtime::Stream>> find_stream(infinirtStream_t handle, runtime::Device& device) {
+  if (handle == nullptr) return device.null_stream();
+  if (auto stream = streams().find(handle)) return stream;
+  return Status(Code::kBadHandle,
+                fmt::format("stream is {}, expected null or a live stream of infinirtStreamCreate", handle));
+}
+
+Answer find_event(infinirtEvent_t handle, const char* argument, std::shared_ptr<runtime::Event>& event) {
+  if (handle == nullptr) return null_pointer(argument);
+  event = events().find(handle);
+  if (event != nullptr) return Answer::ok();
+  return Status(Code::kBadHandle,
+                fmt::format("{} is {}, expected a live event of infinirtEventCreate", argument, handle));
+}
+
+Status synchronize_streams(runtime::Device& device) {
+  for (const auto& stream : streams().all())
+    if (&stream->device() == &device) RG_CHECK(stream->synchronize());
+  return device.null_stream()->synchronize();
+}
+
+}  // namespace retrograd::api::infini

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// infinirt's live streams and events, found by the handles clients hold.
+#pragma once
+
+#include <memory>
+
+#include "api/infini/guard.h"
+#include "base/handle_table.h"
+#include "infinirt.h"
+#include "runtime/device.h"
+
+namespace retrograd::api::infini {
+
+HandleTable<runtime::Stream>& streams();
+HandleTable<runtime::Event>& events();
+
+// A null handle is the null stream of `device`.
+Result<std::shared_ptr<runtime::Stream>> find_stream(infinirtStream_t handle, runtime::Device& device);
+// The event behind `handle`. `argument` is its name in the message.
+Answer find_event(infinirtEvent_t handle, const char* argument, std::shared_ptr<runtime::Event>& event);
+
+// Waits until every stream of `device` has finished what was put on it.
+Status synchronize_streams(runtime::Device& device);
+
+}  // namespace retrograd::api::infini
