@@ -17,14 +17,14 @@ std::string_view name_of(Operand operand) {
 }
 
 std::string_view name_of(const Pass& pass) {
-  if (const auto* conv = std::get_if<ConvPass>(&pass)) {
-    switch (conv->kind) {
-      case ConvPassKind::kForward: return "forward";
-      case ConvPassKind::kGradInput: return "grad_input";
-      case ConvPassKind::kGradWeight: return "grad_weight";
-    }
+  if (std::holds_alternative<BiasPass>(pass)) return "grad_bias";
+  if (std::holds_alternative<AvgPoolPass>(pass)) return "avgpool";
+  switch (std::get<ConvPass>(pass).kind) {
+    case ConvPassKind::kForward: return "forward";
+    case ConvPassKind::kGradInput: return "grad_input";
+    case ConvPassKind::kGradWeight: return "grad_weight";
   }
-  return std::holds_alternative<BiasPass>(pass) ? "grad_bias" : "avgpool";
+  return "";
 }
 
 const PassTensor& result_of(const Pass& pass) {

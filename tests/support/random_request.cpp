@@ -26,7 +26,11 @@ class Draw {
   bool chance(int percent) { return number(1, 100) <= percent; }
   int64_t size() { return number(1, options_.largest_size); }
   DType dtype(bool with_8bit) {
-    return options_.all_dtypes ? static_cast<DType>(number(0, with_8bit ? 4 : 2)) : DType::kF32;
+    while (options_.all_dtypes) {
+      const auto drawn = static_cast<DType>(number(0, kDTypeCount - 1));
+      if (with_8bit || !is_8bit(drawn)) return drawn;
+    }
+    return DType::kF32;
   }
 
   TensorView view(DType dtype, const Dims& shape, bool is_result) {

@@ -27,6 +27,7 @@ double load(const std::byte* address) {
   } else if constexpr (kType == DType::kHiF8) {
     value = hif8_to_f32(bits_at<uint8_t>(address));
   } else {
+    static_assert(kType == DType::kE4M3);
     value = e4m3_to_f32(bits_at<uint8_t>(address));
   }
   return kRounding == OperandRounding::kNone ? value : apply(kRounding, value);
