@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+// aclnnConvolutionBackward: seventeen arguments into a ConvRequest.
+#include "aclnnop/aclnn_convolution_backward.h"
+#include "api/acl/execute.h"
+#include "api/acl/guard.h"
+#include "api/acl/output_mask.h"
+#include "api/acl/phase_one.h"
+#include "base/settings.h"
+
+using namespace retrograd;
+using namespace retrograd::api::acl;
+using problem::Operand;
+
+namespace {
+
+constexpr char kName[] = "aclnnConvolutionBackward";
+constexpr problem::ConvNames kNames{.grad_output = "gradOutput",
+                                    .output_padding = "outputPadding",
+                                    .math_mode = "cubeMathType",
+                                    .grad_input = "gradInput",
+                                    .grad_weight = "gradWeight",
+                                    .grad_bias = "gradBias"};
+
+problem::ConvRequest empty_request(bool transposed, int64_t groups, int64_t math_mode) {
+  problem::ConvRequest request;
+  request.transposed = transposed;
+  request.groups = groups;
+  request.max_groups = problem::kAclnnMaxGroups;
+  request.math_mode = math_mode;
+  request.hf32_mantissa_bits = settings().hf32_mantissa_bits;
+  request.names = kNames;
+  return request;
+}
+
+}  // namespace
+
+aclnnStatus aclnnConvolutionBackwardGetWorkspaceSize(
+    const aclTensor* gradOutput, const aclTensor* input, const aclTensor* weight,
+    const aclIntArray* biasSizes, const aclIntArray* stride, const aclIntArray* padding,
+    const aclIntArray* dilation, bool transposed, const aclIntArray* outputPadding, int groups,
+    const aclBoolArray* outputMask, int8_t cubeMathType, aclTensor* gradInput, aclTensor* gradWeight,
+    aclTensor* gradBias, uint64_t* workspaceSize, aclOpExecutor** executor) {
+  return guard_operator(kName, [&]() -> Status {
+    RG_CHECK(none_null({{gradOutput, "gradOutput"},
+                        {input, "input"},
+                        {weight, "weight"},
+                        {stride, "stride"},
+                        {padding, "padding"},
+                        {dilation, "dilation"},
+                        {outputPadding, "outputPadding"},
+                        {outputMask, "outputMask"},
+                        {workspaceSize, "workspaceSize"},
+                        {executor, "executor"}}));
+    const MaskedArguments out{gradInput, gradWeight, gradBias, biasSizes};
+    RG_TRY(const OutputMask mask, read_output_mask(outputMask, out));
+    PhaseOne call(kName);
+    problem::ConvRequest request = empty_request(transposed, groups, cubeMathType);
+    RG_TRY(request.grad_output, call.input(gradOutput, "gradOutput", Operand::kGradOutput, kConvRules));
+    RG_TRY(request.input, call.input(input, "input", Operand::kInput, kConvRules));
+    RG_TRY(request.weight, call.input(weight, "weight", Operand::kWeight, kConvRules));
+    RG_CHECK(read_masked_outputs(call, mask, out, request));
+    RG_CHECK(read_arrays({{stride, "stride", &request.stride},
+                          {padding, "padding", &request.padding},
+                          {dilation, "dilation", &request.dilation},
+                          {outputPadding, "outputPadding", &request.output_padding}}));
+    RG_CHECK(call.finish(request, workspaceSize, executor));
+    judge_bias_sizes(mask, request.grad_output.shape[1], kName);
+    return Status::ok();
+  });
+}
+
+aclnnStatus aclnnConvolutionBackward(void* workspace, uint64_t workspaceSize, aclOpExecutor* executor,
+                                     const aclrtStream stream) {
+  return execute(kName, workspace, workspaceSize, executor, stream);
+}

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which number stands for which failure, and how failures are reported.
+#include "api/acl/guard.h"
+
+#include <fmt/format.h>
+
+#include <exception>
+#include <new>
+
+#include "aclnn/opdev/op_errno.h"
+#include "api/acl/runtime_state.h"
+#include "base/last_error.h"
+
+namespace retrograd::api::acl {
+
+Outcome::Outcome(Status status) : code_(to_acl_error(status.code())), message_(status.message()) {}
+
+aclError to_acl_error(Code code) {
+  switch (code) {
+    case Code::kOk:
+      return ACL_SUCCESS;
+    case Code::kNullArgument:
+      return ACL_ERROR_INVALID_PARAM;
+    case Code::kInvalidArgument:
+    case Code::kBadShape:
+    case Code::kBadDtype:
+    case Code::kBadStrides:
+    case Code::kNullWorkspace:
+    case Code::kShortWorkspace:
+      return ACL_ERROR_RT_PARAM_INVALID;
+    case Code::kBadHandle:
+      return ACL_ERROR_RT_INVALID_HANDLE;
+    case Code::kWrongDevice:
+      return ACL_ERROR_RT_STREAM_CONTEXT;
+    case Code::kNoDevice:
+      return ACL_ERROR_RT_CONTEXT_NULL;
+    case Code::kOutOfMemory:
+      return ACL_ERROR_RT_MEMORY_ALLOCATION;
+    case Code::kTimeout:
+      return ACL_ERROR_RT_STREAM_SYNC_TIMEOUT;
+    case Code::kInternal:
+      break;
+  }
+  return ACL_ERROR_INTERNAL_ERROR;
+}
+
+aclnnStatus to_aclnn_status(Code code) {
+  switch (code) {
+    case Code::kOk:
+      return ACLNN_SUCCESS;
+    case Code::kNullArgument:
+    case Code::kNullWorkspace:
+      return ACLNN_ERR_PARAM_NULLPTR;
+    case Code::kInvalidArgument:
+    case Code::kBadShape:
+    case Code::kBadDtype:
+    case Code::kBadStrides:
+    case Code::kShortWorkspace:
+      return ACLNN_ERR_PARAM_INVALID;
+    case Code::kBadHandle:
+      return ACLNN_ERR_INNER_NULLPTR;
+    case Code::kWrongDevice:
+    case Code::kNoDevice:
+    case Code::kOutOfMemory:
+    case Code::kTimeout:
+      return ACLNN_ERR_RUNTIME_ERROR;
+    case Code::kInternal:
+      break;
+  }
+  return ACLNN_ERR_INNER;
+}
+
+Status not_null(const void* pointer, const char* name) {
+  if (pointer != nullptr) return Status::ok();
+  return Status(Code::kNullArgument, fmt::format("{} is null, expected an address", name));
+}
+
+Status current_exception_status() {
+  try {
+    throw;
+  } catch (const std::bad_alloc&) {
+    return Status(Code::kOutOfMemory, "the host is out of memory");
+  } catch (const std::exception& error) {
+    return Status(Code::kInternal, fmt::format("unexpected: {}", error.what()));
+  } catch (...) {
+    return Status(Code::kInternal, "unexpected exception");
+  }
+}
+
+int report(int code, const char* function, const std::string& message) noexcept {
+  if (code == 0) return code;
+  try {
+    last_error::set(fmt::format("{} {}: {}", code, function, message));
+  } catch (...) {
+    last_error::set("no memory for the text of this failure");
+  }
+  return code;
+}
+
+Outcome check_initialised() {
+  if (RuntimeState::instance().initialised()) return Status::ok();
+  return Outcome(ACL_ERROR_UNINITIALIZE, "aclInit has not been called, or aclFinalize has");
+}
+
+}  // namespace retrograd::api::acl

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+// The C boundary: runs an entry point's body, turns its outcome into the documented number, and lets no
+// exception out.
+#pragma once
+
+#include <string>
+#include <utility>
+
+#include "acl/acl_base.h"
+#include "aclnn/acl_meta.h"
+#include "base/status.h"
+
+namespace retrograd::api::acl {
+
+// What a runtime call ends with: a Status, whose code has one documented number, or a number that no Code
+// stands for.
+class [[nodiscard]] Outcome {
+ public:
+  Outcome(Status status);
+  Outcome(aclError code, std::string message) : code_(code), message_(std::move(message)) {}
+
+  aclError code() const { return code_; }
+  const std::string& message() const { return message_; }
+
+ private:
+  aclError code_ = 0;
+  std::string message_;
+};
+
+aclError to_acl_error(Code code);
+aclnnStatus to_aclnn_status(Code code);
+
+Status not_null(const void* pointer, const char* name);
+
+// The Status of the exception being handled.
+Status current_exception_status();
+// Leaves "<code> <function>: <message>" as this thread's last error, unless the code is 0; returns the code.
+int report(int code, const char* function, const std::string& message) noexcept;
+// ACL_ERROR_UNINITIALIZE before aclInit and after aclFinalize.
+Outcome check_initialised();
+
+// For aclInit and aclFinalize, which run in either state.
+template <class Body>
+aclError guard_any_state(const char* function, Body&& body) noexcept {
+  try {
+    const Outcome outcome = body();
+    return report(outcome.code(), function, outcome.message());
+  } catch (...) {
+    const Status status = current_exception_status();
+    return report(to_acl_error(status.code()), function, status.message());
+  }
+}
+
+// For runtime calls: nothing but 100001 before aclInit.
+template <class Body>
+aclError guard_runtime(const char* function, Body&& body) noexcept {
+  return guard_any_state(function, [&]() -> Outcome {
+    if (const Outcome initialised = check_initialised(); initialised.code() != 0) return initialised;
+    return body();
+  });
+}
+
+// For operators and their objects; `body` returns a Status.
+template <class Body>
+aclnnStatus guard_operator(const char* function, Body&& body) noexcept {
+  try {
+    const Status status = body();
+    return report(to_aclnn_status(status.code()), function, status.message());
+  } catch (...) {
+    const Status status = current_exception_status();
+    return report(to_aclnn_status(status.code()), function, status.message());
+  }
+}
+
+// For the aclCreate… calls; `body` returns Result<T*>, and a failure becomes null.
+template <class T, class Body>
+T* guard_create(const char* function, Body&& body) noexcept {
+  T* object = nullptr;
+  (void)guard_operator(function, [&]() -> Status {
+    RG_TRY(object, body());
+    return Status::ok();
+  });
+  return object;
+}
+
+}  // namespace retrograd::api::acl

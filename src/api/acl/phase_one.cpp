@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+// Phase one, as far as the operators share it.
+#include "api/acl/phase_one.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+#include <variant>
+
+#include "api/acl/guard.h"
+#include "api/acl/runtime_state.h"
+#include "base/checked.h"
+#include "base/log.h"
+#include "plan/plan.h"
+#include "problem/problem.h"
+#include "problem/problem_text.h"
+
+namespace retrograd::api::acl {
+namespace {
+
+Result<problem::Problem> judge(const problem::Request& request) {
+  auto problem = std::visit([](const auto& asked) { return problem::make_problem(asked); }, request);
+  if (problem.is_ok()) return problem;
+  const Status& status = problem.status();
+  return Status(status.code(), fmt::format("{}\nreproduce: retrograd explain \"{}\"", status.message(),
+                                           problem::to_text(request)));
+}
+
+}  // namespace
+
+Status none_null(std::initializer_list<NamedPointer> pointers) {
+  for (const auto& [pointer, name] : pointers) RG_CHECK(not_null(pointer, name));
+  return Status::ok();
+}
+
+Result<std::vector<int64_t>> read_array(const aclIntArray* array, const char* name) {
+  RG_TRY(const auto found, find(array, name));
+  return *found;
+}
+
+Status read_arrays(std::initializer_list<NamedArray> arrays) {
+  for (const NamedArray& argument : arrays) {
+    RG_TRY(*argument.values, read_array(argument.array, argument.name));
+  }
+  return Status::ok();
+}
+
+Result<problem::TensorView> PhaseOne::read(const aclTensor* tensor, const char* name,
+                                           std::optional<problem::Operand> operand, const TensorRules& rules,
+                                           std::vector<Slot>& slots) {
+  RG_TRY(const auto found, find(tensor, name));
+  RG_TRY(const DType dtype, check_tensor(*found, name, rules));
+  const bool has_elements = problem::element_count(found->shape).value_or(0) > 0;
+  const auto offset_bytes = checked_mul(found->offset, static_cast<int64_t>(size_of(dtype)));
+  if (!offset_bytes) {
+    return Status(Code::kBadStrides,
+                  fmt::format("{}.offset is {}: its bytes do not fit in 64 bits", name, found->offset));
+  }
+  slots.push_back({name, operand, found->data, *offset_bytes, has_elements});
+  return problem::TensorView{dtype, found->shape, found->strides, found->offset, found->storage_shape};
+}
+
+Result<problem::TensorView> PhaseOne::input(const aclTensor* tensor, const char* name,
+                                            std::optional<problem::Operand> operand,
+                                            const TensorRules& rules) {
+  return read(tensor, name, operand, rules, inputs_);
+}
+
+Result<problem::TensorView> PhaseOne::output(const aclTensor* tensor, const char* name,
+                                             problem::Operand operand, const TensorRules& rules) {
+  return read(tensor, name, operand, rules, outputs_);
+}
+
+Result<std::optional<problem::TensorView>> PhaseOne::masked_output(bool wanted, const aclTensor* tensor,
+                                                                   const char* name, problem::Operand operand,
+                                                                   const TensorRules& rules) {
+  if (!wanted) {
+    outputs_.push_back({name, std::nullopt, nullptr, 0, false});
+    return std::optional<problem::TensorView>();
+  }
+  RG_TRY(auto view, output(tensor, name, operand, rules));
+  return std::optional(std::move(view));
+}
+
+Status PhaseOne::finish(problem::Request request, uint64_t* workspace_size, aclOpExecutor** executor) {
+  RG_TRY(problem::Problem problem, judge(request));
+  for (const std::string& warning : problem.warnings)
+    log::warn_once(fmt::format("{}: {}", operation_, warning));
+  RG_TRY(runtime::Device* const device, RuntimeState::instance().operator_device());
+  RG_TRY(auto plan, plan::make_plan(std::move(problem), *device, operation_));
+
+  auto made = std::make_shared<Executor>();
+  made->operation = operation_;
+  made->input_count = inputs_.size();
+  made->slots = std::move(inputs_);
+  made->slots.insert(made->slots.end(), outputs_.begin(), outputs_.end());
+  made->plan = std::move(plan);
+  const size_t bytes = made->plan->workspace_bytes();
+  *executor = make_handle<aclOpExecutor>(std::move(made));
+  *workspace_size = bytes;
+  return Status::ok();
+}
+
+}  // namespace retrograd::api::acl

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+// The file given to aclInit and aclnnInit.
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+
+#include "client.h"
+
+namespace retrograd::acl_test {
+namespace {
+
+class ConfigFile : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    // Named after the test: ctest runs them side by side.
+    path_ = ::testing::TempDir() + "retrograd_acl_" +
+            ::testing::UnitTest::GetInstance()->current_test_info()->name() + ".json";
+  }
+  void TearDown() override {
+    (void)aclFinalize();  // of a test that failed halfway
+    std::remove(path_.c_str());
+  }
+  const char* holding(const std::string& text) {
+    std::ofstream(path_, std::ios::binary) << text;
+    return path_.c_str();
+  }
+  std::string path_;
+};
+
+TEST_F(ConfigFile, ThatIsMissingOrNoFileIsRefused) {
+  for (const std::string& path : {path_, ::testing::TempDir(), std::string("/dev/null")}) {
+    EXPECT_TRUE(failed_with(aclInit(path.c_str()), ACL_ERROR_INVALID_FILE,
+                            {"configPath is \"" + path, "can be read"}));
+    EXPECT_TRUE(failed_with(aclnnInit(path.c_str()), ACLNN_ERR_PARAM_INVALID, {"aclnnInit", path}));
+  }
+  EXPECT_EQ(aclFinalize() == ACL_SUCCESS, false) << "a failed aclInit initialises nothing";
+}
+
+TEST_F(ConfigFile, ThatIsNoJsonObjectIsRefused) {
+  const std::pair<std::string, const char*> cases[] = {{"", "no JSON"},
+                                                       {"{", "no JSON"},
+                                                       {"{\"a\": 1,}", "no JSON"},
+                                                       {"hello", "no JSON"},
+                                                       {"[1, 2]", "array"},
+                                                       {"42", "number"},
+                                                       {"\"cpu\"", "string"},
+                                                       {"null", "null"},
+                                                       {"\xff\xfe", "no JSON"},
+                                                       {std::string(100000, '['), "no JSON"},
+                                                       {std::string("{}\0{}", 5), "no JSON"}};
+  for (const auto& [text, found] : cases) {
+    const char* path = holding(text);
+    EXPECT_TRUE(failed_with(aclInit(path), ACL_ERROR_PARSE_FILE, {path_, found, "expected a JSON object"}));
+    EXPECT_TRUE(failed_with(aclnnInit(path), ACLNN_ERR_PARAM_INVALID, {path_, found}));
+  }
+}
+
+TEST_F(ConfigFile, MayHoldKeysOfOthers) {
+  ASSERT_EQ(aclInit(holding(R"({"dump": {"dump_mode": "output"}, "profiler": [1, 2.5, null]})")),
+            ACL_SUCCESS);
+  EXPECT_EQ(aclrtSetDevice(0), ACL_SUCCESS);
+  EXPECT_EQ(aclFinalize(), ACL_SUCCESS);
+}
+
+TEST_F(ConfigFile, ChoosesTheDevice) {
+  ASSERT_EQ(aclInit(holding(R"({"RETROGRAD_DEVICE": "cpu"})")), ACL_SUCCESS);
+  uint32_t count = 0;
+  EXPECT_EQ(aclrtGetDeviceCount(&count), ACL_SUCCESS);
+  EXPECT_EQ(count, 1u);
+  EXPECT_STREQ(aclrtGetSocName(), "Retrograd-CPU");
+  EXPECT_EQ(aclFinalize(), ACL_SUCCESS);
+
+  ASSERT_EQ(aclInit(holding(R"({"RETROGRAD_DEVICE": "cuda"})")), ACL_SUCCESS);
+  EXPECT_STRNE(aclrtGetSocName(), "Retrograd-CPU");
+  EXPECT_EQ(aclFinalize(), ACL_SUCCESS);
+
+  ASSERT_EQ(aclInit(holding(R"({"RETROGRAD_DEVICE": "auto"})")), ACL_SUCCESS);
+  EXPECT_EQ(aclrtSetDevice(0), ACL_SUCCESS);
+  EXPECT_EQ(aclFinalize(), ACL_SUCCESS);
+}
+
+TEST_F(ConfigFile, WithAnIllegalDeviceIsWarnedAboutOnceAndIgnored) {
+  for (const std::string& value :
+       {std::string("\"npu\""), std::string("3"), std::string("[\"cpu\"]"), std::string("\"CPU\"")}) {
+    ::testing::internal::CaptureStderr();
+    ASSERT_EQ(aclInit(holding("{\"RETROGRAD_DEVICE\": " + value + "}")), ACL_SUCCESS);
+    EXPECT_EQ(aclrtSetDevice(0), ACL_SUCCESS);
+    EXPECT_EQ(aclFinalize(), ACL_SUCCESS);
+    const std::string first = ::testing::internal::GetCapturedStderr();
+    EXPECT_NE(first.find(value), std::string::npos) << first;
+    EXPECT_NE(first.find("expected \"cpu\", \"cuda\" or \"auto\""), std::string::npos) << first;
+    ::testing::internal::CaptureStderr();
+    ASSERT_EQ(aclInit(path_.c_str()), ACL_SUCCESS);
+    EXPECT_EQ(aclFinalize(), ACL_SUCCESS);
+    EXPECT_EQ(::testing::internal::GetCapturedStderr(), "");
+  }
+}
+
+TEST_F(ConfigFile, IsForgottenAtFinalize) {
+  ASSERT_EQ(aclInit(holding(R"({"RETROGRAD_DEVICE": "cuda"})")), ACL_SUCCESS);
+  ASSERT_EQ(aclFinalize(), ACL_SUCCESS);
+  ASSERT_EQ(aclInit(nullptr), ACL_SUCCESS);
+  EXPECT_EQ(aclrtSetDevice(0), ACL_SUCCESS);
+  EXPECT_EQ(aclFinalize(), ACL_SUCCESS);
+}
+
+}  // namespace
+}  // namespace retrograd::acl_test
