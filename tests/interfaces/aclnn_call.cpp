@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+// Requests as aclnn calls.
+#include <functional>
+
+#include "acl/acl.h"
+#include "aclnnop/aclnn_avgpool2d_backward.h"
+#include "aclnnop/aclnn_avgpool3d_backward.h"
+#include "aclnnop/aclnn_convolution_backward.h"
+#include "calls.h"
+
+namespace retrograd::test {
+namespace {
+
+using problem::Operand;
+
+aclDataType acl_type(DType dtype) {
+  switch (dtype) {
+    case DType::kF32: return ACL_FLOAT;
+    case DType::kF16: return ACL_FLOAT16;
+    case DType::kBF16: return ACL_BF16;
+    case DType::kHiF8: return ACL_HIFLOAT8;
+    case DType::kE4M3: return ACL_FLOAT8_E4M3FN;
+  }
+  return ACL_DT_UNDEFINED;
+}
+
+aclFormat acl_format(int rank) {
+  return rank == 4 ? ACL_FORMAT_NCHW : rank == 5 ? ACL_FORMAT_NCDHW : ACL_FORMAT_ND;
+}
+
+// Handles of one call; they die right after phase two, as the interface allows.
+class AclnnCall {
+ public:
+  ~AclnnCall() {
+    for (const aclTensor* tensor : tensors_) aclDestroyTensor(tensor);
+    for (const aclIntArray* array : arrays_) aclDestroyIntArray(array);
+    if (mask_ != nullptr) aclDestroyBoolArray(mask_);
+  }
+  aclTensor* tensor(const problem::TensorView& view, void* data) {
+    tensors_.push_back(aclCreateTensor(view.shape.begin(), static_cast<uint64_t>(view.shape.rank()),
+                                       acl_type(view.dtype), view.strides.begin(), 0, acl_format(view.shape.rank()),
+                                       nullptr, 0, data));
+    return tensors_.back();
+  }
+  aclTensor* tensor(std::optional<HostTensor>& host) {
+    return host ? tensor(host->view(), host->count() > 0 ? host->data() : nullptr) : nullptr;
+  }
+  const aclIntArray* array(const std::vector<int64_t>& values) {
+    arrays_.push_back(aclCreateIntArray(values.data(), values.size()));
+    return arrays_.back();
+  }
+  const aclBoolArray* mask(bool input, bool weight, bool bias) {
+    const bool values[] = {input, weight, bias};
+    return mask_ = aclCreateBoolArray(values, 3);
+  }
+
+ private:
+  std::vector<aclTensor*> tensors_;
+  std::vector<const aclIntArray*> arrays_;
+  const aclBoolArray* mask_ = nullptr;
+};
+
+using PhaseTwo = aclnnStatus (*)(void*, uint64_t, aclOpExecutor*, const aclrtStream);
+
+struct Prepared {
+  aclnnStatus status = 0;
+  uint64_t workspace_size = 0;
+  aclOpExecutor* executor = nullptr;
+  PhaseTwo phase_two = nullptr;
+};
+
+Prepared prepare(const problem::ConvRequest& r, Operands& o, AclnnCall& call) {
+  Prepared p;
+  p.phase_two = aclnnConvolutionBackward;
+  p.status = aclnnConvolutionBackwardGetWorkspaceSize(
+      call.tensor(o[Operand::kGradOutput]), call.tensor(o[Operand::kInput]), call.tensor(o[Operand::kWeight]),
+      call.array({r.grad_output.shape[1]}), call.array(r.stride), call.array(r.padding), call.array(r.dilation),
+      r.transposed, call.array(r.output_padding), static_cast<int>(r.groups),
+      call.mask(r.grad_input.has_value(), r.grad_weight.has_value(), r.grad_bias.has_value()),
+      static_cast<int8_t>(r.math_mode), call.tensor(o[Operand::kGradInput]), call.tensor(o[Operand::kGradWeight]),
+      call.tensor(o[Operand::kGradBias]), &p.workspace_size, &p.executor);
+  return p;
+}
+
+Prepared prepare(const problem::ConvTbcRequest& r, Operands& o, AclnnCall& call) {
+  Prepared p;
+  p.phase_two = aclnnConvTbcBackward;
+  p.status = aclnnConvTbcBackwardGetWorkspaceSize(
+      call.tensor(o[Operand::kGradOutput]), call.tensor(o[Operand::kInput]), call.tensor(o[Operand::kWeight]),
+      call.tensor(r.bias, nullptr), r.pad, static_cast<int8_t>(r.math_mode), call.tensor(o[Operand::kGradInput]),
+      call.tensor(o[Operand::kGradWeight]), call.tensor(o[Operand::kGradBias]), &p.workspace_size, &p.executor);
+  return p;
+}
+
+Prepared prepare(const problem::AvgPoolRequest& r, Operands& o, AclnnCall& call) {
+  Prepared p;
+  const bool flat = r.input.shape.rank() == 4 || r.spatial_rank == 2;
+  const aclTensor* grad_output = call.tensor(o[Operand::kGradOutput]);
+  const aclTensor* self = call.tensor(r.input, nullptr);
+  aclTensor* grad_input = call.tensor(o[Operand::kGradInput]);
+  const aclIntArray *kernel = call.array(r.kernel), *stride = call.array(r.stride), *padding = call.array(r.padding);
+  p.phase_two = flat ? aclnnAvgPool2dBackward : aclnnAvgPool3dBackward;
+  p.status = flat ? aclnnAvgPool2dBackwardGetWorkspaceSize(grad_output, self, kernel, stride, padding, r.ceil_mode,
+                                                           r.count_include_pad, r.divisor_override, 0, grad_input,
+                                                           &p.workspace_size, &p.executor)
+                  : aclnnAvgPool3dBackwardGetWorkspaceSize(grad_output, self, kernel, stride, padding, r.ceil_mode,
+                                                           r.count_include_pad, r.divisor_override, grad_input,
+                                                           &p.workspace_size, &p.executor);
+  return p;
+}
+
+std::string failure(const char* what) {
+  const char* message = aclGetRecentErrMsg();
+  return std::string(what) + ": " + (message != nullptr ? message : "no message");
+}
+
+}  // namespace
+
+bool aclnn_offers(const problem::Request& request) {
+  if (const auto* pool = std::get_if<problem::AvgPoolRequest>(&request))
+    return !pool->uncorrected_ceil_sizes && (pool->input.shape.rank() > 3 || pool->spatial_rank == 2);
+  const auto* conv = std::get_if<problem::ConvRequest>(&request);
+  return conv == nullptr || conv->input.shape.rank() == 4 || conv->padding.size() == conv->stride.size();
+}
+
+std::string call_aclnn(const problem::Request& request, Operands& operands) {
+  aclrtStream stream = nullptr;
+  void* workspace = nullptr;
+  Prepared p;
+  {
+    AclnnCall call;
+    p = std::visit([&](const auto& r) { return prepare(r, operands, call); }, request);
+    if (p.status != 0) return failure("phase one");
+    if (aclrtCreateStream(&stream) != 0) return failure("aclrtCreateStream");
+    if (p.workspace_size > 0 && aclrtMalloc(&workspace, p.workspace_size, ACL_MEM_MALLOC_HUGE_FIRST) != 0)
+      return failure("aclrtMalloc");
+    if (p.phase_two(workspace, p.workspace_size, p.executor, stream) != 0) return failure("phase two");
+  }
+  if (aclrtSynchronizeStream(stream) != 0) return failure("aclrtSynchronizeStream");
+  if (aclrtDestroyStream(stream) != 0) return failure("aclrtDestroyStream");
+  if (workspace != nullptr && aclrtFree(workspace) != 0) return failure("aclrtFree");
+  return "";
+}
+
+}  // namespace retrograd::test

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+// Requests as infiniop calls: the documented create calls where they suffice, our extensions where they do not.
+#include "calls.h"
+#include "infiniop.h"
+#include "infinirt.h"
+#include "retrograd/infiniop_ext.h"
+#include "retrograd/retrograd.h"
+
+namespace retrograd::test {
+namespace {
+
+using problem::Operand;
+
+infiniDtype_t infini_type(DType dtype) {
+  return dtype == DType::kF32 ? INFINI_DTYPE_F32 : dtype == DType::kF16 ? INFINI_DTYPE_F16 : INFINI_DTYPE_BF16;
+}
+
+// Handle and descriptors of one call.
+class InfiniopCall {
+ public:
+  InfiniopCall() { (void)infiniopCreateHandle(&handle_); }
+  ~InfiniopCall() {
+    for (infiniopTensorDescriptor_t descriptor : descriptors_) infiniopDestroyTensorDescriptor(descriptor);
+    infiniopDestroyHandle(handle_);
+  }
+  infiniopHandle_t handle() const { return handle_; }
+  infiniopTensorDescriptor_t describe(const problem::TensorView& view) {
+    const std::vector<size_t> shape(view.shape.begin(), view.shape.end());
+    const std::vector<ptrdiff_t> strides(view.strides.begin(), view.strides.end());
+    infiniopTensorDescriptor_t descriptor = nullptr;
+    (void)infiniopCreateTensorDescriptor(&descriptor, shape.size(), shape.data(), strides.data(),
+                                         infini_type(view.dtype));
+    descriptors_.push_back(descriptor);
+    return descriptor;
+  }
+
+ private:
+  infiniopHandle_t handle_ = nullptr;
+  std::vector<infiniopTensorDescriptor_t> descriptors_;
+};
+
+std::string failure(const char* what, infiniStatus_t status) {
+  return std::string(what) + " returned " + std::to_string(status) + ": " + retrogradGetLastError();
+}
+
+void* address(std::optional<HostTensor>& tensor) { return tensor ? tensor->data() : nullptr; }
+
+bool needs_extension(const problem::ConvRequest& r) { return r.transposed || r.padding.size() != r.stride.size(); }
+
+std::string run(const problem::ConvRequest& r, Operands& o) {
+  infiniopConvBackwardDescriptor_t operation = nullptr;
+  infiniStatus_t status;
+  {
+    InfiniopCall call;
+    const auto grad_output = call.describe(r.grad_output), input = call.describe(r.input),
+               weight = call.describe(r.weight);
+    if (needs_extension(r)) {
+      status = retrogradInfiniopCreateConvBackwardDescriptor(
+          call.handle(), &operation, grad_output, input, weight, nullptr, r.padding.data(), r.padding.size(),
+          r.stride.data(), r.dilation.data(), r.transposed, r.output_padding.data(), r.groups);
+    } else {
+      std::vector<int> pads(r.padding.begin(), r.padding.end()), strides(r.stride.begin(), r.stride.end()),
+          dilations(r.dilation.begin(), r.dilation.end());
+      status = infiniopCreateConvBackwardDescriptor(call.handle(), &operation, grad_output, input, weight, nullptr,
+                                                    pads.data(), strides.data(), dilations.data(),
+                                                    static_cast<size_t>(r.groups));
+    }
+    if (status != INFINI_STATUS_SUCCESS) return failure("create", status);
+  }
+  size_t size = 0;
+  infiniopGetConvBackwardWorkspaceSize(operation, &size);
+  std::vector<std::byte> workspace(size);
+  infinirtStream_t stream = nullptr;
+  infinirtStreamCreate(&stream);
+  status = infiniopConvBackward(operation, workspace.data(), size, address(o[Operand::kGradInput]),
+                                address(o[Operand::kGradWeight]), address(o[Operand::kGradBias]),
+                                address(o[Operand::kGradOutput]), address(o[Operand::kInput]),
+                                address(o[Operand::kWeight]), stream);
+  if (status != INFINI_STATUS_SUCCESS) return failure("run", status);
+  infinirtStreamSynchronize(stream);
+  infinirtStreamDestroy(stream);
+  infiniopDestroyConvBackwardDescriptor(operation);
+  return "";
+}
+
+std::string run(const problem::AvgPoolRequest& r, Operands& o) {
+  const size_t axes = static_cast<size_t>(r.input.shape.rank() - 2);
+  const auto spread = [&](const std::vector<int64_t>& values) {
+    return values.size() == 1 ? std::vector<int64_t>(axes, values[0]) : values;
+  };
+  const auto kernel = spread(r.kernel), stride = r.stride.empty() ? kernel : spread(r.stride), pad = spread(r.padding);
+  infiniopAvgPoolBackwardDescriptor_t operation = nullptr;
+  InfiniopCall call;
+  infiniStatus_t status = retrogradInfiniopCreateAvgPoolBackwardDescriptor(
+      call.handle(), &operation, call.describe(r.grad_input), call.describe(r.grad_output), call.describe(r.input),
+      kernel.data(), stride.data(), pad.data(), r.ceil_mode, r.count_include_pad, r.divisor_override);
+  if (status != INFINI_STATUS_SUCCESS) return failure("create", status);
+  status = infiniopAvgPoolBackward(operation, nullptr, 0, address(o[Operand::kGradInput]),
+                                   address(o[Operand::kGradOutput]), nullptr, nullptr);
+  if (status != INFINI_STATUS_SUCCESS) return failure("run", status);
+  infiniopDestroyAvgPoolBackwardDescriptor(operation);
+  return "";
+}
+
+std::string run(const problem::ConvTbcRequest&, Operands&) { return "infiniop has no conv_tbc"; }
+
+// infiniop: grad_input has input's strides, grad_weight weight's, grad_bias is dense.
+bool results_follow_operands(const problem::ConvRequest& r) {
+  const auto same = [](const std::optional<problem::TensorView>& result, const problem::TensorView& operand) {
+    return !result || (result->dtype == operand.dtype && result->strides == operand.strides);
+  };
+  return same(r.grad_input, r.input) && same(r.grad_weight, r.weight) &&
+         (!r.grad_bias || (r.grad_bias->dtype == r.input.dtype && is_dense(*r.grad_bias)));
+}
+
+}  // namespace
+
+bool infiniop_offers(const problem::Request& request) {
+  if (const auto* pool = std::get_if<problem::AvgPoolRequest>(&request)) return pool->spatial_rank == 0;
+  const auto* conv = std::get_if<problem::ConvRequest>(&request);
+  return conv != nullptr && conv->math_mode == 0 && !is_8bit(conv->input.dtype) &&
+         conv->weight.dtype == conv->input.dtype && conv->grad_output.dtype == conv->input.dtype &&
+         conv->output_padding.size() == conv->stride.size() && results_follow_operands(*conv);
+}
+
+std::string call_infiniop(const problem::Request& request, Operands& operands) {
+  return std::visit([&](const auto& r) { return run(r, operands); }, request);
+}
+
+}  // namespace retrograd::test

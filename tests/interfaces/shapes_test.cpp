@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+// Exact data through both C interfaces: every problem of tests/shapes and random ones, bit for bit.
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+#include "acl/acl.h"
+#include "calls.h"
+#include "problem/problem_text.h"
+#include "support/oracle.h"
+#include "support/random_request.h"
+#include "support/shape_files.h"
+
+namespace retrograd::test {
+namespace {
+
+using problem::Operand;
+
+class InterfaceShapesTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    ASSERT_EQ(aclInit(nullptr), ACL_SUCCESS);
+    ASSERT_EQ(aclrtSetDevice(0), ACL_SUCCESS);
+  }
+  void TearDown() override {
+    EXPECT_EQ(aclrtResetDevice(0), ACL_SUCCESS);
+    EXPECT_EQ(aclFinalize(), ACL_SUCCESS);
+  }
+
+  void expect_exact(Operands& operands, Operand operand, const std::vector<double>& exact) {
+    if (!operands[operand]) return;
+    const HostTensor& result = *operands[operand];
+    const auto bits = result.bits();
+    ASSERT_EQ(bits.size(), exact.size());
+    for (size_t i = 0; i < bits.size(); ++i) {
+      uint32_t expected = 0;
+      store_from_f32(result.view().dtype, &expected, static_cast<float>(exact[i]));
+      ASSERT_EQ(bits[i], expected) << name_of(operand) << " element " << i << ", exact value " << exact[i];
+    }
+    EXPECT_TRUE(result.gaps_untouched()) << name_of(operand);
+  }
+
+  using Call = std::string (*)(const problem::Request&, Operands&);
+  void check(const problem::Request& request, Call call) {
+    SCOPED_TRACE(problem::to_text(request));
+    Operands operands(request);
+    operands.fill_integers(random_, 2);
+    operands.poison_results();
+    const Gradients exact = gradients_by_scattering(request, operands);
+    ASSERT_EQ(call(request, operands), "");
+    expect_exact(operands, Operand::kGradInput, exact.grad_input);
+    expect_exact(operands, Operand::kGradWeight, exact.grad_weight);
+    expect_exact(operands, Operand::kGradBias, exact.grad_bias);
+    ++calls_;
+  }
+
+  void check_both(problem::Request request) {
+    // Divisors that are no powers of two would make the quotients inexact.
+    if (auto* pool = std::get_if<problem::AvgPoolRequest>(&request)) pool->divisor_override = 4;
+    if (aclnn_offers(request)) check(request, call_aclnn);
+    if (infiniop_offers(request)) check(request, call_infiniop);
+  }
+
+  std::mt19937_64 random_{2026};
+  int calls_ = 0;
+};
+
+TEST_F(InterfaceShapesTest, ShapeFiles) {
+  for (const NamedRequest& named : read_shape_files()) {
+    SCOPED_TRACE(named.place);
+    check_both(named.request);
+    if (HasFatalFailure()) return;
+  }
+  EXPECT_GT(calls_, 100);
+}
+
+TEST_F(InterfaceShapesTest, RandomRequests) {
+  RandomOptions dense;
+  dense.odd_strides = false;
+  dense.all_dtypes = false;
+  for (int i = 0; i < 60 && !HasFatalFailure(); ++i) {
+    check_both(random_conv(random_, {}));
+    check_both(random_conv(random_, dense));
+    check_both(random_conv_tbc(random_, {}));
+    check_both(random_avgpool(random_, {}));
+  }
+  EXPECT_GT(calls_, 200);
+}
+
+}  // namespace
+}  // namespace retrograd::test
