@@ -78,7 +78,7 @@ class OperandMemory {
 
 Status time_problem(std::string_view text, double seconds) {
   RG_TRY(const auto request, problem::parse_request(text));
-  RG_TRY(auto problem, std::visit([](const auto& r) { return problem::make_problem(r); }, request));
+  RG_TRY(auto problem, problem::judge(request));
   double work = 0;
   for (const problem::Pass& pass : problem.passes) work += operations(pass);
   OperandMemory memory(problem);

@@ -57,7 +57,7 @@ Status Plan::check_workspace(const void* workspace, size_t size) const {
     return {Code::kNullWorkspace, fmt::format("workspace is null, expected {} bytes", workspace_bytes_)};
   if (size < workspace_bytes_)
     return {Code::kShortWorkspace,
-            fmt::format("workspaceSize is {}, expected at least {} bytes", size, workspace_bytes_)};
+            fmt::format("the workspace has {} bytes, expected at least {} bytes", size, workspace_bytes_)};
   return runtime::AllocationTable::instance().check_range(workspace, workspace_bytes_, "workspace");
 }
 

@@ -33,6 +33,9 @@ Result<Problem> make_problem(ConvRequest request);
 Result<Problem> make_problem(ConvTbcRequest request);
 Result<Problem> make_problem(AvgPoolRequest request);
 
+// Whichever of them fits; a refusal ends with one more line, the command that shows it again.
+Result<Problem> judge(const Request& request);
+
 // The bytes a judged view spans.
 OperandFacts facts_of(const char* name, const TensorView& view);
 

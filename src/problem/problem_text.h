@@ -18,8 +18,6 @@
 namespace retrograd::problem {
 
 std::string to_text(const Request& request);
-// A failure with one more line: the command that shows it again.
-Status with_reproduction(const Status& status, const Request& request);
 // The message of a failure ends in two lines: the text, and a caret under the offending token.
 Result<Request> parse_request(std::string_view text);
 

@@ -106,10 +106,6 @@ std::string print(const AvgPoolRequest& r) {
 
 }  // namespace
 
-Status with_reproduction(const Status& status, const Request& request) {
-  return {status.code(), fmt::format("{}\nreproduce: retrograd explain \"{}\"", status.message(), to_text(request))};
-}
-
 std::string to_text(const Request& request) {
   return std::visit([](const auto& r) { return print(r); }, request);
 }

@@ -158,7 +158,7 @@ TEST(ConvBackward, RefusesAWorkspaceThatIsNullOrOneByteShort) {
   const std::string needed = std::to_string(bytes) + " bytes";
   expect_refused(with(nullptr, bytes), INFINI_STATUS_INSUFFICIENT_WORKSPACE, kRun,
                  {"workspace is null", needed.c_str()});
-  const std::string given = " is " + std::to_string(bytes - 1);
+  const std::string given = " has " + std::to_string(bytes - 1);
   expect_refused(with(workspace.data(), bytes - 1), INFINI_STATUS_INSUFFICIENT_WORKSPACE, kRun,
                  {given.c_str(), needed.c_str()});
   EXPECT_EQ(grad_bias.values(), garbage) << "a refused run writes nothing";

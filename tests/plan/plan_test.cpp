@@ -25,7 +25,7 @@ runtime::Device& cpu() { return *runtime::find_device(runtime::DeviceKind::kCpu,
 problem::Problem problem_of(const char* text) {
   auto request = problem::parse_request(text);
   EXPECT_TRUE(request.is_ok()) << request.status().message();
-  auto made = std::visit([](const auto& r) { return problem::make_problem(r); }, request.value());
+  auto made = problem::judge(request.value());
   EXPECT_TRUE(made.is_ok()) << made.status().message();
   return std::move(made).value();
 }
@@ -128,7 +128,7 @@ TEST(PlanTest, WorkspaceIsJudged) {
   EXPECT_EQ(run(nullptr, 1000).code(), Code::kNullWorkspace);
   const Status one_short = run(workspace.data(), workspace.size() - 1);
   EXPECT_EQ(one_short.code(), Code::kShortWorkspace);
-  EXPECT_NE(one_short.message().find("workspaceSize is 72, expected at least 73"), std::string::npos)
+  EXPECT_NE(one_short.message().find("the workspace has 72 bytes, expected at least 73"), std::string::npos)
       << one_short.message();
   EXPECT_TRUE(run(workspace.data(), workspace.size()).is_ok());
   EXPECT_EQ(any.ran.size(), 3u) << "a refused run must not have started";

@@ -20,7 +20,7 @@ void PrintTo(const RuleCase& rule, std::ostream* out) { *out << rule.text; }
 Result<Problem> judge(const char* text) {
   auto request = parse_request(text);
   if (!request.is_ok()) return request.status();
-  return std::visit([](const auto& r) { return make_problem(r); }, request.value());
+  return problem::judge(request.value());
 }
 
 class ConvRuleTest : public testing::TestWithParam<RuleCase> {};

@@ -11,7 +11,7 @@ namespace {
 Problem problem_of(const char* text) {
   auto request = parse_request(text);
   EXPECT_TRUE(request.is_ok()) << request.status().message();
-  auto problem = std::visit([](const auto& r) { return make_problem(r); }, request.value());
+  auto problem = judge(request.value());
   EXPECT_TRUE(problem.is_ok()) << problem.status().message();
   return std::move(problem).value();
 }

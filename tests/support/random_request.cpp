@@ -163,8 +163,8 @@ problem::Request random_avgpool(std::mt19937_64& random, const RandomOptions& op
 }
 
 problem::Problem legal_problem(const problem::Request& request) {
-  auto result = std::visit([](const auto& r) { return problem::make_problem(r); }, request);
-  EXPECT_TRUE(result.is_ok()) << result.status().message() << "\n" << problem::to_text(request);
+  auto result = problem::judge(request);
+  EXPECT_TRUE(result.is_ok()) << result.status().message();
   return result.is_ok() ? std::move(result).value() : problem::Problem{};
 }
 

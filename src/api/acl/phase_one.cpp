@@ -5,7 +5,6 @@
 #include <fmt/format.h>
 
 #include <utility>
-#include <variant>
 
 #include "api/acl/guard.h"
 #include "api/acl/runtime_state.h"
@@ -13,20 +12,8 @@
 #include "base/log.h"
 #include "plan/plan.h"
 #include "problem/problem.h"
-#include "problem/problem_text.h"
 
 namespace retrograd::api::acl {
-namespace {
-
-Result<problem::Problem> judge(const problem::Request& request) {
-  auto problem = std::visit([](const auto& asked) { return problem::make_problem(asked); }, request);
-  if (problem.is_ok()) return problem;
-  const Status& status = problem.status();
-  return Status(status.code(), fmt::format("{}\nreproduce: retrograd explain \"{}\"", status.message(),
-                                           problem::to_text(request)));
-}
-
-}  // namespace
 
 Status none_null(std::initializer_list<NamedPointer> pointers) {
   for (const auto& [pointer, name] : pointers) RG_CHECK(not_null(pointer, name));
@@ -83,7 +70,7 @@ Result<std::optional<problem::TensorView>> PhaseOne::masked_output(bool wanted, 
 }
 
 Status PhaseOne::finish(problem::Request request, uint64_t* workspace_size, aclOpExecutor** executor) {
-  RG_TRY(problem::Problem problem, judge(request));
+  RG_TRY(problem::Problem problem, problem::judge(request));
   for (const std::string& warning : problem.warnings)
     log::warn_once(fmt::format("{}: {}", operation_, warning));
   RG_TRY(runtime::Device* const device, RuntimeState::instance().operator_device());

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // What every …GetWorkspaceSize does: reads its arguments, has them judged and planned, makes an executor.
-// of the plan.
 #pragma once
 
 #include <cstdint>

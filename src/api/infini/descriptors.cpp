@@ -3,11 +3,9 @@
 // client's static destructors find them.
 #include "api/infini/descriptors.h"
 
-#include <variant>
 
 #include "api/infini/devices.h"
 #include "api/infini/streams.h"
-#include "problem/problem_text.h"
 
 namespace retrograd::api::infini {
 namespace {
@@ -28,13 +26,6 @@ Result<DType> dtype_of(infiniDtype_t dtype, const char* argument) {
       return Status(Code::kBadDtype, fmt::format("{}.dtype is {}, expected F16 (12), F32 (13) or BF16 (19)",
                                                  argument, static_cast<int>(dtype)));
   }
-}
-
-Result<problem::Problem> judge(const problem::Request& request) {
-  auto problem = std::visit([](const auto& asked) { return problem::make_problem(asked); }, request);
-  if (problem.is_ok()) return problem;
-  return Status(problem.status().code(), fmt::format("{}\nreproduce: retrograd explain \"{}\"",
-                                                     problem.status().message(), problem::to_text(request)));
 }
 
 }  // namespace
@@ -117,7 +108,7 @@ Status create_descriptor(runtime::Device& device, problem::Request request, Infi
                               : Operation::kConvBackward;
   descriptor->grad_output_is_empty = std::visit(
       [](const auto& asked) { return problem::element_count(asked.grad_output.shape) == 0; }, request);
-  RG_TRY(auto problem, judge(request));
+  RG_TRY(auto problem, problem::judge(request));
   // The run has names of its own for the tensors: input, not input_desc.
   for (int i = 0; i < problem::kOperandCount; ++i) {
     const auto operand = static_cast<problem::Operand>(i);
