@@ -6,8 +6,8 @@
 #include <memory>
 
 #include "allocation_counter.h"
-#include "busy_stream.h"
 #include "run_call.h"
+#include "stream_gate.h"
 
 namespace retrograd::acl_test {
 namespace {
@@ -135,7 +135,7 @@ TEST_F(PhaseTwoTest, RefusesAWorkspaceThatIsNullOrOneByteShort) {
       failed_with(aclnnConvolutionBackward(nullptr, 0, executor, stream_), kNull, {"workspace is null"}));
   EXPECT_TRUE(
       failed_with(aclnnConvolutionBackward(conv.workspace->get(), size - 1, executor, stream_), kInvalid,
-                  {"workspaceSize is " + std::to_string(size - 1), "at least " + std::to_string(size)}));
+                  {"the workspace has " + std::to_string(size - 1), "at least " + std::to_string(size)}));
   const DeviceBlock small(static_cast<size_t>(size - 1));
   EXPECT_TRUE(
       failed_with(aclnnConvolutionBackward(small.get(), size, executor, stream_), kInvalid, {"workspace"}))
@@ -336,12 +336,12 @@ TEST_F(PhaseTwoTest, LetsTensorsBeDestroyedWhileItsWorkIsPending) {
                                                gx, gw, gb, &plan.workspace_size, &plan.executor),
       ACLNN_SUCCESS);
   const DeviceBlock workspace(static_cast<size_t>(plan.workspace_size));
-  const BusyStream work(stream_);
-  work.occupy(stream_);
+  StreamGate gate(stream_);
   ASSERT_EQ(aclnnConvolutionBackward(workspace.get(), plan.workspace_size, plan.executor, stream_),
             ACLNN_SUCCESS);
   delete handles;
   EXPECT_TRUE(conv.outputs_untouched()) << "phase two enqueues and returns";
+  gate.open();
   ASSERT_EQ(aclrtSynchronizeStream(stream_), ACL_SUCCESS);
   conv.expect_outputs(1);
 }

@@ -2,7 +2,8 @@
 // The aclrt calls on streams and events: order, states, times, and what each wrong use is told.
 #include <array>
 
-#include "busy_stream.h"
+#include "run_call.h"
+#include "stream_gate.h"
 
 namespace retrograd::acl_test {
 namespace {
@@ -92,12 +93,11 @@ TEST_F(Streams, RefuseTimesBelowMinusOne) {
 }
 
 TEST_F(Streams, ThatAreBusySaySoAndTimeOut) {
-  const BusyStream work(stream_);
   aclrtEvent event = nullptr, never = nullptr;
   ASSERT_EQ(aclrtCreateEvent(&event), ACL_SUCCESS);
   ASSERT_EQ(aclrtCreateEvent(&never), ACL_SUCCESS);
   ASSERT_EQ(aclrtRecordEvent(never, stream_), ACL_SUCCESS);
-  work.occupy(stream_);
+  StreamGate gate(stream_);
   ASSERT_EQ(aclrtRecordEvent(event, stream_), ACL_SUCCESS);
   EXPECT_EQ(state_of(stream_), ACL_STREAM_STATUS_NOT_READY);
   EXPECT_EQ(state_of_event(event), ACL_EVENT_STATUS_NOT_READY);
@@ -106,43 +106,44 @@ TEST_F(Streams, ThatAreBusySaySoAndTimeOut) {
   EXPECT_EQ(ms, -1);
   EXPECT_TRUE(
       failed_with(aclrtSynchronizeStreamWithTimeout(stream_, 0), ACL_ERROR_RT_STREAM_SYNC_TIMEOUT, {}));
+  gate.open();
   EXPECT_EQ(aclrtSynchronizeDevice(), ACL_SUCCESS);
   EXPECT_EQ(state_of(stream_), ACL_STREAM_STATUS_COMPLETE);
   EXPECT_EQ(state_of_event(event), ACL_EVENT_STATUS_COMPLETE);
 }
 
 TEST_F(Streams, FinishWhatIsPendingWhenDestroyed) {
-  const BusyStream work(stream_);
   const DeviceBlock flag(encode(ACL_FLOAT, {0}));
-  work.occupy(stream_);
+  StreamGate gate(stream_);
   ASSERT_EQ(aclrtMemsetAsync(flag.get(), 4, 0xFF, 4, stream_), ACL_SUCCESS);
+  gate.open_after(std::chrono::milliseconds(50));
   EXPECT_EQ(aclrtDestroyStream(stream_), ACL_SUCCESS);
   EXPECT_EQ(flag.bytes(), std::vector<uint8_t>(4, 0xFF));
 }
 
 TEST_F(Streams, DropWhatHasNotStartedWhenDestroyedByForce) {
-  const BusyStream work(stream_);
   const DeviceBlock flag(encode(ACL_FLOAT, {0}));
-  work.occupy(stream_);
+  StreamGate gate(stream_);
   ASSERT_EQ(aclrtMemsetAsync(flag.get(), 4, 0xFF, 4, stream_), ACL_SUCCESS);
+  gate.open_after(std::chrono::milliseconds(500));  // long after the call below has dropped what waits
   EXPECT_EQ(aclrtDestroyStreamForce(stream_), ACL_SUCCESS);
   EXPECT_EQ(flag.bytes(), std::vector<uint8_t>(4, 0));
 }
 
 TEST_F(Streams, KeepTheirOrderAndEventsOrderTwoOfThem) {
-  const BusyStream work(stream_);
   aclrtStream second = nullptr;
   aclrtEvent event = nullptr;
   ASSERT_EQ(aclrtCreateStream(&second), ACL_SUCCESS);
   ASSERT_EQ(aclrtCreateEvent(&event), ACL_SUCCESS);
   const DeviceBlock first_block(encode(ACL_FLOAT, {0})), second_block(encode(ACL_FLOAT, {0}));
-  work.occupy(stream_);
+  StreamGate gate(stream_);
   ASSERT_EQ(aclrtMemsetAsync(first_block.get(), 4, 0x11, 4, stream_), ACL_SUCCESS);
   ASSERT_EQ(aclrtRecordEvent(event, stream_), ACL_SUCCESS);
   ASSERT_EQ(aclrtStreamWaitEvent(second, event), ACL_SUCCESS);
   ASSERT_EQ(
       aclrtMemcpyAsync(second_block.get(), 4, first_block.get(), 4, ACL_MEMCPY_DEVICE_TO_DEVICE, second),
       ACL_SUCCESS);
+  gate.open_after(std::chrono::milliseconds(50));
   ASSERT_EQ(aclrtSynchronizeStream(second), ACL_SUCCESS);
   EXPECT_EQ(second_block.bytes(), std::vector<uint8_t>(4, 0x11));
 }
@@ -176,13 +177,13 @@ TEST_F(Events, CompleteAndAreResetToNeverRecorded) {
 }
 
 TEST_F(Events, TellTheTimeBetweenThem) {
-  const BusyStream work(stream_);
   aclrtEvent start = nullptr, end = nullptr;
   ASSERT_EQ(aclrtCreateEvent(&start), ACL_SUCCESS);
   ASSERT_EQ(aclrtCreateEventWithFlag(&end, ACL_EVENT_TIME_LINE), ACL_SUCCESS);
   ASSERT_EQ(aclrtRecordEvent(start, stream_), ACL_SUCCESS);
-  work.occupy(stream_);
+  StreamGate gate(stream_);
   ASSERT_EQ(aclrtRecordEvent(end, stream_), ACL_SUCCESS);
+  gate.open();
   ASSERT_EQ(aclrtSynchronizeStream(stream_), ACL_SUCCESS);
   float forth = 0, back = 0;
   EXPECT_EQ(aclrtEventElapsedTime(&forth, start, end), ACL_SUCCESS);
