@@ -1,0 +1,24 @@
+# What everything of ours is compiled with: one interface target carries the flags.
+find_program(RETROGRAD_CCACHE ccache)
+if(PROJECT_IS_TOP_LEVEL AND RETROGRAD_CCACHE AND NOT DEFINED CMAKE_CXX_COMPILER_LAUNCHER)
+  set(CMAKE_C_COMPILER_LAUNCHER ${RETROGRAD_CCACHE})
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${RETROGRAD_CCACHE})
+endif()
+
+add_library(retrograd_options INTERFACE)
+target_compile_features(retrograd_options INTERFACE cxx_std_20)
+target_compile_options(retrograd_options INTERFACE
+  -Wall -Wextra -Wshadow -Wconversion
+  $<$<COMPILE_LANGUAGE:CXX>:-Wnon-virtual-dtor>
+  $<$<COMPILE_LANGUAGE:CXX>:-Woverloaded-virtual>
+  $<$<BOOL:${RETROGRAD_WERROR}>:-Werror>
+  # The bits of a result must not depend on which products a compiler chose to fuse.
+  -ffp-contract=off)
+
+# The consumers that tests/install builds need the same flags: a sanitized library loads into a sanitized program only.
+set(RETROGRAD_SANITIZE_FLAGS "")
+if(RETROGRAD_SANITIZE)
+  set(RETROGRAD_SANITIZE_FLAGS -fsanitize=${RETROGRAD_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
+  target_compile_options(retrograd_options INTERFACE ${RETROGRAD_SANITIZE_FLAGS})
+  target_link_options(retrograd_options INTERFACE -fsanitize=${RETROGRAD_SANITIZE})
+endif()
