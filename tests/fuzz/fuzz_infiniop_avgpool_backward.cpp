@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// infiniopAvgPoolBackward with any arguments: create always, a run where it accepted something small.
+#include "infini_arguments.h"
+#include "window_shape.h"
+
+using namespace retrograd::fuzz;
+
+namespace {
+
+void run(ByteReader& reader, infiniopAvgPoolBackwardDescriptor_t descriptor, const ViewMemory& grad_input,
+         const ViewMemory& grad_output, const ViewMemory& input) {
+  const uint8_t mode = reader.byte();
+  const auto unless = [mode](int bit, void* address) { return (mode >> bit & 1) != 0 ? nullptr : address; };
+  size_t bytes = 0;
+  require(infiniopGetAvgPoolBackwardWorkspaceSize(descriptor, &bytes) == INFINI_STATUS_SUCCESS);
+  const size_t given = (mode & 1) != 0 && bytes > 0 ? bytes - 1 : bytes;
+  std::vector<unsigned char> workspace(given, 0xA5);
+  const infiniStatus_t status =
+      infiniopAvgPoolBackward(descriptor, workspace.data(), given, unless(1, grad_input.data()),
+                              unless(2, grad_output.data()), unless(3, input.data()), nullptr);
+  require(status == INFINI_STATUS_SUCCESS || status == INFINI_STATUS_BAD_PARAM ||
+          status == INFINI_STATUS_INSUFFICIENT_WORKSPACE);
+  if (given < bytes) require(status != INFINI_STATUS_SUCCESS);
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size);
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  ByteReader reader(data, size);
+  InfiniArguments arguments(reader);
+
+  const infiniopHandle_t handle = arguments.handle();
+  const bool ceil_mode = reader.flag();
+  const InfiniTensorArgument& input = arguments.tensor({1, 1, 5, 5});
+  AttributeArrays arrays(reader, 3, input.shape.size() < 2 ? 0 : input.shape.size() - 2);
+  const InfiniTensorArgument& grad_output = arguments.tensor(
+      pool_output_shape(input.shape, arrays.values(0), arrays.values(1), arrays.values(2), ceil_mode));
+  const InfiniTensorArgument& grad_input = arguments.tensor(input.shape);
+
+  infiniopAvgPoolBackwardDescriptor_t descriptor = untouched();
+  const infiniStatus_t status = infiniopCreateAvgPoolBackwardDescriptor(
+      handle, &descriptor, grad_input.descriptor, grad_output.descriptor, input.descriptor, arrays.pointer(0),
+      arrays.pointer(1), arrays.pointer(2), ceil_mode);
+  if (!created(status, descriptor)) return 0;
+  if (arguments.small()) run(reader, descriptor, grad_input.memory, grad_output.memory, input.memory);
+  require(infiniopDestroyAvgPoolBackwardDescriptor(descriptor) == INFINI_STATUS_SUCCESS);
+  return 0;
+}
