@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// `retrograd bench`: medians of whole calls, with the operations that are really needed (padding taps not counted).
+// `retrograd bench`: medians of whole calls, with the operations that are really needed (padding taps not
+// counted).
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -39,7 +40,8 @@ double operations(const problem::Pass& pass) {
     double products = static_cast<double>(conv->batch * conv->y_channels * conv->x_channels_per_group());
     for (const problem::Window& window : conv->axes) {
       double live = 0;
-      for (int64_t output = 0; output < window.y; ++output) live += static_cast<double>(live_taps(window, output).size());
+      for (int64_t output = 0; output < window.y; ++output)
+        live += static_cast<double>(live_taps(window, output).size());
       products *= live;
     }
     return 2 * products;
@@ -96,7 +98,8 @@ Status time_problem(std::string_view text, double seconds) {
   }
   std::nth_element(times.begin(), times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2), times.end());
   const double median = times[times.size() / 2];
-  fmt::print("{:>10.3f} ms {:>8.3f} GFLOP/s {:>5} runs  {}\n", median * 1e3, work / median * 1e-9, times.size(), text);
+  fmt::print("{:>10.3f} ms {:>8.3f} GFLOP/s {:>5} runs  {}\n", median * 1e3, work / median * 1e-9,
+             times.size(), text);
   std::fflush(stdout);
   return Status::ok();
 }
@@ -115,7 +118,8 @@ int bench(Arguments arguments) {
     arguments = arguments.subspan(2);
   }
   if (!arguments.empty() && arguments[0].starts_with("-")) {
-    fmt::print(stderr, "retrograd bench: '{}' is no option, expected --seconds S or problems in quotes\n", arguments[0]);
+    fmt::print(stderr, "retrograd bench: '{}' is no option, expected --seconds S or problems in quotes\n",
+               arguments[0]);
     return 2;
   }
   const Arguments problems = arguments.empty() ? Arguments(kDefaultProblems) : arguments;

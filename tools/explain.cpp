@@ -17,7 +17,8 @@ void tell_pass(const problem::Pass& pass, runtime::Device& device) {
   fmt::print("{}\n", name_of(pass));
   for (const engines::Candidate* candidate : engines::candidates(device.kind())) {
     const engines::Support support = candidate->supports(pass);
-    fmt::print("  {:<18} {}\n", candidate->name(), support.accepted() ? "takes it" : "declines: " + support.reason());
+    fmt::print("  {:<18} {}\n", candidate->name(),
+               support.accepted() ? "takes it" : "declines: " + support.reason());
     if (support.accepted()) return;
   }
 }
@@ -26,7 +27,8 @@ void tell_pass(const problem::Pass& pass, runtime::Device& device) {
 
 int explain(Arguments arguments) {
   if (arguments.size() != 1) {
-    fmt::print(stderr, "retrograd explain: expected one problem in quotes, got {} arguments\n", arguments.size());
+    fmt::print(stderr, "retrograd explain: expected one problem in quotes, got {} arguments\n",
+               arguments.size());
     return 2;
   }
   const auto request = problem::parse_request(arguments[0]);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What an engine is to the planner: candidates that accept a pass, or decline it with a reason, and make a step of it.
+// What an engine is to the planner: candidates that accept a pass, or decline it with a reason, and make a
+// step of it.
 #pragma once
 
 #include <array>

@@ -15,8 +15,10 @@ std::span<const Candidate* const> candidates(runtime::DeviceKind kind) {
       &reference::candidate(),
   };
   switch (kind) {
-    case runtime::DeviceKind::kCpu: return on_cpu;
-    case runtime::DeviceKind::kCuda: return {};
+    case runtime::DeviceKind::kCpu:
+      return on_cpu;
+    case runtime::DeviceKind::kCuda:
+      return {};
   }
   return {};
 }

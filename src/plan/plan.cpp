@@ -65,8 +65,9 @@ Status Plan::require_results(const Bindings& bindings) const {
   for (const Entry& entry : entries_) {
     const Operand operand = result_of(entry.pass).operand;
     if (bindings[operand] == nullptr)
-      return {Code::kNullArgument, fmt::format("{} has no data: its address is null, but its gradient was asked for",
-                                               operands_[static_cast<size_t>(operand)].name)};
+      return {Code::kNullArgument,
+              fmt::format("{} has no data: its address is null, but its gradient was asked for",
+                          operands_[static_cast<size_t>(operand)].name)};
   }
   return Status::ok();
 }
@@ -82,9 +83,10 @@ Status Plan::check_bindings(const Bindings& bindings) const {
     if (!touched || facts.end_byte == facts.lowest_byte) continue;
     const void* address = bindings[operand];
     if (address == nullptr)
-      return {Code::kNullArgument, fmt::format("{} has no data: its address is null, but a gradient that was asked "
-                                               "for needs it",
-                                               facts.name)};
+      return {Code::kNullArgument,
+              fmt::format("{} has no data: its address is null, but a gradient that was asked "
+                          "for needs it",
+                          facts.name)};
     const auto block = runtime::AllocationTable::instance().find(address);
     if (!block) continue;  // not ours: nothing is known of it
     const auto at = static_cast<const std::byte*>(address) - block->base;
@@ -112,7 +114,8 @@ Status Plan::execute(std::shared_ptr<const Plan> plan, const Bindings& bindings,
 void Plan::run(const Bindings& bindings, void* workspace, runtime::ExecutionContext& context) const {
   const auto start = std::chrono::steady_clock::now();
   for (const Entry& entry : entries_)
-    if (bindings[result_of(entry.pass).operand] != nullptr) entry.step->run(bindings, align(workspace), context);
+    if (bindings[result_of(entry.pass).operand] != nullptr)
+      entry.step->run(bindings, align(workspace), context);
   if (call_record_.empty()) return;
   const std::chrono::duration<double, std::micro> elapsed = std::chrono::steady_clock::now() - start;
   log::write(log::Topic::kCall, fmt::format("us={:.3f} {}", elapsed.count(), call_record_));
@@ -134,7 +137,8 @@ Result<std::shared_ptr<const Plan>> make_plan(problem::Problem problem, runtime:
   for (const problem::Pass& pass : problem.passes) {
     const engines::Candidate* candidate = choose(operation, pass, candidates);
     if (candidate == nullptr)
-      return Status(Code::kInternal, fmt::format("no engine of {} accepts the pass {}", device.label(), name_of(pass)));
+      return Status(Code::kInternal,
+                    fmt::format("no engine of {} accepts the pass {}", device.label(), name_of(pass)));
     auto step = candidate->make_step(pass);
     workspace = std::max(workspace, step->workspace_bytes());
     plan->entries_.push_back({pass, std::move(step), candidate->name()});

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Plan: which steps, in which order, with how much workspace. It holds no data addresses and may run many times at once.
+// Plan: which steps, in which order, with how much workspace. It holds no data addresses and may run many
+// times at once.
 #pragma once
 
 #include <array>
@@ -27,12 +28,14 @@ class Plan {
   // "grad_input:reference grad_bias:cpu.chunked_bias": which engine took which pass.
   std::string describe() const;
 
-  // Fails when a step's result is bound to null: for callers that have said which gradients they want already.
+  // Fails when a step's result is bound to null: for callers that have said which gradients they want
+  // already.
   Status require_results(const Bindings& bindings) const;
 
-  // Puts the steps on `stream` and returns; a step whose result is bound to null is skipped. Before that it judges the
-  // stream's device, the workspace, operands that a step reads and that are null, and bindings into blocks of ours that
-  // are too small. Allocates nothing, and waits for nothing but room in a full stream.
+  // Puts the steps on `stream` and returns; a step whose result is bound to null is skipped. Before that it
+  // judges the stream's device, the workspace, operands that a step reads and that are null, and bindings
+  // into blocks of ours that are too small. Allocates nothing, and waits for nothing but room in a full
+  // stream.
   static Status execute(std::shared_ptr<const Plan> plan, const Bindings& bindings, void* workspace,
                         size_t workspace_size, runtime::Stream& stream);
 
@@ -55,8 +58,8 @@ class Plan {
   std::string call_record_;  // what RETROGRAD_VERBOSE=call prints behind the time; empty when it is off
 };
 
-// Asks the candidates of the device in order; RETROGRAD_VERBOSE=dispatch prints what each said. `operation` is the name
-// of the C operator, for the log.
+// Asks the candidates of the device in order; RETROGRAD_VERBOSE=dispatch prints what each said. `operation`
+// is the name of the C operator, for the log.
 Result<std::shared_ptr<const Plan>> make_plan(problem::Problem problem, runtime::Device& device,
                                               std::string_view operation);
 // The same with a list of the caller's own, for tests.

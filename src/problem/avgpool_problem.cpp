@@ -42,31 +42,35 @@ class PoolJudge {
     spatial_rank_ = known ? r_.spatial_rank : rank - 2;
     batched_ = !known || rank == spatial_rank_ + 2;
     if (known ? (rank != spatial_rank_ + 1 && rank != spatial_rank_ + 2) : (rank < 3 || rank > 5))
-      return {Code::kBadShape,
-              fmt::format("{}.shape has rank {} ({}), expected {}", names_.input, rank, to_string(r_.input.shape),
-                          known ? fmt::format("{} or {}: (N,) C and {} spatial sizes", spatial_rank_ + 1,
-                                              spatial_rank_ + 2, spatial_rank_)
-                                : "3, 4 or 5: N, C and one to three spatial sizes")};
+      return {
+          Code::kBadShape,
+          fmt::format("{}.shape has rank {} ({}), expected {}", names_.input, rank, to_string(r_.input.shape),
+                      known ? fmt::format("{} or {}: (N,) C and {} spatial sizes", spatial_rank_ + 1,
+                                          spatial_rank_ + 2, spatial_rank_)
+                            : "3, 4 or 5: N, C and one to three spatial sizes")};
     RG_CHECK(expect_rank(r_.grad_output, rank, names_.grad_output, "the rank of the input"));
     RG_CHECK(check_view(r_.input, names_.input));
     RG_CHECK(check_view(r_.grad_output, names_.grad_output));
     for (int axis = 0; axis < spatial_rank_; ++axis) {
       const int dim = first_spatial() + axis;
       if (r_.input.shape[dim] < 1)
-        return {Code::kBadShape, fmt::format("{}.shape[{}] is {}, expected a spatial size of at least 1", names_.input,
-                                             dim, r_.input.shape[dim])};
+        return {Code::kBadShape, fmt::format("{}.shape[{}] is {}, expected a spatial size of at least 1",
+                                             names_.input, dim, r_.input.shape[dim])};
     }
     return Status::ok();
   }
 
-  Status judge_attribute(const std::vector<int64_t>& values, const char* name, int64_t minimum, bool may_be_empty) {
+  Status judge_attribute(const std::vector<int64_t>& values, const char* name, int64_t minimum,
+                         bool may_be_empty) {
     const auto axes = static_cast<size_t>(spatial_rank_);
     if (values.size() != 1 && values.size() != axes && !(may_be_empty && values.empty()))
-      return {Code::kInvalidArgument, fmt::format("{} has {} entries, expected {}1 or {}", name, values.size(),
-                                                  may_be_empty ? "0 (as the kernel), " : "", axes)};
+      return {Code::kInvalidArgument,
+              fmt::format("{} has {} entries, expected {}1 or {}", name, values.size(),
+                          may_be_empty ? "0 (as the kernel), " : "", axes)};
     for (size_t i = 0; i < values.size(); ++i)
       if (values[i] < minimum)
-        return {Code::kInvalidArgument, fmt::format("{}[{}] is {}, expected at least {}", name, i, values[i], minimum)};
+        return {Code::kInvalidArgument,
+                fmt::format("{}[{}] is {}, expected at least {}", name, i, values[i], minimum)};
     return Status::ok();
   }
 
@@ -83,47 +87,54 @@ class PoolJudge {
     w.stride = r_.stride.empty() ? w.kernel : entry(r_.stride, axis);
     w.pad = entry(r_.padding, axis);
     if (w.pad > w.kernel / 2)
-      return {Code::kInvalidArgument, fmt::format("{}[{}] is {}, expected at most {}: half the kernel of {}",
-                                                  names_.padding, r_.padding.size() == 1 ? 0 : axis, w.pad,
-                                                  w.kernel / 2, w.kernel)};
+      return {Code::kInvalidArgument,
+              fmt::format("{}[{}] is {}, expected at most {}: half the kernel of {}", names_.padding,
+                          r_.padding.size() == 1 ? 0 : axis, w.pad, w.kernel / 2, w.kernel)};
     return judge_size(dim, w);
   }
 
   Status judge_size(int dim, const PoolWindow& w) const {
     const auto facts = [&] {
-      return fmt::format("{} {}, kernel {}, stride {}, padding {}, {} mode", names_.input, w.x, w.kernel, w.stride,
-                         w.pad, r_.ceil_mode ? "ceil" : "floor");
+      return fmt::format("{} {}, kernel {}, stride {}, padding {}, {} mode", names_.input, w.x, w.kernel,
+                         w.stride, w.pad, r_.ceil_mode ? "ceil" : "floor");
     };
     // Everything pooled_positions and its inverse form, twice over.
     const Checked reach = (Checked(w.y) * w.stride + w.x + w.kernel + w.pad + w.pad + w.stride) * 2;
     const auto size = pool_output_size(w, r_.ceil_mode, true);
     const auto plain = pool_output_size(w, r_.ceil_mode, false);
     if (!reach.get() || !size || !plain)
-      return {Code::kBadShape, fmt::format("{}.shape[{}] is {}: the window positions do not fit in 64 bits ({})",
-                                           names_.grad_output, dim, w.y, facts())};
+      return {Code::kBadShape,
+              fmt::format("{}.shape[{}] is {}: the window positions do not fit in 64 bits ({})",
+                          names_.grad_output, dim, w.y, facts())};
     if (*size < 1)
-      return {Code::kBadShape, fmt::format("the kernel does not fit into the padded input: {}.shape[{}] would be {} "
-                                           "({})",
-                                           names_.grad_output, dim, *size, facts())};
+      return {Code::kBadShape,
+              fmt::format("the kernel does not fit into the padded input: {}.shape[{}] would be {} "
+                          "({})",
+                          names_.grad_output, dim, *size, facts())};
     const bool plain_is_legal = r_.ceil_mode && r_.uncorrected_ceil_sizes;
     if (w.y == *size || (plain_is_legal && w.y == *plain)) return Status::ok();
-    const std::string alternative =
-        plain_is_legal && *plain != *size ? fmt::format(" (or {}, without the last-window correction)", *plain) : "";
+    const std::string alternative = plain_is_legal && *plain != *size
+                                        ? fmt::format(" (or {}, without the last-window correction)", *plain)
+                                        : "";
     return {Code::kBadShape,
             fmt::format("{}.shape[{}] is {}, expected {}{} = floor(({} + 2*{} - {}{})/{}) + 1{} ({})",
                         names_.grad_output, dim, w.y, *size, alternative, w.x, w.pad, w.kernel,
                         r_.ceil_mode ? fmt::format(" + {} - 1", w.stride) : "", w.stride,
-                        *plain != *size ? ", less 1 as the last window would start beyond the input" : "", facts())};
+                        *plain != *size ? ", less 1 as the last window would start beyond the input" : "",
+                        facts())};
   }
 
   Status judge_types() const {
-    for (auto [view, name] : {std::pair{&r_.grad_output, names_.grad_output}, std::pair{&r_.input, names_.input},
-                              std::pair{&r_.grad_input, names_.grad_input}}) {
+    for (auto [view, name] :
+         {std::pair{&r_.grad_output, names_.grad_output}, std::pair{&r_.input, names_.input},
+          std::pair{&r_.grad_input, names_.grad_input}}) {
       if (is_8bit(view->dtype))
-        return {Code::kBadDtype, fmt::format("{}.dtype is {}, expected f32, f16 or bf16", name, name_of(view->dtype))};
+        return {Code::kBadDtype,
+                fmt::format("{}.dtype is {}, expected f32, f16 or bf16", name, name_of(view->dtype))};
       if (view->dtype != r_.grad_output.dtype)
-        return {Code::kBadDtype, fmt::format("{}.dtype is {}, expected {}: the type of {}", name, name_of(view->dtype),
-                                             name_of(r_.grad_output.dtype), names_.grad_output)};
+        return {Code::kBadDtype,
+                fmt::format("{}.dtype is {}, expected {}: the type of {}", name, name_of(view->dtype),
+                            name_of(r_.grad_output.dtype), names_.grad_output)};
     }
     return Status::ok();
   }
@@ -132,8 +143,9 @@ class PoolJudge {
     for (int dim = 0; dim < first_spatial(); ++dim)
       if (r_.grad_output.shape[dim] != r_.input.shape[dim])
         return {Code::kBadShape,
-                fmt::format("{}.shape[{}] is {}, expected {} as in {}: batch and channels agree", names_.grad_output,
-                            dim, r_.grad_output.shape[dim], r_.input.shape[dim], names_.input)};
+                fmt::format("{}.shape[{}] is {}, expected {} as in {}: batch and channels agree",
+                            names_.grad_output, dim, r_.grad_output.shape[dim], r_.input.shape[dim],
+                            names_.input)};
     RG_CHECK(expect_shape(r_.grad_input, r_.input.shape, names_.grad_input, "the shape of the input"));
     return check_output_view(r_.grad_input, names_.grad_input);
   }

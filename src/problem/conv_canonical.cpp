@@ -26,8 +26,9 @@ BiasPass bias_pass(const ConvCanonical& conv) {
 }
 
 std::vector<Pass> make_passes(const ConvCanonical& conv) {
-  // y = x ⋆ w is the plain convolution underneath. Transposed: what was the output is the wide side x, what was the
-  // input is y, so that gradInput is a forward pass and gradWeight keeps its form with the operands exchanged.
+  // y = x ⋆ w is the plain convolution underneath. Transposed: what was the output is the wide side x, what
+  // was the input is y, so that gradInput is a forward pass and gradWeight keeps its form with the operands
+  // exchanged.
   const TensorView& x_side = conv.transposed ? conv.grad_output : conv.input;
   const TensorView& y_side = conv.transposed ? conv.input : conv.grad_output;
   ConvPass base;
@@ -110,13 +111,15 @@ Strides5 strides_5d(const TensorView& view) {
 Result<OperandRounding> choose_rounding(int64_t math_mode, DType compute, int hf32_mantissa_bits,
                                         const char* math_name, std::vector<std::string>& warnings) {
   if (math_mode < 0 || math_mode > 3)
-    return Status(Code::kInvalidArgument,
-                  fmt::format("{} is {}, expected 0 (KEEP_DTYPE), 1 (ALLOW_FP32_DOWN_PRECISION), 2 (USE_FP16) or "
-                              "3 (USE_HF32)",
-                              math_name, math_mode));
+    return Status(
+        Code::kInvalidArgument,
+        fmt::format("{} is {}, expected 0 (KEEP_DTYPE), 1 (ALLOW_FP32_DOWN_PRECISION), 2 (USE_FP16) or "
+                    "3 (USE_HF32)",
+                    math_name, math_mode));
   if (math_mode == 2 && compute == DType::kBF16)
-    return Status(Code::kBadDtype, fmt::format("{} is 2 (USE_FP16), which bf16 operands do not allow: use 0, 1 or 3",
-                                               math_name));
+    return Status(
+        Code::kBadDtype,
+        fmt::format("{} is 2 (USE_FP16), which bf16 operands do not allow: use 0, 1 or 3", math_name));
   if (math_mode == 3 && (compute == DType::kF16 || compute == DType::kBF16))
     warnings.push_back(fmt::format("{} is 3 (USE_HF32), which changes nothing for {} operands", math_name,
                                    name_of(compute)));

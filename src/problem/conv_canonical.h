@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What plain, transposed and (T,B,C) convolutions share once their sizes are judged: types, rounding and passes.
+// What plain, transposed and (T,B,C) convolutions share once their sizes are judged: types, rounding and
+// passes.
 #pragma once
 
 #include <array>

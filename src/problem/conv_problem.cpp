@@ -13,7 +13,9 @@ namespace retrograd::problem {
 namespace {
 
 // The letters of the spatial axes, for messages: "L", "HW", "DHW".
-std::string_view axis_letters(int spatial_rank) { return spatial_rank == 1 ? "L" : spatial_rank == 2 ? "HW" : "DHW"; }
+std::string_view axis_letters(int spatial_rank) {
+  return spatial_rank == 1 ? "L" : spatial_rank == 2 ? "HW" : "DHW";
+}
 
 // An attribute as one number, or one pair in front of and behind, for each spatial axis.
 struct AxisPair {
@@ -41,9 +43,10 @@ class ConvJudge {
   Status judge_ranks() {
     const int rank = r_.input.shape.rank();
     if (rank < 3 || rank > 5)
-      return {Code::kBadShape,
-              fmt::format("{}.shape has rank {} ({}), expected 3, 4 or 5: N, C and one to three spatial sizes",
-                          names_.input, rank, to_string(r_.input.shape))};
+      return {
+          Code::kBadShape,
+          fmt::format("{}.shape has rank {} ({}), expected 3, 4 or 5: N, C and one to three spatial sizes",
+                      names_.input, rank, to_string(r_.input.shape))};
     RG_CHECK(expect_rank(r_.weight, rank, names_.weight, "the rank of the input"));
     RG_CHECK(expect_rank(r_.grad_output, rank, names_.grad_output, "the rank of the input"));
     RG_CHECK(check_view(r_.grad_output, names_.grad_output));
@@ -67,7 +70,8 @@ class ConvJudge {
   Status judge_minimum(const std::vector<int64_t>& values, const char* name, int64_t minimum) const {
     for (size_t i = 0; i < values.size(); ++i)
       if (values[i] < minimum)
-        return {Code::kInvalidArgument, fmt::format("{}[{}] is {}, expected at least {}", name, i, values[i], minimum)};
+        return {Code::kInvalidArgument,
+                fmt::format("{}[{}] is {}, expected at least {}", name, i, values[i], minimum)};
     return Status::ok();
   }
 
@@ -92,8 +96,9 @@ class ConvJudge {
       const int64_t value = r_.output_padding[i];
       const int64_t stride = r_.stride[i / entries_per_axis];
       if (!r_.transposed && value != 0)
-        return {Code::kInvalidArgument, fmt::format("{}[{}] is {}, expected 0 as the convolution is not transposed",
-                                                    names_.output_padding, i, value)};
+        return {Code::kInvalidArgument,
+                fmt::format("{}[{}] is {}, expected 0 as the convolution is not transposed",
+                            names_.output_padding, i, value)};
       if (value < 0 || value >= stride)
         if (r_.transposed)
           return {Code::kInvalidArgument, fmt::format("{}[{}] is {}, expected 0 to {}: less than the stride",
@@ -112,8 +117,8 @@ class ConvJudge {
     const Dims& weight = r_.weight.shape;
     const Dims& grad_output = r_.grad_output.shape;
     if (grad_output[0] != input[0])
-      return {Code::kBadShape, fmt::format("{}.shape[0] is {}, expected {}: the batch of {}", names_.grad_output,
-                                           grad_output[0], input[0], names_.input)};
+      return {Code::kBadShape, fmt::format("{}.shape[0] is {}, expected {}: the batch of {}",
+                                           names_.grad_output, grad_output[0], input[0], names_.input)};
     return r_.transposed ? judge_transposed_channels(input, weight, grad_output)
                          : judge_plain_channels(input, weight, grad_output);
   }
@@ -121,9 +126,9 @@ class ConvJudge {
   Status judge_plain_channels(const Dims& input, const Dims& weight, const Dims& grad_output) const {
     if (checked_mul(weight[1], r_.groups) != input[1])
       return {Code::kInvalidArgument,
-              fmt::format("{} is {}, but {} * {}.shape[1] ({}) must equal {}.shape[1], which is {}{}", names_.groups,
-                          r_.groups, names_.groups, names_.weight, weight[1], names_.input, input[1],
-                          nearest_groups(input[1], weight[1]))};
+              fmt::format("{} is {}, but {} * {}.shape[1] ({}) must equal {}.shape[1], which is {}{}",
+                          names_.groups, r_.groups, names_.groups, names_.weight, weight[1], names_.input,
+                          input[1], nearest_groups(input[1], weight[1]))};
     if (weight[0] < 1)
       return {Code::kBadShape,
               fmt::format("{}.shape[0] is {}, expected at least 1 output channel", names_.weight, weight[0])};
@@ -131,8 +136,9 @@ class ConvJudge {
       return {Code::kBadShape, fmt::format("{}.shape[0] is {}, expected a multiple of {} = {}", names_.weight,
                                            weight[0], names_.groups, r_.groups)};
     if (grad_output[1] != weight[0])
-      return {Code::kBadShape, fmt::format("{}.shape[1] is {}, expected {} = {}.shape[0], the output channels",
-                                           names_.grad_output, grad_output[1], weight[0], names_.weight)};
+      return {Code::kBadShape,
+              fmt::format("{}.shape[1] is {}, expected {} = {}.shape[0], the output channels",
+                          names_.grad_output, grad_output[1], weight[0], names_.weight)};
     return Status::ok();
   }
 
@@ -142,20 +148,22 @@ class ConvJudge {
                                            "(transposed)",
                                            names_.weight, weight[0], input[1], names_.input)};
     if (weight[0] < 1)
-      return {Code::kBadShape, fmt::format("{}.shape[0] is {}, expected at least 1 input channel (transposed)",
-                                           names_.weight, weight[0])};
+      return {Code::kBadShape,
+              fmt::format("{}.shape[0] is {}, expected at least 1 input channel (transposed)", names_.weight,
+                          weight[0])};
     if (weight[0] % r_.groups != 0)
       return {Code::kBadShape, fmt::format("{}.shape[0] is {}, expected a multiple of {} = {}", names_.weight,
                                            weight[0], names_.groups, r_.groups)};
     if (weight[1] < 1 && !empty_input_)
       return {Code::kBadShape,
-              fmt::format("{}.shape[1] is {}, expected at least 1: only an empty batch allows 0", names_.weight,
-                          weight[1])};
+              fmt::format("{}.shape[1] is {}, expected at least 1: only an empty batch allows 0",
+                          names_.weight, weight[1])};
     if (checked_mul(weight[1], r_.groups) != grad_output[1])
       return {Code::kInvalidArgument,
-              fmt::format("{} is {}, but {} * {}.shape[1] ({}) must equal {}.shape[1], which is {} (transposed){}",
-                          names_.groups, r_.groups, names_.groups, names_.weight, weight[1], names_.grad_output,
-                          grad_output[1], nearest_groups(grad_output[1], weight[1]))};
+              fmt::format(
+                  "{} is {}, but {} * {}.shape[1] ({}) must equal {}.shape[1], which is {} (transposed){}",
+                  names_.groups, r_.groups, names_.groups, names_.weight, weight[1], names_.grad_output,
+                  grad_output[1], nearest_groups(grad_output[1], weight[1]))};
     return Status::ok();
   }
 
@@ -174,8 +182,9 @@ class ConvJudge {
     const int64_t in = r_.input.shape[dim], kernel = r_.weight.shape[dim], out = r_.grad_output.shape[dim];
     for (auto [name, size] : {std::pair{names_.input, in}, std::pair{names_.weight, kernel}})
       if (size < 1 && !empty_input_)
-        return {Code::kBadShape, fmt::format("{}.shape[{}] is {}, expected at least 1: only an empty batch{} allows 0",
-                                             name, dim, size, r_.transposed ? "" : " or no channels")};
+        return {Code::kBadShape,
+                fmt::format("{}.shape[{}] is {}, expected at least 1: only an empty batch{} allows 0", name,
+                            dim, size, r_.transposed ? "" : " or no channels")};
     const auto i = static_cast<size_t>(axis);
     const AxisPair pad = pair_of(r_.padding, axis, true), extra = pair_of(r_.output_padding, axis, false);
     const WindowSizes sizes{in, kernel, r_.stride[i], r_.dilation[i], pad.lo, pad.hi};
@@ -190,30 +199,32 @@ class ConvJudge {
               // Output padding in front moves the result away from the border, as less padding there would.
               .pad_lo = pad.lo - extra.lo};
     if (!positions_fit(window))
-      return {Code::kBadShape, fmt::format("the window positions do not fit in 64 bits ({})", given(axis, sizes))};
+      return {Code::kBadShape,
+              fmt::format("the window positions do not fit in 64 bits ({})", given(axis, sizes))};
     return Status::ok();
   }
 
   // "input W 224, padding 1+1, dilation 1, kernel 5, stride 2"
   std::string given(int axis, const WindowSizes& s) const {
     return fmt::format("{} {} {}, {} {}+{}, {} {}, kernel {}, {} {}", names_.input,
-                       axis_letters(spatial_rank_)[static_cast<size_t>(axis)], s.x, names_.padding, s.pad_lo, s.pad_hi,
-                       names_.dilation, s.dilation, s.kernel, names_.stride, s.stride);
+                       axis_letters(spatial_rank_)[static_cast<size_t>(axis)], s.x, names_.padding, s.pad_lo,
+                       s.pad_hi, names_.dilation, s.dilation, s.kernel, names_.stride, s.stride);
   }
 
   Status judge_plain_axis(int axis, const WindowSizes& s) const {
     const int64_t out = r_.grad_output.shape[axis + 2];
     const auto expected = output_size(s);
     if (expected && *expected == out && (out > 0 || empty_input_)) return Status::ok();
-    const std::string formula = fmt::format("floor(({} + {} + {} - {}*({}-1) - 1)/{}) + 1", s.x, s.pad_lo, s.pad_hi,
-                                            s.dilation, s.kernel, s.stride);
+    const std::string formula = fmt::format("floor(({} + {} + {} - {}*({}-1) - 1)/{}) + 1", s.x, s.pad_lo,
+                                            s.pad_hi, s.dilation, s.kernel, s.stride);
     const std::string size = fmt::format("{}.shape[{}]", names_.grad_output, axis + 2);
     if (!expected)
-      return {Code::kBadShape,
-              fmt::format("{} would be {}, which does not fit in 64 bits ({})", size, formula, given(axis, s))};
+      return {Code::kBadShape, fmt::format("{} would be {}, which does not fit in 64 bits ({})", size,
+                                           formula, given(axis, s))};
     if (*expected < 0 || (*expected == 0 && !empty_input_))
-      return {Code::kBadShape, fmt::format("the kernel does not fit into the padded input: {} would be {} = {} ({})",
-                                           size, *expected, formula, given(axis, s))};
+      return {Code::kBadShape,
+              fmt::format("the kernel does not fit into the padded input: {} would be {} = {} ({})", size,
+                          *expected, formula, given(axis, s))};
     return {Code::kBadShape,
             fmt::format("{} is {}, expected {} = {} ({})", size, out, *expected, formula, given(axis, s))};
   }
@@ -223,16 +234,18 @@ class ConvJudge {
     const auto expected = transposed_output_size(s, s.x, extra.lo, extra.hi);
     if (expected && *expected == out && (out > 0 || empty_input_)) return Status::ok();
     const std::string size = fmt::format("{}.shape[{}]", names_.grad_output, axis + 2);
-    const std::string formula = fmt::format("({} - 1)*{} - {} - {} + {}*({}-1) + 1 + {} + {}", s.x, s.stride, s.pad_lo,
-                                            s.pad_hi, s.dilation, s.kernel, extra.lo, extra.hi);
-    const std::string facts = fmt::format("{}, {} {}+{}, transposed", given(axis, s), names_.output_padding, extra.lo,
-                                          extra.hi);
+    const std::string formula = fmt::format("({} - 1)*{} - {} - {} + {}*({}-1) + 1 + {} + {}", s.x, s.stride,
+                                            s.pad_lo, s.pad_hi, s.dilation, s.kernel, extra.lo, extra.hi);
+    const std::string facts =
+        fmt::format("{}, {} {}+{}, transposed", given(axis, s), names_.output_padding, extra.lo, extra.hi);
     if (!expected)
-      return {Code::kBadShape, fmt::format("{} would be {}, which does not fit in 64 bits ({})", size, formula, facts)};
+      return {Code::kBadShape,
+              fmt::format("{} would be {}, which does not fit in 64 bits ({})", size, formula, facts)};
     if (*expected < 0 || (*expected == 0 && !empty_input_))
       return {Code::kBadShape,
               fmt::format("{} would be {} = {}, expected at least 1 ({})", size, *expected, formula, facts)};
-    return {Code::kBadShape, fmt::format("{} is {}, expected {} = {} ({})", size, out, *expected, formula, facts)};
+    return {Code::kBadShape,
+            fmt::format("{} is {}, expected {} = {} ({})", size, out, *expected, formula, facts)};
   }
 
   Status judge_types() {
@@ -252,8 +265,9 @@ class ConvJudge {
                                            name_of(view->dtype), name_of(compute))};
     if (!is_8bit(view->dtype) || (compute_type_allowed && view->dtype == compute)) return Status::ok();
     return {Code::kBadDtype,
-            fmt::format("{}.dtype is {}, expected f32, f16, bf16{}", name, name_of(view->dtype),
-                        compute_type_allowed ? fmt::format(" or {}, the type of the inputs", name_of(compute)) : "")};
+            fmt::format(
+                "{}.dtype is {}, expected f32, f16, bf16{}", name, name_of(view->dtype),
+                compute_type_allowed ? fmt::format(" or {}, the type of the inputs", name_of(compute)) : "")};
   }
 
   Status judge_outputs() {
@@ -294,16 +308,17 @@ class ConvJudge {
 Result<DType> promote(const ConvRequest& request) {
   const DType types[] = {request.grad_output.dtype, request.input.dtype, request.weight.dtype};
   if (types[0] == types[1] && types[1] == types[2]) return types[0];
-  const std::string given = fmt::format("{} {}, {} {}, {} {}", request.names.grad_output, name_of(types[0]),
-                                        request.names.input, name_of(types[1]), request.names.weight,
-                                        name_of(types[2]));
+  const std::string given =
+      fmt::format("{} {}, {} {}, {} {}", request.names.grad_output, name_of(types[0]), request.names.input,
+                  name_of(types[1]), request.names.weight, name_of(types[2]));
   if (request.one_dtype)
-    return Status(Code::kBadDtype, fmt::format("dtypes differ ({}), expected one type for all tensors", given));
+    return Status(Code::kBadDtype,
+                  fmt::format("dtypes differ ({}), expected one type for all tensors", given));
   for (DType type : types)
     if (is_8bit(type))
       return Status(Code::kBadDtype,
-                    fmt::format("dtypes differ ({}), expected {} for all three: 8-bit types do not mix", given,
-                                name_of(type)));
+                    fmt::format("dtypes differ ({}), expected {} for all three: 8-bit types do not mix",
+                                given, name_of(type)));
   return DType::kF32;
 }
 

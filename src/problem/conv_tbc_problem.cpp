@@ -21,11 +21,12 @@ Status judge_types(const ConvTbcRequest& r) {
                            {r.grad_bias, n.grad_bias}};
   for (const auto& [view, name] : all)
     if (is_8bit(view.dtype))
-      return {Code::kBadDtype, fmt::format("{}.dtype is {}, expected f32, f16 or bf16", name, name_of(view.dtype))};
+      return {Code::kBadDtype,
+              fmt::format("{}.dtype is {}, expected f32, f16 or bf16", name, name_of(view.dtype))};
   for (const auto& [view, name] : {all[1], all[2], all[3]})
     if (view.dtype != r.grad_output.dtype)
-      return {Code::kBadDtype, fmt::format("{}.dtype is {}, expected {}: the type of {}", name, name_of(view.dtype),
-                                           name_of(r.grad_output.dtype), n.grad_output)};
+      return {Code::kBadDtype, fmt::format("{}.dtype is {}, expected {}: the type of {}", name,
+                                           name_of(view.dtype), name_of(r.grad_output.dtype), n.grad_output)};
   return Status::ok();
 }
 
@@ -42,19 +43,19 @@ Status judge_shapes(const ConvTbcRequest& r) {
   if (r.pad < 0 || r.pad >= int64_t{1} << 31)
     return {Code::kInvalidArgument, fmt::format("{} is {}, expected 0 to 2147483647", n.padding, r.pad)};
   if (r.input.shape[2] != r.weight.shape[1])
-    return {Code::kBadShape, fmt::format("{}.shape[2] is {}, expected {} = {}.shape[1], the input channels", n.input,
-                                         r.input.shape[2], r.weight.shape[1], n.weight)};
+    return {Code::kBadShape, fmt::format("{}.shape[2] is {}, expected {} = {}.shape[1], the input channels",
+                                         n.input, r.input.shape[2], r.weight.shape[1], n.weight)};
   if (r.bias.shape[0] != r.weight.shape[2])
-    return {Code::kBadShape, fmt::format("{}.shape[0] is {}, expected {} = {}.shape[2], the output channels", n.bias,
-                                         r.bias.shape[0], r.weight.shape[2], n.weight)};
+    return {Code::kBadShape, fmt::format("{}.shape[0] is {}, expected {} = {}.shape[2], the output channels",
+                                         n.bias, r.bias.shape[0], r.weight.shape[2], n.weight)};
   const WindowSizes sizes{r.input.shape[0], r.weight.shape[0], 1, 1, r.pad, r.pad};
   const auto t_out = output_size(sizes);
   if (!t_out || *t_out < 0 || r.grad_output.shape[0] != *t_out)
     return {Code::kBadShape,
             fmt::format("{}.shape[0] is {}, expected {} = {} + 2*{} - {} + 1 ({} T {}, {} {}, kernel {})",
                         n.grad_output, r.grad_output.shape[0],
-                        t_out ? fmt::to_string(*t_out) : "a number beyond 64 bits", sizes.x, r.pad, sizes.kernel,
-                        n.input, sizes.x, n.padding, r.pad, sizes.kernel)};
+                        t_out ? fmt::to_string(*t_out) : "a number beyond 64 bits", sizes.x, r.pad,
+                        sizes.kernel, n.input, sizes.x, n.padding, r.pad, sizes.kernel)};
   RG_CHECK(expect_shape(r.grad_output, {*t_out, r.input.shape[1], r.weight.shape[2]}, n.grad_output,
                         "(T_out, B, C_out) of the input and the weight"));
   RG_CHECK(expect_shape(r.grad_input, r.input.shape, n.grad_input, "the shape of the input"));
@@ -72,8 +73,9 @@ Result<Problem> make_problem(ConvTbcRequest request) {
   RG_CHECK(judge_shapes(request));
   RG_CHECK(judge_types(request));
   ConvCanonical conv;
-  RG_TRY(conv.rounding, choose_rounding(request.math_mode, request.grad_output.dtype, request.hf32_mantissa_bits,
-                                        request.names.math_mode, problem.warnings));
+  RG_TRY(conv.rounding,
+         choose_rounding(request.math_mode, request.grad_output.dtype, request.hf32_mantissa_bits,
+                         request.names.math_mode, problem.warnings));
   conv.grad_output = permuted(request.grad_output, {1, 2, 0});
   conv.input = permuted(request.input, {1, 2, 0});
   conv.weight = permuted(request.weight, {2, 1, 0});

@@ -6,12 +6,18 @@ namespace retrograd::problem {
 
 std::string_view name_of(Operand operand) {
   switch (operand) {
-    case Operand::kGradOutput: return "grad_output";
-    case Operand::kInput: return "input";
-    case Operand::kWeight: return "weight";
-    case Operand::kGradInput: return "grad_input";
-    case Operand::kGradWeight: return "grad_weight";
-    case Operand::kGradBias: return "grad_bias";
+    case Operand::kGradOutput:
+      return "grad_output";
+    case Operand::kInput:
+      return "input";
+    case Operand::kWeight:
+      return "weight";
+    case Operand::kGradInput:
+      return "grad_input";
+    case Operand::kGradWeight:
+      return "grad_weight";
+    case Operand::kGradBias:
+      return "grad_bias";
   }
   return "";
 }
@@ -20,9 +26,12 @@ std::string_view name_of(const Pass& pass) {
   if (std::holds_alternative<BiasPass>(pass)) return "grad_bias";
   if (std::holds_alternative<AvgPoolPass>(pass)) return "avgpool";
   switch (std::get<ConvPass>(pass).kind) {
-    case ConvPassKind::kForward: return "forward";
-    case ConvPassKind::kGradInput: return "grad_input";
-    case ConvPassKind::kGradWeight: return "grad_weight";
+    case ConvPassKind::kForward:
+      return "forward";
+    case ConvPassKind::kGradInput:
+      return "grad_input";
+    case ConvPassKind::kGradWeight:
+      return "grad_weight";
   }
   return "";
 }

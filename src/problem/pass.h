@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pass: the unit of work an engine takes. A call is at most three of them. Canonical form: three spatial axes (D, H, W),
-// unit axes where the problem has fewer, transposed convolutions already rewritten as plain ones.
+// Pass: the unit of work an engine takes. A call is at most three of them. Canonical form: three spatial axes
+// (D, H, W), unit axes where the problem has fewer, transposed convolutions already rewritten as plain ones.
 #pragma once
 
 #include <array>
@@ -28,9 +28,9 @@ struct PassTensor {
 };
 
 // The plain convolution y = x ⋆ w, seen from one of its three sides:
-//   kForward     y[n,o,p] = Σ_{i,t} x[n,i,position(p,t)] · w[o,i,t]      (gradInput of a transposed convolution)
-//   kGradInput   x[n,i,q] = Σ_{o,t} y[n,o,output_reading(q,t)] · w[o,i,t]
-//   kGradWeight  w[o,i,t] = Σ_{n,p} x[n,i,position(p,t)] · y[n,o,p]
+//   kForward     y[n,o,p] = Σ_{i,t} x[n,i,position(p,t)] · w[o,i,t]      (gradInput of a transposed
+//   convolution) kGradInput   x[n,i,q] = Σ_{o,t} y[n,o,output_reading(q,t)] · w[o,i,t] kGradWeight  w[o,i,t]
+//   = Σ_{n,p} x[n,i,position(p,t)] · y[n,o,p]
 // i runs over the x channels of o's group. The result is the operand on the left, the other two are read.
 enum class ConvPassKind : unsigned char { kForward, kGradInput, kGradWeight };
 

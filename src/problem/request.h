@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Requests: what a caller asked for, as given and not yet judged. The text form prints and parses exactly these.
+// Requests: what a caller asked for, as given and not yet judged. The text form prints and parses exactly
+// these.
 #pragma once
 
 #include <cstdint>
@@ -40,8 +41,8 @@ struct PoolNames {
 
 inline constexpr int64_t kAclnnMaxGroups = 65535;
 
-// Convolution backward. Tensors are (N, C, spatial…), the weight (C_out, C_in/groups, k…), for a transposed convolution
-// (C_in, C_out/groups, k…).
+// Convolution backward. Tensors are (N, C, spatial…), the weight (C_out, C_in/groups, k…), for a transposed
+// convolution (C_in, C_out/groups, k…).
 struct ConvRequest {
   TensorView grad_output, input, weight;
   std::optional<TensorView> grad_input, grad_weight, grad_bias;  // nullopt: not asked for
@@ -58,7 +59,8 @@ struct ConvRequest {
   ConvNames names;
 };
 
-// conv_tbc backward: grad_output (T_out, B, C_out), input (T_in, B, C_in), weight (K, C_in, C_out), bias (C_out).
+// conv_tbc backward: grad_output (T_out, B, C_out), input (T_in, B, C_in), weight (K, C_in, C_out), bias
+// (C_out).
 struct ConvTbcRequest {
   TensorView grad_output, input, weight, bias;
   TensorView grad_input, grad_weight, grad_bias;
@@ -75,8 +77,9 @@ struct AvgPoolRequest {
   bool count_include_pad = true;
   int64_t divisor_override = 0;
 
-  int spatial_rank = 0;                 // 0: rank − 2. Otherwise the batch axis may be missing
-  bool uncorrected_ceil_sizes = false;  // infiniop: in ceil mode the size without last-window correction is legal too
+  int spatial_rank = 0;  // 0: rank − 2. Otherwise the batch axis may be missing
+  bool uncorrected_ceil_sizes =
+      false;  // infiniop: in ceil mode the size without last-window correction is legal too
   PoolNames names;
 };
 

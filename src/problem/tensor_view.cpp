@@ -13,9 +13,10 @@
 namespace retrograd::problem {
 namespace {
 
-// Does Σ dᵢ·strideᵢ = 0 have a solution other than zero with |dᵢ| < sizeᵢ? Two indices share an element exactly
-// then: their difference is such a d. Axes are tried from the largest stride down; an axis can only take values
-// that the remaining axes are able to cancel, which for the layouts people use leaves one value an axis.
+// Does Σ dᵢ·strideᵢ = 0 have a solution other than zero with |dᵢ| < sizeᵢ? Two indices share an element
+// exactly then: their difference is such a d. Axes are tried from the largest stride down; an axis can only
+// take values that the remaining axes are able to cancel, which for the layouts people use leaves one value
+// an axis.
 class OverlapSearch {
  public:
   explicit OverlapSearch(const TensorView& view) {
@@ -57,15 +58,15 @@ class OverlapSearch {
 };
 
 Status overflow(std::string_view name, const TensorView& view) {
-  return {Code::kBadShape,
-          fmt::format("{}.shape is {} with strides {}: its addresses do not fit in 64 bits", name,
-                      to_string(view.shape), to_string(view.strides))};
+  return {Code::kBadShape, fmt::format("{}.shape is {} with strides {}: its addresses do not fit in 64 bits",
+                                       name, to_string(view.shape), to_string(view.strides))};
 }
 
 }  // namespace
 
 TensorView dense_view(DType dtype, const Dims& shape) {
-  TensorView view{.dtype = dtype, .shape = shape, .strides = Dims::filled(shape.rank(), 0), .storage_shape = {}};
+  TensorView view{
+      .dtype = dtype, .shape = shape, .strides = Dims::filled(shape.rank(), 0), .storage_shape = {}};
   Checked step = 1;
   for (int i = shape.rank() - 1; i >= 0; --i) {
     view.strides[i] = step.get().value_or(0);
@@ -114,8 +115,8 @@ Status check_view(const TensorView& view, std::string_view name) {
               fmt::format("{}.shape[{}] is {}, sizes are at least 0", name, i, view.shape[i])};
   const auto count = element_count(view.shape);
   if (!count)
-    return {Code::kBadShape, fmt::format("{}.shape is {}: the product of its sizes does not fit in 64 bits", name,
-                                         to_string(view.shape))};
+    return {Code::kBadShape, fmt::format("{}.shape is {}: the product of its sizes does not fit in 64 bits",
+                                         name, to_string(view.shape))};
   if (*count == 0) return Status::ok();
 
   const auto range = offset_range(view);
@@ -129,17 +130,18 @@ Status check_view(const TensorView& view, std::string_view name) {
   if (view.storage_shape) {
     const auto storage = element_count(*view.storage_shape);
     if (!storage)
-      return {Code::kBadStrides,
-              fmt::format("{}.storageDims is {}: not the sizes of a storage", name, to_string(*view.storage_shape))};
+      return {Code::kBadStrides, fmt::format("{}.storageDims is {}: not the sizes of a storage", name,
+                                             to_string(*view.storage_shape))};
     const auto first = checked_add(view.offset, range->lowest);
     const auto last = checked_add(view.offset, range->highest);
     if (!first || !last || *first < 0 || *last >= *storage)
-      return {Code::kBadStrides,
-              fmt::format("{} leaves its storage: shape {}, strides {}, offset {} touch elements {} to {}, the "
-                          "storage holds 0 to {}",
-                          name, to_string(view.shape), to_string(view.strides), view.offset,
-                          first ? fmt::to_string(*first) : "beyond 64 bits",
-                          last ? fmt::to_string(*last) : "beyond 64 bits", *storage - 1)};
+      return {
+          Code::kBadStrides,
+          fmt::format("{} leaves its storage: shape {}, strides {}, offset {} touch elements {} to {}, the "
+                      "storage holds 0 to {}",
+                      name, to_string(view.shape), to_string(view.strides), view.offset,
+                      first ? fmt::to_string(*first) : "beyond 64 bits",
+                      last ? fmt::to_string(*last) : "beyond 64 bits", *storage - 1)};
   }
   return Status::ok();
 }
@@ -148,8 +150,9 @@ Status check_output_view(const TensorView& view, std::string_view name) {
   RG_CHECK(check_view(view, name));
   if (overlaps_itself(view))
     return {Code::kBadStrides,
-            fmt::format("{}.strides is {} for shape {}: two elements share an address, an output's must all differ",
-                        name, to_string(view.strides), to_string(view.shape))};
+            fmt::format(
+                "{}.strides is {} for shape {}: two elements share an address, an output's must all differ",
+                name, to_string(view.strides), to_string(view.shape))};
   return Status::ok();
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// TensorView: one operand as sizes and strides. Layouts, slices, broadcasts and reversals are all just strides.
+// TensorView: one operand as sizes and strides. Layouts, slices, broadcasts and reversals are all just
+// strides.
 #pragma once
 
 #include <cstdint>
@@ -35,7 +36,8 @@ struct OffsetRange {
 };
 std::optional<OffsetRange> offset_range(const TensorView& view);
 
-// Sizes at least 0, nothing overflows (bytes included), the view inside its storage. `name` is for the message.
+// Sizes at least 0, nothing overflows (bytes included), the view inside its storage. `name` is for the
+// message.
 Status check_view(const TensorView& view, std::string_view name);
 // check_view, and no two indices share an element.
 Status check_output_view(const TensorView& view, std::string_view name);

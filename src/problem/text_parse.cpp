@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Parses the one-line text form of a request; a failure points at the offending token and names the legal values.
+// Parses the one-line text form of a request; a failure points at the offending token and names the legal
+// values.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -37,7 +38,8 @@ class Fields {
         return fail(at, fmt::format("'{}' is not of the form key=value", word));
       } else {
         for (const Token& other : tokens_)
-          if (other.key == word.substr(0, equals)) return fail(at, fmt::format("'{}' is given twice", other.key));
+          if (other.key == word.substr(0, equals))
+            return fail(at, fmt::format("'{}' is given twice", other.key));
         tokens_.push_back({word.substr(0, equals), word.substr(equals + 1), at});
       }
       at = end;
@@ -134,9 +136,10 @@ class Reader {
     }
     auto sizes = text == "scalar" ? std::vector<int64_t>{} : parse_list(text);
     if (!sizes || sizes->size() > Dims::kMaxRank || (strides && strides->size() != sizes->size())) {
-      note(fields_.fail(*token, fmt::format("'{}' is not SHAPE[:dtype][@strides] with at most {} sizes, as in "
-                                            "2x3x8x8:f16@192x1x24x3",
-                                            token->value, Dims::kMaxRank)));
+      note(
+          fields_.fail(*token, fmt::format("'{}' is not SHAPE[:dtype][@strides] with at most {} sizes, as in "
+                                           "2x3x8x8:f16@192x1x24x3",
+                                           token->value, Dims::kMaxRank)));
       return {};
     }
     TensorView view = dense_view(dtype, Dims(*sizes));
@@ -149,7 +152,8 @@ class Reader {
     if (token == nullptr) return otherwise;
     if (token->value == "none") return {};
     auto values = parse_list(token->value);
-    if (!values) note(fields_.fail(*token, fmt::format("'{}' is no list of numbers, as in 1x2", token->value)));
+    if (!values)
+      note(fields_.fail(*token, fmt::format("'{}' is no list of numbers, as in 1x2", token->value)));
     return values.value_or(otherwise);
   }
 
@@ -163,7 +167,8 @@ class Reader {
 
   bool flag(std::string_view key, bool otherwise) {
     const int64_t value = number(key, otherwise);
-    if (value != 0 && value != 1) note(fields_.fail(*fields_.find(key), fmt::format("{} is neither 0 nor 1", value)));
+    if (value != 0 && value != 1)
+      note(fields_.fail(*fields_.find(key), fmt::format("{} is neither 0 nor 1", value)));
     return value == 1;
   }
 
@@ -192,12 +197,15 @@ class Reader {
   Status status_;
 };
 
-size_t spatial_axes(const TensorView& view) { return static_cast<size_t>(std::max(view.shape.rank() - 2, 0)); }
+size_t spatial_axes(const TensorView& view) {
+  return static_cast<size_t>(std::max(view.shape.rank() - 2, 0));
+}
 
 // The size that follows from the others; 0 where none does, for make_problem to complain about.
 int64_t implied_size(const ConvRequest& r, size_t axis) {
   const int dim = static_cast<int>(axis) + 2;
-  if (r.weight.shape.rank() <= dim || r.stride.size() <= axis || r.dilation.size() <= axis || r.stride[axis] < 1)
+  if (r.weight.shape.rank() <= dim || r.stride.size() <= axis || r.dilation.size() <= axis ||
+      r.stride[axis] < 1)
     return 0;
   const bool pairs = r.padding.size() == 2 * spatial_axes(r.input);
   if (r.padding.size() <= (pairs ? 2 * axis + 1 : axis)) return 0;
@@ -218,7 +226,8 @@ int64_t implied_size(const ConvRequest& r, size_t axis) {
 TensorView implied_grad_output(const ConvRequest& r) {
   Dims shape;
   if (r.input.shape.rank() >= 3 && r.weight.shape.rank() >= 2) {
-    shape = {r.input.shape[0], r.transposed ? checked_mul(r.weight.shape[1], r.groups).value_or(0) : r.weight.shape[0]};
+    shape = {r.input.shape[0],
+             r.transposed ? checked_mul(r.weight.shape[1], r.groups).value_or(0) : r.weight.shape[0]};
     for (size_t axis = 0; axis < spatial_axes(r.input); ++axis) shape.push_back(implied_size(r, axis));
   }
   return dense_view(r.input.dtype, shape);
@@ -239,7 +248,9 @@ Result<Request> parse_conv(Fields& fields) {
   r.math_mode = read.number("math", 0);
   r.grad_output = read.tensor("grad_output", read.ok() ? implied_grad_output(r) : TensorView{});
   const std::string_view mask = read.word("mask", "iwb", "iwb i w b iw ib wb none");
-  const auto wanted = [&](char letter) { return mask != "none" && mask.find(letter) != std::string_view::npos; };
+  const auto wanted = [&](char letter) {
+    return mask != "none" && mask.find(letter) != std::string_view::npos;
+  };
   const DType dtype = r.input.dtype;
   const Dims bias = r.grad_output.shape.rank() > 1 ? Dims{r.grad_output.shape[1]} : Dims{};
   const TensorView grad_input = read.tensor("grad_input", dense_view(dtype, r.input.shape));

@@ -23,9 +23,10 @@ class Line {
     if (view.dtype != dtype_ || view.shape != expected || !is_dense(view)) tensor(key, view);
   }
   void list(const char* key, const std::vector<int64_t>& values, size_t count, int64_t normal) {
-    const bool is_default =
-        values.size() == count && std::all_of(values.begin(), values.end(), [&](int64_t v) { return v == normal; });
-    if (!is_default) text_ += fmt::format(" {}={}", key, values.empty() ? "none" : fmt::to_string(fmt::join(values, "x")));
+    const bool is_default = values.size() == count &&
+                            std::all_of(values.begin(), values.end(), [&](int64_t v) { return v == normal; });
+    if (!is_default)
+      text_ += fmt::format(" {}={}", key, values.empty() ? "none" : fmt::to_string(fmt::join(values, "x")));
   }
   void number(const char* key, int64_t value, int64_t normal) {
     if (value != normal) text_ += fmt::format(" {}={}", key, value);
@@ -41,7 +42,9 @@ class Line {
   DType dtype_;
 };
 
-size_t spatial_axes(const TensorView& view) { return static_cast<size_t>(std::max(view.shape.rank() - 2, 0)); }
+size_t spatial_axes(const TensorView& view) {
+  return static_cast<size_t>(std::max(view.shape.rank() - 2, 0));
+}
 
 std::string print(const ConvRequest& r) {
   Line line("conv", r.input.dtype);
@@ -55,13 +58,14 @@ std::string print(const ConvRequest& r) {
   line.number("transposed", r.transposed, 0);
   line.list("output_padding", r.output_padding, axes, 0);
   line.number("groups", r.groups, 1);
-  const std::string mask = fmt::format("{}{}{}", r.grad_input ? "i" : "", r.grad_weight ? "w" : "",
-                                       r.grad_bias ? "b" : "");
+  const std::string mask =
+      fmt::format("{}{}{}", r.grad_input ? "i" : "", r.grad_weight ? "w" : "", r.grad_bias ? "b" : "");
   if (mask != "iwb") line.word("mask", mask.empty() ? "none" : mask);
   if (r.grad_input) line.result("grad_input", *r.grad_input, r.input.shape);
   if (r.grad_weight) line.result("grad_weight", *r.grad_weight, r.weight.shape);
   if (r.grad_bias)
-    line.result("grad_bias", *r.grad_bias, r.grad_output.shape.rank() > 1 ? Dims{r.grad_output.shape[1]} : Dims{});
+    line.result("grad_bias", *r.grad_bias,
+                r.grad_output.shape.rank() > 1 ? Dims{r.grad_output.shape[1]} : Dims{});
   line.number("math", r.math_mode, 0);
   line.dtype();
   if (r.one_dtype) {

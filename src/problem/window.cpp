@@ -23,9 +23,10 @@ std::optional<int64_t> output_size(const WindowSizes& s) {
   return checked_add(floor_div(*span, s.stride), 1);
 }
 
-std::optional<int64_t> transposed_output_size(const WindowSizes& s, int64_t y, int64_t extra_lo, int64_t extra_hi) {
-  return ((Checked(y) - 1) * s.stride - s.pad_lo - s.pad_hi + Checked(s.dilation) * (Checked(s.kernel) - 1) + 1 +
-          extra_lo + extra_hi)
+std::optional<int64_t> transposed_output_size(const WindowSizes& s, int64_t y, int64_t extra_lo,
+                                              int64_t extra_hi) {
+  return ((Checked(y) - 1) * s.stride - s.pad_lo - s.pad_hi + Checked(s.dilation) * (Checked(s.kernel) - 1) +
+          1 + extra_lo + extra_hi)
       .get();
 }
 
@@ -78,7 +79,8 @@ int64_t pooled_count(const PoolWindow& w, int64_t output, bool count_include_pad
 
 Range outputs_pooling(const PoolWindow& w, int64_t index) {
   // output·stride − pad ≤ index < output·stride − pad + kernel
-  return clamp_range(ceil_div(index + w.pad - w.kernel + 1, w.stride), floor_div(index + w.pad, w.stride) + 1, 0, w.y);
+  return clamp_range(ceil_div(index + w.pad - w.kernel + 1, w.stride), floor_div(index + w.pad, w.stride) + 1,
+                     0, w.y);
 }
 
 }  // namespace retrograd::problem

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The sliding window along one axis: the output-size formula and all its inverses, written here and nowhere else.
+// The sliding window along one axis: the output-size formula and all its inverses, written here and nowhere
+// else.
 //
 //   position(o, t) = o·stride − pad_lo + t·dilation        the place in x that tap t of output o reads
 //   outputs        = ⌊(x + pad_lo + pad_hi − dilation·(kernel − 1) − 1) / stride⌋ + 1
@@ -33,10 +34,12 @@ struct WindowSizes {
 // Exactly the formula above, rounded towards minus infinity: 0 or less when the kernel does not fit.
 // nullopt when 64 bits do not hold it.
 std::optional<int64_t> output_size(const WindowSizes& sizes);
-// The x that a transposed convolution of y steps produces: (y − 1)·stride − pads + dilation·(kernel − 1) + 1 + extras.
-std::optional<int64_t> transposed_output_size(const WindowSizes& sizes, int64_t y, int64_t extra_lo, int64_t extra_hi);
-// Every position(o, t) of the window fits in 64 bits with room to spare. Problems are refused otherwise, so that the
-// functions below need no checks.
+// The x that a transposed convolution of y steps produces: (y − 1)·stride − pads + dilation·(kernel − 1) + 1
+// + extras.
+std::optional<int64_t> transposed_output_size(const WindowSizes& sizes, int64_t y, int64_t extra_lo,
+                                              int64_t extra_hi);
+// Every position(o, t) of the window fits in 64 bits with room to spare. Problems are refused otherwise, so
+// that the functions below need no checks.
 bool positions_fit(const Window& window);
 
 inline int64_t position(const Window& w, int64_t output, int64_t tap) {
@@ -57,8 +60,8 @@ struct PoolWindow {
   int64_t stride = 1;
   int64_t pad = 0;
 };
-// ⌊(x + 2·pad − kernel + (ceil ? stride − 1 : 0)) / stride⌋ + 1; `corrected` drops a last window that would start at
-// or beyond x + pad. nullopt when 64 bits do not hold it.
+// ⌊(x + 2·pad − kernel + (ceil ? stride − 1 : 0)) / stride⌋ + 1; `corrected` drops a last window that would
+// start at or beyond x + pad. nullopt when 64 bits do not hold it.
 std::optional<int64_t> pool_output_size(const PoolWindow& window, bool ceil_mode, bool corrected);
 // The places of x that window `output` averages.
 Range pooled_positions(const PoolWindow& window, int64_t output);

@@ -63,7 +63,8 @@ TEST_F(Runtime, RefusesDevicesThatDoNotExist) {
   aclrtContext context = &count;
   for (const int32_t id : {-1, static_cast<int32_t>(count), INT32_MAX, INT32_MIN}) {
     const std::string value = "deviceId is " + std::to_string(id);
-    EXPECT_TRUE(failed_with(aclrtSetDevice(id), ACL_ERROR_RT_INVALID_DEVICEID, {value, "expected 0 to 0: the numbers of the CPU devices"}));
+    EXPECT_TRUE(failed_with(aclrtSetDevice(id), ACL_ERROR_RT_INVALID_DEVICEID,
+                            {value, "expected 0 to 0: the numbers of the CPU devices"}));
     EXPECT_TRUE(failed_with(aclrtResetDevice(id), ACL_ERROR_RT_INVALID_DEVICEID, {value}));
     EXPECT_TRUE(failed_with(aclrtResetDeviceForce(id), ACL_ERROR_RT_INVALID_DEVICEID, {value}));
     EXPECT_TRUE(failed_with(aclrtCreateContext(&context, id), ACL_ERROR_RT_INVALID_DEVICEID, {value}));

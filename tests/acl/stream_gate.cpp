@@ -32,7 +32,8 @@ void on_fault(int, siginfo_t* info, void*) {
   const auto address = reinterpret_cast<uintptr_t>(info->si_addr);
   const uintptr_t page = held_page;
   if (page == 0 || address - page >= kPageBytes) {
-    sigaction(SIGSEGV, &previous_action, nullptr);  // a real fault: let it happen again, to whoever handled it before
+    sigaction(SIGSEGV, &previous_action,
+              nullptr);  // a real fault: let it happen again, to whoever handled it before
     return;
   }
   reached = true;
@@ -55,7 +56,8 @@ StreamGate::StreamGate(aclrtStream stream) {
   action.sa_sigaction = on_fault;
   action.sa_flags = SA_SIGINFO;
   EXPECT_EQ(sigaction(SIGSEGV, &action, &previous_action), 0);
-  EXPECT_EQ(aclrtMemcpyAsync(copied, kPageBytes, page, kPageBytes, ACL_MEMCPY_HOST_TO_HOST, stream), ACL_SUCCESS);
+  EXPECT_EQ(aclrtMemcpyAsync(copied, kPageBytes, page, kPageBytes, ACL_MEMCPY_HOST_TO_HOST, stream),
+            ACL_SUCCESS);
   while (!reached) pause_briefly();
 }
 

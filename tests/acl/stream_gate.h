@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// StreamGate: holds a stream's worker until it is opened, through the public interface alone, so that "not finished yet"
-// can be seen without guessing how long anything takes.
+// StreamGate: holds a stream's worker until it is opened, through the public interface alone, so that "not
+// finished yet" can be seen without guessing how long anything takes.
 #pragma once
 
 #include <chrono>
@@ -10,8 +10,8 @@
 
 namespace retrograd::acl_test {
 
-// The stream copies from a page without access rights; the fault waits in a signal handler until the gate opens. One
-// gate exists at a time.
+// The stream copies from a page without access rights; the fault waits in a signal handler until the gate
+// opens. One gate exists at a time.
 class StreamGate {
  public:
   // Returns when the worker stands before the gate.

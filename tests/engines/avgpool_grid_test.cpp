@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Average pooling over the full grid ceil × count_include_pad × divisor × overhang, 1-D to 3-D, against differences of an
-// independent forward.
+// Average pooling over the full grid ceil × count_include_pad × divisor × overhang, 1-D to 3-D, against
+// differences of an independent forward.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -21,7 +21,8 @@ using problem::Operand;
 struct AxisCase {
   int64_t size, kernel, stride, pad;
 };
-// Exact fit; overhang of 1 and more in ceil mode; last window wholly in the right padding; kernel = size; stride > kernel.
+// Exact fit; overhang of 1 and more in ceil mode; last window wholly in the right padding; kernel = size;
+// stride > kernel.
 constexpr AxisCase kAxes[] = {{6, 2, 2, 0}, {5, 2, 2, 0}, {7, 3, 2, 1}, {6, 4, 3, 2},
                               {4, 2, 3, 1}, {5, 5, 1, 0}, {7, 2, 4, 0}, {8, 5, 4, 2}};
 
@@ -76,7 +77,8 @@ TEST_P(AvgPoolGridTest, EveryCombination) {
   int checked = 0;
   for (size_t first = 0; first < std::size(kAxes); ++first) {
     std::vector<AxisCase> chosen;
-    for (int a = 0; a < axes; ++a) chosen.push_back(kAxes[(first + 3 * static_cast<size_t>(a)) % std::size(kAxes)]);
+    for (int a = 0; a < axes; ++a)
+      chosen.push_back(kAxes[(first + 3 * static_cast<size_t>(a)) % std::size(kAxes)]);
     for (bool ceil : {false, true})
       for (bool include_pad : {false, true})
         for (int64_t divisor : {0, 1, 5, -3})
@@ -93,7 +95,8 @@ INSTANTIATE_TEST_SUITE_P(Axes, AvgPoolGridTest, testing::Values(1, 2, 3));
 double last_gradient(const char* text) {
   const problem::Request request = problem::parse_request(text).value();
   Operands operands(request);
-  operands[Operand::kGradOutput]->for_each([&](const Dims& i) { operands[Operand::kGradOutput]->set(i, 1.0); });
+  operands[Operand::kGradOutput]->for_each(
+      [&](const Dims& i) { operands[Operand::kGradOutput]->set(i, 1.0); });
   EXPECT_TRUE(run_on_cpu(legal_problem(request), operands).is_ok());
   const HostTensor& result = *operands[Operand::kGradInput];
   return result.get({0, 0, result.view().shape[2] - 1});
@@ -110,9 +113,11 @@ TEST(AvgPoolTest, APlaceNoWindowTouchesGetsZero) {
 
 TEST(AvgPoolTest, AWindowBeyondThePaddingContributesNothing) {
   // Without the last-window correction the second window starts at 3 = x + pad: it covers no place.
-  const double with = last_gradient("avgpool input=1x1x3 kernel=1 stride=3 ceil=1 rules=infiniop grad_output=1x1x1");
+  const double with =
+      last_gradient("avgpool input=1x1x3 kernel=1 stride=3 ceil=1 rules=infiniop grad_output=1x1x1");
   EXPECT_EQ(with, 0.0);
-  EXPECT_EQ(last_gradient("avgpool input=1x1x4 kernel=2 stride=5 padding=1 ceil=1 rules=infiniop grad_output=1x1x2"),
+  EXPECT_EQ(last_gradient(
+                "avgpool input=1x1x4 kernel=2 stride=5 padding=1 ceil=1 rules=infiniop grad_output=1x1x2"),
             0.0);
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// cpu.chunked_bias: how it cuts, what it declines and why. Its results are judged with every candidate's elsewhere.
+// cpu.chunked_bias: how it cuts, what it declines and why. Its results are judged with every candidate's
+// elsewhere.
 #include "engines/cpu/chunked_bias.h"
 
 #include <gtest/gtest.h>
@@ -16,8 +17,8 @@ problem::BiasPass bias_pass(int64_t batch, int64_t channels, int64_t width) {
 }
 
 TEST(ChunkedBiasTest, ChunksCoverTheSumAndAreBounded) {
-  for (int64_t length : {int64_t{0}, int64_t{1}, int64_t{8191}, int64_t{8192}, int64_t{8193}, int64_t{1} << 20,
-                         (int64_t{1} << 33) + 5}) {
+  for (int64_t length : {int64_t{0}, int64_t{1}, int64_t{8191}, int64_t{8192}, int64_t{8193},
+                         int64_t{1} << 20, (int64_t{1} << 33) + 5}) {
     const BiasChunks cut = cut_bias(bias_pass(1, 3, length));
     EXPECT_GE(cut.chunk * cut.chunks, length) << length;
     EXPECT_LT(cut.chunk * (cut.chunks - 1), std::max<int64_t>(length, 1)) << length;

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Small-integer data: every candidate that accepts a pass must give the exact result, bit for bit, and touch nothing else.
+// Small-integer data: every candidate that accepts a pass must give the exact result, bit for bit, and touch
+// nothing else.
 #include <gtest/gtest.h>
-
-#include <cstring>
 
 #include "engines/registry.h"
 #include "problem/problem_text.h"
+#include "support/exact.h"
 #include "support/operands.h"
 #include "support/oracle.h"
 #include "support/random_request.h"
@@ -13,24 +13,6 @@
 
 namespace retrograd::test {
 namespace {
-
-using problem::Operand;
-
-uint32_t bits_of(DType dtype, double value) {
-  uint32_t word = 0;
-  store_from_f32(dtype, &word, static_cast<float>(value));
-  return word;
-}
-
-void expect_exact(const HostTensor& result, const std::vector<double>& exact, Operand operand) {
-  const std::vector<uint32_t> bits = result.bits();
-  ASSERT_EQ(bits.size(), exact.size()) << name_of(operand);
-  for (size_t i = 0; i < bits.size(); ++i)
-    ASSERT_EQ(bits[i], bits_of(result.view().dtype, exact[i]))
-        << name_of(operand) << " element " << i << " of type " << name_of(result.view().dtype) << ", exact value "
-        << exact[i];
-  EXPECT_TRUE(result.gaps_untouched()) << name_of(operand) << ": bytes between the elements were written";
-}
 
 // Runs the problem once for every candidate, that candidate first for the passes it accepts.
 void check_every_candidate(const problem::Request& request, std::mt19937_64& random) {
@@ -49,15 +31,14 @@ void check_every_candidate(const problem::Request& request, std::mt19937_64& ran
     const engines::Candidate* const order[] = {candidate, all.back()};
     const Status status = run_on_cpu(problem, operands, order);
     ASSERT_TRUE(status.is_ok()) << status.message();
-    if (operands[Operand::kGradInput]) expect_exact(*operands[Operand::kGradInput], exact.grad_input, Operand::kGradInput);
-    if (operands[Operand::kGradWeight])
-      expect_exact(*operands[Operand::kGradWeight], exact.grad_weight, Operand::kGradWeight);
-    if (operands[Operand::kGradBias]) expect_exact(*operands[Operand::kGradBias], exact.grad_bias, Operand::kGradBias);
+    expect_exact(operands, exact);
+    if (testing::Test::HasFatalFailure()) return;
   }
 }
 
-// An average divides: for pooling, divisors that are no powers of two make the quotients inexact. The exact test
-// therefore overrides the divisor; the true divisors are judged by the grid and by numeric differentiation.
+// An average divides: for pooling, divisors that are no powers of two make the quotients inexact. The exact
+// test therefore overrides the divisor; the true divisors are judged by the grid and by numeric
+// differentiation.
 problem::Request with_exact_divisor(problem::Request request) {
   if (auto* pool = std::get_if<problem::AvgPoolRequest>(&request)) pool->divisor_override = 4;
   return request;
@@ -95,7 +76,8 @@ TEST_P(ExactTypeTest, ShapeFilesInOneType) {
     const auto* conv = std::get_if<problem::ConvRequest>(&named.request);
     if (conv == nullptr || named.place.starts_with("types.txt")) continue;
     problem::ConvRequest request = *conv;
-    for (problem::TensorView* view : {&request.input, &request.weight, &request.grad_output}) view->dtype = dtype;
+    for (problem::TensorView* view : {&request.input, &request.weight, &request.grad_output})
+      view->dtype = dtype;
     const DType result = is_8bit(dtype) ? DType::kF32 : dtype;
     if (request.grad_input) request.grad_input->dtype = dtype;
     if (request.grad_weight) request.grad_weight->dtype = dtype == DType::kE4M3 ? result : dtype;

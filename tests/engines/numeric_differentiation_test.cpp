@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The reference against differences of an independent forward in double, over random problems of every kind.
 //
-// The loss is linear in each operand, so the difference quotient with step 1 is the derivative itself, up to the rounding
-// of two losses.
+// The loss is linear in each operand, so the difference quotient with step 1 is the derivative itself, up to
+// the rounding of two losses.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -34,9 +34,12 @@ class NumericDifferentiation {
   }
 
   void check() {
-    check(Operand::kGradInput, loss_->input, [&](const Values& x) { return (*loss_)(x, loss_->weight, loss_->bias); });
-    check(Operand::kGradWeight, loss_->weight, [&](const Values& w) { return (*loss_)(loss_->input, w, loss_->bias); });
-    check(Operand::kGradBias, loss_->bias, [&](const Values& b) { return (*loss_)(loss_->input, loss_->weight, b); });
+    check(Operand::kGradInput, loss_->input,
+          [&](const Values& x) { return (*loss_)(x, loss_->weight, loss_->bias); });
+    check(Operand::kGradWeight, loss_->weight,
+          [&](const Values& w) { return (*loss_)(loss_->input, w, loss_->bias); });
+    check(Operand::kGradBias, loss_->bias,
+          [&](const Values& b) { return (*loss_)(loss_->input, loss_->weight, b); });
   }
 
  private:
@@ -49,8 +52,8 @@ class NumericDifferentiation {
       Values moved = at;
       moved[i++] += 1;
       const double quotient = loss_of(moved) - base_;
-      // Each loss is a sum of (outputs + terms) numbers about as large as the loss gets: 2^20 units in the last place of
-      // double cover that with room, and are still far below one unit of FP32.
+      // Each loss is a sum of (outputs + terms) numbers about as large as the loss gets: 2^20 units in the
+      // last place of double cover that with room, and are still far below one unit of FP32.
       const double noise = std::ldexp(1.0 + std::abs(base_) + std::abs(quotient), -53 + 20 - 7);
       const double bound = half_ulp(DType::kF32, quotient) + noise;
       EXPECT_NEAR(result.get(index), quotient, bound)

@@ -16,8 +16,8 @@ namespace {
 
 using problem::Operand;
 
-void expect_close(const HostTensor& result, const std::vector<double>& exact, const std::vector<double>& magnitude,
-                  int64_t longest_sum, Operand operand) {
+void expect_close(const HostTensor& result, const std::vector<double>& exact,
+                  const std::vector<double>& magnitude, int64_t longest_sum, Operand operand) {
   size_t i = 0;
   result.for_each([&](const Dims& index) {
     const DType dtype = result.view().dtype;
@@ -62,7 +62,8 @@ TEST(RandomDataTest, AveragePooling) {
   for (int i = 0; i < 200 && !HasFailure(); ++i) check(random_avgpool(random, {}), random);
 }
 
-// cubeMathType 2 and 3 are visible: an operand that the rounding changes gives the product of the rounded value.
+// cubeMathType 2 and 3 are visible: an operand that the rounding changes gives the product of the rounded
+// value.
 TEST(MathModeTest, OperandsAreRoundedAndTheBiasGradientIsNot) {
   const double fine = 1.0 + std::ldexp(1.0, -13);  // needs 13 mantissa bits: neither FP16 nor HF32 holds it
   const struct {

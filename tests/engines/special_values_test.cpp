@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// NaN and Inf reach exactly the results that depend on them; padding, remainder columns and dead taps give exact zeros;
-// results do not depend on the number of threads.
+// NaN and Inf reach exactly the results that depend on them; padding, remainder columns and dead taps give
+// exact zeros; results do not depend on the number of threads.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -25,7 +25,8 @@ problem::Request parsed(const char* text) {
   return std::move(request).value();
 }
 
-// Puts `poison` into one element of one operand and compares which results are not finite with what the terms say.
+// Puts `poison` into one element of one operand and compares which results are not finite with what the terms
+// say.
 void check_spread(const problem::Request& request, Operand poisoned, double poison, std::mt19937_64& random) {
   SCOPED_TRACE(problem::to_text(request));
   Operands operands(request);
@@ -42,7 +43,8 @@ void check_spread(const problem::Request& request, Operand poisoned, double pois
     const Dims& touched = poisoned == Operand::kGradOutput ? t.out : poisoned == Operand::kInput ? t.in : t.w;
     if (touched != place) return;
     if (poisoned != Operand::kInput) inputs.insert(flat_index(operands[Operand::kInput]->view().shape, t.in));
-    if (poisoned != Operand::kWeight) weights.insert(flat_index(operands[Operand::kWeight]->view().shape, t.w));
+    if (poisoned != Operand::kWeight)
+      weights.insert(flat_index(operands[Operand::kWeight]->view().shape, t.w));
   });
   operands.poison_results();
   ASSERT_TRUE(run_on_cpu(legal_problem(request), operands).is_ok());
@@ -53,8 +55,8 @@ void check_spread(const problem::Request& request, Operand poisoned, double pois
     operands[operand]->for_each([&](const Dims& index) {
       const bool spread = !std::isfinite(operands[operand]->get(index));
       EXPECT_EQ(spread, expected.contains(i))
-          << name_of(operand) << "[" << to_string(index) << "] after " << name_of(poisoned) << "[" << to_string(place)
-          << "] = " << poison;
+          << name_of(operand) << "[" << to_string(index) << "] after " << name_of(poisoned) << "["
+          << to_string(place) << "] = " << poison;
       ++i;
     });
   };
@@ -105,9 +107,10 @@ TEST(SpecialValuesTest, TapsThatNeverMeetTheInputGetZero) {
 
 TEST(SpecialValuesTest, BitsDoNotDependOnTheNumberOfThreads) {
   std::mt19937_64 random(9);
-  for (const char* text : {"conv input=3x4x9x9 weight=6x2x3x3 groups=2 padding=1x1 stride=2x1",
-                           "conv input=8x2x64x64 weight=2x2x1x1 mask=b", "conv_tbc input=9x3x4 weight=3x4x5 pad=1",
-                           "avgpool input=2x3x11x13 kernel=3x4 stride=2x3 padding=1x2 ceil=1"}) {
+  for (const char* text :
+       {"conv input=3x4x9x9 weight=6x2x3x3 groups=2 padding=1x1 stride=2x1",
+        "conv input=8x2x64x64 weight=2x2x1x1 mask=b", "conv_tbc input=9x3x4 weight=3x4x5 pad=1",
+        "avgpool input=2x3x11x13 kernel=3x4 stride=2x3 padding=1x2 ceil=1"}) {
     const problem::Request request = parsed(text);
     const problem::Problem problem = legal_problem(request);
     Operands operands(request);

@@ -15,11 +15,16 @@ using problem::Operand;
 
 aclDataType acl_type(DType dtype) {
   switch (dtype) {
-    case DType::kF32: return ACL_FLOAT;
-    case DType::kF16: return ACL_FLOAT16;
-    case DType::kBF16: return ACL_BF16;
-    case DType::kHiF8: return ACL_HIFLOAT8;
-    case DType::kE4M3: return ACL_FLOAT8_E4M3FN;
+    case DType::kF32:
+      return ACL_FLOAT;
+    case DType::kF16:
+      return ACL_FLOAT16;
+    case DType::kBF16:
+      return ACL_BF16;
+    case DType::kHiF8:
+      return ACL_HIFLOAT8;
+    case DType::kE4M3:
+      return ACL_FLOAT8_E4M3FN;
   }
   return ACL_DT_UNDEFINED;
 }
@@ -38,8 +43,8 @@ class AclnnCall {
   }
   aclTensor* tensor(const problem::TensorView& view, void* data) {
     tensors_.push_back(aclCreateTensor(view.shape.begin(), static_cast<uint64_t>(view.shape.rank()),
-                                       acl_type(view.dtype), view.strides.begin(), 0, acl_format(view.shape.rank()),
-                                       nullptr, 0, data));
+                                       acl_type(view.dtype), view.strides.begin(), 0,
+                                       acl_format(view.shape.rank()), nullptr, 0, data));
     return tensors_.back();
   }
   aclTensor* tensor(std::optional<HostTensor>& host) {
@@ -74,11 +79,12 @@ Prepared prepare(const problem::ConvRequest& r, Operands& o, AclnnCall& call) {
   p.phase_two = aclnnConvolutionBackward;
   p.status = aclnnConvolutionBackwardGetWorkspaceSize(
       call.tensor(o[Operand::kGradOutput]), call.tensor(o[Operand::kInput]), call.tensor(o[Operand::kWeight]),
-      call.array({r.grad_output.shape[1]}), call.array(r.stride), call.array(r.padding), call.array(r.dilation),
-      r.transposed, call.array(r.output_padding), static_cast<int>(r.groups),
+      call.array({r.grad_output.shape[1]}), call.array(r.stride), call.array(r.padding),
+      call.array(r.dilation), r.transposed, call.array(r.output_padding), static_cast<int>(r.groups),
       call.mask(r.grad_input.has_value(), r.grad_weight.has_value(), r.grad_bias.has_value()),
-      static_cast<int8_t>(r.math_mode), call.tensor(o[Operand::kGradInput]), call.tensor(o[Operand::kGradWeight]),
-      call.tensor(o[Operand::kGradBias]), &p.workspace_size, &p.executor);
+      static_cast<int8_t>(r.math_mode), call.tensor(o[Operand::kGradInput]),
+      call.tensor(o[Operand::kGradWeight]), call.tensor(o[Operand::kGradBias]), &p.workspace_size,
+      &p.executor);
   return p;
 }
 
@@ -87,8 +93,9 @@ Prepared prepare(const problem::ConvTbcRequest& r, Operands& o, AclnnCall& call)
   p.phase_two = aclnnConvTbcBackward;
   p.status = aclnnConvTbcBackwardGetWorkspaceSize(
       call.tensor(o[Operand::kGradOutput]), call.tensor(o[Operand::kInput]), call.tensor(o[Operand::kWeight]),
-      call.tensor(r.bias, nullptr), r.pad, static_cast<int8_t>(r.math_mode), call.tensor(o[Operand::kGradInput]),
-      call.tensor(o[Operand::kGradWeight]), call.tensor(o[Operand::kGradBias]), &p.workspace_size, &p.executor);
+      call.tensor(r.bias, nullptr), r.pad, static_cast<int8_t>(r.math_mode),
+      call.tensor(o[Operand::kGradInput]), call.tensor(o[Operand::kGradWeight]),
+      call.tensor(o[Operand::kGradBias]), &p.workspace_size, &p.executor);
   return p;
 }
 
@@ -98,14 +105,15 @@ Prepared prepare(const problem::AvgPoolRequest& r, Operands& o, AclnnCall& call)
   const aclTensor* grad_output = call.tensor(o[Operand::kGradOutput]);
   const aclTensor* self = call.tensor(r.input, nullptr);
   aclTensor* grad_input = call.tensor(o[Operand::kGradInput]);
-  const aclIntArray *kernel = call.array(r.kernel), *stride = call.array(r.stride), *padding = call.array(r.padding);
+  const aclIntArray *kernel = call.array(r.kernel), *stride = call.array(r.stride),
+                    *padding = call.array(r.padding);
   p.phase_two = flat ? aclnnAvgPool2dBackward : aclnnAvgPool3dBackward;
-  p.status = flat ? aclnnAvgPool2dBackwardGetWorkspaceSize(grad_output, self, kernel, stride, padding, r.ceil_mode,
-                                                           r.count_include_pad, r.divisor_override, 0, grad_input,
-                                                           &p.workspace_size, &p.executor)
-                  : aclnnAvgPool3dBackwardGetWorkspaceSize(grad_output, self, kernel, stride, padding, r.ceil_mode,
-                                                           r.count_include_pad, r.divisor_override, grad_input,
-                                                           &p.workspace_size, &p.executor);
+  p.status = flat ? aclnnAvgPool2dBackwardGetWorkspaceSize(
+                        grad_output, self, kernel, stride, padding, r.ceil_mode, r.count_include_pad,
+                        r.divisor_override, 0, grad_input, &p.workspace_size, &p.executor)
+                  : aclnnAvgPool3dBackwardGetWorkspaceSize(
+                        grad_output, self, kernel, stride, padding, r.ceil_mode, r.count_include_pad,
+                        r.divisor_override, grad_input, &p.workspace_size, &p.executor);
   return p;
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A request of the text form as one whole call of a C interface, from creating its tensors to waiting for the stream.
+// A request of the text form as one whole call of a C interface, from creating its tensors to waiting for the
+// stream.
 #pragma once
 
 #include <string>
@@ -13,7 +14,8 @@ namespace retrograd::test {
 std::string call_aclnn(const problem::Request& request, Operands& operands);
 std::string call_infiniop(const problem::Request& request, Operands& operands);
 
-// Whether the interface has this operator at all: aclnn has no 1-D pooling, infiniop no (T,B,C) and no mixed types.
+// Whether the interface has this operator at all: aclnn has no 1-D pooling, infiniop no (T,B,C) and no mixed
+// types.
 bool aclnn_offers(const problem::Request& request);
 bool infiniop_offers(const problem::Request& request);
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Requests as infiniop calls: the documented create calls where they suffice, our extensions where they do not.
+// Requests as infiniop calls: the documented create calls where they suffice, our extensions where they do
+// not.
 #include "calls.h"
 #include "infiniop.h"
 #include "infinirt.h"
@@ -12,7 +13,9 @@ namespace {
 using problem::Operand;
 
 infiniDtype_t infini_type(DType dtype) {
-  return dtype == DType::kF32 ? INFINI_DTYPE_F32 : dtype == DType::kF16 ? INFINI_DTYPE_F16 : INFINI_DTYPE_BF16;
+  return dtype == DType::kF32   ? INFINI_DTYPE_F32
+         : dtype == DType::kF16 ? INFINI_DTYPE_F16
+                                : INFINI_DTYPE_BF16;
 }
 
 // Handle and descriptors of one call.
@@ -45,7 +48,9 @@ std::string failure(const char* what, infiniStatus_t status) {
 
 void* address(std::optional<HostTensor>& tensor) { return tensor ? tensor->data() : nullptr; }
 
-bool needs_extension(const problem::ConvRequest& r) { return r.transposed || r.padding.size() != r.stride.size(); }
+bool needs_extension(const problem::ConvRequest& r) {
+  return r.transposed || r.padding.size() != r.stride.size();
+}
 
 std::string run(const problem::ConvRequest& r, Operands& o) {
   infiniopConvBackwardDescriptor_t operation = nullptr;
@@ -61,8 +66,8 @@ std::string run(const problem::ConvRequest& r, Operands& o) {
     } else {
       std::vector<int> pads(r.padding.begin(), r.padding.end()), strides(r.stride.begin(), r.stride.end()),
           dilations(r.dilation.begin(), r.dilation.end());
-      status = infiniopCreateConvBackwardDescriptor(call.handle(), &operation, grad_output, input, weight, nullptr,
-                                                    pads.data(), strides.data(), dilations.data(),
+      status = infiniopCreateConvBackwardDescriptor(call.handle(), &operation, grad_output, input, weight,
+                                                    nullptr, pads.data(), strides.data(), dilations.data(),
                                                     static_cast<size_t>(r.groups));
     }
     if (status != INFINI_STATUS_SUCCESS) return failure("create", status);
@@ -88,12 +93,14 @@ std::string run(const problem::AvgPoolRequest& r, Operands& o) {
   const auto spread = [&](const std::vector<int64_t>& values) {
     return values.size() == 1 ? std::vector<int64_t>(axes, values[0]) : values;
   };
-  const auto kernel = spread(r.kernel), stride = r.stride.empty() ? kernel : spread(r.stride), pad = spread(r.padding);
+  const auto kernel = spread(r.kernel), stride = r.stride.empty() ? kernel : spread(r.stride),
+             pad = spread(r.padding);
   infiniopAvgPoolBackwardDescriptor_t operation = nullptr;
   InfiniopCall call;
   infiniStatus_t status = retrogradInfiniopCreateAvgPoolBackwardDescriptor(
-      call.handle(), &operation, call.describe(r.grad_input), call.describe(r.grad_output), call.describe(r.input),
-      kernel.data(), stride.data(), pad.data(), r.ceil_mode, r.count_include_pad, r.divisor_override);
+      call.handle(), &operation, call.describe(r.grad_input), call.describe(r.grad_output),
+      call.describe(r.input), kernel.data(), stride.data(), pad.data(), r.ceil_mode, r.count_include_pad,
+      r.divisor_override);
   if (status != INFINI_STATUS_SUCCESS) return failure("create", status);
   status = infiniopAvgPoolBackward(operation, nullptr, 0, address(o[Operand::kGradInput]),
                                    address(o[Operand::kGradOutput]), nullptr, nullptr);

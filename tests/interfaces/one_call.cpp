@@ -12,8 +12,8 @@ int main() {
   const int64_t shape[] = {8, 2, 64, 64}, weight_shape[] = {2, 2, 1, 1}, bias_shape[] = {2};
   std::vector<float> data(8 * 2 * 64 * 64, 1.0F), result(data.size()), weight(4, 1.0F), bias(2);
   const auto tensor = [](const int64_t* dims, uint64_t rank, void* address) {
-    return aclCreateTensor(dims, rank, ACL_FLOAT, nullptr, 0, rank == 4 ? ACL_FORMAT_NCHW : ACL_FORMAT_ND, dims, rank,
-                           address);
+    return aclCreateTensor(dims, rank, ACL_FLOAT, nullptr, 0, rank == 4 ? ACL_FORMAT_NCHW : ACL_FORMAT_ND,
+                           dims, rank, address);
   };
   aclTensor* x = tensor(shape, 4, data.data());
   aclTensor* w = tensor(weight_shape, 4, weight.data());

@@ -2,19 +2,16 @@
 // Exact data through both C interfaces: every problem of tests/shapes and random ones, bit for bit.
 #include <gtest/gtest.h>
 
-#include <cstring>
-
 #include "acl/acl.h"
 #include "calls.h"
 #include "problem/problem_text.h"
+#include "support/exact.h"
 #include "support/oracle.h"
 #include "support/random_request.h"
 #include "support/shape_files.h"
 
 namespace retrograd::test {
 namespace {
-
-using problem::Operand;
 
 class InterfaceShapesTest : public testing::Test {
  protected:
@@ -27,19 +24,6 @@ class InterfaceShapesTest : public testing::Test {
     EXPECT_EQ(aclFinalize(), ACL_SUCCESS);
   }
 
-  void expect_exact(Operands& operands, Operand operand, const std::vector<double>& exact) {
-    if (!operands[operand]) return;
-    const HostTensor& result = *operands[operand];
-    const auto bits = result.bits();
-    ASSERT_EQ(bits.size(), exact.size());
-    for (size_t i = 0; i < bits.size(); ++i) {
-      uint32_t expected = 0;
-      store_from_f32(result.view().dtype, &expected, static_cast<float>(exact[i]));
-      ASSERT_EQ(bits[i], expected) << name_of(operand) << " element " << i << ", exact value " << exact[i];
-    }
-    EXPECT_TRUE(result.gaps_untouched()) << name_of(operand);
-  }
-
   using Call = std::string (*)(const problem::Request&, Operands&);
   void check(const problem::Request& request, Call call) {
     SCOPED_TRACE(problem::to_text(request));
@@ -48,9 +32,7 @@ class InterfaceShapesTest : public testing::Test {
     operands.poison_results();
     const Gradients exact = gradients_by_scattering(request, operands);
     ASSERT_EQ(call(request, operands), "");
-    expect_exact(operands, Operand::kGradInput, exact.grad_input);
-    expect_exact(operands, Operand::kGradWeight, exact.grad_weight);
-    expect_exact(operands, Operand::kGradBias, exact.grad_bias);
+    expect_exact(operands, exact);
     ++calls_;
   }
 

@@ -37,7 +37,8 @@ class ProbeCandidate final : public Candidate {
       : name_(name), pass_(std::move(pass)), workspace_(workspace) {}
   const char* name() const override { return name_; }
   Support supports(const problem::Pass& pass) const override {
-    return pass_ == "any" || pass_ == name_of(pass) ? Support::yes() : Support::no("computes " + pass_ + " only");
+    return pass_ == "any" || pass_ == name_of(pass) ? Support::yes()
+                                                    : Support::no("computes " + pass_ + " only");
   }
   std::unique_ptr<const Step> make_step(const problem::Pass& pass) const override {
     return std::make_unique<ProbeStep>(*this, std::string(name_of(pass)));
@@ -139,9 +140,11 @@ TEST(PlanTest, AWorkspaceBlockShorterThanItsSizeSaysIsRefused) {
   const Candidate* const order[] = {&any};
   const auto plan = make_plan(problem_of(kConv), cpu(), "test", order).value();
   auto& table = runtime::AllocationTable::instance();
-  void* block = table.allocate(cpu(), 64, runtime::MemorySpace::kDevice, runtime::MemoryOwner::kInfini).value();
+  void* block =
+      table.allocate(cpu(), 64, runtime::MemorySpace::kDevice, runtime::MemoryOwner::kInfini).value();
   Buffers buffers;
-  EXPECT_FALSE(Plan::execute(plan, buffers.all(), block, plan->workspace_bytes(), *cpu().null_stream()).is_ok());
+  EXPECT_FALSE(
+      Plan::execute(plan, buffers.all(), block, plan->workspace_bytes(), *cpu().null_stream()).is_ok());
   EXPECT_TRUE(table.release(block, runtime::MemorySpace::kDevice, runtime::MemoryOwner::kInfini).is_ok());
 }
 
@@ -169,7 +172,8 @@ TEST(PlanTest, NullResultsAreSkippedAndNullOperandsRefused) {
   using Names = std::vector<std::string>;
   EXPECT_TRUE(run({Operand::kGradInput}).is_ok());
   EXPECT_EQ(any.ran, (Names{"grad_weight", "grad_bias"}));
-  EXPECT_TRUE(run({Operand::kGradInput, Operand::kWeight}).is_ok()) << "no weight is needed for the other two";
+  EXPECT_TRUE(run({Operand::kGradInput, Operand::kWeight}).is_ok())
+      << "no weight is needed for the other two";
   EXPECT_TRUE(run({Operand::kGradWeight, Operand::kInput}).is_ok());
   EXPECT_TRUE(run({Operand::kGradInput, Operand::kGradWeight, Operand::kInput, Operand::kWeight}).is_ok());
   EXPECT_EQ(any.ran, Names{"grad_bias"});
@@ -188,7 +192,8 @@ TEST(PlanTest, NullResultsAreSkippedAndNullOperandsRefused) {
 TEST(PlanTest, ABlockOfOursThatIsTooSmallIsRefused) {
   const auto plan = make_plan(problem_of(kConv), cpu(), "test").value();
   auto& table = runtime::AllocationTable::instance();
-  void* block = table.allocate(cpu(), 16, runtime::MemorySpace::kDevice, runtime::MemoryOwner::kInfini).value();
+  void* block =
+      table.allocate(cpu(), 16, runtime::MemorySpace::kDevice, runtime::MemoryOwner::kInfini).value();
   Buffers buffers;
   Bindings bindings = buffers.all();
   bindings.set(Operand::kGradInput, block);

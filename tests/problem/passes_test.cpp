@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The canonical form: unit axes in front, transposed by exchange of roles, (T,B,C) by strides, empty results left out.
+// The canonical form: unit axes in front, transposed by exchange of roles, (T,B,C) by strides, empty results
+// left out.
 #include <gtest/gtest.h>
 
 #include "problem/problem.h"
@@ -74,7 +75,8 @@ TEST(PassesTest, TbcIsConvolutionWithOtherStrides) {
 
 TEST(PassesTest, MasksAndEmptyResultsLeavePassesOut) {
   EXPECT_EQ(pass_names(problem_of("conv input=1x1x4 weight=1x1x1 mask=none")), Names{});
-  EXPECT_EQ(pass_names(problem_of("conv input=1x1x4 weight=1x1x1 mask=wb")), (Names{"grad_weight", "grad_bias"}));
+  EXPECT_EQ(pass_names(problem_of("conv input=1x1x4 weight=1x1x1 mask=wb")),
+            (Names{"grad_weight", "grad_bias"}));
   EXPECT_EQ(pass_names(problem_of("conv input=0x3x5x5 weight=4x3x3x3")), (Names{"grad_weight", "grad_bias"}));
   EXPECT_EQ(pass_names(problem_of("conv input=2x0x5x5 weight=4x0x3x3")), Names{"grad_bias"});
   EXPECT_EQ(pass_names(problem_of("avgpool input=0x3x5 kernel=2")), Names{});

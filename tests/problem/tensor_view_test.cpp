@@ -80,7 +80,8 @@ TEST(TensorViewTest, EmptyAndSingleElementViewsNeverOverlap) {
 
 void expect_message(const Status& status, Code code, std::initializer_list<const char*> parts) {
   EXPECT_EQ(status.code(), code) << status.message();
-  for (const char* part : parts) EXPECT_NE(status.message().find(part), std::string::npos) << status.message();
+  for (const char* part : parts)
+    EXPECT_NE(status.message().find(part), std::string::npos) << status.message();
 }
 
 TEST(TensorViewTest, BadSizesAreNamed) {
@@ -88,10 +89,13 @@ TEST(TensorViewTest, BadSizesAreNamed) {
                  {"input.shape[1] is -3", "at least 0"});
   expect_message(check_view(dense_view(DType::kF32, {kHuge, 2}), "input"), Code::kBadShape,
                  {"input.shape is 9223372036854775807x2", "64 bits"});
-  expect_message(check_view(dense_view(DType::kF32, {int64_t{1} << 61, 2}), "input"), Code::kBadShape, {"64 bits"});
-  expect_message(check_view(strided({2, 2}, {kHuge, kHuge}), "input"), Code::kBadShape, {"strides", "64 bits"});
+  expect_message(check_view(dense_view(DType::kF32, {int64_t{1} << 61, 2}), "input"), Code::kBadShape,
+                 {"64 bits"});
+  expect_message(check_view(strided({2, 2}, {kHuge, kHuge}), "input"), Code::kBadShape,
+                 {"strides", "64 bits"});
   expect_message(check_view(strided({2, 2}, {-kHuge, -kHuge}), "input"), Code::kBadShape, {"64 bits"});
-  EXPECT_TRUE(check_view(strided({0, 2}, {kHuge, kHuge}), "input").is_ok()) << "an empty view touches nothing";
+  EXPECT_TRUE(check_view(strided({0, 2}, {kHuge, kHuge}), "input").is_ok())
+      << "an empty view touches nothing";
   EXPECT_TRUE(check_view(dense_view(DType::kF32, {0, kHuge, kHuge}), "input").is_ok());
 }
 
@@ -100,7 +104,8 @@ TEST(TensorViewTest, AViewMustStayInItsStorage) {
   view.storage_shape = Dims{6};
   EXPECT_TRUE(check_view(view, "input").is_ok());
   view.offset = 1;
-  expect_message(check_view(view, "input"), Code::kBadStrides, {"input leaves its storage", "offset 1", "1 to 6"});
+  expect_message(check_view(view, "input"), Code::kBadStrides,
+                 {"input leaves its storage", "offset 1", "1 to 6"});
   view.offset = -1;
   expect_message(check_view(view, "input"), Code::kBadStrides, {"-1 to 4"});
   view.strides = {-3, 1};

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The text form: printing and parsing are inverse, defaults are left out, mistakes are pointed at.
-#include "problem/problem_text.h"
-
 #include <gtest/gtest.h>
+
+#include "problem/problem_text.h"
 
 namespace retrograd::problem {
 namespace {
@@ -17,16 +17,19 @@ TEST(ProblemTextTest, CanonicalLinesAreUnchanged) {
            "conv input=2x3x9 weight=4x3x3 grad_output=2x4x7",
            "conv input=2x3x10x10 weight=6x3x3x3 grad_output=2x6x6x4 stride=1x2 padding=0x1 dilation=2x2",
            "conv input=1x2x5x6 weight=3x2x3x3 grad_output=1x3x4x6 padding=0x1x2x0",
-           "conv input=1x6x4x4 weight=6x2x3x3 grad_output=1x6x10x9 stride=2x2 transposed=1 output_padding=1x0 groups=3",
+           "conv input=1x6x4x4 weight=6x2x3x3 grad_output=1x6x10x9 stride=2x2 transposed=1 "
+           "output_padding=1x0 groups=3",
            "conv input=2x3x6x6@108x1x18x3 weight=4x3x3x3:bf16 grad_output=2x4x4x4@64x16x-4x1 mask=iw "
            "grad_input=2x3x6x6:f32 grad_weight=4x3x3x3@1x4x36x12 math=3 dtype=f16",
            "conv input=1x1x4 weight=1x1x1 grad_output=1x1x4 mask=none rules=aclnn",
            "conv input=1x1x4 weight=1x1x1 grad_output=1x1x4 rules=infiniop",
            "conv input=1x-1x4 weight=1x1 grad_output=9x9x9x9x9 stride=none padding=1x2x3 groups=-4",
            "conv_tbc input=7x2x3 weight=3x3x4 grad_output=7x2x4 pad=1",
-           "conv_tbc input=7x2x3@6x-3x1 weight=3x3x4 grad_output=7x2x4 bias=5 pad=1 grad_bias=5@2 math=2 dtype=f16",
+           "conv_tbc input=7x2x3@6x-3x1 weight=3x3x4 grad_output=7x2x4 bias=5 pad=1 grad_bias=5@2 math=2 "
+           "dtype=f16",
            "avgpool input=2x5x77x89 grad_output=2x5x20x45 kernel=5x3 stride=4x2 padding=2x1 ceil=1",
-           "avgpool input=4x6x6 grad_output=4x2x2 kernel=3 count_include_pad=0 divisor=-3 spatial=2 dtype=bf16",
+           "avgpool input=4x6x6 grad_output=4x2x2 kernel=3 count_include_pad=0 divisor=-3 spatial=2 "
+           "dtype=bf16",
            "avgpool input=1x1x3 grad_output=1x1x2 kernel=2 stride=4 padding=1 ceil=1 rules=infiniop",
        })
     EXPECT_EQ(round_trip(text), text);
@@ -36,8 +39,10 @@ TEST(ProblemTextTest, SizesThatFollowNeedNotBeWritten) {
   EXPECT_EQ(round_trip("conv weight=4x3x3   input=2x3x9"), "conv input=2x3x9 weight=4x3x3 grad_output=2x4x7");
   EXPECT_EQ(round_trip("conv input=1x2x4x4 weight=2x3x4x4 stride=2x2 padding=1x1 transposed=1"),
             "conv input=1x2x4x4 weight=2x3x4x4 grad_output=1x3x8x8 stride=2x2 padding=1x1 transposed=1");
-  EXPECT_EQ(round_trip("conv_tbc input=5x1x2 weight=1x2x2"), "conv_tbc input=5x1x2 weight=1x2x2 grad_output=5x1x2");
-  EXPECT_EQ(round_trip("avgpool input=1x1x5 kernel=2 ceil=1"), "avgpool input=1x1x5 grad_output=1x1x3 kernel=2 ceil=1");
+  EXPECT_EQ(round_trip("conv_tbc input=5x1x2 weight=1x2x2"),
+            "conv_tbc input=5x1x2 weight=1x2x2 grad_output=5x1x2");
+  EXPECT_EQ(round_trip("avgpool input=1x1x5 kernel=2 ceil=1"),
+            "avgpool input=1x1x5 grad_output=1x1x3 kernel=2 ceil=1");
 }
 
 struct Mistake {
@@ -58,7 +63,8 @@ TEST(ProblemTextTest, MistakesArePointedAt) {
            {"conv input=1x1x4 weight=1x1x1 groups=two", "'two' is no number", 37},
            {"conv input=1x1x4 weight=1x1x1 mask=xyz", "'xyz' is not one of iwb", 35},
            {"conv input=1x1x4 weight=1x1x1 transposed=2", "2 is neither 0 nor 1", 41},
-           {"conv input=1x1x4 weight=1x1x1 color=red", "'color' is not known here, expected one of dtype, input", 30},
+           {"conv input=1x1x4 weight=1x1x1 color=red",
+            "'color' is not known here, expected one of dtype, input", 30},
            {"conv input=1x1x4 weight=1x1x1 oops", "'oops' is not of the form key=value", 30},
            {"conv input=1x1x4 input=1x1x4", "'input' is given twice", 17},
            {"conv input=1x1x4 weight=1x1x1 dtype=int8", "'int8' is not one of", 36},

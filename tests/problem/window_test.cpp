@@ -36,7 +36,8 @@ TEST(WindowTest, LiveTapsAreTheTapsInside) {
       const Range live = live_taps(w, o);
       ASSERT_LE(live.begin, live.end) << describe(w);
       for (int64_t t = 0; t < w.kernel; ++t)
-        ASSERT_EQ(t >= live.begin && t < live.end, inside(w, o, t)) << describe(w) << " output " << o << " tap " << t;
+        ASSERT_EQ(t >= live.begin && t < live.end, inside(w, o, t))
+            << describe(w) << " output " << o << " tap " << t;
       ASSERT_TRUE(live.size() == 0 || (live.begin >= 0 && live.end <= w.kernel)) << describe(w);
     }
   });
@@ -47,7 +48,8 @@ TEST(WindowTest, LiveOutputsAreTheOutputsInside) {
     for (int64_t t = 0; t < w.kernel; ++t) {
       const Range live = live_outputs(w, t);
       for (int64_t o = 0; o < w.y; ++o)
-        ASSERT_EQ(o >= live.begin && o < live.end, inside(w, o, t)) << describe(w) << " output " << o << " tap " << t;
+        ASSERT_EQ(o >= live.begin && o < live.end, inside(w, o, t))
+            << describe(w) << " output " << o << " tap " << t;
       ASSERT_TRUE(live.size() == 0 || (live.begin >= 0 && live.end <= w.y)) << describe(w);
     }
   });

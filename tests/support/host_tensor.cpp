@@ -23,7 +23,8 @@ HostTensor::HostTensor(const problem::TensorView& view)
 std::byte* HostTensor::at(const Dims& index) {
   int64_t offset = 0;
   for (int i = 0; i < index.rank(); ++i) offset += index[i] * view_.strides[i];
-  return storage_.data() + static_cast<int64_t>(origin_) + offset * static_cast<int64_t>(size_of(view_.dtype));
+  return storage_.data() + static_cast<int64_t>(origin_) +
+         offset * static_cast<int64_t>(size_of(view_.dtype));
 }
 
 const std::byte* HostTensor::at(const Dims& index) const { return const_cast<HostTensor*>(this)->at(index); }

@@ -55,7 +55,8 @@ Status run_on_cpu(const problem::Problem& problem, Operands& operands,
   if (candidates.empty()) candidates = engines::candidates(cpu.kind());
   RG_TRY(const auto plan, plan::make_plan(problem, cpu, "test", candidates));
   std::vector<std::byte> workspace(plan->workspace_bytes(), std::byte{0xFF});
-  return plan::Plan::execute(plan, operands.bindings(), workspace.data(), workspace.size(), *cpu.null_stream());
+  return plan::Plan::execute(plan, operands.bindings(), workspace.data(), workspace.size(),
+                             *cpu.null_stream());
 }
 
 }  // namespace retrograd::test

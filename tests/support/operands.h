@@ -17,7 +17,9 @@ struct Operands {
   explicit Operands(const problem::Request& request);
 
   std::optional<HostTensor> tensors[problem::kOperandCount];
-  std::optional<HostTensor>& operator[](problem::Operand operand) { return tensors[static_cast<size_t>(operand)]; }
+  std::optional<HostTensor>& operator[](problem::Operand operand) {
+    return tensors[static_cast<size_t>(operand)];
+  }
   const std::optional<HostTensor>& operator[](problem::Operand operand) const {
     return tensors[static_cast<size_t>(operand)];
   }
@@ -28,7 +30,8 @@ struct Operands {
   engines::Bindings bindings();
 };
 
-// Plans with `candidates` (all of the CPU when empty) and runs to the end, with a workspace of exactly the size asked for.
+// Plans with `candidates` (all of the CPU when empty) and runs to the end, with a workspace of exactly the
+// size asked for.
 Status run_on_cpu(const problem::Problem& problem, Operands& operands,
                   std::span<const engines::Candidate* const> candidates = {});
 

@@ -70,12 +70,13 @@ void terms(const ConvRequest& r, const std::function<void(const Term&)>& visit) 
 }
 
 void terms(const ConvTbcRequest& r, const std::function<void(const Term&)>& visit) {
-  for_each_index({r.grad_output.shape[0], r.weight.shape[0], r.input.shape[1], r.weight.shape[1], r.weight.shape[2]},
-                 [&](const Dims& i) {
-                   const int64_t t = i[0] + i[1] - r.pad;
-                   if (t < 0 || t >= r.input.shape[0]) return;
-                   visit({{i[0], i[2], i[4]}, {t, i[2], i[3]}, {i[1], i[3], i[4]}});
-                 });
+  for_each_index(
+      {r.grad_output.shape[0], r.weight.shape[0], r.input.shape[1], r.weight.shape[1], r.weight.shape[2]},
+      [&](const Dims& i) {
+        const int64_t t = i[0] + i[1] - r.pad;
+        if (t < 0 || t >= r.input.shape[0]) return;
+        visit({{i[0], i[2], i[4]}, {t, i[2], i[3]}, {i[1], i[3], i[4]}});
+      });
 }
 
 void terms(const AvgPoolRequest& r, const std::function<void(const Term&)>& visit) {
@@ -99,8 +100,8 @@ void terms(const AvgPoolRequest& r, const std::function<void(const Term&)>& visi
       padded *= static_cast<double>(std::min(start + kernel, in + pad) - start);
     }
     const double divisor = r.divisor_override != 0 ? static_cast<double>(r.divisor_override)
-                           : r.count_include_pad  ? padded
-                                                  : inside;
+                           : r.count_include_pad   ? padded
+                                                   : inside;
     for_each_index(extent, [&](const Dims& e) {
       Dims in = out;
       for (int a = 0; a < axes; ++a) in[first + a] = begin[a] + e[a];
@@ -122,9 +123,8 @@ OperandRounding rounding_of(const problem::Request& request) {
 
 std::vector<double> flatten(const HostTensor& tensor, OperandRounding rounding) {
   std::vector<double> values;
-  tensor.for_each([&](const Dims& index) {
-    values.push_back(apply(rounding, static_cast<float>(tensor.get(index))));
-  });
+  tensor.for_each(
+      [&](const Dims& index) { values.push_back(apply(rounding, static_cast<float>(tensor.get(index)))); });
   return values;
 }
 
@@ -136,7 +136,9 @@ size_t flat_index(const Dims& shape, const Dims& index) {
   return static_cast<size_t>(flat);
 }
 
-int channel_axis(const problem::Request& request) { return std::holds_alternative<ConvTbcRequest>(request) ? 2 : 1; }
+int channel_axis(const problem::Request& request) {
+  return std::holds_alternative<ConvTbcRequest>(request) ? 2 : 1;
+}
 
 void for_each_term(const problem::Request& request, const std::function<void(const Term&)>& visit) {
   std::visit([&](const auto& r) { terms(r, visit); }, request);
@@ -148,7 +150,8 @@ Gradients gradients_by_scattering(const problem::Request& request, const Operand
   const HostTensor& x = *operands[Operand::kInput];
   const bool has_weight = operands[Operand::kWeight].has_value();
   const auto rounded_gy = flatten(gy, rounding), rounded_x = flatten(x, rounding);
-  const auto rounded_w = has_weight ? flatten(*operands[Operand::kWeight], rounding) : std::vector<double>{1.0};
+  const auto rounded_w =
+      has_weight ? flatten(*operands[Operand::kWeight], rounding) : std::vector<double>{1.0};
 
   Gradients g;
   g.grad_input.assign(rounded_x.size(), 0);
@@ -160,7 +163,8 @@ Gradients gradients_by_scattering(const problem::Request& request, const Operand
   for_each_term(request, [&](const Term& t) {
     const size_t out = flat_index(gy.view().shape, t.out), in = flat_index(x.view().shape, t.in);
     const size_t w = flat_index(w_shape, t.w);
-    const double to_input = rounded_gy[out] * rounded_w[w] * t.scale, to_weight = rounded_gy[out] * rounded_x[in];
+    const double to_input = rounded_gy[out] * rounded_w[w] * t.scale,
+                 to_weight = rounded_gy[out] * rounded_x[in];
     g.grad_input[in] += to_input;
     g.grad_input_magnitude[in] += std::abs(to_input);
     g.grad_weight[w] += to_weight;
@@ -190,8 +194,8 @@ Loss::Loss(const problem::Request& request, const Operands& operands) {
   bias.assign(static_cast<size_t>(gy.view().shape[channel_axis(request)]), 0.5);
   const Dims w_shape = has_weight ? operands[Operand::kWeight]->view().shape : Dims{};
   for_each_term(request, [&](const Term& t) {
-    terms_.push_back({flat_index(gy.view().shape, t.out), flat_index(x.view().shape, t.in), flat_index(w_shape, t.w),
-                      t.scale});
+    terms_.push_back({flat_index(gy.view().shape, t.out), flat_index(x.view().shape, t.in),
+                      flat_index(w_shape, t.w), t.scale});
   });
   gy.for_each([&](const Dims& index) {
     channel_of_output_.push_back(static_cast<size_t>(index[channel_axis(request)]));

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The forward operators from their definitions, and gradients from those: shares no index arithmetic with src/.
+// The forward operators from their definitions, and gradients from those: shares no index arithmetic with
+// src/.
 #pragma once
 
 #include <functional>
@@ -10,7 +11,8 @@
 
 namespace retrograd::test {
 
-// One product of the forward operator: out[out] += scale · input[in] · weight[w]. Pooling has no weight (rank 0).
+// One product of the forward operator: out[out] += scale · input[in] · weight[w]. Pooling has no weight (rank
+// 0).
 struct Term {
   Dims out, in, w;
   double scale = 1;
@@ -24,11 +26,12 @@ struct Gradients {
   std::vector<double> grad_input_magnitude, grad_weight_magnitude, grad_bias_magnitude;
   int64_t longest_sum = 1;
 };
-// Sums the terms in double: exact for small integers. Operands are rounded first where the request's math mode says so.
+// Sums the terms in double: exact for small integers. Operands are rounded first where the request's math
+// mode says so.
 Gradients gradients_by_scattering(const problem::Request& request, const Operands& operands);
 
-// Σ_out grad_output[out] · (forward(input, weight)[out] + bias[channel]), with operands given as flat vectors in the order
-// of HostTensor::for_each.
+// Σ_out grad_output[out] · (forward(input, weight)[out] + bias[channel]), with operands given as flat vectors
+// in the order of HostTensor::for_each.
 struct Loss {
   Loss(const problem::Request& request, const Operands& operands);
   double operator()(const std::vector<double>& input, const std::vector<double>& weight,

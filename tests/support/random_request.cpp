@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Draws attributes first and sizes that fit them, so that nearly every draw is legal; the rest is drawn again.
+// Draws attributes first and sizes that fit them, so that nearly every draw is legal; the rest is drawn
+// again.
 #include "support/random_request.h"
 
 #include <gtest/gtest.h>
@@ -22,7 +23,9 @@ class Draw {
  public:
   Draw(std::mt19937_64& random, const RandomOptions& options) : random_(random), options_(options) {}
 
-  int64_t number(int64_t low, int64_t high) { return std::uniform_int_distribution<int64_t>(low, high)(random_); }
+  int64_t number(int64_t low, int64_t high) {
+    return std::uniform_int_distribution<int64_t>(low, high)(random_);
+  }
   bool chance(int percent) { return number(1, 100) <= percent; }
   int64_t size() { return number(1, options_.largest_size); }
   DType dtype(bool with_8bit) {
@@ -89,7 +92,8 @@ ConvRequest draw_conv(Draw& draw) {
   r.grad_output = draw.view(other(), grad_output, false);
   const int64_t mask = draw.chance(70) ? 7 : draw.number(1, 7);
   if (mask & 1) r.grad_input = draw.view(eight_bit && draw.chance(50) ? type : result(), input, true);
-  if (mask & 2) r.grad_weight = draw.view(type == DType::kHiF8 && draw.chance(50) ? type : result(), weight, true);
+  if (mask & 2)
+    r.grad_weight = draw.view(type == DType::kHiF8 && draw.chance(50) ? type : result(), weight, true);
   if (mask & 4) r.grad_bias = draw.view(result(), {grad_output[1]}, true);
   r.math_mode = draw.number(0, 3);
   return r;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Random legal requests of every kind: ranks, groups, padding, dilation, transposition, masks, types, strides.
+// Random legal requests of every kind: ranks, groups, padding, dilation, transposition, masks, types,
+// strides.
 #pragma once
 
 #include <random>

@@ -9,17 +9,22 @@ namespace retrograd::test {
 namespace {
 
 struct Precision {
-  int mantissa_bits;   // stored ones, at their fewest
+  int mantissa_bits;    // stored ones, at their fewest
   int lowest_exponent;  // below 2^this, spacing no longer shrinks
 };
 
 Precision precision_of(DType dtype) {
   switch (dtype) {
-    case DType::kF32: return {23, -126};
-    case DType::kF16: return {10, -14};
-    case DType::kBF16: return {7, -126};
-    case DType::kHiF8: return {1, -15};   // tapered: one bit at the ends of its range
-    case DType::kE4M3: return {3, -6};
+    case DType::kF32:
+      return {23, -126};
+    case DType::kF16:
+      return {10, -14};
+    case DType::kBF16:
+      return {7, -126};
+    case DType::kHiF8:
+      return {1, -15};  // tapered: one bit at the ends of its range
+    case DType::kE4M3:
+      return {3, -6};
   }
   return {23, -126};
 }

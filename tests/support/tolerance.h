@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How far a result may be from the exact one: derived from type, length and magnitude of the sum, here and nowhere else.
+// How far a result may be from the exact one: derived from type, length and magnitude of the sum, here and
+// nowhere else.
 #pragma once
 
 #include <cstdint>
@@ -12,8 +13,8 @@ namespace retrograd::test {
 double half_ulp(DType dtype, double value);
 
 enum class Accumulation { kDouble, kFloat };
-// Bound of |result − exact| for a sum of `terms` products whose magnitudes add up to `magnitude`: the sum's own
-// rounding errors, the rounding to FP32, and the rounding to the result's type.
+// Bound of |result − exact| for a sum of `terms` products whose magnitudes add up to `magnitude`: the sum's
+// own rounding errors, the rounding to FP32, and the rounding to the result's type.
 double sum_bound(DType dtype, double exact, double magnitude, int64_t terms, Accumulation accumulation);
 
 }  // namespace retrograd::test

@@ -95,11 +95,11 @@ const char* RuntimeState::soc_name() const {
 
 Outcome RuntimeState::no_such_device(int32_t index) const {
   const char* name = kind() == runtime::DeviceKind::kCpu ? "CPU" : "CUDA";
-  return Outcome(
-      ACL_ERROR_RT_INVALID_DEVICEID,
-      device_count() > 0 ? fmt::format("deviceId is {}, expected 0 to {}: the numbers of the {} devices", index,
-                                       device_count() - 1, name)
-                         : fmt::format("deviceId is {}, but there is no {} device", index, name));
+  return Outcome(ACL_ERROR_RT_INVALID_DEVICEID,
+                 device_count() > 0
+                     ? fmt::format("deviceId is {}, expected 0 to {}: the numbers of the {} devices", index,
+                                   device_count() - 1, name)
+                     : fmt::format("deviceId is {}, but there is no {} device", index, name));
 }
 
 Result<aclrtContext> RuntimeState::insert_context(runtime::Device& device, bool is_default) {

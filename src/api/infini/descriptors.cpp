@@ -3,7 +3,6 @@
 // client's static destructors find them.
 #include "api/infini/descriptors.h"
 
-
 #include "api/infini/devices.h"
 #include "api/infini/streams.h"
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // grad_bias[c] = Σ_k partial[c][k],   partial[c][k] = Σ_{(n,d,h,w) in chunk k} grad_output[n,c,d,h,w]
 //
-// One thread a channel, as the reference has it, leaves threads idle when there are few channels: a stem's or a
-// detection head's bias. Here each (channel, chunk) is one task; the partial sums, in double, are the workspace; they are
-// added in the order of the chunks.
+// One thread a channel, as the reference has it, leaves threads idle when there are few channels: a stem's or
+// a detection head's bias. Here each (channel, chunk) is one task; the partial sums, in double, are the
+// workspace; they are added in the order of the chunks.
 #include "engines/cpu/chunked_bias.h"
 
 #include <fmt/format.h>
@@ -18,7 +18,8 @@ namespace {
 
 using problem::BiasPass;
 
-// About 10 µs of work at one element a nanosecond: below it, handing a chunk to a thread costs more than it gains.
+// About 10 µs of work at one element a nanosecond: below it, handing a chunk to a thread costs more than it
+// gains.
 constexpr int64_t kElementsPerChunk = 8192;
 // With this many channels the threads of any machine we know have enough to do without cutting.
 constexpr int64_t kEnoughChannels = 256;
@@ -31,7 +32,8 @@ class ChunkedBiasStep final : public Step {
     return static_cast<size_t>(pass_.channels * cut_.chunks) * sizeof(double);
   }
 
-  void run(const Bindings& bindings, std::byte* workspace, runtime::ExecutionContext& context) const override {
+  void run(const Bindings& bindings, std::byte* workspace,
+           runtime::ExecutionContext& context) const override {
     auto* partial = reinterpret_cast<double*>(workspace);
     const auto* source = static_cast<const std::byte*>(bindings[pass_.grad_output.operand]);
     context.pool->parallel_for(pass_.channels * cut_.chunks, 1, [&](int64_t begin, int64_t end) {
@@ -58,8 +60,10 @@ class ChunkedBiasStep final : public Step {
       const int64_t row = at / width, column = at % width;
       const int64_t n = row / (depth * height), d = row / height % depth, h = row % height;
       const int64_t count = std::min(width - column, end - at);
-      const std::byte* element = source + (n * s[0] + channel * s[1] + d * s[2] + h * s[3] + column * s[4]) * bytes;
-      for (int64_t i = 0; i < count; ++i) sum += load_as_f32(pass_.grad_output.dtype, element + i * s[4] * bytes);
+      const std::byte* element =
+          source + (n * s[0] + channel * s[1] + d * s[2] + h * s[3] + column * s[4]) * bytes;
+      for (int64_t i = 0; i < count; ++i)
+        sum += load_as_f32(pass_.grad_output.dtype, element + i * s[4] * bytes);
       at += count;
     }
     return sum;

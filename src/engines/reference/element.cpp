@@ -51,22 +51,32 @@ constexpr std::array<Load, 4> kLoads = {
 Load load_function(DType dtype, OperandRounding rounding) {
   const auto r = static_cast<size_t>(rounding);
   switch (dtype) {
-    case DType::kF32: return kLoads<DType::kF32>[r];
-    case DType::kF16: return kLoads<DType::kF16>[r];
-    case DType::kBF16: return kLoads<DType::kBF16>[r];
-    case DType::kHiF8: return kLoads<DType::kHiF8>[r];
-    case DType::kE4M3: return kLoads<DType::kE4M3>[r];
+    case DType::kF32:
+      return kLoads<DType::kF32>[r];
+    case DType::kF16:
+      return kLoads<DType::kF16>[r];
+    case DType::kBF16:
+      return kLoads<DType::kBF16>[r];
+    case DType::kHiF8:
+      return kLoads<DType::kHiF8>[r];
+    case DType::kE4M3:
+      return kLoads<DType::kE4M3>[r];
   }
   return nullptr;
 }
 
 Store store_function(DType dtype) {
   switch (dtype) {
-    case DType::kF32: return store<DType::kF32>;
-    case DType::kF16: return store<DType::kF16>;
-    case DType::kBF16: return store<DType::kBF16>;
-    case DType::kHiF8: return store<DType::kHiF8>;
-    case DType::kE4M3: return store<DType::kE4M3>;
+    case DType::kF32:
+      return store<DType::kF32>;
+    case DType::kF16:
+      return store<DType::kF16>;
+    case DType::kBF16:
+      return store<DType::kBF16>;
+    case DType::kHiF8:
+      return store<DType::kHiF8>;
+    case DType::kE4M3:
+      return store<DType::kE4M3>;
   }
   return nullptr;
 }

@@ -22,7 +22,8 @@ double forward_element(const problem::ConvPass& p, const Source& x, const Source
   return sum;
 }
 
-double grad_input_element(const problem::ConvPass& p, const Source& y, const Source& w, const Index5& x_index) {
+double grad_input_element(const problem::ConvPass& p, const Source& y, const Source& w,
+                          const Index5& x_index) {
   const auto& [wd, wh, ww] = p.axes;
   const int64_t channels = p.y_channels_per_group();
   const int64_t first = x_index.c / p.x_channels_per_group() * channels;
@@ -45,7 +46,8 @@ double grad_input_element(const problem::ConvPass& p, const Source& y, const Sou
   return sum;
 }
 
-double grad_weight_element(const problem::ConvPass& p, const Source& x, const Source& y, const Index5& w_index) {
+double grad_weight_element(const problem::ConvPass& p, const Source& x, const Source& y,
+                           const Index5& w_index) {
   const auto& [wd, wh, ww] = p.axes;
   const auto& [y_channel, c_in_group, d, h, k] = w_index;
   const int64_t x_channel = y_channel / p.y_channels_per_group() * p.x_channels_per_group() + c_in_group;
@@ -71,7 +73,8 @@ double grad_bias_element(const problem::BiasPass& p, const Source& grad_output, 
 
 double avgpool_element(const problem::AvgPoolPass& p, const Source& grad_output, const Index5& index) {
   const auto& [wd, wh, ww] = p.axes;
-  const Range rd = outputs_pooling(wd, index.d), rh = outputs_pooling(wh, index.h), rw = outputs_pooling(ww, index.w);
+  const Range rd = outputs_pooling(wd, index.d), rh = outputs_pooling(wh, index.h),
+              rw = outputs_pooling(ww, index.w);
   const auto count = [&](const problem::PoolWindow& window, int64_t output) {
     return static_cast<double>(pooled_count(window, output, p.count_include_pad));
   };

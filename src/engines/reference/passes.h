@@ -7,9 +7,12 @@
 namespace retrograd::engines::reference {
 
 // Each names the index of the result element it computes. Padded taps are skipped, never multiplied by zero.
-double forward_element(const problem::ConvPass& pass, const Source& x, const Source& w, const Index5& y_index);
-double grad_input_element(const problem::ConvPass& pass, const Source& y, const Source& w, const Index5& x_index);
-double grad_weight_element(const problem::ConvPass& pass, const Source& x, const Source& y, const Index5& w_index);
+double forward_element(const problem::ConvPass& pass, const Source& x, const Source& w,
+                       const Index5& y_index);
+double grad_input_element(const problem::ConvPass& pass, const Source& y, const Source& w,
+                          const Index5& x_index);
+double grad_weight_element(const problem::ConvPass& pass, const Source& x, const Source& y,
+                           const Index5& w_index);
 double grad_bias_element(const problem::BiasPass& pass, const Source& grad_output, int64_t channel);
 double avgpool_element(const problem::AvgPoolPass& pass, const Source& grad_output, const Index5& index);
 

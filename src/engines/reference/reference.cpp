@@ -16,17 +16,20 @@ using problem::BiasPass;
 using problem::ConvPass;
 using problem::ConvPassKind;
 
-// About 20 µs of products: less is not worth handing to another thread, so tiny problems stay on the caller's.
+// About 20 µs of products: less is not worth handing to another thread, so tiny problems stay on the
+// caller's.
 constexpr int64_t kProductsPerRange = 8192;
 
-// Calls element(index) for every index below `sizes`, rows shared out among the threads; `products` go into each element.
+// Calls element(index) for every index below `sizes`, rows shared out among the threads; `products` go into
+// each element.
 template <class Element>
 void for_each_element(const Index5& sizes, int64_t products, runtime::ExecutionContext& context,
                       const Element& element) {
   const int64_t rows = sizes.n * sizes.c * sizes.d * sizes.h;
   const Checked row_products = Checked(products) * sizes.w;
-  const int64_t grain = kProductsPerRange / std::clamp<int64_t>(row_products.get().value_or(kProductsPerRange), 1,
-                                                                kProductsPerRange);
+  const int64_t grain =
+      kProductsPerRange /
+      std::clamp<int64_t>(row_products.get().value_or(kProductsPerRange), 1, kProductsPerRange);
   context.pool->parallel_for(rows, grain, [&](int64_t begin, int64_t end) {
     for (int64_t row = begin; row < end; ++row) {
       const int64_t planes = row / sizes.h;
@@ -46,13 +49,13 @@ void run(const ConvPass& p, const Bindings& bindings, runtime::ExecutionContext&
   const int64_t taps = wd.kernel * wh.kernel * ww.kernel;
   switch (p.kind) {
     case ConvPassKind::kForward:
-      return for_each_element({p.batch, p.y_channels, wd.y, wh.y, ww.y}, p.x_channels_per_group() * taps, context,
-                              [&, x = source(p.x), w = source(p.w)](const Index5& i) {
+      return for_each_element({p.batch, p.y_channels, wd.y, wh.y, ww.y}, p.x_channels_per_group() * taps,
+                              context, [&, x = source(p.x), w = source(p.w)](const Index5& i) {
                                 result.put(i, forward_element(p, x, w, i));
                               });
     case ConvPassKind::kGradInput:
-      return for_each_element({p.batch, p.x_channels, wd.x, wh.x, ww.x}, p.y_channels_per_group() * taps, context,
-                              [&, y = source(p.y), w = source(p.w)](const Index5& i) {
+      return for_each_element({p.batch, p.x_channels, wd.x, wh.x, ww.x}, p.y_channels_per_group() * taps,
+                              context, [&, y = source(p.y), w = source(p.w)](const Index5& i) {
                                 result.put(i, grad_input_element(p, y, w, i));
                               });
     case ConvPassKind::kGradWeight:

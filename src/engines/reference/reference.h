@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The reference engine: plain loops, double sums, any strides, any type, every pass. It refuses nothing that is valid,
-// and every other engine is judged by it.
+// The reference engine: plain loops, double sums, any strides, any type, every pass. It refuses nothing that
+// is valid, and every other engine is judged by it.
 #pragma once
 
 #include "engines/engine.h"

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// A rule and a problem that breaks it: the code, and the argument, value and rule that the message must hold.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <ostream>
+#include <string>
+#include <vector>
+
+#include "problem/problem.h"
+#include "problem/problem_text.h"
+
+namespace retrograd::problem {
+
+struct RuleCase {
+  const char* name;
+  const char* text;
+  Code code;
+  std::vector<std::string> parts;
+};
+
+inline void PrintTo(const RuleCase& rule, std::ostream* out) { *out << rule.text; }
+
+inline Result<Problem> judge_text(const char* text) {
+  RG_TRY(const Request request, parse_request(text));
+  return judge(request);
+}
+
+inline void expect_explained(const RuleCase& rule) {
+  const auto problem = judge_text(rule.text);
+  ASSERT_FALSE(problem.is_ok()) << "accepted: " << rule.text;
+  EXPECT_EQ(problem.status().code(), rule.code) << problem.status().message();
+  for (const std::string& part : rule.parts)
+    EXPECT_NE(problem.status().message().find(part), std::string::npos)
+        << "'" << part << "' is not in: " << problem.status().message();
+}
+
+}  // namespace retrograd::problem

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// Comparing bits, element by element.
+#include "support/exact.h"
+
+#include <gtest/gtest.h>
+
+namespace retrograd::test {
+namespace {
+
+using problem::Operand;
+
+uint32_t bits_of(DType dtype, double value) {
+  uint32_t word = 0;
+  store_from_f32(dtype, &word, static_cast<float>(value));
+  return word;
+}
+
+void expect_exact(const std::optional<HostTensor>& result, const std::vector<double>& exact,
+                  Operand operand) {
+  if (!result) return;
+  const DType dtype = result->view().dtype;
+  const std::vector<uint32_t> bits = result->bits();
+  ASSERT_EQ(bits.size(), exact.size()) << name_of(operand);
+  for (size_t i = 0; i < bits.size(); ++i)
+    ASSERT_EQ(bits[i], bits_of(dtype, exact[i])) << name_of(operand) << " element " << i << " of type "
+                                                 << name_of(dtype) << ", exact value " << exact[i];
+  EXPECT_TRUE(result->gaps_untouched()) << name_of(operand) << ": bytes between the elements were written";
+}
+
+}  // namespace
+
+void expect_exact(const Operands& operands, const Gradients& exact) {
+  expect_exact(operands[Operand::kGradInput], exact.grad_input, Operand::kGradInput);
+  expect_exact(operands[Operand::kGradWeight], exact.grad_weight, Operand::kGradWeight);
+  expect_exact(operands[Operand::kGradBias], exact.grad_bias, Operand::kGradBias);
+}
+
+}  // namespace retrograd::test
