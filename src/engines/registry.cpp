@@ -5,12 +5,16 @@
 #include <array>
 
 #include "engines/cpu/chunked_bias.h"
+#include "engines/cpu/dense_gather.h"
+#include "engines/cpu/dense_grad_weight.h"
 #include "engines/reference/reference.h"
 
 namespace retrograd::engines {
 
 std::span<const Candidate* const> candidates(runtime::DeviceKind kind) {
-  static const std::array<const Candidate*, 2> on_cpu = {
+  static const std::array<const Candidate*, 4> on_cpu = {
+      &cpu::dense_gather(),
+      &cpu::dense_grad_weight(),
       &cpu::chunked_bias(),
       &reference::candidate(),
   };

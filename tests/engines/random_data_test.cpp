@@ -17,34 +17,41 @@ namespace {
 using problem::Operand;
 
 void expect_close(const HostTensor& result, const std::vector<double>& exact,
-                  const std::vector<double>& magnitude, int64_t longest_sum, Operand operand) {
+                  const std::vector<double>& magnitude, int64_t longest_sum, Operand operand,
+                  Accumulation accumulation) {
   size_t i = 0;
   result.for_each([&](const Dims& index) {
-    const DType dtype = result.view().dtype;
-    const double bound = sum_bound(dtype, exact[i], magnitude[i], longest_sum, Accumulation::kDouble);
+    const double bound = sum_bound(result.view().dtype, exact[i], magnitude[i], longest_sum, accumulation);
     EXPECT_NEAR(result.get(index), exact[i], bound) << name_of(operand) << "[" << to_string(index) << "]";
     ++i;
   });
 }
 
+// Once for every candidate, that one first for the passes it accepts; the reference adds in double, the others in FP32.
 void check(const problem::Request& request, std::mt19937_64& random) {
   SCOPED_TRACE(problem::to_text(request));
   const problem::Problem problem = legal_problem(request);
   Operands operands(request);
   operands.fill_normal(random, 1.0);
-  operands.poison_results();
   const Gradients exact = gradients_by_scattering(request, operands);
-  const Status status = run_on_cpu(problem, operands);
-  ASSERT_TRUE(status.is_ok()) << status.message();
   // grad_bias adds as many elements as grad_output has for a channel.
-  const HostTensor& grad_output = *operands[Operand::kGradOutput];
-  const int64_t longest = std::max(exact.longest_sum, grad_output.count());
-  const auto judge = [&](Operand operand, const auto& values, const auto& magnitudes) {
-    if (operands[operand]) expect_close(*operands[operand], values, magnitudes, longest, operand);
-  };
-  judge(Operand::kGradInput, exact.grad_input, exact.grad_input_magnitude);
-  judge(Operand::kGradWeight, exact.grad_weight, exact.grad_weight_magnitude);
-  judge(Operand::kGradBias, exact.grad_bias, exact.grad_bias_magnitude);
+  const int64_t longest = std::max(exact.longest_sum, operands[Operand::kGradOutput]->count());
+  const auto all = engines::candidates(runtime::DeviceKind::kCpu);
+  for (const engines::Candidate* candidate : all) {
+    SCOPED_TRACE(candidate->name());
+    operands.poison_results();
+    const engines::Candidate* const order[] = {candidate, all.back()};
+    const Status status = run_on_cpu(problem, operands, order);
+    ASSERT_TRUE(status.is_ok()) << status.message();
+    const Accumulation accumulation = candidate == all.back() ? Accumulation::kDouble : Accumulation::kFloat;
+    const auto judge = [&](Operand operand, const auto& values, const auto& magnitudes) {
+      if (operands[operand])
+        expect_close(*operands[operand], values, magnitudes, longest, operand, accumulation);
+    };
+    judge(Operand::kGradInput, exact.grad_input, exact.grad_input_magnitude);
+    judge(Operand::kGradWeight, exact.grad_weight, exact.grad_weight_magnitude);
+    judge(Operand::kGradBias, exact.grad_bias, exact.grad_bias_magnitude);
+  }
 }
 
 TEST(RandomDataTest, ConvolutionsOfEveryTypeAndMathMode) {

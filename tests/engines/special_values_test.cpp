@@ -4,7 +4,9 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstdlib>
 #include <limits>
+#include <memory>
 #include <set>
 
 #include "engines/registry.h"
@@ -124,8 +126,9 @@ TEST(SpecialValuesTest, BitsDoNotDependOnTheNumberOfThreads) {
         for (const engines::Candidate* candidate : engines::candidates(runtime::DeviceKind::kCpu)) {
           if (!candidate->supports(pass).accepted()) continue;
           const auto step = candidate->make_step(pass);
-          std::vector<double> workspace(step->workspace_bytes() / sizeof(double) + 1);
-          step->run(operands.bindings(), reinterpret_cast<std::byte*>(workspace.data()), context);
+          const std::unique_ptr<std::byte[], void (*)(void*)> workspace(
+              static_cast<std::byte*>(std::aligned_alloc(64, step->workspace_bytes() / 64 * 64 + 64)), std::free);
+          step->run(operands.bindings(), workspace.get(), context);
           break;
         }
       std::vector<std::vector<uint32_t>> bits;

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+// The residue arithmetic of axis_phases.h.
+#include "engines/cpu/axis_phases.h"
+
+#include <algorithm>
+
+#include "base/checked.h"
+
+namespace retrograd::engines::cpu {
+
+int64_t AxisPhase::lowest_offset() const {
+  int64_t lowest = taps.empty() ? 0 : taps[0].offset;
+  for (const PhaseTap& tap : taps) lowest = std::min(lowest, tap.offset);
+  return lowest;
+}
+
+int64_t AxisPhase::highest_offset() const {
+  int64_t highest = taps.empty() ? 0 : taps[0].offset;
+  for (const PhaseTap& tap : taps) highest = std::max(highest, tap.offset);
+  return highest;
+}
+
+bool AxisPhase::leaves_source() const {
+  return lowest_offset() < 0 || highest_offset() + (count - 1) * source_step >= source_size;
+}
+
+AxisPhase forward_phase(const problem::Window& w) {
+  AxisPhase phase{
+      .count = w.y, .first = 0, .step = 1, .source_size = w.x, .source_step = w.stride, .taps = {}};
+  for (int64_t tap = 0; tap < w.kernel; ++tap) {
+    // A tap that no output reads through only widens the strip.
+    if (live_outputs(w, tap).size() > 0) phase.taps.push_back({tap, tap * w.dilation - w.pad_lo});
+  }
+  return phase;
+}
+
+std::vector<AxisPhase> grad_input_phases(const problem::Window& w) {
+  std::vector<AxisPhase> phases;
+  for (int64_t residue = 0; residue < std::min(w.stride, w.x); ++residue) {
+    AxisPhase phase{.count = ceil_div(w.x - residue, w.stride),
+                    .first = residue,
+                    .step = w.stride,
+                    .source_size = w.y,
+                    .source_step = 1,
+                    .taps = {}};
+    for (int64_t tap = 0; tap < w.kernel; ++tap) {
+      const int64_t numerator = residue + w.pad_lo - tap * w.dilation;
+      if (numerator % w.stride != 0 || live_outputs(w, tap).size() == 0) continue;
+      const int64_t offset = numerator / w.stride;
+      if (offset < w.y && offset + phase.count > 0) phase.taps.push_back({tap, offset});
+    }
+    phases.push_back(std::move(phase));
+  }
+  return phases;
+}
+
+}  // namespace retrograd::engines::cpu

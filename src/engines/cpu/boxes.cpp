@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// Cutting positions into even boxes.
+#include "engines/cpu/boxes.h"
+
+#include <algorithm>
+
+#include "base/checked.h"
+
+namespace retrograd::engines::cpu {
+
+int64_t count_of(const Positions& p) { return p[0] * p[1] * p[2] * p[3]; }
+
+BoxGrid cut_into_boxes(const Positions& total, int64_t wanted) {
+  BoxGrid grid;
+  grid.total = total;
+  int64_t room = std::max<int64_t>(wanted, 1);
+  for (size_t axis = 4; axis-- > 0;) {
+    const int64_t pieces = ceil_div(total[axis], std::min(total[axis], room));
+    grid.box[axis] = ceil_div(total[axis], pieces);
+    grid.boxes[axis] = ceil_div(total[axis], grid.box[axis]);
+    room = std::max<int64_t>(room / grid.box[axis], 1);
+  }
+  return grid;
+}
+
+BoxGrid::Box BoxGrid::at(int64_t index) const {
+  Box result;
+  for (size_t axis = 4; axis-- > 0;) {
+    result.first[axis] = index % boxes[axis] * box[axis];
+    result.size[axis] = std::min(box[axis], total[axis] - result.first[axis]);
+    index /= boxes[axis];
+  }
+  return result;
+}
+
+}  // namespace retrograd::engines::cpu

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// Boxes: how positions (batch and space) are cut into tasks. Pure functions of the problem.
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+namespace retrograd::engines::cpu {
+
+// Along (N, D, H, W).
+using Positions = std::array<int64_t, 4>;
+int64_t count_of(const Positions& positions);
+
+struct BoxGrid {
+  Positions total{};  // positions there are
+  Positions box{};    // positions in a box; the last ones along an axis may hold fewer
+  Positions boxes{};  // boxes along each axis
+
+  int64_t count() const { return count_of(boxes); }
+  struct Box {
+    Positions first{};
+    Positions size{};
+  };
+  Box at(int64_t index) const;
+};
+
+// Boxes of about `wanted` positions, whole rows first, then planes, volumes and images; even ones.
+BoxGrid cut_into_boxes(const Positions& total, int64_t wanted);
+
+}  // namespace retrograd::engines::cpu

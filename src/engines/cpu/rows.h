@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// Rows of elements of any type and stride, converted to FP32 while they are read and from it while they are written.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+#include "base/dtype.h"
+#include "problem/pass.h"
+
+namespace retrograd::engines::cpu {
+
+// out[i] = rounded(source[i·stride]), i < count; the stride counts elements.
+void load_row(DType dtype, OperandRounding rounding, const std::byte* source, int64_t stride, int64_t count,
+              float* out);
+// destination[i·stride] = row[i·row_stride]
+void store_row(DType dtype, std::byte* destination, int64_t stride, const float* row, int64_t row_stride,
+               int64_t count);
+bool all_finite(const float* values, int64_t count);
+
+// A box of a tensor, places outside the tensor as zeros: out[c][d][h][w] for channels c < channels.
+struct StripShape {
+  int64_t channels = 0;
+  std::array<int64_t, 3> start{};   // place of the box in the tensor; may lie outside
+  std::array<int64_t, 3> extent{};  // places in the box
+  std::array<int64_t, 3> size{};    // of the tensor
+  int64_t plane() const { return extent[0] * extent[1] * extent[2]; }
+};
+// `source` is the address of channel 0 of the box, at place (0, 0, 0) of the tensor.
+void load_strip(const problem::PassTensor& tensor, OperandRounding rounding, const std::byte* source,
+                const StripShape& shape, float* out);
+
+}  // namespace retrograd::engines::cpu
