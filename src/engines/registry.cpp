@@ -4,6 +4,7 @@
 
 #include <array>
 
+#include "engines/cpu/avgpool_rows.h"
 #include "engines/cpu/chunked_bias.h"
 #include "engines/cpu/dense_gather.h"
 #include "engines/cpu/dense_grad_weight.h"
@@ -12,10 +13,11 @@
 namespace retrograd::engines {
 
 std::span<const Candidate* const> candidates(runtime::DeviceKind kind) {
-  static const std::array<const Candidate*, 4> on_cpu = {
+  static const std::array<const Candidate*, 5> on_cpu = {
       &cpu::dense_gather(),
       &cpu::dense_grad_weight(),
       &cpu::chunked_bias(),
+      &cpu::avgpool_rows(),
       &reference::candidate(),
   };
   switch (kind) {

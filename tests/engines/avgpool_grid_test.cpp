@@ -5,6 +5,7 @@
 
 #include <cmath>
 
+#include "engines/registry.h"
 #include "problem/problem_text.h"
 #include "problem/window.h"
 #include "support/operands.h"
@@ -50,23 +51,34 @@ AvgPoolRequest request_for(const std::vector<AxisCase>& axes, bool ceil, bool in
 void check(const AvgPoolRequest& pool, std::mt19937_64& random) {
   const problem::Request request = pool;
   SCOPED_TRACE(problem::to_text(request));
+  const problem::Problem problem = legal_problem(request);
   Operands operands(request);
   operands.fill_normal(random, 1.0);
-  operands.poison_results();
-  const Status status = run_on_cpu(legal_problem(request), operands);
-  ASSERT_TRUE(status.is_ok()) << status.message();
   const Loss loss(request, operands);
   const double base = loss(loss.input, loss.weight, loss.bias);
-  size_t i = 0;
-  operands[Operand::kGradInput]->for_each([&](const Dims& index) {
-    std::vector<double> moved = loss.input;
-    moved[i++] += 1;
-    const double quotient = loss(moved, loss.weight, loss.bias) - base;
-    // As in numeric_differentiation_test.cpp: the noise of the two losses, far below one unit of FP32.
-    const double noise = std::ldexp(1.0 + std::abs(base) + std::abs(quotient), -40);
-    EXPECT_NEAR(operands[Operand::kGradInput]->get(index), quotient, half_ulp(DType::kF32, quotient) + noise)
-        << "grad_input[" << to_string(index) << "]";
-  });
+  const Gradients scattered = gradients_by_scattering(request, operands);
+  const auto all = engines::candidates(runtime::DeviceKind::kCpu);
+  for (const engines::Candidate* candidate : all) {
+    if (!candidate->supports(problem.passes.at(0)).accepted()) continue;
+    SCOPED_TRACE(candidate->name());
+    operands.poison_results();
+    const engines::Candidate* const only[] = {candidate};
+    ASSERT_TRUE(run_on_cpu(problem, operands, only).is_ok());
+    const auto accumulation = candidate == all.back() ? Accumulation::kDouble : Accumulation::kFloat;
+    size_t i = 0;
+    operands[Operand::kGradInput]->for_each([&](const Dims& index) {
+      std::vector<double> moved = loss.input;
+      moved[i] += 1;
+      const double quotient = loss(moved, loss.weight, loss.bias) - base;
+      // As in numeric_differentiation_test.cpp: the noise of the two losses, far below one unit of FP32.
+      const double noise = std::ldexp(1.0 + std::abs(base) + std::abs(quotient), -40);
+      const double bound = sum_bound(DType::kF32, quotient, scattered.grad_input_magnitude[i],
+                                     scattered.longest_sum, accumulation);
+      EXPECT_NEAR(operands[Operand::kGradInput]->get(index), quotient, bound + noise)
+          << "grad_input[" << to_string(index) << "]";
+      ++i;
+    });
+  }
 }
 
 class AvgPoolGridTest : public testing::TestWithParam<int> {};
