@@ -8,12 +8,14 @@
 #include "engines/cpu/chunked_bias.h"
 #include "engines/cpu/dense_gather.h"
 #include "engines/cpu/dense_grad_weight.h"
+#include "engines/cpu/narrow_gather.h"
 #include "engines/reference/reference.h"
 
 namespace retrograd::engines {
 
 std::span<const Candidate* const> candidates(runtime::DeviceKind kind) {
-  static const std::array<const Candidate*, 5> on_cpu = {
+  static const std::array<const Candidate*, 6> on_cpu = {
+      &cpu::narrow_gather(),
       &cpu::dense_gather(),
       &cpu::dense_grad_weight(),
       &cpu::chunked_bias(),

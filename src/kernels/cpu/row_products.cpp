@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sums and dot products along rows, once for every instruction set.
+#include "kernels/cpu/row_products.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/cpu/row_products.cpp"
+#include "hwy/foreach_target.h"
+#include "hwy/highway.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace retrograd::kernels::cpu {
+namespace HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+using D = hn::ScalableTag<float>;
+using V = hn::Vec<D>;
+
+// kResults × 2 vectors of accumulators; with one result, 4 vectors, so that the additions do not wait for each other.
+template <int kResults>
+void sums(const RowSums& r) {
+  const D d;
+  const int64_t n = static_cast<int64_t>(hn::Lanes(d));
+  const int64_t step = 2 * n;
+  for (int64_t x = 0; x < r.count; x += step) {
+    V a0 = hn::Zero(d), a1 = a0, b0 = a0, b1 = a0, c0 = a0, c1 = a0, e0 = a0, e1 = a0;
+    const float* HWY_RESTRICT source = r.source + x;
+    for (int64_t t = 0; t < r.terms; ++t) {
+      const float* at = source + r.offsets[t];
+      const V s0 = hn::LoadU(d, at), s1 = hn::LoadU(d, at + n);
+      const V wa = hn::Set(d, r.weights[t]);
+      a0 = hn::MulAdd(wa, s0, a0);
+      a1 = hn::MulAdd(wa, s1, a1);
+      if constexpr (kResults > 1) {
+        const V wb = hn::Set(d, r.weights[r.terms + t]);
+        b0 = hn::MulAdd(wb, s0, b0);
+        b1 = hn::MulAdd(wb, s1, b1);
+      }
+      if constexpr (kResults > 2) {
+        const V wc = hn::Set(d, r.weights[2 * r.terms + t]);
+        c0 = hn::MulAdd(wc, s0, c0);
+        c1 = hn::MulAdd(wc, s1, c1);
+      }
+      if constexpr (kResults > 3) {
+        const V we = hn::Set(d, r.weights[3 * r.terms + t]);
+        e0 = hn::MulAdd(we, s0, e0);
+        e1 = hn::MulAdd(we, s1, e1);
+      }
+    }
+    float* out = r.out + x;
+    hn::StoreU(a0, d, out);
+    hn::StoreU(a1, d, out + n);
+    if constexpr (kResults > 1) {
+      out += r.out_stride;
+      hn::StoreU(b0, d, out);
+      hn::StoreU(b1, d, out + n);
+    }
+    if constexpr (kResults > 2) {
+      out += r.out_stride;
+      hn::StoreU(c0, d, out);
+      hn::StoreU(c1, d, out + n);
+    }
+    if constexpr (kResults > 3) {
+      out += r.out_stride;
+      hn::StoreU(e0, d, out);
+      hn::StoreU(e1, d, out + n);
+    }
+  }
+}
+
+void row_sums(const RowSums& r) {
+  switch (r.results) {
+    case 4:
+      return sums<4>(r);
+    case 3:
+      return sums<3>(r);
+    case 2:
+      return sums<2>(r);
+    default:
+      return sums<1>(r);
+  }
+}
+
+template <int kTerms>
+HWY_INLINE void dots(const RowDots& r, int64_t t) {
+  const D d;
+  const int64_t n = static_cast<int64_t>(hn::Lanes(d));
+  const float* HWY_RESTRICT s0 = r.source + r.offsets[t];
+  const float* HWY_RESTRICT s1 = r.source + r.offsets[t + (kTerms > 1 ? 1 : 0)];
+  const float* HWY_RESTRICT s2 = r.source + r.offsets[t + (kTerms > 2 ? 2 : 0)];
+  const float* HWY_RESTRICT s3 = r.source + r.offsets[t + (kTerms > 3 ? 3 : 0)];
+  V a0 = hn::Zero(d), a1 = a0, b0 = a0, b1 = a0, c0 = a0, c1 = a0, e0 = a0, e1 = a0;
+  for (int64_t x = 0; x < r.count; x += 2 * n) {
+    const V y0 = hn::LoadU(d, r.y + x), y1 = hn::LoadU(d, r.y + x + n);
+    a0 = hn::MulAdd(y0, hn::LoadU(d, s0 + x), a0);
+    a1 = hn::MulAdd(y1, hn::LoadU(d, s0 + x + n), a1);
+    if constexpr (kTerms > 1) {
+      b0 = hn::MulAdd(y0, hn::LoadU(d, s1 + x), b0);
+      b1 = hn::MulAdd(y1, hn::LoadU(d, s1 + x + n), b1);
+    }
+    if constexpr (kTerms > 2) {
+      c0 = hn::MulAdd(y0, hn::LoadU(d, s2 + x), c0);
+      c1 = hn::MulAdd(y1, hn::LoadU(d, s2 + x + n), c1);
+    }
+    if constexpr (kTerms > 3) {
+      e0 = hn::MulAdd(y0, hn::LoadU(d, s3 + x), e0);
+      e1 = hn::MulAdd(y1, hn::LoadU(d, s3 + x + n), e1);
+    }
+  }
+  r.sums[t] += hn::GetLane(hn::SumOfLanes(d, hn::Add(a0, a1)));
+  if constexpr (kTerms > 1) r.sums[t + 1] += hn::GetLane(hn::SumOfLanes(d, hn::Add(b0, b1)));
+  if constexpr (kTerms > 2) r.sums[t + 2] += hn::GetLane(hn::SumOfLanes(d, hn::Add(c0, c1)));
+  if constexpr (kTerms > 3) r.sums[t + 3] += hn::GetLane(hn::SumOfLanes(d, hn::Add(e0, e1)));
+}
+
+void row_dots(const RowDots& r) {
+  int64_t t = 0;
+  for (; t + 4 <= r.terms; t += 4) dots<4>(r, t);
+  switch (r.terms - t) {
+    case 3:
+      return dots<3>(r, t);
+    case 2:
+      return dots<2>(r, t);
+    case 1:
+      return dots<1>(r, t);
+    default:
+      return;
+  }
+}
+
+int64_t row_overrun() { return 2 * static_cast<int64_t>(hn::Lanes(D())); }
+
+}  // namespace HWY_NAMESPACE
+}  // namespace retrograd::kernels::cpu
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace retrograd::kernels::cpu {
+namespace {
+
+HWY_EXPORT(row_sums);
+HWY_EXPORT(row_dots);
+HWY_EXPORT(row_overrun);
+
+struct Chosen {
+  void (*sums)(const RowSums&);
+  void (*dots)(const RowDots&);
+  int64_t overrun;
+};
+// As in tile_product.cpp: chosen once, after the targets are known.
+Chosen choose() {
+  hwy::GetChosenTarget().Update(hwy::SupportedTargets());
+  return {HWY_DYNAMIC_DISPATCH(row_sums), HWY_DYNAMIC_DISPATCH(row_dots), HWY_DYNAMIC_DISPATCH(row_overrun)()};
+}
+const Chosen& chosen() {
+  static const Chosen instance = choose();
+  return instance;
+}
+
+}  // namespace
+
+void row_sums(const RowSums& rows) { chosen().sums(rows); }
+void row_dots(const RowDots& rows) { chosen().dots(rows); }
+int64_t row_overrun() { return chosen().overrun; }
+
+}  // namespace retrograd::kernels::cpu
+#endif
