@@ -9,14 +9,16 @@
 #include "engines/cpu/dense_gather.h"
 #include "engines/cpu/dense_grad_weight.h"
 #include "engines/cpu/narrow_gather.h"
+#include "engines/cpu/narrow_grad_weight.h"
 #include "engines/reference/reference.h"
 
 namespace retrograd::engines {
 
 std::span<const Candidate* const> candidates(runtime::DeviceKind kind) {
-  static const std::array<const Candidate*, 6> on_cpu = {
+  static const std::array<const Candidate*, 7> on_cpu = {
       &cpu::narrow_gather(),
       &cpu::dense_gather(),
+      &cpu::narrow_grad_weight(),
       &cpu::dense_grad_weight(),
       &cpu::chunked_bias(),
       &cpu::avgpool_rows(),
