@@ -17,7 +17,7 @@ void tell_pass(const problem::Pass& pass, runtime::Device& device) {
   fmt::print("{}\n", name_of(pass));
   for (const engines::Candidate* candidate : engines::candidates(device.kind())) {
     const engines::Support support = candidate->supports(pass);
-    fmt::print("  {:<18} {}\n", candidate->name(),
+    fmt::print("  {:<22} {}\n", candidate->name(),
                support.accepted() ? "takes it" : "declines: " + support.reason());
     if (support.accepted()) return;
   }

@@ -127,12 +127,15 @@ int main(void) {
   aclnnStatus status =
       aclnnConvTbcBackwardGetWorkspaceSize(tensors[0], tensors[1], tensors[2], tensors[3], 0, 1, tensors[4],
                                            tensors[5], tensors[6], &size, &executor);
-  if (status == ACLNN_SUCCESS) status = aclnnConvTbcBackward(NULL, size, executor, NULL);
+  void* workspace = NULL;
+  if (size > 0 && aclrtMalloc(&workspace, size, ACL_MEM_MALLOC_HUGE_FIRST) != ACL_SUCCESS) return 1;
+  if (status == ACLNN_SUCCESS) status = aclnnConvTbcBackward(workspace, size, executor, NULL);
   if (status != ACLNN_SUCCESS || aclrtSynchronizeStream(NULL) != ACL_SUCCESS) {
     const char* text = aclGetRecentErrMsg();
     printf("%d %s\n", status, text != NULL ? text : "");
     return 2;
   }
+  if (workspace != NULL) aclrtFree(workspace);
   for (int i = 0; i < 7; ++i) aclDestroyTensor(tensors[i]);
   const int right = grad_input[9] == 2 && grad_weight[3] == 5 && grad_bias[1] == 5;
   return aclFinalize() == ACL_SUCCESS && right ? 0 : 3;

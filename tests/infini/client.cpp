@@ -80,6 +80,11 @@ void Tensor::fill(const std::function<double(size_t)>& value) {
   for (size_t i = 0; i < count(); ++i) set(i, value(i));
 }
 
+std::vector<char>& room() {
+  static std::vector<char> bytes(4 << 20);
+  return bytes;
+}
+
 double small_integer(size_t index) { return static_cast<double>(index * 7 % 11) - 5; }
 
 TensorDescriptor::TensorDescriptor(const View& view) {

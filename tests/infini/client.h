@@ -53,6 +53,9 @@ class Tensor {
 // Small integers whose products and sums FP32 holds exactly: results can be compared with ==.
 double small_integer(size_t index);
 
+// A workspace larger than any problem of these tests asks for. For runs that follow each other only.
+std::vector<char>& room();
+
 class TensorDescriptor {
  public:
   explicit TensorDescriptor(const View& view);

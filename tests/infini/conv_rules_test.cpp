@@ -300,8 +300,8 @@ TEST(ConvEmptyTensors, AnEmptyBatchIsLegalAndGivesZeroGradients) {
   const Operator conv = make(call);
   Tensor grad_weight(call.weight), grad_bias(*call.bias);
   const Tensor weight(call.weight);
-  ASSERT_EQ(infiniopConvBackward(conv.get(), nullptr, 0, nullptr, grad_weight.data(), grad_bias.data(),
-                                 nullptr, nullptr, weight.data(), nullptr),
+  ASSERT_EQ(infiniopConvBackward(conv.get(), room().data(), room().size(), nullptr, grad_weight.data(),
+                                 grad_bias.data(), nullptr, nullptr, weight.data(), nullptr),
             INFINI_STATUS_SUCCESS)
       << retrogradGetLastError();
   EXPECT_EQ(grad_weight.values(), std::vector<double>(grad_weight.count(), 0));

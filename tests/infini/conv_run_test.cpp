@@ -110,7 +110,8 @@ TEST(ConvBackward, NeedsTheOperandsOfWhatIsAskedFor) {
   Tensor y(call.grad_output), x(call.input), w(call.weight), b(*call.bias);
   Tensor grad_input(call.input), grad_weight(call.weight);
   const auto refused = [&](void* gx, void* gw, void* gb, void* gy, void* in, void* weight, const char* what) {
-    expect_refused(infiniopConvBackward(descriptor.get(), nullptr, 0, gx, gw, gb, gy, in, weight, nullptr),
+    expect_refused(infiniopConvBackward(descriptor.get(), room().data(), room().size(), gx, gw, gb, gy, in,
+                                        weight, nullptr),
                    INFINI_STATUS_BAD_PARAM, kRun, {what, "null"});
   };
   refused(grad_input.data(), nullptr, nullptr, nullptr, x.data(), w.data(), "grad_output");
@@ -127,14 +128,14 @@ TEST(ConvBackward, DoesNotNeedTheOperandsOfWhatIsSkipped) {
   const Operator descriptor = make(call);
   Tensor grad_input(call.input), grad_weight(call.weight), grad_bias(*call.bias);
   const void* y = conv.grad_output.data();
-  EXPECT_EQ(infiniopConvBackward(descriptor.get(), nullptr, 0, grad_input.data(), nullptr, nullptr, y,
-                                 nullptr, conv.weight.data(), nullptr),
+  EXPECT_EQ(infiniopConvBackward(descriptor.get(), room().data(), room().size(), grad_input.data(), nullptr,
+                                 nullptr, y, nullptr, conv.weight.data(), nullptr),
             INFINI_STATUS_SUCCESS);
-  EXPECT_EQ(infiniopConvBackward(descriptor.get(), nullptr, 0, nullptr, grad_weight.data(), nullptr, y,
-                                 conv.input.data(), nullptr, nullptr),
+  EXPECT_EQ(infiniopConvBackward(descriptor.get(), room().data(), room().size(), nullptr, grad_weight.data(),
+                                 nullptr, y, conv.input.data(), nullptr, nullptr),
             INFINI_STATUS_SUCCESS);
-  EXPECT_EQ(infiniopConvBackward(descriptor.get(), nullptr, 0, nullptr, nullptr, grad_bias.data(), y, nullptr,
-                                 nullptr, nullptr),
+  EXPECT_EQ(infiniopConvBackward(descriptor.get(), room().data(), room().size(), nullptr, nullptr,
+                                 grad_bias.data(), y, nullptr, nullptr, nullptr),
             INFINI_STATUS_SUCCESS);
   EXPECT_EQ(grad_input.values(), conv.expected.input);
   EXPECT_EQ(grad_weight.values(), conv.expected.weight);
@@ -175,8 +176,8 @@ TEST(ConvBackward, RefusesStreamsThatAreNone) {
   ASSERT_EQ(infinirtStreamDestroy(dead), INFINI_STATUS_SUCCESS);
   int foreign = 0;
   for (void* stream : {dead, static_cast<void*>(&foreign), reinterpret_cast<void*>(uintptr_t{1})})
-    expect_refused(infiniopConvBackward(descriptor.get(), nullptr, 0, nullptr, nullptr, grad_bias.data(),
-                                        conv.grad_output.data(), nullptr, nullptr, stream),
+    expect_refused(infiniopConvBackward(descriptor.get(), room().data(), room().size(), nullptr, nullptr,
+                                        grad_bias.data(), conv.grad_output.data(), nullptr, nullptr, stream),
                    INFINI_STATUS_BAD_PARAM, kRun, {"stream is", "expected null or a live stream"});
 }
 
@@ -186,7 +187,7 @@ TEST(ConvBackward, RefusesBlocksOfOursThatAreTooSmall) {
   const Operator descriptor = make(call);
   void* small = nullptr;
   ASSERT_EQ(infinirtMalloc(&small, 5 * sizeof(float)), INFINI_STATUS_SUCCESS);
-  expect_refused(infiniopConvBackward(descriptor.get(), nullptr, 0, nullptr, nullptr, small,
+  expect_refused(infiniopConvBackward(descriptor.get(), room().data(), room().size(), nullptr, nullptr, small,
                                       conv.grad_output.data(), nullptr, nullptr, nullptr),
                  INFINI_STATUS_BAD_PARAM, kRun, {"grad_bias", "0 to 23", "20"});
   EXPECT_EQ(infinirtFree(small), INFINI_STATUS_SUCCESS);
@@ -324,8 +325,8 @@ TEST(ConvBackwardOnStreams, MayBeDestroyedWhileItsWorkIsPending) {
   std::vector<Tensor> results(20, Tensor(call.input));
   for (Tensor& result : results) {
     const Operator descriptor = make(call);
-    ASSERT_EQ(infiniopConvBackward(descriptor.get(), nullptr, 0, result.data(), nullptr, nullptr,
-                                   conv.grad_output.data(), nullptr, conv.weight.data(), stream),
+    ASSERT_EQ(infiniopConvBackward(descriptor.get(), room().data(), room().size(), result.data(), nullptr,
+                                   nullptr, conv.grad_output.data(), nullptr, conv.weight.data(), stream),
               INFINI_STATUS_SUCCESS);
   }
   EXPECT_EQ(infinirtStreamDestroy(stream), INFINI_STATUS_SUCCESS) << "finishes the work first";

@@ -50,8 +50,8 @@ void expect_right(const ExtConv& c) {
   y.fill(small_integer);
   x.fill([](size_t i) { return small_integer(i + 2); });
   w.fill([](size_t i) { return small_integer(i + 4); });
-  ASSERT_EQ(infiniopConvBackward(descriptor, nullptr, 0, gx.data(), gw.data(), gb.data(), y.data(), x.data(),
-                                 w.data(), nullptr),
+  ASSERT_EQ(infiniopConvBackward(descriptor, room().data(), room().size(), gx.data(), gw.data(), gb.data(),
+                                 y.data(), x.data(), w.data(), nullptr),
             INFINI_STATUS_SUCCESS)
       << retrogradGetLastError();
   const ConvFormula formula{c.input,
@@ -168,7 +168,8 @@ std::vector<double> run_with_ones(const ExtPool& c) {
   const Operator destroyer(descriptor, infiniopDestroyAvgPoolBackwardDescriptor);
   Tensor y({c.grad_output}), gx({c.input});
   y.fill([](size_t) { return 1; });
-  EXPECT_EQ(infiniopAvgPoolBackward(descriptor, nullptr, 0, gx.data(), y.data(), nullptr, nullptr),
+  EXPECT_EQ(infiniopAvgPoolBackward(descriptor, room().data(), room().size(), gx.data(), y.data(), nullptr,
+                                    nullptr),
             INFINI_STATUS_SUCCESS);
   return gx.values();
 }

@@ -144,12 +144,13 @@ TEST(InfiniopDescriptor, OneOfAnotherOperatorIsRefusedEverywhere) {
                  "infiniopGetConvBackwardWorkspaceSize", {"infiniopAvgPoolBackward", "infiniopConvBackward"});
   expect_refused(infiniopGetAvgPoolBackwardWorkspaceSize(conv.get(), &bytes), INFINI_STATUS_BAD_PARAM,
                  "infiniopGetAvgPoolBackwardWorkspaceSize", {"infiniopConvBackward"});
+  expect_refused(infiniopConvBackward(pool.get(), room().data(), room().size(), &data, &data, &data, &data,
+                                      &data, &data, nullptr),
+                 INFINI_STATUS_BAD_PARAM, "infiniopConvBackward",
+                 {"desc is a descriptor of infiniopAvgPoolBackward"});
   expect_refused(
-      infiniopConvBackward(pool.get(), nullptr, 0, &data, &data, &data, &data, &data, &data, nullptr),
-      INFINI_STATUS_BAD_PARAM, "infiniopConvBackward", {"desc is a descriptor of infiniopAvgPoolBackward"});
-  expect_refused(infiniopAvgPoolBackward(conv.get(), nullptr, 0, &data, &data, &data, nullptr),
-                 INFINI_STATUS_BAD_PARAM, "infiniopAvgPoolBackward",
-                 {"desc is a descriptor of infiniopConvBackward"});
+      infiniopAvgPoolBackward(conv.get(), room().data(), room().size(), &data, &data, &data, nullptr),
+      INFINI_STATUS_BAD_PARAM, "infiniopAvgPoolBackward", {"desc is a descriptor of infiniopConvBackward"});
   expect_refused(infiniopDestroyConvBackwardDescriptor(pool.get()), INFINI_STATUS_BAD_PARAM,
                  "infiniopDestroyConvBackwardDescriptor", {"desc"});
   expect_refused(infiniopDestroyAvgPoolBackwardDescriptor(conv.get()), INFINI_STATUS_BAD_PARAM,
@@ -167,9 +168,10 @@ TEST(InfiniopDescriptor, NullAndDeadOnesAreRefusedEverywhere) {
                    "infiniopGetConvBackwardWorkspaceSize", {why});
     expect_refused(infiniopGetAvgPoolBackwardWorkspaceSize(pool, &bytes), INFINI_STATUS_BAD_PARAM,
                    "infiniopGetAvgPoolBackwardWorkspaceSize", {why});
-    expect_refused(infiniopConvBackward(conv, nullptr, 0, &data, &data, &data, &data, &data, &data, nullptr),
+    expect_refused(infiniopConvBackward(conv, room().data(), room().size(), &data, &data, &data, &data, &data,
+                                        &data, nullptr),
                    INFINI_STATUS_BAD_PARAM, "infiniopConvBackward", {why});
-    expect_refused(infiniopAvgPoolBackward(pool, nullptr, 0, &data, &data, &data, nullptr),
+    expect_refused(infiniopAvgPoolBackward(pool, room().data(), room().size(), &data, &data, &data, nullptr),
                    INFINI_STATUS_BAD_PARAM, "infiniopAvgPoolBackward", {why});
     expect_refused(infiniopDestroyConvBackwardDescriptor(conv), INFINI_STATUS_BAD_PARAM,
                    "infiniopDestroyConvBackwardDescriptor", {why});

@@ -29,9 +29,9 @@ std::vector<double> expected_of(const PoolCall& call, const Tensor& grad_output)
 void expect_right(struct InfiniopDescriptor* descriptor, const PoolCall& call) {
   Tensor grad_output(call.grad_output), result(call.grad_input);
   grad_output.fill(small_integer);
-  ASSERT_EQ(
-      infiniopAvgPoolBackward(descriptor, nullptr, 0, result.data(), grad_output.data(), nullptr, nullptr),
-      INFINI_STATUS_SUCCESS)
+  ASSERT_EQ(infiniopAvgPoolBackward(descriptor, room().data(), room().size(), result.data(),
+                                    grad_output.data(), nullptr, nullptr),
+            INFINI_STATUS_SUCCESS)
       << retrogradGetLastError();
   EXPECT_EQ(result.values(), expected_of(call, grad_output));
 }
@@ -47,8 +47,8 @@ TEST(AvgPoolBackward, DividesAnOverhangingWindowByWhatIsLeftOfIt) {
   const Operator descriptor = make(call);
   Tensor grad_output(call.grad_output), result(call.grad_input);
   grad_output.fill([](size_t) { return 1; });
-  ASSERT_EQ(infiniopAvgPoolBackward(descriptor.get(), nullptr, 0, result.data(), grad_output.data(), nullptr,
-                                    nullptr),
+  ASSERT_EQ(infiniopAvgPoolBackward(descriptor.get(), room().data(), room().size(), result.data(),
+                                    grad_output.data(), nullptr, nullptr),
             INFINI_STATUS_SUCCESS);
   EXPECT_EQ(result.values(), (std::vector<double>{0.5, 0.5, 0.5, 0.5, 1.0}));
 }
@@ -61,8 +61,8 @@ TEST(AvgPoolBackward, IgnoresWindowsThatStartBeyondTheInput) {
   grad_output.set(0, 2);
   grad_output.set(1, 3);
   grad_output.set(2, std::numeric_limits<double>::quiet_NaN());
-  ASSERT_EQ(infiniopAvgPoolBackward(descriptor.get(), nullptr, 0, result.data(), grad_output.data(), nullptr,
-                                    nullptr),
+  ASSERT_EQ(infiniopAvgPoolBackward(descriptor.get(), room().data(), room().size(), result.data(),
+                                    grad_output.data(), nullptr, nullptr),
             INFINI_STATUS_SUCCESS);
   EXPECT_EQ(result.values(), (std::vector<double>{2, 0, 0, 3, 0}));
 }
@@ -94,15 +94,15 @@ TEST(AvgPoolBackward, NeedsItsTensorsButNotTheInput) {
   const PoolCall call;
   const Operator descriptor = make(call);
   Tensor grad_output(call.grad_output), result(call.grad_input);
-  expect_refused(infiniopAvgPoolBackward(descriptor.get(), nullptr, 0, nullptr, grad_output.data(),
-                                         result.data(), nullptr),
+  expect_refused(infiniopAvgPoolBackward(descriptor.get(), room().data(), room().size(), nullptr,
+                                         grad_output.data(), result.data(), nullptr),
                  INFINI_STATUS_BAD_PARAM, kRun, {"grad_input is null"});
-  expect_refused(
-      infiniopAvgPoolBackward(descriptor.get(), nullptr, 0, result.data(), nullptr, result.data(), nullptr),
-      INFINI_STATUS_BAD_PARAM, kRun, {"grad_output is null"});
+  expect_refused(infiniopAvgPoolBackward(descriptor.get(), room().data(), room().size(), result.data(),
+                                         nullptr, result.data(), nullptr),
+                 INFINI_STATUS_BAD_PARAM, kRun, {"grad_output is null"});
   int foreign = 0;
-  expect_refused(infiniopAvgPoolBackward(descriptor.get(), nullptr, 0, result.data(), grad_output.data(),
-                                         nullptr, &foreign),
+  expect_refused(infiniopAvgPoolBackward(descriptor.get(), room().data(), room().size(), result.data(),
+                                         grad_output.data(), nullptr, &foreign),
                  INFINI_STATUS_BAD_PARAM, kRun, {"stream is", "live stream"});
 }
 
@@ -110,7 +110,8 @@ TEST(AvgPoolBackward, OfNoElementsNeedsNoData) {
   PoolCall call;
   for (View* view : {&call.grad_input, &call.grad_output, &call.input}) view->shape[0] = 0;
   const Operator descriptor = make(call);
-  EXPECT_EQ(infiniopAvgPoolBackward(descriptor.get(), nullptr, 0, nullptr, nullptr, nullptr, nullptr),
+  EXPECT_EQ(infiniopAvgPoolBackward(descriptor.get(), room().data(), room().size(), nullptr, nullptr, nullptr,
+                                    nullptr),
             INFINI_STATUS_SUCCESS)
       << retrogradGetLastError();
 }
@@ -122,8 +123,8 @@ TEST(AvgPoolBackward, RunsOnAStream) {
   ASSERT_EQ(infinirtStreamCreate(&stream), INFINI_STATUS_SUCCESS);
   Tensor grad_output(call.grad_output), result(call.grad_input);
   grad_output.fill(small_integer);
-  EXPECT_EQ(infiniopAvgPoolBackward(descriptor.get(), nullptr, 0, result.data(), grad_output.data(), nullptr,
-                                    stream),
+  EXPECT_EQ(infiniopAvgPoolBackward(descriptor.get(), room().data(), room().size(), result.data(),
+                                    grad_output.data(), nullptr, stream),
             INFINI_STATUS_SUCCESS);
   EXPECT_EQ(infinirtStreamSynchronize(stream), INFINI_STATUS_SUCCESS);
   EXPECT_EQ(result.values(), expected_of(call, grad_output));

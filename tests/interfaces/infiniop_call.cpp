@@ -102,7 +102,10 @@ std::string run(const problem::AvgPoolRequest& r, Operands& o) {
       call.describe(r.input), kernel.data(), stride.data(), pad.data(), r.ceil_mode, r.count_include_pad,
       r.divisor_override);
   if (status != INFINI_STATUS_SUCCESS) return failure("create", status);
-  status = infiniopAvgPoolBackward(operation, nullptr, 0, address(o[Operand::kGradInput]),
+  size_t size = 0;
+  infiniopGetAvgPoolBackwardWorkspaceSize(operation, &size);
+  std::vector<std::byte> workspace(size);
+  status = infiniopAvgPoolBackward(operation, workspace.data(), size, address(o[Operand::kGradInput]),
                                    address(o[Operand::kGradOutput]), nullptr, nullptr);
   if (status != INFINI_STATUS_SUCCESS) return failure("run", status);
   infiniopDestroyAvgPoolBackwardDescriptor(operation);

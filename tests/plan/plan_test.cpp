@@ -190,7 +190,9 @@ TEST(PlanTest, NullResultsAreSkippedAndNullOperandsRefused) {
 }
 
 TEST(PlanTest, ABlockOfOursThatIsTooSmallIsRefused) {
-  const auto plan = make_plan(problem_of(kConv), cpu(), "test").value();
+  const ProbeCandidate any("any", "any", 0);
+  const Candidate* const order[] = {&any};
+  const auto plan = make_plan(problem_of(kConv), cpu(), "test", order).value();
   auto& table = runtime::AllocationTable::instance();
   void* block =
       table.allocate(cpu(), 16, runtime::MemorySpace::kDevice, runtime::MemoryOwner::kInfini).value();
@@ -211,7 +213,9 @@ TEST(PlanTest, QuietUnlessAsked) {
   log::set_sink(collect);
   const auto plan = make_plan(problem_of(kConv), cpu(), "test").value();
   Buffers buffers;
-  EXPECT_TRUE(Plan::execute(plan, buffers.all(), nullptr, 0, *cpu().null_stream()).is_ok());
+  std::vector<std::byte> workspace(plan->workspace_bytes());
+  EXPECT_TRUE(
+      Plan::execute(plan, buffers.all(), workspace.data(), workspace.size(), *cpu().null_stream()).is_ok());
   log::set_sink(nullptr);
   EXPECT_EQ(lines, std::vector<std::string>{});
 }

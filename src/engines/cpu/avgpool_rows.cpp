@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // grad_input[d,h,w] = Σ_{pw} sum[pw],   sum[pw] = Σ_{pd,ph} grad_output[pd,ph,pw] / divisor(pd,ph,pw)
 //
-// A task is one (n, c) volume. For each row of the result the rows of quotients that cover it are added; then every
-// place takes the sums of the windows that hold it. Along the row that is a sum at constant offsets for each residue of
-// the place by the stride, over a row that has zeros at both ends.
+// A task is one (n, c) volume. For each row of the result the rows of quotients that cover it are added; then
+// every place takes the sums of the windows that hold it. Along the row that is a sum at constant offsets for
+// each residue of the place by the stride, over a row that has zeros at both ends.
 #include "engines/cpu/avgpool_rows.h"
 
 #include <algorithm>
@@ -42,9 +42,12 @@ class AvgPoolRowsStep final : public Step {
     tasks_ = ceil_div(volumes_, per_task_);
   }
 
-  size_t workspace_bytes() const override { return static_cast<size_t>(std::min(slots_, tasks_)) * slot_bytes(); }
+  size_t workspace_bytes() const override {
+    return static_cast<size_t>(std::min(slots_, tasks_)) * slot_bytes();
+  }
 
-  void run(const Bindings& bindings, std::byte* workspace, runtime::ExecutionContext& context) const override {
+  void run(const Bindings& bindings, std::byte* workspace,
+           runtime::ExecutionContext& context) const override {
     run_tasks(*context.pool, tasks_, slots_, [&](int64_t task, int64_t slot) {
       std::byte* at = workspace + static_cast<size_t>(slot) * slot_bytes();
       Scratch scratch;
@@ -87,14 +90,15 @@ class AvgPoolRowsStep final : public Step {
     float* row = scratch.quotients;
     for (int64_t d = 0; d < ad.y; ++d)
       for (int64_t h = 0; h < ah.y; ++h, row += aw.y) {
-        load_row(pass_.grad_output.dtype, OperandRounding::kNone, base + (d * s[2] + h * s[3]) * bytes, s[4], aw.y, row);
+        load_row(pass_.grad_output.dtype, OperandRounding::kNone, base + (d * s[2] + h * s[3]) * bytes, s[4],
+                 aw.y, row);
         const int64_t outer =
             pooled_count(ad, d, pass_.count_include_pad) * pooled_count(ah, h, pass_.count_include_pad);
         for (int64_t w = 0; w < aw.y; ++w) {
           const int64_t count = outer * pooled_count(aw, w, pass_.count_include_pad);
           // A window that covers no place is read by nobody; 1 keeps it from dividing by zero.
-          scratch.divisors[w] =
-              static_cast<float>(pass_.divisor_override != 0 ? pass_.divisor_override : std::max<int64_t>(count, 1));
+          scratch.divisors[w] = static_cast<float>(pass_.divisor_override != 0 ? pass_.divisor_override
+                                                                               : std::max<int64_t>(count, 1));
         }
         for (int64_t w = 0; w < aw.y; ++w) row[w] /= scratch.divisors[w];
       }
@@ -111,7 +115,8 @@ class AvgPoolRowsStep final : public Step {
       }
   }
 
-  // out[r + s·j] = Σ sums[first + j … last + j], windows ⌈(r + pad − kernel + 1)/s⌉ to ⌊(r + pad)/s⌋ at j = 0.
+  // out[r + s·j] = Σ sums[first + j … last + j], windows ⌈(r + pad − kernel + 1)/s⌉ to ⌊(r + pad)/s⌋ at j =
+  // 0.
   void add_along_row(const float* sums, float* out) const {
     const PoolWindow& w = pass_.axes[2];
     for (int64_t residue = 0; residue < std::min(w.stride, w.x); ++residue) {

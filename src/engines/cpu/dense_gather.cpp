@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // result[n, m, place(j)] = Σ_k Σ_t source[n, k, j·source_step + offset(t)] · weight[k, m, t]
 //
-// A task is one box of positions of one group. For each block of source channels it copies a zero-padded strip, then runs
-// all tiles of 6 positions × `width` result channels over it; sums of the box stay in a buffer [position][m] until the
-// last block is done. Packed weights of one block (16 KiB) stay in L1 while the tiles pass, strip and sums in L2.
+// A task is one box of positions of one group. For each block of source channels it copies a zero-padded
+// strip, then runs all tiles of 6 positions × `width` result channels over it; sums of the box stay in a
+// buffer [position][m] until the last block is done. Packed weights of one block (16 KiB) stay in L1 while
+// the tiles pass, strip and sums in L2.
 //
-// Zero padding multiplies a weight by 0 where the mathematics skips it. That is the same unless the weight is not finite:
-// weights are looked at while they are packed, and a pass with such a weight is left to the reference.
+// Zero padding multiplies a weight by 0 where the mathematics skips it. That is the same unless the weight is
+// not finite: weights are looked at while they are packed, and a pass with such a weight is left to the
+// reference.
 #include "engines/cpu/dense_gather.h"
 
 #include <algorithm>
@@ -28,9 +30,10 @@ using problem::PassTensor;
 
 constexpr int64_t kPanelFloatsInL1 = 4096;
 constexpr int64_t kSumFloatsInL2 = 65536;
-constexpr int64_t kStripFloats = 1 << 18;  // a megabyte; wide dilation makes planes that allow one channel only
-constexpr int64_t kFewestPositions = 48;   // a box shorter than this spends its time reading weights
-constexpr int64_t kWantedTasks = 16;       // enough for the threads to share evenly
+constexpr int64_t kStripFloats =
+    1 << 18;  // a megabyte; wide dilation makes planes that allow one channel only
+constexpr int64_t kFewestPositions = 48;  // a box shorter than this spends its time reading weights
+constexpr int64_t kWantedTasks = 16;      // enough for the threads to share evenly
 constexpr size_t kMostPhases = 4096;
 constexpr size_t kAlignment = 64;
 
@@ -41,7 +44,9 @@ int64_t result_channels(const ConvPass& p) {  // of one group
 int64_t source_channels(const ConvPass& p) {
   return is_forward(p) ? p.x_channels_per_group() : p.y_channels_per_group();
 }
-int64_t padded_channels(const ConvPass& p, int64_t width) { return ceil_div(result_channels(p), width) * width; }
+int64_t padded_channels(const ConvPass& p, int64_t width) {
+  return ceil_div(result_channels(p), width) * width;
+}
 
 size_t aligned(size_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
 
@@ -50,8 +55,8 @@ void finish_phase(const ConvPass& p, int64_t width, GatherPhase& phase) {
   phase.taps = static_cast<int64_t>(d.taps.size() * h.taps.size() * w.taps.size());
   const Positions total{p.batch, d.count, h.count, w.count};
   const int64_t per_task = ceil_div(count_of(total) * p.groups, kWantedTasks);
-  phase.grid = cut_into_boxes(total, std::max(kFewestPositions, std::min(per_task, kSumFloatsInL2 /
-                                                                                       padded_channels(p, width))));
+  phase.grid = cut_into_boxes(
+      total, std::max(kFewestPositions, std::min(per_task, kSumFloatsInL2 / padded_channels(p, width))));
   if (phase.taps == 0) return;
   for (size_t axis = 0; axis < 3; ++axis) {
     const AxisPhase& a = phase.axes[axis];
@@ -64,9 +69,10 @@ void finish_phase(const ConvPass& p, int64_t width, GatherPhase& phase) {
   for (const PhaseTap& td : d.taps)
     for (const PhaseTap& th : h.taps)
       for (const PhaseTap& tw : w.taps)
-        phase.offsets.push_back(((td.offset - d.lowest_offset()) * phase.extent[1] + th.offset - h.lowest_offset()) *
-                                    phase.extent[2] +
-                                tw.offset - w.lowest_offset());
+        phase.offsets.push_back(
+            ((td.offset - d.lowest_offset()) * phase.extent[1] + th.offset - h.lowest_offset()) *
+                phase.extent[2] +
+            tw.offset - w.lowest_offset());
   phase.panel_floats = padded_channels(p, width) * source_channels(p) * phase.taps;
 }
 
@@ -87,8 +93,8 @@ class DenseGatherStep final : public Step {
       const int64_t positions = count_of(phase.grid.box);
       sums = std::max(sums, static_cast<size_t>(positions * padded_channels(pass, width_)));
       bases = std::max(bases, static_cast<size_t>(positions));
-      strip = std::max(strip, static_cast<size_t>(phase.grid.box[0] * phase.channels_per_block * phase.extent[0] *
-                                                  phase.extent[1] * phase.extent[2]));
+      strip = std::max(strip, static_cast<size_t>(phase.grid.box[0] * phase.channels_per_block *
+                                                  phase.extent[0] * phase.extent[1] * phase.extent[2]));
       for (const AxisPhase& axis : phase.axes) leaves_source_ |= phase.taps > 0 && axis.leaves_source();
     }
     panel_bytes_ = aligned(panels * sizeof(float));
@@ -102,12 +108,13 @@ class DenseGatherStep final : public Step {
     return panel_bytes_ + slots * slot_bytes_;
   }
 
-  void run(const Bindings& bindings, std::byte* workspace, runtime::ExecutionContext& context) const override {
+  void run(const Bindings& bindings, std::byte* workspace,
+           runtime::ExecutionContext& context) const override {
     if (!pack_weights(bindings, reinterpret_cast<float*>(workspace), *context.pool) && leaves_source_)
       return reference_->run(bindings, workspace, context);
     run_tasks(*context.pool, tasks_, slots_, [&](int64_t task, int64_t slot) {
-      const auto phase = static_cast<size_t>(
-          std::upper_bound(first_task_.begin(), first_task_.end(), task) - first_task_.begin() - 1);
+      const auto phase = static_cast<size_t>(std::upper_bound(first_task_.begin(), first_task_.end(), task) -
+                                             first_task_.begin() - 1);
       const int64_t within = task - first_task_[phase];
       const int64_t boxes = phases_[phase].grid.count();
       run_box(bindings, phase, within / boxes, within % boxes, reinterpret_cast<const float*>(workspace),
@@ -126,22 +133,26 @@ class DenseGatherStep final : public Step {
       const GatherPhase& phase = phases_[i];
       if (phase.taps == 0) continue;
       const int64_t block_floats = phase.panel_floats / blocks;
-      pool.parallel_for(pass_.groups * blocks, std::max<int64_t>(1, 16384 / block_floats), [&](int64_t begin, int64_t end) {
-        for (int64_t block = begin; block < end; ++block) {
-          float* out = panels + panel_start_[i] + static_cast<size_t>(block * block_floats);
-          pack_block(bindings, phase, block / blocks, block % blocks, out);
-          if (!all_finite(out, block_floats)) finite.store(false, std::memory_order_relaxed);
-        }
-      });
+      pool.parallel_for(pass_.groups * blocks, std::max<int64_t>(1, 16384 / block_floats),
+                        [&](int64_t begin, int64_t end) {
+                          for (int64_t block = begin; block < end; ++block) {
+                            float* out = panels + panel_start_[i] + static_cast<size_t>(block * block_floats);
+                            pack_block(bindings, phase, block / blocks, block % blocks, out);
+                            if (!all_finite(out, block_floats))
+                              finite.store(false, std::memory_order_relaxed);
+                          }
+                        });
     }
     return finite;
   }
 
-  void pack_block(const Bindings& bindings, const GatherPhase& phase, int64_t group, int64_t block, float* out) const {
+  void pack_block(const Bindings& bindings, const GatherPhase& phase, int64_t group, int64_t block,
+                  float* out) const {
     const auto& s = pass_.w.strides;
     const auto bytes = static_cast<int64_t>(size_of(pass_.w.dtype));
     const auto* base = static_cast<const std::byte*>(bindings[pass_.w.operand]);
-    // The weight is [y channel][x channel in the group][taps]: forward gathers x for results y, grad_input the reverse.
+    // The weight is [y channel][x channel in the group][taps]: forward gathers x for results y, grad_input
+    // the reverse.
     const bool forward = is_forward(pass_);
     const int64_t m_stride = forward ? s[0] : s[1], k_stride = forward ? s[1] : s[0];
     const int64_t m_first = block * width_, m_count = std::min(width_, result_channels(pass_) - m_first);
@@ -150,8 +161,8 @@ class DenseGatherStep final : public Step {
       for (const PhaseTap& td : phase.axes[0].taps)
         for (const PhaseTap& th : phase.axes[1].taps)
           for (const PhaseTap& tw : phase.axes[2].taps) {
-            const int64_t at =
-                group_offset + m_first * m_stride + k * k_stride + td.tap * s[2] + th.tap * s[3] + tw.tap * s[4];
+            const int64_t at = group_offset + m_first * m_stride + k * k_stride + td.tap * s[2] +
+                               th.tap * s[3] + tw.tap * s[4];
             load_row(pass_.w.dtype, pass_.rounding, base + at * bytes, m_stride, m_count, out);
             std::fill(out + m_count, out + width_, 0.0F);
             out += width_;
@@ -170,7 +181,8 @@ class DenseGatherStep final : public Step {
     if (phase.taps == 0) {
       std::fill_n(sums, positions * padded, 0.0F);
     } else {
-      const float* group_panels = panels + panel_start_[index] + static_cast<size_t>(group * phase.panel_floats);
+      const float* group_panels =
+          panels + panel_start_[index] + static_cast<size_t>(group * phase.panel_floats);
       const int64_t all = source_channels(pass_);
       for (int64_t first = 0; first < all; first += phase.channels_per_block) {
         const int64_t channels = std::min(phase.channels_per_block, all - first);
@@ -196,20 +208,22 @@ class DenseGatherStep final : public Step {
     for (int64_t n = 0; n < box.size[0]; ++n) {
       const int64_t at = (box.first[0] + n) * tensor.strides[0] +
                          (group * source_channels(pass_) + first) * tensor.strides[1];
-      load_strip(tensor, pass_.rounding, static_cast<const std::byte*>(bindings[tensor.operand]) + at * bytes, shape,
-                 strip + n * channels * shape.plane());
+      load_strip(tensor, pass_.rounding, static_cast<const std::byte*>(bindings[tensor.operand]) + at * bytes,
+                 shape, strip + n * channels * shape.plane());
     }
   }
 
-  static void list_positions(const GatherPhase& phase, const BoxGrid::Box& box, int64_t channels, int64_t* bases) {
+  static void list_positions(const GatherPhase& phase, const BoxGrid::Box& box, int64_t channels,
+                             int64_t* bases) {
     const auto& [extent_d, extent_h, extent_w] = phase.extent;
     const auto& [d, h, w] = phase.axes;
     for (int64_t n = 0; n < box.size[0]; ++n)
       for (int64_t z = 0; z < box.size[1]; ++z)
         for (int64_t y = 0; y < box.size[2]; ++y)
           for (int64_t x = 0; x < box.size[3]; ++x)
-            *bases++ = ((n * channels * extent_d + z * d.source_step) * extent_h + y * h.source_step) * extent_w +
-                       x * w.source_step;
+            *bases++ =
+                ((n * channels * extent_d + z * d.source_step) * extent_h + y * h.source_step) * extent_w +
+                x * w.source_step;
   }
 
   void multiply(const GatherPhase& phase, const float* group_panels, int64_t first, int64_t channels,
@@ -233,8 +247,8 @@ class DenseGatherStep final : public Step {
     }
   }
 
-  void store_result(const Bindings& bindings, const GatherPhase& phase, int64_t group, const BoxGrid::Box& box,
-                    const float* sums) const {
+  void store_result(const Bindings& bindings, const GatherPhase& phase, int64_t group,
+                    const BoxGrid::Box& box, const float* sums) const {
     const PassTensor& result = pass_.result();
     const auto& s = result.strides;
     const auto bytes = static_cast<int64_t>(size_of(result.dtype));
@@ -247,16 +261,17 @@ class DenseGatherStep final : public Step {
         for (int64_t y = 0; y < box.size[2]; ++y, sums += box.size[3] * padded) {
           const int64_t at = (box.first[0] + n) * s[0] + group * channels * s[1] +
                              (d.first + (box.first[1] + z) * d.step) * s[2] +
-                             (h.first + (box.first[2] + y) * h.step) * s[3] + (w.first + box.first[3] * w.step) * s[4];
+                             (h.first + (box.first[2] + y) * h.step) * s[3] +
+                             (w.first + box.first[3] * w.step) * s[4];
           // Sixteen channels at a time: their rows of the result stay in L1 while x advances.
           for (int64_t m0 = 0; m0 < channels; m0 += 16)
-            store_block(result.dtype, base + at * bytes, m0, std::min(m0 + 16, channels), s[1], x_step, box.size[3],
-                        sums, padded);
+            store_block(result.dtype, base + at * bytes, m0, std::min(m0 + 16, channels), s[1], x_step,
+                        box.size[3], sums, padded);
         }
   }
 
-  static void store_block(DType dtype, std::byte* base, int64_t m0, int64_t m1, int64_t m_stride, int64_t x_step,
-                          int64_t count, const float* sums, int64_t padded) {
+  static void store_block(DType dtype, std::byte* base, int64_t m0, int64_t m1, int64_t m_stride,
+                          int64_t x_step, int64_t count, const float* sums, int64_t padded) {
     const auto bytes = static_cast<int64_t>(size_of(dtype));
     if (dtype == DType::kF32) {
       for (int64_t x = 0; x < count; ++x)

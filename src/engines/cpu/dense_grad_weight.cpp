@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // w[o, i, t] = Σ_p x[i, p·stride + offset(t)] · y[o, p],   p over batch and space
 //
-// A task owns a block of y channels, a block of x channels and a split of the positions. For each box of positions it
-// transposes y to panels [position][width], copies a zero-padded strip of x, and runs tiles of 6 (i, t) rows × `width`
-// channels, with the positions as the sum: taps, stride and dilation are offsets into the strip. Partial sums of the
-// splits are added in order at the end.
+// A task owns a block of y channels, a block of x channels and a split of the positions. For each box of
+// positions it transposes y to panels [position][width], copies a zero-padded strip of x, and runs tiles of 6
+// (i, t) rows × `width` channels, with the positions as the sum: taps, stride and dilation are offsets into
+// the strip. Partial sums of the splits are added in order at the end.
 //
-// Zero padding multiplies y by 0 where the mathematics skips it, which differs only if y is not finite: y is looked at
-// while it is packed, and such a pass is left to the reference.
+// Zero padding multiplies y by 0 where the mathematics skips it, which differs only if y is not finite: y is
+// looked at while it is packed, and such a pass is left to the reference.
 #include "engines/cpu/dense_grad_weight.h"
 
 #include <algorithm>
@@ -66,7 +66,8 @@ class DenseGradWeightStep final : public Step {
     return sum_bytes_ + static_cast<size_t>(std::min(slots_, blocks_ * cut_.splits)) * slot_bytes_;
   }
 
-  void run(const Bindings& bindings, std::byte* workspace, runtime::ExecutionContext& context) const override {
+  void run(const Bindings& bindings, std::byte* workspace,
+           runtime::ExecutionContext& context) const override {
     auto* sums = reinterpret_cast<float*>(workspace);
     std::atomic<bool> finite{true};
     run_tasks(*context.pool, blocks_ * cut_.splits, slots_, [&](int64_t task, int64_t slot) {
@@ -90,13 +91,14 @@ class DenseGradWeightStep final : public Step {
   Place place_of(int64_t block) const {
     const int64_t x_index = block % cut_.x_blocks, rest = block / cut_.x_blocks;
     const int64_t y_first = rest % cut_.y_blocks * cut_.y_block, x_first = x_index * cut_.x_block;
-    return {rest / cut_.y_blocks, y_first, std::min(cut_.y_block, pass_.y_channels_per_group() - y_first), x_first,
-            std::min(cut_.x_block, pass_.x_channels_per_group() - x_first)};
+    return {rest / cut_.y_blocks, y_first, std::min(cut_.y_block, pass_.y_channels_per_group() - y_first),
+            x_first, std::min(cut_.x_block, pass_.x_channels_per_group() - x_first)};
   }
   int64_t plane() const { return cut_.extent[0] * cut_.extent[1] * cut_.extent[2]; }
 
   // sums[(x channel, tap)][y_block]; whether all of y was finite.
-  bool sum_split(const Bindings& bindings, int64_t block, int64_t split, float* sums, std::byte* scratch) const {
+  bool sum_split(const Bindings& bindings, int64_t block, int64_t split, float* sums,
+                 std::byte* scratch) const {
     const Place place = place_of(block);
     auto* panels = reinterpret_cast<float*>(scratch);
     auto* strip = reinterpret_cast<float*>(scratch + panel_bytes_);
@@ -143,7 +145,8 @@ class DenseGradWeightStep final : public Step {
     }
   }
 
-  void load_source(const Bindings& bindings, const Place& place, const BoxGrid::Box& box, float* strip) const {
+  void load_source(const Bindings& bindings, const Place& place, const BoxGrid::Box& box,
+                   float* strip) const {
     const auto& s = pass_.x.strides;
     const auto bytes = static_cast<int64_t>(size_of(pass_.x.dtype));
     StripShape shape{.channels = place.x_count, .extent = cut_.extent};
@@ -154,8 +157,9 @@ class DenseGradWeightStep final : public Step {
     for (int64_t n = 0; n < box.size[0]; ++n) {
       const int64_t at =
           (box.first[0] + n) * s[0] + (place.group * pass_.x_channels_per_group() + place.x_first) * s[1];
-      load_strip(pass_.x, pass_.rounding, static_cast<const std::byte*>(bindings[pass_.x.operand]) + at * bytes,
-                 shape, strip + n * cut_.x_block * plane());
+      load_strip(pass_.x, pass_.rounding,
+                 static_cast<const std::byte*>(bindings[pass_.x.operand]) + at * bytes, shape,
+                 strip + n * cut_.x_block * plane());
     }
   }
 
@@ -166,11 +170,12 @@ class DenseGradWeightStep final : public Step {
         for (int64_t y = 0; y < box.size[2]; ++y)
           for (int64_t x = 0; x < box.size[3]; ++x)
             *bases++ = n * cut_.x_block * plane() +
-                       (z * d.source_step * cut_.extent[1] + y * h.source_step) * cut_.extent[2] + x * w.source_step;
+                       (z * d.source_step * cut_.extent[1] + y * h.source_step) * cut_.extent[2] +
+                       x * w.source_step;
   }
 
-  void multiply(const Place& place, const float* strip, const int64_t* bases, int64_t positions, const float* panels,
-                bool accumulate, float* sums) const {
+  void multiply(const Place& place, const float* strip, const int64_t* bases, int64_t positions,
+                const float* panels, bool accumulate, float* sums) const {
     kernels::cpu::TileProduct tile;
     tile.offsets = bases;
     tile.inner = positions;
@@ -183,7 +188,8 @@ class DenseGradWeightStep final : public Step {
       for (int64_t r = 0; r < rows; r += kernels::cpu::kTileRows) {
         tile.rows = static_cast<int>(std::min<int64_t>(kernels::cpu::kTileRows, rows - r));
         for (int i = 0; i < tile.rows; ++i)
-          tile.a[i] = strip + (r + i) / cut_.taps * plane() + tap_offsets_[static_cast<size_t>((r + i) % cut_.taps)];
+          tile.a[i] =
+              strip + (r + i) / cut_.taps * plane() + tap_offsets_[static_cast<size_t>((r + i) % cut_.taps)];
         tile.c = sums + r * cut_.y_block + c;
         kernels::cpu::tile_product(tile);
       }
@@ -205,7 +211,8 @@ class DenseGradWeightStep final : public Step {
     const auto& s = pass_.w.strides;
     const auto bytes = static_cast<int64_t>(size_of(pass_.w.dtype));
     auto* base = static_cast<std::byte*>(bindings[pass_.w.operand]);
-    base += ((place.group * pass_.y_channels_per_group() + place.y_first) * s[0] + place.x_first * s[1]) * bytes;
+    base +=
+        ((place.group * pass_.y_channels_per_group() + place.y_first) * s[0] + place.x_first * s[1]) * bytes;
     for (int64_t i = 0; i < place.x_count; ++i) {
       // Taps that never read inside x have no row: their gradient is zero.
       store_dead_taps(base + i * s[1] * bytes, place.y_count);
@@ -250,7 +257,8 @@ class DenseGradWeightCandidate final : public Candidate {
   const char* name() const override { return "cpu.dense_grad_weight"; }
   Support supports(const problem::Pass& pass) const override {
     const auto* conv = std::get_if<ConvPass>(&pass);
-    if (conv == nullptr || conv->kind != ConvPassKind::kGradWeight) return Support::no("computes grad_weight only");
+    if (conv == nullptr || conv->kind != ConvPassKind::kGradWeight)
+      return Support::no("computes grad_weight only");
     for (const problem::Window& w : conv->axes)
       if (conv->batch == 0 || w.y == 0 || w.x == 0) return Support::no("there is nothing to add");
     return Support::yes();
@@ -274,7 +282,8 @@ GradWeightBlocking plan_grad_weight(const ConvPass& pass, int64_t tile_width) {
   cut.grid = cut_into_boxes(total, kPositionsPerBox);
   for (size_t axis = 0; axis < 3; ++axis) {
     const AxisPhase& a = cut.axes[axis];
-    cut.extent[axis] = (cut.grid.box[axis + 1] - 1) * a.source_step + a.highest_offset() - a.lowest_offset() + 1;
+    cut.extent[axis] =
+        (cut.grid.box[axis + 1] - 1) * a.source_step + a.highest_offset() - a.lowest_offset() + 1;
   }
   const int64_t y_padded = ceil_div(pass.y_channels_per_group(), tile_width) * tile_width;
   cut.y_block = std::min(y_padded, std::max(tile_width, kYChannelsPerTask / tile_width * tile_width));

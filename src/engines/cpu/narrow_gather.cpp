@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // result[n, m, place(j)] = Σ_k Σ_t source[n, k, j + offset(t)] · weight[k, m, t]   with few m
 //
-// A task is a box of positions of one or more groups. All source channels of a group lie in one zero-padded strip; a whole
-// plane of results is one long row in the pitch of the strip, the columns between two rows of results being computed
-// and dropped, so that planes of 7 × 7 fill vectors too. As in dense_gather.cpp, weights that are not finite leave the
-// pass to the reference.
+// A task is a box of positions of one or more groups. All source channels of a group lie in one zero-padded
+// strip; a whole plane of results is one long row in the pitch of the strip, the columns between two rows of
+// results being computed and dropped, so that planes of 7 × 7 fill vectors too. As in dense_gather.cpp,
+// weights that are not finite leave the pass to the reference.
 #include "engines/cpu/narrow_gather.h"
 
 #include <algorithm>
@@ -67,8 +67,10 @@ class NarrowGatherStep final : public Step {
       first_task_.push_back(tasks_);
       tasks_ += phase.tasks;
       strip = std::max(strip, source_channels(pass) * plane(phase));
-      out = std::max(out, std::min<int64_t>(result_channels(pass), kernels::cpu::kRowResults) * out_stride(phase));
-      for (const AxisPhase& axis : phase.gather.axes) leaves_source_ |= phase.gather.taps > 0 && axis.leaves_source();
+      out = std::max(out,
+                     std::min<int64_t>(result_channels(pass), kernels::cpu::kRowResults) * out_stride(phase));
+      for (const AxisPhase& axis : phase.gather.axes)
+        leaves_source_ |= phase.gather.taps > 0 && axis.leaves_source();
       phases_.push_back(std::move(phase));
     }
     weight_bytes_ = aligned_floats(static_cast<int64_t>(weights));
@@ -81,12 +83,13 @@ class NarrowGatherStep final : public Step {
     return weight_bytes_ + static_cast<size_t>(std::min(slots_, tasks_)) * slot_bytes_;
   }
 
-  void run(const Bindings& bindings, std::byte* workspace, runtime::ExecutionContext& context) const override {
+  void run(const Bindings& bindings, std::byte* workspace,
+           runtime::ExecutionContext& context) const override {
     if (!pack_weights(bindings, reinterpret_cast<float*>(workspace), *context.pool) && leaves_source_)
       return reference_->run(bindings, workspace, context);
     run_tasks(*context.pool, tasks_, slots_, [&](int64_t task, int64_t slot) {
-      const auto index = static_cast<size_t>(
-          std::upper_bound(first_task_.begin(), first_task_.end(), task) - first_task_.begin() - 1);
+      const auto index = static_cast<size_t>(std::upper_bound(first_task_.begin(), first_task_.end(), task) -
+                                             first_task_.begin() - 1);
       const NarrowPhase& phase = phases_[index];
       const int64_t within = task - first_task_[index], boxes = phase.gather.grid.count();
       const int64_t first = within / boxes * phase.groups_per_task;
@@ -111,14 +114,16 @@ class NarrowGatherStep final : public Step {
     GatherPhase& g = phase.gather;
     const Positions total{pass_.batch, g.axes[0].count, g.axes[1].count, g.axes[2].count};
     const Positions image{1, total[1], total[2], total[3]};
-    const int64_t wanted = std::max(kFewestPositions, kStripFloats / std::max<int64_t>(source_channels(pass_), 1));
+    const int64_t wanted =
+        std::max(kFewestPositions, kStripFloats / std::max<int64_t>(source_channels(pass_), 1));
     g.grid = cut_into_boxes(image, wanted);
     g.grid.total = total;
     g.grid.box[0] = 1;
     g.grid.boxes[0] = pass_.batch;
     for (size_t axis = 0; axis < 3; ++axis) {
       const AxisPhase& a = g.axes[axis];
-      g.extent[axis] = (g.grid.box[axis + 1] - 1) * a.source_step + a.highest_offset() - a.lowest_offset() + 1;
+      g.extent[axis] =
+          (g.grid.box[axis + 1] - 1) * a.source_step + a.highest_offset() - a.lowest_offset() + 1;
     }
     for (int64_t k = 0; k < source_channels(pass_); ++k)
       for (const PhaseTap& d : g.axes[0].taps)
@@ -167,8 +172,8 @@ class NarrowGatherStep final : public Step {
             }
   }
 
-  void run_box(const Bindings& bindings, const NarrowPhase& phase, int64_t group, int64_t index, const float* weights,
-               std::byte* scratch) const {
+  void run_box(const Bindings& bindings, const NarrowPhase& phase, int64_t group, int64_t index,
+               const float* weights, std::byte* scratch) const {
     const GatherPhase& g = phase.gather;
     const BoxGrid::Box box = g.grid.at(index);
     auto* strip = reinterpret_cast<float*>(scratch);
@@ -210,21 +215,22 @@ class NarrowGatherStep final : public Step {
       shape.size[axis] = a.source_size;
     }
     const int64_t at = box.first[0] * tensor.strides[0] + group * source_channels(pass_) * tensor.strides[1];
-    load_strip(tensor, pass_.rounding, static_cast<const std::byte*>(bindings[tensor.operand]) + at * bytes, shape,
-               strip);
+    load_strip(tensor, pass_.rounding, static_cast<const std::byte*>(bindings[tensor.operand]) + at * bytes,
+               shape, strip);
     std::fill_n(strip + shape.channels * shape.plane(), kernels::cpu::row_overrun(), 0.0F);
   }
 
-  void store_plane(const Bindings& bindings, const GatherPhase& g, int64_t channel, const BoxGrid::Box& box, int64_t z,
-                   const float* out) const {
+  void store_plane(const Bindings& bindings, const GatherPhase& g, int64_t channel, const BoxGrid::Box& box,
+                   int64_t z, const float* out) const {
     const PassTensor& result = pass_.result();
     const auto& s = result.strides;
     const auto bytes = static_cast<int64_t>(size_of(result.dtype));
     auto* base = static_cast<std::byte*>(bindings[result.operand]);
     const auto& [d, h, w] = g.axes;
     for (int64_t y = 0; y < box.size[2]; ++y) {
-      const int64_t at = box.first[0] * s[0] + channel * s[1] + (d.first + (box.first[1] + z) * d.step) * s[2] +
-                         (h.first + (box.first[2] + y) * h.step) * s[3] + (w.first + box.first[3] * w.step) * s[4];
+      const int64_t at =
+          box.first[0] * s[0] + channel * s[1] + (d.first + (box.first[1] + z) * d.step) * s[2] +
+          (h.first + (box.first[2] + y) * h.step) * s[3] + (w.first + box.first[3] * w.step) * s[4];
       store_row(result.dtype, base + at * bytes, w.step * s[4], out + y * g.extent[2], 1, box.size[3]);
     }
   }

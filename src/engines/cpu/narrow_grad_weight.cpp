@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // w[o, i, t] = Σ_p y[o, p] · x[i, p·stride + offset(t)]   with few o
 //
-// x is copied into one strip for each residue of the place by the stride: there, neighbours in p are neighbours in memory,
-// and offset(t) = q·stride + r is a constant offset q into strip r. y is laid out in the pitch of those strips with zeros
-// between its rows, so that a whole box, batch included, is one long dot product for each tap. The zeros would turn what
-// is not finite in the other operand into NaN: both are looked at while they are copied, and such a pass is left to the
-// reference.
+// x is copied into one strip for each residue of the place by the stride: there, neighbours in p are
+// neighbours in memory, and offset(t) = q·stride + r is a constant offset q into strip r. y is laid out in
+// the pitch of those strips with zeros between its rows, so that a whole box, batch included, is one long dot
+// product for each tap. The zeros would turn what is not finite in the other operand into NaN: both are
+// looked at while they are copied, and such a pass is left to the reference.
 #include "engines/cpu/narrow_grad_weight.h"
 
 #include <algorithm>
@@ -64,7 +64,8 @@ class NarrowGradWeightStep final : public Step {
     sums_ = pass.y_channels_per_group() * pass.x_channels_per_group() * static_cast<int64_t>(offsets_.size());
     sum_bytes_ = aligned_floats(splits_ * pass.groups * sums_);
     const int64_t volume = grid_.box[0] * plane();
-    strip_bytes_ = aligned_floats(pass.x_channels_per_group() * residues() * volume + kernels::cpu::row_overrun());
+    strip_bytes_ =
+        aligned_floats(pass.x_channels_per_group() * residues() * volume + kernels::cpu::row_overrun());
     slot_bytes_ = strip_bytes_ + aligned_floats(volume + kernels::cpu::row_overrun());
   }
 
@@ -72,7 +73,8 @@ class NarrowGradWeightStep final : public Step {
     return sum_bytes_ + static_cast<size_t>(std::min(slots_, splits_ * pass_.groups)) * slot_bytes_;
   }
 
-  void run(const Bindings& bindings, std::byte* workspace, runtime::ExecutionContext& context) const override {
+  void run(const Bindings& bindings, std::byte* workspace,
+           runtime::ExecutionContext& context) const override {
     auto* sums = reinterpret_cast<float*>(workspace);
     std::atomic<bool> finite{true};
     run_tasks(*context.pool, splits_ * pass_.groups, slots_, [&](int64_t task, int64_t slot) {
@@ -83,7 +85,8 @@ class NarrowGradWeightStep final : public Step {
     if (!finite) return reference_->run(bindings, workspace, context);
     context.pool->parallel_for(pass_.groups, std::max<int64_t>(1, 4096 / std::max<int64_t>(sums_, 1)),
                                [&](int64_t begin, int64_t end) {
-                                 for (int64_t group = begin; group < end; ++group) store_group(bindings, group, sums);
+                                 for (int64_t group = begin; group < end; ++group)
+                                   store_group(bindings, group, sums);
                                });
   }
 
@@ -99,8 +102,8 @@ class NarrowGradWeightStep final : public Step {
         for (const PhaseTap& tw : w.taps) {
           const int64_t od = td.offset - d.lowest_offset(), oh = th.offset - h.lowest_offset(),
                         ow = tw.offset - w.lowest_offset();
-          const int64_t residue = (od % d.source_step * h.source_step + oh % h.source_step) * w.source_step +
-                                  ow % w.source_step;
+          const int64_t residue =
+              (od % d.source_step * h.source_step + oh % h.source_step) * w.source_step + ow % w.source_step;
           offsets_.push_back(residue * grid_.box[0] * plane() +
                              (od / d.source_step * extent_[1] + oh / h.source_step) * extent_[2] +
                              ow / w.source_step);
@@ -108,7 +111,8 @@ class NarrowGradWeightStep final : public Step {
   }
 
   // sums[o][i][tap]; whether both operands were finite.
-  bool sum_split(const Bindings& bindings, int64_t group, int64_t split, float* sums, std::byte* scratch) const {
+  bool sum_split(const Bindings& bindings, int64_t group, int64_t split, float* sums,
+                 std::byte* scratch) const {
     auto* strips = reinterpret_cast<float*>(scratch);
     auto* y = reinterpret_cast<float*>(scratch + strip_bytes_);
     const auto taps = static_cast<int64_t>(offsets_.size());
@@ -134,7 +138,8 @@ class NarrowGradWeightStep final : public Step {
           dots.offsets = offsets_.data();
           dots.terms = taps;
           dots.y = y;
-          dots.count = ((box.size[0] - 1) * extent_[0] * extent_[1] + (box.size[1] - 1) * extent_[1] + box.size[2] - 1) *
+          dots.count = ((box.size[0] - 1) * extent_[0] * extent_[1] + (box.size[1] - 1) * extent_[1] +
+                        box.size[2] - 1) *
                            extent_[2] +
                        box.size[3];
           dots.sums = sums + (o * x_channels + i) * taps;
@@ -168,8 +173,8 @@ class NarrowGradWeightStep final : public Step {
           }
           for (int64_t n = 0; n < grid_.box[0]; ++n, strips += plane()) {
             if (n < box.size[0]) {
-              load_strip(tensor, pass_.rounding, base + (at + (box.first[0] + n) * tensor.strides[0]) * bytes, shape,
-                         strips);
+              load_strip(tensor, pass_.rounding, base + (at + (box.first[0] + n) * tensor.strides[0]) * bytes,
+                         shape, strips);
             } else {
               std::fill_n(strips, plane(), 0.0F);
             }
@@ -205,7 +210,9 @@ class NarrowGradWeightStep final : public Step {
     const auto& s = pass_.w.strides;
     const auto bytes = static_cast<int64_t>(size_of(pass_.w.dtype));
     auto* base = static_cast<std::byte*>(bindings[pass_.w.operand]);
-    const auto put = [&](int64_t at, float value) { store_row(pass_.w.dtype, base + at * bytes, 1, &value, 1, 1); };
+    const auto put = [&](int64_t at, float value) {
+      store_row(pass_.w.dtype, base + at * bytes, 1, &value, 1, 1);
+    };
     for (int64_t o = 0; o < pass_.y_channels_per_group(); ++o)
       for (int64_t i = 0; i < pass_.x_channels_per_group(); ++i) {
         const int64_t at = (group * pass_.y_channels_per_group() + o) * s[0] + i * s[1];
@@ -236,7 +243,8 @@ class NarrowGradWeightCandidate final : public Candidate {
   const char* name() const override { return "cpu.narrow_grad_weight"; }
   Support supports(const problem::Pass& pass) const override {
     const auto* conv = std::get_if<ConvPass>(&pass);
-    if (conv == nullptr || conv->kind != ConvPassKind::kGradWeight) return Support::no("computes grad_weight only");
+    if (conv == nullptr || conv->kind != ConvPassKind::kGradWeight)
+      return Support::no("computes grad_weight only");
     if (conv->y_channels_per_group() >= kernels::cpu::tile_width() / 4)
       return Support::no("a group has channels enough to fill a vector with them");
     Checked residues = 1;
@@ -244,7 +252,8 @@ class NarrowGradWeightCandidate final : public Candidate {
       if (conv->batch == 0 || w.y == 0 || w.x == 0) return Support::no("there is nothing to add");
       residues = residues * w.stride;
     }
-    if (residues.get().value_or(INT64_MAX) > kMostResidues) return Support::no("the strides make more than 64 strips");
+    if (residues.get().value_or(INT64_MAX) > kMostResidues)
+      return Support::no("the strides make more than 64 strips");
     if (conv->axes[2].y < 4) return Support::no("rows of fewer than 4 places do not fill a vector");
     return Support::yes();
   }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rows of elements of any type and stride, converted to FP32 while they are read and from it while they are written.
+// Rows of elements of any type and stride, converted to FP32 while they are read and from it while they are
+// written.
 #pragma once
 
 #include <array>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tasks that need scratch memory: as many slots as threads, each with its own scratch, taking tasks until none is left.
+// Tasks that need scratch memory: as many slots as threads, each with its own scratch, taking tasks until
+// none is left.
 #pragma once
 
 #include <atomic>
@@ -9,8 +10,8 @@
 
 namespace retrograd::engines::cpu {
 
-// Calls body(task, slot) for every task. What a task computes must depend on its number alone: which slot takes it, and
-// when, is chance.
+// Calls body(task, slot) for every task. What a task computes must depend on its number alone: which slot
+// takes it, and when, is chance.
 template <class Body>
 void run_tasks(runtime::ThreadPool& pool, int64_t tasks, int64_t slots, const Body& body) {
   std::atomic<int64_t> next{0};

@@ -14,7 +14,8 @@ namespace hn = hwy::HWY_NAMESPACE;
 using D = hn::ScalableTag<float>;
 using V = hn::Vec<D>;
 
-// kResults × 2 vectors of accumulators; with one result, 4 vectors, so that the additions do not wait for each other.
+// kResults × 2 vectors of accumulators; with one result, 4 vectors, so that the additions do not wait for
+// each other.
 template <int kResults>
 void sums(const RowSums& r) {
   const D d;
@@ -148,7 +149,8 @@ struct Chosen {
 // As in tile_product.cpp: chosen once, after the targets are known.
 Chosen choose() {
   hwy::GetChosenTarget().Update(hwy::SupportedTargets());
-  return {HWY_DYNAMIC_DISPATCH(row_sums), HWY_DYNAMIC_DISPATCH(row_dots), HWY_DYNAMIC_DISPATCH(row_overrun)()};
+  return {HWY_DYNAMIC_DISPATCH(row_sums), HWY_DYNAMIC_DISPATCH(row_dots),
+          HWY_DYNAMIC_DISPATCH(row_overrun)()};
 }
 const Chosen& chosen() {
   static const Chosen instance = choose();

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Kernels with positions along W as the vector side, for convolutions whose groups have too few channels to fill a vector.
+// Kernels with positions along W as the vector side, for convolutions whose groups have too few channels to
+// fill a vector.
 //
 //   row_sums   out[m][x]  = Σ_t weights[m][t] · source[offsets[t] + x]      results of up to 4 channels
 //   row_dots   sums[t]   += Σ_x y[x] · source[offsets[t] + x]               gradients of taps
 //
-// One unaligned load for each (row_dots), or for every 4 (row_sums) fused multiply-adds, so both run at the speed of the
-// multiply-adds from L1.
+// One unaligned load for each (row_dots), or for every 4 (row_sums) fused multiply-adds, so both run at the
+// speed of the multiply-adds from L1.
 #pragma once
 
 #include <cstdint>

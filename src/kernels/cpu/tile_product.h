@@ -3,9 +3,9 @@
 //
 //   c[i][v] (+)= Σ_{o < outer} Σ_{j < inner} a[i][o·outer_stride + offsets[j]] · b[(o·inner + j)·width + v]
 //
-// Rows (up to 6) are scalars read in place and broadcast, so taps, stride and dilation are only offsets; v runs over
-// `width` channels, two vectors of the machine: 16 floats with AVX2, 32 with AVX-512. 12 accumulators, 2 loads and 6
-// broadcasts for 12 fused multiply-adds.
+// Rows (up to 6) are scalars read in place and broadcast, so taps, stride and dilation are only offsets; v
+// runs over `width` channels, two vectors of the machine: 16 floats with AVX2, 32 with AVX-512. 12
+// accumulators, 2 loads and 6 broadcasts for 12 fused multiply-adds.
 #pragma once
 
 #include <cstdint>
