@@ -15,7 +15,8 @@ bool has_elements(const TensorView& view) { return element_count(view.shape).val
 
 BiasPass bias_pass(const ConvCanonical& conv) {
   BiasPass bias;
-  bias.batch = conv.grad_output.shape[0];
+  // Nobody walks an enormous batch of nothing.
+  bias.batch = has_elements(conv.grad_output) ? conv.grad_output.shape[0] : 0;
   bias.channels = conv.grad_output.shape[1];
   const int missing = 5 - conv.grad_output.shape.rank();
   for (int axis = missing; axis < 3; ++axis)
@@ -32,7 +33,7 @@ std::vector<Pass> make_passes(const ConvCanonical& conv) {
   const TensorView& x_side = conv.transposed ? conv.grad_output : conv.input;
   const TensorView& y_side = conv.transposed ? conv.input : conv.grad_output;
   ConvPass base;
-  base.batch = conv.input.shape[0];
+  base.batch = has_elements(conv.input) ? conv.input.shape[0] : 0;
   base.groups = conv.groups;
   base.x_channels = x_side.shape[1];
   base.y_channels = y_side.shape[1];

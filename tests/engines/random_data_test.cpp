@@ -27,7 +27,8 @@ void expect_close(const HostTensor& result, const std::vector<double>& exact,
   });
 }
 
-// Once for every candidate, that one first for the passes it accepts; the reference adds in double, the others in FP32.
+// Once for every candidate, that one first for the passes it accepts; the reference adds in double, the
+// others in FP32.
 void check(const problem::Request& request, std::mt19937_64& random) {
   SCOPED_TRACE(problem::to_text(request));
   const problem::Problem problem = legal_problem(request);

@@ -127,7 +127,8 @@ TEST(SpecialValuesTest, BitsDoNotDependOnTheNumberOfThreads) {
           if (!candidate->supports(pass).accepted()) continue;
           const auto step = candidate->make_step(pass);
           const std::unique_ptr<std::byte[], void (*)(void*)> workspace(
-              static_cast<std::byte*>(std::aligned_alloc(64, step->workspace_bytes() / 64 * 64 + 64)), std::free);
+              static_cast<std::byte*>(std::aligned_alloc(64, step->workspace_bytes() / 64 * 64 + 64)),
+              std::free);
           step->run(operands.bindings(), workspace.get(), context);
           break;
         }

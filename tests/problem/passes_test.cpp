@@ -82,6 +82,13 @@ TEST(PassesTest, MasksAndEmptyResultsLeavePassesOut) {
   EXPECT_EQ(pass_names(problem_of("avgpool input=0x3x5 kernel=2")), Names{});
 }
 
+TEST(PassesTest, AnEmptyOperandHasNoBatchToWalk) {
+  const Problem problem =
+      problem_of("conv_tbc input=0x2305843009213693952x2 weight=1x2x2 grad_output=0x2305843009213693952x2");
+  EXPECT_EQ(std::get<ConvPass>(problem.passes.at(0)).batch, 0);
+  EXPECT_EQ(std::get<BiasPass>(problem.passes.at(1)).batch, 0);
+}
+
 TEST(PassesTest, OperandsKnowTheBytesTheySpan) {
   const Problem problem = problem_of("conv input=1x1x4:f16@4x4x-1 weight=1x1x1 grad_output=1x1x4");
   const OperandFacts& input = problem.facts(Operand::kInput);

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/checked.h"
+#include "engines/cpu/limits.h"
 #include "engines/cpu/rows.h"
 #include "engines/cpu/task_slots.h"
 
@@ -149,7 +150,9 @@ class AvgPoolRowsCandidate final : public Candidate {
  public:
   const char* name() const override { return "cpu.avgpool_rows"; }
   Support supports(const problem::Pass& pass) const override {
-    if (!std::holds_alternative<AvgPoolPass>(pass)) return Support::no("computes average pooling only");
+    const auto* pool = std::get_if<AvgPoolPass>(&pass);
+    if (pool == nullptr) return Support::no("computes average pooling only");
+    if (const auto reason = too_large(*pool)) return Support::no(*reason);
     return Support::yes();
   }
   std::unique_ptr<const Step> make_step(const problem::Pass& pass) const override {

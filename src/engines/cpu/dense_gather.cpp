@@ -16,6 +16,7 @@
 #include <cstring>
 
 #include "base/checked.h"
+#include "engines/cpu/limits.h"
 #include "engines/cpu/rows.h"
 #include "engines/cpu/task_slots.h"
 #include "engines/reference/reference.h"
@@ -302,6 +303,7 @@ class DenseGatherCandidate final : public Candidate {
     const auto* conv = std::get_if<ConvPass>(&pass);
     if (conv == nullptr || conv->kind == ConvPassKind::kGradWeight)
       return Support::no("computes forward and grad_input only");
+    if (const auto reason = too_large(*conv)) return Support::no(*reason);
     if (conv->kind == ConvPassKind::kGradInput) {
       // One phase for each residue; a stride far beyond the kernel makes phases that hold next to nothing.
       Checked phases = 1;

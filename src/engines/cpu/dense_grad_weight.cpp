@@ -14,6 +14,7 @@
 #include <atomic>
 
 #include "base/checked.h"
+#include "engines/cpu/limits.h"
 #include "engines/cpu/rows.h"
 #include "engines/cpu/task_slots.h"
 #include "engines/reference/reference.h"
@@ -259,6 +260,7 @@ class DenseGradWeightCandidate final : public Candidate {
     const auto* conv = std::get_if<ConvPass>(&pass);
     if (conv == nullptr || conv->kind != ConvPassKind::kGradWeight)
       return Support::no("computes grad_weight only");
+    if (const auto reason = too_large(*conv)) return Support::no(*reason);
     for (const problem::Window& w : conv->axes)
       if (conv->batch == 0 || w.y == 0 || w.x == 0) return Support::no("there is nothing to add");
     return Support::yes();

@@ -16,6 +16,7 @@
 #include "base/checked.h"
 #include "engines/cpu/axis_phases.h"
 #include "engines/cpu/boxes.h"
+#include "engines/cpu/limits.h"
 #include "engines/cpu/rows.h"
 #include "engines/cpu/task_slots.h"
 #include "engines/reference/reference.h"
@@ -33,6 +34,7 @@ constexpr int64_t kStripFloats = 32768;
 constexpr int64_t kFewestPositions = 512;
 constexpr int64_t kWantedTasks = 16;
 constexpr int64_t kMostResidues = 64;
+constexpr int64_t kMostSourceChannels = 2048;
 constexpr size_t kAlignment = 64;
 
 size_t aligned_floats(int64_t floats) {
@@ -245,8 +247,11 @@ class NarrowGradWeightCandidate final : public Candidate {
     const auto* conv = std::get_if<ConvPass>(&pass);
     if (conv == nullptr || conv->kind != ConvPassKind::kGradWeight)
       return Support::no("computes grad_weight only");
+    if (const auto reason = too_large(*conv)) return Support::no(*reason);
     if (conv->y_channels_per_group() >= kernels::cpu::tile_width() / 4)
       return Support::no("a group has channels enough to fill a vector with them");
+    if (conv->x_channels_per_group() > kMostSourceChannels)
+      return Support::no("a group has more than 2048 input channels to keep in strips");
     Checked residues = 1;
     for (const problem::Window& w : conv->axes) {
       if (conv->batch == 0 || w.y == 0 || w.x == 0) return Support::no("there is nothing to add");

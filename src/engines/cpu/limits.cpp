@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+// The limits of limits.h, in arithmetic that cannot overflow.
+#include "engines/cpu/limits.h"
+
+#include <algorithm>
+
+#include "base/checked.h"
+#include "engines/cpu/boxes.h"
+
+namespace retrograd::engines::cpu {
+namespace {
+
+using problem::Window;
+
+constexpr int64_t kMostElements = int64_t{1} << 40;  // of one operand: 4 TiB of FP32
+constexpr int64_t kMostTaps = int64_t{1} << 18;      // 511 × 511
+constexpr int64_t kMostStripFloats = int64_t{1} << 24;
+constexpr int64_t kMostBoxPositions = 65536;
+constexpr int64_t kMostVolumeFloats = int64_t{1} << 24;
+
+bool exceeds(const Checked& value, int64_t limit) { return value.get().value_or(INT64_MAX) > limit; }
+
+// An upper bound of the strip of one channel of a box.
+Checked strip_floats(const problem::ConvPass& p) {
+  const bool phases = p.kind == problem::ConvPassKind::kGradInput;
+  Positions total{p.batch, 1, 1, 1};
+  for (size_t axis = 0; axis < 3; ++axis)
+    total[axis + 1] = phases ? ceil_div(p.axes[axis].x, p.axes[axis].stride) : p.axes[axis].y;
+  for (int64_t& count : total) count = std::max<int64_t>(count, 1);
+  const BoxGrid grid = cut_into_boxes(total, kMostBoxPositions);
+  Checked floats = grid.box[0];
+  for (size_t axis = 0; axis < 3; ++axis) {
+    const Window& w = p.axes[axis];
+    const Checked span = (Checked(w.kernel) - 1) * w.dilation;
+    const Checked extent = phases
+                               ? Checked(grid.box[axis + 1]) + span.get().value_or(INT64_MAX) / w.stride + 2
+                               : Checked(grid.box[axis + 1]) * w.stride + span + 1;
+    floats = floats * extent;
+  }
+  return floats;
+}
+
+}  // namespace
+
+std::optional<std::string> too_large(const problem::ConvPass& p) {
+  Checked x = Checked(p.batch) * p.x_channels, y = Checked(p.batch) * p.y_channels;
+  Checked w = Checked(p.y_channels) * p.x_channels_per_group(), taps = 1;
+  for (const Window& window : p.axes) {
+    x = x * window.x;
+    y = y * window.y;
+    w = w * window.kernel;
+    taps = taps * window.kernel;
+    if (window.kernel > kMostTaps) return "the kernel has more than 2^18 taps";
+  }
+  if (exceeds(x, kMostElements) || exceeds(y, kMostElements) || exceeds(w, kMostElements))
+    return "an operand has more than 2^40 elements";
+  if (exceeds(taps, kMostTaps)) return "the kernel has more than 2^18 taps";
+  if (exceeds(strip_floats(p), kMostStripFloats))
+    return "a box would read more than 2^24 places of a channel";
+  return std::nullopt;
+}
+
+std::optional<std::string> too_large(const problem::AvgPoolPass& p) {
+  Checked x = Checked(p.batch) * p.channels, volume = 1;
+  for (const problem::PoolWindow& window : p.axes) {
+    x = x * window.x;
+    volume = volume * window.y;
+    if (window.kernel > kMostTaps) return "the kernel is longer than 2^18";
+  }
+  if (exceeds(x, kMostElements)) return "an operand has more than 2^40 elements";
+  if (exceeds(volume, kMostVolumeFloats)) return "a volume has more than 2^24 outputs";
+  return std::nullopt;
+}
+
+}  // namespace retrograd::engines::cpu
