@@ -21,12 +21,7 @@ using problem::AvgPoolPass;
 using problem::PoolWindow;
 using problem::Range;
 
-constexpr size_t kAlignment = 64;
 constexpr int64_t kElementsPerTask = 8192;  // small volumes are handed out together
-
-size_t aligned_floats(int64_t floats) {
-  return (static_cast<size_t>(floats) * sizeof(float) + kAlignment - 1) / kAlignment * kAlignment;
-}
 
 class AvgPoolRowsStep final : public Step {
  public:
@@ -35,10 +30,10 @@ class AvgPoolRowsStep final : public Step {
     const PoolWindow& w = pass.axes[2];
     // Zeros in front of and behind the sums, as many windows as can hold one place.
     margin_ = ceil_div(w.kernel, w.stride) + 1;
-    row_bytes_ = aligned_floats(w.y + 2 * margin_);
-    quotient_bytes_ = aligned_floats(pass.axes[0].y * pass.axes[1].y * w.y);
-    out_bytes_ = aligned_floats(w.x);
-    divisor_bytes_ = aligned_floats(w.y);
+    row_bytes_ = part_bytes<float>(w.y + 2 * margin_);
+    quotient_bytes_ = part_bytes<float>(pass.axes[0].y * pass.axes[1].y * w.y);
+    out_bytes_ = part_bytes<float>(w.x);
+    divisor_bytes_ = part_bytes<float>(w.y);
     per_task_ = std::max<int64_t>(1, kElementsPerTask / (pass.axes[0].x * pass.axes[1].x * w.x));
     tasks_ = ceil_div(volumes_, per_task_);
   }

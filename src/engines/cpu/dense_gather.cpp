@@ -16,6 +16,7 @@
 #include <cstring>
 
 #include "base/checked.h"
+#include "engines/cpu/gather_sides.h"
 #include "engines/cpu/limits.h"
 #include "engines/cpu/rows.h"
 #include "engines/cpu/task_slots.h"
@@ -36,20 +37,10 @@ constexpr int64_t kStripFloats =
 constexpr int64_t kFewestPositions = 48;  // a box shorter than this spends its time reading weights
 constexpr int64_t kWantedTasks = 16;      // enough for the threads to share evenly
 constexpr size_t kMostPhases = 4096;
-constexpr size_t kAlignment = 64;
 
-bool is_forward(const ConvPass& p) { return p.kind == ConvPassKind::kForward; }
-int64_t result_channels(const ConvPass& p) {  // of one group
-  return is_forward(p) ? p.y_channels_per_group() : p.x_channels_per_group();
-}
-int64_t source_channels(const ConvPass& p) {
-  return is_forward(p) ? p.x_channels_per_group() : p.y_channels_per_group();
-}
 int64_t padded_channels(const ConvPass& p, int64_t width) {
   return ceil_div(result_channels(p), width) * width;
 }
-
-size_t aligned(size_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
 
 void finish_phase(const ConvPass& p, int64_t width, GatherPhase& phase) {
   const auto& [d, h, w] = phase.axes;
@@ -85,23 +76,24 @@ class DenseGatherStep final : public Step {
         phases_(plan_gather(pass, width_)),
         slots_(runtime::ThreadPool::instance().threads()),
         reference_(reference::candidate().make_step(pass)) {
-    size_t panels = 0, sums = 0, strip = 0, bases = 0;
+    size_t panels = 0;
+    int64_t sums = 0, strip = 0, bases = 0;
     for (const GatherPhase& phase : phases_) {
       first_task_.push_back(tasks_);
       tasks_ += phase.grid.count() * pass.groups;
       panel_start_.push_back(panels);
       panels += static_cast<size_t>(phase.panel_floats * pass.groups);
       const int64_t positions = count_of(phase.grid.box);
-      sums = std::max(sums, static_cast<size_t>(positions * padded_channels(pass, width_)));
-      bases = std::max(bases, static_cast<size_t>(positions));
-      strip = std::max(strip, static_cast<size_t>(phase.grid.box[0] * phase.channels_per_block *
-                                                  phase.extent[0] * phase.extent[1] * phase.extent[2]));
+      sums = std::max(sums, positions * padded_channels(pass, width_));
+      bases = std::max(bases, positions);
+      strip = std::max(strip, phase.grid.box[0] * phase.channels_per_block * phase.extent[0] *
+                                  phase.extent[1] * phase.extent[2]);
       for (const AxisPhase& axis : phase.axes) leaves_source_ |= phase.taps > 0 && axis.leaves_source();
     }
-    panel_bytes_ = aligned(panels * sizeof(float));
-    sum_bytes_ = aligned(sums * sizeof(float));
-    strip_bytes_ = aligned(strip * sizeof(float));
-    slot_bytes_ = sum_bytes_ + strip_bytes_ + aligned(bases * sizeof(int64_t));
+    panel_bytes_ = part_bytes<float>(static_cast<int64_t>(panels));
+    sum_bytes_ = part_bytes<float>(sums);
+    strip_bytes_ = part_bytes<float>(strip);
+    slot_bytes_ = sum_bytes_ + strip_bytes_ + part_bytes<int64_t>(bases);
   }
 
   size_t workspace_bytes() const override {
@@ -124,8 +116,6 @@ class DenseGatherStep final : public Step {
   }
 
  private:
-  const PassTensor& source() const { return is_forward(pass_) ? pass_.x : pass_.y; }
-
   // panels[phase][group][m block][k][tap][width]; whether all weights are finite.
   bool pack_weights(const Bindings& bindings, float* panels, runtime::ThreadPool& pool) const {
     const int64_t blocks = padded_channels(pass_, width_) / width_;
@@ -198,7 +188,7 @@ class DenseGatherStep final : public Step {
 
   void load_source(const Bindings& bindings, const GatherPhase& phase, int64_t group, const BoxGrid::Box& box,
                    int64_t first, int64_t channels, float* strip) const {
-    const PassTensor& tensor = source();
+    const PassTensor& tensor = source_of(pass_);
     const auto bytes = static_cast<int64_t>(size_of(tensor.dtype));
     StripShape shape{.channels = channels, .extent = phase.extent};
     for (size_t axis = 0; axis < 3; ++axis) {

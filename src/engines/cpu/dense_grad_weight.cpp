@@ -31,9 +31,6 @@ constexpr int64_t kYChannelsPerTask = 128;
 constexpr int64_t kRowsPerTask = 384;  // of (x channel, tap)
 constexpr int64_t kWantedTasks = 8;
 constexpr int64_t kStripFloats = 1 << 18;
-constexpr size_t kAlignment = 64;
-
-size_t aligned(size_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
 
 class DenseGradWeightStep final : public Step {
  public:
@@ -55,12 +52,11 @@ class DenseGradWeightStep final : public Step {
     for (const AxisPhase& axis : cut_.axes) leaves_source_ |= axis.leaves_source();
     const int64_t positions = count_of(cut_.grid.box);
     sum_floats_ = rows_ * cut_.y_block;
-    sum_bytes_ = aligned(static_cast<size_t>(blocks_ * cut_.splits * sum_floats_) * sizeof(float));
-    panel_bytes_ = aligned(static_cast<size_t>(positions * cut_.y_block) * sizeof(float));
-    strip_bytes_ = aligned(static_cast<size_t>(cut_.grid.box[0] * cut_.x_block * plane()) * sizeof(float));
-    row_bytes_ = aligned(static_cast<size_t>(cut_.grid.box[3]) * sizeof(float));
-    slot_bytes_ =
-        panel_bytes_ + strip_bytes_ + row_bytes_ + aligned(static_cast<size_t>(positions) * sizeof(int64_t));
+    sum_bytes_ = part_bytes<float>(blocks_ * cut_.splits * sum_floats_);
+    panel_bytes_ = part_bytes<float>(positions * cut_.y_block);
+    strip_bytes_ = part_bytes<float>(cut_.grid.box[0] * cut_.x_block * plane());
+    row_bytes_ = part_bytes<float>(cut_.grid.box[3]);
+    slot_bytes_ = panel_bytes_ + strip_bytes_ + row_bytes_ + part_bytes<int64_t>(positions);
   }
 
   size_t workspace_bytes() const override {

@@ -12,6 +12,7 @@
 
 #include "base/checked.h"
 #include "engines/cpu/dense_gather.h"
+#include "engines/cpu/gather_sides.h"
 #include "engines/cpu/rows.h"
 #include "engines/cpu/task_slots.h"
 #include "engines/reference/reference.h"
@@ -29,18 +30,6 @@ constexpr int64_t kStripFloats = 65536;
 constexpr int64_t kFewestPositions = 256;
 constexpr int64_t kPositionsPerTask = 2048;  // small planes are handed out together
 constexpr int64_t kMostSourceChannels = 2048;
-constexpr size_t kAlignment = 64;
-
-size_t aligned_floats(int64_t floats) {
-  return (static_cast<size_t>(floats) * sizeof(float) + kAlignment - 1) / kAlignment * kAlignment;
-}
-bool is_forward(const ConvPass& p) { return p.kind == ConvPassKind::kForward; }
-int64_t result_channels(const ConvPass& p) {
-  return is_forward(p) ? p.y_channels_per_group() : p.x_channels_per_group();
-}
-int64_t source_channels(const ConvPass& p) {
-  return is_forward(p) ? p.x_channels_per_group() : p.y_channels_per_group();
-}
 
 // A phase with boxes of this engine's own size.
 struct NarrowPhase {
@@ -74,10 +63,10 @@ class NarrowGatherStep final : public Step {
         leaves_source_ |= phase.gather.taps > 0 && axis.leaves_source();
       phases_.push_back(std::move(phase));
     }
-    weight_bytes_ = aligned_floats(static_cast<int64_t>(weights));
+    weight_bytes_ = part_bytes<float>(static_cast<int64_t>(weights));
     // Rows are read a little beyond their end.
-    strip_bytes_ = aligned_floats(strip + kernels::cpu::row_overrun());
-    slot_bytes_ = strip_bytes_ + aligned_floats(out);
+    strip_bytes_ = part_bytes<float>(strip + kernels::cpu::row_overrun());
+    slot_bytes_ = strip_bytes_ + part_bytes<float>(out);
   }
 
   size_t workspace_bytes() const override {
@@ -101,7 +90,6 @@ class NarrowGatherStep final : public Step {
   }
 
  private:
-  const PassTensor& source() const { return is_forward(pass_) ? pass_.x : pass_.y; }
   int64_t terms(const NarrowPhase& phase) const { return source_channels(pass_) * phase.gather.taps; }
   static int64_t plane(const NarrowPhase& phase) {
     return phase.gather.extent[0] * phase.gather.extent[1] * phase.gather.extent[2];
@@ -207,7 +195,7 @@ class NarrowGatherStep final : public Step {
 
   void load_source(const Bindings& bindings, const NarrowPhase& phase, int64_t group, const BoxGrid::Box& box,
                    float* strip) const {
-    const PassTensor& tensor = source();
+    const PassTensor& tensor = source_of(pass_);
     const auto bytes = static_cast<int64_t>(size_of(tensor.dtype));
     StripShape shape{.channels = source_channels(pass_), .extent = phase.gather.extent};
     for (size_t axis = 0; axis < 3; ++axis) {

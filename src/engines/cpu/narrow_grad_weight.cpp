@@ -35,11 +35,7 @@ constexpr int64_t kFewestPositions = 512;
 constexpr int64_t kWantedTasks = 16;
 constexpr int64_t kMostResidues = 64;
 constexpr int64_t kMostSourceChannels = 2048;
-constexpr size_t kAlignment = 64;
 
-size_t aligned_floats(int64_t floats) {
-  return (static_cast<size_t>(floats) * sizeof(float) + kAlignment - 1) / kAlignment * kAlignment;
-}
 int64_t floor_mod(int64_t a, int64_t b) { return a - floor_div(a, b) * b; }
 
 class NarrowGradWeightStep final : public Step {
@@ -64,11 +60,11 @@ class NarrowGradWeightStep final : public Step {
     boxes_per_split_ = ceil_div(grid_.count(), splits);
     splits_ = ceil_div(grid_.count(), boxes_per_split_);
     sums_ = pass.y_channels_per_group() * pass.x_channels_per_group() * static_cast<int64_t>(offsets_.size());
-    sum_bytes_ = aligned_floats(splits_ * pass.groups * sums_);
+    sum_bytes_ = part_bytes<float>(splits_ * pass.groups * sums_);
     const int64_t volume = grid_.box[0] * plane();
     strip_bytes_ =
-        aligned_floats(pass.x_channels_per_group() * residues() * volume + kernels::cpu::row_overrun());
-    slot_bytes_ = strip_bytes_ + aligned_floats(volume + kernels::cpu::row_overrun());
+        part_bytes<float>(pass.x_channels_per_group() * residues() * volume + kernels::cpu::row_overrun());
+    slot_bytes_ = strip_bytes_ + part_bytes<float>(volume + kernels::cpu::row_overrun());
   }
 
   size_t workspace_bytes() const override {

@@ -4,11 +4,20 @@
 #pragma once
 
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 
 #include "runtime/thread_pool.h"
 
 namespace retrograd::engines::cpu {
+
+// Bytes of a part of the workspace that holds `count` elements of T; parts that follow each other stay
+// aligned.
+template <class T>
+size_t part_bytes(int64_t count) {
+  constexpr size_t kAlignment = 64;
+  return (static_cast<size_t>(count) * sizeof(T) + kAlignment - 1) / kAlignment * kAlignment;
+}
 
 // Calls body(task, slot) for every task. What a task computes must depend on its number alone: which slot
 // takes it, and when, is chance.
