@@ -147,7 +147,7 @@ class AvgPoolRowsCandidate final : public Candidate {
   Support supports(const problem::Pass& pass) const override {
     const auto* pool = std::get_if<AvgPoolPass>(&pass);
     if (pool == nullptr) return Support::no("computes average pooling only");
-    if (const auto reason = too_large(*pool)) return Support::no(*reason);
+    if (const auto reason = unfit_size(*pool)) return Support::no(*reason);
     return Support::yes();
   }
   std::unique_ptr<const Step> make_step(const problem::Pass& pass) const override {

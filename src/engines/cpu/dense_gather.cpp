@@ -181,7 +181,6 @@ class DenseGatherStep final : public Step {
         list_positions(phase, box, channels, bases);
         multiply(phase, group_panels, first, channels, strip, bases, positions, sums);
       }
-      if (all == 0) std::fill_n(sums, positions * padded, 0.0F);
     }
     store_result(bindings, phase, group, box, sums);
   }
@@ -293,7 +292,7 @@ class DenseGatherCandidate final : public Candidate {
     const auto* conv = std::get_if<ConvPass>(&pass);
     if (conv == nullptr || conv->kind == ConvPassKind::kGradWeight)
       return Support::no("computes forward and grad_input only");
-    if (const auto reason = too_large(*conv)) return Support::no(*reason);
+    if (const auto reason = unfit_size(*conv)) return Support::no(*reason);
     if (conv->kind == ConvPassKind::kGradInput) {
       // One phase for each residue; a stride far beyond the kernel makes phases that hold next to nothing.
       Checked phases = 1;

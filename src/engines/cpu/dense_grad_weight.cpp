@@ -256,9 +256,7 @@ class DenseGradWeightCandidate final : public Candidate {
     const auto* conv = std::get_if<ConvPass>(&pass);
     if (conv == nullptr || conv->kind != ConvPassKind::kGradWeight)
       return Support::no("computes grad_weight only");
-    if (const auto reason = too_large(*conv)) return Support::no(*reason);
-    for (const problem::Window& w : conv->axes)
-      if (conv->batch == 0 || w.y == 0 || w.x == 0) return Support::no("there is nothing to add");
+    if (const auto reason = unfit_size(*conv)) return Support::no(*reason);
     return Support::yes();
   }
   std::unique_ptr<const Step> make_step(const problem::Pass& pass) const override {

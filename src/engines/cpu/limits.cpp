@@ -42,7 +42,8 @@ Checked strip_floats(const problem::ConvPass& p) {
 
 }  // namespace
 
-std::optional<std::string> too_large(const problem::ConvPass& p) {
+std::optional<std::string> unfit_size(const problem::ConvPass& p) {
+  if (p.batch == 0 || p.x_channels == 0 || p.y_channels == 0) return "there is nothing to add";
   Checked x = Checked(p.batch) * p.x_channels, y = Checked(p.batch) * p.y_channels;
   Checked w = Checked(p.y_channels) * p.x_channels_per_group(), taps = 1;
   for (const Window& window : p.axes) {
@@ -51,6 +52,7 @@ std::optional<std::string> too_large(const problem::ConvPass& p) {
     w = w * window.kernel;
     taps = taps * window.kernel;
     if (window.kernel > kMostTaps) return "the kernel has more than 2^18 taps";
+    if (window.x == 0 || window.y == 0 || window.kernel == 0) return "there is nothing to add";
   }
   if (exceeds(x, kMostElements) || exceeds(y, kMostElements) || exceeds(w, kMostElements))
     return "an operand has more than 2^40 elements";
@@ -60,7 +62,7 @@ std::optional<std::string> too_large(const problem::ConvPass& p) {
   return std::nullopt;
 }
 
-std::optional<std::string> too_large(const problem::AvgPoolPass& p) {
+std::optional<std::string> unfit_size(const problem::AvgPoolPass& p) {
   Checked x = Checked(p.batch) * p.channels, volume = 1;
   for (const problem::PoolWindow& window : p.axes) {
     x = x * window.x;

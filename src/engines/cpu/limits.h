@@ -11,8 +11,8 @@
 
 namespace retrograd::engines::cpu {
 
-// The reason to decline, or nothing.
-std::optional<std::string> too_large(const problem::ConvPass& pass);
-std::optional<std::string> too_large(const problem::AvgPoolPass& pass);
+// The reason to decline, or nothing: a sum over nothing, or sizes beyond the limits.
+std::optional<std::string> unfit_size(const problem::ConvPass& pass);
+std::optional<std::string> unfit_size(const problem::AvgPoolPass& pass);
 
 }  // namespace retrograd::engines::cpu

@@ -243,16 +243,13 @@ class NarrowGradWeightCandidate final : public Candidate {
     const auto* conv = std::get_if<ConvPass>(&pass);
     if (conv == nullptr || conv->kind != ConvPassKind::kGradWeight)
       return Support::no("computes grad_weight only");
-    if (const auto reason = too_large(*conv)) return Support::no(*reason);
+    if (const auto reason = unfit_size(*conv)) return Support::no(*reason);
     if (conv->y_channels_per_group() >= kernels::cpu::tile_width() / 4)
       return Support::no("a group has channels enough to fill a vector with them");
     if (conv->x_channels_per_group() > kMostSourceChannels)
       return Support::no("a group has more than 2048 input channels to keep in strips");
     Checked residues = 1;
-    for (const problem::Window& w : conv->axes) {
-      if (conv->batch == 0 || w.y == 0 || w.x == 0) return Support::no("there is nothing to add");
-      residues = residues * w.stride;
-    }
+    for (const problem::Window& w : conv->axes) residues = residues * w.stride;
     if (residues.get().value_or(INT64_MAX) > kMostResidues)
       return Support::no("the strides make more than 64 strips");
     if (conv->axes[2].y < 4) return Support::no("rows of fewer than 4 places do not fill a vector");
