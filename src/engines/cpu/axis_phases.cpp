@@ -8,16 +8,13 @@
 
 namespace retrograd::engines::cpu {
 
+// Offsets grow or fall with the taps: the ends of the list are the extremes.
 int64_t AxisPhase::lowest_offset() const {
-  int64_t lowest = taps.empty() ? 0 : taps[0].offset;
-  for (const PhaseTap& tap : taps) lowest = std::min(lowest, tap.offset);
-  return lowest;
+  return taps.empty() ? 0 : std::min(taps.front().offset, taps.back().offset);
 }
 
 int64_t AxisPhase::highest_offset() const {
-  int64_t highest = taps.empty() ? 0 : taps[0].offset;
-  for (const PhaseTap& tap : taps) highest = std::max(highest, tap.offset);
-  return highest;
+  return taps.empty() ? 0 : std::max(taps.front().offset, taps.back().offset);
 }
 
 bool AxisPhase::leaves_source() const {

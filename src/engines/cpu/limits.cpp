@@ -13,7 +13,7 @@ namespace {
 using problem::Window;
 
 constexpr int64_t kMostElements = int64_t{1} << 40;  // of one operand: 4 TiB of FP32
-constexpr int64_t kMostTaps = int64_t{1} << 18;      // 511 × 511
+constexpr int64_t kMostTaps = int64_t{1} << 16;      // 255 × 255
 constexpr int64_t kMostStripFloats = int64_t{1} << 24;
 constexpr int64_t kMostBoxPositions = 65536;
 constexpr int64_t kMostVolumeFloats = int64_t{1} << 24;
@@ -51,12 +51,12 @@ std::optional<std::string> unfit_size(const problem::ConvPass& p) {
     y = y * window.y;
     w = w * window.kernel;
     taps = taps * window.kernel;
-    if (window.kernel > kMostTaps) return "the kernel has more than 2^18 taps";
+    if (window.kernel > kMostTaps) return "the kernel has more than 2^16 taps";
     if (window.x == 0 || window.y == 0 || window.kernel == 0) return "there is nothing to add";
   }
   if (exceeds(x, kMostElements) || exceeds(y, kMostElements) || exceeds(w, kMostElements))
     return "an operand has more than 2^40 elements";
-  if (exceeds(taps, kMostTaps)) return "the kernel has more than 2^18 taps";
+  if (exceeds(taps, kMostTaps)) return "the kernel has more than 2^16 taps";
   if (exceeds(strip_floats(p), kMostStripFloats))
     return "a box would read more than 2^24 places of a channel";
   return std::nullopt;
@@ -67,7 +67,7 @@ std::optional<std::string> unfit_size(const problem::AvgPoolPass& p) {
   for (const problem::PoolWindow& window : p.axes) {
     x = x * window.x;
     volume = volume * window.y;
-    if (window.kernel > kMostTaps) return "the kernel is longer than 2^18";
+    if (window.kernel > kMostTaps) return "the kernel is longer than 2^16";
   }
   if (exceeds(x, kMostElements)) return "an operand has more than 2^40 elements";
   if (exceeds(volume, kMostVolumeFloats)) return "a volume has more than 2^24 outputs";

@@ -30,6 +30,7 @@ constexpr int64_t kStripFloats = 65536;
 constexpr int64_t kFewestPositions = 256;
 constexpr int64_t kPositionsPerTask = 2048;  // small planes are handed out together
 constexpr int64_t kMostSourceChannels = 2048;
+constexpr int64_t kMostTerms = int64_t{1} << 20;
 
 // A phase with boxes of this engine's own size.
 struct NarrowPhase {
@@ -244,8 +245,11 @@ class NarrowGatherCandidate final : public Candidate {
       return Support::no("a group has channels enough to fill a vector with them");
     if (is_forward(*conv) && conv->axes[2].stride > 1)
       return Support::no("a forward pass with a stride along W does not read rows of neighbours");
-    if (source_channels(*conv) > kMostSourceChannels)
+    int64_t terms = source_channels(*conv);
+    if (terms > kMostSourceChannels)
       return Support::no("a group has more than 2048 source channels to keep in a strip");
+    for (const problem::Window& window : conv->axes) terms *= window.kernel;
+    if (terms > kMostTerms) return Support::no("a result is a sum of more than 2^20 products");
     const problem::Window& w = conv->axes[2];
     const int64_t row = is_forward(*conv) ? w.y : ceil_div(w.x, w.stride);
     if (row < 4) return Support::no("rows of fewer than 4 places do not fill a vector");
