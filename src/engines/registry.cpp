@@ -16,13 +16,13 @@ namespace retrograd::engines {
 
 std::span<const Candidate* const> candidates(runtime::DeviceKind kind) {
   static const std::array<const Candidate*, 7> on_cpu = {
-      &cpu::narrow_gather(),
-      &cpu::dense_gather(),
-      &cpu::narrow_grad_weight(),
-      &cpu::dense_grad_weight(),
-      &cpu::chunked_bias(),
-      &cpu::avgpool_rows(),
-      &reference::candidate(),
+      &cpu::narrow_gather(),       // forward, grad_input: few channels a group
+      &cpu::dense_gather(),        // forward, grad_input
+      &cpu::narrow_grad_weight(),  // grad_weight: few channels a group
+      &cpu::dense_grad_weight(),   // grad_weight
+      &cpu::chunked_bias(),        // grad_bias: long sums over few channels
+      &cpu::avgpool_rows(),        // average pooling
+      &reference::candidate(),     // everything
   };
   switch (kind) {
     case runtime::DeviceKind::kCpu:
