@@ -2,8 +2,11 @@
 // The sums of problem/pass.h, written as they stand there.
 #include "engines/reference/passes.h"
 
+#include "base/checked.h"
+
 namespace retrograd::engines::reference {
 
+using problem::ConvPassKind;
 using problem::Range;
 
 double forward_element(const problem::ConvPass& p, const Source& x, const Source& w, const Index5& y_index) {
@@ -88,6 +91,48 @@ double avgpool_element(const problem::AvgPoolPass& p, const Source& grad_output,
         sum += grad_output({index.n, index.c, d, h, w}) / divisor;
       }
   return sum;
+}
+
+ResultShape result_shape(const problem::ConvPass& p) {
+  const auto& [wd, wh, ww] = p.axes;
+  const int64_t taps = wd.kernel * wh.kernel * ww.kernel;
+  switch (p.kind) {
+    case ConvPassKind::kForward:
+      return {{p.batch, p.y_channels, wd.y, wh.y, ww.y}, p.x_channels_per_group() * taps};
+    case ConvPassKind::kGradInput:
+      return {{p.batch, p.x_channels, wd.x, wh.x, ww.x}, p.y_channels_per_group() * taps};
+    case ConvPassKind::kGradWeight:
+      break;
+  }
+  return {{p.y_channels, p.x_channels_per_group(), wd.kernel, wh.kernel, ww.kernel},
+          p.batch * wd.y * wh.y * ww.y};
+}
+
+ResultShape result_shape(const problem::BiasPass& p) {
+  return {{1, p.channels, 1, 1, 1}, p.reduction_length()};
+}
+
+ResultShape result_shape(const problem::AvgPoolPass& p) {
+  int64_t windows = 1;  // that hold one element
+  for (const problem::PoolWindow& axis : p.axes) windows *= ceil_div(axis.kernel, axis.stride);
+  return {{p.batch, p.channels, p.axes[0].x, p.axes[1].x, p.axes[2].x}, windows};
+}
+
+double exact_element(const problem::Pass& pass, const Bindings& bindings, const Index5& index) {
+  const auto source = [&](const problem::PassTensor& tensor, OperandRounding rounding) {
+    return Source(tensor, bindings[tensor.operand], rounding);
+  };
+  if (const auto* conv = std::get_if<problem::ConvPass>(&pass)) {
+    const Source x = source(conv->x, conv->rounding), y = source(conv->y, conv->rounding),
+                 w = source(conv->w, conv->rounding);
+    return conv->kind == ConvPassKind::kForward     ? forward_element(*conv, x, w, index)
+           : conv->kind == ConvPassKind::kGradInput ? grad_input_element(*conv, y, w, index)
+                                                    : grad_weight_element(*conv, x, y, index);
+  }
+  if (const auto* bias = std::get_if<problem::BiasPass>(&pass))
+    return grad_bias_element(*bias, source(bias->grad_output, OperandRounding::kNone), index.c);
+  const auto& pool = std::get<problem::AvgPoolPass>(pass);
+  return avgpool_element(pool, source(pool.grad_output, OperandRounding::kNone), index);
 }
 
 }  // namespace retrograd::engines::reference

@@ -2,6 +2,7 @@
 // The loops of the reference, one function a pass, each giving the sum of one result element.
 #pragma once
 
+#include "engines/engine.h"
 #include "engines/reference/element.h"
 
 namespace retrograd::engines::reference {
@@ -15,5 +16,17 @@ double grad_weight_element(const problem::ConvPass& pass, const Source& x, const
                            const Index5& w_index);
 double grad_bias_element(const problem::BiasPass& pass, const Source& grad_output, int64_t channel);
 double avgpool_element(const problem::AvgPoolPass& pass, const Source& grad_output, const Index5& index);
+
+// How the elements of a pass's result are indexed, and the most terms that one of them adds.
+struct ResultShape {
+  Index5 sizes;
+  int64_t terms;
+};
+ResultShape result_shape(const problem::ConvPass& pass);
+ResultShape result_shape(const problem::BiasPass& pass);
+ResultShape result_shape(const problem::AvgPoolPass& pass);
+
+// One element of a pass's result, in double.
+double exact_element(const problem::Pass& pass, const Bindings& bindings, const Index5& index);
 
 }  // namespace retrograd::engines::reference

@@ -20,13 +20,12 @@ using problem::ConvPassKind;
 // caller's.
 constexpr int64_t kProductsPerRange = 8192;
 
-// Calls element(index) for every index below `sizes`, rows shared out among the threads; `products` go into
-// each element.
+// Calls element(index) for every index of the result, rows shared out among the threads.
 template <class Element>
-void for_each_element(const Index5& sizes, int64_t products, runtime::ExecutionContext& context,
-                      const Element& element) {
+void for_each_element(const ResultShape& shape, runtime::ExecutionContext& context, const Element& element) {
+  const Index5& sizes = shape.sizes;
   const int64_t rows = sizes.n * sizes.c * sizes.d * sizes.h;
-  const Checked row_products = Checked(products) * sizes.w;
+  const Checked row_products = Checked(shape.terms) * sizes.w;
   const int64_t grain =
       kProductsPerRange /
       std::clamp<int64_t>(row_products.get().value_or(kProductsPerRange), 1, kProductsPerRange);
@@ -41,45 +40,38 @@ void for_each_element(const Index5& sizes, int64_t products, runtime::ExecutionC
 }
 
 void run(const ConvPass& p, const Bindings& bindings, runtime::ExecutionContext& context) {
-  const auto& [wd, wh, ww] = p.axes;
   const Destination result(p.result(), bindings[p.result().operand]);
   const auto source = [&](const problem::PassTensor& tensor) {
     return Source(tensor, bindings[tensor.operand], p.rounding);
   };
-  const int64_t taps = wd.kernel * wh.kernel * ww.kernel;
+  const ResultShape shape = result_shape(p);
   switch (p.kind) {
     case ConvPassKind::kForward:
-      return for_each_element({p.batch, p.y_channels, wd.y, wh.y, ww.y}, p.x_channels_per_group() * taps,
-                              context, [&, x = source(p.x), w = source(p.w)](const Index5& i) {
-                                result.put(i, forward_element(p, x, w, i));
-                              });
+      return for_each_element(shape, context, [&, x = source(p.x), w = source(p.w)](const Index5& i) {
+        result.put(i, forward_element(p, x, w, i));
+      });
     case ConvPassKind::kGradInput:
-      return for_each_element({p.batch, p.x_channels, wd.x, wh.x, ww.x}, p.y_channels_per_group() * taps,
-                              context, [&, y = source(p.y), w = source(p.w)](const Index5& i) {
-                                result.put(i, grad_input_element(p, y, w, i));
-                              });
+      return for_each_element(shape, context, [&, y = source(p.y), w = source(p.w)](const Index5& i) {
+        result.put(i, grad_input_element(p, y, w, i));
+      });
     case ConvPassKind::kGradWeight:
-      return for_each_element({p.y_channels, p.x_channels_per_group(), wd.kernel, wh.kernel, ww.kernel},
-                              p.batch * wd.y * wh.y * ww.y, context,
-                              [&, x = source(p.x), y = source(p.y)](const Index5& i) {
-                                result.put(i, grad_weight_element(p, x, y, i));
-                              });
+      return for_each_element(shape, context, [&, x = source(p.x), y = source(p.y)](const Index5& i) {
+        result.put(i, grad_weight_element(p, x, y, i));
+      });
   }
 }
 
 void run(const BiasPass& p, const Bindings& bindings, runtime::ExecutionContext& context) {
   const Source grad_output(p.grad_output, bindings[p.grad_output.operand], OperandRounding::kNone);
   const Destination grad_bias(p.grad_bias, bindings[p.grad_bias.operand]);
-  for_each_element({1, p.channels, 1, 1, 1}, p.reduction_length(), context,
+  for_each_element(result_shape(p), context,
                    [&](const Index5& i) { grad_bias.put(i, grad_bias_element(p, grad_output, i.c)); });
 }
 
 void run(const AvgPoolPass& p, const Bindings& bindings, runtime::ExecutionContext& context) {
   const Source grad_output(p.grad_output, bindings[p.grad_output.operand], OperandRounding::kNone);
   const Destination grad_input(p.grad_input, bindings[p.grad_input.operand]);
-  int64_t windows = 1;  // that hold one element
-  for (const problem::PoolWindow& axis : p.axes) windows *= ceil_div(axis.kernel, axis.stride);
-  for_each_element({p.batch, p.channels, p.axes[0].x, p.axes[1].x, p.axes[2].x}, windows, context,
+  for_each_element(result_shape(p), context,
                    [&](const Index5& i) { grad_input.put(i, avgpool_element(p, grad_output, i)); });
 }
 
