@@ -1,28 +1,34 @@
 // SPDX-License-Identifier: Apache-2.0
-// `retrograd bench`: medians of whole calls, with the operations that are really needed (padding taps not
-// counted).
+// `retrograd bench`: whole calls on plain memory, ours and the peers' in turn, next to what the machine can
+// do at that moment.
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <chrono>
 #include <cstdio>
-#include <cstring>
-#include <vector>
+#include <fstream>
+#include <nlohmann/json.hpp>
 
-#include "commands.h"
 #include "plan/plan.h"
 #include "problem/problem_text.h"
-#include "runtime/thread_pool.h"
+#include "tools/bench_report.h"
+#include "tools/commands.h"
+#include "tools/limit_kernels.h"
+#include "tools/operand_memory.h"
+#include "tools/peer.h"
+#include "tools/progress.h"
+#include "tools/views.h"
 
 namespace retrograd::tools {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-using problem::Operand;
+double seconds_since(Clock::time_point begin) {
+  return std::chrono::duration<double>(Clock::now() - begin).count();
+}
 
 // One small problem of each kind: what a reader sees first.
-constexpr std::string_view kDefaultProblems[] = {
+constexpr const char* kDefaultProblems[] = {
     "conv input=2x64x14x14 weight=64x64x3x3 padding=1x1",
     "conv input=2x64x14x14 weight=64x64x3x3 padding=1x1 dtype=bf16",
     "conv input=4x64x28x28 weight=64x1x3x3 padding=1x1 groups=64",
@@ -34,104 +40,273 @@ constexpr std::string_view kDefaultProblems[] = {
     "avgpool input=2x32x16x16x16 kernel=2x2x2",
 };
 
-// Multiplications and additions of a pass.
-double operations(const problem::Pass& pass) {
-  if (const auto* conv = std::get_if<problem::ConvPass>(&pass)) {
-    double products = static_cast<double>(conv->batch * conv->y_channels * conv->x_channels_per_group());
-    for (const problem::Window& window : conv->axes) {
-      double live = 0;
-      for (int64_t output = 0; output < window.y; ++output)
-        live += static_cast<double>(live_taps(window, output).size());
-      products *= live;
-    }
-    return 2 * products;
-  }
-  if (const auto* bias = std::get_if<problem::BiasPass>(&pass))
-    return static_cast<double>(bias->channels * bias->reduction_length());
-  const auto& pool = std::get<problem::AvgPoolPass>(pass);
-  double taps = static_cast<double>(pool.batch * pool.channels);
-  for (const problem::PoolWindow& window : pool.axes) {
-    double covered = 0;
-    for (int64_t output = 0; output < window.y; ++output)
-      covered += static_cast<double>(pooled_positions(window, output).size());
-    taps *= covered;
-  }
-  return taps;
+// Rounds of everybody in turn: a slow moment of the machine then hits all of them, and the median drops it.
+constexpr int kRounds = 5;
+constexpr int kFewestRounds = 3;  // where a single call takes as long as the whole row should
+
+double median(std::vector<double> values) {
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
 }
 
-// Memory for every operand of a problem, holding ones: small numbers in every type.
-class OperandMemory {
+// Our own calls of one problem.
+class Ours {
  public:
-  explicit OperandMemory(const problem::Problem& problem) {
-    for (int i = 0; i < problem::kOperandCount; ++i) {
-      const problem::OperandFacts& facts = problem.operands[static_cast<size_t>(i)];
-      auto& block = blocks_[i];
-      block.resize(static_cast<size_t>(facts.end_byte - facts.lowest_byte));
-      std::memset(block.data(), 0x3C, block.size());
-      if (!block.empty()) bindings_.set(static_cast<Operand>(i), block.data() - facts.lowest_byte);
-    }
+  static Result<Ours> make(const problem::Request& request) {
+    Ours ours;
+    RG_TRY(auto problem, problem::judge(request));
+    RG_TRY(ours.memory_, OperandMemory::make(problem));
+    ours.work_ = work_of(problem);
+    ours.device_ = runtime::find_device(runtime::DeviceKind::kCpu, 0);
+    const auto begin = Clock::now();
+    RG_TRY(auto again, problem::judge(request));
+    RG_TRY(ours.plan_, plan::make_plan(std::move(again), *ours.device_, "bench"));
+    ours.planning_seconds_ = seconds_since(begin);
+    const size_t bytes = ours.plan_->workspace_bytes();
+    ours.workspace_ = allocate_block(bytes);
+    if (!ours.workspace_) return Status(Code::kOutOfMemory, fmt::format("no memory for {} bytes", bytes));
+    std::fill_n(ours.workspace_.get(), bytes, std::byte{0});  // the caller's memory, used before
+    return ours;
   }
-  const engines::Bindings& bindings() const { return bindings_; }
+
+  Result<double> call() {
+    const auto begin = Clock::now();
+    RG_CHECK(plan::Plan::execute(plan_, memory_.bindings(), workspace_.get(), plan_->workspace_bytes(),
+                                 *device_->null_stream()));
+    return seconds_since(begin);
+  }
+  // The median of calls for about that long, at least one.
+  Result<double> time(double seconds, int64_t& runs) {
+    std::vector<double> times;
+    const auto begin = Clock::now();
+    do {
+      RG_TRY(const double one, call());
+      times.push_back(one);
+    } while (seconds_since(begin) < seconds);
+    runs += static_cast<int64_t>(times.size());
+    return median(std::move(times));
+  }
+
+  const Work& work() const { return work_; }
+  double planning_seconds() const { return planning_seconds_; }
+  const plan::Plan& plan() const { return *plan_; }
 
  private:
-  std::vector<std::byte> blocks_[problem::kOperandCount];
-  engines::Bindings bindings_;
+  OperandMemory memory_;
+  Work work_;
+  runtime::Device* device_ = nullptr;
+  std::shared_ptr<const plan::Plan> plan_;
+  double planning_seconds_ = 0;
+  AlignedBlock workspace_;
 };
 
-Status time_problem(std::string_view text, double seconds) {
-  RG_TRY(const auto request, problem::parse_request(text));
-  RG_TRY(auto problem, problem::judge(request));
-  double work = 0;
-  for (const problem::Pass& pass : problem.passes) work += operations(pass);
-  OperandMemory memory(problem);
-  runtime::Device& device = *runtime::find_device(runtime::DeviceKind::kCpu, 0);
-  RG_TRY(const auto plan, plan::make_plan(std::move(problem), device, "bench"));
-  std::vector<std::byte> workspace(plan->workspace_bytes());
-  const auto stream = device.null_stream();
+BenchFacts facts_of(const BenchOptions& options, const std::vector<std::unique_ptr<Peer>>& peers) {
+  BenchFacts facts;
+  facts.version = RETROGRAD_VERSION;
+  facts.processor = processor_name();
+  facts.target = vector_target();
+  facts.threads = runtime::ThreadPool::instance().threads();
+  facts.caches = read_caches();
+  facts.seconds = options.seconds;
+  for (const auto& peer : peers) facts.peers.push_back({peer->name(), peer->version()});
+  return facts;
+}
 
-  std::vector<double> times;
-  const auto start = Clock::now();
-  while (times.size() < 3 || std::chrono::duration<double>(Clock::now() - start).count() < seconds) {
-    const auto begin = Clock::now();
-    RG_CHECK(plan::Plan::execute(plan, memory.bindings(), workspace.data(), workspace.size(), *stream));
-    times.push_back(std::chrono::duration<double>(Clock::now() - begin).count());
+class Bench {
+ public:
+  Bench(const BenchOptions& options, std::vector<std::unique_ptr<Peer>>& peers)
+      : options_(options),
+        peers_(peers),
+        facts_(facts_of(options, peers)),
+        limits_(runtime::ThreadPool::instance(), facts_.caches),
+        start_(limits_.measure_peak()) {}
+  const BenchFacts& facts() const { return facts_; }
+  double first_peak() const { return start_; }
+
+  Result<BenchRow> measure(const std::string& name, Gradient gradient, const problem::Request& request) {
+    BenchRow row;
+    row.name = name;
+    row.pass = name_of(gradient);
+    row.dtype = name_of(std::visit([](const auto& r) { return r.input.dtype; }, request));
+    row.problem = to_text(request);
+    RG_TRY(auto ours, Ours::make(request));
+    row.work = ours.work();
+    row.steps = ours.plan().describe();
+    row.workspace_bytes = ours.plan().workspace_bytes();
+    row.level = level_of(row.work.bytes, facts_.caches, facts_.threads);
+    RG_TRY(const double warm_up, ours.call());
+    if (options_.first_call) {
+      row.planning_seconds = ours.planning_seconds();
+      row.first_call_seconds = ours.planning_seconds() + warm_up;
+    }
+    for (const auto& peer : peers_) {
+      PeerRow of_peer;
+      of_peer.name = peer->name();
+      of_peer.declined = peer->declines(row.problem).value_or("");
+      row.peers.push_back(of_peer);
+    }
+    RG_CHECK(run_rounds(ours, row));
+    return row;
   }
-  std::nth_element(times.begin(), times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2), times.end());
-  const double median = times[times.size() / 2];
-  fmt::print("{:>10.3f} ms {:>8.3f} GFLOP/s {:>5} runs  {}\n", median * 1e3, work / median * 1e-9,
-             times.size(), text);
-  std::fflush(stdout);
-  return Status::ok();
+
+ private:
+  Status run_rounds(Ours& ours, BenchRow& row) {
+    std::vector<double> our_times;
+    std::vector<std::vector<double>> peer_times(peers_.size());
+    const double share = options_.seconds / kRounds;
+    const auto begin = Clock::now();
+    for (int round = 0; round < kRounds; ++round) {
+      const double budget = options_.seconds * static_cast<double>(2 * (1 + peers_.size()));
+      if (round >= kFewestRounds && seconds_since(begin) > budget) break;
+      row.peak = std::max(row.peak, limits_.measure_peak());
+      row.copy = std::max(row.copy, limits_.measure_copy(row.level));
+      RG_TRY(const double one, ours.time(share, row.runs));
+      our_times.push_back(one);
+      for (size_t i = 0; i < peers_.size(); ++i) {
+        PeerRow& of_peer = row.peers[i];
+        if (!of_peer.declined.empty()) continue;
+        if (const auto time = peers_[i]->time(share)) {
+          peer_times[i].push_back(time->seconds);
+          of_peer.variant = time->variant;
+        } else {
+          of_peer.declined = peers_[i]->why_lost();
+        }
+      }
+    }
+    row.seconds = median(std::move(our_times));
+    for (size_t i = 0; i < peers_.size(); ++i)
+      if (row.peers[i].declined.empty()) row.peers[i].seconds = median(std::move(peer_times[i]));
+    return Status::ok();
+  }
+
+  const BenchOptions& options_;
+  std::vector<std::unique_ptr<Peer>>& peers_;
+  BenchFacts facts_;
+  MachineLimits limits_;
+  double start_;
+};
+
+// The files hold every finished row at any time: a run that is stopped has still measured something.
+class Files {
+ public:
+  Files(const BenchOptions& options, const BenchFacts& facts) : facts_(facts), json_(options.json) {
+    if (!options.csv.empty()) {
+      csv_.open(options.csv);
+      csv_ << csv_header(facts) << std::endl;
+      if (!csv_)
+        status_ = {Code::kInvalidArgument, fmt::format("--csv: '{}' cannot be written", options.csv)};
+    }
+    write({});
+  }
+  const Status& status() const { return status_; }
+
+  void write(const std::vector<BenchRow>& rows) {
+    if (csv_.is_open() && !rows.empty()) csv_ << to_csv(facts_, rows.back()) << std::endl;
+    if (json_.empty() || !status_.is_ok()) return;
+    std::ofstream out(json_);
+    out << to_json(facts_, rows).dump(1) << '\n';
+    if (!out) status_ = {Code::kInvalidArgument, fmt::format("--json: '{}' cannot be written", json_)};
+  }
+
+ private:
+  const BenchFacts& facts_;
+  std::string json_;
+  std::ofstream csv_;
+  Status status_;
+};
+
+struct Job {
+  std::string name;
+  Gradient gradient;
+  problem::Request request;
+};
+
+Result<std::vector<Job>> make_jobs(const BenchOptions& options) {
+  ProblemSource source = options.problems;
+  if (source.texts.empty() && source.files.empty())
+    source.texts.assign(std::begin(kDefaultProblems), std::end(kDefaultProblems));
+  RG_TRY(const auto problems, collect(source));
+  std::vector<Gradient> gradients;
+  for (const std::string& pass : options.passes) {
+    const auto gradient = gradient_from_name(pass);
+    if (!gradient)
+      return Status(Code::kInvalidArgument, fmt::format("--passes: '{}' is not one of i, w, b, all", pass));
+    gradients.push_back(*gradient);
+  }
+  std::vector<Job> jobs;
+  for (const NamedProblem& each : problems) {
+    std::vector<std::string> seen;  // pooling's only gradient is all of them
+    for (Gradient gradient : gradients) {
+      auto request = with_gradient(each.request, gradient);
+      if (!request) continue;
+      if (std::find(seen.begin(), seen.end(), to_text(*request)) != seen.end()) continue;
+      seen.push_back(to_text(*request));
+      jobs.push_back({each.name, gradient, std::move(*request)});
+    }
+  }
+  return jobs;
+}
+
+void print_summary(const BenchFacts& facts, const std::vector<BenchRow>& rows) {
+  if (rows.size() > 1) {
+    const auto [low, high] = std::minmax_element(
+        rows.begin(), rows.end(), [](const BenchRow& a, const BenchRow& b) { return a.peak < b.peak; });
+    fmt::print("{} rows; peak {:.1f} to {:.1f} GFLOP/s\n", rows.size(), low->peak * 1e-9, high->peak * 1e-9);
+  }
+  for (const RatioSummary& s : summarize(facts, rows))
+    fmt::print("{:<10} geometric mean {:.3f}x over {} rows, {} below {}\n", s.peer, s.geometric_mean, s.rows,
+               s.below, RatioSummary::kTolerated);
+}
+
+int fail(const Status& status, int code) {
+  fmt::print(stderr, "retrograd bench: {}\n", status.message());
+  return code;
 }
 
 }  // namespace
 
-int bench(Arguments arguments) {
-  double seconds = 20;
-  if (arguments.size() >= 2 && arguments[0] == "--seconds") {
-    const std::string_view value = arguments[1];
-    const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), seconds);
-    if (error != std::errc() || end != value.data() + value.size() || !(seconds > 0)) {
-      fmt::print(stderr, "retrograd bench: --seconds is '{}', expected a number above 0\n", value);
-      return 2;
+int bench(const BenchOptions& options) {
+  const auto jobs = make_jobs(options);
+  if (!jobs.is_ok()) return fail(jobs.status(), 2);
+  std::vector<std::unique_ptr<Peer>> peers;
+  for (const std::string& command : options.peers) {
+    auto peer = Peer::start(command, runtime::ThreadPool::instance().threads());
+    if (!peer.is_ok()) return fail(peer.status(), 1);
+    peers.push_back(std::move(peer).value());
+  }
+  Bench bench(options, peers);
+  Files files(options, bench.facts());
+  if (!files.status().is_ok()) return fail(files.status(), 2);
+
+  fmt::print("median of whole calls, {} threads, {}, FMA peak {:.1f} GFLOP/s", bench.facts().threads,
+             bench.facts().target, bench.first_peak() * 1e-9);
+  for (const PeerFacts& peer : bench.facts().peers) fmt::print("; {} {}", peer.name, peer.version);
+  fmt::print("\n");
+  std::vector<BenchRow> rows;
+  int code = 0;
+  Progress progress(jobs.value().size());
+  for (size_t i = 0; i < jobs.value().size(); ++i) {
+    const Job& job = jobs.value()[i];
+    progress.show(i, job.name);
+    auto row = bench.measure(job.name, job.gradient, job.request);
+    progress.clear();
+    if (!row.is_ok()) {
+      code = fail(row.status(), 1);
+      continue;
     }
-    arguments = arguments.subspan(2);
+    rows.push_back(std::move(row).value());
+    fmt::print("{}\n", to_line(rows.back()));
+    std::fflush(stdout);
+    files.write(rows);
   }
-  if (!arguments.empty() && arguments[0].starts_with("-")) {
-    fmt::print(stderr, "retrograd bench: '{}' is no option, expected --seconds S or problems in quotes\n",
-               arguments[0]);
-    return 2;
+  print_summary(bench.facts(), rows);
+  for (const auto& peer : peers) {
+    if (!peer->lost()) continue;
+    fmt::print(stderr, "retrograd bench: lost {}: {}\n", peer->name(), peer->why_lost());
+    code = 1;
   }
-  const Arguments problems = arguments.empty() ? Arguments(kDefaultProblems) : arguments;
-  fmt::print("median of whole calls, all gradients, {} threads\n", runtime::ThreadPool::instance().threads());
-  for (std::string_view text : problems) {
-    const Status status = time_problem(text, seconds / static_cast<double>(problems.size()));
-    if (!status.is_ok()) {
-      fmt::print(stderr, "{}\n", status.message());
-      return 1;
-    }
-  }
-  return 0;
+  return files.status().is_ok() ? code : fail(files.status(), 1);
 }
 
 }  // namespace retrograd::tools

@@ -1,16 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
-// The subcommands of the program. Each takes the arguments behind its name and returns the exit code.
+// The subcommands of the program: their options, as main.cpp fills them in from the command line. Each
+// returns the exit code: 0 all is well, 1 a problem was refused or failed, 2 the command line or a file is
+// wrong.
 #pragma once
 
-#include <span>
-#include <string_view>
+#include <string>
+#include <vector>
+
+#include "tools/problems.h"
 
 namespace retrograd::tools {
 
-using Arguments = std::span<const std::string_view>;
+struct BenchOptions {
+  ProblemSource problems;  // none: a short list of our own
+  std::vector<std::string> passes{"all"};
+  double seconds = 0.5;  // a row, for us and for each peer
+  bool first_call = false;
+  std::vector<std::string> peers;  // commands
+  std::string json, csv;           // files to write
+};
+int bench(const BenchOptions& options);
 
-// 0: legal; 1: refused, with the reason on stderr; 2: the command line is wrong.
-int explain(Arguments arguments);
-int bench(Arguments arguments);
+int explain(const std::string& text);
 
 }  // namespace retrograd::tools

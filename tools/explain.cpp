@@ -4,11 +4,11 @@
 
 #include <cstdio>
 
-#include "commands.h"
 #include "engines/registry.h"
 #include "plan/plan.h"
 #include "problem/problem.h"
 #include "problem/problem_text.h"
+#include "tools/commands.h"
 
 namespace retrograd::tools {
 namespace {
@@ -25,13 +25,8 @@ void tell_pass(const problem::Pass& pass, runtime::Device& device) {
 
 }  // namespace
 
-int explain(Arguments arguments) {
-  if (arguments.size() != 1) {
-    fmt::print(stderr, "retrograd explain: expected one problem in quotes, got {} arguments\n",
-               arguments.size());
-    return 2;
-  }
-  const auto request = problem::parse_request(arguments[0]);
+int explain(const std::string& text) {
+  const auto request = problem::parse_request(text);
   if (!request.is_ok()) {
     fmt::print(stderr, "{}\n", request.status().message());
     return 2;

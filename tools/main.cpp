@@ -1,40 +1,128 @@
 // SPDX-License-Identifier: Apache-2.0
-// Entry of the command-line program `retrograd`.
+// Entry of the command-line program `retrograd`: its commands, options and help.
 #include <fmt/format.h>
 
+#include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstdio>
-#include <vector>
+#include <cstdlib>
 
-#include "commands.h"
+#include "tools/commands.h"
 
+namespace retrograd::tools {
 namespace {
 
-constexpr const char* kHelp = R"(retrograd: look into the backward operators of libretrograd
-
-  retrograd explain "<problem>"                  is it legal, which engine takes which pass, how much workspace
-  retrograd bench [--seconds S] ["<problem>"…]   time problems (a short list of ours when none is given)
-
+constexpr const char* kProblemHelp = R"(
 A problem is one line, as RETROGRAD_VERBOSE=call and error messages print it:
   conv input=2x3x10x10 weight=6x3x3x3 stride=1x2 padding=0x1 dilation=2x2
   conv input=2x4x6x6 weight=4x3x3x3 stride=2x2 padding=1x1 output_padding=1x1 transposed=1 dtype=bf16
   conv_tbc input=5x1x2 weight=1x2x2 pad=0
   avgpool input=2x5x77x89 kernel=5x3 stride=4x2 padding=2x1 ceil=1
+A tensor is SHAPE[:dtype][@strides]: input=2x3x10x10:f16@300x1x30x3. mask=i, w, b, iw, … asks for some gradients only.
 )";
 
+constexpr const char* kBenchExamples = R"(Examples:
+  retrograd bench
+  retrograd bench "conv input=4x64x56x56 weight=64x64x3x3 padding=1x1" --passes i,w
+  retrograd bench --shapes bench/shapes/conv.csv --rows 'dw3|dw5' --passes i,w,b,all --dtype bf16 --threads 1
+  retrograd bench --shapes bench/shapes/conv.csv --peer ./onednn_peer --peer 'python3 torch_peer.py' --json out.json
+
+Each row: median of whole calls, operations (none on padding) and bytes (each tensor once) a second, per cent of
+the FMA peak and of the copy bandwidth of the level the tensors live in, both measured with the row, the larger of
+the two (roof), workspace, and how many times longer each peer takes.
+)";
+
+constexpr const char* kExplainExamples = R"(Examples:
+  retrograd explain "conv input=2x3x10x10 weight=6x3x3x3 stride=2x2"
+)";
+
+void add_threads(CLI::App& command, int& threads) {
+  command
+      .add_option("--threads", threads, "Threads of the pool (default: RETROGRAD_NUM_THREADS, or one a core)")
+      ->check(CLI::Range(1, 1024))
+      ->type_name("N");
+}
+
+void add_source(CLI::App& command, ProblemSource& source) {
+  command.add_option("problem", source.texts, "Problems, each in quotes");
+  command
+      .add_option("--shapes", source.files,
+                  "File of problems: a line each, or a table such as bench/shapes/conv.csv")
+      ->allow_extra_args(false)
+      ->type_name("FILE");
+  command.add_option("--rows", source.rows, "Only rows of the files whose name matches")->type_name("REGEX");
+  command.add_option("--dtype", source.dtype, "Every tensor of this type: f32, f16, bf16, hif8, e4m3")
+      ->type_name("TYPE");
+}
+
+int run(int argc, char** argv) {
+  CLI::App app("retrograd: look into the backward operators of libretrograd");
+  app.footer(kProblemHelp);
+  app.set_version_flag("--version", "retrograd " RETROGRAD_VERSION);
+  app.require_subcommand(1);
+  int threads = 0;
+
+  BenchOptions bench_options;
+  CLI::App& bench_command =
+      *app.add_subcommand("bench", "Time problems against the machine's limits and peers");
+  bench_command.footer(std::string(kBenchExamples) + kProblemHelp);
+  add_source(bench_command, bench_options.problems);
+  add_threads(bench_command, threads);
+  bench_command
+      .add_option(
+          "--passes", bench_options.passes,
+          "What is timed by itself: i, w, b (one gradient), all (what the problem asks for, in one call)")
+      ->delimiter(',')
+      ->allow_extra_args(false)
+      ->type_name("i,w,b,all");
+  bench_command.add_option("--seconds", bench_options.seconds, "Time a row, for us and for each peer")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str()
+      ->type_name("S");
+  bench_command.add_flag(
+      "--first-call", bench_options.first_call,
+      "Also the very first call of a fresh plan, planning included, relative to the median");
+  bench_command
+      .add_option("--peer", bench_options.peers, "Program that times the same (docs/how_to.md); repeatable")
+      ->allow_extra_args(false)
+      ->type_name("COMMAND");
+  bench_command.add_option("--json", bench_options.json, "Write everything there")->type_name("FILE");
+  bench_command.add_option("--csv", bench_options.csv, "Write the rows there")->type_name("FILE");
+
+  std::string explained;
+  CLI::App& explain_command =
+      *app.add_subcommand("explain", "Is it legal, which engine takes which pass, how much workspace");
+  explain_command.footer(std::string(kExplainExamples) + kProblemHelp);
+  explain_command.add_option("problem", explained, "A problem in quotes")->required();
+  add_threads(explain_command, threads);
+
+  std::vector<std::string> names;
+  for (const CLI::App* command : app.get_subcommands([](CLI::App*) { return true; }))
+    names.push_back(command->get_name());
+  if (argc > 1 && argv[1][0] != '-' && std::find(names.begin(), names.end(), argv[1]) == names.end()) {
+    fmt::print(stderr, "retrograd: '{}' is not a command, expected one of {}\n", argv[1],
+               fmt::join(names, ", "));
+    return 2;
+  }
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : 2;  // prints the help, or what is wrong
+  }
+  // The library reads its settings once, at first use: not yet.
+  if (threads > 0) setenv("RETROGRAD_NUM_THREADS", std::to_string(threads).c_str(), 1);
+  if (bench_command.parsed()) return bench(bench_options);
+  return explain(explained);
+}
+
 }  // namespace
+}  // namespace retrograd::tools
 
 int main(int argc, char** argv) {
-  const std::vector<std::string_view> arguments(argv + 1, argv + argc);
-  const std::string_view command = arguments.empty() ? "" : arguments[0];
-  if (command == "--help" || command == "-h" || command == "help") {
-    fmt::print("{}", kHelp);
-    return 0;
+  try {
+    return retrograd::tools::run(argc, argv);
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "retrograd: {}\n", error.what());
+    return 1;
   }
-  if (!arguments.empty()) {
-    const auto rest = retrograd::tools::Arguments(arguments).subspan(1);
-    if (command == "explain") return retrograd::tools::explain(rest);
-    if (command == "bench") return retrograd::tools::bench(rest);
-  }
-  fmt::print(stderr, "retrograd: '{}' is not a command, expected explain or bench\n\n{}", command, kHelp);
-  return 2;
 }

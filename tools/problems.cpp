@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+// Collects problems, and derives those of one type or one gradient.
+#include "tools/problems.h"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <regex>
+
+#include "problem/problem_text.h"
+#include "tools/shape_table.h"
+
+namespace retrograd::tools {
+namespace {
+
+using problem::AvgPoolRequest;
+using problem::ConvRequest;
+using problem::ConvTbcRequest;
+using problem::Request;
+
+Status read_file(const std::string& file, const std::regex* rows, std::vector<NamedProblem>& out) {
+  RG_TRY(const auto lines, read_shapes(file));
+  size_t kept = 0;
+  for (const ShapeLine& line : lines) {
+    if (rows != nullptr && !std::regex_search(line.name, *rows)) continue;
+    ++kept;
+    auto request = problem::parse_request(line.text);
+    if (!request.is_ok())
+      return {request.status().code(),
+              fmt::format("{}:{}: {}", file, line.number, request.status().message())};
+    out.push_back({line.name, std::move(request).value()});
+  }
+  if (kept == 0)
+    return {Code::kInvalidArgument,
+            fmt::format("{} has no {}", file, rows == nullptr ? "problem" : "row whose name --rows matches")};
+  return Status::ok();
+}
+
+DType wide(DType dtype) { return is_8bit(dtype) ? DType::kF32 : dtype; }
+
+void set_dtype(ConvRequest& r, DType dtype) {
+  r.input.dtype = r.weight.dtype = r.grad_output.dtype = dtype;
+  if (r.grad_input) r.grad_input->dtype = dtype;
+  if (r.grad_weight) r.grad_weight->dtype = dtype == DType::kE4M3 ? DType::kF32 : dtype;
+  if (r.grad_bias) r.grad_bias->dtype = wide(dtype);
+}
+void set_dtype(ConvTbcRequest& r, DType dtype) {
+  r.input.dtype = r.weight.dtype = r.grad_output.dtype = r.bias.dtype = dtype;
+  r.grad_input.dtype = r.grad_weight.dtype = r.grad_bias.dtype = dtype;
+}
+void set_dtype(AvgPoolRequest& r, DType dtype) {
+  r.input.dtype = r.grad_output.dtype = r.grad_input.dtype = dtype;
+}
+
+}  // namespace
+
+Result<std::vector<NamedProblem>> collect(const ProblemSource& source) {
+  std::vector<NamedProblem> all;
+  for (const std::string& text : source.texts) {
+    RG_TRY(auto request, problem::parse_request(text));
+    all.push_back({"", std::move(request)});
+  }
+  std::optional<std::regex> rows;
+  try {
+    if (!source.rows.empty()) rows.emplace(source.rows);
+  } catch (const std::regex_error& error) {
+    return Status(Code::kInvalidArgument,
+                  fmt::format("--rows: '{}' is no regular expression: {}", source.rows, error.what()));
+  }
+  for (const std::string& file : source.files) RG_CHECK(read_file(file, rows ? &*rows : nullptr, all));
+  if (source.dtype.empty()) return all;
+  const auto dtype = dtype_from_name(source.dtype);
+  if (!dtype)
+    return Status(Code::kInvalidArgument,
+                  fmt::format("--dtype: '{}' is not one of f32, f16, bf16, hif8, e4m3", source.dtype));
+  for (NamedProblem& each : all) each.request = with_dtype(std::move(each.request), *dtype);
+  return all;
+}
+
+Request with_dtype(Request request, DType dtype) {
+  std::visit([&](auto& r) { set_dtype(r, dtype); }, request);
+  return request;
+}
+
+std::string_view name_of(Gradient gradient) {
+  switch (gradient) {
+    case Gradient::kInput:
+      return "i";
+    case Gradient::kWeight:
+      return "w";
+    case Gradient::kBias:
+      return "b";
+    case Gradient::kAll:
+      break;
+  }
+  return "all";
+}
+
+std::optional<Gradient> gradient_from_name(std::string_view name) {
+  for (Gradient each : {Gradient::kInput, Gradient::kWeight, Gradient::kBias, Gradient::kAll})
+    if (name == name_of(each)) return each;
+  return std::nullopt;
+}
+
+std::optional<Request> with_gradient(const Request& request, Gradient gradient) {
+  if (gradient == Gradient::kAll) return request;
+  if (const auto* conv = std::get_if<ConvRequest>(&request)) {
+    ConvRequest one = *conv;
+    if (gradient != Gradient::kInput) one.grad_input.reset();
+    if (gradient != Gradient::kWeight) one.grad_weight.reset();
+    if (gradient != Gradient::kBias) one.grad_bias.reset();
+    if (!one.grad_input && !one.grad_weight && !one.grad_bias) return std::nullopt;
+    return Request(std::move(one));
+  }
+  // Pooling has one gradient; the three of conv_tbc come together.
+  const bool pool = std::holds_alternative<AvgPoolRequest>(request);
+  return pool && gradient == Gradient::kInput ? std::optional(request) : std::nullopt;
+}
+
+}  // namespace retrograd::tools

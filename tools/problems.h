@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// The problems a command works on: given as text, or read from files with a problem a line or a row of a
+// table.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+#include "problem/request.h"
+
+namespace retrograd::tools {
+
+struct NamedProblem {
+  std::string name;  // of its row, its place "grouped.txt:4", or empty: given as text
+  problem::Request request;
+};
+
+struct ProblemSource {
+  std::vector<std::string> texts;
+  std::vector<std::string> files;  // *.csv: tables such as bench/shapes/conv.csv; others: a problem a line
+  std::string rows;                // a regular expression that the names from files must contain
+  std::string dtype;               // empty: as the problems say
+};
+// In the order given. A failure says which file, line and token.
+Result<std::vector<NamedProblem>> collect(const ProblemSource& source);
+
+// Every operand of type `dtype`; results that may not have it become FP32.
+problem::Request with_dtype(problem::Request request, DType dtype);
+
+// A part of a call that is timed by itself.
+enum class Gradient : unsigned char { kInput, kWeight, kBias, kAll };
+// "i", "w", "b" or "all".
+std::string_view name_of(Gradient gradient);
+std::optional<Gradient> gradient_from_name(std::string_view name);
+// The request with that gradient alone; nullopt where it does not have it, or not by itself.
+std::optional<problem::Request> with_gradient(const problem::Request& request, Gradient gradient);
+
+}  // namespace retrograd::tools

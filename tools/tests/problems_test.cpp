@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+// Problems of one type and of one gradient.
+#include "tools/problems.h"
+
+#include <gtest/gtest.h>
+
+#include "problem/problem.h"
+#include "problem/problem_text.h"
+#include "tools/work.h"
+
+namespace retrograd::tools {
+namespace {
+
+problem::Request parsed(const char* text) {
+  auto request = problem::parse_request(text);
+  EXPECT_TRUE(request.is_ok()) << request.status().message();
+  return std::move(request).value();
+}
+
+constexpr const char* kConv = "conv input=1x2x9 weight=4x2x3";
+constexpr const char* kTbc = "conv_tbc input=5x1x2 weight=1x2x2";
+constexpr const char* kPool = "avgpool input=1x2x9 kernel=2";
+
+TEST(ProblemsTest, OneGradientAtATime) {
+  const auto request = parsed(kConv);
+  const auto text = [&](Gradient gradient) { return to_text(*with_gradient(request, gradient)); };
+  EXPECT_EQ(text(Gradient::kInput), "conv input=1x2x9 weight=4x2x3 grad_output=1x4x7 mask=i");
+  EXPECT_EQ(text(Gradient::kWeight), "conv input=1x2x9 weight=4x2x3 grad_output=1x4x7 mask=w");
+  EXPECT_EQ(text(Gradient::kBias), "conv input=1x2x9 weight=4x2x3 grad_output=1x4x7 mask=b");
+  EXPECT_EQ(text(Gradient::kAll), to_text(request));
+  EXPECT_FALSE(with_gradient(parsed("conv input=1x2x9 weight=4x2x3 mask=wb"), Gradient::kInput));
+  EXPECT_FALSE(with_gradient(parsed(kTbc), Gradient::kInput));
+  EXPECT_TRUE(with_gradient(parsed(kPool), Gradient::kInput));
+  EXPECT_FALSE(with_gradient(parsed(kPool), Gradient::kWeight));
+}
+
+TEST(ProblemsTest, EveryTypeIsLegalForConvolutions) {
+  for (DType dtype : {DType::kF32, DType::kF16, DType::kBF16, DType::kHiF8, DType::kE4M3}) {
+    const auto problem = problem::judge(with_dtype(parsed(kConv), dtype));
+    EXPECT_TRUE(problem.is_ok()) << problem.status().message();
+  }
+}
+
+TEST(ProblemsTest, FailuresPoint) {
+  const auto missing = collect({.texts = {"conv input=1x2x9"}, .files = {}, .rows = {}, .dtype = {}});
+  ASSERT_FALSE(missing.is_ok());
+  EXPECT_NE(missing.status().message().find("'weight' is missing\nconv input=1x2x9\n^"), std::string::npos);
+}
+
+// 7 outputs × 3 taps × 4 × 2 channels; padding adds outputs but no products outside the input.
+TEST(WorkTest, PaddingIsNotCounted) {
+  const auto work = [](const char* text) { return work_of(problem::judge(parsed(text)).value()); };
+  EXPECT_EQ(work("conv input=1x2x9 weight=4x2x3 mask=i").operations, 2 * 7 * 3 * 4 * 2);
+  EXPECT_EQ(work("conv input=1x2x9 weight=4x2x3 padding=1 mask=i").operations, 2 * (9 * 3 - 2) * 4 * 2);
+  EXPECT_EQ(work("conv input=1x2x9 weight=4x2x3 mask=b").operations, 28);
+  EXPECT_EQ(work("avgpool input=1x2x9 kernel=2").operations, 2 * 4 * 2);
+}
+
+TEST(WorkTest, EachTensorOnce) {
+  const auto bytes = [](const char* text) { return work_of(problem::judge(parsed(text)).value()).bytes; };
+  EXPECT_EQ(bytes("conv input=1x2x9 weight=4x2x3 mask=i"),
+            4 * (28 + 24 + 18));  // grad_output, weight, result
+  EXPECT_EQ(bytes("conv input=1x2x9 weight=4x2x3 mask=w dtype=f16"), 2 * (28 + 24 + 18));
+  EXPECT_EQ(bytes("conv input=1x2x9 weight=4x2x3"), 4 * (28 + 24 + 18 + 18 + 24 + 4));
+  EXPECT_EQ(bytes("conv input=1x2x9 weight=4x2x3@0x0x0 mask=i"), 4 * (28 + 1 + 18));
+}
+
+}  // namespace
+}  // namespace retrograd::tools

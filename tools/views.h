@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// The tensors of any request by operand.
+#pragma once
+
+#include <array>
+#include <optional>
+
+#include "problem/pass.h"
+#include "problem/request.h"
+
+namespace retrograd::tools {
+
+using OperandViews = std::array<std::optional<problem::TensorView>, problem::kOperandCount>;
+
+// nullopt where the request has no such operand, or does not ask for it.
+inline OperandViews views_of(const problem::Request& request) {
+  using problem::Operand;
+  OperandViews views;
+  const auto place = [&](Operand operand, const std::optional<problem::TensorView>& view) {
+    views[static_cast<size_t>(operand)] = view;
+  };
+  std::visit(
+      [&](const auto& r) {
+        place(Operand::kGradOutput, r.grad_output);
+        place(Operand::kInput, r.input);
+        place(Operand::kGradInput, r.grad_input);
+        if constexpr (requires { r.weight; }) {
+          place(Operand::kWeight, r.weight);
+          place(Operand::kGradWeight, r.grad_weight);
+          place(Operand::kGradBias, r.grad_bias);
+        }
+      },
+      request);
+  return views;
+}
+
+}  // namespace retrograd::tools
