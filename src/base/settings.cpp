@@ -3,6 +3,7 @@
 #include "base/settings.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <atomic>
 #include <charconv>
@@ -77,6 +78,17 @@ void parse_hf32_bits(const Lookup& lookup, ParsedSettings& out) {
   }
 }
 
+void parse_cpu_isa(const Lookup& lookup, ParsedSettings& out) {
+  constexpr std::string_view kVariable = "RETROGRAD_CPU_ISA";
+  const auto value = value_of(lookup, kVariable);
+  if (!value) return;
+  for (const std::string_view isa : kCpuIsas)
+    if (*value == isa) out.settings.cpu_isa = *value;
+  if (out.settings.cpu_isa.empty())
+    out.warnings.push_back(illegal(kVariable, *value, fmt::format("{}", fmt::join(kCpuIsas, ", ")),
+                                   "the best instruction set of the machine is used instead"));
+}
+
 std::string_view trimmed(std::string_view word) {
   constexpr std::string_view kBlank = " \t";
   const size_t first = word.find_first_not_of(kBlank);
@@ -142,6 +154,7 @@ ParsedSettings parse_settings(const Lookup& lookup) {
   parse_num_threads(lookup, out);
   parse_device(lookup, out);
   parse_hf32_bits(lookup, out);
+  parse_cpu_isa(lookup, out);
   parse_verbose(lookup, out);
   return out;
 }

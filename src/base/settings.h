@@ -12,10 +12,14 @@ namespace retrograd {
 
 enum class DeviceChoice : unsigned char { kAuto, kCpu, kCuda };
 
+// What RETROGRAD_CPU_ISA may be: the most that the CPU engines use.
+inline constexpr std::string_view kCpuIsas[] = {"avx512", "avx2", "sse4", "ssse3", "baseline"};
+
 struct Settings {
   int num_threads = 0;                 // RETROGRAD_NUM_THREADS; 0: one a core
   std::optional<DeviceChoice> device;  // RETROGRAD_DEVICE
   int hf32_mantissa_bits = 11;         // RETROGRAD_HF32_BITS
+  std::string cpu_isa;                 // RETROGRAD_CPU_ISA; empty: the best that the machine has
   bool warnings = true, errors = false, dispatch = false, calls = false;  // RETROGRAD_VERBOSE
 };
 

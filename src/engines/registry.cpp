@@ -4,6 +4,7 @@
 
 #include <array>
 
+#include "base/settings.h"
 #include "engines/cpu/avgpool_rows.h"
 #include "engines/cpu/chunked_bias.h"
 #include "engines/cpu/dense_gather.h"
@@ -11,10 +12,13 @@
 #include "engines/cpu/narrow_gather.h"
 #include "engines/cpu/narrow_grad_weight.h"
 #include "engines/reference/reference.h"
+#include "kernels/cpu/targets.h"
 
 namespace retrograd::engines {
 
 std::span<const Candidate* const> candidates(runtime::DeviceKind kind) {
+  // Before the first candidate asks how wide a vector is.
+  [[maybe_unused]] static const bool limited = kernels::cpu::limit_targets(settings().cpu_isa);
   static const std::array<const Candidate*, 7> on_cpu = {
       &cpu::narrow_gather(),       // forward, grad_input: few channels a group
       &cpu::dense_gather(),        // forward, grad_input

@@ -43,14 +43,15 @@ void expect_defaults(const Settings& s) {
   EXPECT_EQ(s.num_threads, 0);
   EXPECT_EQ(s.device, std::nullopt);
   EXPECT_EQ(s.hf32_mantissa_bits, 11);
+  EXPECT_EQ(s.cpu_isa, "");
   expect_topics(s, true, false, false, false);
 }
 
 TEST(Settings, AreTheDefaultsWhenNothingIsSet) { expect_defaults(parse({}).settings); }
 
 TEST(Settings, TakeAnEmptyValueAsNotSet) {
-  for (const char* variable :
-       {"RETROGRAD_NUM_THREADS", "RETROGRAD_DEVICE", "RETROGRAD_HF32_BITS", "RETROGRAD_VERBOSE"}) {
+  for (const char* variable : {"RETROGRAD_NUM_THREADS", "RETROGRAD_DEVICE", "RETROGRAD_HF32_BITS",
+                               "RETROGRAD_CPU_ISA", "RETROGRAD_VERBOSE"}) {
     expect_defaults(legal(variable, ""));
   }
 }
@@ -100,6 +101,21 @@ TEST(Settings, RefuseOtherBitsForHf32) {
     EXPECT_EQ(illegal("RETROGRAD_HF32_BITS", value),
               "RETROGRAD_HF32_BITS is \"" + std::string(value) + "\", legal is 10 or 11; 11 is used instead");
     expect_defaults(parse({{"RETROGRAD_HF32_BITS", value}}).settings);
+  }
+}
+
+TEST(Settings, TakeTheNamesOfInstructionSets) {
+  for (const std::string_view isa : kCpuIsas)
+    EXPECT_EQ(legal("RETROGRAD_CPU_ISA", std::string(isa)).cpu_isa, isa);
+}
+
+TEST(Settings, RefuseOtherInstructionSets) {
+  for (const char* value : {"AVX2", "avx", "avx3", "avx2,sse4", "0"}) {
+    EXPECT_EQ(illegal("RETROGRAD_CPU_ISA", value), "RETROGRAD_CPU_ISA is \"" + std::string(value) +
+                                                       "\", legal is avx512, avx2, sse4, ssse3, baseline; "
+                                                       "the best instruction set of the machine is used "
+                                                       "instead");
+    expect_defaults(parse({{"RETROGRAD_CPU_ISA", value}}).settings);
   }
 }
 

@@ -6,6 +6,7 @@
 #define HWY_TARGET_INCLUDE "kernels/cpu/row_products.cpp"
 #include "hwy/foreach_target.h"
 #include "hwy/highway.h"
+#include "kernels/cpu/targets.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace retrograd::kernels::cpu {
@@ -146,14 +147,8 @@ struct Chosen {
   void (*dots)(const RowDots&);
   int64_t overrun;
 };
-// As in tile_product.cpp: chosen once, after the targets are known.
-Chosen choose() {
-  hwy::GetChosenTarget().Update(hwy::SupportedTargets());
-  return {HWY_DYNAMIC_DISPATCH(row_sums), HWY_DYNAMIC_DISPATCH(row_dots),
-          HWY_DYNAMIC_DISPATCH(row_overrun)()};
-}
 const Chosen& chosen() {
-  static const Chosen instance = choose();
+  static const Chosen instance{RG_CHOSEN(row_sums), RG_CHOSEN(row_dots), RG_CHOSEN(row_overrun)()};
   return instance;
 }
 

@@ -9,6 +9,7 @@
 #define HWY_TARGET_INCLUDE "kernels/cpu/tile_product.cpp"
 #include "hwy/foreach_target.h"
 #include "hwy/highway.h"
+#include "kernels/cpu/targets.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace retrograd::kernels::cpu {
@@ -162,18 +163,12 @@ namespace {
 HWY_EXPORT(tile_product);
 HWY_EXPORT(tile_width);
 
-// Chosen once: before SupportedTargets() is known, a dispatched pointer executes CPUID at every call, which
-// traps in virtual machines.
 struct Chosen {
   void (*product)(const TileProduct&);
   int64_t width;
 };
-Chosen choose() {
-  hwy::GetChosenTarget().Update(hwy::SupportedTargets());
-  return {HWY_DYNAMIC_DISPATCH(tile_product), HWY_DYNAMIC_DISPATCH(tile_width)()};
-}
 const Chosen& chosen() {
-  static const Chosen instance = choose();
+  static const Chosen instance{RG_CHOSEN(tile_product), RG_CHOSEN(tile_width)()};
   return instance;
 }
 

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+// The limit, and the choice made from it at first use.
+#include "kernels/cpu/targets.h"
+
+#include <atomic>
+
+#include "hwy/highway.h"
+
+namespace retrograd::kernels::cpu {
+namespace {
+
+constexpr int64_t kEverything = ~int64_t{0};
+
+struct Limit {
+  std::string_view name;
+  int64_t targets;
+};
+// Highway gives better targets lower bits: `-target` has the bits of a target and of all that are worse.
+constexpr Limit kLimits[] = {
+    {"", kEverything},
+    {"avx512", kEverything},
+#if HWY_ARCH_X86
+    {"avx2", -HWY_AVX2},
+    {"sse4", -HWY_SSE4},
+    {"ssse3", -HWY_SSSE3},
+#else
+    {"avx2", kEverything},
+    {"sse4", kEverything},
+    {"ssse3", kEverything},
+#endif
+    {"baseline", HWY_STATIC_TARGET},
+};
+
+std::atomic<int64_t> allowed{kEverything};
+
+struct Choice : hwy::ChosenTarget {
+  Choice() : targets(hwy::SupportedTargets() & allowed & HWY_TARGETS) {
+    if (targets == 0) targets = HWY_STATIC_TARGET;
+    Update(targets);
+  }
+  int64_t targets;
+};
+const Choice& choice() {
+  static const Choice instance;
+  return instance;
+}
+
+}  // namespace
+
+bool limit_targets(std::string_view isa) {
+  for (const Limit& limit : kLimits) {
+    if (limit.name != isa) continue;
+    allowed = limit.targets;
+    return true;
+  }
+  return false;
+}
+
+const char* target_name() { return hwy::TargetName(choice().targets & -choice().targets); }
+
+const hwy::ChosenTarget& chosen_target() { return choice(); }
+
+}  // namespace retrograd::kernels::cpu

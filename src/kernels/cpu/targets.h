@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which instruction set the kernels use: the best one that the machine has and the limit allows, chosen once
+// for all of them.
+//
+// A kernel file exports its functions with HWY_EXPORT and keeps the chosen pointers:
+//
+//   struct Chosen {
+//     void (*product)(const TileProduct&);
+//     int64_t width;
+//   };
+//   const Chosen& chosen() {
+//     static const Chosen instance{RG_CHOSEN(tile_product), RG_CHOSEN(tile_width)()};
+//     return instance;
+//   }
+//
+// HWY_DYNAMIC_DISPATCH is not used: it shares one choice with every other library of the process that uses
+// Highway, and executes CPUID, which traps in virtual machines, at every call until somebody has made that
+// choice.
+#pragma once
+
+#include <iterator>
+#include <string_view>
+
+namespace hwy {
+struct ChosenTarget;
+}
+
+namespace retrograd::kernels::cpu {
+
+// The most that may be used: "avx512", "avx2", "sse4", "ssse3", "baseline" (what the library was compiled
+// for), or "" for no limit. False for any other name. On machines that are not x86 all but "baseline" are no
+// limit. Without effect once a kernel was chosen: all of them agree on the width of a vector.
+bool limit_targets(std::string_view isa);
+
+// What is used, as Highway calls it: "AVX3", "AVX2", "SCALAR".
+const char* target_name();
+
+const hwy::ChosenTarget& chosen_target();
+
+}  // namespace retrograd::kernels::cpu
+
+// The function behind `name`, which the same file has exported. Highway's table has one entry where it was
+// told to compile for one target only.
+#define RG_CHOSEN(name)                                  \
+  (HWY_DISPATCH_TABLE(                                   \
+      name)[std::size(HWY_DISPATCH_TABLE(name)) == 1 ? 0 \
+                                                     : retrograd::kernels::cpu::chosen_target().GetIndex()])
