@@ -33,8 +33,9 @@ std::string illegal(std::string_view variable, std::string_view value, std::stri
 }
 
 // The whole text, without blanks or a plus sign.
-std::optional<int> whole_number(std::string_view text) {
-  int number = 0;
+template <class Number>
+std::optional<Number> whole_number(std::string_view text) {
+  Number number = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
   if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
   return number;
@@ -44,7 +45,7 @@ void parse_num_threads(const Lookup& lookup, ParsedSettings& out) {
   constexpr std::string_view kVariable = "RETROGRAD_NUM_THREADS";
   const auto value = value_of(lookup, kVariable);
   if (!value) return;
-  const auto number = whole_number(*value);
+  const auto number = whole_number<int>(*value);
   if (number && *number >= 1 && *number <= kMostThreads) {
     out.settings.num_threads = *number;
   } else {
@@ -87,6 +88,32 @@ void parse_cpu_isa(const Lookup& lookup, ParsedSettings& out) {
   if (out.settings.cpu_isa.empty())
     out.warnings.push_back(illegal(kVariable, *value, fmt::format("{}", fmt::join(kCpuIsas, ", ")),
                                    "the best instruction set of the machine is used instead"));
+}
+
+// A number of bytes; K, M or G behind it counts in powers of 1024.
+std::optional<size_t> byte_count(std::string_view text) {
+  constexpr std::string_view kUnits = "KMG";
+  const size_t unit = text.empty() ? std::string_view::npos : kUnits.find(text.back());
+  const bool has_unit = unit != std::string_view::npos;
+  if (has_unit) text.remove_suffix(1);
+  const size_t shift = has_unit ? 10 * (unit + 1) : 0;
+  const auto number = whole_number<size_t>(text);
+  if (!number || *number > SIZE_MAX >> shift) return std::nullopt;
+  return *number << shift;
+}
+
+void parse_workspace_limit(const Lookup& lookup, ParsedSettings& out) {
+  constexpr std::string_view kVariable = "RETROGRAD_WORKSPACE_LIMIT";
+  const auto value = value_of(lookup, kVariable);
+  if (!value) return;
+  const auto bytes = byte_count(*value);
+  if (bytes) {
+    out.settings.workspace_limit = *bytes;
+  } else {
+    out.warnings.push_back(illegal(kVariable, *value,
+                                   "a number of bytes, with K, M or G behind it or without",
+                                   "the workspace is not limited"));
+  }
 }
 
 std::string_view trimmed(std::string_view word) {
@@ -155,6 +182,7 @@ ParsedSettings parse_settings(const Lookup& lookup) {
   parse_device(lookup, out);
   parse_hf32_bits(lookup, out);
   parse_cpu_isa(lookup, out);
+  parse_workspace_limit(lookup, out);
   parse_verbose(lookup, out);
   return out;
 }

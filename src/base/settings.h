@@ -2,6 +2,8 @@
 // Everything the environment can set, read once. A value that is not legal is warned about and ignored.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <optional>
 #include <string>
@@ -20,6 +22,7 @@ struct Settings {
   std::optional<DeviceChoice> device;  // RETROGRAD_DEVICE
   int hf32_mantissa_bits = 11;         // RETROGRAD_HF32_BITS
   std::string cpu_isa;                 // RETROGRAD_CPU_ISA; empty: the best that the machine has
+  size_t workspace_limit = SIZE_MAX;   // RETROGRAD_WORKSPACE_LIMIT, bytes a plan
   bool warnings = true, errors = false, dispatch = false, calls = false;  // RETROGRAD_VERBOSE
 };
 

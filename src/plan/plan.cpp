@@ -8,6 +8,7 @@
 #include <chrono>
 
 #include "base/log.h"
+#include "base/settings.h"
 #include "engines/registry.h"
 #include "problem/problem_text.h"
 #include "runtime/memory.h"
@@ -27,14 +28,32 @@ void tell(std::string_view operation, const problem::Pass& pass, const engines::
                          support.accepted() ? "accepted" : fmt::format("declined: {}", support.reason())));
 }
 
-const engines::Candidate* choose(std::string_view operation, const problem::Pass& pass,
-                                 std::span<const engines::Candidate* const> candidates) {
+// What a plan asks for so that a step finds its bytes aligned, whatever the address.
+size_t with_alignment(size_t step_bytes) {
+  return step_bytes == 0 ? 0 : step_bytes + kWorkspaceAlignment - 1;
+}
+
+struct Choice {
+  const engines::Candidate* candidate = nullptr;
+  std::unique_ptr<const engines::Step> step;
+};
+// The first candidate that accepts the pass and keeps within the limit.
+Choice choose(std::string_view operation, const problem::Pass& pass,
+              std::span<const engines::Candidate* const> candidates, size_t workspace_limit) {
   for (const engines::Candidate* candidate : candidates) {
-    const engines::Support support = candidate->supports(pass);
+    engines::Support support = candidate->supports(pass);
+    std::unique_ptr<const engines::Step> step;
+    if (support.accepted()) {
+      step = candidate->make_step(pass);
+      const size_t bytes = with_alignment(step->workspace_bytes());
+      if (bytes > workspace_limit)
+        support = engines::Support::no(
+            fmt::format("needs {} bytes of workspace, the limit is {}", bytes, workspace_limit));
+    }
     tell(operation, pass, *candidate, support);
-    if (support.accepted()) return candidate;
+    if (support.accepted()) return {candidate, std::move(step)};
   }
-  return nullptr;
+  return {};
 }
 
 std::byte* align(void* workspace) {
@@ -123,27 +142,26 @@ void Plan::run(const Bindings& bindings, void* workspace, runtime::ExecutionCont
 
 Result<std::shared_ptr<const Plan>> make_plan(problem::Problem problem, runtime::Device& device,
                                               std::string_view operation) {
-  return make_plan(std::move(problem), device, operation, engines::candidates(device.kind()));
+  return make_plan(std::move(problem), device, operation, engines::candidates(device.kind()),
+                   settings().workspace_limit);
 }
 
 Result<std::shared_ptr<const Plan>> make_plan(problem::Problem problem, runtime::Device& device,
                                               std::string_view operation,
-                                              std::span<const engines::Candidate* const> candidates) {
+                                              std::span<const engines::Candidate* const> candidates,
+                                              size_t workspace_limit) {
   auto plan = std::make_shared<Plan>();
   plan->device_ = &device;
   plan->operands_ = problem.operands;
   plan->entries_.reserve(problem.passes.size());
-  size_t workspace = 0;
   for (const problem::Pass& pass : problem.passes) {
-    const engines::Candidate* candidate = choose(operation, pass, candidates);
+    auto [candidate, step] = choose(operation, pass, candidates, workspace_limit);
     if (candidate == nullptr)
       return Status(Code::kInternal,
                     fmt::format("no engine of {} accepts the pass {}", device.label(), name_of(pass)));
-    auto step = candidate->make_step(pass);
-    workspace = std::max(workspace, step->workspace_bytes());
+    plan->workspace_bytes_ = std::max(plan->workspace_bytes_, with_alignment(step->workspace_bytes()));
     plan->entries_.push_back({pass, std::move(step), candidate->name()});
   }
-  if (workspace > 0) plan->workspace_bytes_ = workspace + kWorkspaceAlignment - 1;
   if (log::enabled(log::Topic::kCall))
     plan->call_record_ = fmt::format("op={} device={} steps=\"{}\" problem=\"{}\"", operation, device.label(),
                                      plan->describe(), to_text(problem.request));

@@ -5,6 +5,7 @@
 
 #include <array>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <span>
 #include <string>
@@ -41,7 +42,7 @@ class Plan {
 
  private:
   friend Result<std::shared_ptr<const Plan>> make_plan(problem::Problem, runtime::Device&, std::string_view,
-                                                       std::span<const engines::Candidate* const>);
+                                                       std::span<const engines::Candidate* const>, size_t);
   struct Entry {
     problem::Pass pass;
     std::unique_ptr<const engines::Step> step;
@@ -58,13 +59,15 @@ class Plan {
   std::string call_record_;  // what RETROGRAD_VERBOSE=call prints behind the time; empty when it is off
 };
 
-// Asks the candidates of the device in order; RETROGRAD_VERBOSE=dispatch prints what each said. `operation`
-// is the name of the C operator, for the log.
+// Asks the candidates of the device in order; RETROGRAD_VERBOSE=dispatch prints what each said. One whose
+// step needs more than RETROGRAD_WORKSPACE_LIMIT is passed over; the last one needs nothing. `operation` is
+// the name of the C operator, for the log.
 Result<std::shared_ptr<const Plan>> make_plan(problem::Problem problem, runtime::Device& device,
                                               std::string_view operation);
-// The same with a list of the caller's own, for tests.
+// The same with a list and a limit of the caller's own, for tests.
 Result<std::shared_ptr<const Plan>> make_plan(problem::Problem problem, runtime::Device& device,
                                               std::string_view operation,
-                                              std::span<const engines::Candidate* const> candidates);
+                                              std::span<const engines::Candidate* const> candidates,
+                                              size_t workspace_limit = SIZE_MAX);
 
 }  // namespace retrograd::plan

@@ -44,6 +44,7 @@ void expect_defaults(const Settings& s) {
   EXPECT_EQ(s.device, std::nullopt);
   EXPECT_EQ(s.hf32_mantissa_bits, 11);
   EXPECT_EQ(s.cpu_isa, "");
+  EXPECT_EQ(s.workspace_limit, SIZE_MAX);
   expect_topics(s, true, false, false, false);
 }
 
@@ -51,7 +52,7 @@ TEST(Settings, AreTheDefaultsWhenNothingIsSet) { expect_defaults(parse({}).setti
 
 TEST(Settings, TakeAnEmptyValueAsNotSet) {
   for (const char* variable : {"RETROGRAD_NUM_THREADS", "RETROGRAD_DEVICE", "RETROGRAD_HF32_BITS",
-                               "RETROGRAD_CPU_ISA", "RETROGRAD_VERBOSE"}) {
+                               "RETROGRAD_CPU_ISA", "RETROGRAD_WORKSPACE_LIMIT", "RETROGRAD_VERBOSE"}) {
     expect_defaults(legal(variable, ""));
   }
 }
@@ -116,6 +117,30 @@ TEST(Settings, RefuseOtherInstructionSets) {
                                                        "the best instruction set of the machine is used "
                                                        "instead");
     expect_defaults(parse({{"RETROGRAD_CPU_ISA", value}}).settings);
+  }
+}
+
+TEST(Settings, TakeBytesWithAndWithoutAUnitForTheWorkspace) {
+  const auto limit = [](const char* value) {
+    return legal("RETROGRAD_WORKSPACE_LIMIT", value).workspace_limit;
+  };
+  EXPECT_EQ(limit("0"), 0u);
+  EXPECT_EQ(limit("0K"), 0u);
+  EXPECT_EQ(limit("12345"), 12345u);
+  EXPECT_EQ(limit("3K"), 3072u);
+  EXPECT_EQ(limit("64M"), size_t{64} << 20);
+  EXPECT_EQ(limit("17179869183G"), size_t{17179869183} << 30);
+  EXPECT_EQ(limit("18446744073709551615"), SIZE_MAX);
+}
+
+TEST(Settings, RefuseOtherLimitsOfTheWorkspace) {
+  for (const char* value :
+       {"-1", "K", "1k", "1 M", "M1", "1KB", "1.5G", "17179869184G", "18446744073709551616", "unlimited"}) {
+    EXPECT_EQ(illegal("RETROGRAD_WORKSPACE_LIMIT", value),
+              "RETROGRAD_WORKSPACE_LIMIT is \"" + std::string(value) +
+                  "\", legal is a number of bytes, with K, M or G behind it or without; the workspace is not "
+                  "limited");
+    expect_defaults(parse({{"RETROGRAD_WORKSPACE_LIMIT", value}}).settings);
   }
 }
 

@@ -117,9 +117,9 @@ Prepared prepare(const problem::AvgPoolRequest& r, Operands& o, AclnnCall& call)
   return p;
 }
 
-std::string failure(const char* what) {
+CallResult failure(const char* what) {
   const char* message = aclGetRecentErrMsg();
-  return std::string(what) + ": " + (message != nullptr ? message : "no message");
+  return {std::string(what) + ": " + (message != nullptr ? message : "no message")};
 }
 
 }  // namespace
@@ -131,7 +131,7 @@ bool aclnn_offers(const problem::Request& request) {
   return conv == nullptr || conv->input.shape.rank() == 4 || conv->padding.size() == conv->stride.size();
 }
 
-std::string call_aclnn(const problem::Request& request, Operands& operands) {
+CallResult call_aclnn(const problem::Request& request, Operands& operands) {
   aclrtStream stream = nullptr;
   void* workspace = nullptr;
   Prepared p;
@@ -147,7 +147,7 @@ std::string call_aclnn(const problem::Request& request, Operands& operands) {
   if (aclrtSynchronizeStream(stream) != 0) return failure("aclrtSynchronizeStream");
   if (aclrtDestroyStream(stream) != 0) return failure("aclrtDestroyStream");
   if (workspace != nullptr && aclrtFree(workspace) != 0) return failure("aclrtFree");
-  return "";
+  return {"", p.workspace_size};
 }
 
 }  // namespace retrograd::test

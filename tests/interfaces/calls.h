@@ -10,9 +10,12 @@
 
 namespace retrograd::test {
 
-// Empty when all went well; otherwise what failed, with the library's message.
-std::string call_aclnn(const problem::Request& request, Operands& operands);
-std::string call_infiniop(const problem::Request& request, Operands& operands);
+struct CallResult {
+  std::string failure;   // empty when all went well; otherwise what failed, with the library's message
+  size_t workspace = 0;  // the size that the library asked for
+};
+CallResult call_aclnn(const problem::Request& request, Operands& operands);
+CallResult call_infiniop(const problem::Request& request, Operands& operands);
 
 // Whether the interface has this operator at all: aclnn has no 1-D pooling, infiniop no (T,B,C) and no mixed
 // types.

@@ -39,12 +39,17 @@ expect("each candidate's answer, with the reason of a refusal",
                for line in story)
        and any("pass=grad_weight candidate=cpu.narrow_grad_weight accepted" in line for line in story), story)
 
+story = [line for line in log_of(RETROGRAD_VERBOSE="dispatch", RETROGRAD_WORKSPACE_LIMIT="0") if " dispatch: " in line]
+expect("whoever needs more than the limit is passed over, and the reference serves",
+       any(re.search(r"declined: needs [1-9]\d* bytes of workspace, the limit is 0$", line) for line in story)
+       and any("candidate=reference accepted" in line for line in story), story)
+
 errors = [line for line in log_of(RETROGRAD_VERBOSE="error") if "161002" in line]
 expect("the failing call's message", len(errors) == 1 and "groups is 7" in errors[0], errors)
 
 for name, value, legal in (("RETROGRAD_VERBOSE", "loud", "dispatch"), ("RETROGRAD_NUM_THREADS", "many", "1"),
                            ("RETROGRAD_DEVICE", "tpu", "cuda"), ("RETROGRAD_HF32_BITS", "12", "11"),
-                           ("RETROGRAD_CPU_ISA", "mmx", "avx2")):
+                           ("RETROGRAD_CPU_ISA", "mmx", "avx2"), ("RETROGRAD_WORKSPACE_LIMIT", "1 GB", "bytes")):
     lines = [line for line in log_of(**{name: value}) if name in line]
     expect(f"{name}={value} is warned about once, with the legal values",
            len(lines) == 1 and value in lines[0] and legal in lines[0], lines)

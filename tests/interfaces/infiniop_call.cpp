@@ -42,8 +42,8 @@ class InfiniopCall {
   std::vector<infiniopTensorDescriptor_t> descriptors_;
 };
 
-std::string failure(const char* what, infiniStatus_t status) {
-  return std::string(what) + " returned " + std::to_string(status) + ": " + retrogradGetLastError();
+CallResult failure(const char* what, infiniStatus_t status) {
+  return {std::string(what) + " returned " + std::to_string(status) + ": " + retrogradGetLastError()};
 }
 
 void* address(std::optional<HostTensor>& tensor) { return tensor ? tensor->data() : nullptr; }
@@ -52,7 +52,7 @@ bool needs_extension(const problem::ConvRequest& r) {
   return r.transposed || r.padding.size() != r.stride.size();
 }
 
-std::string run(const problem::ConvRequest& r, Operands& o) {
+CallResult run(const problem::ConvRequest& r, Operands& o) {
   infiniopConvBackwardDescriptor_t operation = nullptr;
   infiniStatus_t status;
   {
@@ -85,10 +85,10 @@ std::string run(const problem::ConvRequest& r, Operands& o) {
   infinirtStreamSynchronize(stream);
   infinirtStreamDestroy(stream);
   infiniopDestroyConvBackwardDescriptor(operation);
-  return "";
+  return {"", size};
 }
 
-std::string run(const problem::AvgPoolRequest& r, Operands& o) {
+CallResult run(const problem::AvgPoolRequest& r, Operands& o) {
   const size_t axes = static_cast<size_t>(r.input.shape.rank() - 2);
   const auto spread = [&](const std::vector<int64_t>& values) {
     return values.size() == 1 ? std::vector<int64_t>(axes, values[0]) : values;
@@ -109,10 +109,10 @@ std::string run(const problem::AvgPoolRequest& r, Operands& o) {
                                    address(o[Operand::kGradOutput]), nullptr, nullptr);
   if (status != INFINI_STATUS_SUCCESS) return failure("run", status);
   infiniopDestroyAvgPoolBackwardDescriptor(operation);
-  return "";
+  return {"", size};
 }
 
-std::string run(const problem::ConvTbcRequest&, Operands&) { return "infiniop has no conv_tbc"; }
+CallResult run(const problem::ConvTbcRequest&, Operands&) { return {"infiniop has no conv_tbc"}; }
 
 // infiniop: grad_input has input's strides, grad_weight weight's, grad_bias is dense.
 bool results_follow_operands(const problem::ConvRequest& r) {
@@ -133,7 +133,7 @@ bool infiniop_offers(const problem::Request& request) {
          conv->output_padding.size() == conv->stride.size() && results_follow_operands(*conv);
 }
 
-std::string call_infiniop(const problem::Request& request, Operands& operands) {
+CallResult call_infiniop(const problem::Request& request, Operands& operands) {
   return std::visit([&](const auto& r) { return run(r, operands); }, request);
 }
 

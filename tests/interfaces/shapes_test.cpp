@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Exact data through both C interfaces: every problem of tests/shapes and random ones, bit for bit.
+// Exact data through both C interfaces: every problem of tests/shapes and random ones, bit for bit. CMake
+// runs the former again under limits of the workspace.
 #include <gtest/gtest.h>
 
 #include "acl/acl.h"
+#include "base/settings.h"
 #include "calls.h"
 #include "problem/problem_text.h"
 #include "support/exact.h"
@@ -24,15 +26,18 @@ class InterfaceShapesTest : public testing::Test {
     EXPECT_EQ(aclFinalize(), ACL_SUCCESS);
   }
 
-  using Call = std::string (*)(const problem::Request&, Operands&);
+  using Call = CallResult (*)(const problem::Request&, Operands&);
   void check(const problem::Request& request, Call call) {
     SCOPED_TRACE(problem::to_text(request));
     Operands operands(request);
     operands.fill_integers(random_, 2);
     operands.poison_results();
     const Gradients exact = gradients_by_scattering(request, operands);
-    ASSERT_EQ(call(request, operands), "");
+    const CallResult result = call(request, operands);
+    ASSERT_EQ(result.failure, "");
     expect_exact(operands, exact);
+    EXPECT_LE(result.workspace, settings().workspace_limit);
+    largest_workspace_ = std::max(largest_workspace_, result.workspace);
     ++calls_;
   }
 
@@ -45,6 +50,7 @@ class InterfaceShapesTest : public testing::Test {
 
   std::mt19937_64 random_{2026};
   int calls_ = 0;
+  size_t largest_workspace_ = 0;
 };
 
 TEST_F(InterfaceShapesTest, ShapeFiles) {
@@ -54,6 +60,8 @@ TEST_F(InterfaceShapesTest, ShapeFiles) {
     if (HasFatalFailure()) return;
   }
   EXPECT_GT(calls_, 100);
+  // A limit is used, and what it forbids is computed without a workspace.
+  EXPECT_EQ(largest_workspace_ > 0, settings().workspace_limit > 0);
 }
 
 TEST_F(InterfaceShapesTest, RandomRequests) {

@@ -117,6 +117,27 @@ TEST(PlanTest, StepsRunInOrderAndShareOneAlignedWorkspace) {
             (std::vector<std::string>{"grad_input", "grad_bias"}));
 }
 
+TEST(PlanTest, ACandidateThatNeedsMoreThanTheLimitIsPassedOver) {
+  const ProbeCandidate large("large", "any", 1000), small("small", "grad_weight", 100),
+      none("none", "any", 0);
+  const Candidate* const order[] = {&large, &small, &none};
+  const struct {
+    size_t limit, workspace;
+    const char* steps;
+  } cases[] = {
+      {SIZE_MAX, 1063, "grad_input:large grad_weight:large grad_bias:large"},
+      {1063, 1063, "grad_input:large grad_weight:large grad_bias:large"},
+      {1062, 163, "grad_input:none grad_weight:small grad_bias:none"},
+      {162, 0, "grad_input:none grad_weight:none grad_bias:none"},
+      {0, 0, "grad_input:none grad_weight:none grad_bias:none"},
+  };
+  for (const auto& [limit, workspace, steps] : cases) {
+    const auto plan = make_plan(problem_of(kConv), cpu(), "test", order, limit).value();
+    EXPECT_EQ(plan->workspace_bytes(), workspace) << limit;
+    EXPECT_EQ(plan->describe(), steps) << limit;
+  }
+}
+
 TEST(PlanTest, WorkspaceIsJudged) {
   const ProbeCandidate any("any", "any", 10);
   const Candidate* const order[] = {&any};
