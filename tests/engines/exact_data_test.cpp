@@ -70,20 +70,12 @@ INSTANTIATE_TEST_SUITE_P(Seeds, ExactRandomTest, testing::Range(0, 10));
 class ExactTypeTest : public testing::TestWithParam<DType> {};
 
 TEST_P(ExactTypeTest, ShapeFilesInOneType) {
-  const DType dtype = GetParam();
   std::mt19937_64 random(11);
   for (const NamedRequest& named : read_shape_files()) {
-    const auto* conv = std::get_if<problem::ConvRequest>(&named.request);
-    if (conv == nullptr || named.place.starts_with("types.txt")) continue;
-    problem::ConvRequest request = *conv;
-    for (problem::TensorView* view : {&request.input, &request.weight, &request.grad_output})
-      view->dtype = dtype;
-    const DType result = is_8bit(dtype) ? DType::kF32 : dtype;
-    if (request.grad_input) request.grad_input->dtype = dtype;
-    if (request.grad_weight) request.grad_weight->dtype = dtype == DType::kE4M3 ? result : dtype;
-    if (request.grad_bias) request.grad_bias->dtype = result;
+    const auto request = in_type(named.request, GetParam());
+    if (!request || named.place.starts_with("types.txt")) continue;
     SCOPED_TRACE(named.place);
-    check_every_candidate(request, random);
+    check_every_candidate(with_exact_divisor(*request), random);
     if (HasFatalFailure()) return;
   }
 }

@@ -1,17 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // NaN and Inf reach exactly the results that depend on them; padding, remainder columns and dead taps give
-// exact zeros; results do not depend on the number of threads.
+// exact zeros.
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <cstdlib>
 #include <limits>
-#include <memory>
 #include <set>
 
-#include "engines/registry.h"
 #include "problem/problem_text.h"
-#include "runtime/thread_pool.h"
 #include "support/operands.h"
 #include "support/oracle.h"
 #include "support/random_request.h"
@@ -105,40 +101,6 @@ TEST(SpecialValuesTest, TapsThatNeverMeetTheInputGetZero) {
   operands.poison_results();
   ASSERT_TRUE(run_on_cpu(legal_problem(request), operands).is_ok());
   for (int k = 0; k < 5; ++k) EXPECT_EQ(operands[Operand::kGradWeight]->get({0, 0, k}), k == 2 ? 15.0 : 0.0);
-}
-
-TEST(SpecialValuesTest, BitsDoNotDependOnTheNumberOfThreads) {
-  std::mt19937_64 random(9);
-  for (const char* text :
-       {"conv input=3x4x9x9 weight=6x2x3x3 groups=2 padding=1x1 stride=2x1",
-        "conv input=8x2x64x64 weight=2x2x1x1 mask=b", "conv_tbc input=9x3x4 weight=3x4x5 pad=1",
-        "avgpool input=2x3x11x13 kernel=3x4 stride=2x3 padding=1x2 ceil=1"}) {
-    const problem::Request request = parsed(text);
-    const problem::Problem problem = legal_problem(request);
-    Operands operands(request);
-    operands.fill_normal(random, 1.0);
-    std::vector<std::vector<uint32_t>> first;
-    for (int threads : {1, 2, 3, 7}) {
-      runtime::ThreadPool pool(threads);
-      runtime::ExecutionContext context{.pool = &pool};
-      operands.poison_results();
-      for (const problem::Pass& pass : problem.passes)
-        for (const engines::Candidate* candidate : engines::candidates(runtime::DeviceKind::kCpu)) {
-          if (!candidate->supports(pass).accepted()) continue;
-          const auto step = candidate->make_step(pass);
-          const std::unique_ptr<std::byte[], void (*)(void*)> workspace(
-              static_cast<std::byte*>(std::aligned_alloc(64, step->workspace_bytes() / 64 * 64 + 64)),
-              std::free);
-          step->run(operands.bindings(), workspace.get(), context);
-          break;
-        }
-      std::vector<std::vector<uint32_t>> bits;
-      for (Operand operand : {Operand::kGradInput, Operand::kGradWeight, Operand::kGradBias})
-        if (operands[operand]) bits.push_back(operands[operand]->bits());
-      if (first.empty()) first = bits;
-      EXPECT_EQ(bits, first) << text << " with " << threads << " threads";
-    }
-  }
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <functional>
 #include <random>
+#include <span>
 #include <vector>
 
 #include "problem/tensor_view.h"
@@ -19,6 +20,11 @@ class HostTensor {
   int64_t count() const { return count_; }
   void* data() { return storage_.data() + origin_; }
   const void* data() const { return storage_.data() + origin_; }
+
+  // From the lowest to the highest byte of the view, the gaps between its elements included.
+  std::span<const std::byte> storage() const { return storage_; }
+  size_t origin() const { return origin_; }  // of data() in it
+  const std::byte* at(const Dims& index) const;
 
   double get(const Dims& index) const;
   void set(const Dims& index, double value);
@@ -36,7 +42,6 @@ class HostTensor {
 
  private:
   std::byte* at(const Dims& index);
-  const std::byte* at(const Dims& index) const;
 
   problem::TensorView view_;
   int64_t count_ = 0;

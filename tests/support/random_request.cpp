@@ -28,6 +28,9 @@ class Draw {
   }
   bool chance(int percent) { return number(1, 100) <= percent; }
   int64_t size() { return number(1, options_.largest_size); }
+  int64_t channels() { return number(1, options_.most_channels); }
+  int64_t groups() { return number(2, options_.most_groups); }
+  int64_t kernel() { return number(1, options_.largest_kernel); }
   DType dtype(bool with_8bit) {
     while (options_.all_dtypes) {
       const auto drawn = static_cast<DType>(number(0, kDTypeCount - 1));
@@ -60,15 +63,15 @@ ConvRequest draw_conv(Draw& draw) {
   ConvRequest r;
   const int axes = static_cast<int>(draw.number(1, 3));
   r.transposed = draw.chance(35);
-  r.groups = draw.chance(60) ? 1 : draw.number(2, 3);
-  const int64_t per_group_in = draw.number(1, 3), per_group_out = draw.number(1, 3);
+  r.groups = draw.chance(60) ? 1 : draw.groups();
+  const int64_t per_group_in = draw.channels(), per_group_out = draw.channels();
   const bool pairs = axes == 2 && draw.chance(30);
   Dims input{draw.number(1, 2), r.groups * per_group_in};
   Dims weight = r.transposed ? Dims{r.groups * per_group_in, per_group_out}
                              : Dims{r.groups * per_group_out, per_group_in};
   Dims grad_output{input[0], r.groups * per_group_out};
   for (int a = 0; a < axes; ++a) {
-    const int64_t stride = draw.number(1, 3), dilation = draw.number(1, 3), kernel = draw.number(1, 3);
+    const int64_t stride = draw.number(1, 3), dilation = draw.number(1, 3), kernel = draw.kernel();
     const int64_t lo = draw.number(0, 2), hi = pairs ? draw.number(0, 2) : lo;
     const int64_t extra = r.transposed ? draw.number(0, stride - 1) : 0;
     const int64_t in = draw.size();
@@ -101,8 +104,8 @@ ConvRequest draw_conv(Draw& draw) {
 
 ConvTbcRequest draw_conv_tbc(Draw& draw) {
   ConvTbcRequest r;
-  const int64_t kernel = draw.number(1, 4), batch = draw.number(1, 3), c_in = draw.number(1, 4),
-                c_out = draw.number(1, 4), t_in = draw.size();
+  const int64_t kernel = draw.kernel(), batch = draw.number(1, 3), c_in = draw.channels(),
+                c_out = draw.channels(), t_in = draw.size();
   r.pad = draw.number(0, 3);
   const int64_t t_out = t_in + 2 * r.pad - kernel + 1;
   const DType type = draw.dtype(false);

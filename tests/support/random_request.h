@@ -10,9 +10,12 @@
 namespace retrograd::test {
 
 struct RandomOptions {
-  bool all_dtypes = true;    // otherwise f32 only
-  bool odd_strides = true;   // permuted, gapped, reversed, broadcast; otherwise dense
-  int64_t largest_size = 6;  // of a spatial axis
+  bool all_dtypes = true;     // otherwise f32 only
+  bool odd_strides = true;    // permuted, gapped, reversed, broadcast; otherwise dense
+  int64_t largest_size = 6;   // of a spatial axis
+  int64_t most_channels = 3;  // a group
+  int64_t most_groups = 3;
+  int64_t largest_kernel = 3;
 };
 
 problem::Request random_conv(std::mt19937_64& random, const RandomOptions& options);

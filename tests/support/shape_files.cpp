@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "problem/problem.h"
 #include "problem/problem_text.h"
 
 namespace retrograd::test {
@@ -32,6 +33,32 @@ std::vector<NamedRequest> read_shape_files() {
   }
   EXPECT_FALSE(all.empty()) << "no problems in " << RETROGRAD_SHAPES_DIR;
   return all;
+}
+
+std::optional<problem::Request> in_type(const problem::Request& request, DType dtype) {
+  problem::Request typed = request;
+  const auto set = [](auto& view, DType to) {
+    if constexpr (requires { view.has_value(); }) {
+      if (view) view->dtype = to;
+    } else {
+      view.dtype = to;
+    }
+  };
+  const DType result = is_8bit(dtype) ? DType::kF32 : dtype;
+  std::visit(
+      [&](auto& r) {
+        set(r.input, dtype);
+        set(r.grad_output, dtype);
+        set(r.grad_input, dtype);
+        if constexpr (requires { r.weight; }) {
+          set(r.weight, dtype);
+          set(r.grad_weight, dtype == DType::kE4M3 ? result : dtype);
+          set(r.grad_bias, result);
+        }
+        if constexpr (requires { r.bias; }) set(r.bias, dtype);
+      },
+      typed);
+  return problem::judge(typed).is_ok() ? std::optional(typed) : std::nullopt;
 }
 
 }  // namespace retrograd::test

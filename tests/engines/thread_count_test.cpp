@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+// Every candidate gives the same bits with 1, 2, 3 and 7 threads, and in every run.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <memory>
+
+#include "engines/registry.h"
+#include "problem/problem_text.h"
+#include "runtime/thread_pool.h"
+#include "support/operands.h"
+#include "support/random_request.h"
+#include "support/shape_files.h"
+
+namespace retrograd::test {
+namespace {
+
+class ThreadCountTest : public testing::Test {
+ protected:
+  void check(const problem::Request& request) {
+    SCOPED_TRACE(problem::to_text(request));
+    Operands operands(request);
+    operands.fill_normal(random_, 1.0);
+    for (const problem::Pass& pass : legal_problem(request).passes)
+      for (const engines::Candidate* candidate : engines::candidates(runtime::DeviceKind::kCpu)) {
+        if (!candidate->supports(pass).accepted()) continue;
+        const auto step = candidate->make_step(pass);
+        const std::vector<uint32_t> first = bits(*step, pass, operands, pools_[0]);
+        for (runtime::ThreadPool& pool : pools_)
+          for (int run = 0; run < 2; ++run)
+            EXPECT_EQ(bits(*step, pass, operands, pool), first)
+                << candidate->name() << ", " << name_of(pass) << ", " << pool.threads() << " threads";
+        ++checked_;
+      }
+  }
+
+  std::mt19937_64 random_{9};
+  int checked_ = 0;
+
+ private:
+  static std::vector<uint32_t> bits(const engines::Step& step, const problem::Pass& pass, Operands& operands,
+                                    runtime::ThreadPool& pool) {
+    runtime::ExecutionContext context{.pool = &pool};
+    HostTensor& result = *operands[result_of(pass).operand];
+    result.poison();
+    const std::unique_ptr<void, void (*)(void*)> workspace(
+        std::aligned_alloc(64, step.workspace_bytes() / 64 * 64 + 64), std::free);
+    step.run(operands.bindings(), static_cast<std::byte*>(workspace.get()), context);
+    return result.bits();
+  }
+
+  runtime::ThreadPool pools_[4] = {runtime::ThreadPool(1), runtime::ThreadPool(2), runtime::ThreadPool(3),
+                                   runtime::ThreadPool(7)};
+};
+
+TEST_F(ThreadCountTest, ShapeFiles) {
+  for (const NamedRequest& named : read_shape_files()) {
+    check(named.request);
+    if (HasFailure()) return;
+  }
+  EXPECT_GT(checked_, 200);
+}
+
+TEST_F(ThreadCountTest, RandomRequests) {
+  RandomOptions larger;
+  larger.most_channels = 40;
+  larger.most_groups = 12;
+  larger.largest_size = 12;
+  for (int i = 0; i < 25 && !HasFailure(); ++i) {
+    check(random_conv(random_, larger));
+    check(random_conv_tbc(random_, larger));
+    check(random_avgpool(random_, larger));
+  }
+}
+
+}  // namespace
+}  // namespace retrograd::test
