@@ -11,6 +11,7 @@
 #define HWY_TARGET_INCLUDE "kernels/cpu/transpose.cpp"
 #include "hwy/foreach_target.h"
 #include "hwy/highway.h"
+#include "kernels/cpu/targets.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace retrograd::kernels::cpu {
@@ -162,17 +163,12 @@ namespace {
 HWY_EXPORT(transpose);
 
 using Transpose = void (*)(const float*, int64_t, float*, int64_t, int64_t, int64_t);
-// As in tile_product.cpp: chosen once, after the targets are known.
-Transpose choose() {
-  hwy::GetChosenTarget().Update(hwy::SupportedTargets());
-  return HWY_DYNAMIC_DISPATCH(transpose);
-}
 
 }  // namespace
 
 void transpose(const float* in, int64_t in_stride, float* out, int64_t out_stride, int64_t rows,
                int64_t cols) {
-  static const Transpose chosen = choose();
+  static const Transpose chosen = RG_CHOSEN(transpose);
   chosen(in, in_stride, out, out_stride, rows, cols);
 }
 

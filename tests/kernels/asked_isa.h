@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// CMake starts test programs once for each instruction set that RETROGRAD_CPU_ISA names: what one that this
+// machine has not prints, and how one that was not obeyed is noticed.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "base/settings.h"
+#include "kernels/cpu/targets.h"
+
+namespace retrograd::test {
+
+inline bool machine_has(const std::string& isa) {
+#if defined(__x86_64__)
+  if (isa == "avx512")
+    return __builtin_cpu_supports("avx512bw") != 0 && __builtin_cpu_supports("avx512vl") != 0;
+  if (isa == "avx2") return __builtin_cpu_supports("avx2") != 0 && __builtin_cpu_supports("fma") != 0;
+  if (isa == "sse4") return __builtin_cpu_supports("sse4.1") != 0;
+  if (isa == "ssse3") return __builtin_cpu_supports("ssse3") != 0;
+#endif
+  return isa == "baseline";
+}
+
+// For the SetUp() of a test environment, after the limit was set.
+inline void expect_asked_isa() {
+  const std::string isa = settings().cpu_isa, target = kernels::cpu::target_name();
+  if (isa.empty()) return;
+  if (!machine_has(isa)) GTEST_SKIP() << "this machine has no " << isa << ", the kernels use " << target;
+  const bool obeyed = isa == "avx512"  ? target.starts_with("AVX3")
+                      : isa == "avx2"  ? target == "AVX2"
+                      : isa == "sse4"  ? target == "SSE4"
+                      : isa == "ssse3" ? target == "SSSE3"
+                                       : target == "SCALAR" || target == "EMU128" || target == "NEON";
+  EXPECT_TRUE(obeyed) << "RETROGRAD_CPU_ISA is " << isa << ", the kernels use " << target;
+}
+
+}  // namespace retrograd::test
