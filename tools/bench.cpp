@@ -85,6 +85,7 @@ class Ours {
       times.push_back(one);
     } while (seconds_since(begin) < seconds);
     runs += static_cast<int64_t>(times.size());
+    if (times.size() > 2) times.erase(times.begin());  // it found the caches full of somebody else's data
     return median(std::move(times));
   }
 

@@ -4,6 +4,7 @@
 // wrong.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -20,6 +21,16 @@ struct BenchOptions {
   std::string json, csv;           // files to write
 };
 int bench(const BenchOptions& options);
+
+struct CheckCommandOptions {
+  ProblemSource problems;
+  bool all_candidates = false;    // every one that accepts a pass, not only the chosen one
+  bool full = false;              // every element, however long its sums take
+  int64_t products = 20'000'000;  // that the sums of a result may take before it is sampled
+  uint64_t seed = 1;
+};
+// 1 also when a result is wrong.
+int check(const CheckCommandOptions& options);
 
 int explain(const std::string& text);
 

@@ -32,6 +32,16 @@ the FMA peak and of the copy bandwidth of the level the tensors live in, both me
 the two (roof), workspace, and how many times longer each peer takes.
 )";
 
+constexpr const char* kCheckExamples = R"(Examples:
+  retrograd check "conv input=2x3x10x10 weight=6x3x3x3 stride=2x2"
+  retrograd check --shapes bench/shapes/conv.csv --rows '^rnxt' --dtype bf16
+  retrograd check --shapes tests/shapes/grouped.txt --all-candidates --full
+
+Every pass, on small integers (results must have the bits of the exact sums) and on random numbers (bounds derived
+from type, length and magnitude of the sums: docs/numerics.md), against sums in double. Large results are compared
+at a fixed sample of elements. Exit code: 0 all is right, 1 a result is wrong or a problem refused, 2 bad text.
+)";
+
 constexpr const char* kExplainExamples = R"(Examples:
   retrograd explain "conv input=2x3x10x10 weight=6x3x3x3 stride=2x2"
 )";
@@ -89,6 +99,24 @@ int run(int argc, char** argv) {
   bench_command.add_option("--json", bench_options.json, "Write everything there")->type_name("FILE");
   bench_command.add_option("--csv", bench_options.csv, "Write the rows there")->type_name("FILE");
 
+  CheckCommandOptions check_options;
+  CLI::App& check_command = *app.add_subcommand("check", "Judge results against sums in double");
+  check_command.footer(std::string(kCheckExamples) + kProblemHelp);
+  add_source(check_command, check_options.problems);
+  add_threads(check_command, threads);
+  check_command.add_flag("--all-candidates", check_options.all_candidates,
+                         "Every engine that accepts the pass, not only the one that is chosen");
+  check_command
+      .add_option("--products", check_options.products,
+                  "Products in double that a result may take before it is sampled")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str()
+      ->type_name("N");
+  check_command.add_flag("--full", check_options.full, "Every element of large results too");
+  check_command.add_option("--seed", check_options.seed, "Of data and sample")
+      ->capture_default_str()
+      ->type_name("N");
+
   std::string explained;
   CLI::App& explain_command =
       *app.add_subcommand("explain", "Is it legal, which engine takes which pass, how much workspace");
@@ -112,6 +140,7 @@ int run(int argc, char** argv) {
   // The library reads its settings once, at first use: not yet.
   if (threads > 0) setenv("RETROGRAD_NUM_THREADS", std::to_string(threads).c_str(), 1);
   if (bench_command.parsed()) return bench(bench_options);
+  if (check_command.parsed()) return check(check_options);
   return explain(explained);
 }
 
