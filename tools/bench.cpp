@@ -9,11 +9,12 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "engines/registry.h"
+#include "kernels/cpu/targets.h"
 #include "plan/plan.h"
 #include "problem/problem_text.h"
 #include "tools/bench_report.h"
 #include "tools/commands.h"
-#include "tools/limit_kernels.h"
 #include "tools/operand_memory.h"
 #include "tools/peer.h"
 #include "tools/progress.h"
@@ -103,10 +104,11 @@ class Ours {
 };
 
 BenchFacts facts_of(const BenchOptions& options, const std::vector<std::unique_ptr<Peer>>& peers) {
+  engines::candidates(runtime::DeviceKind::kCpu);  // from here on RETROGRAD_CPU_ISA is in effect
   BenchFacts facts;
   facts.version = RETROGRAD_VERSION;
   facts.processor = processor_name();
-  facts.target = vector_target();
+  facts.target = kernels::cpu::target_name();
   facts.threads = runtime::ThreadPool::instance().threads();
   facts.caches = read_caches();
   facts.seconds = options.seconds;

@@ -4,7 +4,9 @@
 
 #include <cstdio>
 
+#include "base/settings.h"
 #include "engines/registry.h"
+#include "plan/plan.h"
 #include "problem/problem_text.h"
 #include "tools/check_pass.h"
 #include "tools/commands.h"
@@ -18,7 +20,7 @@ using Data = PassCheck::Data;
 std::vector<const engines::Candidate*> judged_candidates(const problem::Pass& pass, bool all) {
   std::vector<const engines::Candidate*> chosen;
   for (const engines::Candidate* candidate : engines::candidates(runtime::DeviceKind::kCpu)) {
-    if (!candidate->supports(pass).accepted()) continue;
+    if (!plan::ask(*candidate, pass, settings().workspace_limit).support.accepted()) continue;
     chosen.push_back(candidate);
     if (!all) break;
   }

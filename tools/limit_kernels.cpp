@@ -3,6 +3,8 @@
 // and a, twelve still fit the 16 registers of AVX2. Measured on a 3.7 GHz Zen 4 core: 118 GFLOP/s.
 #include "tools/limit_kernels.h"
 
+#include "kernels/cpu/targets.h"
+
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "tools/limit_kernels.cpp"
 #include "hwy/cache_control.h"
@@ -81,21 +83,12 @@ namespace {
 HWY_EXPORT(run_fmas);
 HWY_EXPORT(copy_floats);
 
-// Chosen once, as src/kernels/cpu does and for its reason.
 struct Chosen {
   int64_t (*fmas)(int64_t, float*);
   void (*copy)(const float*, float*, int64_t, bool);
-  const char* target;
 };
-Chosen choose() {
-  const int64_t supported = hwy::SupportedTargets();
-  hwy::GetChosenTarget().Update(supported);
-  const int64_t usable = supported & HWY_TARGETS;
-  return {HWY_DYNAMIC_DISPATCH(run_fmas), HWY_DYNAMIC_DISPATCH(copy_floats),
-          hwy::TargetName(usable & -usable)};  // the lowest bit is the best
-}
 const Chosen& chosen() {
-  static const Chosen instance = choose();
+  static const Chosen instance{RG_CHOSEN(run_fmas), RG_CHOSEN(copy_floats)};
   return instance;
 }
 
@@ -105,7 +98,6 @@ int64_t run_fmas(int64_t rounds, float* numbers) { return chosen().fmas(rounds, 
 void copy_floats(const float* from, float* to, int64_t count, bool streaming) {
   chosen().copy(from, to, count, streaming);
 }
-const char* vector_target() { return chosen().target; }
 
 }  // namespace retrograd::tools
 #endif

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Loops that show what one core can do: fused multiply-adds from registers, copies.
+// Loops that show what one core can do: fused multiply-adds from registers, copies. In the
+// instruction set that all kernels use.
 #pragma once
 
 #include <cstdint>
@@ -14,8 +15,5 @@ int64_t run_fmas(int64_t rounds, float* numbers);
 
 // Copies floats; both addresses are 64-byte aligned. `streaming` goes past the caches.
 void copy_floats(const float* from, float* to, int64_t count, bool streaming);
-
-// "AVX3", "AVX2", …: the instruction set that these and all other kernels use here.
-const char* vector_target();
 
 }  // namespace retrograd::tools

@@ -41,17 +41,9 @@ struct Choice {
 Choice choose(std::string_view operation, const problem::Pass& pass,
               std::span<const engines::Candidate* const> candidates, size_t workspace_limit) {
   for (const engines::Candidate* candidate : candidates) {
-    engines::Support support = candidate->supports(pass);
-    std::unique_ptr<const engines::Step> step;
-    if (support.accepted()) {
-      step = candidate->make_step(pass);
-      const size_t bytes = with_alignment(step->workspace_bytes());
-      if (bytes > workspace_limit)
-        support = engines::Support::no(
-            fmt::format("needs {} bytes of workspace, the limit is {}", bytes, workspace_limit));
-    }
-    tell(operation, pass, *candidate, support);
-    if (support.accepted()) return {candidate, std::move(step)};
+    Answer answer = ask(*candidate, pass, workspace_limit);
+    tell(operation, pass, *candidate, answer.support);
+    if (answer.support.accepted()) return {candidate, std::move(answer.step)};
   }
   return {};
 }
@@ -138,6 +130,17 @@ void Plan::run(const Bindings& bindings, void* workspace, runtime::ExecutionCont
   if (call_record_.empty()) return;
   const std::chrono::duration<double, std::micro> elapsed = std::chrono::steady_clock::now() - start;
   log::write(log::Topic::kCall, fmt::format("us={:.3f} {}", elapsed.count(), call_record_));
+}
+
+Answer ask(const engines::Candidate& candidate, const problem::Pass& pass, size_t workspace_limit) {
+  engines::Support support = candidate.supports(pass);
+  if (!support.accepted()) return {std::move(support), nullptr};
+  auto step = candidate.make_step(pass);
+  const size_t bytes = with_alignment(step->workspace_bytes());
+  if (bytes <= workspace_limit) return {std::move(support), std::move(step)};
+  return {engines::Support::no(
+              fmt::format("needs {} bytes of workspace, the limit is {}", bytes, workspace_limit)),
+          nullptr};
 }
 
 Result<std::shared_ptr<const Plan>> make_plan(problem::Problem problem, runtime::Device& device,

@@ -70,4 +70,12 @@ Result<std::shared_ptr<const Plan>> make_plan(problem::Problem problem, runtime:
                                               std::span<const engines::Candidate* const> candidates,
                                               size_t workspace_limit = SIZE_MAX);
 
+// What one candidate answers to a pass: a step, or why it has none. One whose step needs more workspace than
+// the limit declines too.
+struct Answer {
+  engines::Support support;
+  std::unique_ptr<const engines::Step> step;  // null unless the support is accepted
+};
+Answer ask(const engines::Candidate& candidate, const problem::Pass& pass, size_t workspace_limit);
+
 }  // namespace retrograd::plan
