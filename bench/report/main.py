@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Measures both suites next to the peers and writes the table and the pictures of docs/performance.md. scripts/bench
+builds first and calls this."""
+import argparse
+import pathlib
+import sys
+import time
+
+from goals import goals
+from measure import OutOfTime, Run, measure
+from pictures import ratio_chart, roofline_chart
+from results import load
+from tables import report
+
+BEGIN, END = "<!-- begin: measured -->", "<!-- end: measured -->"
+PARTS = ("suite", "winograd", "bf16", "f16")
+
+
+def options():
+    root = pathlib.Path(__file__).resolve().parents[2]
+    parser = argparse.ArgumentParser(prog="scripts/bench", description=__doc__)
+    parser.add_argument("--rows", default="", metavar="REGEX", help="only rows whose name matches")
+    parser.add_argument("--parts", default=",".join(PARTS), help=f"some of {','.join(PARTS)} (default: all)")
+    parser.add_argument("--threads", default="2,1", help="numbers of threads, the first one's 16-bit types too")
+    parser.add_argument("--seconds", type=float, default=0.3, help="a row, for us and for each peer")
+    parser.add_argument("--resume", action="store_true", help="keep what the results folder holds, measure the rest")
+    parser.add_argument("--stop-after", type=float, default=float("inf"), metavar="S",
+                        help="begin nothing after that many seconds; exit status 75 when something is left")
+    parser.add_argument("--report-only", action="store_true", help="measure nothing, write from the results folder")
+    parser.add_argument("--results", type=pathlib.Path, default=root / "build/bench", help="folder of the JSON files")
+    parser.add_argument("--build", type=pathlib.Path, default=root / "build/release", help="build folder")
+    parser.add_argument("--docs", type=pathlib.Path, default=root / "docs", help="folder of performance.md")
+    return root, parser.parse_args()
+
+
+def insert(page, text):
+    """The page with what stands between the markers replaced; with the markers added at its end where it has none."""
+    if BEGIN not in page or END not in page:
+        page = f"{page.rstrip()}\n\n{BEGIN}\n{END}\n"
+    before, rest = page.split(BEGIN, 1)
+    return f"{before}{BEGIN}\n{text}\n{END}{rest.split(END, 1)[1]}"
+
+
+def write(results, docs):
+    """Everything the results folder allows. The goals go to the results folder and the terminal, not into the page."""
+    names = [f"{part}-{threads}t" for threads in (2, 1) for part in PARTS]
+    parts = {name: load(results, name) for name in names}
+    if not any(parts.values()):
+        sys.exit(f"scripts/bench: {results} holds no results; measure first")
+    page = docs / "performance.md"
+    page.write_text(insert(page.read_text(encoding="utf-8") if page.exists() else "", report(parts)), encoding="utf-8")
+    figures = docs / "figures"
+    figures.mkdir(exist_ok=True)
+    if parts["suite-2t"]:
+        for name, chart in (("ratio", ratio_chart), ("roofline", roofline_chart)):
+            if picture := chart(parts["suite-2t"]):
+                (figures / f"{name}.svg").write_text(picture, encoding="utf-8")
+    text = goals(parts)
+    (results / "goals.md").write_text(text + "\n", encoding="utf-8")
+    print(text)
+
+
+def main():
+    root, chosen = options()
+    left = False
+    if not chosen.report_only:
+        run = Run(root, chosen.build, chosen.results, chosen.rows, chosen.seconds, chosen.resume,
+                  time.monotonic() + chosen.stop_after)
+        try:
+            measure(run, chosen.parts.split(","), [int(count) for count in chosen.threads.split(",")])
+        except OutOfTime:
+            left = True
+    if left:
+        sys.exit(75)
+    write(chosen.results, chosen.docs)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs `retrograd bench` over the suites, a few rows at a time, and keeps what each run wrote.
+
+A part is one kind of run with a number of threads; its folder holds a file for every slice of rows, so that a run
+that was stopped goes on where it was, and a part of the rows can be measured again.
+"""
+import csv
+import dataclasses
+import json
+import pathlib
+import re
+import shlex
+import subprocess
+import time
+
+SLICE = 8  # rows of a suite a run: some seconds of starting peers for about 20 seconds of measuring
+
+
+@dataclasses.dataclass(frozen=True)
+class Run:
+    """What the parts have in common."""
+    root: pathlib.Path
+    build: pathlib.Path
+    results: pathlib.Path
+    rows: str
+    seconds: float
+    resume: bool
+    deadline: float  # by time.monotonic()
+
+    def peers(self):
+        return [str(self.build / "bench/peers/retrograd-peer-onednn"), str(self.root / "bench/peers/pytorch_peer.py")]
+
+
+def suite_rows(root, suite, rows):
+    with open(root / f"bench/shapes/{suite}.csv", encoding="utf-8") as file:
+        return [row for row in csv.DictReader(file) if re.search(rows, row["name"])]
+
+
+def is_winograd_row(row):
+    """Dense 3×3 of stride 1, 64 channels and 14 positions an axis or more: where cubeMathType 1 may use Winograd."""
+    return (row["kernel"], row["stride"], row["dilation"], row["groups"], row["transposed"]) == (
+        "3x3", "1x1", "1x1", "1", "0") and min(int(row["Cin"]), int(row["Cout"])) >= 64 and min(
+            int(size) for size in row["spatial_in"].split("x")) >= 14
+
+
+def winograd_text(row):
+    return (f"conv input={row['N']}x{row['Cin']}x{row['spatial_in']} weight={row['Cout']}x{row['Cin']}x{row['kernel']} "
+            f"padding={row['pad']} math=1")
+
+
+class OutOfTime(Exception):
+    """The deadline is past; --resume goes on."""
+
+
+def call(run, part, threads, name, arguments, peers, finish=lambda file: None):
+    """One run of the program, its JSON in the part's folder."""
+    folder = run.results / f"{part}-{threads}t"
+    folder.mkdir(parents=True, exist_ok=True)
+    final = folder / f"{name}.json"
+    if run.resume and final.exists():
+        return
+    if time.monotonic() > run.deadline:
+        raise OutOfTime
+    partial = folder / f"{name}.partial"
+    command = [str(run.build / "tools/retrograd"), "bench", *arguments, "--threads", str(threads),
+               "--seconds", str(run.seconds), "--json", str(partial)]
+    for peer in run.peers() if peers else ():
+        command += ["--peer", shlex.quote(peer)]
+    subprocess.run(command, check=True)
+    finish(partial)
+    partial.rename(final)
+
+
+def measure_suites(run, part, threads, options, peers):
+    for suite, passes in (("conv", "i,w,all"), ("avgpool", "all")):
+        names = [row["name"] for row in suite_rows(run.root, suite, run.rows)]
+        for first in range(0, len(names), SLICE):
+            chosen = names[first:first + SLICE]
+            arguments = ["--shapes", str(run.root / f"bench/shapes/{suite}.csv"), "--passes", passes,
+                         "--rows", "^(" + "|".join(map(re.escape, chosen)) + ")$", *options]
+            call(run, part, threads, f"{suite}-{slice_name(chosen)}", arguments, peers)
+
+
+def slice_name(names):
+    return names[0] if len(names) == 1 else f"{names[0]}-{len(names)}"
+
+
+def tensors_of(text):
+    return [word for word in text.split() if word.startswith(("input=", "weight="))]
+
+
+def measure_winograd(run, threads):
+    rows = {row["name"]: winograd_text(row) for row in suite_rows(run.root, "conv", run.rows) if is_winograd_row(row)}
+    if not rows:
+        return
+
+    def add_names(file):  # problems given as text have none
+        content = json.loads(file.read_text(encoding="utf-8"))
+        for fields in content["rows"]:
+            fields["name"] = next(n for n, text in rows.items() if tensors_of(text) == tensors_of(fields["problem"]))
+        file.write_text(json.dumps(content, indent=1), encoding="utf-8")
+
+    call(run, "winograd", threads, slice_name(list(rows)), [*rows.values(), "--passes", "i,w"], True, add_names)
+
+
+def measure(run, parts, threads):
+    """Every part with every number of threads; the 16-bit types run without peers, next to our own FP32."""
+    for count in threads:
+        if "suite" in parts:
+            measure_suites(run, "suite", count, [], True)
+        if "winograd" in parts:
+            measure_winograd(run, count)
+        for dtype in ("bf16", "f16"):
+            if dtype in parts and count == max(threads):
+                measure_suites(run, dtype, count, ["--dtype", dtype], False)
