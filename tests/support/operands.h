@@ -35,4 +35,7 @@ struct Operands {
 Status run_on_cpu(const problem::Problem& problem, Operands& operands,
                   std::span<const engines::Candidate* const> candidates = {});
 
+// Whether the candidate gives the bits of exact products on small integers: all but Winograd's do.
+bool is_exact(const engines::Candidate& candidate);
+
 }  // namespace retrograd::test
