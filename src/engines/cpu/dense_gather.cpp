@@ -1,27 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0
 // result[n, m, place(j)] = Σ_k Σ_t source[n, k, j·source_step + offset(t)] · weight[k, m, t]
 //
-// A task is one box of positions of one group. For each block of source channels it copies a zero-padded
-// strip, then runs all tiles of 6 positions × `width` result channels over it; sums of the box stay in a
-// buffer [position][m] until the last block is done. Packed weights of one block (16 KiB) stay in L1 while
-// the tiles pass, strip and sums in L2.
+// A task is one box of positions and a block of result channels of one group. For each block of source
+// channels it copies a strip, then runs all tiles of rows (positions) × `width` result channels over it; sums
+// of the box stay in a buffer [phase][position][m] until the last block is done. Packed weights of one block
+// (16 KiB) stay in L1 while the tiles pass, strip and sums in L2.
 //
-// Zero padding multiplies a weight by 0 where the mathematics skips it. That is the same unless the weight is
-// not finite: weights are looked at while they are packed, and a pass with such a weight is left to the
-// reference.
+// A tile's rows are neighbours along W that have the same live taps, or images at one place: taps that read
+// outside the source are left out. Only where the live taps change from one neighbour to the next (padding of
+// 1) is the strip padded with zeros. That multiplies a weight by 0 where the mathematics skips it, which is
+// the same unless the weight is not finite: weights are looked at while they are packed, and a pass with such
+// a weight is left to the reference.
 #include "engines/cpu/dense_gather.h"
 
 #include <algorithm>
 #include <atomic>
-#include <cstring>
 
 #include "base/checked.h"
+#include "engines/cpu/dense_blocking.h"
 #include "engines/cpu/gather_sides.h"
 #include "engines/cpu/limits.h"
 #include "engines/cpu/rows.h"
 #include "engines/cpu/task_slots.h"
+#include "engines/cpu/weight_panels.h"
 #include "engines/reference/reference.h"
 #include "kernels/cpu/tile_product.h"
+#include "kernels/cpu/transpose.h"
 
 namespace retrograd::engines::cpu {
 namespace {
@@ -30,13 +34,14 @@ using problem::ConvPass;
 using problem::ConvPassKind;
 using problem::PassTensor;
 
+constexpr size_t kMostPhases = 4096;
+
+// Of plan_gather, for narrow_gather.cpp.
 constexpr int64_t kPanelFloatsInL1 = 4096;
 constexpr int64_t kSumFloatsInL2 = 65536;
-constexpr int64_t kStripFloats =
-    1 << 18;  // a megabyte; wide dilation makes planes that allow one channel only
-constexpr int64_t kFewestPositions = 48;  // a box shorter than this spends its time reading weights
-constexpr int64_t kWantedTasks = 16;      // enough for the threads to share evenly
-constexpr size_t kMostPhases = 4096;
+constexpr int64_t kStripFloats = 1 << 18;
+constexpr int64_t kFewestPositions = 48;
+constexpr int64_t kWantedTasks = 16;
 
 int64_t padded_channels(const ConvPass& p, int64_t width) {
   return ceil_div(result_channels(p), width) * width;
@@ -72,217 +77,291 @@ class DenseGatherStep final : public Step {
  public:
   explicit DenseGatherStep(const ConvPass& pass)
       : pass_(pass),
-        width_(kernels::cpu::tile_width()),
-        phases_(plan_gather(pass, width_)),
+        cut_(plan_dense_gather(pass)),
+        panels_(pass_, cut_),
         slots_(runtime::ThreadPool::instance().threads()),
         reference_(reference::candidate().make_step(pass)) {
-    size_t panels = 0;
-    int64_t sums = 0, strip = 0, bases = 0;
-    for (const GatherPhase& phase : phases_) {
-      first_task_.push_back(tasks_);
-      tasks_ += phase.grid.count() * pass.groups;
-      panel_start_.push_back(panels);
-      panels += static_cast<size_t>(phase.panel_floats * pass.groups);
-      const int64_t positions = count_of(phase.grid.box);
-      sums = std::max(sums, positions * padded_channels(pass, width_));
-      bases = std::max(bases, positions);
-      strip = std::max(strip, phase.grid.box[0] * phase.channels_per_block * phase.extent[0] *
-                                  phase.extent[1] * phase.extent[2]);
-      for (const AxisPhase& axis : phase.axes) leaves_source_ |= phase.taps > 0 && axis.leaves_source();
-    }
-    panel_bytes_ = part_bytes<float>(static_cast<int64_t>(panels));
-    sum_bytes_ = part_bytes<float>(sums);
-    strip_bytes_ = part_bytes<float>(strip);
-    slot_bytes_ = sum_bytes_ + strip_bytes_ + part_bytes<int64_t>(bases);
+    const PassTensor& source = source_of(pass);
+    in_place_ = source.dtype == DType::kF32 && pass.rounding == OperandRounding::kNone &&
+                source.strides[1] == 1 && cut_.skips_dead_taps[2];
+    for (const DensePhase& phase : cut_.phases)
+      pads_ |= phase.taps > 0 && !cut_.skips_dead_taps[2] && phase.axes[2].leaves_source();
+    const int64_t strip = cut_.grid.box[0] * cut_.channels_per_block * cut_.plane();
+    sum_floats_ = count_of(cut_.grid.box) * cut_.m_block;
+    sum_bytes_ = part_bytes<float>(static_cast<int64_t>(cut_.phases.size()) * sum_floats_);
+    strip_bytes_ = in_place_ ? 0 : part_bytes<float>(strip);
+    turned_bytes_ = in_place_ || !cut_.images_inside ? 0 : strip_bytes_;
+    row_bytes_ = part_bytes<float>(cut_.m_block * cut_.grid.box[3]);
+    list_bytes_ = part_bytes<int64_t>(cut_.most_taps);
+    slot_bytes_ = sum_bytes_ + strip_bytes_ + turned_bytes_ + row_bytes_ + 2 * list_bytes_;
   }
 
   size_t workspace_bytes() const override {
-    const auto slots = static_cast<size_t>(std::min<int64_t>(slots_, tasks_));
-    return panel_bytes_ + slots * slot_bytes_;
+    return panels_.bytes() + static_cast<size_t>(std::min(slots_, cut_.tasks(pass_.groups))) * slot_bytes_;
   }
 
   void run(const Bindings& bindings, std::byte* workspace,
            runtime::ExecutionContext& context) const override {
-    if (!pack_weights(bindings, reinterpret_cast<float*>(workspace), *context.pool) && leaves_source_)
+    auto* panels = reinterpret_cast<float*>(workspace);
+    if (!panels_.pack(bindings, panels, *context.pool, pads_))
       return reference_->run(bindings, workspace, context);
-    run_tasks(*context.pool, tasks_, slots_, [&](int64_t task, int64_t slot) {
-      const auto phase = static_cast<size_t>(std::upper_bound(first_task_.begin(), first_task_.end(), task) -
-                                             first_task_.begin() - 1);
-      const int64_t within = task - first_task_[phase];
-      const int64_t boxes = phases_[phase].grid.count();
-      run_box(bindings, phase, within / boxes, within % boxes, reinterpret_cast<const float*>(workspace),
-              workspace + panel_bytes_ + static_cast<size_t>(slot) * slot_bytes_);
+    run_tasks(*context.pool, cut_.tasks(pass_.groups), slots_, [&](int64_t task, int64_t slot) {
+      std::byte* scratch = workspace + panels_.bytes() + static_cast<size_t>(slot) * slot_bytes_;
+      run_task(bindings, task, panels, scratch);
     });
   }
 
  private:
-  // panels[phase][group][m block][k][tap][width]; whether all weights are finite.
-  bool pack_weights(const Bindings& bindings, float* panels, runtime::ThreadPool& pool) const {
-    const int64_t blocks = padded_channels(pass_, width_) / width_;
-    std::atomic<bool> finite{true};
-    for (size_t i = 0; i < phases_.size(); ++i) {
-      const GatherPhase& phase = phases_[i];
-      if (phase.taps == 0) continue;
-      const int64_t block_floats = phase.panel_floats / blocks;
-      pool.parallel_for(pass_.groups * blocks, std::max<int64_t>(1, 16384 / block_floats),
-                        [&](int64_t begin, int64_t end) {
-                          for (int64_t block = begin; block < end; ++block) {
-                            float* out = panels + panel_start_[i] + static_cast<size_t>(block * block_floats);
-                            pack_block(bindings, phase, block / blocks, block % blocks, out);
-                            if (!all_finite(out, block_floats))
-                              finite.store(false, std::memory_order_relaxed);
-                          }
-                        });
+  // A task while it runs.
+  struct Task {
+    int64_t group, m_first, m_count;  // channels within the group
+    BoxGrid::Box box;
+    std::array<int64_t, 3> start;  // place of the strip in the source
+    float *sums, *strip, *turned, *row;
+    int64_t *offsets, *b_offsets;
+  };
+  // Where a source value lies: floats from one image, channel and place to the next.
+  struct Source {
+    const float* first;
+    int64_t image, channel;
+    std::array<int64_t, 3> axis;
+  };
+  // Taps that the rows of a tile have in common.
+  struct LiveTaps {
+    std::array<TapRange, 3> ranges;
+    int64_t count = -1;
+    bool all = false;
+  };
+
+  Task make_task(int64_t index, std::byte* scratch) const {
+    Task task;
+    task.m_first = index % cut_.m_blocks * cut_.m_block;
+    task.m_count = std::min(cut_.m_block, result_channels(pass_) - task.m_first);
+    index /= cut_.m_blocks;
+    task.group = index / cut_.grid.count();
+    task.box = cut_.grid.at(index % cut_.grid.count());
+    for (size_t axis = 0; axis < 3; ++axis) {
+      const int64_t step = cut_.phases.front().axes[axis].source_step;
+      task.start[axis] = task.box.first[axis + 1] * step + cut_.lowest[axis];
+      if (cut_.skips_dead_taps[axis]) task.start[axis] = std::max<int64_t>(task.start[axis], 0);
     }
-    return finite;
+    const auto take = [&](size_t bytes) {
+      std::byte* part = scratch;
+      scratch += bytes;
+      return part;
+    };
+    task.sums = reinterpret_cast<float*>(take(sum_bytes_));
+    task.strip = reinterpret_cast<float*>(take(strip_bytes_));
+    task.turned = reinterpret_cast<float*>(take(turned_bytes_));
+    task.row = reinterpret_cast<float*>(take(row_bytes_));
+    task.offsets = reinterpret_cast<int64_t*>(take(list_bytes_));
+    task.b_offsets = reinterpret_cast<int64_t*>(take(list_bytes_));
+    return task;
   }
 
-  void pack_block(const Bindings& bindings, const GatherPhase& phase, int64_t group, int64_t block,
-                  float* out) const {
-    const auto& s = pass_.w.strides;
-    const auto bytes = static_cast<int64_t>(size_of(pass_.w.dtype));
-    const auto* base = static_cast<const std::byte*>(bindings[pass_.w.operand]);
-    // The weight is [y channel][x channel in the group][taps]: forward gathers x for results y, grad_input
-    // the reverse.
-    const bool forward = is_forward(pass_);
-    const int64_t m_stride = forward ? s[0] : s[1], k_stride = forward ? s[1] : s[0];
-    const int64_t m_first = block * width_, m_count = std::min(width_, result_channels(pass_) - m_first);
-    const int64_t group_offset = group * pass_.y_channels_per_group() * s[0];
-    for (int64_t k = 0; k < source_channels(pass_); ++k)
-      for (const PhaseTap& td : phase.axes[0].taps)
-        for (const PhaseTap& th : phase.axes[1].taps)
-          for (const PhaseTap& tw : phase.axes[2].taps) {
-            const int64_t at = group_offset + m_first * m_stride + k * k_stride + td.tap * s[2] +
-                               th.tap * s[3] + tw.tap * s[4];
-            load_row(pass_.w.dtype, pass_.rounding, base + at * bytes, m_stride, m_count, out);
-            std::fill(out + m_count, out + width_, 0.0F);
-            out += width_;
-          }
-  }
-
-  void run_box(const Bindings& bindings, size_t index, int64_t group, int64_t box_index, const float* panels,
-               std::byte* scratch) const {
-    const GatherPhase& phase = phases_[index];
-    const BoxGrid::Box box = phase.grid.at(box_index);
-    auto* sums = reinterpret_cast<float*>(scratch);
-    auto* strip = reinterpret_cast<float*>(scratch + sum_bytes_);
-    auto* bases = reinterpret_cast<int64_t*>(scratch + sum_bytes_ + strip_bytes_);
-    const int64_t padded = padded_channels(pass_, width_);
-    const int64_t positions = count_of(box.size);
-    if (phase.taps == 0) {
-      std::fill_n(sums, positions * padded, 0.0F);
-    } else {
-      const float* group_panels =
-          panels + panel_start_[index] + static_cast<size_t>(group * phase.panel_floats);
-      const int64_t all = source_channels(pass_);
-      for (int64_t first = 0; first < all; first += phase.channels_per_block) {
-        const int64_t channels = std::min(phase.channels_per_block, all - first);
-        load_source(bindings, phase, group, box, first, channels, strip);
-        list_positions(phase, box, channels, bases);
-        multiply(phase, group_panels, first, channels, strip, bases, positions, sums);
-      }
+  void run_task(const Bindings& bindings, int64_t index, const float* panels, std::byte* scratch) const {
+    const Task task = make_task(index, scratch);
+    const int64_t all = source_channels(pass_);
+    for (int64_t first = 0; first < all; first += cut_.channels_per_block) {
+      const int64_t channels = std::min(cut_.channels_per_block, all - first);
+      const Source source =
+          in_place_ ? find_source(bindings, task, first) : load_source(bindings, task, first, channels);
+      for (int64_t m = 0; m < task.m_count; m += cut_.width)
+        for (size_t phase = 0; phase < cut_.phases.size(); ++phase) {
+          Tiles tiles{*this, task, source, cut_.phases[phase], first, channels, m, {}, {}};
+          tiles.tile.b = panels_.at(panels, task.group, phase, task.m_first + m, first);
+          tiles.sums = task.sums + static_cast<int64_t>(phase) * sum_floats_ + m;
+          tiles.run();
+        }
     }
-    store_result(bindings, phase, group, box, sums);
+    for (size_t phase = 0; phase < cut_.phases.size(); ++phase) store_phase(bindings, task, phase);
   }
 
-  void load_source(const Bindings& bindings, const GatherPhase& phase, int64_t group, const BoxGrid::Box& box,
-                   int64_t first, int64_t channels, float* strip) const {
+  Source find_source(const Bindings& bindings, const Task& task, int64_t first) const {
+    const PassTensor& tensor = source_of(pass_);
+    const auto& s = tensor.strides;
+    const auto* base = static_cast<const float*>(bindings[tensor.operand]);
+    const int64_t at = task.box.first[0] * s[0] + task.group * source_channels(pass_) + first +
+                       task.start[0] * s[2] + task.start[1] * s[3] + task.start[2] * s[4];
+    return {base + at, s[0], 1, {s[2], s[3], s[4]}};
+  }
+
+  // The strip: [image][channel][place], or [channel][place][image] where images are rows of tiles.
+  Source load_source(const Bindings& bindings, const Task& task, int64_t first, int64_t channels) const {
     const PassTensor& tensor = source_of(pass_);
     const auto bytes = static_cast<int64_t>(size_of(tensor.dtype));
-    StripShape shape{.channels = channels, .extent = phase.extent};
-    for (size_t axis = 0; axis < 3; ++axis) {
-      const AxisPhase& a = phase.axes[axis];
-      shape.start[axis] = box.first[axis + 1] * a.source_step + a.lowest_offset();
-      shape.size[axis] = a.source_size;
-    }
-    for (int64_t n = 0; n < box.size[0]; ++n) {
-      const int64_t at = (box.first[0] + n) * tensor.strides[0] +
-                         (group * source_channels(pass_) + first) * tensor.strides[1];
+    StripShape shape{.channels = channels, .start = task.start, .extent = cut_.extent};
+    for (size_t axis = 0; axis < 3; ++axis) shape.size[axis] = cut_.phases.front().axes[axis].source_size;
+    const int64_t image = channels * cut_.plane(), images = task.box.size[0];
+    for (int64_t n = 0; n < images; ++n) {
+      const int64_t at = (task.box.first[0] + n) * tensor.strides[0] +
+                         (task.group * source_channels(pass_) + first) * tensor.strides[1];
       load_strip(tensor, pass_.rounding, static_cast<const std::byte*>(bindings[tensor.operand]) + at * bytes,
-                 shape, strip + n * channels * shape.plane());
+                 shape, task.strip + n * image);
     }
+    const int64_t h = cut_.extent[2], d = cut_.extent[1] * h;
+    if (!cut_.images_inside) return {task.strip, image, cut_.plane(), {d, h, 1}};
+    kernels::cpu::transpose(task.strip, image, task.turned, images, images, image);
+    return {task.turned, 1, cut_.plane() * images, {d * images, h * images, images}};
   }
 
-  static void list_positions(const GatherPhase& phase, const BoxGrid::Box& box, int64_t channels,
-                             int64_t* bases) {
-    const auto& [extent_d, extent_h, extent_w] = phase.extent;
-    const auto& [d, h, w] = phase.axes;
-    for (int64_t n = 0; n < box.size[0]; ++n)
-      for (int64_t z = 0; z < box.size[1]; ++z)
-        for (int64_t y = 0; y < box.size[2]; ++y)
-          for (int64_t x = 0; x < box.size[3]; ++x)
-            *bases++ =
-                ((n * channels * extent_d + z * d.source_step) * extent_h + y * h.source_step) * extent_w +
-                x * w.source_step;
-  }
-
-  void multiply(const GatherPhase& phase, const float* group_panels, int64_t first, int64_t channels,
-                const float* strip, const int64_t* bases, int64_t positions, float* sums) const {
-    const int64_t padded = padded_channels(pass_, width_);
+  // All tiles of one phase, one block of source channels and one `width` of result channels.
+  struct Tiles {
+    const DenseGatherStep& step;
+    const Task& task;
+    const Source& source;
+    const DensePhase& phase;
+    int64_t first, channels, m;
     kernels::cpu::TileProduct tile;
-    tile.offsets = phase.offsets.data();
-    tile.inner = phase.taps;
-    tile.outer = channels;
-    tile.outer_stride = phase.extent[0] * phase.extent[1] * phase.extent[2];
-    tile.c_stride = padded;
-    tile.accumulate = first > 0;
-    for (int64_t m = 0; m < padded; m += width_) {
-      tile.b = group_panels + (m * source_channels(pass_) + first * width_) * phase.taps;
-      for (int64_t p = 0; p < positions; p += kernels::cpu::kTileRows) {
-        tile.rows = static_cast<int>(std::min<int64_t>(kernels::cpu::kTileRows, positions - p));
-        for (int row = 0; row < tile.rows; ++row) tile.a[row] = strip + bases[p + row];
-        tile.c = sums + p * padded + m;
+    LiveTaps live;
+    float* sums = nullptr;
+
+    // Positions of the box that this phase has.
+    int64_t count(size_t axis) const {
+      return std::clamp<int64_t>(phase.axes[axis].count - task.box.first[axis + 1], 0,
+                                 task.box.size[axis + 1]);
+    }
+    int64_t place(size_t axis, int64_t j) const {
+      return ((task.box.first[axis + 1] + j) * phase.axes[axis].source_step - task.start[axis]) *
+             source.axis[axis];
+    }
+    TapRange taps(size_t axis, int64_t j) const {
+      if (!step.cut_.skips_dead_taps[axis]) return {0, static_cast<int64_t>(phase.axes[axis].taps.size())};
+      return live_range(phase.axes[axis], task.box.first[axis + 1] + j);
+    }
+
+    void run() {
+      const DenseBlocking& cut = step.cut_;
+      tile.width = cut.width;
+      tile.offsets = task.offsets;
+      tile.outer = channels;
+      tile.outer_stride = source.channel;
+      tile.b_outer_stride = phase.taps * cut.width;
+      tile.c_stride = cut.m_block;
+      tile.accumulate = first > 0;
+      const int64_t images = task.box.size[0];
+      for (int64_t n = 0; n < (cut.images_inside ? 1 : images); ++n)
+        for (int64_t z = 0; z < count(0); ++z)
+          for (int64_t y = 0; y < count(1); ++y) {
+            live.ranges[0] = taps(0, z);
+            live.ranges[1] = taps(1, y);
+            const float* at = source.first + n * source.image + place(0, z) + place(1, y);
+            const int64_t position = ((n * task.box.size[1] + z) * task.box.size[2] + y) * task.box.size[3];
+            if (cut.images_inside)
+              for (int64_t x = 0; x < count(2); ++x)
+                run_rows(x, at + place(2, x), images, source.image, (position + x) * images);
+            else
+              run_row(at, position);
+          }
+    }
+
+    // Neighbours along W, in runs of equal live taps.
+    void run_row(const float* at, int64_t position) {
+      const int64_t begin = task.box.first[3], end = begin + count(2);
+      for (size_t i = 1; i < phase.w_cuts.size(); ++i) {
+        const int64_t x = std::max(phase.w_cuts[i - 1], begin), stop = std::min(phase.w_cuts[i], end);
+        if (x >= stop) continue;
+        run_rows(x - begin, at + place(2, x - begin), stop - x, phase.axes[2].source_step * source.axis[2],
+                 position + x - begin);
+      }
+    }
+
+    // `rows` results `row_step` apart in the source, from position `position` of the sums on.
+    void run_rows(int64_t x, const float* at, int64_t rows, int64_t row_step, int64_t position) {
+      list_taps({live.ranges[0], live.ranges[1], taps(2, x)});
+      const int64_t stride = step.cut_.m_block;
+      if (live.count == 0) {
+        for (int64_t i = 0; first == 0 && i < rows; ++i)
+          std::fill_n(sums + (position + i) * stride, step.cut_.width, 0.0F);
+        return;
+      }
+      int64_t tiles = ceil_div(rows, kernels::cpu::tile_rows(tile.width));
+      for (; rows > 0; rows -= tile.rows, --tiles) {
+        tile.rows = static_cast<int>(ceil_div(rows, tiles));  // even ones: a tile of one row is a slow one
+        for (int i = 0; i < tile.rows; ++i, at += row_step) tile.a[i] = at;
+        tile.c = sums + position * stride;
+        position += tile.rows;
         kernels::cpu::tile_product(tile);
       }
     }
-  }
 
-  void store_result(const Bindings& bindings, const GatherPhase& phase, int64_t group,
-                    const BoxGrid::Box& box, const float* sums) const {
+    // Offsets of the live taps, unless they are the last ones again.
+    void list_taps(const std::array<TapRange, 3>& ranges) {
+      if (live.count >= 0 && ranges == listed) return;
+      listed = ranges;
+      live.count = 0;
+      const auto &d = phase.axes[0].taps, &h = phase.axes[1].taps, &w = phase.axes[2].taps;
+      for (int64_t a = ranges[0].first; a < ranges[0].last; ++a)
+        for (int64_t b = ranges[1].first; b < ranges[1].last; ++b)
+          for (int64_t c = ranges[2].first; c < ranges[2].last; ++c, ++live.count) {
+            task.offsets[live.count] = d[static_cast<size_t>(a)].offset * source.axis[0] +
+                                       h[static_cast<size_t>(b)].offset * source.axis[1] +
+                                       w[static_cast<size_t>(c)].offset * source.axis[2];
+            task.b_offsets[live.count] =
+                ((a * static_cast<int64_t>(h.size()) + b) * static_cast<int64_t>(w.size()) + c) *
+                step.cut_.width;
+          }
+      tile.inner = live.count;
+      tile.b_offsets = live.count == phase.taps ? nullptr : task.b_offsets;
+    }
+    std::array<TapRange, 3> listed{};
+  };
+
+  void store_phase(const Bindings& bindings, const Task& task, size_t index) const {
+    const DensePhase& phase = cut_.phases[index];
     const PassTensor& result = pass_.result();
     const auto& s = result.strides;
-    const auto bytes = static_cast<int64_t>(size_of(result.dtype));
-    auto* base = static_cast<std::byte*>(bindings[result.operand]);
-    const int64_t channels = result_channels(pass_), padded = padded_channels(pass_, width_);
     const auto& [d, h, w] = phase.axes;
-    const int64_t x_step = w.step * s[4];
+    const auto& box = task.box;
+    std::array<int64_t, 3> count;
+    for (size_t axis = 0; axis < 3; ++axis)
+      count[axis] = std::min(box.size[axis + 1], phase.axes[axis].count - box.first[axis + 1]);
+    const float* sums = task.sums + static_cast<int64_t>(index) * sum_floats_;
+    const int64_t images = cut_.images_inside ? box.size[0] : 1;  // between two neighbours of the sums
     for (int64_t n = 0; n < box.size[0]; ++n)
-      for (int64_t z = 0; z < box.size[1]; ++z)
-        for (int64_t y = 0; y < box.size[2]; ++y, sums += box.size[3] * padded) {
-          const int64_t at = (box.first[0] + n) * s[0] + group * channels * s[1] +
-                             (d.first + (box.first[1] + z) * d.step) * s[2] +
-                             (h.first + (box.first[2] + y) * h.step) * s[3] +
-                             (w.first + box.first[3] * w.step) * s[4];
-          // Sixteen channels at a time: their rows of the result stay in L1 while x advances.
-          for (int64_t m0 = 0; m0 < channels; m0 += 16)
-            store_block(result.dtype, base + at * bytes, m0, std::min(m0 + 16, channels), s[1], x_step,
-                        box.size[3], sums, padded);
+      for (int64_t z = 0; z < count[0]; ++z)
+        for (int64_t y = 0; y < count[1]; ++y) {
+          const int64_t row = (z * box.size[2] + y) * box.size[3];
+          const int64_t position =
+              cut_.images_inside ? row * images + n : n * box.size[1] * box.size[2] * box.size[3] + row;
+          const int64_t at =
+              (box.first[0] + n) * s[0] + (task.group * result_channels(pass_) + task.m_first) * s[1] +
+              (d.first + (box.first[1] + z) * d.step) * s[2] +
+              (h.first + (box.first[2] + y) * h.step) * s[3] + (w.first + box.first[3] * w.step) * s[4];
+          store_row_of_channels(bindings, at, w.step * s[4], count[2], task.m_count,
+                                sums + position * cut_.m_block, images * cut_.m_block, task.row);
         }
   }
 
-  static void store_block(DType dtype, std::byte* base, int64_t m0, int64_t m1, int64_t m_stride,
-                          int64_t x_step, int64_t count, const float* sums, int64_t padded) {
-    const auto bytes = static_cast<int64_t>(size_of(dtype));
-    if (dtype == DType::kF32) {
+  // result[at + m·s1 + x·x_step] = sums[x·sum_stride + m]
+  void store_row_of_channels(const Bindings& bindings, int64_t at, int64_t x_step, int64_t count,
+                             int64_t channels, const float* sums, int64_t sum_stride, float* row) const {
+    const PassTensor& result = pass_.result();
+    const auto bytes = static_cast<int64_t>(size_of(result.dtype));
+    std::byte* base = static_cast<std::byte*>(bindings[result.operand]) + at * bytes;
+    const int64_t m_stride = result.strides[1];
+    if (m_stride == 1) {
       for (int64_t x = 0; x < count; ++x)
-        for (int64_t m = m0; m < m1; ++m)
-          std::memcpy(base + (m * m_stride + x * x_step) * bytes, sums + x * padded + m, sizeof(float));
-      return;
+        store_row(result.dtype, base + x * x_step * bytes, 1, sums + x * sum_stride, 1, channels);
+    } else if (result.dtype == DType::kF32 && x_step == 1) {
+      kernels::cpu::transpose(sums, sum_stride, reinterpret_cast<float*>(base), m_stride, count, channels);
+    } else {
+      kernels::cpu::transpose(sums, sum_stride, row, count, count, channels);
+      for (int64_t m = 0; m < channels; ++m)
+        store_row(result.dtype, base + m * m_stride * bytes, x_step, row + m * count, 1, count);
     }
-    for (int64_t m = m0; m < m1; ++m)
-      store_row(dtype, base + m * m_stride * bytes, x_step, sums + m, padded, count);
   }
 
   ConvPass pass_;
-  int64_t width_;
-  std::vector<GatherPhase> phases_;
+  DenseBlocking cut_;
+  WeightPanels panels_;
   int64_t slots_;
   std::unique_ptr<const Step> reference_;
-  std::vector<int64_t> first_task_;
-  std::vector<size_t> panel_start_;
-  int64_t tasks_ = 0;
-  bool leaves_source_ = false;
-  size_t panel_bytes_ = 0, sum_bytes_ = 0, strip_bytes_ = 0, slot_bytes_ = 0;
+  bool in_place_ = false;
+  bool pads_ = false;
+  int64_t sum_floats_ = 0;  // of one phase
+  size_t sum_bytes_ = 0, strip_bytes_ = 0, turned_bytes_ = 0, row_bytes_ = 0, list_bytes_ = 0,
+         slot_bytes_ = 0;
 };
 
 class DenseGatherCandidate final : public Candidate {

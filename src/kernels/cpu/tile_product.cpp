@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// The 6-row tile product, once for every instruction set.
+// The tile product, once for every instruction set.
 //
-// Accumulators are twelve named variables: g++ 12 leaves an array of them on the stack in some instantiations
-// and not in others. Measured from L1 on a 3.7 GHz Zen 4 core: 116 GFLOP/s of a peak of 118.
+// Accumulators are named variables, one list for all tiles: g++ 12 leaves an array of them on the stack in
+// some instantiations and not in others. Measured from L1 on a 3.7 GHz Zen 4 core: 116 GFLOP/s of a peak of
+// 118.
 #include "kernels/cpu/tile_product.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -11,147 +12,104 @@
 #include "hwy/highway.h"
 #include "kernels/cpu/targets.h"
 
+// DO(i) for every row a tile can have.
+#ifndef RG_TILE_ROWS
+#define RG_TILE_ROWS(DO) DO(0) DO(1) DO(2) DO(3) DO(4) DO(5) DO(6) DO(7)
+#endif
+
 HWY_BEFORE_NAMESPACE();
 namespace retrograd::kernels::cpu {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
-using D = hn::ScalableTag<float>;
-using V = hn::Vec<D>;
+using Full = hn::ScalableTag<float>;
+using Half = hn::Half<Full>;
 
-template <int kRows>
+// kVectors (1 or 2) vectors of D a row. kListed: rows of b lie where b_offsets says.
+template <class D, int kRows, int kVectors, bool kListed>
 HWY_NOINLINE void product(const TileProduct& t) {
+  using V = hn::Vec<D>;
   const D d;
   const int64_t n = static_cast<int64_t>(hn::Lanes(d));
-  const float *HWY_RESTRICT a0 = t.a[0], *HWY_RESTRICT a1 = t.a[kRows > 1 ? 1 : 0],
-                            *HWY_RESTRICT a2 = t.a[kRows > 2 ? 2 : 0],
-                            *HWY_RESTRICT a3 = t.a[kRows > 3 ? 3 : 0],
-                            *HWY_RESTRICT a4 = t.a[kRows > 4 ? 4 : 0],
-                            *HWY_RESTRICT a5 = t.a[kRows > 5 ? 5 : 0];
-  V c00 = hn::Zero(d), c01 = c00, c10 = c00, c11 = c00, c20 = c00, c21 = c00;
-  V c30 = c00, c31 = c00, c40 = c00, c41 = c00, c50 = c00, c51 = c00;
-  if (t.accumulate) {
-    const float* c = t.c;
-    c00 = hn::LoadU(d, c);
-    c01 = hn::LoadU(d, c + n);
-    if constexpr (kRows > 1) {
-      c += t.c_stride;
-      c10 = hn::LoadU(d, c);
-      c11 = hn::LoadU(d, c + n);
-    }
-    if constexpr (kRows > 2) {
-      c += t.c_stride;
-      c20 = hn::LoadU(d, c);
-      c21 = hn::LoadU(d, c + n);
-    }
-    if constexpr (kRows > 3) {
-      c += t.c_stride;
-      c30 = hn::LoadU(d, c);
-      c31 = hn::LoadU(d, c + n);
-    }
-    if constexpr (kRows > 4) {
-      c += t.c_stride;
-      c40 = hn::LoadU(d, c);
-      c41 = hn::LoadU(d, c + n);
-    }
-    if constexpr (kRows > 5) {
-      c += t.c_stride;
-      c50 = hn::LoadU(d, c);
-      c51 = hn::LoadU(d, c + n);
-    }
+#define RG_DECLARE(i)                                                \
+  const float* HWY_RESTRICT a##i = t.a[kRows > i ? i : 0];           \
+  [[maybe_unused]] V c##i = hn::Zero(d), e##i = c##i;                \
+  if (kRows > i && t.accumulate) {                                   \
+    c##i = hn::LoadU(d, t.c + i * t.c_stride);                       \
+    if (kVectors > 1) e##i = hn::LoadU(d, t.c + i * t.c_stride + n); \
   }
+  RG_TILE_ROWS(RG_DECLARE)
+#undef RG_DECLARE
   const float* HWY_RESTRICT b = t.b;
   const int64_t* HWY_RESTRICT offsets = t.offsets;
+  const int64_t* HWY_RESTRICT b_offsets = t.b_offsets;
   const int64_t inner = t.inner, step = t.outer_stride;
   for (int64_t o = t.outer; o > 0; --o) {
     for (int64_t j = 0; j < inner; ++j) {
       const int64_t at = offsets[j];
-      const V b0 = hn::Load(d, b), b1 = hn::Load(d, b + n);
-      b += 2 * n;
-      {
-        const V a = hn::Set(d, a0[at]);
-        c00 = hn::MulAdd(a, b0, c00);
-        c01 = hn::MulAdd(a, b1, c01);
-      }
-      if constexpr (kRows > 1) {
-        const V a = hn::Set(d, a1[at]);
-        c10 = hn::MulAdd(a, b0, c10);
-        c11 = hn::MulAdd(a, b1, c11);
-      }
-      if constexpr (kRows > 2) {
-        const V a = hn::Set(d, a2[at]);
-        c20 = hn::MulAdd(a, b0, c20);
-        c21 = hn::MulAdd(a, b1, c21);
-      }
-      if constexpr (kRows > 3) {
-        const V a = hn::Set(d, a3[at]);
-        c30 = hn::MulAdd(a, b0, c30);
-        c31 = hn::MulAdd(a, b1, c31);
-      }
-      if constexpr (kRows > 4) {
-        const V a = hn::Set(d, a4[at]);
-        c40 = hn::MulAdd(a, b0, c40);
-        c41 = hn::MulAdd(a, b1, c41);
-      }
-      if constexpr (kRows > 5) {
-        const V a = hn::Set(d, a5[at]);
-        c50 = hn::MulAdd(a, b0, c50);
-        c51 = hn::MulAdd(a, b1, c51);
-      }
+      const float* row = kListed ? b + b_offsets[j] : b;
+      const V b0 = hn::LoadU(d, row);
+      [[maybe_unused]] const V b1 = kVectors > 1 ? hn::LoadU(d, row + n) : b0;
+      if (!kListed) b += kVectors * n;
+#define RG_MULTIPLY(i)                                          \
+  if constexpr (kRows > i) {                                    \
+    const V a = hn::Set(d, a##i[at]);                           \
+    c##i = hn::MulAdd(a, b0, c##i);                             \
+    if constexpr (kVectors > 1) e##i = hn::MulAdd(a, b1, e##i); \
+  }
+      RG_TILE_ROWS(RG_MULTIPLY)
+#undef RG_MULTIPLY
     }
-    a0 += step;
-    a1 += step;
-    a2 += step;
-    a3 += step;
-    a4 += step;
-    a5 += step;
+    if (kListed) b += t.b_outer_stride;
+#define RG_ADVANCE(i) a##i += step;
+    RG_TILE_ROWS(RG_ADVANCE)
+#undef RG_ADVANCE
   }
-  float* c = t.c;
-  hn::StoreU(c00, d, c);
-  hn::StoreU(c01, d, c + n);
-  if constexpr (kRows > 1) {
-    c += t.c_stride;
-    hn::StoreU(c10, d, c);
-    hn::StoreU(c11, d, c + n);
+#define RG_STORE(i)                                                            \
+  if constexpr (kRows > i) {                                                   \
+    hn::StoreU(c##i, d, t.c + i * t.c_stride);                                 \
+    if constexpr (kVectors > 1) hn::StoreU(e##i, d, t.c + i * t.c_stride + n); \
   }
-  if constexpr (kRows > 2) {
-    c += t.c_stride;
-    hn::StoreU(c20, d, c);
-    hn::StoreU(c21, d, c + n);
-  }
-  if constexpr (kRows > 3) {
-    c += t.c_stride;
-    hn::StoreU(c30, d, c);
-    hn::StoreU(c31, d, c + n);
-  }
-  if constexpr (kRows > 4) {
-    c += t.c_stride;
-    hn::StoreU(c40, d, c);
-    hn::StoreU(c41, d, c + n);
-  }
-  if constexpr (kRows > 5) {
-    c += t.c_stride;
-    hn::StoreU(c50, d, c);
-    hn::StoreU(c51, d, c + n);
+  RG_TILE_ROWS(RG_STORE)
+#undef RG_STORE
+}
+
+template <class D, int kVectors, bool kListed>
+void with_rows(const TileProduct& t) {
+  switch (t.rows) {
+    case 1:
+      return product<D, 1, kVectors, kListed>(t);
+    case 2:
+      return product<D, 2, kVectors, kListed>(t);
+    case 3:
+      return product<D, 3, kVectors, kListed>(t);
+    case 4:
+      return product<D, 4, kVectors, kListed>(t);
+    case 5:
+      return product<D, 5, kVectors, kListed>(t);
+    case 6:
+      return product<D, 6, kVectors, kListed>(t);
+    case 7:
+      if constexpr (kVectors == 1) return product<D, 7, kVectors, kListed>(t);
+      return;
+    default:
+      if constexpr (kVectors == 1) return product<D, 8, kVectors, kListed>(t);
+      return;
   }
 }
 
-void tile_product(const TileProduct& t) {
-  switch (t.rows) {
-    case 6:
-      return product<6>(t);
-    case 5:
-      return product<5>(t);
-    case 4:
-      return product<4>(t);
-    case 3:
-      return product<3>(t);
-    case 2:
-      return product<2>(t);
-    default:
-      return product<1>(t);
-  }
+template <bool kListed>
+void with_width(const TileProduct& t) {
+  const int64_t lanes = static_cast<int64_t>(hn::Lanes(Full()));
+  if (t.width == 0 || t.width == 2 * lanes) return with_rows<Full, 2, kListed>(t);
+  if (t.width == lanes) return with_rows<Full, 1, kListed>(t);
+  return with_rows<Half, 1, kListed>(t);
 }
-int64_t tile_width() { return 2 * static_cast<int64_t>(hn::Lanes(D())); }
+
+void tile_product(const TileProduct& t) {
+  return t.b_offsets == nullptr ? with_width<false>(t) : with_width<true>(t);
+}
+int64_t vector_lanes() { return static_cast<int64_t>(hn::Lanes(Full())); }
+int64_t half_lanes() { return static_cast<int64_t>(hn::Lanes(Half())); }
 }  // namespace HWY_NAMESPACE
 }  // namespace retrograd::kernels::cpu
 HWY_AFTER_NAMESPACE();
@@ -161,20 +119,30 @@ namespace retrograd::kernels::cpu {
 namespace {
 
 HWY_EXPORT(tile_product);
-HWY_EXPORT(tile_width);
+HWY_EXPORT(vector_lanes);
+HWY_EXPORT(half_lanes);
 
 struct Chosen {
   void (*product)(const TileProduct&);
-  int64_t width;
+  std::array<int64_t, 3> widths;
 };
 const Chosen& chosen() {
-  static const Chosen instance{RG_CHOSEN(tile_product), RG_CHOSEN(tile_width)()};
+  static const Chosen instance = [] {
+    const int64_t lanes = RG_CHOSEN(vector_lanes)();
+    return Chosen{RG_CHOSEN(tile_product), {2 * lanes, lanes, RG_CHOSEN(half_lanes)()}};
+  }();
   return instance;
 }
 
 }  // namespace
 
-int64_t tile_width() { return chosen().width; }
+int64_t tile_width() { return chosen().widths[0]; }
+std::array<int64_t, 3> tile_widths() { return chosen().widths; }
+int64_t fitting_tile_width(int64_t channels) {
+  const auto& widths = chosen().widths;
+  return channels <= widths[2] ? widths[2] : channels <= widths[1] ? widths[1] : widths[0];
+}
+int tile_rows(int64_t width) { return width == chosen().widths[0] ? kTileRows : kMostTileRows; }
 void tile_product(const TileProduct& tile) { chosen().product(tile); }
 
 }  // namespace retrograd::kernels::cpu

@@ -1,34 +1,48 @@
 // SPDX-License-Identifier: Apache-2.0
 // The micro-kernel all dense convolution passes share: a tile of results, rows × channels, kept in registers.
 //
-//   c[i][v] (+)= Σ_{o < outer} Σ_{j < inner} a[i][o·outer_stride + offsets[j]] · b[(o·inner + j)·width + v]
+//   c[i][v] (+)= Σ_{o < outer} Σ_{j < inner} a[i][o·outer_stride + offsets[j]] · b[o·b_outer_stride + β(j) +
+//   v]
 //
-// Rows (up to 6) are scalars read in place and broadcast, so taps, stride and dilation are only offsets; v
-// runs over `width` channels, two vectors of the machine: 16 floats with AVX2, 32 with AVX-512. 12
-// accumulators, 2 loads and 6 broadcasts for 12 fused multiply-adds.
+// Rows are scalars read in place and broadcast, so taps, stride and dilation are only offsets; v runs over
+// `width` channels. β(j) is b_offsets[j] where rows of b are left out, and j·width where b_offsets is null.
+// The full width is two vectors of the machine (16 floats with AVX2, 32 with AVX-512) and up to 6 rows: 12
+// accumulators, 2 loads and 6 broadcasts for 12 fused multiply-adds. Groups with fewer channels take one
+// vector, or half a vector, and up to 8 rows.
 #pragma once
 
+#include <array>
 #include <cstdint>
 
 namespace retrograd::kernels::cpu {
 
-inline constexpr int kTileRows = 6;
+inline constexpr int kTileRows = 6;      // of the full width
+inline constexpr int kMostTileRows = 8;  // of the smaller ones
 
 struct TileProduct {
-  const float* a[kTileRows];  // those beyond `rows` are not read
+  const float* a[kMostTileRows];  // those beyond `rows` are not read
   int rows = kTileRows;
+  int64_t width = 0;  // one of tile_widths(); 0 is the full one
   const int64_t* offsets = nullptr;
+  const int64_t* b_offsets = nullptr;
   int64_t inner = 0;
   int64_t outer = 1;
   int64_t outer_stride = 0;
+  int64_t b_outer_stride = 0;  // with b_offsets only; else b goes on where it ended
   const float* b = nullptr;
   float* c = nullptr;  // row i at c + i·c_stride
   int64_t c_stride = 0;
   bool accumulate = false;
 };
 
-// Floats in a row of b and c, for the instruction set of this machine.
+// Floats in a row of b and c of a full tile, for the instruction set of this machine.
 int64_t tile_width();
+// The widths there are, largest first: two vectors, one, a half.
+std::array<int64_t, 3> tile_widths();
+// The smallest width that holds `channels`, or the full one.
+int64_t fitting_tile_width(int64_t channels);
+// Rows a tile of this width may have.
+int tile_rows(int64_t width);
 void tile_product(const TileProduct& tile);
 
 }  // namespace retrograd::kernels::cpu

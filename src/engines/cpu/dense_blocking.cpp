@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+// The cuts of dense_blocking.h. The constants were chosen by measurement on a core with 32 KiB of L1 and 1
+// MiB of L2; half of that much L2 is enough for them.
+#include "engines/cpu/dense_blocking.h"
+
+#include <algorithm>
+
+#include "base/checked.h"
+#include "engines/cpu/gather_sides.h"
+#include "kernels/cpu/tile_product.h"
+
+namespace retrograd::engines::cpu {
+namespace {
+
+using problem::ConvPass;
+using problem::Window;
+
+constexpr int64_t kPanelFloatsInL1 = 4096;
+constexpr int64_t kSumFloatsInL2 = 65536;
+constexpr int64_t kStripFloatsInL2 = 65536;
+constexpr int64_t kFewestPositions = 48;      // fewer spend their time reading weights
+constexpr int64_t kMostResultChannels = 512;  // in a task: more would leave too few positions
+constexpr int64_t kWantedTasks = 16;          // enough for the threads to share evenly
+constexpr int64_t kTaskProducts = 1 << 19;    // about 10 us: less is not worth handing out
+constexpr int64_t kMostImagesInside = 16;
+constexpr int64_t kShortestRun = 4;  // rows of a tile that keep the multipliers busy
+constexpr double kPaddingWorthSkipping = 0.05;
+
+// The part of (output, tap) pairs that read inside the input.
+double live_part(const ConvPass& p) {
+  double part = 1;
+  for (const Window& w : p.axes) {
+    double live = 0;
+    for (int64_t tap = 0; tap < w.kernel; ++tap) live += static_cast<double>(live_outputs(w, tap).size());
+    part *= live / (static_cast<double>(w.kernel) * static_cast<double>(w.y));
+  }
+  return part;
+}
+
+// Where the live taps change along the axis; empty when that happens after fewer than kShortestRun positions.
+std::vector<int64_t> cuts_of(const AxisPhase& axis) {
+  std::vector<int64_t> cuts{0, axis.count};
+  for (const PhaseTap& tap : axis.taps) {
+    const int64_t begin = ceil_div(std::max<int64_t>(-tap.offset, 0), axis.source_step);
+    const int64_t end = ceil_div(std::max<int64_t>(axis.source_size - tap.offset, 0), axis.source_step);
+    cuts.push_back(std::clamp<int64_t>(begin, 0, axis.count));
+    cuts.push_back(std::clamp<int64_t>(end, 0, axis.count));
+  }
+  std::sort(cuts.begin(), cuts.end());
+  cuts.erase(std::unique(cuts.begin(), cuts.end()), cuts.end());
+  for (size_t i = 1; i < cuts.size(); ++i)
+    if (cuts[i] - cuts[i - 1] < kShortestRun && cuts.size() > 2) return {};
+  return cuts;
+}
+
+void list_phases(const ConvPass& pass, DenseBlocking& cut) {
+  const auto phases_of = [&](const Window& window) {
+    return is_forward(pass) ? std::vector<AxisPhase>{forward_phase(window)} : grad_input_phases(window);
+  };
+  const int64_t padded = ceil_div(result_channels(pass), cut.width) * cut.width;
+  for (const AxisPhase& d : phases_of(pass.axes[0]))
+    for (const AxisPhase& h : phases_of(pass.axes[1]))
+      for (const AxisPhase& w : phases_of(pass.axes[2])) {
+        DensePhase phase{.axes = {d, h, w}, .panel_start = cut.panel_floats, .w_cuts = cuts_of(w)};
+        phase.taps = static_cast<int64_t>(d.taps.size() * h.taps.size() * w.taps.size());
+        cut.panel_floats += padded * source_channels(pass) * phase.taps;
+        cut.most_taps = std::max(cut.most_taps, phase.taps);
+        cut.phases.push_back(std::move(phase));
+      }
+}
+
+// The strip of a box: the union of what its phases read.
+void measure_strip(DenseBlocking& cut) {
+  for (size_t axis = 0; axis < 3; ++axis) {
+    int64_t lowest = INT64_MAX, highest = INT64_MIN;
+    for (const DensePhase& phase : cut.phases)
+      if (phase.taps > 0) {
+        lowest = std::min(lowest, phase.axes[axis].lowest_offset());
+        highest = std::max(highest, phase.axes[axis].highest_offset());
+      }
+    if (lowest > highest) lowest = highest = 0;
+    const AxisPhase& any = cut.phases.front().axes[axis];
+    cut.lowest[axis] = lowest;
+    cut.extent[axis] = (cut.grid.box[axis + 1] - 1) * any.source_step + highest - lowest + 1;
+    if (cut.skips_dead_taps[axis]) cut.extent[axis] = std::min(cut.extent[axis], any.source_size);
+  }
+}
+
+// Even pieces of at most `most`.
+int64_t even_piece(int64_t total, int64_t most) { return ceil_div(total, ceil_div(total, most)); }
+
+void cut_tasks(const ConvPass& pass, const Positions& total, DenseBlocking& cut) {
+  const auto phases = static_cast<int64_t>(cut.phases.size());
+  const int64_t tiles = ceil_div(result_channels(pass), cut.width);
+  const int64_t positions = count_of(total);
+  const double products = static_cast<double>(positions) * static_cast<double>(pass.groups) *
+                          static_cast<double>(source_channels(pass)) *
+                          static_cast<double>(result_channels(pass)) *
+                          static_cast<double>(cut.panel_floats / (tiles * cut.width * source_channels(pass)));
+  const auto tasks =
+      static_cast<int64_t>(std::clamp(products / kTaskProducts, 1.0, static_cast<double>(kWantedTasks)));
+  int64_t m_tiles = even_piece(tiles, std::max<int64_t>(kMostResultChannels / cut.width, 1));
+  const int64_t room = std::max(kFewestPositions, kSumFloatsInL2 / (m_tiles * cut.width * phases));
+  const int64_t wanted = std::clamp(ceil_div(positions * pass.groups, tasks), 2 * kFewestPositions, room);
+  if (cut.images_inside) {
+    const int64_t images = even_piece(total[0], kMostImagesInside);
+    cut.grid = cut_into_boxes({1, total[1], total[2], total[3]}, std::max<int64_t>(wanted / images, 1));
+    cut.grid.total = total;
+    cut.grid.box[0] = images;
+    cut.grid.boxes[0] = ceil_div(total[0], images);
+  } else {
+    cut.grid = cut_into_boxes(total, wanted);
+  }
+  const int64_t others = cut.grid.count() * pass.groups;
+  if (others * ceil_div(tiles, m_tiles) < tasks)
+    m_tiles = std::min(m_tiles, ceil_div(tiles, ceil_div(tasks, others)));
+  cut.m_block = m_tiles * cut.width;
+  cut.m_blocks = ceil_div(tiles, m_tiles);
+}
+
+}  // namespace
+
+TapRange live_range(const AxisPhase& axis, int64_t j) {
+  const auto inside = [&](const PhaseTap& tap) {
+    const int64_t place = j * axis.source_step + tap.offset;
+    return place >= 0 && place < axis.source_size;
+  };
+  const auto size = static_cast<int64_t>(axis.taps.size());
+  TapRange range{0, size};
+  while (range.first < size && !inside(axis.taps[static_cast<size_t>(range.first)])) ++range.first;
+  while (range.last > range.first && !inside(axis.taps[static_cast<size_t>(range.last - 1)])) --range.last;
+  return range;
+}
+
+DenseBlocking plan_dense_gather(const ConvPass& pass) {
+  DenseBlocking cut;
+  cut.width = kernels::cpu::fitting_tile_width(result_channels(pass));
+  list_phases(pass, cut);
+  Positions total{pass.batch, 1, 1, 1};
+  bool cuts_help = true, leaves = false;
+  for (const DensePhase& phase : cut.phases) {
+    for (size_t axis = 0; axis < 3; ++axis)
+      total[axis + 1] = std::max(total[axis + 1], phase.axes[axis].count);
+    cuts_help &= !phase.w_cuts.empty();
+    leaves |= phase.taps > 0 && phase.axes[2].leaves_source();
+  }
+  cut.images_inside =
+      pass.batch >= kShortestRun && (total[3] < kShortestRun || live_part(pass) < 1 - kPaddingWorthSkipping);
+  cut.skips_dead_taps = {true, true, cut.images_inside || cuts_help || !leaves};
+  if (!cuts_help)
+    for (DensePhase& phase : cut.phases) phase.w_cuts = {0, phase.axes[2].count};
+  cut_tasks(pass, total, cut);
+  measure_strip(cut);
+  const int64_t strip = cut.grid.box[0] * cut.plane();
+  const int64_t channels = std::min(kPanelFloatsInL1 / (std::max<int64_t>(cut.most_taps, 1) * cut.width),
+                                    kStripFloatsInL2 / strip);
+  cut.channels_per_block = even_piece(source_channels(pass), std::max<int64_t>(channels, 1));
+  return cut;
+}
+
+}  // namespace retrograd::engines::cpu

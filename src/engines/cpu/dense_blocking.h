@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// How a forward or grad_input pass is cut for dense_gather.cpp. Pure functions of the pass and the machine's
+// tile widths, never of the threads.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "engines/cpu/axis_phases.h"
+#include "engines/cpu/boxes.h"
+#include "problem/pass.h"
+
+namespace retrograd::engines::cpu {
+
+// One phase of each axis together. All phases of a pass read the same source around the same positions, so
+// that a task copies its source once and computes every phase from it.
+struct DensePhase {
+  std::array<AxisPhase, 3> axes;
+  int64_t taps = 0;             // of the three axes together; 0: the results are zeros
+  int64_t panel_start = 0;      // floats before its packed weights, within a group
+  std::vector<int64_t> w_cuts;  // positions along W where other taps begin to be live, 0 and the end included
+};
+
+struct DenseBlocking {
+  std::vector<DensePhase> phases;
+  BoxGrid grid;                     // of the positions of the largest phase
+  std::array<int64_t, 3> lowest{};  // offset of any tap
+  std::array<int64_t, 3> extent{};  // of the strip of a full box
+  // Taps that read outside the source are left out along this axis, so that the strip needs no padding.
+  std::array<bool, 3> skips_dead_taps{};
+  // Rows of a tile are images at one place, not neighbours along W: every dead tap can be left out.
+  bool images_inside = false;
+  int64_t most_taps = 0;  // of a phase
+  int64_t width = 0;      // of the tiles
+  int64_t m_block = 0;    // result channels in a task, a multiple of the width
+  int64_t m_blocks = 0;
+  int64_t channels_per_block = 0;  // source channels in a strip
+  int64_t panel_floats = 0;        // packed weights of a group
+
+  int64_t plane() const { return extent[0] * extent[1] * extent[2]; }
+  int64_t tasks(int64_t groups) const { return groups * grid.count() * m_blocks; }
+};
+
+DenseBlocking plan_dense_gather(const problem::ConvPass& pass);
+
+// Taps [first, last) of an axis that read inside the source at position `j`.
+struct TapRange {
+  int64_t first = 0, last = 0;
+  bool operator==(const TapRange&) const = default;
+};
+TapRange live_range(const AxisPhase& axis, int64_t j);
+
+}  // namespace retrograd::engines::cpu

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+// Weights are turned over in blocks [m][k, tap] → [k, tap][m], straight from the caller's memory where that
+// is plain FP32.
+#include "engines/cpu/weight_panels.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+
+#include "base/checked.h"
+#include "engines/cpu/gather_sides.h"
+#include "engines/cpu/rows.h"
+#include "engines/cpu/task_slots.h"
+#include "kernels/cpu/transpose.h"
+
+namespace retrograd::engines::cpu {
+namespace {
+
+constexpr int64_t kBlockFloats = 8192;
+
+// The weight is [y channel][x channel in the group][taps]: forward gathers x for results y, grad_input the
+// reverse.
+int64_t m_stride(const problem::ConvPass& p) { return is_forward(p) ? p.w.strides[0] : p.w.strides[1]; }
+int64_t k_stride(const problem::ConvPass& p) { return is_forward(p) ? p.w.strides[1] : p.w.strides[0]; }
+
+bool is_plain(const problem::ConvPass& p) {
+  const auto& s = p.w.strides;
+  const int64_t w = p.axes[2].kernel, h = p.axes[1].kernel;
+  return p.w.dtype == DType::kF32 && p.rounding == OperandRounding::kNone && (w == 1 || s[4] == 1) &&
+         (h == 1 || s[3] == w) && (p.axes[0].kernel == 1 || s[2] == h * w);
+}
+
+}  // namespace
+
+WeightPanels::WeightPanels(const problem::ConvPass& pass, const DenseBlocking& cut)
+    : pass_(pass),
+      cut_(cut),
+      taps_(pass.axes[0].kernel * pass.axes[1].kernel * pass.axes[2].kernel),
+      channels_(std::clamp<int64_t>(kBlockFloats / (taps_ * cut.width), 1, source_channels(pass))),
+      slots_(std::min<int64_t>(runtime::ThreadPool::instance().threads(),
+                               pass.groups * ceil_div(result_channels(pass), cut.width))),
+      panel_bytes_(part_bytes<float>(pass.groups * cut.panel_floats)),
+      slot_bytes_(2 * part_bytes<float>(cut.width * channels_ * taps_)) {}
+
+const float* WeightPanels::at(const float* panels, int64_t group, size_t phase, int64_t m, int64_t k) const {
+  const DensePhase& p = cut_.phases[phase];
+  return panels + group * cut_.panel_floats + p.panel_start +
+         (m * source_channels(pass_) + k * cut_.width) * p.taps;
+}
+
+bool WeightPanels::pack(const Bindings& bindings, float* panels, runtime::ThreadPool& pool,
+                        bool judge) const {
+  const int64_t tiles = ceil_div(result_channels(pass_), cut_.width);
+  auto* scratch = reinterpret_cast<std::byte*>(panels) + panel_bytes_;
+  std::atomic<bool> finite{true};
+  run_tasks(pool, pass_.groups * tiles, slots_, [&](int64_t task, int64_t slot) {
+    const int64_t group = task / tiles, m = task % tiles * cut_.width;
+    pack_tile(bindings, group, m, panels,
+              reinterpret_cast<float*>(scratch + static_cast<size_t>(slot) * slot_bytes_));
+    for (size_t phase = 0; judge && phase < cut_.phases.size(); ++phase)
+      if (!all_finite(at(panels, group, phase, m, 0),
+                      source_channels(pass_) * cut_.phases[phase].taps * cut_.width))
+        finite.store(false, std::memory_order_relaxed);
+  });
+  return finite;
+}
+
+void WeightPanels::pack_tile(const Bindings& bindings, int64_t group, int64_t m_first, float* panels,
+                             float* scratch) const {
+  const auto bytes = static_cast<int64_t>(size_of(pass_.w.dtype));
+  const auto* base = static_cast<const std::byte*>(bindings[pass_.w.operand]);
+  const int64_t m_count = std::min(cut_.width, result_channels(pass_) - m_first);
+  const bool direct = cut_.phases.size() == 1 && cut_.phases.front().taps == taps_;
+  const int64_t block = channels_ * taps_ * cut_.width;
+  for (int64_t k = 0; k < source_channels(pass_); k += channels_) {
+    const int64_t channels = std::min(channels_, source_channels(pass_) - k);
+    const int64_t from = group * pass_.y_channels_per_group() * pass_.w.strides[0] +
+                         m_first * m_stride(pass_) + k * k_stride(pass_);
+    float* rows = direct ? const_cast<float*>(at(panels, group, 0, m_first, k)) : scratch + block;
+    if (m_count < cut_.width) std::fill_n(rows, channels * taps_ * cut_.width, 0.0F);
+    load_channels(base + from * bytes, m_count, channels, scratch, rows);
+    for (size_t index = 0; !direct && index < cut_.phases.size(); ++index) {
+      const DensePhase& phase = cut_.phases[index];
+      float* out = const_cast<float*>(at(panels, group, index, m_first, k));
+      for (int64_t c = 0; c < channels; ++c)
+        for (const PhaseTap& d : phase.axes[0].taps)
+          for (const PhaseTap& h : phase.axes[1].taps)
+            for (const PhaseTap& w : phase.axes[2].taps) {
+              const int64_t tap = (d.tap * pass_.axes[1].kernel + h.tap) * pass_.axes[2].kernel + w.tap;
+              std::copy_n(rows + (c * taps_ + tap) * cut_.width, cut_.width, out);
+              out += cut_.width;
+            }
+    }
+  }
+}
+
+// rows[channel][tap][width] of the weights at `source`.
+void WeightPanels::load_channels(const std::byte* source, int64_t m_count, int64_t channels, float* scratch,
+                                 float* rows) const {
+  const int64_t ms = m_stride(pass_), ks = k_stride(pass_), width = cut_.width;
+  if (is_plain(pass_)) {
+    const auto* plain = reinterpret_cast<const float*>(source);
+    if (ks == taps_) return kernels::cpu::transpose(plain, ms, rows, width, m_count, channels * taps_);
+    for (int64_t c = 0; c < channels; ++c, rows += taps_ * width) {
+      if (taps_ == 1 && ms == 1)
+        std::copy_n(plain + c * ks, m_count, rows);
+      else
+        kernels::cpu::transpose(plain + c * ks, ms, rows, width, m_count, taps_);
+    }
+    return;
+  }
+  const auto& s = pass_.w.strides;
+  const auto bytes = static_cast<int64_t>(size_of(pass_.w.dtype));
+  float* out = scratch;
+  for (int64_t m = 0; m < m_count; ++m)
+    for (int64_t c = 0; c < channels; ++c)
+      for (int64_t d = 0; d < pass_.axes[0].kernel; ++d)
+        for (int64_t h = 0; h < pass_.axes[1].kernel; ++h) {
+          load_row(pass_.w.dtype, pass_.rounding, source + (m * ms + c * ks + d * s[2] + h * s[3]) * bytes,
+                   s[4], pass_.axes[2].kernel, out);
+          out += pass_.axes[2].kernel;
+        }
+  kernels::cpu::transpose(scratch, channels * taps_, rows, width, m_count, channels * taps_);
+}
+
+}  // namespace retrograd::engines::cpu
