@@ -123,7 +123,7 @@ def make_call(torch, text):
 
 
 def time_call(call, seconds):
-    """Median in nanoseconds and number of whole calls, at least one."""
+    """Nanoseconds of whole calls, at least one."""
     times = []
     clock = time.perf_counter_ns
     end = clock() + int(seconds * 1e9)
@@ -133,7 +133,7 @@ def time_call(call, seconds):
         now = clock()
         times.append(now - begin)
         if now >= end:
-            return statistics.median(times), len(times)
+            return times
 
 
 class Blas:
@@ -179,16 +179,17 @@ class Session:
         first = {}
         for blas_threads in blas.variants(threads):
             blas.set_threads(blas_threads)
-            first[blas_threads] = time_call(self.call, 0.02)[0]
+            first[blas_threads] = min(time_call(self.call, 0.02))
         self.variants = [v for v, ns in first.items() if ns <= HOPELESS * min(first.values())]
 
     def time(self, seconds):
         best = None
         for blas_threads in self.variants:
             self.blas.set_threads(blas_threads)
-            ns, runs = time_call(self.call, seconds / len(self.variants))
+            times = time_call(self.call, seconds / len(self.variants))
+            ns = statistics.median(times)
             if best is None or ns < best[0]:
-                best = ns, runs, blas_threads
+                best = ns, len(times), blas_threads
         return f"ns {best[0]:.0f} {best[1]} blas{best[2]}"
 
 

@@ -26,18 +26,18 @@ def family_of(problem):
     groups = int(keys.get("groups", "1"))
     channels, space, kernel = shape[1], shape[2:], weight[2:]
     strides, dilations = numbers(keys.get("stride", "1")), numbers(keys.get("dilation", "1"))
-    if math.prod(shape) * math.prod(weight[:1] + kernel) < 2e7 and groups == 1:
-        return "small problems"
     if keys.get("transposed") == "1":
         return "transposed"
-    if groups == channels:
+    if shape[0] >= 128 and math.prod(space) <= 16:
+        return "big batch, tiny space"
+    if groups == 1 and math.prod(shape) * weight[0] * math.prod(kernel) < 2e7:
+        return "small problems"
+    if groups == channels > 1:
         return "depthwise" if len(space) == 2 else "depthwise 1-D and 3-D"
     if groups > 1 and channels // groups <= 32:
         return "few channels a group"
     if channels <= 4:
         return "stems and patches"
-    if shape[0] >= 128 and math.prod(space) <= 16:
-        return "big batch, tiny space"
     if max(dilations) > 1 and len(space) > 1:
         return "dilated"
     if len(space) != 2:
