@@ -22,7 +22,8 @@ def options():
     parser.add_argument("--rows", default="", metavar="REGEX", help="only rows whose name matches")
     parser.add_argument("--parts", default=",".join(PARTS), help=f"some of {','.join(PARTS)} (default: all)")
     parser.add_argument("--threads", default="2,1", help="numbers of threads, the first one's 16-bit types too")
-    parser.add_argument("--seconds", type=float, default=0.3, help="a row, for us and for each peer")
+    parser.add_argument("--seconds", type=float, default=0.15, help="a row and pass, for us and for each peer")
+    parser.add_argument("--repeat", type=int, default=2, help="passes over each slice of rows; the least medians count")
     parser.add_argument("--resume", action="store_true", help="keep what the results folder holds, measure the rest")
     parser.add_argument("--stop-after", type=float, default=float("inf"), metavar="S",
                         help="begin nothing after that many seconds; exit status 75 when something is left")
@@ -64,7 +65,7 @@ def main():
     root, chosen = options()
     left = False
     if not chosen.report_only:
-        run = Run(root, chosen.build, chosen.results, chosen.rows, chosen.seconds, chosen.resume,
+        run = Run(root, chosen.build, chosen.results, chosen.rows, chosen.seconds, chosen.repeat, chosen.resume,
                   time.monotonic() + chosen.stop_after)
         try:
             measure(run, chosen.parts.split(","), [int(count) for count in chosen.threads.split(",")])

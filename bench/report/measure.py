@@ -24,6 +24,7 @@ class Run:
     results: pathlib.Path
     rows: str
     seconds: float
+    repeat: int
     resume: bool
     deadline: float  # by time.monotonic()
 
@@ -52,8 +53,34 @@ class OutOfTime(Exception):
     """The deadline is past; --resume goes on."""
 
 
-def call(run, part, threads, name, arguments, peers, finish=lambda file: None):
-    """One run of the program, its JSON in the part's folder."""
+def merge(passes):
+    """One content of several runs of the same rows. What disturbs a machine only slows it down, so that everybody's
+    least median counts, ours and each peer's alike; `spread` keeps how far the passes were apart at most."""
+    merged = dict(passes[0])
+    by_key = {}
+    for content in passes:
+        for fields in content["rows"]:
+            by_key.setdefault((fields["problem"], fields["pass"]), []).append(fields)
+    merged["passes"] = len(passes)
+    merged["rows"] = [merge_row(rows) for rows in by_key.values()]
+    return merged
+
+
+def merge_row(rows):
+    best = dict(min(rows, key=lambda fields: fields["ms"]))
+    best["spread"] = max(fields["ms"] for fields in rows) / best["ms"]
+    best["peers"] = []
+    for peers in zip(*(fields["peers"] for fields in rows)):
+        timed = [peer for peer in peers if "ms" in peer]
+        fastest = min(timed, key=lambda peer: peer["ms"]) if timed else peers[0]
+        best["peers"].append(dict(fastest))
+        if timed:
+            best["peers"][-1]["spread"] = max(peer["ms"] for peer in timed) / fastest["ms"]
+    return best
+
+
+def call(run, part, threads, name, arguments, peers, finish=lambda content: None):
+    """One slice, as often as asked for; its JSON in the part's folder."""
     folder = run.results / f"{part}-{threads}t"
     folder.mkdir(parents=True, exist_ok=True)
     final = folder / f"{name}.json"
@@ -66,8 +93,13 @@ def call(run, part, threads, name, arguments, peers, finish=lambda file: None):
                "--seconds", str(run.seconds), "--json", str(partial)]
     for peer in run.peers() if peers else ():
         command += ["--peer", shlex.quote(peer)]
-    subprocess.run(command, check=True)
-    finish(partial)
+    passes = []
+    for _ in range(run.repeat):
+        subprocess.run(command, check=True)
+        passes.append(json.loads(partial.read_text(encoding="utf-8")))
+    content = merge(passes)
+    finish(content)
+    partial.write_text(json.dumps(content, indent=1), encoding="utf-8")
     partial.rename(final)
 
 
@@ -94,11 +126,9 @@ def measure_winograd(run, threads):
     if not rows:
         return
 
-    def add_names(file):  # problems given as text have none
-        content = json.loads(file.read_text(encoding="utf-8"))
+    def add_names(content):  # problems given as text have none
         for fields in content["rows"]:
             fields["name"] = next(n for n, text in rows.items() if tensors_of(text) == tensors_of(fields["problem"]))
-        file.write_text(json.dumps(content, indent=1), encoding="utf-8")
 
     call(run, "winograd", threads, slice_name(list(rows)), [*rows.values(), "--passes", "i,w"], True, add_names)
 

@@ -11,6 +11,9 @@ FAMILIES = (
     "small problems", "average pooling",
 )
 
+# Passes that are further apart than this were disturbed: what the row says is doubtful.
+UNSTABLE = 1.3
+
 
 def numbers(text):
     return [int(word) for word in text.split(":")[0].split("@")[0].split("x")]
@@ -58,8 +61,10 @@ class Row:
             fields["peak_percent"], fields["copy_percent"], fields["roofline_percent"])
         self.gbs, self.level = fields["gbs"], fields["copy_level"]
         self.family = family_of(self.problem)
-        timed = [(peer["ms"], peer["name"], peer["variant"]) for peer in fields["peers"] if "ms" in peer]
-        self.peer_ms, self.peer, self.variant = min(timed) if timed else (None, None, None)
+        timed = [peer for peer in fields["peers"] if "ms" in peer]
+        best = min(timed, key=lambda peer: peer["ms"], default={})
+        self.peer_ms, self.peer, self.variant = best.get("ms"), best.get("name"), best.get("variant")
+        self.unstable = max(fields.get("spread", 1), best.get("spread", 1)) > UNSTABLE
 
     @property
     def ratio(self):

@@ -2,7 +2,7 @@
 """The measured part of docs/performance.md: Markdown tables."""
 import statistics
 
-from results import FAMILIES, geometric_mean
+from results import FAMILIES, UNSTABLE, geometric_mean
 
 GRADIENTS = (("i", "gradInput"), ("w", "gradWeight"), ("all", "all three"))
 SIXTEEN_BIT_LIMIT = 1.15
@@ -19,6 +19,11 @@ def milliseconds(ms):
 
 def times(ratio):
     return "–" if ratio is None else f"{ratio:.2f} ×" if ratio < 10 else f"{ratio:.0f} ×"
+
+
+def doubtful(row, text):
+    """Marks a figure of a row whose passes disagreed."""
+    return text + " ?" if row.unstable else text
 
 
 def ratios(rows):
@@ -57,7 +62,7 @@ def every_row(part):
             lines.append([f"**{family}**"] + [""] * 9)
         cells = [f"`{name}`"]
         for row in rows:
-            cells += [milliseconds(row.ms), f"{row.roofline:.0f} %", times(row.ratio)] if row else ["–"] * 3
+            cells += [milliseconds(row.ms), f"{row.roofline:.0f} %", doubtful(row, times(row.ratio))] if row else ["–"] * 3
         lines.append(cells)
     header = ["row"]
     for _, name in GRADIENTS:
@@ -70,7 +75,7 @@ def pooling(part):
     return table(
         ["row", "ms", "GB/s", "of the copy bandwidth", "of", "best peer ms", "× peer"],
         [[f"`{row.name}`", milliseconds(row.ms), f"{row.gbs:.1f}", f"{row.copy:.0f} %", row.level,
-          milliseconds(row.peer_ms) if row.peer_ms else "–", times(row.ratio)] for row in rows])
+          milliseconds(row.peer_ms) if row.peer_ms else "–", doubtful(row, times(row.ratio))] for row in rows])
 
 
 def winograd(part, exact):
@@ -79,7 +84,7 @@ def winograd(part, exact):
         same = exact.of(*row.key) if exact else None
         lines.append([f"`{row.name}`", dict(GRADIENTS)[row.gradient], milliseconds(row.ms),
                       milliseconds(same.ms) if same else "–", milliseconds(row.peer_ms) if row.peer_ms else "–",
-                      times(row.ratio), f"{row.peak:.0f} %"])
+                      doubtful(row, times(row.ratio)), f"{row.peak:.0f} %"])
     return table(["row", "gradient", "ms", "exact mode ms", "best peer ms", "× peer",
                   "operations of the definition, of the peak"], lines)
 
@@ -103,7 +108,9 @@ def machine(part):
     peers = "; ".join(f"{peer['name']} {peer['version']}" for peer in facts["peers"])
     sizes = [f"{name} {size // 1024} KiB" for name, size in facts["cache_bytes"].items()]
     return (f"Machine: {facts['processor']}, {facts['instruction_set']}, {facts['threads']} threads, "
-            f"{', '.join(sizes)}. Retrograd {facts['version']}. Peers: {peers}.")
+            f"{', '.join(sizes)}. Retrograd {facts['version']}. Peers: {peers}. Medians of whole calls, everybody in turn, "
+            f"the least of {facts.get('passes', 1)} passes; `?` marks a row whose passes were more than "
+            f"{UNSTABLE} × apart ({sum(row.unstable for row in part.rows)} of {len(part.rows)}).")
 
 
 def report(parts):

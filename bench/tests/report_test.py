@@ -14,8 +14,8 @@ sys.path.insert(0, str(HERE.parent / "report"))
 
 from goals import goals  # noqa: E402
 from main import BEGIN, END, insert  # noqa: E402
-from measure import is_winograd_row, suite_rows  # noqa: E402
-from results import FAMILIES, family_of, geometric_mean, load  # noqa: E402
+from measure import is_winograd_row, merge, suite_rows  # noqa: E402
+from results import FAMILIES, Part, Row, family_of, geometric_mean, load  # noqa: E402
 
 STORED = HERE / "stored"
 
@@ -46,6 +46,33 @@ class Results(unittest.TestCase):
     def test_geometric_mean(self):
         self.assertAlmostEqual(geometric_mean([2, 8]), 4)
         self.assertIsNone(geometric_mean([]))
+
+
+class Passes(unittest.TestCase):
+    @staticmethod
+    def content(ms, onednn, pytorch):
+        stored = json.loads((STORED / "suite-2t" / "conv.json").read_text(encoding="utf-8"))
+        fields = dict(stored["rows"][0], ms=ms, peak_percent=100 / ms)
+        fields["peers"] = [{"name": "oneDNN", "ms": onednn, "variant": "plain"}, {"name": "PyTorch", **pytorch}]
+        return dict(stored, rows=[fields])
+
+    def test_the_least_median_of_everybody_counts(self):
+        merged = merge([self.content(3.0, 8.0, {"ms": 5.0, "variant": "blas2"}),
+                        self.content(3.3, 4.0, {"ms": 6.0, "variant": "blas1"})])
+        row = Row(merged["rows"][0])
+        self.assertEqual((row.ms, row.peer_ms, row.peer, row.peak), (3.0, 4.0, "oneDNN", 100 / 3.0))
+        self.assertEqual([peer["ms"] for peer in merged["rows"][0]["peers"]], [4.0, 5.0])
+        self.assertTrue(row.unstable)  # oneDNN took 8 and 4
+
+    def test_passes_that_agree_are_stable(self):
+        declined = {"declined": "no such type"}
+        row = Row(merge([self.content(3.0, 4.4, declined), self.content(3.3, 4.0, declined)])["rows"][0])
+        self.assertFalse(row.unstable)
+
+    def test_a_doubtful_row_counts_neither_way(self):
+        fields = merge([self.content(3.0, 4.0, {"declined": ""}), self.content(9.0, 4.0, {"declined": ""})])["rows"]
+        text = goals({"suite-2t": Part({}, [Row(fields[0])])})
+        self.assertIn("| × best peer | ≥ 0.95 × | 0 of 0 | – | rn50_3x3_56.i 1.33 × |", text)
 
 
 class Families(unittest.TestCase):
