@@ -1,109 +1,190 @@
 // SPDX-License-Identifier: Apache-2.0
-// Conversions at the edge of the CPU engine.
+// Conversions at the edge of the CPU engine: strides here, types in kernels/cpu/row_convert.
 #include "engines/cpu/rows.h"
 
 #include <algorithm>
-#include <cmath>
 #include <cstring>
-#include <limits>
+
+#include "kernels/cpu/row_convert.h"
+#include "kernels/cpu/transpose.h"
 
 namespace retrograd::engines::cpu {
 namespace {
 
-template <class Bits, class Decode>
-void decode_row(const std::byte* source, int64_t stride, int64_t count, float* out, Decode decode) {
-  for (int64_t i = 0; i < count; ++i) {
-    Bits bits;
-    std::memcpy(&bits, source + i * stride * static_cast<int64_t>(sizeof(Bits)), sizeof(Bits));
-    out[i] = decode(bits);
+namespace kernels = retrograd::kernels::cpu;
+using problem::PassTensor;
+
+// Elements that are gathered into a buffer, or rounded, at a time: they stay in L1.
+constexpr int64_t kChunk = 256;
+
+// out[i] = in[i], places `in_stride` and `out_stride` elements apart.
+template <size_t kBytes>
+void copy_strided(const std::byte* in, int64_t in_stride, std::byte* out, int64_t out_stride, int64_t count) {
+  constexpr auto kStep = static_cast<int64_t>(kBytes);
+  for (int64_t i = 0; i < count; ++i)
+    std::memcpy(out + i * out_stride * kStep, in + i * in_stride * kStep, kBytes);
+}
+
+void copy_strided(DType dtype, const std::byte* in, int64_t in_stride, std::byte* out, int64_t out_stride,
+                  int64_t count) {
+  switch (size_of(dtype)) {
+    case 4:
+      return copy_strided<4>(in, in_stride, out, out_stride, count);
+    case 2:
+      return copy_strided<2>(in, in_stride, out, out_stride, count);
+    default:
+      return copy_strided<1>(in, in_stride, out, out_stride, count);
   }
 }
 
-template <class Bits, class Encode>
-void encode_row(std::byte* destination, int64_t stride, const float* row, int64_t row_stride, int64_t count,
-                Encode encode) {
-  for (int64_t i = 0; i < count; ++i) {
-    const Bits bits = encode(row[i * row_stride]);
-    std::memcpy(destination + i * stride * static_cast<int64_t>(sizeof(Bits)), &bits, sizeof(Bits));
+std::byte* bytes_of(float* values) { return reinterpret_cast<std::byte*>(values); }
+const std::byte* bytes_of(const float* values) { return reinterpret_cast<const std::byte*>(values); }
+
+// Channels × places, from memory where the channels of a place lie together: what is read is turned over.
+void load_turned(const PassTensor& tensor, OperandRounding rounding, const std::byte* source,
+                 int64_t channels, int64_t places, float* out, int64_t out_stride) {
+  const int64_t stride = tensor.strides[4];
+  if (tensor.dtype == DType::kF32 && rounding == OperandRounding::kNone) {
+    kernels::transpose(reinterpret_cast<const float*>(source), stride, out, out_stride, places, channels);
+    return;
   }
+  constexpr int64_t kPlaces = 16, kChannels = 64;
+  const auto bytes = static_cast<int64_t>(size_of(tensor.dtype));
+  alignas(64) std::array<float, kPlaces * kChannels> block;
+  for (int64_t p = 0; p < places; p += kPlaces)
+    for (int64_t c = 0; c < channels; c += kChannels) {
+      const int64_t rows = std::min(kPlaces, places - p), cols = std::min(kChannels, channels - c);
+      for (int64_t r = 0; r < rows; ++r)
+        load_row(tensor.dtype, rounding, source + ((p + r) * stride + c) * bytes, 1, cols,
+                 block.data() + r * kChannels);
+      kernels::transpose(block.data(), kChannels, out + c * out_stride + p, out_stride, rows, cols);
+    }
 }
 
-float same(float value) { return value; }
+// The part of a box that lies inside the tensor along one axis, as places of the box.
+struct Inside {
+  Inside(int64_t start, int64_t extent, int64_t size)
+      : begin(std::clamp<int64_t>(-start, 0, extent)), end(std::clamp(size - start, begin, extent)) {}
+  int64_t begin, end;
+};
+
+class StripLoader {
+ public:
+  StripLoader(const PassTensor& tensor, OperandRounding rounding, const std::byte* source,
+              const StripShape& shape, float* out)
+      : tensor_(tensor),
+        rounding_(rounding),
+        source_(source),
+        s_(shape),
+        out_(out),
+        d_(shape.start[0], shape.extent[0], shape.size[0]),
+        h_(shape.start[1], shape.extent[1], shape.size[1]),
+        w_(shape.start[2], shape.extent[2], shape.size[2]) {}
+
+  void run() const {
+    const int64_t area = s_.extent[1] * s_.extent[2];
+    if (w_.begin == w_.end || h_.begin == h_.end || d_.begin == d_.end) {
+      std::fill_n(out_, s_.channels * s_.plane(), 0.0F);
+      return;
+    }
+    for (int64_t c = 0; c < s_.channels; ++c) {
+      std::fill_n(out_ + c * s_.plane(), d_.begin * area, 0.0F);
+      std::fill(out_ + c * s_.plane() + d_.end * area, out_ + (c + 1) * s_.plane(), 0.0F);
+    }
+    // Channels that lie together are read together, unless places do too.
+    const bool turned = tensor_.strides[1] == 1 && tensor_.strides[4] != 1 && s_.channels > 1;
+    for (int64_t d = d_.begin; d < d_.end; ++d) {
+      for (int64_t c = 0; c < s_.channels; ++c) pad_area(out_ + c * s_.plane() + d * area);
+      if (turned) {
+        load_area(0, s_.channels, d);
+      } else {
+        for (int64_t c = 0; c < s_.channels; ++c) load_area(c, 1, d);
+      }
+    }
+  }
+
+ private:
+  void pad_area(float* area) const {
+    const int64_t width = s_.extent[2];
+    std::fill_n(area, h_.begin * width + w_.begin, 0.0F);
+    const int64_t gap = w_.begin + width - w_.end;  // behind one row and before the next
+    if (gap > 0)
+      for (int64_t h = h_.begin; h + 1 < h_.end; ++h) std::fill_n(area + h * width + w_.end, gap, 0.0F);
+    std::fill(area + (h_.end - 1) * width + w_.end, area + s_.extent[1] * width, 0.0F);
+  }
+
+  void load_area(int64_t channel, int64_t channels, int64_t d) const {
+    const auto& strides = tensor_.strides;
+    const auto bytes = static_cast<int64_t>(size_of(tensor_.dtype));
+    const int64_t width = s_.extent[2];
+    // Rows that follow each other on both sides are one.
+    const bool joined = w_.end - w_.begin == width && strides[3] == width * strides[4];
+    const int64_t rows = joined ? 1 : h_.end - h_.begin;
+    const int64_t count = joined ? (h_.end - h_.begin) * width : w_.end - w_.begin;
+    for (int64_t row = 0; row < rows; ++row) {
+      const int64_t h = h_.begin + row;
+      const int64_t at = channel * strides[1] + (s_.start[0] + d) * strides[2] +
+                         (s_.start[1] + h) * strides[3] + (s_.start[2] + w_.begin) * strides[4];
+      float* to = out_ + channel * s_.plane() + (d * s_.extent[1] + h) * width + w_.begin;
+      if (channels == 1) {
+        load_row(tensor_.dtype, rounding_, source_ + at * bytes, strides[4], count, to);
+      } else {
+        load_turned(tensor_, rounding_, source_ + at * bytes, channels, count, to, s_.plane());
+      }
+    }
+  }
+
+  const PassTensor& tensor_;
+  OperandRounding rounding_;
+  const std::byte* source_;
+  const StripShape& s_;
+  float* out_;
+  Inside d_, h_, w_;
+};
 
 }  // namespace
 
 void load_row(DType dtype, OperandRounding rounding, const std::byte* source, int64_t stride, int64_t count,
               float* out) {
-  switch (dtype) {
-    case DType::kF32:
-      if (stride == 1) {
-        std::memcpy(out, source, static_cast<size_t>(count) * sizeof(float));
-      } else {
-        decode_row<float>(source, stride, count, out, same);
-      }
-      break;
-    case DType::kF16:
-      decode_row<uint16_t>(source, stride, count, out, f16_to_f32);
-      break;
-    case DType::kBF16:
-      decode_row<uint16_t>(source, stride, count, out, bf16_to_f32);
-      break;
-    case DType::kHiF8:
-      decode_row<uint8_t>(source, stride, count, out, hif8_to_f32);
-      break;
-    case DType::kE4M3:
-      decode_row<uint8_t>(source, stride, count, out, e4m3_to_f32);
-      break;
+  if (stride == 1 && rounding == OperandRounding::kNone)
+    return kernels::decode_row(dtype, source, count, out);
+  const auto bytes = static_cast<int64_t>(size_of(dtype));
+  for (int64_t i = 0; i < count; i += kChunk) {
+    const int64_t part = std::min(kChunk, count - i);
+    const std::byte* from = source + i * stride * bytes;
+    if (stride == 1) {
+      kernels::decode_row(dtype, from, part, out + i);
+    } else if (dtype == DType::kF32) {
+      copy_strided<4>(from, stride, bytes_of(out + i), 1, part);
+    } else {
+      std::array<std::byte, 2 * kChunk> codes;
+      copy_strided(dtype, from, stride, codes.data(), 1, part);
+      kernels::decode_row(dtype, codes.data(), part, out + i);
+    }
+    kernels::round_row(rounding, out + i, part);
   }
-  if (rounding == OperandRounding::kNone) return;
-  for (int64_t i = 0; i < count; ++i) out[i] = apply(rounding, out[i]);
 }
 
 void store_row(DType dtype, std::byte* destination, int64_t stride, const float* row, int64_t row_stride,
                int64_t count) {
-  switch (dtype) {
-    case DType::kF32:
-      return encode_row<float>(destination, stride, row, row_stride, count, same);
-    case DType::kF16:
-      return encode_row<uint16_t>(destination, stride, row, row_stride, count, f32_to_f16);
-    case DType::kBF16:
-      return encode_row<uint16_t>(destination, stride, row, row_stride, count, f32_to_bf16);
-    case DType::kHiF8:
-      return encode_row<uint8_t>(destination, stride, row, row_stride, count, f32_to_hif8);
-    case DType::kE4M3:
-      return encode_row<uint8_t>(destination, stride, row, row_stride, count, f32_to_e4m3);
+  if (stride == 1 && row_stride == 1) return kernels::encode_row(dtype, row, count, destination);
+  if (dtype == DType::kF32) return copy_strided<4>(bytes_of(row), row_stride, destination, stride, count);
+  const auto bytes = static_cast<int64_t>(size_of(dtype));
+  for (int64_t i = 0; i < count; i += kChunk) {
+    const int64_t part = std::min(kChunk, count - i);
+    std::array<float, kChunk> values;
+    std::array<std::byte, 2 * kChunk> codes;
+    copy_strided<4>(bytes_of(row + i * row_stride), row_stride, bytes_of(values.data()), 1, part);
+    kernels::encode_row(dtype, values.data(), part, codes.data());
+    copy_strided(dtype, codes.data(), 1, destination + i * stride * bytes, stride, part);
   }
 }
 
-bool all_finite(const float* values, int64_t count) {
-  // No early exit, so that it vectorises.
-  bool finite = true;
-  for (int64_t i = 0; i < count; ++i) finite &= std::abs(values[i]) <= std::numeric_limits<float>::max();
-  return finite;
-}
+bool all_finite(const float* values, int64_t count) { return kernels::all_finite(values, count); }
 
-void load_strip(const problem::PassTensor& tensor, OperandRounding rounding, const std::byte* source,
-                const StripShape& s, float* out) {
-  const auto width = static_cast<int64_t>(size_of(tensor.dtype));
-  const auto& [first_d, first_h, first_w] = s.start;
-  const auto& [extent_d, extent_h, extent_w] = s.extent;
-  // The part of a row that lies inside the tensor.
-  const int64_t begin = std::clamp<int64_t>(-first_w, 0, extent_w);
-  const int64_t end = std::clamp(s.size[2] - first_w, begin, extent_w);
-  for (int64_t c = 0; c < s.channels; ++c)
-    for (int64_t d = first_d; d < first_d + extent_d; ++d)
-      for (int64_t h = first_h; h < first_h + extent_h; ++h, out += extent_w) {
-        if (d < 0 || d >= s.size[0] || h < 0 || h >= s.size[1]) {
-          std::fill_n(out, extent_w, 0.0F);
-          continue;
-        }
-        std::fill_n(out, begin, 0.0F);
-        const int64_t at = c * tensor.strides[1] + d * tensor.strides[2] + h * tensor.strides[3] +
-                           (first_w + begin) * tensor.strides[4];
-        if (begin < end)
-          load_row(tensor.dtype, rounding, source + at * width, tensor.strides[4], end - begin, out + begin);
-        std::fill_n(out + end, extent_w - end, 0.0F);
-      }
+void load_strip(const PassTensor& tensor, OperandRounding rounding, const std::byte* source,
+                const StripShape& shape, float* out) {
+  StripLoader(tensor, rounding, source, shape, out).run();
 }
 
 }  // namespace retrograd::engines::cpu

@@ -6,6 +6,7 @@
 #include "kernels/cpu/transpose.h"
 
 #include <algorithm>
+#include <cstring>
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/cpu/transpose.cpp"
@@ -30,9 +31,11 @@ struct Block {
   int64_t rows, cols;
 };
 
+// memcpy: callers hand over rows of tensors, which may start at any byte.
 void transpose_scalar(const Block& b) {
   for (int64_t r = 0; r < b.rows; ++r)
-    for (int64_t c = 0; c < b.cols; ++c) b.out[c * b.out_stride + r] = b.in[r * b.in_stride + c];
+    for (int64_t c = 0; c < b.cols; ++c)
+      std::memcpy(b.out + c * b.out_stride + r, b.in + r * b.in_stride + c, sizeof(float));
 }
 
 #if HWY_TARGET != HWY_SCALAR

@@ -11,7 +11,7 @@
 namespace retrograd::kernels::cpu {
 
 // Row r of `in` starts at in + r·in_stride and has `cols` floats; row c of `out` at out + c·out_stride and
-// has `rows`. Any sizes and alignment; nothing outside is touched. The two may not overlap.
+// has `rows`. Any sizes, and any address; nothing outside is touched. The two may not overlap.
 void transpose(const float* in, int64_t in_stride, float* out, int64_t out_stride, int64_t rows,
                int64_t cols);
 
