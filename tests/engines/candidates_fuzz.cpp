@@ -122,8 +122,9 @@ class Fuzz {
   problem::Request draw() {
     RandomOptions options;
     if (number(0, 1) == 0) {
-      options.most_channels = number(1, 80);
-      options.most_groups = number(2, 40);
+      const int64_t channels[] = {1, 4, 20, 80};
+      options.most_channels = channels[number(0, 3)];
+      options.most_groups = number(2, 70);
       options.largest_size = number(2, 40);
       options.largest_kernel = number(1, 9);
     }

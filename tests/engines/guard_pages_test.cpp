@@ -129,10 +129,14 @@ TEST_F(GuardPagesTest, ShapeFiles) {
 
 TEST_F(GuardPagesTest, RandomRequests) {
   std::mt19937_64 random(78);
-  for (int i = 0; i < 100 && !HasFailure(); ++i) {
-    check(random_conv(random, {}));
-    check(random_conv_tbc(random, {}));
-    check(random_avgpool(random, {}));
+  RandomOptions larger;  // whole vectors of channels and of places, with tails
+  larger.most_channels = 40;
+  larger.largest_size = 12;
+  for (int i = 0; i < 80 && !HasFailure(); ++i) {
+    const RandomOptions& options = i % 4 == 0 ? larger : RandomOptions{};
+    check(random_conv(random, options));
+    check(random_conv_tbc(random, options));
+    check(random_avgpool(random, options));
   }
 }
 
