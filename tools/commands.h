@@ -34,4 +34,6 @@ int check(const CheckCommandOptions& options);
 
 int explain(const std::string& text);
 
+int info();
+
 }  // namespace retrograd::tools

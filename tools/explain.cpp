@@ -4,22 +4,35 @@
 
 #include <cstdio>
 
+#include "base/settings.h"
 #include "engines/registry.h"
+#include "kernels/cpu/targets.h"
 #include "plan/plan.h"
 #include "problem/problem.h"
 #include "problem/problem_text.h"
+#include "runtime/thread_pool.h"
 #include "tools/commands.h"
+#include "tools/math_mode.h"
 
 namespace retrograd::tools {
 namespace {
 
+// Every candidate in order of preference: the first that accepts computes the pass.
 void tell_pass(const problem::Pass& pass, runtime::Device& device) {
   fmt::print("{}\n", name_of(pass));
+  bool chosen = false;
   for (const engines::Candidate* candidate : engines::candidates(device.kind())) {
-    const engines::Support support = candidate->supports(pass);
+    const plan::Answer answer = plan::ask(*candidate, pass, settings().workspace_limit);
+    const bool takes = answer.support.accepted();
     fmt::print("  {:<22} {}\n", candidate->name(),
-               support.accepted() ? "takes it" : "declines: " + support.reason());
-    if (support.accepted()) return;
+               !takes   ? "declines: " + answer.support.reason()
+               : chosen ? "would take it"
+                        : "takes it");
+    if (takes && !chosen) {
+      if (const std::string how = answer.step->describe(); !how.empty()) fmt::print("    {}\n", how);
+      fmt::print("    workspace {} bytes\n", answer.step->workspace_bytes());
+    }
+    chosen |= takes;
   }
 }
 
@@ -39,13 +52,17 @@ int explain(const std::string& text) {
   }
   runtime::Device& device = *runtime::find_device(runtime::DeviceKind::kCpu, 0);
   for (const std::string& warning : problem.value().warnings) fmt::print("warning    {}\n", warning);
+  if (const std::string math = effect_of_math_mode(problem.value()); !math.empty())
+    fmt::print("math       {}\n", math);
   for (const problem::Pass& pass : problem.value().passes) tell_pass(pass, device);
   const auto plan = plan::make_plan(std::move(problem).value(), device, "explain");
   if (!plan.is_ok()) {
     fmt::print(stderr, "{}\n", plan.status().message());
     return 1;
   }
-  fmt::print("device     {}\nworkspace  {} bytes\n", device.label(), plan.value()->workspace_bytes());
+  fmt::print("device     {}, {} threads, {}\nworkspace  {} bytes\n", device.label(),
+             runtime::ThreadPool::instance().threads(), kernels::cpu::target_name(),
+             plan.value()->workspace_bytes());
   return 0;
 }
 

@@ -44,7 +44,26 @@ at a fixed sample of elements. Exit code: 0 all is right, 1 a result is wrong or
 
 constexpr const char* kExplainExamples = R"(Examples:
   retrograd explain "conv input=2x3x10x10 weight=6x3x3x3 stride=2x2"
+  RETROGRAD_CPU_ISA=avx2 retrograd explain "conv input=1x64x56x56 weight=64x64x3x3 padding=1x1 math=1"
+
+Exit code: 0 legal, 1 refused, 2 the text is wrong.
 )";
+
+constexpr const char* kInfoExamples = R"(Examples:
+  retrograd info
+  RETROGRAD_NUM_THREADS=1 retrograd info
+)";
+
+// CLI11's own message holds the largest double in full.
+CLI::Validator above_zero() {
+  return CLI::Validator(
+      [](const std::string& text) {
+        double value = 0;
+        const bool number = CLI::detail::lexical_cast(text, value);
+        return number && value > 0 ? "" : fmt::format("'{}' is not a number above 0", text);
+      },
+      "");
+}
 
 void add_threads(CLI::App& command, int& threads) {
   command
@@ -66,7 +85,7 @@ void add_source(CLI::App& command, ProblemSource& source) {
 }
 
 int run(int argc, char** argv) {
-  CLI::App app("retrograd: look into the backward operators of libretrograd");
+  CLI::App app("Looks into the backward operators of libretrograd", "retrograd");
   app.footer(kProblemHelp);
   app.set_version_flag("--version", "retrograd " RETROGRAD_VERSION);
   app.require_subcommand(1);
@@ -86,7 +105,7 @@ int run(int argc, char** argv) {
       ->allow_extra_args(false)
       ->type_name("i,w,b,all");
   bench_command.add_option("--seconds", bench_options.seconds, "Time a row, for us and for each peer")
-      ->check(CLI::PositiveNumber)
+      ->check(above_zero())
       ->capture_default_str()
       ->type_name("S");
   bench_command.add_flag(
@@ -109,7 +128,7 @@ int run(int argc, char** argv) {
   check_command
       .add_option("--products", check_options.products,
                   "Products in double that a result may take before it is sampled")
-      ->check(CLI::PositiveNumber)
+      ->check(above_zero())
       ->capture_default_str()
       ->type_name("N");
   check_command.add_flag("--full", check_options.full, "Every element of large results too");
@@ -118,11 +137,15 @@ int run(int argc, char** argv) {
       ->type_name("N");
 
   std::string explained;
-  CLI::App& explain_command =
-      *app.add_subcommand("explain", "Is it legal, which engine takes which pass, how much workspace");
+  CLI::App& explain_command = *app.add_subcommand(
+      "explain", "Is it legal, which engine takes which pass and how, why the others do not");
   explain_command.footer(std::string(kExplainExamples) + kProblemHelp);
   explain_command.add_option("problem", explained, "A problem in quotes")->required();
   add_threads(explain_command, threads);
+
+  CLI::App& info_command =
+      *app.add_subcommand("info", "Version, machine, libraries and settings: what a bug report needs");
+  info_command.footer(kInfoExamples);
 
   std::vector<std::string> names;
   for (const CLI::App* command : app.get_subcommands([](CLI::App*) { return true; }))
@@ -141,6 +164,7 @@ int run(int argc, char** argv) {
   if (threads > 0) setenv("RETROGRAD_NUM_THREADS", std::to_string(threads).c_str(), 1);
   if (bench_command.parsed()) return bench(bench_options);
   if (check_command.parsed()) return check(check_options);
+  if (info_command.parsed()) return info();
   return explain(explained);
 }
 

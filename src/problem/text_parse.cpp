@@ -165,6 +165,13 @@ class Reader {
     return value.value_or(otherwise);
   }
 
+  int digit(std::string_view key, int otherwise, int largest) {
+    const int64_t value = number(key, otherwise);
+    if (value >= 0 && value <= largest) return static_cast<int>(value);
+    note(fields_.fail(*fields_.find(key), fmt::format("{} is not one of 0 to {}", value, largest)));
+    return otherwise;
+  }
+
   bool flag(std::string_view key, bool otherwise) {
     const int64_t value = number(key, otherwise);
     if (value != 0 && value != 1)
@@ -300,7 +307,7 @@ Result<Request> parse_avgpool(Fields& fields) {
   r.ceil_mode = read.flag("ceil", false);
   r.count_include_pad = read.flag("count_include_pad", true);
   r.divisor_override = read.number("divisor", 0);
-  r.spatial_rank = static_cast<int>(std::clamp<int64_t>(read.number("spatial", 0), 0, 3));
+  r.spatial_rank = read.digit("spatial", 0, 3);
   r.uncorrected_ceil_sizes = read.word("rules", "", "aclnn infiniop") == "infiniop";
   const int first = r.spatial_rank > 0 && r.input.shape.rank() == r.spatial_rank + 1 ? 1 : 2;
   Dims shape;

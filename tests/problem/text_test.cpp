@@ -63,6 +63,7 @@ TEST(ProblemTextTest, MistakesArePointedAt) {
            {"conv input=1x1x4 weight=1x1x1 groups=two", "'two' is no number", 37},
            {"conv input=1x1x4 weight=1x1x1 mask=xyz", "'xyz' is not one of iwb", 35},
            {"conv input=1x1x4 weight=1x1x1 transposed=2", "2 is neither 0 nor 1", 41},
+           {"avgpool input=1x1x4 kernel=2 spatial=4", "4 is not one of 0 to 3", 37},
            {"conv input=1x1x4 weight=1x1x1 color=red",
             "'color' is not known here, expected one of dtype, input", 30},
            {"conv input=1x1x4 weight=1x1x1 oops", "'oops' is not of the form key=value", 30},

@@ -78,6 +78,7 @@ void run(const AvgPoolPass& p, const Bindings& bindings, runtime::ExecutionConte
 class ReferenceStep final : public Step {
  public:
   explicit ReferenceStep(const problem::Pass& pass) : pass_(pass) {}
+  std::string describe() const override { return "one element after another, sums in double"; }
   void run(const Bindings& bindings, std::byte*, runtime::ExecutionContext& context) const override {
     std::visit([&](const auto& pass) { reference::run(pass, bindings, context); }, pass_);
   }
