@@ -82,6 +82,9 @@ void add_source(CLI::App& command, ProblemSource& source) {
   command.add_option("--rows", source.rows, "Only rows of the files whose name matches")->type_name("REGEX");
   command.add_option("--dtype", source.dtype, "Every tensor of this type: f32, f16, bf16, hif8, e4m3")
       ->type_name("TYPE");
+  command.add_option("--math", source.math_mode, "cubeMathType of every convolution, 0 to 3")
+      ->check(CLI::Range(0, 3))
+      ->type_name("N");
 }
 
 int run(int argc, char** argv) {

@@ -52,6 +52,11 @@ void set_dtype(AvgPoolRequest& r, DType dtype) {
   r.input.dtype = r.grad_output.dtype = r.grad_input.dtype = dtype;
 }
 
+void set_math_mode(Request& request, int mode) {
+  if (auto* conv = std::get_if<ConvRequest>(&request)) conv->math_mode = mode;
+  if (auto* tbc = std::get_if<ConvTbcRequest>(&request)) tbc->math_mode = mode;
+}
+
 }  // namespace
 
 Result<std::vector<NamedProblem>> collect(const ProblemSource& source) {
@@ -68,6 +73,8 @@ Result<std::vector<NamedProblem>> collect(const ProblemSource& source) {
                   fmt::format("--rows: '{}' is no regular expression: {}", source.rows, error.what()));
   }
   for (const std::string& file : source.files) RG_CHECK(read_file(file, rows ? &*rows : nullptr, all));
+  if (source.math_mode)
+    for (NamedProblem& each : all) set_math_mode(each.request, *source.math_mode);
   if (source.dtype.empty()) return all;
   const auto dtype = dtype_from_name(source.dtype);
   if (!dtype)

@@ -22,6 +22,7 @@ struct ProblemSource {
   std::vector<std::string> files;  // *.csv: tables such as bench/shapes/conv.csv; others: a problem a line
   std::string rows;                // a regular expression that the names from files must contain
   std::string dtype;               // empty: as the problems say
+  std::optional<int> math_mode;    // cubeMathType of convolutions; nullopt: as the problems say
 };
 // In the order given. A failure says which file, line and token.
 Result<std::vector<NamedProblem>> collect(const ProblemSource& source);

@@ -45,8 +45,8 @@ class Step {
  public:
   virtual ~Step() = default;
   virtual size_t workspace_bytes() const { return 0; }
-  // How the work is cut, for people: "tiles 6 x 32, 16 boxes of 2x1x14x14, 3 blocks of 21 channels". One line,
-  // or nothing.
+  // How the work is cut, for people: "tiles 6 x 32, 16 boxes of 2x1x14x14, 3 blocks of 21 channels". One
+  // line, or nothing.
   virtual std::string describe() const { return {}; }
   // `workspace` is 64-byte aligned and holds workspace_bytes() of anything. Must not allocate, log or fail.
   virtual void run(const Bindings& bindings, std::byte* workspace,

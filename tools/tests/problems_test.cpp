@@ -41,8 +41,28 @@ TEST(ProblemsTest, EveryTypeIsLegalForConvolutions) {
   }
 }
 
+ProblemSource text_source(const char* text) {
+  ProblemSource source;
+  source.texts = {text};
+  return source;
+}
+
+TEST(ProblemsTest, TypeAndMathModeOfAll) {
+  ProblemSource source = text_source(kConv);
+  source.files = {RETROGRAD_SOURCE_DIR "/bench/shapes/avgpool.csv"};
+  source.rows = "tiny";
+  source.dtype = "bf16";
+  source.math_mode = 1;
+  const auto problems = collect(source);
+  ASSERT_TRUE(problems.is_ok()) << problems.status().message();
+  ASSERT_EQ(problems.value().size(), 2U);
+  EXPECT_EQ(to_text(problems.value()[0].request),
+            "conv input=1x2x9 weight=4x2x3 grad_output=1x4x7 math=1 dtype=bf16");
+  EXPECT_EQ(problems.value()[1].name, "ap_tiny_2x2s2_8x8_c4");
+}
+
 TEST(ProblemsTest, FailuresPoint) {
-  const auto missing = collect({.texts = {"conv input=1x2x9"}, .files = {}, .rows = {}, .dtype = {}});
+  const auto missing = collect(text_source("conv input=1x2x9"));
   ASSERT_FALSE(missing.is_ok());
   EXPECT_NE(missing.status().message().find("'weight' is missing\nconv input=1x2x9\n^"), std::string::npos);
 }
