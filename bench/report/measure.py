@@ -103,8 +103,8 @@ def call(run, part, threads, name, arguments, peers, finish=lambda content: None
     partial.rename(final)
 
 
-def measure_suites(run, part, threads, options, peers):
-    for suite, passes in (("conv", "i,w,all"), ("avgpool", "all")):
+def measure_suites(run, part, threads, passes, options, peers):
+    for suite, passes in (("conv", passes), ("avgpool", "all")):
         names = [row["name"] for row in suite_rows(run.root, suite, run.rows)]
         for first in range(0, len(names), SLICE):
             chosen = names[first:first + SLICE]
@@ -137,9 +137,9 @@ def measure(run, parts, threads):
     """Every part with every number of threads; the 16-bit types run without peers, next to our own FP32."""
     for count in threads:
         if "suite" in parts:
-            measure_suites(run, "suite", count, [], True)
+            measure_suites(run, "suite", count, "i,w,all", [], True)
         if "winograd" in parts:
             measure_winograd(run, count)
         for dtype in ("bf16", "f16"):
             if dtype in parts and count == max(threads):
-                measure_suites(run, dtype, count, ["--dtype", dtype], False)
+                measure_suites(run, dtype, count, "i,w", ["--dtype", dtype], False)
