@@ -116,6 +116,17 @@ void parse_workspace_limit(const Lookup& lookup, ParsedSettings& out) {
   }
 }
 
+void parse_winograd(const Lookup& lookup, ParsedSettings& out) {
+  constexpr std::string_view kVariable = "RETROGRAD_WINOGRAD";
+  const auto value = value_of(lookup, kVariable);
+  if (!value) return;
+  if (*value == "0" || *value == "1") {
+    out.settings.winograd = *value == "1";
+  } else {
+    out.warnings.push_back(illegal(kVariable, *value, "0 or 1", "0 is used instead"));
+  }
+}
+
 std::string_view trimmed(std::string_view word) {
   constexpr std::string_view kBlank = " \t";
   const size_t first = word.find_first_not_of(kBlank);
@@ -183,6 +194,7 @@ ParsedSettings parse_settings(const Lookup& lookup) {
   parse_hf32_bits(lookup, out);
   parse_cpu_isa(lookup, out);
   parse_workspace_limit(lookup, out);
+  parse_winograd(lookup, out);
   parse_verbose(lookup, out);
   return out;
 }

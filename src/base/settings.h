@@ -23,6 +23,7 @@ struct Settings {
   int hf32_mantissa_bits = 11;         // RETROGRAD_HF32_BITS
   std::string cpu_isa;                 // RETROGRAD_CPU_ISA; empty: the best that the machine has
   size_t workspace_limit = SIZE_MAX;   // RETROGRAD_WORKSPACE_LIMIT, bytes a plan
+  bool winograd = false;               // RETROGRAD_WINOGRAD
   bool warnings = true, errors = false, dispatch = false, calls = false;  // RETROGRAD_VERBOSE
 };
 

@@ -39,6 +39,7 @@ std::vector<Pass> make_passes(const ConvCanonical& conv) {
   base.y_channels = y_side.shape[1];
   base.axes = conv.axes;
   base.rounding = conv.rounding;
+  base.winograd_allowed = conv.winograd_allowed;
 
   std::vector<Pass> passes;
   passes.reserve(3);

@@ -43,6 +43,7 @@ struct ConvPass {
   std::array<Window, 3> axes;
   PassTensor x, y, w;
   OperandRounding rounding = OperandRounding::kNone;
+  bool winograd_allowed = false;  // products of FP32 operands need not be exact (formats.md, Winograd)
 
   int64_t x_channels_per_group() const { return x_channels / groups; }
   int64_t y_channels_per_group() const { return y_channels / groups; }

@@ -50,6 +50,7 @@ struct ConvRequest {
   bool transposed = false;
   int64_t groups = 1;
   int64_t math_mode = 0;  // cubeMathType, 0 to 3
+  bool winograd = false;  // allowed although math_mode is 0: infiniop, which has none, where the user says so
 
   // Rules that differ by interface.
   bool one_dtype = false;            // infiniop: all operands of one type; otherwise promotion

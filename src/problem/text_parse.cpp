@@ -253,6 +253,7 @@ Result<Request> parse_conv(Fields& fields) {
   r.transposed = read.flag("transposed", false);
   r.groups = read.number("groups", 1);
   r.math_mode = read.number("math", 0);
+  r.winograd = read.flag("winograd", false);
   r.grad_output = read.tensor("grad_output", read.ok() ? implied_grad_output(r) : TensorView{});
   const std::string_view mask = read.word("mask", "iwb", "iwb i w b iw ib wb none");
   const auto wanted = [&](char letter) {

@@ -67,6 +67,7 @@ std::string print(const ConvRequest& r) {
     line.result("grad_bias", *r.grad_bias,
                 r.grad_output.shape.rank() > 1 ? Dims{r.grad_output.shape[1]} : Dims{});
   line.number("math", r.math_mode, 0);
+  line.number("winograd", r.winograd, 0);
   line.dtype();
   if (r.one_dtype) {
     line.word("rules", "infiniop");

@@ -2,6 +2,8 @@
 // Makes a convolution request of infiniop's tensor descriptors.
 #include "api/infini/conv_request.h"
 
+#include "base/settings.h"
+
 namespace retrograd::api::infini {
 namespace {
 
@@ -29,6 +31,7 @@ Result<problem::ConvRequest> conv_request(const ConvTensors& tensors) {
   problem::ConvRequest request;
   request.names = names(tensors.bias != nullptr);
   request.one_dtype = true;
+  request.winograd = settings().winograd;
   RG_TRY(request.grad_output, view_of(tensors.grad_output, request.names.grad_output));
   RG_TRY(request.input, view_of(tensors.input, request.names.input));
   RG_TRY(request.weight, view_of(tensors.weight, request.names.weight));
