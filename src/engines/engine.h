@@ -57,6 +57,9 @@ class Candidate {
  public:
   virtual ~Candidate() = default;
   virtual const char* name() const = 0;
+  // Whether results may differ from FP32 sums of exact products: such a candidate takes only passes that
+  // allow it.
+  virtual bool reduces_precision() const { return false; }
   virtual Support supports(const problem::Pass& pass) const = 0;
   // Only for a pass that supports() accepted.
   virtual std::unique_ptr<const Step> make_step(const problem::Pass& pass) const = 0;

@@ -43,6 +43,7 @@ void expect_defaults(const Settings& s) {
   EXPECT_EQ(s.num_threads, 0);
   EXPECT_EQ(s.device, std::nullopt);
   EXPECT_EQ(s.hf32_mantissa_bits, 11);
+  EXPECT_FALSE(s.winograd);
   EXPECT_EQ(s.cpu_isa, "");
   EXPECT_EQ(s.workspace_limit, SIZE_MAX);
   expect_topics(s, true, false, false, false);
@@ -51,8 +52,9 @@ void expect_defaults(const Settings& s) {
 TEST(Settings, AreTheDefaultsWhenNothingIsSet) { expect_defaults(parse({}).settings); }
 
 TEST(Settings, TakeAnEmptyValueAsNotSet) {
-  for (const char* variable : {"RETROGRAD_NUM_THREADS", "RETROGRAD_DEVICE", "RETROGRAD_HF32_BITS",
-                               "RETROGRAD_CPU_ISA", "RETROGRAD_WORKSPACE_LIMIT", "RETROGRAD_VERBOSE"}) {
+  for (const char* variable :
+       {"RETROGRAD_NUM_THREADS", "RETROGRAD_DEVICE", "RETROGRAD_HF32_BITS", "RETROGRAD_WINOGRAD",
+        "RETROGRAD_CPU_ISA", "RETROGRAD_WORKSPACE_LIMIT", "RETROGRAD_VERBOSE"}) {
     expect_defaults(legal(variable, ""));
   }
 }
@@ -102,6 +104,16 @@ TEST(Settings, RefuseOtherBitsForHf32) {
     EXPECT_EQ(illegal("RETROGRAD_HF32_BITS", value),
               "RETROGRAD_HF32_BITS is \"" + std::string(value) + "\", legal is 10 or 11; 11 is used instead");
     expect_defaults(parse({{"RETROGRAD_HF32_BITS", value}}).settings);
+  }
+}
+
+TEST(Settings, TakeZeroOrOneForWinograd) {
+  EXPECT_FALSE(legal("RETROGRAD_WINOGRAD", "0").winograd);
+  EXPECT_TRUE(legal("RETROGRAD_WINOGRAD", "1").winograd);
+  for (const char* value : {"2", "01", "yes", "-1"}) {
+    EXPECT_EQ(illegal("RETROGRAD_WINOGRAD", value),
+              "RETROGRAD_WINOGRAD is \"" + std::string(value) + "\", legal is 0 or 1; 0 is used instead");
+    expect_defaults(parse({{"RETROGRAD_WINOGRAD", value}}).settings);
   }
 }
 

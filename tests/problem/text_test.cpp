@@ -23,6 +23,7 @@ TEST(ProblemTextTest, CanonicalLinesAreUnchanged) {
            "grad_input=2x3x6x6:f32 grad_weight=4x3x3x3@1x4x36x12 math=3 dtype=f16",
            "conv input=1x1x4 weight=1x1x1 grad_output=1x1x4 mask=none rules=aclnn",
            "conv input=1x1x4 weight=1x1x1 grad_output=1x1x4 rules=infiniop",
+           "conv input=1x1x4 weight=1x1x1 grad_output=1x1x4 winograd=1 rules=infiniop",
            "conv input=1x-1x4 weight=1x1 grad_output=9x9x9x9x9 stride=none padding=1x2x3 groups=-4",
            "conv_tbc input=7x2x3 weight=3x3x4 grad_output=7x2x4 pad=1",
            "conv_tbc input=7x2x3@6x-3x1 weight=3x3x4 grad_output=7x2x4 bias=5 pad=1 grad_bias=5@2 math=2 "

@@ -1,8 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Comparing bits, element by element.
+// Comparing bits, or values, element by element.
 #include "support/exact.h"
 
 #include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "support/tolerance.h"
 
 namespace retrograd::test {
 namespace {
@@ -27,12 +32,38 @@ void expect_exact(const std::optional<HostTensor>& result, const std::vector<dou
   EXPECT_TRUE(result->gaps_untouched()) << name_of(operand) << ": bytes between the elements were written";
 }
 
+void expect_near(const std::optional<HostTensor>& result, const std::vector<double>& exact, Operand operand) {
+  if (!result) return;
+  double largest = 0;
+  for (const double value : exact) largest = std::max(largest, std::abs(value));
+  const double bound = reduced_precision_bound(largest);
+  size_t i = 0;
+  result->for_each([&](const Dims& index) {
+    EXPECT_NEAR(result->get(index), exact[i], bound) << name_of(operand) << "[" << to_string(index) << "]";
+    ++i;
+  });
+  EXPECT_TRUE(result->gaps_untouched()) << name_of(operand) << ": bytes between the elements were written";
+}
+
 }  // namespace
 
 void expect_exact(const Operands& operands, const Gradients& exact) {
   expect_exact(operands[Operand::kGradInput], exact.grad_input, Operand::kGradInput);
   expect_exact(operands[Operand::kGradWeight], exact.grad_weight, Operand::kGradWeight);
   expect_exact(operands[Operand::kGradBias], exact.grad_bias, Operand::kGradBias);
+}
+
+void expect_near(const Operands& operands, const Gradients& exact) {
+  expect_near(operands[Operand::kGradInput], exact.grad_input, Operand::kGradInput);
+  expect_near(operands[Operand::kGradWeight], exact.grad_weight, Operand::kGradWeight);
+  expect_near(operands[Operand::kGradBias], exact.grad_bias, Operand::kGradBias);
+}
+
+bool allows_reduced_precision(const problem::Problem& problem) {
+  return std::any_of(problem.passes.begin(), problem.passes.end(), [](const problem::Pass& pass) {
+    const auto* conv = std::get_if<problem::ConvPass>(&pass);
+    return conv != nullptr && conv->winograd_allowed;
+  });
 }
 
 }  // namespace retrograd::test

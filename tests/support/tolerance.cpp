@@ -47,4 +47,6 @@ double sum_bound(DType dtype, double exact, double magnitude, int64_t terms, Acc
   return sum_error + to_f32 + (dtype == DType::kF32 ? 0 : half_ulp(dtype, value + to_f32));
 }
 
+double reduced_precision_bound(double largest) { return 3e-5 * largest; }
+
 }  // namespace retrograd::test
