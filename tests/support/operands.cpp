@@ -2,8 +2,6 @@
 // Memory for the tensors of a request, and one run of it on the calling thread.
 #include "support/operands.h"
 
-#include <string_view>
-
 #include "engines/registry.h"
 #include "runtime/device.h"
 
@@ -62,7 +60,7 @@ Status run_on_cpu(const problem::Problem& problem, Operands& operands,
 }
 
 bool is_exact(const engines::Candidate& candidate) {
-  return !std::string_view(candidate.name()).starts_with("cpu.winograd");
+  return !candidate.reduces_precision();
 }
 
 }  // namespace retrograd::test
