@@ -59,8 +59,6 @@ Status run_on_cpu(const problem::Problem& problem, Operands& operands,
                              *cpu.null_stream());
 }
 
-bool is_exact(const engines::Candidate& candidate) {
-  return !candidate.reduces_precision();
-}
+bool is_exact(const engines::Candidate& candidate) { return !candidate.reduces_precision(); }
 
 }  // namespace retrograd::test
