@@ -44,11 +44,6 @@ def is_winograd_row(row):
             int(size) for size in row["spatial_in"].split("x")) >= 14
 
 
-def winograd_text(row):
-    return (f"conv input={row['N']}x{row['Cin']}x{row['spatial_in']} weight={row['Cout']}x{row['Cin']}x{row['kernel']} "
-            f"padding={row['pad']} math=1")
-
-
 class OutOfTime(Exception):
     """The deadline is past; --resume goes on."""
 
@@ -79,7 +74,7 @@ def merge_row(rows):
     return best
 
 
-def call(run, part, threads, name, arguments, peers, finish=lambda content: None):
+def call(run, part, threads, name, arguments, peers):
     """One slice, as often as asked for; its JSON in the part's folder."""
     folder = run.results / f"{part}-{threads}t"
     folder.mkdir(parents=True, exist_ok=True)
@@ -97,40 +92,28 @@ def call(run, part, threads, name, arguments, peers, finish=lambda content: None
     for _ in range(run.repeat):
         subprocess.run(command, check=True)
         passes.append(json.loads(partial.read_text(encoding="utf-8")))
-    content = merge(passes)
-    finish(content)
-    partial.write_text(json.dumps(content, indent=1), encoding="utf-8")
+    partial.write_text(json.dumps(merge(passes), indent=1), encoding="utf-8")
     partial.rename(final)
 
 
+def measure_rows(run, part, threads, suite, names, options, peers):
+    name = f"{suite}-{names[0]}" + (f"-{len(names)}" if len(names) > 1 else "")
+    arguments = ["--shapes", str(run.root / f"bench/shapes/{suite}.csv"),
+                 "--rows", "^(" + "|".join(map(re.escape, names)) + ")$", *options]
+    call(run, part, threads, name, arguments, peers)
+
+
 def measure_suites(run, part, threads, passes, options, peers):
-    for suite, passes in (("conv", passes), ("avgpool", "all")):
+    for suite, of_suite in (("conv", passes), ("avgpool", "all")):
         names = [row["name"] for row in suite_rows(run.root, suite, run.rows)]
         for first in range(0, len(names), SLICE):
-            chosen = names[first:first + SLICE]
-            arguments = ["--shapes", str(run.root / f"bench/shapes/{suite}.csv"), "--passes", passes,
-                         "--rows", "^(" + "|".join(map(re.escape, chosen)) + ")$", *options]
-            call(run, part, threads, f"{suite}-{slice_name(chosen)}", arguments, peers)
-
-
-def slice_name(names):
-    return names[0] if len(names) == 1 else f"{names[0]}-{len(names)}"
-
-
-def tensors_of(text):
-    return [word for word in text.split() if word.startswith(("input=", "weight="))]
+            measure_rows(run, part, threads, suite, names[first:first + SLICE], ["--passes", of_suite, *options], peers)
 
 
 def measure_winograd(run, threads):
-    rows = {row["name"]: winograd_text(row) for row in suite_rows(run.root, "conv", run.rows) if is_winograd_row(row)}
-    if not rows:
-        return
-
-    def add_names(content):  # problems given as text have none
-        for fields in content["rows"]:
-            fields["name"] = next(n for n, text in rows.items() if tensors_of(text) == tensors_of(fields["problem"]))
-
-    call(run, "winograd", threads, slice_name(list(rows)), [*rows.values(), "--passes", "i,w"], True, add_names)
+    names = [row["name"] for row in suite_rows(run.root, "conv", run.rows) if is_winograd_row(row)]
+    if names:
+        measure_rows(run, "winograd", threads, "conv", names, ["--passes", "i,w", "--math", "1"], True)
 
 
 def measure(run, parts, threads):
