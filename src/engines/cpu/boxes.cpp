@@ -2,6 +2,8 @@
 // Cutting positions into even boxes.
 #include "engines/cpu/boxes.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "base/checked.h"
@@ -9,6 +11,10 @@
 namespace retrograd::engines::cpu {
 
 int64_t count_of(const Positions& p) { return p[0] * p[1] * p[2] * p[3]; }
+
+std::string to_string(const BoxGrid& grid) {
+  return fmt::format("{} boxes of {}", grid.count(), fmt::join(grid.box, "x"));
+}
 
 BoxGrid cut_into_boxes(const Positions& total, int64_t wanted) {
   BoxGrid grid;

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstdint>
+#include <string>
 
 namespace retrograd::engines::cpu {
 
@@ -23,6 +24,9 @@ struct BoxGrid {
   };
   Box at(int64_t index) const;
 };
+
+// "16 boxes of 1x1x14x56": for people.
+std::string to_string(const BoxGrid& grid);
 
 // Boxes of about `wanted` positions, whole rows first, then planes, volumes and images; even ones.
 BoxGrid cut_into_boxes(const Positions& total, int64_t wanted);

@@ -13,6 +13,8 @@
 // a weight is left to the reference.
 #include "engines/cpu/dense_gather.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <atomic>
 
@@ -94,6 +96,16 @@ class DenseGatherStep final : public Step {
     row_bytes_ = part_bytes<float>(cut_.m_block * cut_.grid.box[3]);
     list_bytes_ = part_bytes<int64_t>(cut_.most_taps);
     slot_bytes_ = sum_bytes_ + strip_bytes_ + turned_bytes_ + row_bytes_ + 2 * list_bytes_;
+  }
+
+  std::string describe() const override {
+    return fmt::format(
+        "tiles of {} positions x {} channels; {} tasks: {} groups, {}, {} blocks of {} result channels; "
+        "strips "
+        "of {} source channels{}; {} phases of up to {} taps",
+        kernels::cpu::kTileRows, cut_.width, cut_.tasks(pass_.groups), pass_.groups, to_string(cut_.grid),
+        cut_.m_blocks, cut_.m_block, cut_.channels_per_block, in_place_ ? " read in place" : "",
+        cut_.phases.size(), cut_.most_taps);
   }
 
   size_t workspace_bytes() const override {
