@@ -1,252 +1,310 @@
 // SPDX-License-Identifier: Apache-2.0
 // w[o, i, t] = Σ_p x[i, p·stride + offset(t)] · y[o, p],   p over batch and space
 //
-// A task owns a block of y channels, a block of x channels and a split of the positions. For each box of
-// positions it transposes y to panels [position][width], copies a zero-padded strip of x, and runs tiles of 6
-// (i, t) rows × `width` channels, with the positions as the sum: taps, stride and dilation are offsets into
-// the strip. Partial sums of the splits are added in order at the end.
-//
-// Zero padding multiplies y by 0 where the mathematics skips it, which differs only if y is not finite: y is
-// looked at while it is packed, and such a pass is left to the reference.
+// One operand's channels are lanes: a task packs `width` of them to panels [place][width]. The other's are
+// rows: scalars, read in place where they are plain FP32. For each tap, a list of the positions that read
+// inside x says where both lie; tiles of rows × `width` add up over the list. Nothing is padded, so nothing
+// is multiplied that the mathematics does not multiply. Partial sums of the splits are added in order at the
+// end.
 #include "engines/cpu/dense_grad_weight.h"
 
 #include <algorithm>
-#include <atomic>
 
 #include "base/checked.h"
+#include "engines/cpu/grad_weight_blocking.h"
 #include "engines/cpu/limits.h"
 #include "engines/cpu/rows.h"
 #include "engines/cpu/task_slots.h"
-#include "engines/reference/reference.h"
 #include "kernels/cpu/tile_product.h"
+#include "kernels/cpu/transpose.h"
 
 namespace retrograd::engines::cpu {
 namespace {
 
 using problem::ConvPass;
 using problem::ConvPassKind;
+using problem::PassTensor;
 
-constexpr int64_t kPositionsPerBox = 512;  // 112 is a third slower: the sums are loaded and stored once a box
-constexpr int64_t kYChannelsPerTask = 128;
-constexpr int64_t kRowsPerTask = 384;  // of (x channel, tap)
-constexpr int64_t kWantedTasks = 8;
-constexpr int64_t kStripFloats = 1 << 18;
+bool is_plain(const ConvPass& p, const PassTensor& t) {
+  return t.dtype == DType::kF32 && p.rounding == OperandRounding::kNone;
+}
+
+// Places of an operand that a box reads.
+struct Part {
+  int64_t first_image = 0, images = 0;
+  std::array<int64_t, 3> start{}, size{};
+  int64_t plane() const { return size[0] * size[1] * size[2]; }
+};
 
 class DenseGradWeightStep final : public Step {
  public:
   explicit DenseGradWeightStep(const ConvPass& pass)
-      : pass_(pass),
-        width_(kernels::cpu::tile_width()),
-        cut_(plan_grad_weight(pass, width_)),
+      : pass_(without_idle_places(pass)),
+        cut_(plan_grad_weight(pass_)),
         slots_(runtime::ThreadPool::instance().threads()),
-        reference_(reference::candidate().make_step(pass)),
-        blocks_(pass.groups * cut_.y_blocks * cut_.x_blocks),
-        rows_(cut_.x_block * cut_.taps) {
-    for (const PhaseTap& d : cut_.axes[0].taps)
-      for (const PhaseTap& h : cut_.axes[1].taps)
-        for (const PhaseTap& w : cut_.axes[2].taps)
-          tap_offsets_.push_back(((d.offset - cut_.axes[0].lowest_offset()) * cut_.extent[1] + h.offset -
-                                  cut_.axes[1].lowest_offset()) *
-                                     cut_.extent[2] +
-                                 w.offset - cut_.axes[2].lowest_offset());
-    for (const AxisPhase& axis : cut_.axes) leaves_source_ |= axis.leaves_source();
+        taps_(pass.axes[0].kernel * pass.axes[1].kernel * pass.axes[2].kernel),
+        copies_rows_(!is_plain(pass_, rows())) {
     const int64_t positions = count_of(cut_.grid.box);
-    sum_floats_ = rows_ * cut_.y_block;
-    sum_bytes_ = part_bytes<float>(blocks_ * cut_.splits * sum_floats_);
-    panel_bytes_ = part_bytes<float>(positions * cut_.y_block);
-    strip_bytes_ = part_bytes<float>(cut_.grid.box[0] * cut_.x_block * plane());
-    row_bytes_ = part_bytes<float>(cut_.grid.box[3]);
-    slot_bytes_ = panel_bytes_ + strip_bytes_ + row_bytes_ + part_bytes<int64_t>(positions);
+    const int64_t x_places = cut_.grid.box[0] * cut_.extent[0] * cut_.extent[1] * cut_.extent[2];
+    const int64_t lane_places = cut_.lanes_are_x ? x_places : positions;
+    const int64_t row_places = cut_.lanes_are_x ? positions : x_places;
+    sum_floats_ = taps_ * cut_.row_block * cut_.width;
+    sum_bytes_ = part_bytes<float>(tasks() * sum_floats_);
+    panel_bytes_ = part_bytes<float>(lane_places * cut_.width);
+    raw_bytes_ = part_bytes<float>(lane_places / cut_.grid.box[0] * cut_.width);
+    row_bytes_ = copies_rows_ ? part_bytes<float>(row_places * cut_.row_block) : 0;
+    list_bytes_ = part_bytes<int64_t>(positions);
+    slot_bytes_ = panel_bytes_ + raw_bytes_ + row_bytes_ + 2 * list_bytes_;
   }
 
   size_t workspace_bytes() const override {
-    return sum_bytes_ + static_cast<size_t>(std::min(slots_, blocks_ * cut_.splits)) * slot_bytes_;
+    return sum_bytes_ + static_cast<size_t>(std::min(slots_, tasks())) * slot_bytes_;
   }
 
   void run(const Bindings& bindings, std::byte* workspace,
            runtime::ExecutionContext& context) const override {
     auto* sums = reinterpret_cast<float*>(workspace);
-    std::atomic<bool> finite{true};
-    run_tasks(*context.pool, blocks_ * cut_.splits, slots_, [&](int64_t task, int64_t slot) {
-      if (!sum_split(bindings, task % blocks_, task / blocks_, sums + task * sum_floats_,
-                     workspace + sum_bytes_ + static_cast<size_t>(slot) * slot_bytes_))
-        finite.store(false, std::memory_order_relaxed);
+    run_tasks(*context.pool, tasks(), slots_, [&](int64_t index, int64_t slot) {
+      std::byte* scratch = workspace + sum_bytes_ + static_cast<size_t>(slot) * slot_bytes_;
+      sum_split(bindings, make_task(index % blocks(), scratch), index / blocks(), sums + index * sum_floats_);
     });
-    if (!finite && leaves_source_) return reference_->run(bindings, workspace, context);
-    context.pool->parallel_for(blocks_, 1, [&](int64_t begin, int64_t end) {
-      for (int64_t block = begin; block < end; ++block) {
-        add_splits(sums, block);
-        store_block(bindings, block, sums + block * sum_floats_);
-      }
+    run_tasks(*context.pool, blocks(), slots_, [&](int64_t block, int64_t) {
+      add_splits(sums, block);
+      store_block(bindings, make_task(block, nullptr), sums + block * sum_floats_);
     });
   }
 
  private:
-  struct Place {
-    int64_t group, y_first, y_count, x_first, x_count;  // channels within the group
-  };
-  Place place_of(int64_t block) const {
-    const int64_t x_index = block % cut_.x_blocks, rest = block / cut_.x_blocks;
-    const int64_t y_first = rest % cut_.y_blocks * cut_.y_block, x_first = x_index * cut_.x_block;
-    return {rest / cut_.y_blocks, y_first, std::min(cut_.y_block, pass_.y_channels_per_group() - y_first),
-            x_first, std::min(cut_.x_block, pass_.x_channels_per_group() - x_first)};
+  const PassTensor& lanes() const { return cut_.lanes_are_x ? pass_.x : pass_.y; }
+  const PassTensor& rows() const { return cut_.lanes_are_x ? pass_.y : pass_.x; }
+  int64_t channels(bool of_x) const {
+    return of_x ? pass_.x_channels_per_group() : pass_.y_channels_per_group();
   }
-  int64_t plane() const { return cut_.extent[0] * cut_.extent[1] * cut_.extent[2]; }
+  int64_t blocks() const { return cut_.blocks(pass_.groups); }
+  int64_t tasks() const { return blocks() * cut_.splits; }
 
-  // sums[(x channel, tap)][y_block]; whether all of y was finite.
-  bool sum_split(const Bindings& bindings, int64_t block, int64_t split, float* sums,
-                 std::byte* scratch) const {
-    const Place place = place_of(block);
-    auto* panels = reinterpret_cast<float*>(scratch);
-    auto* strip = reinterpret_cast<float*>(scratch + panel_bytes_);
-    auto* row = reinterpret_cast<float*>(scratch + panel_bytes_ + strip_bytes_);
-    auto* bases = reinterpret_cast<int64_t*>(scratch + panel_bytes_ + strip_bytes_ + row_bytes_);
+  // A block of the result, and scratch to compute it with.
+  struct Task {
+    int64_t group, lane_first, lane_count, row_first, row_count;  // channels within the group
+    float *panel, *raw, *copy;
+    int64_t *a_offsets, *b_offsets;
+  };
+  // Where an operand's values lie: floats from one image, channel and place to the next.
+  struct Layout {
+    const float* first;
+    int64_t image, channel;
+    std::array<int64_t, 3> axis;
+    std::array<int64_t, 3> start;  // place of `first`
+  };
+
+  Task make_task(int64_t block, std::byte* scratch) const {
+    Task task{};
+    task.row_first = block % cut_.row_blocks * cut_.row_block;
+    task.row_count = std::min(cut_.row_block, channels(!cut_.lanes_are_x) - task.row_first);
+    block /= cut_.row_blocks;
+    task.lane_first = block % cut_.lane_blocks * cut_.width;
+    task.lane_count = std::min(cut_.width, channels(cut_.lanes_are_x) - task.lane_first);
+    task.group = block / cut_.lane_blocks;
+    if (scratch == nullptr) return task;
+    task.panel = reinterpret_cast<float*>(scratch);
+    task.raw = reinterpret_cast<float*>(scratch += panel_bytes_);
+    task.copy = reinterpret_cast<float*>(scratch += raw_bytes_);
+    task.a_offsets = reinterpret_cast<int64_t*>(scratch += row_bytes_);
+    task.b_offsets = reinterpret_cast<int64_t*>(scratch + list_bytes_);
+    return task;
+  }
+
+  Part part_of(bool of_x, const BoxGrid::Box& box) const {
+    Part part{.first_image = box.first[0], .images = box.size[0]};
+    for (size_t axis = 0; axis < 3; ++axis) {
+      const problem::Window& w = pass_.axes[axis];
+      const int64_t first = box.first[axis + 1], size = box.size[axis + 1];
+      const int64_t begin = first * w.stride - w.pad_lo;
+      const int64_t end = (first + size - 1) * w.stride - w.pad_lo + (w.kernel - 1) * w.dilation + 1;
+      part.start[axis] = of_x ? std::clamp<int64_t>(begin, 0, w.x) : first;
+      part.size[axis] = of_x ? std::clamp<int64_t>(end, part.start[axis], w.x) - part.start[axis] : size;
+    }
+    return part;
+  }
+
+  // sums[tap][row][width]
+  void sum_split(const Bindings& bindings, const Task& task, int64_t split, float* sums) const {
     const int64_t first = split * cut_.boxes_per_split;
     const int64_t last = std::min(first + cut_.boxes_per_split, cut_.grid.count());
-    bool finite = true;
-    if (first >= last) std::fill_n(sums, sum_floats_, 0.0F);
     for (int64_t index = first; index < last; ++index) {
       const BoxGrid::Box box = cut_.grid.at(index);
-      const int64_t positions = count_of(box.size);
-      load_panels(bindings, place, box, row, panels);
-      finite &= all_finite(panels, positions * cut_.y_block);
-      load_source(bindings, place, box, strip);
-      list_positions(box, bases);
-      multiply(place, strip, bases, positions, panels, index > first, sums);
-    }
-    return finite;
-  }
-
-  // panels[y block of width][position][width]
-  void load_panels(const Bindings& bindings, const Place& place, const BoxGrid::Box& box, float* row,
-                   float* panels) const {
-    const auto& s = pass_.y.strides;
-    const auto bytes = static_cast<int64_t>(size_of(pass_.y.dtype));
-    const auto* base = static_cast<const std::byte*>(bindings[pass_.y.operand]);
-    const int64_t positions = count_of(box.size);
-    for (int64_t c = 0; c < cut_.y_block; ++c) {
-      float* out = panels + c / width_ * width_ * positions + c % width_;
-      if (c >= place.y_count) {
-        for (int64_t p = 0; p < positions; ++p) out[p * width_] = 0.0F;
-        continue;
-      }
-      const int64_t channel = place.group * pass_.y_channels_per_group() + place.y_first + c;
-      for (int64_t n = 0; n < box.size[0]; ++n)
-        for (int64_t z = 0; z < box.size[1]; ++z)
-          for (int64_t y = 0; y < box.size[2]; ++y, out += box.size[3] * width_) {
-            const int64_t at = (box.first[0] + n) * s[0] + channel * s[1] + (box.first[1] + z) * s[2] +
-                               (box.first[2] + y) * s[3] + box.first[3] * s[4];
-            load_row(pass_.y.dtype, pass_.rounding, base + at * bytes, s[4], box.size[3], row);
-            for (int64_t x = 0; x < box.size[3]; ++x) out[x * width_] = row[x];
+      const Layout panel = pack_lanes(bindings, task, part_of(cut_.lanes_are_x, box));
+      const Layout scalars = find_rows(bindings, task, part_of(!cut_.lanes_are_x, box));
+      float* out = sums;
+      for (int64_t d = 0; d < pass_.axes[0].kernel; ++d)
+        for (int64_t h = 0; h < pass_.axes[1].kernel; ++h)
+          for (int64_t w = 0; w < pass_.axes[2].kernel; ++w, out += cut_.row_block * cut_.width) {
+            const int64_t count = list_positions(task, box, {d, h, w}, scalars, panel);
+            multiply(task, scalars, panel, count, index > first, out);
           }
     }
   }
 
-  void load_source(const Bindings& bindings, const Place& place, const BoxGrid::Box& box,
-                   float* strip) const {
-    const auto& s = pass_.x.strides;
-    const auto bytes = static_cast<int64_t>(size_of(pass_.x.dtype));
-    StripShape shape{.channels = place.x_count, .extent = cut_.extent};
-    for (size_t axis = 0; axis < 3; ++axis) {
-      shape.start[axis] = box.first[axis + 1] * cut_.axes[axis].source_step + cut_.axes[axis].lowest_offset();
-      shape.size[axis] = cut_.axes[axis].source_size;
-    }
-    for (int64_t n = 0; n < box.size[0]; ++n) {
-      const int64_t at =
-          (box.first[0] + n) * s[0] + (place.group * pass_.x_channels_per_group() + place.x_first) * s[1];
-      load_strip(pass_.x, pass_.rounding,
-                 static_cast<const std::byte*>(bindings[pass_.x.operand]) + at * bytes, shape,
-                 strip + n * cut_.x_block * plane());
-    }
+  // Panels [image][place][width].
+  Layout pack_lanes(const Bindings& bindings, const Task& task, const Part& part) const {
+    const PassTensor& t = lanes();
+    const auto& s = t.strides;
+    const auto bytes = static_cast<int64_t>(size_of(t.dtype));
+    const int64_t channel = task.group * channels(cut_.lanes_are_x) + task.lane_first;
+    const auto* base = static_cast<const std::byte*>(bindings[t.operand]) + channel * s[1] * bytes;
+    if (task.lane_count < cut_.width) std::fill_n(task.panel, part.images * part.plane() * cut_.width, 0.0F);
+    float* out = task.panel;
+    for (int64_t n = 0; n < part.images; ++n, out += part.plane() * cut_.width)
+      pack_image(t, base + (part.first_image + n) * s[0] * bytes, part, task.lane_count, task.raw, out);
+    const int64_t h = part.size[2] * cut_.width;
+    return {task.panel, part.plane() * cut_.width, 1, {part.size[1] * h, h, cut_.width}, part.start};
   }
 
-  void list_positions(const BoxGrid::Box& box, int64_t* bases) const {
-    const auto& [d, h, w] = cut_.axes;
-    for (int64_t n = 0; n < box.size[0]; ++n)
-      for (int64_t z = 0; z < box.size[1]; ++z)
-        for (int64_t y = 0; y < box.size[2]; ++y)
-          for (int64_t x = 0; x < box.size[3]; ++x)
-            *bases++ = n * cut_.x_block * plane() +
-                       (z * d.source_step * cut_.extent[1] + y * h.source_step) * cut_.extent[2] +
-                       x * w.source_step;
-  }
-
-  void multiply(const Place& place, const float* strip, const int64_t* bases, int64_t positions,
-                const float* panels, bool accumulate, float* sums) const {
-    kernels::cpu::TileProduct tile;
-    tile.offsets = bases;
-    tile.inner = positions;
-    tile.outer = 1;
-    tile.c_stride = cut_.y_block;
-    tile.accumulate = accumulate;
-    const int64_t rows = place.x_count * cut_.taps;
-    for (int64_t c = 0; c < place.y_count; c += width_) {
-      tile.b = panels + c * positions;
-      for (int64_t r = 0; r < rows; r += kernels::cpu::kTileRows) {
-        tile.rows = static_cast<int>(std::min<int64_t>(kernels::cpu::kTileRows, rows - r));
-        for (int i = 0; i < tile.rows; ++i)
-          tile.a[i] =
-              strip + (r + i) / cut_.taps * plane() + tap_offsets_[static_cast<size_t>((r + i) % cut_.taps)];
-        tile.c = sums + r * cut_.y_block + c;
-        kernels::cpu::tile_product(tile);
+  void pack_image(const PassTensor& t, const std::byte* source, const Part& part, int64_t count, float* raw,
+                  float* out) const {
+    const auto& s = t.strides;
+    const auto& [depth, height, length] = part.size;
+    if (!is_plain(pass_, t) || (s[1] != 1 && s[4] != 1)) {
+      const StripShape shape{.channels = count,
+                             .start = part.start,
+                             .extent = part.size,
+                             .size = {INT64_MAX, INT64_MAX, INT64_MAX}};
+      load_strip(t, pass_.rounding, source, shape, raw);
+      return kernels::cpu::transpose(raw, part.plane(), out, cut_.width, count, part.plane());
+    }
+    const auto* plain = reinterpret_cast<const float*>(source) + part.start[0] * s[2] + part.start[1] * s[3] +
+                        part.start[2] * s[4];
+    // Rows that follow each other without a gap are one row, and so are planes.
+    const bool rows_touch = s[4] == 1 && s[1] != 1 && (height == 1 || s[3] == length);
+    const bool planes_touch = rows_touch && (depth == 1 || s[2] == height * length);
+    const int64_t run = planes_touch ? part.plane() : rows_touch ? height * length : length;
+    for (int64_t z = 0; z < (planes_touch ? 1 : depth); ++z)
+      for (int64_t y = 0; y < (rows_touch ? 1 : height); ++y) {
+        const float* row = plain + z * s[2] + y * s[3];
+        if (s[1] == 1)
+          for (int64_t x = 0; x < length; ++x) std::copy_n(row + x * s[4], count, out + x * cut_.width);
+        else
+          kernels::cpu::transpose(row, s[1], out, cut_.width, count, run);
+        out += run * cut_.width;
       }
+  }
+
+  Layout find_rows(const Bindings& bindings, const Task& task, const Part& part) const {
+    const PassTensor& t = rows();
+    const auto& s = t.strides;
+    const auto bytes = static_cast<int64_t>(size_of(t.dtype));
+    const int64_t channel = task.group * channels(!cut_.lanes_are_x) + task.row_first;
+    const auto* base = static_cast<const std::byte*>(bindings[t.operand]) +
+                       (part.first_image * s[0] + channel * s[1]) * bytes;
+    if (!copies_rows_) return {reinterpret_cast<const float*>(base), s[0], s[1], {s[2], s[3], s[4]}, {}};
+    const StripShape shape{.channels = task.row_count,
+                           .start = part.start,
+                           .extent = part.size,
+                           .size = {INT64_MAX, INT64_MAX, INT64_MAX}};
+    const int64_t image = task.row_count * part.plane();
+    for (int64_t n = 0; n < part.images; ++n)
+      load_strip(t, pass_.rounding, base + n * s[0] * bytes, shape, task.copy + n * image);
+    return {task.copy, image, part.plane(), {part.size[1] * part.size[2], part.size[2], 1}, part.start};
+  }
+
+  // Where both operands lie at the positions of the box that read inside x through this tap.
+  int64_t list_positions(const Task& task, const BoxGrid::Box& box, const std::array<int64_t, 3>& tap,
+                         const Layout& scalars, const Layout& panel) const {
+    const Layout& x = cut_.lanes_are_x ? panel : scalars;
+    const Layout& y = cut_.lanes_are_x ? scalars : panel;
+    std::array<int64_t, 3> begin, end, x_first, x_step;
+    for (size_t axis = 0; axis < 3; ++axis) {
+      const problem::Window& w = pass_.axes[axis];
+      const auto live = live_outputs(w, tap[axis]);
+      const int64_t first = box.first[axis + 1];
+      begin[axis] = std::max(live.begin, first);
+      end[axis] = std::min(live.end, first + box.size[axis + 1]);
+      x_first[axis] = (tap[axis] * w.dilation - w.pad_lo - x.start[axis]) * x.axis[axis];
+      x_step[axis] = w.stride * x.axis[axis];
+    }
+    int64_t* x_out = cut_.lanes_are_x ? task.b_offsets : task.a_offsets;
+    int64_t* y_out = cut_.lanes_are_x ? task.a_offsets : task.b_offsets;
+    int64_t count = 0;
+    for (int64_t n = 0; n < box.size[0]; ++n)
+      for (int64_t d = begin[0]; d < end[0]; ++d)
+        for (int64_t h = begin[1]; h < end[1]; ++h) {
+          const int64_t x_at =
+              n * x.image + x_first[0] + d * x_step[0] + x_first[1] + h * x_step[1] + x_first[2];
+          const int64_t y_at = n * y.image + (d - y.start[0]) * y.axis[0] + (h - y.start[1]) * y.axis[1] -
+                               y.start[2] * y.axis[2];
+          for (int64_t w = begin[2]; w < end[2]; ++w, ++count) {
+            x_out[count] = x_at + w * x_step[2];
+            y_out[count] = y_at + w * y.axis[2];
+          }
+        }
+    return count;
+  }
+
+  void multiply(const Task& task, const Layout& scalars, const Layout& panel, int64_t count, bool accumulate,
+                float* out) const {
+    if (count == 0) {
+      if (!accumulate) std::fill_n(out, cut_.row_block * cut_.width, 0.0F);
+      return;
+    }
+    kernels::cpu::TileProduct tile;
+    tile.width = cut_.width;
+    tile.offsets = task.a_offsets;
+    tile.b_offsets = task.b_offsets;
+    tile.inner = count;
+    tile.b = panel.first;
+    tile.c_stride = cut_.width;
+    tile.accumulate = accumulate;
+    int64_t tiles = ceil_div(task.row_count, kernels::cpu::tile_rows(cut_.width));
+    for (int64_t row = 0; row < task.row_count; row += tile.rows, --tiles) {
+      tile.rows = static_cast<int>(ceil_div(task.row_count - row, tiles));
+      for (int i = 0; i < tile.rows; ++i) tile.a[i] = scalars.first + (row + i) * scalars.channel;
+      tile.c = out + row * cut_.width;
+      kernels::cpu::tile_product(tile);
     }
   }
 
   void add_splits(float* sums, int64_t block) const {
     float* total = sums + block * sum_floats_;
-    const Place place = place_of(block);
-    const int64_t used = place.x_count * cut_.taps * cut_.y_block;
     for (int64_t split = 1; split < cut_.splits; ++split) {
-      const float* part = sums + (split * blocks_ + block) * sum_floats_;
-      for (int64_t i = 0; i < used; ++i) total[i] += part[i];
+      const float* part = sums + (split * blocks() + block) * sum_floats_;
+      for (int64_t i = 0; i < sum_floats_; ++i) total[i] += part[i];
     }
   }
 
-  void store_block(const Bindings& bindings, int64_t block, const float* sums) const {
-    const Place place = place_of(block);
+  void store_block(const Bindings& bindings, const Task& task, const float* sums) const {
     const auto& s = pass_.w.strides;
     const auto bytes = static_cast<int64_t>(size_of(pass_.w.dtype));
-    auto* base = static_cast<std::byte*>(bindings[pass_.w.operand]);
-    base +=
-        ((place.group * pass_.y_channels_per_group() + place.y_first) * s[0] + place.x_first * s[1]) * bytes;
-    for (int64_t i = 0; i < place.x_count; ++i) {
-      // Taps that never read inside x have no row: their gradient is zero.
-      store_dead_taps(base + i * s[1] * bytes, place.y_count);
-      const float* row = sums + i * cut_.taps * cut_.y_block;
-      for (const PhaseTap& d : cut_.axes[0].taps)
-        for (const PhaseTap& h : cut_.axes[1].taps)
-          for (const PhaseTap& w : cut_.axes[2].taps) {
-            const int64_t at = i * s[1] + d.tap * s[2] + h.tap * s[3] + w.tap * s[4];
-            store_row(pass_.w.dtype, base + at * bytes, s[0], row, 1, place.y_count);
-            row += cut_.y_block;
-          }
+    const int64_t lane_stride = cut_.lanes_are_x ? s[1] : s[0], row_stride = cut_.lanes_are_x ? s[0] : s[1];
+    const int64_t h = pass_.axes[1].kernel, w = pass_.axes[2].kernel;
+    const bool taps_touch = taps_ > 1 && (w == 1 || s[4] == 1) && (h == 1 || s[3] == w) &&
+                            (pass_.axes[0].kernel == 1 || s[2] == h * w);
+    std::byte* base = static_cast<std::byte*>(bindings[pass_.w.operand]) +
+                      (task.group * pass_.y_channels_per_group() * s[0] + task.lane_first * lane_stride +
+                       task.row_first * row_stride) *
+                          bytes;
+    const int64_t tap_floats = cut_.row_block * cut_.width;
+    for (int64_t row = 0; row < task.row_count; ++row) {
+      std::byte* out = base + row * row_stride * bytes;
+      const float* from = sums + row * cut_.width;
+      if (pass_.w.dtype == DType::kF32 && taps_touch && lane_stride != 1) {
+        kernels::cpu::transpose(from, tap_floats, reinterpret_cast<float*>(out), lane_stride, taps_,
+                                task.lane_count);
+        continue;
+      }
+      for (int64_t tap = 0; tap < taps_; ++tap) {
+        const int64_t at = tap / (h * w) * s[2] + tap / w % h * s[3] + tap % w * s[4];
+        store_row(pass_.w.dtype, out + at * bytes, lane_stride, from + tap * tap_floats, 1, task.lane_count);
+      }
     }
-  }
-
-  void store_dead_taps(std::byte* base, int64_t count) const {
-    const int64_t all = pass_.axes[0].kernel * pass_.axes[1].kernel * pass_.axes[2].kernel;
-    if (cut_.taps == all) return;
-    const auto& s = pass_.w.strides;
-    const auto bytes = static_cast<int64_t>(size_of(pass_.w.dtype));
-    const float zero = 0;
-    for (int64_t d = 0; d < pass_.axes[0].kernel; ++d)
-      for (int64_t h = 0; h < pass_.axes[1].kernel; ++h)
-        for (int64_t w = 0; w < pass_.axes[2].kernel; ++w)
-          store_row(pass_.w.dtype, base + (d * s[2] + h * s[3] + w * s[4]) * bytes, s[0], &zero, 0, count);
   }
 
   ConvPass pass_;
-  int64_t width_;
   GradWeightBlocking cut_;
   int64_t slots_;
-  std::unique_ptr<const Step> reference_;
-  int64_t blocks_;  // tasks of one split
-  int64_t rows_;    // of a full block
-  std::vector<int64_t> tap_offsets_;
-  bool leaves_source_ = false;
+  int64_t taps_;
+  bool copies_rows_;
   int64_t sum_floats_ = 0;
-  size_t sum_bytes_ = 0, panel_bytes_ = 0, strip_bytes_ = 0, row_bytes_ = 0, slot_bytes_ = 0;
+  size_t sum_bytes_ = 0, panel_bytes_ = 0, raw_bytes_ = 0, row_bytes_ = 0, list_bytes_ = 0, slot_bytes_ = 0;
 };
 
 class DenseGradWeightCandidate final : public Candidate {
@@ -265,35 +323,6 @@ class DenseGradWeightCandidate final : public Candidate {
 };
 
 }  // namespace
-
-GradWeightBlocking plan_grad_weight(const ConvPass& pass, int64_t tile_width) {
-  GradWeightBlocking cut;
-  Positions total{pass.batch, 1, 1, 1};
-  cut.taps = 1;
-  for (size_t axis = 0; axis < 3; ++axis) {
-    cut.axes[axis] = forward_phase(pass.axes[axis]);
-    total[axis + 1] = cut.axes[axis].count;
-    cut.taps *= static_cast<int64_t>(cut.axes[axis].taps.size());
-  }
-  cut.grid = cut_into_boxes(total, kPositionsPerBox);
-  for (size_t axis = 0; axis < 3; ++axis) {
-    const AxisPhase& a = cut.axes[axis];
-    cut.extent[axis] =
-        (cut.grid.box[axis + 1] - 1) * a.source_step + a.highest_offset() - a.lowest_offset() + 1;
-  }
-  const int64_t y_padded = ceil_div(pass.y_channels_per_group(), tile_width) * tile_width;
-  cut.y_block = std::min(y_padded, std::max(tile_width, kYChannelsPerTask / tile_width * tile_width));
-  const int64_t plane = cut.grid.box[0] * cut.extent[0] * cut.extent[1] * cut.extent[2];
-  const int64_t x_channels = std::min(kRowsPerTask / std::max<int64_t>(cut.taps, 1), kStripFloats / plane);
-  cut.x_block = std::clamp<int64_t>(x_channels, 1, pass.x_channels_per_group());
-  cut.y_blocks = ceil_div(pass.y_channels_per_group(), cut.y_block);
-  cut.x_blocks = ceil_div(pass.x_channels_per_group(), cut.x_block);
-  const int64_t blocks = pass.groups * cut.y_blocks * cut.x_blocks;
-  const int64_t splits = std::clamp<int64_t>(kWantedTasks / blocks, 1, cut.grid.count());
-  cut.boxes_per_split = ceil_div(cut.grid.count(), splits);
-  cut.splits = ceil_div(cut.grid.count(), cut.boxes_per_split);
-  return cut;
-}
 
 const Candidate& dense_grad_weight() {
   static const DenseGradWeightCandidate instance;

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// How a grad_weight pass is cut for dense_grad_weight.cpp. Pure functions of the pass and the machine's tile
+// widths, never of the threads: sums are added in the order of the boxes within a split, then of the splits.
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+#include "engines/cpu/boxes.h"
+#include "problem/pass.h"
+
+namespace retrograd::engines::cpu {
+
+struct GradWeightBlocking {
+  bool lanes_are_x = false;  // which operand's channels fill the vectors; the other's are rows
+  int64_t width = 0;         // of the tiles
+  int64_t lane_blocks = 0;   // of `width` channels
+  int64_t row_block = 0;     // row channels in a task
+  int64_t row_blocks = 0;
+  BoxGrid grid;                     // of output positions
+  std::array<int64_t, 3> extent{};  // of the places of x that a full box reads
+  int64_t splits = 0;               // of the boxes
+  int64_t boxes_per_split = 0;
+
+  int64_t blocks(int64_t groups) const { return groups * lane_blocks * row_blocks; }
+};
+GradWeightBlocking plan_grad_weight(const problem::ConvPass& pass);
+
+// Where the kernel has one tap, a stride only leaves out places of x: the same pass over a view of x without
+// them.
+problem::ConvPass without_idle_places(problem::ConvPass pass);
+
+}  // namespace retrograd::engines::cpu
