@@ -15,16 +15,17 @@ namespace {
 using problem::ConvPass;
 using problem::Window;
 
-constexpr int64_t kPanelFloatsInL1 = 4096;
-constexpr int64_t kSumFloatsInL2 = 65536;
+constexpr int64_t kPanelFloats = 65536;  // packed weights that the tiles of a box stream through L1
+constexpr int64_t kSumFloatsInL2 = 131072;
 constexpr int64_t kStripFloatsInL2 = 65536;
-constexpr int64_t kFewestPositions = 48;      // fewer spend their time reading weights
-constexpr int64_t kMostResultChannels = 512;  // in a task: more would leave too few positions
-constexpr int64_t kWantedTasks = 16;          // enough for the threads to share evenly
-constexpr int64_t kTaskProducts = 1 << 19;    // about 10 us: less is not worth handing out
+constexpr int64_t kFewestPositions = 48;    // fewer spend their time reading weights
+constexpr int64_t kWantedTasks = 16;        // enough for the threads to share evenly
+constexpr int64_t kTaskProducts = 1 << 19;  // about 10 us: less is not worth handing out
 constexpr int64_t kMostImagesInside = 16;
 constexpr int64_t kShortestRun = 4;  // rows of a tile that keep the multipliers busy
 constexpr double kPaddingWorthSkipping = 0.05;
+// Cycles a float: copied to a strip, and of packed weights read again for another box.
+constexpr double kCopyCost = 0.6, kTurnCost = 1.2, kPanelCost = 0.12;
 
 // The part of (output, tap) pairs that read inside the input.
 double live_part(const ConvPass& p) {
@@ -89,33 +90,64 @@ void measure_strip(DenseBlocking& cut) {
 // Even pieces of at most `most`.
 int64_t even_piece(int64_t total, int64_t most) { return ceil_div(total, ceil_div(total, most)); }
 
+// Boxes of about `wanted` positions.
+void cut_grid(const Positions& total, int64_t wanted, DenseBlocking& cut) {
+  if (!cut.images_inside) {
+    cut.grid = cut_into_boxes(total, wanted);
+    return;
+  }
+  const int64_t images = even_piece(total[0], kMostImagesInside);
+  cut.grid = cut_into_boxes({1, total[1], total[2], total[3]}, std::max<int64_t>(wanted / images, 1));
+  cut.grid.total = total;
+  cut.grid.box[0] = images;
+  cut.grid.boxes[0] = ceil_div(total[0], images);
+}
+
+// Cycles spent on copying sources and reading weights again.
+double overhead(const ConvPass& pass, const DenseBlocking& cut) {
+  const auto k = static_cast<double>(source_channels(pass)), groups = static_cast<double>(pass.groups);
+  const double copies = groups * static_cast<double>(cut.grid.count() * cut.m_blocks) * k *
+                        static_cast<double>(cut.grid.box[0] * cut.plane());
+  const double weights =
+      groups * static_cast<double>(cut.grid.count()) * static_cast<double>(cut.panel_floats);
+  return copies * (cut.images_inside ? kTurnCost : kCopyCost) + weights * kPanelCost;
+}
+
+// Large boxes copy little more than they use, few boxes read weights seldom; but there must be tasks enough
+// for the threads, and the sums of a task must stay in L2. Halves the boxes until both are so, and further as
+// long as it pays.
 void cut_tasks(const ConvPass& pass, const Positions& total, DenseBlocking& cut) {
   const auto phases = static_cast<int64_t>(cut.phases.size());
   const int64_t tiles = ceil_div(result_channels(pass), cut.width);
   const int64_t positions = count_of(total);
-  const double products = static_cast<double>(positions) * static_cast<double>(pass.groups) *
-                          static_cast<double>(source_channels(pass)) *
-                          static_cast<double>(result_channels(pass)) *
-                          static_cast<double>(cut.panel_floats / (tiles * cut.width * source_channels(pass)));
+  const double products =
+      static_cast<double>(positions) * static_cast<double>(pass.groups * cut.panel_floats);
   const auto tasks =
       static_cast<int64_t>(std::clamp(products / kTaskProducts, 1.0, static_cast<double>(kWantedTasks)));
-  int64_t m_tiles = even_piece(tiles, std::max<int64_t>(kMostResultChannels / cut.width, 1));
-  const int64_t room = std::max(kFewestPositions, kSumFloatsInL2 / (m_tiles * cut.width * phases));
-  const int64_t wanted = std::clamp(ceil_div(positions * pass.groups, tasks), 2 * kFewestPositions, room);
-  if (cut.images_inside) {
-    const int64_t images = even_piece(total[0], kMostImagesInside);
-    cut.grid = cut_into_boxes({1, total[1], total[2], total[3]}, std::max<int64_t>(wanted / images, 1));
-    cut.grid.total = total;
-    cut.grid.box[0] = images;
-    cut.grid.boxes[0] = ceil_div(total[0], images);
-  } else {
-    cut.grid = cut_into_boxes(total, wanted);
+  double best = -1;
+  bool best_is_enough = false;
+  DenseBlocking tried = cut;
+  for (int64_t wanted = positions;; wanted = ceil_div(wanted, 2)) {
+    cut_grid(total, wanted, tried);
+    const int64_t room = kSumFloatsInL2 / (count_of(tried.grid.box) * phases * cut.width);
+    const int64_t shares = std::min(tiles, ceil_div(tasks, tried.grid.count() * pass.groups));
+    const bool last = wanted <= kFewestPositions;
+    if (room > 0 || last) {
+      const int64_t m_tiles =
+          even_piece(tiles, std::clamp<int64_t>(tiles / shares, 1, std::max<int64_t>(room, 1)));
+      tried.m_block = m_tiles * cut.width;
+      tried.m_blocks = ceil_div(tiles, m_tiles);
+      measure_strip(tried);
+      const double cost = overhead(pass, tried);
+      const bool enough = tried.tasks(pass.groups) >= tasks;
+      if (best < 0 || (enough && !best_is_enough) || (enough == best_is_enough && cost < best)) {
+        best = cost;
+        best_is_enough = enough;
+        cut = tried;
+      }
+    }
+    if (last) return;
   }
-  const int64_t others = cut.grid.count() * pass.groups;
-  if (others * ceil_div(tiles, m_tiles) < tasks)
-    m_tiles = std::min(m_tiles, ceil_div(tiles, ceil_div(tasks, others)));
-  cut.m_block = m_tiles * cut.width;
-  cut.m_blocks = ceil_div(tiles, m_tiles);
 }
 
 }  // namespace
@@ -150,10 +182,9 @@ DenseBlocking plan_dense_gather(const ConvPass& pass) {
   if (!cuts_help)
     for (DensePhase& phase : cut.phases) phase.w_cuts = {0, phase.axes[2].count};
   cut_tasks(pass, total, cut);
-  measure_strip(cut);
   const int64_t strip = cut.grid.box[0] * cut.plane();
-  const int64_t channels = std::min(kPanelFloatsInL1 / (std::max<int64_t>(cut.most_taps, 1) * cut.width),
-                                    kStripFloatsInL2 / strip);
+  const int64_t channels =
+      std::min(kPanelFloats / (std::max<int64_t>(cut.most_taps, 1) * cut.width), kStripFloatsInL2 / strip);
   cut.channels_per_block = even_piece(source_channels(pass), std::max<int64_t>(channels, 1));
   return cut;
 }

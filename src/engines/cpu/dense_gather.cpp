@@ -205,6 +205,10 @@ class DenseGatherStep final : public Step {
     StripShape shape{.channels = channels, .start = task.start, .extent = cut_.extent};
     for (size_t axis = 0; axis < 3; ++axis) shape.size[axis] = cut_.phases.front().axes[axis].source_size;
     const int64_t image = channels * cut_.plane(), images = task.box.size[0];
+    if (const float* plain = whole_planes(bindings, task, first)) {
+      kernels::cpu::transpose(plain, tensor.strides[0], task.turned, images, images, image);
+      return turned(task);
+    }
     for (int64_t n = 0; n < images; ++n) {
       const int64_t at = (task.box.first[0] + n) * tensor.strides[0] +
                          (task.group * source_channels(pass_) + first) * tensor.strides[1];
@@ -214,7 +218,30 @@ class DenseGatherStep final : public Step {
     const int64_t h = cut_.extent[2], d = cut_.extent[1] * h;
     if (!cut_.images_inside) return {task.strip, image, cut_.plane(), {d, h, 1}};
     kernels::cpu::transpose(task.strip, image, task.turned, images, images, image);
-    return {task.turned, 1, cut_.plane() * images, {d * images, h * images, images}};
+    return turned(task);
+  }
+
+  Source turned(const Task& task) const {
+    const int64_t images = task.box.size[0], h = cut_.extent[2] * images, d = cut_.extent[1] * h;
+    return {task.turned, 1, cut_.extent[0] * d, {d, h, images}};
+  }
+
+  // The source where it is one block [channel][place] of plain FP32 for each image, which can be turned over
+  // without a copy; else null.
+  const float* whole_planes(const Bindings& bindings, const Task& task, int64_t first) const {
+    const PassTensor& tensor = source_of(pass_);
+    const auto& s = tensor.strides;
+    if (!cut_.images_inside || tensor.dtype != DType::kF32 || pass_.rounding != OperandRounding::kNone)
+      return nullptr;
+    int64_t stride = 1;
+    for (size_t axis = 3; axis-- > 0;) {
+      const int64_t size = cut_.phases.front().axes[axis].source_size;
+      if (cut_.extent[axis] != size || (size > 1 && s[axis + 2] != stride)) return nullptr;
+      stride *= size;
+    }
+    if (s[1] != stride) return nullptr;
+    return static_cast<const float*>(bindings[tensor.operand]) + task.box.first[0] * s[0] +
+           (task.group * source_channels(pass_) + first) * s[1];
   }
 
   // All tiles of one phase, one block of source channels and one `width` of result channels.
