@@ -27,7 +27,6 @@ using problem::Operand;
 using test::HostTensor;
 using test::Operands;
 
-constexpr double kWinogradBound = 3e-5;       // of the largest result
 constexpr double kL2Bound = 2e-6;             // times 1 + log2 of the terms
 constexpr double kCorrectlyRounded = 0.98;    // of the elements, FP16 and BF16
 constexpr double kLargestExactSum = 1 << 24;  // integers up to here are exact in FP32
@@ -74,10 +73,10 @@ class Check final : public PassCheck {
     Finding finding;
     finding.compared = static_cast<int64_t>(sample_.size());
     finding.elements = count();
-    if (data_ == Data::kExact && !is_winograd(candidate)) {
+    if (data_ == Data::kExact && !candidate.reduces_precision()) {
       compare_bits(finding);
     } else {
-      compare_values(is_winograd(candidate), finding);
+      compare_values(candidate.reduces_precision(), finding);
     }
     look_beside(finding);
     return finding;
@@ -182,15 +181,15 @@ class Check final : public PassCheck {
     finding.why = "results of exact data must have the bits of the exact sum";
   }
 
-  void compare_values(bool winograd, Finding& finding) {
+  void compare_values(bool reduced, Finding& finding) {
     const DType dtype = result().dtype;
     double largest = 0;
     for (double each : exact_) largest = std::max(largest, std::abs(each));
     for (size_t i = 0; i < sample_.size(); ++i) {
       const double value = load_as_f32(dtype, result_at(sample_[i]));
-      const double bound = winograd ? kWinogradBound * largest
-                                    : test::sum_bound(dtype, exact_[i], magnitude_[i], shape_.terms,
-                                                      test::Accumulation::kFloat);
+      const double bound = reduced ? test::reduced_precision_bound(largest)
+                                   : test::sum_bound(dtype, exact_[i], magnitude_[i], shape_.terms,
+                                                     test::Accumulation::kFloat);
       double of_bound = std::abs(value - exact_[i]) / bound;
       if (std::isnan(of_bound)) of_bound = HUGE_VAL;
       if (std::abs(value - exact_[i]) == 0 || overflows_too(dtype, value, exact_[i], bound)) of_bound = 0;
@@ -199,9 +198,9 @@ class Check final : public PassCheck {
     }
     if (finding.wrong > 0) {
       finding.ok = false;
-      finding.why = winograd ? "Winograd may err by 3e-5 of the largest result"
-                             : "the error is beyond the bound of a sum of that length and magnitude";
-    } else if (!winograd) {
+      finding.why = reduced ? "the error is beyond what reduced precision allows, 3e-5 of the largest result"
+                            : "the error is beyond the bound of a sum of that length and magnitude";
+    } else if (!reduced) {
       judge_tensor(finding);
     }
   }
@@ -298,10 +297,6 @@ Result<std::unique_ptr<PassCheck>> PassCheck::make(const problem::Problem& probl
 problem::Request with_exact_sums(problem::Request request) {
   if (auto* pool = std::get_if<problem::AvgPoolRequest>(&request)) pool->divisor_override = 4;
   return request;
-}
-
-bool is_winograd(const engines::Candidate& candidate) {
-  return std::string_view(candidate.name()).find("winograd") != std::string_view::npos;
 }
 
 }  // namespace retrograd::tools

@@ -46,7 +46,4 @@ class PassCheck {
 // The problem whose sums small integers leave exact: pooling divides by 4 instead of what its windows count.
 problem::Request with_exact_sums(problem::Request request);
 
-// Winograd's products: allowed 3·10⁻⁵ of the largest result instead of exactness.
-bool is_winograd(const engines::Candidate& candidate);
-
 }  // namespace retrograd::tools

@@ -25,8 +25,7 @@ std::string effect_on(const problem::ConvPass& pass, int64_t mode) {
     case OperandRounding::kNone:
       break;
   }
-  const bool fp32 = pass.x.dtype == DType::kF32 && pass.y.dtype == DType::kF32 && pass.w.dtype == DType::kF32;
-  if (mode == 1 && fp32)
+  if (pass.winograd_allowed)
     return "operands are multiplied as they are; engines with fewer multiplications (Winograd) are allowed";
   return mode == 0 ? "operands are multiplied as they are, every product in its place"
                    : "changes nothing for these types: operands are multiplied as they are";
