@@ -7,7 +7,7 @@
 #include <cmath>
 #include <cstdlib>
 #include <memory>
-#include <set>
+#include <vector>
 
 #include "engines/registry.h"
 #include "problem/problem_text.h"
@@ -112,11 +112,12 @@ double relative_error(const HostTensor& values, const HostTensor& exact) {
   return error / largest;
 }
 
-void run_step(const engines::Candidate& candidate, const problem::Pass& pass, Operands& operands) {
+void run_step(const engines::Candidate& candidate, const problem::Pass& pass, Operands& operands,
+              runtime::ThreadPool& pool = runtime::ThreadPool::instance()) {
   const auto step = candidate.make_step(pass);
   const std::unique_ptr<void, void (*)(void*)> workspace(
       std::aligned_alloc(64, step->workspace_bytes() / 64 * 64 + 64), std::free);
-  runtime::ExecutionContext context{.pool = &runtime::ThreadPool::instance()};
+  runtime::ExecutionContext context{.pool = &pool};
   operands[result_of(pass).operand]->poison();
   step->run(operands.bindings(), static_cast<std::byte*>(workspace.get()), context);
 }
@@ -126,7 +127,7 @@ void shift(HostTensor& tensor, double mean) {
 }
 
 // The largest error over all means of the two operands that are read, against the reference's sums in double.
-double worst_error(const std::string& text) {
+double worst_error(const std::string& text, const std::vector<double>& means = {0.0, 10.0}) {
   const problem::Request request = parsed(text);
   const problem::Problem problem = legal_problem(request);
   const problem::Pass& pass = problem.passes.front();
@@ -134,8 +135,8 @@ double worst_error(const std::string& text) {
   EXPECT_TRUE(candidate.reduces_precision()) << text << ": " << candidate.name();
   std::mt19937_64 random(1);
   double worst = 0;
-  for (const double mean_y : {0.0, 10.0})
-    for (const double mean_other : {0.0, 10.0}) {
+  for (const double mean_y : means)
+    for (const double mean_other : means) {
       Operands operands(request);
       operands.fill_normal(random, 1.0);
       shift(*operands[Operand::kGradOutput], mean_y);
@@ -147,6 +148,24 @@ double worst_error(const std::string& text) {
       worst = std::max(worst, relative_error(values, *operands[result_of(pass).operand]));
     }
   return worst;
+}
+
+// With 1, 2, 3 and 7 threads.
+void expect_same_bits(const std::string& text) {
+  const problem::Request request = parsed(text);
+  const problem::Problem problem = legal_problem(request);
+  const problem::Pass& pass = problem.passes.front();
+  const engines::Candidate& candidate = chosen(pass);
+  std::mt19937_64 random(2);
+  Operands operands(request);
+  operands.fill_normal(random, 1.0);
+  run_step(candidate, pass, operands);
+  const std::vector<uint32_t> bits = operands[result_of(pass).operand]->bits();
+  for (const int threads : {1, 2, 3, 7}) {
+    runtime::ThreadPool pool(threads);
+    run_step(candidate, pass, operands, pool);
+    EXPECT_EQ(operands[result_of(pass).operand]->bits(), bits) << text << ", " << threads << " threads";
+  }
 }
 
 TEST(WinogradErrorTest, WithinTheBoundFrom16To1024Channels) {
@@ -171,6 +190,19 @@ TEST(WinogradErrorTest, WithinTheBoundForLongSumsOverPlaces) {
   for (const char* text : {"conv input=16x32x28x28 weight=32x32x3x3 padding=1x1 mask=w math=1",
                            "conv input=1x32x112x112 weight=32x32x3x3 padding=1x1 mask=w math=1"})
     EXPECT_LE(worst_error(text), reduced_precision_bound(1)) << text;
+}
+
+// Too many weights to keep them transformed: channels that fill no vector, more tiles than a block has,
+// groups, planes of which some taps lie outside.
+TEST(WinogradErrorTest, WithinTheBoundForManyWeights) {
+  for (const char* text : {"conv input=3x200x7x9 weight=192x200x3x3 padding=1x1 mask=i math=1",
+                           "conv input=1x200x5x8 weight=200x192x3x3 padding=1x1 mask=i math=1 transposed=1",
+                           "conv input=1x384x5x8 weight=400x192x3x3 padding=1x1 groups=2 mask=i math=1",
+                           "conv input=1x96x3x8x8 weight=136x96x3x3x3 padding=1x1x1 mask=i math=1",
+                           "conv input=1x16x9x140 weight=1160x16x3x3 padding=1x1 mask=i math=1"}) {
+    EXPECT_LE(worst_error(text, {0.0}), reduced_precision_bound(1)) << text;
+    expect_same_bits(text);
+  }
 }
 
 // A value that is not finite reaches no further than the tiles that read it.

@@ -68,6 +68,25 @@ TEST_F(InterfaceShapesTest, ShapeFiles) {
   EXPECT_EQ(largest_workspace_ > 0, settings().workspace_limit > 0);
 }
 
+// Winograd's bits differ from those of exact products: aclnn shows both, infiniop those that the user chose.
+TEST_F(InterfaceShapesTest, InfiniopUsesWinogradWhereTheUserAllowsIt) {
+  const std::string text = "conv input=2x64x14x14 weight=64x64x3x3 padding=1x1";
+  const auto bits = [&](Call call, const std::string& mode) {
+    const problem::Request request = problem::parse_request(text + mode).value();
+    std::mt19937_64 random(1);
+    Operands operands(request);
+    operands.fill_normal(random, 1.0);
+    EXPECT_EQ(call(request, operands).failure, "");
+    auto both = operands[problem::Operand::kGradInput]->bits();
+    const auto weight = operands[problem::Operand::kGradWeight]->bits();
+    both.insert(both.end(), weight.begin(), weight.end());
+    return both;
+  };
+  const auto exact = bits(call_aclnn, " math=0"), reduced = bits(call_aclnn, " math=1");
+  EXPECT_EQ(exact != reduced, settings().workspace_limit == SIZE_MAX);
+  EXPECT_EQ(bits(call_infiniop, ""), settings().winograd ? reduced : exact);
+}
+
 TEST_F(InterfaceShapesTest, RandomRequests) {
   RandomOptions dense;
   dense.odd_strides = false;

@@ -70,6 +70,11 @@ class WinogradGradWeightStep final : public Step {
     return x_bytes_ + y_bytes_ + sum_bytes_ + static_cast<size_t>(slots_) * slot_bytes_;
   }
 
+  std::string describe() const override {
+    return fmt::format("F(3x3, 4x4), {} tiles in {} chunks and {} splits, {} blocks of {} x {} channels",
+                       cut_.rows * cut_.tiles_w, cut_.chunks, cut_.splits, blocks_, cut_.x_block, width_);
+  }
+
   void run(const Bindings& bindings, std::byte* workspace,
            runtime::ExecutionContext& context) const override {
     const Parts parts{.x = reinterpret_cast<float*>(workspace),
