@@ -30,7 +30,7 @@ std::span<const Candidate* const> candidates(runtime::DeviceKind kind) {
       &cpu::narrow_grad_weight(),    // grad_weight: few channels a group
       &cpu::stem_grad_weight(),      // grad_weight: few x channels, many y channels
       &cpu::dense_grad_weight(),     // grad_weight
-      &cpu::chunked_bias(),          // grad_bias: long sums over few channels
+      &cpu::chunked_bias(),          // grad_bias
       &cpu::avgpool_rows(),          // average pooling
       &reference::candidate(),       // everything
   };

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Vectors of FP32 from and to memory that holds another type, for kernels that read and write tensors. The
-// bits are those of base/dtype.h, except that a signalling NaN may come out quiet.
+// Vectors of FP32 from and to memory that holds another type, for kernels that
+// read and write tensors. The bits are those of base/dtype.h, except that a
+// signalling NaN may come out quiet.
 //
-// Included once for every instruction set; addresses need no alignment, not even that of the element.
+// Included once for every instruction set; addresses need no alignment, not
+// even that of the element.
 #include <array>
 #include <bit>
 #include <cstddef>
 #include <cstring>
+#include <type_traits>
 
 #include "base/dtype.h"
 #include "hwy/highway.h"
@@ -24,7 +27,8 @@ namespace retrograd::kernels::cpu {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// Sixteen lanes at most: no kernel gains from more, and the lanes are known when it is compiled.
+// Sixteen lanes at most: no kernel gains from more, and the lanes are known
+// when it is compiled.
 #if HWY_HAVE_SCALABLE
 inline constexpr int kLanes = 4;
 #else
@@ -82,6 +86,11 @@ struct Elements;
 template <>
 struct Elements<DType::kF32> {
   static constexpr int64_t kBytes = 4;
+  using Code = float;
+  template <class D>
+  HWY_INLINE hn::Vec<D> decode(D, hn::Vec<D> codes) const {
+    return codes;
+  }
   template <class D>
   HWY_INLINE hn::Vec<D> load(D d, const std::byte* at) const {
     return load_codes(d, at);
@@ -95,11 +104,15 @@ struct Elements<DType::kF32> {
 template <>
 struct Elements<DType::kF16> {
   static constexpr int64_t kBytes = 2;
+  using Code = uint16_t;
+  template <class D>
+  HWY_INLINE hn::Vec<D> decode(D d, hn::Vec<hn::Rebind<uint16_t, D>> codes) const {
+    return hn::PromoteTo(d, hn::BitCast(hn::Rebind<hwy::float16_t, D>(), codes));
+  }
   template <class D>
   HWY_INLINE hn::Vec<D> load(D d, const std::byte* at) const {
     if constexpr (kConvertsHalf) {
-      const auto codes = load_codes(hn::Rebind<uint16_t, D>(), at);
-      return hn::PromoteTo(d, hn::BitCast(hn::Rebind<hwy::float16_t, D>(), codes));
+      return decode(d, load_codes(hn::Rebind<uint16_t, D>(), at));
     } else {
       return decode_lanes(d, [at](size_t i) {
         uint16_t code;
@@ -122,14 +135,19 @@ struct Elements<DType::kF16> {
   }
 };
 
-// Highway's own conversion cuts instead of rounding; AVX-512's takes subnormal numbers for zero.
+// Highway's own conversion cuts instead of rounding; AVX-512's takes subnormal
+// numbers for zero.
 template <>
 struct Elements<DType::kBF16> {
   static constexpr int64_t kBytes = 2;
+  using Code = uint16_t;
+  template <class D>
+  HWY_INLINE hn::Vec<D> decode(D d, hn::Vec<hn::Rebind<uint16_t, D>> codes) const {
+    return hn::BitCast(d, hn::ShiftLeft<16>(hn::PromoteTo(hn::Rebind<uint32_t, D>(), codes)));
+  }
   template <class D>
   HWY_INLINE hn::Vec<D> load(D d, const std::byte* at) const {
-    const auto codes = load_codes(hn::Rebind<uint16_t, D>(), at);
-    return hn::BitCast(d, hn::ShiftLeft<16>(hn::PromoteTo(hn::Rebind<uint32_t, D>(), codes)));
+    return decode(d, load_codes(hn::Rebind<uint16_t, D>(), at));
   }
   template <class D>
   HWY_INLINE void store(hn::Vec<D> v, D, std::byte* at) const {
@@ -149,11 +167,17 @@ struct Elements<DType::kBF16> {
 template <>
 struct Elements<DType::kE4M3> {
   static constexpr int64_t kBytes = 1;
-  // A normal number moves to FP32's place and exponent; a subnormal one counts units of 2^-9.
+  using Code = uint8_t;
   template <class D>
   HWY_INLINE hn::Vec<D> load(D d, const std::byte* at) const {
+    return decode(d, load_codes(hn::Rebind<uint8_t, D>(), at));
+  }
+  // A normal number moves to FP32's place and exponent; a subnormal one counts
+  // units of 2^-9.
+  template <class D>
+  HWY_INLINE hn::Vec<D> decode(D d, hn::Vec<hn::Rebind<uint8_t, D>> codes) const {
     const hn::Rebind<uint32_t, D> words;
-    const auto code = hn::PromoteTo(words, load_codes(hn::Rebind<uint8_t, D>(), at));
+    const auto code = hn::PromoteTo(words, codes);
     const auto magnitude = hn::And(code, hn::Set(words, 0x7fu));
     const auto normal = hn::Add(hn::ShiftLeft<20>(magnitude), hn::Set(words, 120u << 23));
     const auto units = hn::ConvertTo(d, hn::BitCast(hn::Rebind<int32_t, D>(), magnitude));
@@ -185,11 +209,13 @@ struct Elements<DType::kE4M3> {
   }
 };
 
-// The layout is the table of base/hif8_codec.cpp. `steps` below is |E| with the mantissa behind it, cut to
-// the bits that the code keeps: every field of |E| is a constant and a shift of it.
+// The layout is the table of base/hif8_codec.cpp. `steps` below is |E| with the
+// mantissa behind it, cut to the bits that the code keeps: every field of |E|
+// is a constant and a shift of it.
 template <>
 struct Elements<DType::kHiF8> {
   static constexpr int64_t kBytes = 1;
+  using Code = uint8_t;
   const float* values = hif8_values();
   template <class D>
   HWY_INLINE hn::Vec<D> load(D d, const std::byte* at) const {
@@ -209,7 +235,8 @@ struct Elements<DType::kHiF8> {
       return hn::Sub(hn::BitCast(integers, hn::ShiftRight<23>(word)), hn::Set(integers, 127));
     };
 
-    // Half a step of the mantissa that is kept: 3 bits, 2, 1, or none below 2^-15.
+    // Half a step of the mantissa that is kept: 3 bits, 2, 1, or none below
+    // 2^-15.
     const auto first = hn::Abs(exponent(magnitude));
     auto half = hn::IfThenElse(below(first, 16), constant(1u << 21), constant(1u << 22));
     half = hn::IfThenElse(below(first, 8), constant(1u << 20), half);
@@ -228,7 +255,8 @@ struct Elements<DType::kHiF8> {
     code = hn::Add(code, hn::ShiftRight<27>(negative));
     const auto unit = hn::Add(hn::Add(three, constant(0x08u)), hn::ShiftRight<28>(negative));
     code = hn::IfThenElse(below(size, 2), unit, code);
-    // Denormal: the exponent alone. All of [2^-23, 2^-22) is nearest to the smallest, or tied with zero.
+    // Denormal: the exponent alone. All of [2^-23, 2^-22) is nearest to the
+    // smallest, or tied with zero.
     const auto denormal = hn::Max(hn::Add(e, hn::Set(integers, 23)), hn::Set(integers, 1));
     code = hn::IfThenElse(below(e, -15), hn::BitCast(words, denormal), code);
     const auto ordered = hn::BitCast(integers, magnitude);
@@ -241,6 +269,27 @@ struct Elements<DType::kHiF8> {
     store_codes(hn::DemoteTo(codes, hn::BitCast(integers, code)), codes, at);
   }
 };
+
+#if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX2
+inline constexpr int kMasksBytes = HWY_TARGET <= HWY_AVX3 ? 1 : 4;  // the smallest element a load may mask
+#else
+inline constexpr int kMasksBytes = 8;
+#endif
+
+// The first `count` lanes, zeros in the others; reads nothing beyond.
+template <class E, class D>
+HWY_INLINE hn::Vec<D> load_first(const E& elements, D d, const std::byte* at, int64_t count) {
+  if constexpr (E::kBytes >= kMasksBytes && !std::is_same_v<E, Elements<DType::kHiF8>>) {
+    const hn::Rebind<typename E::Code, D> codes;
+    const auto mask = hn::FirstN(codes, static_cast<size_t>(count));
+    return elements.decode(d, hn::MaskedLoad(mask, codes, reinterpret_cast<const typename E::Code*>(at)));
+  } else {
+    // The code 0 is zero in every type.
+    std::array<std::byte, E::kBytes * hn::MaxLanes(D())> buffer{};
+    std::memcpy(buffer.data(), at, static_cast<size_t>(count * E::kBytes));
+    return elements.load(d, buffer.data());
+  }
+}
 
 // Calls body(Elements<dtype>()) with the type as part of its type.
 template <class Body>
@@ -259,8 +308,9 @@ HWY_INLINE void with_elements(DType dtype, const Body& body) {
   }
 }
 
-// Calls body(tag, i) so that vectors of `tag` from place i on cover [0, count), in ascending order and never
-// beyond: the last vector may start early and cover some places twice, so that short rows need no masks.
+// Calls body(tag, i) so that vectors of `tag` from place i on cover [0, count),
+// in ascending order and never beyond: the last vector may start early and
+// cover some places twice, so that short rows need no masks.
 template <class Body>
 HWY_INLINE void in_vectors(int64_t count, const Body& body) {
   const auto cover = [&](auto d) {
