@@ -68,6 +68,8 @@ std::optional<std::string> unfit_size(const problem::AvgPoolPass& p) {
     x = x * window.x;
     volume = volume * window.y;
     if (window.kernel > kMostTaps) return "the kernel is longer than 2^16";
+    if (window.x > kMostVolumeFloats) return "an axis is longer than 2^24";
+    if (window.x == 0 || window.y == 0) return "there is nothing to add";
   }
   if (exceeds(x, kMostElements)) return "an operand has more than 2^40 elements";
   if (exceeds(volume, kMostVolumeFloats)) return "a volume has more than 2^24 outputs";
