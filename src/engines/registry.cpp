@@ -9,6 +9,8 @@
 #include "engines/cpu/chunked_bias.h"
 #include "engines/cpu/dense_gather.h"
 #include "engines/cpu/dense_grad_weight.h"
+#include "engines/cpu/depthwise_gather.h"
+#include "engines/cpu/depthwise_grad_weight.h"
 #include "engines/cpu/narrow_gather.h"
 #include "engines/cpu/narrow_grad_weight.h"
 #include "engines/cpu/stem_grad_weight.h"
@@ -22,17 +24,19 @@ namespace retrograd::engines {
 std::span<const Candidate* const> candidates(runtime::DeviceKind kind) {
   // Before the first candidate asks how wide a vector is.
   [[maybe_unused]] static const bool limited = kernels::cpu::limit_targets(settings().cpu_isa);
-  static const std::array<const Candidate*, 10> on_cpu = {
-      &cpu::winograd_gather(),       // forward, grad_input: 3x3, where reduced precision is allowed
-      &cpu::winograd_grad_weight(),  // grad_weight: the same
-      &cpu::narrow_gather(),         // forward, grad_input: few channels a group
-      &cpu::dense_gather(),          // forward, grad_input
-      &cpu::narrow_grad_weight(),    // grad_weight: few channels a group
-      &cpu::stem_grad_weight(),      // grad_weight: few x channels, many y channels
-      &cpu::dense_grad_weight(),     // grad_weight
-      &cpu::chunked_bias(),          // grad_bias
-      &cpu::avgpool_rows(),          // average pooling
-      &reference::candidate(),       // everything
+  static const std::array<const Candidate*, 12> on_cpu = {
+      &cpu::winograd_gather(),        // forward, grad_input: 3x3, where reduced precision is allowed
+      &cpu::winograd_grad_weight(),   // grad_weight: the same
+      &cpu::depthwise_gather(),       // forward, grad_input: one channel a group
+      &cpu::narrow_gather(),          // forward, grad_input: few channels a group
+      &cpu::dense_gather(),           // forward, grad_input
+      &cpu::depthwise_grad_weight(),  // grad_weight: one channel a group
+      &cpu::narrow_grad_weight(),     // grad_weight: few channels a group
+      &cpu::stem_grad_weight(),       // grad_weight: few x channels, many y channels
+      &cpu::dense_grad_weight(),      // grad_weight
+      &cpu::chunked_bias(),           // grad_bias
+      &cpu::avgpool_rows(),           // average pooling
+      &reference::candidate(),        // everything
   };
   switch (kind) {
     case runtime::DeviceKind::kCpu:

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// Rows of results of depthwise convolutions, planes as lanes (depthwise_lanes.h):
+//
+//   out[j][l] = Σ_r Σ_t weights[r][t][l] · sources[r][j·source_step + taps[t].offset][l]
+//
+// r runs over the source rows a row of results reads, t over the taps along W of which j is a live position.
+// Only live products are made: nothing is padded, so what is not finite stays where it belongs. A tile is up
+// to 14 positions in 14 accumulators; a tap costs one load of weights and, for each position, one
+// multiply-add with an aligned load in it. Taps, steps and dilation are only addresses.
+#pragma once
+
+#include <cstdint>
+
+namespace retrograd::kernels::cpu {
+
+inline constexpr int64_t kDepthwiseTile = 14;
+
+struct DepthwiseTap {
+  int64_t offset = 0;  // in the source, at position 0
+  int64_t begin = 0;   // live positions
+  int64_t end = 0;
+};
+
+struct DepthwiseRow {
+  const float* const* sources = nullptr;  // [rows], at the place `source_start`
+  const float* const* weights = nullptr;  // [rows], [slot][lane]
+  int64_t rows = 0;
+  int64_t source_start = 0;
+  int64_t source_step = 1;
+  int64_t source_size = 0;  // places beyond are dead
+  const DepthwiseTap* taps = nullptr;
+  int64_t tap_count = 0;
+  int64_t first_slot = 0;  // of the taps in the weights of a row
+  int64_t full_begin = 0;  // positions of which every tap is live
+  int64_t full_end = 0;
+  int64_t first = 0;  // positions to compute
+  int64_t count = 0;
+  float* out = nullptr;  // position first + i at out + i·out_step·lanes
+  int64_t out_step = 1;
+};
+void depthwise_row(const DepthwiseRow& row);
+
+}  // namespace retrograd::kernels::cpu
