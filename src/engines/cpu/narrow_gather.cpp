@@ -1,237 +1,241 @@
 // SPDX-License-Identifier: Apache-2.0
-// result[n, m, place(j)] = Σ_k Σ_t source[n, k, j + offset(t)] · weight[k, m, t]   with few m
+// result[n, m, place(j)] = Σ_k Σ_t source[n, k, j·source_step + offset(t)] · weight[k, m, t]
 //
-// A task is a box of positions of one or more groups. All source channels of a group lie in one zero-padded
-// strip; a whole plane of results is one long row in the pitch of the strip, the columns between two rows of
-// results being computed and dropped, so that planes of 7 × 7 fill vectors too. As in dense_gather.cpp,
-// weights that are not finite leave the pass to the reference.
+// with positions j as the vector side. A task is a box of positions of one or more groups, or of a part of
+// the results of one. Block by block of source channels it copies strips (residue_strips.h) and adds to the
+// sums of all its results; a whole plane of results is one long row in the pitch of the strip, the columns
+// between two rows being computed and dropped, so that planes of 7 × 7 fill vectors too. Residues of a
+// strided grad_input are folded into the result channels (axis_folds.h).
+//
+// Zeros stand for places outside the source, and for weights that a folded residue does not have. They
+// multiply what the mathematics skips, which differs only if that is not finite: weights, and where residues
+// have gaps the source too, are looked at while they are packed, and such a pass is left to the reference.
 #include "engines/cpu/narrow_gather.h"
 
 #include <algorithm>
 #include <atomic>
 
 #include "base/checked.h"
-#include "engines/cpu/dense_gather.h"
 #include "engines/cpu/gather_sides.h"
+#include "engines/cpu/limits.h"
+#include "engines/cpu/narrow_phases.h"
 #include "engines/cpu/rows.h"
 #include "engines/cpu/task_slots.h"
 #include "engines/reference/reference.h"
-#include "kernels/cpu/row_products.h"
+#include "kernels/cpu/row_sums.h"
 #include "kernels/cpu/tile_product.h"
 
 namespace retrograd::engines::cpu {
 namespace {
 
 using problem::ConvPass;
-using problem::ConvPassKind;
 using problem::PassTensor;
 
-constexpr int64_t kStripFloats = 65536;
-constexpr int64_t kFewestPositions = 256;
-constexpr int64_t kPositionsPerTask = 2048;  // small planes are handed out together
-constexpr int64_t kMostSourceChannels = 2048;
+constexpr int64_t kFloatsPackedPerTask = 16384;
+constexpr int64_t kMostPhases = 4096;
+constexpr int64_t kMostSourceResidues = 64;
 constexpr int64_t kMostTerms = int64_t{1} << 20;
-
-// A phase with boxes of this engine's own size.
-struct NarrowPhase {
-  GatherPhase gather;
-  std::vector<int64_t> offsets;  // [k][tap] into the strip of one image
-  int64_t groups_per_task = 1;
-  int64_t tasks = 0;
-  size_t weight_start = 0;  // floats
-};
 
 class NarrowGatherStep final : public Step {
  public:
   explicit NarrowGatherStep(const ConvPass& pass)
       : pass_(pass),
+        phases_(plan_narrow(pass)),
         slots_(runtime::ThreadPool::instance().threads()),
         reference_(reference::candidate().make_step(pass)) {
-    size_t weights = 0;
-    int64_t strip = 0, out = 0;
-    for (GatherPhase& gather : plan_gather(pass, kernels::cpu::tile_width())) {
-      NarrowPhase phase;
-      phase.gather = std::move(gather);
-      cut(phase);
-      phase.weight_start = weights;
-      weights += static_cast<size_t>(pass.groups * result_channels(pass) * terms(phase));
+    int64_t weights = 0, strip = 0, out = 0, packing = 0;
+    first_task_.reserve(phases_.size());
+    weight_start_.reserve(phases_.size());
+    for (const NarrowPhase& phase : phases_) {
       first_task_.push_back(tasks_);
       tasks_ += phase.tasks;
-      strip = std::max(strip, source_channels(pass) * plane(phase));
-      out = std::max(out,
-                     std::min<int64_t>(result_channels(pass), kernels::cpu::kRowResults) * out_stride(phase));
-      for (const AxisPhase& axis : phase.gather.axes)
-        leaves_source_ |= phase.gather.taps > 0 && axis.leaves_source();
-      phases_.push_back(std::move(phase));
+      weight_start_.push_back(weights);
+      weights += pass.groups * phase.group_weights();
+      strip = std::max(strip, phase.channels_per_block * phase.strips.channel_pitch());
+      out = std::max(out, phase.results_per_task * phase.out_pitch);
+      packing = std::max<int64_t>(packing, phase.group_weights() > 0 ? phase.kernel_taps : 0);
+      leaves_source_ |= phase.leaves_source;
+      has_gaps_ |= phase.has_gaps;
     }
-    weight_bytes_ = part_bytes<float>(static_cast<int64_t>(weights));
+    weight_bytes_ = part_bytes<float>(weights);
     // Rows are read a little beyond their end.
     strip_bytes_ = part_bytes<float>(strip + kernels::cpu::row_overrun());
-    slot_bytes_ = strip_bytes_ + part_bytes<float>(out);
+    slot_bytes_ =
+        std::max(strip_bytes_ + part_bytes<float>(out), part_bytes<float>(packing * result_channels(pass)));
   }
 
   size_t workspace_bytes() const override {
-    return weight_bytes_ + static_cast<size_t>(std::min(slots_, tasks_)) * slot_bytes_;
+    return weight_bytes_ +
+           static_cast<size_t>(std::min(slots_, std::max(tasks_, packing_tasks_most()))) * slot_bytes_;
   }
 
   void run(const Bindings& bindings, std::byte* workspace,
            runtime::ExecutionContext& context) const override {
-    if (!pack_weights(bindings, reinterpret_cast<float*>(workspace), *context.pool) && leaves_source_)
-      return reference_->run(bindings, workspace, context);
+    auto* weights = reinterpret_cast<float*>(workspace);
+    const auto scratch_of = [&](int64_t slot) {
+      return workspace + weight_bytes_ + static_cast<size_t>(slot) * slot_bytes_;
+    };
+    std::atomic<bool> finite{true};
+    for (size_t i = 0; i < phases_.size(); ++i)
+      run_tasks(*context.pool, packing_tasks(phases_[i]), slots_, [&](int64_t task, int64_t slot) {
+        if (!pack_weights(bindings, phases_[i], task, weights + weight_start_[i],
+                          reinterpret_cast<float*>(scratch_of(slot))))
+          finite.store(false, std::memory_order_relaxed);
+      });
+    if (!finite && leaves_source_) return reference_->run(bindings, workspace, context);
     run_tasks(*context.pool, tasks_, slots_, [&](int64_t task, int64_t slot) {
       const auto index = static_cast<size_t>(std::upper_bound(first_task_.begin(), first_task_.end(), task) -
                                              first_task_.begin() - 1);
-      const NarrowPhase& phase = phases_[index];
-      const int64_t within = task - first_task_[index], boxes = phase.gather.grid.count();
-      const int64_t first = within / boxes * phase.groups_per_task;
-      for (int64_t group = first; group < std::min(first + phase.groups_per_task, pass_.groups); ++group)
-        run_box(bindings, phase, group, within % boxes, reinterpret_cast<const float*>(workspace),
-                workspace + weight_bytes_ + static_cast<size_t>(slot) * slot_bytes_);
+      if (!run_task(bindings, phases_[index], task - first_task_[index], weights + weight_start_[index],
+                    scratch_of(slot)))
+        finite.store(false, std::memory_order_relaxed);
     });
+    if (!finite && has_gaps_) reference_->run(bindings, workspace, context);
   }
 
  private:
-  int64_t terms(const NarrowPhase& phase) const { return source_channels(pass_) * phase.gather.taps; }
-  static int64_t plane(const NarrowPhase& phase) {
-    return phase.gather.extent[0] * phase.gather.extent[1] * phase.gather.extent[2];
+  // Rows of weights are those of one (group, source channel).
+  int64_t rows_per_packing_task(const NarrowPhase& phase) const {
+    return std::max<int64_t>(1, kFloatsPackedPerTask / std::max<int64_t>(1, phase.results * phase.terms()));
   }
-  // Results of one depth of a box, in the pitch of the strip.
-  static int64_t out_stride(const NarrowPhase& phase) {
-    return phase.gather.grid.box[2] * phase.gather.extent[2] + kernels::cpu::row_overrun();
+  int64_t packing_tasks(const NarrowPhase& phase) const {
+    if (phase.terms() == 0) return 0;
+    return ceil_div(pass_.groups * source_channels(pass_), rows_per_packing_task(phase));
   }
-
-  void cut(NarrowPhase& phase) const {
-    GatherPhase& g = phase.gather;
-    const Positions total{pass_.batch, g.axes[0].count, g.axes[1].count, g.axes[2].count};
-    const Positions image{1, total[1], total[2], total[3]};
-    const int64_t wanted =
-        std::max(kFewestPositions, kStripFloats / std::max<int64_t>(source_channels(pass_), 1));
-    g.grid = cut_into_boxes(image, wanted);
-    g.grid.total = total;
-    g.grid.box[0] = 1;
-    g.grid.boxes[0] = pass_.batch;
-    for (size_t axis = 0; axis < 3; ++axis) {
-      const AxisPhase& a = g.axes[axis];
-      g.extent[axis] =
-          (g.grid.box[axis + 1] - 1) * a.source_step + a.highest_offset() - a.lowest_offset() + 1;
-    }
-    for (int64_t k = 0; k < source_channels(pass_); ++k)
-      for (const PhaseTap& d : g.axes[0].taps)
-        for (const PhaseTap& h : g.axes[1].taps)
-          for (const PhaseTap& w : g.axes[2].taps)
-            phase.offsets.push_back(k * plane(phase) +
-                                    ((d.offset - g.axes[0].lowest_offset()) * g.extent[1] + h.offset -
-                                     g.axes[1].lowest_offset()) *
-                                        g.extent[2] +
-                                    w.offset - g.axes[2].lowest_offset());
-    phase.groups_per_task = std::max<int64_t>(1, kPositionsPerTask / count_of(g.grid.box));
-    phase.tasks = ceil_div(pass_.groups, phase.groups_per_task) * g.grid.count();
+  int64_t packing_tasks_most() const {
+    int64_t most = 0;
+    for (const NarrowPhase& phase : phases_) most = std::max(most, packing_tasks(phase));
+    return most;
   }
 
-  // weights[phase][group][m][k][tap]
-  bool pack_weights(const Bindings& bindings, float* weights, runtime::ThreadPool& pool) const {
-    std::atomic<bool> finite{true};
-    for (const NarrowPhase& phase : phases_) {
-      const int64_t floats = result_channels(pass_) * terms(phase);
-      if (floats == 0) continue;
-      pool.parallel_for(pass_.groups, std::max<int64_t>(1, 4096 / floats), [&](int64_t begin, int64_t end) {
-        for (int64_t group = begin; group < end; ++group) {
-          float* out = weights + phase.weight_start + static_cast<size_t>(group * floats);
-          pack_group(bindings, phase, group, out);
-          if (!all_finite(out, floats)) finite.store(false, std::memory_order_relaxed);
-        }
-      });
+  // weights[group][block of results][k][offset][result]; whether all were finite.
+  bool pack_weights(const Bindings& bindings, const NarrowPhase& phase, int64_t task, float* weights,
+                    float* taps) const {
+    const int64_t rows = rows_per_packing_task(phase), all = pass_.groups * source_channels(pass_);
+    bool finite = true;
+    for (int64_t row = task * rows; row < std::min((task + 1) * rows, all); ++row) {
+      const int64_t group = row / source_channels(pass_), k = row % source_channels(pass_);
+      load_taps(bindings, group, k, taps);
+      finite &= all_finite(taps, result_channels(pass_) * phase.kernel_taps);
+      phase.spread_weights(taps, k, weights + group * phase.group_weights());
     }
     return finite;
   }
 
-  void pack_group(const Bindings& bindings, const NarrowPhase& phase, int64_t group, float* out) const {
+  // taps[m][tap] of source channel k.
+  void load_taps(const Bindings& bindings, int64_t group, int64_t k, float* taps) const {
     const auto& s = pass_.w.strides;
     const auto bytes = static_cast<int64_t>(size_of(pass_.w.dtype));
     const auto* base = static_cast<const std::byte*>(bindings[pass_.w.operand]);
     const bool forward = is_forward(pass_);
     const int64_t m_stride = forward ? s[0] : s[1], k_stride = forward ? s[1] : s[0];
+    const auto& [d, h, w] = pass_.axes;
+    // Taps that follow each other in memory are one row.
+    const bool plane = s[3] == w.kernel * s[4], volume = plane && s[2] == h.kernel * s[3];
+    const int64_t row = volume ? d.kernel * h.kernel * w.kernel : plane ? h.kernel * w.kernel : w.kernel;
     for (int64_t m = 0; m < result_channels(pass_); ++m)
-      for (int64_t k = 0; k < source_channels(pass_); ++k)
-        for (const PhaseTap& d : phase.gather.axes[0].taps)
-          for (const PhaseTap& h : phase.gather.axes[1].taps)
-            for (const PhaseTap& w : phase.gather.axes[2].taps) {
-              const int64_t at = group * pass_.y_channels_per_group() * s[0] + m * m_stride + k * k_stride +
-                                 d.tap * s[2] + h.tap * s[3] + w.tap * s[4];
-              load_row(pass_.w.dtype, pass_.rounding, base + at * bytes, 1, 1, out++);
-            }
+      for (int64_t td = 0; td < (volume ? 1 : d.kernel); ++td)
+        for (int64_t th = 0; th < (plane ? 1 : h.kernel); ++th, taps += row) {
+          const int64_t at = group * pass_.y_channels_per_group() * s[0] + m * m_stride + k * k_stride +
+                             td * s[2] + th * s[3];
+          load_row(pass_.w.dtype, pass_.rounding, base + at * bytes, s[4], row, taps);
+        }
   }
 
-  void run_box(const Bindings& bindings, const NarrowPhase& phase, int64_t group, int64_t index,
-               const float* weights, std::byte* scratch) const {
-    const GatherPhase& g = phase.gather;
-    const BoxGrid::Box box = g.grid.at(index);
+  bool run_task(const Bindings& bindings, const NarrowPhase& phase, int64_t task, const float* weights,
+                std::byte* scratch) const {
+    const int64_t boxes = phase.grid.count();
+    const BoxGrid::Box box = phase.grid.at(task % boxes);
+    const int64_t part = task / boxes % phase.parts;
+    const int64_t first_group = task / boxes / phase.parts * phase.groups_per_task;
+    const int64_t first = part * phase.results_per_task;
+    const int64_t last = std::min(first + phase.results_per_task, phase.results);
     auto* strip = reinterpret_cast<float*>(scratch);
     auto* out = reinterpret_cast<float*>(scratch + strip_bytes_);
-    const int64_t channels = result_channels(pass_), row_terms = terms(phase);
-    if (row_terms > 0) load_source(bindings, phase, group, box, strip);
-    const auto& [d, h, w] = g.axes;
-    // Rows of results follow each other in the strip where the source advances by one row.
-    const bool whole_planes = h.source_step == 1;
-    const int64_t pitch = g.extent[2];
-    kernels::cpu::RowSums rows;
-    rows.offsets = phase.offsets.data();
-    rows.terms = row_terms;
-    rows.out_stride = out_stride(phase);
-    for (int64_t m = 0; m < channels; m += kernels::cpu::kRowResults) {
-      rows.results = static_cast<int>(std::min<int64_t>(kernels::cpu::kRowResults, channels - m));
-      rows.weights = weights + phase.weight_start + static_cast<size_t>((group * channels + m) * row_terms);
-      for (int64_t z = 0; z < box.size[1]; ++z) {
-        for (int64_t y = 0; y < (whole_planes ? 1 : box.size[2]); ++y) {
-          rows.source = strip + (z * d.source_step * g.extent[1] + y * h.source_step) * pitch;
-          rows.out = out + y * pitch;
-          rows.count = whole_planes ? (box.size[2] - 1) * pitch + box.size[3] : box.size[3];
-          kernels::cpu::row_sums(rows);
-        }
-        for (int i = 0; i < rows.results; ++i)
-          store_plane(bindings, g, group * channels + m + i, box, z, out + i * rows.out_stride);
+    bool finite = true;
+    for (int64_t group = first_group; group < std::min(first_group + phase.groups_per_task, pass_.groups);
+         ++group) {
+      if (phase.terms() == 0) std::fill_n(out, (last - first) * phase.out_pitch, 0.0F);
+      for (int64_t k = 0; k < source_channels(pass_) && phase.terms() > 0; k += phase.channels_per_block) {
+        const int64_t channels = std::min(phase.channels_per_block, source_channels(pass_) - k);
+        load_source(bindings, phase, group * source_channels(pass_) + k, channels, box, strip);
+        if (phase.has_gaps) finite &= all_finite(strip, channels * phase.strips.channel_pitch());
+        add_block(phase, weights + group * phase.group_weights(), k, channels, first, last, box, strip, out);
       }
+      for (int64_t result = first; result < last; ++result)
+        store_result(bindings, phase, group, result, box, out + (result - first) * phase.out_pitch);
     }
+    return finite;
   }
 
-  void load_source(const Bindings& bindings, const NarrowPhase& phase, int64_t group, const BoxGrid::Box& box,
-                   float* strip) const {
+  void load_source(const Bindings& bindings, const NarrowPhase& phase, int64_t channel, int64_t channels,
+                   const BoxGrid::Box& box, float* strip) const {
     const PassTensor& tensor = source_of(pass_);
     const auto bytes = static_cast<int64_t>(size_of(tensor.dtype));
-    StripShape shape{.channels = source_channels(pass_), .extent = phase.gather.extent};
-    for (size_t axis = 0; axis < 3; ++axis) {
-      const AxisPhase& a = phase.gather.axes[axis];
-      shape.start[axis] = box.first[axis + 1] * a.source_step + a.lowest_offset();
-      shape.size[axis] = a.source_size;
-    }
-    const int64_t at = box.first[0] * tensor.strides[0] + group * source_channels(pass_) * tensor.strides[1];
-    load_strip(tensor, pass_.rounding, static_cast<const std::byte*>(bindings[tensor.operand]) + at * bytes,
-               shape, strip);
-    std::fill_n(strip + shape.channels * shape.plane(), kernels::cpu::row_overrun(), 0.0F);
+    const auto* base = static_cast<const std::byte*>(bindings[tensor.operand]);
+    phase.strips.load(tensor, pass_.rounding, base + channel * tensor.strides[1] * bytes, channels, box,
+                      strip);
+    std::fill_n(strip + channels * phase.strips.channel_pitch(), kernels::cpu::row_overrun(), 0.0F);
   }
 
-  void store_plane(const Bindings& bindings, const GatherPhase& g, int64_t channel, const BoxGrid::Box& box,
-                   int64_t z, const float* out) const {
-    const PassTensor& result = pass_.result();
-    const auto& s = result.strides;
-    const auto bytes = static_cast<int64_t>(size_of(result.dtype));
-    auto* base = static_cast<std::byte*>(bindings[result.operand]);
-    const auto& [d, h, w] = g.axes;
-    for (int64_t y = 0; y < box.size[2]; ++y) {
-      const int64_t at =
-          box.first[0] * s[0] + channel * s[1] + (d.first + (box.first[1] + z) * d.step) * s[2] +
-          (h.first + (box.first[2] + y) * h.step) * s[3] + (w.first + box.first[3] * w.step) * s[4];
-      store_row(result.dtype, base + at * bytes, w.step * s[4], out + y * g.extent[2], 1, box.size[3]);
+  // out[result][plane][row] += the products of source channels k to k + channels.
+  void add_block(const NarrowPhase& phase, const float* weights, int64_t k, int64_t channels, int64_t first,
+                 int64_t last, const BoxGrid::Box& box, const float* strip, float* out) const {
+    const auto& extent = phase.strips.extent();
+    kernels::cpu::RowSums rows;
+    rows.offsets = phase.offsets.data();
+    rows.inner = phase.terms();
+    rows.outer = channels;
+    rows.outer_stride = phase.strips.channel_pitch();
+    rows.out_stride = phase.out_pitch;
+    rows.accumulate = k > 0;
+    for (int64_t result = first; result < last; result += phase.block) {
+      rows.results = static_cast<int>(std::min(phase.block, phase.results - result));
+      rows.weights = weights + (result * source_channels(pass_) + k * rows.results) * phase.terms();
+      for (int64_t z = 0; z < box.size[1]; ++z)
+        for (int64_t y = 0; y < (phase.whole_planes ? 1 : box.size[2]); ++y) {
+          rows.source = strip + (z * extent[1] + y) * extent[2];
+          rows.out = out + (result - first) * phase.out_pitch + z * phase.plane_pitch + y * phase.row_pitch;
+          rows.count = phase.whole_planes ? (box.size[2] - 1) * phase.row_pitch + box.size[3] : box.size[3];
+          kernels::cpu::row_sums(rows);
+        }
     }
+  }
+
+  void store_result(const Bindings& bindings, const NarrowPhase& phase, int64_t group, int64_t index,
+                    const BoxGrid::Box& box, const float* out) const {
+    const PassTensor& tensor = pass_.result();
+    const auto& s = tensor.strides;
+    const auto bytes = static_cast<int64_t>(size_of(tensor.dtype));
+    const NarrowPhase::Result result = phase.result_at(index);
+    int64_t at = box.first[0] * s[0] + (group * result_channels(pass_) + result.channel) * s[1];
+    std::array<problem::Range, 3> inside;  // of the box
+    for (size_t axis = 0; axis < 3; ++axis) {
+      const FoldedResidue& residue = *result.residues[axis];
+      const int64_t first = box.first[axis + 1];
+      inside[axis] = {std::max(residue.positions.begin - first, int64_t{0}),
+                      std::min(residue.positions.end - first, box.size[axis + 1])};
+      at += (residue.first + first * phase.axes[axis].step) * s[axis + 2];
+    }
+    auto* base = static_cast<std::byte*>(bindings[tensor.operand]);
+    const auto& [d, h, w] = inside;
+    const int64_t x_stride = phase.axes[2].step * s[4];
+    if (w.end <= w.begin) return;
+    for (int64_t z = d.begin; z < d.end; ++z)
+      for (int64_t y = h.begin; y < h.end; ++y) {
+        const int64_t row = at + z * phase.axes[0].step * s[2] + y * phase.axes[1].step * s[3];
+        store_row(tensor.dtype, base + (row + w.begin * x_stride) * bytes, x_stride,
+                  out + z * phase.plane_pitch + y * phase.row_pitch + w.begin, 1, w.size());
+      }
   }
 
   ConvPass pass_;
+  std::vector<NarrowPhase> phases_;
   int64_t slots_;
   std::unique_ptr<const Step> reference_;
-  std::vector<NarrowPhase> phases_;
-  std::vector<int64_t> first_task_;
+  std::vector<int64_t> first_task_, weight_start_;
   int64_t tasks_ = 0;
-  bool leaves_source_ = false;
+  bool leaves_source_ = false, has_gaps_ = false;
   size_t weight_bytes_ = 0, strip_bytes_ = 0, slot_bytes_ = 0;
 };
 
@@ -240,16 +244,20 @@ class NarrowGatherCandidate final : public Candidate {
   const char* name() const override { return "cpu.narrow_gather"; }
   Support supports(const problem::Pass& pass) const override {
     const auto* conv = std::get_if<ConvPass>(&pass);
-    if (const Support dense = dense_gather().supports(pass); !dense.accepted()) return dense;
+    if (conv == nullptr || conv->kind == problem::ConvPassKind::kGradWeight)
+      return Support::no("computes forward and grad_input only");
+    if (const auto reason = unfit_size(*conv)) return Support::no(*reason);
     if (result_channels(*conv) >= kernels::cpu::tile_width() / 2)
       return Support::no("a group has channels enough to fill a vector with them");
-    if (is_forward(*conv) && conv->axes[2].stride > 1)
-      return Support::no("a forward pass with a stride along W does not read rows of neighbours");
-    int64_t terms = source_channels(*conv);
-    if (terms > kMostSourceChannels)
-      return Support::no("a group has more than 2048 source channels to keep in a strip");
-    for (const problem::Window& window : conv->axes) terms *= window.kernel;
-    if (terms > kMostTerms) return Support::no("a result is a sum of more than 2^20 products");
+    Checked residues = 1, terms = source_channels(*conv);
+    for (const problem::Window& w : conv->axes) {
+      residues = residues * (is_forward(*conv) ? w.stride : std::min(w.stride, w.x));
+      terms = terms * w.kernel;
+    }
+    if (residues.get().value_or(INT64_MAX) > (is_forward(*conv) ? kMostSourceResidues : kMostPhases))
+      return Support::no("the strides make more than 4096 phases or 64 strips");
+    if (terms.get().value_or(INT64_MAX) > kMostTerms)
+      return Support::no("a result is a sum of more than 2^20 products");
     const problem::Window& w = conv->axes[2];
     const int64_t row = is_forward(*conv) ? w.y : ceil_div(w.x, w.stride);
     if (row < 4) return Support::no("rows of fewer than 4 places do not fill a vector");

@@ -63,8 +63,8 @@ class NarrowGradWeightStep final : public Step {
     sum_bytes_ = part_bytes<float>(splits_ * pass.groups * sums_);
     const int64_t volume = grid_.box[0] * plane();
     strip_bytes_ =
-        part_bytes<float>(pass.x_channels_per_group() * residues() * volume + kernels::cpu::row_overrun());
-    slot_bytes_ = strip_bytes_ + part_bytes<float>(volume + kernels::cpu::row_overrun());
+        part_bytes<float>(pass.x_channels_per_group() * residues() * volume + kernels::cpu::dots_overrun());
+    slot_bytes_ = strip_bytes_ + part_bytes<float>(volume + kernels::cpu::dots_overrun());
   }
 
   size_t workspace_bytes() const override {
@@ -114,7 +114,7 @@ class NarrowGradWeightStep final : public Step {
     auto* strips = reinterpret_cast<float*>(scratch);
     auto* y = reinterpret_cast<float*>(scratch + strip_bytes_);
     const auto taps = static_cast<int64_t>(offsets_.size());
-    const int64_t x_channels = pass_.x_channels_per_group(), overrun = kernels::cpu::row_overrun();
+    const int64_t x_channels = pass_.x_channels_per_group(), overrun = kernels::cpu::dots_overrun();
     std::fill_n(sums, sums_, 0.0F);
     bool finite = true;
     const int64_t first = split * boxes_per_split_;

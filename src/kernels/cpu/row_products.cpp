@@ -15,72 +15,6 @@ namespace hn = hwy::HWY_NAMESPACE;
 using D = hn::ScalableTag<float>;
 using V = hn::Vec<D>;
 
-// kResults × 2 vectors of accumulators. With one result there are only two chains of additions, which wait
-// for themselves: depthwise convolutions pay for that.
-template <int kResults>
-void sums(const RowSums& r) {
-  const D d;
-  const int64_t n = static_cast<int64_t>(hn::Lanes(d));
-  const int64_t step = 2 * n;
-  for (int64_t x = 0; x < r.count; x += step) {
-    V a0 = hn::Zero(d), a1 = a0, b0 = a0, b1 = a0, c0 = a0, c1 = a0, e0 = a0, e1 = a0;
-    const float* HWY_RESTRICT source = r.source + x;
-    for (int64_t t = 0; t < r.terms; ++t) {
-      const float* at = source + r.offsets[t];
-      const V s0 = hn::LoadU(d, at), s1 = hn::LoadU(d, at + n);
-      const V wa = hn::Set(d, r.weights[t]);
-      a0 = hn::MulAdd(wa, s0, a0);
-      a1 = hn::MulAdd(wa, s1, a1);
-      if constexpr (kResults > 1) {
-        const V wb = hn::Set(d, r.weights[r.terms + t]);
-        b0 = hn::MulAdd(wb, s0, b0);
-        b1 = hn::MulAdd(wb, s1, b1);
-      }
-      if constexpr (kResults > 2) {
-        const V wc = hn::Set(d, r.weights[2 * r.terms + t]);
-        c0 = hn::MulAdd(wc, s0, c0);
-        c1 = hn::MulAdd(wc, s1, c1);
-      }
-      if constexpr (kResults > 3) {
-        const V we = hn::Set(d, r.weights[3 * r.terms + t]);
-        e0 = hn::MulAdd(we, s0, e0);
-        e1 = hn::MulAdd(we, s1, e1);
-      }
-    }
-    float* out = r.out + x;
-    hn::StoreU(a0, d, out);
-    hn::StoreU(a1, d, out + n);
-    if constexpr (kResults > 1) {
-      out += r.out_stride;
-      hn::StoreU(b0, d, out);
-      hn::StoreU(b1, d, out + n);
-    }
-    if constexpr (kResults > 2) {
-      out += r.out_stride;
-      hn::StoreU(c0, d, out);
-      hn::StoreU(c1, d, out + n);
-    }
-    if constexpr (kResults > 3) {
-      out += r.out_stride;
-      hn::StoreU(e0, d, out);
-      hn::StoreU(e1, d, out + n);
-    }
-  }
-}
-
-void row_sums(const RowSums& r) {
-  switch (r.results) {
-    case 4:
-      return sums<4>(r);
-    case 3:
-      return sums<3>(r);
-    case 2:
-      return sums<2>(r);
-    default:
-      return sums<1>(r);
-  }
-}
-
 template <int kTerms>
 HWY_INLINE void dots(const RowDots& r, int64_t t) {
   const D d;
@@ -128,7 +62,7 @@ void row_dots(const RowDots& r) {
   }
 }
 
-int64_t row_overrun() { return 2 * static_cast<int64_t>(hn::Lanes(D())); }
+int64_t dots_overrun() { return 2 * static_cast<int64_t>(hn::Lanes(D())); }
 
 }  // namespace HWY_NAMESPACE
 }  // namespace retrograd::kernels::cpu
@@ -138,25 +72,22 @@ HWY_AFTER_NAMESPACE();
 namespace retrograd::kernels::cpu {
 namespace {
 
-HWY_EXPORT(row_sums);
 HWY_EXPORT(row_dots);
-HWY_EXPORT(row_overrun);
+HWY_EXPORT(dots_overrun);
 
 struct Chosen {
-  void (*sums)(const RowSums&);
   void (*dots)(const RowDots&);
   int64_t overrun;
 };
 const Chosen& chosen() {
-  static const Chosen instance{RG_CHOSEN(row_sums), RG_CHOSEN(row_dots), RG_CHOSEN(row_overrun)()};
+  static const Chosen instance{RG_CHOSEN(row_dots), RG_CHOSEN(dots_overrun)()};
   return instance;
 }
 
 }  // namespace
 
-void row_sums(const RowSums& rows) { chosen().sums(rows); }
 void row_dots(const RowDots& rows) { chosen().dots(rows); }
-int64_t row_overrun() { return chosen().overrun; }
+int64_t dots_overrun() { return chosen().overrun; }
 
 }  // namespace retrograd::kernels::cpu
 #endif

@@ -2,7 +2,6 @@
 // Kernels with positions along W as the vector side, for convolutions whose groups have too few channels to
 // fill a vector.
 //
-//   row_sums   out[m][x]  = Σ_t weights[m][t] · source[offsets[t] + x]      results of up to 4 channels
 //   row_dots   sums[t]   += Σ_x y[x] · source[offsets[t] + x]               gradients of taps
 //
 // One unaligned load for each (row_dots), or for every 4 (row_sums) fused multiply-adds, so both run at the
@@ -13,31 +12,17 @@
 
 namespace retrograd::kernels::cpu {
 
-inline constexpr int kRowResults = 4;
-
-struct RowSums {
-  const float* source = nullptr;
-  const int64_t* offsets = nullptr;
-  int64_t terms = 0;
-  const float* weights = nullptr;  // row m at weights + m·terms
-  int results = 1;                 // 1 to kRowResults
-  float* out = nullptr;            // row m at out + m·out_stride
-  int64_t out_stride = 0;
-  int64_t count = 0;  // of x; up to row_overrun() − 1 floats behind each row are written and read too
-};
-void row_sums(const RowSums& rows);
-
 struct RowDots {
   const float* source = nullptr;
   const int64_t* offsets = nullptr;
   int64_t terms = 0;
-  const float* y = nullptr;  // zeros up to row_overrun() behind `count`
+  const float* y = nullptr;  // zeros up to dots_overrun() behind `count`
   int64_t count = 0;
   float* sums = nullptr;  // one a term, added to
 };
 void row_dots(const RowDots& rows);
 
 // Rows are worked on in multiples of this many floats: buffers end this much later.
-int64_t row_overrun();
+int64_t dots_overrun();
 
 }  // namespace retrograd::kernels::cpu

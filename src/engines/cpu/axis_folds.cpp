@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+// The residue arithmetic of axis_folds.h.
+#include "engines/cpu/axis_folds.h"
+
+#include <algorithm>
+
+#include "base/checked.h"
+
+namespace retrograd::engines::cpu {
+namespace {
+
+using problem::Window;
+
+int64_t floor_mod(int64_t a, int64_t b) { return a - floor_div(a, b) * b; }
+
+// x + pad_lo = stride·q + r. Output o reads x through tap t when stride·(q − o) = t·dilation − r.
+struct TapPlace {
+  int64_t tap, residue, quotient;  // quotient: o − q
+};
+
+std::vector<TapPlace> live_taps_of(const Window& w) {
+  std::vector<TapPlace> places;
+  places.reserve(static_cast<size_t>(w.kernel));
+  for (int64_t tap = 0; tap < w.kernel; ++tap) {
+    if (live_outputs(w, tap).size() == 0) continue;
+    const int64_t reach = tap * w.dilation;
+    places.push_back({tap, reach % w.stride, -(reach / w.stride)});
+  }
+  return places;
+}
+
+// The fold of the residues that the places `begin` to `end` of x have, with the taps among `places` that
+// reach them.
+AxisFold fold(const Window& w, const std::vector<TapPlace>& places, int64_t begin, int64_t end) {
+  AxisFold fold;
+  const bool alone = end - begin == 1;
+  const int64_t lone_residue = floor_mod(begin + w.pad_lo, w.stride);
+  const int64_t first_q = floor_div((alone ? begin : 0) + w.pad_lo, w.stride);
+  const int64_t last = alone ? begin + (w.x - 1 - begin) / w.stride * w.stride : w.x - 1;
+  fold.count = floor_div(last + w.pad_lo, w.stride) - first_q + 1;
+  fold.step = w.stride;
+  fold.source_size = w.y;
+  for (const TapPlace& place : places)
+    if (!alone || place.residue == lone_residue) fold.offsets.push_back(first_q + place.quotient);
+  std::sort(fold.offsets.begin(), fold.offsets.end());
+  fold.offsets.erase(std::unique(fold.offsets.begin(), fold.offsets.end()), fold.offsets.end());
+  fold.taps.assign(fold.offsets.size() * static_cast<size_t>(end - begin), -1);
+  for (int64_t place = begin; place < end; ++place) {
+    const int64_t first = w.stride * first_q + floor_mod(place + w.pad_lo, w.stride) - w.pad_lo;
+    const int64_t skipped = first < 0 ? ceil_div(-first, w.stride) : 0;
+    fold.residues.push_back({first, {skipped, (w.x - 1 - first) / w.stride + 1}});
+  }
+  for (const TapPlace& tap : places) {
+    const int64_t place = floor_mod(tap.residue - w.pad_lo, w.stride);
+    if (place < begin || place >= end) continue;
+    const auto at = std::lower_bound(fold.offsets.begin(), fold.offsets.end(), first_q + tap.quotient);
+    fold.taps[static_cast<size_t>(place - begin) * fold.offsets.size() +
+              static_cast<size_t>(at - fold.offsets.begin())] = tap.tap;
+  }
+  return fold;
+}
+
+// Products a fold may spend on pairs without a tap: 7 taps with stride 2 need 8, 5 need 6; 3 would need 4.
+constexpr int64_t kMostProductsNumerator = 6, kMostProductsDenominator = 5;
+
+}  // namespace
+
+bool AxisFold::leaves_source() const {
+  return lowest_offset() < 0 || highest_offset() + (count - 1) * source_step >= source_size;
+}
+
+bool AxisFold::has_gaps() const { return std::find(taps.begin(), taps.end(), -1) != taps.end(); }
+
+std::vector<AxisFold> forward_folds(const Window& w) {
+  AxisFold fold;
+  fold.count = w.y;
+  fold.source_size = w.x;
+  fold.source_step = w.stride;
+  fold.residues.push_back({0, {0, w.y}});
+  for (int64_t tap = 0; tap < w.kernel; ++tap) {
+    // A tap that no output reads through only widens the strip.
+    if (live_outputs(w, tap).size() == 0) continue;
+    fold.offsets.push_back(tap * w.dilation - w.pad_lo);
+    fold.taps.push_back(tap);
+  }
+  std::vector<AxisFold> folds;
+  folds.push_back(std::move(fold));
+  return folds;
+}
+
+std::vector<AxisFold> grad_input_folds(const Window& w) {
+  const std::vector<TapPlace> places = live_taps_of(w);
+  const int64_t residues = std::min(w.stride, w.x);
+  std::vector<AxisFold> folds;
+  AxisFold together = fold(w, places, 0, residues);
+  const auto products = residues * static_cast<int64_t>(together.offsets.size());
+  if (residues == 1 ||
+      products * kMostProductsDenominator <= static_cast<int64_t>(places.size()) * kMostProductsNumerator) {
+    folds.push_back(std::move(together));
+    return folds;
+  }
+  for (int64_t place = 0; place < residues; ++place) folds.push_back(fold(w, places, place, place + 1));
+  return folds;
+}
+
+}  // namespace retrograd::engines::cpu

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// A gathering pass along one axis with several residues of the result in one product.
+//
+//   forward     y[j]                     gathers x[j·stride + offset]
+//   grad_input  x[first(r) + stride·j]   gathers y[j + offset]   through the tap that (r, offset) names, if
+//   any
+//
+// Residues that read through the same offsets are folded: they become further result channels of one product.
+// A patch embedding is then one matrix product, where phases of a tap each would read y once a residue. Where
+// folding would spend too many products on pairs (r, offset) without a tap, each residue stays alone.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "problem/window.h"
+
+namespace retrograd::engines::cpu {
+
+struct FoldedResidue {
+  int64_t first = 0;         // place of position 0 in the result; may lie outside
+  problem::Range positions;  // those whose place lies inside
+};
+
+struct AxisFold {
+  int64_t count = 0;        // positions
+  int64_t step = 1;         // in the result, from one position to the next
+  int64_t source_size = 0;  // places of the source; what is gathered from outside is zero
+  int64_t source_step = 1;  // in the source, from one position to the next
+  std::vector<int64_t> offsets;
+  std::vector<FoldedResidue> residues;
+  std::vector<int64_t> taps;  // [residue][offset]; −1: none
+
+  int64_t lowest_offset() const { return offsets.empty() ? 0 : offsets.front(); }
+  int64_t highest_offset() const { return offsets.empty() ? 0 : offsets.back(); }
+  // Whether any position gathers from outside the source.
+  bool leaves_source() const;
+  // Whether a residue has no tap for an offset: the product has weights of zero that the mathematics skips.
+  bool has_gaps() const;
+};
+
+std::vector<AxisFold> forward_folds(const problem::Window& window);
+// Together they hold every place of x once. At most min(stride, x) of them or residues in one.
+std::vector<AxisFold> grad_input_folds(const problem::Window& window);
+
+}  // namespace retrograd::engines::cpu

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sums with positions as the vector side, for results of few channels.
+//
+//   out[m][x] (+)= Σ_{o < outer} Σ_{j < inner} source[o·outer_stride + offsets[j] + x] · weights[(o·inner +
+//   j)·results + m]
+//
+// The sums of `results` rows × some vectors stay in registers: 24 of them where there are 32 registers, 12
+// where there are 16. A vector read from any place costs two cycles on AVX-512 (it crosses a cache line) and
+// serves `results` multiply-adds; with 3 results and more the multiply-adds are what counts.
+#pragma once
+
+#include <cstdint>
+
+namespace retrograd::kernels::cpu {
+
+struct RowSums {
+  const float* source = nullptr;
+  const int64_t* offsets = nullptr;
+  int64_t inner = 0;
+  int64_t outer = 1;
+  int64_t outer_stride = 0;
+  const float* weights = nullptr;
+  int results = 1;       // 1 to row_results()
+  float* out = nullptr;  // row m at out + m·out_stride
+  int64_t out_stride = 0;
+  int64_t count = 0;  // of x; up to row_overrun() − 1 floats behind each row are written and read too
+  bool accumulate = false;
+};
+void row_sums(const RowSums& rows);
+
+// The most rows of one call.
+int row_results();
+// Positions that one pass over the terms covers, for a call with so many results.
+int64_t row_positions(int results);
+// Rows are worked on in whole vectors: buffers end this many floats later.
+int64_t row_overrun();
+
+}  // namespace retrograd::kernels::cpu
