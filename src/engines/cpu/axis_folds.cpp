@@ -44,7 +44,7 @@ AxisFold fold(const Window& w, const std::vector<TapPlace>& places, int64_t begi
     if (!alone || place.residue == lone_residue) fold.offsets.push_back(first_q + place.quotient);
   std::sort(fold.offsets.begin(), fold.offsets.end());
   fold.offsets.erase(std::unique(fold.offsets.begin(), fold.offsets.end()), fold.offsets.end());
-  fold.taps.assign(fold.offsets.size() * static_cast<size_t>(end - begin), -1);
+  fold.taps.assign(fold.offsets.size() * static_cast<size_t>(end - begin), 0);
   for (int64_t place = begin; place < end; ++place) {
     const int64_t first = w.stride * first_q + floor_mod(place + w.pad_lo, w.stride) - w.pad_lo;
     const int64_t skipped = first < 0 ? ceil_div(-first, w.stride) : 0;
@@ -60,16 +60,11 @@ AxisFold fold(const Window& w, const std::vector<TapPlace>& places, int64_t begi
   return fold;
 }
 
-// Products a fold may spend on pairs without a tap: 7 taps with stride 2 need 8, 5 need 6; 3 would need 4.
-constexpr int64_t kMostProductsNumerator = 6, kMostProductsDenominator = 5;
-
 }  // namespace
 
 bool AxisFold::leaves_source() const {
   return lowest_offset() < 0 || highest_offset() + (count - 1) * source_step >= source_size;
 }
-
-bool AxisFold::has_gaps() const { return std::find(taps.begin(), taps.end(), -1) != taps.end(); }
 
 std::vector<AxisFold> forward_folds(const Window& w) {
   AxisFold fold;
@@ -93,9 +88,8 @@ std::vector<AxisFold> grad_input_folds(const Window& w) {
   const int64_t residues = std::min(w.stride, w.x);
   std::vector<AxisFold> folds;
   AxisFold together = fold(w, places, 0, residues);
-  const auto products = residues * static_cast<int64_t>(together.offsets.size());
-  if (residues == 1 ||
-      products * kMostProductsDenominator <= static_cast<int64_t>(places.size()) * kMostProductsNumerator) {
+  // Every pair (residue, offset) has a tap: nothing is spent on zeros.
+  if (residues * static_cast<int64_t>(together.offsets.size()) == static_cast<int64_t>(places.size())) {
     folds.push_back(std::move(together));
     return folds;
   }

@@ -7,9 +7,9 @@
 // between two rows being computed and dropped, so that planes of 7 × 7 fill vectors too. Residues of a
 // strided grad_input are folded into the result channels (axis_folds.h).
 //
-// Zeros stand for places outside the source, and for weights that a folded residue does not have. They
-// multiply what the mathematics skips, which differs only if that is not finite: weights, and where residues
-// have gaps the source too, are looked at while they are packed, and such a pass is left to the reference.
+// Zeros stand for places outside the source. They multiply weights that the mathematics skips, which differs
+// only if those are not finite: weights are looked at while they are packed, and such a pass is left to the
+// reference.
 #include "engines/cpu/narrow_gather.h"
 
 #include <algorithm>
@@ -55,7 +55,6 @@ class NarrowGatherStep final : public Step {
       out = std::max(out, phase.results_per_task * phase.out_pitch);
       packing = std::max<int64_t>(packing, phase.group_weights() > 0 ? phase.kernel_taps : 0);
       leaves_source_ |= phase.leaves_source;
-      has_gaps_ |= phase.has_gaps;
     }
     weight_bytes_ = part_bytes<float>(weights);
     // Rows are read a little beyond their end.
@@ -86,11 +85,9 @@ class NarrowGatherStep final : public Step {
     run_tasks(*context.pool, tasks_, slots_, [&](int64_t task, int64_t slot) {
       const auto index = static_cast<size_t>(std::upper_bound(first_task_.begin(), first_task_.end(), task) -
                                              first_task_.begin() - 1);
-      if (!run_task(bindings, phases_[index], task - first_task_[index], weights + weight_start_[index],
-                    scratch_of(slot)))
-        finite.store(false, std::memory_order_relaxed);
+      run_task(bindings, phases_[index], task - first_task_[index], weights + weight_start_[index],
+               scratch_of(slot));
     });
-    if (!finite && has_gaps_) reference_->run(bindings, workspace, context);
   }
 
  private:
@@ -142,7 +139,7 @@ class NarrowGatherStep final : public Step {
         }
   }
 
-  bool run_task(const Bindings& bindings, const NarrowPhase& phase, int64_t task, const float* weights,
+  void run_task(const Bindings& bindings, const NarrowPhase& phase, int64_t task, const float* weights,
                 std::byte* scratch) const {
     const int64_t boxes = phase.grid.count();
     const BoxGrid::Box box = phase.grid.at(task % boxes);
@@ -152,20 +149,17 @@ class NarrowGatherStep final : public Step {
     const int64_t last = std::min(first + phase.results_per_task, phase.results);
     auto* strip = reinterpret_cast<float*>(scratch);
     auto* out = reinterpret_cast<float*>(scratch + strip_bytes_);
-    bool finite = true;
     for (int64_t group = first_group; group < std::min(first_group + phase.groups_per_task, pass_.groups);
          ++group) {
       if (phase.terms() == 0) std::fill_n(out, (last - first) * phase.out_pitch, 0.0F);
       for (int64_t k = 0; k < source_channels(pass_) && phase.terms() > 0; k += phase.channels_per_block) {
         const int64_t channels = std::min(phase.channels_per_block, source_channels(pass_) - k);
         load_source(bindings, phase, group * source_channels(pass_) + k, channels, box, strip);
-        if (phase.has_gaps) finite &= all_finite(strip, channels * phase.strips.channel_pitch());
         add_block(phase, weights + group * phase.group_weights(), k, channels, first, last, box, strip, out);
       }
       for (int64_t result = first; result < last; ++result)
         store_result(bindings, phase, group, result, box, out + (result - first) * phase.out_pitch);
     }
-    return finite;
   }
 
   void load_source(const Bindings& bindings, const NarrowPhase& phase, int64_t channel, int64_t channels,
@@ -235,7 +229,7 @@ class NarrowGatherStep final : public Step {
   std::unique_ptr<const Step> reference_;
   std::vector<int64_t> first_task_, weight_start_;
   int64_t tasks_ = 0;
-  bool leaves_source_ = false, has_gaps_ = false;
+  bool leaves_source_ = false;
   size_t weight_bytes_ = 0, strip_bytes_ = 0, slot_bytes_ = 0;
 };
 

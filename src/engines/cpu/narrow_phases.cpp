@@ -93,8 +93,7 @@ void list_terms(const ConvPass& pass, NarrowPhase& phase) {
             for (size_t ow = 0; ow < w.offsets.size(); ++ow) {
               const int64_t td = d.taps[rd * d.offsets.size() + od], th = h.taps[rh * h.offsets.size() + oh],
                             tw = w.taps[rw * w.offsets.size() + ow];
-              const bool none = td < 0 || th < 0 || tw < 0;
-              phase.tap_of.push_back(none ? -1 : (td * pass.axes[1].kernel + th) * pass.axes[2].kernel + tw);
+              phase.tap_of.push_back((td * pass.axes[1].kernel + th) * pass.axes[2].kernel + tw);
             }
 }
 
@@ -110,10 +109,7 @@ NarrowPhase plan_phase(const ConvPass& pass, const AxisFold& d, const AxisFold& 
   cut_positions(pass, phase);
   lay_out_sums(phase);
   list_terms(pass, phase);
-  for (const AxisFold& axis : phase.axes) {
-    phase.leaves_source |= phase.terms() > 0 && axis.leaves_source();
-    phase.has_gaps |= phase.terms() > 0 && axis.has_gaps();
-  }
+  for (const AxisFold& axis : phase.axes) phase.leaves_source |= phase.terms() > 0 && axis.leaves_source();
   return phase;
 }
 
@@ -136,8 +132,7 @@ void NarrowPhase::spread_weights(const float* taps, int64_t k, float* weights) c
     for (int64_t i = 0; i < count; ++i) {
       const float* channel = taps + (first + i) / residues() * kernel_taps;
       const int64_t* index = tap_of.data() + (first + i) % residues() * terms();
-      for (int64_t term = 0; term < terms(); ++term)
-        out[term * count + i] = index[term] < 0 ? 0.0F : channel[index[term]];
+      for (int64_t term = 0; term < terms(); ++term) out[term * count + i] = channel[index[term]];
     }
   }
 }

@@ -20,7 +20,7 @@ struct NarrowPhase {
   BoxGrid grid;  // of positions; a box lies in one image
   ResidueStrips strips;
   std::vector<int64_t> offsets;    // of the terms of one source channel, into a channel of the strips
-  std::vector<int64_t> tap_of;     // [residue of D, H, W][term]: index of the tap, −1: none
+  std::vector<int64_t> tap_of;     // [residue of D, H, W][term]: index of the tap
   int64_t kernel_taps = 0;         // of the whole kernel
   int64_t channels = 0;            // result channels of a group
   int64_t results = 0;             // of a group, residues included
@@ -34,7 +34,6 @@ struct NarrowPhase {
   bool whole_planes = true;  // a plane of results is one row in the pitch of the strips; else each row is one
   int64_t row_pitch = 0, plane_pitch = 0, out_pitch = 0;  // of the sums, in floats
   bool leaves_source = false;
-  bool has_gaps = false;
 
   int64_t terms() const { return static_cast<int64_t>(offsets.size()); }
   int64_t group_weights() const { return results * source_channels * terms(); }
