@@ -4,8 +4,7 @@
 //
 //   row_dots   sums[t]   += Σ_x y[x] · source[offsets[t] + x]               gradients of taps
 //
-// One unaligned load for each (row_dots), or for every 4 (row_sums) fused multiply-adds, so both run at the
-// speed of the multiply-adds from L1.
+// One unaligned load for each fused multiply-add.
 #pragma once
 
 #include <cstdint>

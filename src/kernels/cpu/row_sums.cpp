@@ -3,12 +3,13 @@
 #include "kernels/cpu/row_sums.h"
 
 #include <algorithm>
-#include <utility>
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/cpu/row_sums.cpp"
 #include "hwy/foreach_target.h"
 #include "hwy/highway.h"
+#include "kernels/cpu/targets.h"
+#include "kernels/cpu/unroll-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace retrograd::kernels::cpu {
@@ -17,29 +18,8 @@ namespace hn = hwy::HWY_NAMESPACE;
 using D = hn::ScalableTag<float>;
 using V = hn::Vec<D>;
 
-// x86 has 16 vector registers before AVX-512.
-constexpr bool kFewRegisters = HWY_ARCH_X86 && HWY_TARGET > HWY_AVX3;
-constexpr int kSums = kFewRegisters ? 12 : 24;
 constexpr int kMostResults = kFewRegisters ? 6 : 12;
 constexpr int vectors_for(int results) { return std::min(8, kSums / results); }
-
-// The front end unrolls these: g++ 12 keeps arrays with constant indices in registers, and leaves those that
-// its loop passes unroll on the stack.
-template <int... I, class Body>
-HWY_INLINE void each(std::integer_sequence<int, I...>, const Body& body) {
-  (body(std::integral_constant<int, I>()), ...);
-}
-template <int kCount>
-using Indices = std::make_integer_sequence<int, kCount>;
-
-// A vector that must stay in its register: g++ 12 otherwise reads it from memory again for each of up to
-// three multiply-adds, which costs a third of the speed.
-HWY_INLINE V held(V value) {
-#if HWY_COMPILER_GCC_ACTUAL && HWY_ARCH_X86 && HWY_TARGET != HWY_SCALAR && HWY_TARGET != HWY_EMU128
-  asm("" : "+v"(value.raw));
-#endif
-  return value;
-}
 
 template <int kResults, int kVectors>
 HWY_INLINE void sums(const RowSums& r, int64_t x) {
@@ -132,14 +112,9 @@ struct Chosen {
   int results;
   int64_t overrun;
 };
-// As in tile_product.cpp: chosen once, after the targets are known.
-Chosen choose() {
-  hwy::GetChosenTarget().Update(hwy::SupportedTargets());
-  return {HWY_DYNAMIC_DISPATCH(row_sums), HWY_DYNAMIC_DISPATCH(row_positions),
-          HWY_DYNAMIC_DISPATCH(row_results)(), HWY_DYNAMIC_DISPATCH(row_overrun)()};
-}
 const Chosen& chosen() {
-  static const Chosen instance = choose();
+  static const Chosen instance{RG_CHOSEN(row_sums), RG_CHOSEN(row_positions), RG_CHOSEN(row_results)(),
+                               RG_CHOSEN(row_overrun)()};
   return instance;
 }
 
