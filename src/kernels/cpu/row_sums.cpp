@@ -21,6 +21,25 @@ using V = hn::Vec<D>;
 constexpr int kMostResults = kFewRegisters ? 6 : 12;
 constexpr int vectors_for(int results) { return std::min(8, kSums / results); }
 
+#if HWY_HAVE_SCALABLE
+// Vectors without a size make no arrays: one sum at a time.
+template <int kResults, int kVectors>
+HWY_INLINE void sums(const RowSums& r, int64_t first) {
+  const D d;
+  const int64_t n = static_cast<int64_t>(hn::Lanes(d));
+  for (int64_t i = 0; i < kResults * kVectors; ++i) {
+    const int64_t m = i / kVectors, x = first + i % kVectors * n;
+    float* out = r.out + m * r.out_stride + x;
+    V sum = r.accumulate ? hn::LoadU(d, out) : hn::Zero(d);
+    const float* weights = r.weights + m;
+    for (int64_t o = 0; o < r.outer; ++o)
+      for (int64_t j = 0; j < r.inner; ++j, weights += kResults)
+        sum = hn::MulAdd(hn::Set(d, *weights), hn::LoadU(d, r.source + o * r.outer_stride + r.offsets[j] + x),
+                         sum);
+    hn::StoreU(sum, d, out);
+  }
+}
+#else
 template <int kResults, int kVectors>
 HWY_INLINE void sums(const RowSums& r, int64_t x) {
   const D d;
@@ -67,6 +86,7 @@ HWY_INLINE void sums(const RowSums& r, int64_t x) {
     hn::StoreU(sum[i()], d, out + m * r.out_stride + v * n);
   });
 }
+#endif
 
 // As many blocks of kVectors as are full, the rest with fewer vectors.
 template <int kResults, int kVectors>
