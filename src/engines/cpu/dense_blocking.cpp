@@ -59,6 +59,7 @@ void list_phases(const ConvPass& pass, DenseBlocking& cut) {
     return is_forward(pass) ? std::vector<AxisPhase>{forward_phase(window)} : grad_input_phases(window);
   };
   const int64_t padded = ceil_div(result_channels(pass), cut.width) * cut.width;
+  cut.w_phases = phases_of(pass.axes[2]).size();
   for (const AxisPhase& d : phases_of(pass.axes[0]))
     for (const AxisPhase& h : phases_of(pass.axes[1]))
       for (const AxisPhase& w : phases_of(pass.axes[2])) {

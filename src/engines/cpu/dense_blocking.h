@@ -23,7 +23,8 @@ struct DensePhase {
 };
 
 struct DenseBlocking {
-  std::vector<DensePhase> phases;
+  std::vector<DensePhase> phases;   // those of W fastest
+  size_t w_phases = 1;              // that follow each other with the same phases of D and H
   BoxGrid grid;                     // of the positions of the largest phase
   std::array<int64_t, 3> lowest{};  // offset of any tap
   std::array<int64_t, 3> extent{};  // of the strip of a full box

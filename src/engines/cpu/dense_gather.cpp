@@ -38,43 +38,6 @@ using problem::PassTensor;
 
 constexpr size_t kMostPhases = 4096;
 
-// Of plan_gather, for narrow_gather.cpp.
-constexpr int64_t kPanelFloatsInL1 = 4096;
-constexpr int64_t kSumFloatsInL2 = 65536;
-constexpr int64_t kStripFloats = 1 << 18;
-constexpr int64_t kFewestPositions = 48;
-constexpr int64_t kWantedTasks = 16;
-
-int64_t padded_channels(const ConvPass& p, int64_t width) {
-  return ceil_div(result_channels(p), width) * width;
-}
-
-void finish_phase(const ConvPass& p, int64_t width, GatherPhase& phase) {
-  const auto& [d, h, w] = phase.axes;
-  phase.taps = static_cast<int64_t>(d.taps.size() * h.taps.size() * w.taps.size());
-  const Positions total{p.batch, d.count, h.count, w.count};
-  const int64_t per_task = ceil_div(count_of(total) * p.groups, kWantedTasks);
-  phase.grid = cut_into_boxes(
-      total, std::max(kFewestPositions, std::min(per_task, kSumFloatsInL2 / padded_channels(p, width))));
-  if (phase.taps == 0) return;
-  for (size_t axis = 0; axis < 3; ++axis) {
-    const AxisPhase& a = phase.axes[axis];
-    phase.extent[axis] =
-        (phase.grid.box[axis + 1] - 1) * a.source_step + a.highest_offset() - a.lowest_offset() + 1;
-  }
-  const int64_t plane = phase.grid.box[0] * phase.extent[0] * phase.extent[1] * phase.extent[2];
-  const int64_t channels = std::min(kPanelFloatsInL1 / (phase.taps * width), kStripFloats / plane);
-  phase.channels_per_block = std::clamp<int64_t>(channels, 1, std::max<int64_t>(source_channels(p), 1));
-  for (const PhaseTap& td : d.taps)
-    for (const PhaseTap& th : h.taps)
-      for (const PhaseTap& tw : w.taps)
-        phase.offsets.push_back(
-            ((td.offset - d.lowest_offset()) * phase.extent[1] + th.offset - h.lowest_offset()) *
-                phase.extent[2] +
-            tw.offset - w.lowest_offset());
-  phase.panel_floats = padded_channels(p, width) * source_channels(p) * phase.taps;
-}
-
 class DenseGatherStep final : public Step {
  public:
   explicit DenseGatherStep(const ConvPass& pass)
@@ -93,7 +56,8 @@ class DenseGatherStep final : public Step {
     sum_bytes_ = part_bytes<float>(static_cast<int64_t>(cut_.phases.size()) * sum_floats_);
     strip_bytes_ = in_place_ ? 0 : part_bytes<float>(strip);
     turned_bytes_ = in_place_ || !cut_.images_inside ? 0 : strip_bytes_;
-    row_bytes_ = part_bytes<float>(cut_.m_block * cut_.grid.box[3]);
+    const int64_t row = cut_.m_block * cut_.grid.box[3];
+    row_bytes_ = part_bytes<float>(cut_.w_phases > 1 ? row * static_cast<int64_t>(1 + cut_.w_phases) : row);
     list_bytes_ = part_bytes<int64_t>(cut_.most_taps);
     slot_bytes_ = sum_bytes_ + strip_bytes_ + turned_bytes_ + row_bytes_ + 2 * list_bytes_;
   }
@@ -180,13 +144,15 @@ class DenseGatherStep final : public Step {
           in_place_ ? find_source(bindings, task, first) : load_source(bindings, task, first, channels);
       for (int64_t m = 0; m < task.m_count; m += cut_.width)
         for (size_t phase = 0; phase < cut_.phases.size(); ++phase) {
+          if (cut_.phases[phase].taps == 0) continue;
           Tiles tiles{*this, task, source, cut_.phases[phase], first, channels, m, {}, {}};
           tiles.tile.b = panels_.at(panels, task.group, phase, task.m_first + m, first);
           tiles.sums = task.sums + static_cast<int64_t>(phase) * sum_floats_ + m;
           tiles.run();
         }
     }
-    for (size_t phase = 0; phase < cut_.phases.size(); ++phase) store_phase(bindings, task, phase);
+    for (size_t first = 0; first < cut_.phases.size(); first += cut_.w_phases)
+      store_phases(bindings, task, first);
   }
 
   Source find_source(const Bindings& bindings, const Task& task, int64_t first) const {
@@ -346,49 +312,85 @@ class DenseGatherStep final : public Step {
     std::array<TapRange, 3> listed{};
   };
 
-  void store_phase(const Bindings& bindings, const Task& task, size_t index) const {
-    const DensePhase& phase = cut_.phases[index];
-    const PassTensor& result = pass_.result();
-    const auto& s = result.strides;
-    const auto& [d, h, w] = phase.axes;
+  // Phases that differ along W only fill the same rows of the result, one after the other.
+  void store_phases(const Bindings& bindings, const Task& task, size_t first) const {
+    const auto& s = pass_.result().strides;
+    const auto& [d, h, any_w] = cut_.phases[first].axes;
     const auto& box = task.box;
-    std::array<int64_t, 3> count;
-    for (size_t axis = 0; axis < 3; ++axis)
-      count[axis] = std::min(box.size[axis + 1], phase.axes[axis].count - box.first[axis + 1]);
-    const float* sums = task.sums + static_cast<int64_t>(index) * sum_floats_;
+    const int64_t depth = std::min(box.size[1], d.count - box.first[1]);
+    const int64_t height = std::min(box.size[2], h.count - box.first[2]);
     const int64_t images = cut_.images_inside ? box.size[0] : 1;  // between two neighbours of the sums
     for (int64_t n = 0; n < box.size[0]; ++n)
-      for (int64_t z = 0; z < count[0]; ++z)
-        for (int64_t y = 0; y < count[1]; ++y) {
+      for (int64_t z = 0; z < depth; ++z)
+        for (int64_t y = 0; y < height; ++y) {
           const int64_t row = (z * box.size[2] + y) * box.size[3];
           const int64_t position =
               cut_.images_inside ? row * images + n : n * box.size[1] * box.size[2] * box.size[3] + row;
           const int64_t at =
               (box.first[0] + n) * s[0] + (task.group * result_channels(pass_) + task.m_first) * s[1] +
-              (d.first + (box.first[1] + z) * d.step) * s[2] +
-              (h.first + (box.first[2] + y) * h.step) * s[3] + (w.first + box.first[3] * w.step) * s[4];
-          store_row_of_channels(bindings, at, w.step * s[4], count[2], task.m_count,
-                                sums + position * cut_.m_block, images * cut_.m_block, task.row);
+              (d.first + (box.first[1] + z) * d.step) * s[2] + (h.first + (box.first[2] + y) * h.step) * s[3];
+          const StoredRow stored{.at = at + box.first[3] * any_w.step * s[4],
+                                 .channels = task.m_count,
+                                 .sums = task.sums + position * cut_.m_block +
+                                         (cut_.w_phases > 1 ? 0 : static_cast<int64_t>(first) * sum_floats_),
+                                 .sum_stride = images * cut_.m_block};
+          if (cut_.w_phases > 1)
+            store_interleaved(bindings, task, stored, first);
+          else
+            store_plain(bindings, stored, std::min(box.size[3], any_w.count - box.first[3]), task.row);
         }
   }
 
-  // result[at + m·s1 + x·x_step] = sums[x·sum_stride + m]
-  void store_row_of_channels(const Bindings& bindings, int64_t at, int64_t x_step, int64_t count,
-                             int64_t channels, const float* sums, int64_t sum_stride, float* row) const {
+  // A row of the result, for all channels of a task.
+  struct StoredRow {
+    int64_t at, channels;
+    const float* sums;
+    int64_t sum_stride;  // from one position to the next
+  };
+
+  // result[at + m·s1 + x·s4] = sums[x·sum_stride + m]
+  void store_plain(const Bindings& bindings, const StoredRow& r, int64_t count, float* row) const {
     const PassTensor& result = pass_.result();
+    const auto& s = result.strides;
     const auto bytes = static_cast<int64_t>(size_of(result.dtype));
-    std::byte* base = static_cast<std::byte*>(bindings[result.operand]) + at * bytes;
-    const int64_t m_stride = result.strides[1];
-    if (m_stride == 1) {
+    std::byte* base = static_cast<std::byte*>(bindings[result.operand]) + r.at * bytes;
+    if (s[1] == 1) {
       for (int64_t x = 0; x < count; ++x)
-        store_row(result.dtype, base + x * x_step * bytes, 1, sums + x * sum_stride, 1, channels);
-    } else if (result.dtype == DType::kF32 && x_step == 1) {
-      kernels::cpu::transpose(sums, sum_stride, reinterpret_cast<float*>(base), m_stride, count, channels);
+        store_row(result.dtype, base + x * s[4] * bytes, 1, r.sums + x * r.sum_stride, 1, r.channels);
+    } else if (result.dtype == DType::kF32 && s[4] == 1) {
+      kernels::cpu::transpose(r.sums, r.sum_stride, reinterpret_cast<float*>(base), s[1], count, r.channels);
     } else {
-      kernels::cpu::transpose(sums, sum_stride, row, count, count, channels);
-      for (int64_t m = 0; m < channels; ++m)
-        store_row(result.dtype, base + m * m_stride * bytes, x_step, row + m * count, 1, count);
+      kernels::cpu::transpose(r.sums, r.sum_stride, row, count, count, r.channels);
+      for (int64_t m = 0; m < r.channels; ++m)
+        store_row(result.dtype, base + m * s[1] * bytes, s[4], row + m * count, 1, count);
     }
+  }
+
+  // The phases of W fill one row together: it is put together here, and written once.
+  void store_interleaved(const Bindings& bindings, const Task& task, const StoredRow& r, size_t first) const {
+    const PassTensor& result = pass_.result();
+    const auto& s = result.strides;
+    const auto bytes = static_cast<int64_t>(size_of(result.dtype));
+    const int64_t step = static_cast<int64_t>(cut_.w_phases), begin = task.box.first[3];
+    const int64_t places = std::min((begin + task.box.size[3]) * step, pass_.axes[2].x) - begin * step;
+    float* whole = task.row + cut_.m_block * cut_.grid.box[3];
+    for (int64_t phase = 0; phase < step; ++phase) {
+      const size_t index = first + static_cast<size_t>(phase);
+      const int64_t count = std::min(task.box.size[3], cut_.phases[index].axes[2].count - begin);
+      if (count <= 0) continue;
+      const bool empty = cut_.phases[index].taps == 0;
+      if (!empty)
+        kernels::cpu::transpose(r.sums + static_cast<int64_t>(index) * sum_floats_, r.sum_stride, task.row,
+                                count, count, r.channels);
+      for (int64_t m = 0; m < r.channels; ++m) {
+        float* out = whole + m * places + phase;
+        const float* from = task.row + m * count;
+        for (int64_t x = 0; x < count; ++x) out[x * step] = empty ? 0.0F : from[x];
+      }
+    }
+    std::byte* base = static_cast<std::byte*>(bindings[result.operand]) + r.at * bytes;
+    for (int64_t m = 0; m < r.channels; ++m)
+      store_row(result.dtype, base + m * s[1] * bytes, s[4], whole + m * places, 1, places);
   }
 
   ConvPass pass_;
@@ -426,22 +428,6 @@ class DenseGatherCandidate final : public Candidate {
 };
 
 }  // namespace
-
-std::vector<GatherPhase> plan_gather(const ConvPass& pass, int64_t tile_width) {
-  const auto phases_of = [&](const problem::Window& window) {
-    return is_forward(pass) ? std::vector<AxisPhase>{forward_phase(window)} : grad_input_phases(window);
-  };
-  std::vector<GatherPhase> phases;
-  for (const AxisPhase& d : phases_of(pass.axes[0]))
-    for (const AxisPhase& h : phases_of(pass.axes[1]))
-      for (const AxisPhase& w : phases_of(pass.axes[2])) {
-        GatherPhase phase;
-        phase.axes = {d, h, w};
-        finish_phase(pass, tile_width, phase);
-        phases.push_back(std::move(phase));
-      }
-  return phases;
-}
 
 const Candidate& dense_gather() {
   static const DenseGatherCandidate instance;
