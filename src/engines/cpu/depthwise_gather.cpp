@@ -35,7 +35,7 @@ constexpr int64_t kMostTerms = 65536;
 constexpr int64_t kWantedTasks = 32;
 constexpr int64_t kVectorsPerTask = 32768;  // multiply-adds of a vector: about 10 µs
 constexpr int64_t kPlaceCost = 16;          // of transposing a place there and back, in multiply-adds
-constexpr int64_t kPlacesPerStore = 128;
+constexpr int64_t kPlacesPerStore = 256;
 
 // Products of one result; a phase has its share of the taps.
 int64_t terms_of(const ConvPass& pass) {
@@ -157,6 +157,14 @@ class DepthwiseGatherStep final : public Step {
       row_phases_.push_back(row);
     }
     in_order_ &= static_cast<int64_t>(taps_.size()) == pass_.axes[2].kernel;
+    for (const AxisPhase& phase : axes_[1].phases) {
+      Range full{0, phase.count};
+      for (const PhaseTap& tap : phase.taps) {
+        const Range live = live_positions(phase, tap);
+        full = {std::max(full.begin, live.begin), std::min(full.end, live.end)};
+      }
+      full_rows_.push_back(full);
+    }
   }
 
   // [s][d][h][slot][lane]
@@ -211,20 +219,36 @@ class DepthwiseGatherStep final : public Step {
     for (int64_t d = box.first[1]; d < box.first[1] + box.size[1]; ++d)
       for (int64_t h = box.first[2]; h < h_end; h += rows_per_store_) {
         const int64_t rows = std::min(rows_per_store_, h_end - h);
-        for (int64_t row = 0; row < rows; ++row)
-          run_row(strip, d, h + row, box, scratch, scratch.out + row * width * blocks_.lanes);
+        run_rows(strip, d, {h, h + rows}, box, scratch);
         store_lane_rows(result, {d * s[2] + h * s[3] + box.first[3] * s[4], s[3], s[4], rows, width},
                         scratch.buffer, scratch.out);
       }
   }
 
-  void run_row(DepthwiseStrip& strip, int64_t d, int64_t h, const BoxGrid::Box& box, const Scratch& scratch,
-               float* out) const {
+  // Rows of one depth, those that read the same rows of weights together.
+  void run_rows(DepthwiseStrip& strip, int64_t d, const Range& rows, const BoxGrid::Box& box,
+                const Scratch& scratch) const {
+    for (size_t i = 0; i < full_rows_.size(); ++i) {
+      const AxisPhase& phase = axes_[1].phases[i];
+      const Range& full = full_rows_[i];
+      const Range positions = positions_in(phase, rows.begin, rows.end);
+      if (positions.size() == 0) continue;
+      strip.load_up_to((positions.end - 1) * phase.source_step + phase.highest_offset() + 1);
+      for (int64_t j = positions.begin; j < positions.end;) {
+        const bool is_full = j >= full.begin && j < full.end;
+        const int64_t end = is_full ? std::min(full.end, positions.end) : j + 1;
+        float* out = scratch.out + (phase.first + j * phase.step - rows.begin) * box.size[3] * blocks_.lanes;
+        run_rows_alike(strip, d, phase, {j, end}, box, scratch, out);
+        j = end;
+      }
+    }
+  }
+
+  void run_rows_alike(const DepthwiseStrip& strip, int64_t d, const AxisPhase& ph, const Range& rows,
+                      const BoxGrid::Box& box, const Scratch& scratch, float* out) const {
     const int64_t lanes = blocks_.lanes, slots = static_cast<int64_t>(taps_.size());
     const AxisPhase& pd = axes_[0].phase_of(d);
-    const AxisPhase& ph = axes_[1].phase_of(h);
-    const int64_t place_d = d / pd.step * pd.source_step, place_h = h / ph.step * ph.source_step;
-    if (!ph.taps.empty()) strip.load_up_to(place_h + ph.highest_offset() + 1);
+    const int64_t place_d = d / pd.step * pd.source_step, place_h = rows.begin * ph.source_step;
     DepthwiseRow row;
     row.sources = scratch.sources;
     row.weights = scratch.row_weights;
@@ -239,6 +263,9 @@ class DepthwiseGatherStep final : public Step {
               ((source * pass_.axes[0].kernel + td.tap) * pass_.axes[1].kernel + th.tap) * slots * lanes;
         }
       }
+    row.out_rows = rows.size();
+    row.source_row = ph.source_step * strip.row_floats();
+    row.out_row = ph.step * box.size[3] * lanes;
     row.source_start = strip.range(2).begin;
     for (size_t i = 0; i < row_phases_.size(); ++i) {
       const AxisPhase& pw = axes_[2].phases[i];
@@ -267,7 +294,8 @@ class DepthwiseGatherStep final : public Step {
   std::vector<DepthwiseTap> taps_;
   std::vector<int64_t> tap_numbers_;
   std::vector<RowPhase> row_phases_;
-  bool in_order_ = true;  // the taps are packed as the tensor has them
+  std::vector<Range> full_rows_;  // positions along H at which every tap is live, by phase
+  bool in_order_ = true;          // the taps are packed as the tensor has them
   int64_t kernel_ = 1, tasks_ = 0, blocks_per_task_ = 1, rows_per_store_ = 1;
   size_t strip_bytes_ = 0, out_bytes_ = 0, weight_bytes_ = 0, unordered_bytes_ = 0, buffer_bytes_ = 0,
          list_bytes_ = 0, slot_bytes_ = 0;

@@ -37,10 +37,10 @@ HWY_INLINE int64_t lanes() { return static_cast<int64_t>(hn::Lanes(D())); }
   if constexpr (i < kTile) hn::Store(a##i, d, out + i * out_pitch);
 
 template <int kTile, bool kUnitStep>
-HWY_NOINLINE void tile(const DepthwiseRow& r, int64_t first, float* HWY_RESTRICT out) {
+HWY_INLINE void tile_row(const DepthwiseRow& r, int64_t first, int64_t down, float* HWY_RESTRICT out) {
   const D d;
   const int64_t n = lanes(), pitch = kUnitStep ? n : r.source_step * n, out_pitch = r.out_step * n;
-  const int64_t start = (first * r.source_step - r.source_start) * n;
+  const int64_t start = (first * r.source_step - r.source_start) * n + down;
   RG_EACH(RG_CLEAR)
   if (first >= r.full_begin && first + kTile <= r.full_end) {
     for (int64_t row = 0; row < r.rows; ++row) {
@@ -83,6 +83,12 @@ HWY_NOINLINE void tile(const DepthwiseRow& r, int64_t first, float* HWY_RESTRICT
   RG_EACH(RG_STORE)
 }
 
+template <int kTile, bool kUnitStep>
+HWY_NOINLINE void tile(const DepthwiseRow& r, int64_t first, float* HWY_RESTRICT out) {
+  for (int64_t row = 0; row < r.out_rows; ++row)
+    tile_row<kTile, kUnitStep>(r, first, row * r.source_row, out + row * r.out_row);
+}
+
 // Neighbouring sources, each loaded once for the three results that read it. `now` starts with the source.
 #define RG_SOURCE(j, now, before, last)                     \
   if constexpr (j <= kTile) {                               \
@@ -94,7 +100,7 @@ HWY_NOINLINE void tile(const DepthwiseRow& r, int64_t first, float* HWY_RESTRICT
 
 // Three neighbouring taps; of the sources, at most the first and the last lie outside.
 template <int kTile>
-HWY_NOINLINE void tile_of_three(const DepthwiseRow& r, int64_t first, float* HWY_RESTRICT out) {
+HWY_INLINE void row_of_three(const DepthwiseRow& r, int64_t first, int64_t down, float* HWY_RESTRICT out) {
   const D d;
   const int64_t n = lanes(), out_pitch = r.out_step * n;
   const bool falling = r.taps[0].offset > r.taps[2].offset;
@@ -104,7 +110,7 @@ HWY_NOINLINE void tile_of_three(const DepthwiseRow& r, int64_t first, float* HWY
                 high_slot = (r.first_slot + (falling ? 0 : 2)) * n;
   RG_EACH(RG_CLEAR)
   for (int64_t row = 0; row < r.rows; ++row) {
-    const float* HWY_RESTRICT source = r.sources[row] + (place - r.source_start) * n;
+    const float* HWY_RESTRICT source = r.sources[row] + (place - r.source_start) * n + down;
     const float* HWY_RESTRICT weights = r.weights[row];
     const V low = hn::Load(d, weights + low_slot), middle = hn::Load(d, weights + (r.first_slot + 1) * n),
             high = hn::Load(d, weights + high_slot);
@@ -131,6 +137,12 @@ HWY_NOINLINE void tile_of_three(const DepthwiseRow& r, int64_t first, float* HWY
     }
   }
   RG_EACH(RG_STORE)
+}
+
+template <int kTile>
+HWY_NOINLINE void tile_of_three(const DepthwiseRow& r, int64_t first, float* HWY_RESTRICT out) {
+  for (int64_t row = 0; row < r.out_rows; ++row)
+    row_of_three<kTile>(r, first, row * r.source_row, out + row * r.out_row);
 }
 
 // Whether tile_of_three computes these positions.

@@ -37,6 +37,10 @@ struct DepthwiseRow {
   int64_t count = 0;
   float* out = nullptr;  // position first + i at out + i·out_step·lanes
   int64_t out_step = 1;
+  // Further rows of results that read the same rows of weights; floats from one to the next.
+  int64_t out_rows = 1;
+  int64_t source_row = 0;
+  int64_t out_row = 0;
 };
 void depthwise_row(const DepthwiseRow& row);
 
