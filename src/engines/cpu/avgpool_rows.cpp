@@ -151,6 +151,7 @@ PoolVolumes volumes_of(const AvgPoolPass& pass, const AxisTables (&tables)[3], i
   const auto& to = pass.grad_input;
   result.in = {from.dtype, from.strides[2], from.strides[3], from.strides[4]};
   result.out = {to.dtype, to.strides[2], to.strides[3], to.strides[4]};
+  result.derive();
   return result;
 }
 
@@ -190,6 +191,7 @@ class AvgPoolRowsStep final : public Step {
                  int64_t& cleared) const {
     PoolVolumes piece = whole_;
     piece.unit = std::min(cut_.unit, pass_.channels - volume % cut_.blocks * cut_.unit);
+    piece.pitch = whole_.pitch / whole_.unit * piece.unit;
     const int64_t first = band * cut_.band;
     kernels::cpu::PoolAxis& rows = piece.rows;
     rows.x = std::min(cut_.band, rows.x - first);

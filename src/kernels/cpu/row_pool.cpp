@@ -79,7 +79,7 @@ void divide_volume(const PoolVolumes& p, const std::byte* in, float* quotients) 
   with_elements(p.in.dtype, [&](auto elements) {
     float* row = quotients + p.front() * p.unit;
     for (int64_t d = 0; d < p.depths.y; ++d)
-      for (int64_t h = 0; h < p.rows.y; ++h, row += p.pitch())
+      for (int64_t h = 0; h < p.rows.y; ++h, row += p.pitch)
         divide_row(p, elements, in + (d * p.in.depth + h * p.in.row) * elements.kBytes,
                    count(p.depths, d) * count(p.rows, h), row);
   });
@@ -100,7 +100,7 @@ class WindowSums {
  public:
   // `groups`: a row of scratch, laid out as `sums` is.
   HWY_INLINE WindowSums(const PoolVolumes& p, const float* sums, float* groups)
-      : sums_(sums), groups_(groups), unit_(p.unit), terms_(p.terms()) {
+      : sums_(sums), groups_(groups), unit_(p.unit), terms_(p.terms) {
     if (terms_ < kManyTerms) return;
     group_ = static_cast<int64_t>(std::sqrt(static_cast<double>(terms_)));
     const int64_t first = (group_ - terms_) * unit_;
@@ -137,13 +137,18 @@ class WindowSums {
 template <class Put>
 HWY_INLINE void place_by_place(const PoolVolumes& p, const WindowSums& sums, int64_t begin, int64_t end,
                                const Put& put) {
-  const int64_t rest = p.kernel % p.stride;
+  const int64_t rest = p.rest;
+  if (begin == end) return;
+  int64_t j = (begin + p.pad) / p.stride, r = (begin + p.pad) % p.stride;
   for (int64_t x = begin; x < end; ++x) {
-    const int64_t j = (x + p.pad) / p.stride, r = (x + p.pad) % p.stride;
     in_vectors(p.unit, [&](auto d, int64_t i) {
       const auto a = sums.a(d, j * p.unit + i);
       put(d, r < rest ? sums.b(d, j * p.unit + i, a) : a, x, i);
     });
+    if (++r == p.stride) {
+      r = 0;
+      ++j;
+    }
   }
 }
 
@@ -166,9 +171,8 @@ HWY_INLINE void interleave(D d, int64_t stride, int64_t rest, hn::Vec<D> a, hn::
 #endif
 }
 
-HWY_INLINE void spread_groups(const PoolVolumes& p, const WindowSums& sums, int64_t first, int64_t groups,
-                              float* HWY_RESTRICT out) {
-  const int64_t rest = p.kernel % p.stride;
+HWY_INLINE void spread_groups(const PoolVolumes& p, const WindowSums& sums, float* HWY_RESTRICT out) {
+  const int64_t rest = p.rest, first = p.first, groups = p.groups;
   if (p.stride <= 4) {
     return in_vectors(groups, [&](auto d, int64_t i) {
       const auto a = sums.a(d, first + i);
@@ -187,10 +191,9 @@ HWY_INLINE void spread_groups(const PoolVolumes& p, const WindowSums& sums, int6
 // A row of single places, strided windows, as FP32.
 HWY_INLINE void spread_line(const PoolVolumes& p, const WindowSums& sums, float* HWY_RESTRICT out) {
   const auto put = [out](auto d, auto v, int64_t x, int64_t) { store(v, d, out + x); };
-  const int64_t lead = std::min((p.stride - p.pad % p.stride) % p.stride, p.x);
-  const int64_t groups = (p.x - lead) / p.stride, behind = lead + groups * p.stride;
+  const int64_t lead = p.lead, behind = lead + p.groups * p.stride;
   place_by_place(p, sums, 0, lead, put);
-  spread_groups(p, sums, (lead + p.pad) / p.stride, groups, out + lead);
+  spread_groups(p, sums, out + lead);
   place_by_place(p, sums, behind, p.x, put);
 }
 
@@ -231,7 +234,7 @@ struct Windows {
 // Σ of the rows of quotients in `w`; one alone is taken where it lies.
 HWY_INLINE const float* add_rows(const PoolVolumes& p, const float* quotients, const Windows& w,
                                  float* HWY_RESTRICT sums) {
-  const int64_t start = p.front() * p.unit, pitch = p.pitch(), count = p.y * p.unit;
+  const int64_t start = p.front() * p.unit, pitch = p.pitch, count = p.y * p.unit;
   if (w.d0 >= w.d1 || w.h0 >= w.h1) {
     std::fill_n(sums + start, count, 0.0F);
     return sums + start;
@@ -252,8 +255,8 @@ HWY_INLINE const float* add_rows(const PoolVolumes& p, const float* quotients, c
 void pool_volume(const PoolVolumes& p, const std::byte* in, std::byte* out, float* scratch) {
   float* line = scratch;
   float* sums = line + p.x;
-  float* groups = sums + p.pitch();
-  float* quotients = groups + p.pitch();
+  float* groups = sums + p.pitch;
+  float* quotients = groups + p.pitch;
   divide_volume(p, in, quotients);
   with_elements(p.out.dtype, [&](auto elements) {
     Windows last{-1, -1, -1, -1};
@@ -308,7 +311,7 @@ const Chosen& chosen() {
 
 void clear_pool_scratch(const PoolVolumes& p, int64_t quotient_rows, float* scratch) {
   scratch += p.x;
-  const int64_t pitch = p.pitch(), front = p.front() * p.unit, back = p.back() * p.unit;
+  const int64_t pitch = p.pitch, front = p.front() * p.unit, back = p.back() * p.unit;
   for (int64_t row = 0; row < quotient_rows + 2; ++row) {
     std::fill_n(scratch + row * pitch, front, 0.0F);
     std::fill_n(scratch + (row + 1) * pitch - back, back, 0.0F);

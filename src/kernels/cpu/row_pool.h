@@ -42,13 +42,26 @@ struct PoolVolumes {
   int64_t unit = 1;
   PoolTensor in, out;
 
-  int64_t terms() const { return kernel / stride; }
+  // What follows from these, once: 64-bit divisions in every row would cost more than its additions.
+  int64_t terms = 1, rest = 0;
+  int64_t lead = 0;    // places before the first whole group of `stride`
+  int64_t groups = 0;  // whole groups
+  int64_t first = 0;   // window of the first of them
+  int64_t pitch = 0;   // floats from one row of sums to the next
+  void derive() {
+    terms = kernel / stride;
+    rest = kernel % stride;
+    lead = (stride - pad % stride) % stride;
+    if (lead > x) lead = x;
+    groups = (x - lead) / stride;
+    first = (lead + pad) / stride;
+    pitch = (front() + y + back()) * unit;
+  }
   // Zeros before and behind the sums of a row, in places.
-  int64_t front() const { return terms() + 1; }
-  int64_t back() const { return terms() + 2; }
-  int64_t pitch() const { return (front() + y + back()) * unit; }
+  int64_t front() const { return terms + 1; }
+  int64_t back() const { return terms + 2; }
   // For so many rows of quotients: a row of results, the sums of a row, their sums by groups, the quotients.
-  int64_t scratch_floats(int64_t quotient_rows) const { return x + (quotient_rows + 2) * pitch(); }
+  int64_t scratch_floats(int64_t quotient_rows) const { return x + (quotient_rows + 2) * pitch; }
 };
 
 // Zeros where the kernel relies on them: once for any number of volumes with rows of the same pitch.
