@@ -144,7 +144,6 @@ class DenseGatherStep final : public Step {
           in_place_ ? find_source(bindings, task, first) : load_source(bindings, task, first, channels);
       for (int64_t m = 0; m < task.m_count; m += cut_.width)
         for (size_t phase = 0; phase < cut_.phases.size(); ++phase) {
-          if (cut_.phases[phase].taps == 0) continue;
           Tiles tiles{*this, task, source, cut_.phases[phase], first, channels, m, {}, {}};
           tiles.tile.b = panels_.at(panels, task.group, phase, task.m_first + m, first);
           tiles.sums = task.sums + static_cast<int64_t>(phase) * sum_floats_ + m;

@@ -35,6 +35,8 @@ constexpr int64_t kFloatsPackedPerTask = 16384;
 constexpr int64_t kMostPhases = 4096;
 constexpr int64_t kMostSourceResidues = 64;
 constexpr int64_t kMostTerms = int64_t{1} << 20;
+// Fewer products than these take less time than waking a thread.
+constexpr int64_t kProductsForThreads = int64_t{1} << 18;
 
 class NarrowGatherStep final : public Step {
  public:
@@ -43,7 +45,7 @@ class NarrowGatherStep final : public Step {
         phases_(plan_narrow(pass)),
         slots_(runtime::ThreadPool::instance().threads()),
         reference_(reference::candidate().make_step(pass)) {
-    int64_t weights = 0, strip = 0, out = 0, packing = 0;
+    int64_t weights = 0, strip = 0, out = 0, packing = 0, products = 0;
     first_task_.reserve(phases_.size());
     weight_start_.reserve(phases_.size());
     for (const NarrowPhase& phase : phases_) {
@@ -55,7 +57,10 @@ class NarrowGatherStep final : public Step {
       out = std::max(out, phase.results_per_task * phase.out_pitch);
       packing = std::max<int64_t>(packing, phase.group_weights() > 0 ? phase.kernel_taps : 0);
       leaves_source_ |= phase.leaves_source;
+      products += std::min(kProductsForThreads, pass.groups * phase.group_weights()) *
+                  std::min(kProductsForThreads, count_of(phase.grid.total));
     }
+    if (products < kProductsForThreads) slots_ = 1;
     weight_bytes_ = part_bytes<float>(weights);
     // Rows are read a little beyond their end.
     strip_bytes_ = part_bytes<float>(strip + kernels::cpu::row_overrun());

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// w[o, i, t] = Σ_p y[o, p] · x[i, p·stride + offset(t)]   with few o
+// w[o, i, t] = Σ_p y[o, p] · x[i, p·stride + offset(t)]   with few o, or few (i, t)
 //
-// x is copied into one strip for each residue of the place by the stride: there, neighbours in p are
-// neighbours in memory, and offset(t) = q·stride + r is a constant offset q into strip r. y is laid out in
-// the pitch of those strips with zeros between its rows, so that a whole box, batch included, is one long dot
-// product for each tap. The zeros would turn what is not finite in the other operand into NaN: both are
-// looked at while they are copied, and such a pass is left to the reference.
+// with positions p as the vector side, so that neither operand is transposed. x is copied apart by residues
+// (residue_strips.h): there, neighbours in p are neighbours in memory and t is an offset. y is read where it
+// lies if its rows are whole vectors; else it is copied, either in the pitch of the strips with zeros between
+// its rows, so that a box is one long row, or with each row filled up to whole vectors. A task owns a block
+// of y channels, a block of x channels and a split of the boxes, and keeps one vector of sums a weight.
+//
+// Zeros around x and behind y multiply what the mathematics skips, which differs only if that is not finite:
+// both are looked at, and such a pass is left to the reference.
 #include "engines/cpu/narrow_grad_weight.h"
 
 #include <algorithm>
@@ -14,226 +17,337 @@
 #include <vector>
 
 #include "base/checked.h"
-#include "engines/cpu/axis_phases.h"
+#include "engines/cpu/axis_folds.h"
 #include "engines/cpu/boxes.h"
 #include "engines/cpu/limits.h"
+#include "engines/cpu/residue_strips.h"
 #include "engines/cpu/rows.h"
 #include "engines/cpu/task_slots.h"
 #include "engines/reference/reference.h"
-#include "kernels/cpu/row_products.h"
-#include "kernels/cpu/tile_product.h"
+#include "kernels/cpu/row_dots.h"
 
 namespace retrograd::engines::cpu {
 namespace {
 
 using problem::ConvPass;
 using problem::ConvPassKind;
-using problem::PassTensor;
 
-constexpr int64_t kStripFloats = 32768;
-constexpr int64_t kFewestPositions = 512;
+constexpr int64_t kYFloatsInL1 = 4096;  // of the rows that one call of the kernel goes through
+constexpr int64_t kSumFloats = 65536;   // of one task, vectors: they stay in L2
+constexpr int64_t kFewestPositions = 256;
 constexpr int64_t kWantedTasks = 16;
 constexpr int64_t kMostResidues = 64;
-constexpr int64_t kMostSourceChannels = 2048;
+constexpr int64_t kMostTaps = 4096;
+constexpr int64_t kFewRows = 64;  // (i, t): where the dense engine would spend its time on packing y
+// Fewer products than these take less time than waking a thread.
+constexpr int64_t kProductsForThreads = int64_t{1} << 18;
 
-int64_t floor_mod(int64_t a, int64_t b) { return a - floor_div(a, b) * b; }
+int64_t rounded_up(int64_t a, int64_t b) { return ceil_div(a, b) * b; }
+
+// How the pass is cut: a pure function of it and of the vector width.
+struct DotsCut {
+  std::array<AxisFold, 3> axes;
+  int64_t taps = 1;                                              // that ever read inside x
+  int64_t call_channels = 0;                                     // y channels of a call of the kernel
+  int64_t y_block = 0, y_blocks = 0, x_block = 0, x_blocks = 0;  // channels of a task
+  BoxGrid grid;                                                  // of positions
+  ResidueStrips strips;
+  int64_t splits = 0, boxes_per_split = 0;
+  enum class Y { kInPlace, kOneRow, kRows } y = Y::kInPlace;
+  int64_t y_pitch = 0;  // of the rows of a copy
+};
+
+void cut_channels(const ConvPass& pass, DotsCut& cut) {
+  const int64_t y = pass.y_channels_per_group(), x = pass.x_channels_per_group();
+  const int64_t term = std::max<int64_t>(cut.taps, 1) * kernels::cpu::dot_lanes();
+  cut.call_channels = ceil_div(y, ceil_div(y, kernels::cpu::dot_channels()));
+  cut.x_block = std::clamp<int64_t>(kSumFloats / (cut.call_channels * term), 1, x);
+  const int64_t calls = std::max<int64_t>(1, kSumFloats / (cut.call_channels * cut.x_block * term));
+  cut.y_blocks = ceil_div(y, calls * cut.call_channels);
+  cut.y_block = std::min(y, rounded_up(ceil_div(y, cut.y_blocks), cut.call_channels));
+  cut.y_blocks = ceil_div(y, cut.y_block);
+  cut.x_blocks = ceil_div(x, cut.x_block);
+}
+
+void cut_positions(const ConvPass& pass, DotsCut& cut) {
+  const int64_t lanes = kernels::cpu::dot_lanes();
+  const Positions total{pass.batch, cut.axes[0].count, cut.axes[1].count, cut.axes[2].count};
+  cut.grid = cut_into_boxes(total, std::max(kFewestPositions, kYFloatsInL1 / cut.call_channels));
+  if (cut.grid.boxes[3] > 1) {
+    cut.grid.box[3] = rounded_up(cut.grid.box[3], lanes);
+    cut.grid.boxes[3] = ceil_div(total[3], cut.grid.box[3]);
+  }
+  std::array<StripAxis, 3> axes;
+  for (size_t axis = 0; axis < 3; ++axis) {
+    const AxisFold& a = cut.axes[axis];
+    axes[axis] = {a.lowest_offset(), a.highest_offset(), a.source_step, a.source_size};
+  }
+  cut.strips = ResidueStrips(axes, cut.grid.box);
+  const bool plain =
+      pass.y.dtype == DType::kF32 && pass.y.strides[4] == 1 && pass.rounding == OperandRounding::kNone;
+  const int64_t row = cut.grid.box[3], pitch = cut.strips.extent()[2], filled = rounded_up(row, lanes);
+  if (plain && (row == filled || cut.grid.boxes[3] > 1)) {
+    cut.y = DotsCut::Y::kInPlace;
+  } else {
+    cut.y = pitch <= filled ? DotsCut::Y::kOneRow : DotsCut::Y::kRows;
+    cut.y_pitch = std::min(pitch, filled);
+  }
+  const int64_t blocks = pass.groups * cut.y_blocks * cut.x_blocks;
+  const int64_t splits = std::clamp<int64_t>(kWantedTasks / blocks, 1, cut.grid.count());
+  cut.boxes_per_split = ceil_div(cut.grid.count(), splits);
+  cut.splits = ceil_div(cut.grid.count(), cut.boxes_per_split);
+}
+
+DotsCut cut_dots(const ConvPass& pass) {
+  DotsCut cut;
+  for (size_t axis = 0; axis < 3; ++axis) {
+    cut.axes[axis] = std::move(forward_folds(pass.axes[axis]).front());
+    cut.taps *= static_cast<int64_t>(cut.axes[axis].offsets.size());
+  }
+  cut_channels(pass, cut);
+  cut_positions(pass, cut);
+  return cut;
+}
 
 class NarrowGradWeightStep final : public Step {
  public:
   explicit NarrowGradWeightStep(const ConvPass& pass)
       : pass_(pass),
+        cut_(cut_dots(pass)),
         slots_(runtime::ThreadPool::instance().threads()),
-        reference_(reference::candidate().make_step(pass)) {
-    Positions total{pass.batch, 1, 1, 1};
-    for (size_t axis = 0; axis < 3; ++axis) {
-      axes_[axis] = forward_phase(pass.axes[axis]);
-      total[axis + 1] = axes_[axis].count;
-    }
-    const int64_t wanted = kStripFloats / std::max<int64_t>(pass.x_channels_per_group() * residues(), 1);
-    grid_ = cut_into_boxes(total, std::max(kFewestPositions, wanted));
-    for (size_t axis = 0; axis < 3; ++axis) {
-      const AxisPhase& a = axes_[axis];
-      extent_[axis] = grid_.box[axis + 1] + (a.highest_offset() - a.lowest_offset()) / a.source_step;
-    }
-    list_taps();
-    const int64_t splits = std::clamp<int64_t>(kWantedTasks / pass.groups, 1, grid_.count());
-    boxes_per_split_ = ceil_div(grid_.count(), splits);
-    splits_ = ceil_div(grid_.count(), boxes_per_split_);
-    sums_ = pass.y_channels_per_group() * pass.x_channels_per_group() * static_cast<int64_t>(offsets_.size());
-    sum_bytes_ = part_bytes<float>(splits_ * pass.groups * sums_);
-    const int64_t volume = grid_.box[0] * plane();
-    strip_bytes_ =
-        part_bytes<float>(pass.x_channels_per_group() * residues() * volume + kernels::cpu::dots_overrun());
-    slot_bytes_ = strip_bytes_ + part_bytes<float>(volume + kernels::cpu::dots_overrun());
+        reference_(reference::candidate().make_step(pass)),
+        blocks_(pass.groups * cut_.y_blocks * cut_.x_blocks) {
+    list_terms();
+    for (const AxisFold& axis : cut_.axes) leaves_source_ |= axis.leaves_source();
+    const int64_t lanes = kernels::cpu::dot_lanes();
+    const int64_t weights = pass.y_channels * pass.x_channels_per_group() * cut_.taps;
+    if (std::min(kProductsForThreads, weights) * std::min(kProductsForThreads, count_of(cut_.grid.total)) <
+        kProductsForThreads)
+      slots_ = 1;
+    total_floats_ = cut_.y_block * cut_.x_block * cut_.taps;
+    total_bytes_ = part_bytes<float>(blocks_ * cut_.splits * total_floats_);
+    // A call of the kernel reads whole vectors.
+    strip_bytes_ = part_bytes<float>(cut_.x_block * cut_.strips.channel_pitch() + lanes);
+    sum_bytes_ = part_bytes<float>(total_floats_ * lanes);
+    if (cut_.y != DotsCut::Y::kInPlace) y_stride_ = rounded_up(y_planes() * y_plane(), lanes);
+    slot_bytes_ = strip_bytes_ + sum_bytes_ + part_bytes<float>(cut_.y_block * y_stride_);
   }
 
   size_t workspace_bytes() const override {
-    return sum_bytes_ + static_cast<size_t>(std::min(slots_, splits_ * pass_.groups)) * slot_bytes_;
+    return total_bytes_ + static_cast<size_t>(std::min(slots_, blocks_ * cut_.splits)) * slot_bytes_;
   }
 
   void run(const Bindings& bindings, std::byte* workspace,
            runtime::ExecutionContext& context) const override {
-    auto* sums = reinterpret_cast<float*>(workspace);
+    auto* totals = reinterpret_cast<float*>(workspace);
     std::atomic<bool> finite{true};
-    run_tasks(*context.pool, splits_ * pass_.groups, slots_, [&](int64_t task, int64_t slot) {
-      if (!sum_split(bindings, task % pass_.groups, task / pass_.groups, sums + task * sums_,
-                     workspace + sum_bytes_ + static_cast<size_t>(slot) * slot_bytes_))
+    run_tasks(*context.pool, blocks_ * cut_.splits, slots_, [&](int64_t task, int64_t slot) {
+      if (!sum_split(bindings, place_of(task % blocks_), task / blocks_, totals + task * total_floats_,
+                     workspace + total_bytes_ + static_cast<size_t>(slot) * slot_bytes_))
         finite.store(false, std::memory_order_relaxed);
     });
     if (!finite) return reference_->run(bindings, workspace, context);
-    context.pool->parallel_for(pass_.groups, std::max<int64_t>(1, 4096 / std::max<int64_t>(sums_, 1)),
+    context.pool->parallel_for(blocks_, std::max<int64_t>(1, 16384 / std::max<int64_t>(total_floats_, 1)),
                                [&](int64_t begin, int64_t end) {
-                                 for (int64_t group = begin; group < end; ++group)
-                                   store_group(bindings, group, sums);
+                                 for (int64_t block = begin; block < end; ++block)
+                                   store_block(bindings, block, totals);
                                });
   }
 
  private:
-  int64_t residues() const { return axes_[0].source_step * axes_[1].source_step * axes_[2].source_step; }
-  int64_t plane() const { return extent_[0] * extent_[1] * extent_[2]; }
-
-  // offsets_[tap]: into the strips of one channel.
-  void list_taps() {
-    const auto& [d, h, w] = axes_;
-    for (const PhaseTap& td : d.taps)
-      for (const PhaseTap& th : h.taps)
-        for (const PhaseTap& tw : w.taps) {
-          const int64_t od = td.offset - d.lowest_offset(), oh = th.offset - h.lowest_offset(),
-                        ow = tw.offset - w.lowest_offset();
-          const int64_t residue =
-              (od % d.source_step * h.source_step + oh % h.source_step) * w.source_step + ow % w.source_step;
-          offsets_.push_back(residue * grid_.box[0] * plane() +
-                             (od / d.source_step * extent_[1] + oh / h.source_step) * extent_[2] +
-                             ow / w.source_step);
-        }
+  struct Place {
+    int64_t group, y_first, y_count, x_first, x_count;  // channels within the group
+  };
+  Place place_of(int64_t block) const {
+    const int64_t rest = block / cut_.x_blocks;
+    const int64_t y_first = rest % cut_.y_blocks * cut_.y_block,
+                  x_first = block % cut_.x_blocks * cut_.x_block;
+    return {rest / cut_.y_blocks, y_first, std::min(cut_.y_block, pass_.y_channels_per_group() - y_first),
+            x_first, std::min(cut_.x_block, pass_.x_channels_per_group() - x_first)};
+  }
+  // Of a copy of y: planes (image and depth) and the rows of one, those of a halo included where all is one
+  // row.
+  int64_t y_planes() const {
+    return cut_.grid.box[0] * (cut_.y == DotsCut::Y::kOneRow ? cut_.strips.extent()[0] : cut_.grid.box[1]);
+  }
+  int64_t y_plane() const {
+    return (cut_.y == DotsCut::Y::kOneRow ? cut_.strips.extent()[1] : cut_.grid.box[2]) * cut_.y_pitch;
   }
 
-  // sums[o][i][tap]; whether both operands were finite.
-  bool sum_split(const Bindings& bindings, int64_t group, int64_t split, float* sums,
+  // offsets_[x channel][tap] into the strips.
+  void list_terms() {
+    const auto& [d, h, w] = cut_.axes;
+    offsets_.reserve(static_cast<size_t>(cut_.x_block * cut_.taps));
+    for (int64_t i = 0; i < cut_.x_block; ++i)
+      for (const int64_t od : d.offsets)
+        for (const int64_t oh : h.offsets)
+          for (const int64_t ow : w.offsets)
+            offsets_.push_back(i * cut_.strips.channel_pitch() + cut_.strips.offset_of({od, oh, ow}));
+  }
+
+  // totals[y channel][x channel][tap] of a split; whether all that zeros were multiplied with was finite.
+  bool sum_split(const Bindings& bindings, const Place& place, int64_t split, float* totals,
                  std::byte* scratch) const {
     auto* strips = reinterpret_cast<float*>(scratch);
-    auto* y = reinterpret_cast<float*>(scratch + strip_bytes_);
-    const auto taps = static_cast<int64_t>(offsets_.size());
-    const int64_t x_channels = pass_.x_channels_per_group(), overrun = kernels::cpu::dots_overrun();
-    std::fill_n(sums, sums_, 0.0F);
+    auto* sums = reinterpret_cast<float*>(scratch + strip_bytes_);
+    auto* copy = reinterpret_cast<float*>(scratch + strip_bytes_ + sum_bytes_);
+    const auto& x = pass_.x;
+    const auto* x_base = static_cast<const std::byte*>(bindings[x.operand]) +
+                         (place.group * pass_.x_channels_per_group() + place.x_first) * x.strides[1] *
+                             static_cast<int64_t>(size_of(x.dtype));
+    const int64_t strip_floats = place.x_count * cut_.strips.channel_pitch();
     bool finite = true;
-    const int64_t first = split * boxes_per_split_;
-    for (int64_t index = first; index < std::min(first + boxes_per_split_, grid_.count()); ++index) {
-      const BoxGrid::Box box = grid_.at(index);
-      const int64_t volume = grid_.box[0] * plane();
-      for (int64_t i = 0; i < x_channels; ++i)
-        load_source(bindings, group * x_channels + i, box, strips + i * residues() * volume);
-      const int64_t strip_floats = x_channels * residues() * volume;
-      std::fill_n(strips + strip_floats, overrun, 0.0F);
+    const int64_t first = split * cut_.boxes_per_split;
+    for (int64_t index = first; index < std::min(first + cut_.boxes_per_split, cut_.grid.count()); ++index) {
+      const BoxGrid::Box box = cut_.grid.at(index);
+      cut_.strips.load(x, pass_.rounding, x_base, place.x_count, box, strips);
+      std::fill_n(strips + strip_floats, kernels::cpu::dot_lanes(), 0.0F);
       finite &= all_finite(strips, strip_floats);
-      for (int64_t o = 0; o < pass_.y_channels_per_group(); ++o) {
-        load_y(bindings, group * pass_.y_channels_per_group() + o, box, y);
-        std::fill_n(y + volume, overrun, 0.0F);
-        finite &= all_finite(y, volume);
-        for (int64_t i = 0; i < x_channels; ++i) {
-          kernels::cpu::RowDots dots;
-          dots.source = strips + i * residues() * volume;
-          dots.offsets = offsets_.data();
-          dots.terms = taps;
-          dots.y = y;
-          dots.count = ((box.size[0] - 1) * extent_[0] * extent_[1] + (box.size[1] - 1) * extent_[1] +
-                        box.size[2] - 1) *
-                           extent_[2] +
-                       box.size[3];
-          dots.sums = sums + (o * x_channels + i) * taps;
-          kernels::cpu::row_dots(dots);
-        }
+      kernels::cpu::RowDots dots;
+      dots.offsets = offsets_.data();
+      dots.terms = place.x_count * cut_.taps;
+      for (int64_t o = 0; o < place.y_count; o += cut_.call_channels) {
+        dots.channels = static_cast<int>(std::min(cut_.call_channels, place.y_count - o));
+        dots.accumulate = index > first;
+        dots.sums = sums + o * dots.terms * kernels::cpu::dot_lanes();
+        const int64_t channel = place.group * pass_.y_channels_per_group() + place.y_first + o;
+        finite &= add_box(bindings, channel, box, strips, copy, dots);
       }
     }
+    kernels::cpu::lane_totals(sums, place.y_count * place.x_count * cut_.taps, totals);
     return finite;
   }
 
-  // strips[residue][n][d][h][w] of one channel of x.
-  void load_source(const Bindings& bindings, int64_t channel, const BoxGrid::Box& box, float* strips) const {
-    const auto bytes = static_cast<int64_t>(size_of(pass_.x.dtype));
-    const auto* base = static_cast<const std::byte*>(bindings[pass_.x.operand]);
-    std::array<int64_t, 3> residue{};
-    for (residue[0] = 0; residue[0] < axes_[0].source_step; ++residue[0])
-      for (residue[1] = 0; residue[1] < axes_[1].source_step; ++residue[1])
-        for (residue[2] = 0; residue[2] < axes_[2].source_step; ++residue[2]) {
-          // The places of one residue are a tensor of their own, with strides `source_step` times as long.
-          PassTensor tensor = pass_.x;
-          StripShape shape{.channels = 1, .extent = extent_};
-          int64_t at = channel * tensor.strides[1];
-          for (size_t axis = 0; axis < 3; ++axis) {
-            const AxisPhase& a = axes_[axis];
-            const int64_t place = box.first[axis + 1] * a.source_step + a.lowest_offset() + residue[axis];
-            const int64_t within = floor_mod(place, a.source_step);
-            at += within * tensor.strides[axis + 2];
-            tensor.strides[axis + 2] *= a.source_step;
-            shape.start[axis] = floor_div(place, a.source_step);
-            shape.size[axis] = ceil_div(a.source_size - within, a.source_step);
-          }
-          for (int64_t n = 0; n < grid_.box[0]; ++n, strips += plane()) {
-            if (n < box.size[0]) {
-              load_strip(tensor, pass_.rounding, base + (at + (box.first[0] + n) * tensor.strides[0]) * bytes,
-                         shape, strips);
-            } else {
-              std::fill_n(strips, plane(), 0.0F);
-            }
-          }
-        }
+  // One call for the whole box, or one for each of its planes.
+  bool add_box(const Bindings& bindings, int64_t channel, const BoxGrid::Box& box, const float* strips,
+               float* copy, kernels::cpu::RowDots& dots) const {
+    const auto& s = pass_.y.strides;
+    const auto& extent = cut_.strips.extent();
+    const bool in_place = cut_.y == DotsCut::Y::kInPlace;
+    const auto* base = static_cast<const std::byte*>(bindings[pass_.y.operand]) +
+                       offset_in_y(channel, box.first) * static_cast<int64_t>(size_of(pass_.y.dtype));
+    bool finite = true;
+    if (!in_place) {
+      for (int64_t o = 0; o < dots.channels; ++o)
+        copy_y(base + o * s[1] * static_cast<int64_t>(size_of(pass_.y.dtype)), box, copy + o * y_stride_);
+      if (leaves_source_) finite = all_finite(copy, dots.channels * y_stride_);
+    }
+    if (cut_.y == DotsCut::Y::kOneRow) {
+      dots.y = copy;
+      dots.y_stride = y_stride_;
+      dots.source = strips;
+      dots.count =
+          (((box.size[0] - 1) * extent[0] + box.size[1] - 1) * extent[1] + box.size[2] - 1) * extent[2] +
+          box.size[3];
+      dots.count = std::min(rounded_up(dots.count, kernels::cpu::dot_lanes()), y_stride_);
+      kernels::cpu::row_dots(dots);
+      return finite;
+    }
+    dots.y_stride = in_place ? s[1] : y_stride_;
+    dots.y_row = in_place ? s[3] : cut_.y_pitch;
+    dots.source_row = extent[2];
+    dots.rows = box.size[2];
+    dots.count = in_place ? box.size[3] : cut_.y_pitch;
+    for (int64_t n = 0; n < box.size[0]; ++n)
+      for (int64_t z = 0; z < box.size[1]; ++z) {
+        dots.source = strips + (n * extent[0] + z) * extent[1] * extent[2];
+        dots.y = in_place ? reinterpret_cast<const float*>(base) + n * s[0] + z * s[2]
+                          : copy + (n * cut_.grid.box[1] + z) * y_plane();
+        if (in_place && leaves_source_) finite &= rows_are_finite(dots);
+        kernels::cpu::row_dots(dots);
+        dots.accumulate = true;
+      }
+    return finite;
   }
 
-  // y[n][d][h][w] of one channel in the pitch of the strips, zeros where there is no position.
-  void load_y(const Bindings& bindings, int64_t channel, const BoxGrid::Box& box, float* y) const {
+  int64_t offset_in_y(int64_t channel, const Positions& at) const {
+    const auto& s = pass_.y.strides;
+    return at[0] * s[0] + channel * s[1] + at[1] * s[2] + at[2] * s[3] + at[3] * s[4];
+  }
+
+  static bool rows_are_finite(const kernels::cpu::RowDots& dots) {
+    const bool joined = dots.y_row == dots.count;
+    bool finite = true;
+    for (int64_t o = 0; o < dots.channels; ++o)
+      for (int64_t row = 0; row < (joined ? 1 : dots.rows); ++row)
+        finite &= all_finite(dots.y + o * dots.y_stride + row * dots.y_row,
+                             joined ? dots.rows * dots.count : dots.count);
+    return finite;
+  }
+
+  // One channel of a box of y, zeros where there is no position.
+  void copy_y(const std::byte* base, const BoxGrid::Box& box, float* copy) const {
     const auto& s = pass_.y.strides;
     const auto bytes = static_cast<int64_t>(size_of(pass_.y.dtype));
-    const auto* base = static_cast<const std::byte*>(bindings[pass_.y.operand]);
-    for (int64_t n = 0; n < grid_.box[0]; ++n)
-      for (int64_t d = 0; d < extent_[0]; ++d)
-        for (int64_t h = 0; h < extent_[1]; ++h, y += extent_[2]) {
-          int64_t count = 0;
-          if (n < box.size[0] && d < box.size[1] && h < box.size[2]) {
-            count = box.size[3];
-            const int64_t at = (box.first[0] + n) * s[0] + channel * s[1] + (box.first[1] + d) * s[2] +
-                               (box.first[2] + h) * s[3] + box.first[3] * s[4];
-            load_row(pass_.y.dtype, pass_.rounding, base + at * bytes, s[4], count, y);
-          }
-          std::fill_n(y + count, extent_[2] - count, 0.0F);
+    const int64_t planes = y_planes() / cut_.grid.box[0], rows = y_plane() / cut_.y_pitch;
+    float* const end = copy + y_stride_;
+    for (int64_t n = 0; n < box.size[0]; ++n)
+      for (int64_t z = 0; z < planes; ++z) {
+        const int64_t filled = z < box.size[1] ? box.size[2] : 0;
+        for (int64_t y = 0; y < filled; ++y, copy += cut_.y_pitch) {
+          load_row(pass_.y.dtype, pass_.rounding, base + (n * s[0] + z * s[2] + y * s[3]) * bytes, s[4],
+                   box.size[3], copy);
+          for (int64_t gap = box.size[3]; gap < cut_.y_pitch; ++gap) copy[gap] = 0;
         }
+        std::fill_n(copy, (rows - filled) * cut_.y_pitch, 0.0F);
+        copy += (rows - filled) * cut_.y_pitch;
+      }
+    std::fill(copy, end, 0.0F);
   }
 
-  void store_group(const Bindings& bindings, int64_t group, float* sums) const {
-    float* total = sums + group * sums_;
-    for (int64_t split = 1; split < splits_; ++split) {
-      const float* part = sums + (split * pass_.groups + group) * sums_;
-      for (int64_t i = 0; i < sums_; ++i) total[i] += part[i];
+  void store_block(const Bindings& bindings, int64_t block, float* totals) const {
+    const Place place = place_of(block);
+    float* total = totals + block * total_floats_;
+    const int64_t used = place.y_count * place.x_count * cut_.taps;
+    for (int64_t split = 1; split < cut_.splits; ++split) {
+      const float* part = totals + (split * blocks_ + block) * total_floats_;
+      for (int64_t i = 0; i < used; ++i) total[i] += part[i];
     }
     const auto& s = pass_.w.strides;
     const auto bytes = static_cast<int64_t>(size_of(pass_.w.dtype));
     auto* base = static_cast<std::byte*>(bindings[pass_.w.operand]);
-    const auto put = [&](int64_t at, float value) {
-      store_row(pass_.w.dtype, base + at * bytes, 1, &value, 1, 1);
-    };
-    for (int64_t o = 0; o < pass_.y_channels_per_group(); ++o)
-      for (int64_t i = 0; i < pass_.x_channels_per_group(); ++i) {
-        const int64_t at = (group * pass_.y_channels_per_group() + o) * s[0] + i * s[1];
-        // Taps that never read inside x are in no list: their gradient is zero.
-        for (int64_t d = 0; d < pass_.axes[0].kernel; ++d)
-          for (int64_t h = 0; h < pass_.axes[1].kernel; ++h)
-            for (int64_t w = 0; w < pass_.axes[2].kernel; ++w) put(at + d * s[2] + h * s[3] + w * s[4], 0.0F);
-        for (const PhaseTap& d : axes_[0].taps)
-          for (const PhaseTap& h : axes_[1].taps)
-            for (const PhaseTap& w : axes_[2].taps)
-              put(at + d.tap * s[2] + h.tap * s[3] + w.tap * s[4], *total++);
+    for (int64_t o = 0; o < place.y_count; ++o)
+      for (int64_t i = 0; i < place.x_count; ++i, total += cut_.taps) {
+        const int64_t at = (place.group * pass_.y_channels_per_group() + place.y_first + o) * s[0] +
+                           (place.x_first + i) * s[1];
+        store_taps(base + at * bytes, total);
       }
   }
 
+  void store_taps(std::byte* base, const float* total) const {
+    const auto& s = pass_.w.strides;
+    const auto bytes = static_cast<int64_t>(size_of(pass_.w.dtype));
+    const auto& [d, h, w] = cut_.axes;
+    const auto& axes = pass_.axes;
+    if (cut_.taps == axes[0].kernel * axes[1].kernel * axes[2].kernel) {
+      const bool joined = s[3] == axes[2].kernel * s[4] && s[2] == axes[1].kernel * s[3];
+      const int64_t row = joined ? cut_.taps : axes[2].kernel;
+      for (int64_t td = 0; td < (joined ? 1 : axes[0].kernel); ++td)
+        for (int64_t th = 0; th < (joined ? 1 : axes[1].kernel); ++th, total += row)
+          store_row(pass_.w.dtype, base + (td * s[2] + th * s[3]) * bytes, s[4], total, 1, row);
+      return;
+    }
+    // Taps that never read inside x are in no list: their gradient is zero.
+    const float zero = 0;
+    for (int64_t td = 0; td < axes[0].kernel; ++td)
+      for (int64_t th = 0; th < axes[1].kernel; ++th)
+        store_row(pass_.w.dtype, base + (td * s[2] + th * s[3]) * bytes, s[4], &zero, 0, axes[2].kernel);
+    for (const int64_t td : d.taps)
+      for (const int64_t th : h.taps)
+        for (const int64_t tw : w.taps)
+          store_row(pass_.w.dtype, base + (td * s[2] + th * s[3] + tw * s[4]) * bytes, 1, total++, 1, 1);
+  }
+
   ConvPass pass_;
+  DotsCut cut_;
   int64_t slots_;
   std::unique_ptr<const Step> reference_;
-  std::array<AxisPhase, 3> axes_;
-  BoxGrid grid_;
-  std::array<int64_t, 3> extent_{};  // of the strip of one residue
+  int64_t blocks_;  // tasks of one split
   std::vector<int64_t> offsets_;
-  int64_t boxes_per_split_ = 0, splits_ = 0, sums_ = 0;
-  size_t sum_bytes_ = 0, strip_bytes_ = 0, slot_bytes_ = 0;
+  bool leaves_source_ = false;
+  int64_t total_floats_ = 0;  // weights of one block
+  int64_t y_stride_ = 0;      // from channel to channel of a copy of y
+  size_t total_bytes_ = 0, strip_bytes_ = 0, sum_bytes_ = 0, slot_bytes_ = 0;
 };
 
 class NarrowGradWeightCandidate final : public Candidate {
@@ -244,14 +358,18 @@ class NarrowGradWeightCandidate final : public Candidate {
     if (conv == nullptr || conv->kind != ConvPassKind::kGradWeight)
       return Support::no("computes grad_weight only");
     if (const auto reason = unfit_size(*conv)) return Support::no(*reason);
-    if (conv->y_channels_per_group() >= kernels::cpu::tile_width() / 4)
-      return Support::no("a group has channels enough to fill a vector with them");
-    if (conv->x_channels_per_group() > kMostSourceChannels)
-      return Support::no("a group has more than 2048 input channels to keep in strips");
     Checked residues = 1;
-    for (const problem::Window& w : conv->axes) residues = residues * w.stride;
+    int64_t taps = 1;
+    for (const problem::Window& w : conv->axes) {
+      residues = residues * w.stride;
+      taps *= w.kernel;
+    }
+    if (conv->y_channels_per_group() >= kernels::cpu::dot_lanes() / 2 &&
+        conv->x_channels_per_group() > kFewRows / taps)
+      return Support::no("a group has channels enough to fill a vector with them");
     if (residues.get().value_or(INT64_MAX) > kMostResidues)
       return Support::no("the strides make more than 64 strips");
+    if (taps > kMostTaps) return Support::no("the kernel has more than 4096 taps to keep sums of");
     if (conv->axes[2].y < 4) return Support::no("rows of fewer than 4 places do not fill a vector");
     return Support::yes();
   }
