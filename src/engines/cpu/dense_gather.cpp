@@ -37,6 +37,7 @@ using problem::ConvPassKind;
 using problem::PassTensor;
 
 constexpr size_t kMostPhases = 4096;
+constexpr int64_t kMostListedTaps = int64_t{1} << 22;
 
 class DenseGatherStep final : public Step {
  public:
@@ -418,6 +419,9 @@ class DenseGatherCandidate final : public Candidate {
       for (const problem::Window& w : conv->axes) phases = phases * std::min(w.stride, w.x);
       if (phases.get().value_or(INT64_MAX) > static_cast<int64_t>(kMostPhases))
         return Support::no("the strides make more than 4096 phases");
+      for (const problem::Window& w : conv->axes) phases = phases * w.kernel;
+      if (phases.get().value_or(INT64_MAX) > kMostListedTaps)
+        return Support::no("the taps of all phases make a list of more than 2^22");
     }
     return Support::yes();
   }
