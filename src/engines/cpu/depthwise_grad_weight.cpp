@@ -178,7 +178,7 @@ class DepthwiseGradWeightStep final : public Step {
   // Rows of y against all taps of one depth: tap rows together where they are all live, else one by one.
   void sum_depth(const DepthwiseStrip& strip, const BoxGrid::Box& box, int64_t depth_tap, int64_t depth,
                  const Range& rows, const Scratch& scratch) const {
-    const auto& [wd, wh, ww] = pass_.axes;
+    const problem::Window &wh = pass_.axes[1], &ww = pass_.axes[2];
     const int64_t together = kernels::cpu::depthwise_tap_rows(ww.kernel);
     for (int64_t tap = 0; tap < wh.kernel; tap += together) {
       const int64_t tap_rows = std::min(together, wh.kernel - tap);
