@@ -12,13 +12,13 @@
 #include "engines/registry.h"
 #include "kernels/cpu/targets.h"
 #include "plan/plan.h"
+#include "problem/operand_views.h"
 #include "problem/problem_text.h"
 #include "tools/bench_report.h"
 #include "tools/commands.h"
 #include "tools/operand_memory.h"
 #include "tools/peer.h"
 #include "tools/progress.h"
-#include "tools/views.h"
 
 namespace retrograd::tools {
 namespace {

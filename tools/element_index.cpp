@@ -6,7 +6,7 @@
 
 #include <vector>
 
-#include "tools/views.h"
+#include "problem/operand_views.h"
 
 namespace retrograd::tools {
 

@@ -10,7 +10,7 @@
 #include <random>
 #include <vector>
 
-#include "tools/views.h"
+#include "problem/operand_views.h"
 #include "tools/work.h"
 
 namespace retrograd::tools {

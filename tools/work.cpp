@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "tools/views.h"
+#include "problem/operand_views.h"
 
 namespace retrograd::tools {
 namespace {

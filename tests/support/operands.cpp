@@ -3,6 +3,7 @@
 #include "support/operands.h"
 
 #include "engines/registry.h"
+#include "problem/operand_views.h"
 #include "runtime/device.h"
 
 namespace retrograd::test {
@@ -10,21 +11,9 @@ namespace retrograd::test {
 using problem::Operand;
 
 Operands::Operands(const problem::Request& request) {
-  const auto place = [&](Operand operand, const std::optional<problem::TensorView>& view) {
-    if (view) (*this)[operand].emplace(*view);
-  };
-  std::visit(
-      [&](const auto& r) {
-        place(Operand::kGradOutput, r.grad_output);
-        place(Operand::kInput, r.input);
-        place(Operand::kGradInput, r.grad_input);
-        if constexpr (requires { r.weight; }) {
-          place(Operand::kWeight, r.weight);
-          place(Operand::kGradWeight, r.grad_weight);
-          place(Operand::kGradBias, r.grad_bias);
-        }
-      },
-      request);
+  const problem::OperandViews views = views_of(request);
+  for (size_t i = 0; i < views.size(); ++i)
+    if (views[i]) (*this)[static_cast<Operand>(i)].emplace(*views[i]);
 }
 
 void Operands::fill_integers(std::mt19937_64& random, int limit) {

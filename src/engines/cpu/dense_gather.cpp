@@ -3,8 +3,8 @@
 //
 // A task is one box of positions and a block of result channels of one group. For each block of source
 // channels it copies a strip, then runs all tiles of rows (positions) × `width` result channels over it; sums
-// of the box stay in a buffer [phase][position][m] until the last block is done. Packed weights of one block
-// (16 KiB) stay in L1 while the tiles pass, strip and sums in L2.
+// of the box stay in a buffer [phase][position][m] until the last block is done. Strip and sums stay in L2,
+// from where packed weights stream through L1 for each tile.
 //
 // A tile's rows are neighbours along W that have the same live taps, or images at one place: taps that read
 // outside the source are left out. Only where the live taps change from one neighbour to the next (padding of
@@ -16,7 +16,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <atomic>
 
 #include "base/checked.h"
 #include "engines/cpu/dense_blocking.h"
@@ -48,8 +47,7 @@ class DenseGatherStep final : public Step {
         slots_(runtime::ThreadPool::instance().threads()),
         reference_(reference::candidate().make_step(pass)) {
     const PassTensor& source = source_of(pass);
-    in_place_ = source.dtype == DType::kF32 && pass.rounding == OperandRounding::kNone &&
-                source.strides[1] == 1 && cut_.skips_dead_taps[2];
+    in_place_ = is_plain(source, pass.rounding) && source.strides[1] == 1 && cut_.skips_dead_taps[2];
     for (const DensePhase& phase : cut_.phases)
       pads_ |= phase.taps > 0 && !cut_.skips_dead_taps[2] && phase.axes[2].leaves_source();
     const int64_t strip = cut_.grid.box[0] * cut_.channels_per_block * cut_.plane();
@@ -68,9 +66,9 @@ class DenseGatherStep final : public Step {
         "tiles of {} positions x {} channels; {} tasks: {} groups, {}, {} blocks of {} result channels; "
         "strips "
         "of {} source channels{}; {} phases of up to {} taps",
-        kernels::cpu::kTileRows, cut_.width, cut_.tasks(pass_.groups), pass_.groups, to_string(cut_.grid),
-        cut_.m_blocks, cut_.m_block, cut_.channels_per_block, in_place_ ? " read in place" : "",
-        cut_.phases.size(), cut_.most_taps);
+        kernels::cpu::tile_rows(cut_.width), cut_.width, cut_.tasks(pass_.groups), pass_.groups,
+        to_string(cut_.grid), cut_.m_blocks, cut_.m_block, cut_.channels_per_block,
+        in_place_ ? " read in place" : "", cut_.phases.size(), cut_.most_taps);
   }
 
   size_t workspace_bytes() const override {
@@ -107,7 +105,6 @@ class DenseGatherStep final : public Step {
   struct LiveTaps {
     std::array<TapRange, 3> ranges;
     int64_t count = -1;
-    bool all = false;
   };
 
   Task make_task(int64_t index, std::byte* scratch) const {
@@ -145,7 +142,7 @@ class DenseGatherStep final : public Step {
           in_place_ ? find_source(bindings, task, first) : load_source(bindings, task, first, channels);
       for (int64_t m = 0; m < task.m_count; m += cut_.width)
         for (size_t phase = 0; phase < cut_.phases.size(); ++phase) {
-          Tiles tiles{*this, task, source, cut_.phases[phase], first, channels, m, {}, {}};
+          Tiles tiles{*this, task, source, cut_.phases[phase], first, channels, {}, {}};
           tiles.tile.b = panels_.at(panels, task.group, phase, task.m_first + m, first);
           tiles.sums = task.sums + static_cast<int64_t>(phase) * sum_floats_ + m;
           tiles.run();
@@ -197,8 +194,7 @@ class DenseGatherStep final : public Step {
   const float* whole_planes(const Bindings& bindings, const Task& task, int64_t first) const {
     const PassTensor& tensor = source_of(pass_);
     const auto& s = tensor.strides;
-    if (!cut_.images_inside || tensor.dtype != DType::kF32 || pass_.rounding != OperandRounding::kNone)
-      return nullptr;
+    if (!cut_.images_inside || !is_plain(tensor, pass_.rounding)) return nullptr;
     int64_t stride = 1;
     for (size_t axis = 3; axis-- > 0;) {
       const int64_t size = cut_.phases.front().axes[axis].source_size;
@@ -216,7 +212,7 @@ class DenseGatherStep final : public Step {
     const Task& task;
     const Source& source;
     const DensePhase& phase;
-    int64_t first, channels, m;
+    int64_t first, channels;
     kernels::cpu::TileProduct tile;
     LiveTaps live;
     float* sums = nullptr;

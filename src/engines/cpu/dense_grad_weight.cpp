@@ -15,6 +15,7 @@
 #include "engines/cpu/limits.h"
 #include "engines/cpu/rows.h"
 #include "engines/cpu/task_slots.h"
+#include "engines/cpu/weight_panels.h"
 #include "kernels/cpu/tile_product.h"
 #include "kernels/cpu/transpose.h"
 
@@ -24,10 +25,6 @@ namespace {
 using problem::ConvPass;
 using problem::ConvPassKind;
 using problem::PassTensor;
-
-bool is_plain(const ConvPass& p, const PassTensor& t) {
-  return t.dtype == DType::kF32 && p.rounding == OperandRounding::kNone;
-}
 
 // Places of an operand that a box reads.
 struct Part {
@@ -43,7 +40,7 @@ class DenseGradWeightStep final : public Step {
         cut_(plan_grad_weight(pass_)),
         slots_(runtime::ThreadPool::instance().threads()),
         taps_(pass.axes[0].kernel * pass.axes[1].kernel * pass.axes[2].kernel),
-        copies_rows_(!is_plain(pass_, rows())) {
+        copies_rows_(!is_plain(rows(), pass_.rounding)) {
     const int64_t positions = count_of(cut_.grid.box);
     const int64_t x_places = cut_.grid.box[0] * cut_.extent[0] * cut_.extent[1] * cut_.extent[2];
     const int64_t lane_places = cut_.lanes_are_x ? x_places : positions;
@@ -164,7 +161,7 @@ class DenseGradWeightStep final : public Step {
                   float* out) const {
     const auto& s = t.strides;
     const auto& [depth, height, length] = part.size;
-    if (!is_plain(pass_, t) || (s[1] != 1 && s[4] != 1)) {
+    if (!is_plain(t, pass_.rounding) || (s[1] != 1 && s[4] != 1)) {
       const StripShape shape{.channels = count,
                              .start = part.start,
                              .extent = part.size,
@@ -276,8 +273,7 @@ class DenseGradWeightStep final : public Step {
     const auto bytes = static_cast<int64_t>(size_of(pass_.w.dtype));
     const int64_t lane_stride = cut_.lanes_are_x ? s[1] : s[0], row_stride = cut_.lanes_are_x ? s[0] : s[1];
     const int64_t h = pass_.axes[1].kernel, w = pass_.axes[2].kernel;
-    const bool taps_touch = taps_ > 1 && (w == 1 || s[4] == 1) && (h == 1 || s[3] == w) &&
-                            (pass_.axes[0].kernel == 1 || s[2] == h * w);
+    const bool taps_touch = taps_ > 1 && taps_follow_each_other(pass_);
     std::byte* base = static_cast<std::byte*>(bindings[pass_.w.operand]) +
                       (task.group * pass_.y_channels_per_group() * s[0] + task.lane_first * lane_stride +
                        task.row_first * row_stride) *

@@ -83,8 +83,7 @@ void cut_positions(const ConvPass& pass, DotsCut& cut) {
     axes[axis] = {a.lowest_offset(), a.highest_offset(), a.source_step, a.source_size};
   }
   cut.strips = ResidueStrips(axes, cut.grid.box);
-  const bool plain =
-      pass.y.dtype == DType::kF32 && pass.y.strides[4] == 1 && pass.rounding == OperandRounding::kNone;
+  const bool plain = is_plain(pass.y, pass.rounding) && pass.y.strides[4] == 1;
   const int64_t row = cut.grid.box[3], pitch = cut.strips.extent()[2], filled = rounded_up(row, lanes);
   if (plain && (row == filled || cut.grid.boxes[3] > 1)) {
     cut.y = DotsCut::Y::kInPlace;

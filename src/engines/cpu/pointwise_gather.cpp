@@ -196,7 +196,7 @@ class PointwiseGatherStep final : public Step {
     const auto bytes = static_cast<int64_t>(size_of(t.dtype));
     const auto* base = static_cast<const std::byte*>(bindings[t.operand]) + group * k_ * s[1] * bytes;
     const int64_t count = last - first;
-    const bool plain = t.dtype == DType::kF32 && pass_.rounding == OperandRounding::kNone && s[4] == 1;
+    const bool plain = is_plain(t, pass_.rounding) && s[4] == 1;
     for (int64_t k = 0; k < k_; ++k) {
       const float* from = row;
       for_pieces(first, last, [&](const Piece& piece, int64_t before) {

@@ -44,7 +44,7 @@ const std::byte* bytes_of(const float* values) { return reinterpret_cast<const s
 void load_turned(const PassTensor& tensor, OperandRounding rounding, const std::byte* source,
                  int64_t channels, int64_t places, float* out, int64_t out_stride) {
   const int64_t stride = tensor.strides[4];
-  if (tensor.dtype == DType::kF32 && rounding == OperandRounding::kNone) {
+  if (is_plain(tensor, rounding)) {
     kernels::transpose(reinterpret_cast<const float*>(source), stride, out, out_stride, places, channels);
     return;
   }

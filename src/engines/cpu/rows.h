@@ -12,6 +12,11 @@
 
 namespace retrograd::engines::cpu {
 
+// Whether the tensor's values are what the kernels compute with, so that it may be read in place.
+inline bool is_plain(const problem::PassTensor& tensor, OperandRounding rounding) {
+  return tensor.dtype == DType::kF32 && rounding == OperandRounding::kNone;
+}
+
 // out[i] = rounded(source[i·stride]), i < count; the stride counts elements.
 void load_row(DType dtype, OperandRounding rounding, const std::byte* source, int64_t stride, int64_t count,
               float* out);

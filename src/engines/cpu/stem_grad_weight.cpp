@@ -144,7 +144,7 @@ class StemGradWeightStep final : public Step {
   // out[x][width] of `count` channels.
   void load_panel_row(const std::byte* source, int64_t length, int64_t count, float* row, float* out) const {
     const auto& s = pass_.y.strides;
-    if (pass_.y.dtype == DType::kF32 && pass_.rounding == OperandRounding::kNone && s[4] == 1)
+    if (is_plain(pass_.y, pass_.rounding) && s[4] == 1)
       return kernels::cpu::transpose(reinterpret_cast<const float*>(source), s[1], out, width_, count,
                                      length);
     const auto bytes = static_cast<int64_t>(size_of(pass_.y.dtype));

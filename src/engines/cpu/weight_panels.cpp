@@ -23,14 +23,13 @@ constexpr int64_t kBlockFloats = 8192;
 int64_t m_stride(const problem::ConvPass& p) { return is_forward(p) ? p.w.strides[0] : p.w.strides[1]; }
 int64_t k_stride(const problem::ConvPass& p) { return is_forward(p) ? p.w.strides[1] : p.w.strides[0]; }
 
-bool is_plain(const problem::ConvPass& p) {
+}  // namespace
+
+bool taps_follow_each_other(const problem::ConvPass& p) {
   const auto& s = p.w.strides;
   const int64_t w = p.axes[2].kernel, h = p.axes[1].kernel;
-  return p.w.dtype == DType::kF32 && p.rounding == OperandRounding::kNone && (w == 1 || s[4] == 1) &&
-         (h == 1 || s[3] == w) && (p.axes[0].kernel == 1 || s[2] == h * w);
+  return (w == 1 || s[4] == 1) && (h == 1 || s[3] == w) && (p.axes[0].kernel == 1 || s[2] == h * w);
 }
-
-}  // namespace
 
 WeightPanels::WeightPanels(const problem::ConvPass& pass, const DenseBlocking& cut)
     : pass_(pass),
@@ -98,7 +97,7 @@ void WeightPanels::pack_tile(const Bindings& bindings, int64_t group, int64_t m_
 void WeightPanels::load_channels(const std::byte* source, int64_t m_count, int64_t channels, float* scratch,
                                  float* rows) const {
   const int64_t ms = m_stride(pass_), ks = k_stride(pass_), width = cut_.width;
-  if (is_plain(pass_)) {
+  if (is_plain(pass_.w, pass_.rounding) && taps_follow_each_other(pass_)) {
     const auto* plain = reinterpret_cast<const float*>(source);
     if (ks == taps_) return kernels::cpu::transpose(plain, ms, rows, width, m_count, channels * taps_);
     for (int64_t c = 0; c < channels; ++c, rows += taps_ * width) {

@@ -9,6 +9,9 @@
 
 namespace retrograd::engines::cpu {
 
+// Whether the taps of one pair of channels are one row of the weight's memory.
+bool taps_follow_each_other(const problem::ConvPass& pass);
+
 class WeightPanels {
  public:
   // Both must outlive this.

@@ -8,15 +8,14 @@
 #include "problem/pass.h"
 #include "problem/request.h"
 
-namespace retrograd::tools {
+namespace retrograd::problem {
 
-using OperandViews = std::array<std::optional<problem::TensorView>, problem::kOperandCount>;
+using OperandViews = std::array<std::optional<TensorView>, kOperandCount>;
 
 // nullopt where the request has no such operand, or does not ask for it.
-inline OperandViews views_of(const problem::Request& request) {
-  using problem::Operand;
+inline OperandViews views_of(const Request& request) {
   OperandViews views;
-  const auto place = [&](Operand operand, const std::optional<problem::TensorView>& view) {
+  const auto place = [&](Operand operand, const std::optional<TensorView>& view) {
     views[static_cast<size_t>(operand)] = view;
   };
   std::visit(
@@ -34,4 +33,4 @@ inline OperandViews views_of(const problem::Request& request) {
   return views;
 }
 
-}  // namespace retrograd::tools
+}  // namespace retrograd::problem
