@@ -66,7 +66,7 @@ TEST_P(ExactRandomTest, AllKinds) {
 }
 INSTANTIATE_TEST_SUITE_P(Seeds, ExactRandomTest, testing::Range(0, 10));
 
-// The same shapes in every type, inputs and results alike.
+// The same shapes, most of them F32, in every other type, inputs and results alike.
 class ExactTypeTest : public testing::TestWithParam<DType> {};
 
 TEST_P(ExactTypeTest, ShapeFilesInOneType) {
@@ -80,7 +80,7 @@ TEST_P(ExactTypeTest, ShapeFilesInOneType) {
   }
 }
 INSTANTIATE_TEST_SUITE_P(Types, ExactTypeTest,
-                         testing::Values(DType::kF32, DType::kF16, DType::kBF16, DType::kHiF8, DType::kE4M3),
+                         testing::Values(DType::kF16, DType::kBF16, DType::kHiF8, DType::kE4M3),
                          [](const auto& type) { return std::string(name_of(type.param)); });
 
 }  // namespace
