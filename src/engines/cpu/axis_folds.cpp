@@ -45,16 +45,21 @@ AxisFold fold(const Window& w, const std::vector<TapPlace>& places, int64_t begi
   std::sort(fold.offsets.begin(), fold.offsets.end());
   fold.offsets.erase(std::unique(fold.offsets.begin(), fold.offsets.end()), fold.offsets.end());
   fold.taps.assign(fold.offsets.size() * static_cast<size_t>(end - begin), 0);
-  for (int64_t place = begin; place < end; ++place) {
-    const int64_t first = w.stride * first_q + floor_mod(place + w.pad_lo, w.stride) - w.pad_lo;
+  // In the order of their places, so that the residues of a whole stride fill a row one after the other.
+  std::vector<int64_t> residues;
+  residues.reserve(static_cast<size_t>(end - begin));
+  for (int64_t place = begin; place < end; ++place) residues.push_back(floor_mod(place + w.pad_lo, w.stride));
+  std::sort(residues.begin(), residues.end());
+  for (const int64_t residue : residues) {
+    const int64_t first = w.stride * first_q + residue - w.pad_lo;
     const int64_t skipped = first < 0 ? ceil_div(-first, w.stride) : 0;
     fold.residues.push_back({first, {skipped, (w.x - 1 - first) / w.stride + 1}});
   }
   for (const TapPlace& tap : places) {
-    const int64_t place = floor_mod(tap.residue - w.pad_lo, w.stride);
-    if (place < begin || place >= end) continue;
+    const auto residue = std::lower_bound(residues.begin(), residues.end(), tap.residue);
+    if (residue == residues.end() || *residue != tap.residue) continue;
     const auto at = std::lower_bound(fold.offsets.begin(), fold.offsets.end(), first_q + tap.quotient);
-    fold.taps[static_cast<size_t>(place - begin) * fold.offsets.size() +
+    fold.taps[static_cast<size_t>(residue - residues.begin()) * fold.offsets.size() +
               static_cast<size_t>(at - fold.offsets.begin())] = tap.tap;
   }
   return fold;

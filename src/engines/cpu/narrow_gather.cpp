@@ -5,12 +5,15 @@
 // the results of one. Block by block of source channels it copies strips (residue_strips.h) and adds to the
 // sums of all its results; a whole plane of results is one long row in the pitch of the strip, the columns
 // between two rows being computed and dropped, so that planes of 7 × 7 fill vectors too. Residues of a
-// strided grad_input are folded into the result channels (axis_folds.h).
+// strided grad_input that read through the same offsets are further result channels of one product
+// (axis_folds.h); all residues are computed from the same strips, and woven together when they are stored.
 //
 // Zeros stand for places outside the source. They multiply weights that the mathematics skips, which differs
 // only if those are not finite: weights are looked at while they are packed, and such a pass is left to the
 // reference.
 #include "engines/cpu/narrow_gather.h"
+
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <atomic>
@@ -18,10 +21,11 @@
 #include "base/checked.h"
 #include "engines/cpu/gather_sides.h"
 #include "engines/cpu/limits.h"
-#include "engines/cpu/narrow_phases.h"
+#include "engines/cpu/narrow_cut.h"
 #include "engines/cpu/rows.h"
 #include "engines/cpu/task_slots.h"
 #include "engines/reference/reference.h"
+#include "kernels/cpu/row_copy.h"
 #include "kernels/cpu/row_sums.h"
 #include "kernels/cpu/tile_product.h"
 
@@ -42,35 +46,34 @@ class NarrowGatherStep final : public Step {
  public:
   explicit NarrowGatherStep(const ConvPass& pass)
       : pass_(pass),
-        phases_(plan_narrow(pass)),
+        cut_(plan_narrow(pass)),
         slots_(runtime::ThreadPool::instance().threads()),
         reference_(reference::candidate().make_step(pass)) {
-    int64_t weights = 0, strip = 0, out = 0, packing = 0, products = 0;
-    first_task_.reserve(phases_.size());
-    weight_start_.reserve(phases_.size());
-    for (const NarrowPhase& phase : phases_) {
-      first_task_.push_back(tasks_);
-      tasks_ += phase.tasks;
-      weight_start_.push_back(weights);
-      weights += pass.groups * phase.group_weights();
-      strip = std::max(strip, phase.channels_per_block * phase.strips.channel_pitch());
-      out = std::max(out, phase.results_per_task * phase.out_pitch);
-      packing = std::max<int64_t>(packing, phase.group_weights() > 0 ? phase.kernel_taps : 0);
-      leaves_source_ |= phase.leaves_source;
-      products += std::min(kProductsForThreads, pass.groups * phase.group_weights()) *
-                  std::min(kProductsForThreads, count_of(phase.grid.total));
-    }
-    if (products < kProductsForThreads) slots_ = 1;
+    const int64_t weights = pass.groups * cut_.group_weights;
+    if (std::min(kProductsForThreads, weights) * std::min(kProductsForThreads, count_of(cut_.grid.total)) <
+        kProductsForThreads)
+      slots_ = 1;
     weight_bytes_ = part_bytes<float>(weights);
     // Rows are read a little beyond their end.
-    strip_bytes_ = part_bytes<float>(strip + kernels::cpu::row_overrun());
-    slot_bytes_ =
-        std::max(strip_bytes_ + part_bytes<float>(out), part_bytes<float>(packing * result_channels(pass)));
+    strip_bytes_ = part_bytes<float>(cut_.channels_per_block * cut_.strips.channel_pitch() +
+                                     kernels::cpu::row_overrun());
+    sum_bytes_ = part_bytes<float>(cut_.rows_per_part() * cut_.out_pitch);
+    const int64_t packing = cut_.group_weights > 0 ? cut_.kernel_taps * result_channels(pass) : 0;
+    slot_bytes_ = std::max(strip_bytes_ + sum_bytes_ + part_bytes<float>(ways() * cut_.grid.box[3]),
+                           part_bytes<float>(packing));
+  }
+
+  std::string describe() const override {
+    return fmt::format(
+        "{} x {} results in calls of up to {}, {} tasks: {} of up to {} groups, {} parts; strips of {} of {} "
+        "source channels",
+        cut_.units.size(), ways(), kernels::cpu::row_results(), cut_.tasks, to_string(cut_.grid),
+        cut_.groups_per_task, cut_.parts(), cut_.channels_per_block, source_channels(pass_));
   }
 
   size_t workspace_bytes() const override {
     return weight_bytes_ +
-           static_cast<size_t>(std::min(slots_, std::max(tasks_, packing_tasks_most()))) * slot_bytes_;
+           static_cast<size_t>(std::min(slots_, std::max(cut_.tasks, packing_tasks()))) * slot_bytes_;
   }
 
   void run(const Bindings& bindings, std::byte* workspace,
@@ -80,46 +83,35 @@ class NarrowGatherStep final : public Step {
       return workspace + weight_bytes_ + static_cast<size_t>(slot) * slot_bytes_;
     };
     std::atomic<bool> finite{true};
-    for (size_t i = 0; i < phases_.size(); ++i)
-      run_tasks(*context.pool, packing_tasks(phases_[i]), slots_, [&](int64_t task, int64_t slot) {
-        if (!pack_weights(bindings, phases_[i], task, weights + weight_start_[i],
-                          reinterpret_cast<float*>(scratch_of(slot))))
-          finite.store(false, std::memory_order_relaxed);
-      });
-    if (!finite && leaves_source_) return reference_->run(bindings, workspace, context);
-    run_tasks(*context.pool, tasks_, slots_, [&](int64_t task, int64_t slot) {
-      const auto index = static_cast<size_t>(std::upper_bound(first_task_.begin(), first_task_.end(), task) -
-                                             first_task_.begin() - 1);
-      run_task(bindings, phases_[index], task - first_task_[index], weights + weight_start_[index],
-               scratch_of(slot));
+    run_tasks(*context.pool, packing_tasks(), slots_, [&](int64_t task, int64_t slot) {
+      if (!pack_weights(bindings, task, weights, reinterpret_cast<float*>(scratch_of(slot))))
+        finite.store(false, std::memory_order_relaxed);
     });
+    if (!finite && cut_.leaves_source) return reference_->run(bindings, workspace, context);
+    run_tasks(*context.pool, cut_.tasks, slots_,
+              [&](int64_t task, int64_t slot) { run_task(bindings, task, weights, scratch_of(slot)); });
   }
 
  private:
+  int64_t ways() const { return static_cast<int64_t>(cut_.ways.size()); }
   // Rows of weights are those of one (group, source channel).
-  int64_t rows_per_packing_task(const NarrowPhase& phase) const {
-    return std::max<int64_t>(1, kFloatsPackedPerTask / std::max<int64_t>(1, phase.results * phase.terms()));
+  int64_t rows_per_packing_task() const {
+    return std::max<int64_t>(1, kFloatsPackedPerTask / (result_channels(pass_) * cut_.kernel_taps));
   }
-  int64_t packing_tasks(const NarrowPhase& phase) const {
-    if (phase.terms() == 0) return 0;
-    return ceil_div(pass_.groups * source_channels(pass_), rows_per_packing_task(phase));
-  }
-  int64_t packing_tasks_most() const {
-    int64_t most = 0;
-    for (const NarrowPhase& phase : phases_) most = std::max(most, packing_tasks(phase));
-    return most;
+  int64_t packing_tasks() const {
+    if (cut_.group_weights == 0) return 0;
+    return ceil_div(pass_.groups * source_channels(pass_), rows_per_packing_task());
   }
 
-  // weights[group][block of results][k][offset][result]; whether all were finite.
-  bool pack_weights(const Bindings& bindings, const NarrowPhase& phase, int64_t task, float* weights,
-                    float* taps) const {
-    const int64_t rows = rows_per_packing_task(phase), all = pass_.groups * source_channels(pass_);
+  // weights[group][call][k][term][result]; whether all were finite.
+  bool pack_weights(const Bindings& bindings, int64_t task, float* weights, float* taps) const {
+    const int64_t rows = rows_per_packing_task(), all = pass_.groups * source_channels(pass_);
     bool finite = true;
     for (int64_t row = task * rows; row < std::min((task + 1) * rows, all); ++row) {
       const int64_t group = row / source_channels(pass_), k = row % source_channels(pass_);
       load_taps(bindings, group, k, taps);
-      finite &= all_finite(taps, result_channels(pass_) * phase.kernel_taps);
-      phase.spread_weights(taps, k, weights + group * phase.group_weights());
+      finite &= all_finite(taps, result_channels(pass_) * cut_.kernel_taps);
+      cut_.spread_weights(taps, k, weights + group * cut_.group_weights);
     }
     return finite;
   }
@@ -144,98 +136,179 @@ class NarrowGatherStep final : public Step {
         }
   }
 
-  void run_task(const Bindings& bindings, const NarrowPhase& phase, int64_t task, const float* weights,
-                std::byte* scratch) const {
-    const int64_t boxes = phase.grid.count();
-    const BoxGrid::Box box = phase.grid.at(task % boxes);
-    const int64_t part = task / boxes % phase.parts;
-    const int64_t first_group = task / boxes / phase.parts * phase.groups_per_task;
-    const int64_t first = part * phase.results_per_task;
-    const int64_t last = std::min(first + phase.results_per_task, phase.results);
-    auto* strip = reinterpret_cast<float*>(scratch);
-    auto* out = reinterpret_cast<float*>(scratch + strip_bytes_);
-    for (int64_t group = first_group; group < std::min(first_group + phase.groups_per_task, pass_.groups);
+  // A task while it runs.
+  struct Task {
+    size_t first_call, last_call;
+    int64_t first_unit, last_unit;
+    BoxGrid::Box box;
+    float *strip, *sums, *row;
+  };
+
+  void run_task(const Bindings& bindings, int64_t index, const float* weights, std::byte* scratch) const {
+    const int64_t boxes = cut_.grid.count(), part = index / boxes % cut_.parts();
+    const int64_t first_group = index / boxes / cut_.parts() * cut_.groups_per_task;
+    const int64_t first_unit = part * cut_.units_per_part;
+    const Task task{
+        .first_call = cut_.first_call[static_cast<size_t>(part)],
+        .last_call = cut_.first_call[static_cast<size_t>(part) + 1],
+        .first_unit = first_unit,
+        .last_unit = std::min(first_unit + cut_.units_per_part, static_cast<int64_t>(cut_.units.size())),
+        .box = cut_.grid.at(index % boxes),
+        .strip = reinterpret_cast<float*>(scratch),
+        .sums = reinterpret_cast<float*>(scratch + strip_bytes_),
+        .row = reinterpret_cast<float*>(scratch + strip_bytes_ + sum_bytes_)};
+    for (int64_t group = first_group; group < std::min(first_group + cut_.groups_per_task, pass_.groups);
          ++group) {
-      if (phase.terms() == 0) std::fill_n(out, (last - first) * phase.out_pitch, 0.0F);
-      for (int64_t k = 0; k < source_channels(pass_) && phase.terms() > 0; k += phase.channels_per_block) {
-        const int64_t channels = std::min(phase.channels_per_block, source_channels(pass_) - k);
-        load_source(bindings, phase, group * source_channels(pass_) + k, channels, box, strip);
-        add_block(phase, weights + group * phase.group_weights(), k, channels, first, last, box, strip, out);
+      clear_empty(task);
+      for (int64_t k = 0; k < source_channels(pass_) && cut_.group_weights > 0;
+           k += cut_.channels_per_block) {
+        const int64_t channels = std::min(cut_.channels_per_block, source_channels(pass_) - k);
+        load_source(bindings, group * source_channels(pass_) + k, channels, task);
+        add_block(task, weights + group * cut_.group_weights, k, channels);
       }
-      for (int64_t result = first; result < last; ++result)
-        store_result(bindings, phase, group, result, box, out + (result - first) * phase.out_pitch);
+      for (int64_t unit = task.first_unit; unit < task.last_unit; ++unit)
+        store_unit(bindings, task, group, cut_.units[static_cast<size_t>(unit)],
+                   task.sums + (unit - task.first_unit) * ways() * cut_.out_pitch);
     }
   }
 
-  void load_source(const Bindings& bindings, const NarrowPhase& phase, int64_t channel, int64_t channels,
-                   const BoxGrid::Box& box, float* strip) const {
+  // Results that no tap reaches.
+  void clear_empty(const Task& task) const {
+    for (size_t i = task.first_call; i < task.last_call; ++i) {
+      const NarrowCall& call = cut_.calls[i];
+      const NarrowProduct& product = cut_.products[call.product];
+      if (product.terms() > 0) continue;
+      for (int64_t result = 0; result < call.count; ++result)
+        std::fill_n(task.sums + (call.row + result * product.row_step) * cut_.out_pitch, cut_.out_pitch,
+                    0.0F);
+    }
+  }
+
+  void load_source(const Bindings& bindings, int64_t channel, int64_t channels, const Task& task) const {
     const PassTensor& tensor = source_of(pass_);
     const auto bytes = static_cast<int64_t>(size_of(tensor.dtype));
     const auto* base = static_cast<const std::byte*>(bindings[tensor.operand]);
-    phase.strips.load(tensor, pass_.rounding, base + channel * tensor.strides[1] * bytes, channels, box,
-                      strip);
-    std::fill_n(strip + channels * phase.strips.channel_pitch(), kernels::cpu::row_overrun(), 0.0F);
+    cut_.strips.load(tensor, pass_.rounding, base + channel * tensor.strides[1] * bytes, channels, task.box,
+                     task.strip);
+    std::fill_n(task.strip + channels * cut_.strips.channel_pitch(), kernels::cpu::row_overrun(), 0.0F);
   }
 
-  // out[result][plane][row] += the products of source channels k to k + channels.
-  void add_block(const NarrowPhase& phase, const float* weights, int64_t k, int64_t channels, int64_t first,
-                 int64_t last, const BoxGrid::Box& box, const float* strip, float* out) const {
-    const auto& extent = phase.strips.extent();
+  // sums[row][plane][row of positions] += the products of source channels k to k + channels.
+  void add_block(const Task& task, const float* weights, int64_t k, int64_t channels) const {
+    const auto& extent = cut_.strips.extent();
+    const auto& size = task.box.size;
     kernels::cpu::RowSums rows;
-    rows.offsets = phase.offsets.data();
-    rows.inner = phase.terms();
     rows.outer = channels;
-    rows.outer_stride = phase.strips.channel_pitch();
-    rows.out_stride = phase.out_pitch;
+    rows.outer_stride = cut_.strips.channel_pitch();
     rows.accumulate = k > 0;
-    for (int64_t result = first; result < last; result += phase.block) {
-      rows.results = static_cast<int>(std::min(phase.block, phase.results - result));
-      rows.weights = weights + (result * source_channels(pass_) + k * rows.results) * phase.terms();
-      for (int64_t z = 0; z < box.size[1]; ++z)
-        for (int64_t y = 0; y < (phase.whole_planes ? 1 : box.size[2]); ++y) {
-          rows.source = strip + (z * extent[1] + y) * extent[2];
-          rows.out = out + (result - first) * phase.out_pitch + z * phase.plane_pitch + y * phase.row_pitch;
-          rows.count = phase.whole_planes ? (box.size[2] - 1) * phase.row_pitch + box.size[3] : box.size[3];
+    rows.count = cut_.whole_planes ? (size[2] - 1) * cut_.row_pitch + size[3] : size[3];
+    for (size_t i = task.first_call; i < task.last_call; ++i) {
+      const NarrowCall& call = cut_.calls[i];
+      const NarrowProduct& product = cut_.products[call.product];
+      if (product.terms() == 0) continue;
+      rows.offsets = product.offsets.data();
+      rows.inner = product.terms();
+      rows.out_stride = product.row_step * cut_.out_pitch;
+      rows.results = static_cast<int>(call.count);
+      rows.weights = weights + call.weights + k * call.count * product.terms();
+      for (int64_t z = 0; z < size[1]; ++z)
+        for (int64_t y = 0; y < (cut_.whole_planes ? 1 : size[2]); ++y) {
+          rows.source = task.strip + (z * extent[1] + y) * extent[2];
+          rows.out = task.sums + call.row * cut_.out_pitch + z * cut_.plane_pitch + y * cut_.row_pitch;
           kernels::cpu::row_sums(rows);
         }
     }
   }
 
-  void store_result(const Bindings& bindings, const NarrowPhase& phase, int64_t group, int64_t index,
-                    const BoxGrid::Box& box, const float* out) const {
+  // Rows of the result, of all residues of W.
+  void store_unit(const Bindings& bindings, const Task& task, int64_t group, const NarrowUnit& unit,
+                  const float* sums) const {
     const PassTensor& tensor = pass_.result();
     const auto& s = tensor.strides;
-    const auto bytes = static_cast<int64_t>(size_of(tensor.dtype));
-    const NarrowPhase::Result result = phase.result_at(index);
-    int64_t at = box.first[0] * s[0] + (group * result_channels(pass_) + result.channel) * s[1];
-    std::array<problem::Range, 3> inside;  // of the box
-    for (size_t axis = 0; axis < 3; ++axis) {
-      const FoldedResidue& residue = *result.residues[axis];
+    const BoxGrid::Box& box = task.box;
+    const auto inside = [&](const FoldedResidue& residue, size_t axis) {
       const int64_t first = box.first[axis + 1];
-      inside[axis] = {std::max(residue.positions.begin - first, int64_t{0}),
-                      std::min(residue.positions.end - first, box.size[axis + 1])};
-      at += (residue.first + first * phase.axes[axis].step) * s[axis + 2];
-    }
-    auto* base = static_cast<std::byte*>(bindings[tensor.operand]);
-    const auto& [d, h, w] = inside;
-    const int64_t x_stride = phase.axes[2].step * s[4];
-    if (w.end <= w.begin) return;
-    for (int64_t z = d.begin; z < d.end; ++z)
-      for (int64_t y = h.begin; y < h.end; ++y) {
-        const int64_t row = at + z * phase.axes[0].step * s[2] + y * phase.axes[1].step * s[3];
-        store_row(tensor.dtype, base + (row + w.begin * x_stride) * bytes, x_stride,
-                  out + z * phase.plane_pitch + y * phase.row_pitch + w.begin, 1, w.size());
+      return problem::Range{std::max(residue.positions.begin - first, int64_t{0}),
+                            std::min(residue.positions.end - first, box.size[axis + 1])};
+    };
+    const int64_t d_step = cut_.folds[0].front().step, h_step = cut_.folds[1].front().step;
+    const problem::Range d = inside(unit.d, 0), h = inside(unit.h, 1);
+    StoredRows rows{.at = box.first[0] * s[0] + (group * result_channels(pass_) + unit.channel) * s[1] +
+                          (unit.h.first + (box.first[2] + h.begin) * h_step) * s[3],
+                    .stride = h_step * s[3],
+                    .count = h.size()};
+    if (rows.count <= 0) return;
+    for (int64_t z = d.begin; z < d.end; ++z) {
+      StoredRows plane = rows;
+      plane.at += (unit.d.first + (box.first[1] + z) * d_step) * s[2];
+      plane.sums = sums + z * cut_.plane_pitch + h.begin * cut_.row_pitch;
+      if (cut_.woven) {
+        store_woven(bindings, task, plane);
+      } else {
+        for (size_t way = 0; way < cut_.ways.size(); ++way)
+          store_apart(bindings, box, plane, cut_.ways[way],
+                      plane.sums + static_cast<int64_t>(way) * cut_.out_pitch);
       }
+    }
+  }
+
+  // Rows of one plane of the result: `at` is place 0 of the first, in elements.
+  struct StoredRows {
+    int64_t at = 0, stride = 0, count = 0;
+    const float* sums = nullptr;
+  };
+
+  // All residues along W are here: whole rows are written.
+  void store_woven(const Bindings& bindings, const Task& task, const StoredRows& rows) const {
+    const PassTensor& tensor = pass_.result();
+    const int64_t w_stride = tensor.strides[4], step = ways();
+    const int64_t size = is_forward(pass_) ? pass_.axes[2].y : pass_.axes[2].x;
+    // Place of the first residue's first position; some residues of it may lie outside.
+    const int64_t first = cut_.ways.front().first + task.box.first[3] * step;
+    kernels::cpu::WovenRows woven{.in = rows.sums,
+                                  .way_stride = cut_.out_pitch,
+                                  .ways = step,
+                                  .in_stride = cut_.row_pitch,
+                                  .out_stride = rows.stride,
+                                  .rows = rows.count,
+                                  .begin = std::max<int64_t>(-first, 0),
+                                  .end = std::min(task.box.size[3] * step, size - first)};
+    if (woven.begin >= woven.end) return;
+    const auto bytes = static_cast<int64_t>(size_of(tensor.dtype));
+    auto* base = static_cast<std::byte*>(bindings[tensor.operand]);
+    if (tensor.dtype == DType::kF32 && w_stride == 1) {
+      woven.out = reinterpret_cast<float*>(base) + rows.at + first;
+      return kernels::cpu::weave_rows(woven);
+    }
+    woven.rows = 1;
+    woven.out = task.row;
+    for (int64_t y = 0; y < rows.count; ++y, woven.in += cut_.row_pitch) {
+      if (step > 1) kernels::cpu::weave_rows(woven);
+      store_row(tensor.dtype, base + (rows.at + y * rows.stride + (first + woven.begin) * w_stride) * bytes,
+                w_stride, (step > 1 ? task.row : woven.in) + woven.begin, 1, woven.end - woven.begin);
+    }
+  }
+
+  // One residue along W where there are fewer than the stride.
+  void store_apart(const Bindings& bindings, const BoxGrid::Box& box, const StoredRows& rows,
+                   const FoldedResidue& way, const float* sums) const {
+    const PassTensor& tensor = pass_.result();
+    const auto bytes = static_cast<int64_t>(size_of(tensor.dtype));
+    auto* base = static_cast<std::byte*>(bindings[tensor.operand]);
+    const int64_t begin = std::max(way.positions.begin - box.first[3], int64_t{0});
+    const int64_t end = std::min(way.positions.end - box.first[3], box.size[3]);
+    const int64_t step = pass_.axes[2].stride, first = way.first + (box.first[3] + begin) * step;
+    if (begin >= end) return;
+    for (int64_t y = 0; y < rows.count; ++y)
+      store_row(tensor.dtype, base + (rows.at + y * rows.stride + first * tensor.strides[4]) * bytes,
+                step * tensor.strides[4], sums + y * cut_.row_pitch + begin, 1, end - begin);
   }
 
   ConvPass pass_;
-  std::vector<NarrowPhase> phases_;
+  NarrowCut cut_;
   int64_t slots_;
   std::unique_ptr<const Step> reference_;
-  std::vector<int64_t> first_task_, weight_start_;
-  int64_t tasks_ = 0;
-  bool leaves_source_ = false;
-  size_t weight_bytes_ = 0, strip_bytes_ = 0, slot_bytes_ = 0;
+  size_t weight_bytes_ = 0, strip_bytes_ = 0, sum_bytes_ = 0, slot_bytes_ = 0;
 };
 
 class NarrowGatherCandidate final : public Candidate {

@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "kernels/cpu/row_convert.h"
+#include "kernels/cpu/row_copy.h"
 #include "kernels/cpu/transpose.h"
 
 namespace retrograd::engines::cpu {
@@ -35,6 +36,13 @@ void copy_strided(DType dtype, const std::byte* in, int64_t in_stride, std::byte
     default:
       return copy_strided<1>(in, in_stride, out, out_stride, count);
   }
+}
+
+// FP32 from addresses that need no alignment.
+void load_strided(const std::byte* in, int64_t stride, int64_t count, float* out) {
+  if (stride == 2 || stride == 4)
+    return kernels::take_every(reinterpret_cast<const float*>(in), stride, out, count);
+  copy_strided<4>(in, stride, reinterpret_cast<std::byte*>(out), 1, count);
 }
 
 std::byte* bytes_of(float* values) { return reinterpret_cast<std::byte*>(values); }
@@ -94,7 +102,7 @@ class StripLoader {
     // Channels that lie together are read together, unless places do too.
     const bool turned = tensor_.strides[1] == 1 && tensor_.strides[4] != 1 && s_.channels > 1;
     for (int64_t d = d_.begin; d < d_.end; ++d) {
-      for (int64_t c = 0; c < s_.channels; ++c) pad_area(out_ + c * s_.plane() + d * area);
+      for (int64_t c = 0; c < s_.channels; ++c) pad_ends(out_ + c * s_.plane() + d * area);
       if (turned) {
         load_area(0, s_.channels, d);
       } else {
@@ -104,13 +112,17 @@ class StripLoader {
   }
 
  private:
-  void pad_area(float* area) const {
+  // Places of the area outside the tensor, those between its rows apart.
+  void pad_ends(float* area) const {
     const int64_t width = s_.extent[2];
     std::fill_n(area, h_.begin * width + w_.begin, 0.0F);
+    std::fill(area + (h_.end - 1) * width + w_.end, area + s_.extent[1] * width, 0.0F);
+  }
+  void pad_gaps(float* area) const {
+    const int64_t width = s_.extent[2];
     const int64_t gap = w_.begin + width - w_.end;  // behind one row and before the next
     if (gap > 0)
       for (int64_t h = h_.begin; h + 1 < h_.end; ++h) std::fill_n(area + h * width + w_.end, gap, 0.0F);
-    std::fill(area + (h_.end - 1) * width + w_.end, area + s_.extent[1] * width, 0.0F);
   }
 
   void load_area(int64_t channel, int64_t channels, int64_t d) const {
@@ -121,15 +133,20 @@ class StripLoader {
     const bool joined = w_.end - w_.begin == width && strides[3] == width * strides[4];
     const int64_t rows = joined ? 1 : h_.end - h_.begin;
     const int64_t count = joined ? (h_.end - h_.begin) * width : w_.end - w_.begin;
-    for (int64_t row = 0; row < rows; ++row) {
-      const int64_t h = h_.begin + row;
-      const int64_t at = channel * strides[1] + (s_.start[0] + d) * strides[2] +
-                         (s_.start[1] + h) * strides[3] + (s_.start[2] + w_.begin) * strides[4];
-      float* to = out_ + channel * s_.plane() + (d * s_.extent[1] + h) * width + w_.begin;
+    const int64_t first = channel * strides[1] + (s_.start[0] + d) * strides[2] +
+                          (s_.start[1] + h_.begin) * strides[3] + (s_.start[2] + w_.begin) * strides[4];
+    float* to = out_ + channel * s_.plane() + (d * s_.extent[1] + h_.begin) * width + w_.begin;
+    if (channels == 1 && is_plain(tensor_, rounding_) && strides[4] == 1)
+      return kernels::copy_rows_apart(reinterpret_cast<const float*>(source_) + first, strides[3], to, width,
+                                      rows, count);
+    for (int64_t c = 0; c < channels; ++c)
+      pad_gaps(out_ + (channel + c) * s_.plane() + d * s_.extent[1] * width);
+    for (int64_t row = 0; row < rows; ++row, to += width) {
+      const std::byte* from = source_ + (first + row * strides[3]) * bytes;
       if (channels == 1) {
-        load_row(tensor_.dtype, rounding_, source_ + at * bytes, strides[4], count, to);
+        load_row(tensor_.dtype, rounding_, from, strides[4], count, to);
       } else {
-        load_turned(tensor_, rounding_, source_ + at * bytes, channels, count, to, s_.plane());
+        load_turned(tensor_, rounding_, from, channels, count, to, s_.plane());
       }
     }
   }
@@ -155,7 +172,7 @@ void load_row(DType dtype, OperandRounding rounding, const std::byte* source, in
     if (stride == 1) {
       kernels::decode_row(dtype, from, part, out + i);
     } else if (dtype == DType::kF32) {
-      copy_strided<4>(from, stride, bytes_of(out + i), 1, part);
+      load_strided(from, stride, part, out + i);
     } else {
       std::array<std::byte, 2 * kChunk> codes;
       copy_strided(dtype, from, stride, codes.data(), 1, part);
