@@ -86,18 +86,13 @@ void take_every(const float* in, int64_t step, float* out, int64_t count) {
   for (; x < count; ++x) out[x] = in[x * step];
 }
 
-// Positions from j on of all ways, as far as they fill vectors; where it stopped.
-HWY_INLINE int64_t weave_vectors(const WovenRows& w, const float* in, int64_t j, int64_t stop, float* out) {
+// Positions j to j + n of all ways.
+HWY_INLINE void weave_vectors(const WovenRows& w, const float* in, int64_t j, float* out) {
   const D d;
-  const int64_t n = static_cast<int64_t>(hn::Lanes(d)), s = w.way_stride;
-  const auto way = [&](int64_t i) HWY_ATTR { return hn::LoadU(d, in + i * s + j); };
-  if (w.ways == 2)
-    for (; j + n <= stop; j += n) hn::StoreInterleaved2(way(0), way(1), d, out + j * 2);
-  if (w.ways == 3)
-    for (; j + n <= stop; j += n) hn::StoreInterleaved3(way(0), way(1), way(2), d, out + j * 3);
-  if (w.ways == 4)
-    for (; j + n <= stop; j += n) hn::StoreInterleaved4(way(0), way(1), way(2), way(3), d, out + j * 4);
-  return j;
+  const auto way = [&](int64_t i) HWY_ATTR { return hn::LoadU(d, in + i * w.way_stride + j); };
+  if (w.ways == 2) hn::StoreInterleaved2(way(0), way(1), d, out + j * 2);
+  if (w.ways == 3) hn::StoreInterleaved3(way(0), way(1), way(2), d, out + j * 3);
+  if (w.ways == 4) hn::StoreInterleaved4(way(0), way(1), way(2), way(3), d, out + j * 4);
 }
 
 void weave_rows(const WovenRows& w) {
@@ -105,10 +100,16 @@ void weave_rows(const WovenRows& w) {
     return copy_each(w.in + w.begin, w.in_stride, w.out + w.begin, w.out_stride, w.rows, w.end - w.begin);
   // Positions of which every way is stored; at each end there may be one of which some are.
   const int64_t first = std::min((w.begin + w.ways - 1) / w.ways, w.end / w.ways), stop = w.end / w.ways;
+  const int64_t n = static_cast<int64_t>(hn::Lanes(D()));
   for (int64_t r = 0; r < w.rows; ++r) {
     const float* in = w.in + r * w.in_stride;
     float* out = w.out + r * w.out_stride;
-    const int64_t j = weave_vectors(w, in, first, stop, out);
+    int64_t j = first;
+    if (w.ways <= 4 && first + n <= stop) {
+      for (; j + n < stop; j += n) weave_vectors(w, in, j, out);
+      weave_vectors(w, in, stop - n, out);  // overlaps the one before
+      j = stop;
+    }
     for (int64_t i = 0; i < w.ways; ++i)
       for (int64_t at = j; at < stop; ++at) out[at * w.ways + i] = in[i * w.way_stride + at];
     const auto one = [&](int64_t p) { out[p] = in[p % w.ways * w.way_stride + p / w.ways]; };
