@@ -198,7 +198,8 @@ class DenseGatherStep final : public Step {
     int64_t stride = 1;
     for (size_t axis = 3; axis-- > 0;) {
       const int64_t size = cut_.phases.front().axes[axis].source_size;
-      if (cut_.extent[axis] != size || (size > 1 && s[axis + 2] != stride)) return nullptr;
+      if (task.start[axis] != 0 || cut_.extent[axis] != size || (size > 1 && s[axis + 2] != stride))
+        return nullptr;
       stride *= size;
     }
     if (s[1] != stride) return nullptr;
