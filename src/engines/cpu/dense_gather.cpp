@@ -279,8 +279,8 @@ class DenseGatherStep final : public Step {
       }
       int64_t tiles = ceil_div(rows, kernels::cpu::tile_rows(tile.width));
       for (; rows > 0; rows -= tile.rows, --tiles) {
-        tile.rows = static_cast<int>(ceil_div(rows, tiles));  // even ones: a tile of one row is a slow one
-        for (int i = 0; i < tile.rows; ++i, at += row_step) tile.a[i] = at;
+        tile.set_rows(at, row_step, ceil_div(rows, tiles));  // even ones: a tile of one row is a slow one
+        at += tile.rows * row_step;
         tile.c = sums + position * stride;
         position += tile.rows;
         kernels::cpu::tile_product(tile);

@@ -253,8 +253,8 @@ class DenseGradWeightStep final : public Step {
     tile.accumulate = accumulate;
     int64_t tiles = ceil_div(task.row_count, kernels::cpu::tile_rows(cut_.width));
     for (int64_t row = 0; row < task.row_count; row += tile.rows, --tiles) {
-      tile.rows = static_cast<int>(ceil_div(task.row_count - row, tiles));
-      for (int i = 0; i < tile.rows; ++i) tile.a[i] = scalars.first + (row + i) * scalars.channel;
+      tile.set_rows(scalars.first + row * scalars.channel, scalars.channel,
+                    ceil_div(task.row_count - row, tiles));
       tile.c = out + row * cut_.width;
       kernels::cpu::tile_product(tile);
     }

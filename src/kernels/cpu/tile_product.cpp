@@ -6,15 +6,20 @@
 // 118.
 #include "kernels/cpu/tile_product.h"
 
+#include <type_traits>
+
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/cpu/tile_product.cpp"
+#include "hwy/cache_control.h"
 #include "hwy/foreach_target.h"
 #include "hwy/highway.h"
 #include "kernels/cpu/targets.h"
+#include "kernels/cpu/unroll-inl.h"
 
-// DO(i) for every row a tile can have.
+// DO(i) for every row a tile can have, and for those a list of rows can have.
 #ifndef RG_TILE_ROWS
-#define RG_TILE_ROWS(DO) DO(0) DO(1) DO(2) DO(3) DO(4) DO(5) DO(6) DO(7)
+#define RG_LISTED_ROWS(DO) DO(0) DO(1) DO(2) DO(3) DO(4) DO(5) DO(6) DO(7)
+#define RG_TILE_ROWS(DO) RG_LISTED_ROWS(DO) DO(8) DO(9) DO(10) DO(11) DO(12) DO(13)
 #endif
 
 HWY_BEFORE_NAMESPACE();
@@ -24,14 +29,93 @@ namespace hn = hwy::HWY_NAMESPACE;
 using Full = hn::ScalableTag<float>;
 using Half = hn::Half<Full>;
 
-// kVectors (1 or 2) vectors of D a row. kListed: rows of b lie where b_offsets says.
-template <class D, int kRows, int kVectors, bool kListed>
+// Rows of a tile of two vectors: 28 sums, 2 vectors of b and a broadcast fill 32 registers.
+constexpr int kTall = kFewRegisters || HWY_TARGET == HWY_SCALAR ? kTileRows : kTallTileRows;
+static_assert(kTallTileRows == 14 && kMostTileRows == 8);  // what the lists of rows above say
+
+// Scalars of a tile's rows, from pointers: any places, as many as there are registers for pointers.
+template <int kRows>
+class ListedRows {
+ public:
+  HWY_INLINE explicit ListedRows(const TileProduct& t) {
+#define RG_TAKE(i) a##i##_ = t.a[kRows > i ? i : 0];
+    RG_LISTED_ROWS(RG_TAKE)
+#undef RG_TAKE
+  }
+  HWY_INLINE void advance(int64_t step) {
+#define RG_ADVANCE(i) a##i##_ += step;
+    RG_LISTED_ROWS(RG_ADVANCE)
+#undef RG_ADVANCE
+  }
+  struct At {
+    const ListedRows& rows;
+    int64_t offset;
+    template <int i>
+    HWY_INLINE float get() const {
+#define RG_GET(k) \
+  if constexpr (i == k) return rows.a##k##_[offset];
+      RG_LISTED_ROWS(RG_GET)
+#undef RG_GET
+      return 0;
+    }
+  };
+  HWY_INLINE At at(int64_t offset) const { return {*this, offset}; }
+
+ private:
+#define RG_NAME(i) const float* HWY_RESTRICT a##i##_;
+  RG_LISTED_ROWS(RG_NAME)
+#undef RG_NAME
+};
+
+// Scalars of a tile's rows at equal distances: two pointers and multiples of the distance serve 14 rows. The
+// compiler must not see that these are multiples, or it keeps 14 pointers on the stack.
+template <int kRows>
+class SpacedRows {
+ public:
+  HWY_INLINE explicit SpacedRows(const TileProduct& t)
+      : a_(t.a[0]), s1_(t.a_stride), s3_(3 * s1_), s5_(5 * s1_), s7_(7 * s1_) {
+#if HWY_COMPILER_GCC || HWY_COMPILER_CLANG
+    asm("" : "+r"(s1_), "+r"(s3_), "+r"(s5_), "+r"(s7_));
+#endif
+  }
+  HWY_INLINE void advance(int64_t step) { a_ += step; }
+  struct At {
+    const SpacedRows& rows;
+    const float *HWY_RESTRICT p, *HWY_RESTRICT q;
+    template <int i>
+    HWY_INLINE float get() const {
+      const float* base = i < 7 ? p : q;
+      constexpr int k = i % 7;
+      if constexpr (k == 3) return base[rows.s3_];
+      if constexpr (k == 5) return base[rows.s5_];
+      if constexpr (k == 6) return base[2 * rows.s3_];
+      return base[k * rows.s1_];
+    }
+  };
+  HWY_INLINE At at(int64_t offset) const {
+    const float* p = a_ + offset;
+    const float* q = p + s7_;
+#if HWY_COMPILER_GCC || HWY_COMPILER_CLANG
+    asm("" : "+r"(q));
+#endif
+    return {*this, p, q};
+  }
+
+ private:
+  const float* HWY_RESTRICT a_;
+  int64_t s1_, s3_, s5_, s7_;
+};
+
+// How rows of b are read: one after the other, where b_offsets says, or there and stored one after the other.
+enum class Reads { kInOrder, kListed, kCopied };
+
+// kVectors (1 or 2) vectors of D a row.
+template <class D, class Rows, int kRows, int kVectors, Reads kReads>
 HWY_NOINLINE void product(const TileProduct& t) {
   using V = hn::Vec<D>;
   const D d;
   const int64_t n = static_cast<int64_t>(hn::Lanes(d));
 #define RG_DECLARE(i)                                                \
-  const float* HWY_RESTRICT a##i = t.a[kRows > i ? i : 0];           \
   [[maybe_unused]] V c##i = hn::Zero(d), e##i = c##i;                \
   if (kRows > i && t.accumulate) {                                   \
     c##i = hn::LoadU(d, t.c + i * t.c_stride);                       \
@@ -39,20 +123,31 @@ HWY_NOINLINE void product(const TileProduct& t) {
   }
   RG_TILE_ROWS(RG_DECLARE)
 #undef RG_DECLARE
+  constexpr bool kListed = kReads != Reads::kInOrder;
+  Rows rows(t);
   const float* HWY_RESTRICT b = t.b;
+  [[maybe_unused]] float* HWY_RESTRICT copy = t.b_copy;
+  [[maybe_unused]] const int64_t ahead = t.b_ahead;
   const int64_t* HWY_RESTRICT offsets = t.offsets;
   const int64_t* HWY_RESTRICT b_offsets = t.b_offsets;
   const int64_t inner = t.inner, step = t.outer_stride;
   for (int64_t o = t.outer; o > 0; --o) {
     for (int64_t j = 0; j < inner; ++j) {
-      const int64_t at = offsets[j];
+      const auto at = rows.at(offsets[j]);
       const float* row = kListed ? b + b_offsets[j] : b;
       const V b0 = hn::LoadU(d, row);
       [[maybe_unused]] const V b1 = kVectors > 1 ? hn::LoadU(d, row + n) : b0;
       if (!kListed) b += kVectors * n;
+      if constexpr (kReads == Reads::kCopied) {
+        hwy::Prefetch(row + ahead);
+        hwy::Prefetch(row + ahead + n);
+        hn::StoreU(b0, d, copy);
+        if constexpr (kVectors > 1) hn::StoreU(b1, d, copy + n);
+        copy += kVectors * n;
+      }
 #define RG_MULTIPLY(i)                                          \
   if constexpr (kRows > i) {                                    \
-    const V a = hn::Set(d, a##i[at]);                           \
+    const V a = hn::Set(d, at.template get<i>());               \
     c##i = hn::MulAdd(a, b0, c##i);                             \
     if constexpr (kVectors > 1) e##i = hn::MulAdd(a, b1, e##i); \
   }
@@ -60,9 +155,7 @@ HWY_NOINLINE void product(const TileProduct& t) {
 #undef RG_MULTIPLY
     }
     if (kListed) b += t.b_outer_stride;
-#define RG_ADVANCE(i) a##i += step;
-    RG_TILE_ROWS(RG_ADVANCE)
-#undef RG_ADVANCE
+    rows.advance(step);
   }
 #define RG_STORE(i)                                                            \
   if constexpr (kRows > i) {                                                   \
@@ -73,41 +166,30 @@ HWY_NOINLINE void product(const TileProduct& t) {
 #undef RG_STORE
 }
 
-template <class D, int kVectors, bool kListed>
+// The tile of as many rows as t has, of those from kRows down.
+template <class D, int kRows, int kVectors, Reads kReads>
 void with_rows(const TileProduct& t) {
-  switch (t.rows) {
-    case 1:
-      return product<D, 1, kVectors, kListed>(t);
-    case 2:
-      return product<D, 2, kVectors, kListed>(t);
-    case 3:
-      return product<D, 3, kVectors, kListed>(t);
-    case 4:
-      return product<D, 4, kVectors, kListed>(t);
-    case 5:
-      return product<D, 5, kVectors, kListed>(t);
-    case 6:
-      return product<D, 6, kVectors, kListed>(t);
-    case 7:
-      if constexpr (kVectors == 1) return product<D, 7, kVectors, kListed>(t);
-      return;
-    default:
-      if constexpr (kVectors == 1) return product<D, 8, kVectors, kListed>(t);
-      return;
-  }
+  if constexpr (kRows > 1)
+    if (t.rows < kRows) return with_rows<D, kRows - 1, kVectors, kReads>(t);
+  constexpr int kInList = kVectors == 1 ? kMostTileRows : kTileRows;
+  using Rows = std::conditional_t<(kRows > kInList), SpacedRows<kRows>, ListedRows<kRows>>;
+  product<D, Rows, kRows, kVectors, kReads>(t);
 }
 
-template <bool kListed>
+template <Reads kReads>
 void with_width(const TileProduct& t) {
   const int64_t lanes = static_cast<int64_t>(hn::Lanes(Full()));
-  if (t.width == 0 || t.width == 2 * lanes) return with_rows<Full, 2, kListed>(t);
-  if (t.width == lanes) return with_rows<Full, 1, kListed>(t);
-  return with_rows<Half, 1, kListed>(t);
+  if (t.width == 0 || t.width == 2 * lanes) return with_rows<Full, kTall, 2, kReads>(t);
+  if (t.width == lanes) return with_rows<Full, kMostTileRows, 1, kReads>(t);
+  return with_rows<Half, kMostTileRows, 1, kReads>(t);
 }
 
 void tile_product(const TileProduct& t) {
-  return t.b_offsets == nullptr ? with_width<false>(t) : with_width<true>(t);
+  if (t.b_offsets == nullptr) return with_width<Reads::kInOrder>(t);
+  if (t.b_copy == nullptr) return with_width<Reads::kListed>(t);
+  return with_rows<Full, kTall, 2, Reads::kCopied>(t);
 }
+int64_t tall_rows() { return kTall; }
 int64_t vector_lanes() { return static_cast<int64_t>(hn::Lanes(Full())); }
 int64_t half_lanes() { return static_cast<int64_t>(hn::Lanes(Half())); }
 }  // namespace HWY_NAMESPACE
@@ -119,17 +201,21 @@ namespace retrograd::kernels::cpu {
 namespace {
 
 HWY_EXPORT(tile_product);
+HWY_EXPORT(tall_rows);
 HWY_EXPORT(vector_lanes);
 HWY_EXPORT(half_lanes);
 
 struct Chosen {
   void (*product)(const TileProduct&);
   std::array<int64_t, 3> widths;
+  int rows;
 };
 const Chosen& chosen() {
   static const Chosen instance = [] {
     const int64_t lanes = RG_CHOSEN(vector_lanes)();
-    return Chosen{RG_CHOSEN(tile_product), {2 * lanes, lanes, RG_CHOSEN(half_lanes)()}};
+    return Chosen{RG_CHOSEN(tile_product),
+                  {2 * lanes, lanes, RG_CHOSEN(half_lanes)()},
+                  static_cast<int>(RG_CHOSEN(tall_rows)())};
   }();
   return instance;
 }
@@ -142,7 +228,7 @@ int64_t fitting_tile_width(int64_t channels) {
   const auto& widths = chosen().widths;
   return channels <= widths[2] ? widths[2] : channels <= widths[1] ? widths[1] : widths[0];
 }
-int tile_rows(int64_t width) { return width == chosen().widths[0] ? kTileRows : kMostTileRows; }
+int tile_rows(int64_t width) { return width == chosen().widths[0] ? chosen().rows : kMostTileRows; }
 void tile_product(const TileProduct& tile) { chosen().product(tile); }
 
 }  // namespace retrograd::kernels::cpu

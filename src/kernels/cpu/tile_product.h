@@ -6,9 +6,10 @@
 //
 // Rows are scalars read in place and broadcast, so taps, stride and dilation are only offsets; v runs over
 // `width` channels. β(j) is b_offsets[j] where rows of b are left out, and j·width where b_offsets is null.
-// The full width is two vectors of the machine (16 floats with AVX2, 32 with AVX-512) and up to 6 rows: 12
-// accumulators, 2 loads and 6 broadcasts for 12 fused multiply-adds. Groups with fewer channels take one
-// vector, or half a vector, and up to 8 rows.
+// The full width is two vectors of the machine (16 floats with AVX2, 32 with AVX-512) and up to 6 rows at any
+// places: 12 accumulators, 2 loads and 6 broadcasts for 12 fused multiply-adds. Where the machine has 32
+// registers, rows at equal distances may be up to 14, so that b, which often streams from L2, is read half as
+// often. Groups with fewer channels take one vector, or half a vector, and up to 8 rows.
 #pragma once
 
 #include <array>
@@ -16,11 +17,13 @@
 
 namespace retrograd::kernels::cpu {
 
-inline constexpr int kTileRows = 6;      // of the full width
-inline constexpr int kMostTileRows = 8;  // of the smaller ones
+inline constexpr int kTileRows = 6;       // of the full width, at any places
+inline constexpr int kTallTileRows = 14;  // of the full width, at equal distances, where registers suffice
+inline constexpr int kMostTileRows = 8;   // of the smaller ones
 
 struct TileProduct {
   const float* a[kMostTileRows];  // those beyond `rows` are not read
+  int64_t a_stride = 0;           // from row to row: for tiles of the full width with more than kTileRows
   int rows = kTileRows;
   int64_t width = 0;  // one of tile_widths(); 0 is the full one
   const int64_t* offsets = nullptr;
@@ -30,9 +33,20 @@ struct TileProduct {
   int64_t outer_stride = 0;
   int64_t b_outer_stride = 0;  // with b_offsets only; else b goes on where it ended
   const float* b = nullptr;
+  // With b_offsets and the full width only: rows of b are also stored there, one after the other, so that the
+  // next tile reads them in order; the row b_ahead floats further on is fetched meanwhile.
+  float* b_copy = nullptr;
+  int64_t b_ahead = 0;
   float* c = nullptr;  // row i at c + i·c_stride
   int64_t c_stride = 0;
   bool accumulate = false;
+
+  // Rows at equal distances.
+  void set_rows(const float* first, int64_t stride, int64_t count) {
+    rows = static_cast<int>(count);
+    a_stride = stride;
+    for (int64_t i = 0; i < count && i < kMostTileRows; ++i) a[i] = first + i * stride;
+  }
 };
 
 // Floats in a row of b and c of a full tile, for the instruction set of this machine.
@@ -41,7 +55,7 @@ int64_t tile_width();
 std::array<int64_t, 3> tile_widths();
 // The smallest width that holds `channels`, or the full one.
 int64_t fitting_tile_width(int64_t channels);
-// Rows a tile of this width may have.
+// Rows at equal distances that a tile of this width may have.
 int tile_rows(int64_t width);
 void tile_product(const TileProduct& tile);
 

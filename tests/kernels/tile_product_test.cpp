@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+// Tiles of every number of rows and every width, against plain loops. Small integers: sums have no rounding.
+#include "kernels/cpu/tile_product.h"
+
+#include <gtest/gtest.h>
+
+#include <vector>
+
+namespace retrograd::test {
+namespace {
+
+using kernels::cpu::TileProduct;
+
+// The operands of a tile, with rows of b `gap` floats further apart than they are long.
+struct Operands {
+  Operands(int rows_, int64_t width_, int64_t gap) : rows(rows_), width(width_), b_stride(width_ + gap) {
+    a.resize(static_cast<size_t>(kOuter * kOuterStride + rows * kStride));
+    b.resize(static_cast<size_t>(kOuter * kInner * b_stride));
+    c.resize(static_cast<size_t>(rows * width + 1));
+    for (size_t i = 0; i < a.size(); ++i) a[i] = static_cast<float>(i * 7 % 11) - 5;
+    for (size_t i = 0; i < b.size(); ++i) b[i] = static_cast<float>(i * 5 % 13) - 6;
+    for (size_t i = 0; i < c.size(); ++i) c[i] = static_cast<float>(i % 3);
+    for (int64_t j = 0; j < kInner; ++j) b_offsets.push_back(j * b_stride);
+  }
+
+  TileProduct tile() {
+    TileProduct t;
+    t.set_rows(a.data(), kStride, rows);
+    t.width = width;
+    t.offsets = offsets.data();
+    t.inner = kInner;
+    t.outer = kOuter;
+    t.outer_stride = kOuterStride;
+    t.b = b.data();
+    t.c = c.data();
+    t.c_stride = width;
+    return t;
+  }
+
+  std::vector<float> expected(bool accumulate) const {
+    std::vector<float> sums = c;
+    for (int64_t i = 0; i < rows; ++i)
+      for (int64_t v = 0; v < width; ++v) {
+        float sum = accumulate ? c[static_cast<size_t>(i * width + v)] : 0;
+        for (int64_t o = 0; o < kOuter; ++o)
+          for (int64_t j = 0; j < kInner; ++j)
+            sum += a[static_cast<size_t>(i * kStride + o * kOuterStride + offsets[static_cast<size_t>(j)])] *
+                   b[static_cast<size_t>((o * kInner + j) * b_stride + v)];
+        sums[static_cast<size_t>(i * width + v)] = sum;
+      }
+    return sums;
+  }
+
+  static constexpr int64_t kStride = 3, kOuter = 2, kInner = 3, kOuterStride = 20;
+  int rows;
+  int64_t width, b_stride;
+  std::vector<int64_t> offsets{4, 0, 9}, b_offsets;
+  std::vector<float> a, b, c;
+};
+
+template <class Body>
+void for_tiles(const Body& body) {
+  for (const int64_t width : kernels::cpu::tile_widths())
+    for (int rows = 1; rows <= kernels::cpu::tile_rows(width); ++rows)
+      for (const bool accumulate : {false, true}) {
+        SCOPED_TRACE(testing::Message() << rows << " rows of " << width << ", accumulate " << accumulate);
+        body(rows, width, accumulate);
+      }
+}
+
+TEST(TileProductTest, RowsOfBInOrder) {
+  for_tiles([](int rows, int64_t width, bool accumulate) {
+    Operands operands(rows, width, 0);
+    const auto expected = operands.expected(accumulate);
+    TileProduct tile = operands.tile();
+    tile.accumulate = accumulate;
+    kernels::cpu::tile_product(tile);
+    EXPECT_EQ(operands.c, expected);
+  });
+}
+
+TEST(TileProductTest, RowsOfBFromAList) {
+  for_tiles([](int rows, int64_t width, bool accumulate) {
+    Operands operands(rows, width, 5);
+    const auto expected = operands.expected(accumulate);
+    TileProduct tile = operands.tile();
+    tile.accumulate = accumulate;
+    tile.b_offsets = operands.b_offsets.data();
+    tile.b_outer_stride = Operands::kInner * operands.b_stride;
+    kernels::cpu::tile_product(tile);
+    EXPECT_EQ(operands.c, expected);
+  });
+}
+
+TEST(TileProductTest, RowsOfBAreCopied) {
+  for_tiles([](int rows, int64_t width, bool accumulate) {
+    if (width != kernels::cpu::tile_width()) return;
+    Operands operands(rows, width, 5);
+    const auto expected = operands.expected(accumulate);
+    const int64_t b_rows = Operands::kOuter * Operands::kInner;
+    std::vector<float> copy(static_cast<size_t>(b_rows * width + 1), 99), wanted = copy;
+    for (int64_t i = 0; i < b_rows * width; ++i)
+      wanted[static_cast<size_t>(i)] =
+          operands.b[static_cast<size_t>(i / width * operands.b_stride + i % width)];
+    TileProduct tile = operands.tile();
+    tile.accumulate = accumulate;
+    tile.b_offsets = operands.b_offsets.data();
+    tile.b_outer_stride = Operands::kInner * operands.b_stride;
+    tile.b_copy = copy.data();
+    tile.b_ahead = operands.b_stride;
+    kernels::cpu::tile_product(tile);
+    EXPECT_EQ(operands.c, expected);
+    EXPECT_EQ(copy, wanted);
+  });
+}
+
+}  // namespace
+}  // namespace retrograd::test
