@@ -28,6 +28,27 @@ void tell(std::string_view operation, const problem::Pass& pass, const engines::
                          support.accepted() ? "accepted" : fmt::format("declined: {}", support.reason())));
 }
 
+// Products and additions of all passes that are certainly done before a sleeping thread has woken up, about
+// 40 us later (`retrograd bench --calls`): 10 to 20 us.
+constexpr double kBriefOperations = 1 << 17;
+
+// An upper bound: padding counts as well.
+double operations_of(const problem::Pass& pass) {
+  const auto number = [](int64_t value) { return static_cast<double>(value); };
+  if (const auto* conv = std::get_if<problem::ConvPass>(&pass)) {
+    double count = number(conv->batch) * number(conv->y_channels) * number(conv->x_channels_per_group());
+    for (const problem::Window& axis : conv->axes) count *= number(axis.y) * number(axis.kernel);
+    return count;
+  }
+  if (const auto* bias = std::get_if<problem::BiasPass>(&pass))
+    return number(bias->reduction_length()) * number(bias->channels);
+  const auto& pool = std::get<problem::AvgPoolPass>(pass);
+  double count = number(pool.batch) * number(pool.channels);
+  for (const problem::PoolWindow& axis : pool.axes)
+    count *= std::max(number(axis.x), number(axis.y) * number(axis.kernel));
+  return count;
+}
+
 // What a plan asks for so that a step finds its bytes aligned, whatever the address.
 size_t with_alignment(size_t step_bytes) {
   return step_bytes == 0 ? 0 : step_bytes + kWorkspaceAlignment - 1;
@@ -117,9 +138,11 @@ Status Plan::execute(std::shared_ptr<const Plan> plan, const Bindings& bindings,
   RG_CHECK(plan->check_workspace(workspace, workspace_size));
   RG_CHECK(plan->check_bindings(bindings));
   if (plan->entries_.empty()) return Status::ok();
-  return stream.submit([plan = std::move(plan), bindings, workspace](runtime::ExecutionContext& context) {
+  const bool brief = plan->brief_;
+  runtime::Task task([plan = std::move(plan), bindings, workspace](runtime::ExecutionContext& context) {
     plan->run(bindings, workspace, context);
   });
+  return brief ? stream.submit_brief(std::move(task)) : stream.submit(std::move(task));
 }
 
 void Plan::run(const Bindings& bindings, void* workspace, runtime::ExecutionContext& context) const {
@@ -157,6 +180,7 @@ Result<std::shared_ptr<const Plan>> make_plan(problem::Problem problem, runtime:
   plan->device_ = &device;
   plan->operands_ = problem.operands;
   plan->entries_.reserve(problem.passes.size());
+  double operations = 0;
   for (const problem::Pass& pass : problem.passes) {
     auto [candidate, step] = choose(operation, pass, candidates, workspace_limit);
     if (candidate == nullptr)
@@ -164,7 +188,9 @@ Result<std::shared_ptr<const Plan>> make_plan(problem::Problem problem, runtime:
                     fmt::format("no engine of {} accepts the pass {}", device.label(), name_of(pass)));
     plan->workspace_bytes_ = std::max(plan->workspace_bytes_, with_alignment(step->workspace_bytes()));
     plan->entries_.push_back({pass, std::move(step), candidate->name()});
+    operations += operations_of(pass);
   }
+  plan->brief_ = operations <= kBriefOperations;
   if (log::enabled(log::Topic::kCall))
     plan->call_record_ = fmt::format("op={} device={} steps=\"{}\" problem=\"{}\"", operation, device.label(),
                                      plan->describe(), to_text(problem.request));

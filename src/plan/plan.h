@@ -36,7 +36,7 @@ class Plan {
   // Puts the steps on `stream` and returns; a step whose result is bound to null is skipped. Before that it
   // judges the stream's device, the workspace, operands that a step reads and that are null, and bindings
   // into blocks of ours that are too small. Allocates nothing, and waits for nothing but room in a full
-  // stream.
+  // stream. A tiny plan that finds the stream idle has run when this returns.
   static Status execute(std::shared_ptr<const Plan> plan, const Bindings& bindings, void* workspace,
                         size_t workspace_size, runtime::Stream& stream);
 
@@ -56,6 +56,7 @@ class Plan {
   std::vector<Entry> entries_;
   size_t workspace_bytes_ = 0;
   std::array<problem::OperandFacts, problem::kOperandCount> operands_;
+  bool brief_ = false;       // done in less time than another thread needs to take it over
   std::string call_record_;  // what RETROGRAD_VERBOSE=call prints behind the time; empty when it is off
 };
 

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <memory>
 #include <optional>
+#include <utility>
 
 #include "base/status.h"
 #include "runtime/task.h"
@@ -39,6 +40,9 @@ class Stream {
   // Puts work behind everything submitted before. Neither allocates nor waits, except that a host stream
   // holds its caller back while a thousand tasks are pending, as a full hardware queue does.
   virtual Status submit(Task task) = 0;
+  // The same for work that takes no longer than handing it to another thread would, and uses no stream: one
+  // that has nothing pending may run it at once, on the calling thread.
+  virtual Status submit_brief(Task task) { return submit(std::move(task)); }
   // Waits until everything submitted so far is done; kTimeout when it took longer.
   virtual Status synchronize(std::chrono::milliseconds timeout = kForever) = 0;
   virtual bool idle() const = 0;

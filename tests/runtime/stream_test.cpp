@@ -224,7 +224,9 @@ TEST(Stream, SubmittingRecordingAndWaitingAllocateNothing) {
   bool ok = true;
   // More than the queue holds, so that a wait for room is among what is counted.
   for (size_t i = 0; i < 2 * TaskQueue::kCapacity; ++i) {
-    ok &= stream->submit([&](ExecutionContext&) { ++ran; }).is_ok();
+    ok &= (i % 2 == 0 ? stream->submit([&](ExecutionContext&) { ++ran; })
+                      : stream->submit_brief([&](ExecutionContext&) { ++ran; }))
+              .is_ok();
     ok &= stream->record(event).is_ok();
     ok &= other->wait(event).is_ok();
     ok &= other->fill(numbers.data(), 1, sizeof(int)).is_ok();
@@ -236,6 +238,81 @@ TEST(Stream, SubmittingRecordingAndWaitingAllocateNothing) {
   EXPECT_EQ(allocations, 0u);
   EXPECT_TRUE(ok);
   EXPECT_EQ(ran, 2 * TaskQueue::kCapacity);
+}
+
+TEST(Stream, ABriefTaskRunsOnTheCallerWhereNothingIsPending) {
+  std::thread::id ran_on;
+  bool held = true;
+  const auto stream = make_stream();
+  const std::shared_ptr<bool> releases(&held, [](bool* flag) { *flag = false; });
+  RG_EXPECT_OK(stream->submit_brief([&ran_on, kept = releases](ExecutionContext& context) {
+    EXPECT_EQ(context.pool, &ThreadPool::instance());
+    ran_on = std::this_thread::get_id();
+  }));
+  EXPECT_EQ(ran_on, std::this_thread::get_id());
+  EXPECT_EQ(releases.use_count(), 1);
+  EXPECT_TRUE(stream->idle());
+  RG_EXPECT_OK(stream->synchronize(milliseconds(0)));
+  EXPECT_EQ(stream->submit_brief(Task()).code(), Code::kNullArgument);
+}
+
+TEST(Stream, ABriefTaskWaitsForWhatIsPending) {
+  Gate gate;
+  std::thread::id ran_on;
+  bool opened = false, opened_before = false;
+  const auto stream = make_stream();
+  RG_EXPECT_OK(stream->submit([&](ExecutionContext&) { opened = gate.wait(); }));
+  RG_EXPECT_OK(stream->submit_brief([&](ExecutionContext&) {
+    ran_on = std::this_thread::get_id();
+    opened_before = opened;
+  }));
+  EXPECT_FALSE(stream->idle());
+  gate.open();
+  RG_EXPECT_OK(stream->synchronize());
+  EXPECT_TRUE(opened_before);
+  EXPECT_NE(ran_on, std::this_thread::get_id());
+}
+
+TEST(Stream, WhatIsSubmittedWhileABriefTaskRunsWaitsForIt) {
+  Gate started, submitted;
+  std::vector<int> order;
+  const auto stream = make_stream();
+  std::thread other([&] {
+    started.wait();
+    RG_EXPECT_OK(stream->submit([&](ExecutionContext&) { order.push_back(2); }));
+    RG_EXPECT_OK(stream->submit_brief([&](ExecutionContext&) { order.push_back(3); }));
+    EXPECT_EQ(stream->synchronize(milliseconds(5)).code(), Code::kTimeout);
+    submitted.open();
+    RG_EXPECT_OK(stream->synchronize());
+  });
+  RG_EXPECT_OK(stream->submit_brief([&](ExecutionContext&) {
+    started.open();
+    EXPECT_EQ(stream->synchronize().code(), Code::kInvalidArgument);  // it would wait for itself
+    submitted.wait();
+    order.push_back(1);
+  }));
+  other.join();
+  EXPECT_EQ(order, (std::vector<int>{1, 2, 3}));
+}
+
+// Whoever runs them, no two tasks of a stream run at once, and what was promised done is done.
+TEST(Stream, BriefAndOtherTasksOfManyThreadsRunOneByOne) {
+  constexpr int kThreads = 4, kTasks = 500;
+  int64_t ran = 0;  // not atomic: the stream orders it
+  const auto stream = make_stream();
+  std::vector<std::thread> threads;
+  for (int t = 0; t < kThreads; ++t)
+    threads.emplace_back([&, t] {
+      for (int i = 0; i < kTasks; ++i) {
+        const auto count = [&ran](ExecutionContext&) { ++ran; };
+        RG_EXPECT_OK((i + t) % 3 == 0 ? stream->submit(count) : stream->submit_brief(count));
+        if (i % 7 != 0) continue;
+        RG_EXPECT_OK(stream->synchronize());
+      }
+    });
+  for (std::thread& thread : threads) thread.join();
+  RG_EXPECT_OK(stream->synchronize());
+  EXPECT_EQ(ran, kThreads * kTasks);
 }
 
 TEST(Stream, EightThreadsOnEightStreamsGetTheirOwnResults) {

@@ -49,6 +49,12 @@ Status HostStream::submit(Task task) {
   return queue_->push([&](const TimelinePoint&) { return std::move(task); });
 }
 
+Status HostStream::submit_brief(Task task) {
+  if (!task) return Status(Code::kNullArgument, "the task is empty");
+  if (queue_->run_if_idle(task)) return Status::ok();
+  return queue_->push([&](const TimelinePoint&) { return std::move(task); });
+}
+
 Status HostStream::synchronize(std::chrono::milliseconds timeout) {
   return queue_->timeline()->wait(queue_->pushed(), timeout);
 }

@@ -25,6 +25,7 @@ class HostStream final : public Stream {
 
   Device& device() const override { return device_; }
   Status submit(Task task) override;
+  Status submit_brief(Task task) override;
   Status synchronize(std::chrono::milliseconds timeout) override;
   bool idle() const override;
   Status record(std::shared_ptr<Event> event) override;

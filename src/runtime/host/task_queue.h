@@ -42,6 +42,10 @@ class TaskQueue {
     return Status::ok();
   }
 
+  // Runs the task on the calling thread, as if it had been pushed and the worker had taken it at once; false,
+  // and nothing done, unless everything pushed before is done. What is pushed meanwhile waits.
+  bool run_if_idle(Task& task);
+
   uint64_t pushed() const;
   // What has not started will be destroyed without having run.
   void drop_pending();
@@ -58,6 +62,8 @@ class TaskQueue {
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   uint64_t pushed_ = 0;
+  uint64_t next_ = 0;         // what the worker takes next
+  bool caller_runs_ = false;  // the task before that is being run by run_if_idle
   uint64_t dropped_before_ = 0;
   bool closed_ = false;
   std::array<Task, kCapacity> slots_;

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 namespace retrograd::runtime {
 namespace {
@@ -16,36 +17,34 @@ constexpr std::chrono::hours kLongestTimeout{24 * 365 * 10};
 
 }  // namespace
 
-uint64_t Timeline::done() const {
-  std::lock_guard lock(mutex_);
-  return done_;
-}
-
 void Timeline::advance() {
   {
     std::lock_guard lock(mutex_);
-    ++done_;
+    done_.store(done() + 1, std::memory_order_release);
   }
   advanced_.notify_all();
 }
 
 Status Timeline::wait(uint64_t count, std::chrono::milliseconds timeout) const {
-  std::unique_lock lock(mutex_);
-  const auto reached = [&] { return done_ >= count; };
+  const auto reached = [&] { return done() >= count; };
   if (reached()) return Status::ok();
   if (timeline_of_this_thread == this)
     return Status(Code::kInvalidArgument, "a task of a stream cannot wait for its own stream to go on");
+  std::unique_lock lock(mutex_);
   if (timeout >= kLongestTimeout) {
     advanced_.wait(lock, reached);
     return Status::ok();
   }
   const auto limit = std::max(timeout, std::chrono::milliseconds::zero());
   if (advanced_.wait_until(lock, std::chrono::steady_clock::now() + limit, reached)) return Status::ok();
-  return Status(Code::kTimeout, fmt::format("{} tasks of the stream were not done after {} ms", count - done_,
-                                            limit.count()));
+  return Status(Code::kTimeout, fmt::format("{} tasks of the stream were not done after {} ms",
+                                            count - done(), limit.count()));
 }
 
-void Timeline::bind_to_this_thread() const { timeline_of_this_thread = this; }
+Timeline::TaskScope::TaskScope(const Timeline& timeline)
+    : outer_(std::exchange(timeline_of_this_thread, &timeline)) {}
+
+Timeline::TaskScope::~TaskScope() { timeline_of_this_thread = outer_; }
 
 bool Timeline::on_a_worker() { return timeline_of_this_thread != nullptr; }
 
