@@ -45,7 +45,7 @@ int explain(const std::string& text) {
     return 2;
   }
   fmt::print("problem    {}\n", to_text(request.value()));
-  auto problem = std::visit([](const auto& r) { return problem::make_problem(r); }, request.value());
+  auto problem = problem::make_problem(request.value());
   if (!problem.is_ok()) {
     fmt::print(stderr, "refused    {}\n", problem.status().message());
     return 1;
@@ -55,7 +55,7 @@ int explain(const std::string& text) {
   if (const std::string math = effect_of_math_mode(problem.value()); !math.empty())
     fmt::print("math       {}\n", math);
   for (const problem::Pass& pass : problem.value().passes) tell_pass(pass, device);
-  const auto plan = plan::make_plan(std::move(problem).value(), device, "explain");
+  const auto plan = plan::make_plan(problem.value(), device, "explain");
   if (!plan.is_ok()) {
     fmt::print(stderr, "{}\n", plan.status().message());
     return 1;

@@ -27,17 +27,29 @@ class Bindings {
   std::array<void*, problem::kOperandCount> addresses_{};
 };
 
-class Support {
+// Why not, in a few words. Nearly always nobody reads it, so a literal is not copied.
+class Reason {
  public:
-  static Support yes() { return Support(true, {}); }
-  static Support no(std::string reason) { return Support(false, std::move(reason)); }
-  bool accepted() const { return accepted_; }
-  const std::string& reason() const { return reason_; }
+  Reason(const char* literal) : literal_(literal) {}
+  Reason(std::string text) : text_(std::move(text)) {}
+  std::string text() const { return literal_ != nullptr ? literal_ : text_; }
 
  private:
-  Support(bool accepted, std::string reason) : accepted_(accepted), reason_(std::move(reason)) {}
+  const char* literal_ = nullptr;
+  std::string text_;
+};
+
+class Support {
+ public:
+  static Support yes() { return Support(true, ""); }
+  static Support no(Reason reason) { return Support(false, std::move(reason)); }
+  bool accepted() const { return accepted_; }
+  std::string reason() const { return reason_.text(); }
+
+ private:
+  Support(bool accepted, Reason reason) : accepted_(accepted), reason_(std::move(reason)) {}
   bool accepted_;
-  std::string reason_;
+  Reason reason_;
 };
 
 // One pass, ready to run any number of times, also concurrently with different bindings and workspaces.

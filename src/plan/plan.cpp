@@ -166,13 +166,13 @@ Answer ask(const engines::Candidate& candidate, const problem::Pass& pass, size_
           nullptr};
 }
 
-Result<std::shared_ptr<const Plan>> make_plan(problem::Problem problem, runtime::Device& device,
+Result<std::shared_ptr<const Plan>> make_plan(const problem::Problem& problem, runtime::Device& device,
                                               std::string_view operation) {
-  return make_plan(std::move(problem), device, operation, engines::candidates(device.kind()),
+  return make_plan(problem, device, operation, engines::candidates(device.kind()),
                    settings().workspace_limit);
 }
 
-Result<std::shared_ptr<const Plan>> make_plan(problem::Problem problem, runtime::Device& device,
+Result<std::shared_ptr<const Plan>> make_plan(const problem::Problem& problem, runtime::Device& device,
                                               std::string_view operation,
                                               std::span<const engines::Candidate* const> candidates,
                                               size_t workspace_limit) {

@@ -41,7 +41,8 @@ class Plan {
                         size_t workspace_size, runtime::Stream& stream);
 
  private:
-  friend Result<std::shared_ptr<const Plan>> make_plan(problem::Problem, runtime::Device&, std::string_view,
+  friend Result<std::shared_ptr<const Plan>> make_plan(const problem::Problem&, runtime::Device&,
+                                                       std::string_view,
                                                        std::span<const engines::Candidate* const>, size_t);
   struct Entry {
     problem::Pass pass;
@@ -63,10 +64,10 @@ class Plan {
 // Asks the candidates of the device in order; RETROGRAD_VERBOSE=dispatch prints what each said. One whose
 // step needs more than RETROGRAD_WORKSPACE_LIMIT is passed over; the last one needs nothing. `operation` is
 // the name of the C operator, for the log.
-Result<std::shared_ptr<const Plan>> make_plan(problem::Problem problem, runtime::Device& device,
+Result<std::shared_ptr<const Plan>> make_plan(const problem::Problem& problem, runtime::Device& device,
                                               std::string_view operation);
 // The same with a list and a limit of the caller's own, for tests.
-Result<std::shared_ptr<const Plan>> make_plan(problem::Problem problem, runtime::Device& device,
+Result<std::shared_ptr<const Plan>> make_plan(const problem::Problem& problem, runtime::Device& device,
                                               std::string_view operation,
                                               std::span<const engines::Candidate* const> candidates,
                                               size_t workspace_limit = SIZE_MAX);

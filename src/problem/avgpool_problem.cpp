@@ -173,15 +173,13 @@ class PoolJudge {
 
 }  // namespace
 
-Result<Problem> make_problem(AvgPoolRequest request) {
+Status fill_problem(const AvgPoolRequest& request, Problem& problem) {
   PoolJudge judge(request);
   RG_CHECK(judge.judge());
-  Problem problem;
   if (element_count(request.grad_input.shape).value_or(0) > 0) problem.passes.emplace_back(judge.pass());
   problem.facts(Operand::kGradOutput) = facts_of(request.names.grad_output, request.grad_output);
   problem.facts(Operand::kGradInput) = facts_of(request.names.grad_input, request.grad_input);
-  problem.request = std::move(request);
-  return problem;
+  return Status::ok();
 }
 
 }  // namespace retrograd::problem

@@ -16,12 +16,12 @@ bool has_elements(const TensorView& view) { return element_count(view.shape).val
 BiasPass bias_pass(const ConvCanonical& conv) {
   BiasPass bias;
   // Nobody walks an enormous batch of nothing.
-  bias.batch = has_elements(conv.grad_output) ? conv.grad_output.shape[0] : 0;
-  bias.channels = conv.grad_output.shape[1];
-  const int missing = 5 - conv.grad_output.shape.rank();
+  bias.batch = has_elements(*conv.grad_output) ? conv.grad_output->shape[0] : 0;
+  bias.channels = conv.grad_output->shape[1];
+  const int missing = 5 - conv.grad_output->shape.rank();
   for (int axis = missing; axis < 3; ++axis)
-    bias.spatial[static_cast<size_t>(axis)] = conv.grad_output.shape[axis - missing + 2];
-  bias.grad_output = pass_tensor(Operand::kGradOutput, conv.grad_output);
+    bias.spatial[static_cast<size_t>(axis)] = conv.grad_output->shape[axis - missing + 2];
+  bias.grad_output = pass_tensor(Operand::kGradOutput, *conv.grad_output);
   bias.grad_bias = {Operand::kGradBias, conv.grad_bias->dtype, {0, conv.grad_bias->strides[0], 0, 0, 0}};
   return bias;
 }
@@ -30,10 +30,10 @@ std::vector<Pass> make_passes(const ConvCanonical& conv) {
   // y = x ⋆ w is the plain convolution underneath. Transposed: what was the output is the wide side x, what
   // was the input is y, so that gradInput is a forward pass and gradWeight keeps its form with the operands
   // exchanged.
-  const TensorView& x_side = conv.transposed ? conv.grad_output : conv.input;
-  const TensorView& y_side = conv.transposed ? conv.input : conv.grad_output;
+  const TensorView& x_side = *(conv.transposed ? conv.grad_output : conv.input);
+  const TensorView& y_side = *(conv.transposed ? conv.input : conv.grad_output);
   ConvPass base;
-  base.batch = has_elements(conv.input) ? conv.input.shape[0] : 0;
+  base.batch = has_elements(*conv.input) ? conv.input->shape[0] : 0;
   base.groups = conv.groups;
   base.x_channels = x_side.shape[1];
   base.y_channels = y_side.shape[1];
@@ -43,26 +43,26 @@ std::vector<Pass> make_passes(const ConvCanonical& conv) {
 
   std::vector<Pass> passes;
   passes.reserve(3);
-  const PassTensor grad_output = pass_tensor(Operand::kGradOutput, conv.grad_output);
-  if (conv.grad_input && has_elements(*conv.grad_input)) {
+  const PassTensor grad_output = pass_tensor(Operand::kGradOutput, *conv.grad_output);
+  if (conv.grad_input != nullptr && has_elements(*conv.grad_input)) {
     ConvPass pass = base;
     pass.kind = conv.transposed ? ConvPassKind::kForward : ConvPassKind::kGradInput;
     const PassTensor grad_input = pass_tensor(Operand::kGradInput, *conv.grad_input);
     pass.x = conv.transposed ? grad_output : grad_input;
     pass.y = conv.transposed ? grad_input : grad_output;
-    pass.w = pass_tensor(Operand::kWeight, conv.weight);
+    pass.w = pass_tensor(Operand::kWeight, *conv.weight);
     passes.emplace_back(pass);
   }
-  if (conv.grad_weight && has_elements(*conv.grad_weight)) {
+  if (conv.grad_weight != nullptr && has_elements(*conv.grad_weight)) {
     ConvPass pass = base;
     pass.kind = ConvPassKind::kGradWeight;
-    const PassTensor input = pass_tensor(Operand::kInput, conv.input);
+    const PassTensor input = pass_tensor(Operand::kInput, *conv.input);
     pass.x = conv.transposed ? grad_output : input;
     pass.y = conv.transposed ? input : grad_output;
     pass.w = pass_tensor(Operand::kGradWeight, *conv.grad_weight);
     passes.emplace_back(pass);
   }
-  if (conv.grad_bias && has_elements(*conv.grad_bias)) passes.emplace_back(bias_pass(conv));
+  if (conv.grad_bias != nullptr && has_elements(*conv.grad_bias)) passes.emplace_back(bias_pass(conv));
   return passes;
 }
 
@@ -70,8 +70,8 @@ std::vector<Pass> make_passes(const ConvCanonical& conv) {
 
 void fill_problem(const ConvCanonical& conv, const ConvNames& names, Problem& problem) {
   problem.passes = make_passes(conv);
-  const auto note = [&](Operand operand, const char* name, const std::optional<TensorView>& view) {
-    if (view) problem.facts(operand) = facts_of(name, *view);
+  const auto note = [&](Operand operand, const char* name, const TensorView* view) {
+    if (view != nullptr) problem.facts(operand) = facts_of(name, *view);
   };
   note(Operand::kGradOutput, names.grad_output, conv.grad_output);
   note(Operand::kInput, names.input, conv.input);

@@ -14,8 +14,9 @@ namespace retrograd::problem {
 
 // The operands as (N, C, spatial…) views and the convolution between them, all judged.
 struct ConvCanonical {
-  TensorView grad_output, input, weight;
-  std::optional<TensorView> grad_input, grad_weight, grad_bias;
+  const TensorView *grad_output = nullptr, *input = nullptr, *weight = nullptr;
+  const TensorView *grad_input = nullptr, *grad_weight = nullptr,
+                   *grad_bias = nullptr;  // null: not asked for
   bool transposed = false;
   int64_t groups = 1;
   std::array<Window, 3> axes;  // unit windows in front of the spatial axes there are

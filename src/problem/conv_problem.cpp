@@ -287,12 +287,13 @@ class ConvJudge {
       RG_CHECK(expect_shape(*r_.grad_bias, {c_out}, names_.grad_bias, "one element for each output channel"));
       RG_CHECK(check_output_view(*r_.grad_bias, names_.grad_bias));
     }
-    conv_.grad_output = r_.grad_output;
-    conv_.input = r_.input;
-    conv_.weight = r_.weight;
-    conv_.grad_input = r_.grad_input;
-    conv_.grad_weight = r_.grad_weight;
-    conv_.grad_bias = r_.grad_bias;
+    const auto address = [](const std::optional<TensorView>& view) { return view ? &*view : nullptr; };
+    conv_.grad_output = &r_.grad_output;
+    conv_.input = &r_.input;
+    conv_.weight = &r_.weight;
+    conv_.grad_input = address(r_.grad_input);
+    conv_.grad_weight = address(r_.grad_weight);
+    conv_.grad_bias = address(r_.grad_bias);
     conv_.transposed = r_.transposed;
     conv_.groups = r_.groups;
     return Status::ok();
@@ -325,14 +326,12 @@ Result<DType> promote(const ConvRequest& request) {
   return DType::kF32;
 }
 
-Result<Problem> make_problem(ConvRequest request) {
+Status fill_problem(const ConvRequest& request, Problem& problem) {
   ConvJudge judge(request);
   RG_CHECK(judge.judge());
-  Problem problem;
   fill_problem(judge.canonical(), request.names, problem);
   problem.warnings = std::move(judge).warnings();
-  problem.request = std::move(request);
-  return problem;
+  return Status::ok();
 }
 
 }  // namespace retrograd::problem

@@ -68,20 +68,24 @@ Status judge_shapes(const ConvTbcRequest& r) {
 
 }  // namespace
 
-Result<Problem> make_problem(ConvTbcRequest request) {
-  Problem problem;
+Status fill_problem(const ConvTbcRequest& request, Problem& problem) {
   RG_CHECK(judge_shapes(request));
   RG_CHECK(judge_types(request));
   ConvCanonical conv;
   RG_TRY(conv.rounding,
          choose_rounding(request.math_mode, request.grad_output.dtype, request.hf32_mantissa_bits,
                          request.names.math_mode, problem.warnings));
-  conv.grad_output = permuted(request.grad_output, {1, 2, 0});
-  conv.input = permuted(request.input, {1, 2, 0});
-  conv.weight = permuted(request.weight, {2, 1, 0});
-  conv.grad_input = permuted(request.grad_input, {1, 2, 0});
-  conv.grad_weight = permuted(request.grad_weight, {2, 1, 0});
-  conv.grad_bias = request.grad_bias;
+  const TensorView grad_output = permuted(request.grad_output, {1, 2, 0});
+  const TensorView input = permuted(request.input, {1, 2, 0});
+  const TensorView weight = permuted(request.weight, {2, 1, 0});
+  const TensorView grad_input = permuted(request.grad_input, {1, 2, 0});
+  const TensorView grad_weight = permuted(request.grad_weight, {2, 1, 0});
+  conv.grad_output = &grad_output;
+  conv.input = &input;
+  conv.weight = &weight;
+  conv.grad_input = &grad_input;
+  conv.grad_weight = &grad_weight;
+  conv.grad_bias = &request.grad_bias;
   conv.axes[2] = {.x = request.input.shape[0],
                   .y = request.grad_output.shape[0],
                   .kernel = request.weight.shape[0],
@@ -92,8 +96,7 @@ Result<Problem> make_problem(ConvTbcRequest request) {
     return Status(Code::kBadShape, fmt::format("the window positions do not fit in 64 bits ({} {})",
                                                request.names.padding, request.pad));
   fill_problem(conv, request.names, problem);
-  problem.request = std::move(request);
-  return problem;
+  return Status::ok();
 }
 
 }  // namespace retrograd::problem

@@ -4,15 +4,35 @@
 
 #include <fmt/format.h>
 
+#include <utility>
+
 #include "problem/problem_text.h"
 
 namespace retrograd::problem {
 
-Result<Problem> judge(const Request& request) {
-  auto problem = std::visit([](const auto& asked) { return make_problem(asked); }, request);
-  if (problem.is_ok()) return problem;
-  return Status(problem.status().code(), fmt::format("{}\nreproduce: retrograd explain \"{}\"",
-                                                     problem.status().message(), to_text(request)));
+namespace {
+
+// Requests are large: this one is moved once, into the problem it was judged for.
+Status fill(Request& request, Problem& problem) {
+  RG_CHECK(std::visit([&](const auto& asked) { return fill_problem(asked, problem); }, request));
+  problem.request = std::move(request);
+  return Status::ok();
+}
+
+}  // namespace
+
+Result<Problem> make_problem(Request request) {
+  Result<Problem> made{Problem{}};
+  RG_CHECK(fill(request, made.value()));
+  return made;
+}
+
+Result<Problem> judge(Request request) {
+  Result<Problem> made{Problem{}};
+  const Status status = fill(request, made.value());
+  if (status.is_ok()) return made;
+  return Status(status.code(),
+                fmt::format("{}\nreproduce: retrograd explain \"{}\"", status.message(), to_text(request)));
 }
 
 }  // namespace retrograd::problem

@@ -29,12 +29,14 @@ struct Problem {
   const OperandFacts& facts(Operand operand) const { return operands[static_cast<size_t>(operand)]; }
 };
 
-Result<Problem> make_problem(ConvRequest request);
-Result<Problem> make_problem(ConvTbcRequest request);
-Result<Problem> make_problem(AvgPoolRequest request);
+Result<Problem> make_problem(Request request);
+// The same; a refusal ends with one more line, the command that shows it again.
+Result<Problem> judge(Request request);
 
-// Whichever of them fits; a refusal ends with one more line, the command that shows it again.
-Result<Problem> judge(const Request& request);
+// What make_problem does for each kind: everything of a problem but its request.
+Status fill_problem(const ConvRequest& request, Problem& problem);
+Status fill_problem(const ConvTbcRequest& request, Problem& problem);
+Status fill_problem(const AvgPoolRequest& request, Problem& problem);
 
 // The bytes a judged view spans.
 OperandFacts facts_of(const char* name, const TensorView& view);

@@ -5,8 +5,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdlib>
-#include <vector>
 
 #include "base/checked.h"
 
@@ -21,10 +21,10 @@ class OverlapSearch {
  public:
   explicit OverlapSearch(const TensorView& view) {
     for (int i = 0; i < view.shape.rank(); ++i)
-      if (view.shape[i] > 1) axes_.push_back({std::abs(view.strides[i]), view.shape[i] - 1});
-    std::sort(axes_.begin(), axes_.end(), [](const Axis& a, const Axis& b) { return a.stride > b.stride; });
-    reach_.assign(axes_.size() + 1, 0);
-    for (size_t i = axes_.size(); i-- > 0;)
+      if (view.shape[i] > 1) axes_[count_++] = {std::abs(view.strides[i]), view.shape[i] - 1};
+    std::sort(axes_.begin(), axes_.begin() + count_,
+              [](const Axis& a, const Axis& b) { return a.stride > b.stride; });
+    for (size_t i = count_; i-- > 0;)
       reach_[i] = reach_[i + 1] + axes_[i].stride * axes_[i].last;  // fits: check_view came first
   }
 
@@ -39,7 +39,7 @@ class OverlapSearch {
   bool visit(size_t axis, int64_t sum, bool nonzero) {
     if (budget_ == 0) return false;
     --budget_;
-    if (axis == axes_.size()) return nonzero && sum == 0;
+    if (axis == count_) return nonzero && sum == 0;
     const auto [stride, last] = axes_[axis];
     if (stride == 0) return true;
     // sum + d·stride must lie within ±reach of the axes that are left.
@@ -52,9 +52,10 @@ class OverlapSearch {
     return false;
   }
 
-  std::vector<Axis> axes_;
-  std::vector<int64_t> reach_;  // the largest |Σ| that axes i, i + 1, … can make
-  int64_t budget_ = 100'000;    // a few milliseconds; only contrived strides use it up
+  std::array<Axis, Dims::kMaxRank> axes_{};
+  size_t count_ = 0;
+  std::array<int64_t, Dims::kMaxRank + 1> reach_{};  // the largest |Σ| that axes i, i + 1, … can make
+  int64_t budget_ = 100'000;                         // a few milliseconds; only contrived strides use it up
 };
 
 Status overflow(std::string_view name, const TensorView& view) {

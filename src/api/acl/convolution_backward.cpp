@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // aclnnConvolutionBackward: seventeen arguments into a ConvRequest.
+#include <utility>
+
 #include "aclnnop/aclnn_convolution_backward.h"
 #include "api/acl/execute.h"
 #include "api/acl/guard.h"
@@ -63,8 +65,10 @@ aclnnStatus aclnnConvolutionBackwardGetWorkspaceSize(
                           {padding, "padding", &request.padding},
                           {dilation, "dilation", &request.dilation},
                           {outputPadding, "outputPadding", &request.output_padding}}));
-    RG_CHECK(call.finish(request, workspaceSize, executor));
-    judge_bias_sizes(mask, request.grad_output.shape[1], kName);
+    const Dims& grad_output = request.grad_output.shape;
+    const int64_t channels = grad_output.rank() > 1 ? grad_output[1] : 0;
+    RG_CHECK(call.finish(std::move(request), workspaceSize, executor));
+    judge_bias_sizes(mask, channels, kName);
     return Status::ok();
   });
 }

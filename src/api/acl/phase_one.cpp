@@ -33,8 +33,8 @@ Status read_arrays(std::initializer_list<NamedArray> arrays) {
 }
 
 Result<problem::TensorView> PhaseOne::read(const aclTensor* tensor, const char* name,
-                                           std::optional<problem::Operand> operand, const TensorRules& rules,
-                                           std::vector<Slot>& slots) {
+                                           std::optional<problem::Operand> operand,
+                                           const TensorRules& rules) {
   RG_TRY(const auto found, find(tensor, name));
   RG_TRY(const DType dtype, check_tensor(*found, name, rules));
   const bool has_elements = problem::element_count(found->shape).value_or(0) > 0;
@@ -43,26 +43,27 @@ Result<problem::TensorView> PhaseOne::read(const aclTensor* tensor, const char* 
     return Status(Code::kBadStrides,
                   fmt::format("{}.offset is {}: its bytes do not fit in 64 bits", name, found->offset));
   }
-  slots.push_back({name, operand, found->data, *offset_bytes, has_elements});
+  slots_.push_back({name, operand, found->data, *offset_bytes, has_elements});
   return problem::TensorView{dtype, found->shape, found->strides, found->offset, found->storage_shape};
 }
 
 Result<problem::TensorView> PhaseOne::input(const aclTensor* tensor, const char* name,
                                             std::optional<problem::Operand> operand,
                                             const TensorRules& rules) {
-  return read(tensor, name, operand, rules, inputs_);
+  ++input_count_;
+  return read(tensor, name, operand, rules);
 }
 
 Result<problem::TensorView> PhaseOne::output(const aclTensor* tensor, const char* name,
                                              problem::Operand operand, const TensorRules& rules) {
-  return read(tensor, name, operand, rules, outputs_);
+  return read(tensor, name, operand, rules);
 }
 
 Result<std::optional<problem::TensorView>> PhaseOne::masked_output(bool wanted, const aclTensor* tensor,
                                                                    const char* name, problem::Operand operand,
                                                                    const TensorRules& rules) {
   if (!wanted) {
-    outputs_.push_back({name, std::nullopt, nullptr, 0, false});
+    slots_.push_back({name, std::nullopt, nullptr, 0, false});
     return std::optional<problem::TensorView>();
   }
   RG_TRY(auto view, output(tensor, name, operand, rules));
@@ -70,17 +71,17 @@ Result<std::optional<problem::TensorView>> PhaseOne::masked_output(bool wanted, 
 }
 
 Status PhaseOne::finish(problem::Request request, uint64_t* workspace_size, aclOpExecutor** executor) {
-  RG_TRY(problem::Problem problem, problem::judge(request));
-  for (const std::string& warning : problem.warnings)
+  const auto problem = problem::judge(std::move(request));
+  if (!problem.is_ok()) return problem.status();
+  for (const std::string& warning : problem.value().warnings)
     log::warn_once(fmt::format("{}: {}", operation_, warning));
   RG_TRY(runtime::Device* const device, RuntimeState::instance().operator_device());
-  RG_TRY(auto plan, plan::make_plan(std::move(problem), *device, operation_));
+  RG_TRY(auto plan, plan::make_plan(problem.value(), *device, operation_));
 
   auto made = std::make_shared<Executor>();
   made->operation = operation_;
-  made->input_count = inputs_.size();
-  made->slots = std::move(inputs_);
-  made->slots.insert(made->slots.end(), outputs_.begin(), outputs_.end());
+  made->input_count = input_count_;
+  made->slots = std::move(slots_);
   made->plan = std::move(plan);
   const size_t bytes = made->plan->workspace_bytes();
   *executor = make_handle<aclOpExecutor>(std::move(made));

@@ -32,11 +32,12 @@ Status read_arrays(std::initializer_list<NamedArray> arrays);
 
 class PhaseOne {
  public:
+  static constexpr size_t kMostTensors = 7;  // of conv_tbc
   // `operation` lives for ever: the name of the operator, as messages and the log print it.
-  explicit PhaseOne(const char* operation) : operation_(operation) {}
+  explicit PhaseOne(const char* operation) : operation_(operation) { slots_.reserve(kMostTensors); }
 
   // The tensor as a view; its address is captured, and bound to `operand` when the plan runs. Called in the
-  // order of the prototype, since aclSetInputTensorAddr counts in it.
+  // order of the prototype, inputs first, since aclSetInputTensorAddr counts in it.
   Result<problem::TensorView> input(const aclTensor* tensor, const char* name,
                                     std::optional<problem::Operand> operand, const TensorRules& rules);
   Result<problem::TensorView> output(const aclTensor* tensor, const char* name, problem::Operand operand,
@@ -51,11 +52,11 @@ class PhaseOne {
 
  private:
   Result<problem::TensorView> read(const aclTensor* tensor, const char* name,
-                                   std::optional<problem::Operand> operand, const TensorRules& rules,
-                                   std::vector<Slot>& slots);
+                                   std::optional<problem::Operand> operand, const TensorRules& rules);
 
   const char* operation_;
-  std::vector<Slot> inputs_, outputs_;
+  std::vector<Slot> slots_;  // inputs, then outputs
+  size_t input_count_ = 0;
 };
 
 }  // namespace retrograd::api::acl

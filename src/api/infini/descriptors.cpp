@@ -107,13 +107,13 @@ Status create_descriptor(runtime::Device& device, problem::Request request, Infi
                               : Operation::kConvBackward;
   descriptor->grad_output_is_empty = std::visit(
       [](const auto& asked) { return problem::element_count(asked.grad_output.shape) == 0; }, request);
-  RG_TRY(auto problem, problem::judge(request));
+  RG_TRY(auto problem, problem::judge(std::move(request)));
   // The run has names of its own for the tensors: input, not input_desc.
   for (int i = 0; i < problem::kOperandCount; ++i) {
     const auto operand = static_cast<problem::Operand>(i);
     problem.facts(operand).name = problem::name_of(operand).data();
   }
-  RG_TRY(descriptor->plan, plan::make_plan(std::move(problem), device, name_of(descriptor->operation)));
+  RG_TRY(descriptor->plan, plan::make_plan(problem, device, name_of(descriptor->operation)));
   publish(operator_descriptors(), std::move(descriptor), out);
   return Status::ok();
 }

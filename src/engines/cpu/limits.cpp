@@ -20,29 +20,34 @@ constexpr int64_t kMostVolumeFloats = int64_t{1} << 24;
 
 bool exceeds(const Checked& value, int64_t limit) { return value.get().value_or(INT64_MAX) > limit; }
 
-// An upper bound of the strip of one channel of a box.
-Checked strip_floats(const problem::ConvPass& p) {
-  const bool phases = p.kind == problem::ConvPassKind::kGradInput;
-  Positions total{p.batch, 1, 1, 1};
-  for (size_t axis = 0; axis < 3; ++axis)
-    total[axis + 1] = phases ? ceil_div(p.axes[axis].x, p.axes[axis].stride) : p.axes[axis].y;
-  for (int64_t& count : total) count = std::max<int64_t>(count, 1);
-  const BoxGrid grid = cut_into_boxes(total, kMostBoxPositions);
-  Checked floats = grid.box[0];
+// An upper bound of the strip of one channel of a box of positions.
+Checked strip_floats(const problem::ConvPass& p, const Positions& box) {
+  Checked floats = box[0];
   for (size_t axis = 0; axis < 3; ++axis) {
     const Window& w = p.axes[axis];
     const Checked span = (Checked(w.kernel) - 1) * w.dilation;
-    const Checked extent = phases
-                               ? Checked(grid.box[axis + 1]) + span.get().value_or(INT64_MAX) / w.stride + 2
-                               : Checked(grid.box[axis + 1]) * w.stride + span + 1;
+    const Checked extent = p.kind == problem::ConvPassKind::kGradInput
+                               ? Checked(box[axis + 1]) + span.get().value_or(INT64_MAX) / w.stride + 2
+                               : Checked(box[axis + 1]) * w.stride + span + 1;
     floats = floats * extent;
   }
   return floats;
 }
 
+bool strips_fit(const problem::ConvPass& p) {
+  const bool phases = p.kind == problem::ConvPassKind::kGradInput;
+  Positions total{p.batch, 1, 1, 1};
+  for (size_t axis = 0; axis < 3; ++axis)
+    total[axis + 1] = phases ? ceil_div(p.axes[axis].x, p.axes[axis].stride) : p.axes[axis].y;
+  for (int64_t& count : total) count = std::max<int64_t>(count, 1);
+  // Nearly always even one box of all positions would do: every candidate asks, so it should cost little.
+  if (!exceeds(strip_floats(p, total), kMostStripFloats)) return true;
+  return !exceeds(strip_floats(p, cut_into_boxes(total, kMostBoxPositions).box), kMostStripFloats);
+}
+
 }  // namespace
 
-std::optional<std::string> unfit_size(const problem::ConvPass& p) {
+std::optional<Reason> unfit_size(const problem::ConvPass& p) {
   if (p.batch == 0 || p.x_channels == 0 || p.y_channels == 0) return "there is nothing to add";
   Checked x = Checked(p.batch) * p.x_channels, y = Checked(p.batch) * p.y_channels;
   Checked w = Checked(p.y_channels) * p.x_channels_per_group(), taps = 1;
@@ -57,12 +62,11 @@ std::optional<std::string> unfit_size(const problem::ConvPass& p) {
   if (exceeds(x, kMostElements) || exceeds(y, kMostElements) || exceeds(w, kMostElements))
     return "an operand has more than 2^40 elements";
   if (exceeds(taps, kMostTaps)) return "the kernel has more than 2^16 taps";
-  if (exceeds(strip_floats(p), kMostStripFloats))
-    return "a box would read more than 2^24 places of a channel";
+  if (!strips_fit(p)) return "a box would read more than 2^24 places of a channel";
   return std::nullopt;
 }
 
-std::optional<std::string> unfit_size(const problem::AvgPoolPass& p) {
+std::optional<Reason> unfit_size(const problem::AvgPoolPass& p) {
   Checked x = Checked(p.batch) * p.channels, volume = 1;
   for (const problem::PoolWindow& window : p.axes) {
     x = x * window.x;

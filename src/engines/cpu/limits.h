@@ -5,14 +5,14 @@
 #pragma once
 
 #include <optional>
-#include <string>
 
+#include "engines/engine.h"
 #include "problem/pass.h"
 
 namespace retrograd::engines::cpu {
 
 // The reason to decline, or nothing: a sum over nothing, or sizes beyond the limits.
-std::optional<std::string> unfit_size(const problem::ConvPass& pass);
-std::optional<std::string> unfit_size(const problem::AvgPoolPass& pass);
+std::optional<Reason> unfit_size(const problem::ConvPass& pass);
+std::optional<Reason> unfit_size(const problem::AvgPoolPass& pass);
 
 }  // namespace retrograd::engines::cpu

@@ -28,7 +28,7 @@ double saving(int64_t height, int64_t width) {
 
 }  // namespace
 
-std::optional<std::string> winograd_unfit(const problem::ConvPass& p) {
+std::optional<Reason> winograd_unfit(const problem::ConvPass& p) {
   if (p.x.dtype != DType::kF32 || p.y.dtype != DType::kF32 || p.w.dtype != DType::kF32)
     return "an operand is not f32";
   if (!p.winograd_allowed) return "exact products are asked for";

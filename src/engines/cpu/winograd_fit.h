@@ -3,13 +3,13 @@
 #pragma once
 
 #include <optional>
-#include <string>
 
+#include "engines/engine.h"
 #include "problem/pass.h"
 
 namespace retrograd::engines::cpu {
 
 // The reason to decline that the gathering passes and grad_weight share, or nothing.
-std::optional<std::string> winograd_unfit(const problem::ConvPass& pass);
+std::optional<Reason> winograd_unfit(const problem::ConvPass& pass);
 
 }  // namespace retrograd::engines::cpu
