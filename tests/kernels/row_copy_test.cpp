@@ -32,20 +32,8 @@ TEST(RowCopy, CopiesRowsOfEveryLengthAndNothingElse) {
       EXPECT_EQ(out, want) << count << " floats, gap " << gap;
       for (int64_t r = 0; r + 1 < kRows; ++r)
         for (int64_t x = count; x < out_stride; ++x) want[static_cast<size_t>(r * out_stride + x)] = 0;
-      copy_rows_apart(in.data(), in_stride, apart.data(), out_stride, kRows, count);
+      copy_rows_apart(in.data(), in_stride, apart.data(), out_stride, kRows, count, 7);
       EXPECT_EQ(apart, want) << count << " floats, gap " << gap << ", zeros between";
-    }
-}
-
-TEST(RowCopy, TakesEveryStep) {
-  for (int64_t step = 1; step <= 5; ++step)
-    for (int64_t count = 1; count <= 40; ++count) {
-      // Nothing lies behind the last one that is taken.
-      const std::vector<float> in = numbers((count - 1) * step + 1);
-      std::vector<float> out = guards(count + 3), want = out;
-      for (int64_t x = 0; x < count; ++x) want[static_cast<size_t>(x)] = in[static_cast<size_t>(x * step)];
-      take_every(in.data(), step, out.data(), count);
-      EXPECT_EQ(out, want) << "step " << step << ", " << count << " floats";
     }
 }
 
@@ -74,6 +62,36 @@ TEST(RowCopy, WeavesEveryNumberOfWays) {
   for (int64_t ways = 1; ways <= 6; ++ways)
     for (int64_t begin = 0; begin <= 2 * ways; ++begin)
       for (int64_t end = begin + 1; end <= 40 * ways; ++end) expect_woven(ways, begin, end);
+}
+
+void expect_parted(int64_t ways, int64_t begin, int64_t end, int64_t count) {
+  constexpr int64_t kRows = 2;
+  const int64_t in_stride = end + 2, out_stride = count + 3, way_stride = kRows * out_stride + 5;
+  // Nothing lies behind the last place that is read.
+  const std::vector<float> in = numbers((kRows - 1) * in_stride + end);
+  std::vector<float> out = guards(ways * way_stride), want = out;
+  for (int64_t r = 0; r < kRows; ++r)
+    for (int64_t p = 0; p < ways * count; ++p)
+      want[static_cast<size_t>(p % ways * way_stride + r * out_stride + p / ways)] =
+          p >= begin && p < end ? in[static_cast<size_t>(r * in_stride + p)] : 0;
+  part_rows({.in = in.data(),
+             .in_stride = in_stride,
+             .out = out.data(),
+             .way_stride = way_stride,
+             .ways = ways,
+             .out_stride = out_stride,
+             .rows = kRows,
+             .begin = begin,
+             .end = end,
+             .count = count});
+  EXPECT_EQ(out, want) << ways << " ways, places " << begin << " to " << end << " of " << ways * count;
+}
+
+TEST(RowCopy, PartsEveryNumberOfWays) {
+  for (int64_t ways = 1; ways <= 5; ++ways)
+    for (int64_t begin = 0; begin <= 2 * ways; ++begin)
+      for (int64_t end = begin; end <= 40 * ways; ++end)
+        for (const int64_t more : {0, 1, 3}) expect_parted(ways, begin, end, (end + ways - 1) / ways + more);
 }
 
 }  // namespace

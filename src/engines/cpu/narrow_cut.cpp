@@ -3,6 +3,7 @@
 #include "engines/cpu/narrow_cut.h"
 
 #include <algorithm>
+#include <tuple>
 
 #include "base/checked.h"
 #include "engines/cpu/gather_sides.h"
@@ -42,13 +43,27 @@ void list_units(const ConvPass& pass, NarrowCut& cut) {
     for (const AxisFold& h : cut.folds[1])
       for (int64_t channel = 0; channel < cut.channels; ++channel)
         for (const FoldedResidue& rd : d.residues)
-          for (const FoldedResidue& rh : h.residues) cut.units.push_back({channel, rd, rh});
+          for (const FoldedResidue& rh : h.residues) cut.units.push_back({channel, rd, rh, 0});
   for (const AxisFold& w : cut.folds[2])
     cut.ways.insert(cut.ways.end(), w.residues.begin(), w.residues.end());
   cut.woven = is_forward(pass) || size_of_list(cut.ways) == pass.axes[2].stride;
   const int64_t units = size_of_list(cut.units);
   const int64_t parts = ceil_div(units * size_of_list(cut.ways), kResultsPerTask);
   cut.units_per_part = ceil_div(units, std::min(parts, units));
+}
+
+void order_units(NarrowCut& cut) {
+  cut.store_order.resize(cut.units.size());
+  for (size_t i = 0; i < cut.units.size(); ++i) {
+    cut.units[i].row = static_cast<int64_t>(i) % cut.units_per_part;
+    cut.store_order[i] = i;
+  }
+  const auto place_of = [&](size_t i) {
+    const NarrowUnit& unit = cut.units[i];
+    return std::tuple(static_cast<int64_t>(i) / cut.units_per_part, unit.channel, unit.d.first, unit.h.first);
+  };
+  std::sort(cut.store_order.begin(), cut.store_order.end(),
+            [&](size_t a, size_t b) { return place_of(a) < place_of(b); });
 }
 
 // The calls of the units `first` to `last` of one pair of folds of D and H, whose first unit is `pair` and
@@ -211,6 +226,7 @@ NarrowCut plan_narrow(const ConvPass& pass) {
   for (size_t axis = 0; axis < 3; ++axis)
     cut.folds[axis] = is_forward(pass) ? forward_folds(pass.axes[axis]) : grad_input_folds(pass.axes[axis]);
   list_units(pass, cut);
+  order_units(cut);
   list_taps(pass, cut);
   list_calls(cut);
   cut_positions(pass, cut);

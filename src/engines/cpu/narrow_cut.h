@@ -36,6 +36,7 @@ struct NarrowCall {
 struct NarrowUnit {
   int64_t channel = 0;
   FoldedResidue d, h;
+  int64_t row = 0;  // of units, in the sums of its part
 };
 
 // All residues of a box are computed in one task, from the same strips, so that rows of the result are
@@ -44,6 +45,7 @@ struct NarrowCut {
   std::array<std::vector<AxisFold>, 3> folds;
   std::vector<NarrowProduct> products;
   std::vector<NarrowUnit> units;
+  std::vector<size_t> store_order;  // units of each part as their rows lie in memory
   std::vector<FoldedResidue> ways;  // residues of W
   bool woven = false;               // they are all there are, in the order of their places
   std::vector<NarrowCall> calls;

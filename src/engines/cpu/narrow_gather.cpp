@@ -22,10 +22,10 @@
 #include "engines/cpu/gather_sides.h"
 #include "engines/cpu/limits.h"
 #include "engines/cpu/narrow_cut.h"
+#include "engines/cpu/narrow_store.h"
 #include "engines/cpu/rows.h"
 #include "engines/cpu/task_slots.h"
 #include "engines/reference/reference.h"
-#include "kernels/cpu/row_copy.h"
 #include "kernels/cpu/row_sums.h"
 #include "kernels/cpu/tile_product.h"
 
@@ -38,6 +38,7 @@ using problem::PassTensor;
 constexpr int64_t kFloatsPackedPerTask = 16384;
 constexpr int64_t kMostPhases = 4096;
 constexpr int64_t kMostSourceResidues = 64;
+constexpr int64_t kFewTerms = 64;  // where the dense engine would spend its time on turning results over
 constexpr int64_t kMostTerms = int64_t{1} << 20;
 // Fewer products than these take less time than waking a thread.
 constexpr int64_t kProductsForThreads = int64_t{1} << 18;
@@ -139,23 +140,23 @@ class NarrowGatherStep final : public Step {
   // A task while it runs.
   struct Task {
     size_t first_call, last_call;
-    int64_t first_unit, last_unit;
     BoxGrid::Box box;
-    float *strip, *sums, *row;
+    float *strip, *sums;
   };
 
   void run_task(const Bindings& bindings, int64_t index, const float* weights, std::byte* scratch) const {
     const int64_t boxes = cut_.grid.count(), part = index / boxes % cut_.parts();
     const int64_t first_group = index / boxes / cut_.parts() * cut_.groups_per_task;
-    const int64_t first_unit = part * cut_.units_per_part;
-    const Task task{
-        .first_call = cut_.first_call[static_cast<size_t>(part)],
-        .last_call = cut_.first_call[static_cast<size_t>(part) + 1],
-        .first_unit = first_unit,
-        .last_unit = std::min(first_unit + cut_.units_per_part, static_cast<int64_t>(cut_.units.size())),
-        .box = cut_.grid.at(index % boxes),
-        .strip = reinterpret_cast<float*>(scratch),
-        .sums = reinterpret_cast<float*>(scratch + strip_bytes_),
+    const Task task{.first_call = cut_.first_call[static_cast<size_t>(part)],
+                    .last_call = cut_.first_call[static_cast<size_t>(part) + 1],
+                    .box = cut_.grid.at(index % boxes),
+                    .strip = reinterpret_cast<float*>(scratch),
+                    .sums = reinterpret_cast<float*>(scratch + strip_bytes_)};
+    NarrowSums stored{
+        .box = task.box,
+        .first_unit = part * cut_.units_per_part,
+        .last_unit = std::min((part + 1) * cut_.units_per_part, static_cast<int64_t>(cut_.units.size())),
+        .sums = task.sums,
         .row = reinterpret_cast<float*>(scratch + strip_bytes_ + sum_bytes_)};
     for (int64_t group = first_group; group < std::min(first_group + cut_.groups_per_task, pass_.groups);
          ++group) {
@@ -166,9 +167,8 @@ class NarrowGatherStep final : public Step {
         load_source(bindings, group * source_channels(pass_) + k, channels, task);
         add_block(task, weights + group * cut_.group_weights, k, channels);
       }
-      for (int64_t unit = task.first_unit; unit < task.last_unit; ++unit)
-        store_unit(bindings, task, group, cut_.units[static_cast<size_t>(unit)],
-                   task.sums + (unit - task.first_unit) * ways() * cut_.out_pitch);
+      stored.group = group;
+      store_narrow(pass_, cut_, bindings, stored);
     }
   }
 
@@ -220,90 +220,6 @@ class NarrowGatherStep final : public Step {
     }
   }
 
-  // Rows of the result, of all residues of W.
-  void store_unit(const Bindings& bindings, const Task& task, int64_t group, const NarrowUnit& unit,
-                  const float* sums) const {
-    const PassTensor& tensor = pass_.result();
-    const auto& s = tensor.strides;
-    const BoxGrid::Box& box = task.box;
-    const auto inside = [&](const FoldedResidue& residue, size_t axis) {
-      const int64_t first = box.first[axis + 1];
-      return problem::Range{std::max(residue.positions.begin - first, int64_t{0}),
-                            std::min(residue.positions.end - first, box.size[axis + 1])};
-    };
-    const int64_t d_step = cut_.folds[0].front().step, h_step = cut_.folds[1].front().step;
-    const problem::Range d = inside(unit.d, 0), h = inside(unit.h, 1);
-    StoredRows rows{.at = box.first[0] * s[0] + (group * result_channels(pass_) + unit.channel) * s[1] +
-                          (unit.h.first + (box.first[2] + h.begin) * h_step) * s[3],
-                    .stride = h_step * s[3],
-                    .count = h.size()};
-    if (rows.count <= 0) return;
-    for (int64_t z = d.begin; z < d.end; ++z) {
-      StoredRows plane = rows;
-      plane.at += (unit.d.first + (box.first[1] + z) * d_step) * s[2];
-      plane.sums = sums + z * cut_.plane_pitch + h.begin * cut_.row_pitch;
-      if (cut_.woven) {
-        store_woven(bindings, task, plane);
-      } else {
-        for (size_t way = 0; way < cut_.ways.size(); ++way)
-          store_apart(bindings, box, plane, cut_.ways[way],
-                      plane.sums + static_cast<int64_t>(way) * cut_.out_pitch);
-      }
-    }
-  }
-
-  // Rows of one plane of the result: `at` is place 0 of the first, in elements.
-  struct StoredRows {
-    int64_t at = 0, stride = 0, count = 0;
-    const float* sums = nullptr;
-  };
-
-  // All residues along W are here: whole rows are written.
-  void store_woven(const Bindings& bindings, const Task& task, const StoredRows& rows) const {
-    const PassTensor& tensor = pass_.result();
-    const int64_t w_stride = tensor.strides[4], step = ways();
-    const int64_t size = is_forward(pass_) ? pass_.axes[2].y : pass_.axes[2].x;
-    // Place of the first residue's first position; some residues of it may lie outside.
-    const int64_t first = cut_.ways.front().first + task.box.first[3] * step;
-    kernels::cpu::WovenRows woven{.in = rows.sums,
-                                  .way_stride = cut_.out_pitch,
-                                  .ways = step,
-                                  .in_stride = cut_.row_pitch,
-                                  .out_stride = rows.stride,
-                                  .rows = rows.count,
-                                  .begin = std::max<int64_t>(-first, 0),
-                                  .end = std::min(task.box.size[3] * step, size - first)};
-    if (woven.begin >= woven.end) return;
-    const auto bytes = static_cast<int64_t>(size_of(tensor.dtype));
-    auto* base = static_cast<std::byte*>(bindings[tensor.operand]);
-    if (tensor.dtype == DType::kF32 && w_stride == 1) {
-      woven.out = reinterpret_cast<float*>(base) + rows.at + first;
-      return kernels::cpu::weave_rows(woven);
-    }
-    woven.rows = 1;
-    woven.out = task.row;
-    for (int64_t y = 0; y < rows.count; ++y, woven.in += cut_.row_pitch) {
-      if (step > 1) kernels::cpu::weave_rows(woven);
-      store_row(tensor.dtype, base + (rows.at + y * rows.stride + (first + woven.begin) * w_stride) * bytes,
-                w_stride, (step > 1 ? task.row : woven.in) + woven.begin, 1, woven.end - woven.begin);
-    }
-  }
-
-  // One residue along W where there are fewer than the stride.
-  void store_apart(const Bindings& bindings, const BoxGrid::Box& box, const StoredRows& rows,
-                   const FoldedResidue& way, const float* sums) const {
-    const PassTensor& tensor = pass_.result();
-    const auto bytes = static_cast<int64_t>(size_of(tensor.dtype));
-    auto* base = static_cast<std::byte*>(bindings[tensor.operand]);
-    const int64_t begin = std::max(way.positions.begin - box.first[3], int64_t{0});
-    const int64_t end = std::min(way.positions.end - box.first[3], box.size[3]);
-    const int64_t step = pass_.axes[2].stride, first = way.first + (box.first[3] + begin) * step;
-    if (begin >= end) return;
-    for (int64_t y = 0; y < rows.count; ++y)
-      store_row(tensor.dtype, base + (rows.at + y * rows.stride + first * tensor.strides[4]) * bytes,
-                step * tensor.strides[4], sums + y * cut_.row_pitch + begin, 1, end - begin);
-  }
-
   ConvPass pass_;
   NarrowCut cut_;
   int64_t slots_;
@@ -319,13 +235,14 @@ class NarrowGatherCandidate final : public Candidate {
     if (conv == nullptr || conv->kind == problem::ConvPassKind::kGradWeight)
       return Support::no("computes forward and grad_input only");
     if (const auto reason = unfit_size(*conv)) return Support::no(*reason);
-    if (result_channels(*conv) >= kernels::cpu::tile_width() / 2)
-      return Support::no("a group has channels enough to fill a vector with them");
     Checked residues = 1, terms = source_channels(*conv);
     for (const problem::Window& w : conv->axes) {
       residues = residues * (is_forward(*conv) ? w.stride : std::min(w.stride, w.x));
       terms = terms * w.kernel;
     }
+    if (result_channels(*conv) >= kernels::cpu::tile_width() / 2 &&
+        terms.get().value_or(INT64_MAX) > kFewTerms)
+      return Support::no("a group has channels enough to fill a vector with them");
     if (residues.get().value_or(INT64_MAX) > (is_forward(*conv) ? kMostSourceResidues : kMostPhases))
       return Support::no("the strides make more than 4096 phases or 64 strips");
     if (terms.get().value_or(INT64_MAX) > kMostTerms)

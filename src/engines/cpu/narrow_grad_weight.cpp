@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// w[o, i, t] = Σ_p y[o, p] · x[i, p·stride + offset(t)]   with few o, or few (i, t)
+// w[o, i, t] = Σ_p y[o, p] · x[i, p·stride + offset(t)]   with few o, or few
+// (i, t)
 //
-// with positions p as the vector side, so that neither operand is transposed. x is copied apart by residues
-// (residue_strips.h): there, neighbours in p are neighbours in memory and t is an offset. y is read where it
-// lies if its rows are whole vectors; else it is copied, either in the pitch of the strips with zeros between
-// its rows, so that a box is one long row, or with each row filled up to whole vectors. A task owns a block
-// of y channels, a block of x channels and a split of the boxes, and keeps one vector of sums a weight.
+// with positions p as the vector side, so that neither operand is transposed. x
+// is copied apart by residues (residue_strips.h): there, neighbours in p are
+// neighbours in memory and t is an offset. y is read where it lies if that
+// makes whole vectors, else it is copied (dots_cut.h). A task owns a block of y
+// channels, a block of x channels and a split of the boxes, and keeps one
+// vector of sums a weight.
 //
-// Zeros around x and behind y multiply what the mathematics skips, which differs only if that is not finite:
-// both are looked at, and such a pass is left to the reference.
+// Zeros around x and behind y multiply what the mathematics skips, which
+// differs only if that is not finite: both are looked at, and such a pass is
+// left to the reference.
 #include "engines/cpu/narrow_grad_weight.h"
 
 #include <algorithm>
@@ -17,10 +20,8 @@
 #include <vector>
 
 #include "base/checked.h"
-#include "engines/cpu/axis_folds.h"
-#include "engines/cpu/boxes.h"
+#include "engines/cpu/dots_cut.h"
 #include "engines/cpu/limits.h"
-#include "engines/cpu/residue_strips.h"
 #include "engines/cpu/rows.h"
 #include "engines/cpu/task_slots.h"
 #include "engines/reference/reference.h"
@@ -32,10 +33,6 @@ namespace {
 using problem::ConvPass;
 using problem::ConvPassKind;
 
-constexpr int64_t kYFloatsInL1 = 4096;  // of the rows that one call of the kernel goes through
-constexpr int64_t kSumFloats = 65536;   // of one task, vectors: they stay in L2
-constexpr int64_t kFewestPositions = 256;
-constexpr int64_t kWantedTasks = 16;
 constexpr int64_t kMostResidues = 64;
 constexpr int64_t kMostTaps = 4096;
 constexpr int64_t kFewRows = 64;  // (i, t): where the dense engine would spend its time on packing y
@@ -43,70 +40,6 @@ constexpr int64_t kFewRows = 64;  // (i, t): where the dense engine would spend 
 constexpr int64_t kProductsForThreads = int64_t{1} << 18;
 
 int64_t rounded_up(int64_t a, int64_t b) { return ceil_div(a, b) * b; }
-
-// How the pass is cut: a pure function of it and of the vector width.
-struct DotsCut {
-  std::array<AxisFold, 3> axes;
-  int64_t taps = 1;                                              // that ever read inside x
-  int64_t call_channels = 0;                                     // y channels of a call of the kernel
-  int64_t y_block = 0, y_blocks = 0, x_block = 0, x_blocks = 0;  // channels of a task
-  BoxGrid grid;                                                  // of positions
-  ResidueStrips strips;
-  int64_t splits = 0, boxes_per_split = 0;
-  enum class Y { kInPlace, kOneRow, kRows } y = Y::kInPlace;
-  int64_t y_pitch = 0;  // of the rows of a copy
-};
-
-void cut_channels(const ConvPass& pass, DotsCut& cut) {
-  const int64_t y = pass.y_channels_per_group(), x = pass.x_channels_per_group();
-  const int64_t term = std::max<int64_t>(cut.taps, 1) * kernels::cpu::dot_lanes();
-  cut.call_channels = ceil_div(y, ceil_div(y, kernels::cpu::dot_channels()));
-  cut.x_block = std::clamp<int64_t>(kSumFloats / (cut.call_channels * term), 1, x);
-  const int64_t calls = std::max<int64_t>(1, kSumFloats / (cut.call_channels * cut.x_block * term));
-  cut.y_blocks = ceil_div(y, calls * cut.call_channels);
-  cut.y_block = std::min(y, rounded_up(ceil_div(y, cut.y_blocks), cut.call_channels));
-  cut.y_blocks = ceil_div(y, cut.y_block);
-  cut.x_blocks = ceil_div(x, cut.x_block);
-}
-
-void cut_positions(const ConvPass& pass, DotsCut& cut) {
-  const int64_t lanes = kernels::cpu::dot_lanes();
-  const Positions total{pass.batch, cut.axes[0].count, cut.axes[1].count, cut.axes[2].count};
-  cut.grid = cut_into_boxes(total, std::max(kFewestPositions, kYFloatsInL1 / cut.call_channels));
-  if (cut.grid.boxes[3] > 1) {
-    cut.grid.box[3] = rounded_up(cut.grid.box[3], lanes);
-    cut.grid.boxes[3] = ceil_div(total[3], cut.grid.box[3]);
-  }
-  std::array<StripAxis, 3> axes;
-  for (size_t axis = 0; axis < 3; ++axis) {
-    const AxisFold& a = cut.axes[axis];
-    axes[axis] = {a.lowest_offset(), a.highest_offset(), a.source_step, a.source_size};
-  }
-  cut.strips = ResidueStrips(axes, cut.grid.box);
-  const bool plain = is_plain(pass.y, pass.rounding) && pass.y.strides[4] == 1;
-  const int64_t row = cut.grid.box[3], pitch = cut.strips.extent()[2], filled = rounded_up(row, lanes);
-  if (plain && (row == filled || cut.grid.boxes[3] > 1)) {
-    cut.y = DotsCut::Y::kInPlace;
-  } else {
-    cut.y = pitch <= filled ? DotsCut::Y::kOneRow : DotsCut::Y::kRows;
-    cut.y_pitch = std::min(pitch, filled);
-  }
-  const int64_t blocks = pass.groups * cut.y_blocks * cut.x_blocks;
-  const int64_t splits = std::clamp<int64_t>(kWantedTasks / blocks, 1, cut.grid.count());
-  cut.boxes_per_split = ceil_div(cut.grid.count(), splits);
-  cut.splits = ceil_div(cut.grid.count(), cut.boxes_per_split);
-}
-
-DotsCut cut_dots(const ConvPass& pass) {
-  DotsCut cut;
-  for (size_t axis = 0; axis < 3; ++axis) {
-    cut.axes[axis] = std::move(forward_folds(pass.axes[axis]).front());
-    cut.taps *= static_cast<int64_t>(cut.axes[axis].offsets.size());
-  }
-  cut_channels(pass, cut);
-  cut_positions(pass, cut);
-  return cut;
-}
 
 class NarrowGradWeightStep final : public Step {
  public:
@@ -128,8 +61,7 @@ class NarrowGradWeightStep final : public Step {
     // A call of the kernel reads whole vectors.
     strip_bytes_ = part_bytes<float>(cut_.x_block * cut_.strips.channel_pitch() + lanes);
     sum_bytes_ = part_bytes<float>(total_floats_ * lanes);
-    if (cut_.y != DotsCut::Y::kInPlace) y_stride_ = rounded_up(y_planes() * y_plane(), lanes);
-    slot_bytes_ = strip_bytes_ + sum_bytes_ + part_bytes<float>(cut_.y_block * y_stride_);
+    slot_bytes_ = strip_bytes_ + sum_bytes_ + part_bytes<float>(cut_.call_channels * cut_.y_stride);
   }
 
   size_t workspace_bytes() const override {
@@ -155,7 +87,8 @@ class NarrowGradWeightStep final : public Step {
 
  private:
   struct Place {
-    int64_t group, y_first, y_count, x_first, x_count;  // channels within the group
+    int64_t group, y_first, y_count, x_first,
+        x_count;  // channels within the group
   };
   Place place_of(int64_t block) const {
     const int64_t rest = block / cut_.x_blocks;
@@ -164,15 +97,6 @@ class NarrowGradWeightStep final : public Step {
     return {rest / cut_.y_blocks, y_first, std::min(cut_.y_block, pass_.y_channels_per_group() - y_first),
             x_first, std::min(cut_.x_block, pass_.x_channels_per_group() - x_first)};
   }
-  // Of a copy of y: planes (image and depth) and the rows of one, those of a halo included where all is one
-  // row.
-  int64_t y_planes() const {
-    return cut_.grid.box[0] * (cut_.y == DotsCut::Y::kOneRow ? cut_.strips.extent()[0] : cut_.grid.box[1]);
-  }
-  int64_t y_plane() const {
-    return (cut_.y == DotsCut::Y::kOneRow ? cut_.strips.extent()[1] : cut_.grid.box[2]) * cut_.y_pitch;
-  }
-
   // offsets_[x channel][tap] into the strips.
   void list_terms() {
     const auto& [d, h, w] = cut_.axes;
@@ -184,7 +108,8 @@ class NarrowGradWeightStep final : public Step {
             offsets_.push_back(i * cut_.strips.channel_pitch() + cut_.strips.offset_of({od, oh, ow}));
   }
 
-  // totals[y channel][x channel][tap] of a split; whether all that zeros were multiplied with was finite.
+  // totals[y channel][x channel][tap] of a split; whether all that zeros were
+  // multiplied with was finite.
   bool sum_split(const Bindings& bindings, const Place& place, int64_t split, float* totals,
                  std::byte* scratch) const {
     auto* strips = reinterpret_cast<float*>(scratch);
@@ -221,47 +146,51 @@ class NarrowGradWeightStep final : public Step {
   bool add_box(const Bindings& bindings, int64_t channel, const BoxGrid::Box& box, const float* strips,
                float* copy, kernels::cpu::RowDots& dots) const {
     const auto& s = pass_.y.strides;
-    const auto& extent = cut_.strips.extent();
-    const bool in_place = cut_.y == DotsCut::Y::kInPlace;
     const auto* base = static_cast<const std::byte*>(bindings[pass_.y.operand]) +
-                       offset_in_y(channel, box.first) * static_cast<int64_t>(size_of(pass_.y.dtype));
+                       (box.first[0] * s[0] + channel * s[1]) * static_cast<int64_t>(size_of(pass_.y.dtype));
     bool finite = true;
-    if (!in_place) {
-      for (int64_t o = 0; o < dots.channels; ++o)
-        copy_y(base + o * s[1] * static_cast<int64_t>(size_of(pass_.y.dtype)), box, copy + o * y_stride_);
-      if (leaves_source_) finite = all_finite(copy, dots.channels * y_stride_);
+    if (cut_.copies_y()) {
+      copy_y(base, dots.channels, box, copy);
+      if (leaves_source_) finite = all_finite(copy, dots.channels * cut_.y_stride);
     }
-    if (cut_.y == DotsCut::Y::kOneRow) {
-      dots.y = copy;
-      dots.y_stride = y_stride_;
-      dots.source = strips;
-      dots.count =
-          (((box.size[0] - 1) * extent[0] + box.size[1] - 1) * extent[1] + box.size[2] - 1) * extent[2] +
-          box.size[3];
-      dots.count = std::min(rounded_up(dots.count, kernels::cpu::dot_lanes()), y_stride_);
-      kernels::cpu::row_dots(dots);
+    if (cut_.y == DotsRows::kOneRow) {
+      add_one_row(box, strips, copy, dots);
       return finite;
     }
-    dots.y_stride = in_place ? s[1] : y_stride_;
-    dots.y_row = in_place ? s[3] : cut_.y_pitch;
+    const auto& extent = cut_.strips.extent();
+    const bool copied = cut_.copies_y(), joined = cut_.y == DotsRows::kJoined;
+    const auto* y = copied ? copy
+                           : reinterpret_cast<const float*>(base) + box.first[1] * s[2] +
+                                 box.first[2] * s[3] + box.first[3];
+    const int64_t plane = copied ? cut_.y_extent[1] * cut_.y_pitch : s[2];
+    const int64_t image = copied ? cut_.y_extent[0] * plane : s[0];
+    dots.y_stride = copied ? cut_.y_stride : s[1];
+    dots.y_row = copied ? cut_.y_pitch : s[3];
     dots.source_row = extent[2];
-    dots.rows = box.size[2];
-    dots.count = in_place ? box.size[3] : cut_.y_pitch;
+    dots.rows = joined ? 1 : box.size[2];
+    dots.count = joined ? box.size[2] * box.size[3] : copied ? cut_.y_pitch : box.size[3];
     for (int64_t n = 0; n < box.size[0]; ++n)
       for (int64_t z = 0; z < box.size[1]; ++z) {
         dots.source = strips + (n * extent[0] + z) * extent[1] * extent[2];
-        dots.y = in_place ? reinterpret_cast<const float*>(base) + n * s[0] + z * s[2]
-                          : copy + (n * cut_.grid.box[1] + z) * y_plane();
-        if (in_place && leaves_source_) finite &= rows_are_finite(dots);
+        dots.y = y + n * image + z * plane;
+        if (!copied && leaves_source_) finite &= rows_are_finite(dots);
         kernels::cpu::row_dots(dots);
         dots.accumulate = true;
       }
     return finite;
   }
 
-  int64_t offset_in_y(int64_t channel, const Positions& at) const {
-    const auto& s = pass_.y.strides;
-    return at[0] * s[0] + channel * s[1] + at[1] * s[2] + at[2] * s[3] + at[3] * s[4];
+  void add_one_row(const BoxGrid::Box& box, const float* strips, const float* copy,
+                   kernels::cpu::RowDots& dots) const {
+    const auto& extent = cut_.strips.extent();
+    dots.y = copy;
+    dots.y_stride = cut_.y_stride;
+    dots.source = strips;
+    dots.count =
+        (((box.size[0] - 1) * extent[0] + box.size[1] - 1) * extent[1] + box.size[2] - 1) * extent[2] +
+        box.size[3];
+    dots.count = std::min(rounded_up(dots.count, kernels::cpu::dot_lanes()), cut_.y_stride);
+    kernels::cpu::row_dots(dots);
   }
 
   static bool rows_are_finite(const kernels::cpu::RowDots& dots) {
@@ -274,24 +203,23 @@ class NarrowGradWeightStep final : public Step {
     return finite;
   }
 
-  // One channel of a box of y, zeros where there is no position.
-  void copy_y(const std::byte* base, const BoxGrid::Box& box, float* copy) const {
+  // A box of y, zeros where there is no position. `base` is place (0, 0, 0) of
+  // the first channel.
+  void copy_y(const std::byte* base, int64_t channels, const BoxGrid::Box& box, float* copy) const {
     const auto& s = pass_.y.strides;
     const auto bytes = static_cast<int64_t>(size_of(pass_.y.dtype));
-    const int64_t planes = y_planes() / cut_.grid.box[0], rows = y_plane() / cut_.y_pitch;
-    float* const end = copy + y_stride_;
-    for (int64_t n = 0; n < box.size[0]; ++n)
-      for (int64_t z = 0; z < planes; ++z) {
-        const int64_t filled = z < box.size[1] ? box.size[2] : 0;
-        for (int64_t y = 0; y < filled; ++y, copy += cut_.y_pitch) {
-          load_row(pass_.y.dtype, pass_.rounding, base + (n * s[0] + z * s[2] + y * s[3]) * bytes, s[4],
-                   box.size[3], copy);
-          for (int64_t gap = box.size[3]; gap < cut_.y_pitch; ++gap) copy[gap] = 0;
-        }
-        std::fill_n(copy, (rows - filled) * cut_.y_pitch, 0.0F);
-        copy += (rows - filled) * cut_.y_pitch;
-      }
-    std::fill(copy, end, 0.0F);
+    StripShape shape{.channels = 1, .extent = cut_.y_extent};
+    for (size_t axis = 0; axis < 3; ++axis) {
+      shape.start[axis] = box.first[axis + 1];
+      shape.size[axis] = box.first[axis + 1] + box.size[axis + 1];
+    }
+    for (int64_t o = 0; o < channels; ++o) {
+      float* out = copy + o * cut_.y_stride;
+      float* const end = out + cut_.y_stride;
+      for (int64_t n = 0; n < box.size[0]; ++n, out += shape.plane())
+        load_strip(pass_.y, pass_.rounding, base + (n * s[0] + o * s[1]) * bytes, shape, out);
+      std::fill(out, end, 0.0F);
+    }
   }
 
   void store_block(const Bindings& bindings, int64_t block, float* totals) const {
@@ -345,9 +273,15 @@ class NarrowGradWeightStep final : public Step {
   std::vector<int64_t> offsets_;
   bool leaves_source_ = false;
   int64_t total_floats_ = 0;  // weights of one block
-  int64_t y_stride_ = 0;      // from channel to channel of a copy of y
   size_t total_bytes_ = 0, strip_bytes_ = 0, sum_bytes_ = 0, slot_bytes_ = 0;
 };
+
+// Channels as lanes would leave half a vector empty, or spend their time on packing.
+bool is_narrow(const ConvPass& pass, int64_t taps) {
+  const int64_t half = kernels::cpu::dot_lanes() / 2;
+  const int64_t y = pass.y_channels_per_group(), x = pass.x_channels_per_group();
+  return y < half || (y == half && x <= half) || x <= kFewRows / taps;
+}
 
 class NarrowGradWeightCandidate final : public Candidate {
  public:
@@ -363,9 +297,7 @@ class NarrowGradWeightCandidate final : public Candidate {
       residues = residues * w.stride;
       taps *= w.kernel;
     }
-    if (conv->y_channels_per_group() >= kernels::cpu::dot_lanes() / 2 &&
-        conv->x_channels_per_group() > kFewRows / taps)
-      return Support::no("a group has channels enough to fill a vector with them");
+    if (!is_narrow(*conv, taps)) return Support::no("a group has channels enough to fill a vector with them");
     if (residues.get().value_or(INT64_MAX) > kMostResidues)
       return Support::no("the strides make more than 64 strips");
     if (taps > kMostTaps) return Support::no("the kernel has more than 4096 taps to keep sums of");

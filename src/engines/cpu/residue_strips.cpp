@@ -6,6 +6,7 @@
 
 #include "base/checked.h"
 #include "engines/cpu/rows.h"
+#include "kernels/cpu/row_copy.h"
 
 namespace retrograd::engines::cpu {
 namespace {
@@ -35,37 +36,77 @@ int64_t ResidueStrips::offset_of(const std::array<int64_t, 3>& offsets) const {
   return residue * volume() + place;
 }
 
+ResidueStrips::Span ResidueStrips::span(size_t axis, int64_t first, int64_t residue) const {
+  const StripAxis& a = axes_[axis];
+  const int64_t place = first * a.step + a.lowest_offset + residue, start = floor_div(place, a.step);
+  const int64_t within = place - start * a.step;
+  return {start, within, ceil_div(a.size - within, a.step)};
+}
+
 void ResidueStrips::load(const problem::PassTensor& tensor, OperandRounding rounding,
                          const std::byte* channel, int64_t channels, const BoxGrid::Box& box,
                          float* out) const {
   const auto bytes = static_cast<int64_t>(size_of(tensor.dtype));
-  const int64_t plane = extent_[0] * extent_[1] * extent_[2];
+  const auto& s = tensor.strides;
+  const int64_t plane = extent_[0] * extent_[1] * extent_[2], unused = (images_ - box.size[0]) * plane;
+  const bool parted = axes_[2].step > 1 && is_plain(tensor, rounding) && s[4] == 1;
   // The places of one residue are a tensor of their own, with strides `step` times as long.
   problem::PassTensor places = tensor;
   for (size_t axis = 0; axis < 3; ++axis) places.strides[axis + 2] *= axes_[axis].step;
   for (int64_t c = 0; c < channels; ++c, out += channel_pitch_) {
     float* strip = out;
-    std::array<int64_t, 3> residue{};
-    for (residue[0] = 0; residue[0] < axes_[0].step; ++residue[0])
-      for (residue[1] = 0; residue[1] < axes_[1].step; ++residue[1])
-        for (residue[2] = 0; residue[2] < axes_[2].step; ++residue[2]) {
-          StripShape shape{.channels = 1, .extent = extent_};
-          int64_t at = c * tensor.strides[1] + box.first[0] * tensor.strides[0];
-          for (size_t axis = 0; axis < 3; ++axis) {
-            const StripAxis& a = axes_[axis];
-            const int64_t place = box.first[axis + 1] * a.step + a.lowest_offset + residue[axis];
-            shape.start[axis] = floor_div(place, a.step);
-            const int64_t within = place - shape.start[axis] * a.step;
-            shape.size[axis] = ceil_div(a.size - within, a.step);
-            at += within * tensor.strides[axis + 2];
-          }
+    for (int64_t rd = 0; rd < axes_[0].step; ++rd)
+      for (int64_t rh = 0; rh < axes_[1].step; ++rh) {
+        const Span d = span(0, box.first[1], rd), h = span(1, box.first[2], rh);
+        const int64_t at = c * s[1] + box.first[0] * s[0] + d.within * s[2] + h.within * s[3];
+        if (parted) part_planes(tensor, reinterpret_cast<const float*>(channel) + at, box, d, h, strip);
+        for (int64_t rw = 0; rw < axes_[2].step; ++rw) {
+          const Span w = span(2, box.first[3], rw);
+          const StripShape shape{.channels = 1,
+                                 .start = {d.start, h.start, w.start},
+                                 .extent = extent_,
+                                 .size = {d.size, h.size, w.size}};
           for (int64_t n = 0; n < box.size[0]; ++n, strip += plane)
-            load_strip(places, rounding, channel + (at + n * tensor.strides[0]) * bytes, shape, strip);
-          std::fill_n(strip, (images_ - box.size[0]) * plane, 0.0F);
-          strip += (images_ - box.size[0]) * plane;
+            if (!parted)
+              load_strip(places, rounding, channel + (at + w.within * s[4] + n * s[0]) * bytes, shape, strip);
+          std::fill_n(strip, unused, 0.0F);
+          strip += unused;
         }
+      }
     std::fill(strip, out + channel_pitch_, 0.0F);
   }
+}
+
+void ResidueStrips::part_planes(const problem::PassTensor& tensor, const float* channel,
+                                const BoxGrid::Box& box, const Span& d, const Span& h, float* out) const {
+  const StripAxis& w = axes_[2];
+  const int64_t first = box.first[3] * w.step + w.lowest_offset, width = extent_[2];
+  const int64_t row_stride = tensor.strides[3] * axes_[1].step;
+  kernels::cpu::PartedRows rows{.in_stride = row_stride,
+                                .way_stride = volume(),
+                                .ways = w.step,
+                                .out_stride = width,
+                                .begin = std::clamp<int64_t>(-first, 0, width * w.step),
+                                .count = width,
+                                .ahead = tensor.strides[1]};
+  rows.end = std::clamp(w.size - first, rows.begin, width * w.step);
+  const int64_t top = std::clamp<int64_t>(-h.start, 0, extent_[1]);
+  rows.rows = std::clamp(h.size - h.start, top, extent_[1]) - top;
+  for (int64_t n = 0; n < box.size[0]; ++n)
+    for (int64_t z = 0; z < extent_[0]; ++z, out += extent_[1] * width) {
+      const bool inside = d.start + z >= 0 && d.start + z < d.size;
+      const int64_t filled = inside ? rows.rows : 0, above = inside ? top : 0;
+      for (int64_t way = 0; way < w.step; ++way) {
+        float* area = out + way * rows.way_stride;
+        std::fill_n(area, above * width, 0.0F);
+        std::fill(area + (above + filled) * width, area + extent_[1] * width, 0.0F);
+      }
+      if (filled == 0) continue;
+      rows.in = channel + n * tensor.strides[0] + (d.start + z) * axes_[0].step * tensor.strides[2] +
+                (h.start + top) * row_stride + first;
+      rows.out = out + top * width;
+      kernels::cpu::part_rows(rows);
+    }
 }
 
 }  // namespace retrograd::engines::cpu

@@ -36,6 +36,17 @@ class ResidueStrips {
             int64_t channels, const BoxGrid::Box& box, float* out) const;
 
  private:
+  // Where the strip of a residue lies along one axis, in steps.
+  struct Span {
+    int64_t start = 0;   // of the strip, from the first place of the residue on
+    int64_t within = 0;  // that place
+    int64_t size = 0;    // places of the residue
+  };
+  Span span(size_t axis, int64_t first, int64_t residue) const;
+  // All residues of W of one residue of D and H, for plain FP32.
+  void part_planes(const problem::PassTensor& tensor, const float* channel, const BoxGrid::Box& box,
+                   const Span& d, const Span& h, float* out) const;
+
   std::array<StripAxis, 3> axes_;
   int64_t images_ = 0;
   std::array<int64_t, 3> extent_{};

@@ -38,13 +38,6 @@ void copy_strided(DType dtype, const std::byte* in, int64_t in_stride, std::byte
   }
 }
 
-// FP32 from addresses that need no alignment.
-void load_strided(const std::byte* in, int64_t stride, int64_t count, float* out) {
-  if (stride == 2 || stride == 4)
-    return kernels::take_every(reinterpret_cast<const float*>(in), stride, out, count);
-  copy_strided<4>(in, stride, reinterpret_cast<std::byte*>(out), 1, count);
-}
-
 std::byte* bytes_of(float* values) { return reinterpret_cast<std::byte*>(values); }
 const std::byte* bytes_of(const float* values) { return reinterpret_cast<const std::byte*>(values); }
 
@@ -138,7 +131,7 @@ class StripLoader {
     float* to = out_ + channel * s_.plane() + (d * s_.extent[1] + h_.begin) * width + w_.begin;
     if (channels == 1 && is_plain(tensor_, rounding_) && strides[4] == 1)
       return kernels::copy_rows_apart(reinterpret_cast<const float*>(source_) + first, strides[3], to, width,
-                                      rows, count);
+                                      rows, count, strides[1]);
     for (int64_t c = 0; c < channels; ++c)
       pad_gaps(out_ + (channel + c) * s_.plane() + d * s_.extent[1] * width);
     for (int64_t row = 0; row < rows; ++row, to += width) {
@@ -172,7 +165,7 @@ void load_row(DType dtype, OperandRounding rounding, const std::byte* source, in
     if (stride == 1) {
       kernels::decode_row(dtype, from, part, out + i);
     } else if (dtype == DType::kF32) {
-      load_strided(from, stride, part, out + i);
+      copy_strided<4>(from, stride, bytes_of(out + i), 1, part);
     } else {
       std::array<std::byte, 2 * kChunk> codes;
       copy_strided(dtype, from, stride, codes.data(), 1, part);

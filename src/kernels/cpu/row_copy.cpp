@@ -6,6 +6,7 @@
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/cpu/row_copy.cpp"
+#include "hwy/cache_control.h"
 #include "hwy/foreach_target.h"
 #include "hwy/highway.h"
 #include "kernels/cpu/targets.h"
@@ -15,6 +16,8 @@ namespace retrograd::kernels::cpu {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 using D = hn::ScalableTag<float>;
+
+constexpr int64_t kLineFloats = 16;
 
 // Where a masked store touches nothing beside the mask, and is quick.
 constexpr bool kMasks = HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3;
@@ -52,12 +55,13 @@ void copy_rows(const float* in, int64_t in_stride, float* out, int64_t out_strid
 }
 
 void copy_rows_apart(const float* in, int64_t in_stride, float* out, int64_t out_stride, int64_t rows,
-                     int64_t count) {
+                     int64_t count, int64_t ahead) {
   const D d;
   const int64_t n = static_cast<int64_t>(hn::Lanes(d));
   const int64_t end = (rows - 1) * out_stride + count;
   // Zeros that reach into the next row are written over by it.
   for (int64_t r = 0; r < rows; ++r) {
+    for (int64_t x = 0; x < count; x += kLineFloats) hwy::Prefetch(in + r * in_stride + ahead + x);
     copy_each(in + r * in_stride, 0, out + r * out_stride, 0, 1, count);
     if (r + 1 == rows) return;
     const int64_t stop = (r + 1) * out_stride;
@@ -67,54 +71,147 @@ void copy_rows_apart(const float* in, int64_t in_stride, float* out, int64_t out
   }
 }
 
-void take_every(const float* in, int64_t step, float* out, int64_t count) {
-  int64_t x = 0;
-#if HWY_TARGET != HWY_SCALAR
-  const D d;
-  const int64_t n = static_cast<int64_t>(hn::Lanes(d));
-  if (step == 2)
-    for (; x + n < count; x += n)
-      hn::StoreU(hn::ConcatEven(d, hn::LoadU(d, in + 2 * x + n), hn::LoadU(d, in + 2 * x)), d, out + x);
-  if (step == 4)
-    for (; x + n < count; x += n) {
-      const float* from = in + 4 * x;
-      const auto low = hn::ConcatEven(d, hn::LoadU(d, from + n), hn::LoadU(d, from));
-      const auto high = hn::ConcatEven(d, hn::LoadU(d, from + 3 * n), hn::LoadU(d, from + 2 * n));
-      hn::StoreU(hn::ConcatEven(d, high, low), d, out + x);
-    }
-#endif
-  for (; x < count; ++x) out[x] = in[x * step];
-}
+// Two ways: one permutation a way and vector, and a blend.
+struct WeaveTwo {
+  static constexpr int64_t kWays = 2;
+  using Indices = decltype(hn::SetTableIndices(D(), static_cast<const int32_t*>(nullptr)));
+  Indices lower, upper;  // 0 0 1 1 …, and the same from the middle on
 
-// Positions j to j + n of all ways.
-HWY_INLINE void weave_vectors(const WovenRows& w, const float* in, int64_t j, float* out) {
-  const D d;
-  const auto way = [&](int64_t i) HWY_ATTR { return hn::LoadU(d, in + i * w.way_stride + j); };
-  if (w.ways == 2) hn::StoreInterleaved2(way(0), way(1), d, out + j * 2);
-  if (w.ways == 3) hn::StoreInterleaved3(way(0), way(1), way(2), d, out + j * 3);
-  if (w.ways == 4) hn::StoreInterleaved4(way(0), way(1), way(2), way(3), d, out + j * 4);
+  HWY_INLINE WeaveTwo() : lower(halves(0)), upper(halves(static_cast<int32_t>(hn::Lanes(D()) / 2))) {}
+  static HWY_INLINE Indices halves(int32_t first) {
+    HWY_ALIGN int32_t lanes[HWY_MAX_BYTES / sizeof(float)];
+    for (size_t i = 0; i < hn::Lanes(D()); ++i) lanes[i] = first + static_cast<int32_t>(i / 2);
+    return hn::SetTableIndices(D(), lanes);
+  }
+  HWY_INLINE void store(const float* in, int64_t way_stride, float* out) const {
+    const D d;
+    const auto even = hn::LoadU(d, in), odd = hn::LoadU(d, in + way_stride);
+    hn::StoreU(hn::OddEven(hn::TableLookupLanes(odd, lower), hn::TableLookupLanes(even, lower)), d, out);
+    hn::StoreU(hn::OddEven(hn::TableLookupLanes(odd, upper), hn::TableLookupLanes(even, upper)), d,
+               out + hn::Lanes(d));
+  }
+};
+struct WeaveThree {
+  static constexpr int64_t kWays = 3;
+  HWY_INLINE void store(const float* in, int64_t way_stride, float* out) const {
+    const D d;
+    hn::StoreInterleaved3(hn::LoadU(d, in), hn::LoadU(d, in + way_stride), hn::LoadU(d, in + 2 * way_stride),
+                          d, out);
+  }
+};
+struct WeaveFour {
+  static constexpr int64_t kWays = 4;
+  HWY_INLINE void store(const float* in, int64_t way_stride, float* out) const {
+    const D d;
+    hn::StoreInterleaved4(hn::LoadU(d, in), hn::LoadU(d, in + way_stride), hn::LoadU(d, in + 2 * way_stride),
+                          hn::LoadU(d, in + 3 * way_stride), d, out);
+  }
+};
+
+// Positions first to stop of every way, at least a vector of them.
+template <class Weave>
+HWY_NOINLINE void weave_vectors(const WovenRows& w, int64_t first, int64_t stop) {
+  const Weave weave;
+  const int64_t n = static_cast<int64_t>(hn::Lanes(D())), last = stop - n, way_stride = w.way_stride;
+  const int64_t in_stride = w.in_stride, out_stride = w.out_stride;
+  const float* HWY_RESTRICT in = w.in;
+  float* HWY_RESTRICT out = w.out;
+  for (int64_t r = w.rows; r > 0; --r, in += in_stride, out += out_stride) {
+    for (int64_t j = first; j < last; j += n) weave.store(in + j, way_stride, out + j * Weave::kWays);
+    weave.store(in + last, way_stride, out + last * Weave::kWays);  // overlaps the one before
+  }
 }
 
 void weave_rows(const WovenRows& w) {
   if (w.ways == 1)
     return copy_each(w.in + w.begin, w.in_stride, w.out + w.begin, w.out_stride, w.rows, w.end - w.begin);
   // Positions of which every way is stored; at each end there may be one of which some are.
-  const int64_t first = std::min((w.begin + w.ways - 1) / w.ways, w.end / w.ways), stop = w.end / w.ways;
-  const int64_t n = static_cast<int64_t>(hn::Lanes(D()));
+  const int64_t stop = w.end / w.ways, first = std::min((w.begin + w.ways - 1) / w.ways, stop);
+  const bool vectors =
+      HWY_TARGET != HWY_SCALAR && w.ways <= 4 && stop - first >= static_cast<int64_t>(hn::Lanes(D()));
+  if (vectors && w.ways == 2) weave_vectors<WeaveTwo>(w, first, stop);
+  if (vectors && w.ways == 3) weave_vectors<WeaveThree>(w, first, stop);
+  if (vectors && w.ways == 4) weave_vectors<WeaveFour>(w, first, stop);
+  if (vectors && w.begin == first * w.ways && w.end == stop * w.ways) return;
   for (int64_t r = 0; r < w.rows; ++r) {
     const float* in = w.in + r * w.in_stride;
     float* out = w.out + r * w.out_stride;
-    int64_t j = first;
-    if (w.ways <= 4 && first + n <= stop) {
-      for (; j + n < stop; j += n) weave_vectors(w, in, j, out);
-      weave_vectors(w, in, stop - n, out);  // overlaps the one before
-      j = stop;
-    }
-    for (int64_t i = 0; i < w.ways; ++i)
-      for (int64_t at = j; at < stop; ++at) out[at * w.ways + i] = in[i * w.way_stride + at];
+    for (int64_t i = 0; i < w.ways && !vectors; ++i)
+      for (int64_t at = first; at < stop; ++at) out[at * w.ways + i] = in[i * w.way_stride + at];
     const auto one = [&](int64_t p) { out[p] = in[p % w.ways * w.way_stride + p / w.ways]; };
     for (int64_t p = w.begin; p < std::min(first * w.ways, w.end); ++p) one(p);
     for (int64_t p = std::max(stop * w.ways, w.begin); p < w.end; ++p) one(p);
+  }
+}
+
+// Two ways at once: what is read is wanted whole.
+HWY_NOINLINE void part_two(const PartedRows& p, int64_t first, int64_t stop) {
+#if HWY_TARGET != HWY_SCALAR
+  const D d;
+  const int64_t n = static_cast<int64_t>(hn::Lanes(d)), last = stop - n, way_stride = p.way_stride;
+  const auto part = [&](const float* in, float* out) HWY_ATTR {
+    const auto low = hn::LoadU(d, in), high = hn::LoadU(d, in + n);
+    hn::StoreU(hn::ConcatEven(d, high, low), d, out);
+    hn::StoreU(hn::ConcatOdd(d, high, low), d, out + way_stride);
+  };
+  for (int64_t r = 0; r < p.rows; ++r) {
+    const float* in = p.in + r * p.in_stride;
+    float* out = p.out + r * p.out_stride;
+    for (int64_t x = 2 * first; x < 2 * stop; x += kLineFloats) hwy::Prefetch(in + p.ahead + x);
+    for (int64_t j = first; j < last; j += n) part(in + 2 * j, out + j);
+    part(in + 2 * last, out + last);
+  }
+#else
+  (void)p, (void)first, (void)stop;
+#endif
+}
+
+// The same for four.
+HWY_NOINLINE void part_four(const PartedRows& p, int64_t first, int64_t stop) {
+#if HWY_TARGET != HWY_SCALAR
+  const D d;
+  const int64_t n = static_cast<int64_t>(hn::Lanes(d)), last = stop - n, way_stride = p.way_stride;
+  const auto part = [&](const float* in, float* out) HWY_ATTR {
+    const auto a = hn::LoadU(d, in), b = hn::LoadU(d, in + n), c = hn::LoadU(d, in + 2 * n),
+               e = hn::LoadU(d, in + 3 * n);
+    const auto low_even = hn::ConcatEven(d, b, a), low_odd = hn::ConcatOdd(d, b, a),
+               high_even = hn::ConcatEven(d, e, c), high_odd = hn::ConcatOdd(d, e, c);
+    hn::StoreU(hn::ConcatEven(d, high_even, low_even), d, out);
+    hn::StoreU(hn::ConcatEven(d, high_odd, low_odd), d, out + way_stride);
+    hn::StoreU(hn::ConcatOdd(d, high_even, low_even), d, out + 2 * way_stride);
+    hn::StoreU(hn::ConcatOdd(d, high_odd, low_odd), d, out + 3 * way_stride);
+  };
+  for (int64_t r = 0; r < p.rows; ++r) {
+    const float* in = p.in + r * p.in_stride;
+    float* out = p.out + r * p.out_stride;
+    for (int64_t x = 4 * first; x < 4 * stop; x += kLineFloats) hwy::Prefetch(in + p.ahead + x);
+    for (int64_t j = first; j < last; j += n) part(in + 4 * j, out + j);
+    part(in + 4 * last, out + last);
+  }
+#else
+  (void)p, (void)first, (void)stop;
+#endif
+}
+
+void part_rows(const PartedRows& p) {
+  const int64_t ways = p.ways;
+  const int64_t stop = std::max<int64_t>(p.end, 0) / ways,
+                first = std::min((p.begin + ways - 1) / ways, stop);
+  const bool vectors = HWY_TARGET != HWY_SCALAR && (ways == 2 || ways == 4) &&
+                       stop - first >= static_cast<int64_t>(hn::Lanes(D()));
+  if (vectors && ways == 2) part_two(p, first, stop);
+  if (vectors && ways == 4) part_four(p, first, stop);
+  const int64_t whole = p.count * ways;
+  for (int64_t r = 0; r < p.rows; ++r) {
+    const float* in = p.in + r * p.in_stride;
+    float* out = p.out + r * p.out_stride;
+    const auto one = [&](int64_t x, float value) { out[x % ways * p.way_stride + x / ways] = value; };
+    for (int64_t x = 0; x < p.begin; ++x) one(x, 0);
+    for (int64_t x = p.begin; x < std::min(first * ways, p.end); ++x) one(x, in[x]);
+    for (int64_t i = 0; i < ways && !vectors; ++i)
+      for (int64_t j = first; j < stop; ++j) out[i * p.way_stride + j] = in[j * ways + i];
+    for (int64_t x = std::max(stop * ways, p.begin); x < p.end; ++x) one(x, in[x]);
+    for (int64_t x = p.end; x < whole; ++x) one(x, 0);
   }
 }
 
@@ -128,18 +225,18 @@ namespace {
 
 HWY_EXPORT(copy_rows);
 HWY_EXPORT(copy_rows_apart);
-HWY_EXPORT(take_every);
 HWY_EXPORT(weave_rows);
+HWY_EXPORT(part_rows);
 
 struct Chosen {
   void (*copy)(const float*, int64_t, float*, int64_t, int64_t, int64_t);
-  void (*copy_apart)(const float*, int64_t, float*, int64_t, int64_t, int64_t);
-  void (*take)(const float*, int64_t, float*, int64_t);
+  void (*copy_apart)(const float*, int64_t, float*, int64_t, int64_t, int64_t, int64_t);
   void (*weave)(const WovenRows&);
+  void (*part)(const PartedRows&);
 };
 const Chosen& chosen() {
-  static const Chosen instance{RG_CHOSEN(copy_rows), RG_CHOSEN(copy_rows_apart), RG_CHOSEN(take_every),
-                               RG_CHOSEN(weave_rows)};
+  static const Chosen instance{RG_CHOSEN(copy_rows), RG_CHOSEN(copy_rows_apart), RG_CHOSEN(weave_rows),
+                               RG_CHOSEN(part_rows)};
   return instance;
 }
 
@@ -150,13 +247,11 @@ void copy_rows(const float* in, int64_t in_stride, float* out, int64_t out_strid
   chosen().copy(in, in_stride, out, out_stride, rows, count);
 }
 void copy_rows_apart(const float* in, int64_t in_stride, float* out, int64_t out_stride, int64_t rows,
-                     int64_t count) {
-  chosen().copy_apart(in, in_stride, out, out_stride, rows, count);
-}
-void take_every(const float* in, int64_t step, float* out, int64_t count) {
-  chosen().take(in, step, out, count);
+                     int64_t count, int64_t ahead) {
+  chosen().copy_apart(in, in_stride, out, out_stride, rows, count, ahead);
 }
 void weave_rows(const WovenRows& rows) { chosen().weave(rows); }
+void part_rows(const PartedRows& rows) { chosen().part(rows); }
 
 }  // namespace retrograd::kernels::cpu
 #endif

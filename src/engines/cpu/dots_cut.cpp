@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+// Cutting a pass for narrow_grad_weight.
+#include "engines/cpu/dots_cut.h"
+
+#include <algorithm>
+
+#include "base/checked.h"
+#include "engines/cpu/rows.h"
+#include "kernels/cpu/row_dots.h"
+
+namespace retrograd::engines::cpu {
+namespace {
+
+using problem::ConvPass;
+
+constexpr int64_t kYFloatsInL1 = 4096;  // of the rows that one call of the kernel goes through
+constexpr int64_t kSumFloats = 65536;   // of one task, vectors: they stay in L2
+constexpr int64_t kFewestPositions = 256;
+constexpr int64_t kWantedTasks = 16;
+
+int64_t rounded_up(int64_t a, int64_t b) { return ceil_div(a, b) * b; }
+
+void cut_channels(const ConvPass& pass, DotsCut& cut) {
+  const int64_t y = pass.y_channels_per_group(), x = pass.x_channels_per_group();
+  const int64_t term = std::max<int64_t>(cut.taps, 1) * kernels::cpu::dot_lanes();
+  cut.call_channels = ceil_div(y, ceil_div(y, kernels::cpu::dot_channels()));
+  cut.x_block = std::clamp<int64_t>(kSumFloats / (cut.call_channels * term), 1, x);
+  const int64_t calls = std::max<int64_t>(1, kSumFloats / (cut.call_channels * cut.x_block * term));
+  cut.y_blocks = ceil_div(y, calls * cut.call_channels);
+  cut.y_block = std::min(y, rounded_up(ceil_div(y, cut.y_blocks), cut.call_channels));
+  cut.y_blocks = ceil_div(y, cut.y_block);
+  cut.x_blocks = ceil_div(x, cut.x_block);
+}
+
+void choose_rows(const ConvPass& pass, DotsCut& cut) {
+  const auto& extent = cut.strips.extent();
+  const auto& s = pass.y.strides;
+  const auto& box = cut.grid.box;
+  const int64_t lanes = kernels::cpu::dot_lanes();
+  const bool plain = is_plain(pass.y, pass.rounding) && s[4] == 1;
+  const int64_t row = box[3], pitch = extent[2], filled = rounded_up(row, lanes);
+  if (plain && s[3] == row && pitch == row && row == cut.grid.total[3]) {
+    cut.y = DotsRows::kJoined;
+  } else if (plain && (row == filled || cut.grid.boxes[3] > 1)) {
+    cut.y = DotsRows::kInPlace;
+  } else {
+    cut.y = pitch <= filled ? DotsRows::kOneRow : DotsRows::kFilled;
+    cut.y_pitch = std::min(pitch, filled);
+    cut.y_extent = cut.y == DotsRows::kOneRow ? extent : std::array<int64_t, 3>{box[1], box[2], cut.y_pitch};
+    cut.y_stride = rounded_up(box[0] * cut.y_extent[0] * cut.y_extent[1] * cut.y_extent[2], lanes);
+  }
+}
+
+void cut_positions(const ConvPass& pass, DotsCut& cut) {
+  const int64_t lanes = kernels::cpu::dot_lanes();
+  const Positions total{pass.batch, cut.axes[0].count, cut.axes[1].count, cut.axes[2].count};
+  cut.grid = cut_into_boxes(total, std::max(kFewestPositions, kYFloatsInL1 / cut.call_channels));
+  if (cut.grid.boxes[3] > 1) {
+    cut.grid.box[3] = rounded_up(cut.grid.box[3], lanes);
+    cut.grid.boxes[3] = ceil_div(total[3], cut.grid.box[3]);
+  }
+  std::array<StripAxis, 3> axes;
+  for (size_t axis = 0; axis < 3; ++axis) {
+    const AxisFold& a = cut.axes[axis];
+    axes[axis] = {a.lowest_offset(), a.highest_offset(), a.source_step, a.source_size};
+  }
+  cut.strips = ResidueStrips(axes, cut.grid.box);
+  const int64_t blocks = pass.groups * cut.y_blocks * cut.x_blocks;
+  const int64_t splits = std::clamp<int64_t>(kWantedTasks / blocks, 1, cut.grid.count());
+  cut.boxes_per_split = ceil_div(cut.grid.count(), splits);
+  cut.splits = ceil_div(cut.grid.count(), cut.boxes_per_split);
+}
+
+}  // namespace
+
+DotsCut cut_dots(const ConvPass& pass) {
+  DotsCut cut;
+  for (size_t axis = 0; axis < 3; ++axis) {
+    cut.axes[axis] = std::move(forward_folds(pass.axes[axis]).front());
+    cut.taps *= static_cast<int64_t>(cut.axes[axis].offsets.size());
+  }
+  cut_channels(pass, cut);
+  cut_positions(pass, cut);
+  choose_rows(pass, cut);
+  return cut;
+}
+
+}  // namespace retrograd::engines::cpu

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+// Residues are woven together: rows of the result are written whole, and rows that are neighbours in memory
+// soon after each other, so that lines of the cache which they share are written back once.
+#include "engines/cpu/narrow_store.h"
+
+#include <algorithm>
+
+#include "engines/cpu/gather_sides.h"
+#include "engines/cpu/rows.h"
+#include "kernels/cpu/row_copy.h"
+
+namespace retrograd::engines::cpu {
+namespace {
+
+using problem::Range;
+
+constexpr int64_t kRowsTogether = 4;  // of one residue of H, before those of the next
+
+class NarrowStore {
+ public:
+  NarrowStore(const problem::ConvPass& pass, const NarrowCut& cut, const Bindings& bindings,
+              const NarrowSums& sums)
+      : cut_(cut),
+        tensor_(pass.result()),
+        s_(tensor_.strides),
+        sums_(sums),
+        base_(static_cast<std::byte*>(bindings[tensor_.operand])),
+        bytes_(static_cast<int64_t>(size_of(tensor_.dtype))),
+        ways_(static_cast<int64_t>(cut.ways.size())),
+        w_size_(is_forward(pass) ? pass.axes[2].y : pass.axes[2].x),
+        channel_(sums.group * result_channels(pass)) {}
+
+  void run() const {
+    for (int64_t i = sums_.first_unit, next = i; i < sums_.last_unit; i = next) {
+      const NarrowUnit& first = unit(i);
+      while (next < sums_.last_unit && unit(next).channel == first.channel &&
+             unit(next).d.first == first.d.first)
+        ++next;
+      const Range planes = inside(first.d, 0);
+      const int64_t rows = next - i == 1 ? sums_.box.size[2] : kRowsTogether;
+      for (int64_t z = planes.begin; z < planes.end; ++z)
+        for (int64_t y = 0; y < sums_.box.size[2]; y += rows)
+          for (int64_t u = i; u < next; ++u) store_rows(unit(u), z, y, y + rows);
+    }
+  }
+
+ private:
+  // Rows of one plane of the result: `at` is place 0 of the first, in elements.
+  struct Rows {
+    int64_t at, stride, count;
+    const float* sums;
+  };
+
+  const NarrowUnit& unit(int64_t i) const { return cut_.units[cut_.store_order[static_cast<size_t>(i)]]; }
+  // Positions of the box whose place lies inside.
+  Range inside(const FoldedResidue& residue, size_t axis) const {
+    const int64_t first = sums_.box.first[axis + 1];
+    return {std::max(residue.positions.begin - first, int64_t{0}),
+            std::min(residue.positions.end - first, sums_.box.size[axis + 1])};
+  }
+  int64_t place(const FoldedResidue& residue, size_t axis, int64_t j) const {
+    return (residue.first + (sums_.box.first[axis + 1] + j) * cut_.folds[axis].front().step) * s_[axis + 2];
+  }
+
+  void store_rows(const NarrowUnit& unit, int64_t z, int64_t begin, int64_t end) const {
+    const Range h = inside(unit.h, 1);
+    begin = std::max(begin, h.begin);
+    end = std::min(end, h.end);
+    if (begin >= end) return;
+    const int64_t sums = unit.row * ways_ * cut_.out_pitch + z * cut_.plane_pitch + begin * cut_.row_pitch;
+    const Rows rows{.at = sums_.box.first[0] * s_[0] + (channel_ + unit.channel) * s_[1] +
+                          place(unit.d, 0, z) + place(unit.h, 1, begin),
+                    .stride = cut_.folds[1].front().step * s_[3],
+                    .count = end - begin,
+                    .sums = sums_.sums + sums};
+    if (cut_.woven) return store_woven(rows);
+    for (int64_t way = 0; way < ways_; ++way) store_apart(rows, way);
+  }
+
+  // All residues along W are here: whole rows are written.
+  void store_woven(const Rows& rows) const {
+    // Place of the first residue's first position; some residues of it may lie outside.
+    const int64_t first = cut_.ways.front().first + sums_.box.first[3] * ways_;
+    kernels::cpu::WovenRows woven{.in = rows.sums,
+                                  .way_stride = cut_.out_pitch,
+                                  .ways = ways_,
+                                  .in_stride = cut_.row_pitch,
+                                  .out_stride = rows.stride,
+                                  .rows = rows.count,
+                                  .begin = std::max<int64_t>(-first, 0),
+                                  .end = std::min(sums_.box.size[3] * ways_, w_size_ - first)};
+    if (woven.begin >= woven.end) return;
+    if (tensor_.dtype == DType::kF32 && s_[4] == 1) {
+      woven.out = reinterpret_cast<float*>(base_) + rows.at + first;
+      return kernels::cpu::weave_rows(woven);
+    }
+    woven.rows = 1;
+    woven.out = sums_.row;
+    for (int64_t y = 0; y < rows.count; ++y, woven.in += cut_.row_pitch) {
+      if (ways_ > 1) kernels::cpu::weave_rows(woven);
+      store_row(tensor_.dtype, base_ + (rows.at + y * rows.stride + (first + woven.begin) * s_[4]) * bytes_,
+                s_[4], (ways_ > 1 ? sums_.row : woven.in) + woven.begin, 1, woven.end - woven.begin);
+    }
+  }
+
+  // One residue along W where there are fewer than the stride.
+  void store_apart(const Rows& rows, int64_t way) const {
+    const FoldedResidue& residue = cut_.ways[static_cast<size_t>(way)];
+    const Range w = inside(residue, 2);
+    if (w.begin >= w.end) return;
+    for (int64_t y = 0; y < rows.count; ++y)
+      store_row(tensor_.dtype, base_ + (rows.at + y * rows.stride + place(residue, 2, w.begin)) * bytes_,
+                cut_.folds[2].front().step * s_[4],
+                rows.sums + way * cut_.out_pitch + y * cut_.row_pitch + w.begin, 1, w.size());
+  }
+
+  const NarrowCut& cut_;
+  const problem::PassTensor& tensor_;
+  const problem::Strides5& s_;
+  const NarrowSums& sums_;
+  std::byte* base_;
+  int64_t bytes_;
+  int64_t ways_;
+  int64_t w_size_;
+  int64_t channel_;  // first of the group
+};
+
+}  // namespace
+
+void store_narrow(const problem::ConvPass& pass, const NarrowCut& cut, const Bindings& bindings,
+                  const NarrowSums& sums) {
+  NarrowStore(pass, cut, bindings, sums).run();
+}
+
+}  // namespace retrograd::engines::cpu
