@@ -122,6 +122,12 @@ HWY_NOINLINE void weave_vectors(const WovenRows& w, int64_t first, int64_t stop)
   }
 }
 
+// One place of every row.
+void weave_place(const WovenRows& w, int64_t place) {
+  const float* in = w.in + place % w.ways * w.way_stride + place / w.ways;
+  for (int64_t r = 0; r < w.rows; ++r) w.out[r * w.out_stride + place] = in[r * w.in_stride];
+}
+
 void weave_rows(const WovenRows& w) {
   if (w.ways == 1)
     return copy_each(w.in + w.begin, w.in_stride, w.out + w.begin, w.out_stride, w.rows, w.end - w.begin);
@@ -132,16 +138,13 @@ void weave_rows(const WovenRows& w) {
   if (vectors && w.ways == 2) weave_vectors<WeaveTwo>(w, first, stop);
   if (vectors && w.ways == 3) weave_vectors<WeaveThree>(w, first, stop);
   if (vectors && w.ways == 4) weave_vectors<WeaveFour>(w, first, stop);
-  if (vectors && w.begin == first * w.ways && w.end == stop * w.ways) return;
-  for (int64_t r = 0; r < w.rows; ++r) {
-    const float* in = w.in + r * w.in_stride;
-    float* out = w.out + r * w.out_stride;
-    for (int64_t i = 0; i < w.ways && !vectors; ++i)
-      for (int64_t at = first; at < stop; ++at) out[at * w.ways + i] = in[i * w.way_stride + at];
-    const auto one = [&](int64_t p) { out[p] = in[p % w.ways * w.way_stride + p / w.ways]; };
-    for (int64_t p = w.begin; p < std::min(first * w.ways, w.end); ++p) one(p);
-    for (int64_t p = std::max(stop * w.ways, w.begin); p < w.end; ++p) one(p);
-  }
+  for (int64_t place = w.begin; place < std::min(first * w.ways, w.end); ++place) weave_place(w, place);
+  for (int64_t place = std::max(stop * w.ways, w.begin); place < w.end; ++place) weave_place(w, place);
+  if (vectors) return;
+  for (int64_t r = 0; r < w.rows; ++r)
+    for (int64_t i = 0; i < w.ways; ++i)
+      for (int64_t j = first; j < stop; ++j)
+        w.out[r * w.out_stride + j * w.ways + i] = w.in[i * w.way_stride + r * w.in_stride + j];
 }
 
 // Two ways at once: what is read is wanted whole.
@@ -193,26 +196,26 @@ HWY_NOINLINE void part_four(const PartedRows& p, int64_t first, int64_t stop) {
 #endif
 }
 
+// One place of every row: a division for each place of each row took longer than the vectors of the row.
+void part_place(const PartedRows& p, int64_t place) {
+  const bool inside = place >= p.begin && place < p.end;
+  float* out = p.out + place % p.ways * p.way_stride + place / p.ways;
+  for (int64_t r = 0; r < p.rows; ++r) out[r * p.out_stride] = inside ? p.in[r * p.in_stride + place] : 0.0F;
+}
+
 void part_rows(const PartedRows& p) {
-  const int64_t ways = p.ways;
-  const int64_t stop = std::max<int64_t>(p.end, 0) / ways,
-                first = std::min((p.begin + ways - 1) / ways, stop);
+  const int64_t ways = p.ways, stop = p.end / ways, first = std::min((p.begin + ways - 1) / ways, stop);
   const bool vectors = HWY_TARGET != HWY_SCALAR && (ways == 2 || ways == 4) &&
                        stop - first >= static_cast<int64_t>(hn::Lanes(D()));
   if (vectors && ways == 2) part_two(p, first, stop);
   if (vectors && ways == 4) part_four(p, first, stop);
-  const int64_t whole = p.count * ways;
-  for (int64_t r = 0; r < p.rows; ++r) {
-    const float* in = p.in + r * p.in_stride;
-    float* out = p.out + r * p.out_stride;
-    const auto one = [&](int64_t x, float value) { out[x % ways * p.way_stride + x / ways] = value; };
-    for (int64_t x = 0; x < p.begin; ++x) one(x, 0);
-    for (int64_t x = p.begin; x < std::min(first * ways, p.end); ++x) one(x, in[x]);
-    for (int64_t i = 0; i < ways && !vectors; ++i)
-      for (int64_t j = first; j < stop; ++j) out[i * p.way_stride + j] = in[j * ways + i];
-    for (int64_t x = std::max(stop * ways, p.begin); x < p.end; ++x) one(x, in[x]);
-    for (int64_t x = p.end; x < whole; ++x) one(x, 0);
-  }
+  for (int64_t place = 0; place < first * ways; ++place) part_place(p, place);
+  for (int64_t place = stop * ways; place < p.count * ways; ++place) part_place(p, place);
+  if (vectors) return;
+  for (int64_t r = 0; r < p.rows; ++r)
+    for (int64_t i = 0; i < ways; ++i)
+      for (int64_t j = first; j < stop; ++j)
+        p.out[i * p.way_stride + r * p.out_stride + j] = p.in[r * p.in_stride + j * ways + i];
 }
 
 }  // namespace HWY_NAMESPACE
