@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // grad_input[q] = Σ_{p : q in window p} grad_output[p] / divisor(p), row by row: kernels/cpu/row_pool.h.
 //
-// A task is some volumes: one (n, c) where the places of a row lie together (NCHW), one n and some channels
-// where the channels of a place do (NHWC). A window that holds its whole volume fills it with one quotient.
+// A volume is one (n, c) where the places of a row lie together (NCHW), one n and some channels where the
+// channels of a place do (NHWC); an axis of windows of 1 makes more volumes of it. A task is some volumes
+// that lie at equal distances, or a band of rows of one. A window that holds its whole volume fills it with
+// one quotient.
 #include "engines/cpu/avgpool_rows.h"
 
 #include <algorithm>
+#include <array>
 #include <vector>
 
 #include "base/checked.h"
@@ -16,24 +19,34 @@
 namespace retrograd::engines::cpu {
 namespace {
 
+using kernels::cpu::PoolRun;
 using kernels::cpu::PoolVolumes;
+using kernels::cpu::PoolWindows;
 using problem::AvgPoolPass;
 using problem::PoolWindow;
 using problem::Range;
 
-// Small volumes are handed out together: 64 KiB of results take a core longer than waking another.
-constexpr int64_t kElementsPerTask = 16384;
-constexpr int64_t kRowElements = 8192;  // of channels side by side: some rows of quotients stay in L2
-constexpr int64_t kFewestUnits = 16;    // a vector of AVX-512
+// Small volumes are handed out together: 64 KiB of results take a core longer than waking another. Less where
+// a few cores would not find work of the same size.
+constexpr int64_t kMostPerTask = 16384, kFewestPerTask = 4096, kFewestTasks = 16;
+constexpr int64_t kExpandedFloats = 4096;  // half of L1: results and quotients pass through the other half
+constexpr int64_t kRowElements = 8192;     // of channels side by side: some expanded rows stay in L2
+constexpr int64_t kFewestUnits = 16;       // a vector of AVX-512
 constexpr int64_t kMostScratchFloats = int64_t{1} << 26;
 
 int64_t volume_of(const AvgPoolPass& p) { return p.axes[0].x * p.axes[1].x * p.axes[2].x; }
 
-// How the work is cut: `unit` channels at once, `band` rows of the result in a task.
+// Equal problems side by side.
+struct OuterAxis {
+  int64_t size = 1, in = 0, out = 0;
+};
+
+// How the work is cut: `unit` channels at once, `band` rows of the result.
 struct PoolCut {
   int64_t unit = 1, blocks = 1;
   int64_t band = 1, bands = 1;
-  int64_t quotient_rows = 1;  // at most, for a band
+  int64_t row_windows = 1;  // at most, for a band
+  int64_t at_once = 1;      // volumes, where a band is a volume
 };
 
 PoolCut cut_pool(const AvgPoolPass& p) {
@@ -43,12 +56,27 @@ PoolCut cut_pool(const AvgPoolPass& p) {
   if (p.channels > 1 && p.grad_output.strides[1] == 1 && to[1] == 1 && to[4] != 1)
     cut.unit = std::min(p.channels, std::max(kFewestUnits, kRowElements / w.x / kFewestUnits * kFewestUnits));
   cut.blocks = ceil_div(p.channels, cut.unit);
-  // A band divides the windows again that it shares with the next: a few times the kernel keeps that small.
-  const int64_t rows = std::max(ceil_div(2 * kElementsPerTask, d.x * w.x * cut.unit), 4 * h.kernel);
-  cut.band = std::min(h.x, ceil_div(rows, h.stride) * h.stride);
+  // A band expands the windows again that it shares with the next: a few times the kernel keeps that small.
+  const int64_t line = d.y * w.x * cut.unit;
+  const int64_t rows = std::max(ceil_div(2 * kExpandedFloats, line), ceil_div(4 * h.kernel, h.stride));
+  cut.bands = ceil_div(h.x, std::min(h.x, rows * h.stride));
+  cut.band = std::min(h.x, ceil_div(ceil_div(h.x, cut.bands), h.stride) * h.stride);
   cut.bands = ceil_div(h.x, cut.band);
-  cut.quotient_rows = d.y * std::min(h.y, (cut.band + h.kernel) / h.stride + 2);
+  cut.row_windows = std::min(h.y, (cut.band + h.kernel) / h.stride + 2);
+  if (cut.bands == 1) {
+    cut.row_windows = h.y;
+    cut.at_once = std::max<int64_t>(1, kExpandedFloats / (line * h.y));
+  }
   return cut;
+}
+
+// The pass with an outermost axis of windows of 1 moved to `outer`: its places are volumes of their own.
+AvgPoolPass split_depth(AvgPoolPass pass, OuterAxis& outer) {
+  PoolWindow& d = pass.axes[0];
+  if (d.kernel != 1 || d.stride != 1 || d.pad != 0 || d.x != d.y) return pass;
+  outer = {d.x, pass.grad_output.strides[2], pass.grad_input.strides[2]};
+  d.x = d.y = 1;
+  return pass;
 }
 
 // Whether one window holds every place, and the places lie in a line.
@@ -65,9 +93,9 @@ bool is_fill(const AvgPoolPass& p) {
   return true;
 }
 
-// The windows over each place of an axis, and what each of them counts.
-struct AxisTables {
-  AxisTables(const AvgPoolPass& p, size_t axis) {
+// What each window of an axis counts.
+struct AxisCounts {
+  AxisCounts(const AvgPoolPass& p, size_t axis) {
     const PoolWindow& w = p.axes[axis];
     const auto count_of = [&](int64_t output) {
       // A window that covers no place is read by nobody; 1 keeps it from dividing by zero.
@@ -82,17 +110,7 @@ struct AxisTables {
       for (int64_t o = 0; o < w.y; ++o) counts.push_back(count_of(o));
     }
   }
-  void list_windows(const PoolWindow& w) {
-    for (int64_t i = 0; i < w.x; ++i) {
-      const Range range = outputs_pooling(w, i);
-      begin.push_back(range.begin);
-      end.push_back(range.end);
-    }
-  }
-  kernels::cpu::PoolAxis view(const PoolWindow& w) const {
-    return {w.x, w.y, begin.data(), end.data(), 0, counts.empty() ? nullptr : counts.data(), count};
-  }
-  std::vector<int64_t> begin, end;
+  kernels::cpu::PoolCounts view() const { return {counts.empty() ? nullptr : counts.data(), count}; }
   std::vector<float> counts;
   float count = 1;
 };
@@ -104,7 +122,7 @@ class AvgPoolFillStep final : public Step {
     fill_.out_type = pass.grad_input.dtype;
     fill_.in_stride = pass.grad_output.strides[1];
     fill_.size = volume_of(pass);
-    for (size_t axis = 0; axis < 3; ++axis) fill_.divisor *= AxisTables(pass, axis).count;
+    for (size_t axis = 0; axis < 3; ++axis) fill_.divisor *= AxisCounts(pass, axis).count;
   }
 
   void run(const Bindings& bindings, std::byte*, runtime::ExecutionContext& context) const override {
@@ -114,7 +132,7 @@ class AvgPoolFillStep final : public Step {
     auto* out = static_cast<std::byte*>(bindings[to.operand]);
     const auto in_bytes = static_cast<int64_t>(size_of(from.dtype));
     const auto out_bytes = static_cast<int64_t>(size_of(to.dtype));
-    const int64_t grain = std::max<int64_t>(1, kElementsPerTask / fill_.size);
+    const int64_t grain = std::max<int64_t>(1, kMostPerTask / fill_.size);
     context.pool->parallel_for(pass_.batch * pass_.channels, grain, [&](int64_t begin, int64_t end) {
       // Volumes of one image, which lie `size` apart, or one alone.
       while (begin < end) {
@@ -133,43 +151,69 @@ class AvgPoolFillStep final : public Step {
   kernels::cpu::PoolFill fill_;
 };
 
-PoolVolumes volumes_of(const AvgPoolPass& pass, const AxisTables (&tables)[3], int64_t unit) {
-  const PoolWindow& w = pass.axes[2];
-  PoolVolumes result;
-  result.depths = tables[0].view(pass.axes[0]);
-  result.rows = tables[1].view(pass.axes[1]);
-  const kernels::cpu::PoolAxis row = tables[2].view(w);
-  result.x = w.x;
-  result.y = w.y;
-  result.kernel = w.kernel;
-  result.stride = w.stride;
-  result.pad = w.pad;
-  result.counts = row.counts;
-  result.count = row.count;
-  result.unit = unit;
-  const auto& from = pass.grad_output;
-  const auto& to = pass.grad_input;
-  result.in = {from.dtype, from.strides[2], from.strides[3], from.strides[4]};
-  result.out = {to.dtype, to.strides[2], to.strides[3], to.strides[4]};
-  result.derive();
-  return result;
+// Rows `first` to `end` of the result, by the windows they lie in, which count from `window` on.
+void list_runs(const PoolWindow& axis, int64_t first, int64_t end, int64_t window,
+               std::vector<PoolRun>& runs) {
+  const size_t before = runs.size();
+  for (int64_t row = first; row < end; ++row) {
+    const Range range = outputs_pooling(axis, row);
+    const PoolWindows windows =
+        range.size() == 0 ? PoolWindows{} : PoolWindows{range.begin - window, range.end - window};
+    if (runs.size() > before) {
+      PoolRun& run = runs.back();
+      const PoolWindows& last = run.windows;
+      const bool same = !run.slides && windows == last;
+      const bool slides = last.begin < last.end && (run.slides || run.rows == 1) &&
+                          windows == PoolWindows{last.begin + run.rows, last.end + run.rows};
+      if (same || slides) {
+        run.slides = slides;
+        ++run.rows;
+        continue;
+      }
+    }
+    runs.push_back({row - first, 1, windows, false});
+  }
+}
+
+// A band of rows: its place in the two tensors, and the runs it is made of.
+struct Band {
+  int64_t first_row = 0, rows = 0;
+  int64_t first_window = 0, windows = 0;
+  size_t first_run = 0, runs = 0;
+};
+
+Band list_band(const PoolWindow& axis, int64_t first, int64_t end, std::vector<PoolRun>& runs) {
+  Band band{first, end - first, axis.y, 0, runs.size(), 0};
+  int64_t last = 0;
+  for (int64_t row = first; row < end; ++row) {
+    const Range range = outputs_pooling(axis, row);
+    if (range.size() == 0) continue;
+    band.first_window = std::min(band.first_window, range.begin);
+    last = std::max(last, range.end);
+  }
+  band.windows = std::max<int64_t>(last - band.first_window, 0);
+  list_runs(axis, first, end, band.first_window, runs);
+  band.runs = runs.size() - band.first_run;
+  return band;
 }
 
 class AvgPoolRowsStep final : public Step {
  public:
-  explicit AvgPoolRowsStep(const AvgPoolPass& pass)
-      : pass_(pass),
-        cut_(cut_pool(pass)),
+  explicit AvgPoolRowsStep(const AvgPoolPass& whole)
+      : pass_(split_depth(whole, outer_[2])),
+        cut_(cut_pool(pass_)),
         slots_(runtime::ThreadPool::instance().threads()),
-        tables_{AxisTables(pass, 0), AxisTables(pass, 1), AxisTables(pass, 2)} {
-    tables_[0].list_windows(pass.axes[0]);
-    tables_[1].list_windows(pass.axes[1]);
-    whole_ = volumes_of(pass, tables_, cut_.unit);
-    // One band a task, or several volumes that are a band each.
-    pieces_ = pass.batch * cut_.blocks * cut_.bands;
-    per_task_ = cut_.bands > 1 ? 1 : std::max<int64_t>(1, kElementsPerTask / (volume_of(pass) * cut_.unit));
-    tasks_ = ceil_div(pieces_, per_task_);
-    slot_bytes_ = part_bytes<float>(whole_.scratch_floats(cut_.quotient_rows));
+        counts_{AxisCounts(pass_, 0), AxisCounts(pass_, 1), AxisCounts(pass_, 2)} {
+    list_windows();
+    describe_volumes();
+    list_outer_axes();
+    const int64_t volumes = outer_[2].size;
+    const int64_t size = volume_of(pass_) * cut_.unit, all = size * outer_[0].size * outer_[1].size * volumes;
+    const int64_t elements = std::clamp(all / kFewestTasks, kFewestPerTask, kMostPerTask);
+    per_task_ = cut_.bands > 1 ? 1 : std::max<int64_t>(1, elements / size);
+    tasks_per_line_ = cut_.bands > 1 ? volumes * cut_.bands : ceil_div(volumes, per_task_);
+    tasks_ = outer_[0].size * outer_[1].size * tasks_per_line_;
+    slot_bytes_ = part_bytes<float>(whole_.scratch_floats());
   }
 
   size_t workspace_bytes() const override {
@@ -179,47 +223,115 @@ class AvgPoolRowsStep final : public Step {
   void run(const Bindings& bindings, std::byte* workspace,
            runtime::ExecutionContext& context) const override {
     run_tasks(*context.pool, tasks_, slots_, [&](int64_t task, int64_t slot) {
-      auto* scratch = reinterpret_cast<float*>(workspace + static_cast<size_t>(slot) * slot_bytes_);
-      int64_t cleared = 0;  // the unit the scratch is laid out for
-      for (int64_t i = task * per_task_; i < std::min((task + 1) * per_task_, pieces_); ++i)
-        run_piece(bindings, i / cut_.bands, i % cut_.bands, scratch, cleared);
+      run_task(bindings, task, reinterpret_cast<float*>(workspace + static_cast<size_t>(slot) * slot_bytes_));
     });
   }
 
  private:
-  void run_piece(const Bindings& bindings, int64_t volume, int64_t band, float* scratch,
-                 int64_t& cleared) const {
-    PoolVolumes piece = whole_;
-    piece.unit = std::min(cut_.unit, pass_.channels - volume % cut_.blocks * cut_.unit);
-    piece.pitch = whole_.pitch / whole_.unit * piece.unit;
-    const int64_t first = band * cut_.band;
-    kernels::cpu::PoolAxis& rows = piece.rows;
-    rows.x = std::min(cut_.band, rows.x - first);
-    rows.begin += first;
-    rows.end += first;
-    rows.first = rows.begin[0];
-    rows.y = std::max<int64_t>(rows.end[rows.x - 1] - rows.first, 0);
-    if (rows.counts != nullptr) rows.counts += rows.first;
-    if (piece.unit != cleared) clear_pool_scratch(piece, cut_.quotient_rows, scratch);
-    cleared = piece.unit;
-    pool_volume(piece, address(bindings, pass_.grad_output, volume, rows.first),
-                address(bindings, pass_.grad_input, volume, first), scratch);
+  void list_windows() {
+    const PoolWindow& h = pass_.axes[1];
+    for (int64_t d = 0; d < pass_.axes[0].x; ++d) {
+      const Range range = outputs_pooling(pass_.axes[0], d);
+      over_depth_.push_back({range.begin, range.end});
+    }
+    for (int64_t row = 0; row < h.x; row += cut_.band)
+      bands_.push_back(list_band(h, row, std::min(row + cut_.band, h.x), runs_));
+    const PoolWindow& w = pass_.axes[2];
+    if (w.stride > kernels::cpu::kMostPoolPhases) return;
+    phases_.resize(static_cast<size_t>(w.stride));
+    kernels::cpu::list_pool_phases(w.stride, w.kernel, phases_.data());
   }
 
-  std::byte* address(const Bindings& bindings, const problem::PassTensor& tensor, int64_t volume,
-                     int64_t row) const {
-    const auto& s = tensor.strides;
-    const int64_t at = volume / cut_.blocks * s[0] + volume % cut_.blocks * cut_.unit * s[1] + row * s[3];
+  void describe_volumes() {
+    const auto& [d, h, w] = pass_.axes;
+    whole_.depths = d.x;
+    whole_.depth_windows = d.y;
+    whole_.over_depth = over_depth_.data();
+    whole_.depth_counts = counts_[0].view();
+    whole_.row_windows = cut_.row_windows;
+    whole_.row_counts = counts_[1].view();
+    whole_.x = w.x;
+    whole_.y = w.y;
+    whole_.kernel = w.kernel;
+    whole_.stride = w.stride;
+    whole_.pad = w.pad;
+    whole_.phases = phases_.data();
+    whole_.counts = counts_[2].view();
+    whole_.unit = cut_.unit;
+    whole_.at_once = cut_.at_once;
+    const auto& from = pass_.grad_output;
+    const auto& to = pass_.grad_input;
+    whole_.in = {from.dtype, 0, from.strides[2], from.strides[3], from.strides[4]};
+    whole_.out = {to.dtype, 0, to.strides[2], to.strides[3], to.strides[4]};
+    whole_.derive();
+  }
+
+  // Images, channels and depths with windows of 1; the last axis is what one task takes several of, so axes
+  // that continue it in memory are made part of it.
+  void list_outer_axes() {
+    const auto& from = pass_.grad_output.strides;
+    const auto& to = pass_.grad_input.strides;
+    const OuterAxis depth = outer_[2];
+    const OuterAxis images{pass_.batch, from[0], to[0]};
+    const OuterAxis blocks{cut_.blocks, from[1] * cut_.unit, to[1] * cut_.unit};
+    // Blocks of channels are not all of one size.
+    outer_ = cut_.unit > 1 ? std::array{blocks, images, depth} : std::array{images, blocks, depth};
+    fold(1);
+    if (cut_.unit == 1 || cut_.blocks == 1) fold(0);
+    whole_.in.volume = outer_[2].in;
+    whole_.out.volume = outer_[2].out;
+  }
+  // Makes axis `axis` part of the last one, if it can be.
+  void fold(size_t axis) {
+    OuterAxis &outer = outer_[axis], &last = outer_[2];
+    if (outer.size == 1) return;
+    if (last.size == 1) {
+      std::swap(outer, last);
+    } else if (outer.in == last.size * last.in && outer.out == last.size * last.out) {
+      last.size *= outer.size;
+      outer = {};
+    }
+  }
+
+  void run_task(const Bindings& bindings, int64_t task, float* scratch) const {
+    const int64_t line = task / tasks_per_line_, piece = task % tasks_per_line_;
+    const int64_t first = line / outer_[1].size, second = line % outer_[1].size;
+    const int64_t volume = cut_.bands > 1 ? piece / cut_.bands : piece * per_task_;
+    const Band& band = bands_[static_cast<size_t>(cut_.bands > 1 ? piece % cut_.bands : 0)];
+    PoolVolumes part = whole_;
+    if (cut_.unit > 1) part.unit = std::min(cut_.unit, pass_.channels - first * cut_.unit);
+    clear_pool_scratch(part, scratch);
+    part.rows = band.rows;
+    part.row_windows = band.windows;
+    part.runs = runs_.data() + band.first_run;
+    part.run_count = static_cast<int64_t>(band.runs);
+    if (part.row_counts.each != nullptr) part.row_counts.each += band.first_window;
+    const auto& from = pass_.grad_output;
+    const auto& to = pass_.grad_input;
+    const int64_t in = first * outer_[0].in + second * outer_[1].in + volume * outer_[2].in +
+                       band.first_window * from.strides[3];
+    const int64_t out = first * outer_[0].out + second * outer_[1].out + volume * outer_[2].out +
+                        band.first_row * to.strides[3];
+    pool_volumes(part, address(bindings, from, in), address(bindings, to, out),
+                 std::min(per_task_, outer_[2].size - volume), scratch);
+  }
+
+  static std::byte* address(const Bindings& bindings, const problem::PassTensor& tensor, int64_t at) {
     return static_cast<std::byte*>(bindings[tensor.operand]) +
            at * static_cast<int64_t>(size_of(tensor.dtype));
   }
 
+  std::array<OuterAxis, 3> outer_;
   AvgPoolPass pass_;
   PoolCut cut_;
   int64_t slots_;
-  AxisTables tables_[3];
+  AxisCounts counts_[3];
+  std::vector<PoolWindows> over_depth_;
+  std::vector<PoolRun> runs_;
+  std::vector<Band> bands_;
+  std::vector<kernels::cpu::PoolPhase> phases_;
   PoolVolumes whole_;
-  int64_t pieces_ = 0, per_task_ = 1, tasks_ = 0;
+  int64_t per_task_ = 1, tasks_per_line_ = 0, tasks_ = 0;
   size_t slot_bytes_ = 0;
 };
 
@@ -230,11 +342,14 @@ class AvgPoolRowsCandidate final : public Candidate {
     const auto* pool = std::get_if<AvgPoolPass>(&pass);
     if (pool == nullptr) return Support::no("computes average pooling only");
     if (const auto reason = unfit_size(*pool)) return Support::no(*reason);
-    const PoolCut cut = cut_pool(*pool);
-    const PoolWindow& w = pool->axes[2];
-    const Checked pitch = (Checked(w.y) + 2 * (w.kernel / w.stride) + 3) * cut.unit;
-    if ((pitch * (cut.quotient_rows + 2)).get().value_or(INT64_MAX) > kMostScratchFloats)
-      return Support::no("rows of quotients, with zeros at both ends, are more than 2^26 floats");
+    OuterAxis depth;
+    const AvgPoolPass split = split_depth(*pool, depth);
+    const PoolCut cut = cut_pool(split);
+    const PoolWindow& w = split.axes[2];
+    const Checked line = (Checked(w.x) + w.y + 2 * (w.kernel / w.stride) + 3) * cut.unit;
+    const Checked rows = Checked(split.axes[0].y) * cut.row_windows * cut.at_once + 2;
+    if ((line * rows).get().value_or(INT64_MAX) > kMostScratchFloats)
+      return Support::no("rows of quotients, before and after they are expanded, are more than 2^26 floats");
     return Support::yes();
   }
   std::unique_ptr<const Step> make_step(const problem::Pass& pass) const override {

@@ -1,17 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// Average pooling backward on one volume, row by row: it gathers, it never
-// scatters.
+// Average pooling backward on volumes, row by row: it gathers, it never scatters.
 //
-//   quotient[p] = grad_output[p] / (count_d[pd] · count_h[ph] · count_w[pw])
-//   sum[pw]     = Σ_{pd,ph : the row lies in them} quotient[pd, ph, pw]
-//   out[w]      = Σ_{pw : w in window pw} sum[pw]
+//   quotient[p]         = grad_output[p] / (count_d[pd] · count_h[ph] · count_w[pw])
+//   expanded[pd, ph, w] = Σ_{pw : w in window pw} quotient[pd, ph, pw]
+//   out[d, h, w]        = Σ_{pd,ph : d, h in windows pd, ph} expanded[pd, ph, w]
 //
-// With w + pad = j·stride + r and kernel = terms·stride + rest, a place takes
-// the windows j, j−1, … j−terms+1, and one more if r < rest. So a row is
-// `stride` copies of two rows of sums, interleaved. A place is `unit` adjacent
-// elements: 1 where rows of places lie together, channels where those do.
+// Along the row first: there are fewer rows of windows than of places, and what is left for the rows of the
+// result are whole vectors, one after the other.
+//
+// With w + pad = j·stride + r and kernel = terms·stride + rest, a place takes the windows j, j−1, …
+// j−terms+1, and one more if r < rest. The lanes of a vector take their j from a table of `stride` lines. A
+// place is `unit` adjacent elements: 1 where rows of places lie together, channels where those do.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 
@@ -19,54 +21,74 @@
 
 namespace retrograd::kernels::cpu {
 
-struct PoolAxis {
-  int64_t x = 1;
-  int64_t y = 1;
-  const int64_t* begin = nullptr;  // place i lies in windows begin[i] to end[i] − 1
-  const int64_t* end = nullptr;
-  int64_t first = 0;              // the window that comes first in memory
-  const float* counts = nullptr;  // of each window from there on; null: all `count`
-  float count = 1;
+// Of every window along an axis.
+struct PoolCounts {
+  const float* each = nullptr;  // null: `all`
+  float all = 1;
+  float operator[](int64_t window) const { return each == nullptr ? all : each[window]; }
+};
+
+struct PoolWindows {  // begin to end − 1; none where they are equal
+  int64_t begin = 0, end = 0;
+  bool operator==(const PoolWindows&) const = default;
+};
+
+// Rows of results that are made together: all lie in the same windows, or each in those after the windows of
+// the row before.
+struct PoolRun {
+  int64_t first = 0, rows = 1;
+  PoolWindows windows;  // of the first row
+  bool slides = false;
+};
+
+// Lane l of a vector whose first place has r = this phase: j lies `window` after that of lane 0, and `more`
+// has all bits where r < rest.
+inline constexpr int64_t kMostPoolLanes = 16;
+inline constexpr int64_t kMostPoolPhases = 16;  // greater strides fill runs of places
+struct alignas(64) PoolPhase {
+  std::array<int32_t, kMostPoolLanes> window;
+  std::array<uint32_t, kMostPoolLanes> more;
 };
 
 struct PoolTensor {
   DType dtype = DType::kF32;
-  int64_t depth = 0, row = 0, place = 1;  // strides, in elements
+  int64_t volume = 0, depth = 0, row = 0, place = 1;  // strides, in elements
 };
 
 struct PoolVolumes {
-  PoolAxis depths, rows;
+  int64_t depths = 1, depth_windows = 1;
+  const PoolWindows* over_depth = nullptr;
+  PoolCounts depth_counts;
+  int64_t rows = 1, row_windows = 1;
+  const PoolRun* runs = nullptr;
+  int64_t run_count = 0;
+  PoolCounts row_counts;
   int64_t x = 1, y = 1, kernel = 1, stride = 1, pad = 0;  // along the row
-  const float* counts = nullptr;                          // as in PoolAxis
-  float count = 1;
+  const PoolPhase* phases = nullptr;                      // for 1 < stride ≤ kMostPoolPhases
+  PoolCounts counts;
   int64_t unit = 1;
+  int64_t at_once = 1;  // volumes whose rows are expanded before any is finished
   PoolTensor in, out;
 
   // What follows from these, once: 64-bit divisions in every row would cost more than its additions.
   int64_t terms = 1, rest = 0;
-  int64_t lead = 0;    // places before the first whole group of `stride`
-  int64_t groups = 0;  // whole groups
-  int64_t first = 0;   // window of the first of them
-  int64_t pitch = 0;   // floats from one row of sums to the next
-  void derive() {
-    terms = kernel / stride;
-    rest = kernel % stride;
-    lead = (stride - pad % stride) % stride;
-    if (lead > x) lead = x;
-    groups = (x - lead) / stride;
-    first = (lead + pad) / stride;
-    pitch = (front() + y + back()) * unit;
+  int64_t front = 0;  // windows before the first that places ask for: rows of quotients have zeros there
+  int64_t pitch = 1;  // windows from one row of quotients to the next, zeros between them
+  void derive();
+  int64_t window_rows() const { return at_once * depth_windows * row_windows; }
+  // A row of sums by groups, the quotients, and their expanded rows; vectors reach behind each of them.
+  int64_t row_floats() const { return (front + pitch) * unit + 2 * kMostPoolLanes; }
+  int64_t quotient_floats() const { return (front + window_rows() * pitch) * unit + 2 * kMostPoolLanes; }
+  int64_t scratch_floats() const {
+    return row_floats() + quotient_floats() + window_rows() * x * unit + kMostPoolLanes;
   }
-  // Zeros before and behind the sums of a row, in places.
-  int64_t front() const { return terms + 1; }
-  int64_t back() const { return terms + 2; }
-  // For so many rows of quotients: a row of results, the sums of a row, their sums by groups, the quotients.
-  int64_t scratch_floats(int64_t quotient_rows) const { return x + (quotient_rows + 2) * pitch; }
 };
+void list_pool_phases(int64_t stride, int64_t kernel, PoolPhase* phases);
 
-// Zeros where the kernel relies on them: once for any number of volumes with rows of the same pitch.
-void clear_pool_scratch(const PoolVolumes& volumes, int64_t quotient_rows, float* scratch);
-void pool_volume(const PoolVolumes& volumes, const std::byte* in, std::byte* out, float* scratch);
+// Zeros where the kernel relies on them: once for any number of calls with the same unit.
+void clear_pool_scratch(const PoolVolumes& volumes, float* scratch);
+void pool_volumes(const PoolVolumes& volumes, const std::byte* in, std::byte* out, int64_t count,
+                  float* scratch);
 
 // One quotient fills a volume: out[v·size + i] = in[v·in_stride] / divisor.
 struct PoolFill {
