@@ -30,8 +30,11 @@ using problem::Range;
 // a few cores would not find work of the same size.
 constexpr int64_t kMostPerTask = 16384, kFewestPerTask = 4096, kFewestTasks = 16;
 constexpr int64_t kExpandedFloats = 4096;  // half of L1: results and quotients pass through the other half
-constexpr int64_t kRowElements = 8192;     // of channels side by side: some expanded rows stay in L2
-constexpr int64_t kFewestUnits = 16;       // a vector of AVX-512
+// Results of volumes that are made side by side: a few vectors of each in turn, so more than a few small ones
+// only cost lines of L1.
+constexpr int64_t kAtOnce = 6144;
+constexpr int64_t kRowElements = 8192;  // of channels side by side: some expanded rows stay in L2
+constexpr int64_t kFewestUnits = 16;    // a vector of AVX-512
 constexpr int64_t kMostScratchFloats = int64_t{1} << 26;
 
 int64_t volume_of(const AvgPoolPass& p) { return p.axes[0].x * p.axes[1].x * p.axes[2].x; }
@@ -65,7 +68,7 @@ PoolCut cut_pool(const AvgPoolPass& p) {
   cut.row_windows = std::min(h.y, (cut.band + h.kernel) / h.stride + 2);
   if (cut.bands == 1) {
     cut.row_windows = h.y;
-    cut.at_once = std::max<int64_t>(1, kExpandedFloats / (line * h.y));
+    cut.at_once = std::max<int64_t>(1, kAtOnce / (volume_of(p) * cut.unit));
   }
   return cut;
 }
@@ -259,6 +262,11 @@ class AvgPoolRowsStep final : public Step {
     whole_.counts = counts_[2].view();
     whole_.unit = cut_.unit;
     whole_.at_once = cut_.at_once;
+    int64_t depth_windows = 0, row_windows = 0;
+    for (const PoolWindows& windows : over_depth_)
+      depth_windows = std::max(depth_windows, windows.end - windows.begin);
+    for (const PoolRun& run : runs_) row_windows = std::max(row_windows, run.windows.end - run.windows.begin);
+    whole_.most_rows = depth_windows * row_windows;
     const auto& from = pass_.grad_output;
     const auto& to = pass_.grad_input;
     whole_.in = {from.dtype, 0, from.strides[2], from.strides[3], from.strides[4]};

@@ -21,6 +21,13 @@
 
 namespace retrograd::kernels::cpu {
 
+// How rows of windows become rows of results.
+enum class PoolWay {
+  kExpand,  // in general: expanded first, then added
+  kCopy,    // a place lies in one window: its quotient goes to all rows of the window at once
+  kSlide    // windows of 2 or 3 at every place: sums along the row stay in registers from row to row
+};
+
 // Of every window along an axis.
 struct PoolCounts {
   const float* each = nullptr;  // null: `all`
@@ -67,10 +74,12 @@ struct PoolVolumes {
   const PoolPhase* phases = nullptr;                      // for 1 < stride ≤ kMostPoolPhases
   PoolCounts counts;
   int64_t unit = 1;
-  int64_t at_once = 1;  // volumes whose rows are expanded before any is finished
+  int64_t most_rows = 1;  // of windows, that a row of results lies in
+  int64_t at_once = 1;    // volumes whose rows are expanded before any is finished
   PoolTensor in, out;
 
   // What follows from these, once: 64-bit divisions in every row would cost more than its additions.
+  PoolWay way = PoolWay::kExpand;
   int64_t terms = 1, rest = 0;
   int64_t front = 0;  // windows before the first that places ask for: rows of quotients have zeros there
   int64_t pitch = 1;  // windows from one row of quotients to the next, zeros between them
@@ -80,7 +89,8 @@ struct PoolVolumes {
   int64_t row_floats() const { return (front + pitch) * unit + 2 * kMostPoolLanes; }
   int64_t quotient_floats() const { return (front + window_rows() * pitch) * unit + 2 * kMostPoolLanes; }
   int64_t scratch_floats() const {
-    return row_floats() + quotient_floats() + window_rows() * x * unit + kMostPoolLanes;
+    const int64_t expanded = way == PoolWay::kExpand ? window_rows() * x * unit + kMostPoolLanes : 0;
+    return row_floats() + quotient_floats() + expanded;
   }
 };
 void list_pool_phases(int64_t stride, int64_t kernel, PoolPhase* phases);

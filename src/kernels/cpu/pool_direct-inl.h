@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+// Rows of results straight from rows of quotients, where few windows hold a place.
+//
+// Included once for every instruction set.
+#include <cstddef>
+
+#include "hwy/highway.h"
+#include "kernels/cpu/elements-inl.h"
+#include "kernels/cpu/pool_rows-inl.h"
+#include "kernels/cpu/row_pool.h"
+
+#if defined(RETROGRAD_KERNELS_CPU_POOL_DIRECT_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef RETROGRAD_KERNELS_CPU_POOL_DIRECT_INL_H_
+#undef RETROGRAD_KERNELS_CPU_POOL_DIRECT_INL_H_
+#else
+#define RETROGRAD_KERNELS_CPU_POOL_DIRECT_INL_H_
+#endif
+
+HWY_BEFORE_NAMESPACE();
+namespace retrograd::kernels::cpu {
+namespace HWY_NAMESPACE {
+
+// One window a place: lanes of a vector of quotients, several times each.
+class WindowCopies {
+ public:
+  explicit WindowCopies(const PoolVolumes& p)
+      : phases_(p.phases),
+        stride_(p.stride),
+        first_window_(p.pad / p.stride),
+        first_residue_(p.pad % p.stride),
+        last_window_((p.x - kLanes + p.pad) / p.stride),
+        last_residue_((p.x - kLanes + p.pad) % p.stride) {}
+  void start(const float* quotients) { row_ = quotients; }
+  HWY_INLINE void advance(int64_t floats) { row_ += floats; }
+
+  template <class Put>
+  HWY_INLINE void cover(int64_t count, bool reaches, const Put& put) const {
+    const Floats<kLanes> d;
+    if (count < kLanes) {
+      const auto numbers = places(first_window_, first_residue_);
+      if (reaches) return put(d, 0, numbers);
+      HWY_ALIGN std::array<float, kLanes> buffer;
+      hn::Store(numbers, d, buffer.data());
+      return in_vectors(count, [&](auto tag, int64_t i) { put(tag, i, load(tag, buffer.data() + i)); });
+    }
+    const int64_t windows = kLanes / stride_, residues = kLanes % stride_;
+    int64_t j = first_window_, r = first_residue_, x = 0;
+    for (; x + kLanes <= count; x += kLanes) {
+      put(d, x, places(j, r));
+      const bool wraps = r + residues >= stride_;
+      j += windows + (wraps ? 1 : 0);
+      r += residues - (wraps ? stride_ : 0);
+    }
+    if (x < count) put(d, count - kLanes, places(last_window_, last_residue_));
+  }
+
+ private:
+  HWY_INLINE hn::Vec<Floats<kLanes>> places(int64_t window, int64_t residue) const {
+    const Floats<kLanes> d;
+    const hn::RebindToSigned<decltype(d)> integers;
+    const auto lanes = hn::IndicesFromVec(d, hn::Load(integers, phases_[residue].window.data()));
+    return hn::TableLookupLanes(load(d, row_ + window), lanes);
+  }
+
+  const float* row_ = nullptr;
+  const PoolPhase* phases_;
+  int64_t stride_, first_window_, first_residue_, last_window_, last_residue_;
+};
+
+void copy_rows(const PoolVolumes& p, const float* quotients, int64_t count, std::byte* out) {
+  WindowCopies copies(p);
+  each_run(
+      p, count, p.depth_windows * p.row_windows * p.pitch, out,
+      [&](auto elements, const PoolWindows& depth, const PoolRun& run, const Lines& lines, std::byte* to) {
+        if (depth.begin == depth.end || run.windows.begin == run.windows.end)
+          return put_copies(elements, BoxSum{quotients, 0, 0, 0, 0}, lines, to);
+        copies.start(quotients + (depth.begin * p.row_windows + run.windows.begin) * p.pitch);
+        if (!run.slides) return put_copies(elements, copies, lines, to);
+        // One row a window.
+        WindowCopies row = copies;
+        Lines one = lines;
+        one.copies = 1;
+        for (int64_t i = 0; i < run.rows; ++i, row.advance(p.pitch))
+          put_lines<1>(elements, row, one, to + i * lines.row);
+      });
+}
+
+// Σ of kTerms places along the row of each of some rows.
+template <int kTerms>
+struct SlidSum {
+  const float* first;
+  int64_t rows, pitch, unit;
+  template <class D>
+  HWY_INLINE hn::Vec<D> along(D d, int64_t i) const {
+    return sum_back(d, first + i, unit, kTerms);
+  }
+  template <class D>
+  HWY_INLINE hn::Vec<D> at(D d, int64_t i) const {
+    auto sum = hn::Zero(d);
+    for (int64_t row = 0; row < rows; ++row) sum = hn::Add(sum, along(d, row * pitch + i));
+    return sum;
+  }
+  template <class Put>
+  HWY_INLINE void cover(int64_t count, bool reaches, const Put& put) const {
+    cover_sums(*this, count, reaches, put);
+  }
+  HWY_INLINE void advance(int64_t floats) { first += floats; }
+};
+
+// A run that slides, a vector of places down all its rows: each row's sum along is made once for the kRows
+// results that it is part of.
+template <int kRows, int kTerms, class E>
+HWY_INLINE void put_sliding(const E& elements, SlidSum<kTerms> sum, const Lines& lines, std::byte* out) {
+  const int64_t rows = lines.copies, pitch = sum.pitch, step = lines.row;
+  for (int64_t v = 0; v < lines.volumes; ++v, sum.advance(lines.from), out += lines.to) {
+    const auto down = [&](auto d, int64_t i) {
+      std::byte* at = out + i * E::kBytes;
+      auto before = sum.along(d, i), last = before;
+      if constexpr (kRows == 3) last = sum.along(d, pitch + i);
+      int64_t from = (kRows - 1) * pitch + i;
+      for (int64_t row = 0; row < rows; ++row, from += pitch, at += step) {
+        const auto now = sum.along(d, from);
+        if constexpr (kRows == 3) {
+          elements.store(hn::Add(hn::Add(before, last), now), d, at);
+          before = last;
+          last = now;
+        } else {
+          elements.store(hn::Add(before, now), d, at);
+          before = now;
+        }
+      }
+    };
+    if (lines.reaches) {
+      down(Floats<kLanes>(), 0);
+    } else {
+      in_vectors(lines.count, down);
+    }
+  }
+}
+
+template <int kTerms>
+void slide_rows_of(const PoolVolumes& p, const float* quotients, int64_t count, std::byte* out) {
+  const int64_t pitch = p.pitch * p.unit;
+  each_run(p, count, p.row_windows * pitch, out,
+           [&](auto elements, const PoolWindows&, const PoolRun& run, const Lines& lines, std::byte* to) {
+             const PoolWindows& w = run.windows;
+             const SlidSum<kTerms> sum{quotients + w.begin * pitch + p.pad * p.unit, w.end - w.begin, pitch,
+                                       p.unit};
+             if (!run.slides) return put_copies(elements, sum, lines, to);
+             if (sum.rows == 3) return put_sliding<3>(elements, sum, lines, to);
+             if (sum.rows == 2) return put_sliding<2>(elements, sum, lines, to);
+             SlidSum<kTerms> row = sum;
+             Lines one = lines;
+             one.copies = 1;
+             for (int64_t i = 0; i < run.rows; ++i, row.advance(pitch))
+               put_lines<1>(elements, row, one, to + i * lines.row);
+           });
+}
+
+void slide_rows(const PoolVolumes& p, const float* quotients, int64_t count, std::byte* out) {
+  p.terms == 2 ? slide_rows_of<2>(p, quotients, count, out) : slide_rows_of<3>(p, quotients, count, out);
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace retrograd::kernels::cpu
+HWY_AFTER_NAMESPACE();
+
+#endif

@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+// grad_output / divisor, rows of windows with zeros between them.
+//
+// Included once for every instruction set.
+#include <bit>
+#include <cmath>
+
+#include "hwy/highway.h"
+#include "kernels/cpu/elements-inl.h"
+#include "kernels/cpu/row_pool.h"
+
+#if defined(RETROGRAD_KERNELS_CPU_POOL_QUOTIENTS_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef RETROGRAD_KERNELS_CPU_POOL_QUOTIENTS_INL_H_
+#undef RETROGRAD_KERNELS_CPU_POOL_QUOTIENTS_INL_H_
+#else
+#define RETROGRAD_KERNELS_CPU_POOL_QUOTIENTS_INL_H_
+#endif
+
+HWY_BEFORE_NAMESPACE();
+namespace retrograd::kernels::cpu {
+namespace HWY_NAMESPACE {
+
+template <class D>
+HWY_INLINE hn::Vec<D> load(D d, const float* at) {
+  return load_codes(d, reinterpret_cast<const std::byte*>(at));
+}
+template <class D>
+HWY_INLINE void store(hn::Vec<D> v, D d, float* at) {
+  store_codes(v, d, reinterpret_cast<std::byte*>(at));
+}
+
+#if (HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX2) || HWY_ARCH_ARM_A64
+inline constexpr bool kFusesProducts = true;
+#else
+inline constexpr bool kFusesProducts = false;
+#endif
+
+struct ByProduct {
+  float reciprocal;
+  template <class D>
+  HWY_INLINE hn::Vec<D> operator()(D d, hn::Vec<D> v) const {
+    return hn::Mul(v, hn::Set(d, reciprocal));
+  }
+};
+struct ByTwoProducts {
+  float high, low;
+  template <class D>
+  HWY_INLINE hn::Vec<D> operator()(D d, hn::Vec<D> v) const {
+    return hn::MulAdd(v, hn::Set(d, high), hn::Mul(v, hn::Set(d, low)));
+  }
+};
+struct ByDivision {
+  float divisor;
+  template <class D>
+  HWY_INLINE hn::Vec<D> operator()(D d, hn::Vec<D> v) const {
+    return hn::Div(v, hn::Set(d, divisor));
+  }
+};
+
+// Calls body(divide) with what divides as the mathematics says. By a power of two a product is exact. By any
+// other whole number below 2^20, products with the two parts of its reciprocal, cut and remainder, round as
+// the quotient does: where FP32 changes from one number to the next, a quotient is at least 2^-25 / divisor
+// of itself away, and the parts are wrong by 2^-46. (Below 2^-101 the last bit may differ.) Both parts have
+// the same sign, so that infinity stays infinity.
+template <class Body>
+HWY_INLINE void with_divide(float divisor, const Body& body) {
+  const float reciprocal = 1 / divisor;
+  const auto magnitude = std::bit_cast<uint32_t>(divisor) & 0x7fff'ffffu;
+  if ((magnitude & 0x7f'ffffu) == 0) return body(ByProduct{reciprocal});
+  if (!kFusesProducts || magnitude >= std::bit_cast<uint32_t>(0x1p20F)) return body(ByDivision{divisor});
+  const double exact = 1 / static_cast<double>(divisor);
+  const bool beyond = std::abs(static_cast<double>(reciprocal)) > std::abs(exact);
+  const float high = std::bit_cast<float>(std::bit_cast<uint32_t>(reciprocal) - (beyond ? 1u : 0u));
+  body(ByTwoProducts{high, static_cast<float>(exact - static_cast<double>(high))});
+}
+
+template <class E, class Divide>
+HWY_INLINE void divide_line(const E& elements, const std::byte* HWY_RESTRICT in, int64_t count, Divide divide,
+                            float* HWY_RESTRICT out) {
+  in_vectors(count,
+             [=](auto d, int64_t i) { store(divide(d, elements.load(d, in + i * E::kBytes)), d, out + i); });
+}
+
+// `rows` lines that follow each other in memory, `pitch` floats apart in `out`. The vector of `d` with the
+// last numbers of a line ends with zeros, for zeros or the next line come behind it.
+template <class D, class E, class Divide>
+HWY_INLINE void divide_lines(D d, const E& elements, const std::byte* HWY_RESTRICT in, int64_t rows,
+                             int64_t count, Divide divide, int64_t pitch, float* HWY_RESTRICT out) {
+  const Floats<kLanes> full;
+  constexpr auto kLast = static_cast<int64_t>(hn::MaxLanes(D()));
+  const int64_t whole = count / kLanes * kLanes, reach = whole + kLast;
+  const auto last = hn::FirstN(d, static_cast<size_t>(count - whole));
+  int64_t row = 0;
+  for (; rows * count - row * count >= reach; ++row, in += count * E::kBytes, out += pitch) {
+    for (int64_t i = 0; i < whole; i += kLanes)
+      store(divide(full, elements.load(full, in + i * E::kBytes)), full, out + i);
+    const auto v = hn::IfThenElseZero(last, elements.load(d, in + whole * E::kBytes));
+    store(divide(d, v), d, out + whole);
+  }
+  for (; row < rows; ++row, in += count * E::kBytes, out += pitch)
+    divide_line(elements, in, count, divide, out);
+}
+
+// Rows of `p.in`, dense and divided by one number.
+template <class E, class Divide>
+HWY_INLINE void divide_dense(const E& elements, const std::byte* in, int64_t rows, int64_t line,
+                             Divide divide, int64_t pitch, float* out) {
+  const int64_t last = line % kLanes;
+  if (pitch == line) return divide_line(elements, in, rows * line, divide, out);
+  if (last == 0) {
+    for (int64_t row = 0; row < rows; ++row)
+      divide_line(elements, in + row * line * E::kBytes, line, divide, out + row * pitch);
+  } else if (last <= 4) {
+    divide_lines(Floats<4>(), elements, in, rows, line, divide, pitch, out);
+  } else if (last <= 8) {
+    divide_lines(Floats<8>(), elements, in, rows, line, divide, pitch, out);
+  } else {
+    divide_lines(Floats<kLanes>(), elements, in, rows, line, divide, pitch, out);
+  }
+}
+
+template <class E>
+HWY_INLINE void divide_row(const PoolVolumes& p, const E& elements, const std::byte* HWY_RESTRICT in,
+                           float outer, float* HWY_RESTRICT out) {
+  if (p.counts.each == nullptr && p.in.place == p.unit) {
+    return with_divide(outer * p.counts.all,
+                       [&](auto divide) { divide_line(elements, in, p.y * p.unit, divide, out); });
+  }
+  if (p.unit == 1 && p.in.place == 1) {
+    return in_vectors(p.y, [&](auto d, int64_t i) {
+      const auto divisor = hn::Mul(load(d, p.counts.each + i), hn::Set(d, outer));
+      store(hn::Div(elements.load(d, in + i * E::kBytes), divisor), d, out + i);
+    });
+  }
+  for (int64_t j = 0; j < p.y; ++j, in += p.in.place * E::kBytes, out += p.unit)
+    divide_line(elements, in, p.unit, ByDivision{outer * p.counts[j]}, out);
+}
+
+void divide_volumes(const PoolVolumes& p, const std::byte* in, int64_t count, float* quotients) {
+  const PoolTensor& t = p.in;
+  const int64_t line = p.y * p.unit, plane = p.row_windows * line, volume = p.depth_windows * plane;
+  const int64_t rows = count * p.depth_windows * p.row_windows, pitch = p.pitch * p.unit;
+  const bool dense = t.place == p.unit && (p.row_windows == 1 || t.row == line) &&
+                     (p.depth_windows == 1 || t.depth == plane) && (count == 1 || t.volume == volume);
+  const bool same =
+      p.depth_counts.each == nullptr && p.row_counts.each == nullptr && p.counts.each == nullptr;
+  with_elements(t.dtype, [&](auto elements) {
+    if (dense && same) {
+      return with_divide(p.depth_counts.all * p.row_counts.all * p.counts.all, [&](auto divide) {
+        divide_dense(elements, in, rows, line, divide, pitch, quotients);
+      });
+    }
+    for (int64_t v = 0; v < count; ++v)
+      for (int64_t d = 0; d < p.depth_windows; ++d)
+        for (int64_t h = 0; h < p.row_windows; ++h, quotients += pitch)
+          divide_row(p, elements, in + (v * t.volume + d * t.depth + h * t.row) * elements.kBytes,
+                     p.depth_counts[d] * p.row_counts[h], quotients);
+  });
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace retrograd::kernels::cpu
+HWY_AFTER_NAMESPACE();
+
+#endif
