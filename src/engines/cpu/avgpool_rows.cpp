@@ -225,7 +225,7 @@ class AvgPoolRowsStep final : public Step {
 
   void run(const Bindings& bindings, std::byte* workspace,
            runtime::ExecutionContext& context) const override {
-    run_tasks(*context.pool, tasks_, slots_, [&](int64_t task, int64_t slot) {
+    run_tasks_nearby(*context.pool, tasks_, slots_, [&](int64_t task, int64_t slot) {
       run_task(bindings, task, reinterpret_cast<float*>(workspace + static_cast<size_t>(slot) * slot_bytes_));
     });
   }
