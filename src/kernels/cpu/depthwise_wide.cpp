@@ -23,8 +23,8 @@ using Tag = hn::CappedTag<float, kLanes>;
 
 int64_t wide_lanes(int64_t width) {
   const auto most = static_cast<int64_t>(hn::Lanes(Tag<16>()));
-  // Half a vector does as much a cycle on many machines, and wastes less of a short row.
-  const bool half = most == 16 && (width + 7) / 8 * 8 < (width + 15) / 16 * 16;
+  // Halves of vectors where they waste much less of a row: two of them cost a quarter more than one whole.
+  const bool half = most == 16 && (width + 7) / 8 * 8 * 4 <= (width + 15) / 16 * 16 * 3;
   return half ? 8 : most;
 }
 
@@ -48,7 +48,7 @@ HWY_INLINE Place<D> place_of(const DepthwiseWide& r, int64_t column, int64_t off
 
 // kRows rows of results × one vector of each phase; kAllRegular: only planes that are is_regular().
 template <int kLanes, int kTapRows, int kPhases, int kRows, bool kAllRegular>
-class Tile {
+class WideTile {
   using D = Tag<kLanes>;
   using V = hn::Vec<D>;
   static constexpr int kSources = kRows + kTapRows - 1;
@@ -202,10 +202,10 @@ template <int kLanes, int kTapRows, int kPhases>
 void tiles(const DepthwiseWide& r) {
   // Planes of real networks are 7, 14, 28 … high.
   constexpr int kSeven = rows_of(7, kTapRows, kPhases), kEight = rows_of(8, kTapRows, kPhases);
-  using Sevens = Tile<kLanes, kTapRows, kPhases, kSeven, true>;
+  using Sevens = WideTile<kLanes, kTapRows, kPhases, kSeven, true>;
   if constexpr (kSeven == 7)
     if (Sevens::is_regular(r)) return Sevens::planes(r);
-  Tile<kLanes, kTapRows, kPhases, kEight, false>::planes(r);
+  WideTile<kLanes, kTapRows, kPhases, kEight, false>::planes(r);
 }
 
 template <int kLanes>

@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: Apache-2.0
+// Tiles of rows of y with vectors along W, for instruction sets with masked loads.
+#include "kernels/cpu/depthwise_wide_dots.h"
+
+#include <algorithm>
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/cpu/depthwise_wide_dots.cpp"
+#include "hwy/foreach_target.h"
+#include "hwy/highway.h"
+#include "kernels/cpu/targets.h"
+#include "kernels/cpu/unroll-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace retrograd::kernels::cpu {
+namespace HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+#if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX2
+
+template <int kLanes>
+using Tag = hn::CappedTag<float, kLanes>;
+
+// Where a tap reads for one vector of y.
+template <class D>
+struct Place {
+  hn::Mask<D> mask;
+  bool dead, full;
+};
+constexpr int64_t kPlaces = kMostWideTaps;
+
+template <class D>
+HWY_INLINE Place<D> place_of(const DepthwiseWideDots& r, int64_t column, int64_t offset) {
+  const D d;
+  const int64_t lanes = static_cast<int64_t>(hn::Lanes(d)), at = column + offset;
+  const int64_t first = std::clamp<int64_t>(-at, 0, lanes);
+  const int64_t last = std::clamp<int64_t>(std::min(r.x_width - at, r.width - column), 0, lanes);
+  return {hn::AndNot(hn::FirstN(d, static_cast<size_t>(first)), hn::FirstN(d, static_cast<size_t>(last))),
+          first >= last, first == 0 && last == lanes};
+}
+
+// kRows rows of y × one vector; kAllRegular: only planes that are is_regular().
+template <int kLanes, int kTapRows, int kRows, bool kAllRegular>
+class WideDots {
+  using D = Tag<kLanes>;
+  using V = hn::Vec<D>;
+  static constexpr int kSources = kRows + kTapRows - 1;
+  // Rows outside x at the top and at the bottom of a plane that keeps its height.
+  static constexpr int kAbove = (kTapRows - 1) / 2, kBelow = kTapRows / 2;
+
+  struct Rows {
+    const float* HWY_RESTRICT top;  // of x, at the vector
+    int64_t pitch;
+    int64_t begin, end;  // sources inside the plane
+  };
+
+ public:
+  // Whether the plane is cut into tiles that all begin and end where their sources do, or one border beyond.
+  static bool is_regular(const DepthwiseWideDots& r) {
+    const int64_t above = std::max<int64_t>(-r.first_row, 0),
+                  last = r.x_rows - (r.rows - kRows + r.first_row);
+    return r.rows % kRows == 0 && (above == 0 || above == kAbove) &&
+           (last >= kSources || last == kSources - kBelow);
+  }
+
+  static HWY_NOINLINE void planes(const DepthwiseWideDots& r) {
+    Place<D> places[kPlaces];
+    const bool all_fit = (r.width + kLanes - 1) / kLanes * r.taps <= kPlaces;
+    if (all_fit)
+      for (int64_t column = 0, i = 0; column < r.width; column += kLanes)
+        for (int64_t t = 0; t < r.taps; ++t) places[i++] = place_of<D>(r, column, r.offsets[t]);
+    for (int64_t plane = 0; plane < r.planes; ++plane)
+      for (int64_t row = 0; row < r.rows; row += kRows) {
+        const Place<D>* at = places;
+        const int64_t from = row + r.first_row;
+        const float* x = r.x + plane * r.x_plane + from * r.x_row;
+        const float* y = r.y + plane * r.y_plane + row * r.y_row;
+        float* sums = r.sums + plane * r.sum_plane;
+        const int64_t begin = std::max<int64_t>(-from, 0), end = std::min<int64_t>(r.x_rows - from, kSources);
+        const bool regular = row + kRows <= r.rows && (begin == 0 || begin == kAbove) &&
+                             (end == kSources || end == kSources - kBelow);
+        for (int64_t column = 0; column < r.width; column += kLanes) {
+          if (!all_fit)
+            for (int64_t t = 0; t < r.taps; ++t) places[t] = place_of<D>(r, column, r.offsets[t]);
+          const Rows rows{x + column, r.x_row, begin, end};
+          if (kAllRegular || regular) {
+            run<true>(r, rows, at, y + column, sums, r.width - column, kRows);
+          } else if constexpr (!kAllRegular) {
+            run<false>(r, rows, at, y + column, sums, r.width - column, r.rows - row);
+          }
+          if (all_fit) at += r.taps;
+        }
+      }
+  }
+
+ private:
+  template <bool kRegular>
+  static HWY_INLINE void run(const DepthwiseWideDots& r, Rows rows, const Place<D>* HWY_RESTRICT places,
+                             const float* HWY_RESTRICT y_at, float* HWY_RESTRICT sums, int64_t left,
+                             int64_t y_rows) {
+    const D d;
+    V y[kRows];
+    if (left >= kLanes) {
+      each(Indices<kRows>(), [&](auto j) HWY_ATTR {
+        y[j] = kRegular || j < y_rows ? held(hn::LoadU(d, y_at + j * r.y_row)) : hn::Zero(d);
+      });
+    } else {
+      const auto mask = hn::FirstN(d, static_cast<size_t>(left));
+      each(Indices<kRows>(), [&](auto j) HWY_ATTR {
+        y[j] = kRegular || j < y_rows ? held(hn::MaskedLoad(mask, d, y_at + j * r.y_row)) : hn::Zero(d);
+      });
+    }
+    for (int64_t depth = 0; depth < r.depths; ++depth) {
+      float* HWY_RESTRICT sum = sums + depth * r.sum_depth;
+      const Place<D>* HWY_RESTRICT place = places;
+      for (int64_t t = 0; t < r.taps; ++t, ++place, sum += kTapRows * kLanes) {
+        if (place->dead) continue;
+        const float* HWY_RESTRICT at = rows.top + r.offsets[t];
+        if (place->full) {
+          add<kRegular>(rows, at, y, sum, [](const float* p) HWY_ATTR { return hn::LoadU(D(), p); });
+        } else {
+          const auto mask = place->mask;
+          add<kRegular>(rows, at, y, sum,
+                        [&](const float* p) HWY_ATTR { return hn::MaskedLoad(mask, D(), p); });
+        }
+      }
+      rows.top += r.x_depth;
+    }
+  }
+
+  template <bool kRegular, class Load>
+  static HWY_INLINE void add(const Rows& rows, const float* HWY_RESTRICT at, const V (&y)[kRows],
+                             float* HWY_RESTRICT sum, const Load& load) {
+    const D d;
+    V sums[kTapRows];
+    each(Indices<kTapRows>(), [&](auto h) HWY_ATTR { sums[h] = hn::Load(d, sum + h * kLanes); });
+    const auto add_source = [&](auto i) HWY_ATTR {
+      const V v = held(load(at + i * rows.pitch));
+      each(Indices<kTapRows>(), [&](auto h) HWY_ATTR {
+        constexpr int kRow = i - h;
+        if constexpr (kRow >= 0 && kRow < kRows) sums[h] = hn::MulAdd(y[kRow], v, sums[h]);
+      });
+    };
+    if constexpr (kRegular) {
+      if (kAbove > 0 && rows.begin == 0) each(Indices<kAbove>(), add_source);
+      each(Indices<kSources - kAbove - kBelow>(),
+           [&](auto i) HWY_ATTR { add_source(std::integral_constant<int, i + kAbove>()); });
+      if (kBelow > 0 && rows.end == kSources)
+        each(Indices<kBelow>(),
+             [&](auto i) HWY_ATTR { add_source(std::integral_constant<int, i + kSources - kBelow>()); });
+    } else {
+      each(Indices<kSources>(), [&](auto i) HWY_ATTR {
+        if (i >= rows.begin && i < rows.end) add_source(i);
+      });
+    }
+    each(Indices<kTapRows>(), [&](auto h) HWY_ATTR { hn::Store(sums[h], d, sum + h * kLanes); });
+  }
+};
+
+template <int kLanes, int kTapRows>
+void tiles(const DepthwiseWideDots& r) {
+  // Planes of real networks are 7, 14, 28 … high.
+  using Sevens = WideDots<kLanes, kTapRows, 7, true>;
+  if (Sevens::is_regular(r)) return Sevens::planes(r);
+  WideDots<kLanes, kTapRows, kFewRegisters ? 7 : 8, false>::planes(r);
+}
+
+template <int kLanes>
+void dots(const DepthwiseWideDots& r) {
+  using Planes = void (*)(const DepthwiseWideDots&);
+  static constexpr Planes kTiles[] = {tiles<kLanes, 1>, tiles<kLanes, 2>, tiles<kLanes, 3>, tiles<kLanes, 4>,
+                                      tiles<kLanes, 5>, tiles<kLanes, 6>, tiles<kLanes, 7>};
+  static_assert(std::size(kTiles) == kMostWideTapRows);
+  kTiles[r.tap_rows - 1](r);
+}
+
+void depthwise_wide_dots(const DepthwiseWideDots& r) {
+  if (r.lanes == 16) {
+    dots<HWY_MIN(16, hn::MaxLanes(Tag<16>()))>(r);
+  } else {
+    dots<8>(r);
+  }
+}
+
+template <int kLanes>
+void add_lanes(const float* sums, int64_t count, float* out) {
+  const Tag<kLanes> d;
+  for (int64_t i = 0; i < count; ++i) out[i] = hn::GetLane(hn::SumOfLanes(d, hn::Load(d, sums + i * kLanes)));
+}
+
+void add_wide_lanes(const float* sums, int64_t lanes, int64_t count, float* out) {
+  if (lanes == 16) {
+    add_lanes<HWY_MIN(16, hn::MaxLanes(Tag<16>()))>(sums, count, out);
+  } else {
+    add_lanes<8>(sums, count, out);
+  }
+}
+
+#else
+void depthwise_wide_dots(const DepthwiseWideDots&) {}
+void add_wide_lanes(const float*, int64_t, int64_t, float*) {}
+#endif
+
+}  // namespace HWY_NAMESPACE
+}  // namespace retrograd::kernels::cpu
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace retrograd::kernels::cpu {
+namespace {
+
+HWY_EXPORT(depthwise_wide_dots);
+HWY_EXPORT(add_wide_lanes);
+
+struct Chosen {
+  void (*dots)(const DepthwiseWideDots&);
+  void (*add)(const float*, int64_t, int64_t, float*);
+};
+const Chosen& chosen() {
+  static const Chosen instance{RG_CHOSEN(depthwise_wide_dots), RG_CHOSEN(add_wide_lanes)};
+  return instance;
+}
+
+}  // namespace
+
+void depthwise_wide_dots(const DepthwiseWideDots& planes) { chosen().dots(planes); }
+void add_wide_lanes(const float* sums, int64_t lanes, int64_t count, float* out) {
+  chosen().add(sums, lanes, count, out);
+}
+
+}  // namespace retrograd::kernels::cpu
+#endif
