@@ -8,6 +8,7 @@
 
 #include "base/settings.h"
 #include "engines/registry.h"
+#include "kernels/cpu/bf16_pairs.h"
 #include "kernels/cpu/targets.h"
 #include "kernels/cpu/tile_product.h"
 #include "plan/plan.h"
@@ -46,7 +47,8 @@ Status print_row(const tools::NamedProblem& row, runtime::Device& device) {
 Status print_table(std::vector<std::string> files) {
   runtime::Device& device = *runtime::find_device(runtime::DeviceKind::kCpu, 0);
   (void)engines::candidates(device.kind());
-  fmt::print("target {} lanes {}\n", kernels::cpu::target_name(), kernels::cpu::tile_width() / 2);
+  fmt::print("target {} lanes {}{}\n", kernels::cpu::target_name(), kernels::cpu::tile_width() / 2,
+             kernels::cpu::has_bf16_products() ? "b" : "");
   tools::ProblemSource source;
   source.files = std::move(files);
   RG_TRY(const auto rows, tools::collect(source));

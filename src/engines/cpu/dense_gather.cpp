@@ -16,8 +16,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
+#include <utility>
 
 #include "base/checked.h"
+#include "engines/cpu/bf16_cells.h"
 #include "engines/cpu/dense_blocking.h"
 #include "engines/cpu/gather_sides.h"
 #include "engines/cpu/limits.h"
@@ -25,6 +28,7 @@
 #include "engines/cpu/task_slots.h"
 #include "engines/cpu/weight_panels.h"
 #include "engines/reference/reference.h"
+#include "kernels/cpu/bf16_pairs.h"
 #include "kernels/cpu/tile_product.h"
 #include "kernels/cpu/transpose.h"
 
@@ -40,14 +44,16 @@ constexpr int64_t kMostListedTaps = int64_t{1} << 22;
 
 class DenseGatherStep final : public Step {
  public:
-  explicit DenseGatherStep(const ConvPass& pass)
-      : pass_(pass),
-        cut_(plan_dense_gather(pass)),
-        panels_(pass_, cut_),
+  // What it cannot compute, `fallback` does.
+  DenseGatherStep(const CellPass& cells, std::unique_ptr<const Step> fallback)
+      : pass_(cells.pass),
+        partner_(is_forward(pass_) ? cells.x : cells.y),
+        cut_(plan_dense_gather(pass_)),
+        panels_(pass_, cut_, cells.w),
         slots_(runtime::ThreadPool::instance().threads()),
-        reference_(reference::candidate().make_step(pass)) {
-    const PassTensor& source = source_of(pass);
-    in_place_ = is_plain(source, pass.rounding) && source.strides[1] == 1 && cut_.skips_dead_taps[2];
+        fallback_(std::move(fallback)) {
+    const PassTensor& source = source_of(pass_);
+    in_place_ = is_plain(source, pass_.rounding) && source.strides[1] == 1 && cut_.skips_dead_taps[2];
     for (const DensePhase& phase : cut_.phases)
       pads_ |= phase.taps > 0 && !cut_.skips_dead_taps[2] && phase.axes[2].leaves_source();
     const int64_t strip = cut_.grid.box[0] * cut_.channels_per_block * cut_.plane();
@@ -72,18 +78,22 @@ class DenseGatherStep final : public Step {
   }
 
   size_t workspace_bytes() const override {
-    return panels_.bytes() + static_cast<size_t>(std::min(slots_, cut_.tasks(pass_.groups))) * slot_bytes_;
+    const auto slots = static_cast<size_t>(std::min(slots_, cut_.tasks(pass_.groups)));
+    return std::max(panels_.bytes() + slots * slot_bytes_, fallback_->workspace_bytes());
   }
 
   void run(const Bindings& bindings, std::byte* workspace,
            runtime::ExecutionContext& context) const override {
     auto* panels = reinterpret_cast<float*>(workspace);
     if (!panels_.pack(bindings, panels, *context.pool, pads_))
-      return reference_->run(bindings, workspace, context);
-    run_tasks(*context.pool, cut_.tasks(pass_.groups), slots_, [&](int64_t task, int64_t slot) {
-      std::byte* scratch = workspace + panels_.bytes() + static_cast<size_t>(slot) * slot_bytes_;
-      run_task(bindings, task, panels, scratch);
+      return fallback_->run(bindings, workspace, context);
+    std::atomic<bool> sound{true};
+    run_tasks(*context.pool, cut_.tasks(pass_.groups), slots_, [&](int64_t index, int64_t slot) {
+      Task task = make_task(index, workspace + panels_.bytes() + static_cast<size_t>(slot) * slot_bytes_);
+      run_task(bindings, task, panels);
+      if (!task.sound) sound.store(false, std::memory_order_relaxed);
     });
+    if (!sound) fallback_->run(bindings, workspace, context);
   }
 
  private:
@@ -94,6 +104,7 @@ class DenseGatherStep final : public Step {
     std::array<int64_t, 3> start;  // place of the strip in the source
     float *sums, *strip, *turned, *row;
     int64_t *offsets, *b_offsets;
+    bool sound = true;  // no number was too small for its cell
   };
   // Where a source value lies: floats from one image, channel and place to the next.
   struct Source {
@@ -133,8 +144,7 @@ class DenseGatherStep final : public Step {
     return task;
   }
 
-  void run_task(const Bindings& bindings, int64_t index, const float* panels, std::byte* scratch) const {
-    const Task task = make_task(index, scratch);
+  void run_task(const Bindings& bindings, Task& task, const float* panels) const {
     const int64_t all = source_channels(pass_);
     for (int64_t first = 0; first < all; first += cut_.channels_per_block) {
       const int64_t channels = std::min(cut_.channels_per_block, all - first);
@@ -162,7 +172,7 @@ class DenseGatherStep final : public Step {
   }
 
   // The strip: [image][channel][place], or [channel][place][image] where images are rows of tiles.
-  Source load_source(const Bindings& bindings, const Task& task, int64_t first, int64_t channels) const {
+  Source load_source(const Bindings& bindings, Task& task, int64_t first, int64_t channels) const {
     const PassTensor& tensor = source_of(pass_);
     const auto bytes = static_cast<int64_t>(size_of(tensor.dtype));
     StripShape shape{.channels = channels, .start = task.start, .extent = cut_.extent};
@@ -175,8 +185,11 @@ class DenseGatherStep final : public Step {
     for (int64_t n = 0; n < images; ++n) {
       const int64_t at = (task.box.first[0] + n) * tensor.strides[0] +
                          (task.group * source_channels(pass_) + first) * tensor.strides[1];
-      load_strip(tensor, pass_.rounding, static_cast<const std::byte*>(bindings[tensor.operand]) + at * bytes,
-                 shape, task.strip + n * image);
+      const std::byte* from = static_cast<const std::byte*>(bindings[tensor.operand]) + at * bytes;
+      if (partner_ != 0)
+        task.sound &= load_cell_strip(tensor, partner_, from, shape, task.strip + n * image);
+      else
+        load_strip(tensor, pass_.rounding, from, shape, task.strip + n * image);
     }
     const int64_t h = cut_.extent[2], d = cut_.extent[1] * h;
     if (!cut_.images_inside) return {task.strip, image, cut_.plane(), {d, h, 1}};
@@ -283,7 +296,10 @@ class DenseGatherStep final : public Step {
         at += tile.rows * row_step;
         tile.c = sums + position * stride;
         position += tile.rows;
-        kernels::cpu::tile_product(tile);
+        if (step.partner_ != 0)
+          kernels::cpu::bf16_tile_product(tile);
+        else
+          kernels::cpu::tile_product(tile);
       }
     }
 
@@ -391,10 +407,11 @@ class DenseGatherStep final : public Step {
   }
 
   ConvPass pass_;
+  int64_t partner_;  // of the source's cells; 0: they are numbers
   DenseBlocking cut_;
   WeightPanels panels_;
   int64_t slots_;
-  std::unique_ptr<const Step> reference_;
+  std::unique_ptr<const Step> fallback_;
   bool in_place_ = false;
   bool pads_ = false;
   int64_t sum_floats_ = 0;  // of one phase
@@ -423,11 +440,32 @@ class DenseGatherCandidate final : public Candidate {
     return Support::yes();
   }
   std::unique_ptr<const Step> make_step(const problem::Pass& pass) const override {
-    return std::make_unique<DenseGatherStep>(std::get<ConvPass>(pass));
+    return std::make_unique<DenseGatherStep>(CellPass{.pass = std::get<ConvPass>(pass)},
+                                             reference::candidate().make_step(pass));
+  }
+};
+
+class Bf16GatherCandidate final : public Candidate {
+ public:
+  const char* name() const override { return "cpu.bf16_gather"; }
+  Support supports(const problem::Pass& pass) const override {
+    const Support dense = dense_gather().supports(pass);
+    if (!dense.accepted()) return dense;
+    if (const auto reason = unfit_for_cells(std::get<ConvPass>(pass))) return Support::no(*reason);
+    return dense;
+  }
+  std::unique_ptr<const Step> make_step(const problem::Pass& pass) const override {
+    return std::make_unique<DenseGatherStep>(pass_over_cells(std::get<ConvPass>(pass)),
+                                             dense_gather().make_step(pass));
   }
 };
 
 }  // namespace
+
+const Candidate& bf16_gather() {
+  static const Bf16GatherCandidate instance;
+  return instance;
+}
 
 const Candidate& dense_gather() {
   static const DenseGatherCandidate instance;

@@ -9,13 +9,17 @@
 #include "engines/cpu/dense_grad_weight.h"
 
 #include <algorithm>
+#include <atomic>
+#include <utility>
 
 #include "base/checked.h"
+#include "engines/cpu/bf16_cells.h"
 #include "engines/cpu/grad_weight_blocking.h"
 #include "engines/cpu/limits.h"
 #include "engines/cpu/rows.h"
 #include "engines/cpu/task_slots.h"
 #include "engines/cpu/weight_panels.h"
+#include "kernels/cpu/bf16_pairs.h"
 #include "kernels/cpu/tile_product.h"
 #include "kernels/cpu/transpose.h"
 
@@ -35,11 +39,15 @@ struct Part {
 
 class DenseGradWeightStep final : public Step {
  public:
-  explicit DenseGradWeightStep(const ConvPass& pass)
-      : pass_(without_idle_places(pass)),
+  // With a fallback for numbers that are too small for their cells, where the pass is over cells.
+  DenseGradWeightStep(const CellPass& cells, std::unique_ptr<const Step> fallback)
+      : pass_(without_idle_places(cells.pass)),
+        x_partner_(cells.x),
+        y_partner_(cells.y),
+        fallback_(std::move(fallback)),
         cut_(plan_grad_weight(pass_)),
         slots_(runtime::ThreadPool::instance().threads()),
-        taps_(pass.axes[0].kernel * pass.axes[1].kernel * pass.axes[2].kernel),
+        taps_(pass_.axes[0].kernel * pass_.axes[1].kernel * pass_.axes[2].kernel),
         copies_rows_(!is_plain(rows(), pass_.rounding)) {
     const int64_t positions = count_of(cut_.grid.box);
     const int64_t x_places = cut_.grid.box[0] * cut_.extent[0] * cut_.extent[1] * cut_.extent[2];
@@ -55,16 +63,21 @@ class DenseGradWeightStep final : public Step {
   }
 
   size_t workspace_bytes() const override {
-    return sum_bytes_ + static_cast<size_t>(std::min(slots_, tasks())) * slot_bytes_;
+    return std::max(sum_bytes_ + static_cast<size_t>(std::min(slots_, tasks())) * slot_bytes_,
+                    fallback_ ? fallback_->workspace_bytes() : 0);
   }
 
   void run(const Bindings& bindings, std::byte* workspace,
            runtime::ExecutionContext& context) const override {
     auto* sums = reinterpret_cast<float*>(workspace);
+    std::atomic<bool> sound{true};
     run_tasks(*context.pool, tasks(), slots_, [&](int64_t index, int64_t slot) {
       std::byte* scratch = workspace + sum_bytes_ + static_cast<size_t>(slot) * slot_bytes_;
-      sum_split(bindings, make_task(index % blocks(), scratch), index / blocks(), sums + index * sum_floats_);
+      Task task = make_task(index % blocks(), scratch);
+      sum_split(bindings, task, index / blocks(), sums + index * sum_floats_);
+      if (!task.sound) sound.store(false, std::memory_order_relaxed);
     });
+    if (!sound) return fallback_->run(bindings, workspace, context);
     run_tasks(*context.pool, blocks(), slots_, [&](int64_t block, int64_t) {
       add_splits(sums, block);
       store_block(bindings, make_task(block, nullptr), sums + block * sum_floats_);
@@ -85,6 +98,7 @@ class DenseGradWeightStep final : public Step {
     int64_t group, lane_first, lane_count, row_first, row_count;  // channels within the group
     float *panel, *raw, *copy;
     int64_t *a_offsets, *b_offsets;
+    bool sound = true;  // no number was too small for its cell
   };
   // Where an operand's values lie: floats from one image, channel and place to the next.
   struct Layout {
@@ -125,7 +139,7 @@ class DenseGradWeightStep final : public Step {
   }
 
   // sums[tap][row][width]
-  void sum_split(const Bindings& bindings, const Task& task, int64_t split, float* sums) const {
+  void sum_split(const Bindings& bindings, Task& task, int64_t split, float* sums) const {
     const int64_t first = split * cut_.boxes_per_split;
     const int64_t last = std::min(first + cut_.boxes_per_split, cut_.grid.count());
     for (int64_t index = first; index < last; ++index) {
@@ -143,7 +157,7 @@ class DenseGradWeightStep final : public Step {
   }
 
   // Panels [image][place][width].
-  Layout pack_lanes(const Bindings& bindings, const Task& task, const Part& part) const {
+  Layout pack_lanes(const Bindings& bindings, Task& task, const Part& part) const {
     const PassTensor& t = lanes();
     const auto& s = t.strides;
     const auto bytes = static_cast<int64_t>(size_of(t.dtype));
@@ -152,12 +166,13 @@ class DenseGradWeightStep final : public Step {
     if (task.lane_count < cut_.width) std::fill_n(task.panel, part.images * part.plane() * cut_.width, 0.0F);
     float* out = task.panel;
     for (int64_t n = 0; n < part.images; ++n, out += part.plane() * cut_.width)
-      pack_image(t, base + (part.first_image + n) * s[0] * bytes, part, task.lane_count, task.raw, out);
+      task.sound &=
+          pack_image(t, base + (part.first_image + n) * s[0] * bytes, part, task.lane_count, task.raw, out);
     const int64_t h = part.size[2] * cut_.width;
     return {task.panel, part.plane() * cut_.width, 1, {part.size[1] * h, h, cut_.width}, part.start};
   }
 
-  void pack_image(const PassTensor& t, const std::byte* source, const Part& part, int64_t count, float* raw,
+  bool pack_image(const PassTensor& t, const std::byte* source, const Part& part, int64_t count, float* raw,
                   float* out) const {
     const auto& s = t.strides;
     const auto& [depth, height, length] = part.size;
@@ -166,8 +181,9 @@ class DenseGradWeightStep final : public Step {
                              .start = part.start,
                              .extent = part.size,
                              .size = {INT64_MAX, INT64_MAX, INT64_MAX}};
-      load_strip(t, pass_.rounding, source, shape, raw);
-      return kernels::cpu::transpose(raw, part.plane(), out, cut_.width, count, part.plane());
+      const bool sound = load(t, source, shape, raw);
+      kernels::cpu::transpose(raw, part.plane(), out, cut_.width, count, part.plane());
+      return sound;
     }
     const auto* plain = reinterpret_cast<const float*>(source) + part.start[0] * s[2] + part.start[1] * s[3] +
                         part.start[2] * s[4];
@@ -184,9 +200,18 @@ class DenseGradWeightStep final : public Step {
           kernels::cpu::transpose(row, s[1], out, cut_.width, count, run);
         out += run * cut_.width;
       }
+    return true;
   }
 
-  Layout find_rows(const Bindings& bindings, const Task& task, const Part& part) const {
+  // A strip of numbers, or of cells; false where a cell cannot hold its numbers.
+  bool load(const PassTensor& t, const std::byte* source, const StripShape& shape, float* out) const {
+    const int64_t partner = &t == &pass_.x ? x_partner_ : y_partner_;
+    if (partner != 0) return load_cell_strip(t, partner, source, shape, out);
+    load_strip(t, pass_.rounding, source, shape, out);
+    return true;
+  }
+
+  Layout find_rows(const Bindings& bindings, Task& task, const Part& part) const {
     const PassTensor& t = rows();
     const auto& s = t.strides;
     const auto bytes = static_cast<int64_t>(size_of(t.dtype));
@@ -200,7 +225,7 @@ class DenseGradWeightStep final : public Step {
                            .size = {INT64_MAX, INT64_MAX, INT64_MAX}};
     const int64_t image = task.row_count * part.plane();
     for (int64_t n = 0; n < part.images; ++n)
-      load_strip(t, pass_.rounding, base + n * s[0] * bytes, shape, task.copy + n * image);
+      task.sound &= load(t, base + n * s[0] * bytes, shape, task.copy + n * image);
     return {task.copy, image, part.plane(), {part.size[1] * part.size[2], part.size[2], 1}, part.start};
   }
 
@@ -256,7 +281,10 @@ class DenseGradWeightStep final : public Step {
       tile.set_rows(scalars.first + row * scalars.channel, scalars.channel,
                     ceil_div(task.row_count - row, tiles));
       tile.c = out + row * cut_.width;
-      kernels::cpu::tile_product(tile);
+      if (fallback_)
+        kernels::cpu::bf16_tile_product(tile);
+      else
+        kernels::cpu::tile_product(tile);
     }
   }
 
@@ -295,6 +323,8 @@ class DenseGradWeightStep final : public Step {
   }
 
   ConvPass pass_;
+  int64_t x_partner_, y_partner_;         // of their cells; 0: they are numbers
+  std::unique_ptr<const Step> fallback_;  // of a pass over cells
   GradWeightBlocking cut_;
   int64_t slots_;
   int64_t taps_;
@@ -314,11 +344,31 @@ class DenseGradWeightCandidate final : public Candidate {
     return Support::yes();
   }
   std::unique_ptr<const Step> make_step(const problem::Pass& pass) const override {
-    return std::make_unique<DenseGradWeightStep>(std::get<ConvPass>(pass));
+    return std::make_unique<DenseGradWeightStep>(CellPass{.pass = std::get<ConvPass>(pass)}, nullptr);
+  }
+};
+
+class Bf16GradWeightCandidate final : public Candidate {
+ public:
+  const char* name() const override { return "cpu.bf16_grad_weight"; }
+  Support supports(const problem::Pass& pass) const override {
+    const Support dense = dense_grad_weight().supports(pass);
+    if (!dense.accepted()) return dense;
+    if (const auto reason = unfit_for_cells(std::get<ConvPass>(pass))) return Support::no(*reason);
+    return dense;
+  }
+  std::unique_ptr<const Step> make_step(const problem::Pass& pass) const override {
+    return std::make_unique<DenseGradWeightStep>(pass_over_cells(std::get<ConvPass>(pass)),
+                                                 dense_grad_weight().make_step(pass));
   }
 };
 
 }  // namespace
+
+const Candidate& bf16_grad_weight() {
+  static const Bf16GradWeightCandidate instance;
+  return instance;
+}
 
 const Candidate& dense_grad_weight() {
   static const DenseGradWeightCandidate instance;

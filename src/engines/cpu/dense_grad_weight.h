@@ -7,5 +7,7 @@
 namespace retrograd::engines::cpu {
 
 const Candidate& dense_grad_weight();
+// The same over pairs of BF16 numbers (bf16_cells.h).
+const Candidate& bf16_grad_weight();
 
 }  // namespace retrograd::engines::cpu

@@ -8,9 +8,11 @@
 #include <cstring>
 
 #include "base/checked.h"
+#include "engines/cpu/bf16_cells.h"
 #include "engines/cpu/gather_sides.h"
 #include "engines/cpu/rows.h"
 #include "engines/cpu/task_slots.h"
+#include "kernels/cpu/bf16_pairs.h"
 #include "kernels/cpu/transpose.h"
 
 namespace retrograd::engines::cpu {
@@ -31,9 +33,10 @@ bool taps_follow_each_other(const problem::ConvPass& p) {
   return (w == 1 || s[4] == 1) && (h == 1 || s[3] == w) && (p.axes[0].kernel == 1 || s[2] == h * w);
 }
 
-WeightPanels::WeightPanels(const problem::ConvPass& pass, const DenseBlocking& cut)
+WeightPanels::WeightPanels(const problem::ConvPass& pass, const DenseBlocking& cut, int64_t partner)
     : pass_(pass),
       cut_(cut),
+      partner_(partner),
       taps_(pass.axes[0].kernel * pass.axes[1].kernel * pass.axes[2].kernel),
       channels_(std::clamp<int64_t>(kBlockFloats / (taps_ * cut.width), 1, source_channels(pass))),
       slots_(std::min<int64_t>(runtime::ThreadPool::instance().threads(),
@@ -51,17 +54,23 @@ bool WeightPanels::pack(const Bindings& bindings, float* panels, runtime::Thread
                         bool judge) const {
   const int64_t tiles = ceil_div(result_channels(pass_), cut_.width);
   auto* scratch = reinterpret_cast<std::byte*>(panels) + panel_bytes_;
-  std::atomic<bool> finite{true};
+  std::atomic<bool> sound{true};
   run_tasks(pool, pass_.groups * tiles, slots_, [&](int64_t task, int64_t slot) {
     const int64_t group = task / tiles, m = task % tiles * cut_.width;
     pack_tile(bindings, group, m, panels,
               reinterpret_cast<float*>(scratch + static_cast<size_t>(slot) * slot_bytes_));
-    for (size_t phase = 0; judge && phase < cut_.phases.size(); ++phase)
-      if (!all_finite(at(panels, group, phase, m, 0),
-                      source_channels(pass_) * cut_.phases[phase].taps * cut_.width))
-        finite.store(false, std::memory_order_relaxed);
+    for (size_t phase = 0; phase < cut_.phases.size(); ++phase)
+      if (!are_sound(at(panels, group, phase, m, 0),
+                     source_channels(pass_) * cut_.phases[phase].taps * cut_.width, judge))
+        sound.store(false, std::memory_order_relaxed);
   });
-  return finite;
+  return sound;
+}
+
+bool WeightPanels::are_sound(const float* panel, int64_t count, bool judge) const {
+  if (partner_ == 0) return !judge || all_finite(panel, count);
+  return kernels::cpu::cells_are_large(panel, count) &&
+         (!judge || kernels::cpu::cells_are_finite(panel, count));
 }
 
 void WeightPanels::pack_tile(const Bindings& bindings, int64_t group, int64_t m_first, float* panels,
@@ -110,13 +119,23 @@ void WeightPanels::load_channels(const std::byte* source, int64_t m_count, int64
   }
   const auto& s = pass_.w.strides;
   const auto bytes = static_cast<int64_t>(size_of(pass_.w.dtype));
+  if (partner_ != 0 && ms == taps_ && taps_follow_each_other(pass_)) {
+    for (int64_t c = 0; c < channels; ++c, rows += taps_ * width) {
+      load_cells(source + c * ks * bytes, partner_, 1, m_count * taps_, scratch);
+      kernels::cpu::transpose(scratch, taps_, rows, width, m_count, taps_);
+    }
+    return;
+  }
   float* out = scratch;
   for (int64_t m = 0; m < m_count; ++m)
     for (int64_t c = 0; c < channels; ++c)
       for (int64_t d = 0; d < pass_.axes[0].kernel; ++d)
         for (int64_t h = 0; h < pass_.axes[1].kernel; ++h) {
-          load_row(pass_.w.dtype, pass_.rounding, source + (m * ms + c * ks + d * s[2] + h * s[3]) * bytes,
-                   s[4], pass_.axes[2].kernel, out);
+          const std::byte* from = source + (m * ms + c * ks + d * s[2] + h * s[3]) * bytes;
+          if (partner_ != 0)
+            load_cells(from, partner_, s[4], pass_.axes[2].kernel, out);
+          else
+            load_row(pass_.w.dtype, pass_.rounding, from, s[4], pass_.axes[2].kernel, out);
           out += pass_.axes[2].kernel;
         }
   kernels::cpu::transpose(scratch, channels * taps_, rows, width, m_count, channels * taps_);

@@ -14,11 +14,11 @@ bool taps_follow_each_other(const problem::ConvPass& pass);
 
 class WeightPanels {
  public:
-  // Both must outlive this.
-  WeightPanels(const problem::ConvPass& pass, const DenseBlocking& cut);
+  // Both must outlive this. `partner`: of the cells that the pass is over (bf16_cells.h), or 0.
+  WeightPanels(const problem::ConvPass& pass, const DenseBlocking& cut, int64_t partner = 0);
 
   size_t bytes() const { return panel_bytes_ + static_cast<size_t>(slots_) * slot_bytes_; }
-  // False when `judge` is set and a weight is not finite.
+  // False when `judge` is set and a weight is not finite, or one is too small for its cell.
   bool pack(const Bindings& bindings, float* panels, runtime::ThreadPool& pool, bool judge) const;
   // Of result channels from m and source channels from k on.
   const float* at(const float* panels, int64_t group, size_t phase, int64_t m, int64_t k) const;
@@ -28,9 +28,11 @@ class WeightPanels {
                  float* scratch) const;
   void load_channels(const std::byte* source, int64_t m_count, int64_t channels, float* scratch,
                      float* rows) const;
+  bool are_sound(const float* panel, int64_t count, bool judge) const;
 
   const problem::ConvPass& pass_;
   const DenseBlocking& cut_;
+  int64_t partner_;
   int64_t taps_;      // all of the kernel's
   int64_t channels_;  // source channels turned over at once
   int64_t slots_;

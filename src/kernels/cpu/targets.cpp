@@ -14,24 +14,26 @@ constexpr int64_t kEverything = ~int64_t{0};
 struct Limit {
   std::string_view name;
   int64_t targets;
+  bool bf16 = false;
 };
 // Highway gives better targets lower bits: `-target` has the bits of a target and of all that are worse.
 constexpr Limit kLimits[] = {
-    {"", kEverything},
+    {"", kEverything, true},
+    {"avx512_bf16", kEverything, true},
     {"avx512", kEverything},
 #if HWY_ARCH_X86
     {"avx2", -HWY_AVX2},
     {"sse4", -HWY_SSE4},
     {"ssse3", -HWY_SSSE3},
 #else
-    {"avx2", kEverything},
-    {"sse4", kEverything},
+    {"avx2", kEverything},           {"sse4", kEverything},
     {"ssse3", kEverything},
 #endif
     {"baseline", HWY_STATIC_TARGET},
 };
 
 std::atomic<int64_t> allowed{kEverything};
+std::atomic<bool> bf16{true};
 
 struct Choice : hwy::ChosenTarget {
   Choice() : targets(hwy::SupportedTargets() & allowed & HWY_TARGETS) {
@@ -51,10 +53,13 @@ bool limit_targets(std::string_view isa) {
   for (const Limit& limit : kLimits) {
     if (limit.name != isa) continue;
     allowed = limit.targets;
+    bf16 = limit.bf16;
     return true;
   }
   return false;
 }
+
+bool allows_bf16() { return bf16; }
 
 const char* target_name() { return hwy::TargetName(choice().targets & -choice().targets); }
 

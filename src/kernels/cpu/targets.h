@@ -27,10 +27,14 @@ struct ChosenTarget;
 
 namespace retrograd::kernels::cpu {
 
-// The most that may be used: "avx512", "avx2", "sse4", "ssse3", "baseline" (what the library was compiled
-// for), or "" for no limit. False for any other name. On machines that are not x86 all but "baseline" are no
-// limit. Without effect once a kernel was chosen: all of them agree on the width of a vector.
+// The most that may be used: "avx512_bf16" (with products of BF16), "avx512", "avx2", "sse4", "ssse3",
+// "baseline" (what the library was compiled for), or "" for no limit. False for any other name. On machines
+// that are not x86 all but "baseline" are no limit. Without effect once a kernel was chosen: all of them
+// agree on the width of a vector.
 bool limit_targets(std::string_view isa);
+
+// Whether the limit leaves instructions for BF16 in.
+bool allows_bf16();
 
 // What is used, as Highway calls it: "AVX3", "AVX2", "SCALAR".
 const char* target_name();

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which passes are run over cells, and how cells are read.
+#include "engines/cpu/bf16_cells.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+#include "engines/cpu/gather_sides.h"
+#include "kernels/cpu/bf16_pairs.h"
+
+namespace retrograd::engines::cpu {
+namespace {
+
+using problem::ConvPass;
+using problem::ConvPassKind;
+using problem::PassTensor;
+
+constexpr int64_t kFewestChannels = 16;  // a vector of results; fewer are the narrow engines'
+constexpr int64_t kFewestSources = 32;   // channels to add over: with fewer, reading them takes the time
+constexpr int64_t kChunk = 256;
+
+bool is_grad_weight(const ConvPass& p) { return p.kind == ConvPassKind::kGradWeight; }
+
+// Channels that lie together in pairs are cells where they are, for reads that need not look at each number.
+bool are_cells(const PassTensor& tensor, int64_t partner, const std::byte* source) {
+  return partner == 1 && reinterpret_cast<uintptr_t>(source) % sizeof(float) == 0 &&
+         std::all_of(tensor.strides.begin(), tensor.strides.end(), [](int64_t s) { return s % 2 == 0; });
+}
+
+}  // namespace
+
+std::optional<std::string> unfit_for_cells(const ConvPass& pass) {
+  if (!kernels::cpu::has_bf16_products()) return "this machine does not multiply pairs of bf16";
+  const PassTensor& a = is_grad_weight(pass) ? pass.x : source_of(pass);
+  const PassTensor& b = is_grad_weight(pass) ? pass.y : pass.w;
+  if (a.dtype != DType::kBF16 || b.dtype != DType::kBF16) return "the operands are not both bf16";
+  const int64_t x = pass.x_channels_per_group(), y = pass.y_channels_per_group();
+  if ((is_grad_weight(pass) ? std::min(x, y) : result_channels(pass)) < kFewestChannels)
+    return "a group has too few channels to fill a vector with them";
+  if (!is_grad_weight(pass) && source_channels(pass) < kFewestSources)
+    return fmt::format("{} source channels are too few for pairs", source_channels(pass));
+  const int64_t added = is_grad_weight(pass) ? pass.batch : source_channels(pass);
+  if (added % 2 != 0)
+    return fmt::format("{} {} are no pairs", added, is_grad_weight(pass) ? "images" : "source channels");
+  return std::nullopt;
+}
+
+CellPass pass_over_cells(const ConvPass& pass) {
+  CellPass cells{.pass = pass};
+  ConvPass& p = cells.pass;
+  const auto pair = [](PassTensor& tensor, size_t axis, int64_t& partner) {
+    partner = tensor.strides[axis];
+    tensor.strides[axis] *= 2;
+  };
+  if (is_grad_weight(pass)) {
+    p.batch /= 2;
+    pair(p.x, 0, cells.x);
+    pair(p.y, 0, cells.y);
+  } else if (is_forward(pass)) {
+    p.x_channels /= 2;
+    pair(p.x, 1, cells.x);
+    pair(p.w, 1, cells.w);
+  } else {
+    p.y_channels /= 2;
+    pair(p.y, 1, cells.y);
+    pair(p.w, 0, cells.w);
+  }
+  return cells;
+}
+
+bool load_cells(const std::byte* source, int64_t partner, int64_t stride, int64_t count, float* out) {
+  constexpr int64_t kBytes = 2;
+  std::array<std::byte, kChunk * kBytes> low, high;
+  bool large = true;
+  for (int64_t i = 0; i < count; i += kChunk) {
+    const int64_t part = std::min(kChunk, count - i);
+    const std::byte* from = source + i * stride * kBytes;
+    if (stride == 1) {
+      large &= kernels::cpu::pair_row(from, from + partner * kBytes, part, out + i);
+      continue;
+    }
+    for (int64_t j = 0; j < part; ++j) {
+      std::memcpy(low.data() + j * kBytes, from + j * stride * kBytes, kBytes);
+      std::memcpy(high.data() + j * kBytes, from + (j * stride + partner) * kBytes, kBytes);
+    }
+    large &= kernels::cpu::pair_row(low.data(), high.data(), part, out + i);
+  }
+  return large;
+}
+
+bool load_cell_strip(const PassTensor& tensor, int64_t partner, const std::byte* source,
+                     const StripShape& shape, float* out) {
+  if (are_cells(tensor, partner, source)) {
+    PassTensor cells{tensor.operand, DType::kF32, tensor.strides};
+    for (int64_t& stride : cells.strides) stride /= 2;
+    load_strip(cells, OperandRounding::kNone, source, shape, out);
+    return kernels::cpu::cells_are_large(out, shape.channels * shape.plane());
+  }
+  std::array<int64_t, 3> begin, end;
+  for (size_t axis = 0; axis < 3; ++axis) {
+    begin[axis] = std::clamp<int64_t>(-shape.start[axis], 0, shape.extent[axis]);
+    end[axis] = std::clamp(shape.size[axis] - shape.start[axis], begin[axis], shape.extent[axis]);
+  }
+  const auto& s = tensor.strides;
+  const int64_t width = shape.extent[2];
+  // Rows that follow each other on both sides are one.
+  const bool joined = end[2] - begin[2] == width && s[3] == width * s[4] && begin[1] < end[1];
+  bool large = true;
+  for (int64_t c = 0; c < shape.channels; ++c)
+    for (int64_t d = 0; d < shape.extent[0]; ++d) {
+      float* area = out + (c * shape.extent[0] + d) * shape.extent[1] * width;
+      for (int64_t h = 0; h < shape.extent[1]; ++h) {
+        float* row = area + h * width;
+        if (d < begin[0] || d >= end[0] || h < begin[1] || h >= end[1]) {
+          std::fill_n(row, width, 0.0F);
+          continue;
+        }
+        std::fill_n(row, begin[2], 0.0F);
+        std::fill_n(row + end[2], width - end[2], 0.0F);
+        const int64_t at = c * s[1] + (shape.start[0] + d) * s[2] + (shape.start[1] + h) * s[3] +
+                           (shape.start[2] + begin[2]) * s[4];
+        const int64_t rows = joined ? end[1] - h : 1;
+        large &= load_cells(source + at * static_cast<int64_t>(size_of(tensor.dtype)), partner, s[4],
+                            joined ? rows * width : end[2] - begin[2], row + begin[2]);
+        h += rows - 1;
+      }
+    }
+  return large;
+}
+
+}  // namespace retrograd::engines::cpu

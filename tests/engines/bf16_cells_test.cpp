@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+// Numbers that the instruction for pairs of BF16 would take for zero: the engines notice, and give the bits
+// of exact products all the same.
+#include <gtest/gtest.h>
+
+#include "engines/registry.h"
+#include "kernels/cpu/bf16_pairs.h"
+#include "problem/problem_text.h"
+#include "support/exact.h"
+#include "support/operands.h"
+#include "support/oracle.h"
+#include "support/random_request.h"
+
+namespace retrograd::test {
+namespace {
+
+using problem::Operand;
+
+void check(const char* text, std::initializer_list<Operand> small_ones) {
+  SCOPED_TRACE(text);
+  auto request = problem::parse_request(text);
+  ASSERT_TRUE(request.is_ok()) << request.status().message();
+  const problem::Problem problem = legal_problem(request.value());
+  Operands operands(request.value());
+  std::mt19937_64 random(3);
+  operands.fill_integers(random, 2);
+  for (const Operand operand : small_ones) {
+    HostTensor& tensor = *operands[operand];
+    tensor.for_each([&](const Dims& index) { tensor.set(index, tensor.get(index) * 0x1p-66); });
+  }
+  const Gradients exact = gradients_by_scattering(request.value(), operands);
+  int found = 0;
+  for (const engines::Candidate* candidate : engines::candidates(runtime::DeviceKind::kCpu)) {
+    if (!std::string_view(candidate->name()).starts_with("cpu.bf16")) continue;
+    SCOPED_TRACE(candidate->name());
+    for (const problem::Pass& pass : problem.passes) found += candidate->supports(pass).accepted();
+    operands.poison_results();
+    const engines::Candidate* const order[] = {candidate,
+                                               engines::candidates(runtime::DeviceKind::kCpu).back()};
+    ASSERT_TRUE(run_on_cpu(problem, operands, order).is_ok());
+    expect_exact(operands, exact);
+  }
+  EXPECT_EQ(found, 2) << "grad_input and grad_weight";
+}
+
+TEST(Bf16CellsTest, SmallNumbersAreKept) {
+  if (!kernels::cpu::has_bf16_products()) GTEST_SKIP() << "this machine does not multiply pairs of bf16";
+  for (const char* text :
+       {"conv input=2x16x5x6:bf16 weight=32x16x3x3:bf16 dtype=bf16 padding=1x1",
+        "conv input=2x32x5x6:bf16@960x1x192x32 weight=32x32x3x3:bf16 dtype=bf16 stride=2x1",
+        "conv input=2x32x4x5 weight=32x32x2x2 dtype=bf16 transposed=1 stride=2x2"}) {
+    check(text, {Operand::kGradOutput, Operand::kInput, Operand::kWeight});
+    check(text, {Operand::kGradOutput});
+    check(text, {Operand::kInput, Operand::kWeight});
+  }
+}
+
+}  // namespace
+}  // namespace retrograd::test
