@@ -78,8 +78,7 @@ void expect_product(int rows, int64_t width, bool listed, bool accumulate) {
   for (int64_t i = 0; i < kOuter * b_outer; ++i) b.push_back(cell_of(number(5 * i + 2), number(i + 4)));
   std::vector<float> c(static_cast<size_t>(rows * (width + 3)), 11), want = c;
   TileProduct tile;
-  for (int r = 0; r < rows; ++r) tile.a[r] = a.data() + 64 * r;
-  tile.rows = rows;
+  tile.set_rows(a.data(), 64, rows);
   tile.width = width;
   tile.offsets = offsets.data();
   tile.b_offsets = listed ? b_offsets.data() : nullptr;

@@ -4,8 +4,10 @@
 
 #include <cstdlib>
 #include <string_view>
+#include <type_traits>
 
 #include "kernels/cpu/targets.h"
+#include "kernels/cpu/tile_rows.h"
 
 #if defined(__x86_64__) && (defined(__GNUC__) || defined(__clang__))
 #include <immintrin.h>
@@ -15,76 +17,61 @@
 namespace retrograd::kernels::cpu {
 namespace {
 
-// As in tile_product.cpp: named accumulators stay in registers.
-#define RG_ROWS(DO) DO(0) DO(1) DO(2) DO(3) DO(4) DO(5) DO(6) DO(7)
-
 RG_BF16 inline __m512bh load(const float* at) { return reinterpret_cast<__m512bh>(_mm512_loadu_ps(at)); }
-RG_BF16 inline __m512bh broadcast(const float* at) { return reinterpret_cast<__m512bh>(_mm512_set1_ps(*at)); }
+RG_BF16 inline __m512bh broadcast(float cell) { return reinterpret_cast<__m512bh>(_mm512_set1_ps(cell)); }
 
-template <int kRows, int kVectors, bool kListed>
+// As in tile_product.cpp, which says why accumulators have names.
+template <class Rows, int kRows, int kVectors, bool kListed>
 RG_BF16 void product(const TileProduct& t) {
 #define RG_DECLARE(i)                                                    \
-  const float* a##i = t.a[kRows > i ? i : 0];                            \
   [[maybe_unused]] __m512 c##i = _mm512_setzero_ps(), e##i = c##i;       \
   if (kRows > i && t.accumulate) {                                       \
     c##i = _mm512_loadu_ps(t.c + i * t.c_stride);                        \
     if (kVectors > 1) e##i = _mm512_loadu_ps(t.c + i * t.c_stride + 16); \
   }
-  RG_ROWS(RG_DECLARE)
+  RG_TILE_ROWS(RG_DECLARE)
 #undef RG_DECLARE
+  Rows rows(t);
   const float* b = t.b;
+  const int64_t* offsets = t.offsets;
+  const int64_t* b_offsets = t.b_offsets;
+  const int64_t inner = t.inner, step = t.outer_stride;
   for (int64_t o = t.outer; o > 0; --o) {
-    for (int64_t j = 0; j < t.inner; ++j) {
-      const int64_t at = t.offsets[j];
-      const float* row = kListed ? b + t.b_offsets[j] : b;
+    for (int64_t j = 0; j < inner; ++j) {
+      const auto at = rows.at(offsets[j]);
+      const float* row = kListed ? b + b_offsets[j] : b;
       const __m512bh b0 = load(row);
       [[maybe_unused]] const __m512bh b1 = kVectors > 1 ? load(row + 16) : b0;
       if (!kListed) b += kVectors * 16;
 #define RG_MULTIPLY(i)                                                \
   if constexpr (kRows > i) {                                          \
-    const __m512bh a = broadcast(a##i + at);                          \
+    const __m512bh a = broadcast(at.template get<i>());               \
     c##i = _mm512_dpbf16_ps(c##i, a, b0);                             \
     if constexpr (kVectors > 1) e##i = _mm512_dpbf16_ps(e##i, a, b1); \
   }
-      RG_ROWS(RG_MULTIPLY)
+      RG_TILE_ROWS(RG_MULTIPLY)
 #undef RG_MULTIPLY
     }
     if (kListed) b += t.b_outer_stride;
-#define RG_ADVANCE(i) a##i += t.outer_stride;
-    RG_ROWS(RG_ADVANCE)
-#undef RG_ADVANCE
+    rows.advance(step);
   }
 #define RG_STORE(i)                                                                \
   if constexpr (kRows > i) {                                                       \
     _mm512_storeu_ps(t.c + i * t.c_stride, c##i);                                  \
     if constexpr (kVectors > 1) _mm512_storeu_ps(t.c + i * t.c_stride + 16, e##i); \
   }
-  RG_ROWS(RG_STORE)
+  RG_TILE_ROWS(RG_STORE)
 #undef RG_STORE
 }
 
-template <int kVectors, bool kListed>
+// The tile of as many rows as t has, of those from kRows down.
+template <int kRows, int kVectors, bool kListed>
 void with_rows(const TileProduct& t) {
-  switch (t.rows) {
-    case 1:
-      return product<1, kVectors, kListed>(t);
-    case 2:
-      return product<2, kVectors, kListed>(t);
-    case 3:
-      return product<3, kVectors, kListed>(t);
-    case 4:
-      return product<4, kVectors, kListed>(t);
-    case 5:
-      return product<5, kVectors, kListed>(t);
-    case 6:
-      return product<6, kVectors, kListed>(t);
-    case 7:
-      if constexpr (kVectors == 1) return product<7, kVectors, kListed>(t);
-      return;
-    default:
-      if constexpr (kVectors == 1) return product<8, kVectors, kListed>(t);
-      return;
-  }
+  if constexpr (kRows > 1)
+    if (t.rows < kRows) return with_rows<kRows - 1, kVectors, kListed>(t);
+  constexpr int kInList = kVectors == 1 ? kMostTileRows : kTileRows;
+  using Rows = std::conditional_t<(kRows > kInList), SpacedRows<kRows>, ListedRows<kRows>>;
+  product<Rows, kRows, kVectors, kListed>(t);
 }
 
 // Magnitudes from 1 up to that of 2^-50: neither 0 nor large enough.
@@ -147,8 +134,9 @@ bool has_bf16_products() {
 
 void bf16_tile_product(const TileProduct& t) {
   const bool wide = t.width != 16;
-  if (t.b_offsets == nullptr) return wide ? with_rows<2, false>(t) : with_rows<1, false>(t);
-  return wide ? with_rows<2, true>(t) : with_rows<1, true>(t);
+  constexpr int kTall = kTallTileRows, kMost = kMostTileRows;
+  if (t.b_offsets == nullptr) return wide ? with_rows<kTall, 2, false>(t) : with_rows<kMost, 1, false>(t);
+  return wide ? with_rows<kTall, 2, true>(t) : with_rows<kMost, 1, true>(t);
 }
 
 bool pair_row(const std::byte* low, const std::byte* high, int64_t count, float* out) {

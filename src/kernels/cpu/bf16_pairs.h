@@ -21,7 +21,8 @@ namespace retrograd::kernels::cpu {
 // called only where it does; tile_width() is 32 there.
 bool has_bf16_products();
 
-// As tile_product with a, b and every offset counting cells; the width is two vectors or one.
+// As tile_product with a, b and every offset counting cells; the width is two vectors or one, and b is not
+// copied.
 void bf16_tile_product(const TileProduct& tile);
 
 // out[i] = (low[i], high[i]). False where a number is neither 0 nor at least 2^-50.

@@ -14,13 +14,8 @@
 #include "hwy/foreach_target.h"
 #include "hwy/highway.h"
 #include "kernels/cpu/targets.h"
+#include "kernels/cpu/tile_rows.h"
 #include "kernels/cpu/unroll-inl.h"
-
-// DO(i) for every row a tile can have, and for those a list of rows can have.
-#ifndef RG_TILE_ROWS
-#define RG_LISTED_ROWS(DO) DO(0) DO(1) DO(2) DO(3) DO(4) DO(5) DO(6) DO(7)
-#define RG_TILE_ROWS(DO) RG_LISTED_ROWS(DO) DO(8) DO(9) DO(10) DO(11) DO(12) DO(13)
-#endif
 
 HWY_BEFORE_NAMESPACE();
 namespace retrograd::kernels::cpu {
@@ -31,80 +26,6 @@ using Half = hn::Half<Full>;
 
 // Rows of a tile of two vectors: 28 sums, 2 vectors of b and a broadcast fill 32 registers.
 constexpr int kTall = kFewRegisters || HWY_TARGET == HWY_SCALAR ? kTileRows : kTallTileRows;
-static_assert(kTallTileRows == 14 && kMostTileRows == 8);  // what the lists of rows above say
-
-// Scalars of a tile's rows, from pointers: any places, as many as there are registers for pointers.
-template <int kRows>
-class ListedRows {
- public:
-  HWY_INLINE explicit ListedRows(const TileProduct& t) {
-#define RG_TAKE(i) a##i##_ = t.a[kRows > i ? i : 0];
-    RG_LISTED_ROWS(RG_TAKE)
-#undef RG_TAKE
-  }
-  HWY_INLINE void advance(int64_t step) {
-#define RG_ADVANCE(i) a##i##_ += step;
-    RG_LISTED_ROWS(RG_ADVANCE)
-#undef RG_ADVANCE
-  }
-  struct At {
-    const ListedRows& rows;
-    int64_t offset;
-    template <int i>
-    HWY_INLINE float get() const {
-#define RG_GET(k) \
-  if constexpr (i == k) return rows.a##k##_[offset];
-      RG_LISTED_ROWS(RG_GET)
-#undef RG_GET
-      return 0;
-    }
-  };
-  HWY_INLINE At at(int64_t offset) const { return {*this, offset}; }
-
- private:
-#define RG_NAME(i) const float* HWY_RESTRICT a##i##_;
-  RG_LISTED_ROWS(RG_NAME)
-#undef RG_NAME
-};
-
-// Scalars of a tile's rows at equal distances: two pointers and multiples of the distance serve 14 rows. The
-// compiler must not see that these are multiples, or it keeps 14 pointers on the stack.
-template <int kRows>
-class SpacedRows {
- public:
-  HWY_INLINE explicit SpacedRows(const TileProduct& t)
-      : a_(t.a[0]), s1_(t.a_stride), s3_(3 * s1_), s5_(5 * s1_), s7_(7 * s1_) {
-#if HWY_COMPILER_GCC || HWY_COMPILER_CLANG
-    asm("" : "+r"(s1_), "+r"(s3_), "+r"(s5_), "+r"(s7_));
-#endif
-  }
-  HWY_INLINE void advance(int64_t step) { a_ += step; }
-  struct At {
-    const SpacedRows& rows;
-    const float *HWY_RESTRICT p, *HWY_RESTRICT q;
-    template <int i>
-    HWY_INLINE float get() const {
-      const float* base = i < 7 ? p : q;
-      constexpr int k = i % 7;
-      if constexpr (k == 3) return base[rows.s3_];
-      if constexpr (k == 5) return base[rows.s5_];
-      if constexpr (k == 6) return base[2 * rows.s3_];
-      return base[k * rows.s1_];
-    }
-  };
-  HWY_INLINE At at(int64_t offset) const {
-    const float* p = a_ + offset;
-    const float* q = p + s7_;
-#if HWY_COMPILER_GCC || HWY_COMPILER_CLANG
-    asm("" : "+r"(q));
-#endif
-    return {*this, p, q};
-  }
-
- private:
-  const float* HWY_RESTRICT a_;
-  int64_t s1_, s3_, s5_, s7_;
-};
 
 // How rows of b are read: one after the other, where b_offsets says, or there and stored one after the other.
 enum class Reads { kInOrder, kListed, kCopied };
