@@ -13,8 +13,10 @@ namespace {
 
 using problem::ConvPass;
 
-constexpr int64_t kYFloatsInL1 = 4096;  // of the rows that one call of the kernel goes through
-constexpr int64_t kSumFloats = 65536;   // of one task, vectors: they stay in L2
+// Of the rows that one call of the kernel goes through, again and again for its terms: from L2, which is as
+// fast as from L1, while short pieces of many channels are slow to fetch from further away.
+constexpr int64_t kYFloats = 16384;
+constexpr int64_t kSumFloats = 65536;  // of one task, vectors: they stay in L2
 constexpr int64_t kFewestPositions = 256;
 constexpr int64_t kWantedTasks = 16;
 
@@ -54,7 +56,10 @@ void choose_rows(const ConvPass& pass, DotsCut& cut) {
 void cut_positions(const ConvPass& pass, DotsCut& cut) {
   const int64_t lanes = kernels::cpu::dot_lanes();
   const Positions total{pass.batch, cut.axes[0].count, cut.axes[1].count, cut.axes[2].count};
-  cut.grid = cut_into_boxes(total, std::max(kFewestPositions, kYFloatsInL1 / cut.call_channels));
+  const int64_t blocks = pass.groups * cut.y_blocks * cut.x_blocks;
+  const int64_t per_task = ceil_div(count_of(total), ceil_div(kWantedTasks, blocks));
+  cut.grid =
+      cut_into_boxes(total, std::max(kFewestPositions, std::min(kYFloats / cut.call_channels, per_task)));
   if (cut.grid.boxes[3] > 1) {
     cut.grid.box[3] = rounded_up(cut.grid.box[3], lanes);
     cut.grid.boxes[3] = ceil_div(total[3], cut.grid.box[3]);
@@ -65,7 +70,6 @@ void cut_positions(const ConvPass& pass, DotsCut& cut) {
     axes[axis] = {a.lowest_offset(), a.highest_offset(), a.source_step, a.source_size};
   }
   cut.strips = ResidueStrips(axes, cut.grid.box);
-  const int64_t blocks = pass.groups * cut.y_blocks * cut.x_blocks;
   const int64_t splits = std::clamp<int64_t>(kWantedTasks / blocks, 1, cut.grid.count());
   cut.boxes_per_split = ceil_div(cut.grid.count(), splits);
   cut.splits = ceil_div(cut.grid.count(), cut.boxes_per_split);

@@ -7,6 +7,7 @@
 
 #include "base/checked.h"
 #include "engines/cpu/gather_sides.h"
+#include "engines/cpu/rows.h"
 #include "kernels/cpu/row_sums.h"
 
 namespace retrograd::engines::cpu {
@@ -22,6 +23,8 @@ constexpr int64_t kResultsPerTask = 384;
 constexpr int64_t kFewestPositions = 256;
 constexpr int64_t kPositionsPerTask = 2048;  // small planes are handed out together
 constexpr int64_t kWantedTasks = 16;         // enough for the threads to share evenly
+
+constexpr int64_t kInPlaceForEdge = 8;  // positions read in place for each that is copied
 
 int64_t in_lines(int64_t floats) { return ceil_div(floats, kLineFloats) * kLineFloats; }
 
@@ -157,6 +160,29 @@ void cut_positions(const ConvPass& pass, NarrowCut& cut) {
   cut.tasks = ceil_div(pass.groups, cut.groups_per_task) * cut.parts() * cut.grid.count();
 }
 
+void plan_in_place(const ConvPass& pass, NarrowCut& cut) {
+  const problem::PassTensor& source = source_of(pass);
+  const StripAxis d = strip_of(cut.folds[0]), h = strip_of(cut.folds[1]), w = strip_of(cut.folds[2]);
+  const auto trivial = [](const StripAxis& a, int64_t positions) {
+    return positions == 1 && a.size == 1 && a.step == 1 && a.lowest_offset == 0 && a.highest_offset == 0;
+  };
+  if (!is_plain(source, pass.rounding) || source.strides[4] != 1 || w.step != 1 || cut.group_weights == 0 ||
+      !trivial(d, cut.grid.total[1]) || !trivial(h, cut.grid.total[2]))
+    return;
+  NarrowInPlace& in_place = cut.in_place;
+  const int64_t behind = std::max<int64_t>(cut.grid.total[3] - (w.size - w.highest_offset), 0);
+  in_place.edge = std::max(-w.lowest_offset, behind + kernels::cpu::row_overrun());
+  in_place.on = in_place.edge * kInPlaceForEdge <= cut.grid.box[3];
+  if (!in_place.on) return;
+  in_place.strips = ResidueStrips({d, h, w}, {1, 1, 1, in_place.edge});
+  in_place.edge_channels =
+      std::clamp<int64_t>(kStripFloats / in_place.strips.channel_pitch(), 1, cut.source_channels);
+  int64_t weights = 1;
+  for (const NarrowCall& call : cut.calls)
+    weights = std::max(weights, call.count * cut.products[call.product].terms());
+  in_place.channels = std::clamp<int64_t>(kFloatsInL1 / weights, 1, cut.source_channels);
+}
+
 void lay_out_sums(NarrowCut& cut) {
   const auto& box = cut.grid.box;
   // A wide dilation makes a pitch far beyond the row.
@@ -187,6 +213,8 @@ void list_taps(const ConvPass& pass, NarrowCut& cut) {
                               tw = w.taps[rw * w.offsets.size() + ow];
                 p.tap_of.push_back((td * pass.axes[1].kernel + th) * pass.axes[2].kernel + tw);
               }
+    p.in_order =
+        terms == 1 && p.residues == cut.kernel_taps && std::is_sorted(p.tap_of.begin(), p.tap_of.end());
     cut.leaves_source |= terms > 0 && (d.leaves_source() || h.leaves_source() || w.leaves_source());
     cut.products.push_back(std::move(p));
   });
@@ -205,15 +233,25 @@ void list_offsets(NarrowCut& cut) {
 
 }  // namespace
 
-void NarrowCut::spread_weights(const float* taps, int64_t k, float* weights) const {
+void NarrowCut::spread_weights(const float* taps, int64_t k, int64_t count, float* weights) const {
   for (const NarrowCall& call : calls) {
     const NarrowProduct& p = products[call.product];
     const int64_t terms = p.terms();
     float* out = weights + call.weights + k * call.count * terms;
-    for (int64_t i = 0; i < call.count; ++i) {
-      const float* channel = taps + (call.first + i) / p.residues * kernel_taps;
-      const int64_t* index = p.tap_of.data() + (call.first + i) % p.residues * terms;
-      for (int64_t term = 0; term < terms; ++term) out[term * call.count + i] = channel[index[term]];
+    for (int64_t row = 0; row < count; ++row, out += call.count * terms) {
+      const float* channel = taps + (row * channels + call.first / p.residues) * kernel_taps;
+      int64_t residue = call.first % p.residues;
+      if (p.in_order) {
+        std::copy_n(channel + residue, call.count, out);
+        continue;
+      }
+      for (int64_t i = 0; i < call.count; ++i) {
+        const int64_t* index = p.tap_of.data() + residue * terms;
+        for (int64_t term = 0; term < terms; ++term) out[term * call.count + i] = channel[index[term]];
+        if (++residue < p.residues) continue;
+        residue = 0;
+        channel += kernel_taps;
+      }
     }
   }
 }
@@ -230,6 +268,7 @@ NarrowCut plan_narrow(const ConvPass& pass) {
   list_taps(pass, cut);
   list_calls(cut);
   cut_positions(pass, cut);
+  plan_in_place(pass, cut);
   lay_out_sums(cut);
   list_offsets(cut);
   return cut;

@@ -19,6 +19,7 @@ struct NarrowProduct {
   std::vector<int64_t> offsets;  // of the terms of one source channel, into a channel of the strips
   std::vector<int64_t> tap_of;   // [residue of D, H, W][term]: index of the tap
   int64_t residues = 0;          // of D, H, W
+  bool in_order = false;         // every residue has one tap, and they are all the taps as they lie in memory
   int64_t row_step = 1;          // from the sums of one result to those of the next, in rows of sums
 
   int64_t terms() const { return static_cast<int64_t>(offsets.size()); }
@@ -39,6 +40,16 @@ struct NarrowUnit {
   int64_t row = 0;  // of units, in the sums of its part
 };
 
+// Long rows of plain FP32 are read where they lie: copying them takes longer than the products. Only
+// positions at the ends, which gather from outside or would read there with a whole vector, have strips.
+struct NarrowInPlace {
+  bool on = false;
+  ResidueStrips strips;
+  int64_t edge = 0;           // the most positions of an end
+  int64_t edge_channels = 0;  // source channels in the strips of an end
+  int64_t channels = 0;       // source channels of a call
+};
+
 // All residues of a box are computed in one task, from the same strips, so that rows of the result are
 // written once and whole. Only where they are too many are the units cut into parts.
 struct NarrowCut {
@@ -53,6 +64,7 @@ struct NarrowCut {
 
   BoxGrid grid;  // of positions; a box lies in one image
   ResidueStrips strips;
+  NarrowInPlace in_place;
   int64_t kernel_taps = 0;         // of the whole kernel
   int64_t channels = 0;            // result channels of a group
   int64_t group_weights = 0;       // floats
@@ -68,8 +80,9 @@ struct NarrowCut {
   int64_t parts() const { return static_cast<int64_t>(first_call.size()) - 1; }
   int64_t rows_per_part() const { return units_per_part * static_cast<int64_t>(ways.size()); }
 
-  // Puts taps[channel][tap] of source channel k into the weights of every call: [k][term][result].
-  void spread_weights(const float* taps, int64_t k, float* weights) const;
+  // Puts taps[source channel][channel][tap] of `count` source channels from k on into the weights of every
+  // call: [k][term][result]. Several at once: the weights of two calls are often a multiple of 4 KiB apart.
+  void spread_weights(const float* taps, int64_t k, int64_t count, float* weights) const;
 };
 
 NarrowCut plan_narrow(const problem::ConvPass& pass);

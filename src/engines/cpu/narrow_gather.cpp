@@ -56,10 +56,13 @@ class NarrowGatherStep final : public Step {
       slots_ = 1;
     weight_bytes_ = part_bytes<float>(weights);
     // Rows are read a little beyond their end.
-    strip_bytes_ = part_bytes<float>(cut_.channels_per_block * cut_.strips.channel_pitch() +
+    const NarrowInPlace& in_place = cut_.in_place;
+    strip_bytes_ = part_bytes<float>((in_place.on ? in_place.edge_channels * in_place.strips.channel_pitch()
+                                                  : cut_.channels_per_block * cut_.strips.channel_pitch()) +
                                      kernels::cpu::row_overrun());
     sum_bytes_ = part_bytes<float>(cut_.rows_per_part() * cut_.out_pitch);
-    const int64_t packing = cut_.group_weights > 0 ? cut_.kernel_taps * result_channels(pass) : 0;
+    const int64_t packing =
+        cut_.group_weights > 0 ? rows_per_packing_task() * cut_.kernel_taps * result_channels(pass) : 0;
     slot_bytes_ = std::max(strip_bytes_ + sum_bytes_ + part_bytes<float>(ways() * cut_.grid.box[3]),
                            part_bytes<float>(packing));
   }
@@ -97,7 +100,8 @@ class NarrowGatherStep final : public Step {
   int64_t ways() const { return static_cast<int64_t>(cut_.ways.size()); }
   // Rows of weights are those of one (group, source channel).
   int64_t rows_per_packing_task() const {
-    return std::max<int64_t>(1, kFloatsPackedPerTask / (result_channels(pass_) * cut_.kernel_taps));
+    return std::clamp<int64_t>(kFloatsPackedPerTask / (result_channels(pass_) * cut_.kernel_taps), 1,
+                               pass_.groups * source_channels(pass_));
   }
   int64_t packing_tasks() const {
     if (cut_.group_weights == 0) return 0;
@@ -107,12 +111,15 @@ class NarrowGatherStep final : public Step {
   // weights[group][call][k][term][result]; whether all were finite.
   bool pack_weights(const Bindings& bindings, int64_t task, float* weights, float* taps) const {
     const int64_t rows = rows_per_packing_task(), all = pass_.groups * source_channels(pass_);
+    const int64_t row_floats = result_channels(pass_) * cut_.kernel_taps;
     bool finite = true;
-    for (int64_t row = task * rows; row < std::min((task + 1) * rows, all); ++row) {
+    for (int64_t row = task * rows, end = std::min((task + 1) * rows, all); row < end;) {
       const int64_t group = row / source_channels(pass_), k = row % source_channels(pass_);
-      load_taps(bindings, group, k, taps);
-      finite &= all_finite(taps, result_channels(pass_) * cut_.kernel_taps);
-      cut_.spread_weights(taps, k, weights + group * cut_.group_weights);
+      const int64_t count = std::min(end - row, source_channels(pass_) - k);
+      for (int64_t i = 0; i < count; ++i) load_taps(bindings, group, k + i, taps + i * row_floats);
+      finite &= all_finite(taps, count * row_floats);
+      cut_.spread_weights(taps, k, count, weights + group * cut_.group_weights);
+      row += count;
     }
     return finite;
   }
@@ -161,11 +168,10 @@ class NarrowGatherStep final : public Step {
     for (int64_t group = first_group; group < std::min(first_group + cut_.groups_per_task, pass_.groups);
          ++group) {
       clear_empty(task);
-      for (int64_t k = 0; k < source_channels(pass_) && cut_.group_weights > 0;
-           k += cut_.channels_per_block) {
-        const int64_t channels = std::min(cut_.channels_per_block, source_channels(pass_) - k);
-        load_source(bindings, group * source_channels(pass_) + k, channels, task);
-        add_block(task, weights + group * cut_.group_weights, k, channels);
+      if (cut_.in_place.on) {
+        gather_in_place(bindings, group, task, weights + group * cut_.group_weights);
+      } else if (cut_.group_weights > 0) {
+        gather_strips(bindings, group, task, weights + group * cut_.group_weights);
       }
       stored.group = group;
       store_narrow(pass_, cut_, bindings, stored);
@@ -184,24 +190,79 @@ class NarrowGatherStep final : public Step {
     }
   }
 
-  void load_source(const Bindings& bindings, int64_t channel, int64_t channels, const Task& task) const {
+  void gather_strips(const Bindings& bindings, int64_t group, const Task& task, const float* weights) const {
+    const auto& size = task.box.size;
+    for (int64_t k = 0; k < source_channels(pass_); k += cut_.channels_per_block) {
+      const int64_t channels = std::min(cut_.channels_per_block, source_channels(pass_) - k);
+      load_source(bindings, cut_.strips, group * source_channels(pass_) + k, channels, task.box, task.strip);
+      kernels::cpu::RowSums rows;
+      rows.outer = channels;
+      rows.outer_stride = cut_.strips.channel_pitch();
+      rows.accumulate = k > 0;
+      rows.count = cut_.whole_planes ? (size[2] - 1) * cut_.row_pitch + size[3] : size[3];
+      add_block(task, weights, k, task.strip, task.sums, rows);
+    }
+  }
+
+  // The box is a part of one row.
+  void gather_in_place(const Bindings& bindings, int64_t group, const Task& task,
+                       const float* weights) const {
+    const int64_t lanes = kernels::cpu::row_overrun(), all = source_channels(pass_);
+    const int64_t first = task.box.first[3], end = first + task.box.size[3];
+    const StripAxis& w = cut_.in_place.strips.axis(2);
+    const int64_t begin = std::clamp(-w.lowest_offset, first, end);
+    const int64_t inside = std::max<int64_t>(std::min(end, w.size - w.highest_offset) - begin, 0);
+    const int64_t stop = begin + inside / lanes * lanes;
+    // A call writes up to a vector too much, so from the left to the right.
+    gather_edge(bindings, group, task, weights, first, begin);
+    const auto& s = source_of(pass_).strides;
+    const auto* source = static_cast<const float*>(bindings[source_of(pass_).operand]) +
+                         task.box.first[0] * s[0] + group * all * s[1] + begin + w.lowest_offset;
+    for (int64_t k = 0; k < all && begin < stop; k += cut_.in_place.channels) {
+      kernels::cpu::RowSums rows;
+      rows.outer = std::min(cut_.in_place.channels, all - k);
+      rows.outer_stride = s[1];
+      rows.accumulate = k > 0;
+      rows.count = stop - begin;
+      rows.fetch_next = true;
+      add_block(task, weights, k, source + k * s[1], task.sums + begin - first, rows);
+    }
+    gather_edge(bindings, group, task, weights, stop, end);
+  }
+
+  void gather_edge(const Bindings& bindings, int64_t group, const Task& task, const float* weights,
+                   int64_t begin, int64_t end) const {
+    if (begin >= end) return;
+    const NarrowInPlace& in_place = cut_.in_place;
+    const int64_t all = source_channels(pass_);
+    BoxGrid::Box box = task.box;
+    box.first[3] = begin;
+    box.size[3] = end - begin;
+    for (int64_t k = 0; k < all; k += in_place.edge_channels) {
+      kernels::cpu::RowSums rows;
+      rows.outer = std::min(in_place.edge_channels, all - k);
+      rows.outer_stride = in_place.strips.channel_pitch();
+      rows.accumulate = k > 0;
+      rows.count = end - begin;
+      load_source(bindings, in_place.strips, group * all + k, rows.outer, box, task.strip);
+      add_block(task, weights, k, task.strip, task.sums + begin - task.box.first[3], rows);
+    }
+  }
+
+  void load_source(const Bindings& bindings, const ResidueStrips& strips, int64_t channel, int64_t channels,
+                   const BoxGrid::Box& box, float* strip) const {
     const PassTensor& tensor = source_of(pass_);
     const auto bytes = static_cast<int64_t>(size_of(tensor.dtype));
     const auto* base = static_cast<const std::byte*>(bindings[tensor.operand]);
-    cut_.strips.load(tensor, pass_.rounding, base + channel * tensor.strides[1] * bytes, channels, task.box,
-                     task.strip);
-    std::fill_n(task.strip + channels * cut_.strips.channel_pitch(), kernels::cpu::row_overrun(), 0.0F);
+    strips.load(tensor, pass_.rounding, base + channel * tensor.strides[1] * bytes, channels, box, strip);
+    std::fill_n(strip + channels * strips.channel_pitch(), kernels::cpu::row_overrun(), 0.0F);
   }
 
-  // sums[row][plane][row of positions] += the products of source channels k to k + channels.
-  void add_block(const Task& task, const float* weights, int64_t k, int64_t channels) const {
+  // sums[row][plane][row of positions] += the products of rows.outer source channels from k on.
+  void add_block(const Task& task, const float* weights, int64_t k, const float* source, float* sums,
+                 kernels::cpu::RowSums rows) const {
     const auto& extent = cut_.strips.extent();
     const auto& size = task.box.size;
-    kernels::cpu::RowSums rows;
-    rows.outer = channels;
-    rows.outer_stride = cut_.strips.channel_pitch();
-    rows.accumulate = k > 0;
-    rows.count = cut_.whole_planes ? (size[2] - 1) * cut_.row_pitch + size[3] : size[3];
     for (size_t i = task.first_call; i < task.last_call; ++i) {
       const NarrowCall& call = cut_.calls[i];
       const NarrowProduct& product = cut_.products[call.product];
@@ -213,8 +274,8 @@ class NarrowGatherStep final : public Step {
       rows.weights = weights + call.weights + k * call.count * product.terms();
       for (int64_t z = 0; z < size[1]; ++z)
         for (int64_t y = 0; y < (cut_.whole_planes ? 1 : size[2]); ++y) {
-          rows.source = task.strip + (z * extent[1] + y) * extent[2];
-          rows.out = task.sums + call.row * cut_.out_pitch + z * cut_.plane_pitch + y * cut_.row_pitch;
+          rows.source = source + (z * extent[1] + y) * extent[2];
+          rows.out = sums + call.row * cut_.out_pitch + z * cut_.plane_pitch + y * cut_.row_pitch;
           kernels::cpu::row_sums(rows);
         }
     }

@@ -25,6 +25,7 @@ class ResidueStrips {
   ResidueStrips() = default;
   ResidueStrips(const std::array<StripAxis, 3>& axes, const Positions& box);
 
+  const StripAxis& axis(size_t axis) const { return axes_[axis]; }
   const std::array<int64_t, 3>& extent() const { return extent_; }
   int64_t volume() const { return images_ * extent_[0] * extent_[1] * extent_[2]; }
   int64_t channel_pitch() const { return channel_pitch_; }

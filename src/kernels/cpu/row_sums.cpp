@@ -6,6 +6,7 @@
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/cpu/row_sums.cpp"
+#include "hwy/cache_control.h"
 #include "hwy/foreach_target.h"
 #include "hwy/highway.h"
 #include "kernels/cpu/targets.h"
@@ -18,6 +19,7 @@ namespace hn = hwy::HWY_NAMESPACE;
 using D = hn::ScalableTag<float>;
 using V = hn::Vec<D>;
 
+constexpr int64_t kLineFloats = 16;
 constexpr int kMostResults = kFewRegisters ? 6 : 12;
 constexpr int vectors_for(int results) { return std::min(8, kSums / results); }
 
@@ -54,7 +56,11 @@ HWY_INLINE void sums(const RowSums& r, int64_t x) {
   const float* HWY_RESTRICT source = r.source + x;
   const int64_t* HWY_RESTRICT offsets = r.offsets;
   const int64_t inner = r.inner;
+  const bool fetch_next = r.fetch_next;
   for (int64_t o = r.outer; o > 0; --o) {
+    if (fetch_next)
+      for (int64_t ahead = 0; ahead < kVectors * n; ahead += kLineFloats)
+        hwy::Prefetch(source + kVectors * n + ahead);
     for (int64_t j = 0; j < inner; ++j) {
       const float* at = source + offsets[j];
       // The fewer ones stay in registers, the more numerous pass by.

@@ -25,6 +25,7 @@ struct RowSums {
   int64_t out_stride = 0;
   int64_t count = 0;  // of x; up to row_overrun() − 1 floats behind each row are written and read too
   bool accumulate = false;
+  bool fetch_next = false;  // source rows are fetched into the cache a call's worth of positions ahead
 };
 void row_sums(const RowSums& rows);
 
