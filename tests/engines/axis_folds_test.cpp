@@ -34,7 +34,8 @@ std::map<std::pair<int64_t, int64_t>, int64_t> gathered(const std::vector<AxisFo
             EXPECT_TRUE(fold.leaves_source());
             continue;
           }
-          pairs[{place, fold.taps[r * fold.offsets.size() + i]}] = output;
+          const int64_t tap = fold.taps[r * fold.offsets.size() + i];
+          if (tap != kNoTap) pairs[{place, tap}] = output;
         }
       }
     }
@@ -59,6 +60,21 @@ TEST(AxisFolds, GradInputReadsWhatTheWindowSays) {
                 << "x " << x << " kernel " << kernel << " stride " << stride << " dilation " << dilation
                 << " pad " << pad;
           }
+}
+
+TEST(AxisFolds, PairsReadWhatTheirNeighboursRead) {
+  for (int64_t x = 1; x <= 9; ++x)
+    for (int64_t kernel = 1; kernel <= 5; ++kernel)
+      for (int64_t dilation = 1; dilation <= 2; ++dilation)
+        for (int64_t pad = 0; pad <= 4; ++pad) {
+          const auto y = problem::output_size({x, kernel, 1, dilation, pad, 1});
+          if (!y || *y < 1) continue;
+          const Window w{x, *y, kernel, 1, dilation, pad};
+          const auto folds = grad_input_folds(w);
+          ASSERT_EQ(folds.size(), 1U);
+          EXPECT_EQ(gathered({in_pairs(folds.front())}, w), gathered(folds, w))
+              << "x " << x << " kernel " << kernel << " dilation " << dilation << " pad " << pad;
+        }
 }
 
 TEST(AxisFolds, ResiduesAreFoldedWhereEachHasATapForEveryOffset) {

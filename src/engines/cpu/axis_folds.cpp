@@ -71,6 +71,26 @@ bool AxisFold::leaves_source() const {
   return lowest_offset() < 0 || highest_offset() + (count - 1) * source_step >= source_size;
 }
 
+AxisFold in_pairs(const AxisFold& fold) {
+  AxisFold pairs;
+  pairs.count = ceil_div(fold.count, 2);
+  pairs.step = pairs.source_step = 2;
+  pairs.source_size = fold.source_size;
+  for (const int64_t offset : fold.offsets) {
+    if (pairs.offsets.empty() || pairs.offsets.back() < offset) pairs.offsets.push_back(offset);
+    pairs.offsets.push_back(offset + 1);
+  }
+  for (int64_t second = 0; second < 2; ++second) {
+    pairs.residues.push_back({fold.residues.front().first + second, {0, (fold.count + 1 - second) / 2}});
+    for (const int64_t offset : pairs.offsets) {
+      const auto at = std::lower_bound(fold.offsets.begin(), fold.offsets.end(), offset - second);
+      const bool has_tap = at != fold.offsets.end() && *at == offset - second;
+      pairs.taps.push_back(has_tap ? fold.taps[static_cast<size_t>(at - fold.offsets.begin())] : kNoTap);
+    }
+  }
+  return pairs;
+}
+
 std::vector<AxisFold> forward_folds(const Window& w) {
   AxisFold fold;
   fold.count = w.y;

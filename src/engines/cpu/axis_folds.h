@@ -24,6 +24,8 @@ struct FoldedResidue {
   problem::Range positions;  // those whose place lies inside
 };
 
+inline constexpr int64_t kNoTap = -1;
+
 struct AxisFold {
   int64_t count = 0;        // positions
   int64_t step = 1;         // in the result, from one position to the next
@@ -31,13 +33,17 @@ struct AxisFold {
   int64_t source_step = 1;  // in the source, from one position to the next
   std::vector<int64_t> offsets;
   std::vector<FoldedResidue> residues;
-  std::vector<int64_t> taps;  // [residue][offset]
+  std::vector<int64_t> taps;  // [residue][offset]; kNoTap where the residue does not read through the offset
 
   int64_t lowest_offset() const { return offsets.empty() ? 0 : offsets.front(); }
   int64_t highest_offset() const { return offsets.empty() ? 0 : offsets.back(); }
   // Whether any position gathers from outside the source.
   bool leaves_source() const;
 };
+
+// Pairs of neighbours instead of positions: what is read for one serves the other too, and each has an offset
+// without a tap. Only for a fold of one residue and steps of 1.
+AxisFold in_pairs(const AxisFold& fold);
 
 std::vector<AxisFold> forward_folds(const problem::Window& window);
 // Together they hold every place of x once. At most min(stride, x) of them or residues in one.

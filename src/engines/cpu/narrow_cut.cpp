@@ -41,6 +41,19 @@ void each_product(const NarrowCut& cut, const Body& body) {
       for (const AxisFold& w : cut.folds[2]) body(d, h, w);
 }
 
+// A single result uses what it reads once, and where vectors are as long as a line of the cache, reading one
+// from any place takes two cycles: rows of the result are computed in pairs, though a quarter of the products
+// of three taps are then made for nothing. 0.68 ms became 0.60 for unet3d_first_1_16_32cube.
+void pair_rows(NarrowCut& cut) {
+  if (cut.channels > 1 || kernels::cpu::row_overrun() < kLineFloats || cut.folds[1].size() > 1) return;
+  AxisFold& h = cut.folds[1].front();
+  if (h.residues.size() > 1 || h.step > 1 || h.source_step > 1 || h.offsets.size() < 2 || h.count < 4) return;
+  AxisFold pairs = in_pairs(h);
+  if (pairs.offsets.size() > h.offsets.size() + 1) return;  // dilated: hardly anything serves both
+  h = std::move(pairs);
+  cut.pads_weights = true;
+}
+
 void list_units(const ConvPass& pass, NarrowCut& cut) {
   for (const AxisFold& d : cut.folds[0])
     for (const AxisFold& h : cut.folds[1])
@@ -211,7 +224,8 @@ void list_taps(const ConvPass& pass, NarrowCut& cut) {
                 const int64_t td = d.taps[rd * d.offsets.size() + od],
                               th = h.taps[rh * h.offsets.size() + oh],
                               tw = w.taps[rw * w.offsets.size() + ow];
-                p.tap_of.push_back((td * pass.axes[1].kernel + th) * pass.axes[2].kernel + tw);
+                p.tap_of.push_back(th == kNoTap ? kNoTap
+                                                : (td * pass.axes[1].kernel + th) * pass.axes[2].kernel + tw);
               }
     p.in_order =
         terms == 1 && p.residues == cut.kernel_taps && std::is_sorted(p.tap_of.begin(), p.tap_of.end());
@@ -247,7 +261,8 @@ void NarrowCut::spread_weights(const float* taps, int64_t k, int64_t count, floa
       }
       for (int64_t i = 0; i < call.count; ++i) {
         const int64_t* index = p.tap_of.data() + residue * terms;
-        for (int64_t term = 0; term < terms; ++term) out[term * call.count + i] = channel[index[term]];
+        for (int64_t term = 0; term < terms; ++term)
+          out[term * call.count + i] = index[term] == kNoTap ? 0.0F : channel[index[term]];
         if (++residue < p.residues) continue;
         residue = 0;
         channel += kernel_taps;
@@ -263,6 +278,7 @@ NarrowCut plan_narrow(const ConvPass& pass) {
   cut.source_channels = source_channels(pass);
   for (size_t axis = 0; axis < 3; ++axis)
     cut.folds[axis] = is_forward(pass) ? forward_folds(pass.axes[axis]) : grad_input_folds(pass.axes[axis]);
+  pair_rows(cut);
   list_units(pass, cut);
   order_units(cut);
   list_taps(pass, cut);

@@ -17,7 +17,7 @@ namespace retrograd::engines::cpu {
 // W), the last fastest: the order of the weights in memory where every residue has one tap.
 struct NarrowProduct {
   std::vector<int64_t> offsets;  // of the terms of one source channel, into a channel of the strips
-  std::vector<int64_t> tap_of;   // [residue of D, H, W][term]: index of the tap
+  std::vector<int64_t> tap_of;   // [residue of D, H, W][term]: index of the tap, or kNoTap
   int64_t residues = 0;          // of D, H, W
   bool in_order = false;         // every residue has one tap, and they are all the taps as they lie in memory
   int64_t row_step = 1;          // from the sums of one result to those of the next, in rows of sums
@@ -76,6 +76,7 @@ struct NarrowCut {
   bool whole_planes = true;  // a plane of results is one row in the pitch of the strips; else each row is one
   int64_t row_pitch = 0, plane_pitch = 0, out_pitch = 0;  // of the sums, in floats
   bool leaves_source = false;
+  bool pads_weights = false;  // with zeros, so that what is not finite in the source goes where it should not
 
   int64_t parts() const { return static_cast<int64_t>(first_call.size()) - 1; }
   int64_t rows_per_part() const { return units_per_part * static_cast<int64_t>(ways.size()); }

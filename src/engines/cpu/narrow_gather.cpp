@@ -92,8 +92,11 @@ class NarrowGatherStep final : public Step {
         finite.store(false, std::memory_order_relaxed);
     });
     if (!finite && cut_.leaves_source) return reference_->run(bindings, workspace, context);
-    run_tasks(*context.pool, cut_.tasks, slots_,
-              [&](int64_t task, int64_t slot) { run_task(bindings, task, weights, scratch_of(slot)); });
+    run_tasks(*context.pool, cut_.tasks, slots_, [&](int64_t task, int64_t slot) {
+      if (!run_task(bindings, task, weights, scratch_of(slot)))
+        finite.store(false, std::memory_order_relaxed);
+    });
+    if (!finite && cut_.pads_weights) reference_->run(bindings, workspace, context);
   }
 
  private:
@@ -151,7 +154,8 @@ class NarrowGatherStep final : public Step {
     float *strip, *sums;
   };
 
-  void run_task(const Bindings& bindings, int64_t index, const float* weights, std::byte* scratch) const {
+  // Whether all of the source that zeros were multiplied with was finite.
+  bool run_task(const Bindings& bindings, int64_t index, const float* weights, std::byte* scratch) const {
     const int64_t boxes = cut_.grid.count(), part = index / boxes % cut_.parts();
     const int64_t first_group = index / boxes / cut_.parts() * cut_.groups_per_task;
     const Task task{.first_call = cut_.first_call[static_cast<size_t>(part)],
@@ -165,17 +169,19 @@ class NarrowGatherStep final : public Step {
         .last_unit = std::min((part + 1) * cut_.units_per_part, static_cast<int64_t>(cut_.units.size())),
         .sums = task.sums,
         .row = reinterpret_cast<float*>(scratch + strip_bytes_ + sum_bytes_)};
+    bool finite = true;
     for (int64_t group = first_group; group < std::min(first_group + cut_.groups_per_task, pass_.groups);
          ++group) {
       clear_empty(task);
       if (cut_.in_place.on) {
         gather_in_place(bindings, group, task, weights + group * cut_.group_weights);
       } else if (cut_.group_weights > 0) {
-        gather_strips(bindings, group, task, weights + group * cut_.group_weights);
+        finite &= gather_strips(bindings, group, task, weights + group * cut_.group_weights);
       }
       stored.group = group;
       store_narrow(pass_, cut_, bindings, stored);
     }
+    return finite;
   }
 
   // Results that no tap reaches.
@@ -190,11 +196,13 @@ class NarrowGatherStep final : public Step {
     }
   }
 
-  void gather_strips(const Bindings& bindings, int64_t group, const Task& task, const float* weights) const {
+  bool gather_strips(const Bindings& bindings, int64_t group, const Task& task, const float* weights) const {
     const auto& size = task.box.size;
+    bool finite = true;
     for (int64_t k = 0; k < source_channels(pass_); k += cut_.channels_per_block) {
       const int64_t channels = std::min(cut_.channels_per_block, source_channels(pass_) - k);
       load_source(bindings, cut_.strips, group * source_channels(pass_) + k, channels, task.box, task.strip);
+      if (cut_.pads_weights) finite &= all_finite(task.strip, channels * cut_.strips.channel_pitch());
       kernels::cpu::RowSums rows;
       rows.outer = channels;
       rows.outer_stride = cut_.strips.channel_pitch();
@@ -202,6 +210,7 @@ class NarrowGatherStep final : public Step {
       rows.count = cut_.whole_planes ? (size[2] - 1) * cut_.row_pitch + size[3] : size[3];
       add_block(task, weights, k, task.strip, task.sums, rows);
     }
+    return finite;
   }
 
   // The box is a part of one row.
