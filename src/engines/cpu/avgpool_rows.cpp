@@ -34,10 +34,17 @@ constexpr int64_t kExpandedFloats = 4096;  // half of L1: results and quotients 
 // only cost lines of L1.
 constexpr int64_t kAtOnce = 6144;
 constexpr int64_t kRowElements = 8192;  // of channels side by side: some expanded rows stay in L2
-constexpr int64_t kFewestUnits = 16;    // a vector of AVX-512
+// Fewer results than this are not worth waking a second thread, which takes 10 µs and more.
+constexpr int64_t kAlone = 131072;
+constexpr int64_t kFewestUnits = 16;  // a vector of AVX-512
 constexpr int64_t kMostScratchFloats = int64_t{1} << 26;
 
 int64_t volume_of(const AvgPoolPass& p) { return p.axes[0].x * p.axes[1].x * p.axes[2].x; }
+
+// Threads to wake for a pass: none for a small one.
+int64_t slots_for(const AvgPoolPass& p) {
+  return p.batch * p.channels * volume_of(p) < kAlone ? 1 : runtime::ThreadPool::instance().threads();
+}
 
 // Equal problems side by side.
 struct OuterAxis {
@@ -135,8 +142,9 @@ class AvgPoolFillStep final : public Step {
     auto* out = static_cast<std::byte*>(bindings[to.operand]);
     const auto in_bytes = static_cast<int64_t>(size_of(from.dtype));
     const auto out_bytes = static_cast<int64_t>(size_of(to.dtype));
-    const int64_t grain = std::max<int64_t>(1, kMostPerTask / fill_.size);
-    context.pool->parallel_for(pass_.batch * pass_.channels, grain, [&](int64_t begin, int64_t end) {
+    const int64_t volumes = pass_.batch * pass_.channels;
+    const int64_t grain = slots_for(pass_) == 1 ? volumes : std::max<int64_t>(1, kMostPerTask / fill_.size);
+    context.pool->parallel_for(volumes, grain, [&](int64_t begin, int64_t end) {
       // Volumes of one image, which lie `size` apart, or one alone.
       while (begin < end) {
         const int64_t n = begin / pass_.channels, c = begin % pass_.channels;
@@ -174,8 +182,43 @@ void list_runs(const PoolWindow& axis, int64_t first, int64_t end, int64_t windo
         continue;
       }
     }
-    runs.push_back({row - first, 1, windows, false});
+    runs.push_back({row - first, 1, windows});
   }
+}
+
+// Two windows, then the second of them alone: how rows lie in windows that overlap by less than a stride.
+void pair_runs(size_t begin, std::vector<PoolRun>& runs) {
+  size_t kept = begin;
+  for (size_t i = begin; i < runs.size(); ++i) {
+    PoolRun run = runs[i];
+    const PoolWindows two = run.windows;
+    if (i + 1 < runs.size() && !run.slides && !runs[i + 1].slides && two.end - two.begin == 2 &&
+        runs[i + 1].windows == PoolWindows{two.begin + 1, two.end}) {
+      run.alone = runs[++i].rows;
+    }
+    runs[kept++] = run;
+  }
+  runs.resize(kept);
+}
+
+// Runs that follow each other and are the same, a window later each time, become one.
+void fold_runs(size_t begin, std::vector<PoolRun>& runs) {
+  size_t kept = begin;
+  for (size_t i = begin; i < runs.size(); ++i) {
+    const PoolRun run = runs[i];
+    if (kept > begin && !run.slides && !runs[kept - 1].slides) {
+      PoolRun& last = runs[kept - 1];
+      const PoolWindows& w = last.windows;
+      if (last.rows == run.rows && last.alone == run.alone && w.begin < w.end &&
+          run.windows == PoolWindows{w.begin + last.repeats, w.end + last.repeats}) {
+        ++last.repeats;
+        last.step = last.rows + last.alone;
+        continue;
+      }
+    }
+    runs[kept++] = run;
+  }
+  runs.resize(kept);
 }
 
 // A band of rows: its place in the two tensors, and the runs it is made of.
@@ -185,7 +228,7 @@ struct Band {
   size_t first_run = 0, runs = 0;
 };
 
-Band list_band(const PoolWindow& axis, int64_t first, int64_t end, std::vector<PoolRun>& runs) {
+Band list_band(const PoolWindow& axis, int64_t first, int64_t end, bool pairs, std::vector<PoolRun>& runs) {
   Band band{first, end - first, axis.y, 0, runs.size(), 0};
   int64_t last = 0;
   for (int64_t row = first; row < end; ++row) {
@@ -196,6 +239,8 @@ Band list_band(const PoolWindow& axis, int64_t first, int64_t end, std::vector<P
   }
   band.windows = std::max<int64_t>(last - band.first_window, 0);
   list_runs(axis, first, end, band.first_window, runs);
+  if (pairs) pair_runs(band.first_run, runs);
+  fold_runs(band.first_run, runs);
   band.runs = runs.size() - band.first_run;
   return band;
 }
@@ -205,7 +250,7 @@ class AvgPoolRowsStep final : public Step {
   explicit AvgPoolRowsStep(const AvgPoolPass& whole)
       : pass_(split_depth(whole, outer_[2])),
         cut_(cut_pool(pass_)),
-        slots_(runtime::ThreadPool::instance().threads()),
+        slots_(slots_for(whole)),
         counts_{AxisCounts(pass_, 0), AxisCounts(pass_, 1), AxisCounts(pass_, 2)} {
     list_windows();
     describe_volumes();
@@ -237,8 +282,10 @@ class AvgPoolRowsStep final : public Step {
       const Range range = outputs_pooling(pass_.axes[0], d);
       over_depth_.push_back({range.begin, range.end});
     }
+    // Pairs leave as whole rows.
+    const bool pairs = pass_.grad_input.strides[4] == cut_.unit && h.kernel > h.stride;
     for (int64_t row = 0; row < h.x; row += cut_.band)
-      bands_.push_back(list_band(h, row, std::min(row + cut_.band, h.x), runs_));
+      bands_.push_back(list_band(h, row, std::min(row + cut_.band, h.x), pairs, runs_));
     const PoolWindow& w = pass_.axes[2];
     if (w.stride > kernels::cpu::kMostPoolPhases) return;
     phases_.resize(static_cast<size_t>(w.stride));
@@ -265,6 +312,7 @@ class AvgPoolRowsStep final : public Step {
     int64_t depth_windows = 0, row_windows = 0;
     for (const PoolWindows& windows : over_depth_)
       depth_windows = std::max(depth_windows, windows.end - windows.begin);
+    for (const PoolRun& run : runs_) whole_.pairs |= run.alone > 0;
     for (const PoolRun& run : runs_) row_windows = std::max(row_windows, run.windows.end - run.windows.begin);
     whole_.most_rows = depth_windows * row_windows;
     const auto& from = pass_.grad_output;

@@ -20,6 +20,14 @@ HWY_BEFORE_NAMESPACE();
 namespace retrograd::kernels::cpu {
 namespace HWY_NAMESPACE {
 
+// The rows of a run that slides, each from the row of windows after the last.
+inline void one_by_one(Lines& lines) {
+  lines.repeats = lines.copies;
+  lines.reaching = lines.reaching > 0 ? lines.copies : 0;
+  lines.copies = 1;
+  lines.repeat_to = lines.row;
+}
+
 // One window a place: lanes of a vector of quotients, several times each.
 class WindowCopies {
  public:
@@ -69,20 +77,14 @@ class WindowCopies {
 
 void copy_rows(const PoolVolumes& p, const float* quotients, int64_t count, std::byte* out) {
   WindowCopies copies(p);
-  each_run(
-      p, count, p.depth_windows * p.row_windows * p.pitch, out,
-      [&](auto elements, const PoolWindows& depth, const PoolRun& run, const Lines& lines, std::byte* to) {
-        if (depth.begin == depth.end || run.windows.begin == run.windows.end)
-          return put_copies(elements, BoxSum{quotients, 0, 0, 0, 0}, lines, to);
-        copies.start(quotients + (depth.begin * p.row_windows + run.windows.begin) * p.pitch);
-        if (!run.slides) return put_copies(elements, copies, lines, to);
-        // One row a window.
-        WindowCopies row = copies;
-        Lines one = lines;
-        one.copies = 1;
-        for (int64_t i = 0; i < run.rows; ++i, row.advance(p.pitch))
-          put_lines<1>(elements, row, one, to + i * lines.row);
-      });
+  each_run(p, count, p.pitch, out,
+           [&](auto elements, const PoolWindows& depth, const PoolRun& run, Lines lines, std::byte* to) {
+             if (run.slides) one_by_one(lines);
+             if (depth.begin == depth.end || run.windows.begin == run.windows.end)
+               return put_copies(elements, BoxSum{quotients, 0, 0, 0, 0}, lines, to);
+             copies.start(quotients + (depth.begin * p.row_windows + run.windows.begin) * p.pitch);
+             put_copies(elements, copies, lines, to);
+           });
 }
 
 // Σ of kTerms places along the row of each of some rows.
@@ -110,9 +112,11 @@ struct SlidSum {
 // A run that slides, a vector of places down all its rows: each row's sum along is made once for the kRows
 // results that it is part of.
 template <int kRows, int kTerms, class E>
-HWY_INLINE void put_sliding(const E& elements, SlidSum<kTerms> sum, const Lines& lines, std::byte* out) {
+HWY_NOINLINE void put_sliding(const E& codec, SlidSum<kTerms> sum, const Lines& all, std::byte* out) {
+  const E elements = codec;
+  const Lines lines = all;
   const int64_t rows = lines.copies, pitch = sum.pitch, step = lines.row;
-  for (int64_t v = 0; v < lines.volumes; ++v, sum.advance(lines.from), out += lines.to) {
+  for (int64_t v = 0; v < lines.volumes; ++v, sum.advance(lines.volume_from), out += lines.volume_to) {
     const auto down = [&](auto d, int64_t i) {
       std::byte* at = out + i * E::kBytes;
       auto before = sum.along(d, i), last = before;
@@ -130,7 +134,7 @@ HWY_INLINE void put_sliding(const E& elements, SlidSum<kTerms> sum, const Lines&
         }
       }
     };
-    if (lines.reaches) {
+    if (lines.reaching > 0) {
       down(Floats<kLanes>(), 0);
     } else {
       in_vectors(lines.count, down);
@@ -141,19 +145,15 @@ HWY_INLINE void put_sliding(const E& elements, SlidSum<kTerms> sum, const Lines&
 template <int kTerms>
 void slide_rows_of(const PoolVolumes& p, const float* quotients, int64_t count, std::byte* out) {
   const int64_t pitch = p.pitch * p.unit;
-  each_run(p, count, p.row_windows * pitch, out,
-           [&](auto elements, const PoolWindows&, const PoolRun& run, const Lines& lines, std::byte* to) {
+  each_run(p, count, pitch, out,
+           [&](auto elements, const PoolWindows&, const PoolRun& run, Lines lines, std::byte* to) {
              const PoolWindows& w = run.windows;
              const SlidSum<kTerms> sum{quotients + w.begin * pitch + p.pad * p.unit, w.end - w.begin, pitch,
                                        p.unit};
-             if (!run.slides) return put_copies(elements, sum, lines, to);
-             if (sum.rows == 3) return put_sliding<3>(elements, sum, lines, to);
-             if (sum.rows == 2) return put_sliding<2>(elements, sum, lines, to);
-             SlidSum<kTerms> row = sum;
-             Lines one = lines;
-             one.copies = 1;
-             for (int64_t i = 0; i < run.rows; ++i, row.advance(pitch))
-               put_lines<1>(elements, row, one, to + i * lines.row);
+             if (run.slides && sum.rows == 3) return put_sliding<3>(elements, sum, lines, to);
+             if (run.slides && sum.rows == 2) return put_sliding<2>(elements, sum, lines, to);
+             if (run.slides) one_by_one(lines);
+             put_copies(elements, sum, lines, to);
            });
 }
 

@@ -2,6 +2,7 @@
 // Rows of results: sums of rows of places, as elements of the result's type.
 //
 // Included once for every instruction set.
+#include <algorithm>
 #include <array>
 
 #include "hwy/highway.h"
@@ -78,35 +79,71 @@ HWY_INLINE void with_sum(const BoxSum& box, const Body& body) {
   body(RowSum<4>{rows});
 }
 
-// Elements side by side, `copies` times, for every volume.
+// Elements side by side, `copies` times, for every repeat and every volume.
 struct Lines {
-  int64_t count, copies, row;  // row: bytes from one copy to the next
-  int64_t volumes, from, to;   // from one volume to the next: floats, bytes
-  bool reaches;                // a vector may reach behind a line that is shorter
+  int64_t count = 0, copies = 1, row = 0;               // row: bytes from one copy to the next
+  int64_t repeats = 1, repeat_from = 0, repeat_to = 0;  // from one to the next: floats, bytes
+  int64_t volumes = 1, volume_from = 0, volume_to = 0;
+  int64_t alone = 0;     // copies that follow of the lower of two rows
+  int64_t reaching = 0;  // repeats in which a vector may reach behind a line that is shorter
 };
+
+// Not inlined: the loops below need all registers.
 template <int kCopies, class E, class Sum>
-HWY_INLINE void put_lines(const E& elements, Sum sum, const Lines& all, std::byte* HWY_RESTRICT out) {
+HWY_NOINLINE void put_lines(const E& codec, Sum sum, const Lines& all, std::byte* out) {
+  const E elements = codec;
   const Lines lines = all;
   const int64_t copies = kCopies > 0 ? kCopies : lines.copies;
-  for (int64_t v = 0; v < lines.volumes; ++v, sum.advance(lines.from), out += lines.to)
-    sum.cover(lines.count, lines.reaches, [&](auto d, int64_t i, auto numbers) {
-      std::byte* at = out + i * E::kBytes;
-      for (int64_t copy = 0; copy < copies; ++copy, at += lines.row) elements.store(numbers, d, at);
-    });
+  for (int64_t v = 0; v < lines.volumes; ++v, sum.advance(lines.volume_from), out += lines.volume_to) {
+    Sum line = sum;
+    std::byte* to = out;
+    for (int64_t k = 0; k < lines.repeats; ++k, line.advance(lines.repeat_from), to += lines.repeat_to)
+      line.cover(lines.count, k < lines.reaching, [&](auto d, int64_t i, auto numbers) {
+        std::byte* at = to + i * E::kBytes;
+        for (int64_t copy = 0; copy < copies; ++copy, at += lines.row) elements.store(numbers, d, at);
+      });
+  }
+}
+
+// Of two rows of windows, copies of their sum and then of the lower one.
+template <class E, class Sum>
+HWY_NOINLINE void put_pairs(const E& codec, Sum upper, Sum lower, const Lines& all, std::byte* out) {
+  const E elements = codec;
+  const Lines lines = all;
+  for (int64_t v = 0; v < lines.volumes; ++v, out += lines.volume_to) {
+    Sum up = upper, low = lower;
+    std::byte* to = out;
+    for (int64_t k = 0; k < lines.repeats; ++k, to += lines.repeat_to) {
+      low.cover(lines.count, k < lines.reaching, [&](auto d, int64_t i, auto numbers) {
+        std::byte* at = to + i * E::kBytes;
+        const auto both = hn::Add(up.at(d, i), numbers);
+        for (int64_t copy = 0; copy < lines.copies; ++copy, at += lines.row) elements.store(both, d, at);
+        for (int64_t copy = 0; copy < lines.alone; ++copy, at += lines.row) elements.store(numbers, d, at);
+      });
+      up.advance(lines.repeat_from);
+      low.advance(lines.repeat_from);
+    }
+    upper.advance(lines.volume_from);
+    lower.advance(lines.volume_from);
+  }
 }
 
 // Places apart from each other.
 template <class E, class Sum>
-HWY_INLINE void put_places(const PoolVolumes& p, const E& elements, const PoolRun& run, Sum sum,
-                           const Lines& lines, std::byte* out) {
-  for (int64_t v = 0; v < lines.volumes; ++v, sum.advance(lines.from), out += lines.to)
-    for (int64_t row = 0; row < run.rows; ++row)
-      for (int64_t x = 0; x < p.x; ++x) {
-        const int64_t from = ((run.slides ? row * p.x : 0) + x) * p.unit;
-        std::byte* at = out + row * lines.row + x * p.out.place * E::kBytes;
-        in_vectors(p.unit,
-                   [&](auto d, int64_t i) { elements.store(sum.at(d, from + i), d, at + i * E::kBytes); });
-      }
+HWY_NOINLINE void put_places(const PoolVolumes& p, const E& elements, const PoolRun& run, Sum sum,
+                             const Lines& lines, std::byte* out) {
+  for (int64_t v = 0; v < lines.volumes; ++v, sum.advance(lines.volume_from), out += lines.volume_to) {
+    Sum line = sum;
+    std::byte* to = out;
+    for (int64_t k = 0; k < lines.repeats; ++k, line.advance(lines.repeat_from), to += lines.repeat_to)
+      for (int64_t row = 0; row < run.rows; ++row)
+        for (int64_t x = 0; x < p.x; ++x) {
+          const int64_t from = ((run.slides ? row * p.x : 0) + x) * p.unit;
+          std::byte* at = to + row * lines.row + x * p.out.place * E::kBytes;
+          in_vectors(p.unit,
+                     [&](auto d, int64_t i) { elements.store(line.at(d, from + i), d, at + i * E::kBytes); });
+        }
+  }
 }
 
 template <class E, class Sum>
@@ -124,18 +161,27 @@ HWY_INLINE void put_run(const PoolVolumes& p, const E& elements, const PoolRun& 
   lines.copies = 1;
   if (p.out.row == lines.count) {
     lines.count *= run.rows;
-    lines.reaches = lines.reaches && lines.count < kLanes;
-    return put_lines<1>(elements, sum, lines, out);
+    if (lines.count >= kLanes) lines.reaching = 0;
+  } else {
+    lines.repeats = run.rows;
+    lines.repeat_to = lines.row;
   }
-  const int64_t line = lines.count;
-  for (int64_t i = 0; i < run.rows; ++i, sum.advance(line), out += lines.row)
-    put_lines<1>(elements, sum, lines, out);
+  put_lines<1>(elements, sum, lines, out);
+}
+
+// Repeats of a run after which at least kLanes places up to `end` are still to be written.
+inline int64_t reaching_repeats(const PoolRun& run, int64_t line, int64_t end) {
+  if (run.first * line + kLanes > end) return 0;
+  const int64_t rows = (end - kLanes) / line - run.first + 1;  // that may be reached behind
+  const int64_t own = run.rows + run.alone;
+  if (rows < own) return 0;
+  return run.repeats == 1 ? 1 : std::min(run.repeats, (rows - own) / run.step + 1);
 }
 
 // Calls body(elements, depth, run, lines, to) for every run, each for all volumes: what a run is need not be
-// found out for every few vectors. `from`: floats of a volume.
+// found out for every few vectors. Rows of windows are `pitch` floats apart.
 template <class Body>
-HWY_INLINE void each_run(const PoolVolumes& p, int64_t count, int64_t from, std::byte* out,
+HWY_INLINE void each_run(const PoolVolumes& p, int64_t count, int64_t pitch, std::byte* out,
                          const Body& body) {
   const PoolTensor& t = p.out;
   const int64_t line = p.x * p.unit, slice = p.rows * line;
@@ -144,12 +190,21 @@ HWY_INLINE void each_run(const PoolVolumes& p, int64_t count, int64_t from, std:
   const bool dense_slices = dense_rows && (p.depths == 1 || t.depth == slice);
   with_elements(t.dtype, [&](auto elements) {
     constexpr int64_t kBytes = decltype(elements)::kBytes;
-    Lines lines{line, 1, t.row * kBytes, count, from, t.volume * kBytes, false};
+    Lines lines;
+    lines.count = line;
+    lines.row = t.row * kBytes;
+    lines.repeat_from = pitch;
+    lines.volumes = count;
+    lines.volume_from = p.depth_windows * p.row_windows * pitch;
+    lines.volume_to = t.volume * kBytes;
     for (int64_t d = 0; d < p.depths; ++d) {
       const int64_t end = dense_slices ? (p.depths - d) * slice : dense_rows ? slice : 0;
       for (const PoolRun* run = p.runs; run != p.runs + p.run_count; ++run) {
         lines.copies = run->rows;
-        lines.reaches = line < kLanes && (run->first + run->rows - 1) * line + kLanes <= end;
+        lines.alone = run->alone;
+        lines.repeats = run->repeats;
+        lines.repeat_to = run->step * lines.row;
+        lines.reaching = line < kLanes ? reaching_repeats(*run, line, end) : 0;
         body(elements, p.over_depth[d], *run, lines, out + (d * t.depth + run->first * t.row) * kBytes);
       }
     }
@@ -159,9 +214,18 @@ HWY_INLINE void each_run(const PoolVolumes& p, int64_t count, int64_t from, std:
 void add_rows(const PoolVolumes& p, const float* expanded, int64_t count, std::byte* out) {
   const int64_t line = p.x * p.unit, plane = p.row_windows * line;
   each_run(
-      p, count, p.depth_windows * plane, out,
+      p, count, line, out,
       [&](auto elements, const PoolWindows& depth, const PoolRun& run, const Lines& lines, std::byte* to) {
         const PoolWindows& w = run.windows;
+        if (run.alone > 0) {
+          const BoxSum upper{expanded + depth.begin * plane + w.begin * line, depth.end - depth.begin, 1,
+                             plane, line};
+          return with_sum(upper, [&](const auto& up) {
+            auto low = up;
+            low.advance(line);
+            put_pairs(elements, up, low, lines, to);
+          });
+        }
         const BoxSum box{expanded + depth.begin * plane + w.begin * line, depth.end - depth.begin,
                          w.end - w.begin, plane, line};
         with_sum(box, [&](const auto& sum) { put_run(p, elements, run, sum, lines, to); });

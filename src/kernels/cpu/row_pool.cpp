@@ -83,7 +83,8 @@ void PoolVolumes::derive() {
   if (out.place != unit) return;
   if (most_rows <= 1 && unit == 1 && kernel == stride && 1 < stride && stride <= kMostPoolPhases)
     way = PoolWay::kCopy;
-  if (most_rows <= 3 && depths == 1 && depth_windows == 1 && stride == 1 && 1 < kernel && kernel <= 3)
+  if (most_rows <= 3 && !pairs && depths == 1 && depth_windows == 1 && stride == 1 && 1 < kernel &&
+      kernel <= 3)
     way = PoolWay::kSlide;
 }
 void list_pool_phases(int64_t stride, int64_t kernel, PoolPhase* phases) {

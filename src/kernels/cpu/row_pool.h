@@ -41,11 +41,13 @@ struct PoolWindows {  // begin to end − 1; none where they are equal
 };
 
 // Rows of results that are made together: all lie in the same windows, or each in those after the windows of
-// the row before.
+// the row before. The same comes `repeats` times, `step` rows and one window further on each time.
 struct PoolRun {
   int64_t first = 0, rows = 1;
   PoolWindows windows;  // of the first row
   bool slides = false;
+  int64_t alone = 0;  // so many rows follow that lie in the second of two windows only
+  int64_t repeats = 1, step = 0;
 };
 
 // Lane l of a vector whose first place has r = this phase: j lies `window` after that of lane 0, and `more`
@@ -75,6 +77,7 @@ struct PoolVolumes {
   PoolCounts counts;
   int64_t unit = 1;
   int64_t most_rows = 1;  // of windows, that a row of results lies in
+  bool pairs = false;     // there are runs with rows alone
   int64_t at_once = 1;    // volumes whose rows are expanded before any is finished
   PoolTensor in, out;
 
