@@ -11,11 +11,14 @@
 #include "engines/cpu/stem_grad_weight.h"
 
 #include <algorithm>
+#include <array>
 #include <atomic>
+#include <vector>
 
 #include "base/checked.h"
 #include "engines/cpu/limits.h"
 #include "engines/cpu/rows.h"
+#include "engines/cpu/stem_blocking.h"
 #include "engines/cpu/task_slots.h"
 #include "engines/reference/reference.h"
 #include "kernels/cpu/tile_product.h"
@@ -27,11 +30,6 @@ namespace {
 using problem::ConvPass;
 using problem::ConvPassKind;
 
-constexpr int64_t kPositionsPerBox = 512;  // 112 is a third slower: the sums are loaded and stored once a box
-constexpr int64_t kYChannelsPerTask = 128;
-constexpr int64_t kRowsPerTask = 384;  // of (x channel, tap)
-constexpr int64_t kWantedTasks = 8;
-constexpr int64_t kStripFloats = 1 << 18;
 constexpr int64_t kMostXChannels = 3;
 
 class StemGradWeightStep final : public Step {
@@ -94,6 +92,15 @@ class StemGradWeightStep final : public Step {
             x_first, std::min(cut_.x_block, pass_.x_channels_per_group() - x_first)};
   }
   int64_t plane() const { return cut_.extent[0] * cut_.extent[1] * cut_.extent[2]; }
+  // Of a box.
+  struct Operands {
+    const float *strip, *panels;
+    const int64_t* bases;  // of the positions in the strip
+    int64_t positions;
+  };
+  struct TapRange {
+    int64_t first, last;
+  };
 
   // sums[(x channel, tap)][y_block]; whether all of y was finite.
   bool sum_split(const Bindings& bindings, int64_t block, int64_t split, float* sums,
@@ -114,7 +121,7 @@ class StemGradWeightStep final : public Step {
       finite &= all_finite(panels, positions * cut_.y_block);
       load_source(bindings, place, box, strip);
       list_positions(box, bases);
-      multiply(place, strip, bases, positions, panels, index > first, sums);
+      multiply(place, box, {strip, panels, bases, positions}, index > first, sums);
     }
     return finite;
   }
@@ -182,22 +189,48 @@ class StemGradWeightStep final : public Step {
                        x * w.source_step;
   }
 
-  void multiply(const Place& place, const float* strip, const int64_t* bases, int64_t positions,
-                const float* panels, bool accumulate, float* sums) const {
+  // Taps of D through which some position of the box reads inside x: beside a border a third of them may not.
+  TapRange live_depths(const BoxGrid::Box& box) const {
+    const AxisPhase& d = cut_.axes[0];
+    const int64_t first = box.first[1] * d.source_step, last = first + (box.size[1] - 1) * d.source_step;
+    TapRange live{0, static_cast<int64_t>(d.taps.size())};
+    const auto offset = [&](int64_t tap) { return d.taps[static_cast<size_t>(tap)].offset; };
+    while (live.first < live.last && last + offset(live.first) < 0) ++live.first;
+    while (live.first < live.last && first + offset(live.last - 1) >= d.source_size) --live.last;
+    return live;
+  }
+
+  void multiply(const Place& place, const BoxGrid::Box& box, const Operands& operands, bool accumulate,
+                float* sums) const {
+    if (cut_.taps == 0) return;
+    const TapRange live = live_depths(box);
+    const int64_t area = cut_.taps / static_cast<int64_t>(cut_.axes[0].taps.size());
+    const int64_t first = live.first * area, last = live.last * area;
+    if (last - first == cut_.taps)
+      return multiply_rows(place, operands, 0, place.x_count * cut_.taps, accumulate, sums);
+    for (int64_t i = 0; i < place.x_count; ++i) {
+      const int64_t row = i * cut_.taps;
+      if (!accumulate) std::fill_n(sums + row * cut_.y_block, cut_.taps * cut_.y_block, 0.0F);
+      multiply_rows(place, operands, row + first, row + last, accumulate, sums);
+    }
+  }
+
+  // Rows (x channel, tap) from `first` to `last`.
+  void multiply_rows(const Place& place, const Operands& operands, int64_t first, int64_t last,
+                     bool accumulate, float* sums) const {
     kernels::cpu::TileProduct tile;
-    tile.offsets = bases;
-    tile.inner = positions;
+    tile.offsets = operands.bases;
+    tile.inner = operands.positions;
     tile.outer = 1;
     tile.c_stride = cut_.y_block;
     tile.accumulate = accumulate;
-    const int64_t rows = place.x_count * cut_.taps;
     for (int64_t c = 0; c < place.y_count; c += width_) {
-      tile.b = panels + c * positions;
-      for (int64_t r = 0; r < rows; r += kernels::cpu::kTileRows) {
-        tile.rows = static_cast<int>(std::min<int64_t>(kernels::cpu::kTileRows, rows - r));
+      tile.b = operands.panels + c * operands.positions;
+      for (int64_t r = first; r < last; r += kernels::cpu::kTileRows) {
+        tile.rows = static_cast<int>(std::min<int64_t>(kernels::cpu::kTileRows, last - r));
         for (int i = 0; i < tile.rows; ++i)
-          tile.a[i] =
-              strip + (r + i) / cut_.taps * plane() + tap_offsets_[static_cast<size_t>((r + i) % cut_.taps)];
+          tile.a[i] = operands.strip + (r + i) / cut_.taps * plane() +
+                      tap_offsets_[static_cast<size_t>((r + i) % cut_.taps)];
         tile.c = sums + r * cut_.y_block + c;
         kernels::cpu::tile_product(tile);
       }
@@ -278,35 +311,6 @@ class StemGradWeightCandidate final : public Candidate {
 };
 
 }  // namespace
-
-StemBlocking plan_stem(const ConvPass& pass, int64_t tile_width) {
-  StemBlocking cut;
-  Positions total{pass.batch, 1, 1, 1};
-  cut.taps = 1;
-  for (size_t axis = 0; axis < 3; ++axis) {
-    cut.axes[axis] = forward_phase(pass.axes[axis]);
-    total[axis + 1] = cut.axes[axis].count;
-    cut.taps *= static_cast<int64_t>(cut.axes[axis].taps.size());
-  }
-  cut.grid = cut_into_boxes(total, kPositionsPerBox);
-  for (size_t axis = 0; axis < 3; ++axis) {
-    const AxisPhase& a = cut.axes[axis];
-    cut.extent[axis] =
-        (cut.grid.box[axis + 1] - 1) * a.source_step + a.highest_offset() - a.lowest_offset() + 1;
-  }
-  const int64_t y_padded = ceil_div(pass.y_channels_per_group(), tile_width) * tile_width;
-  cut.y_block = std::min(y_padded, std::max(tile_width, kYChannelsPerTask / tile_width * tile_width));
-  const int64_t plane = cut.grid.box[0] * cut.extent[0] * cut.extent[1] * cut.extent[2];
-  const int64_t x_channels = std::min(kRowsPerTask / std::max<int64_t>(cut.taps, 1), kStripFloats / plane);
-  cut.x_block = std::clamp<int64_t>(x_channels, 1, pass.x_channels_per_group());
-  cut.y_blocks = ceil_div(pass.y_channels_per_group(), cut.y_block);
-  cut.x_blocks = ceil_div(pass.x_channels_per_group(), cut.x_block);
-  const int64_t blocks = pass.groups * cut.y_blocks * cut.x_blocks;
-  const int64_t splits = std::clamp<int64_t>(kWantedTasks / blocks, 1, cut.grid.count());
-  cut.boxes_per_split = ceil_div(cut.grid.count(), splits);
-  cut.splits = ceil_div(cut.grid.count(), cut.boxes_per_split);
-  return cut;
-}
 
 const Candidate& stem_grad_weight() {
   static const StemGradWeightCandidate instance;
