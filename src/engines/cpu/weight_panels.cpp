@@ -102,6 +102,13 @@ void WeightPanels::pack_tile(const Bindings& bindings, int64_t group, int64_t m_
   }
 }
 
+void WeightPanels::load(const std::byte* source, int64_t stride, int64_t count, float* out) const {
+  if (partner_ != 0)
+    load_cells(source, partner_, stride, count, out);
+  else
+    load_row(pass_.w.dtype, pass_.rounding, source, stride, count, out);
+}
+
 // rows[channel][tap][width] of the weights at `source`.
 void WeightPanels::load_channels(const std::byte* source, int64_t m_count, int64_t channels, float* scratch,
                                  float* rows) const {
@@ -119,10 +126,16 @@ void WeightPanels::load_channels(const std::byte* source, int64_t m_count, int64
   }
   const auto& s = pass_.w.strides;
   const auto bytes = static_cast<int64_t>(size_of(pass_.w.dtype));
-  if (partner_ != 0 && ms == taps_ && taps_follow_each_other(pass_)) {
+  // Conversions want long rows: all channels of an m, or all m of a channel, where they follow each other.
+  if (taps_follow_each_other(pass_) && ks == taps_) {
+    for (int64_t m = 0; m < m_count; ++m)
+      load(source + m * ms * bytes, 1, channels * taps_, scratch + m * channels * taps_);
+    return kernels::cpu::transpose(scratch, channels * taps_, rows, width, m_count, channels * taps_);
+  }
+  if (taps_follow_each_other(pass_) && ms == taps_) {
     for (int64_t c = 0; c < channels; ++c, rows += taps_ * width) {
-      load_cells(source + c * ks * bytes, partner_, 1, m_count * taps_, scratch);
-      kernels::cpu::transpose(scratch, taps_, rows, width, m_count, taps_);
+      load(source + c * ks * bytes, 1, m_count * taps_, taps_ == 1 ? rows : scratch);
+      if (taps_ > 1) kernels::cpu::transpose(scratch, taps_, rows, width, m_count, taps_);
     }
     return;
   }
@@ -131,11 +144,7 @@ void WeightPanels::load_channels(const std::byte* source, int64_t m_count, int64
     for (int64_t c = 0; c < channels; ++c)
       for (int64_t d = 0; d < pass_.axes[0].kernel; ++d)
         for (int64_t h = 0; h < pass_.axes[1].kernel; ++h) {
-          const std::byte* from = source + (m * ms + c * ks + d * s[2] + h * s[3]) * bytes;
-          if (partner_ != 0)
-            load_cells(from, partner_, s[4], pass_.axes[2].kernel, out);
-          else
-            load_row(pass_.w.dtype, pass_.rounding, from, s[4], pass_.axes[2].kernel, out);
+          load(source + (m * ms + c * ks + d * s[2] + h * s[3]) * bytes, s[4], pass_.axes[2].kernel, out);
           out += pass_.axes[2].kernel;
         }
   kernels::cpu::transpose(scratch, channels * taps_, rows, width, m_count, channels * taps_);

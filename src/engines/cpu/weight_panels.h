@@ -26,6 +26,8 @@ class WeightPanels {
  private:
   void pack_tile(const Bindings& bindings, int64_t group, int64_t m_first, float* panels,
                  float* scratch) const;
+  // A row of numbers, or of cells.
+  void load(const std::byte* source, int64_t stride, int64_t count, float* out) const;
   void load_channels(const std::byte* source, int64_t m_count, int64_t channels, float* scratch,
                      float* rows) const;
   bool are_sound(const float* panel, int64_t count, bool judge) const;
