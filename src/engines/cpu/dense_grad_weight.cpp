@@ -307,12 +307,14 @@ class DenseGradWeightStep final : public Step {
                        task.row_first * row_stride) *
                           bytes;
     const int64_t tap_floats = cut_.row_block * cut_.width;
+    if (taps_ == 1 && row_stride == 1)
+      return store_turned(pass_.w.dtype, base, lane_stride, sums, cut_.width, task.row_count,
+                          task.lane_count);
     for (int64_t row = 0; row < task.row_count; ++row) {
       std::byte* out = base + row * row_stride * bytes;
       const float* from = sums + row * cut_.width;
-      if (pass_.w.dtype == DType::kF32 && taps_touch && lane_stride != 1) {
-        kernels::cpu::transpose(from, tap_floats, reinterpret_cast<float*>(out), lane_stride, taps_,
-                                task.lane_count);
+      if (taps_touch && lane_stride != 1) {
+        store_turned(pass_.w.dtype, out, lane_stride, from, tap_floats, taps_, task.lane_count);
         continue;
       }
       for (int64_t tap = 0; tap < taps_; ++tap) {

@@ -218,6 +218,29 @@ void store_row(DType dtype, std::byte* destination, int64_t stride, const float*
   }
 }
 
+void store_turned(DType dtype, std::byte* destination, int64_t stride, const float* values, int64_t pitch,
+                  int64_t rows, int64_t columns) {
+  if (dtype == DType::kF32)
+    return kernels::transpose(values, pitch, reinterpret_cast<float*>(destination), stride, rows, columns);
+  constexpr int64_t kFloats = 4096, kMostRows = 1024;
+  alignas(64) std::array<float, kFloats> block;
+  const auto bytes = static_cast<int64_t>(size_of(dtype));
+  for (int64_t r = 0; r < rows; r += kMostRows) {
+    const int64_t high = std::min(kMostRows, rows - r), at_once = kFloats / high;
+    for (int64_t c = 0; c < columns; c += at_once) {
+      const int64_t wide = std::min(at_once, columns - c);
+      std::byte* out = destination + (c * stride + r) * bytes;
+      kernels::transpose(values + r * pitch + c, pitch, block.data(), high, high, wide);
+      if (stride == high) {
+        kernels::encode_row(dtype, block.data(), wide * high, out);
+        continue;
+      }
+      for (int64_t i = 0; i < wide; ++i)
+        kernels::encode_row(dtype, block.data() + i * high, high, out + i * stride * bytes);
+    }
+  }
+}
+
 bool all_finite(const float* values, int64_t count) { return kernels::all_finite(values, count); }
 
 void load_strip(const PassTensor& tensor, OperandRounding rounding, const std::byte* source,

@@ -23,6 +23,9 @@ void load_row(DType dtype, OperandRounding rounding, const std::byte* source, in
 // destination[i·stride] = row[i·row_stride]
 void store_row(DType dtype, std::byte* destination, int64_t stride, const float* row, int64_t row_stride,
                int64_t count);
+// destination[c·stride + r] = values[r·pitch + c] for r < rows, c < columns
+void store_turned(DType dtype, std::byte* destination, int64_t stride, const float* values, int64_t pitch,
+                  int64_t rows, int64_t columns);
 bool all_finite(const float* values, int64_t count);
 
 // A box of a tensor, places outside the tensor as zeros: out[c][d][h][w] for channels c < channels.
