@@ -116,5 +116,36 @@ TEST(RowsTest, StripsOfEveryLayout) {
   }
 }
 
+TEST(RowsTest, StripsOfWholePlanes) {
+  for (const DType dtype : kTypes) {
+    const Memory in(dtype, 1 << 16, 1);
+    for (const int64_t gap : {0, 5})  // between channels
+      for (const int64_t first : {0, 1})
+        for (const int64_t channels : {1, 3, 20})
+          expect_strip({"planes", {0, 270 + gap, 90, 18, 1}}, in,
+                       {.channels = channels,
+                        .start = {first, 0, 0},
+                        .extent = {3 - first, 5, 18},
+                        .size = {INT64_MAX, INT64_MAX, INT64_MAX}});
+  }
+}
+
+TEST(RowsTest, StoresTurnedOver) {
+  const int64_t columns = 37, pitch = 40;
+  for (const DType dtype : kTypes)
+    for (const int64_t rows : {1, 9, 128, 1024, 1025, 2050})
+      for (const int64_t stride : {rows, rows + 3}) {
+        std::vector<float> values(static_cast<size_t>(rows * pitch));
+        for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i % 8) - 3;
+        Memory out(dtype, columns * stride, 0), want = out;
+        store_turned(dtype, out.at(0), stride, values.data(), pitch, rows, columns);
+        for (int64_t r = 0; r < rows; ++r)
+          for (int64_t c = 0; c < columns; ++c)
+            store_from_f32(dtype, want.at(c * stride + r), values[static_cast<size_t>(r * pitch + c)]);
+        ASSERT_EQ(out.storage, want.storage)
+            << name_of(dtype) << " " << rows << " rows " << stride << " apart";
+      }
+}
+
 }  // namespace
 }  // namespace retrograd::engines::cpu
