@@ -28,7 +28,9 @@ struct BenchRow {
   double peak = 0;  // operations a second, measured with this row
   double copy = 0;  // bytes a second, of the level the tensors live in, measured with this row
   MemoryLevel level = MemoryLevel::kL2;
-  double planning_seconds = 0, first_call_seconds = 0;  // the first call includes planning; 0: not asked for
+  // The first call of all, with its planning; 0: not asked for. Whole calls are later ones that plan again,
+  // as those of aclnn do, and find the caches in the same state.
+  double planning_seconds = 0, first_call_seconds = 0, whole_call_seconds = 0;
   std::vector<PeerRow> peers;
 
   // Per cent.

@@ -114,7 +114,8 @@ int run(int argc, char** argv) {
       ->type_name("S");
   bench_command.add_flag(
       "--first-call", bench_options.first_call,
-      "Also the very first call of a fresh plan, planning included, relative to the median");
+      "Also the very first call, planning included, relative to the median and to later calls that plan "
+      "again");
   CLI::Option* calls = bench_command.add_flag(
       "--calls", bench_options.calls,
       "Instead: convolutions through both C interfaces, part by part, and what is not arithmetic");
