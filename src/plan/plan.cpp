@@ -69,6 +69,15 @@ Choice choose(std::string_view operation, const problem::Pass& pass,
   return {};
 }
 
+unsigned bit_of(Operand operand) { return 1u << static_cast<unsigned>(operand); }
+
+unsigned touched_operands(const problem::Pass& pass) {
+  unsigned touched = bit_of(result_of(pass).operand);
+  for (int i = 0; i < problem::kOperandCount; ++i)
+    if (const auto operand = static_cast<Operand>(i); reads(pass, operand)) touched |= bit_of(operand);
+  return touched;
+}
+
 std::byte* align(void* workspace) {
   const auto address = reinterpret_cast<uintptr_t>(workspace);
   return static_cast<std::byte*>(workspace) + (-address & (kWorkspaceAlignment - 1));
@@ -79,7 +88,7 @@ std::byte* align(void* workspace) {
 std::string Plan::describe() const {
   std::string text;
   for (const Entry& entry : entries_)
-    text += fmt::format("{}{}:{}", text.empty() ? "" : " ", name_of(entry.pass), entry.engine);
+    text += fmt::format("{}{}:{}", text.empty() ? "" : " ", entry.pass, entry.engine);
   return text.empty() ? "nothing" : text;
 }
 
@@ -94,25 +103,22 @@ Status Plan::check_workspace(const void* workspace, size_t size) const {
 }
 
 Status Plan::require_results(const Bindings& bindings) const {
-  for (const Entry& entry : entries_) {
-    const Operand operand = result_of(entry.pass).operand;
-    if (bindings[operand] == nullptr)
+  for (const Entry& entry : entries_)
+    if (bindings[entry.result] == nullptr)
       return {Code::kNullArgument,
               fmt::format("{} has no data: its address is null, but its gradient was asked for",
-                          operands_[static_cast<size_t>(operand)].name)};
-  }
+                          operands_[static_cast<size_t>(entry.result)].name)};
   return Status::ok();
 }
 
 Status Plan::check_bindings(const Bindings& bindings) const {
+  unsigned touched = 0;
+  for (const Entry& entry : entries_)
+    if (bindings[entry.result] != nullptr) touched |= entry.touched;
   for (int i = 0; i < problem::kOperandCount; ++i) {
     const auto operand = static_cast<Operand>(i);
-    const bool touched = std::any_of(entries_.begin(), entries_.end(), [&](const Entry& entry) {
-      const Operand result = result_of(entry.pass).operand;
-      return bindings[result] != nullptr && (result == operand || reads(entry.pass, operand));
-    });
     const problem::OperandFacts& facts = operands_[static_cast<size_t>(i)];
-    if (!touched || facts.end_byte == facts.lowest_byte) continue;
+    if ((touched & bit_of(operand)) == 0 || facts.end_byte == facts.lowest_byte) continue;
     const void* address = bindings[operand];
     if (address == nullptr)
       return {Code::kNullArgument,
@@ -148,8 +154,7 @@ Status Plan::execute(std::shared_ptr<const Plan> plan, const Bindings& bindings,
 void Plan::run(const Bindings& bindings, void* workspace, runtime::ExecutionContext& context) const {
   const auto start = std::chrono::steady_clock::now();
   for (const Entry& entry : entries_)
-    if (bindings[result_of(entry.pass).operand] != nullptr)
-      entry.step->run(bindings, align(workspace), context);
+    if (bindings[entry.result] != nullptr) entry.step->run(bindings, align(workspace), context);
   if (call_record_.empty()) return;
   const std::chrono::duration<double, std::micro> elapsed = std::chrono::steady_clock::now() - start;
   log::write(log::Topic::kCall, fmt::format("us={:.3f} {}", elapsed.count(), call_record_));
@@ -187,7 +192,8 @@ Result<std::shared_ptr<const Plan>> make_plan(const problem::Problem& problem, r
       return Status(Code::kInternal,
                     fmt::format("no engine of {} accepts the pass {}", device.label(), name_of(pass)));
     plan->workspace_bytes_ = std::max(plan->workspace_bytes_, with_alignment(step->workspace_bytes()));
-    plan->entries_.push_back({pass, std::move(step), candidate->name()});
+    plan->entries_.push_back(
+        {std::move(step), candidate->name(), name_of(pass), result_of(pass).operand, touched_operands(pass)});
     operations += operations_of(pass);
   }
   plan->brief_ = operations <= kBriefOperations;

@@ -45,9 +45,11 @@ class Plan {
                                                        std::string_view,
                                                        std::span<const engines::Candidate* const>, size_t);
   struct Entry {
-    problem::Pass pass;
     std::unique_ptr<const engines::Step> step;
     const char* engine;
+    std::string_view pass;  // its name
+    problem::Operand result;
+    unsigned touched;  // a bit for each operand that is read or written
   };
   Status check_workspace(const void* workspace, size_t size) const;
   Status check_bindings(const Bindings& bindings) const;

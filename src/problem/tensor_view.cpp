@@ -85,14 +85,15 @@ bool is_dense(const TensorView& view) {
 
 std::optional<int64_t> element_count(const Dims& shape) {
   // An empty tensor may have other sizes whose product alone would overflow: it is empty all the same.
-  bool is_empty = false;
-  Checked count = 1;
+  bool is_empty = false, overflows = false;
+  int64_t count = 1;
   for (int64_t size : shape) {
     if (size < 0) return std::nullopt;
     is_empty |= size == 0;
-    count = count * size;
+    overflows |= __builtin_mul_overflow(count, size, &count);
   }
-  return is_empty ? std::optional<int64_t>(0) : count.get();
+  if (is_empty) return 0;
+  return overflows ? std::nullopt : std::optional(count);
 }
 
 std::optional<OffsetRange> offset_range(const TensorView& view) {
