@@ -124,6 +124,7 @@ void WeightPanels::load_channels(const std::byte* source, int64_t m_count, int64
     }
     return;
   }
+  if (taps_ > 1 && (ms == 1 || ks == 1)) return load_taps(source, m_count, channels, scratch, rows);
   const auto& s = pass_.w.strides;
   const auto bytes = static_cast<int64_t>(size_of(pass_.w.dtype));
   // Conversions want long rows: all channels of an m, or all m of a channel, where they follow each other.
@@ -148,6 +149,27 @@ void WeightPanels::load_channels(const std::byte* source, int64_t m_count, int64
           out += pass_.axes[2].kernel;
         }
   kernels::cpu::transpose(scratch, channels * taps_, rows, width, m_count, channels * taps_);
+}
+
+// The same where the channels of a tap lie side by side, as in channels-last weights.
+void WeightPanels::load_taps(const std::byte* source, int64_t m_count, int64_t channels, float* scratch,
+                             float* rows) const {
+  const auto& s = pass_.w.strides;
+  const int64_t ms = m_stride(pass_), ks = k_stride(pass_), pitch = taps_ * cut_.width;
+  const int64_t in_h = pass_.axes[1].kernel, in_w = pass_.axes[2].kernel;
+  const auto bytes = static_cast<int64_t>(size_of(pass_.w.dtype));
+  for (int64_t tap = 0; tap < taps_; ++tap, rows += cut_.width) {
+    const std::byte* from =
+        source + (tap / in_w / in_h * s[2] + tap / in_w % in_h * s[3] + tap % in_w * s[4]) * bytes;
+    if (ms == 1) {
+      for (int64_t c = 0; c < channels; ++c) load(from + c * ks * bytes, 1, m_count, rows + c * pitch);
+    } else if (is_plain(pass_.w, pass_.rounding)) {
+      kernels::cpu::transpose(reinterpret_cast<const float*>(from), ms, rows, pitch, m_count, channels);
+    } else {
+      for (int64_t m = 0; m < m_count; ++m) load(from + m * ms * bytes, 1, channels, scratch + m * channels);
+      kernels::cpu::transpose(scratch, channels, rows, pitch, m_count, channels);
+    }
+  }
 }
 
 }  // namespace retrograd::engines::cpu

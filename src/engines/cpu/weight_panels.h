@@ -31,6 +31,8 @@ class WeightPanels {
   void load_channels(const std::byte* source, int64_t m_count, int64_t channels, float* scratch,
                      float* rows) const;
   bool are_sound(const float* panel, int64_t count, bool judge) const;
+  void load_taps(const std::byte* source, int64_t m_count, int64_t channels, float* scratch,
+                 float* rows) const;
 
   const problem::ConvPass& pass_;
   const DenseBlocking& cut_;
