@@ -111,7 +111,7 @@ class DepthwiseGatherStep final : public Step {
 
   void run(const Bindings& bindings, std::byte* workspace,
            runtime::ExecutionContext& context) const override {
-    run_tasks(*context.pool, tasks_, slots_, [&](int64_t task, int64_t slot) {
+    run_tasks_nearby(*context.pool, tasks_, slots_, [&](int64_t task, int64_t slot) {
       const Scratch scratch = scratch_at(workspace + static_cast<size_t>(slot) * slot_bytes_);
       const BoxGrid::Box box = grid_.at(task % grid_.count());
       const int64_t channels = task / grid_.count() % blocks_.period;

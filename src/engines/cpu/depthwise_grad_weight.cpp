@@ -102,7 +102,7 @@ class DepthwiseGradWeightStep final : public Step {
   void run(const Bindings& bindings, std::byte* workspace,
            runtime::ExecutionContext& context) const override {
     auto* rows = reinterpret_cast<float*>(workspace);
-    run_tasks(*context.pool, tasks(), slots_, [&](int64_t task, int64_t slot) {
+    run_tasks_nearby(*context.pool, tasks(), slots_, [&](int64_t task, int64_t slot) {
       const Scratch scratch = scratch_at(workspace + row_bytes_ + static_cast<size_t>(slot) * slot_bytes_);
       sum_split(bindings, task % blocks_.period, task / blocks_.period, scratch);
       LanePlanes planes = lane_planes({.dtype = DType::kF32}, OperandRounding::kNone,

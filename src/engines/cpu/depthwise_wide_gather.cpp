@@ -84,7 +84,7 @@ class DepthwiseWideGatherStep final : public Step {
   void run(const Bindings& bindings, std::byte* workspace,
            runtime::ExecutionContext& context) const override {
     std::atomic<bool> finite{true};
-    run_tasks(*context.pool, tasks(), slots_, [&](int64_t task, int64_t slot) {
+    run_tasks_nearby(*context.pool, tasks(), slots_, [&](int64_t task, int64_t slot) {
       std::byte* memory = workspace + static_cast<size_t>(slot) * slot_bytes_;
       const int64_t blocks = cut_.channel_blocks();
       if (!run_block(bindings, cut_.task(task % blocks, task / blocks), memory))

@@ -94,7 +94,7 @@ class DepthwiseWideGradWeightStep final : public Step {
     auto* totals = reinterpret_cast<float*>(workspace);
     const int64_t blocks = cut_.channel_blocks();
     std::atomic<bool> finite{true};
-    run_tasks(*context.pool, tasks(), slots_, [&](int64_t task, int64_t slot) {
+    run_tasks_nearby(*context.pool, tasks(), slots_, [&](int64_t task, int64_t slot) {
       const ImageBlock block = cut_.task(task % blocks, task / blocks);
       std::byte* memory = workspace + total_bytes_ + static_cast<size_t>(slot) * slot_bytes_;
       float* total = totals + (task / blocks * cut_.channels + block.channel) * taps_;
@@ -193,12 +193,11 @@ class DepthwiseWideGradWeightStep final : public Step {
     const auto bytes = static_cast<int64_t>(size_of(pass_.w.dtype));
     auto* base = static_cast<std::byte*>(bindings[pass_.w.operand]);
     const bool one_run = s[3] == kw.kernel * s[4] && s[2] == kh.kernel * s[3];
-    const int64_t width = one_run ? taps_ : kw.kernel;
+    const int64_t width = one_run ? taps_ : kw.kernel, blocks = cut_.image_blocks();
     for (int64_t channel = first; channel < first + channels; ++channel) {
       for (int64_t i = 0; i < taps_; ++i) {
-        float total = 0;
-        for (int64_t b = 0; b < cut_.image_blocks(); ++b)
-          total += totals[(b * cut_.channels + channel) * taps_ + i];
+        float total = totals[channel * taps_ + i];
+        for (int64_t b = 1; b < blocks; ++b) total += totals[(b * cut_.channels + channel) * taps_ + i];
         row[order_[static_cast<size_t>(i)]] = total;
       }
       for (int64_t tap = 0; tap < taps_; tap += width) {
