@@ -46,11 +46,13 @@ HWY_INLINE Place<D> place_of(const DepthwiseWide& r, int64_t column, int64_t off
           first >= last, first == 0 && last == lanes};
 }
 
-// kRows rows of results × one vector of each phase; kAllRegular: only planes that are is_regular().
-template <int kLanes, int kTapRows, int kPhases, int kRows, bool kAllRegular>
+// kRows rows of results × one vector of each phase; kAllRegular: only planes that are is_regular(). With
+// kPair the halves of a vector are rows of two neighbouring planes.
+template <int kLanes, int kTapRows, int kPhases, int kRows, bool kAllRegular, bool kPair = false>
 class WideTile {
   using D = Tag<kLanes>;
-  using V = hn::Vec<D>;
+  using Whole = Tag<kPair ? 2 * kLanes : kLanes>;
+  using V = hn::Vec<Whole>;
   static constexpr int kSources = kRows + kTapRows - 1;
   // Rows outside the source at the top and at the bottom of a plane that keeps its height.
   static constexpr int kAbove = (kTapRows - 1) / 2, kBelow = kTapRows / 2;
@@ -60,6 +62,10 @@ class WideTile {
     const float* HWY_RESTRICT top;  // of the sources, at the vector
     int64_t pitch;
     int64_t begin, end;  // sources inside the plane
+  };
+  // Floats from a plane to the other one of a pair.
+  struct Second {
+    int64_t source, weights, out;
   };
 
  public:
@@ -78,7 +84,11 @@ class WideTile {
     if (all_fit)
       for (int64_t column = 0, i = 0; column < positions; column += kLanes)
         for (int64_t t = 0; t < taps; ++t) places[i++] = place_of<D>(r, column, r.offsets[t]);
-    for (int64_t plane = 0; plane < r.planes; ++plane)
+    for (int64_t plane = 0; plane < r.planes; plane += kPair ? 2 : 1) {
+      // A last plane alone is its own second.
+      const bool has_second = plane + 1 < r.planes;
+      const Second second{has_second ? r.source_plane : 0, has_second ? r.weight_plane : 0,
+                          has_second ? r.out_plane : 0};
       for (int64_t row = 0; row < r.rows; row += kRows) {
         const Place<D>* at = places;
         const int64_t from = row + r.first_row;
@@ -94,21 +104,24 @@ class WideTile {
             for (int64_t t = 0; t < taps; ++t) places[t] = place_of<D>(r, column, r.offsets[t]);
           const Rows rows{source + column, r.source_row, begin, end};
           if (kAllRegular || regular) {
-            run<true>(r, rows, at, weights, out, column, kRows);
+            run<true>(r, rows, second, at, weights, out, column, kRows);
           } else if constexpr (!kAllRegular) {
-            run<false>(r, rows, at, weights, out, column, r.rows - row);
+            run<false>(r, rows, second, at, weights, out, column, r.rows - row);
           }
           if (all_fit) at += taps;
         }
       }
+    }
   }
 
  private:
   template <bool kRegular>
-  static HWY_INLINE void run(const DepthwiseWide& r, Rows rows, const Place<D>* HWY_RESTRICT places,
-                             const float* HWY_RESTRICT weights, float* out, int64_t column, int64_t stored) {
+  static HWY_INLINE void run(const DepthwiseWide& r, Rows rows, const Second& second,
+                             const Place<D>* HWY_RESTRICT places, const float* HWY_RESTRICT weights,
+                             float* out, int64_t column, int64_t stored) {
     Sums sums;
-    each(Indices<kPhases * kRows>(), [&](auto i) HWY_ATTR { sums[i / kRows][i % kRows] = hn::Zero(D()); });
+    each(Indices<kPhases * kRows>(),
+         [&](auto i) HWY_ATTR { sums[i / kRows][i % kRows] = hn::Zero(Whole()); });
     for (int64_t depth = 0; depth < r.depths; ++depth) {
       const float* HWY_RESTRICT w = weights;
       const int64_t* HWY_RESTRICT offset = r.offsets;
@@ -118,11 +131,11 @@ class WideTile {
           if (place->dead) continue;
           const float* HWY_RESTRICT at = rows.top + *offset;
           if (place->full) {
-            add<kRegular>(rows, at, w, sums[phase],
+            add<kRegular>(rows, second, at, w, sums[phase],
                           [](const float* p) HWY_ATTR { return hn::LoadU(D(), p); });
           } else {
             const auto mask = place->mask;
-            add<kRegular>(rows, at, w, sums[phase],
+            add<kRegular>(rows, second, at, w, sums[phase],
                           [&](const float* p) HWY_ATTR { return hn::MaskedLoad(mask, D(), p); });
           }
         }
@@ -130,16 +143,30 @@ class WideTile {
       rows.top += r.source_depth;
       weights += r.weight_depth;
     }
-    store<kRegular>(r, column, stored, sums, out);
+    store<kRegular>(r, second, column, stored, sums, out);
+  }
+
+  // A vector, or a vector whose upper half is the other one.
+  template <class Other>
+  static HWY_INLINE V both(hn::Vec<D> first, const Other& other) {
+    if constexpr (kPair) {
+      return hn::Combine(Whole(), other(), first);
+    } else {
+      return first;
+    }
   }
 
   template <bool kRegular, class Load>
-  static HWY_INLINE void add(const Rows& rows, const float* HWY_RESTRICT at,
+  static HWY_INLINE void add(const Rows& rows, const Second& second, const float* HWY_RESTRICT at,
                              const float* HWY_RESTRICT weights, V (&sums)[kRows], const Load& load) {
     V w[kTapRows];
-    each(Indices<kTapRows>(), [&](auto h) HWY_ATTR { w[h] = held(hn::Set(D(), weights[h])); });
+    each(Indices<kTapRows>(), [&](auto h) HWY_ATTR {
+      w[h] = held(both(hn::Set(D(), weights[h]),
+                       [&]() HWY_ATTR { return hn::Set(D(), weights[second.weights + h]); }));
+    });
     const auto add_source = [&](auto i) HWY_ATTR {
-      const V v = held(load(at + i * rows.pitch));
+      const float* HWY_RESTRICT p = at + i * rows.pitch;
+      const V v = held(both(load(p), [&]() HWY_ATTR { return load(p + second.source); }));
       each(Indices<kTapRows>(), [&](auto h) HWY_ATTR {
         constexpr int kRow = i - h;
         if constexpr (kRow >= 0 && kRow < kRows) sums[kRow] = hn::MulAdd(w[h], v, sums[kRow]);
@@ -160,7 +187,8 @@ class WideTile {
   }
 
   template <bool kRegular>
-  static HWY_INLINE void store(const DepthwiseWide& r, int64_t column, int64_t rows, Sums& sums, float* out) {
+  static HWY_INLINE void store(const DepthwiseWide& r, const Second& second, int64_t column, int64_t rows,
+                               Sums& sums, float* out) {
     const D d;
     const int64_t left = r.width - column * kPhases;
     float* HWY_RESTRICT to = out + column * kPhases;
@@ -169,7 +197,13 @@ class WideTile {
         if (kRegular || j < rows) body(j, to + j * r.out_row);
       });
     };
-    if constexpr (kPhases == 1) {
+    if constexpr (kPair) {
+      const auto mask = hn::FirstN(d, static_cast<size_t>(std::min<int64_t>(left, kLanes)));
+      each_row([&](auto j, float* at) HWY_ATTR {
+        hn::BlendedStore(hn::LowerHalf(d, sums[0][j]), mask, d, at);
+        hn::BlendedStore(hn::UpperHalf(d, sums[0][j]), mask, d, at + second.out);
+      });
+    } else if constexpr (kPhases == 1) {
       if (left >= kLanes) return each_row([&](auto j, float* at) HWY_ATTR { hn::StoreU(sums[0][j], d, at); });
       const auto mask = hn::FirstN(d, static_cast<size_t>(left));
       each_row([&](auto j, float* at) HWY_ATTR { hn::BlendedStore(sums[0][j], mask, d, at); });
@@ -202,6 +236,10 @@ template <int kLanes, int kTapRows, int kPhases>
 void tiles(const DepthwiseWide& r) {
   // Planes of real networks are 7, 14, 28 … high.
   constexpr int kSeven = rows_of(7, kTapRows, kPhases), kEight = rows_of(8, kTapRows, kPhases);
+  constexpr bool kPair = kPhases == 1 && kTapRows <= 3 && kLanes == 8 && hn::MaxLanes(Tag<16>()) == 16;
+  using Pairs = WideTile<kLanes, kTapRows, kPhases, kSeven, true, kPair>;
+  if constexpr (kPair)
+    if (r.width <= 8 && r.rows == 7 && Pairs::is_regular(r)) return Pairs::planes(r);
   using Sevens = WideTile<kLanes, kTapRows, kPhases, kSeven, true>;
   if constexpr (kSeven == 7)
     if (Sevens::is_regular(r)) return Sevens::planes(r);

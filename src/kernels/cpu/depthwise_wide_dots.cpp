@@ -39,11 +39,13 @@ HWY_INLINE Place<D> place_of(const DepthwiseWideDots& r, int64_t column, int64_t
           first >= last, first == 0 && last == lanes};
 }
 
-// kRows rows of y × one vector; kAllRegular: only planes that are is_regular().
-template <int kLanes, int kTapRows, int kRows, bool kAllRegular>
+// kRows rows of y × one vector; kAllRegular: only planes that are is_regular(). With kPair the halves of a
+// vector are rows of two neighbouring planes.
+template <int kLanes, int kTapRows, int kRows, bool kAllRegular, bool kPair = false>
 class WideDots {
   using D = Tag<kLanes>;
-  using V = hn::Vec<D>;
+  using Whole = Tag<kPair ? 2 * kLanes : kLanes>;
+  using V = hn::Vec<Whole>;
   static constexpr int kSources = kRows + kTapRows - 1;
   // Rows outside x at the top and at the bottom of a plane that keeps its height.
   static constexpr int kAbove = (kTapRows - 1) / 2, kBelow = kTapRows / 2;
@@ -52,6 +54,10 @@ class WideDots {
     const float* HWY_RESTRICT top;  // of x, at the vector
     int64_t pitch;
     int64_t begin, end;  // sources inside the plane
+  };
+  // Floats from a plane to the other one of a pair.
+  struct Second {
+    int64_t x, y, sums;
   };
 
  public:
@@ -69,7 +75,11 @@ class WideDots {
     if (all_fit)
       for (int64_t column = 0, i = 0; column < r.width; column += kLanes)
         for (int64_t t = 0; t < r.taps; ++t) places[i++] = place_of<D>(r, column, r.offsets[t]);
-    for (int64_t plane = 0; plane < r.planes; ++plane)
+    for (int64_t plane = 0; plane < r.planes; plane += kPair ? 2 : 1) {
+      // A last plane alone is its own second.
+      const bool has_second = plane + 1 < r.planes;
+      const Second second{has_second ? r.x_plane : 0, has_second ? r.y_plane : 0,
+                          has_second ? r.sum_plane : 0};
       for (int64_t row = 0; row < r.rows; row += kRows) {
         const Place<D>* at = places;
         const int64_t from = row + r.first_row;
@@ -84,31 +94,35 @@ class WideDots {
             for (int64_t t = 0; t < r.taps; ++t) places[t] = place_of<D>(r, column, r.offsets[t]);
           const Rows rows{x + column, r.x_row, begin, end};
           if (kAllRegular || regular) {
-            run<true>(r, rows, at, y + column, sums, r.width - column, kRows);
+            run<true>(r, rows, second, at, y + column, sums, r.width - column, kRows);
           } else if constexpr (!kAllRegular) {
-            run<false>(r, rows, at, y + column, sums, r.width - column, r.rows - row);
+            run<false>(r, rows, second, at, y + column, sums, r.width - column, r.rows - row);
           }
           if (all_fit) at += r.taps;
         }
       }
+    }
   }
 
  private:
   template <bool kRegular>
-  static HWY_INLINE void run(const DepthwiseWideDots& r, Rows rows, const Place<D>* HWY_RESTRICT places,
-                             const float* HWY_RESTRICT y_at, float* HWY_RESTRICT sums, int64_t left,
-                             int64_t y_rows) {
+  static HWY_INLINE void run(const DepthwiseWideDots& r, Rows rows, const Second& second,
+                             const Place<D>* HWY_RESTRICT places, const float* HWY_RESTRICT y_at,
+                             float* HWY_RESTRICT sums, int64_t left, int64_t y_rows) {
     const D d;
     V y[kRows];
-    if (left >= kLanes) {
+    const auto load_y = [&](const auto& load) HWY_ATTR {
       each(Indices<kRows>(), [&](auto j) HWY_ATTR {
-        y[j] = kRegular || j < y_rows ? held(hn::LoadU(d, y_at + j * r.y_row)) : hn::Zero(d);
+        const float* HWY_RESTRICT p = y_at + j * r.y_row;
+        y[j] = kRegular || j < y_rows ? held(both(load(p), [&]() HWY_ATTR { return load(p + second.y); }))
+                                      : hn::Zero(Whole());
       });
+    };
+    if (left >= kLanes) {
+      load_y([](const float* p) HWY_ATTR { return hn::LoadU(D(), p); });
     } else {
       const auto mask = hn::FirstN(d, static_cast<size_t>(left));
-      each(Indices<kRows>(), [&](auto j) HWY_ATTR {
-        y[j] = kRegular || j < y_rows ? held(hn::MaskedLoad(mask, d, y_at + j * r.y_row)) : hn::Zero(d);
-      });
+      load_y([&](const float* p) HWY_ATTR { return hn::MaskedLoad(mask, D(), p); });
     }
     for (int64_t depth = 0; depth < r.depths; ++depth) {
       float* HWY_RESTRICT sum = sums + depth * r.sum_depth;
@@ -117,10 +131,10 @@ class WideDots {
         if (place->dead) continue;
         const float* HWY_RESTRICT at = rows.top + r.offsets[t];
         if (place->full) {
-          add<kRegular>(rows, at, y, sum, [](const float* p) HWY_ATTR { return hn::LoadU(D(), p); });
+          add<kRegular>(rows, second, at, y, sum, [](const float* p) HWY_ATTR { return hn::LoadU(D(), p); });
         } else {
           const auto mask = place->mask;
-          add<kRegular>(rows, at, y, sum,
+          add<kRegular>(rows, second, at, y, sum,
                         [&](const float* p) HWY_ATTR { return hn::MaskedLoad(mask, D(), p); });
         }
       }
@@ -128,14 +142,28 @@ class WideDots {
     }
   }
 
+  // A vector, or a vector whose upper half is the other one.
+  template <class Other>
+  static HWY_INLINE V both(hn::Vec<D> first, const Other& other) {
+    if constexpr (kPair) {
+      return hn::Combine(Whole(), other(), first);
+    } else {
+      return first;
+    }
+  }
+
   template <bool kRegular, class Load>
-  static HWY_INLINE void add(const Rows& rows, const float* HWY_RESTRICT at, const V (&y)[kRows],
-                             float* HWY_RESTRICT sum, const Load& load) {
+  static HWY_INLINE void add(const Rows& rows, const Second& second, const float* HWY_RESTRICT at,
+                             const V (&y)[kRows], float* HWY_RESTRICT sum, const Load& load) {
     const D d;
     V sums[kTapRows];
-    each(Indices<kTapRows>(), [&](auto h) HWY_ATTR { sums[h] = hn::Load(d, sum + h * kLanes); });
+    each(Indices<kTapRows>(), [&](auto h) HWY_ATTR {
+      const float* p = sum + h * kLanes;
+      sums[h] = both(hn::Load(d, p), [&]() HWY_ATTR { return hn::Load(D(), p + second.sums); });
+    });
     const auto add_source = [&](auto i) HWY_ATTR {
-      const V v = held(load(at + i * rows.pitch));
+      const float* HWY_RESTRICT p = at + i * rows.pitch;
+      const V v = held(both(load(p), [&]() HWY_ATTR { return load(p + second.x); }));
       each(Indices<kTapRows>(), [&](auto h) HWY_ATTR {
         constexpr int kRow = i - h;
         if constexpr (kRow >= 0 && kRow < kRows) sums[h] = hn::MulAdd(y[kRow], v, sums[h]);
@@ -153,13 +181,25 @@ class WideDots {
         if (i >= rows.begin && i < rows.end) add_source(i);
       });
     }
-    each(Indices<kTapRows>(), [&](auto h) HWY_ATTR { hn::Store(sums[h], d, sum + h * kLanes); });
+    each(Indices<kTapRows>(), [&](auto h) HWY_ATTR {
+      float* p = sum + h * kLanes;
+      if constexpr (kPair) {
+        hn::Store(hn::LowerHalf(d, sums[h]), d, p);
+        hn::Store(hn::UpperHalf(d, sums[h]), d, p + second.sums);
+      } else {
+        hn::Store(sums[h], d, p);
+      }
+    });
   }
 };
 
 template <int kLanes, int kTapRows>
 void tiles(const DepthwiseWideDots& r) {
   // Planes of real networks are 7, 14, 28 … high.
+  constexpr bool kPair = kTapRows <= 3 && kLanes == 8 && hn::MaxLanes(Tag<16>()) == 16;
+  using Pairs = WideDots<kLanes, kTapRows, 7, true, kPair>;
+  if constexpr (kPair)
+    if (r.width <= 8 && r.rows == 7 && Pairs::is_regular(r)) return Pairs::planes(r);
   using Sevens = WideDots<kLanes, kTapRows, 7, true>;
   if (Sevens::is_regular(r)) return Sevens::planes(r);
   WideDots<kLanes, kTapRows, kFewRegisters ? 7 : 8, false>::planes(r);
