@@ -12,6 +12,30 @@ namespace retrograd::engines::cpu {
 namespace {
 
 constexpr int64_t kFloatsPerLine = 16;
+constexpr int64_t kChunkFloats = 512;  // of a row that is converted before it is parted
+
+// part_rows of rows that are no FP32 yet; `in` is place 0 of the first.
+void part_converted(DType dtype, OperandRounding rounding, const std::byte* in,
+                    const kernels::cpu::PartedRows& rows) {
+  const auto bytes = static_cast<int64_t>(size_of(dtype));
+  alignas(64) std::array<float, kChunkFloats> values;
+  const int64_t step = kChunkFloats / rows.ways;
+  for (int64_t r = 0; r < rows.rows; ++r)
+    for (int64_t j = 0; j < rows.count; j += step) {
+      kernels::cpu::PartedRows chunk = rows;
+      const int64_t place = j * rows.ways;
+      chunk.rows = 1;
+      chunk.count = std::min(step, rows.count - j);
+      chunk.begin = std::clamp<int64_t>(rows.begin - place, 0, chunk.count * rows.ways);
+      chunk.end = std::clamp(rows.end - place, chunk.begin, chunk.count * rows.ways);
+      chunk.in = values.data();
+      chunk.out = rows.out + r * rows.out_stride + j;
+      chunk.ahead = 0;
+      load_row(dtype, rounding, in + (r * rows.in_stride + place + chunk.begin) * bytes, 1,
+               chunk.end - chunk.begin, values.data() + chunk.begin);
+      kernels::cpu::part_rows(chunk);
+    }
+}
 
 }  // namespace
 
@@ -49,7 +73,7 @@ void ResidueStrips::load(const problem::PassTensor& tensor, OperandRounding roun
   const auto bytes = static_cast<int64_t>(size_of(tensor.dtype));
   const auto& s = tensor.strides;
   const int64_t plane = extent_[0] * extent_[1] * extent_[2], unused = (images_ - box.size[0]) * plane;
-  const bool parted = axes_[2].step > 1 && is_plain(tensor, rounding) && s[4] == 1;
+  const bool parted = axes_[2].step > 1 && axes_[2].step <= kChunkFloats && s[4] == 1;
   // The places of one residue are a tensor of their own, with strides `step` times as long.
   problem::PassTensor places = tensor;
   for (size_t axis = 0; axis < 3; ++axis) places.strides[axis + 2] *= axes_[axis].step;
@@ -59,7 +83,7 @@ void ResidueStrips::load(const problem::PassTensor& tensor, OperandRounding roun
       for (int64_t rh = 0; rh < axes_[1].step; ++rh) {
         const Span d = span(0, box.first[1], rd), h = span(1, box.first[2], rh);
         const int64_t at = c * s[1] + box.first[0] * s[0] + d.within * s[2] + h.within * s[3];
-        if (parted) part_planes(tensor, reinterpret_cast<const float*>(channel) + at, box, d, h, strip);
+        if (parted) part_planes(tensor, rounding, channel + at * bytes, box, d, h, strip);
         for (int64_t rw = 0; rw < axes_[2].step; ++rw) {
           const Span w = span(2, box.first[3], rw);
           const StripShape shape{.channels = 1,
@@ -77,8 +101,10 @@ void ResidueStrips::load(const problem::PassTensor& tensor, OperandRounding roun
   }
 }
 
-void ResidueStrips::part_planes(const problem::PassTensor& tensor, const float* channel,
-                                const BoxGrid::Box& box, const Span& d, const Span& h, float* out) const {
+void ResidueStrips::part_planes(const problem::PassTensor& tensor, OperandRounding rounding,
+                                const std::byte* channel, const BoxGrid::Box& box, const Span& d,
+                                const Span& h, float* out) const {
+  const auto bytes = static_cast<int64_t>(size_of(tensor.dtype));
   const StripAxis& w = axes_[2];
   const int64_t first = box.first[3] * w.step + w.lowest_offset, width = extent_[2];
   const int64_t row_stride = tensor.strides[3] * axes_[1].step;
@@ -102,10 +128,15 @@ void ResidueStrips::part_planes(const problem::PassTensor& tensor, const float* 
         std::fill(area + (above + filled) * width, area + extent_[1] * width, 0.0F);
       }
       if (filled == 0) continue;
-      rows.in = channel + n * tensor.strides[0] + (d.start + z) * axes_[0].step * tensor.strides[2] +
-                (h.start + top) * row_stride + first;
+      const int64_t at = n * tensor.strides[0] + (d.start + z) * axes_[0].step * tensor.strides[2] +
+                         (h.start + top) * row_stride + first;
       rows.out = out + top * width;
-      kernels::cpu::part_rows(rows);
+      if (is_plain(tensor, rounding)) {
+        rows.in = reinterpret_cast<const float*>(channel) + at;
+        kernels::cpu::part_rows(rows);
+      } else {
+        part_converted(tensor.dtype, rounding, channel + at * bytes, rows);
+      }
     }
 }
 

@@ -44,9 +44,9 @@ class ResidueStrips {
     int64_t size = 0;    // places of the residue
   };
   Span span(size_t axis, int64_t first, int64_t residue) const;
-  // All residues of W of one residue of D and H, for plain FP32.
-  void part_planes(const problem::PassTensor& tensor, const float* channel, const BoxGrid::Box& box,
-                   const Span& d, const Span& h, float* out) const;
+  // All residues of W of one residue of D and H, where neighbours along W are neighbours in memory.
+  void part_planes(const problem::PassTensor& tensor, OperandRounding rounding, const std::byte* channel,
+                   const BoxGrid::Box& box, const Span& d, const Span& h, float* out) const;
 
   std::array<StripAxis, 3> axes_;
   int64_t images_ = 0;
