@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <vector>
 
 namespace retrograd::test {
@@ -76,6 +77,24 @@ TEST(TileProductTest, RowsOfBInOrder) {
     tile.accumulate = accumulate;
     kernels::cpu::tile_product(tile);
     EXPECT_EQ(operands.c, expected);
+  });
+}
+
+TEST(TileProductTest, ResultsGoPastTheCaches) {
+  for_tiles([](int rows, int64_t width, bool accumulate) {
+    if (width != kernels::cpu::tile_width()) return;
+    Operands operands(rows, width, 0);
+    const auto expected = operands.expected(accumulate);
+    std::vector<float> aligned(operands.c.size() + 32);
+    float* c = aligned.data() + (64 - reinterpret_cast<uintptr_t>(aligned.data()) % 64) / sizeof(float);
+    std::copy(operands.c.begin(), operands.c.end(), c);
+    TileProduct tile = operands.tile();
+    tile.accumulate = accumulate;
+    tile.c = c;
+    tile.stream = true;
+    kernels::cpu::tile_product(tile);
+    kernels::cpu::end_stream();
+    EXPECT_EQ(std::vector<float>(c, c + operands.c.size()), expected);
   });
 }
 

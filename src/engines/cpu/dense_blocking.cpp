@@ -26,6 +26,11 @@ constexpr int64_t kShortestRun = 4;  // rows of a tile that keep the multipliers
 constexpr double kPaddingWorthSkipping = 0.05;
 // Cycles a float: copied to a strip, and of packed weights read again for another box.
 constexpr double kCopyCost = 0.6, kTurnCost = 1.2, kPanelCost = 0.12;
+// And of weights packed for all tasks, through memory, or for one task, which stays in L2.
+constexpr double kPackCost = 4.5, kPackHereCost = 2;
+constexpr int64_t kFewestWholeTasks = 8;
+constexpr int64_t kWholeSumFloats = 65536;      // 70000 are a tenth slower: they are read for each strip
+constexpr int64_t kMostSharedFloats = 1 << 22;  // of strips for all tasks
 
 // The part of (output, tap) pairs that read inside the input.
 double live_part(const ConvPass& p) {
@@ -151,6 +156,32 @@ void cut_tasks(const ConvPass& pass, const Positions& total, DenseBlocking& cut)
   }
 }
 
+// Where all places of some images fit into a task, with sums for one tile of result channels.
+void cut_whole_images(const ConvPass& pass, const Positions& total, DenseBlocking& cut) {
+  DenseBlocking tried = cut;
+  const auto phases = static_cast<int64_t>(cut.phases.size());
+  const int64_t tiles = ceil_div(result_channels(pass), cut.width);
+  const int64_t places = count_of({1, total[1], total[2], total[3]});
+  int64_t images = kWholeSumFloats / (places * phases * cut.width);
+  if (cut.images_inside) images = std::min(images, kMostImagesInside);
+  if (images == 0 || cut.most_taps == 1) return;  // one tap: packing is copying
+  images = even_piece(total[0], std::min(images, total[0]));
+  tried.grid = {total, {images, total[1], total[2], total[3]}, {ceil_div(total[0], images), 1, 1, 1}};
+  tried.m_block = cut.width;
+  tried.m_blocks = tiles;
+  tried.whole_images = true;
+  if (tried.tasks(pass.groups) < kFewestWholeTasks) return;
+  measure_strip(tried);
+  const auto k = static_cast<double>(source_channels(pass)), groups = static_cast<double>(pass.groups);
+  const double once = groups * k * static_cast<double>(total[0] * tried.plane());
+  if (once > static_cast<double>(kMostSharedFloats)) return;
+  const double weights = groups * static_cast<double>(cut.panel_floats);
+  const double whole = once * (cut.images_inside ? kTurnCost : kCopyCost) +
+                       once * static_cast<double>(tiles) * kPanelCost +
+                       weights * static_cast<double>(tried.grid.count()) * kPackHereCost;
+  if (whole < overhead(pass, cut) + weights * kPackCost) cut = tried;
+}
+
 }  // namespace
 
 TapRange live_range(const AxisPhase& axis, int64_t j) {
@@ -163,6 +194,23 @@ TapRange live_range(const AxisPhase& axis, int64_t j) {
   while (range.first < size && !inside(axis.taps[static_cast<size_t>(range.first)])) ++range.first;
   while (range.last > range.first && !inside(axis.taps[static_cast<size_t>(range.last - 1)])) --range.last;
   return range;
+}
+
+ConvPass joined_rows(ConvPass pass) {
+  const auto is_idle = [](const Window& w) {
+    return w.kernel == 1 && w.stride == 1 && w.pad_lo == 0 && w.x == w.y;
+  };
+  Window& inner = pass.axes[2];
+  for (size_t axis = 2; axis-- > 0;) {
+    Window& outer = pass.axes[axis];
+    const auto touches = [&](const problem::PassTensor& t) {
+      return outer.y == 1 || t.strides[axis + 2] == inner.y * t.strides[4];
+    };
+    if (!is_idle(inner) || !is_idle(outer) || !touches(pass.x) || !touches(pass.y)) break;
+    inner.x = inner.y = inner.y * outer.y;
+    outer.x = outer.y = 1;
+  }
+  return pass;
 }
 
 DenseBlocking plan_dense_gather(const ConvPass& pass) {
@@ -183,6 +231,7 @@ DenseBlocking plan_dense_gather(const ConvPass& pass) {
   if (!cuts_help)
     for (DensePhase& phase : cut.phases) phase.w_cuts = {0, phase.axes[2].count};
   cut_tasks(pass, total, cut);
+  cut_whole_images(pass, total, cut);
   const int64_t strip = cut.grid.box[0] * cut.plane();
   const int64_t channels =
       std::min(kPanelFloats / (std::max<int64_t>(cut.most_taps, 1) * cut.width), kStripFloatsInL2 / strip);

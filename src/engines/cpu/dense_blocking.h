@@ -32,6 +32,9 @@ struct DenseBlocking {
   std::array<bool, 3> skips_dead_taps{};
   // Rows of a tile are images at one place, not neighbours along W: every dead tap can be left out.
   bool images_inside = false;
+  // Every task has all places of its images and one tile of result channels: strips are loaded once, for all
+  // of them, and a task packs the weights that it alone reads.
+  bool whole_images = false;
   int64_t most_taps = 0;  // of a phase
   int64_t width = 0;      // of the tiles
   int64_t m_block = 0;    // result channels in a task, a multiple of the width
@@ -42,6 +45,10 @@ struct DenseBlocking {
   int64_t plane() const { return extent[0] * extent[1] * extent[2]; }
   int64_t tasks(int64_t groups) const { return groups * grid.count() * m_blocks; }
 };
+
+// Rows and planes that follow each other in both tensors, and that the kernel does not span, are one row:
+// tiles need not end where short rows do.
+problem::ConvPass joined_rows(problem::ConvPass pass);
 
 DenseBlocking plan_dense_gather(const problem::ConvPass& pass);
 

@@ -17,6 +17,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstring>
 #include <utility>
 
 #include "base/checked.h"
@@ -29,6 +30,7 @@
 #include "engines/cpu/weight_panels.h"
 #include "engines/reference/reference.h"
 #include "kernels/cpu/bf16_pairs.h"
+#include "kernels/cpu/interleave.h"
 #include "kernels/cpu/tile_product.h"
 #include "kernels/cpu/transpose.h"
 
@@ -42,11 +44,18 @@ using problem::PassTensor;
 constexpr size_t kMostPhases = 4096;
 constexpr int64_t kMostListedTaps = int64_t{1} << 22;
 
+// Whether the channels of a plain tensor follow each other so closely that they may be read in turn where
+// they are: not each in another page, and not all in the same lines of L1.
+bool has_small_planes(const PassTensor& tensor) {
+  constexpr int64_t kMostFloats = 1280, kUnluckyFloats = 256;
+  return tensor.strides[1] > 0 && tensor.strides[1] <= kMostFloats && tensor.strides[1] % kUnluckyFloats != 0;
+}
+
 class DenseGatherStep final : public Step {
  public:
   // What it cannot compute, `fallback` does.
   DenseGatherStep(const CellPass& cells, std::unique_ptr<const Step> fallback)
-      : pass_(cells.pass),
+      : pass_(joined_rows(cells.pass)),
         partner_(is_forward(pass_) ? cells.x : cells.y),
         cut_(plan_dense_gather(pass_)),
         panels_(pass_, cut_, cells.w),
@@ -56,8 +65,8 @@ class DenseGatherStep final : public Step {
     // Places a multiple of 1 KiB apart share four sets of L1, which the rows of a tile then fight for: 1.9
     // times slower than a copy (256 channels last, 14 x 14).
     const bool aliased = source.strides[4] % 256 == 0 && source.strides[4] != 0;
-    in_place_ =
-        is_plain(source, pass_.rounding) && source.strides[1] == 1 && cut_.skips_dead_taps[2] && !aliased;
+    in_place_ = is_plain(source, pass_.rounding) && cut_.skips_dead_taps[2] && !aliased &&
+                (source.strides[1] == 1 || (!cut_.images_inside && has_small_planes(source)));
     for (const DensePhase& phase : cut_.phases)
       pads_ |= phase.taps > 0 && !cut_.skips_dead_taps[2] && phase.axes[2].leaves_source();
     const int64_t strip = cut_.grid.box[0] * cut_.channels_per_block * cut_.plane();
@@ -65,38 +74,62 @@ class DenseGatherStep final : public Step {
     sum_bytes_ = part_bytes<float>(static_cast<int64_t>(cut_.phases.size()) * sum_floats_);
     strip_bytes_ = in_place_ ? 0 : part_bytes<float>(strip);
     turned_bytes_ = in_place_ || !cut_.images_inside ? 0 : strip_bytes_;
+    if (cut_.whole_images) {
+      shared_bytes_ = in_place_ ? 0
+                                : part_bytes<float>(cut_.grid.boxes[0] * cut_.grid.box[0] * pass_.groups *
+                                                    source_channels(pass_) * cut_.plane());
+      turned_bytes_ = 0;
+      if (!cut_.images_inside) strip_bytes_ = 0;
+      block_bytes_ = part_bytes<float>(panels_.block_floats(cut_.channels_per_block));
+      pack_bytes_ = part_bytes<float>(panels_.scratch_floats());
+    }
     const int64_t row = cut_.m_block * cut_.grid.box[3];
     row_bytes_ = part_bytes<float>(cut_.w_phases > 1 ? row * static_cast<int64_t>(1 + cut_.w_phases) : row);
     list_bytes_ = part_bytes<int64_t>(cut_.most_taps);
-    slot_bytes_ = sum_bytes_ + strip_bytes_ + turned_bytes_ + row_bytes_ + 2 * list_bytes_;
+    slot_bytes_ =
+        sum_bytes_ + strip_bytes_ + turned_bytes_ + row_bytes_ + 2 * list_bytes_ + block_bytes_ + pack_bytes_;
   }
 
   std::string describe() const override {
     return fmt::format(
         "tiles of {} positions x {} channels; {} tasks: {} groups, {}, {} blocks of {} result channels; "
         "strips "
-        "of {} source channels{}; {} phases of up to {} taps",
+        "of {} source channels{}{}; {} phases of up to {} taps",
         kernels::cpu::tile_rows(cut_.width), cut_.width, cut_.tasks(pass_.groups), pass_.groups,
         to_string(cut_.grid), cut_.m_blocks, cut_.m_block, cut_.channels_per_block,
-        in_place_ ? " read in place" : "", cut_.phases.size(), cut_.most_taps);
+        in_place_ ? " read in place" : "", cut_.whole_images ? " for all tasks" : "", cut_.phases.size(),
+        cut_.most_taps);
   }
 
   size_t workspace_bytes() const override {
-    const auto slots = static_cast<size_t>(std::min(slots_, cut_.tasks(pass_.groups)));
-    return std::max(panels_.bytes() + slots * slot_bytes_, fallback_->workspace_bytes());
+    const int64_t most = std::max(cut_.tasks(pass_.groups), cut_.whole_images ? strips() : 0);
+    return std::max(
+        panels_.bytes() + shared_bytes_ + static_cast<size_t>(std::min(slots_, most)) * slot_bytes_,
+        fallback_->workspace_bytes());
   }
 
   void run(const Bindings& bindings, std::byte* workspace,
            runtime::ExecutionContext& context) const override {
     auto* panels = reinterpret_cast<float*>(workspace);
-    if (!panels_.pack(bindings, panels, *context.pool, pads_))
-      return fallback_->run(bindings, workspace, context);
+    auto* shared = reinterpret_cast<float*>(workspace + panels_.bytes());
+    std::byte* slots = workspace + panels_.bytes() + shared_bytes_;
     std::atomic<bool> sound{true};
-    run_tasks(*context.pool, cut_.tasks(pass_.groups), slots_, [&](int64_t index, int64_t slot) {
-      Task task = make_task(index, workspace + panels_.bytes() + static_cast<size_t>(slot) * slot_bytes_);
-      run_task(bindings, task, panels);
+    const auto judge = [&](const Task& task) {
       if (!task.sound) sound.store(false, std::memory_order_relaxed);
-    });
+    };
+    if (!cut_.whole_images) {
+      sound = panels_.pack(bindings, panels, *context.pool, pads_);
+    } else if (!in_place_) {
+      run_tasks(*context.pool, strips(), slots_, [&](int64_t strip, int64_t slot) {
+        judge(share_strip(bindings, strip, shared, slots + static_cast<size_t>(slot) * slot_bytes_));
+      });
+    }
+    if (sound)
+      run_tasks(*context.pool, cut_.tasks(pass_.groups), slots_, [&](int64_t index, int64_t slot) {
+        Task task = make_task(index, slots + static_cast<size_t>(slot) * slot_bytes_);
+        run_task(bindings, task, panels, shared);
+        judge(task);
+      });
     if (!sound) fallback_->run(bindings, workspace, context);
   }
 
@@ -106,9 +139,9 @@ class DenseGatherStep final : public Step {
     int64_t group, m_first, m_count;  // channels within the group
     BoxGrid::Box box;
     std::array<int64_t, 3> start;  // place of the strip in the source
-    float *sums, *strip, *turned, *row;
+    float *sums, *strip, *turned, *row, *block, *pack;
     int64_t *offsets, *b_offsets;
-    bool sound = true;  // no number was too small for its cell
+    bool sound = true;  // no weight that must be finite is not, no number was too small for its cell
   };
   // Where a source value lies: floats from one image, channel and place to the next.
   struct Source {
@@ -145,19 +178,26 @@ class DenseGatherStep final : public Step {
     task.row = reinterpret_cast<float*>(take(row_bytes_));
     task.offsets = reinterpret_cast<int64_t*>(take(list_bytes_));
     task.b_offsets = reinterpret_cast<int64_t*>(take(list_bytes_));
+    task.block = reinterpret_cast<float*>(take(block_bytes_));
+    task.pack = reinterpret_cast<float*>(take(pack_bytes_));
     return task;
   }
 
-  void run_task(const Bindings& bindings, Task& task, const float* panels) const {
+  void run_task(const Bindings& bindings, Task& task, const float* panels, float* shared) const {
     const int64_t all = source_channels(pass_);
     for (int64_t first = 0; first < all; first += cut_.channels_per_block) {
       const int64_t channels = std::min(cut_.channels_per_block, all - first);
-      const Source source =
-          in_place_ ? find_source(bindings, task, first) : load_source(bindings, task, first, channels);
+      const Source source = in_place_           ? find_source(bindings, task, first)
+                            : cut_.whole_images ? shared_source(task, first, shared)
+                                                : load_source(bindings, task, first, channels);
+      if (cut_.whole_images)
+        task.sound &= panels_.pack_block(bindings, task.group, task.m_first, first, channels, task.block,
+                                         task.pack, pads_);
       for (int64_t m = 0; m < task.m_count; m += cut_.width)
         for (size_t phase = 0; phase < cut_.phases.size(); ++phase) {
           Tiles tiles{*this, task, source, cut_.phases[phase], first, channels, {}, {}};
-          tiles.tile.b = panels_.at(panels, task.group, phase, task.m_first + m, first);
+          tiles.tile.b = cut_.whole_images ? task.block + panels_.block_start(phase, channels)
+                                           : panels_.at(panels, task.group, phase, task.m_first + m, first);
           tiles.sums = task.sums + static_cast<int64_t>(phase) * sum_floats_ + m;
           tiles.run();
         }
@@ -166,13 +206,40 @@ class DenseGatherStep final : public Step {
       store_phases(bindings, task, first);
   }
 
+  // Strips of whole images, for all tasks: [box][group][block of channels], each as load_source() leaves it.
+  int64_t strips() const {
+    return cut_.grid.count() * pass_.groups * ceil_div(source_channels(pass_), cut_.channels_per_block);
+  }
+
+  Task share_strip(const Bindings& bindings, int64_t strip, float* shared, std::byte* scratch) const {
+    const int64_t blocks = ceil_div(source_channels(pass_), cut_.channels_per_block);
+    const int64_t first = strip % blocks * cut_.channels_per_block;
+    Task task = make_task(strip / blocks * cut_.m_blocks, scratch);
+    float* out = shared_strip(task, first, shared);
+    (cut_.images_inside ? task.turned : task.strip) = out;
+    load_source(bindings, task, first, std::min(cut_.channels_per_block, source_channels(pass_) - first));
+    return task;
+  }
+
+  float* shared_strip(const Task& task, int64_t first, float* shared) const {
+    const int64_t floats = cut_.grid.box[0] * cut_.plane(), box = task.box.first[0] / cut_.grid.box[0];
+    return shared + ((task.group * cut_.grid.count() + box) * source_channels(pass_) + first) * floats;
+  }
+
+  Source shared_source(const Task& task, int64_t first, float* shared) const {
+    const int64_t channels = std::min(cut_.channels_per_block, source_channels(pass_) - first);
+    Task strip = task;
+    strip.strip = strip.turned = shared_strip(task, first, shared);
+    return cut_.images_inside ? turned(strip) : in_strip(strip, channels);
+  }
+
   Source find_source(const Bindings& bindings, const Task& task, int64_t first) const {
     const PassTensor& tensor = source_of(pass_);
     const auto& s = tensor.strides;
     const auto* base = static_cast<const float*>(bindings[tensor.operand]);
-    const int64_t at = task.box.first[0] * s[0] + task.group * source_channels(pass_) + first +
+    const int64_t at = task.box.first[0] * s[0] + (task.group * source_channels(pass_) + first) * s[1] +
                        task.start[0] * s[2] + task.start[1] * s[3] + task.start[2] * s[4];
-    return {base + at, s[0], 1, {s[2], s[3], s[4]}};
+    return {base + at, s[0], s[1], {s[2], s[3], s[4]}};
   }
 
   // The strip: [image][channel][place], or [channel][place][image] where images are rows of tiles.
@@ -195,10 +262,14 @@ class DenseGatherStep final : public Step {
       else
         load_strip(tensor, pass_.rounding, from, shape, task.strip + n * image);
     }
-    const int64_t h = cut_.extent[2], d = cut_.extent[1] * h;
-    if (!cut_.images_inside) return {task.strip, image, cut_.plane(), {d, h, 1}};
+    if (!cut_.images_inside) return in_strip(task, channels);
     kernels::cpu::transpose(task.strip, image, task.turned, images, images, image);
     return turned(task);
+  }
+
+  Source in_strip(const Task& task, int64_t channels) const {
+    const int64_t h = cut_.extent[2], d = cut_.extent[1] * h;
+    return {task.strip, channels * cut_.plane(), cut_.plane(), {d, h, 1}};
   }
 
   Source turned(const Task& task) const {
@@ -294,7 +365,7 @@ class DenseGatherStep final : public Step {
           std::fill_n(sums + (position + i) * stride, step.cut_.width, 0.0F);
         return;
       }
-      int64_t tiles = ceil_div(rows, kernels::cpu::tile_rows(tile.width));
+      int64_t tiles = ceil_div(rows, kernels::cpu::tile_rows(tile.width, row_step));
       for (; rows > 0; rows -= tile.rows, --tiles) {
         tile.set_rows(at, row_step, ceil_div(rows, tiles));  // even ones: a tile of one row is a slow one
         at += tile.rows * row_step;
@@ -337,9 +408,12 @@ class DenseGatherStep final : public Step {
     const int64_t depth = std::min(box.size[1], d.count - box.first[1]);
     const int64_t height = std::min(box.size[2], h.count - box.first[2]);
     const int64_t images = cut_.images_inside ? box.size[0] : 1;  // between two neighbours of the sums
+    // Rows of plain FP32 that follow each other in the sums and in the result are one.
+    const bool joined = cut_.w_phases == 1 && h.step == 1 && box.size[3] == any_w.count &&
+                        pass_.result().dtype == DType::kF32 && s[4] == 1 && s[3] == any_w.count;
     for (int64_t n = 0; n < box.size[0]; ++n)
       for (int64_t z = 0; z < depth; ++z)
-        for (int64_t y = 0; y < height; ++y) {
+        for (int64_t y = 0; y < (joined ? std::min<int64_t>(height, 1) : height); ++y) {
           const int64_t row = (z * box.size[2] + y) * box.size[3];
           const int64_t position =
               cut_.images_inside ? row * images + n : n * box.size[1] * box.size[2] * box.size[3] + row;
@@ -351,10 +425,14 @@ class DenseGatherStep final : public Step {
                                  .sums = task.sums + position * cut_.m_block +
                                          (cut_.w_phases > 1 ? 0 : static_cast<int64_t>(first) * sum_floats_),
                                  .sum_stride = images * cut_.m_block};
-          if (cut_.w_phases > 1)
+          if (cut_.w_phases == 2 && pass_.result().dtype == DType::kF32 && s[4] == 1)
+            store_pairs(bindings, task, stored, first);
+          else if (cut_.w_phases > 1)
             store_interleaved(bindings, task, stored, first);
           else
-            store_plain(bindings, stored, std::min(box.size[3], any_w.count - box.first[3]), task.row);
+            store_plain(bindings, stored,
+                        joined ? height * any_w.count : std::min(box.size[3], any_w.count - box.first[3]),
+                        task.row);
         }
   }
 
@@ -380,6 +458,33 @@ class DenseGatherStep final : public Step {
       kernels::cpu::transpose(r.sums, r.sum_stride, row, count, count, r.channels);
       for (int64_t m = 0; m < r.channels; ++m)
         store_row(result.dtype, base + m * s[1] * bytes, s[4], row + m * count, 1, count);
+    }
+  }
+
+  // Both phases of W, put together from two blocks [m][position] straight into plain FP32.
+  void store_pairs(const Bindings& bindings, const Task& task, const StoredRow& r, size_t first) const {
+    const PassTensor& result = pass_.result();
+    const int64_t begin = task.box.first[3];
+    std::array<const float*, 2> from;
+    std::array<int64_t, 2> count, stride;
+    float* block = task.row;
+    for (size_t phase = 0; phase < 2; ++phase) {
+      const DensePhase& p = cut_.phases[first + phase];
+      count[phase] = std::clamp<int64_t>(p.axes[2].count - begin, 0, task.box.size[3]);
+      stride[phase] = p.taps == 0 ? 0 : count[phase];
+      from[phase] = block;
+      if (p.taps == 0)
+        std::fill_n(block, count[phase], 0.0F);
+      else
+        kernels::cpu::transpose(r.sums + static_cast<int64_t>(first + phase) * sum_floats_, r.sum_stride,
+                                block, count[phase], count[phase], r.channels);
+      block += cut_.m_block * cut_.grid.box[3];
+    }
+    auto* out = static_cast<float*>(bindings[result.operand]) + r.at;
+    for (int64_t m = 0; m < r.channels; ++m, out += result.strides[1]) {
+      const float* even = from[0] + m * stride[0];
+      kernels::cpu::interleave(even, from[1] + m * stride[1], out, count[1]);
+      if (count[0] > count[1]) std::memcpy(out + 2 * count[1], even + count[1], sizeof(float));
     }
   }
 
@@ -419,8 +524,9 @@ class DenseGatherStep final : public Step {
   bool in_place_ = false;
   bool pads_ = false;
   int64_t sum_floats_ = 0;  // of one phase
-  size_t sum_bytes_ = 0, strip_bytes_ = 0, turned_bytes_ = 0, row_bytes_ = 0, list_bytes_ = 0,
-         slot_bytes_ = 0;
+  size_t sum_bytes_ = 0, strip_bytes_ = 0, turned_bytes_ = 0, row_bytes_ = 0, list_bytes_ = 0;
+  size_t shared_bytes_ = 0, block_bytes_ = 0, pack_bytes_ = 0;  // where tasks have whole images
+  size_t slot_bytes_ = 0;
 };
 
 class DenseGatherCandidate final : public Candidate {

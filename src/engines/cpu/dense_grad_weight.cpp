@@ -276,7 +276,7 @@ class DenseGradWeightStep final : public Step {
     tile.b = panel.first;
     tile.c_stride = cut_.width;
     tile.accumulate = accumulate;
-    int64_t tiles = ceil_div(task.row_count, kernels::cpu::tile_rows(cut_.width));
+    int64_t tiles = ceil_div(task.row_count, kernels::cpu::tile_rows(cut_.width, scalars.channel));
     for (int64_t row = 0; row < task.row_count; row += tile.rows, --tiles) {
       tile.set_rows(scalars.first + row * scalars.channel, scalars.channel,
                     ceil_div(task.row_count - row, tiles));

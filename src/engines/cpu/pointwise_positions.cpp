@@ -63,23 +63,34 @@ int64_t PointwisePositions::result_at(int64_t position) const {
          place.at[2] * step_[2] * s[4];
 }
 
-void PointwisePositions::store(std::byte* base, int64_t position, const float* values, int64_t count) const {
+void PointwisePositions::store(std::byte* base, int64_t position, int64_t count, const float* values,
+                               int64_t stride, int64_t channels) const {
   const PassTensor& result = pass_.result();
   const auto& s = result.strides;
   const auto bytes = static_cast<int64_t>(size_of(result.dtype));
   std::byte* out = base + result_at(position) * bytes;
-  if (!has_idle_places_) return store_row(result.dtype, out, s[4], values, 1, count);
+  if (!has_idle_places_) {
+    const bool plain = result.dtype == DType::kF32 && s[4] == 1;
+    for (; channels > 0; --channels, values += stride, out += s[1] * bytes) {
+      if (plain)
+        std::memcpy(out, values, static_cast<size_t>(count) * sizeof(float));
+      else
+        store_row(result.dtype, out, s[4], values, 1, count);
+    }
+    return;
+  }
   const Place place = place_of(position);
-  // Places from `count` positions on up to the next position; the last one owns the rest.
+  // Places from `positions` positions on up to the next position; the last one owns the rest.
   const auto owned = [&](size_t axis, int64_t positions) {
     const Window& w = pass_.axes[axis];
     const int64_t end = place.at[axis] + positions;
     return (end == w.y ? w.x : end * w.stride) - place.at[axis] * w.stride;
   };
   const int64_t length = owned(2, count), height = owned(1, 1), depth = owned(0, 1);
-  for (int64_t d = 0; d < depth; ++d)
-    for (int64_t h = 0; h < height; ++h)
-      store_spaced(out + (d * s[2] + h * s[3]) * bytes, values, d + h == 0 ? count : 0, length);
+  for (; channels > 0; --channels, values += stride, out += s[1] * bytes)
+    for (int64_t d = 0; d < depth; ++d)
+      for (int64_t h = 0; h < height; ++h)
+        store_spaced(out + (d * s[2] + h * s[3]) * bytes, values, d + h == 0 ? count : 0, length);
 }
 
 // The values at their places, and zeros at all others of `length`.

@@ -24,9 +24,11 @@ class PointwisePositions {
   int64_t result_at(int64_t position) const;
   int64_t result_run(int64_t position) const { return result_run_ - position % result_run_; }
   bool has_idle_places() const { return has_idle_places_; }
-  // Writes `count` positions of a channel, at most result_run(position), whose places in channel 0 are at
-  // `base`. A position owns the places up to the next one along every axis, and writes zeros there.
-  void store(std::byte* base, int64_t position, const float* values, int64_t count) const;
+  // Writes `count` positions, at most result_run(position), of some channels, the first of which is at
+  // `base`; values of a channel are `stride` floats from those of the next. A position owns the places up to
+  // the next one along every axis, and writes zeros there.
+  void store(std::byte* base, int64_t position, int64_t count, const float* values, int64_t stride,
+             int64_t channels) const;
 
  private:
   struct Place {

@@ -19,6 +19,13 @@ namespace retrograd::engines::cpu {
 namespace {
 
 constexpr int64_t kBlockFloats = 8192;
+constexpr int64_t kChannelsAhead = 2;  // fetched while one is turned over
+
+// Weights of the next channel lie far away, for each channel anew: the machine does not foresee them.
+void fetch(const float* row, int64_t count) {
+  constexpr int64_t kLineFloats = 16;
+  for (int64_t i = 0; i < count; i += kLineFloats) __builtin_prefetch(row + i);
+}
 
 // The weight is [y channel][x channel in the group][taps]: forward gathers x for results y, grad_input the
 // reverse.
@@ -57,8 +64,10 @@ bool WeightPanels::pack(const Bindings& bindings, float* panels, runtime::Thread
   std::atomic<bool> sound{true};
   run_tasks(pool, pass_.groups * tiles, slots_, [&](int64_t task, int64_t slot) {
     const int64_t group = task / tiles, m = task % tiles * cut_.width;
-    pack_tile(bindings, group, m, panels,
-              reinterpret_cast<float*>(scratch + static_cast<size_t>(slot) * slot_bytes_));
+    for (int64_t k = 0; k < source_channels(pass_); k += channels_)
+      pack_channels(bindings, group, m, k, std::min(channels_, source_channels(pass_) - k),
+                    reinterpret_cast<float*>(scratch + static_cast<size_t>(slot) * slot_bytes_),
+                    [&](size_t phase) { return const_cast<float*>(at(panels, group, phase, m, k)); });
     for (size_t phase = 0; phase < cut_.phases.size(); ++phase)
       if (!are_sound(at(panels, group, phase, m, 0),
                      source_channels(pass_) * cut_.phases[phase].taps * cut_.width, judge))
@@ -73,32 +82,49 @@ bool WeightPanels::are_sound(const float* panel, int64_t count, bool judge) cons
          (!judge || kernels::cpu::cells_are_finite(panel, count));
 }
 
-void WeightPanels::pack_tile(const Bindings& bindings, int64_t group, int64_t m_first, float* panels,
-                             float* scratch) const {
+int64_t WeightPanels::block_start(size_t phase, int64_t channels) const {
+  const int64_t padded = ceil_div(result_channels(pass_), cut_.width) * cut_.width;
+  return cut_.phases[phase].panel_start / (padded * source_channels(pass_)) * channels * cut_.width;
+}
+
+int64_t WeightPanels::block_floats(int64_t channels) const {
+  return block_start(cut_.phases.size() - 1, channels) + cut_.phases.back().taps * channels * cut_.width;
+}
+
+bool WeightPanels::pack_block(const Bindings& bindings, int64_t group, int64_t m, int64_t k, int64_t channels,
+                              float* block, float* scratch, bool judge) const {
+  for (int64_t first = 0; first < channels; first += channels_)
+    pack_channels(
+        bindings, group, m, k + first, std::min(channels_, channels - first), scratch, [&](size_t phase) {
+          return block + block_start(phase, channels) + first * cut_.phases[phase].taps * cut_.width;
+        });
+  return are_sound(block, block_floats(channels), judge);
+}
+
+template <class Place>
+void WeightPanels::pack_channels(const Bindings& bindings, int64_t group, int64_t m_first, int64_t k,
+                                 int64_t channels, float* scratch, const Place& place) const {
   const auto bytes = static_cast<int64_t>(size_of(pass_.w.dtype));
   const auto* base = static_cast<const std::byte*>(bindings[pass_.w.operand]);
   const int64_t m_count = std::min(cut_.width, result_channels(pass_) - m_first);
   const bool direct = cut_.phases.size() == 1 && cut_.phases.front().taps == taps_;
   const int64_t block = channels_ * taps_ * cut_.width;
-  for (int64_t k = 0; k < source_channels(pass_); k += channels_) {
-    const int64_t channels = std::min(channels_, source_channels(pass_) - k);
-    const int64_t from = group * pass_.y_channels_per_group() * pass_.w.strides[0] +
-                         m_first * m_stride(pass_) + k * k_stride(pass_);
-    float* rows = direct ? const_cast<float*>(at(panels, group, 0, m_first, k)) : scratch + block;
-    if (m_count < cut_.width) std::fill_n(rows, channels * taps_ * cut_.width, 0.0F);
-    load_channels(base + from * bytes, m_count, channels, scratch, rows);
-    for (size_t index = 0; !direct && index < cut_.phases.size(); ++index) {
-      const DensePhase& phase = cut_.phases[index];
-      float* out = const_cast<float*>(at(panels, group, index, m_first, k));
-      for (int64_t c = 0; c < channels; ++c)
-        for (const PhaseTap& d : phase.axes[0].taps)
-          for (const PhaseTap& h : phase.axes[1].taps)
-            for (const PhaseTap& w : phase.axes[2].taps) {
-              const int64_t tap = (d.tap * pass_.axes[1].kernel + h.tap) * pass_.axes[2].kernel + w.tap;
-              std::copy_n(rows + (c * taps_ + tap) * cut_.width, cut_.width, out);
-              out += cut_.width;
-            }
-    }
+  const int64_t from = group * pass_.y_channels_per_group() * pass_.w.strides[0] + m_first * m_stride(pass_) +
+                       k * k_stride(pass_);
+  float* rows = direct ? place(0) : scratch + block;
+  if (m_count < cut_.width) std::fill_n(rows, channels * taps_ * cut_.width, 0.0F);
+  load_channels(base + from * bytes, m_count, channels, scratch, rows);
+  for (size_t index = 0; !direct && index < cut_.phases.size(); ++index) {
+    const DensePhase& phase = cut_.phases[index];
+    float* out = place(index);
+    for (int64_t c = 0; c < channels; ++c)
+      for (const PhaseTap& d : phase.axes[0].taps)
+        for (const PhaseTap& h : phase.axes[1].taps)
+          for (const PhaseTap& w : phase.axes[2].taps) {
+            const int64_t tap = (d.tap * pass_.axes[1].kernel + h.tap) * pass_.axes[2].kernel + w.tap;
+            std::copy_n(rows + (c * taps_ + tap) * cut_.width, cut_.width, out);
+            out += cut_.width;
+          }
   }
 }
 
@@ -117,6 +143,8 @@ void WeightPanels::load_channels(const std::byte* source, int64_t m_count, int64
     const auto* plain = reinterpret_cast<const float*>(source);
     if (ks == taps_) return kernels::cpu::transpose(plain, ms, rows, width, m_count, channels * taps_);
     for (int64_t c = 0; c < channels; ++c, rows += taps_ * width) {
+      if (ms == taps_ && c + kChannelsAhead < channels)
+        fetch(plain + (c + kChannelsAhead) * ks, m_count * taps_);
       if (taps_ == 1 && ms == 1)
         std::copy_n(plain + c * ks, m_count, rows);
       else

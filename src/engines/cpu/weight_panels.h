@@ -17,15 +17,28 @@ class WeightPanels {
   // Both must outlive this. `partner`: of the cells that the pass is over (bf16_cells.h), or 0.
   WeightPanels(const problem::ConvPass& pass, const DenseBlocking& cut, int64_t partner = 0);
 
-  size_t bytes() const { return panel_bytes_ + static_cast<size_t>(slots_) * slot_bytes_; }
+  size_t bytes() const {
+    return cut_.whole_images ? 0 : panel_bytes_ + static_cast<size_t>(slots_) * slot_bytes_;
+  }
   // False when `judge` is set and a weight is not finite, or one is too small for its cell.
   bool pack(const Bindings& bindings, float* panels, runtime::ThreadPool& pool, bool judge) const;
+  // The part of pack() that one task needs where cut.whole_images: block[phase][k][tap][width] of one tile of
+  // result channels and source channels [k, k + channels); `scratch` holds block_floats(channels).
+  bool pack_block(const Bindings& bindings, int64_t group, int64_t m, int64_t k, int64_t channels,
+                  float* block, float* scratch, bool judge) const;
+  // Floats of a block, and of the scratch it takes to pack one.
+  int64_t block_floats(int64_t channels) const;
+  int64_t scratch_floats() const { return static_cast<int64_t>(slot_bytes_ / sizeof(float)); }
+  // Where a phase begins in a block.
+  int64_t block_start(size_t phase, int64_t channels) const;
   // Of result channels from m and source channels from k on.
   const float* at(const float* panels, int64_t group, size_t phase, int64_t m, int64_t k) const;
 
  private:
-  void pack_tile(const Bindings& bindings, int64_t group, int64_t m_first, float* panels,
-                 float* scratch) const;
+  // Source channels [k, k + channels), at most channels_; place(phase) is where those of a phase belong.
+  template <class Place>
+  void pack_channels(const Bindings& bindings, int64_t group, int64_t m_first, int64_t k, int64_t channels,
+                     float* scratch, const Place& place) const;
   // A row of numbers, or of cells.
   void load(const std::byte* source, int64_t stride, int64_t count, float* out) const;
   void load_channels(const std::byte* source, int64_t m_count, int64_t channels, float* scratch,

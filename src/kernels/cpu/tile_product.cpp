@@ -78,6 +78,16 @@ HWY_NOINLINE void product(const TileProduct& t) {
     if (kListed) b += t.b_outer_stride;
     rows.advance(step);
   }
+  if (kVectors > 1 && t.stream) {
+#define RG_STREAM(i)                               \
+  if constexpr (kRows > i) {                       \
+    hn::Stream(c##i, d, t.c + i * t.c_stride);     \
+    hn::Stream(e##i, d, t.c + i * t.c_stride + n); \
+  }
+    RG_TILE_ROWS(RG_STREAM)
+#undef RG_STREAM
+    return;
+  }
 #define RG_STORE(i)                                                            \
   if constexpr (kRows > i) {                                                   \
     hn::StoreU(c##i, d, t.c + i * t.c_stride);                                 \
@@ -110,6 +120,7 @@ void tile_product(const TileProduct& t) {
   if (t.b_copy == nullptr) return with_width<Reads::kListed>(t);
   return with_rows<Full, kTall, 2, Reads::kCopied>(t);
 }
+void end_stream() { hwy::FlushStream(); }
 int64_t tall_rows() { return kTall; }
 int64_t vector_lanes() { return static_cast<int64_t>(hn::Lanes(Full())); }
 int64_t half_lanes() { return static_cast<int64_t>(hn::Lanes(Half())); }
@@ -122,12 +133,14 @@ namespace retrograd::kernels::cpu {
 namespace {
 
 HWY_EXPORT(tile_product);
+HWY_EXPORT(end_stream);
 HWY_EXPORT(tall_rows);
 HWY_EXPORT(vector_lanes);
 HWY_EXPORT(half_lanes);
 
 struct Chosen {
   void (*product)(const TileProduct&);
+  void (*end_stream)();
   std::array<int64_t, 3> widths;
   int rows;
 };
@@ -135,6 +148,7 @@ const Chosen& chosen() {
   static const Chosen instance = [] {
     const int64_t lanes = RG_CHOSEN(vector_lanes)();
     return Chosen{RG_CHOSEN(tile_product),
+                  RG_CHOSEN(end_stream),
                   {2 * lanes, lanes, RG_CHOSEN(half_lanes)()},
                   static_cast<int>(RG_CHOSEN(tall_rows)())};
   }();
@@ -150,7 +164,13 @@ int64_t fitting_tile_width(int64_t channels) {
   return channels <= widths[2] ? widths[2] : channels <= widths[1] ? widths[1] : widths[0];
 }
 int tile_rows(int64_t width) { return width == chosen().widths[0] ? chosen().rows : kMostTileRows; }
+int tile_rows(int64_t width, int64_t stride) {
+  constexpr int64_t kUnluckyFloats = 512;
+  const int rows = tile_rows(width);
+  return stride % kUnluckyFloats == 0 && rows > kMostTileRows ? kTileRows : rows;
+}
 void tile_product(const TileProduct& tile) { chosen().product(tile); }
+void end_stream() { chosen().end_stream(); }
 
 }  // namespace retrograd::kernels::cpu
 #endif

@@ -40,6 +40,9 @@ struct TileProduct {
   float* c = nullptr;  // row i at c + i·c_stride
   int64_t c_stride = 0;
   bool accumulate = false;
+  // With the full width only: rows of c are aligned to their vectors and go past the caches. end_stream()
+  // must follow before another thread may read them.
+  bool stream = false;
 
   // Rows at equal distances.
   void set_rows(const float* first, int64_t stride, int64_t count) {
@@ -57,6 +60,10 @@ std::array<int64_t, 3> tile_widths();
 int64_t fitting_tile_width(int64_t channels);
 // Rows at equal distances that a tile of this width may have.
 int tile_rows(int64_t width);
+// The same for rows `stride` floats apart: fewer where they would push each other out of L1, which costs a
+// fifth (multiples of 2 KiB share one or two of its sets).
+int tile_rows(int64_t width, int64_t stride);
 void tile_product(const TileProduct& tile);
+void end_stream();
 
 }  // namespace retrograd::kernels::cpu
