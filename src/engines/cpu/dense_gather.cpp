@@ -17,7 +17,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cstring>
 #include <utility>
 
 #include "base/checked.h"
@@ -30,7 +29,7 @@
 #include "engines/cpu/weight_panels.h"
 #include "engines/reference/reference.h"
 #include "kernels/cpu/bf16_pairs.h"
-#include "kernels/cpu/interleave.h"
+#include "kernels/cpu/row_copy.h"
 #include "kernels/cpu/tile_product.h"
 #include "kernels/cpu/transpose.h"
 
@@ -84,7 +83,7 @@ class DenseGatherStep final : public Step {
       pack_bytes_ = part_bytes<float>(panels_.scratch_floats());
     }
     const int64_t row = cut_.m_block * cut_.grid.box[3];
-    row_bytes_ = part_bytes<float>(cut_.w_phases > 1 ? row * static_cast<int64_t>(1 + cut_.w_phases) : row);
+    row_bytes_ = part_bytes<float>(cut_.w_phases > 1 ? 2 * row * static_cast<int64_t>(cut_.w_phases) : row);
     list_bytes_ = part_bytes<int64_t>(cut_.most_taps);
     slot_bytes_ =
         sum_bytes_ + strip_bytes_ + turned_bytes_ + row_bytes_ + 2 * list_bytes_ + block_bytes_ + pack_bytes_;
@@ -425,10 +424,8 @@ class DenseGatherStep final : public Step {
                                  .sums = task.sums + position * cut_.m_block +
                                          (cut_.w_phases > 1 ? 0 : static_cast<int64_t>(first) * sum_floats_),
                                  .sum_stride = images * cut_.m_block};
-          if (cut_.w_phases == 2 && pass_.result().dtype == DType::kF32 && s[4] == 1)
-            store_pairs(bindings, task, stored, first);
-          else if (cut_.w_phases > 1)
-            store_interleaved(bindings, task, stored, first);
+          if (cut_.w_phases > 1)
+            store_woven(bindings, task, stored, first);
           else
             store_plain(bindings, stored,
                         joined ? height * any_w.count : std::min(box.size[3], any_w.count - box.first[3]),
@@ -461,58 +458,40 @@ class DenseGatherStep final : public Step {
     }
   }
 
-  // Both phases of W, put together from two blocks [m][position] straight into plain FP32.
-  void store_pairs(const Bindings& bindings, const Task& task, const StoredRow& r, size_t first) const {
-    const PassTensor& result = pass_.result();
-    const int64_t begin = task.box.first[3];
-    std::array<const float*, 2> from;
-    std::array<int64_t, 2> count, stride;
-    float* block = task.row;
-    for (size_t phase = 0; phase < 2; ++phase) {
-      const DensePhase& p = cut_.phases[first + phase];
-      count[phase] = std::clamp<int64_t>(p.axes[2].count - begin, 0, task.box.size[3]);
-      stride[phase] = p.taps == 0 ? 0 : count[phase];
-      from[phase] = block;
-      if (p.taps == 0)
-        std::fill_n(block, count[phase], 0.0F);
-      else
-        kernels::cpu::transpose(r.sums + static_cast<int64_t>(first + phase) * sum_floats_, r.sum_stride,
-                                block, count[phase], count[phase], r.channels);
-      block += cut_.m_block * cut_.grid.box[3];
-    }
-    auto* out = static_cast<float*>(bindings[result.operand]) + r.at;
-    for (int64_t m = 0; m < r.channels; ++m, out += result.strides[1]) {
-      const float* even = from[0] + m * stride[0];
-      kernels::cpu::interleave(even, from[1] + m * stride[1], out, count[1]);
-      if (count[0] > count[1]) std::memcpy(out + 2 * count[1], even + count[1], sizeof(float));
-    }
-  }
-
-  // The phases of W fill one row together: it is put together here, and written once.
-  void store_interleaved(const Bindings& bindings, const Task& task, const StoredRow& r, size_t first) const {
+  // The phases of W fill one row together: they are turned over to [phase][m][position] and woven.
+  void store_woven(const Bindings& bindings, const Task& task, const StoredRow& r, size_t first) const {
     const PassTensor& result = pass_.result();
     const auto& s = result.strides;
     const auto bytes = static_cast<int64_t>(size_of(result.dtype));
-    const int64_t step = static_cast<int64_t>(cut_.w_phases), begin = task.box.first[3];
-    const int64_t places = std::min((begin + task.box.size[3]) * step, pass_.axes[2].x) - begin * step;
-    float* whole = task.row + cut_.m_block * cut_.grid.box[3];
-    for (int64_t phase = 0; phase < step; ++phase) {
-      const size_t index = first + static_cast<size_t>(phase);
-      const int64_t count = std::min(task.box.size[3], cut_.phases[index].axes[2].count - begin);
-      if (count <= 0) continue;
-      const bool empty = cut_.phases[index].taps == 0;
-      if (!empty)
-        kernels::cpu::transpose(r.sums + static_cast<int64_t>(index) * sum_floats_, r.sum_stride, task.row,
-                                count, count, r.channels);
-      for (int64_t m = 0; m < r.channels; ++m) {
-        float* out = whole + m * places + phase;
-        const float* from = task.row + m * count;
-        for (int64_t x = 0; x < count; ++x) out[x * step] = empty ? 0.0F : from[x];
-      }
+    const int64_t ways = static_cast<int64_t>(cut_.w_phases), begin = task.box.first[3];
+    const int64_t length = cut_.grid.box[3];
+    kernels::cpu::WovenRows woven{.in = task.row,
+                                  .way_stride = cut_.m_block * length,
+                                  .ways = ways,
+                                  .in_stride = length,
+                                  .out_stride = s[1],
+                                  .rows = r.channels};
+    woven.end = std::min((begin + task.box.size[3]) * ways, pass_.axes[2].x) - begin * ways;
+    for (int64_t way = 0; way < ways; ++way) {
+      const int64_t index = static_cast<int64_t>(first) + way;
+      const DensePhase& phase = cut_.phases[static_cast<size_t>(index)];
+      const int64_t count = std::min(task.box.size[3], phase.axes[2].count - begin);
+      float* block = task.row + way * woven.way_stride;
+      if (phase.taps == 0)
+        std::fill_n(block, r.channels * length, 0.0F);
+      else if (count > 0)
+        kernels::cpu::transpose(r.sums + index * sum_floats_, r.sum_stride, block, length, count, r.channels);
     }
     std::byte* base = static_cast<std::byte*>(bindings[result.operand]) + r.at * bytes;
+    if (result.dtype == DType::kF32 && s[4] == 1) {
+      woven.out = reinterpret_cast<float*>(base);
+      return kernels::cpu::weave_rows(woven);
+    }
+    woven.out = task.row + ways * woven.way_stride;
+    woven.out_stride = ways * length;
+    kernels::cpu::weave_rows(woven);
     for (int64_t m = 0; m < r.channels; ++m)
-      store_row(result.dtype, base + m * s[1] * bytes, s[4], whole + m * places, 1, places);
+      store_row(result.dtype, base + m * s[1] * bytes, s[4], woven.out + m * woven.out_stride, 1, woven.end);
   }
 
   ConvPass pass_;
