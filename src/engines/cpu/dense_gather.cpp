@@ -50,6 +50,15 @@ bool has_small_planes(const PassTensor& tensor) {
   return tensor.strides[1] > 0 && tensor.strides[1] <= kMostFloats && tensor.strides[1] % kUnluckyFloats != 0;
 }
 
+// Whether weights of one tap, whose result channels lie side by side, are used so few times that packing them
+// would take as long.
+bool reads_weights_in_place(const ConvPass& pass, const DenseBlocking& cut) {
+  constexpr int64_t kMostPositions = 64;
+  const int64_t m_stride = is_forward(pass) ? pass.w.strides[0] : pass.w.strides[1];
+  return cut.phases.size() == 1 && cut.most_taps == 1 && m_stride == 1 && is_plain(pass.w, pass.rounding) &&
+         result_channels(pass) % cut.width == 0 && count_of(cut.grid.total) <= kMostPositions;
+}
+
 class DenseGatherStep final : public Step {
  public:
   // What it cannot compute, `fallback` does.
@@ -66,6 +75,7 @@ class DenseGatherStep final : public Step {
     const bool aliased = source.strides[4] % 256 == 0 && source.strides[4] != 0;
     in_place_ = is_plain(source, pass_.rounding) && cut_.skips_dead_taps[2] && !aliased &&
                 (source.strides[1] == 1 || (!cut_.images_inside && has_small_planes(source)));
+    weights_in_place_ = partner_ == 0 && reads_weights_in_place(pass_, cut_);
     for (const DensePhase& phase : cut_.phases)
       pads_ |= phase.taps > 0 && !cut_.skips_dead_taps[2] && phase.axes[2].leaves_source();
     const int64_t strip = cut_.grid.box[0] * cut_.channels_per_block * cut_.plane();
@@ -109,15 +119,17 @@ class DenseGatherStep final : public Step {
 
   void run(const Bindings& bindings, std::byte* workspace,
            runtime::ExecutionContext& context) const override {
-    auto* panels = reinterpret_cast<float*>(workspace);
+    const auto* panels = reinterpret_cast<const float*>(workspace);
     auto* shared = reinterpret_cast<float*>(workspace + panels_.bytes());
     std::byte* slots = workspace + panels_.bytes() + shared_bytes_;
     std::atomic<bool> sound{true};
     const auto judge = [&](const Task& task) {
       if (!task.sound) sound.store(false, std::memory_order_relaxed);
     };
-    if (!cut_.whole_images) {
-      sound = panels_.pack(bindings, panels, *context.pool, pads_);
+    if (weights_in_place_) {
+      panels = static_cast<const float*>(bindings[pass_.w.operand]);
+    } else if (!cut_.whole_images) {
+      sound = panels_.pack(bindings, reinterpret_cast<float*>(workspace), *context.pool, pads_);
     } else if (!in_place_) {
       run_tasks(*context.pool, strips(), slots_, [&](int64_t strip, int64_t slot) {
         judge(share_strip(bindings, strip, shared, slots + static_cast<size_t>(slot) * slot_bytes_));
@@ -195,8 +207,7 @@ class DenseGatherStep final : public Step {
       for (int64_t m = 0; m < task.m_count; m += cut_.width)
         for (size_t phase = 0; phase < cut_.phases.size(); ++phase) {
           Tiles tiles{*this, task, source, cut_.phases[phase], first, channels, {}, {}};
-          tiles.tile.b = cut_.whole_images ? task.block + panels_.block_start(phase, channels)
-                                           : panels_.at(panels, task.group, phase, task.m_first + m, first);
+          tiles.tile.b = weights_of(task, panels, phase, m, first, channels);
           tiles.sums = task.sums + static_cast<int64_t>(phase) * sum_floats_ + m;
           tiles.run();
         }
@@ -204,6 +215,15 @@ class DenseGatherStep final : public Step {
     for (size_t first = 0; first < cut_.phases.size(); first += cut_.w_phases)
       store_phases(bindings, task, first);
   }
+
+  const float* weights_of(const Task& task, const float* panels, size_t phase, int64_t m, int64_t first,
+                          int64_t channels) const {
+    if (cut_.whole_images) return task.block + panels_.block_start(phase, channels);
+    if (!weights_in_place_) return panels_.at(panels, task.group, phase, task.m_first + m, first);
+    return panels + task.group * pass_.y_channels_per_group() * pass_.w.strides[0] + task.m_first + m +
+           first * k_stride();
+  }
+  int64_t k_stride() const { return is_forward(pass_) ? pass_.w.strides[1] : pass_.w.strides[0]; }
 
   // Strips of whole images, for all tasks: [box][group][block of channels], each as load_source() leaves it.
   int64_t strips() const {
@@ -325,7 +345,7 @@ class DenseGatherStep final : public Step {
       tile.offsets = task.offsets;
       tile.outer = channels;
       tile.outer_stride = source.channel;
-      tile.b_outer_stride = phase.taps * cut.width;
+      tile.b_outer_stride = step.weights_in_place_ ? step.k_stride() : phase.taps * cut.width;
       tile.c_stride = cut.m_block;
       tile.accumulate = first > 0;
       const int64_t images = task.box.size[0];
@@ -394,7 +414,8 @@ class DenseGatherStep final : public Step {
                 step.cut_.width;
           }
       tile.inner = live.count;
-      tile.b_offsets = live.count == phase.taps ? nullptr : task.b_offsets;
+      const bool in_order = live.count == phase.taps && !step.weights_in_place_;
+      tile.b_offsets = in_order ? nullptr : task.b_offsets;
     }
     std::array<TapRange, 3> listed{};
   };
@@ -500,7 +521,8 @@ class DenseGatherStep final : public Step {
   WeightPanels panels_;
   int64_t slots_;
   std::unique_ptr<const Step> fallback_;
-  bool in_place_ = false;
+  bool in_place_ = false;  // the source
+  bool weights_in_place_ = false;
   bool pads_ = false;
   int64_t sum_floats_ = 0;  // of one phase
   size_t sum_bytes_ = 0, strip_bytes_ = 0, turned_bytes_ = 0, row_bytes_ = 0, list_bytes_ = 0;
