@@ -89,6 +89,13 @@ AvgPoolPass split_depth(AvgPoolPass pass, OuterAxis& outer) {
   return pass;
 }
 
+// Whether windows of 2 or 3 slide by a place at a time, along rows and from row to row.
+bool is_sliding(const AvgPoolPass& p) {
+  const auto& [d, h, w] = p.axes;
+  return d.x == 1 && d.y == 1 && h.stride == 1 && h.kernel <= 3 && w.stride == 1 && w.kernel > 1 &&
+         w.kernel <= 3;
+}
+
 // Whether one window holds every place, and the places lie in a line.
 bool is_fill(const AvgPoolPass& p) {
   const auto& s = p.grad_input.strides;
@@ -221,6 +228,38 @@ void fold_runs(size_t begin, std::vector<PoolRun>& runs) {
   runs.resize(kept);
 }
 
+// Three windows that slide take with them the row before and the row behind that lie in two of theirs.
+void join_edges(size_t begin, std::vector<PoolRun>& runs) {
+  size_t kept = begin;
+  const auto is_edge = [](const PoolRun& run) { return run.rows == 1 && run.repeats == 1 && !run.slides; };
+  for (size_t i = begin; i < runs.size(); ++i) {
+    PoolRun run = runs[i];
+    const auto& [first, end] = run.windows;
+    const int64_t last = end + run.rows - 1;
+    if (run.slides && end - first == 3) {
+      if (i + 1 < runs.size() && is_edge(runs[i + 1]) && runs[i + 1].windows == PoolWindows{last - 2, last}) {
+        run.trails = true;
+        ++run.rows;
+        ++i;
+      }
+      if (kept > begin && is_edge(runs[kept - 1]) &&
+          runs[kept - 1].windows == PoolWindows{first, first + 2}) {
+        run.leads = true;
+        ++run.rows;
+        --run.first;
+        --kept;
+      }
+    }
+    runs[kept++] = run;
+  }
+  runs.resize(kept);
+}
+
+// Which runs may be made one: those that leave as whole rows only.
+struct RunShapes {
+  bool pairs, edges;
+};
+
 // A band of rows: its place in the two tensors, and the runs it is made of.
 struct Band {
   int64_t first_row = 0, rows = 0;
@@ -228,7 +267,8 @@ struct Band {
   size_t first_run = 0, runs = 0;
 };
 
-Band list_band(const PoolWindow& axis, int64_t first, int64_t end, bool pairs, std::vector<PoolRun>& runs) {
+Band list_band(const PoolWindow& axis, int64_t first, int64_t end, RunShapes shapes,
+               std::vector<PoolRun>& runs) {
   Band band{first, end - first, axis.y, 0, runs.size(), 0};
   int64_t last = 0;
   for (int64_t row = first; row < end; ++row) {
@@ -239,7 +279,8 @@ Band list_band(const PoolWindow& axis, int64_t first, int64_t end, bool pairs, s
   }
   band.windows = std::max<int64_t>(last - band.first_window, 0);
   list_runs(axis, first, end, band.first_window, runs);
-  if (pairs) pair_runs(band.first_run, runs);
+  if (shapes.pairs) pair_runs(band.first_run, runs);
+  if (shapes.edges) join_edges(band.first_run, runs);
   fold_runs(band.first_run, runs);
   band.runs = runs.size() - band.first_run;
   return band;
@@ -282,10 +323,11 @@ class AvgPoolRowsStep final : public Step {
       const Range range = outputs_pooling(pass_.axes[0], d);
       over_depth_.push_back({range.begin, range.end});
     }
-    // Pairs leave as whole rows.
-    const bool pairs = pass_.grad_input.strides[4] == cut_.unit && h.kernel > h.stride;
+    const bool whole_rows = pass_.grad_input.strides[4] == cut_.unit;
+    const RunShapes shapes{whole_rows && h.stride > 1, whole_rows && is_sliding(pass_)};
+    whole_.slides = shapes.edges;
     for (int64_t row = 0; row < h.x; row += cut_.band)
-      bands_.push_back(list_band(h, row, std::min(row + cut_.band, h.x), pairs, runs_));
+      bands_.push_back(list_band(h, row, std::min(row + cut_.band, h.x), shapes, runs_));
     const PoolWindow& w = pass_.axes[2];
     if (w.stride > kernels::cpu::kMostPoolPhases) return;
     phases_.resize(static_cast<size_t>(w.stride));
@@ -312,7 +354,6 @@ class AvgPoolRowsStep final : public Step {
     int64_t depth_windows = 0, row_windows = 0;
     for (const PoolWindows& windows : over_depth_)
       depth_windows = std::max(depth_windows, windows.end - windows.begin);
-    for (const PoolRun& run : runs_) whole_.pairs |= run.alone > 0;
     for (const PoolRun& run : runs_) row_windows = std::max(row_windows, run.windows.end - run.windows.begin);
     whole_.most_rows = depth_windows * row_windows;
     const auto& from = pass_.grad_output;

@@ -112,15 +112,21 @@ struct SlidSum {
 // A run that slides, a vector of places down all its rows: each row's sum along is made once for the kRows
 // results that it is part of.
 template <int kRows, int kTerms, class E>
-HWY_NOINLINE void put_sliding(const E& codec, SlidSum<kTerms> sum, const Lines& all, std::byte* out) {
+HWY_NOINLINE void put_sliding(const E& codec, const PoolRun& run, SlidSum<kTerms> sum, const Lines& all,
+                              std::byte* out) {
+  const bool leads = run.leads, trails = run.trails;
   const E elements = codec;
   const Lines lines = all;
-  const int64_t rows = lines.copies, pitch = sum.pitch, step = lines.row;
+  const int64_t rows = lines.copies - (leads ? 1 : 0) - (trails ? 1 : 0), pitch = sum.pitch, step = lines.row;
   for (int64_t v = 0; v < lines.volumes; ++v, sum.advance(lines.volume_from), out += lines.volume_to) {
     const auto down = [&](auto d, int64_t i) {
       std::byte* at = out + i * E::kBytes;
       auto before = sum.along(d, i), last = before;
       if constexpr (kRows == 3) last = sum.along(d, pitch + i);
+      if (leads) {
+        elements.store(hn::Add(before, last), d, at);
+        at += step;
+      }
       int64_t from = (kRows - 1) * pitch + i;
       for (int64_t row = 0; row < rows; ++row, from += pitch, at += step) {
         const auto now = sum.along(d, from);
@@ -133,11 +139,12 @@ HWY_NOINLINE void put_sliding(const E& codec, SlidSum<kTerms> sum, const Lines& 
           before = now;
         }
       }
+      if (trails) elements.store(hn::Add(before, last), d, at);
     };
     if (lines.reaching > 0) {
       down(Floats<kLanes>(), 0);
     } else {
-      in_vectors(lines.count, down);
+      in_narrow_vectors(lines.count, down);
     }
   }
 }
@@ -150,8 +157,8 @@ void slide_rows_of(const PoolVolumes& p, const float* quotients, int64_t count, 
              const PoolWindows& w = run.windows;
              const SlidSum<kTerms> sum{quotients + w.begin * pitch + p.pad * p.unit, w.end - w.begin, pitch,
                                        p.unit};
-             if (run.slides && sum.rows == 3) return put_sliding<3>(elements, sum, lines, to);
-             if (run.slides && sum.rows == 2) return put_sliding<2>(elements, sum, lines, to);
+             if (run.slides && sum.rows == 3) return put_sliding<3>(elements, run, sum, lines, to);
+             if (run.slides && sum.rows == 2) return put_sliding<2>(elements, run, sum, lines, to);
              if (run.slides) one_by_one(lines);
              put_copies(elements, sum, lines, to);
            });

@@ -21,13 +21,24 @@ HWY_BEFORE_NAMESPACE();
 namespace retrograd::kernels::cpu {
 namespace HWY_NAMESPACE {
 
+// in_vectors, but what is left at the end of many lanes takes as few as will do: stores that cross cache
+// lines cost twice.
+template <class Body>
+HWY_INLINE void in_narrow_vectors(int64_t count, const Body& body) {
+  const int64_t whole = count / kLanes * kLanes, left = count - whole;
+  if (whole == 0 || left == 0 || left > kLanes / 2) return in_vectors(count, body);
+  for (int64_t i = 0; i < whole; i += kLanes) body(Floats<kLanes>(), i);
+  if (left > 4) return body(Floats<8>(), count - 8);
+  body(Floats<4>(), count - HWY_MIN(4, kLanes));
+}
+
 // What the rows of a run are made of. cover(count, reaches, put) calls put(tag, i, numbers) so that vectors
 // from place i on cover a row, and reach behind it where they may.
 template <class Sum, class Put>
 HWY_INLINE void cover_sums(const Sum& sum, int64_t count, bool reaches, const Put& put) {
   const auto one = [&](auto d, int64_t i) { put(d, i, sum.at(d, i)); };
   if (reaches) return one(Floats<kLanes>(), 0);
-  in_vectors(count, one);
+  in_narrow_vectors(count, one);
 }
 
 // Σ of some rows, place by place.

@@ -60,6 +60,8 @@ HWY_AFTER_NAMESPACE();
 namespace retrograd::kernels::cpu {
 namespace {
 
+constexpr int64_t kShortRow = 512;
+
 HWY_EXPORT(pool_volumes);
 HWY_EXPORT(pool_fill);
 
@@ -83,9 +85,7 @@ void PoolVolumes::derive() {
   if (out.place != unit) return;
   if (most_rows <= 1 && unit == 1 && kernel == stride && 1 < stride && stride <= kMostPoolPhases)
     way = PoolWay::kCopy;
-  if (most_rows <= 3 && !pairs && depths == 1 && depth_windows == 1 && stride == 1 && 1 < kernel &&
-      kernel <= 3)
-    way = PoolWay::kSlide;
+  if (slides) way = PoolWay::kSlide;
 }
 void list_pool_phases(int64_t stride, int64_t kernel, PoolPhase* phases) {
   for (int64_t r = 0; r < stride; ++r)
@@ -97,6 +97,9 @@ void list_pool_phases(int64_t stride, int64_t kernel, PoolPhase* phases) {
 }
 void clear_pool_scratch(const PoolVolumes& p, float* scratch) {
   const int64_t zeros = (p.pitch - p.y) * p.unit, pitch = p.pitch * p.unit;
+  if (zeros == 0) return;
+  // Short rows: a call for each takes longer than all there is.
+  if (pitch < kShortRow) return std::fill_n(scratch + p.row_floats(), p.quotient_floats(), 0.0F), void();
   // The zeros behind a row are those before the next one.
   float* row = scratch + p.row_floats() + (p.front - (p.pitch - p.y)) * p.unit;
   std::fill_n(scratch + p.row_floats(), p.front * p.unit, 0.0F);

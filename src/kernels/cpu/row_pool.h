@@ -48,6 +48,8 @@ struct PoolRun {
   bool slides = false;
   int64_t alone = 0;  // so many rows follow that lie in the second of two windows only
   int64_t repeats = 1, step = 0;
+  // Of three windows that slide: the first row lies in two of them only, or the last.
+  bool leads = false, trails = false;
 };
 
 // Lane l of a vector whose first place has r = this phase: j lies `window` after that of lane 0, and `more`
@@ -77,7 +79,7 @@ struct PoolVolumes {
   PoolCounts counts;
   int64_t unit = 1;
   int64_t most_rows = 1;  // of windows, that a row of results lies in
-  bool pairs = false;     // there are runs with rows alone
+  bool slides = false;    // windows of 2 or 3, by one place at a time, along rows and from row to row
   int64_t at_once = 1;    // volumes whose rows are expanded before any is finished
   PoolTensor in, out;
 
