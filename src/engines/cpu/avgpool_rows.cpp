@@ -30,9 +30,10 @@ using problem::Range;
 // a few cores would not find work of the same size.
 constexpr int64_t kMostPerTask = 16384, kFewestPerTask = 4096, kFewestTasks = 16;
 constexpr int64_t kExpandedFloats = 4096;  // half of L1: results and quotients pass through the other half
-// Results of volumes that are made side by side: a few vectors of each in turn, so more than a few small ones
-// only cost lines of L1.
-constexpr int64_t kAtOnce = 6144;
+// Results of volumes that are made at once. Where a volume is one run of rows, as much as pays for finding it
+// out; where its runs come one after the other, what stays in L1 until the last; sliding windows, which read
+// as much as they write, least.
+constexpr int64_t kAtOnce = 6144, kAtOnceInRuns = 3072, kAtOnceSliding = 1536;
 constexpr int64_t kRowElements = 8192;  // of channels side by side: some expanded rows stay in L2
 // Fewer results than this are not worth waking a second thread, which takes 10 µs and more.
 constexpr int64_t kAlone = 131072;
@@ -50,6 +51,13 @@ int64_t slots_for(const AvgPoolPass& p) {
 struct OuterAxis {
   int64_t size = 1, in = 0, out = 0;
 };
+
+// Whether windows of 2 or 3 slide by a place at a time, along rows and from row to row.
+bool is_sliding(const AvgPoolPass& p) {
+  const auto& [d, h, w] = p.axes;
+  return d.x == 1 && d.y == 1 && h.stride == 1 && h.kernel <= 3 && w.stride == 1 && w.kernel > 1 &&
+         w.kernel <= 3;
+}
 
 // How the work is cut: `unit` channels at once, `band` rows of the result.
 struct PoolCut {
@@ -75,7 +83,8 @@ PoolCut cut_pool(const AvgPoolPass& p) {
   cut.row_windows = std::min(h.y, (cut.band + h.kernel) / h.stride + 2);
   if (cut.bands == 1) {
     cut.row_windows = h.y;
-    cut.at_once = std::max<int64_t>(1, kAtOnce / (volume_of(p) * cut.unit));
+    const int64_t results = is_sliding(p) ? kAtOnceSliding : h.kernel > h.stride ? kAtOnceInRuns : kAtOnce;
+    cut.at_once = std::max<int64_t>(1, results / (volume_of(p) * cut.unit));
   }
   return cut;
 }
@@ -87,13 +96,6 @@ AvgPoolPass split_depth(AvgPoolPass pass, OuterAxis& outer) {
   outer = {d.x, pass.grad_output.strides[2], pass.grad_input.strides[2]};
   d.x = d.y = 1;
   return pass;
-}
-
-// Whether windows of 2 or 3 slide by a place at a time, along rows and from row to row.
-bool is_sliding(const AvgPoolPass& p) {
-  const auto& [d, h, w] = p.axes;
-  return d.x == 1 && d.y == 1 && h.stride == 1 && h.kernel <= 3 && w.stride == 1 && w.kernel > 1 &&
-         w.kernel <= 3;
 }
 
 // Whether one window holds every place, and the places lie in a line.
