@@ -13,6 +13,7 @@
 
 #include "base/checked.h"
 #include "engines/cpu/limits.h"
+#include "engines/cpu/pool_runs.h"
 #include "engines/cpu/task_slots.h"
 #include "kernels/cpu/row_pool.h"
 
@@ -171,123 +172,6 @@ class AvgPoolFillStep final : public Step {
   kernels::cpu::PoolFill fill_;
 };
 
-// Rows `first` to `end` of the result, by the windows they lie in, which count from `window` on.
-void list_runs(const PoolWindow& axis, int64_t first, int64_t end, int64_t window,
-               std::vector<PoolRun>& runs) {
-  const size_t before = runs.size();
-  for (int64_t row = first; row < end; ++row) {
-    const Range range = outputs_pooling(axis, row);
-    const PoolWindows windows =
-        range.size() == 0 ? PoolWindows{} : PoolWindows{range.begin - window, range.end - window};
-    if (runs.size() > before) {
-      PoolRun& run = runs.back();
-      const PoolWindows& last = run.windows;
-      const bool same = !run.slides && windows == last;
-      const bool slides = last.begin < last.end && (run.slides || run.rows == 1) &&
-                          windows == PoolWindows{last.begin + run.rows, last.end + run.rows};
-      if (same || slides) {
-        run.slides = slides;
-        ++run.rows;
-        continue;
-      }
-    }
-    runs.push_back({row - first, 1, windows});
-  }
-}
-
-// Two windows, then the second of them alone: how rows lie in windows that overlap by less than a stride.
-void pair_runs(size_t begin, std::vector<PoolRun>& runs) {
-  size_t kept = begin;
-  for (size_t i = begin; i < runs.size(); ++i) {
-    PoolRun run = runs[i];
-    const PoolWindows two = run.windows;
-    if (i + 1 < runs.size() && !run.slides && !runs[i + 1].slides && two.end - two.begin == 2 &&
-        runs[i + 1].windows == PoolWindows{two.begin + 1, two.end}) {
-      run.alone = runs[++i].rows;
-    }
-    runs[kept++] = run;
-  }
-  runs.resize(kept);
-}
-
-// Runs that follow each other and are the same, a window later each time, become one.
-void fold_runs(size_t begin, std::vector<PoolRun>& runs) {
-  size_t kept = begin;
-  for (size_t i = begin; i < runs.size(); ++i) {
-    const PoolRun run = runs[i];
-    if (kept > begin && !run.slides && !runs[kept - 1].slides) {
-      PoolRun& last = runs[kept - 1];
-      const PoolWindows& w = last.windows;
-      if (last.rows == run.rows && last.alone == run.alone && w.begin < w.end &&
-          run.windows == PoolWindows{w.begin + last.repeats, w.end + last.repeats}) {
-        ++last.repeats;
-        last.step = last.rows + last.alone;
-        continue;
-      }
-    }
-    runs[kept++] = run;
-  }
-  runs.resize(kept);
-}
-
-// Three windows that slide take with them the row before and the row behind that lie in two of theirs.
-void join_edges(size_t begin, std::vector<PoolRun>& runs) {
-  size_t kept = begin;
-  const auto is_edge = [](const PoolRun& run) { return run.rows == 1 && run.repeats == 1 && !run.slides; };
-  for (size_t i = begin; i < runs.size(); ++i) {
-    PoolRun run = runs[i];
-    const auto& [first, end] = run.windows;
-    const int64_t last = end + run.rows - 1;
-    if (run.slides && end - first == 3) {
-      if (i + 1 < runs.size() && is_edge(runs[i + 1]) && runs[i + 1].windows == PoolWindows{last - 2, last}) {
-        run.trails = true;
-        ++run.rows;
-        ++i;
-      }
-      if (kept > begin && is_edge(runs[kept - 1]) &&
-          runs[kept - 1].windows == PoolWindows{first, first + 2}) {
-        run.leads = true;
-        ++run.rows;
-        --run.first;
-        --kept;
-      }
-    }
-    runs[kept++] = run;
-  }
-  runs.resize(kept);
-}
-
-// Which runs may be made one: those that leave as whole rows only.
-struct RunShapes {
-  bool pairs, edges;
-};
-
-// A band of rows: its place in the two tensors, and the runs it is made of.
-struct Band {
-  int64_t first_row = 0, rows = 0;
-  int64_t first_window = 0, windows = 0;
-  size_t first_run = 0, runs = 0;
-};
-
-Band list_band(const PoolWindow& axis, int64_t first, int64_t end, RunShapes shapes,
-               std::vector<PoolRun>& runs) {
-  Band band{first, end - first, axis.y, 0, runs.size(), 0};
-  int64_t last = 0;
-  for (int64_t row = first; row < end; ++row) {
-    const Range range = outputs_pooling(axis, row);
-    if (range.size() == 0) continue;
-    band.first_window = std::min(band.first_window, range.begin);
-    last = std::max(last, range.end);
-  }
-  band.windows = std::max<int64_t>(last - band.first_window, 0);
-  list_runs(axis, first, end, band.first_window, runs);
-  if (shapes.pairs) pair_runs(band.first_run, runs);
-  if (shapes.edges) join_edges(band.first_run, runs);
-  fold_runs(band.first_run, runs);
-  band.runs = runs.size() - band.first_run;
-  return band;
-}
-
 class AvgPoolRowsStep final : public Step {
  public:
   explicit AvgPoolRowsStep(const AvgPoolPass& whole)
@@ -396,7 +280,7 @@ class AvgPoolRowsStep final : public Step {
     const int64_t line = task / tasks_per_line_, piece = task % tasks_per_line_;
     const int64_t first = line / outer_[1].size, second = line % outer_[1].size;
     const int64_t volume = cut_.bands > 1 ? piece / cut_.bands : piece * per_task_;
-    const Band& band = bands_[static_cast<size_t>(cut_.bands > 1 ? piece % cut_.bands : 0)];
+    const PoolBand& band = bands_[static_cast<size_t>(cut_.bands > 1 ? piece % cut_.bands : 0)];
     PoolVolumes part = whole_;
     if (cut_.unit > 1) part.unit = std::min(cut_.unit, pass_.channels - first * cut_.unit);
     clear_pool_scratch(part, scratch);
@@ -427,7 +311,7 @@ class AvgPoolRowsStep final : public Step {
   AxisCounts counts_[3];
   std::vector<PoolWindows> over_depth_;
   std::vector<PoolRun> runs_;
-  std::vector<Band> bands_;
+  std::vector<PoolBand> bands_;
   std::vector<kernels::cpu::PoolPhase> phases_;
   PoolVolumes whole_;
   int64_t per_task_ = 1, tasks_per_line_ = 0, tasks_ = 0;
