@@ -176,6 +176,8 @@ class DenseGradWeightStep final : public Step {
                   float* out) const {
     const auto& s = t.strides;
     const auto& [depth, height, length] = part.size;
+    if (!is_plain(t, pass_.rounding) && side_by_side(t, part))
+      return load_places(t, source, part, count, cut_.width, out);
     if (!is_plain(t, pass_.rounding) || (s[1] != 1 && s[4] != 1)) {
       const StripShape shape{.channels = count,
                              .start = part.start,
@@ -211,6 +213,31 @@ class DenseGradWeightStep final : public Step {
     return true;
   }
 
+  // Channels of a place that lie together, and places that do not: nothing needs turning over.
+  static bool side_by_side(const PassTensor& t, const Part& part) {
+    return t.strides[1] == 1 && (t.strides[4] != 1 || part.plane() == 1);
+  }
+  // out[place][pitch] of `count` such channels, numbers or cells.
+  bool load_places(const PassTensor& t, const std::byte* source, const Part& part, int64_t count,
+                   int64_t pitch, float* out) const {
+    const auto& s = t.strides;
+    const auto bytes = static_cast<int64_t>(size_of(t.dtype));
+    const int64_t partner = &t == &pass_.x ? x_partner_ : y_partner_;
+    bool sound = true;
+    for (int64_t d = 0; d < part.size[0]; ++d)
+      for (int64_t h = 0; h < part.size[1]; ++h)
+        for (int64_t w = 0; w < part.size[2]; ++w, out += pitch) {
+          const std::byte* from =
+              source +
+              ((part.start[0] + d) * s[2] + (part.start[1] + h) * s[3] + (part.start[2] + w) * s[4]) * bytes;
+          if (partner != 0)
+            sound &= load_cells(from, partner, 1, count, out);
+          else
+            load_row(t.dtype, pass_.rounding, from, 1, count, out);
+        }
+    return sound;
+  }
+
   Layout find_rows(const Bindings& bindings, Task& task, const Part& part) const {
     const PassTensor& t = rows();
     const auto& s = t.strides;
@@ -224,6 +251,12 @@ class DenseGradWeightStep final : public Step {
                            .extent = part.size,
                            .size = {INT64_MAX, INT64_MAX, INT64_MAX}};
     const int64_t image = task.row_count * part.plane();
+    if (side_by_side(t, part)) {
+      const int64_t pitch = task.row_count, row = part.size[2] * pitch;
+      for (int64_t n = 0; n < part.images; ++n)
+        task.sound &= load_places(t, base + n * s[0] * bytes, part, pitch, pitch, task.copy + n * image);
+      return {task.copy, image, 1, {part.size[1] * row, row, pitch}, part.start};
+    }
     for (int64_t n = 0; n < part.images; ++n)
       task.sound &= load(t, base + n * s[0] * bytes, shape, task.copy + n * image);
     return {task.copy, image, part.plane(), {part.size[1] * part.size[2], part.size[2], 1}, part.start};
