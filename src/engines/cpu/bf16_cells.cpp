@@ -32,7 +32,7 @@ bool are_cells(const PassTensor& tensor, int64_t partner, const std::byte* sourc
 
 }  // namespace
 
-std::optional<std::string> unfit_for_cells(const ConvPass& pass) {
+std::optional<Reason> unfit_for_cells(const ConvPass& pass) {
   if (!kernels::cpu::has_bf16_products()) return "this machine does not multiply pairs of bf16";
   const PassTensor& a = is_grad_weight(pass) ? pass.x : source_of(pass);
   const PassTensor& b = is_grad_weight(pass) ? pass.y : pass.w;

@@ -8,9 +8,9 @@
 
 #include <cstddef>
 #include <optional>
-#include <string>
 
 #include "engines/cpu/rows.h"
+#include "engines/engine.h"
 #include "problem/pass.h"
 
 namespace retrograd::engines::cpu {
@@ -21,7 +21,7 @@ struct CellPass {
   int64_t x = 0, y = 0, w = 0;
 };
 // Why the machine or the pass has no use for pairs; nullopt where it has.
-std::optional<std::string> unfit_for_cells(const problem::ConvPass& pass);
+std::optional<Reason> unfit_for_cells(const problem::ConvPass& pass);
 CellPass pass_over_cells(const problem::ConvPass& pass);
 
 // out[i] = the cell of source[i·stride] and its partner. False where the instruction would lose a number.

@@ -310,8 +310,11 @@ class NarrowGatherCandidate final : public Candidate {
       residues = residues * (is_forward(*conv) ? w.stride : std::min(w.stride, w.x));
       terms = terms * w.kernel;
     }
+    // Channels side by side are read in place by dense_gather, turned over here.
+    const auto& source = source_of(*conv).strides;
+    const bool channels_last = source[1] == 1 && source[4] != 1 && source_channels(*conv) > 1;
     if (result_channels(*conv) >= kernels::cpu::tile_width() / 2 &&
-        terms.get().value_or(INT64_MAX) > kFewTerms)
+        (channels_last || terms.get().value_or(INT64_MAX) > kFewTerms))
       return Support::no("a group has channels enough to fill a vector with them");
     if (residues.get().value_or(INT64_MAX) > (is_forward(*conv) ? kMostSourceResidues : kMostPhases))
       return Support::no("the strides make more than 4096 phases or 64 strips");

@@ -101,11 +101,12 @@ class NarrowGradWeightStep final : public Step {
   void list_terms() {
     const auto& [d, h, w] = cut_.axes;
     offsets_.reserve(static_cast<size_t>(cut_.x_block * cut_.taps));
-    for (int64_t i = 0; i < cut_.x_block; ++i)
-      for (const int64_t od : d.offsets)
-        for (const int64_t oh : h.offsets)
-          for (const int64_t ow : w.offsets)
-            offsets_.push_back(i * cut_.strips.channel_pitch() + cut_.strips.offset_of({od, oh, ow}));
+    for (const int64_t od : d.offsets)
+      for (const int64_t oh : h.offsets)
+        for (const int64_t ow : w.offsets) offsets_.push_back(cut_.strips.offset_of({od, oh, ow}));
+    const size_t taps = offsets_.size(), all = taps * static_cast<size_t>(cut_.x_block);
+    while (offsets_.size() < all)
+      offsets_.push_back(offsets_[offsets_.size() - taps] + cut_.strips.channel_pitch());
   }
 
   // totals[y channel][x channel][tap] of a split; whether all that zeros were

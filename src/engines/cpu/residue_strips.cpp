@@ -53,9 +53,11 @@ ResidueStrips::ResidueStrips(const std::array<StripAxis, 3>& axes, const Positio
 int64_t ResidueStrips::offset_of(const std::array<int64_t, 3>& offsets) const {
   int64_t residue = 0, place = 0;
   for (size_t axis = 0; axis < 3; ++axis) {
-    const int64_t from_lowest = offsets[axis] - axes_[axis].lowest_offset;
-    residue = residue * axes_[axis].step + from_lowest % axes_[axis].step;
-    place = place * extent_[axis] + from_lowest / axes_[axis].step;
+    const int64_t from_lowest = offsets[axis] - axes_[axis].lowest_offset, step = axes_[axis].step;
+    // Divisions are what planning a tiny pass would wait for.
+    const int64_t quotient = step == 1 ? from_lowest : from_lowest / step;
+    residue = residue * step + from_lowest - quotient * step;
+    place = place * extent_[axis] + quotient;
   }
   return residue * volume() + place;
 }
