@@ -22,7 +22,6 @@ constexpr size_t kWorkspaceAlignment = 64;
 
 void tell(std::string_view operation, const problem::Pass& pass, const engines::Candidate& candidate,
           const engines::Support& support) {
-  if (!log::enabled(log::Topic::kDispatch)) return;
   log::write(log::Topic::kDispatch,
              fmt::format("op={} pass={} candidate={} {}", operation, name_of(pass), candidate.name(),
                          support.accepted() ? "accepted" : fmt::format("declined: {}", support.reason())));
@@ -61,9 +60,10 @@ struct Choice {
 // The first candidate that accepts the pass and keeps within the limit.
 Choice choose(std::string_view operation, const problem::Pass& pass,
               std::span<const engines::Candidate* const> candidates, size_t workspace_limit) {
+  const bool telling = log::enabled(log::Topic::kDispatch);
   for (const engines::Candidate* candidate : candidates) {
     Answer answer = ask(*candidate, pass, workspace_limit);
-    tell(operation, pass, *candidate, answer.support);
+    if (telling) tell(operation, pass, *candidate, answer.support);
     if (answer.support.accepted()) return {candidate, std::move(answer.step)};
   }
   return {};
