@@ -62,7 +62,7 @@ class PointwiseGatherStep final : public Step {
     list_bytes_ = part_bytes<int64_t>(k_);
     panel_bytes_ = part_bytes<float>(chunk_ * width_ * k_);
     row_bytes_ = part_bytes<float>(kTilesAtOnce * tile_rows_ * kChannelsAtOnce);
-    slot_bytes_ = panel_bytes_ + row_bytes_ + part_bytes<float>(tile_rows_ * width_);
+    slot_bytes_ = panel_bytes_ + row_bytes_ + part_bytes<float>(tile_rows_ * chunk_ * width_);
     const PassTensor& result = pass_.result();
     int64_t floats = pass_.batch * m_ * pass_.groups;
     for (const Window& w : pass_.axes) floats *= is_forward(pass_) ? w.y : w.x;
@@ -173,6 +173,8 @@ class PointwiseGatherStep final : public Step {
       if (panel_in_place(bindings, group, p, last) == nullptr)
         pack_panel(bindings, group, p, std::min(p + width_, last), panels + (p - first) * k_);
     const int64_t begin = m_block * tiles_per_task_, end = std::min(begin + tiles_per_task_, m_tiles_);
+    // Conversions want long rows, and so do scattered stores: all positions of a tile's channels together.
+    const bool converts = pass_.result().dtype != DType::kF32 || pass_.result().strides[4] != 1;
     kernels::cpu::TileProduct tile;
     tile.offsets = lists.weights;
     tile.inner = k_;
@@ -188,12 +190,14 @@ class PointwiseGatherStep final : public Step {
         tile.b_offsets = in_place != nullptr ? lists.source : nullptr;
         tile.b_copy = in_place != nullptr ? panel : nullptr;
         float* direct = p + width_ <= last ? direct_rows(bindings, channel, p) : nullptr;
-        tile.c = direct != nullptr ? direct : sums;
-        tile.c_stride = direct != nullptr ? pass_.result().strides[1] : width_;
+        tile.c = direct != nullptr ? direct : sums + (p - first);
+        tile.c_stride = direct != nullptr ? pass_.result().strides[1] : chunk_ * width_;
         tile.stream = streams_ && direct != nullptr && reinterpret_cast<uintptr_t>(direct) % kLine == 0;
         kernels::cpu::tile_product(tile);
-        if (direct == nullptr) store(bindings, channel, tile.rows, p, std::min(p + width_, last), sums);
+        if (direct == nullptr && !converts)
+          store(bindings, channel, tile.rows, p, std::min(p + width_, last), sums + (p - first));
       }
+      if (converts) store(bindings, channel, tile.rows, first, last, sums);
     }
     if (streams_) kernels::cpu::end_stream();
   }
@@ -247,7 +251,7 @@ class PointwiseGatherStep final : public Step {
     auto* base = static_cast<std::byte*>(bindings[result.operand]) + channel * result.strides[1] * bytes;
     for (int64_t p = first; p < last;) {
       const int64_t run = std::min(places_.result_run(p), last - p);
-      places_.store(base, p, run, sums + p - first, width_, channels);
+      places_.store(base, p, run, sums + p - first, chunk_ * width_, channels);
       p += run;
     }
   }

@@ -100,7 +100,11 @@ void PointwisePositions::store_spaced(std::byte* row, const float* values, int64
   const int64_t step = step_[2], stride = result.strides[4];
   const float zero = 0;
   if (result.dtype != DType::kF32 || stride != 1) {
-    store_row(result.dtype, row, stride, &zero, 0, length);
+    // The code 0 is zero in every type.
+    if (stride == 1)
+      std::memset(row, 0, static_cast<size_t>(length) * size_of(result.dtype));
+    else
+      store_row(result.dtype, row, stride, &zero, 0, length);
     return store_row(result.dtype, row, step * stride, values, 1, count);
   }
   constexpr int64_t kFloat = sizeof(float);
