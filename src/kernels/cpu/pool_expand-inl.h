@@ -71,7 +71,6 @@ class ManyTerms {
   ManyTerms(const PoolVolumes& p, float* groups)
       : groups_(groups),
         unit_(p.unit),
-        terms_(p.terms),
         group_(static_cast<int64_t>(std::sqrt(static_cast<double>(p.terms)))),
         whole_(p.terms / group_),
         left_(p.terms % group_),
@@ -93,7 +92,7 @@ class ManyTerms {
  private:
   const float* row_ = nullptr;
   float* groups_;
-  int64_t unit_, terms_, group_, whole_, left_, first_, last_;
+  int64_t unit_, group_, whole_, left_, first_, last_;
 };
 
 // Places side by side, by the table; whole vectors, so up to kLanes − 1 floats beyond a row are written.
