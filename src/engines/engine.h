@@ -31,12 +31,12 @@ class Bindings {
 class Reason {
  public:
   Reason(const char* literal) : literal_(literal) {}
-  Reason(std::string text) : text_(std::move(text)) {}
-  std::string text() const { return literal_ != nullptr ? literal_ : text_; }
+  Reason(std::string text) : text_(std::make_shared<const std::string>(std::move(text))) {}
+  std::string text() const { return text_ != nullptr ? *text_ : literal_; }
 
  private:
-  const char* literal_ = nullptr;
-  std::string text_;
+  const char* literal_ = "";
+  std::shared_ptr<const std::string> text_;  // null: the literal
 };
 
 class Support {
