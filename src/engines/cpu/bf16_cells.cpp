@@ -20,14 +20,23 @@ using problem::PassTensor;
 
 constexpr int64_t kFewestChannels = 16;  // a vector of results; fewer are the narrow engines'
 constexpr int64_t kFewestSources = 32;   // channels to add over: with fewer, reading them takes the time
+constexpr int64_t kSmallestPlane = 8;    // rows of fewer numbers take longer to pair than to multiply
 constexpr int64_t kChunk = 256;
 
 bool is_grad_weight(const ConvPass& p) { return p.kind == ConvPassKind::kGradWeight; }
 
-// Channels that lie together in pairs are cells where they are, for reads that need not look at each number.
-bool are_cells(const PassTensor& tensor, int64_t partner, const std::byte* source) {
-  return partner == 1 && reinterpret_cast<uintptr_t>(source) % sizeof(float) == 0 &&
-         std::all_of(tensor.strides.begin(), tensor.strides.end(), [](int64_t s) { return s % 2 == 0; });
+// The tensor as one of cells where numbers that share one lie side by side; nullopt where they do not.
+std::optional<PassTensor> as_cells(const PassTensor& tensor, int64_t partner, const std::byte* source,
+                                   const StripShape& shape) {
+  if (partner != 1 || reinterpret_cast<uintptr_t>(source) % sizeof(float) != 0) return std::nullopt;
+  PassTensor cells{tensor.operand, DType::kF32, {}};
+  for (size_t i = 1; i < 5; ++i) {
+    const bool counts = i == 1 ? shape.channels > 1 : shape.extent[i - 2] > 1 || shape.start[i - 2] != 0;
+    if (!counts) continue;
+    if (tensor.strides[i] % 2 != 0) return std::nullopt;
+    cells.strides[i] = tensor.strides[i] / 2;
+  }
+  return cells;
 }
 
 }  // namespace
@@ -42,6 +51,9 @@ std::optional<Reason> unfit_for_cells(const ConvPass& pass) {
     return "a group has too few channels to fill a vector with them";
   if (!is_grad_weight(pass) && source_channels(pass) < kFewestSources)
     return fmt::format("{} source channels are too few for pairs", source_channels(pass));
+  const int64_t plane = pass.axes[0].y * pass.axes[1].y * pass.axes[2].y;
+  if (is_grad_weight(pass) && plane > 1 && plane < kSmallestPlane)
+    return fmt::format("planes of {} places are too small for pairs", plane);
   const int64_t added = is_grad_weight(pass) ? pass.batch : source_channels(pass);
   if (added % 2 != 0)
     return fmt::format("{} {} are no pairs", added, is_grad_weight(pass) ? "images" : "source channels");
@@ -93,10 +105,8 @@ bool load_cells(const std::byte* source, int64_t partner, int64_t stride, int64_
 
 bool load_cell_strip(const PassTensor& tensor, int64_t partner, const std::byte* source,
                      const StripShape& shape, float* out) {
-  if (are_cells(tensor, partner, source)) {
-    PassTensor cells{tensor.operand, DType::kF32, tensor.strides};
-    for (int64_t& stride : cells.strides) stride /= 2;
-    load_strip(cells, OperandRounding::kNone, source, shape, out);
+  if (const auto cells = as_cells(tensor, partner, source, shape)) {
+    load_strip(*cells, OperandRounding::kNone, source, shape, out);
     return kernels::cpu::cells_are_large(out, shape.channels * shape.plane());
   }
   std::array<int64_t, 3> begin, end;

@@ -170,12 +170,18 @@ void WeightPanels::load_channels(const std::byte* source, int64_t m_count, int64
   }
   float* out = scratch;
   for (int64_t m = 0; m < m_count; ++m)
-    for (int64_t c = 0; c < channels; ++c)
+    for (int64_t c = 0; c < channels; ++c) {
+      if (taps_follow_each_other(pass_)) {
+        load(source + (m * ms + c * ks) * bytes, 1, taps_, out);
+        out += taps_;
+        continue;
+      }
       for (int64_t d = 0; d < pass_.axes[0].kernel; ++d)
         for (int64_t h = 0; h < pass_.axes[1].kernel; ++h) {
           load(source + (m * ms + c * ks + d * s[2] + h * s[3]) * bytes, s[4], pass_.axes[2].kernel, out);
           out += pass_.axes[2].kernel;
         }
+    }
   kernels::cpu::transpose(scratch, channels * taps_, rows, width, m_count, channels * taps_);
 }
 

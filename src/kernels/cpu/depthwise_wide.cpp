@@ -201,7 +201,8 @@ class WideTile {
       const auto mask = hn::FirstN(d, static_cast<size_t>(std::min<int64_t>(left, kLanes)));
       each_row([&](auto j, float* at) HWY_ATTR {
         hn::BlendedStore(hn::LowerHalf(d, sums[0][j]), mask, d, at);
-        hn::BlendedStore(hn::UpperHalf(d, sums[0][j]), mask, d, at + second.out);
+        // g++ would make one instruction of both, which faults at masked places, unlike a masked store.
+        hn::BlendedStore(held(hn::UpperHalf(d, sums[0][j])), mask, d, at + second.out);
       });
     } else if constexpr (kPhases == 1) {
       if (left >= kLanes) return each_row([&](auto j, float* at) HWY_ATTR { hn::StoreU(sums[0][j], d, at); });

@@ -71,6 +71,15 @@ void copy_rows_apart(const float* in, int64_t in_stride, float* out, int64_t out
   }
 }
 
+#if HWY_HAVE_SCALABLE  // vectors without a size cannot be kept in a struct
+struct WeaveTwo {
+  static constexpr int64_t kWays = 2;
+  HWY_INLINE void store(const float* in, int64_t way_stride, float* out) const {
+    const D d;
+    hn::StoreInterleaved2(hn::LoadU(d, in), hn::LoadU(d, in + way_stride), d, out);
+  }
+};
+#else
 // Two ways: one permutation a way and vector, and a blend.
 struct WeaveTwo {
   static constexpr int64_t kWays = 2;
@@ -91,6 +100,7 @@ struct WeaveTwo {
                out + hn::Lanes(d));
   }
 };
+#endif
 struct WeaveThree {
   static constexpr int64_t kWays = 3;
   HWY_INLINE void store(const float* in, int64_t way_stride, float* out) const {
