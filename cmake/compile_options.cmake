@@ -8,12 +8,14 @@ endif()
 add_library(retrograd_options INTERFACE)
 target_compile_features(retrograd_options INTERFACE cxx_std_20)
 target_compile_options(retrograd_options INTERFACE
-  -Wall -Wextra -Wshadow -Wconversion
+  $<$<NOT:$<COMPILE_LANGUAGE:CUDA>>:-Wall;-Wextra;-Wshadow;-Wconversion>
   $<$<COMPILE_LANGUAGE:CXX>:-Wnon-virtual-dtor>
   $<$<COMPILE_LANGUAGE:CXX>:-Woverloaded-virtual>
-  $<$<BOOL:${RETROGRAD_WERROR}>:-Werror>
+  $<$<AND:$<BOOL:${RETROGRAD_WERROR}>,$<NOT:$<COMPILE_LANGUAGE:CUDA>>>:-Werror>
+  $<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=-Wall,-Wextra>
+  $<$<AND:$<BOOL:${RETROGRAD_WERROR}>,$<COMPILE_LANGUAGE:CUDA>>:-Werror=all-warnings>
   # The bits of a result must not depend on which products a compiler chose to fuse.
-  -ffp-contract=off)
+  $<$<NOT:$<COMPILE_LANGUAGE:CUDA>>:-ffp-contract=off>)
 
 # The consumers that tests/install builds need the same flags: a sanitized library loads into a sanitized program only.
 set(RETROGRAD_SANITIZE_FLAGS "")

@@ -23,4 +23,8 @@ void* mint_handle() {
   return reinterpret_cast<void*>(static_cast<uintptr_t>(handle));  // NOLINT(performance-no-int-to-ptr)
 }
 
+bool is_minted_handle(const void* handle) {
+  return reinterpret_cast<uintptr_t>(handle) >> 48 == kFirstHandle >> 48;
+}
+
 }  // namespace retrograd

@@ -14,6 +14,8 @@ namespace retrograd {
 // Handles that are no addresses at all: counted up, never reused, in a range no allocator hands out. A stale
 // one can therefore never be mistaken for a newer object, which an address could be.
 void* mint_handle();
+// Whether `handle` lies in that range, alive or not.
+bool is_minted_handle(const void* handle);
 
 template <class T>
 class HandleTable {

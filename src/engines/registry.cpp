@@ -19,6 +19,7 @@
 #include "engines/cpu/stem_grad_weight.h"
 #include "engines/cpu/winograd_gather.h"
 #include "engines/cpu/winograd_grad_weight.h"
+#include "engines/cuda/candidates.h"
 #include "engines/reference/reference.h"
 #include "kernels/cpu/targets.h"
 
@@ -50,7 +51,7 @@ std::span<const Candidate* const> candidates(runtime::DeviceKind kind) {
     case runtime::DeviceKind::kCpu:
       return on_cpu;
     case runtime::DeviceKind::kCuda:
-      return {};
+      return cuda::candidates();
   }
   return {};
 }

@@ -6,6 +6,7 @@
 
 #include <vector>
 
+#include "runtime/cuda/cuda_devices.h"
 #include "runtime/host/host_device.h"
 
 namespace retrograd::runtime {
@@ -14,22 +15,38 @@ std::string Device::label() const {
   return fmt::format("{}:{}", kind_ == DeviceKind::kCpu ? "cpu" : "cuda", index_);
 }
 
+namespace {
+
+// Never destroyed: callers free memory and streams from static destructors of their own.
+const std::vector<Device*>& cpu_devices() {
+  static const auto& all = *new std::vector<Device*>{new HostDevice(0)};
+  return all;
+}
+const std::vector<Device*>& cuda_devices() {
+  static const auto& all = *new std::vector<Device*>(make_cuda_devices());
+  return all;
+}
+const std::vector<Device*>& devices_of(DeviceKind kind) {
+  return kind == DeviceKind::kCpu ? cpu_devices() : cuda_devices();
+}
+
+}  // namespace
+
 std::span<Device* const> devices() {
-  // Never destroyed: callers free memory and streams from static destructors of their own.
-  static const auto* all = new std::vector<Device*>{new HostDevice(0)};
-  return *all;
+  static const auto& all = *[] {
+    auto* list = new std::vector<Device*>(cpu_devices());
+    list->insert(list->end(), cuda_devices().begin(), cuda_devices().end());
+    return list;
+  }();
+  return all;
 }
 
 Device* find_device(DeviceKind kind, int index) {
-  for (Device* device : devices())
-    if (device->kind() == kind && device->index() == index) return device;
+  for (Device* device : devices_of(kind))
+    if (device->index() == index) return device;
   return nullptr;
 }
 
-int device_count(DeviceKind kind) {
-  int count = 0;
-  for (const Device* device : devices()) count += device->kind() == kind ? 1 : 0;
-  return count;
-}
+int device_count(DeviceKind kind) { return static_cast<int>(devices_of(kind).size()); }
 
 }  // namespace retrograd::runtime

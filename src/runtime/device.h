@@ -41,10 +41,16 @@ class Device {
   virtual Status copy(void* destination, const void* source, size_t bytes) = 0;
   virtual Status fill(void* destination, int value, size_t bytes) = 0;
 
+  // Waits for streams that callers made themselves, too.
+  virtual Status synchronize() { return null_stream()->synchronize(); }
+
   virtual Result<std::shared_ptr<Stream>> create_stream() = 0;
   virtual Result<std::shared_ptr<Event>> create_event(bool timing = true) = 0;
   // What a null infinirtStream_t stands for. CPU: each submit runs to its end before it returns.
   virtual std::shared_ptr<Stream> null_stream() = 0;
+  // A stream that the caller made with the device's own means, as a cudaStream_t is; null where a device has
+  // none such.
+  virtual std::shared_ptr<Stream> adopt_stream(void* /*native*/) { return nullptr; }
 
  protected:
   Device(DeviceKind kind, int index) : kind_(kind), index_(index) {}
@@ -54,7 +60,8 @@ class Device {
   int index_;
 };
 
-// All devices of this process, made at first use and never destroyed. Today: one CPU device.
+// All devices of this process, made at first use and never destroyed: one CPU device, and the GPUs. Asking
+// for a CPU device alone does not look for GPUs, which takes a driver some time.
 std::span<Device* const> devices();
 // Null when there is none.
 Device* find_device(DeviceKind kind, int index);

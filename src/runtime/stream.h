@@ -37,6 +37,9 @@ class Stream {
 
   virtual ~Stream() = default;
   virtual Device& device() const = 0;
+  // The cudaStream_t of a GPU's stream, which is the caller's handle then; null on the CPU and for the null
+  // stream.
+  virtual void* native_handle() const { return nullptr; }
   // Puts work behind everything submitted before. Neither allocates nor waits, except that a host stream
   // holds its caller back while a thousand tasks are pending, as a full hardware queue does.
   virtual Status submit(Task task) = 0;

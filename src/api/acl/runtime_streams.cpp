@@ -58,7 +58,7 @@ Status RuntimeState::synchronise_device() {
     return false;
   });
   for (const auto& stream : streams) RG_CHECK(stream->synchronize());
-  return Status::ok();
+  return context->device().synchronize();
 }
 
 Result<std::shared_ptr<runtime::Stream>> RuntimeState::operator_stream(aclrtStream stream) const {

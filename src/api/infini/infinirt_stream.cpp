@@ -31,7 +31,7 @@ infiniStatus_t infinirtStreamCreate(infinirtStream_t* stream_ptr) {
   return guard(__func__, [&]() -> Answer {
     if (stream_ptr == nullptr) return null_pointer("stream_ptr");
     RG_TRY(auto stream, current_device().create_stream());
-    *stream_ptr = streams().insert(std::move(stream));
+    *stream_ptr = publish_stream(std::move(stream));
     return Answer::ok();
   });
 }

@@ -16,9 +16,20 @@ HandleTable<runtime::Event>& events() {
   return table;
 }
 
+infinirtStream_t publish_stream(std::shared_ptr<runtime::Stream> stream) {
+  void* const native = stream->native_handle();
+  if (native == nullptr) return streams().insert(std::move(stream));
+  streams().insert_at(native, std::move(stream));
+  return native;
+}
+
 Result<std::shared_ptr<runtime::Stream>> find_stream(infinirtStream_t handle, runtime::Device& device) {
   if (handle == nullptr) return device.null_stream();
   if (auto stream = streams().find(handle)) return stream;
+  // A GPU's stream may be the caller's own cudaStream_t. Numbers we minted are no addresses, so a dead stream of
+  // the CPU is not taken for one.
+  if (!is_minted_handle(handle))
+    if (auto stream = device.adopt_stream(handle)) return stream;
   return Status(Code::kBadHandle,
                 fmt::format("stream is {}, expected null or a live stream of infinirtStreamCreate", handle));
 }
@@ -34,7 +45,7 @@ Answer find_event(infinirtEvent_t handle, const char* argument, std::shared_ptr<
 Status synchronize_streams(runtime::Device& device) {
   for (const auto& stream : streams().all())
     if (&stream->device() == &device) RG_CHECK(stream->synchronize());
-  return device.null_stream()->synchronize();
+  return device.synchronize();
 }
 
 }  // namespace retrograd::api::infini

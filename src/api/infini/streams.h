@@ -14,6 +14,9 @@ namespace retrograd::api::infini {
 HandleTable<runtime::Stream>& streams();
 HandleTable<runtime::Event>& events();
 
+// The handle of a new stream: on a GPU its cudaStream_t, which clients hand to CUDA calls of their own.
+infinirtStream_t publish_stream(std::shared_ptr<runtime::Stream> stream);
+
 // A null handle is the null stream of `device`.
 Result<std::shared_ptr<runtime::Stream>> find_stream(infinirtStream_t handle, runtime::Device& device);
 // The event behind `handle`. `argument` is its name in the message.

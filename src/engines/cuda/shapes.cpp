@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copies sizes and strides into the kernels' structs.
+#include "engines/cuda/shapes.h"
+
+#include <algorithm>
+
+namespace retrograd::engines::cuda {
+namespace {
+
+kernels::cuda::Tensor tensor_of(const problem::PassTensor& tensor) {
+  kernels::cuda::Tensor result;
+  result.dtype = tensor.dtype;
+  std::copy(tensor.strides.begin(), tensor.strides.end(), result.strides);
+  return result;
+}
+
+}  // namespace
+
+kernels::cuda::Conv shape_of(const problem::ConvPass& pass) {
+  kernels::cuda::Conv conv{};
+  conv.batch = pass.batch;
+  conv.groups = pass.groups;
+  conv.x_channels = pass.x_channels_per_group();
+  conv.y_channels = pass.y_channels_per_group();
+  for (size_t i = 0; i < 3; ++i) {
+    const problem::Window& w = pass.axes[i];
+    conv.axes[i] = {w.x, w.y, w.kernel, w.stride, w.dilation, w.pad_lo};
+  }
+  conv.x = tensor_of(pass.x);
+  conv.y = tensor_of(pass.y);
+  conv.w = tensor_of(pass.w);
+  conv.rounding = pass.rounding;
+  return conv;
+}
+
+kernels::cuda::Bias shape_of(const problem::BiasPass& pass) {
+  kernels::cuda::Bias bias{};
+  bias.batch = pass.batch;
+  bias.channels = pass.channels;
+  std::copy(pass.spatial.begin(), pass.spatial.end(), bias.spatial);
+  bias.grad_output = tensor_of(pass.grad_output);
+  bias.grad_bias = tensor_of(pass.grad_bias);
+  return bias;
+}
+
+kernels::cuda::Pool shape_of(const problem::AvgPoolPass& pass) {
+  kernels::cuda::Pool pool{};
+  pool.batch = pass.batch;
+  pool.channels = pass.channels;
+  for (size_t i = 0; i < 3; ++i) {
+    const problem::PoolWindow& w = pass.axes[i];
+    pool.axes[i] = {w.x, w.y, w.kernel, w.stride, w.pad};
+  }
+  pool.count_include_pad = pass.count_include_pad;
+  pool.divisor_override = pass.divisor_override;
+  pool.grad_output = tensor_of(pass.grad_output);
+  pool.grad_input = tensor_of(pass.grad_input);
+  return pool;
+}
+
+kernels::cuda::Conv bind(kernels::cuda::Conv conv, const problem::ConvPass& pass, const Bindings& bindings) {
+  conv.x.data = bindings[pass.x.operand];
+  conv.y.data = bindings[pass.y.operand];
+  conv.w.data = bindings[pass.w.operand];
+  return conv;
+}
+
+kernels::cuda::Bias bind(kernels::cuda::Bias bias, const problem::BiasPass& pass, const Bindings& bindings) {
+  bias.grad_output.data = bindings[pass.grad_output.operand];
+  bias.grad_bias.data = bindings[pass.grad_bias.operand];
+  return bias;
+}
+
+kernels::cuda::Pool bind(kernels::cuda::Pool pool, const problem::AvgPoolPass& pass, const Bindings& bindings) {
+  pool.grad_output.data = bindings[pass.grad_output.operand];
+  pool.grad_input.data = bindings[pass.grad_input.operand];
+  return pool;
+}
+
+}  // namespace retrograd::engines::cuda

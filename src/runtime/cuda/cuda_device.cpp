@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+// Memory, streams and events of a GPU, and the list of GPUs.
+#include "runtime/cuda/cuda_device.h"
+
+#include <fmt/format.h>
+
+#include <new>
+
+#include "base/log.h"
+#include "runtime/cuda/cuda_devices.h"
+#include "runtime/cuda/cuda_event.h"
+#include "runtime/cuda/cuda_status.h"
+#include "runtime/cuda/cuda_stream.h"
+
+namespace retrograd::runtime {
+
+CudaDevice::CudaDevice(int index, int major, int minor)
+    : Device(DeviceKind::kCuda, index),
+      soc_name_(fmt::format("Retrograd-CUDA-sm{}{}", major, minor)),
+      null_stream_(std::make_shared<CudaStream>(*this, nullptr, CudaStream::Ownership::kForeign)) {}
+
+Result<void*> CudaDevice::allocate(size_t bytes) {
+  if (bytes == 0) return Status(Code::kInvalidArgument, "a block of 0 bytes was asked for; at least 1");
+  const DeviceGuard guard(index());
+  RG_CHECK(guard.status());
+  void* address = nullptr;
+  RG_CUDA(cudaMalloc(&address, bytes), fmt::format("cudaMalloc of {} bytes on {}", bytes, label()));
+  return address;
+}
+
+void CudaDevice::deallocate(void* address) noexcept {
+  const DeviceGuard guard(index());
+  // At the end of the process the driver may be gone already, and the memory with it.
+  if (cudaFree(address) != cudaSuccess) static_cast<void>(cudaGetLastError());
+}
+
+Result<void*> CudaDevice::allocate_host(size_t bytes) {
+  if (bytes == 0) return Status(Code::kInvalidArgument, "a block of 0 bytes was asked for; at least 1");
+  const DeviceGuard guard(index());
+  RG_CHECK(guard.status());
+  void* address = nullptr;
+  RG_CUDA(cudaMallocHost(&address, bytes), fmt::format("cudaMallocHost of {} bytes for {}", bytes, label()));
+  return address;
+}
+
+void CudaDevice::deallocate_host(void* address) noexcept {
+  const DeviceGuard guard(index());
+  if (cudaFreeHost(address) != cudaSuccess) static_cast<void>(cudaGetLastError());
+}
+
+Result<MemoryInfo> CudaDevice::memory_info() const {
+  const DeviceGuard guard(index());
+  RG_CHECK(guard.status());
+  MemoryInfo info;
+  RG_CUDA(cudaMemGetInfo(&info.free_bytes, &info.total_bytes), fmt::format("cudaMemGetInfo on {}", label()));
+  return info;
+}
+
+Status CudaDevice::copy(void* destination, const void* source, size_t bytes) {
+  RG_CHECK(null_stream_->copy(destination, source, bytes));
+  return null_stream_->synchronize();
+}
+
+Status CudaDevice::fill(void* destination, int value, size_t bytes) {
+  RG_CHECK(null_stream_->fill(destination, value, bytes));
+  return null_stream_->synchronize();
+}
+
+Status CudaDevice::synchronize() {
+  const DeviceGuard guard(index());
+  RG_CHECK(guard.status());
+  RG_CUDA(cudaDeviceSynchronize(), fmt::format("cudaDeviceSynchronize on {}", label()));
+  return Status::ok();
+}
+
+Result<std::shared_ptr<Stream>> CudaDevice::create_stream() { return CudaStream::create(*this); }
+
+Result<std::shared_ptr<Event>> CudaDevice::create_event(bool timing) {
+  return CudaEvent::create(*this, timing);
+}
+
+std::shared_ptr<Stream> CudaDevice::adopt_stream(void* native) {
+  if (native == nullptr) return null_stream_;
+  std::lock_guard lock(mutex_);
+  std::shared_ptr<Stream>& stream = adopted_[native];
+  if (stream == nullptr)
+    stream = std::make_shared<CudaStream>(*this, static_cast<cudaStream_t>(native),
+                                          CudaStream::Ownership::kForeign);
+  return stream;
+}
+
+std::vector<Device*> make_cuda_devices() {
+  int count = 0;
+  if (const cudaError_t error = cudaGetDeviceCount(&count); error != cudaSuccess) {
+    // No driver and no GPU are what most machines have, and nothing to warn about.
+    const Status status = cuda_status(error, "cudaGetDeviceCount");
+    if (error != cudaErrorNoDevice && error != cudaErrorInsufficientDriver) log::warn_once(status.message());
+    return {};
+  }
+  std::vector<Device*> devices;
+  for (int index = 0; index < count; ++index) {
+    int major = 0, minor = 0;
+    if (cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, index) != cudaSuccess ||
+        cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, index) != cudaSuccess) {
+      static_cast<void>(cudaGetLastError());
+      break;
+    }
+    // Numbers stay those of the driver, so the first GPU that is too old ends the list.
+    if (major < 8) {
+      log::warn_once(fmt::format("GPU {} has compute capability {}.{}, expected 8.0 or more: it and those "
+                                 "after it are not used",
+                                 index, major, minor));
+      break;
+    }
+    devices.push_back(new CudaDevice(index, major, minor));
+  }
+  return devices;
+}
+
+}  // namespace retrograd::runtime
