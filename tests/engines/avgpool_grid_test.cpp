@@ -4,6 +4,9 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <string_view>
+#include <utility>
+#include <vector>
 
 #include "engines/registry.h"
 #include "problem/problem_text.h"
@@ -48,6 +51,15 @@ AvgPoolRequest request_for(const std::vector<AxisCase>& axes, bool ceil, bool in
   return r;
 }
 
+// Every candidate of every device that takes the pass.
+std::vector<std::pair<runtime::Device*, const engines::Candidate*>> takers(const problem::Pass& pass) {
+  std::vector<std::pair<runtime::Device*, const engines::Candidate*>> all;
+  for (runtime::Device* device : devices_under_test())
+    for (const engines::Candidate* candidate : engines::candidates(device->kind()))
+      if (candidate->supports(pass).accepted()) all.emplace_back(device, candidate);
+  return all;
+}
+
 void check(const AvgPoolRequest& pool, std::mt19937_64& random) {
   const problem::Request request = pool;
   SCOPED_TRACE(problem::to_text(request));
@@ -57,14 +69,13 @@ void check(const AvgPoolRequest& pool, std::mt19937_64& random) {
   const Loss loss(request, operands);
   const double base = loss(loss.input, loss.weight, loss.bias);
   const Gradients scattered = gradients_by_scattering(request, operands);
-  const auto all = engines::candidates(runtime::DeviceKind::kCpu);
-  for (const engines::Candidate* candidate : all) {
-    if (!candidate->supports(problem.passes.at(0)).accepted()) continue;
+  for (const auto& [device, candidate] : takers(problem.passes.at(0))) {
     SCOPED_TRACE(candidate->name());
     operands.poison_results();
     const engines::Candidate* const only[] = {candidate};
-    ASSERT_TRUE(run_on_cpu(problem, operands, only).is_ok());
-    const auto accumulation = candidate == all.back() ? Accumulation::kDouble : Accumulation::kFloat;
+    ASSERT_TRUE(run_on(*device, problem, operands, only).is_ok());
+    const bool in_double = std::string_view(candidate->name()) == "reference";
+    const auto accumulation = in_double ? Accumulation::kDouble : Accumulation::kFloat;
     size_t i = 0;
     operands[Operand::kGradInput]->for_each([&](const Dims& index) {
       std::vector<double> moved = loss.input;

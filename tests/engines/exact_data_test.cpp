@@ -21,18 +21,20 @@ void check_every_candidate(const problem::Request& request, std::mt19937_64& ran
   Operands operands(request);
   operands.fill_integers(random, 2);
   const Gradients exact = gradients_by_scattering(request, operands);
-  const auto all = engines::candidates(runtime::DeviceKind::kCpu);
-  for (const engines::Candidate* candidate : all) {
-    SCOPED_TRACE(candidate->name());
-    bool accepts_any = false;
-    for (const problem::Pass& pass : problem.passes) accepts_any |= candidate->supports(pass).accepted();
-    if (!accepts_any && !problem.passes.empty()) continue;
-    operands.poison_results();
-    const engines::Candidate* const order[] = {candidate, all.back()};
-    const Status status = run_on_cpu(problem, operands, order);
-    ASSERT_TRUE(status.is_ok()) << status.message();
-    candidate->reduces_precision() ? expect_near(operands, exact) : expect_exact(operands, exact);
-    if (testing::Test::HasFatalFailure()) return;
+  for (runtime::Device* device : devices_under_test()) {
+    const auto all = engines::candidates(device->kind());
+    for (const engines::Candidate* candidate : all) {
+      SCOPED_TRACE(candidate->name());
+      bool accepts_any = false;
+      for (const problem::Pass& pass : problem.passes) accepts_any |= candidate->supports(pass).accepted();
+      if (!accepts_any && !problem.passes.empty()) continue;
+      operands.poison_results();
+      const engines::Candidate* const order[] = {candidate, all.back()};
+      const Status status = run_on(*device, problem, operands, order);
+      ASSERT_TRUE(status.is_ok()) << status.message();
+      candidate->reduces_precision() ? expect_near(operands, exact) : expect_exact(operands, exact);
+      if (testing::Test::HasFatalFailure()) return;
+    }
   }
 }
 

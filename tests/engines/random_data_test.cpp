@@ -39,27 +39,30 @@ void check(const problem::Request& request, std::mt19937_64& random) {
   const Gradients exact = gradients_by_scattering(request, operands);
   // grad_bias adds as many elements as grad_output has for a channel.
   const int64_t longest = std::max(exact.longest_sum, operands[Operand::kGradOutput]->count());
-  const auto all = engines::candidates(runtime::DeviceKind::kCpu);
-  for (const engines::Candidate* candidate : all) {
-    SCOPED_TRACE(candidate->name());
-    const auto accepts = [&](const problem::Pass& pass) { return candidate->supports(pass).accepted(); };
-    if (std::none_of(problem.passes.begin(), problem.passes.end(), accepts)) continue;
-    operands.poison_results();
-    const engines::Candidate* const order[] = {candidate, all.back()};
-    const Status status = run_on_cpu(problem, operands, order);
-    ASSERT_TRUE(status.is_ok()) << status.message();
-    if (candidate->reduces_precision()) {
-      expect_near(operands, exact);
-      continue;
+  for (runtime::Device* device : devices_under_test()) {
+    const auto all = engines::candidates(device->kind());
+    for (const engines::Candidate* candidate : all) {
+      SCOPED_TRACE(candidate->name());
+      const auto accepts = [&](const problem::Pass& pass) { return candidate->supports(pass).accepted(); };
+      if (std::none_of(problem.passes.begin(), problem.passes.end(), accepts)) continue;
+      operands.poison_results();
+      const engines::Candidate* const order[] = {candidate, all.back()};
+      const Status status = run_on(*device, problem, operands, order);
+      ASSERT_TRUE(status.is_ok()) << status.message();
+      if (candidate->reduces_precision()) {
+        expect_near(operands, exact);
+        continue;
+      }
+      const bool in_double = candidate == all.back() && device->kind() == runtime::DeviceKind::kCpu;
+      const Accumulation accumulation = in_double ? Accumulation::kDouble : Accumulation::kFloat;
+      const auto judge = [&](Operand operand, const auto& values, const auto& magnitudes) {
+        if (operands[operand])
+          expect_close(*operands[operand], values, magnitudes, longest, operand, accumulation);
+      };
+      judge(Operand::kGradInput, exact.grad_input, exact.grad_input_magnitude);
+      judge(Operand::kGradWeight, exact.grad_weight, exact.grad_weight_magnitude);
+      judge(Operand::kGradBias, exact.grad_bias, exact.grad_bias_magnitude);
     }
-    const Accumulation accumulation = candidate == all.back() ? Accumulation::kDouble : Accumulation::kFloat;
-    const auto judge = [&](Operand operand, const auto& values, const auto& magnitudes) {
-      if (operands[operand])
-        expect_close(*operands[operand], values, magnitudes, longest, operand, accumulation);
-    };
-    judge(Operand::kGradInput, exact.grad_input, exact.grad_input_magnitude);
-    judge(Operand::kGradWeight, exact.grad_weight, exact.grad_weight_magnitude);
-    judge(Operand::kGradBias, exact.grad_bias, exact.grad_bias_magnitude);
   }
 }
 

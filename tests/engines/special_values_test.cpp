@@ -57,15 +57,17 @@ void check_spread(const problem::Request& request, Operand poisoned, double pois
     });
   };
   const problem::Problem problem = legal_problem(request);
-  const auto all = engines::candidates(runtime::DeviceKind::kCpu);
-  for (const engines::Candidate* candidate : all) {
-    if (!is_exact(*candidate)) continue;
-    SCOPED_TRACE(candidate->name());
-    operands.poison_results();
-    const engines::Candidate* const order[] = {candidate, all.back()};
-    ASSERT_TRUE(run_on_cpu(problem, operands, order).is_ok());
-    judge(Operand::kGradInput, inputs);
-    judge(Operand::kGradWeight, weights);
+  for (runtime::Device* device : devices_under_test()) {
+    const auto all = engines::candidates(device->kind());
+    for (const engines::Candidate* candidate : all) {
+      if (!is_exact(*candidate)) continue;
+      SCOPED_TRACE(candidate->name());
+      operands.poison_results();
+      const engines::Candidate* const order[] = {candidate, all.back()};
+      ASSERT_TRUE(run_on(*device, problem, operands, order).is_ok());
+      judge(Operand::kGradInput, inputs);
+      judge(Operand::kGradWeight, weights);
+    }
   }
 }
 

@@ -23,6 +23,7 @@ class HostTensor {
 
   // From the lowest to the highest byte of the view, the gaps between its elements included.
   std::span<const std::byte> storage() const { return storage_; }
+  std::span<std::byte> storage() { return storage_; }
   size_t origin() const { return origin_; }  // of data() in it
   const std::byte* at(const Dims& index) const;
 

@@ -2,6 +2,9 @@
 // Memory for the tensors of a request, and one run of it on the calling thread.
 #include "support/operands.h"
 
+#include <cstdlib>
+#include <string_view>
+
 #include "engines/registry.h"
 #include "problem/operand_views.h"
 #include "runtime/device.h"
@@ -38,14 +41,74 @@ engines::Bindings Operands::bindings() {
   return all;
 }
 
-Status run_on_cpu(const problem::Problem& problem, Operands& operands,
-                  std::span<const engines::Candidate* const> candidates) {
-  runtime::Device& cpu = *runtime::find_device(runtime::DeviceKind::kCpu, 0);
-  if (candidates.empty()) candidates = engines::candidates(cpu.kind());
-  RG_TRY(const auto plan, plan::make_plan(problem, cpu, "test", candidates));
+namespace {
+
+// Blocks of a device that are freed at the end.
+class Blocks {
+ public:
+  explicit Blocks(runtime::Device& device) : device_(device) {}
+  ~Blocks() {
+    for (void* block : blocks_) device_.deallocate(block);
+  }
+  Result<std::byte*> add(size_t bytes) {
+    RG_TRY(void* const block, device_.allocate(bytes));
+    blocks_.push_back(block);
+    return static_cast<std::byte*>(block);
+  }
+
+ private:
+  runtime::Device& device_;
+  std::vector<void*> blocks_;
+};
+
+Status run_on_copies(runtime::Device& device, const std::shared_ptr<const plan::Plan>& plan,
+                     Operands& operands) {
+  Blocks blocks(device);
+  engines::Bindings bindings;
+  std::byte* copies[problem::kOperandCount] = {};
+  for (int i = 0; i < problem::kOperandCount; ++i) {
+    if (!operands.tensors[i]) continue;
+    HostTensor& tensor = *operands.tensors[i];
+    RG_TRY(copies[i], blocks.add(tensor.storage().size()));
+    RG_CHECK(device.copy(copies[i], tensor.storage().data(), tensor.storage().size()));
+    bindings.set(static_cast<Operand>(i), copies[i] + tensor.origin());
+  }
+  RG_TRY(std::byte* const workspace, blocks.add(plan->workspace_bytes() + 1));
+  RG_CHECK(device.fill(workspace, 0xFF, plan->workspace_bytes() + 1));
+  RG_CHECK(plan::Plan::execute(plan, bindings, workspace, plan->workspace_bytes(), *device.null_stream()));
+  for (Operand operand : {Operand::kGradInput, Operand::kGradWeight, Operand::kGradBias}) {
+    if (!operands[operand]) continue;
+    const auto storage = operands[operand]->storage();
+    RG_CHECK(device.copy(storage.data(), copies[static_cast<size_t>(operand)], storage.size()));
+  }
+  return Status::ok();
+}
+
+}  // namespace
+
+std::vector<runtime::Device*> devices_under_test() {
+  const char* asked = std::getenv("RETROGRAD_TEST_DEVICES");
+  const std::string_view kinds = asked != nullptr ? asked : "cpu cuda";
+  std::vector<runtime::Device*> chosen;
+  for (runtime::Device* device : runtime::devices())
+    if (kinds.find(device->kind() == runtime::DeviceKind::kCpu ? "cpu" : "cuda") != std::string_view::npos)
+      chosen.push_back(device);
+  return chosen;
+}
+
+Status run_on(runtime::Device& device, const problem::Problem& problem, Operands& operands,
+              std::span<const engines::Candidate* const> candidates) {
+  if (candidates.empty()) candidates = engines::candidates(device.kind());
+  RG_TRY(const auto plan, plan::make_plan(problem, device, "test", candidates));
+  if (device.kind() != runtime::DeviceKind::kCpu) return run_on_copies(device, plan, operands);
   std::vector<std::byte> workspace(plan->workspace_bytes(), std::byte{0xFF});
   return plan::Plan::execute(plan, operands.bindings(), workspace.data(), workspace.size(),
-                             *cpu.null_stream());
+                             *device.null_stream());
+}
+
+Status run_on_cpu(const problem::Problem& problem, Operands& operands,
+                  std::span<const engines::Candidate* const> candidates) {
+  return run_on(*runtime::find_device(runtime::DeviceKind::kCpu, 0), problem, operands, candidates);
 }
 
 bool is_exact(const engines::Candidate& candidate) { return !candidate.reduces_precision(); }

@@ -5,6 +5,7 @@
 #include <optional>
 #include <random>
 #include <span>
+#include <vector>
 
 #include "plan/plan.h"
 #include "problem/problem.h"
@@ -29,6 +30,16 @@ struct Operands {
   void poison_results();
   engines::Bindings bindings();
 };
+
+// The devices that tests of engines run on: the CPU and every GPU, or what RETROGRAD_TEST_DEVICES names of
+// them
+// ("cpu", "cuda").
+std::vector<runtime::Device*> devices_under_test();
+
+// Plans with `candidates` (all of the device when empty) and runs to the end, with a workspace of exactly the
+// size asked for. A GPU gets copies of the operands, gaps included, and gives the results back.
+Status run_on(runtime::Device& device, const problem::Problem& problem, Operands& operands,
+              std::span<const engines::Candidate* const> candidates = {});
 
 // Plans with `candidates` (all of the CPU when empty) and runs to the end, with a workspace of exactly the
 // size asked for.

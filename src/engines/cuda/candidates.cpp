@@ -4,13 +4,19 @@
 
 #include <array>
 
+#include "engines/cuda/bias.h"
+#include "engines/cuda/depthwise.h"
 #include "engines/cuda/direct.h"
+#include "engines/cuda/pool.h"
 
 namespace retrograd::engines::cuda {
 
 std::span<const Candidate* const> candidates() {
-  static const std::array<const Candidate*, 1> all = {
-      &direct(),  // everything
+  static const std::array<const Candidate*, 4> all = {
+      &depthwise(),  // grad_input, grad_weight: one channel a group, 3x3 to 7x7
+      &bias(),       // grad_bias
+      &pool(),       // average pooling
+      &direct(),     // everything
   };
   return all;
 }

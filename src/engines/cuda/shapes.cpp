@@ -71,7 +71,8 @@ kernels::cuda::Bias bind(kernels::cuda::Bias bias, const problem::BiasPass& pass
   return bias;
 }
 
-kernels::cuda::Pool bind(kernels::cuda::Pool pool, const problem::AvgPoolPass& pass, const Bindings& bindings) {
+kernels::cuda::Pool bind(kernels::cuda::Pool pool, const problem::AvgPoolPass& pass,
+                         const Bindings& bindings) {
   pool.grad_output.data = bindings[pass.grad_output.operand];
   pool.grad_input.data = bindings[pass.grad_input.operand];
   return pool;

@@ -14,7 +14,8 @@ kernels::cuda::Pool shape_of(const problem::AvgPoolPass& pass);
 
 kernels::cuda::Conv bind(kernels::cuda::Conv conv, const problem::ConvPass& pass, const Bindings& bindings);
 kernels::cuda::Bias bind(kernels::cuda::Bias bias, const problem::BiasPass& pass, const Bindings& bindings);
-kernels::cuda::Pool bind(kernels::cuda::Pool pool, const problem::AvgPoolPass& pass, const Bindings& bindings);
+kernels::cuda::Pool bind(kernels::cuda::Pool pool, const problem::AvgPoolPass& pass,
+                         const Bindings& bindings);
 
 inline kernels::cuda::Stream stream_of(const runtime::ExecutionContext& context) {
   return static_cast<kernels::cuda::Stream>(context.native_stream);

@@ -17,7 +17,8 @@ struct Source {
   const void* data;
   DType dtype;
   OperandRounding rounding;
-  __device__ Source(const Tensor& tensor, OperandRounding r) : data(tensor.data), dtype(tensor.dtype), rounding(r) {}
+  __device__ Source(const Tensor& tensor, OperandRounding r)
+      : data(tensor.data), dtype(tensor.dtype), rounding(r) {}
   __device__ float operator()(int64_t offset) const {
     return round_operand(rounding, load_any(dtype, data, offset));
   }
@@ -73,7 +74,8 @@ __device__ int64_t offset_of(const Tensor& t, const Index5& i) {
 __global__ void forward_kernel(Conv p, int64_t total) {
   const Source x(p.x, p.rounding), w(p.w, p.rounding);
   const auto& [ad, ah, aw] = p.axes;
-  for (int64_t i = blockIdx.x * int64_t{kThreads} + threadIdx.x; i < total; i += int64_t{gridDim.x} * kThreads) {
+  for (int64_t i = blockIdx.x * int64_t{kThreads} + threadIdx.x; i < total;
+       i += int64_t{gridDim.x} * kThreads) {
     const Index5 at = split(i, p.groups * p.y_channels, ad.y, ah.y, aw.y);
     const Range td = live_taps(ad, at.d), th = live_taps(ah, at.h), tw = live_taps(aw, at.w);
     const int64_t first = at.c / p.y_channels * p.x_channels;
@@ -97,7 +99,8 @@ __global__ void forward_kernel(Conv p, int64_t total) {
 __global__ void grad_input_kernel(Conv p, int64_t total) {
   const Source y(p.y, p.rounding), w(p.w, p.rounding);
   const auto& [ad, ah, aw] = p.axes;
-  for (int64_t i = blockIdx.x * int64_t{kThreads} + threadIdx.x; i < total; i += int64_t{gridDim.x} * kThreads) {
+  for (int64_t i = blockIdx.x * int64_t{kThreads} + threadIdx.x; i < total;
+       i += int64_t{gridDim.x} * kThreads) {
     const Index5 at = split(i, p.groups * p.x_channels, ad.x, ah.x, aw.x);
     const int64_t first = at.c / p.x_channels * p.y_channels, in_group = at.c % p.x_channels;
     float sum = 0;
@@ -136,9 +139,9 @@ __global__ void grad_weight_kernel(Conv p, int64_t total) {
     for (int64_t at_place = threadIdx.x; at_place < rows * width; at_place += kSumThreads) {
       const Index5 o = split(at_place, 1, rd.end - rd.begin, rh.end - rh.begin, width);
       const int64_t od = rd.begin + o.d, oh = rh.begin + o.h, ow = rw.begin + o.w;
-      const float xv = x(offset_of(p.x, {o.n, x_channel, od * ad.stride - ad.pad + at.d * ad.dilation,
-                                         oh * ah.stride - ah.pad + at.h * ah.dilation,
-                                         ow * aw.stride - aw.pad + at.w * aw.dilation}));
+      const float xv = x(offset_of(
+          p.x, {o.n, x_channel, od * ad.stride - ad.pad + at.d * ad.dilation,
+                oh * ah.stride - ah.pad + at.h * ah.dilation, ow * aw.stride - aw.pad + at.w * aw.dilation}));
       part = fmaf(xv, y(offset_of(p.y, {o.n, at.n, od, oh, ow})), part);
       if (++terms % 64 == 0) {
         sum += part;
@@ -165,13 +168,13 @@ __global__ void bias_kernel(Bias p) {
       }
     }
     sum = block_sum<kSumThreads>(sum + part);
-    if (threadIdx.x == 0)
-      store_any(p.grad_bias.dtype, p.grad_bias.data, c * p.grad_bias.strides[1], sum);
+    if (threadIdx.x == 0) store_any(p.grad_bias.dtype, p.grad_bias.data, c * p.grad_bias.strides[1], sum);
   }
 }
 
 __device__ Range outputs_pooling(const PoolAxis& a, int64_t index) {
-  return clamped(ceil_div(index + a.pad - a.kernel + 1, a.stride), floor_div(index + a.pad, a.stride) + 1, a.y);
+  return clamped(ceil_div(index + a.pad - a.kernel + 1, a.stride), floor_div(index + a.pad, a.stride) + 1,
+                 a.y);
 }
 __device__ float pooled_count(const PoolAxis& a, int64_t output, bool with_pad) {
   const int64_t start = output * a.stride - a.pad;
@@ -181,18 +184,19 @@ __device__ float pooled_count(const PoolAxis& a, int64_t output, bool with_pad) 
 
 __global__ void pool_kernel(Pool p, int64_t total) {
   const auto& [ad, ah, aw] = p.axes;
-  for (int64_t i = blockIdx.x * int64_t{kThreads} + threadIdx.x; i < total; i += int64_t{gridDim.x} * kThreads) {
+  for (int64_t i = blockIdx.x * int64_t{kThreads} + threadIdx.x; i < total;
+       i += int64_t{gridDim.x} * kThreads) {
     const Index5 at = split(i, p.channels, ad.x, ah.x, aw.x);
-    const Range rd = outputs_pooling(ad, at.d), rh = outputs_pooling(ah, at.h), rw = outputs_pooling(aw, at.w);
+    const Range rd = outputs_pooling(ad, at.d), rh = outputs_pooling(ah, at.h),
+                rw = outputs_pooling(aw, at.w);
     float sum = 0;
     for (int64_t d = rd.begin; d < rd.end; ++d)
       for (int64_t h = rh.begin; h < rh.end; ++h)
         for (int64_t w = rw.begin; w < rw.end; ++w) {
-          const float divisor = p.divisor_override != 0
-                                    ? static_cast<float>(p.divisor_override)
-                                    : pooled_count(ad, d, p.count_include_pad) *
-                                          pooled_count(ah, h, p.count_include_pad) *
-                                          pooled_count(aw, w, p.count_include_pad);
+          const float divisor = p.divisor_override != 0 ? static_cast<float>(p.divisor_override)
+                                                        : pooled_count(ad, d, p.count_include_pad) *
+                                                              pooled_count(ah, h, p.count_include_pad) *
+                                                              pooled_count(aw, w, p.count_include_pad);
           sum += load_any(p.grad_output.dtype, p.grad_output.data,
                           offset_of(p.grad_output, {at.n, at.c, d, h, w})) /
                  divisor;
@@ -219,8 +223,8 @@ void direct_grad_input(const Conv& p, Stream stream) {
 }
 
 void direct_grad_weight(const Conv& p, Stream stream) {
-  const int64_t total = p.groups * p.y_channels * p.x_channels * p.axes[0].kernel * p.axes[1].kernel *
-                        p.axes[2].kernel;
+  const int64_t total =
+      p.groups * p.y_channels * p.x_channels * p.axes[0].kernel * p.axes[1].kernel * p.axes[2].kernel;
   if (total > 0) grad_weight_kernel<<<blocks_for(total, 1), kSumThreads, 0, stream>>>(p, total);
 }
 

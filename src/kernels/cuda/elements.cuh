@@ -49,8 +49,8 @@ __device__ inline float decode(HiF8 value) {
 }
 
 __device__ inline uint32_t hif8_magnitude(uint32_t f32) {
-  if (f32 < (104u << 23)) return 0;         // 2^-23
-  if (f32 >= 0x47200000u) return 0x6f;      // 40960
+  if (f32 < (104u << 23)) return 0;     // 2^-23
+  if (f32 >= 0x47200000u) return 0x6f;  // 40960
   const int exponent = static_cast<int>(f32 >> 23) - 127;
   if (exponent == -23) return 1;
   const int kept = exponent < -15 ? 0 : hif8_mantissa_bits(bits_in(exponent));
@@ -75,8 +75,8 @@ __device__ inline HiF8 encode_hif8(float value) {
 __device__ inline float decode(E4M3 value) {
   const uint32_t sign = static_cast<uint32_t>(value.bits & 0x80u) << 24, body = value.bits & 0x7fu;
   if (body == 0x7f) return __uint_as_float(sign | 0x7fc00000u);
-  const float magnitude = body < 8 ? static_cast<float>(body) * 0x1p-9f
-                                   : __uint_as_float((body << 20) + ((127u - 7u) << 23));
+  const float magnitude =
+      body < 8 ? static_cast<float>(body) * 0x1p-9f : __uint_as_float((body << 20) + ((127u - 7u) << 23));
   return __uint_as_float(sign | __float_as_uint(magnitude));
 }
 

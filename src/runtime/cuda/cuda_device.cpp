@@ -107,9 +107,10 @@ std::vector<Device*> make_cuda_devices() {
     }
     // Numbers stay those of the driver, so the first GPU that is too old ends the list.
     if (major < 8) {
-      log::warn_once(fmt::format("GPU {} has compute capability {}.{}, expected 8.0 or more: it and those "
-                                 "after it are not used",
-                                 index, major, minor));
+      log::warn_once(
+          fmt::format("GPU {} has compute capability {}.{}, expected 8.0 or more: it and those "
+                      "after it are not used",
+                      index, major, minor));
       break;
     }
     devices.push_back(new CudaDevice(index, major, minor));

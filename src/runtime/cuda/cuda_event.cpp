@@ -53,10 +53,10 @@ Status CudaEvent::record_on(cudaStream_t stream) {
 }
 
 Status CudaEvent::check_time(const char* role) const {
-  const char* why = !timing_                           ? "it was created without timing"
-                    : !recorded_                       ? "it was never recorded, or was reset since"
+  const char* why = !timing_                          ? "it was created without timing"
+                    : !recorded_                      ? "it was never recorded, or was reset since"
                     : state() == EventState::kPending ? "its latest record is still pending"
-                                                       : nullptr;
+                                                      : nullptr;
   if (why == nullptr) return Status::ok();
   return {Code::kInvalidArgument, fmt::format("the {} event has no time: {}", role, why)};
 }
@@ -81,9 +81,9 @@ Result<std::shared_ptr<CudaEvent>> as_cuda_event(const std::shared_ptr<Event>& e
   if (event == nullptr) return Status(Code::kNullArgument, "the event is null");
   auto own = std::dynamic_pointer_cast<CudaEvent>(event);
   if (own == nullptr)
-    return Status(Code::kWrongDevice,
-                  fmt::format("the event is of {}; a stream of a GPU takes events of GPUs",
-                              event->device().label()));
+    return Status(
+        Code::kWrongDevice,
+        fmt::format("the event is of {}; a stream of a GPU takes events of GPUs", event->device().label()));
   return own;
 }
 

@@ -34,8 +34,8 @@ class DeviceGuard {
 
 // RG_CUDA(cudaMemcpy(…), "cudaMemcpy of 8 bytes"); returns the failure from this function. The text is made
 // only when it is needed.
-#define RG_CUDA(expression, call)                                                           \
-  do {                                                                                      \
-    if (const cudaError_t rg_error = (expression); rg_error != cudaSuccess)                 \
-      return ::retrograd::runtime::cuda_status(rg_error, call);                             \
+#define RG_CUDA(expression, call)                                           \
+  do {                                                                      \
+    if (const cudaError_t rg_error = (expression); rg_error != cudaSuccess) \
+      return ::retrograd::runtime::cuda_status(rg_error, call);             \
   } while (false)

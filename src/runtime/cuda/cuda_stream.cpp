@@ -130,9 +130,9 @@ Status CudaStream::fill(void* destination, int value, size_t bytes) {
     std::memset(destination, value, bytes);
     return Status::ok();
   }
-  RG_CUDA(cudaMemsetAsync(destination, value, bytes, stream_),
-          fmt::format("cudaMemsetAsync of {} bytes at {} on {}", bytes, fmt::ptr(destination),
-                      device_.label()));
+  RG_CUDA(
+      cudaMemsetAsync(destination, value, bytes, stream_),
+      fmt::format("cudaMemsetAsync of {} bytes at {} on {}", bytes, fmt::ptr(destination), device_.label()));
   return Status::ok();
 }
 

@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The infiniop interface through ctypes, on torch tensors that are on a GPU. The null stream is torch's default one."""
+import ctypes
+import os
+
+DTYPES = {"float16": 12, "float32": 13, "bfloat16": 19}
+NVIDIA = 1
+
+
+class Library:
+    def __init__(self, path):
+        self.lib = ctypes.CDLL(path)
+        self.lib.retrogradGetLastErrorMessage = getattr(self.lib, "retrogradGetLastErrorMessage", None)
+        self.check(self.lib.infinirtSetDevice(NVIDIA, 0), "infinirtSetDevice")
+        self.handle = ctypes.c_void_p()
+        self.check(self.lib.infiniopCreateHandle(ctypes.byref(self.handle)), "infiniopCreateHandle")
+
+    def check(self, status, what):
+        if status != 0:
+            raise RuntimeError(f"{what} answered {status}")
+
+    def tensor(self, t):
+        n = t.dim()
+        out = ctypes.c_void_p()
+        self.check(self.lib.infiniopCreateTensorDescriptor(
+            ctypes.byref(out), ctypes.c_size_t(n), (ctypes.c_size_t * n)(*t.shape),
+            (ctypes.c_ssize_t * n)(*t.stride()), DTYPES[str(t.dtype).split(".")[1]]), "infiniopCreateTensorDescriptor")
+        return out
+
+
+def _array(values):
+    return (ctypes.c_int64 * len(values))(*values)
+
+
+def _p(t):
+    return ctypes.c_void_p(t.data_ptr() if t is not None else None)
+
+
+class Conv:
+    """All three gradients, or those asked for."""
+
+    def __init__(self, lib, torch, gy, x, w, stride, pad, dilation, transposed, groups, mask=(True, True, True)):
+        self.lib, self.args = lib, (gy, x, w)
+        bias = torch.empty(gy.shape[1], dtype=x.dtype, device=x.device)
+        self.gx = torch.empty_strided(x.shape, x.stride(), dtype=x.dtype, device=x.device) if mask[0] else None
+        self.gw = torch.empty_strided(w.shape, w.stride(), dtype=x.dtype, device=x.device) if mask[1] else None
+        self.gb = bias if mask[2] else None
+        self.desc = ctypes.c_void_p()
+        n = x.dim() - 2
+        lib.check(lib.lib.retrogradInfiniopCreateConvBackwardDescriptor(
+            lib.handle, ctypes.byref(self.desc), lib.tensor(gy), lib.tensor(x), lib.tensor(w), lib.tensor(bias),
+            _array([pad] * n), ctypes.c_size_t(n), _array([stride] * n), _array([dilation] * n),
+            ctypes.c_bool(transposed), None, ctypes.c_int64(groups)), "retrogradInfiniopCreateConvBackwardDescriptor")
+        size = ctypes.c_size_t()
+        lib.check(lib.lib.infiniopGetConvBackwardWorkspaceSize(self.desc, ctypes.byref(size)), "workspace")
+        self.workspace = torch.empty(max(size.value, 1), dtype=torch.uint8, device=x.device)
+        self.call = (self.desc, _p(self.workspace), ctypes.c_size_t(size.value), _p(self.gx), _p(self.gw), _p(self.gb),
+                     _p(gy), _p(x), _p(w), None)
+
+    def run(self):
+        self.lib.check(self.lib.lib.infiniopConvBackward(*self.call), "infiniopConvBackward")
+
+
+class Pool:
+    def __init__(self, lib, torch, gy, x, kernel, stride, pad):
+        self.lib = lib
+        self.gx = torch.empty_strided(x.shape, x.stride(), dtype=x.dtype, device=x.device)
+        n = x.dim() - 2
+        self.desc = ctypes.c_void_p()
+        lib.check(lib.lib.retrogradInfiniopCreateAvgPoolBackwardDescriptor(
+            lib.handle, ctypes.byref(self.desc), lib.tensor(self.gx), lib.tensor(gy), lib.tensor(x), _array([kernel] * n),
+            _array([stride] * n), _array([pad] * n), ctypes.c_bool(False), ctypes.c_bool(True), ctypes.c_int64(0)),
+            "retrogradInfiniopCreateAvgPoolBackwardDescriptor")
+        size = ctypes.c_size_t()
+        lib.check(lib.lib.infiniopGetAvgPoolBackwardWorkspaceSize(self.desc, ctypes.byref(size)), "workspace")
+        self.workspace = torch.empty(max(size.value, 1), dtype=torch.uint8, device=x.device)
+        self.call = (self.desc, _p(self.workspace), ctypes.c_size_t(size.value), _p(self.gx), _p(gy), _p(x), None)
+
+    def run(self):
+        self.lib.check(self.lib.lib.infiniopAvgPoolBackward(*self.call), "infiniopAvgPoolBackward")
+
+
+def find_library():
+    here = os.path.dirname(os.path.abspath(__file__))
+    for path in (os.environ.get("RETROGRAD_LIBRARY"), os.path.join(here, "..", "..", "build", "gpu", "lib", "libretrograd.so"),
+                 os.path.join(here, "..", "lib", "libretrograd.so.0")):
+        if path and os.path.exists(path):
+            return path
+    raise SystemExit("no libretrograd.so: set RETROGRAD_LIBRARY")

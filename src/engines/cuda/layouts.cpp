@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+// Recognising dense layouts from strides.
+#include "engines/cuda/layouts.h"
+
+#include "base/checked.h"
+
+namespace retrograd::engines::cuda {
+namespace {
+
+bool is_dense(const problem::PassTensor& tensor, const Sizes5& sizes, const std::array<size_t, 5>& order) {
+  int64_t stride = 1;
+  for (size_t axis : order) {  // innermost first
+    if (sizes[axis] == 0) return false;
+    if (sizes[axis] != 1 && tensor.strides[axis] != stride) return false;
+    stride *= sizes[axis];
+  }
+  return true;
+}
+
+}  // namespace
+
+bool is_planes(const problem::PassTensor& tensor, const Sizes5& sizes) {
+  return is_dense(tensor, sizes, {4, 3, 2, 1, 0});
+}
+
+bool is_channels_last(const problem::PassTensor& tensor, const Sizes5& sizes) {
+  return is_dense(tensor, sizes, {1, 4, 3, 2, 0});
+}
+
+bool fits_31_bits(const Sizes5& sizes) {
+  Checked count = 1;
+  for (int64_t size : sizes) count = count * size;
+  const auto elements = count.get();
+  return elements && *elements > 0 && *elements < (int64_t{1} << 31);
+}
+
+bool is_wide_type(DType dtype) { return !is_8bit(dtype); }
+
+Sizes5 x_sizes(const problem::ConvPass& pass) {
+  return {pass.batch, pass.x_channels, pass.axes[0].x, pass.axes[1].x, pass.axes[2].x};
+}
+
+Sizes5 y_sizes(const problem::ConvPass& pass) {
+  return {pass.batch, pass.y_channels, pass.axes[0].y, pass.axes[1].y, pass.axes[2].y};
+}
+
+}  // namespace retrograd::engines::cuda

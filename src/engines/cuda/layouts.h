@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which layouts and sizes kernels for dense tensors take.
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+#include "problem/pass.h"
+
+namespace retrograd::engines::cuda {
+
+using Sizes5 = std::array<int64_t, 5>;  // (N, C, D, H, W)
+
+// Row-major, axes of one element aside.
+bool is_planes(const problem::PassTensor& tensor, const Sizes5& sizes);
+// Channels innermost, otherwise row-major.
+bool is_channels_last(const problem::PassTensor& tensor, const Sizes5& sizes);
+// At least one element, and fewer than 2^31.
+bool fits_31_bits(const Sizes5& sizes);
+// FP32, FP16 or BF16.
+bool is_wide_type(DType dtype);
+
+Sizes5 x_sizes(const problem::ConvPass& pass);
+Sizes5 y_sizes(const problem::ConvPass& pass);
+
+}  // namespace retrograd::engines::cuda

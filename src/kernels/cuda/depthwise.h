@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+// Depthwise convolutions, one channel a group, on row-major planes of FP32, FP16 or BF16: kernels of 3x3, 5x5
+// and 7x7, stride 1 or 2, no dilation, padding of half a kernel.
+#pragma once
+
+#include <cstddef>
+
+#include "kernels/cuda/shapes.h"
+
+namespace retrograd::kernels::cuda {
+
+void depthwise_grad_input(const Conv& conv, Stream stream);
+
+// How many parts the images are cut into; the workspace holds a float for each part of each weight.
+int64_t depthwise_parts(const Conv& conv);
+void depthwise_grad_weight(const Conv& conv, float* workspace, Stream stream);
+
+}  // namespace retrograd::kernels::cuda
