@@ -8,15 +8,17 @@
 #include "engines/cuda/depthwise.h"
 #include "engines/cuda/direct.h"
 #include "engines/cuda/pool.h"
+#include "engines/cuda/row_products.h"
 
 namespace retrograd::engines::cuda {
 
 std::span<const Candidate* const> candidates() {
-  static const std::array<const Candidate*, 4> all = {
-      &depthwise(),  // grad_input, grad_weight: one channel a group, 3x3 to 7x7
-      &bias(),       // grad_bias
-      &pool(),       // average pooling
-      &direct(),     // everything
+  static const std::array<const Candidate*, 5> all = {
+      &depthwise(),     // grad_input, grad_weight: one channel a group, 3x3 to 7x7
+      &row_products(),  // convolutions as matrix products
+      &bias(),          // grad_bias
+      &pool(),          // average pooling
+      &direct(),        // everything
   };
   return all;
 }
