@@ -5,7 +5,9 @@
 #include <array>
 
 #include "engines/cuda/bias.h"
+#include "engines/cuda/cudnn_products.h"
 #include "engines/cuda/depthwise.h"
+#include "engines/cuda/depthwise_tiles.h"
 #include "engines/cuda/direct.h"
 #include "engines/cuda/pool.h"
 #include "engines/cuda/row_products.h"
@@ -13,12 +15,14 @@
 namespace retrograd::engines::cuda {
 
 std::span<const Candidate* const> candidates() {
-  static const std::array<const Candidate*, 5> all = {
-      &depthwise(),     // grad_input, grad_weight: one channel a group, 3x3 to 7x7
-      &row_products(),  // convolutions as matrix products
-      &bias(),          // grad_bias
-      &pool(),          // average pooling
-      &direct(),        // everything
+  static const std::array<const Candidate*, 7> all = {
+      &depthwise(),        // grad_input, grad_weight: one channel a group, 3x3 to 7x7
+      &depthwise_tiles(),  // one channel a group, stride 1, larger kernels
+      &cudnn_products(),   // convolutions, where cuDNN is there
+      &row_products(),     // convolutions
+      &bias(),             // grad_bias
+      &pool(),             // average pooling
+      &direct(),           // everything
   };
   return all;
 }

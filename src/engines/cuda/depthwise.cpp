@@ -66,7 +66,7 @@ class DepthwiseCandidate final : public Candidate {
           "needs kernels of 3x3, 5x5 or 7x7, stride 1 or 2, dilation 1, padding of half a kernel");
     if (!fits_31_bits(x_sizes(*conv)) || !fits_31_bits(y_sizes(*conv)))
       return Support::no("needs 1 to 2^31 - 1 elements");
-    if (conv->axes[1].x * conv->axes[2].x > int64_t{1} << 26) return Support::no("needs planes under 2^26");
+    if (conv->axes[1].x * conv->axes[2].x > int64_t{1} << 24) return Support::no("needs planes under 2^24");
     if (!is_planes(conv->x, x_sizes(*conv)) || !is_planes(conv->y, y_sizes(*conv)))
       return Support::no("needs dense row-major x and y");
     return Support::yes();

@@ -55,6 +55,7 @@ __device__ void tile_by_formula(const Planes& p, const float* w, const T* y, T* 
     }
 }
 
+// kPacked: rows are whole and aligned packs of kCols·S results; with S = 1 the source is read so, too.
 template <class T, int kK, int kS, int kRows, int kCols, bool kPacked>
 __global__ void __launch_bounds__(kThreads) grad_input_kernel(Planes p, const T* y, const T* weights, T* x) {
   using R = Reach<kK, kS>;
@@ -93,11 +94,28 @@ __global__ void __launch_bounds__(kThreads) grad_input_kernel(Planes p, const T*
   for (int r = kFirst; r <= kLastRow; ++r) {
     const bool live = static_cast<unsigned>(oh + r) < static_cast<unsigned>(p.yh);
     float row[kLastCol - kFirst + 1];
+    if constexpr (kPacked && kS == 1) {
+      constexpr int kBegin = floor_div(kFirst, kCols), kEnd = floor_div(kLastCol, kCols) + 1;
+      float packs[kEnd - kBegin][kCols];
 #pragma unroll
-    for (int c = kFirst; c <= kLastCol; ++c)
-      row[c - kFirst] = live && static_cast<unsigned>(ow + c) < static_cast<unsigned>(p.yw)
-                            ? to_float(y[(oh + r) * p.yw + ow + c])
-                            : 0.0f;
+      for (int i = kBegin; i < kEnd; ++i) {
+        if (live && static_cast<unsigned>(ow + i * kCols) < static_cast<unsigned>(p.yw)) {
+          load_pack<T, kCols>(y + (oh + r) * p.yw + ow + i * kCols, packs[i - kBegin]);
+        } else {
+#pragma unroll
+          for (int j = 0; j < kCols; ++j) packs[i - kBegin][j] = 0.0f;
+        }
+      }
+#pragma unroll
+      for (int c = kFirst; c <= kLastCol; ++c)
+        row[c - kFirst] = packs[(c - kBegin * kCols) / kCols][(c - kBegin * kCols) % kCols];
+    } else {
+#pragma unroll
+      for (int c = kFirst; c <= kLastCol; ++c)
+        row[c - kFirst] = live && static_cast<unsigned>(ow + c) < static_cast<unsigned>(p.yw)
+                              ? to_float(y[(oh + r) * p.yw + ow + c])
+                              : 0.0f;
+    }
 #pragma unroll
     for (int a = 0; a < kH; ++a) {
       const int kh = a + kP - kS * r;
@@ -155,16 +173,18 @@ void launch(const Conv& conv, Stream stream) {
 template <class T, int kK>
 void launch_stride(const Conv& conv, Stream stream) {
   const auto aligned = [&](int count) {
-    return conv.axes[2].x % count == 0 &&
-           reinterpret_cast<uintptr_t>(conv.x.data) % (static_cast<size_t>(count) * sizeof(T)) == 0;
+    const size_t bytes = static_cast<size_t>(count) * sizeof(T);
+    return conv.axes[2].x % count == 0 && reinterpret_cast<uintptr_t>(conv.x.data) % bytes == 0 &&
+           (conv.axes[2].stride != 1 ||
+            (conv.axes[2].y % count == 0 && reinterpret_cast<uintptr_t>(conv.y.data) % bytes == 0));
   };
-  // Two columns of 16 bits are one word of a bank; of FP32 two columns would only spread the loads.
-  constexpr int kCols = sizeof(T) == 2 ? 2 : 1;
-  if (conv.axes[2].stride == 1)
-    return aligned(kCols) ? launch<T, kK, 1, 8, kCols, true>(conv, stream)
-                          : launch<T, kK, 1, 8, kCols, false>(conv, stream);
-  return aligned(2) ? launch<T, kK, 2, 4, 1, true>(conv, stream)
-                    : launch<T, kK, 2, 4, 1, false>(conv, stream);
+  constexpr int kRows = kK == 3 ? 8 : 4;  // four columns of 7x7 leave registers for no more
+  if (conv.axes[2].stride == 2)
+    return aligned(2) ? launch<T, kK, 2, 4, 1, true>(conv, stream)
+                      : launch<T, kK, 2, 4, 1, false>(conv, stream);
+  if (aligned(4)) return launch<T, kK, 1, kRows, 4, true>(conv, stream);
+  if (aligned(2)) return launch<T, kK, 1, kRows, 2, true>(conv, stream);
+  launch<T, kK, 1, 8, 1, false>(conv, stream);
 }
 
 }  // namespace

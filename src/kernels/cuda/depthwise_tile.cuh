@@ -6,16 +6,16 @@
 
 namespace retrograd::kernels::cuda {
 
-// From a row to the next: a whole number of 16-byte chunks that is 1 modulo 8, so that the same columns of eight rows
-// lie in different banks.
+// From a row to the next: a whole number of 16-byte chunks that is 1 modulo 8, so that the same columns of
+// eight rows lie in different banks.
 __host__ __device__ constexpr int tile_pitch(int width) {
   const int chunks = (width + 3) / 4;
   return (chunks + (9 - chunks % 8) % 8) * 4;
 }
 
 template <class T>
-__device__ void load_tile(float* tile, int pitch, int rows, int columns, const T* plane, int height, int width, int row0,
-                          int column0) {
+__device__ void load_tile(float* tile, int pitch, int rows, int columns, const T* plane, int height,
+                          int width, int row0, int column0) {
   for (int i = static_cast<int>(threadIdx.x); i < rows * columns; i += static_cast<int>(blockDim.x)) {
     const int r = i / columns, c = i - r * columns;
     const int h = row0 + r, w = column0 + c;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Depthwise convolutions of stride 1 with kernels of any shape up to 64 x 64, on row-major planes of FP32, FP16 or
-// BF16.
+// Depthwise convolutions of stride 1 with kernels of any shape up to 64 x 64, on row-major planes of FP32,
+// FP16 or BF16.
 #pragma once
 
 #include "kernels/cuda/shapes.h"

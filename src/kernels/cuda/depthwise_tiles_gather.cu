@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// result[q] = Σ_t source[q − offset + t] · w[t] on one plane; grad_input is the same with the kernel turned around.
+// result[q] = Σ_t source[q − offset + t] · w[t] on one plane; grad_input is the same with the kernel turned
+// around.
 //
-// A block keeps a tile of the source and the kernel in shared memory as FP32; a thread makes eight results in a row.
-// For four taps it reads four more values of the source and four weights, and makes 32 products: 31 x 31 is limited by
-// the FP32 units, not by memory of any kind.
+// A block keeps a tile of the source and the kernel in shared memory as FP32; a thread makes eight results in
+// a row. For four taps it reads four more values of the source and four weights, and makes 32 products: 31 x
+// 31 is limited by the FP32 units, not by memory of any kind.
 //
-// Values beyond the edge and weights beyond the kernel are zeros. A result that is not finite, where a zero may have
-// met an infinity, is taken from the formula.
+// Values beyond the edge and weights beyond the kernel are zeros. A result that is not finite, where a zero
+// may have met an infinity, is taken from the formula.
 #include "kernels/cuda/depthwise_tile.cuh"
 #include "kernels/cuda/depthwise_tiles.h"
 #include "kernels/cuda/formulas.cuh"
@@ -22,7 +23,7 @@ struct Planes {
   Conv conv;
   bool forward;
   int channels;
-  int height, width;                // of the source
+  int height, width;  // of the source
   int result_height, result_width;
   int kh, kw, offset_h, offset_w;
   int column_tiles;
@@ -34,13 +35,13 @@ __device__ __noinline__ float by_formula(const Planes& p, int64_t plane, int h, 
 }
 
 template <class T, int kRows, int kChunks>
-__global__ void __launch_bounds__(kThreads) gather_kernel(const __grid_constant__ Planes p, const T* source,
-                                                          const T* weights, T* result) {
+__global__ void __launch_bounds__(kThreads)
+    gather_kernel(const __grid_constant__ Planes p, const T* source, const T* weights, T* result) {
   constexpr int kColumns = kThreads / kRows * kEach, kTaps = kChunks * 4;
   constexpr int kPitch = tile_pitch(kColumns + kTaps);
   extern __shared__ __align__(16) float shared[];
-  float* const kernel = shared;                  // kh rows of kTaps
-  float* const tile = shared + p.kh * kTaps;     // kRows + kh − 1 rows of kPitch
+  float* const kernel = shared;               // kh rows of kTaps
+  float* const tile = shared + p.kh * kTaps;  // kRows + kh − 1 rows of kPitch
   const int64_t plane = blockIdx.x;
   const int h0 = static_cast<int>(blockIdx.y) / p.column_tiles * kRows;
   const int w0 = static_cast<int>(blockIdx.y) % p.column_tiles * kColumns;
@@ -49,12 +50,14 @@ __global__ void __launch_bounds__(kThreads) gather_kernel(const __grid_constant_
     int h = i / kTaps, w = i % kTaps;
     const bool inside = w < p.kw;
     if (!p.forward) h = p.kh - 1 - h, w = p.kw - 1 - w;
-    kernel[i] = inside ? to_float(weights[channel * p.conv.w.strides[0] + h * p.conv.w.strides[3] +
-                                          w * p.conv.w.strides[4]])
-                       : 0.0f;
+    kernel[i] =
+        inside
+            ? to_float(
+                  weights[channel * p.conv.w.strides[0] + h * p.conv.w.strides[3] + w * p.conv.w.strides[4]])
+            : 0.0f;
   }
-  load_tile(tile, kPitch, kRows + p.kh - 1, kColumns + kTaps, source + plane * p.height * p.width, p.height, p.width,
-            h0 - p.offset_h, w0 - p.offset_w);
+  load_tile(tile, kPitch, kRows + p.kh - 1, kColumns + kTaps, source + plane * p.height * p.width, p.height,
+            p.width, h0 - p.offset_h, w0 - p.offset_w);
   __syncthreads();
 
   const int row = static_cast<int>(threadIdx.x) / (kColumns / kEach);
@@ -99,7 +102,8 @@ void launch(Planes p, Stream stream) {
   const Tensor& source = p.forward ? p.conv.x : p.conv.y;
   const Tensor& result = p.forward ? p.conv.y : p.conv.x;
   gather_kernel<T, kRows, kChunks><<<grid, kThreads, static_cast<size_t>(bytes), stream>>>(
-      p, static_cast<const T*>(source.data), static_cast<const T*>(p.conv.w.data), static_cast<T*>(result.data));
+      p, static_cast<const T*>(source.data), static_cast<const T*>(p.conv.w.data),
+      static_cast<T*>(result.data));
 }
 
 template <class T, int kRows>

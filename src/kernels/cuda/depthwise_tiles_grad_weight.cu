@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // w[t] = Σ_{n,o} x[n, o − P + t] · y[n, o] of one channel.
 //
-// A block takes a channel and a part of its images, tile by tile: y and the x around it in shared memory as FP32. A
-// thread owns eight taps in a row; for four places it reads four more values of x and four of y, and makes 32 products.
-// Where there are fewer strips of taps than threads, several threads share the places of a strip and add up at the end.
+// A block takes a channel and a part of its images, tile by tile: y and the x around it in shared memory as
+// FP32. A thread owns eight taps in a row; for four places it reads four more values of x and four of y, and
+// makes 32 products. Where there are fewer strips of taps than threads, several threads share the places of a
+// strip and add up at the end.
 //
 // Values of x beyond the edge are zeros; a sum that is not finite is taken from the formula.
 #include "kernels/cuda/depthwise_tile.cuh"
@@ -20,21 +21,22 @@ constexpr int kEach = 8;
 struct Planes {
   int channels, images, images_in_part;
   int xh, xw, yh, yw, kh, kw, pad_h, pad_w;
-  int strips;                       // of eight taps: all of a kernel
-  int strips_across;                // of a kernel's row
-  int row_shares, column_shares;    // threads that share a strip
+  int strips;                     // of eight taps: all of a kernel
+  int strips_across;              // of a kernel's row
+  int row_shares, column_shares;  // threads that share a strip
   int row_tiles, column_tiles;
   int x_pitch, y_pitch;
 };
 
 template <class T, int kRows, int kColumns>
-__global__ void __launch_bounds__(kThreads) grad_weight_kernel(const __grid_constant__ Planes p, const T* x, const T* y,
-                                                               float* parts) {
+__global__ void __launch_bounds__(kThreads)
+    grad_weight_kernel(const __grid_constant__ Planes p, const T* x, const T* y, float* parts) {
   extern __shared__ __align__(16) float shared[];
   float* const y_tile = shared;
   float* const x_tile = shared + kRows * p.y_pitch;
   const int channel = static_cast<int>(blockIdx.x), part = static_cast<int>(blockIdx.y);
-  const int strip = static_cast<int>(threadIdx.x) % p.strips, share = static_cast<int>(threadIdx.x) / p.strips;
+  const int strip = static_cast<int>(threadIdx.x) % p.strips,
+            share = static_cast<int>(threadIdx.x) / p.strips;
   const bool works = share < p.row_shares * p.column_shares;
   const int kh = strip / p.strips_across, kw = strip % p.strips_across * kEach;
   const int row_step = (kRows + p.row_shares - 1) / p.row_shares, column_step = kColumns / p.column_shares;
@@ -47,11 +49,12 @@ __global__ void __launch_bounds__(kThreads) grad_weight_kernel(const __grid_cons
       const int h0 = tile / p.column_tiles * kRows, w0 = tile % p.column_tiles * kColumns;
       __syncthreads();
       load_tile(y_tile, p.y_pitch, kRows, kColumns, y + plane * p.yh * p.yw, p.yh, p.yw, h0, w0);
-      load_tile(x_tile, p.x_pitch, kRows + p.kh - 1, kColumns + p.strips_across * kEach + 4, x + plane * p.xh * p.xw, p.xh,
-                p.xw, h0 - p.pad_h, w0 - p.pad_w);
+      load_tile(x_tile, p.x_pitch, kRows + p.kh - 1, kColumns + p.strips_across * kEach + 4,
+                x + plane * p.xh * p.xw, p.xh, p.xw, h0 - p.pad_h, w0 - p.pad_w);
       __syncthreads();
       if (!works) continue;
-      const int rows = min(min(row0 + row_step, kRows), p.yh - h0), columns = min(column0 + column_step, p.yw - w0);
+      const int rows = min(min(row0 + row_step, kRows), p.yh - h0),
+                columns = min(column0 + column_step, p.yw - w0);
       for (int r = row0; r < rows; ++r) {
         const float* line = x_tile + (r + kh) * p.x_pitch + kw;
         const float* of_y = y_tile + r * p.y_pitch;
@@ -87,7 +90,8 @@ __global__ void __launch_bounds__(kThreads) grad_weight_kernel(const __grid_cons
   }
 }
 
-__global__ void __launch_bounds__(kThreads) finish_kernel(Conv conv, int64_t weights, int64_t parts, const float* sums) {
+__global__ void __launch_bounds__(kThreads)
+    finish_kernel(Conv conv, int64_t weights, int64_t parts, const float* sums) {
   const int64_t i = blockIdx.x * int64_t{kThreads} + threadIdx.x;
   if (i >= weights) return;
   float sum = 0;
@@ -108,7 +112,8 @@ void launch(Planes p, const Conv& conv, float* workspace, Stream stream) {
   p.row_shares = 1;
   while (p.row_shares * 2 <= shares && p.row_shares * 2 <= kRows) p.row_shares *= 2;
   p.column_shares = 1;
-  while (p.column_shares * 2 * p.row_shares <= shares && kColumns / (p.column_shares * 2) >= 16) p.column_shares *= 2;
+  while (p.column_shares * 2 * p.row_shares <= shares && kColumns / (p.column_shares * 2) >= 16)
+    p.column_shares *= 2;
   p.row_tiles = (p.yh + kRows - 1) / kRows;
   p.column_tiles = (p.yw + kColumns - 1) / kColumns;
   p.x_pitch = tile_pitch(kColumns + p.strips_across * kEach + 4);
@@ -116,15 +121,16 @@ void launch(Planes p, const Conv& conv, float* workspace, Stream stream) {
   const int tiles = kRows * p.y_pitch + (kRows + p.kh - 1) * p.x_pitch;
   const int at_end = p.row_shares * p.column_shares * p.strips * kEach;
   const int bytes = (tiles > at_end ? tiles : at_end) * 4;
-  cudaFuncSetAttribute(grad_weight_kernel<T, kRows, kColumns>, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
+  cudaFuncSetAttribute(grad_weight_kernel<T, kRows, kColumns>, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                       bytes);
   const int64_t parts = depthwise_tiles_parts(conv);
   p.images_in_part = static_cast<int>((conv.batch + parts - 1) / parts);
   const dim3 grid(static_cast<unsigned>(p.channels), static_cast<unsigned>(parts));
   grad_weight_kernel<T, kRows, kColumns><<<grid, kThreads, static_cast<size_t>(bytes), stream>>>(
       p, static_cast<const T*>(conv.x.data), static_cast<const T*>(conv.y.data), workspace);
   const int64_t weights = conv.groups * p.kh * p.kw;
-  finish_kernel<<<static_cast<unsigned>((weights + kThreads - 1) / kThreads), kThreads, 0, stream>>>(conv, weights, parts,
-                                                                                                 workspace);
+  finish_kernel<<<static_cast<unsigned>((weights + kThreads - 1) / kThreads), kThreads, 0, stream>>>(
+      conv, weights, parts, workspace);
 }
 
 }  // namespace
@@ -149,7 +155,8 @@ void depthwise_tiles_grad_weight(const Conv& conv, float* workspace, Stream stre
   p.pad_w = static_cast<int>(w.pad);
   with_type(conv.x.dtype, [&](auto type) {
     using T = decltype(type);
-    p.yh == 1 ? launch<T, 1, 1024>(p, conv, workspace, stream) : launch<T, 32, 32>(p, conv, workspace, stream);
+    p.yh == 1 ? launch<T, 1, 1024>(p, conv, workspace, stream)
+              : launch<T, 32, 32>(p, conv, workspace, stream);
   });
 }
 

@@ -35,10 +35,9 @@ struct Product {
   int tap_first[3], tap_stride[3], kernel[3];
   uint32_t places;
   int columns, chunks, steps;  // chunks: of a tap
-  FastDiv by_chunk;
-  int64_t pitch;         // elements from place to place
-  int64_t filled;        // channels of a group
-  int64_t weight_group;  // elements of a group's weights
+  int64_t pitch;               // elements from place to place
+  int64_t filled;              // channels of a group
+  int64_t weight_group;        // elements of a group's weights
   Tensor result;
 };
 
@@ -101,40 +100,64 @@ __global__ void __launch_bounds__(kThreads, sizeof(E) == 2 ? 2 : 1)
     row_offsets[threadIdx.x] = offset;
   }
 
-  const auto load = [&](int step) {
-    const uint32_t stage = base + static_cast<uint32_t>(step % kStages) * kStageBytes;
-    auto c = static_cast<uint32_t>(step * 4 + chunk);
-    uint32_t w = p.by_chunk.split(c);  // c: chunk of the tap
-    uint32_t h = p.taps[2].split(w);
-    uint32_t d = p.taps[1].split(h);
-    const bool live = d < p.taps[0].divisor && p.chunks > 0;
-    const int offsets[3] = {static_cast<int>(d) * p.axes[0].tap_step,
-                            static_cast<int>(h) * p.axes[1].tap_step,
-                            static_cast<int>(w) * p.axes[2].tap_step};
+  // The chunk of the sum that this thread copies next, and where its rows are for the tap it belongs to.
+  int c = chunk, tap[3] = {0, 0, 0};
+  const E *from[kRowsA], *of_weights[kRowsB];
+  bool inside[kRowsA], live = false;
+  const auto find_rows = [&] {
+    live = tap[0] < static_cast<int>(p.taps[0].divisor);
 #pragma unroll
     for (int i = 0; i < kRowsA; ++i) {
-      const int sd = at[i][0] + offsets[0], sh = at[i][1] + offsets[1], sw = at[i][2] + offsets[2];
-      const bool inside = live && static_cast<unsigned>(sd) < static_cast<unsigned>(p.axes[0].source) &&
-                          static_cast<unsigned>(sh) < static_cast<unsigned>(p.axes[1].source) &&
-                          static_cast<unsigned>(sw) < static_cast<unsigned>(p.axes[2].source);
+      const int sd = at[i][0] + tap[0] * p.axes[0].tap_step, sh = at[i][1] + tap[1] * p.axes[1].tap_step,
+                sw = at[i][2] + tap[2] * p.axes[2].tap_step;
+      inside[i] = live && static_cast<unsigned>(sd) < static_cast<unsigned>(p.axes[0].source) &&
+                  static_cast<unsigned>(sh) < static_cast<unsigned>(p.axes[1].source) &&
+                  static_cast<unsigned>(sw) < static_cast<unsigned>(p.axes[2].source);
       const int64_t place = ((image[i] + sd) * p.axes[1].source + sh) * p.axes[2].source + sw;
-      const E* from = inside ? source + place * p.pitch + c * kChunk : source;
-      copy_chunk(stage + chunk_at<4>(row0 + 64 * i, chunk), from, inside);
+      from[i] = inside[i] ? source + place * p.pitch : source;
     }
-    const int tap = ((p.tap_first[0] + static_cast<int>(d) * p.tap_stride[0]) * p.kernel[1] + p.tap_first[1] +
-                     static_cast<int>(h) * p.tap_stride[1]) *
-                        p.kernel[2] +
-                    p.tap_first[2] + static_cast<int>(w) * p.tap_stride[2];
+    const int number = ((p.tap_first[0] + tap[0] * p.tap_stride[0]) * p.kernel[1] + p.tap_first[1] +
+                        tap[1] * p.tap_stride[1]) *
+                           p.kernel[2] +
+                       p.tap_first[2] + tap[2] * p.tap_stride[2];
 #pragma unroll
     for (int i = 0; i < kRowsB; ++i) {
-      const int row = row0 + 64 * i;
-      if (kN < 64 && row >= kN) break;
-      const bool inside = live && n0 + row < p.columns;
-      const E* from =
-          inside ? weights + (static_cast<int64_t>(tap) * p.columns + n0 + row) * p.filled + c * kChunk
-                 : weights;
-      copy_chunk(stage + kM * 64 + chunk_at<4>(row, chunk), from, inside);
+      const int row = n0 + row0 + 64 * i;
+      of_weights[i] = live && row < p.columns
+                          ? weights + (static_cast<int64_t>(number) * p.columns + row) * p.filled
+                          : nullptr;
     }
+  };
+  const auto settle = [&] {
+    while (c >= p.chunks) {
+      c -= p.chunks;
+      if (++tap[2] == static_cast<int>(p.taps[2].divisor)) {
+        tap[2] = 0;
+        if (++tap[1] == static_cast<int>(p.taps[1].divisor)) {
+          tap[1] = 0;
+          ++tap[0];
+        }
+      }
+    }
+  };
+  settle();
+  find_rows();
+  const auto load = [&](int step) {
+    const uint32_t stage = base + static_cast<uint32_t>(step % kStages) * kStageBytes;
+#pragma unroll
+    for (int i = 0; i < kRowsA; ++i)
+      copy_chunk(stage + chunk_at<4>(row0 + 64 * i, chunk), from[i] + c * kChunk, inside[i]);
+#pragma unroll
+    for (int i = 0; i < kRowsB; ++i) {
+      if (kN < 64 && row0 >= kN) break;
+      const bool there = of_weights[i] != nullptr;
+      copy_chunk(stage + kM * 64 + chunk_at<4>(row0 + 64 * i, chunk),
+                 there ? of_weights[i] + c * kChunk : weights, there);
+    }
+    c += 4;
+    if (c < p.chunks) return;
+    settle();
+    find_rows();
   };
 
   TileSums<E, kM, kN, false> sums;
@@ -216,7 +239,6 @@ void launch_type(const GatherProduct& product, Stream stream) {
   }
   if (places == 0 || p.columns == 0) return;
   p.places = static_cast<uint32_t>(places);
-  p.by_chunk = FastDiv(p.chunks > 0 ? p.chunks : 1);
   p.steps = static_cast<int>((taps * p.chunks + 3) / 4);
   p.weight_group = kernel * p.columns * p.filled;
   p.result = product.forward ? conv.y : conv.x;

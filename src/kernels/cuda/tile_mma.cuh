@@ -48,16 +48,14 @@ __device__ void load_matrices(uint32_t address, uint32_t (&r)[4]) {
 }
 
 __device__ inline void multiply_add(float (&c)[4], const uint32_t (&a)[4], uint32_t b0, uint32_t b1, __half) {
-  asm volatile(
-      "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, "
+  asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, "
       "{%0,%1,%2,%3};"
       : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
 }
 __device__ inline void multiply_add(float (&c)[4], const uint32_t (&a)[4], uint32_t b0, uint32_t b1,
                                     __nv_bfloat16) {
-  asm volatile(
-      "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, "
+  asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, "
       "{%0,%1,%2,%3};"
       : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
@@ -94,19 +92,21 @@ requires(sizeof(E) == 2) struct TileSums<E, kM, kN, kAlong> {
           load_matrices<false>(b + chunk_at<4>(column + line, term / 8), of_b[j]);
         }
       }
+      uint32_t of_a[kBlocks][4];
 #pragma unroll
       for (int i = 0; i < kBlocks; ++i) {
-        uint32_t of_a[4];
         const int row = first_row() + i * 16 + matrix % 2 * 8, term = k + matrix / 2 * 8;
         if constexpr (kAlong) {
-          load_matrices<true>(a + chunk_at<kM / 8>(term + line, row / 8), of_a);
+          load_matrices<true>(a + chunk_at<kM / 8>(term + line, row / 8), of_a[i]);
         } else {
-          load_matrices<false>(a + chunk_at<4>(row + line, term / 8), of_a);
+          load_matrices<false>(a + chunk_at<4>(row + line, term / 8), of_a[i]);
         }
+      }
+#pragma unroll
+      for (int i = 0; i < kBlocks; ++i)
 #pragma unroll
         for (int j = 0; j < 4; ++j)
-          multiply_add(sums[i][j], of_a, of_b[j / 2][j % 2 * 2], of_b[j / 2][j % 2 * 2 + 1], E{});
-      }
+          multiply_add(sums[i][j], of_a[i], of_b[j / 2][j % 2 * 2], of_b[j / 2][j % 2 * 2 + 1], E{});
     }
   }
 

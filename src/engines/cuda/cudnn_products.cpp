@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: Apache-2.0
+// Operands into cuDNN's form, its convolution, the result back.
+#include "engines/cuda/cudnn_products.h"
+
+#include <fmt/format.h>
+
+#include "base/checked.h"
+#include "engines/cuda/layouts.h"
+#include "engines/cuda/product_axes.h"
+#include "engines/cuda/shapes.h"
+#include "kernels/cuda/direct.h"
+#include "kernels/cuda/results.h"
+#include "runtime/cuda/cudnn.h"
+
+namespace retrograd::engines::cuda {
+namespace {
+
+using kernels::cuda::Result;
+using kernels::cuda::RowType;
+using problem::ConvPass;
+using problem::ConvPassKind;
+using problem::PassTensor;
+using runtime::CudnnConvolution;
+using runtime::CudnnShape;
+
+constexpr int64_t kChunk = 8;  // channels that tensor cores read at once
+
+int64_t filled(int64_t channels) { return ceil_div(channels, kChunk) * kChunk; }
+bool is_f32(const ConvPass& pass) { return pass.x.dtype == DType::kF32; }
+Sizes5 w_sizes(const ConvPass& p) {
+  return {p.y_channels, p.x_channels_per_group(), p.axes[0].kernel, p.axes[1].kernel, p.axes[2].kernel};
+}
+size_t rounded_up(int64_t bytes) { return static_cast<size_t>((bytes + 255) / 256 * 256); }
+
+CudnnShape cudnn_shape(const ConvPass& p) {
+  CudnnShape s;
+  s.pass = p.kind == ConvPassKind::kForward     ? runtime::CudnnPass::kForward
+           : p.kind == ConvPassKind::kGradInput ? runtime::CudnnPass::kBackwardData
+                                                : runtime::CudnnPass::kBackwardFilter;
+  s.type = is_f32(p)                  ? runtime::CudnnType::kF32
+           : p.x.dtype == DType::kF16 ? runtime::CudnnType::kF16
+                                      : runtime::CudnnType::kBF16;
+  s.channels_last = !is_f32(p);
+  const problem::Window& depth = p.axes[0];
+  s.axes = depth.x == 1 && depth.y == 1 && depth.kernel == 1 && depth.pad_lo == 0 ? 2 : 3;
+  s.batch = static_cast<int>(p.batch);
+  s.groups = static_cast<int>(p.groups);
+  s.x_channels = static_cast<int>(is_f32(p) ? p.x_channels : filled(p.x_channels));
+  s.y_channels = static_cast<int>(is_f32(p) ? p.y_channels : filled(p.y_channels));
+  for (size_t i = 0; i < 3; ++i) {
+    const problem::Window& w = p.axes[i];
+    s.x[i] = static_cast<int>(w.x);
+    s.y[i] = static_cast<int>(w.y);
+    s.kernel[i] = static_cast<int>(w.kernel);
+    s.stride[i] = static_cast<int>(w.stride);
+    s.dilation[i] = static_cast<int>(w.dilation);
+    s.pad[i] = static_cast<int>(w.pad_lo);
+  }
+  return s;
+}
+
+// A tensor in channels-last form: where it lies, or a copy in the workspace.
+struct Form {
+  bool in_place = false;
+  size_t bytes = 0;  // of the copy
+};
+Form form_of(const PassTensor& tensor, const Sizes5& sizes, int64_t filled_channels) {
+  if (filled_channels == sizes[1] && is_channels_last(tensor, sizes)) return {.in_place = true};
+  return {.bytes = rounded_up(sizes[0] * sizes[2] * sizes[3] * sizes[4] * filled_channels * 2)};
+}
+
+class CudnnStep final : public Step {
+ public:
+  CudnnStep(const ConvPass& pass, std::unique_ptr<const CudnnConvolution> convolution)
+      : pass_(pass),
+        convolution_(std::move(convolution)),
+        type_(pass.x.dtype == DType::kF16 ? RowType::kF16 : RowType::kBF16),
+        x_filled_(filled(pass.x_channels)),
+        y_filled_(filled(pass.y_channels)) {
+    for (const ProductAxes& axes :
+         pass.kind == ConvPassKind::kGradWeight ? std::vector<ProductAxes>{} : product_axes(pass))
+      padded_ = padded_ || leaves_source(axes);
+    if (pass.kind == ConvPassKind::kGradWeight) padded_ = leaves_source(pass);
+    if (is_f32(pass)) {
+      x_ = y_ = w_ = {.in_place = true};
+      return;
+    }
+    x_ = form_of(pass.x, x_sizes(pass), x_filled_);
+    y_ = form_of(pass.y, y_sizes(pass), y_filled_);
+    const Sizes5 sizes = w_sizes(pass);
+    w_.in_place = y_filled_ == sizes[0] && w_channels() == sizes[1] && is_channels_last(pass.w, sizes);
+    if (!w_.in_place) w_.bytes = rounded_up(y_filled_ * w_channels() * sizes[2] * sizes[3] * sizes[4] * 2);
+  }
+
+  size_t workspace_bytes() const override {
+    return x_bytes() + y_bytes() + w_.bytes + convolution_->workspace_bytes();
+  }
+  std::string describe() const override {
+    return fmt::format("x {}, y {}, w {}, {} bytes for cuDNN", x_.in_place ? "in place" : "copied",
+                       y_.in_place ? "in place" : "copied", w_.in_place ? "in place" : "copied",
+                       convolution_->workspace_bytes());
+  }
+
+  void run(const Bindings& bindings, std::byte* workspace,
+           runtime::ExecutionContext& context) const override {
+    const auto stream = stream_of(context);
+    const kernels::cuda::Conv conv = bind(shape_of(pass_), pass_, bindings);
+    std::byte* const at_x = workspace;
+    std::byte* const at_y = at_x + x_bytes();
+    std::byte* const at_w = at_y + y_bytes();
+    void* const x = uses(ConvPassKind::kGradInput) && !x_.in_place ? copy_of(conv, conv.x, true, at_x, stream)
+                                                                   : conv.x.data;
+    void* const y = uses(ConvPassKind::kForward) && !y_.in_place ? copy_of(conv, conv.y, false, at_y, stream)
+                                                                 : conv.y.data;
+    void* w = conv.w.data;
+    if (uses(ConvPassKind::kGradWeight) && !w_.in_place) {
+      kernels::cuda::make_filter(conv, y_filled_, w_channels(), type_, at_w, stream);
+      w = at_w;
+    }
+    void* const to_x = pass_.kind == ConvPassKind::kGradInput && !x_.in_place ? at_x : x;
+    void* const to_y = pass_.kind == ConvPassKind::kForward && !y_.in_place ? at_y : y;
+    void* const to_w = pass_.kind == ConvPassKind::kGradWeight && !w_.in_place ? at_w : w;
+    if (!is_aligned(to_x) || !is_aligned(to_y) || !is_aligned(to_w) ||
+        !convolution_->run(to_x, to_y, to_w, at_w + w_.bytes, context.native_stream))
+      return run_directly(conv, stream);
+    finish(conv, at_x, at_y, at_w, stream);
+  }
+
+ private:
+  // Whether the pass reads the tensor that `result` would write.
+  bool uses(ConvPassKind result) const { return pass_.kind != result; }
+  static bool is_aligned(const void* address) { return reinterpret_cast<uintptr_t>(address) % 16 == 0; }
+  int64_t w_channels() const { return pass_.groups == 1 ? x_filled_ : pass_.x_channels_per_group(); }
+  size_t x_bytes() const { return x_.bytes; }
+  size_t y_bytes() const { return y_.bytes; }
+
+  void* copy_of(const kernels::cuda::Conv& conv, const kernels::cuda::Tensor& tensor, bool is_x,
+                std::byte* target, kernels::cuda::Stream stream) const {
+    kernels::cuda::Rows rows{};
+    rows.batch = conv.batch;
+    rows.groups = 1;
+    rows.channels = is_x ? pass_.x_channels : pass_.y_channels;
+    for (int i = 0; i < 3; ++i) rows.spatial[i] = is_x ? conv.axes[i].x : conv.axes[i].y;
+    rows.source = tensor;
+    rows.rounding = OperandRounding::kNone;
+    kernels::cuda::make_rows(rows, type_, target, stream);
+    return target;
+  }
+
+  void finish(const kernels::cuda::Conv& conv, const std::byte* at_x, const std::byte* at_y,
+              const std::byte* at_w, kernels::cuda::Stream stream) const {
+    switch (pass_.kind) {
+      case ConvPassKind::kForward:
+        if (!y_.in_place)
+          return kernels::cuda::take_rows(conv, Result::kForward, y_filled_, type_, at_y, padded_, stream);
+        if (padded_) kernels::cuda::repair_result(conv, Result::kForward, stream);
+        return;
+      case ConvPassKind::kGradInput:
+        if (!x_.in_place)
+          return kernels::cuda::take_rows(conv, Result::kGradInput, x_filled_, type_, at_x, padded_, stream);
+        if (padded_) kernels::cuda::repair_result(conv, Result::kGradInput, stream);
+        return;
+      case ConvPassKind::kGradWeight:
+        if (!w_.in_place)
+          return kernels::cuda::take_filter(conv, y_filled_, w_channels(), type_, at_w, padded_, stream);
+        if (padded_) kernels::cuda::repair_result(conv, Result::kGradWeight, stream);
+        return;
+    }
+  }
+
+  void run_directly(const kernels::cuda::Conv& conv, kernels::cuda::Stream stream) const {
+    switch (pass_.kind) {
+      case ConvPassKind::kForward:
+        return kernels::cuda::direct_forward(conv, stream);
+      case ConvPassKind::kGradInput:
+        return kernels::cuda::direct_grad_input(conv, stream);
+      case ConvPassKind::kGradWeight:
+        return kernels::cuda::direct_grad_weight(conv, stream);
+    }
+  }
+
+  ConvPass pass_;
+  std::unique_ptr<const CudnnConvolution> convolution_;
+  RowType type_;
+  int64_t x_filled_, y_filled_;
+  Form x_, y_, w_;
+  bool padded_ = false;
+};
+
+// cuDNN knows one padding an axis.
+bool is_symmetric(const ConvPass& p) {
+  for (const problem::Window& w : p.axes) {
+    if (w.pad_lo < 0 || w.pad_lo >= 1 << 20 || w.kernel >= 1 << 20 || w.stride >= 1 << 20 ||
+        w.dilation >= 1 << 20)
+      return false;
+    const problem::WindowSizes sizes{w.x, w.kernel, w.stride, w.dilation, w.pad_lo, w.pad_lo};
+    if (problem::output_size(sizes) != w.y) return false;
+  }
+  return true;
+}
+
+class CudnnCandidate final : public Candidate {
+ public:
+  const char* name() const override { return "cuda.cudnn"; }
+  Support supports(const problem::Pass& pass) const override {
+    const auto* conv = std::get_if<ConvPass>(&pass);
+    if (conv == nullptr) return Support::no("convolutions only");
+    if (!is_wide_type(conv->x.dtype) || conv->x.dtype != conv->y.dtype || conv->x.dtype != conv->w.dtype ||
+        conv->rounding != OperandRounding::kNone)
+      return Support::no("needs f32, f16 or bf16, all the same, and no rounding of operands");
+    if (!fits_31_bits(x_sizes(*conv)) || !fits_31_bits(y_sizes(*conv)) || !fits_31_bits(w_sizes(*conv)))
+      return Support::no("needs 1 to 2^31 - 1 elements in each tensor");
+    if (conv->groups > 1 && conv->x_channels == conv->groups && conv->y_channels == conv->groups)
+      return Support::no("one channel a group");
+    if (!is_symmetric(*conv)) return Support::no("needs the same padding on both sides");
+    if (is_f32(*conv) && (!is_planes(conv->x, x_sizes(*conv)) || !is_planes(conv->y, y_sizes(*conv)) ||
+                          !is_planes(conv->w, w_sizes(*conv))))
+      return Support::no("f32 needs dense row-major tensors");
+    if (!is_f32(*conv) && conv->groups > 1 &&
+        (conv->x_channels % kChunk != 0 || conv->y_channels % kChunk != 0))
+      return Support::no("groups need multiples of 8 channels");
+    if (CudnnConvolution::make(cudnn_shape(*conv)) == nullptr)
+      return Support::no("cuDNN is not there, or does not take this");
+    return Support::yes();
+  }
+  std::unique_ptr<const Step> make_step(const problem::Pass& pass) const override {
+    const auto& conv = std::get<ConvPass>(pass);
+    return std::make_unique<CudnnStep>(conv, CudnnConvolution::make(cudnn_shape(conv)));
+  }
+};
+
+}  // namespace
+
+const Candidate& cudnn_products() {
+  static const CudnnCandidate instance;
+  return instance;
+}
+
+}  // namespace retrograd::engines::cuda
