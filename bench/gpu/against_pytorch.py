@@ -18,7 +18,7 @@ import suite
 
 TYPES = {"fp32": (torch.float32, False), "fp16": (torch.float16, False), "bf16": (torch.bfloat16, False),
          "fp16-nhwc": (torch.float16, True), "bf16-nhwc": (torch.bfloat16, True), "fp32-nhwc": (torch.float32, True)}
-LIMIT = {torch.float32: 1e-5, torch.float16: 2e-3, torch.bfloat16: 1.5e-2}  # relative L2, PyTorch's own error included
+LIMIT = {torch.float32: 5e-5, torch.float16: 2e-3, torch.bfloat16: 1.5e-2}  # relative L2, PyTorch's own error included
 
 
 def layout(t, channels_last):
@@ -80,6 +80,11 @@ def conv_row(lib, row, dtype, channels_last, mask, budget):
     return worst, mine, peer, moved
 
 
+def forward_gradient(forward, gy, x, k, s, p):
+    x = x.detach().contiguous().float().requires_grad_(True)
+    return torch.autograd.grad(forward(x, k, s, p), x, gy.contiguous().float())[0]
+
+
 def pool_row(lib, row, dtype, channels_last, budget):
     name, ndim, n, c, spatial, k, s, p = row
     x = layout(torch.randn(n, c, *spatial, device="cuda", dtype=dtype), channels_last).requires_grad_(True)
@@ -97,7 +102,7 @@ def pool_row(lib, row, dtype, channels_last, budget):
         def theirs():
             return op(gy, x.detach(), [k] * ndim, [s] * ndim, [p] * ndim, False, True, None)
     ours.run()
-    worst = difference(ours.gx, theirs())
+    worst = difference(ours.gx, forward_gradient(forward, gy, x, k, s, p))
     mine, peer = measure(ours.run, theirs, budget)
     return worst, mine, peer, (x.numel() + gy.numel()) * dtype.itemsize
 

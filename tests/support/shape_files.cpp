@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads the folder that RETROGRAD_SHAPES_DIR, a compile definition, names.
+// Reads the folder that the variable RETROGRAD_SHAPES_DIR names, or the compile definition of that name.
 #include "support/shape_files.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <string>
 
 #include "problem/problem.h"
 #include "problem/problem_text.h"
@@ -14,8 +16,10 @@
 namespace retrograd::test {
 
 std::vector<NamedRequest> read_shape_files() {
+  const char* const elsewhere = std::getenv("RETROGRAD_SHAPES_DIR");
+  const std::string folder = elsewhere != nullptr ? elsewhere : RETROGRAD_SHAPES_DIR;
   std::vector<std::filesystem::path> files;
-  for (const auto& entry : std::filesystem::directory_iterator(RETROGRAD_SHAPES_DIR))
+  for (const auto& entry : std::filesystem::directory_iterator(folder))
     if (entry.path().extension() == ".txt") files.push_back(entry.path());
   std::sort(files.begin(), files.end());
   std::vector<NamedRequest> all;
@@ -31,7 +35,7 @@ std::vector<NamedRequest> read_shape_files() {
       if (request.is_ok()) all.push_back({place, std::move(request).value()});
     }
   }
-  EXPECT_FALSE(all.empty()) << "no problems in " << RETROGRAD_SHAPES_DIR;
+  EXPECT_FALSE(all.empty()) << "no problems in " << folder;
   return all;
 }
 

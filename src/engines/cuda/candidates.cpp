@@ -8,21 +8,25 @@
 #include "engines/cuda/cudnn_products.h"
 #include "engines/cuda/depthwise.h"
 #include "engines/cuda/depthwise_tiles.h"
+#include "engines/cuda/depthwise_transposed.h"
 #include "engines/cuda/direct.h"
+#include "engines/cuda/narrow_gather.h"
 #include "engines/cuda/pool.h"
 #include "engines/cuda/row_products.h"
 
 namespace retrograd::engines::cuda {
 
 std::span<const Candidate* const> candidates() {
-  static const std::array<const Candidate*, 7> all = {
-      &depthwise(),        // grad_input, grad_weight: one channel a group, 3x3 to 7x7
-      &depthwise_tiles(),  // one channel a group, stride 1, larger kernels
-      &cudnn_products(),   // convolutions, where cuDNN is there
-      &row_products(),     // convolutions
-      &bias(),             // grad_bias
-      &pool(),             // average pooling
-      &direct(),           // everything
+  static const std::array<const Candidate*, 9> all = {
+      &depthwise(),             // grad_input, grad_weight: one channel a group, 3x3 to 7x7
+      &depthwise_tiles(),       // one channel a group, stride 1, larger kernels
+      &depthwise_transposed(),  // one channel a group, channels last
+      &narrow_gather(),         // grad_input: at most four x channels a group
+      &cudnn_products(),        // convolutions, where cuDNN is there
+      &row_products(),          // convolutions
+      &bias(),                  // grad_bias
+      &pool(),                  // average pooling
+      &direct(),                // everything
   };
   return all;
 }

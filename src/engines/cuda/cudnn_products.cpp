@@ -4,9 +4,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "base/checked.h"
 #include "engines/cuda/layouts.h"
-#include "engines/cuda/product_axes.h"
 #include "engines/cuda/shapes.h"
 #include "kernels/cuda/direct.h"
 #include "kernels/cuda/results.h"
@@ -32,6 +33,11 @@ Sizes5 w_sizes(const ConvPass& p) {
 }
 size_t rounded_up(int64_t bytes) { return static_cast<size_t>((bytes + 255) / 256 * 256); }
 
+// The least padding behind x that gives y outputs.
+int64_t pad_behind(const problem::Window& w) {
+  return std::max<int64_t>((w.y - 1) * w.stride + (w.kernel - 1) * w.dilation + 1 - w.x - w.pad_lo, 0);
+}
+
 CudnnShape cudnn_shape(const ConvPass& p) {
   CudnnShape s;
   s.pass = p.kind == ConvPassKind::kForward     ? runtime::CudnnPass::kForward
@@ -43,18 +49,19 @@ CudnnShape cudnn_shape(const ConvPass& p) {
   s.channels_last = !is_f32(p);
   const problem::Window& depth = p.axes[0];
   s.axes = depth.x == 1 && depth.y == 1 && depth.kernel == 1 && depth.pad_lo == 0 ? 2 : 3;
-  s.batch = static_cast<int>(p.batch);
-  s.groups = static_cast<int>(p.groups);
-  s.x_channels = static_cast<int>(is_f32(p) ? p.x_channels : filled(p.x_channels));
-  s.y_channels = static_cast<int>(is_f32(p) ? p.y_channels : filled(p.y_channels));
+  s.batch = p.batch;
+  s.groups = p.groups;
+  s.x_channels = is_f32(p) ? p.x_channels : filled(p.x_channels);
+  s.y_channels = is_f32(p) ? p.y_channels : filled(p.y_channels);
   for (size_t i = 0; i < 3; ++i) {
     const problem::Window& w = p.axes[i];
-    s.x[i] = static_cast<int>(w.x);
-    s.y[i] = static_cast<int>(w.y);
-    s.kernel[i] = static_cast<int>(w.kernel);
-    s.stride[i] = static_cast<int>(w.stride);
-    s.dilation[i] = static_cast<int>(w.dilation);
-    s.pad[i] = static_cast<int>(w.pad_lo);
+    s.x[i] = w.x;
+    s.y[i] = w.y;
+    s.kernel[i] = w.kernel;
+    s.stride[i] = w.stride;
+    s.dilation[i] = w.dilation;
+    s.pad_lo[i] = w.pad_lo;
+    s.pad_hi[i] = pad_behind(w);
   }
   return s;
 }
@@ -71,16 +78,18 @@ Form form_of(const PassTensor& tensor, const Sizes5& sizes, int64_t filled_chann
 
 class CudnnStep final : public Step {
  public:
-  CudnnStep(const ConvPass& pass, std::unique_ptr<const CudnnConvolution> convolution)
+  CudnnStep(const ConvPass& pass, std::shared_ptr<const CudnnConvolution> convolution)
       : pass_(pass),
         convolution_(std::move(convolution)),
         type_(pass.x.dtype == DType::kF16 ? RowType::kF16 : RowType::kBF16),
         x_filled_(filled(pass.x_channels)),
         y_filled_(filled(pass.y_channels)) {
-    for (const ProductAxes& axes :
-         pass.kind == ConvPassKind::kGradWeight ? std::vector<ProductAxes>{} : product_axes(pass))
-      padded_ = padded_ || leaves_source(axes);
-    if (pass.kind == ConvPassKind::kGradWeight) padded_ = leaves_source(pass);
+    // Engines of cuDNN fill in zeros for strides, too, so only kernels of one tap that leave nothing out are
+    // safe.
+    const auto is_plain = [](const problem::Window& w) {
+      return w.kernel == 1 && w.stride == 1 && w.pad_lo == 0;
+    };
+    padded_ = !std::all_of(pass.axes.begin(), pass.axes.end(), is_plain);
     if (is_f32(pass)) {
       x_ = y_ = w_ = {.in_place = true};
       return;
@@ -180,23 +189,20 @@ class CudnnStep final : public Step {
   }
 
   ConvPass pass_;
-  std::unique_ptr<const CudnnConvolution> convolution_;
+  std::shared_ptr<const CudnnConvolution> convolution_;
   RowType type_;
   int64_t x_filled_, y_filled_;
   Form x_, y_, w_;
   bool padded_ = false;
 };
 
-// cuDNN knows one padding an axis.
-bool is_symmetric(const ConvPass& p) {
-  for (const problem::Window& w : p.axes) {
-    if (w.pad_lo < 0 || w.pad_lo >= 1 << 20 || w.kernel >= 1 << 20 || w.stride >= 1 << 20 ||
-        w.dilation >= 1 << 20)
-      return false;
-    const problem::WindowSizes sizes{w.x, w.kernel, w.stride, w.dilation, w.pad_lo, w.pad_lo};
-    if (problem::output_size(sizes) != w.y) return false;
-  }
-  return true;
+// Whether cuDNN can say it: no negative padding, and its formula for the outputs gives y.
+bool is_sayable(const ConvPass& p) {
+  return std::all_of(p.axes.begin(), p.axes.end(), [](const problem::Window& w) {
+    for (int64_t size : {w.pad_lo, w.kernel, w.stride, w.dilation})
+      if (size < 0 || size >= 1 << 20) return false;
+    return problem::output_size({w.x, w.kernel, w.stride, w.dilation, w.pad_lo, pad_behind(w)}) == w.y;
+  });
 }
 
 class CudnnCandidate final : public Candidate {
@@ -212,20 +218,22 @@ class CudnnCandidate final : public Candidate {
       return Support::no("needs 1 to 2^31 - 1 elements in each tensor");
     if (conv->groups > 1 && conv->x_channels == conv->groups && conv->y_channels == conv->groups)
       return Support::no("one channel a group");
-    if (!is_symmetric(*conv)) return Support::no("needs the same padding on both sides");
+    if (is_f32(*conv) && conv->groups == 1 && conv->x_channels < 16)
+      return Support::no("few x channels in f32: its exact engines waste most of their products");
+    if (!is_sayable(*conv)) return Support::no("sizes or paddings that cuDNN has no form for");
     if (is_f32(*conv) && (!is_planes(conv->x, x_sizes(*conv)) || !is_planes(conv->y, y_sizes(*conv)) ||
                           !is_planes(conv->w, w_sizes(*conv))))
       return Support::no("f32 needs dense row-major tensors");
     if (!is_f32(*conv) && conv->groups > 1 &&
         (conv->x_channels % kChunk != 0 || conv->y_channels % kChunk != 0))
       return Support::no("groups need multiples of 8 channels");
-    if (CudnnConvolution::make(cudnn_shape(*conv)) == nullptr)
+    if (CudnnConvolution::find(cudnn_shape(*conv)) == nullptr)
       return Support::no("cuDNN is not there, or does not take this");
     return Support::yes();
   }
   std::unique_ptr<const Step> make_step(const problem::Pass& pass) const override {
     const auto& conv = std::get<ConvPass>(pass);
-    return std::make_unique<CudnnStep>(conv, CudnnConvolution::make(cudnn_shape(conv)));
+    return std::make_unique<CudnnStep>(conv, CudnnConvolution::find(cudnn_shape(conv)));
   }
 };
 

@@ -115,23 +115,43 @@ __device__ Index5 place_index(const Places& p, int64_t place) {
   return {n, 0, d, h, w};
 }
 
-template <class E>
+// kPairs: the target is of the rows' 16-bit type, and two neighbouring places of it are one aligned word.
+template <class E, bool kPairs>
 __global__ void __launch_bounds__(kThreads)
     take_rows_kernel(const __grid_constant__ Conv conv, Result result, Tensor target, Places p, const E* rows,
                      bool repair) {
   constexpr int kChunk = 16 / sizeof(E);
   constexpr int kPitch = kTile + 4 / sizeof(E);
-  __shared__ E tile[kTile][kPitch];
+  __shared__ __align__(16) E tile[kTile][kPitch];
   const int64_t place0 = blockIdx.x * int64_t{kTile}, channel0 = blockIdx.y * int64_t{kTile};
   for (int i = threadIdx.x; i < kTile * (kTile / kChunk); i += kThreads) {
     const int chunk = i % (kTile / kChunk), row = i / (kTile / kChunk);
     const int64_t place = place0 + row, channel = channel0 + chunk * kChunk;
     if (place >= p.places || channel >= p.filled) continue;
-    const auto pack = *reinterpret_cast<const Pack<E, kChunk>*>(rows + place * p.filled + channel);
-#pragma unroll
-    for (int j = 0; j < kChunk; ++j) tile[row][chunk * kChunk + j] = pack.values[j];
+    const auto pack = *reinterpret_cast<const uint4*>(rows + place * p.filled + channel);
+    auto* words = reinterpret_cast<uint32_t*>(&tile[row][chunk * kChunk]);
+    words[0] = pack.x, words[1] = pack.y, words[2] = pack.z, words[3] = pack.w;
   }
   __syncthreads();
+  if constexpr (kPairs) {
+    const int pair = static_cast<int>(threadIdx.x) % 32 * 2;
+    if (place0 + pair >= p.places) return;
+    Index5 place = place_index(p, place0 + pair);
+    auto* out = static_cast<E*>(target.data) + offset_of(target, place);
+#pragma unroll 8
+    for (int c = static_cast<int>(threadIdx.x) / 32; c < kTile; c += kThreads / 32) {
+      if (channel0 + c >= p.channels) break;
+      Pack<E, 2> values{tile[pair][c], tile[pair + 1][c]};
+      for (int j = 0; j < 2; ++j)
+        if (repair && !isfinite(to_float(values.values[j]))) {
+          Index5 at = place_index(p, place0 + pair + j);
+          at.c = channel0 + c;
+          values.values[j] = from_float<E>(by_formula(conv, result, at));
+        }
+      *reinterpret_cast<Pack<E, 2>*>(out + (channel0 + c) * target.strides[1]) = values;
+    }
+    return;
+  }
   const int minor = static_cast<int>(threadIdx.x) % kTile, major = static_cast<int>(threadIdx.x) / kTile;
   const bool along_places = target.strides[1] != 1;
   Index5 at{};
@@ -205,6 +225,27 @@ bool is_dense(const Tensor& t, const Sizes& s, bool channels_last) {
   return true;
 }
 
+bool has_pairs(const Tensor& t, const Sizes& s) {
+  return t.strides[4] == 1 && s.d * s.h * s.w % 2 == 0 && (s.h == 1 || t.strides[3] == s.w) &&
+         (s.d == 1 || t.strides[2] == s.h * s.w) && t.strides[0] % 2 == 0 && t.strides[1] % 2 == 0 &&
+         reinterpret_cast<uintptr_t>(t.data) % 4 == 0;
+}
+
+DType dtype_of(RowType type) {
+  return type == RowType::kF16 ? DType::kF16 : type == RowType::kBF16 ? DType::kBF16 : DType::kF32;
+}
+template <class Function>
+void with_row_type(RowType type, Function&& function) {
+  switch (type) {
+    case RowType::kF16:
+      return function(__half{});
+    case RowType::kBF16:
+      return function(__nv_bfloat16{});
+    case RowType::kF32:
+      return function(float{});
+  }
+}
+
 template <class T>
 void launch_scan(const Conv& conv, Result result, bool channels_last, Stream stream) {
   const Tensor& tensor = tensor_of(conv, result);
@@ -254,12 +295,14 @@ void take_rows(const Conv& conv, Result result, int64_t filled, RowType type, co
   const Tensor& target = tensor_of(conv, result);
   const dim3 grid(static_cast<unsigned>((p.places + kTile - 1) / kTile),
                   static_cast<unsigned>((p.channels + kTile - 1) / kTile));
-  if (type == RowType::kF16)
-    take_rows_kernel<<<grid, kThreads, 0, stream>>>(conv, result, target, p, static_cast<const __half*>(rows),
-                                                    repair);
-  else
-    take_rows_kernel<<<grid, kThreads, 0, stream>>>(conv, result, target, p,
-                                                    static_cast<const __nv_bfloat16*>(rows), repair);
+  with_row_type(type, [&](auto element) {
+    using E = decltype(element);
+    if (sizeof(E) == 2 && target.dtype == dtype_of(type) && has_pairs(target, s))
+      return take_rows_kernel<E, sizeof(E) == 2>
+          <<<grid, kThreads, 0, stream>>>(conv, result, target, p, static_cast<const E*>(rows), repair);
+    take_rows_kernel<E, false>
+        <<<grid, kThreads, 0, stream>>>(conv, result, target, p, static_cast<const E*>(rows), repair);
+  });
 }
 
 void repair_result(const Conv& conv, Result result, Stream stream) {

@@ -19,8 +19,8 @@ constexpr int kStages = 4;
 struct Product {
   FastDiv outputs[3];  // of an axis
   int stride[3], dilation[3], pad[3], source[3], kernel[3];
-  uint32_t places, part;            // part: places of one, a multiple of a step
-  int rows, columns, column_tiles;  // y channels, x channels of a group
+  uint32_t places, part;  // part: places of one, a multiple of a step
+  int rows, columns;      // y channels, x channels of a group
   int y_filled, x_filled;
   int64_t y_pitch, x_pitch;
   int groups;
@@ -38,13 +38,17 @@ __global__ void __launch_bounds__(kThreads)
   constexpr int kStageBytes = kBytesM + kBytesN;
   extern __shared__ __align__(128) unsigned char shared[];
   const uint32_t base = shared_address(shared);
-  const int tap = static_cast<int>(blockIdx.x) / p.column_tiles;
-  const int n0 = static_cast<int>(blockIdx.x) % p.column_tiles * kN, m0 = static_cast<int>(blockIdx.y) * kM;
+  const int n0 = static_cast<int>(blockIdx.x) * kN, m0 = static_cast<int>(blockIdx.y) * kM;
   const int group = static_cast<int>(blockIdx.z) % p.groups, number = static_cast<int>(blockIdx.z) / p.groups;
   const uint32_t begin = static_cast<uint32_t>(number) * p.part, end = min(begin + p.part, p.places);
+  // A thread copies the same chunk of columns at every step: one tap, one place in its row.
+  static_assert(kThreads % kChunksN == 0);
+  const int column = n0 + static_cast<int>(threadIdx.x) % kChunksN * kChunk;
+  const int tap = column / p.x_filled, channel = column % p.x_filled;
   const int shift[3] = {tap / (p.kernel[1] * p.kernel[2]) * p.dilation[0] - p.pad[0],
                         tap / p.kernel[2] % p.kernel[1] * p.dilation[1] - p.pad[1],
                         tap % p.kernel[2] * p.dilation[2] - p.pad[2]};
+  const bool live = tap < p.taps;
   x_rows += static_cast<int64_t>(group) * p.x_filled;
   y_rows += static_cast<int64_t>(group) * p.y_filled;
 
@@ -70,13 +74,13 @@ __global__ void __launch_bounds__(kThreads)
       const int sd = static_cast<int>(d) * p.stride[0] + shift[0],
                 sh = static_cast<int>(h) * p.stride[1] + shift[1],
                 sw = static_cast<int>(w) * p.stride[2] + shift[2];
-      const bool inside = place < end && n0 + chunk * kChunk < p.x_filled &&
+      const bool inside = place < end && live &&
                           static_cast<unsigned>(sd) < static_cast<unsigned>(p.source[0]) &&
                           static_cast<unsigned>(sh) < static_cast<unsigned>(p.source[1]) &&
                           static_cast<unsigned>(sw) < static_cast<unsigned>(p.source[2]);
       const int64_t at = ((n * p.source[0] + sd) * p.source[1] + sh) * p.source[2] + sw;
       copy_chunk(stage + kBytesM + chunk_at<kChunksN>(row, chunk),
-                 inside ? x_rows + at * p.x_pitch + n0 + chunk * kChunk : x_rows, inside);
+                 inside ? x_rows + at * p.x_pitch + channel : x_rows, inside);
     }
   };
 
@@ -98,12 +102,12 @@ __global__ void __launch_bounds__(kThreads)
   wait_for_copies<0>();
 
   // [part][group][y channel][tap][x channel]
-  float* out = parts + number * p.weights + (static_cast<int64_t>(group) * p.rows * p.taps + tap) * p.columns;
+  float* out = parts + number * p.weights + static_cast<int64_t>(group) * p.rows * p.taps * p.columns;
 #pragma unroll
   for (int slice = 0; slice < kN; slice += 32)
-    sums.visit(slice, [&](int row, int column, float sum) {
-      const int o = m0 + row, c = n0 + slice + column;
-      if (o < p.rows && c < p.columns) out[o * p.taps * p.columns + c] = sum;
+    sums.visit(slice, [&](int row, int offset, float sum) {
+      const int o = m0 + row, t = (n0 + slice + offset) / p.x_filled, c = (n0 + slice + offset) % p.x_filled;
+      if (o < p.rows && t < p.taps && c < p.columns) out[(o * p.taps + t) * p.columns + c] = sum;
     });
 }
 
@@ -134,18 +138,18 @@ int64_t places_of(const Conv& conv) { return conv.batch * conv.axes[0].y * conv.
 struct Cut {
   int m, n;
 };
-Cut cut_of(const Conv& conv) {
-  const Cut cut{128, conv.x_channels > 64 ? 128 : conv.x_channels > 32 ? 64 : 32};
-  return cut;
+int64_t columns_of(const Conv& conv, int64_t chunk) {
+  return taps_of(conv) * (ceil_of(conv.x_channels, chunk) * chunk);
 }
+Cut cut_of(int64_t columns) { return {128, columns > 64 ? 128 : columns > 32 ? 64 : 32}; }
 
 template <class E, int kM, int kN>
 void launch(const Product& p, const WeightProduct& product, int64_t parts, Stream stream) {
   constexpr int kBytes =
       kStages * TileSums<E, kM, kN, true>::kTerms * (kM + kN) * static_cast<int>(sizeof(E));
   cudaFuncSetAttribute(product_kernel<E, kM, kN>, cudaFuncAttributeMaxDynamicSharedMemorySize, kBytes);
-  const dim3 grid(static_cast<unsigned>(p.taps * p.column_tiles), static_cast<unsigned>(ceil_of(p.rows, kM)),
-                  static_cast<unsigned>(p.groups * parts));
+  const dim3 grid(static_cast<unsigned>(ceil_of(p.taps * p.x_filled, kN)),
+                  static_cast<unsigned>(ceil_of(p.rows, kM)), static_cast<unsigned>(p.groups * parts));
   product_kernel<E, kM, kN><<<grid, kThreads, kBytes, stream>>>(
       p, static_cast<const E*>(product.x_rows), static_cast<const E*>(product.y_rows), product.workspace);
 }
@@ -165,12 +169,12 @@ void launch_type(const WeightProduct& product, Stream stream) {
     p.source[a] = static_cast<int>(axis.x);
     p.kernel[a] = static_cast<int>(axis.kernel);
   }
-  const Cut cut = cut_of(conv);
+  const int64_t columns = columns_of(conv, kChunk);
+  const Cut cut = cut_of(columns);
   p.places = static_cast<uint32_t>(places_of(conv));
   p.part = static_cast<uint32_t>(ceil_of(ceil_of(p.places, parts), 32) * 32);
   p.rows = static_cast<int>(conv.y_channels);
   p.columns = static_cast<int>(conv.x_channels);
-  p.column_tiles = static_cast<int>(ceil_of(p.columns, cut.n));
   p.y_filled = static_cast<int>(ceil_of(p.rows, kChunk) * kChunk);
   p.x_filled = static_cast<int>(ceil_of(p.columns, kChunk) * kChunk);
   p.groups = static_cast<int>(conv.groups);
@@ -190,10 +194,10 @@ void launch_type(const WeightProduct& product, Stream stream) {
 
 }  // namespace
 
-int64_t weight_product_parts(const Conv& conv, RowType) {
-  const Cut cut = cut_of(conv);
-  const int64_t blocks =
-      taps_of(conv) * ceil_of(conv.x_channels, cut.n) * ceil_of(conv.y_channels, cut.m) * conv.groups;
+int64_t weight_product_parts(const Conv& conv, RowType type) {
+  const int64_t columns = columns_of(conv, chunk_elements(type));
+  const Cut cut = cut_of(columns);
+  const int64_t blocks = ceil_of(columns, cut.n) * ceil_of(conv.y_channels, cut.m) * conv.groups;
   // Two waves of two blocks on some 132 multiprocessors, but at least 512 places a part.
   int64_t parts = ceil_of(528, blocks > 0 ? blocks : 1);
   const int64_t most = ceil_of(places_of(conv), 512);

@@ -1,79 +1,95 @@
 // SPDX-License-Identifier: Apache-2.0
-// The functions of cuDNN that are used, found by name, so that nothing links to it.
+// cuDNN's graph interface. Its functions are found by name, so that nothing links to it.
 #include "runtime/cuda/cudnn.h"
 
 #include <cuda_runtime_api.h>
 #include <dlfcn.h>
 
+#include <algorithm>
 #include <map>
 #include <mutex>
+#include <utility>
+#include <vector>
+
+#include "base/settings.h"
 
 namespace retrograd::runtime {
 namespace {
 
 // Values of cuDNN's enumerations.
 constexpr int kSuccess = 0;
-constexpr int kFloat = 0, kHalf = 2, kBfloat16 = 9;
-constexpr int kNchw = 0, kNhwc = 1;
+enum DataType { kFloat = 0, kHalf = 2, kBfloat16 = 9 };
+enum AttributeType {
+  kHandleType = 0,
+  kDataType = 1,
+  kInt64 = 3,
+  kFloatType = 4,
+  kPointer = 6,
+  kConvolutionMode = 7,
+  kHeuristicMode = 8,
+  kNumericalNote = 11,
+  kDescriptorType = 15,
+  kBehaviourNote = 19
+};
+enum DescriptorType {
+  kConvolution = 1,
+  kEngine = 2,
+  kEngineConfig = 3,
+  kHeuristics = 4,
+  kPlan = 5,
+  kForwardOperation = 10,
+  kFilterOperation = 11,
+  kDataOperation = 12,
+  kGraph = 15,
+  kVariantPack = 16,
+  kTensor = 17
+};
 constexpr int kCrossCorrelation = 1;
-constexpr int kTensorOpMath = 1, kFmaMath = 3;
-constexpr int kPrecomputedGemm = 1;  // forward
-constexpr int kDeterministic = 1;    // backward data, backward filter: their algorithms 1
+constexpr int kHeuristicModeA = 3;
+constexpr int kRuntimeCompilation = 0;  // a behaviour note
+enum Note {
+  kTensorCore = 0,
+  kDownConvertInputs = 1,
+  kReducedReduction = 2,
+  kFft = 3,
+  kNondeterministic = 4,
+  kWinograd = 5,
+  kWinograd4 = 6,
+  kWinograd6 = 7,
+  kWinograd13 = 8
+};
+constexpr int64_t kXId = 'x', kYId = 'y', kWId = 'w';
 
 struct Library {
   int (*create)(void**) = nullptr;
   int (*set_stream)(void*, void*) = nullptr;
-  int (*create_tensor)(void**) = nullptr;
-  int (*set_tensor)(void*, int, int, const int*, const int*) = nullptr;
-  int (*destroy_tensor)(void*) = nullptr;
-  int (*create_filter)(void**) = nullptr;
-  int (*set_filter)(void*, int, int, int, const int*) = nullptr;
-  int (*destroy_filter)(void*) = nullptr;
-  int (*create_convolution)(void**) = nullptr;
-  int (*set_convolution)(void*, int, const int*, const int*, const int*, int, int) = nullptr;
-  int (*set_groups)(void*, int) = nullptr;
-  int (*set_math)(void*, int) = nullptr;
-  int (*destroy_convolution)(void*) = nullptr;
-  int (*forward_workspace)(void*, void*, void*, void*, void*, int, size_t*) = nullptr;
-  int (*data_workspace)(void*, void*, void*, void*, void*, int, size_t*) = nullptr;
-  int (*filter_workspace)(void*, void*, void*, void*, void*, int, size_t*) = nullptr;
-  int (*forward)(void*, const void*, void*, const void*, void*, const void*, void*, int, void*, size_t,
-                 const void*, void*, void*) = nullptr;
-  int (*backward_data)(void*, const void*, void*, const void*, void*, const void*, void*, int, void*, size_t,
-                       const void*, void*, void*) = nullptr;
-  int (*backward_filter)(void*, const void*, void*, const void*, void*, const void*, void*, int, void*,
-                         size_t, const void*, void*, void*) = nullptr;
+  int (*create_descriptor)(int, void**) = nullptr;
+  int (*destroy_descriptor)(void*) = nullptr;
+  int (*set_attribute)(void*, int, int, int64_t, const void*) = nullptr;
+  int (*get_attribute)(void*, int, int, int64_t, int64_t*, void*) = nullptr;
+  int (*finalize)(void*) = nullptr;
+  int (*execute)(void*, void*, void*) = nullptr;
 };
 
 template <class Function>
-bool find(void* handle, const char* name, Function& function) {
+bool look_up(void* handle, const char* name, Function& function) {
   function = reinterpret_cast<Function>(dlsym(handle, name));
   return function != nullptr;
 }
 
 const Library* load() {
+  if (!settings().cudnn) return nullptr;
   void* const handle = dlopen("libcudnn.so.9", RTLD_NOW | RTLD_LOCAL);
   if (handle == nullptr) return nullptr;
   auto* l = new Library;
-  const bool complete = find(handle, "cudnnCreate", l->create) &&
-                        find(handle, "cudnnSetStream", l->set_stream) &&
-                        find(handle, "cudnnCreateTensorDescriptor", l->create_tensor) &&
-                        find(handle, "cudnnSetTensorNdDescriptor", l->set_tensor) &&
-                        find(handle, "cudnnDestroyTensorDescriptor", l->destroy_tensor) &&
-                        find(handle, "cudnnCreateFilterDescriptor", l->create_filter) &&
-                        find(handle, "cudnnSetFilterNdDescriptor", l->set_filter) &&
-                        find(handle, "cudnnDestroyFilterDescriptor", l->destroy_filter) &&
-                        find(handle, "cudnnCreateConvolutionDescriptor", l->create_convolution) &&
-                        find(handle, "cudnnSetConvolutionNdDescriptor", l->set_convolution) &&
-                        find(handle, "cudnnSetConvolutionGroupCount", l->set_groups) &&
-                        find(handle, "cudnnSetConvolutionMathType", l->set_math) &&
-                        find(handle, "cudnnDestroyConvolutionDescriptor", l->destroy_convolution) &&
-                        find(handle, "cudnnGetConvolutionForwardWorkspaceSize", l->forward_workspace) &&
-                        find(handle, "cudnnGetConvolutionBackwardDataWorkspaceSize", l->data_workspace) &&
-                        find(handle, "cudnnGetConvolutionBackwardFilterWorkspaceSize", l->filter_workspace) &&
-                        find(handle, "cudnnConvolutionForward", l->forward) &&
-                        find(handle, "cudnnConvolutionBackwardData", l->backward_data) &&
-                        find(handle, "cudnnConvolutionBackwardFilter", l->backward_filter);
+  const bool complete = look_up(handle, "cudnnCreate", l->create) &&
+                        look_up(handle, "cudnnSetStream", l->set_stream) &&
+                        look_up(handle, "cudnnBackendCreateDescriptor", l->create_descriptor) &&
+                        look_up(handle, "cudnnBackendDestroyDescriptor", l->destroy_descriptor) &&
+                        look_up(handle, "cudnnBackendSetAttribute", l->set_attribute) &&
+                        look_up(handle, "cudnnBackendGetAttribute", l->get_attribute) &&
+                        look_up(handle, "cudnnBackendFinalize", l->finalize) &&
+                        look_up(handle, "cudnnBackendExecute", l->execute);
   return complete ? l : nullptr;
 }
 
@@ -105,14 +121,43 @@ class Handle {
   void* handle_ = nullptr;
 };
 
-int type_number(CudnnType type) {
-  return type == CudnnType::kF32 ? kFloat : type == CudnnType::kF16 ? kHalf : kBfloat16;
+// A descriptor that is destroyed at the end, and whether every call on it succeeded.
+class Descriptor {
+ public:
+  explicit Descriptor(DescriptorType type) : good_(library()->create_descriptor(type, &self_) == kSuccess) {}
+  ~Descriptor() {
+    if (self_ != nullptr) library()->destroy_descriptor(self_);
+  }
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+
+  Descriptor& set(int name, AttributeType type, int64_t count, const void* values) {
+    good_ = good_ && library()->set_attribute(self_, name, type, count, values) == kSuccess;
+    return *this;
+  }
+  Descriptor& set(int name, const Descriptor& other) {
+    void* const pointer = other.self_;
+    return set(name, kDescriptorType, 1, &pointer);
+  }
+  Descriptor& set(int name, AttributeType type, int value) { return set(name, type, 1, &value); }
+  Descriptor& set(int name, int64_t value) { return set(name, kInt64, 1, &value); }
+  bool finalize() { return good_ = good_ && library()->finalize(self_) == kSuccess; }
+  void* get() const { return self_; }
+  void* release() { return std::exchange(self_, nullptr); }
+
+ private:
+  void* self_ = nullptr;
+  bool good_;
+};
+
+DataType type_of(const CudnnShape& s) {
+  return s.type == CudnnType::kF32 ? kFloat : s.type == CudnnType::kF16 ? kHalf : kBfloat16;
 }
 
-bool set_tensor(void* descriptor, const CudnnShape& s, int channels, const std::array<int, 3>& spatial) {
-  std::array<int, 5> sizes{s.batch, channels}, strides{};
-  const int rank = s.axes + 2;
-  int places = 1;
+bool describe(Descriptor& tensor, const CudnnShape& s, int64_t id, int64_t outer, int64_t channels,
+              const std::array<int64_t, 3>& spatial) {
+  std::array<int64_t, 5> sizes{outer, channels}, strides{};
+  int64_t places = 1;
   for (int i = s.axes - 1; i >= 0; --i) {
     const auto at = static_cast<size_t>(i);
     sizes[at + 2] = spatial[at + 3 - static_cast<size_t>(s.axes)];
@@ -121,86 +166,143 @@ bool set_tensor(void* descriptor, const CudnnShape& s, int channels, const std::
   }
   strides[1] = s.channels_last ? 1 : places;
   strides[0] = places * channels;
-  return library()->set_tensor(descriptor, type_number(s.type), rank, sizes.data(), strides.data()) ==
-         kSuccess;
+  return tensor.set(900, int64_t{16})
+      .set(901, kDataType, type_of(s))
+      .set(902, kInt64, s.axes + 2, sizes.data())
+      .set(903, kInt64, s.axes + 2, strides.data())
+      .set(906, id)
+      .finalize();
 }
 
-bool set_filter(void* descriptor, const CudnnShape& s) {
-  std::array<int, 5> sizes{s.y_channels, s.x_channels / s.groups};
-  for (int i = 0; i < s.axes; ++i)
-    sizes[static_cast<size_t>(i) + 2] = s.kernel[static_cast<size_t>(i + 3 - s.axes)];
-  return library()->set_filter(descriptor, type_number(s.type), s.channels_last ? kNhwc : kNchw, s.axes + 2,
-                               sizes.data()) == kSuccess;
-}
-
-bool set_convolution(void* descriptor, const CudnnShape& s) {
+bool describe(Descriptor& convolution, const CudnnShape& s) {
   const auto first = static_cast<size_t>(3 - s.axes);
-  const Library& l = *library();
-  return l.set_convolution(descriptor, s.axes, s.pad.data() + first, s.stride.data() + first,
-                           s.dilation.data() + first, kCrossCorrelation, kFloat) == kSuccess &&
-         l.set_groups(descriptor, s.groups) == kSuccess &&
-         l.set_math(descriptor, s.type == CudnnType::kF32 ? kFmaMath : kTensorOpMath) == kSuccess;
+  return convolution.set(100, kDataType, kFloat)
+      .set(101, kConvolutionMode, kCrossCorrelation)
+      .set(102, kInt64, s.axes, s.dilation.data() + first)
+      .set(103, kInt64, s.axes, s.stride.data() + first)
+      .set(104, kInt64, s.axes, s.pad_hi.data() + first)
+      .set(105, kInt64, s.axes, s.pad_lo.data() + first)
+      .set(106, int64_t{s.axes})
+      .finalize();
+}
+
+// The numbers of an operation's attributes, in the order alpha, beta, convolution, w, x, y.
+struct OperationNames {
+  DescriptorType type;
+  int alpha, beta, convolution, w, x, y;
+};
+OperationNames names_of(CudnnPass pass) {
+  switch (pass) {
+    case CudnnPass::kForward:
+      return {kForwardOperation, 700, 701, 702, 703, 704, 705};
+    case CudnnPass::kBackwardData:
+      return {kDataOperation, 706, 707, 708, 709, 710, 711};
+    case CudnnPass::kBackwardFilter:
+      break;
+  }
+  return {kFilterOperation, 712, 713, 714, 715, 716, 717};
+}
+
+std::vector<int> notes_of(const Descriptor& engine, int name, AttributeType type) {
+  std::vector<int> notes(16);
+  int64_t count = 0;
+  if (library()->get_attribute(engine.get(), name, type, 16, &count, notes.data()) != kSuccess) count = 0;
+  notes.resize(static_cast<size_t>(std::clamp<int64_t>(count, 0, 16)));
+  return notes;
+}
+
+bool is_wanted(const Descriptor& config, const CudnnShape& shape) {
+  const Descriptor engine(kEngine);
+  void* pointer = engine.get();
+  int64_t count = 0;
+  if (library()->get_attribute(config.get(), 300, kDescriptorType, 1, &count, &pointer) != kSuccess)
+    return false;
+  for (int note : notes_of(engine, 1303, kNumericalNote)) {
+    const bool tensor_core = note == kTensorCore;
+    if (tensor_core && shape.type == CudnnType::kF32) return false;
+    if (note >= kDownConvertInputs && note <= kWinograd13) return false;
+  }
+  for (int note : notes_of(engine, 1305, kBehaviourNote))
+    if (note == kRuntimeCompilation) return false;
+  return true;
 }
 
 }  // namespace
 
-std::unique_ptr<const CudnnConvolution> CudnnConvolution::make(const CudnnShape& shape) {
+std::shared_ptr<const CudnnConvolution> CudnnConvolution::find(const CudnnShape& shape) {
   if (library() == nullptr) return nullptr;
-  const Library& l = *library();
-  std::unique_ptr<CudnnConvolution> made(new CudnnConvolution);
-  made->pass_ = shape.pass;
-  if (l.create_tensor(&made->x_) != kSuccess || l.create_tensor(&made->y_) != kSuccess ||
-      l.create_filter(&made->w_) != kSuccess || l.create_convolution(&made->convolution_) != kSuccess ||
-      !set_tensor(made->x_, shape, shape.x_channels, shape.x) ||
-      !set_tensor(made->y_, shape, shape.y_channels, shape.y) || !set_filter(made->w_, shape) ||
-      !set_convolution(made->convolution_, shape))
-    return nullptr;
-  const Handle handle;
-  if (handle.get() == nullptr) return nullptr;
-  int status = kSuccess;
-  switch (shape.pass) {
-    case CudnnPass::kForward:
-      status = l.forward_workspace(handle.get(), made->x_, made->w_, made->convolution_, made->y_,
-                                   kPrecomputedGemm, &made->workspace_bytes_);
-      break;
-    case CudnnPass::kBackwardData:
-      status = l.data_workspace(handle.get(), made->w_, made->y_, made->convolution_, made->x_,
-                                kDeterministic, &made->workspace_bytes_);
-      break;
-    case CudnnPass::kBackwardFilter:
-      status = l.filter_workspace(handle.get(), made->x_, made->y_, made->convolution_, made->w_,
-                                  kDeterministic, &made->workspace_bytes_);
-      break;
-  }
-  if (status != kSuccess) return nullptr;
-  return made;
+  int device = 0;
+  if (cudaGetDevice(&device) != cudaSuccess) return nullptr;
+  static auto& mutex = *new std::mutex;
+  static auto& known = *new std::map<std::pair<int, CudnnShape>, std::shared_ptr<const CudnnConvolution>>;
+  constexpr size_t kMost = 512;
+  std::lock_guard lock(mutex);
+  const auto key = std::pair(device, shape);
+  if (const auto it = known.find(key); it != known.end()) return it->second;
+  if (known.size() >= kMost) known.clear();
+  return known[key] = make(shape);
 }
 
-CudnnConvolution::~CudnnConvolution() {
-  const Library& l = *library();
-  if (x_ != nullptr) l.destroy_tensor(x_);
-  if (y_ != nullptr) l.destroy_tensor(y_);
-  if (w_ != nullptr) l.destroy_filter(w_);
-  if (convolution_ != nullptr) l.destroy_convolution(convolution_);
+std::shared_ptr<const CudnnConvolution> CudnnConvolution::make(const CudnnShape& s) {
+  const Handle handle;
+  void* const raw_handle = handle.get();
+  if (raw_handle == nullptr) return nullptr;
+  Descriptor x(kTensor), y(kTensor), w(kTensor), convolution(kConvolution);
+  const OperationNames names = names_of(s.pass);
+  Descriptor operation(names.type), graph(kGraph), heuristics(kHeuristics);
+  const float one = 1, zero = 0;
+  if (!describe(x, s, kXId, s.batch, s.x_channels, s.x) ||
+      !describe(y, s, kYId, s.batch, s.y_channels, s.y) ||
+      !describe(w, s, kWId, s.y_channels, s.x_channels / s.groups, s.kernel) || !describe(convolution, s) ||
+      !operation.set(names.alpha, kFloatType, 1, &one)
+           .set(names.beta, kFloatType, 1, &zero)
+           .set(names.convolution, convolution)
+           .set(names.w, w)
+           .set(names.x, x)
+           .set(names.y, y)
+           .finalize() ||
+      !graph.set(800, kHandleType, 1, &raw_handle).set(801, operation).finalize() ||
+      !heuristics.set(201, graph).set(200, kHeuristicMode, kHeuristicModeA).finalize())
+    return nullptr;
+
+  constexpr int64_t kConfigs = 24;
+  std::vector<std::unique_ptr<Descriptor>> configs;
+  std::vector<void*> pointers;
+  for (int64_t i = 0; i < kConfigs; ++i) {
+    configs.push_back(std::make_unique<Descriptor>(kEngineConfig));
+    pointers.push_back(configs.back()->get());
+  }
+  int64_t count = 0;
+  if (library()->get_attribute(heuristics.get(), 202, kDescriptorType, kConfigs, &count, pointers.data()) !=
+      kSuccess)
+    return nullptr;
+  for (int64_t i = 0; i < std::min(count, kConfigs); ++i) {
+    const Descriptor& config = *configs[static_cast<size_t>(i)];
+    if (!is_wanted(config, s)) continue;
+    Descriptor plan(kPlan);
+    if (!plan.set(400, kHandleType, 1, &raw_handle).set(401, config).finalize()) continue;
+    int64_t bytes = 0, got = 0;
+    if (library()->get_attribute(plan.get(), 402, kInt64, 1, &got, &bytes) != kSuccess) continue;
+    return std::shared_ptr<const CudnnConvolution>(
+        new CudnnConvolution(plan.release(), static_cast<size_t>(bytes)));
+  }
+  return nullptr;
 }
+
+CudnnConvolution::~CudnnConvolution() { library()->destroy_descriptor(plan_); }
 
 bool CudnnConvolution::run(void* x, void* y, void* w, void* workspace, void* stream) const {
-  const Library& l = *library();
+  const int64_t ids[] = {kXId, kYId, kWId};
+  void* const data[] = {x, y, w};
+  Descriptor pack(kVariantPack);
+  if (!pack.set(1000, kInt64, 3, ids)
+           .set(1001, kPointer, 3, data)
+           .set(1003, kPointer, 1, &workspace)
+           .finalize())
+    return false;
   const Handle handle;
-  if (handle.get() == nullptr || l.set_stream(handle.get(), stream) != kSuccess) return false;
-  const float one = 1, zero = 0;
-  switch (pass_) {
-    case CudnnPass::kForward:
-      return l.forward(handle.get(), &one, x_, x, w_, w, convolution_, kPrecomputedGemm, workspace,
-                       workspace_bytes_, &zero, y_, y) == kSuccess;
-    case CudnnPass::kBackwardData:
-      return l.backward_data(handle.get(), &one, w_, w, y_, y, convolution_, kDeterministic, workspace,
-                             workspace_bytes_, &zero, x_, x) == kSuccess;
-    case CudnnPass::kBackwardFilter:
-      return l.backward_filter(handle.get(), &one, x_, x, y_, y, convolution_, kDeterministic, workspace,
-                               workspace_bytes_, &zero, w_, w) == kSuccess;
-  }
-  return false;
+  return handle.get() != nullptr && library()->set_stream(handle.get(), stream) == kSuccess &&
+         library()->execute(handle.get(), plan_, pack.get()) == kSuccess;
 }
 
 }  // namespace retrograd::runtime

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+// x[n, c, q] = Σ_{o, t} y[n, o, (q + P − t·dilation)/S] · w[o, c, t] for the few c of a group.
+//
+// A thread makes all channels of one place: each y it reads, neighbours along a row, serves up to four
+// products, and the weights lie in shared memory as [o][tap][4]. A matrix product's tile would be empty but
+// for these few columns.
+#include "kernels/cuda/elements.cuh"
+#include "kernels/cuda/fast_div.cuh"
+#include "kernels/cuda/narrow_gather.h"
+#include "kernels/cuda/types.h"
+
+namespace retrograd::kernels::cuda {
+namespace {
+
+constexpr int kThreads = 256;
+constexpr int kWide = static_cast<int>(kNarrowChannels);
+
+struct Narrow {
+  int x_channels, y_channels, groups;
+  int kh, kw, dilation_h, dilation_w, stride_h, stride_w, pad_h, pad_w;
+  int xh, xw, yh, yw;
+  uint32_t places;  // of an image
+  FastDiv by_row;
+  int64_t w_o, w_i, w_h, w_w;
+};
+
+template <class T>
+__global__ void __launch_bounds__(kThreads) narrow_kernel(Narrow p, const T* y, const T* w, T* x) {
+  extern __shared__ __align__(16) float weights[];  // [o][tap][kWide]
+  const int group = static_cast<int>(blockIdx.y);
+  const int64_t image = blockIdx.z;
+  const int taps = p.kh * p.kw;
+  for (int i = static_cast<int>(threadIdx.x); i < p.y_channels * taps * kWide; i += kThreads) {
+    const int c = i % kWide, tap = i / kWide % taps, o = i / kWide / taps;
+    weights[i] = c < p.x_channels ? to_float(w[(int64_t{group} * p.y_channels + o) * p.w_o + c * p.w_i +
+                                               tap / p.kw * p.w_h + tap % p.kw * p.w_w])
+                                  : 0.0f;
+  }
+  __syncthreads();
+  uint32_t column = blockIdx.x * kThreads + threadIdx.x;
+  if (column >= p.places) return;
+  const uint32_t place = column;
+  const int row = static_cast<int>(p.by_row.split(column));
+  float sums[kWide] = {};
+  const int64_t y_plane = int64_t{p.yh} * p.yw;
+  const T* source = y + (image * p.groups + group) * p.y_channels * y_plane;
+  for (int kh = 0; kh < p.kh; ++kh) {
+    const int scaled_h = row + p.pad_h - kh * p.dilation_h;
+    if (scaled_h < 0 || scaled_h % p.stride_h != 0 || scaled_h / p.stride_h >= p.yh) continue;
+    for (int kw = 0; kw < p.kw; ++kw) {
+      const int scaled_w = static_cast<int>(column) + p.pad_w - kw * p.dilation_w;
+      if (scaled_w < 0 || scaled_w % p.stride_w != 0 || scaled_w / p.stride_w >= p.yw) continue;
+      const T* at = source + int64_t{scaled_h / p.stride_h} * p.yw + scaled_w / p.stride_w;
+      const auto* four = reinterpret_cast<const float4*>(weights) + kh * p.kw + kw;
+      float parts[kWide] = {};
+#pragma unroll 8
+      for (int o = 0; o < p.y_channels; ++o) {
+        const float value = to_float(at[o * y_plane]);
+        const float4 f = four[o * taps];
+        parts[0] = fmaf(value, f.x, parts[0]);
+        parts[1] = fmaf(value, f.y, parts[1]);
+        parts[2] = fmaf(value, f.z, parts[2]);
+        parts[3] = fmaf(value, f.w, parts[3]);
+      }
+#pragma unroll
+      for (int c = 0; c < kWide; ++c) sums[c] += parts[c];
+    }
+  }
+  const int64_t x_plane = int64_t{p.xh} * p.xw;
+  T* out = x + (image * p.groups + group) * p.x_channels * x_plane + place;
+#pragma unroll
+  for (int c = 0; c < kWide; ++c)
+    if (c < p.x_channels) out[c * x_plane] = from_float<T>(sums[c]);
+}
+
+}  // namespace
+
+size_t narrow_bytes(const Conv& conv) {
+  return static_cast<size_t>(conv.y_channels * conv.axes[1].kernel * conv.axes[2].kernel * kWide) *
+         sizeof(float);
+}
+
+void narrow_grad_input(const Conv& conv, Stream stream) {
+  const Axis &h = conv.axes[1], &w = conv.axes[2];
+  Narrow p;
+  p.x_channels = static_cast<int>(conv.x_channels);
+  p.y_channels = static_cast<int>(conv.y_channels);
+  p.groups = static_cast<int>(conv.groups);
+  p.kh = static_cast<int>(h.kernel), p.kw = static_cast<int>(w.kernel);
+  p.dilation_h = static_cast<int>(h.dilation), p.dilation_w = static_cast<int>(w.dilation);
+  p.stride_h = static_cast<int>(h.stride), p.stride_w = static_cast<int>(w.stride);
+  p.pad_h = static_cast<int>(h.pad), p.pad_w = static_cast<int>(w.pad);
+  p.xh = static_cast<int>(h.x), p.xw = static_cast<int>(w.x);
+  p.yh = static_cast<int>(h.y), p.yw = static_cast<int>(w.y);
+  p.places = static_cast<uint32_t>(h.x * w.x);
+  p.by_row = FastDiv(w.x);
+  p.w_o = conv.w.strides[0], p.w_i = conv.w.strides[1], p.w_h = conv.w.strides[3], p.w_w = conv.w.strides[4];
+  const size_t bytes = narrow_bytes(conv);
+  const dim3 grid((p.places + kThreads - 1) / kThreads, static_cast<unsigned>(conv.groups),
+                  static_cast<unsigned>(conv.batch));
+  with_type(conv.x.dtype, [&](auto type) {
+    using T = decltype(type);
+    cudaFuncSetAttribute(narrow_kernel<T>, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                         static_cast<int>(bytes));
+    narrow_kernel<T><<<grid, kThreads, bytes, stream>>>(p, static_cast<const T*>(conv.y.data),
+                                                        static_cast<const T*>(conv.w.data),
+                                                        static_cast<T*>(conv.x.data));
+  });
+}
+
+}  // namespace retrograd::kernels::cuda

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+// grad_input with at most four x channels a group, on row-major planes of FP32, FP16 or BF16: stems and
+// narrow groups.
+#pragma once
+
+#include <cstddef>
+
+#include "kernels/cuda/shapes.h"
+
+namespace retrograd::kernels::cuda {
+
+inline constexpr int64_t kNarrowChannels = 4;
+
+// Shared memory that the weights of a group take.
+size_t narrow_bytes(const Conv& conv);
+void narrow_grad_input(const Conv& conv, Stream stream);
+
+}  // namespace retrograd::kernels::cuda

@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+// Plans on a GPU: graph capture and replay, the same bits every time, the workspace limit.
+#include <cuda_runtime_api.h>
+
+#include <cstring>
+#include <vector>
+
+#include "cuda_fixture.h"
+#include "engines/registry.h"
+#include "plan/plan.h"
+#include "problem/problem_text.h"
+#include "support/operands.h"
+#include "support/oracle.h"
+
+namespace retrograd::test {
+namespace {
+
+using problem::Operand;
+
+// One of each kind of engine.
+constexpr const char* kProblems[] = {
+    "conv input=4x16x14x14 weight=24x16x3x3 padding=1x1 stride=2x2",
+    "conv input=4x16x14x14 weight=24x16x3x3 padding=1x1 dtype=f16",
+    "conv input=2x3x20x20 weight=16x3x5x5 padding=2x2 dtype=bf16",
+    "conv input=4x16x16x16 weight=16x1x3x3 padding=1x1 groups=16",
+    "conv input=2x8x20x20 weight=8x1x11x11 padding=5x5 groups=8 dtype=f16",
+    "conv input=2x8x9x9 weight=8x6x3x3 transposed=1 stride=2x2 padding=1x1",
+    "avgpool input=2x8x14x14 kernel=3x3 stride=2x2 padding=1x1",
+};
+
+// Operands of one problem on the GPU.
+class OnGpu {
+ public:
+  OnGpu(runtime::Device& gpu, const char* text)
+      : gpu_(gpu), request_(problem::parse_request(text).value()), operands_(request_) {
+    std::mt19937_64 random(3);
+    operands_.fill_normal(random, 1.0);
+    operands_.poison_results();
+    plan_ = plan::make_plan(legal_problem(request_), gpu, "test").value();
+    for (int i = 0; i < problem::kOperandCount; ++i) {
+      if (!operands_.tensors[i]) continue;
+      const auto storage = operands_.tensors[i]->storage();
+      blocks_[i] = static_cast<std::byte*>(gpu_.allocate(storage.size()).value());
+      EXPECT_TRUE(gpu_.copy(blocks_[i], storage.data(), storage.size()).is_ok());
+      bindings_.set(static_cast<Operand>(i), blocks_[i] + operands_.tensors[i]->origin());
+    }
+    workspace_ = gpu_.allocate(plan_->workspace_bytes() + 1).value();
+  }
+  ~OnGpu() {
+    for (std::byte* block : blocks_)
+      if (block != nullptr) gpu_.deallocate(block);
+    gpu_.deallocate(workspace_);
+  }
+
+  void run(runtime::Stream& stream) {
+    const Status status = plan::Plan::execute(plan_, bindings_, workspace_, plan_->workspace_bytes(), stream);
+    EXPECT_TRUE(status.is_ok()) << status.message();
+  }
+  void poison() {
+    for (Operand operand : {Operand::kGradInput, Operand::kGradWeight, Operand::kGradBias})
+      if (const auto& tensor = operands_[operand])
+        EXPECT_TRUE(gpu_.fill(block(operand), 0xCD, tensor->storage().size()).is_ok());
+  }
+  // All results, byte by byte.
+  std::vector<std::byte> results() {
+    std::vector<std::byte> all;
+    for (Operand operand : {Operand::kGradInput, Operand::kGradWeight, Operand::kGradBias}) {
+      if (!operands_[operand]) continue;
+      std::vector<std::byte> one(operands_[operand]->storage().size());
+      EXPECT_TRUE(gpu_.copy(one.data(), block(operand), one.size()).is_ok());
+      all.insert(all.end(), one.begin(), one.end());
+    }
+    return all;
+  }
+
+ private:
+  std::byte* block(Operand operand) { return blocks_[static_cast<size_t>(operand)]; }
+  runtime::Device& gpu_;
+  problem::Request request_;
+  Operands operands_;
+  std::shared_ptr<const plan::Plan> plan_;
+  std::byte* blocks_[problem::kOperandCount] = {};
+  engines::Bindings bindings_;
+  void* workspace_ = nullptr;
+};
+
+using CudaPlanTest = runtime::CudaTest;
+
+TEST_F(CudaPlanTest, AHundredRunsGiveTheSameBits) {
+  for (const char* text : kProblems) {
+    SCOPED_TRACE(text);
+    OnGpu problem(gpu(), text);
+    problem.run(*gpu().null_stream());
+    const std::vector<std::byte> first = problem.results();
+    for (int i = 0; i < 100; ++i) {
+      problem.poison();
+      problem.run(*gpu().null_stream());
+      ASSERT_EQ(problem.results(), first) << "run " << i;
+    }
+  }
+}
+
+TEST_F(CudaPlanTest, GraphsAreCapturedAndReplayed) {
+  cudaStream_t native = nullptr;
+  ASSERT_EQ(cudaStreamCreate(&native), cudaSuccess);
+  for (const char* text : kProblems) {
+    SCOPED_TRACE(text);
+    OnGpu problem(gpu(), text);
+    const auto stream = gpu().adopt_stream(native);
+    problem.run(*stream);
+    ASSERT_TRUE(stream->synchronize().is_ok());
+    const std::vector<std::byte> expected = problem.results();
+    cudaGraph_t graph = nullptr;
+    ASSERT_EQ(cudaStreamBeginCapture(native, cudaStreamCaptureModeThreadLocal), cudaSuccess);
+    problem.run(*stream);
+    ASSERT_EQ(cudaStreamEndCapture(native, &graph), cudaSuccess);
+    cudaGraphExec_t executable = nullptr;
+    ASSERT_EQ(cudaGraphInstantiate(&executable, graph, 0), cudaSuccess);
+    for (int replay = 0; replay < 3; ++replay) {
+      problem.poison();
+      ASSERT_EQ(cudaGraphLaunch(executable, native), cudaSuccess);
+      ASSERT_EQ(cudaStreamSynchronize(native), cudaSuccess);
+      ASSERT_EQ(problem.results(), expected);
+    }
+    cudaGraphExecDestroy(executable);
+    cudaGraphDestroy(graph);
+  }
+  cudaStreamDestroy(native);
+}
+
+TEST_F(CudaPlanTest, KeepsToTheWorkspaceLimit) {
+  for (const char* text : kProblems) {
+    SCOPED_TRACE(text);
+    const problem::Problem problem = legal_problem(problem::parse_request(text).value());
+    const auto plan =
+        plan::make_plan(problem, gpu(), "test", engines::candidates(runtime::DeviceKind::kCuda), 0);
+    ASSERT_TRUE(plan.is_ok()) << plan.status().message();
+    EXPECT_EQ(plan.value()->workspace_bytes(), 0u);
+  }
+}
+
+TEST_F(CudaPlanTest, AStreamOfAnotherDeviceIsRefused) {
+  const problem::Problem problem = legal_problem(problem::parse_request(kProblems[0]).value());
+  const auto plan = plan::make_plan(problem, gpu(), "test").value();
+  runtime::Device& cpu = *runtime::find_device(runtime::DeviceKind::kCpu, 0);
+  const Status status = plan::Plan::execute(plan, {}, nullptr, 0, *cpu.null_stream());
+  EXPECT_EQ(status.code(), Code::kWrongDevice);
+}
+
+}  // namespace
+}  // namespace retrograd::test
