@@ -38,7 +38,16 @@ int64_t pad_behind(const problem::Window& w) {
   return std::max<int64_t>((w.y - 1) * w.stride + (w.kernel - 1) * w.dilation + 1 - w.x - w.pad_lo, 0);
 }
 
-CudnnShape cudnn_shape(const ConvPass& p) {
+// Kernels of one tap on row-major planes are products of matrices as they lie.
+bool is_pointwise_on_planes(const ConvPass& p) {
+  const bool pointwise = std::all_of(p.axes.begin(), p.axes.end(), [](const problem::Window& w) {
+    return w.kernel == 1 && w.stride == 1 && w.pad_lo == 0 && w.x == w.y;
+  });
+  return pointwise && p.groups == 1 && p.x_channels % kChunk == 0 && p.y_channels % kChunk == 0 &&
+         is_planes(p.x, x_sizes(p)) && is_planes(p.y, y_sizes(p)) && is_planes(p.w, w_sizes(p));
+}
+
+CudnnShape cudnn_shape(const ConvPass& p, bool channels_last) {
   CudnnShape s;
   s.pass = p.kind == ConvPassKind::kForward     ? runtime::CudnnPass::kForward
            : p.kind == ConvPassKind::kGradInput ? runtime::CudnnPass::kBackwardData
@@ -46,7 +55,7 @@ CudnnShape cudnn_shape(const ConvPass& p) {
   s.type = is_f32(p)                  ? runtime::CudnnType::kF32
            : p.x.dtype == DType::kF16 ? runtime::CudnnType::kF16
                                       : runtime::CudnnType::kBF16;
-  s.channels_last = !is_f32(p);
+  s.channels_last = channels_last;
   const problem::Window& depth = p.axes[0];
   s.axes = depth.x == 1 && depth.y == 1 && depth.kernel == 1 && depth.pad_lo == 0 ? 2 : 3;
   s.batch = p.batch;
@@ -66,6 +75,18 @@ CudnnShape cudnn_shape(const ConvPass& p) {
   return s;
 }
 
+// The convolution and whether it is in channels-last form; null where cuDNN has none.
+struct Found {
+  std::shared_ptr<const CudnnConvolution> convolution;
+  bool channels_last = false;
+};
+Found find_convolution(const ConvPass& p) {
+  if (is_f32(p) || is_pointwise_on_planes(p))
+    if (auto found = CudnnConvolution::find(cudnn_shape(p, false))) return {std::move(found), false};
+  if (is_f32(p)) return {};
+  return {CudnnConvolution::find(cudnn_shape(p, true)), true};
+}
+
 // A tensor in channels-last form: where it lies, or a copy in the workspace.
 struct Form {
   bool in_place = false;
@@ -78,9 +99,9 @@ Form form_of(const PassTensor& tensor, const Sizes5& sizes, int64_t filled_chann
 
 class CudnnStep final : public Step {
  public:
-  CudnnStep(const ConvPass& pass, std::shared_ptr<const CudnnConvolution> convolution)
+  CudnnStep(const ConvPass& pass, Found found)
       : pass_(pass),
-        convolution_(std::move(convolution)),
+        convolution_(std::move(found.convolution)),
         type_(pass.x.dtype == DType::kF16 ? RowType::kF16 : RowType::kBF16),
         x_filled_(filled(pass.x_channels)),
         y_filled_(filled(pass.y_channels)) {
@@ -90,7 +111,7 @@ class CudnnStep final : public Step {
       return w.kernel == 1 && w.stride == 1 && w.pad_lo == 0;
     };
     padded_ = !std::all_of(pass.axes.begin(), pass.axes.end(), is_plain);
-    if (is_f32(pass)) {
+    if (!found.channels_last) {
       x_ = y_ = w_ = {.in_place = true};
       return;
     }
@@ -220,6 +241,9 @@ class CudnnCandidate final : public Candidate {
       return Support::no("one channel a group");
     if (is_f32(*conv) && conv->groups == 1 && conv->x_channels < 16)
       return Support::no("few x channels in f32: its exact engines waste most of their products");
+    if (conv->kind == ConvPassKind::kGradWeight && conv->groups == 1 && conv->x_channels < kChunk &&
+        kChunk * conv->axes[0].kernel * conv->axes[1].kernel * conv->axes[2].kernel <= 128)
+      return Support::no("few x channels and taps: they share one tile of a row product");
     if (!is_sayable(*conv)) return Support::no("sizes or paddings that cuDNN has no form for");
     if (is_f32(*conv) && (!is_planes(conv->x, x_sizes(*conv)) || !is_planes(conv->y, y_sizes(*conv)) ||
                           !is_planes(conv->w, w_sizes(*conv))))
@@ -227,13 +251,17 @@ class CudnnCandidate final : public Candidate {
     if (!is_f32(*conv) && conv->groups > 1 &&
         (conv->x_channels % kChunk != 0 || conv->y_channels % kChunk != 0))
       return Support::no("groups need multiples of 8 channels");
-    if (CudnnConvolution::find(cudnn_shape(*conv)) == nullptr)
+    if (filled(conv->y_channels) * filled(conv->x_channels) * conv->axes[0].kernel * conv->axes[1].kernel *
+            conv->axes[2].kernel >=
+        int64_t{1} << 31)
+      return Support::no("needs fewer than 2^31 weights when channels are filled up");
+    if (find_convolution(*conv).convolution == nullptr)
       return Support::no("cuDNN is not there, or does not take this");
     return Support::yes();
   }
   std::unique_ptr<const Step> make_step(const problem::Pass& pass) const override {
     const auto& conv = std::get<ConvPass>(pass);
-    return std::make_unique<CudnnStep>(conv, CudnnConvolution::find(cudnn_shape(conv)));
+    return std::make_unique<CudnnStep>(conv, find_convolution(conv));
   }
 };
 

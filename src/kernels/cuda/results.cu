@@ -51,37 +51,32 @@ const Tensor& tensor_of(const Conv& conv, Result result) {
 // ---- weights
 
 struct Filter {
-  int64_t total, rows, channels, y_filled, x_filled, kd, kh, kw;
+  uint32_t total;
+  int64_t rows, channels;
+  FastDiv x_filled, kw, kh, kd;
 };
 Filter filter_of(const Conv& conv, int64_t y_filled, int64_t x_filled) {
   const Axis(&a)[3] = conv.axes;
   const int64_t taps = a[0].kernel * a[1].kernel * a[2].kernel;
-  return {y_filled * taps * x_filled,
+  return {static_cast<uint32_t>(y_filled * taps * x_filled),
           conv.groups * conv.y_channels,
           conv.x_channels,
-          y_filled,
-          x_filled,
-          a[0].kernel,
-          a[1].kernel,
-          a[2].kernel};
+          FastDiv(x_filled),
+          FastDiv(a[2].kernel),
+          FastDiv(a[1].kernel),
+          FastDiv(a[0].kernel)};
 }
-__device__ Index5 filter_index(const Filter& p, int64_t i) {
-  Index5 at;
-  at.c = i % p.x_filled;
-  i /= p.x_filled;
-  at.w = i % p.kw;
-  i /= p.kw;
-  at.h = i % p.kh;
-  i /= p.kh;
-  at.d = i % p.kd;
-  at.n = i / p.kd;
-  return at;
+__device__ Index5 filter_index(const Filter& p, uint32_t channel) {
+  uint32_t w = p.x_filled.split(channel);
+  uint32_t h = p.kw.split(w);
+  uint32_t d = p.kh.split(h);
+  const uint32_t row = p.kd.split(d);
+  return {row, channel, d, h, w};
 }
 
 template <class E>
 __global__ void __launch_bounds__(kThreads) make_filter_kernel(Filter p, Tensor w, E* target) {
-  for (int64_t i = blockIdx.x * int64_t{kThreads} + threadIdx.x; i < p.total;
-       i += int64_t{gridDim.x} * kThreads) {
+  for (uint32_t i = blockIdx.x * kThreads + threadIdx.x; i < p.total; i += gridDim.x * kThreads) {
     const Index5 at = filter_index(p, i);
     const bool there = at.n < p.rows && at.c < p.channels;
     target[i] = from_float<E>(there ? load_any(w.dtype, w.data, offset_of(w, at)) : 0.0f);
@@ -91,8 +86,7 @@ __global__ void __launch_bounds__(kThreads) make_filter_kernel(Filter p, Tensor 
 template <class E>
 __global__ void __launch_bounds__(kThreads)
     take_filter_kernel(const __grid_constant__ Conv conv, Filter p, const E* source, bool repair) {
-  for (int64_t i = blockIdx.x * int64_t{kThreads} + threadIdx.x; i < p.total;
-       i += int64_t{gridDim.x} * kThreads) {
+  for (uint32_t i = blockIdx.x * kThreads + threadIdx.x; i < p.total; i += gridDim.x * kThreads) {
     const Index5 at = filter_index(p, i);
     if (at.n >= p.rows || at.c >= p.channels) continue;
     float value = to_float(source[i]);

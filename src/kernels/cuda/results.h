@@ -10,7 +10,8 @@ namespace retrograd::kernels::cuda {
 
 enum class Result : unsigned char { kForward, kGradInput, kGradWeight };
 
-// Weights as [y channels filled up][taps][x channels of a group filled up], FP16 or BF16.
+// Weights as [y channels filled up][taps][x channels of a group filled up], FP16 or BF16, fewer than 2^31 of
+// them.
 void make_filter(const Conv& conv, int64_t y_filled, int64_t x_filled, RowType type, void* target,
                  Stream stream);
 void take_filter(const Conv& conv, int64_t y_filled, int64_t x_filled, RowType type, const void* source,

@@ -141,7 +141,9 @@ struct Cut {
 int64_t columns_of(const Conv& conv, int64_t chunk) {
   return taps_of(conv) * (ceil_of(conv.x_channels, chunk) * chunk);
 }
-Cut cut_of(int64_t columns) { return {128, columns > 64 ? 128 : columns > 32 ? 64 : 32}; }
+Cut cut_of(int64_t rows, int64_t columns) {
+  return {rows <= 64 && columns > 64 ? 64 : 128, columns > 64 ? 128 : columns > 32 ? 64 : 32};
+}
 
 template <class E, int kM, int kN>
 void launch(const Product& p, const WeightProduct& product, int64_t parts, Stream stream) {
@@ -170,7 +172,7 @@ void launch_type(const WeightProduct& product, Stream stream) {
     p.kernel[a] = static_cast<int>(axis.kernel);
   }
   const int64_t columns = columns_of(conv, kChunk);
-  const Cut cut = cut_of(columns);
+  const Cut cut = cut_of(conv.y_channels, columns);
   p.places = static_cast<uint32_t>(places_of(conv));
   p.part = static_cast<uint32_t>(ceil_of(ceil_of(p.places, parts), 32) * 32);
   p.rows = static_cast<int>(conv.y_channels);
@@ -182,7 +184,9 @@ void launch_type(const WeightProduct& product, Stream stream) {
   p.x_pitch = int64_t{p.x_filled} * p.groups;
   p.taps = taps_of(conv);
   p.weights = conv.groups * conv.y_channels * p.taps * conv.x_channels;
-  if (cut.n == 128)
+  if (cut.m == 64)
+    launch<E, 64, 128>(p, product, parts, stream);
+  else if (cut.n == 128)
     launch<E, 128, 128>(p, product, parts, stream);
   else if (cut.n == 64)
     launch<E, 128, 64>(p, product, parts, stream);
@@ -196,7 +200,7 @@ void launch_type(const WeightProduct& product, Stream stream) {
 
 int64_t weight_product_parts(const Conv& conv, RowType type) {
   const int64_t columns = columns_of(conv, chunk_elements(type));
-  const Cut cut = cut_of(columns);
+  const Cut cut = cut_of(conv.y_channels, columns);
   const int64_t blocks = ceil_of(columns, cut.n) * ceil_of(conv.y_channels, cut.m) * conv.groups;
   // Two waves of two blocks on some 132 multiprocessors, but at least 512 places a part.
   int64_t parts = ceil_of(528, blocks > 0 ? blocks : 1);
