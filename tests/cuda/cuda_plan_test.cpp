@@ -11,6 +11,7 @@
 #include "problem/problem_text.h"
 #include "support/operands.h"
 #include "support/oracle.h"
+#include "support/random_request.h"
 
 namespace retrograd::test {
 namespace {
@@ -57,9 +58,10 @@ class OnGpu {
     EXPECT_TRUE(status.is_ok()) << status.message();
   }
   void poison() {
-    for (Operand operand : {Operand::kGradInput, Operand::kGradWeight, Operand::kGradBias})
-      if (const auto& tensor = operands_[operand])
-        EXPECT_TRUE(gpu_.fill(block(operand), 0xCD, tensor->storage().size()).is_ok());
+    for (Operand operand : {Operand::kGradInput, Operand::kGradWeight, Operand::kGradBias}) {
+      if (!operands_[operand]) continue;
+      EXPECT_TRUE(gpu_.fill(block(operand), 0xCD, operands_[operand]->storage().size()).is_ok());
+    }
   }
   // All results, byte by byte.
   std::vector<std::byte> results() {
