@@ -10,7 +10,6 @@ NVIDIA = 1
 class Library:
     def __init__(self, path):
         self.lib = ctypes.CDLL(path)
-        self.lib.retrogradGetLastErrorMessage = getattr(self.lib, "retrogradGetLastErrorMessage", None)
         self.check(self.lib.infinirtSetDevice(NVIDIA, 0), "infinirtSetDevice")
         self.handle = ctypes.c_void_p()
         self.check(self.lib.infiniopCreateHandle(ctypes.byref(self.handle)), "infiniopCreateHandle")
@@ -82,8 +81,9 @@ class Pool:
 
 def find_library():
     here = os.path.dirname(os.path.abspath(__file__))
-    for path in (os.environ.get("RETROGRAD_LIBRARY"), os.path.join(here, "..", "..", "build", "gpu", "lib", "libretrograd.so"),
-                 os.path.join(here, "..", "lib", "libretrograd.so.0")):
+    build = os.path.join(here, "..", "..", "build")
+    for path in (os.environ.get("RETROGRAD_LIBRARY"), os.path.join(build, "gpu", "lib", "libretrograd.so"),
+                 os.path.join(build, "gpu-bundle", "lib", "libretrograd.so.0")):
         if path and os.path.exists(path):
             return path
     raise SystemExit("no libretrograd.so: set RETROGRAD_LIBRARY")

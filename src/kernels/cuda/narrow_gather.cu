@@ -37,40 +37,45 @@ __global__ void __launch_bounds__(kThreads) narrow_kernel(Narrow p, const T* y, 
                                   : 0.0f;
   }
   __syncthreads();
-  uint32_t column = blockIdx.x * kThreads + threadIdx.x;
-  if (column >= p.places) return;
-  const uint32_t place = column;
-  const int row = static_cast<int>(p.by_row.split(column));
-  float sums[kWide] = {};
-  const int64_t y_plane = int64_t{p.yh} * p.yw;
+  const int64_t y_plane = int64_t{p.yh} * p.yw, x_plane = int64_t{p.xh} * p.xw;
   const T* source = y + (image * p.groups + group) * p.y_channels * y_plane;
-  for (int kh = 0; kh < p.kh; ++kh) {
-    const int scaled_h = row + p.pad_h - kh * p.dilation_h;
-    if (scaled_h < 0 || scaled_h % p.stride_h != 0 || scaled_h / p.stride_h >= p.yh) continue;
-    for (int kw = 0; kw < p.kw; ++kw) {
-      const int scaled_w = static_cast<int>(column) + p.pad_w - kw * p.dilation_w;
-      if (scaled_w < 0 || scaled_w % p.stride_w != 0 || scaled_w / p.stride_w >= p.yw) continue;
-      const T* at = source + int64_t{scaled_h / p.stride_h} * p.yw + scaled_w / p.stride_w;
-      const auto* four = reinterpret_cast<const float4*>(weights) + kh * p.kw + kw;
-      float parts[kWide] = {};
+  T* const out = x + (image * p.groups + group) * p.x_channels * x_plane;
+  for (uint32_t place = blockIdx.x * kThreads + threadIdx.x; place < p.places;
+       place += gridDim.x * kThreads) {
+    uint32_t column = place;
+    const int row = static_cast<int>(p.by_row.split(column));
+    float sums[kWide] = {};
+    // With dilation 1 the taps that match lie a stride apart: every lane has work at every step.
+    const int from_h = row + p.pad_h, from_w = static_cast<int>(column) + p.pad_w;
+    const int step_h = p.dilation_h == 1 ? p.stride_h : 1, step_w = p.dilation_w == 1 ? p.stride_w : 1;
+    const int first_h = step_h == 1 ? 0 : ((from_h % step_h) + step_h) % step_h;
+    const int first_w = step_w == 1 ? 0 : ((from_w % step_w) + step_w) % step_w;
+    for (int kh = first_h; kh < p.kh; kh += step_h) {
+      const int scaled_h = from_h - kh * p.dilation_h;
+      if (scaled_h < 0 || scaled_h % p.stride_h != 0 || scaled_h / p.stride_h >= p.yh) continue;
+      for (int kw = first_w; kw < p.kw; kw += step_w) {
+        const int scaled_w = from_w - kw * p.dilation_w;
+        if (scaled_w < 0 || scaled_w % p.stride_w != 0 || scaled_w / p.stride_w >= p.yw) continue;
+        const T* at = source + int64_t{scaled_h / p.stride_h} * p.yw + scaled_w / p.stride_w;
+        const auto* four = reinterpret_cast<const float4*>(weights) + kh * p.kw + kw;
+        float parts[kWide] = {};
 #pragma unroll 8
-      for (int o = 0; o < p.y_channels; ++o) {
-        const float value = to_float(at[o * y_plane]);
-        const float4 f = four[o * taps];
-        parts[0] = fmaf(value, f.x, parts[0]);
-        parts[1] = fmaf(value, f.y, parts[1]);
-        parts[2] = fmaf(value, f.z, parts[2]);
-        parts[3] = fmaf(value, f.w, parts[3]);
+        for (int o = 0; o < p.y_channels; ++o) {
+          const float value = to_float(at[o * y_plane]);
+          const float4 f = four[o * taps];
+          parts[0] = fmaf(value, f.x, parts[0]);
+          parts[1] = fmaf(value, f.y, parts[1]);
+          parts[2] = fmaf(value, f.z, parts[2]);
+          parts[3] = fmaf(value, f.w, parts[3]);
+        }
+#pragma unroll
+        for (int c = 0; c < kWide; ++c) sums[c] += parts[c];
       }
-#pragma unroll
-      for (int c = 0; c < kWide; ++c) sums[c] += parts[c];
     }
-  }
-  const int64_t x_plane = int64_t{p.xh} * p.xw;
-  T* out = x + (image * p.groups + group) * p.x_channels * x_plane + place;
 #pragma unroll
-  for (int c = 0; c < kWide; ++c)
-    if (c < p.x_channels) out[c * x_plane] = from_float<T>(sums[c]);
+    for (int c = 0; c < kWide; ++c)
+      if (c < p.x_channels) out[c * x_plane + place] = from_float<T>(sums[c]);
+  }
 }
 
 }  // namespace
@@ -96,7 +101,10 @@ void narrow_grad_input(const Conv& conv, Stream stream) {
   p.by_row = FastDiv(w.x);
   p.w_o = conv.w.strides[0], p.w_i = conv.w.strides[1], p.w_h = conv.w.strides[3], p.w_w = conv.w.strides[4];
   const size_t bytes = narrow_bytes(conv);
-  const dim3 grid((p.places + kThreads - 1) / kThreads, static_cast<unsigned>(conv.groups),
+  // A block reads the weights once: as few blocks as fill the GPU eight times.
+  const int64_t tiles = (p.places + kThreads - 1) / kThreads,
+                wanted = 8 * 132 / (conv.groups * conv.batch) + 1;
+  const dim3 grid(static_cast<unsigned>(tiles < wanted ? tiles : wanted), static_cast<unsigned>(conv.groups),
                   static_cast<unsigned>(conv.batch));
   with_type(conv.x.dtype, [&](auto type) {
     using T = decltype(type);
