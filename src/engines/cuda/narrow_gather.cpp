@@ -13,7 +13,6 @@ namespace {
 
 using problem::ConvPass;
 
-constexpr int64_t kMostYChannels = 16;
 constexpr size_t kMostShared = 96 * 1024;  // two blocks a multiprocessor
 
 class NarrowStep final : public Step {
@@ -44,11 +43,10 @@ class NarrowCandidate final : public Candidate {
     if (conv->x_channels_per_group() > kernels::cuda::kNarrowChannels)
       return Support::no(fmt::format("{} x channels a group, at most {} are taken",
                                      conv->x_channels_per_group(), kernels::cuda::kNarrowChannels));
-    if (!is_wide_type(conv->x.dtype) || conv->x.dtype != conv->y.dtype || conv->x.dtype != conv->w.dtype ||
-        conv->rounding != OperandRounding::kNone)
-      return Support::no("needs f32, f16 or bf16, all the same, and no rounding of operands");
-    if (conv->x.dtype != DType::kF32 && conv->y_channels_per_group() > kMostYChannels)
-      return Support::no("16-bit types with many y channels are better off on tensor cores");
+    // Tensor cores have products to waste: 16-bit groups of 4 took 0.40 ms here, 0.22 ms in cuDNN.
+    for (const problem::PassTensor* tensor : {&conv->x, &conv->y, &conv->w})
+      if (tensor->dtype != DType::kF32) return Support::no("needs f32 everywhere");
+    if (conv->rounding != OperandRounding::kNone) return Support::no("does not round operands");
     const auto& [d, h, w] = conv->axes;
     if (d.x != 1 || d.y != 1 || d.kernel != 1 || d.pad_lo != 0) return Support::no("one or two axes only");
     if (!is_small(h) || !is_small(w) || conv->groups > 65535 || conv->batch > 65535 ||

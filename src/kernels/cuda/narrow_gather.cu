@@ -4,10 +4,8 @@
 // A thread makes all channels of one place: each y it reads, neighbours along a row, serves up to four
 // products, and the weights lie in shared memory as [o][tap][4]. A matrix product's tile would be empty but
 // for these few columns.
-#include "kernels/cuda/elements.cuh"
 #include "kernels/cuda/fast_div.cuh"
 #include "kernels/cuda/narrow_gather.h"
-#include "kernels/cuda/types.h"
 
 namespace retrograd::kernels::cuda {
 namespace {
@@ -24,22 +22,22 @@ struct Narrow {
   int64_t w_o, w_i, w_h, w_w;
 };
 
-template <class T>
-__global__ void __launch_bounds__(kThreads) narrow_kernel(Narrow p, const T* y, const T* w, T* x) {
+__global__ void __launch_bounds__(kThreads)
+    narrow_kernel(Narrow p, const float* y, const float* w, float* x) {
   extern __shared__ __align__(16) float weights[];  // [o][tap][kWide]
   const int group = static_cast<int>(blockIdx.y);
   const int64_t image = blockIdx.z;
   const int taps = p.kh * p.kw;
   for (int i = static_cast<int>(threadIdx.x); i < p.y_channels * taps * kWide; i += kThreads) {
     const int c = i % kWide, tap = i / kWide % taps, o = i / kWide / taps;
-    weights[i] = c < p.x_channels ? to_float(w[(int64_t{group} * p.y_channels + o) * p.w_o + c * p.w_i +
-                                               tap / p.kw * p.w_h + tap % p.kw * p.w_w])
+    weights[i] = c < p.x_channels ? w[(int64_t{group} * p.y_channels + o) * p.w_o + c * p.w_i +
+                                      tap / p.kw * p.w_h + tap % p.kw * p.w_w]
                                   : 0.0f;
   }
   __syncthreads();
   const int64_t y_plane = int64_t{p.yh} * p.yw, x_plane = int64_t{p.xh} * p.xw;
-  const T* source = y + (image * p.groups + group) * p.y_channels * y_plane;
-  T* const out = x + (image * p.groups + group) * p.x_channels * x_plane;
+  const float* source = y + (image * p.groups + group) * p.y_channels * y_plane;
+  float* const out = x + (image * p.groups + group) * p.x_channels * x_plane;
   for (uint32_t place = blockIdx.x * kThreads + threadIdx.x; place < p.places;
        place += gridDim.x * kThreads) {
     uint32_t column = place;
@@ -56,12 +54,12 @@ __global__ void __launch_bounds__(kThreads) narrow_kernel(Narrow p, const T* y, 
       for (int kw = first_w; kw < p.kw; kw += step_w) {
         const int scaled_w = from_w - kw * p.dilation_w;
         if (scaled_w < 0 || scaled_w % p.stride_w != 0 || scaled_w / p.stride_w >= p.yw) continue;
-        const T* at = source + int64_t{scaled_h / p.stride_h} * p.yw + scaled_w / p.stride_w;
+        const float* at = source + int64_t{scaled_h / p.stride_h} * p.yw + scaled_w / p.stride_w;
         const auto* four = reinterpret_cast<const float4*>(weights) + kh * p.kw + kw;
         float parts[kWide] = {};
 #pragma unroll 8
         for (int o = 0; o < p.y_channels; ++o) {
-          const float value = to_float(at[o * y_plane]);
+          const float value = at[o * y_plane];
           const float4 f = four[o * taps];
           parts[0] = fmaf(value, f.x, parts[0]);
           parts[1] = fmaf(value, f.y, parts[1]);
@@ -74,7 +72,7 @@ __global__ void __launch_bounds__(kThreads) narrow_kernel(Narrow p, const T* y, 
     }
 #pragma unroll
     for (int c = 0; c < kWide; ++c)
-      if (c < p.x_channels) out[c * x_plane + place] = from_float<T>(sums[c]);
+      if (c < p.x_channels) out[c * x_plane + place] = sums[c];
   }
 }
 
@@ -106,14 +104,10 @@ void narrow_grad_input(const Conv& conv, Stream stream) {
                 wanted = 8 * 132 / (conv.groups * conv.batch) + 1;
   const dim3 grid(static_cast<unsigned>(tiles < wanted ? tiles : wanted), static_cast<unsigned>(conv.groups),
                   static_cast<unsigned>(conv.batch));
-  with_type(conv.x.dtype, [&](auto type) {
-    using T = decltype(type);
-    cudaFuncSetAttribute(narrow_kernel<T>, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                         static_cast<int>(bytes));
-    narrow_kernel<T><<<grid, kThreads, bytes, stream>>>(p, static_cast<const T*>(conv.y.data),
-                                                        static_cast<const T*>(conv.w.data),
-                                                        static_cast<T*>(conv.x.data));
-  });
+  cudaFuncSetAttribute(narrow_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(bytes));
+  narrow_kernel<<<grid, kThreads, bytes, stream>>>(p, static_cast<const float*>(conv.y.data),
+                                                   static_cast<const float*>(conv.w.data),
+                                                   static_cast<float*>(conv.x.data));
 }
 
 }  // namespace retrograd::kernels::cuda

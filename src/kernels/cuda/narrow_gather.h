@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// grad_input with at most four x channels a group, on row-major planes of FP32, FP16 or BF16: stems and
+// grad_input with at most four x channels a group, on row-major planes of FP32: stems and
 // narrow groups.
 #pragma once
 
