@@ -26,8 +26,8 @@ infinirtStream_t publish_stream(std::shared_ptr<runtime::Stream> stream) {
 Result<std::shared_ptr<runtime::Stream>> find_stream(infinirtStream_t handle, runtime::Device& device) {
   if (handle == nullptr) return device.null_stream();
   if (auto stream = streams().find(handle)) return stream;
-  // A GPU's stream may be the caller's own cudaStream_t. Numbers we minted are no addresses, so a dead stream of
-  // the CPU is not taken for one.
+  // A GPU's stream may be the caller's own cudaStream_t. Numbers we minted are no addresses, so a dead stream
+  // of the CPU is not taken for one.
   if (!is_minted_handle(handle))
     if (auto stream = device.adopt_stream(handle)) return stream;
   return Status(Code::kBadHandle,
