@@ -42,7 +42,7 @@ std::optional<PassTensor> as_cells(const PassTensor& tensor, int64_t partner, co
 }  // namespace
 
 std::optional<Reason> unfit_for_cells(const ConvPass& pass) {
-  if (!kernels::cpu::has_bf16_products()) return "this machine does not multiply pairs of bf16";
+  if (!kernels::cpu::has_bf16_products()) return "this machine has no fast products of bf16 pairs";
   const PassTensor& a = is_grad_weight(pass) ? pass.x : source_of(pass);
   const PassTensor& b = is_grad_weight(pass) ? pass.y : pass.w;
   if (a.dtype != DType::kBF16 || b.dtype != DType::kBF16) return "the operands are not both bf16";

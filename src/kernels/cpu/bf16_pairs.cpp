@@ -126,9 +126,14 @@ RG_BF16 bool are_finite(const float* cells, int64_t count) {
 
 }  // namespace
 
+// AMD's processors start as many of these products a cycle as FP32 ones; Intel's half as many, and there FP32
+// on converted numbers measured 1.5 times as fast.
 bool has_bf16_products() {
-  static const bool has = allows_bf16() && __builtin_cpu_supports("avx512bf16") != 0 &&
-                          std::string_view(target_name()).starts_with("AVX3");
+  static const bool has = [] {
+    if (bf16_use() == Bf16Use::kNever || !std::string_view(target_name()).starts_with("AVX3")) return false;
+    return __builtin_cpu_supports("avx512bf16") != 0 &&
+           (bf16_use() == Bf16Use::kAlways || __builtin_cpu_is("amd") != 0);
+  }();
   return has;
 }
 

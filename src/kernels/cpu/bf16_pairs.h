@@ -17,7 +17,7 @@
 
 namespace retrograd::kernels::cpu {
 
-// Whether this machine has the instruction and the limit of targets.h allows it. The functions below may be
+// Whether this machine has the instruction and bf16_use() of targets.h wants it. The functions below may be
 // called only where it does; tile_width() is 32 there.
 bool has_bf16_products();
 

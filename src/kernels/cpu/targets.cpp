@@ -14,26 +14,27 @@ constexpr int64_t kEverything = ~int64_t{0};
 struct Limit {
   std::string_view name;
   int64_t targets;
-  bool bf16 = false;
+  Bf16Use bf16 = Bf16Use::kNever;
 };
 // Highway gives better targets lower bits: `-target` has the bits of a target and of all that are worse.
 constexpr Limit kLimits[] = {
-    {"", kEverything, true},
-    {"avx512_bf16", kEverything, true},
+    {"", kEverything, Bf16Use::kWhereFast},
+    {"avx512_bf16", kEverything, Bf16Use::kAlways},
     {"avx512", kEverything},
 #if HWY_ARCH_X86
     {"avx2", -HWY_AVX2},
     {"sse4", -HWY_SSE4},
     {"ssse3", -HWY_SSSE3},
 #else
-    {"avx2", kEverything},           {"sse4", kEverything},
+    {"avx2", kEverything},
+    {"sse4", kEverything},
     {"ssse3", kEverything},
 #endif
     {"baseline", HWY_STATIC_TARGET},
 };
 
 std::atomic<int64_t> allowed{kEverything};
-std::atomic<bool> bf16{true};
+std::atomic<Bf16Use> bf16{Bf16Use::kWhereFast};
 
 struct Choice : hwy::ChosenTarget {
   Choice() : targets(hwy::SupportedTargets() & allowed & HWY_TARGETS) {
@@ -59,7 +60,7 @@ bool limit_targets(std::string_view isa) {
   return false;
 }
 
-bool allows_bf16() { return bf16; }
+Bf16Use bf16_use() { return bf16; }
 
 const char* target_name() { return hwy::TargetName(choice().targets & -choice().targets); }
 

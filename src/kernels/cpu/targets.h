@@ -33,8 +33,10 @@ namespace retrograd::kernels::cpu {
 // agree on the width of a vector.
 bool limit_targets(std::string_view isa);
 
-// Whether the limit leaves instructions for BF16 in.
-bool allows_bf16();
+// Whether the limit leaves products of BF16 in: never, where they are as fast as those of FP32, or wherever
+// the machine has them, which only "avx512_bf16" asks for.
+enum class Bf16Use : unsigned char { kNever, kWhereFast, kAlways };
+Bf16Use bf16_use();
 
 // What is used, as Highway calls it: "AVX3", "AVX2", "SCALAR".
 const char* target_name();
