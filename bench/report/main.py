@@ -10,9 +10,9 @@ from goals import goals
 from measure import OutOfTime, Run, measure
 from pictures import ratio_chart, roofline_chart
 from results import load
+from page import insert
 from tables import report
 
-BEGIN, END = "<!-- begin: measured -->", "<!-- end: measured -->"
 PARTS = ("suite", "winograd", "bf16", "f16")
 
 
@@ -34,14 +34,6 @@ def options():
     return root, parser.parse_args()
 
 
-def insert(page, text):
-    """The page with what stands between the markers replaced; with the markers added at its end where it has none."""
-    if BEGIN not in page or END not in page:
-        page = f"{page.rstrip()}\n\n{BEGIN}\n{END}\n"
-    before, rest = page.split(BEGIN, 1)
-    return f"{before}{BEGIN}\n{text}\n{END}{rest.split(END, 1)[1]}"
-
-
 def write(results, docs):
     """Everything the results folder allows. The goals go to the results folder and the terminal, not into the page."""
     names = [f"{part}-{threads}t" for threads in (2, 1) for part in PARTS]
@@ -49,7 +41,7 @@ def write(results, docs):
     if not any(parts.values()):
         sys.exit(f"scripts/bench: {results} holds no results; measure first")
     page = docs / "performance.md"
-    page.write_text(insert(page.read_text(encoding="utf-8") if page.exists() else "", report(parts)), encoding="utf-8")
+    page.write_text(insert(page.read_text(encoding="utf-8") if page.exists() else "", "measured", report(parts)), encoding="utf-8")
     figures = docs / "figures"
     figures.mkdir(exist_ok=True)
     if parts["suite-2t"]:

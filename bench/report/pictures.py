@@ -69,7 +69,7 @@ def lines_of(part, value):
             yield name, family, bars
 
 
-def chart(title, lines, scale, label):
+def chart(title, lines, scale, label, legend=LEGEND):
     body, y, family = [], TOP, None
     for name, of_family, bars in lines:
         if of_family != family:
@@ -86,17 +86,17 @@ def chart(title, lines, scale, label):
         figures = " · ".join(label(value) for _, value in bars)
         body.append(f'<text class="faint" x="{end + 5:.1f}" y="{y + len(bars) * BAR / 2 + 4}">{figures}</text>')
         y += max(len(bars) * BAR, 11) + GAP
-    return "\n".join(frame(title, scale, y) + body + ["</svg>", ""])
+    return "\n".join(frame(title, scale, y, legend) + body + ["</svg>", ""])
 
 
-def frame(title, scale, bottom):
+def frame(title, scale, bottom, legend):
     width, height = LABELS + PLOT + VALUES, bottom + BOTTOM
     out = [f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" height="{height}" '
            f'role="img" aria-label="{escape(title)}">', f"<style>{STYLE}</style>",
            f'<rect class="back" width="{width}" height="{height}"/>',
            f'<text class="title" x="8" y="20">{escape(title)}</text>']
     x = 8
-    for gradient, name in LEGEND:
+    for gradient, name in legend:
         out.append(f'<rect class="{gradient}" x="{x}" y="31" width="10" height="10"/><text x="{x + 15}" y="40">{name}</text>')
         x += 110
     for value, name in scale.ticks():

@@ -13,8 +13,8 @@ HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "report"))
 
 from goals import goals  # noqa: E402
-from main import BEGIN, END, insert  # noqa: E402
 from measure import is_winograd_row, merge, suite_rows  # noqa: E402
+from page import insert  # noqa: E402
 from results import FAMILIES, Part, Row, family_of, geometric_mean, load  # noqa: E402
 
 STORED = HERE / "stored"
@@ -111,11 +111,11 @@ class Suites(unittest.TestCase):
 
 class Page(unittest.TestCase):
     def test_only_what_is_between_the_markers_changes(self):
-        page = f"# Title\n\nbefore\n{BEGIN}\nold\n{END}\nafter\n"
-        self.assertEqual(insert(page, "new"), f"# Title\n\nbefore\n{BEGIN}\nnew\n{END}\nafter\n")
+        page = "# Title\n\nbefore\n<!-- begin: a -->\nold\n<!-- end: a -->\nafter\n"
+        self.assertEqual(insert(page, "a", "new"), page.replace("old", "new"))
 
     def test_markers_are_added(self):
-        self.assertEqual(insert("# Title\n", "new"), f"# Title\n\n{BEGIN}\nnew\n{END}\n")
+        self.assertEqual(insert("# Title\n", "a", "new"), "# Title\n\n<!-- begin: a -->\nnew\n<!-- end: a -->\n")
 
     def test_goals_name_the_rows_that_miss(self):
         text = goals({"suite-2t": load(STORED, "suite-2t")})
