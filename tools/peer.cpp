@@ -80,6 +80,7 @@ Result<std::unique_ptr<Peer>> Peer::start(const std::string& command, int thread
 
 Peer::~Peer() {
   if (process_ > 0) {
+    kill(-process_, SIGCONT);
     if (!lost()) {
       const ssize_t written = write(to_, "quit\n", 5);
       static_cast<void>(written);  // gone already is as good
@@ -121,6 +122,7 @@ std::optional<std::string> Peer::read_line(seconds patience) {
 
 std::optional<std::string> Peer::ask(const std::string& line, seconds patience) {
   if (lost()) return std::nullopt;
+  kill(-process_, SIGCONT);
   const std::string with_end = line + "\n";
   for (size_t sent = 0; sent < with_end.size();) {
     const ssize_t count = write(to_, with_end.data() + sent, with_end.size() - sent);
@@ -131,7 +133,9 @@ std::optional<std::string> Peer::ask(const std::string& line, seconds patience) 
     }
     sent += static_cast<size_t>(count);
   }
-  return read_line(patience);
+  auto answer = read_line(patience);
+  kill(-process_, SIGSTOP);
+  return answer;
 }
 
 std::optional<std::string> Peer::declines(const std::string& problem) {

@@ -6,7 +6,9 @@
 //   time SECONDS        → ns MEDIAN RUNS VARIANT
 //   quit
 //
-// Whole calls on plain tensors; `mask=` in the text says which gradients.
+// Whole calls on plain tensors; `mask=` in the text says which gradients. A peer is stopped whenever it is
+// not its turn: idle threads of some libraries look for work for a while, and would be paid for by whoever is
+// timed next.
 #pragma once
 
 #include <sys/types.h>
