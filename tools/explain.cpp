@@ -17,15 +17,17 @@
 namespace retrograd::tools {
 namespace {
 
-// Every candidate in order of preference: the first that accepts computes the pass.
+// Every candidate for this kind of pass in order of preference: the first that accepts computes it.
 void tell_pass(const problem::Pass& pass, runtime::Device& device) {
   fmt::print("{}\n", name_of(pass));
   bool chosen = false;
   for (const engines::Candidate* candidate : engines::candidates(device.kind())) {
     const plan::Answer answer = plan::ask(*candidate, pass, settings().workspace_limit);
     const bool takes = answer.support.accepted();
-    fmt::print("  {:<22} {}\n", candidate->name(),
-               !takes   ? "declines: " + answer.support.reason()
+    const std::string reason = takes ? "" : answer.support.reason();
+    if (reason.starts_with("computes ")) continue;  // other passes only
+    fmt::print("  {:<30} {}\n", candidate->name(),
+               !takes   ? "declines: " + reason
                : chosen ? "would take it"
                         : "takes it");
     if (takes && !chosen) {
