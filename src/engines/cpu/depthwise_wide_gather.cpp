@@ -98,8 +98,9 @@ class DepthwiseWideGatherStep final : public Step {
 
   // Packed weights are [phase along H][tap along D][tap along W, by phase][tap along H].
   void list_taps() {
-    for (const AxisPhase& phase : axes_[2].phases) {
-      taps_[&phase - axes_[2].phases.data()] = static_cast<int64_t>(phase.taps.size());
+    for (size_t i = 0; i < axes_[2].phases.size(); ++i) {
+      const AxisPhase& phase = axes_[2].phases[i];
+      taps_[i] = static_cast<int64_t>(phase.taps.size());
       leaves_source_ |= phase.leaves_source();
       for (const PhaseTap& tap : phase.taps) offsets_.push_back(tap.offset);
     }
