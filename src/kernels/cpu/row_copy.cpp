@@ -3,6 +3,7 @@
 #include "kernels/cpu/row_copy.h"
 
 #include <algorithm>
+#include <cstring>
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/cpu/row_copy.cpp"
@@ -22,6 +23,12 @@ constexpr int64_t kLineFloats = 16;
 // Where a masked store touches nothing beside the mask, and is quick.
 constexpr bool kMasks = HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3;
 
+// Callers' floats may lie at any address.
+HWY_INLINE void copy_one(const float* from, float* to) {
+  std::memcpy(static_cast<void*>(to), static_cast<const void*>(from), sizeof(float));
+}
+constexpr float kNothing = 0;
+
 // Rows shorter than a vector.
 void copy_short_rows(const float* in, int64_t in_stride, float* out, int64_t out_stride, int64_t rows,
                      int64_t count) {
@@ -32,7 +39,7 @@ void copy_short_rows(const float* in, int64_t in_stride, float* out, int64_t out
       hn::BlendedStore(hn::MaskedLoad(inside, d, in + r * in_stride), inside, d, out + r * out_stride);
   } else {
     for (int64_t r = 0; r < rows; ++r)
-      for (int64_t x = 0; x < count; ++x) out[r * out_stride + x] = in[r * in_stride + x];
+      for (int64_t x = 0; x < count; ++x) copy_one(in + r * in_stride + x, out + r * out_stride + x);
   }
 }
 
@@ -135,7 +142,7 @@ HWY_NOINLINE void weave_vectors(const WovenRows& w, int64_t first, int64_t stop)
 // One place of every row.
 void weave_place(const WovenRows& w, int64_t place) {
   const float* in = w.in + place % w.ways * w.way_stride + place / w.ways;
-  for (int64_t r = 0; r < w.rows; ++r) w.out[r * w.out_stride + place] = in[r * w.in_stride];
+  for (int64_t r = 0; r < w.rows; ++r) copy_one(in + r * w.in_stride, w.out + r * w.out_stride + place);
 }
 
 void weave_rows(const WovenRows& w) {
@@ -154,7 +161,7 @@ void weave_rows(const WovenRows& w) {
   for (int64_t r = 0; r < w.rows; ++r)
     for (int64_t i = 0; i < w.ways; ++i)
       for (int64_t j = first; j < stop; ++j)
-        w.out[r * w.out_stride + j * w.ways + i] = w.in[i * w.way_stride + r * w.in_stride + j];
+        copy_one(w.in + i * w.way_stride + r * w.in_stride + j, w.out + r * w.out_stride + j * w.ways + i);
 }
 
 // Two ways at once: what is read is wanted whole.
@@ -210,7 +217,8 @@ HWY_NOINLINE void part_four(const PartedRows& p, int64_t first, int64_t stop) {
 void part_place(const PartedRows& p, int64_t place) {
   const bool inside = place >= p.begin && place < p.end;
   float* out = p.out + place % p.ways * p.way_stride + place / p.ways;
-  for (int64_t r = 0; r < p.rows; ++r) out[r * p.out_stride] = inside ? p.in[r * p.in_stride + place] : 0.0F;
+  for (int64_t r = 0; r < p.rows; ++r)
+    copy_one(inside ? p.in + r * p.in_stride + place : &kNothing, out + r * p.out_stride);
 }
 
 void part_rows(const PartedRows& p) {
@@ -225,7 +233,7 @@ void part_rows(const PartedRows& p) {
   for (int64_t r = 0; r < p.rows; ++r)
     for (int64_t i = 0; i < ways; ++i)
       for (int64_t j = first; j < stop; ++j)
-        p.out[i * p.way_stride + r * p.out_stride + j] = p.in[r * p.in_stride + j * ways + i];
+        copy_one(p.in + r * p.in_stride + j * ways + i, p.out + i * p.way_stride + r * p.out_stride + j);
 }
 
 }  // namespace HWY_NAMESPACE
