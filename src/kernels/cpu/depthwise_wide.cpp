@@ -8,8 +8,8 @@
 #define HWY_TARGET_INCLUDE "kernels/cpu/depthwise_wide.cpp"
 #include "hwy/foreach_target.h"
 #include "hwy/highway.h"
+#include "kernels/cpu/depthwise_wide-inl.h"
 #include "kernels/cpu/targets.h"
-#include "kernels/cpu/unroll-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace retrograd::kernels::cpu {
@@ -18,9 +18,6 @@ namespace hn = hwy::HWY_NAMESPACE;
 
 #if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX2
 
-template <int kLanes>
-using Tag = hn::CappedTag<float, kLanes>;
-
 int64_t wide_lanes(int64_t width) {
   const auto most = static_cast<int64_t>(hn::Lanes(Tag<16>()));
   // Halves of vectors where they waste much less of a row: two of them cost a quarter more than one whole.
@@ -28,53 +25,22 @@ int64_t wide_lanes(int64_t width) {
   return half ? 8 : most;
 }
 
-// Where a tap reads for one vector of results.
-template <class D>
-struct Place {
-  hn::Mask<D> mask;
-  bool dead, full;
-};
-constexpr int64_t kPlaces = kMostWideTaps;
-
-template <class D>
-HWY_INLINE Place<D> place_of(const DepthwiseWide& r, int64_t column, int64_t offset) {
-  const D d;
-  const int64_t lanes = static_cast<int64_t>(hn::Lanes(d)), at = column + offset;
-  const int64_t first = std::clamp<int64_t>(-at, 0, lanes),
-                last = std::clamp<int64_t>(r.source_width - at, 0, lanes);
-  return {hn::AndNot(hn::FirstN(d, static_cast<size_t>(first)), hn::FirstN(d, static_cast<size_t>(last))),
-          first >= last, first == 0 && last == lanes};
-}
-
-// kRows rows of results × one vector of each phase; kAllRegular: only planes that are is_regular(). With
-// kPair the halves of a vector are rows of two neighbouring planes.
+// kRows rows of results × one vector of each phase; kAllRegular: only planes that are is_regular().
 template <int kLanes, int kTapRows, int kPhases, int kRows, bool kAllRegular, bool kPair = false>
-class WideTile {
-  using D = Tag<kLanes>;
-  using Whole = Tag<kPair ? 2 * kLanes : kLanes>;
-  using V = hn::Vec<Whole>;
-  static constexpr int kSources = kRows + kTapRows - 1;
-  // Rows outside the source at the top and at the bottom of a plane that keeps its height.
-  static constexpr int kAbove = (kTapRows - 1) / 2, kBelow = kTapRows / 2;
+class WideTile : WideRows<kLanes, kTapRows, kRows, kPair> {
+  using Base = WideRows<kLanes, kTapRows, kRows, kPair>;
+  using Base::both, Base::kSources;
+  using typename Base::D, typename Base::Rows, typename Base::V, typename Base::Whole;
   using Sums = V[kPhases][kRows];
 
-  struct Rows {
-    const float* HWY_RESTRICT top;  // of the sources, at the vector
-    int64_t pitch;
-    int64_t begin, end;  // sources inside the plane
-  };
   // Floats from a plane to the other one of a pair.
   struct Second {
     int64_t source, weights, out;
   };
 
  public:
-  // Whether the plane is cut into tiles that all begin and end where their sources do, or one border beyond.
   static bool is_regular(const DepthwiseWide& r) {
-    const int64_t above = std::max<int64_t>(-r.first_row, 0),
-                  last = r.source_rows - (r.rows - kRows + r.first_row);
-    return r.rows % kRows == 0 && (above == 0 || above == kAbove) &&
-           (last >= kSources || last == kSources - kBelow);
+    return Base::is_regular(r.rows, r.first_row, r.source_rows);
   }
 
   static HWY_NOINLINE void planes(const DepthwiseWide& r) {
@@ -83,7 +49,7 @@ class WideTile {
     const bool all_fit = (positions + kLanes - 1) / kLanes * taps <= kPlaces;
     if (all_fit)
       for (int64_t column = 0, i = 0; column < positions; column += kLanes)
-        for (int64_t t = 0; t < taps; ++t) places[i++] = place_of<D>(r, column, r.offsets[t]);
+        for (int64_t t = 0; t < taps; ++t) places[i++] = place(r, column + r.offsets[t]);
     for (int64_t plane = 0; plane < r.planes; plane += kPair ? 2 : 1) {
       // A last plane alone is its own second.
       const bool has_second = plane + 1 < r.planes;
@@ -97,13 +63,11 @@ class WideTile {
         float* out = r.out + plane * r.out_plane + row * r.out_row;
         const int64_t begin = std::max<int64_t>(-from, 0),
                       end = std::min<int64_t>(r.source_rows - from, kSources);
-        const bool regular = row + kRows <= r.rows && (begin == 0 || begin == kAbove) &&
-                             (end == kSources || end == kSources - kBelow);
         for (int64_t column = 0; column < positions; column += kLanes) {
           if (!all_fit)
-            for (int64_t t = 0; t < taps; ++t) places[t] = place_of<D>(r, column, r.offsets[t]);
+            for (int64_t t = 0; t < taps; ++t) places[t] = place(r, column + r.offsets[t]);
           const Rows rows{source + column, r.source_row, begin, end};
-          if (kAllRegular || regular) {
+          if (kAllRegular || Base::is_regular_tile(rows, r.rows - row)) {
             run<true>(r, rows, second, at, weights, out, column, kRows);
           } else if constexpr (!kAllRegular) {
             run<false>(r, rows, second, at, weights, out, column, r.rows - row);
@@ -115,6 +79,10 @@ class WideTile {
   }
 
  private:
+  static HWY_INLINE Place<D> place(const DepthwiseWide& r, int64_t at) {
+    return place_of<D>(-at, r.source_width - at);
+  }
+
   template <bool kRegular>
   static HWY_INLINE void run(const DepthwiseWide& r, Rows rows, const Second& second,
                              const Place<D>* HWY_RESTRICT places, const float* HWY_RESTRICT weights,
@@ -130,30 +98,14 @@ class WideTile {
         for (const int64_t* end = offset + r.taps[phase]; offset < end; ++offset, ++place, w += kTapRows) {
           if (place->dead) continue;
           const float* HWY_RESTRICT at = rows.top + *offset;
-          if (place->full) {
-            add<kRegular>(rows, second, at, w, sums[phase],
-                          [](const float* p) HWY_ATTR { return hn::LoadU(D(), p); });
-          } else {
-            const auto mask = place->mask;
-            add<kRegular>(rows, second, at, w, sums[phase],
-                          [&](const float* p) HWY_ATTR { return hn::MaskedLoad(mask, D(), p); });
-          }
+          with_load(*place, [&](const auto& load)
+                                HWY_ATTR { add<kRegular>(rows, second, at, w, sums[phase], load); });
         }
       });
       rows.top += r.source_depth;
       weights += r.weight_depth;
     }
     store<kRegular>(r, second, column, stored, sums, out);
-  }
-
-  // A vector, or a vector whose upper half is the other one.
-  template <class Other>
-  static HWY_INLINE V both(hn::Vec<D> first, const Other& other) {
-    if constexpr (kPair) {
-      return hn::Combine(Whole(), other(), first);
-    } else {
-      return first;
-    }
   }
 
   template <bool kRegular, class Load>
@@ -172,18 +124,7 @@ class WideTile {
         if constexpr (kRow >= 0 && kRow < kRows) sums[kRow] = hn::MulAdd(w[h], v, sums[kRow]);
       });
     };
-    if constexpr (kRegular) {
-      if (kAbove > 0 && rows.begin == 0) each(Indices<kAbove>(), add_source);
-      each(Indices<kSources - kAbove - kBelow>(),
-           [&](auto i) HWY_ATTR { add_source(std::integral_constant<int, i + kAbove>()); });
-      if (kBelow > 0 && rows.end == kSources)
-        each(Indices<kBelow>(),
-             [&](auto i) HWY_ATTR { add_source(std::integral_constant<int, i + kSources - kBelow>()); });
-    } else {
-      each(Indices<kSources>(), [&](auto i) HWY_ATTR {
-        if (i >= rows.begin && i < rows.end) add_source(i);
-      });
-    }
+    Base::template each_source<kRegular>(rows, add_source);
   }
 
   template <bool kRegular>

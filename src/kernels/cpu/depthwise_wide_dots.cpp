@@ -8,8 +8,8 @@
 #define HWY_TARGET_INCLUDE "kernels/cpu/depthwise_wide_dots.cpp"
 #include "hwy/foreach_target.h"
 #include "hwy/highway.h"
+#include "kernels/cpu/depthwise_wide-inl.h"
 #include "kernels/cpu/targets.h"
-#include "kernels/cpu/unroll-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace retrograd::kernels::cpu {
@@ -18,55 +18,21 @@ namespace hn = hwy::HWY_NAMESPACE;
 
 #if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX2
 
-template <int kLanes>
-using Tag = hn::CappedTag<float, kLanes>;
-
-// Where a tap reads for one vector of y.
-template <class D>
-struct Place {
-  hn::Mask<D> mask;
-  bool dead, full;
-};
-constexpr int64_t kPlaces = kMostWideTaps;
-
-template <class D>
-HWY_INLINE Place<D> place_of(const DepthwiseWideDots& r, int64_t column, int64_t offset) {
-  const D d;
-  const int64_t lanes = static_cast<int64_t>(hn::Lanes(d)), at = column + offset;
-  const int64_t first = std::clamp<int64_t>(-at, 0, lanes);
-  const int64_t last = std::clamp<int64_t>(std::min(r.x_width - at, r.width - column), 0, lanes);
-  return {hn::AndNot(hn::FirstN(d, static_cast<size_t>(first)), hn::FirstN(d, static_cast<size_t>(last))),
-          first >= last, first == 0 && last == lanes};
-}
-
-// kRows rows of y × one vector; kAllRegular: only planes that are is_regular(). With kPair the halves of a
-// vector are rows of two neighbouring planes.
+// kRows rows of y × one vector; kAllRegular: only planes that are is_regular().
 template <int kLanes, int kTapRows, int kRows, bool kAllRegular, bool kPair = false>
-class WideDots {
-  using D = Tag<kLanes>;
-  using Whole = Tag<kPair ? 2 * kLanes : kLanes>;
-  using V = hn::Vec<Whole>;
-  static constexpr int kSources = kRows + kTapRows - 1;
-  // Rows outside x at the top and at the bottom of a plane that keeps its height.
-  static constexpr int kAbove = (kTapRows - 1) / 2, kBelow = kTapRows / 2;
+class WideDots : WideRows<kLanes, kTapRows, kRows, kPair> {
+  using Base = WideRows<kLanes, kTapRows, kRows, kPair>;
+  using Base::both, Base::kSources;
+  using typename Base::D, typename Base::Rows, typename Base::V, typename Base::Whole;
 
-  struct Rows {
-    const float* HWY_RESTRICT top;  // of x, at the vector
-    int64_t pitch;
-    int64_t begin, end;  // sources inside the plane
-  };
   // Floats from a plane to the other one of a pair.
   struct Second {
     int64_t x, y, sums;
   };
 
  public:
-  // Whether the plane is cut into tiles that all begin and end where their sources do, or one border beyond.
   static bool is_regular(const DepthwiseWideDots& r) {
-    const int64_t above = std::max<int64_t>(-r.first_row, 0),
-                  last = r.x_rows - (r.rows - kRows + r.first_row);
-    return r.rows % kRows == 0 && (above == 0 || above == kAbove) &&
-           (last >= kSources || last == kSources - kBelow);
+    return Base::is_regular(r.rows, r.first_row, r.x_rows);
   }
 
   static HWY_NOINLINE void planes(const DepthwiseWideDots& r) {
@@ -74,7 +40,7 @@ class WideDots {
     const bool all_fit = (r.width + kLanes - 1) / kLanes * r.taps <= kPlaces;
     if (all_fit)
       for (int64_t column = 0, i = 0; column < r.width; column += kLanes)
-        for (int64_t t = 0; t < r.taps; ++t) places[i++] = place_of<D>(r, column, r.offsets[t]);
+        for (int64_t t = 0; t < r.taps; ++t) places[i++] = place(r, column, r.offsets[t]);
     for (int64_t plane = 0; plane < r.planes; plane += kPair ? 2 : 1) {
       // A last plane alone is its own second.
       const bool has_second = plane + 1 < r.planes;
@@ -87,13 +53,11 @@ class WideDots {
         const float* y = r.y + plane * r.y_plane + row * r.y_row;
         float* sums = r.sums + plane * r.sum_plane;
         const int64_t begin = std::max<int64_t>(-from, 0), end = std::min<int64_t>(r.x_rows - from, kSources);
-        const bool regular = row + kRows <= r.rows && (begin == 0 || begin == kAbove) &&
-                             (end == kSources || end == kSources - kBelow);
         for (int64_t column = 0; column < r.width; column += kLanes) {
           if (!all_fit)
-            for (int64_t t = 0; t < r.taps; ++t) places[t] = place_of<D>(r, column, r.offsets[t]);
+            for (int64_t t = 0; t < r.taps; ++t) places[t] = place(r, column, r.offsets[t]);
           const Rows rows{x + column, r.x_row, begin, end};
-          if (kAllRegular || regular) {
+          if (kAllRegular || Base::is_regular_tile(rows, r.rows - row)) {
             run<true>(r, rows, second, at, y + column, sums, r.width - column, kRows);
           } else if constexpr (!kAllRegular) {
             run<false>(r, rows, second, at, y + column, sums, r.width - column, r.rows - row);
@@ -105,6 +69,11 @@ class WideDots {
   }
 
  private:
+  static HWY_INLINE Place<D> place(const DepthwiseWideDots& r, int64_t column, int64_t offset) {
+    const int64_t at = column + offset;
+    return place_of<D>(-at, std::min(r.x_width - at, r.width - column));
+  }
+
   template <bool kRegular>
   static HWY_INLINE void run(const DepthwiseWideDots& r, Rows rows, const Second& second,
                              const Place<D>* HWY_RESTRICT places, const float* HWY_RESTRICT y_at,
@@ -130,25 +99,9 @@ class WideDots {
       for (int64_t t = 0; t < r.taps; ++t, ++place, sum += kTapRows * kLanes) {
         if (place->dead) continue;
         const float* HWY_RESTRICT at = rows.top + r.offsets[t];
-        if (place->full) {
-          add<kRegular>(rows, second, at, y, sum, [](const float* p) HWY_ATTR { return hn::LoadU(D(), p); });
-        } else {
-          const auto mask = place->mask;
-          add<kRegular>(rows, second, at, y, sum,
-                        [&](const float* p) HWY_ATTR { return hn::MaskedLoad(mask, D(), p); });
-        }
+        with_load(*place, [&](const auto& load) HWY_ATTR { add<kRegular>(rows, second, at, y, sum, load); });
       }
       rows.top += r.x_depth;
-    }
-  }
-
-  // A vector, or a vector whose upper half is the other one.
-  template <class Other>
-  static HWY_INLINE V both(hn::Vec<D> first, const Other& other) {
-    if constexpr (kPair) {
-      return hn::Combine(Whole(), other(), first);
-    } else {
-      return first;
     }
   }
 
@@ -169,18 +122,7 @@ class WideDots {
         if constexpr (kRow >= 0 && kRow < kRows) sums[h] = hn::MulAdd(y[kRow], v, sums[h]);
       });
     };
-    if constexpr (kRegular) {
-      if (kAbove > 0 && rows.begin == 0) each(Indices<kAbove>(), add_source);
-      each(Indices<kSources - kAbove - kBelow>(),
-           [&](auto i) HWY_ATTR { add_source(std::integral_constant<int, i + kAbove>()); });
-      if (kBelow > 0 && rows.end == kSources)
-        each(Indices<kBelow>(),
-             [&](auto i) HWY_ATTR { add_source(std::integral_constant<int, i + kSources - kBelow>()); });
-    } else {
-      each(Indices<kSources>(), [&](auto i) HWY_ATTR {
-        if (i >= rows.begin && i < rows.end) add_source(i);
-      });
-    }
+    Base::template each_source<kRegular>(rows, add_source);
     each(Indices<kTapRows>(), [&](auto h) HWY_ATTR {
       float* p = sum + h * kLanes;
       if constexpr (kPair) {

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+// What tiles of rows with vectors along W share: depthwise_wide.cpp and depthwise_wide_dots.cpp. Included
+// once for every instruction set, after Highway; empty where that has no masked loads.
+#if defined(RETROGRAD_KERNELS_DEPTHWISE_WIDE_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef RETROGRAD_KERNELS_DEPTHWISE_WIDE_INL_H_
+#undef RETROGRAD_KERNELS_DEPTHWISE_WIDE_INL_H_
+#else
+#define RETROGRAD_KERNELS_DEPTHWISE_WIDE_INL_H_
+#endif
+
+#include <algorithm>
+
+#include "hwy/highway.h"
+#include "kernels/cpu/depthwise_wide.h"
+#include "kernels/cpu/unroll-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace retrograd::kernels::cpu {
+namespace HWY_NAMESPACE {
+
+#if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX2
+namespace hn = hwy::HWY_NAMESPACE;
+
+template <int kLanes>
+using Tag = hn::CappedTag<float, kLanes>;
+
+// Which lanes of a vector a tap reads.
+template <class D>
+struct Place {
+  hn::Mask<D> mask;
+  bool dead, full;
+};
+constexpr int64_t kPlaces = kMostWideTaps;
+
+// Lanes [first, last), of those there are.
+template <class D>
+HWY_INLINE Place<D> place_of(int64_t first, int64_t last) {
+  const D d;
+  const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
+  first = std::clamp<int64_t>(first, 0, lanes);
+  last = std::clamp<int64_t>(last, 0, lanes);
+  return {hn::AndNot(hn::FirstN(d, static_cast<size_t>(first)), hn::FirstN(d, static_cast<size_t>(last))),
+          first >= last, first == 0 && last == lanes};
+}
+
+// body(load), where load reads the lanes of a place.
+template <class D, class Body>
+HWY_INLINE void with_load(const Place<D>& place, const Body& body) {
+  if (place.full) return body([](const float* p) HWY_ATTR { return hn::LoadU(D(), p); });
+  const auto mask = place.mask;
+  body([&](const float* p) HWY_ATTR { return hn::MaskedLoad(mask, D(), p); });
+}
+
+// A tile of kRows rows × one vector, and the kRows + kTapRows - 1 rows of the source around it. With kPair
+// the halves of a vector are rows of two neighbouring planes.
+template <int kLanes, int kTapRows, int kRows, bool kPair>
+struct WideRows {
+  using D = Tag<kLanes>;
+  using Whole = Tag<kPair ? 2 * kLanes : kLanes>;
+  using V = hn::Vec<Whole>;
+  static constexpr int kSources = kRows + kTapRows - 1;
+  // Rows outside the source at the top and at the bottom of a plane that keeps its height.
+  static constexpr int kAbove = (kTapRows - 1) / 2, kBelow = kTapRows / 2;
+
+  struct Rows {
+    const float* HWY_RESTRICT top;  // of the sources, at the vector
+    int64_t pitch;
+    int64_t begin, end;  // sources inside the plane
+  };
+
+  // Whether the plane is cut into tiles that all begin and end where their sources do, or one border beyond.
+  static bool is_regular(int64_t rows, int64_t first_row, int64_t source_rows) {
+    const int64_t above = std::max<int64_t>(-first_row, 0), last = source_rows - (rows - kRows + first_row);
+    return rows % kRows == 0 && (above == 0 || above == kAbove) &&
+           (last >= kSources || last == kSources - kBelow);
+  }
+  static HWY_INLINE bool is_regular_tile(const Rows& rows, int64_t rows_left) {
+    return rows_left >= kRows && (rows.begin == 0 || rows.begin == kAbove) &&
+           (rows.end == kSources || rows.end == kSources - kBelow);
+  }
+
+  // A vector, or a vector whose upper half is the other one.
+  template <class Other>
+  static HWY_INLINE V both(hn::Vec<D> first, const Other& other) {
+    if constexpr (kPair) {
+      return hn::Combine(Whole(), other(), first);
+    } else {
+      return first;
+    }
+  }
+
+  // add(i) for every row of the source that lies inside.
+  template <bool kRegular, class Add>
+  static HWY_INLINE void each_source(const Rows& rows, const Add& add) {
+    if constexpr (kRegular) {
+      if (kAbove > 0 && rows.begin == 0) each(Indices<kAbove>(), add);
+      each(Indices<kSources - kAbove - kBelow>(),
+           [&](auto i) HWY_ATTR { add(std::integral_constant<int, i + kAbove>()); });
+      if (kBelow > 0 && rows.end == kSources)
+        each(Indices<kBelow>(),
+             [&](auto i) HWY_ATTR { add(std::integral_constant<int, i + kSources - kBelow>()); });
+    } else {
+      each(Indices<kSources>(), [&](auto i) HWY_ATTR {
+        if (i >= rows.begin && i < rows.end) add(i);
+      });
+    }
+  }
+};
+
+#endif
+}  // namespace HWY_NAMESPACE
+}  // namespace retrograd::kernels::cpu
+HWY_AFTER_NAMESPACE();
+
+#endif
