@@ -3,6 +3,7 @@
 #include "tools/acl_call.h"
 
 #include "aclnnop/aclnn_convolution_backward.h"
+#include "support/acl_types.h"
 
 namespace retrograd::tools {
 namespace {
@@ -12,22 +13,6 @@ Status failure() {
   return {Code::kInternal, message != nullptr ? message : "an acl call failed without a message"};
 }
 Status checked(int status) { return status == ACL_SUCCESS ? Status::ok() : failure(); }
-
-aclDataType type_of(DType dtype) {
-  switch (dtype) {
-    case DType::kF32:
-      return ACL_FLOAT;
-    case DType::kF16:
-      return ACL_FLOAT16;
-    case DType::kBF16:
-      return ACL_BF16;
-    case DType::kHiF8:
-      return ACL_HIFLOAT8;
-    case DType::kE4M3:
-      return ACL_FLOAT8_E4M3FN;
-  }
-  return ACL_DT_UNDEFINED;
-}
 
 aclFormat format_of(int rank) {
   return rank == 3   ? ACL_FORMAT_NCL
@@ -50,7 +35,7 @@ Status set_up() {
 AclCall::Tensor AclCall::tensor(const std::optional<problem::TensorView>& view, const void* address) {
   if (!view) return {nullptr, aclDestroyTensor};
   const auto rank = view->shape.rank();
-  return {aclCreateTensor(view->shape.begin(), static_cast<uint64_t>(rank), type_of(view->dtype),
+  return {aclCreateTensor(view->shape.begin(), static_cast<uint64_t>(rank), test::acl_type(view->dtype),
                           view->strides.begin(), 0, format_of(rank), nullptr, 0, const_cast<void*>(address)),
           aclDestroyTensor};
 }

@@ -7,27 +7,12 @@
 #include "aclnnop/aclnn_avgpool3d_backward.h"
 #include "aclnnop/aclnn_convolution_backward.h"
 #include "calls.h"
+#include "support/acl_types.h"
 
 namespace retrograd::test {
 namespace {
 
 using problem::Operand;
-
-aclDataType acl_type(DType dtype) {
-  switch (dtype) {
-    case DType::kF32:
-      return ACL_FLOAT;
-    case DType::kF16:
-      return ACL_FLOAT16;
-    case DType::kBF16:
-      return ACL_BF16;
-    case DType::kHiF8:
-      return ACL_HIFLOAT8;
-    case DType::kE4M3:
-      return ACL_FLOAT8_E4M3FN;
-  }
-  return ACL_DT_UNDEFINED;
-}
 
 aclFormat acl_format(int rank) {
   return rank == 4 ? ACL_FORMAT_NCHW : rank == 5 ? ACL_FORMAT_NCDHW : ACL_FORMAT_ND;

@@ -164,34 +164,21 @@ void weave_rows(const WovenRows& w) {
         copy_one(w.in + i * w.way_stride + r * w.in_stride + j, w.out + r * w.out_stride + j * w.ways + i);
 }
 
-// Two ways at once: what is read is wanted whole.
-HWY_NOINLINE void part_two(const PartedRows& p, int64_t first, int64_t stop) {
 #if HWY_TARGET != HWY_SCALAR
-  const D d;
-  const int64_t n = static_cast<int64_t>(hn::Lanes(d)), last = stop - n, way_stride = p.way_stride;
-  const auto part = [&](const float* in, float* out) HWY_ATTR {
-    const auto low = hn::LoadU(d, in), high = hn::LoadU(d, in + n);
+struct PartTwo {
+  static constexpr int64_t kWays = 2;
+  HWY_INLINE void store(const float* in, int64_t way_stride, float* out) const {
+    const D d;
+    const auto low = hn::LoadU(d, in), high = hn::LoadU(d, in + hn::Lanes(d));
     hn::StoreU(hn::ConcatEven(d, high, low), d, out);
     hn::StoreU(hn::ConcatOdd(d, high, low), d, out + way_stride);
-  };
-  for (int64_t r = 0; r < p.rows; ++r) {
-    const float* in = p.in + r * p.in_stride;
-    float* out = p.out + r * p.out_stride;
-    for (int64_t x = 2 * first; x < 2 * stop; x += kLineFloats) hwy::Prefetch(in + p.ahead + x);
-    for (int64_t j = first; j < last; j += n) part(in + 2 * j, out + j);
-    part(in + 2 * last, out + last);
   }
-#else
-  (void)p, (void)first, (void)stop;
-#endif
-}
-
-// The same for four.
-HWY_NOINLINE void part_four(const PartedRows& p, int64_t first, int64_t stop) {
-#if HWY_TARGET != HWY_SCALAR
-  const D d;
-  const int64_t n = static_cast<int64_t>(hn::Lanes(d)), last = stop - n, way_stride = p.way_stride;
-  const auto part = [&](const float* in, float* out) HWY_ATTR {
+};
+struct PartFour {
+  static constexpr int64_t kWays = 4;
+  HWY_INLINE void store(const float* in, int64_t way_stride, float* out) const {
+    const D d;
+    const size_t n = hn::Lanes(d);
     const auto a = hn::LoadU(d, in), b = hn::LoadU(d, in + n), c = hn::LoadU(d, in + 2 * n),
                e = hn::LoadU(d, in + 3 * n);
     const auto low_even = hn::ConcatEven(d, b, a), low_odd = hn::ConcatOdd(d, b, a),
@@ -200,17 +187,29 @@ HWY_NOINLINE void part_four(const PartedRows& p, int64_t first, int64_t stop) {
     hn::StoreU(hn::ConcatEven(d, high_odd, low_odd), d, out + way_stride);
     hn::StoreU(hn::ConcatOdd(d, high_even, low_even), d, out + 2 * way_stride);
     hn::StoreU(hn::ConcatOdd(d, high_odd, low_odd), d, out + 3 * way_stride);
-  };
+  }
+};
+#else  // never called
+struct PartTwo {
+  static constexpr int64_t kWays = 2;
+  void store(const float*, int64_t, float*) const {}
+};
+using PartFour = PartTwo;
+#endif
+
+// All ways at once: what is read is wanted whole. Positions as in weave_vectors.
+template <class Part>
+HWY_NOINLINE void part_vectors(const PartedRows& p, int64_t first, int64_t stop) {
+  const Part part;
+  constexpr int64_t kWays = Part::kWays;
+  const int64_t n = static_cast<int64_t>(hn::Lanes(D())), last = stop - n, way_stride = p.way_stride;
   for (int64_t r = 0; r < p.rows; ++r) {
     const float* in = p.in + r * p.in_stride;
     float* out = p.out + r * p.out_stride;
-    for (int64_t x = 4 * first; x < 4 * stop; x += kLineFloats) hwy::Prefetch(in + p.ahead + x);
-    for (int64_t j = first; j < last; j += n) part(in + 4 * j, out + j);
-    part(in + 4 * last, out + last);
+    for (int64_t x = kWays * first; x < kWays * stop; x += kLineFloats) hwy::Prefetch(in + p.ahead + x);
+    for (int64_t j = first; j < last; j += n) part.store(in + kWays * j, way_stride, out + j);
+    part.store(in + kWays * last, way_stride, out + last);
   }
-#else
-  (void)p, (void)first, (void)stop;
-#endif
 }
 
 // One place of every row: a division for each place of each row took longer than the vectors of the row.
@@ -225,8 +224,8 @@ void part_rows(const PartedRows& p) {
   const int64_t ways = p.ways, stop = p.end / ways, first = std::min((p.begin + ways - 1) / ways, stop);
   const bool vectors = HWY_TARGET != HWY_SCALAR && (ways == 2 || ways == 4) &&
                        stop - first >= static_cast<int64_t>(hn::Lanes(D()));
-  if (vectors && ways == 2) part_two(p, first, stop);
-  if (vectors && ways == 4) part_four(p, first, stop);
+  if (vectors && ways == 2) part_vectors<PartTwo>(p, first, stop);
+  if (vectors && ways == 4) part_vectors<PartFour>(p, first, stop);
   for (int64_t place = 0; place < first * ways; ++place) part_place(p, place);
   for (int64_t place = stop * ways; place < p.count * ways; ++place) part_place(p, place);
   if (vectors) return;
