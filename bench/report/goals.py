@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The figures aimed at, against what was measured: one line each, with the rows that miss."""
 
+import alike
 from results import geometric_mean
 from tables import SIXTEEN_BIT_LIMIT, table, times
 
@@ -67,16 +68,29 @@ def sixteen_bit_goals(part, exact):
                  lambda value: value > SIXTEEN_BIT_LIMIT, times)]
 
 
+def alike_goals(found):
+    lines = []
+    for variant, limit in alike.LIMITS.items():
+        of_variant = sorted(((values[variant], f"{row}.{gradient}") for row, gradient, values in found
+                             if variant in values), reverse=True)
+        missed = ", ".join(f"{name} {times(value)}" for value, name in of_variant if value > limit)
+        reached = sum(value <= limit for value, _ in of_variant)
+        lines.append([f"time an operation takes, {variant}", f"≤ {limit} ×", f"{reached} of {len(of_variant)}", missed or "–", "–"])
+    return lines
+
+
 def goals(parts):
     out = []
     for name, part in parts.items():
-        if part is None:
+        if not part:
             continue
         lines = []
         if name.startswith("suite"):
             lines = suite_goals(part)
         elif name.startswith("winograd"):
             lines = winograd_goals(part)
+        elif name == "alike":
+            lines = alike_goals(part)
         elif parts.get("suite-" + name.split("-")[1]):
             lines = sixteen_bit_goals(part, parts["suite-" + name.split("-")[1]])
         if lines:

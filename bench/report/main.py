@@ -6,6 +6,7 @@ import pathlib
 import sys
 import time
 
+import alike
 from goals import goals
 from measure import OutOfTime, Run, measure
 from pictures import ratio_chart, roofline_chart
@@ -13,7 +14,7 @@ from results import load
 from page import insert
 from tables import report
 
-PARTS = ("suite", "winograd", "bf16", "f16")
+PARTS = ("suite", "winograd", "bf16", "f16", "alike")
 
 
 def options():
@@ -36,8 +37,9 @@ def options():
 
 def write(results, docs):
     """Everything the results folder allows. The goals go to the results folder and the terminal, not into the page."""
-    names = [f"{part}-{threads}t" for threads in (2, 1) for part in PARTS]
+    names = [f"{part}-{threads}t" for threads in (2, 1) for part in PARTS if part != "alike"]
     parts = {name: load(results, name) for name in names}
+    parts["alike"] = alike.figures(results / "alike-2t")
     if not any(parts.values()):
         sys.exit(f"scripts/bench: {results} holds no results; measure first")
     page = docs / "performance.md"

@@ -13,6 +13,8 @@ import shlex
 import subprocess
 import time
 
+import alike
+
 SLICE = 8  # rows of a suite a run: some seconds of starting peers for about 20 seconds of measuring
 
 
@@ -116,8 +118,16 @@ def measure_winograd(run, threads):
         measure_rows(run, "winograd", threads, "conv", names, ["--passes", "i,w", "--math", "1"], True)
 
 
+def measure_alike(run, threads):
+    for row in suite_rows(run.root, "conv", run.rows):
+        if row["name"] in alike.ROWS:
+            found = alike.problems(row)
+            call(run, "alike", threads, "~".join([row["name"], *found]), [*found.values(), "--passes", "i,w"], False)
+
+
 def measure(run, parts, threads):
-    """Every part with every number of threads; the 16-bit types run without peers, next to our own FP32."""
+    """Every part with every number of threads; the 16-bit types and alike problems run without peers, next to our own
+    FP32, and with the most threads only."""
     for count in threads:
         if "suite" in parts:
             measure_suites(run, "suite", count, "i,w,all", [], True)
@@ -126,3 +136,5 @@ def measure(run, parts, threads):
         for dtype in ("bf16", "f16"):
             if dtype in parts and count == max(threads):
                 measure_suites(run, dtype, count, "i,w", ["--dtype", dtype], False)
+        if "alike" in parts and count == max(threads):
+            measure_alike(run, count)

@@ -2,6 +2,7 @@
 """The measured part of docs/performance.md: Markdown tables."""
 import statistics
 
+import alike
 from results import FAMILIES, UNSTABLE, geometric_mean
 
 GRADIENTS = (("i", "gradInput"), ("w", "gradWeight"), ("all", "all three"))
@@ -103,6 +104,12 @@ def sixteen_bit(part, exact):
     return table(["family", "time over FP32", "worst", f"beyond {SIXTEEN_BIT_LIMIT} ×"], lines)
 
 
+def alike_problems(found):
+    lines = [[f"`{row}`", dict(GRADIENTS)[gradient], *(times(values.get(variant)) for variant in alike.LIMITS)]
+             for row, gradient, values in found]
+    return table(["row", "gradient", *alike.LIMITS], lines)
+
+
 def machine(part):
     facts = part.facts
     peers = "; ".join(f"{peer['name']} {peer['version']}" for peer in facts["peers"])
@@ -134,4 +141,8 @@ def report(parts):
     for name, title in (("bf16-2t", "BF16"), ("f16-2t", "FLOAT16")):
         if parts.get(name) and two:
             out += [f"### {title} against our own FLOAT, two threads", sixteen_bit(parts[name], two)]
+    if parts.get("alike"):
+        out += ["### Alike problems, two threads",
+                "How much longer an operation takes when the same sizes are dilated, transposed, or given with channels-last strides.",
+                alike_problems(parts["alike"])]
     return "\n\n".join(out)

@@ -12,6 +12,7 @@ import xml.etree.ElementTree as ElementTree
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "report"))
 
+import alike  # noqa: E402
 from goals import goals  # noqa: E402
 from measure import is_winograd_row, merge, suite_rows  # noqa: E402
 from page import insert  # noqa: E402
@@ -107,6 +108,33 @@ class Suites(unittest.TestCase):
             self.skipTest("bench/shapes/conv.csv is not there")
         names = [row["name"] for row in suite_rows(root, "conv", "") if is_winograd_row(row)]
         self.assertEqual(names, ["rn50_3x3_56", "rn50_3x3_28", "rn50_3x3_14"])
+
+
+class Alike(unittest.TestCase):
+    ROW = {"N": "2", "Cin": "6", "Cout": "9", "groups": "3", "spatial_in": "8x7", "kernel": "3x1", "stride": "2x1",
+           "pad": "1x0", "dilation": "1x1"}
+
+    def test_the_rows_are_in_the_suite(self):
+        names = [row["name"] for row in suite_rows(HERE.parents[1], "conv", "")]
+        self.assertEqual([name for name in alike.ROWS if name not in names], [])
+
+    def test_problems(self):
+        found = alike.problems(self.ROW)
+        self.assertIn("input=2x6x8x7 grad_output=2x9x4x7 weight=9x2x3x1", found["plain"])
+        self.assertIn("input=2x9x4x7 grad_output=2x6x8x7 weight=9x2x3x1", found["transposed"])
+        self.assertIn("output_padding=1x0", found["transposed"])  # (4 - 1)·2 - 2 + 3 is 7, one short of 8
+        self.assertIn("input=2x6x8x7@336x1x42x6", found["channels-last"])
+        self.assertIn("padding=2x0 dilation=2x1", found["dilated"])
+        self.assertNotIn("dilated", alike.problems(self.ROW | {"kernel": "1x1", "pad": "0x0"}))
+
+    def test_figures_and_goals(self):
+        with tempfile.TemporaryDirectory() as folder:
+            rows = [{"gflops": speed} for speed in (100, 80, 50, 80, 40, 100)]
+            pathlib.Path(folder, "a~plain~transposed~channels-last.json").write_text(json.dumps({"rows": rows}), encoding="utf-8")
+            found = alike.figures(folder)
+        self.assertEqual(found, [("a", "i", {"transposed": 2.0, "channels-last": 2.5}),
+                                 ("a", "w", {"transposed": 1.0, "channels-last": 0.8})])
+        self.assertIn("| time an operation takes, transposed | ≤ 1.3 × | 1 of 2 | a.i 2.00 × | – |", goals({"alike": found}))
 
 
 class Page(unittest.TestCase):
