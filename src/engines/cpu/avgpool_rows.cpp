@@ -324,6 +324,8 @@ class AvgPoolRowsCandidate final : public Candidate {
   Support supports(const problem::Pass& pass) const override {
     const auto* pool = std::get_if<AvgPoolPass>(&pass);
     if (pool == nullptr) return Support::no("computes average pooling only");
+    if (size_of(pool->grad_output.dtype) == 1 || size_of(pool->grad_input.dtype) == 1)
+      return Support::no("takes no 8-bit types");
     if (const auto reason = unfit_size(*pool)) return Support::no(*reason);
     OuterAxis depth;
     const AvgPoolPass split = split_depth(*pool, depth);

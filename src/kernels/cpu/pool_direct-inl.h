@@ -31,9 +31,12 @@ inline void one_by_one(Lines& lines) {
 // One window a place: lanes of a vector of quotients, several times each.
 class WindowCopies {
  public:
+  static constexpr int kCopies = 2;
   explicit WindowCopies(const PoolVolumes& p)
       : phases_(p.phases),
         stride_(p.stride),
+        windows_(kLanes / p.stride),
+        residues_(kLanes % p.stride),
         first_window_(p.pad / p.stride),
         first_residue_(p.pad % p.stride),
         last_window_((p.x - kLanes + p.pad) / p.stride),
@@ -41,25 +44,29 @@ class WindowCopies {
   void start(const float* quotients) { row_ = quotients; }
   HWY_INLINE void advance(int64_t floats) { row_ += floats; }
 
-  template <class Put>
+  template <class E, class Put>
   HWY_INLINE void cover(int64_t count, bool reaches, const Put& put) const {
     const Floats<kLanes> d;
     if (count < kLanes) {
       const auto numbers = places(first_window_, first_residue_);
-      if (reaches) return put(d, 0, numbers);
-      HWY_ALIGN std::array<float, kLanes> buffer;
-      hn::Store(numbers, d, buffer.data());
-      return in_vectors(count, [&](auto tag, int64_t i) { put(tag, i, load(tag, buffer.data() + i)); });
+      if (reaches) return put(d, 0, numbers, Whole());
+      if constexpr (kIsFloat<E>) {
+        HWY_ALIGN std::array<float, kLanes> buffer;
+        hn::Store(numbers, d, buffer.data());
+        return in_vectors(count,
+                          [&](auto tag, int64_t i) { put(tag, i, load(tag, buffer.data() + i), Whole()); });
+      } else {
+        return put(d, 0, numbers, Short());
+      }
     }
-    const int64_t windows = kLanes / stride_, residues = kLanes % stride_;
     int64_t j = first_window_, r = first_residue_, x = 0;
     for (; x + kLanes <= count; x += kLanes) {
-      put(d, x, places(j, r));
-      const bool wraps = r + residues >= stride_;
-      j += windows + (wraps ? 1 : 0);
-      r += residues - (wraps ? stride_ : 0);
+      put(d, x, places(j, r), Whole());
+      const bool wraps = r + residues_ >= stride_;
+      j += windows_ + (wraps ? 1 : 0);
+      r += residues_ - (wraps ? stride_ : 0);
     }
-    if (x < count) put(d, count - kLanes, places(last_window_, last_residue_));
+    if (x < count) put(d, count - kLanes, places(last_window_, last_residue_), Whole());
   }
 
  private:
@@ -72,7 +79,7 @@ class WindowCopies {
 
   const float* row_ = nullptr;
   const PoolPhase* phases_;
-  int64_t stride_, first_window_, first_residue_, last_window_, last_residue_;
+  int64_t stride_, windows_, residues_, first_window_, first_residue_, last_window_, last_residue_;
 };
 
 void copy_rows(const PoolVolumes& p, const float* quotients, int64_t count, std::byte* out) {
@@ -90,6 +97,7 @@ void copy_rows(const PoolVolumes& p, const float* quotients, int64_t count, std:
 // Σ of kTerms places along the row of each of some rows.
 template <int kTerms>
 struct SlidSum {
+  static constexpr int kCopies = 1;
   const float* first;
   int64_t rows, pitch, unit;
   template <class D>
@@ -102,9 +110,9 @@ struct SlidSum {
     for (int64_t row = 0; row < rows; ++row) sum = hn::Add(sum, along(d, row * pitch + i));
     return sum;
   }
-  template <class Put>
+  template <class E, class Put>
   HWY_INLINE void cover(int64_t count, bool reaches, const Put& put) const {
-    cover_sums(*this, count, reaches, put);
+    cover_sums<E>(*this, count, reaches, put);
   }
   HWY_INLINE void advance(int64_t floats) { first += floats; }
 };
@@ -118,34 +126,31 @@ HWY_NOINLINE void put_sliding(const E& codec, const PoolRun& run, SlidSum<kTerms
   const E elements = codec;
   const Lines lines = all;
   const int64_t rows = lines.copies - (leads ? 1 : 0) - (trails ? 1 : 0), pitch = sum.pitch, step = lines.row;
+  const bool reaches = lines.reaching > 0;
   for (int64_t v = 0; v < lines.volumes; ++v, sum.advance(lines.volume_from), out += lines.volume_to) {
-    const auto down = [&](auto d, int64_t i) {
+    const auto down = [&](auto d, int64_t i, auto fits) {
       std::byte* at = out + i * E::kBytes;
       auto before = sum.along(d, i), last = before;
       if constexpr (kRows == 3) last = sum.along(d, pitch + i);
       if (leads) {
-        elements.store(hn::Add(before, last), d, at);
+        store_row(elements, hn::Add(before, last), d, at, lines.count, fits);
         at += step;
       }
       int64_t from = (kRows - 1) * pitch + i;
       for (int64_t row = 0; row < rows; ++row, from += pitch, at += step) {
         const auto now = sum.along(d, from);
         if constexpr (kRows == 3) {
-          elements.store(hn::Add(hn::Add(before, last), now), d, at);
+          store_row(elements, hn::Add(hn::Add(before, last), now), d, at, lines.count, fits);
           before = last;
           last = now;
         } else {
-          elements.store(hn::Add(before, now), d, at);
+          store_row(elements, hn::Add(before, now), d, at, lines.count, fits);
           before = now;
         }
       }
-      if (trails) elements.store(hn::Add(before, last), d, at);
+      if (trails) store_row(elements, hn::Add(before, last), d, at, lines.count, fits);
     };
-    if (lines.reaching > 0) {
-      down(Floats<kLanes>(), 0);
-    } else {
-      in_narrow_vectors(lines.count, down);
-    }
+    in_row<E>(lines.count, reaches, down);
   }
 }
 

@@ -7,7 +7,7 @@
 
 #include "hwy/highway.h"
 #include "kernels/cpu/elements-inl.h"
-#include "kernels/cpu/pool_quotients-inl.h"
+#include "kernels/cpu/pool_vectors-inl.h"
 #include "kernels/cpu/row_pool.h"
 
 #if defined(RETROGRAD_KERNELS_CPU_POOL_EXPAND_INL_H_) == defined(HWY_TARGET_TOGGLE)
@@ -34,7 +34,7 @@ HWY_INLINE hn::Vec<D> sum_back(D d, const float* in, int64_t step, int64_t terms
 }
 
 // What a row of results is made of: a(i), the sum of the windows that hold every residue, i floats from
-// window 0 on. There may be none.
+// window 0 on.
 template <int kTerms>
 class FewTerms {
  public:
@@ -42,7 +42,6 @@ class FewTerms {
   HWY_INLINE void start(const float* quotients) { row_ = quotients; }
   template <class D>
   HWY_INLINE hn::Vec<D> a(D d, int64_t i) const {
-    if constexpr (kTerms == 0) return hn::Zero(d);
     return sum_back(d, row_ + i, unit_, kTerms);
   }
 
@@ -51,13 +50,14 @@ class FewTerms {
   int64_t unit_;
 };
 
+// There may be none.
 class SomeTerms {
  public:
   SomeTerms(const PoolVolumes& p, float*) : unit_(p.unit), terms_(p.terms) {}
   HWY_INLINE void start(const float* quotients) { row_ = quotients; }
   template <class D>
   HWY_INLINE hn::Vec<D> a(D d, int64_t i) const {
-    return sum_back(d, row_ + i, unit_, terms_);
+    return terms_ == 0 ? hn::Zero(d) : sum_back(d, row_ + i, unit_, terms_);
   }
 
  private:
@@ -188,7 +188,6 @@ void expand_rows(const PoolVolumes& p, const float* quotients, int64_t rows, flo
 }
 
 void expand(const PoolVolumes& p, const float* quotients, int64_t rows, float* groups, float* expanded) {
-  if (p.terms == 0) return expand_rows<FewTerms<0>>(p, quotients, rows, groups, expanded);
   if (p.terms == 1) return expand_rows<FewTerms<1>>(p, quotients, rows, groups, expanded);
   if (p.terms == 2) return expand_rows<FewTerms<2>>(p, quotients, rows, groups, expanded);
   if (p.terms == 3) return expand_rows<FewTerms<3>>(p, quotients, rows, groups, expanded);

@@ -21,29 +21,18 @@ HWY_BEFORE_NAMESPACE();
 namespace retrograd::kernels::cpu {
 namespace HWY_NAMESPACE {
 
-// in_vectors, but what is left at the end of many lanes takes as few as will do: stores that cross cache
-// lines cost twice.
-template <class Body>
-HWY_INLINE void in_narrow_vectors(int64_t count, const Body& body) {
-  const int64_t whole = count / kLanes * kLanes, left = count - whole;
-  if (whole == 0 || left == 0 || left > kLanes / 2) return in_vectors(count, body);
-  for (int64_t i = 0; i < whole; i += kLanes) body(Floats<kLanes>(), i);
-  if (left > 4) return body(Floats<8>(), count - 8);
-  body(Floats<4>(), count - HWY_MIN(4, kLanes));
-}
-
-// What the rows of a run are made of. cover(count, reaches, put) calls put(tag, i, numbers) so that vectors
-// from place i on cover a row, and reach behind it where they may.
-template <class Sum, class Put>
+// What the rows of a run are made of. Up to kCopies copies of a row have a loop of their own. cover<E>(count,
+// reaches, put) calls put(tag, i, numbers, Whole or Short) so that vectors from place i on cover a row of
+// elements E, and reach behind it where they may.
+template <class E, class Sum, class Put>
 HWY_INLINE void cover_sums(const Sum& sum, int64_t count, bool reaches, const Put& put) {
-  const auto one = [&](auto d, int64_t i) { put(d, i, sum.at(d, i)); };
-  if (reaches) return one(Floats<kLanes>(), 0);
-  in_narrow_vectors(count, one);
+  in_row<E>(count, reaches, [&](auto d, int64_t i, auto fits) { put(d, i, sum.at(d, i), fits); });
 }
 
 // Σ of some rows, place by place.
 template <int kRows>
 struct RowSum {
+  static constexpr int kCopies = kRows <= 2 ? 2 : 1;
   std::array<const float*, kRows> rows;
   template <class D>
   HWY_INLINE hn::Vec<D> at(D d, int64_t i) const {
@@ -51,43 +40,49 @@ struct RowSum {
     for (size_t r = 1; r < kRows; ++r) sum = hn::Add(sum, load(d, rows[r] + i));
     return sum;
   }
-  template <class Put>
+  template <class E, class Put>
   HWY_INLINE void cover(int64_t count, bool reaches, const Put& put) const {
-    cover_sums(*this, count, reaches, put);
+    cover_sums<E>(*this, count, reaches, put);
   }
   HWY_INLINE void advance(int64_t floats) {
     for (const float*& row : rows) row += floats;
   }
 };
 struct BoxSum {
+  static constexpr int kCopies = 0;
   const float* first;
   int64_t depths, rows, plane, line;
   template <class D>
-  HWY_INLINE hn::Vec<D> at(D d, int64_t i) const {
+  HWY_NOINLINE hn::Vec<D> at(D d, int64_t i) const {
     auto sum = hn::Zero(d);
     for (int64_t z = 0; z < depths; ++z)
       for (int64_t y = 0; y < rows; ++y) sum = hn::Add(sum, load(d, first + z * plane + y * line + i));
     return sum;
   }
-  template <class Put>
+  template <class E, class Put>
   HWY_INLINE void cover(int64_t count, bool reaches, const Put& put) const {
-    cover_sums(*this, count, reaches, put);
+    cover_sums<E>(*this, count, reaches, put);
   }
   HWY_INLINE void advance(int64_t floats) { first += floats; }
 };
 
-template <class Body>
+// Sums of up to kMost rows, 0, 2 or 4, have a type of their own.
+template <int kMost, class Body>
 HWY_INLINE void with_sum(const BoxSum& box, const Body& body) {
   const int64_t count = box.depths * box.rows;
-  if (count < 1 || count > 4) return body(box);
-  std::array<const float*, 4> rows;
-  size_t i = 0;
-  for (int64_t z = 0; z < box.depths; ++z)
-    for (int64_t y = 0; y < box.rows; ++y) rows[i++] = box.first + z * box.plane + y * box.line;
-  if (count == 1) return body(RowSum<1>{{rows[0]}});
-  if (count == 2) return body(RowSum<2>{{rows[0], rows[1]}});
-  if (count == 3) return body(RowSum<3>{{rows[0], rows[1], rows[2]}});
-  body(RowSum<4>{rows});
+  if (count < 1 || count > kMost) return body(box);
+  if constexpr (kMost > 0) {
+    std::array<const float*, 4> rows;
+    size_t i = 0;
+    for (int64_t z = 0; z < box.depths; ++z)
+      for (int64_t y = 0; y < box.rows; ++y) rows[i++] = box.first + z * box.plane + y * box.line;
+    if (count == 1) return body(RowSum<1>{{rows[0]}});
+    if (count == 2) return body(RowSum<2>{{rows[0], rows[1]}});
+    if constexpr (kMost > 2) {
+      if (count == 3) return body(RowSum<3>{{rows[0], rows[1], rows[2]}});
+      body(RowSum<4>{rows});
+    }
+  }
 }
 
 // Elements side by side, `copies` times, for every repeat and every volume.
@@ -108,11 +103,14 @@ HWY_NOINLINE void put_lines(const E& codec, Sum sum, const Lines& all, std::byte
   for (int64_t v = 0; v < lines.volumes; ++v, sum.advance(lines.volume_from), out += lines.volume_to) {
     Sum line = sum;
     std::byte* to = out;
-    for (int64_t k = 0; k < lines.repeats; ++k, line.advance(lines.repeat_from), to += lines.repeat_to)
-      line.cover(lines.count, k < lines.reaching, [&](auto d, int64_t i, auto numbers) {
-        std::byte* at = to + i * E::kBytes;
-        for (int64_t copy = 0; copy < copies; ++copy, at += lines.row) elements.store(numbers, d, at);
-      });
+    for (int64_t k = 0; k < lines.repeats; ++k, line.advance(lines.repeat_from), to += lines.repeat_to) {
+      line.template cover<E>(lines.count, k < lines.reaching,
+                             [&](auto d, int64_t i, auto numbers, auto fits) {
+                               std::byte* at = to + i * E::kBytes;
+                               for (int64_t copy = 0; copy < copies; ++copy, at += lines.row)
+                                 store_row(elements, numbers, d, at, lines.count, fits);
+                             });
+    }
   }
 }
 
@@ -125,11 +123,13 @@ HWY_NOINLINE void put_pairs(const E& codec, Sum upper, Sum lower, const Lines& a
     Sum up = upper, low = lower;
     std::byte* to = out;
     for (int64_t k = 0; k < lines.repeats; ++k, to += lines.repeat_to) {
-      low.cover(lines.count, k < lines.reaching, [&](auto d, int64_t i, auto numbers) {
+      low.template cover<E>(lines.count, k < lines.reaching, [&](auto d, int64_t i, auto numbers, auto fits) {
         std::byte* at = to + i * E::kBytes;
         const auto both = hn::Add(up.at(d, i), numbers);
-        for (int64_t copy = 0; copy < lines.copies; ++copy, at += lines.row) elements.store(both, d, at);
-        for (int64_t copy = 0; copy < lines.alone; ++copy, at += lines.row) elements.store(numbers, d, at);
+        for (int64_t copy = 0; copy < lines.copies; ++copy, at += lines.row)
+          store_row(elements, both, d, at, lines.count, fits);
+        for (int64_t copy = 0; copy < lines.alone; ++copy, at += lines.row)
+          store_row(elements, numbers, d, at, lines.count, fits);
       });
       up.advance(lines.repeat_from);
       low.advance(lines.repeat_from);
@@ -159,15 +159,19 @@ HWY_NOINLINE void put_places(const PoolVolumes& p, const E& elements, const Pool
 
 template <class E, class Sum>
 HWY_INLINE void put_copies(const E& elements, Sum sum, const Lines& lines, std::byte* out) {
-  if (lines.copies == 1) return put_lines<1>(elements, sum, lines, out);
-  if (lines.copies == 2) return put_lines<2>(elements, sum, lines, out);
+  constexpr int kCopies = kIsFloat<E> ? Sum::kCopies : 0;
+  if constexpr (kCopies >= 1) {
+    if (lines.copies == 1) return put_lines<1>(elements, sum, lines, out);
+  }
+  if constexpr (kCopies >= 2) {
+    if (lines.copies == 2) return put_lines<2>(elements, sum, lines, out);
+  }
   put_lines<0>(elements, sum, lines, out);
 }
 
 template <class E, class Sum>
 HWY_INLINE void put_run(const PoolVolumes& p, const E& elements, const PoolRun& run, Sum sum, Lines lines,
                         std::byte* out) {
-  if (p.out.place != p.unit) return put_places(p, elements, run, sum, lines, out);
   if (!run.slides) return put_copies(elements, sum, lines, out);
   lines.copies = 1;
   if (p.out.row == lines.count) {
@@ -177,7 +181,7 @@ HWY_INLINE void put_run(const PoolVolumes& p, const E& elements, const PoolRun& 
     lines.repeats = run.rows;
     lines.repeat_to = lines.row;
   }
-  put_lines<1>(elements, sum, lines, out);
+  put_copies(elements, sum, lines, out);
 }
 
 // Repeats of a run after which at least kLanes places up to `end` are still to be written.
@@ -199,7 +203,7 @@ HWY_INLINE void each_run(const PoolVolumes& p, int64_t count, int64_t pitch, std
   // What lies behind a row of a volume is written later, to the end of the slice or of the volume.
   const bool dense_rows = t.place == p.unit && (p.rows == 1 || t.row == line);
   const bool dense_slices = dense_rows && (p.depths == 1 || t.depth == slice);
-  with_elements(t.dtype, [&](auto elements) {
+  with_pool_elements(t.dtype, [&](auto elements) {
     constexpr int64_t kBytes = decltype(elements)::kBytes;
     Lines lines;
     lines.count = line;
@@ -227,11 +231,13 @@ void add_rows(const PoolVolumes& p, const float* expanded, int64_t count, std::b
   each_run(
       p, count, line, out,
       [&](auto elements, const PoolWindows& depth, const PoolRun& run, const Lines& lines, std::byte* to) {
+        using E = decltype(elements);
+        constexpr int kFew = kIsFloat<E> ? 2 : 0;
         const PoolWindows& w = run.windows;
         if (run.alone > 0) {
           const BoxSum upper{expanded + depth.begin * plane + w.begin * line, depth.end - depth.begin, 1,
                              plane, line};
-          return with_sum(upper, [&](const auto& up) {
+          return with_sum<2>(upper, [&](const auto& up) {
             auto low = up;
             low.advance(line);
             put_pairs(elements, up, low, lines, to);
@@ -239,7 +245,9 @@ void add_rows(const PoolVolumes& p, const float* expanded, int64_t count, std::b
         }
         const BoxSum box{expanded + depth.begin * plane + w.begin * line, depth.end - depth.begin,
                          w.end - w.begin, plane, line};
-        with_sum(box, [&](const auto& sum) { put_run(p, elements, run, sum, lines, to); });
+        if (p.out.place != p.unit)
+          return with_sum<kFew>(box, [&](const auto& sum) { put_places(p, elements, run, sum, lines, to); });
+        with_sum<4>(box, [&](const auto& sum) { put_run(p, elements, run, sum, lines, to); });
       });
 }
 

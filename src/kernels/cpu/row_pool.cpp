@@ -10,6 +10,7 @@
 #include "hwy/highway.h"
 #include "kernels/cpu/elements-inl.h"
 #include "kernels/cpu/pool_direct-inl.h"
+#include "kernels/cpu/pool_quotients.h"
 #include "kernels/cpu/targets.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -38,20 +39,6 @@ void pool_volumes(const PoolVolumes& p, const std::byte* in, std::byte* out, int
   }
 }
 
-void pool_fill(const PoolFill& f, const std::byte* in, std::byte* out, int64_t volumes) {
-  const ByDivision divide{f.divisor};
-  const Floats<1> one;
-  with_elements(f.in_type, [&](auto from) {
-    with_elements(f.out_type, [&](auto to) {
-      for (int64_t v = 0; v < volumes; ++v) {
-        const float value = hn::GetLane(divide(one, from.load(one, in + v * f.in_stride * from.kBytes)));
-        std::byte* at = out + v * f.size * to.kBytes;
-        in_vectors(f.size, [&](auto d, int64_t i) { to.store(hn::Set(d, value), d, at + i * to.kBytes); });
-      }
-    });
-  });
-}
-
 }  // namespace HWY_NAMESPACE
 }  // namespace retrograd::kernels::cpu
 HWY_AFTER_NAMESPACE();
@@ -63,14 +50,12 @@ namespace {
 constexpr int64_t kShortRow = 512;
 
 HWY_EXPORT(pool_volumes);
-HWY_EXPORT(pool_fill);
 
 struct Chosen {
   void (*volumes)(const PoolVolumes&, const std::byte*, std::byte*, int64_t, float*);
-  void (*fill)(const PoolFill&, const std::byte*, std::byte*, int64_t);
 };
 const Chosen& chosen() {
-  static const Chosen instance{RG_CHOSEN(pool_volumes), RG_CHOSEN(pool_fill)};
+  static const Chosen instance{RG_CHOSEN(pool_volumes)};
   return instance;
 }
 
@@ -108,9 +93,6 @@ void clear_pool_scratch(const PoolVolumes& p, float* scratch) {
 void pool_volumes(const PoolVolumes& volumes, const std::byte* in, std::byte* out, int64_t count,
                   float* scratch) {
   chosen().volumes(volumes, in, out, count, scratch);
-}
-void pool_fill(const PoolFill& fill, const std::byte* in, std::byte* out, int64_t volumes) {
-  chosen().fill(fill, in, out, volumes);
 }
 
 }  // namespace retrograd::kernels::cpu

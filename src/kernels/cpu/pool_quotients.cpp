@@ -1,33 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-// grad_output / divisor, rows of windows with zeros between them.
-//
-// Included once for every instruction set.
+// grad_output / divisor, once for every instruction set.
+#include "kernels/cpu/pool_quotients.h"
+
 #include <bit>
 #include <cmath>
+#include <type_traits>
 
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/cpu/pool_quotients.cpp"
+#include "hwy/foreach_target.h"
 #include "hwy/highway.h"
 #include "kernels/cpu/elements-inl.h"
-#include "kernels/cpu/row_pool.h"
-
-#if defined(RETROGRAD_KERNELS_CPU_POOL_QUOTIENTS_INL_H_) == defined(HWY_TARGET_TOGGLE)
-#ifdef RETROGRAD_KERNELS_CPU_POOL_QUOTIENTS_INL_H_
-#undef RETROGRAD_KERNELS_CPU_POOL_QUOTIENTS_INL_H_
-#else
-#define RETROGRAD_KERNELS_CPU_POOL_QUOTIENTS_INL_H_
-#endif
+#include "kernels/cpu/pool_vectors-inl.h"
+#include "kernels/cpu/targets.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace retrograd::kernels::cpu {
 namespace HWY_NAMESPACE {
-
-template <class D>
-HWY_INLINE hn::Vec<D> load(D d, const float* at) {
-  return load_codes(d, reinterpret_cast<const std::byte*>(at));
-}
-template <class D>
-HWY_INLINE void store(hn::Vec<D> v, D d, float* at) {
-  store_codes(v, d, reinterpret_cast<std::byte*>(at));
-}
 
 #if (HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX2) || HWY_ARCH_ARM_A64
 inline constexpr bool kFusesProducts = true;
@@ -57,13 +46,38 @@ struct ByDivision {
   }
 };
 
+// Any of them, asked at every vector: for types other than FLOAT.
+class ByAny {
+ public:
+  explicit ByAny(ByProduct by) : kind_(Kind::kProduct), first_(by.reciprocal) {}
+  explicit ByAny(ByTwoProducts by) : kind_(Kind::kTwoProducts), first_(by.high), low_(by.low) {}
+  explicit ByAny(ByDivision by) : kind_(Kind::kDivision), first_(by.divisor) {}
+  template <class D>
+  HWY_INLINE hn::Vec<D> operator()(D d, hn::Vec<D> v) const {
+    if (kind_ == Kind::kProduct) return ByProduct{first_}(d, v);
+    if (kFusesProducts && kind_ == Kind::kTwoProducts) return ByTwoProducts{first_, low_}(d, v);
+    return ByDivision{first_}(d, v);
+  }
+
+ private:
+  enum class Kind { kProduct, kTwoProducts, kDivision } kind_;
+  float first_, low_ = 0;
+};
+
 // Calls body(divide) with what divides as the mathematics says. By a power of two a product is exact. By any
 // other whole number below 2^20, products with the two parts of its reciprocal, cut and remainder, round as
 // the quotient does: where FP32 changes from one number to the next, a quotient is at least 2^-25 / divisor
 // of itself away, and the parts are wrong by 2^-46. (Below 2^-101 the last bit may differ.) Both parts have
 // the same sign, so that infinity stays infinity.
-template <class Body>
-HWY_INLINE void with_divide(float divisor, const Body& body) {
+template <class E, class Body>
+HWY_INLINE void with_divide(float divisor, const Body& of_kind) {
+  const auto body = [&](auto by) {
+    if constexpr (kIsFloat<E>) {
+      of_kind(by);
+    } else {
+      of_kind(ByAny(by));
+    }
+  };
   const float reciprocal = 1 / divisor;
   const auto magnitude = std::bit_cast<uint32_t>(divisor) & 0x7fff'ffffu;
   if ((magnitude & 0x7f'ffffu) == 0) return body(ByProduct{reciprocal});
@@ -75,8 +89,8 @@ HWY_INLINE void with_divide(float divisor, const Body& body) {
 }
 
 template <class E, class Divide>
-HWY_INLINE void divide_line(const E& elements, const std::byte* HWY_RESTRICT in, int64_t count, Divide divide,
-                            float* HWY_RESTRICT out) {
+HWY_NOINLINE void divide_line(const E& elements, const std::byte* HWY_RESTRICT in, int64_t count,
+                              Divide divide, float* HWY_RESTRICT out) {
   in_vectors(count,
              [=](auto d, int64_t i) { store(divide(d, elements.load(d, in + i * E::kBytes)), d, out + i); });
 }
@@ -103,28 +117,30 @@ HWY_INLINE void divide_lines(D d, const E& elements, const std::byte* HWY_RESTRI
 
 // Rows of `p.in`, dense and divided by one number.
 template <class E, class Divide>
-HWY_INLINE void divide_dense(const E& elements, const std::byte* in, int64_t rows, int64_t line,
-                             Divide divide, int64_t pitch, float* out) {
+HWY_INLINE void divide_dense(const E& elements, const std::byte* HWY_RESTRICT in, int64_t rows, int64_t line,
+                             Divide divide, int64_t pitch, float* HWY_RESTRICT out) {
   const int64_t last = line % kLanes;
   if (pitch == line) return divide_line(elements, in, rows * line, divide, out);
   if (last == 0) {
-    for (int64_t row = 0; row < rows; ++row)
-      divide_line(elements, in + row * line * E::kBytes, line, divide, out + row * pitch);
-  } else if (last <= 4) {
-    divide_lines(Floats<4>(), elements, in, rows, line, divide, pitch, out);
-  } else if (last <= 8) {
-    divide_lines(Floats<8>(), elements, in, rows, line, divide, pitch, out);
-  } else {
-    divide_lines(Floats<kLanes>(), elements, in, rows, line, divide, pitch, out);
+    const Floats<kLanes> d;
+    for (int64_t row = 0; row < rows; ++row, in += line * E::kBytes, out += pitch)
+      for (int64_t i = 0; i < line; i += kLanes)
+        store(divide(d, elements.load(d, in + i * E::kBytes)), d, out + i);
+    return;
   }
+  if constexpr (kIsFloat<E>) {
+    if (last <= 4) return divide_lines(Floats<4>(), elements, in, rows, line, divide, pitch, out);
+    if (last <= 8) return divide_lines(Floats<8>(), elements, in, rows, line, divide, pitch, out);
+  }
+  divide_lines(Floats<kLanes>(), elements, in, rows, line, divide, pitch, out);
 }
 
 template <class E>
 HWY_INLINE void divide_row(const PoolVolumes& p, const E& elements, const std::byte* HWY_RESTRICT in,
                            float outer, float* HWY_RESTRICT out) {
   if (p.counts.each == nullptr && p.in.place == p.unit) {
-    return with_divide(outer * p.counts.all,
-                       [&](auto divide) { divide_line(elements, in, p.y * p.unit, divide, out); });
+    return with_divide<E>(outer * p.counts.all,
+                          [&](auto divide) { divide_line(elements, in, p.y * p.unit, divide, out); });
   }
   if (p.unit == 1 && p.in.place == 1) {
     return in_vectors(p.y, [&](auto d, int64_t i) {
@@ -132,8 +148,9 @@ HWY_INLINE void divide_row(const PoolVolumes& p, const E& elements, const std::b
       store(hn::Div(elements.load(d, in + i * E::kBytes), divisor), d, out + i);
     });
   }
+  using By = std::conditional_t<kIsFloat<E>, ByDivision, ByAny>;
   for (int64_t j = 0; j < p.y; ++j, in += p.in.place * E::kBytes, out += p.unit)
-    divide_line(elements, in, p.unit, ByDivision{outer * p.counts[j]}, out);
+    divide_line(elements, in, p.unit, By(ByDivision{outer * p.counts[j]}), out);
 }
 
 void divide_volumes(const PoolVolumes& p, const std::byte* in, int64_t count, float* quotients) {
@@ -144,11 +161,11 @@ void divide_volumes(const PoolVolumes& p, const std::byte* in, int64_t count, fl
                      (p.depth_windows == 1 || t.depth == plane) && (count == 1 || t.volume == volume);
   const bool same =
       p.depth_counts.each == nullptr && p.row_counts.each == nullptr && p.counts.each == nullptr;
-  with_elements(t.dtype, [&](auto elements) {
+  with_pool_elements(t.dtype, [&](auto elements) {
     if (dense && same) {
-      return with_divide(p.depth_counts.all * p.row_counts.all * p.counts.all, [&](auto divide) {
-        divide_dense(elements, in, rows, line, divide, pitch, quotients);
-      });
+      const float divisor = p.depth_counts.all * p.row_counts.all * p.counts.all;
+      return with_divide<decltype(elements)>(
+          divisor, [&](auto divide) { divide_dense(elements, in, rows, line, divide, pitch, quotients); });
     }
     for (int64_t v = 0; v < count; ++v)
       for (int64_t d = 0; d < p.depth_windows; ++d)
@@ -158,8 +175,48 @@ void divide_volumes(const PoolVolumes& p, const std::byte* in, int64_t count, fl
   });
 }
 
+void pool_fill(const PoolFill& f, const std::byte* in, std::byte* out, int64_t volumes) {
+  const ByDivision divide{f.divisor};
+  const Floats<1> one;
+  with_pool_elements(f.in_type, [&](auto from) {
+    with_pool_elements(f.out_type, [&](auto to) {
+      for (int64_t v = 0; v < volumes; ++v) {
+        const float value = hn::GetLane(divide(one, from.load(one, in + v * f.in_stride * from.kBytes)));
+        std::byte* at = out + v * f.size * to.kBytes;
+        in_vectors(f.size, [&](auto d, int64_t i) { to.store(hn::Set(d, value), d, at + i * to.kBytes); });
+      }
+    });
+  });
+}
+
 }  // namespace HWY_NAMESPACE
 }  // namespace retrograd::kernels::cpu
 HWY_AFTER_NAMESPACE();
 
+#if HWY_ONCE
+namespace retrograd::kernels::cpu {
+namespace {
+
+HWY_EXPORT(divide_volumes);
+HWY_EXPORT(pool_fill);
+
+struct Chosen {
+  void (*divide)(const PoolVolumes&, const std::byte*, int64_t, float*);
+  void (*fill)(const PoolFill&, const std::byte*, std::byte*, int64_t);
+};
+const Chosen& chosen() {
+  static const Chosen instance{RG_CHOSEN(divide_volumes), RG_CHOSEN(pool_fill)};
+  return instance;
+}
+
+}  // namespace
+
+void divide_volumes(const PoolVolumes& p, const std::byte* in, int64_t count, float* quotients) {
+  chosen().divide(p, in, count, quotients);
+}
+void pool_fill(const PoolFill& fill, const std::byte* in, std::byte* out, int64_t volumes) {
+  chosen().fill(fill, in, out, volumes);
+}
+
+}  // namespace retrograd::kernels::cpu
 #endif
