@@ -13,54 +13,41 @@
 #include <utility>
 
 #include "base/checked.h"
-#include "engines/cpu/bf16_cells.h"
-#include "engines/cpu/grad_weight_blocking.h"
+#include "engines/cpu/grad_weight_operands.h"
 #include "engines/cpu/limits.h"
 #include "engines/cpu/rows.h"
 #include "engines/cpu/task_slots.h"
 #include "engines/cpu/weight_panels.h"
 #include "kernels/cpu/bf16_pairs.h"
 #include "kernels/cpu/tile_product.h"
-#include "kernels/cpu/transpose.h"
 
 namespace retrograd::engines::cpu {
 namespace {
 
 using problem::ConvPass;
 using problem::ConvPassKind;
-using problem::PassTensor;
 
-// Places of an operand that a box reads.
-struct Part {
-  int64_t first_image = 0, images = 0;
-  std::array<int64_t, 3> start{}, size{};
-  int64_t plane() const { return size[0] * size[1] * size[2]; }
-};
+CellPass without_idle_cells(CellPass cells) {
+  cells.pass = without_idle_places(cells.pass);
+  return cells;
+}
 
 class DenseGradWeightStep final : public Step {
  public:
   // With a fallback for numbers that are too small for their cells, where the pass is over cells.
   DenseGradWeightStep(const CellPass& cells, std::unique_ptr<const Step> fallback)
-      : pass_(without_idle_places(cells.pass)),
-        x_partner_(cells.x),
-        y_partner_(cells.y),
+      : cells_(without_idle_cells(cells)),
+        pass_(cells_.pass),
         fallback_(std::move(fallback)),
         cut_(plan_grad_weight(pass_)),
+        operands_(cells_, cut_),
         slots_(runtime::ThreadPool::instance().threads()),
         taps_(pass_.axes[0].kernel * pass_.axes[1].kernel * pass_.axes[2].kernel),
-        copies_rows_(!is_plain(rows(), pass_.rounding)) {
-    const int64_t positions = count_of(cut_.grid.box);
-    const int64_t x_places = cut_.grid.box[0] * cut_.extent[0] * cut_.extent[1] * cut_.extent[2];
-    const int64_t lane_places = cut_.lanes_are_x ? x_places : positions;
-    const int64_t row_places = cut_.lanes_are_x ? positions : x_places;
-    sum_floats_ = taps_ * cut_.row_block * cut_.width;
-    sum_bytes_ = part_bytes<float>(tasks() * sum_floats_);
-    panel_bytes_ = part_bytes<float>(lane_places * cut_.width);
-    raw_bytes_ = part_bytes<float>(lane_places / cut_.grid.box[0] * cut_.width);
-    row_bytes_ = copies_rows_ ? part_bytes<float>(row_places * cut_.row_block) : 0;
-    list_bytes_ = part_bytes<int64_t>(positions);
-    slot_bytes_ = panel_bytes_ + raw_bytes_ + row_bytes_ + 2 * list_bytes_;
-  }
+        sum_floats_(taps_ * cut_.row_block * cut_.width),
+        sum_bytes_(part_bytes<float>(tasks() * sum_floats_)),
+        list_bytes_(part_bytes<int64_t>(count_of(cut_.grid.box))),
+        slot_bytes_(operands_.panel_bytes() + operands_.raw_bytes() + operands_.copy_bytes() +
+                    2 * list_bytes_) {}
 
   size_t workspace_bytes() const override {
     return std::max(sum_bytes_ + static_cast<size_t>(std::min(slots_, tasks())) * slot_bytes_,
@@ -73,7 +60,7 @@ class DenseGradWeightStep final : public Step {
     std::atomic<bool> sound{true};
     run_tasks(*context.pool, tasks(), slots_, [&](int64_t index, int64_t slot) {
       std::byte* scratch = workspace + sum_bytes_ + static_cast<size_t>(slot) * slot_bytes_;
-      Task task = make_task(index % blocks(), scratch);
+      GradWeightTask task = make_task(index % blocks(), scratch);
       sum_split(bindings, task, index / blocks(), sums + index * sum_floats_);
       if (!task.sound) sound.store(false, std::memory_order_relaxed);
     });
@@ -85,31 +72,14 @@ class DenseGradWeightStep final : public Step {
   }
 
  private:
-  const PassTensor& lanes() const { return cut_.lanes_are_x ? pass_.x : pass_.y; }
-  const PassTensor& rows() const { return cut_.lanes_are_x ? pass_.y : pass_.x; }
   int64_t channels(bool of_x) const {
     return of_x ? pass_.x_channels_per_group() : pass_.y_channels_per_group();
   }
   int64_t blocks() const { return cut_.blocks(pass_.groups); }
   int64_t tasks() const { return blocks() * cut_.splits; }
 
-  // A block of the result, and scratch to compute it with.
-  struct Task {
-    int64_t group, lane_first, lane_count, row_first, row_count;  // channels within the group
-    float *panel, *raw, *copy;
-    int64_t *a_offsets, *b_offsets;
-    bool sound = true;  // no number was too small for its cell
-  };
-  // Where an operand's values lie: floats from one image, channel and place to the next.
-  struct Layout {
-    const float* first;
-    int64_t image, channel;
-    std::array<int64_t, 3> axis;
-    std::array<int64_t, 3> start;  // place of `first`
-  };
-
-  Task make_task(int64_t block, std::byte* scratch) const {
-    Task task{};
+  GradWeightTask make_task(int64_t block, std::byte* scratch) const {
+    GradWeightTask task{};
     task.row_first = block % cut_.row_blocks * cut_.row_block;
     task.row_count = std::min(cut_.row_block, channels(!cut_.lanes_are_x) - task.row_first);
     block /= cut_.row_blocks;
@@ -118,34 +88,21 @@ class DenseGradWeightStep final : public Step {
     task.group = block / cut_.lane_blocks;
     if (scratch == nullptr) return task;
     task.panel = reinterpret_cast<float*>(scratch);
-    task.raw = reinterpret_cast<float*>(scratch += panel_bytes_);
-    task.copy = reinterpret_cast<float*>(scratch += raw_bytes_);
-    task.a_offsets = reinterpret_cast<int64_t*>(scratch += row_bytes_);
+    task.raw = reinterpret_cast<float*>(scratch += operands_.panel_bytes());
+    task.copy = reinterpret_cast<float*>(scratch += operands_.raw_bytes());
+    task.a_offsets = reinterpret_cast<int64_t*>(scratch += operands_.copy_bytes());
     task.b_offsets = reinterpret_cast<int64_t*>(scratch + list_bytes_);
     return task;
   }
 
-  Part part_of(bool of_x, const BoxGrid::Box& box) const {
-    Part part{.first_image = box.first[0], .images = box.size[0]};
-    for (size_t axis = 0; axis < 3; ++axis) {
-      const problem::Window& w = pass_.axes[axis];
-      const int64_t first = box.first[axis + 1], size = box.size[axis + 1];
-      const int64_t begin = first * w.stride - w.pad_lo;
-      const int64_t end = (first + size - 1) * w.stride - w.pad_lo + (w.kernel - 1) * w.dilation + 1;
-      part.start[axis] = of_x ? std::clamp<int64_t>(begin, 0, w.x) : first;
-      part.size[axis] = of_x ? std::clamp<int64_t>(end, part.start[axis], w.x) - part.start[axis] : size;
-    }
-    return part;
-  }
-
   // sums[tap][row][width]
-  void sum_split(const Bindings& bindings, Task& task, int64_t split, float* sums) const {
+  void sum_split(const Bindings& bindings, GradWeightTask& task, int64_t split, float* sums) const {
     const int64_t first = split * cut_.boxes_per_split;
     const int64_t last = std::min(first + cut_.boxes_per_split, cut_.grid.count());
     for (int64_t index = first; index < last; ++index) {
       const BoxGrid::Box box = cut_.grid.at(index);
-      const Layout panel = pack_lanes(bindings, task, part_of(cut_.lanes_are_x, box));
-      const Layout scalars = find_rows(bindings, task, part_of(!cut_.lanes_are_x, box));
+      const GradWeightLayout panel = operands_.pack_lanes(bindings, task, box);
+      const GradWeightLayout scalars = operands_.find_rows(bindings, task, box);
       float* out = sums;
       for (int64_t d = 0; d < pass_.axes[0].kernel; ++d)
         for (int64_t h = 0; h < pass_.axes[1].kernel; ++h)
@@ -156,117 +113,12 @@ class DenseGradWeightStep final : public Step {
     }
   }
 
-  // Panels [image][place][width].
-  Layout pack_lanes(const Bindings& bindings, Task& task, const Part& part) const {
-    const PassTensor& t = lanes();
-    const auto& s = t.strides;
-    const auto bytes = static_cast<int64_t>(size_of(t.dtype));
-    const int64_t channel = task.group * channels(cut_.lanes_are_x) + task.lane_first;
-    const auto* base = static_cast<const std::byte*>(bindings[t.operand]) + channel * s[1] * bytes;
-    if (task.lane_count < cut_.width) std::fill_n(task.panel, part.images * part.plane() * cut_.width, 0.0F);
-    float* out = task.panel;
-    for (int64_t n = 0; n < part.images; ++n, out += part.plane() * cut_.width)
-      task.sound &=
-          pack_image(t, base + (part.first_image + n) * s[0] * bytes, part, task.lane_count, task.raw, out);
-    const int64_t h = part.size[2] * cut_.width;
-    return {task.panel, part.plane() * cut_.width, 1, {part.size[1] * h, h, cut_.width}, part.start};
-  }
-
-  bool pack_image(const PassTensor& t, const std::byte* source, const Part& part, int64_t count, float* raw,
-                  float* out) const {
-    const auto& s = t.strides;
-    const auto& [depth, height, length] = part.size;
-    if (!is_plain(t, pass_.rounding) && side_by_side(t, part))
-      return load_places(t, source, part, count, cut_.width, out);
-    if (!is_plain(t, pass_.rounding) || (s[1] != 1 && s[4] != 1)) {
-      const StripShape shape{.channels = count,
-                             .start = part.start,
-                             .extent = part.size,
-                             .size = {INT64_MAX, INT64_MAX, INT64_MAX}};
-      const bool sound = load(t, source, shape, raw);
-      kernels::cpu::transpose(raw, part.plane(), out, cut_.width, count, part.plane());
-      return sound;
-    }
-    const auto* plain = reinterpret_cast<const float*>(source) + part.start[0] * s[2] + part.start[1] * s[3] +
-                        part.start[2] * s[4];
-    // Rows that follow each other without a gap are one row, and so are planes.
-    const bool rows_touch = s[4] == 1 && s[1] != 1 && (height == 1 || s[3] == length);
-    const bool planes_touch = rows_touch && (depth == 1 || s[2] == height * length);
-    const int64_t run = planes_touch ? part.plane() : rows_touch ? height * length : length;
-    for (int64_t z = 0; z < (planes_touch ? 1 : depth); ++z)
-      for (int64_t y = 0; y < (rows_touch ? 1 : height); ++y) {
-        const float* row = plain + z * s[2] + y * s[3];
-        if (s[1] == 1)
-          for (int64_t x = 0; x < length; ++x) std::copy_n(row + x * s[4], count, out + x * cut_.width);
-        else
-          kernels::cpu::transpose(row, s[1], out, cut_.width, count, run);
-        out += run * cut_.width;
-      }
-    return true;
-  }
-
-  // A strip of numbers, or of cells; false where a cell cannot hold its numbers.
-  bool load(const PassTensor& t, const std::byte* source, const StripShape& shape, float* out) const {
-    const int64_t partner = &t == &pass_.x ? x_partner_ : y_partner_;
-    if (partner != 0) return load_cell_strip(t, partner, source, shape, out);
-    load_strip(t, pass_.rounding, source, shape, out);
-    return true;
-  }
-
-  // Channels of a place that lie together, and places that do not: nothing needs turning over.
-  static bool side_by_side(const PassTensor& t, const Part& part) {
-    return t.strides[1] == 1 && (t.strides[4] != 1 || part.plane() == 1);
-  }
-  // out[place][pitch] of `count` such channels, numbers or cells.
-  bool load_places(const PassTensor& t, const std::byte* source, const Part& part, int64_t count,
-                   int64_t pitch, float* out) const {
-    const auto& s = t.strides;
-    const auto bytes = static_cast<int64_t>(size_of(t.dtype));
-    const int64_t partner = &t == &pass_.x ? x_partner_ : y_partner_;
-    bool sound = true;
-    for (int64_t d = 0; d < part.size[0]; ++d)
-      for (int64_t h = 0; h < part.size[1]; ++h)
-        for (int64_t w = 0; w < part.size[2]; ++w, out += pitch) {
-          const std::byte* from =
-              source +
-              ((part.start[0] + d) * s[2] + (part.start[1] + h) * s[3] + (part.start[2] + w) * s[4]) * bytes;
-          if (partner != 0)
-            sound &= load_cells(from, partner, 1, count, out);
-          else
-            load_row(t.dtype, pass_.rounding, from, 1, count, out);
-        }
-    return sound;
-  }
-
-  Layout find_rows(const Bindings& bindings, Task& task, const Part& part) const {
-    const PassTensor& t = rows();
-    const auto& s = t.strides;
-    const auto bytes = static_cast<int64_t>(size_of(t.dtype));
-    const int64_t channel = task.group * channels(!cut_.lanes_are_x) + task.row_first;
-    const auto* base = static_cast<const std::byte*>(bindings[t.operand]) +
-                       (part.first_image * s[0] + channel * s[1]) * bytes;
-    if (!copies_rows_) return {reinterpret_cast<const float*>(base), s[0], s[1], {s[2], s[3], s[4]}, {}};
-    const StripShape shape{.channels = task.row_count,
-                           .start = part.start,
-                           .extent = part.size,
-                           .size = {INT64_MAX, INT64_MAX, INT64_MAX}};
-    const int64_t image = task.row_count * part.plane();
-    if (side_by_side(t, part)) {
-      const int64_t pitch = task.row_count, row = part.size[2] * pitch;
-      for (int64_t n = 0; n < part.images; ++n)
-        task.sound &= load_places(t, base + n * s[0] * bytes, part, pitch, pitch, task.copy + n * image);
-      return {task.copy, image, 1, {part.size[1] * row, row, pitch}, part.start};
-    }
-    for (int64_t n = 0; n < part.images; ++n)
-      task.sound &= load(t, base + n * s[0] * bytes, shape, task.copy + n * image);
-    return {task.copy, image, part.plane(), {part.size[1] * part.size[2], part.size[2], 1}, part.start};
-  }
-
   // Where both operands lie at the positions of the box that read inside x through this tap.
-  int64_t list_positions(const Task& task, const BoxGrid::Box& box, const std::array<int64_t, 3>& tap,
-                         const Layout& scalars, const Layout& panel) const {
-    const Layout& x = cut_.lanes_are_x ? panel : scalars;
-    const Layout& y = cut_.lanes_are_x ? scalars : panel;
+  int64_t list_positions(const GradWeightTask& task, const BoxGrid::Box& box,
+                         const std::array<int64_t, 3>& tap, const GradWeightLayout& scalars,
+                         const GradWeightLayout& panel) const {
+    const GradWeightLayout& x = cut_.lanes_are_x ? panel : scalars;
+    const GradWeightLayout& y = cut_.lanes_are_x ? scalars : panel;
     std::array<int64_t, 3> begin, end, x_first, x_step;
     for (size_t axis = 0; axis < 3; ++axis) {
       const problem::Window& w = pass_.axes[axis];
@@ -295,8 +147,8 @@ class DenseGradWeightStep final : public Step {
     return count;
   }
 
-  void multiply(const Task& task, const Layout& scalars, const Layout& panel, int64_t count, bool accumulate,
-                float* out) const {
+  void multiply(const GradWeightTask& task, const GradWeightLayout& scalars, const GradWeightLayout& panel,
+                int64_t count, bool accumulate, float* out) const {
     if (count == 0) {
       if (!accumulate) std::fill_n(out, cut_.row_block * cut_.width, 0.0F);
       return;
@@ -329,7 +181,7 @@ class DenseGradWeightStep final : public Step {
     }
   }
 
-  void store_block(const Bindings& bindings, const Task& task, const float* sums) const {
+  void store_block(const Bindings& bindings, const GradWeightTask& task, const float* sums) const {
     const auto& s = pass_.w.strides;
     const auto bytes = static_cast<int64_t>(size_of(pass_.w.dtype));
     const int64_t lane_stride = cut_.lanes_are_x ? s[1] : s[0], row_stride = cut_.lanes_are_x ? s[0] : s[1];
@@ -357,15 +209,15 @@ class DenseGradWeightStep final : public Step {
     }
   }
 
-  ConvPass pass_;
-  int64_t x_partner_, y_partner_;         // of their cells; 0: they are numbers
+  CellPass cells_;
+  const ConvPass& pass_;                  // of the cells
   std::unique_ptr<const Step> fallback_;  // of a pass over cells
   GradWeightBlocking cut_;
+  GradWeightOperands operands_;
   int64_t slots_;
   int64_t taps_;
-  bool copies_rows_;
-  int64_t sum_floats_ = 0;
-  size_t sum_bytes_ = 0, panel_bytes_ = 0, raw_bytes_ = 0, row_bytes_ = 0, list_bytes_ = 0, slot_bytes_ = 0;
+  int64_t sum_floats_;
+  size_t sum_bytes_, list_bytes_, slot_bytes_;
 };
 
 class DenseGradWeightCandidate final : public Candidate {

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// A task of dense_gather.cpp while it runs, and where it reads its source.
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+#include "engines/cpu/boxes.h"
+
+namespace retrograd::engines::cpu {
+
+struct DenseTask {
+  int64_t group, m_first, m_count;  // channels within the group
+  BoxGrid::Box box;
+  std::array<int64_t, 3> start;  // place of the strip in the source
+  float *sums, *strip, *turned, *row, *block, *pack;
+  int64_t *offsets, *b_offsets;
+  bool sound = true;  // no weight that must be finite is not, no number was too small for its cell
+};
+
+// Where a source value lies: floats from one image, channel and place to the next.
+struct DenseSource {
+  const float* first;
+  int64_t image, channel;
+  std::array<int64_t, 3> axis;
+};
+
+}  // namespace retrograd::engines::cpu

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+// Rows of a tile are neighbours along W that have the same live taps, or images at one place.
+#include "engines/cpu/dense_tiles.h"
+
+#include <algorithm>
+
+#include "base/checked.h"
+#include "kernels/cpu/bf16_pairs.h"
+
+namespace retrograd::engines::cpu {
+
+// Positions of the box that this phase has.
+int64_t DenseTiles::count(size_t axis) const {
+  return std::clamp<int64_t>(phase_.axes[axis].count - task_.box.first[axis + 1], 0,
+                             task_.box.size[axis + 1]);
+}
+
+int64_t DenseTiles::place(size_t axis, int64_t j) const {
+  return ((task_.box.first[axis + 1] + j) * phase_.axes[axis].source_step - task_.start[axis]) *
+         source_.axis[axis];
+}
+
+TapRange DenseTiles::taps(size_t axis, int64_t j) const {
+  if (!cut_.skips_dead_taps[axis]) return {0, static_cast<int64_t>(phase_.axes[axis].taps.size())};
+  return live_range(phase_.axes[axis], task_.box.first[axis + 1] + j);
+}
+
+void DenseTiles::run(const DensePanel& panel, int64_t channels, bool accumulate, float* sums) {
+  panel_ = panel;
+  sums_ = sums;
+  tile_.width = cut_.width;
+  tile_.offsets = task_.offsets;
+  tile_.outer = channels;
+  tile_.outer_stride = source_.channel;
+  tile_.b = panel.first;
+  tile_.b_outer_stride = panel.k_stride != 0 ? panel.k_stride : phase_.taps * cut_.width;
+  tile_.c_stride = cut_.m_block;
+  tile_.accumulate = accumulate;
+  const int64_t images = task_.box.size[0];
+  for (int64_t n = 0; n < (cut_.images_inside ? 1 : images); ++n)
+    for (int64_t z = 0; z < count(0); ++z)
+      for (int64_t y = 0; y < count(1); ++y) {
+        d_taps_ = taps(0, z);
+        h_taps_ = taps(1, y);
+        const float* at = source_.first + n * source_.image + place(0, z) + place(1, y);
+        const int64_t position = ((n * task_.box.size[1] + z) * task_.box.size[2] + y) * task_.box.size[3];
+        if (cut_.images_inside)
+          for (int64_t x = 0; x < count(2); ++x)
+            run_rows(x, at + place(2, x), images, source_.image, (position + x) * images);
+        else
+          run_row(at, position);
+      }
+}
+
+// Neighbours along W, in runs of equal live taps.
+void DenseTiles::run_row(const float* at, int64_t position) {
+  const int64_t begin = task_.box.first[3], end = begin + count(2);
+  for (size_t i = 1; i < phase_.w_cuts.size(); ++i) {
+    const int64_t x = std::max(phase_.w_cuts[i - 1], begin), stop = std::min(phase_.w_cuts[i], end);
+    if (x >= stop) continue;
+    run_rows(x - begin, at + place(2, x - begin), stop - x, phase_.axes[2].source_step * source_.axis[2],
+             position + x - begin);
+  }
+}
+
+// `rows` results `row_step` apart in the source, from position `position` of the sums on.
+void DenseTiles::run_rows(int64_t x, const float* at, int64_t rows, int64_t row_step, int64_t position) {
+  list_taps({d_taps_, h_taps_, taps(2, x)});
+  if (listed_count_ == 0) {
+    for (int64_t i = 0; !tile_.accumulate && i < rows; ++i)
+      std::fill_n(sums_ + (position + i) * cut_.m_block, cut_.width, 0.0F);
+    return;
+  }
+  int64_t tiles = ceil_div(rows, kernels::cpu::tile_rows(tile_.width, row_step));
+  for (; rows > 0; rows -= tile_.rows, --tiles) {
+    tile_.set_rows(at, row_step, ceil_div(rows, tiles));  // even ones: a tile of one row is a slow one
+    at += tile_.rows * row_step;
+    tile_.c = sums_ + position * cut_.m_block;
+    position += tile_.rows;
+    if (panel_.of_cells)
+      kernels::cpu::bf16_tile_product(tile_);
+    else
+      kernels::cpu::tile_product(tile_);
+  }
+}
+
+// Offsets of the live taps, unless they are the last ones again.
+void DenseTiles::list_taps(const std::array<TapRange, 3>& ranges) {
+  if (listed_count_ >= 0 && ranges == listed_) return;
+  listed_ = ranges;
+  listed_count_ = 0;
+  const auto &d = phase_.axes[0].taps, &h = phase_.axes[1].taps, &w = phase_.axes[2].taps;
+  for (int64_t a = ranges[0].first; a < ranges[0].last; ++a)
+    for (int64_t b = ranges[1].first; b < ranges[1].last; ++b)
+      for (int64_t c = ranges[2].first; c < ranges[2].last; ++c, ++listed_count_) {
+        task_.offsets[listed_count_] = d[static_cast<size_t>(a)].offset * source_.axis[0] +
+                                       h[static_cast<size_t>(b)].offset * source_.axis[1] +
+                                       w[static_cast<size_t>(c)].offset * source_.axis[2];
+        task_.b_offsets[listed_count_] =
+            ((a * static_cast<int64_t>(h.size()) + b) * static_cast<int64_t>(w.size()) + c) * cut_.width;
+      }
+  tile_.inner = listed_count_;
+  const bool in_order = listed_count_ == phase_.taps && panel_.k_stride == 0;
+  tile_.b_offsets = in_order ? nullptr : task_.b_offsets;
+}
+
+}  // namespace retrograd::engines::cpu
