@@ -61,7 +61,7 @@ class DenseGatherStep final : public Step {
         panels_(pass_, cut_, cells.w),
         sources_(pass_, cut_, partner_),
         results_(pass_, cut_),
-        slots_(runtime::ThreadPool::instance().threads()),
+        slots_(std::min<int64_t>(runtime::ThreadPool::instance().threads(), cut_.tasks(pass_.groups))),
         fallback_(std::move(fallback)) {
     weights_in_place_ = partner_ == 0 && reads_weights_in_place(pass_, cut_);
     for (const DensePhase& phase : cut_.phases)
@@ -89,42 +89,46 @@ class DenseGatherStep final : public Step {
   }
 
   size_t workspace_bytes() const override {
-    const int64_t most = std::max(cut_.tasks(pass_.groups), cut_.whole_images ? sources_.strips() : 0);
-    return std::max(
-        panels_.bytes() + sources_.shared_bytes() + static_cast<size_t>(std::min(slots_, most)) * slot_bytes_,
-        fallback_->workspace_bytes());
+    return std::max(panels_.bytes() + sources_.shared_bytes() + static_cast<size_t>(slots_) * slot_bytes_,
+                    fallback_->workspace_bytes());
   }
 
   void run(const Bindings& bindings, std::byte* workspace,
            runtime::ExecutionContext& context) const override {
-    const auto* panels = reinterpret_cast<const float*>(workspace);
+    auto* panels = reinterpret_cast<float*>(workspace);
     auto* shared = reinterpret_cast<float*>(workspace + panels_.bytes());
     std::byte* slots = workspace + panels_.bytes() + sources_.shared_bytes();
+    const float* weights = weights_in_place_ ? static_cast<const float*>(bindings[pass_.w.operand]) : panels;
     std::atomic<bool> sound{true};
-    const auto judge = [&](const DenseTask& task) {
-      if (!task.sound) sound.store(false, std::memory_order_relaxed);
+    const auto judge = [&](bool task_is_sound) {
+      if (!task_is_sound) sound.store(false, std::memory_order_relaxed);
     };
-    if (weights_in_place_) {
-      panels = static_cast<const float*>(bindings[pass_.w.operand]);
-    } else if (!cut_.whole_images) {
-      sound = panels_.pack(bindings, reinterpret_cast<float*>(workspace), *context.pool, pads_);
-    } else if (!sources_.in_place()) {
-      run_tasks(*context.pool, sources_.strips(), slots_, [&](int64_t strip, int64_t slot) {
-        DenseTask task = make_task(sources_.task_of(strip), slots + static_cast<size_t>(slot) * slot_bytes_);
-        sources_.share(bindings, task, strip, shared);
-        judge(task);
-      });
-    }
-    if (sound)
-      run_tasks(*context.pool, cut_.tasks(pass_.groups), slots_, [&](int64_t index, int64_t slot) {
-        DenseTask task = make_task(index, slots + static_cast<size_t>(slot) * slot_bytes_);
-        run_task(bindings, task, panels, shared);
-        judge(task);
-      });
+    const auto task_of = [&](int64_t index, int64_t slot) {
+      return make_task(index, slots + static_cast<size_t>(slot) * slot_bytes_);
+    };
+    const auto prepare = [&](int64_t index, int64_t slot) {
+      if (!cut_.whole_images) return judge(panels_.pack(bindings, index, slot, panels, pads_));
+      DenseTask task = task_of(sources_.task_of(index), slot);
+      sources_.share(bindings, task, index, shared);
+      judge(task.sound);
+    };
+    const auto compute = [&](int64_t index, int64_t slot) {
+      if (!sound.load(std::memory_order_relaxed)) return;
+      DenseTask task = task_of(index, slot);
+      run_task(bindings, task, weights, shared);
+      judge(task.sound);
+    };
+    run_stages(*context.pool, slots_, preparations(), prepare, cut_.tasks(pass_.groups), compute);
     if (!sound) fallback_->run(bindings, workspace, context);
   }
 
  private:
+  // Weights are packed, or strips copied, for all tasks.
+  int64_t preparations() const {
+    if (cut_.whole_images) return sources_.in_place() ? 0 : sources_.strips();
+    return weights_in_place_ ? 0 : panels_.tasks();
+  }
+
   DenseTask make_task(int64_t index, std::byte* scratch) const {
     DenseTask task;
     task.m_first = index % cut_.m_blocks * cut_.m_block;

@@ -58,17 +58,19 @@ class DenseGradWeightStep final : public Step {
            runtime::ExecutionContext& context) const override {
     auto* sums = reinterpret_cast<float*>(workspace);
     std::atomic<bool> sound{true};
-    run_tasks(*context.pool, tasks(), slots_, [&](int64_t index, int64_t slot) {
+    const auto sum = [&](int64_t index, int64_t slot) {
       std::byte* scratch = workspace + sum_bytes_ + static_cast<size_t>(slot) * slot_bytes_;
       GradWeightTask task = make_task(index % blocks(), scratch);
       sum_split(bindings, task, index / blocks(), sums + index * sum_floats_);
       if (!task.sound) sound.store(false, std::memory_order_relaxed);
-    });
-    if (!sound) return fallback_->run(bindings, workspace, context);
-    run_tasks(*context.pool, blocks(), slots_, [&](int64_t block, int64_t) {
+    };
+    const auto finish = [&](int64_t block, int64_t) {
+      if (!sound.load(std::memory_order_relaxed)) return;
       add_splits(sums, block);
       store_block(bindings, make_task(block, nullptr), sums + block * sum_floats_);
-    });
+    };
+    run_stages(*context.pool, slots_, tasks(), sum, blocks(), finish);
+    if (!sound) fallback_->run(bindings, workspace, context);
   }
 
  private:

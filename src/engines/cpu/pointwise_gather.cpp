@@ -58,6 +58,7 @@ class PointwiseGatherStep final : public Step {
         slots_(runtime::ThreadPool::instance().threads()) {
     m_tiles_ = ceil_div(m_, tile_rows_);
     cut_tasks();
+    slots_ = std::min(slots_, tasks());
     weight_bytes_ = part_bytes<float>(pass.groups * m_tiles_ * tile_rows_ * k_);
     list_bytes_ = part_bytes<int64_t>(k_);
     panel_bytes_ = part_bytes<float>(chunk_ * width_ * k_);
@@ -78,8 +79,7 @@ class PointwiseGatherStep final : public Step {
   }
 
   size_t workspace_bytes() const override {
-    const int64_t most = std::max(tasks(), pass_.groups * weight_packs());
-    return weight_bytes_ + 2 * list_bytes_ + static_cast<size_t>(std::min(slots_, most)) * slot_bytes_;
+    return weight_bytes_ + 2 * list_bytes_ + static_cast<size_t>(slots_) * slot_bytes_;
   }
 
   void run(const Bindings& bindings, std::byte* workspace,
@@ -92,13 +92,14 @@ class PointwiseGatherStep final : public Step {
       lists.source[k] = k * source_of(pass_).strides[1];
     }
     std::byte* slots = workspace + weight_bytes_ + 2 * list_bytes_;
-    run_tasks(*context.pool, pass_.groups * weight_packs(), slots_, [&](int64_t task, int64_t slot) {
+    const auto pack = [&](int64_t task, int64_t slot) {
       auto* row = reinterpret_cast<float*>(slots + static_cast<size_t>(slot) * slot_bytes_ + panel_bytes_);
       pack_weights(bindings, task / weight_packs(), task % weight_packs(), row, weights);
-    });
-    run_tasks(*context.pool, tasks(), slots_, [&](int64_t task, int64_t slot) {
+    };
+    const auto compute = [&](int64_t task, int64_t slot) {
       run_task(bindings, task, weights, lists, slots + static_cast<size_t>(slot) * slot_bytes_);
-    });
+    };
+    run_stages(*context.pool, slots_, pass_.groups * weight_packs(), pack, tasks(), compute);
   }
 
  private:

@@ -67,18 +67,17 @@ class StemGradWeightStep final : public Step {
            runtime::ExecutionContext& context) const override {
     auto* sums = reinterpret_cast<float*>(workspace);
     std::atomic<bool> finite{true};
-    run_tasks(*context.pool, blocks_ * cut_.splits, slots_, [&](int64_t task, int64_t slot) {
+    const auto sum = [&](int64_t task, int64_t slot) {
       if (!sum_split(bindings, task % blocks_, task / blocks_, sums + task * sum_floats_,
                      workspace + sum_bytes_ + static_cast<size_t>(slot) * slot_bytes_))
         finite.store(false, std::memory_order_relaxed);
-    });
-    if (!finite && leaves_source_) return reference_->run(bindings, workspace, context);
-    context.pool->parallel_for(blocks_, 1, [&](int64_t begin, int64_t end) {
-      for (int64_t block = begin; block < end; ++block) {
-        add_splits(sums, block);
-        store_block(bindings, block, sums + block * sum_floats_);
-      }
-    });
+    };
+    const auto finish = [&](int64_t block, int64_t) {
+      add_splits(sums, block);
+      store_block(bindings, block, sums + block * sum_floats_);
+    };
+    run_stages(*context.pool, slots_, blocks_ * cut_.splits, sum, blocks_, finish);
+    if (!finite && leaves_source_) reference_->run(bindings, workspace, context);
   }
 
  private:

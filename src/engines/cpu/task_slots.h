@@ -7,6 +7,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <thread>
 
 #include "runtime/thread_pool.h"
 
@@ -33,8 +34,37 @@ void run_tasks(runtime::ThreadPool& pool, int64_t tasks, int64_t slots, const Bo
   });
 }
 
-// The same where tasks only move memory: each slot begins with a range of tasks of its own, the same in every
-// call, so that a core finds again in its caches what it left there; then it helps the others.
+// Two lists of tasks, the second of which reads what the first one wrote: first(task, slot) for all of one,
+// then second(task, slot) for all of the other. One loop of the pool: waking a thread for each of them takes
+// longer than most first stages, and here it wakes while others are in the first. Who comes to the end of it
+// early waits for tasks that others are in, never for one that nobody has taken. There are no more slots in
+// use than the second stage has tasks.
+template <class First, class Second>
+void run_stages(runtime::ThreadPool& pool, int64_t slots, int64_t first_tasks, const First& first,
+                int64_t second_tasks, const Second& second) {
+  struct alignas(64) Counter {
+    std::atomic<int64_t> value{0};
+    int64_t take() { return value.fetch_add(1, std::memory_order_relaxed); }
+  };
+  Counter first_next, first_done, second_next;
+  const int64_t tasks = first_tasks > second_tasks ? first_tasks : second_tasks;
+  pool.parallel_for(slots < tasks ? slots : tasks, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t slot = begin; slot < end; ++slot) {
+      for (int64_t task = first_next.take(); task < first_tasks; task = first_next.take()) {
+        first(task, slot);
+        first_done.value.fetch_add(1, std::memory_order_release);
+      }
+      constexpr int kSpins = 4096;  // about 10 us; then whoever has the work may need this core
+      for (int spins = 0; first_done.value.load(std::memory_order_acquire) < first_tasks; ++spins)
+        if (spins >= kSpins) std::this_thread::yield();
+      for (int64_t task = second_next.take(); task < second_tasks; task = second_next.take())
+        second(task, slot);
+    }
+  });
+}
+
+// The same as run_tasks where tasks only move memory: each slot begins with a range of tasks of its own, the
+// same in every call, so that a core finds again in its caches what it left there; then it helps the others.
 template <class Body>
 void run_tasks_nearby(runtime::ThreadPool& pool, int64_t tasks, int64_t slots, const Body& body) {
   struct alignas(64) Share {

@@ -4,7 +4,6 @@
 #include "engines/cpu/weight_panels.h"
 
 #include <algorithm>
-#include <atomic>
 #include <cstring>
 
 #include "base/checked.h"
@@ -46,8 +45,7 @@ WeightPanels::WeightPanels(const problem::ConvPass& pass, const DenseBlocking& c
       partner_(partner),
       taps_(pass.axes[0].kernel * pass.axes[1].kernel * pass.axes[2].kernel),
       channels_(std::clamp<int64_t>(kBlockFloats / (taps_ * cut.width), 1, source_channels(pass))),
-      slots_(std::min<int64_t>(runtime::ThreadPool::instance().threads(),
-                               pass.groups * ceil_div(result_channels(pass), cut.width))),
+      slots_(std::min<int64_t>(runtime::ThreadPool::instance().threads(), cut.tasks(pass.groups))),
       panel_bytes_(part_bytes<float>(pass.groups * cut.panel_floats)),
       slot_bytes_(2 * part_bytes<float>(cut.width * channels_ * taps_)) {}
 
@@ -57,22 +55,22 @@ const float* WeightPanels::at(const float* panels, int64_t group, size_t phase, 
          (m * source_channels(pass_) + k * cut_.width) * p.taps;
 }
 
-bool WeightPanels::pack(const Bindings& bindings, float* panels, runtime::ThreadPool& pool,
+int64_t WeightPanels::tasks() const { return pass_.groups * ceil_div(result_channels(pass_), cut_.width); }
+
+bool WeightPanels::pack(const Bindings& bindings, int64_t task, int64_t slot, float* panels,
                         bool judge) const {
   const int64_t tiles = ceil_div(result_channels(pass_), cut_.width);
-  auto* scratch = reinterpret_cast<std::byte*>(panels) + panel_bytes_;
-  std::atomic<bool> sound{true};
-  run_tasks(pool, pass_.groups * tiles, slots_, [&](int64_t task, int64_t slot) {
-    const int64_t group = task / tiles, m = task % tiles * cut_.width;
-    for (int64_t k = 0; k < source_channels(pass_); k += channels_)
-      pack_channels(bindings, group, m, k, std::min(channels_, source_channels(pass_) - k),
-                    reinterpret_cast<float*>(scratch + static_cast<size_t>(slot) * slot_bytes_),
-                    [&](size_t phase) { return const_cast<float*>(at(panels, group, phase, m, k)); });
-    for (size_t phase = 0; phase < cut_.phases.size(); ++phase)
-      if (!are_sound(at(panels, group, phase, m, 0),
-                     source_channels(pass_) * cut_.phases[phase].taps * cut_.width, judge))
-        sound.store(false, std::memory_order_relaxed);
-  });
+  const int64_t group = task / tiles, m = task % tiles * cut_.width;
+  auto* scratch =
+      reinterpret_cast<std::byte*>(panels) + panel_bytes_ + static_cast<size_t>(slot) * slot_bytes_;
+  for (int64_t k = 0; k < source_channels(pass_); k += channels_)
+    pack_channels(bindings, group, m, k, std::min(channels_, source_channels(pass_) - k),
+                  reinterpret_cast<float*>(scratch),
+                  [&](size_t phase) { return const_cast<float*>(at(panels, group, phase, m, k)); });
+  bool sound = true;
+  for (size_t phase = 0; phase < cut_.phases.size(); ++phase)
+    sound &= are_sound(at(panels, group, phase, m, 0),
+                       source_channels(pass_) * cut_.phases[phase].taps * cut_.width, judge);
   return sound;
 }
 

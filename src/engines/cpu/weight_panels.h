@@ -5,7 +5,6 @@
 
 #include "engines/cpu/dense_blocking.h"
 #include "engines/engine.h"
-#include "runtime/thread_pool.h"
 
 namespace retrograd::engines::cpu {
 
@@ -20,8 +19,10 @@ class WeightPanels {
   size_t bytes() const {
     return cut_.whole_images ? 0 : panel_bytes_ + static_cast<size_t>(slots_) * slot_bytes_;
   }
+  // Tasks of pack(), before those of the cut and in as many slots.
+  int64_t tasks() const;
   // False when `judge` is set and a weight is not finite, or one is too small for its cell.
-  bool pack(const Bindings& bindings, float* panels, runtime::ThreadPool& pool, bool judge) const;
+  bool pack(const Bindings& bindings, int64_t task, int64_t slot, float* panels, bool judge) const;
   // The part of pack() that one task needs where cut.whole_images: block[phase][k][tap][width] of one tile of
   // result channels and source channels [k, k + channels); `scratch` holds block_floats(channels).
   bool pack_block(const Bindings& bindings, int64_t group, int64_t m, int64_t k, int64_t channels,
