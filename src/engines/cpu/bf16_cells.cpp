@@ -57,6 +57,11 @@ std::optional<Reason> unfit_for_cells(const ConvPass& pass) {
   const int64_t added = is_grad_weight(pass) ? pass.batch : source_channels(pass);
   if (added % 2 != 0)
     return fmt::format("{} {} are no pairs", added, is_grad_weight(pass) ? "images" : "source channels");
+  // A partner at distance 0 would read as none at all.
+  const CellPass cells = pass_over_cells(pass);
+  if ((is_grad_weight(pass) ? cells.x : cells.w) == 0 ||
+      (is_grad_weight(pass) || !is_forward(pass) ? cells.y : cells.x) == 0)
+    return "numbers of a pair lie in one place";
   return std::nullopt;
 }
 
