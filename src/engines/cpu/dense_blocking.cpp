@@ -18,6 +18,7 @@ using problem::Window;
 constexpr int64_t kPanelFloats = 65536;  // packed weights that the tiles of a box stream through L1
 constexpr int64_t kSumFloatsInL2 = 131072;
 constexpr int64_t kStripFloatsInL2 = 65536;
+constexpr int64_t kLineFloats = 16;
 constexpr int64_t kFewestPositions = 48;    // fewer spend their time reading weights
 constexpr int64_t kWantedTasks = 16;        // enough for the threads to share evenly
 constexpr int64_t kTaskProducts = 1 << 19;  // about 10 us: less is not worth handing out
@@ -63,17 +64,18 @@ void list_phases(const ConvPass& pass, DenseBlocking& cut) {
   const auto phases_of = [&](const Window& window) {
     return is_forward(pass) ? std::vector<AxisPhase>{forward_phase(window)} : grad_input_phases(window);
   };
-  const int64_t padded = ceil_div(result_channels(pass), cut.width) * cut.width;
   cut.w_phases = phases_of(pass.axes[2]).size();
   for (const AxisPhase& d : phases_of(pass.axes[0]))
     for (const AxisPhase& h : phases_of(pass.axes[1]))
       for (const AxisPhase& w : phases_of(pass.axes[2])) {
-        DensePhase phase{.axes = {d, h, w}, .panel_start = cut.panel_floats, .w_cuts = cuts_of(w)};
+        DensePhase phase{.axes = {d, h, w}, .taps_before = cut.all_taps, .w_cuts = cuts_of(w)};
         phase.taps = static_cast<int64_t>(d.taps.size() * h.taps.size() * w.taps.size());
-        cut.panel_floats += padded * source_channels(pass) * phase.taps;
+        cut.all_taps += phase.taps;
         cut.most_taps = std::max(cut.most_taps, phase.taps);
         cut.phases.push_back(std::move(phase));
       }
+  const int64_t lanes = kernels::cpu::covering_lanes(cut.channels, cut.narrowest);
+  cut.panel_floats = ceil_div(lanes * source_channels(pass) * cut.all_taps, kLineFloats) * kLineFloats;
 }
 
 // The strip of a box: the union of what its phases read.
@@ -184,6 +186,10 @@ void cut_whole_images(const ConvPass& pass, const Positions& total, DenseBlockin
 
 }  // namespace
 
+int64_t DenseBlocking::width_at(int64_t m) const {
+  return kernels::cpu::next_tile_width(channels - m, narrowest);
+}
+
 TapRange live_range(const AxisPhase& axis, int64_t j) {
   const auto inside = [&](const PhaseTap& tap) {
     const int64_t place = j * axis.source_step + tap.offset;
@@ -213,9 +219,11 @@ ConvPass joined_rows(ConvPass pass) {
   return pass;
 }
 
-DenseBlocking plan_dense_gather(const ConvPass& pass) {
+DenseBlocking plan_dense_gather(const ConvPass& pass, int64_t narrowest) {
   DenseBlocking cut;
-  cut.width = kernels::cpu::fitting_tile_width(result_channels(pass));
+  cut.narrowest = narrowest;
+  cut.channels = result_channels(pass);
+  cut.width = kernels::cpu::fitting_tile_width(cut.channels);
   list_phases(pass, cut);
   Positions total{pass.batch, 1, 1, 1};
   bool cuts_help = true, leaves = false;

@@ -18,7 +18,7 @@ namespace retrograd::engines::cpu {
 struct DensePhase {
   std::array<AxisPhase, 3> axes;
   int64_t taps = 0;             // of the three axes together; 0: the results are zeros
-  int64_t panel_start = 0;      // floats before its packed weights, within a group
+  int64_t taps_before = 0;      // of the phases before this one
   std::vector<int64_t> w_cuts;  // positions along W where other taps begin to be live, 0 and the end included
 };
 
@@ -36,12 +36,21 @@ struct DenseBlocking {
   // of them, and a task packs the weights that it alone reads.
   bool whole_images = false;
   int64_t most_taps = 0;  // of a phase
-  int64_t width = 0;      // of the tiles
+  int64_t all_taps = 0;   // of all phases
+  int64_t channels = 0;   // of the result, in a group
+  int64_t width = 0;      // of the tiles, the last ones of a group apart
+  int64_t narrowest = 0;  // that a tile may be
   int64_t m_block = 0;    // result channels in a task, a multiple of the width
   int64_t m_blocks = 0;
   int64_t channels_per_block = 0;  // source channels in a strip
   int64_t panel_floats = 0;        // packed weights of a group
 
+  // Of the tile that begins with result channel m of a group.
+  int64_t width_at(int64_t m) const;
+  // Where packed weights of a group, of `k` source channels, have those of a tile and a phase.
+  int64_t panel_start(size_t phase, int64_t m, int64_t k) const {
+    return (m * all_taps + phases[phase].taps_before * width_at(m)) * k;
+  }
   int64_t plane() const { return extent[0] * extent[1] * extent[2]; }
   int64_t tasks(int64_t groups) const { return groups * grid.count() * m_blocks; }
 };
@@ -50,7 +59,8 @@ struct DenseBlocking {
 // tiles need not end where short rows do.
 problem::ConvPass joined_rows(problem::ConvPass pass);
 
-DenseBlocking plan_dense_gather(const problem::ConvPass& pass);
+// `narrowest`: of the tiles there may be.
+DenseBlocking plan_dense_gather(const problem::ConvPass& pass, int64_t narrowest);
 
 // Taps [first, last) of an axis that read inside the source at position `j`.
 struct TapRange {

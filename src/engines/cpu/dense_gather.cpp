@@ -57,7 +57,7 @@ class DenseGatherStep final : public Step {
   DenseGatherStep(const CellPass& cells, std::unique_ptr<const Step> fallback)
       : pass_(joined_rows(cells.pass)),
         partner_(is_forward(pass_) ? cells.x : cells.y),
-        cut_(plan_dense_gather(pass_)),
+        cut_(plan_dense_gather(pass_, partner_ != 0 ? kernels::cpu::tile_widths()[1] : 0)),
         panels_(pass_, cut_, cells.w),
         sources_(pass_, cut_, partner_),
         results_(pass_, cut_),
@@ -165,7 +165,7 @@ class DenseGatherStep final : public Step {
       if (cut_.whole_images)
         task.sound &= panels_.pack_block(bindings, task.group, task.m_first, first, channels, task.block,
                                          task.pack, pads_);
-      for (int64_t m = 0; m < task.m_count; m += cut_.width)
+      for (int64_t m = 0; m < task.m_count; m += cut_.width_at(task.m_first + m))
         for (size_t phase = 0; phase < cut_.phases.size(); ++phase)
           DenseTiles(cut_, cut_.phases[phase], task, source)
               .run(panel_of(task, panels, phase, m, first, channels), channels, first > 0,
@@ -176,9 +176,10 @@ class DenseGatherStep final : public Step {
 
   DensePanel panel_of(const DenseTask& task, const float* panels, size_t phase, int64_t m, int64_t first,
                       int64_t channels) const {
-    DensePanel panel{.first = nullptr, .of_cells = partner_ != 0};
+    DensePanel panel{.first = nullptr, .width = cut_.width_at(task.m_first + m), .of_cells = partner_ != 0};
     if (cut_.whole_images) {
-      panel.first = task.block + panels_.block_start(phase, channels);
+      panel.first = task.block + cut_.panel_start(phase, task.m_first + m, channels) -
+                    cut_.panel_start(0, task.m_first, channels);
     } else if (!weights_in_place_) {
       panel.first = panels_.at(panels, task.group, phase, task.m_first + m, first);
     } else {

@@ -39,7 +39,7 @@ class DenseGradWeightStep final : public Step {
       : cells_(without_idle_cells(cells)),
         pass_(cells_.pass),
         fallback_(std::move(fallback)),
-        cut_(plan_grad_weight(pass_)),
+        cut_(plan_grad_weight(pass_, fallback_ ? kernels::cpu::tile_widths()[1] : 0)),
         operands_(cells_, cut_),
         slots_(runtime::ThreadPool::instance().threads()),
         taps_(pass_.axes[0].kernel * pass_.axes[1].kernel * pass_.axes[2].kernel),
@@ -66,8 +66,9 @@ class DenseGradWeightStep final : public Step {
     };
     const auto finish = [&](int64_t block, int64_t) {
       if (!sound.load(std::memory_order_relaxed)) return;
-      add_splits(sums, block);
-      store_block(bindings, make_task(block, nullptr), sums + block * sum_floats_);
+      const GradWeightTask task = make_task(block, nullptr);
+      add_splits(sums, block, task.width);
+      store_block(bindings, task, sums + block * sum_floats_);
     };
     run_stages(*context.pool, slots_, tasks(), sum, blocks(), finish);
     if (!sound) fallback_->run(bindings, workspace, context);
@@ -85,8 +86,9 @@ class DenseGradWeightStep final : public Step {
     task.row_first = block % cut_.row_blocks * cut_.row_block;
     task.row_count = std::min(cut_.row_block, channels(!cut_.lanes_are_x) - task.row_first);
     block /= cut_.row_blocks;
-    task.lane_first = block % cut_.lane_blocks * cut_.width;
-    task.lane_count = std::min(cut_.width, channels(cut_.lanes_are_x) - task.lane_first);
+    task.lane_first = cut_.lane_first(block % cut_.lane_blocks);
+    task.width = cut_.width_at(task.lane_first);
+    task.lane_count = std::min(task.width, cut_.lanes - task.lane_first);
     task.group = block / cut_.lane_blocks;
     if (scratch == nullptr) return task;
     task.panel = reinterpret_cast<float*>(scratch);
@@ -108,7 +110,7 @@ class DenseGradWeightStep final : public Step {
       float* out = sums;
       for (int64_t d = 0; d < pass_.axes[0].kernel; ++d)
         for (int64_t h = 0; h < pass_.axes[1].kernel; ++h)
-          for (int64_t w = 0; w < pass_.axes[2].kernel; ++w, out += cut_.row_block * cut_.width) {
+          for (int64_t w = 0; w < pass_.axes[2].kernel; ++w, out += cut_.row_block * task.width) {
             const int64_t count = list_positions(task, box, {d, h, w}, scalars, panel);
             multiply(task, scalars, panel, count, index > first, out);
           }
@@ -152,22 +154,22 @@ class DenseGradWeightStep final : public Step {
   void multiply(const GradWeightTask& task, const GradWeightLayout& scalars, const GradWeightLayout& panel,
                 int64_t count, bool accumulate, float* out) const {
     if (count == 0) {
-      if (!accumulate) std::fill_n(out, cut_.row_block * cut_.width, 0.0F);
+      if (!accumulate) std::fill_n(out, cut_.row_block * task.width, 0.0F);
       return;
     }
     kernels::cpu::TileProduct tile;
-    tile.width = cut_.width;
+    tile.width = task.width;
     tile.offsets = task.a_offsets;
     tile.b_offsets = task.b_offsets;
     tile.inner = count;
     tile.b = panel.first;
-    tile.c_stride = cut_.width;
+    tile.c_stride = task.width;
     tile.accumulate = accumulate;
-    int64_t tiles = ceil_div(task.row_count, kernels::cpu::tile_rows(cut_.width, scalars.channel));
+    int64_t tiles = ceil_div(task.row_count, kernels::cpu::tile_rows(task.width, scalars.channel));
     for (int64_t row = 0; row < task.row_count; row += tile.rows, --tiles) {
       tile.set_rows(scalars.first + row * scalars.channel, scalars.channel,
                     ceil_div(task.row_count - row, tiles));
-      tile.c = out + row * cut_.width;
+      tile.c = out + row * task.width;
       if (fallback_)
         kernels::cpu::bf16_tile_product(tile);
       else
@@ -175,11 +177,12 @@ class DenseGradWeightStep final : public Step {
     }
   }
 
-  void add_splits(float* sums, int64_t block) const {
+  void add_splits(float* sums, int64_t block, int64_t width) const {
+    const int64_t used = taps_ * cut_.row_block * width;
     float* total = sums + block * sum_floats_;
     for (int64_t split = 1; split < cut_.splits; ++split) {
       const float* part = sums + (split * blocks() + block) * sum_floats_;
-      for (int64_t i = 0; i < sum_floats_; ++i) total[i] += part[i];
+      for (int64_t i = 0; i < used; ++i) total[i] += part[i];
     }
   }
 
@@ -193,13 +196,13 @@ class DenseGradWeightStep final : public Step {
                       (task.group * pass_.y_channels_per_group() * s[0] + task.lane_first * lane_stride +
                        task.row_first * row_stride) *
                           bytes;
-    const int64_t tap_floats = cut_.row_block * cut_.width;
+    const int64_t tap_floats = cut_.row_block * task.width;
     if (taps_ == 1 && row_stride == 1)
-      return store_turned(pass_.w.dtype, base, lane_stride, sums, cut_.width, task.row_count,
+      return store_turned(pass_.w.dtype, base, lane_stride, sums, task.width, task.row_count,
                           task.lane_count);
     for (int64_t row = 0; row < task.row_count; ++row) {
       std::byte* out = base + row * row_stride * bytes;
-      const float* from = sums + row * cut_.width;
+      const float* from = sums + row * task.width;
       if (taps_touch && lane_stride != 1) {
         store_turned(pass_.w.dtype, out, lane_stride, from, tap_floats, taps_, task.lane_count);
         continue;

@@ -28,12 +28,12 @@ TapRange DenseTiles::taps(size_t axis, int64_t j) const {
 void DenseTiles::run(const DensePanel& panel, int64_t channels, bool accumulate, float* sums) {
   panel_ = panel;
   sums_ = sums;
-  tile_.width = cut_.width;
+  tile_.width = panel.width;
   tile_.offsets = task_.offsets;
   tile_.outer = channels;
   tile_.outer_stride = source_.channel;
   tile_.b = panel.first;
-  tile_.b_outer_stride = panel.k_stride != 0 ? panel.k_stride : phase_.taps * cut_.width;
+  tile_.b_outer_stride = panel.k_stride != 0 ? panel.k_stride : phase_.taps * panel.width;
   tile_.c_stride = cut_.m_block;
   tile_.accumulate = accumulate;
   const int64_t images = task_.box.size[0];
@@ -68,7 +68,7 @@ void DenseTiles::run_rows(int64_t x, const float* at, int64_t rows, int64_t row_
   list_taps({d_taps_, h_taps_, taps(2, x)});
   if (listed_count_ == 0) {
     for (int64_t i = 0; !tile_.accumulate && i < rows; ++i)
-      std::fill_n(sums_ + (position + i) * cut_.m_block, cut_.width, 0.0F);
+      std::fill_n(sums_ + (position + i) * cut_.m_block, panel_.width, 0.0F);
     return;
   }
   int64_t tiles = ceil_div(rows, kernels::cpu::tile_rows(tile_.width, row_step));
@@ -97,7 +97,7 @@ void DenseTiles::list_taps(const std::array<TapRange, 3>& ranges) {
                                        h[static_cast<size_t>(b)].offset * source_.axis[1] +
                                        w[static_cast<size_t>(c)].offset * source_.axis[2];
         task_.b_offsets[listed_count_] =
-            ((a * static_cast<int64_t>(h.size()) + b) * static_cast<int64_t>(w.size()) + c) * cut_.width;
+            ((a * static_cast<int64_t>(h.size()) + b) * static_cast<int64_t>(w.size()) + c) * panel_.width;
       }
   tile_.inner = listed_count_;
   const bool in_order = listed_count_ == phase_.taps && panel_.k_stride == 0;

@@ -14,6 +14,7 @@ namespace retrograd::engines::cpu {
 // caller's tensor that are `k_stride` floats apart, where the kernel has one tap.
 struct DensePanel {
   const float* first;
+  int64_t width;
   int64_t k_stride = 0;   // 0: packed
   bool of_cells = false;  // of pairs of BF16 (bf16_cells.h); numbers otherwise
 };

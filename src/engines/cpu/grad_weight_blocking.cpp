@@ -22,12 +22,11 @@ constexpr double kPackedPerProduct = 12;    // packing a float costs as much as 
 int64_t taps_of(const ConvPass& p) { return p.axes[0].kernel * p.axes[1].kernel * p.axes[2].kernel; }
 
 // What the pass costs with these channels as lanes, for each output position.
-double cost(const ConvPass& p, int64_t lanes, int64_t rows, int64_t taps, double places) {
-  const int64_t width = kernels::cpu::fitting_tile_width(lanes);
-  const auto padded = static_cast<double>(ceil_div(lanes, width) * width);
+double cost(const ConvPass& p, int64_t narrowest, int64_t lanes, int64_t rows, int64_t taps, double places) {
   // A tile of few rows waits for its own additions.
   const auto full_rows = static_cast<double>(std::max<int64_t>(rows, p.groups > 1 ? 4 : 6));
-  return padded * full_rows * static_cast<double>(taps) +
+  return static_cast<double>(kernels::cpu::covering_lanes(lanes, narrowest)) * full_rows *
+             static_cast<double>(taps) +
          kPackedPerProduct * static_cast<double>(lanes) * places;
 }
 
@@ -44,8 +43,19 @@ ConvPass without_idle_places(ConvPass pass) {
   return pass;
 }
 
-GradWeightBlocking plan_grad_weight(const ConvPass& pass) {
+int64_t GradWeightBlocking::width_at(int64_t lane) const {
+  return kernels::cpu::next_tile_width(lanes - lane, narrowest);
+}
+
+int64_t GradWeightBlocking::lane_first(int64_t block) const {
+  // Behind the full tiles there are at most two more, of which the second is behind one of half the width.
+  const int64_t full = lanes / width;
+  return block <= full ? block * width : full * width + (block - full) * (width / 2);
+}
+
+GradWeightBlocking plan_grad_weight(const ConvPass& pass, int64_t narrowest) {
   GradWeightBlocking cut;
+  cut.narrowest = narrowest;
   const int64_t x = pass.x_channels_per_group(), y = pass.y_channels_per_group(), taps = taps_of(pass);
   Positions total{pass.batch, 1, 1, 1};
   double places = 1;  // of x for each of y
@@ -53,10 +63,13 @@ GradWeightBlocking plan_grad_weight(const ConvPass& pass) {
     total[axis + 1] = pass.axes[axis].y;
     places *= static_cast<double>(pass.axes[axis].x) / static_cast<double>(pass.axes[axis].y);
   }
-  cut.lanes_are_x = cost(pass, x, y, taps, places) <= cost(pass, y, x, taps, 1);
-  const int64_t lanes = cut.lanes_are_x ? x : y, rows = cut.lanes_are_x ? y : x;
-  cut.width = kernels::cpu::fitting_tile_width(lanes);
-  cut.lane_blocks = ceil_div(lanes, cut.width);
+  cut.lanes_are_x = cost(pass, narrowest, x, y, taps, places) <= cost(pass, narrowest, y, x, taps, 1);
+  const int64_t rows = cut.lanes_are_x ? y : x;
+  cut.lanes = cut.lanes_are_x ? x : y;
+  cut.width = kernels::cpu::fitting_tile_width(cut.lanes);
+  cut.lane_blocks = cut.lanes / cut.width;
+  for (int64_t lane = cut.lane_blocks * cut.width; lane < cut.lanes; lane += cut.width_at(lane))
+    ++cut.lane_blocks;
   cut.grid = cut_into_boxes(total, kPositionsPerBox);
   for (size_t axis = 0; axis < 3; ++axis) {
     const Window& w = pass.axes[axis];

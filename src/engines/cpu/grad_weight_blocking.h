@@ -13,8 +13,10 @@ namespace retrograd::engines::cpu {
 
 struct GradWeightBlocking {
   bool lanes_are_x = false;  // which operand's channels fill the vectors; the other's are rows
-  int64_t width = 0;         // of the tiles
-  int64_t lane_blocks = 0;   // of `width` channels
+  int64_t width = 0;         // of the tiles, the last ones of a group apart
+  int64_t narrowest = 0;     // that a tile may be
+  int64_t lanes = 0;         // channels that are lanes, in a group
+  int64_t lane_blocks = 0;   // of the channels of one tile
   int64_t row_block = 0;     // row channels in a task
   int64_t row_blocks = 0;
   BoxGrid grid;                     // of output positions
@@ -22,9 +24,13 @@ struct GradWeightBlocking {
   int64_t splits = 0;               // of the boxes
   int64_t boxes_per_split = 0;
 
+  // The first channel of a block of lanes, and the width of its tile.
+  int64_t lane_first(int64_t block) const;
+  int64_t width_at(int64_t lane) const;
   int64_t blocks(int64_t groups) const { return groups * lane_blocks * row_blocks; }
 };
-GradWeightBlocking plan_grad_weight(const problem::ConvPass& pass);
+// `narrowest`: of the tiles there may be.
+GradWeightBlocking plan_grad_weight(const problem::ConvPass& pass, int64_t narrowest);
 
 // Where the kernel has one tap, a stride only leaves out places of x: the same pass over a view of x without
 // them.

@@ -45,24 +45,24 @@ GradWeightLayout GradWeightOperands::pack_lanes(const Bindings& bindings, GradWe
   const int64_t channels = cut_.lanes_are_x ? pass().x_channels_per_group() : pass().y_channels_per_group();
   const auto* base = static_cast<const std::byte*>(bindings[t.operand]) +
                      (task.group * channels + task.lane_first) * s[1] * bytes;
-  if (task.lane_count < cut_.width) std::fill_n(task.panel, part.images * part.plane() * cut_.width, 0.0F);
+  if (task.lane_count < task.width) std::fill_n(task.panel, part.images * part.plane() * task.width, 0.0F);
   float* out = task.panel;
-  for (int64_t n = 0; n < part.images; ++n, out += part.plane() * cut_.width)
-    task.sound &=
-        pack_image(t, base + (part.first_image + n) * s[0] * bytes, part, task.lane_count, task.raw, out);
-  const int64_t h = part.size[2] * cut_.width;
-  return {task.panel, part.plane() * cut_.width, 1, {part.size[1] * h, h, cut_.width}, part.start};
+  for (int64_t n = 0; n < part.images; ++n, out += part.plane() * task.width)
+    task.sound &= pack_image(t, base + (part.first_image + n) * s[0] * bytes, part, task, out);
+  const int64_t h = part.size[2] * task.width;
+  return {task.panel, part.plane() * task.width, 1, {part.size[1] * h, h, task.width}, part.start};
 }
 
 bool GradWeightOperands::pack_image(const PassTensor& t, const std::byte* source, const Part& part,
-                                    int64_t count, float* raw, float* out) const {
+                                    const GradWeightTask& task, float* out) const {
+  const int64_t count = task.lane_count, width = task.width;
   const auto& s = t.strides;
   const auto& [depth, height, length] = part.size;
   if (!is_plain(t, pass().rounding) && side_by_side(t, part))
-    return load_places(t, source, part, count, cut_.width, out);
+    return load_places(t, source, part, count, width, out);
   if (!is_plain(t, pass().rounding) || (s[1] != 1 && s[4] != 1)) {
-    const bool sound = load(t, source, part, count, raw);
-    kernels::cpu::transpose(raw, part.plane(), out, cut_.width, count, part.plane());
+    const bool sound = load(t, source, part, count, task.raw);
+    kernels::cpu::transpose(task.raw, part.plane(), out, width, count, part.plane());
     return sound;
   }
   const auto* plain = reinterpret_cast<const float*>(source) + part.start[0] * s[2] + part.start[1] * s[3] +
@@ -75,10 +75,10 @@ bool GradWeightOperands::pack_image(const PassTensor& t, const std::byte* source
     for (int64_t y = 0; y < (rows_touch ? 1 : height); ++y) {
       const float* row = plain + z * s[2] + y * s[3];
       if (s[1] == 1)
-        for (int64_t x = 0; x < length; ++x) std::copy_n(row + x * s[4], count, out + x * cut_.width);
+        for (int64_t x = 0; x < length; ++x) std::copy_n(row + x * s[4], count, out + x * width);
       else
-        kernels::cpu::transpose(row, s[1], out, cut_.width, count, run);
-      out += run * cut_.width;
+        kernels::cpu::transpose(row, s[1], out, width, count, run);
+      out += run * width;
     }
   return true;
 }

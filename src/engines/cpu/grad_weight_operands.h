@@ -12,6 +12,7 @@ namespace retrograd::engines::cpu {
 // A block of the result, and scratch to compute it with.
 struct GradWeightTask {
   int64_t group, lane_first, lane_count, row_first, row_count;  // channels within the group
+  int64_t width;                                                // of its tiles
   float *panel, *raw, *copy;
   int64_t *a_offsets, *b_offsets;
   bool sound = true;  // no number was too small for its cell
@@ -51,8 +52,8 @@ class GradWeightOperands {
   const problem::PassTensor& rows() const { return cut_.lanes_are_x ? pass().y : pass().x; }
   int64_t partner(const problem::PassTensor& t) const { return &t == &pass().x ? cells_.x : cells_.y; }
   Part part_of(bool of_x, const BoxGrid::Box& box) const;
-  bool pack_image(const problem::PassTensor& t, const std::byte* source, const Part& part, int64_t count,
-                  float* raw, float* out) const;
+  bool pack_image(const problem::PassTensor& t, const std::byte* source, const Part& part,
+                  const GradWeightTask& task, float* out) const;
   bool load(const problem::PassTensor& t, const std::byte* source, const Part& part, int64_t channels,
             float* out) const;
   static bool side_by_side(const problem::PassTensor& t, const Part& part);

@@ -50,27 +50,30 @@ WeightPanels::WeightPanels(const problem::ConvPass& pass, const DenseBlocking& c
       slot_bytes_(2 * part_bytes<float>(cut.width * channels_ * taps_)) {}
 
 const float* WeightPanels::at(const float* panels, int64_t group, size_t phase, int64_t m, int64_t k) const {
-  const DensePhase& p = cut_.phases[phase];
-  return panels + group * cut_.panel_floats + p.panel_start +
-         (m * source_channels(pass_) + k * cut_.width) * p.taps;
+  return panels + group * cut_.panel_floats + cut_.panel_start(phase, m, source_channels(pass_)) +
+         k * cut_.phases[phase].taps * cut_.width_at(m);
 }
 
-int64_t WeightPanels::tasks() const { return pass_.groups * ceil_div(result_channels(pass_), cut_.width); }
+WeightPanels::Tile WeightPanels::tile_at(int64_t group, int64_t m) const {
+  const int64_t width = cut_.width_at(m);
+  return {group, m, std::min(width, cut_.channels - m), width};
+}
+
+int64_t WeightPanels::tasks() const { return pass_.groups * ceil_div(cut_.channels, cut_.width); }
 
 bool WeightPanels::pack(const Bindings& bindings, int64_t task, int64_t slot, float* panels,
                         bool judge) const {
-  const int64_t tiles = ceil_div(result_channels(pass_), cut_.width);
-  const int64_t group = task / tiles, m = task % tiles * cut_.width;
-  auto* scratch =
-      reinterpret_cast<std::byte*>(panels) + panel_bytes_ + static_cast<size_t>(slot) * slot_bytes_;
-  for (int64_t k = 0; k < source_channels(pass_); k += channels_)
-    pack_channels(bindings, group, m, k, std::min(channels_, source_channels(pass_) - k),
-                  reinterpret_cast<float*>(scratch),
-                  [&](size_t phase) { return const_cast<float*>(at(panels, group, phase, m, k)); });
+  const int64_t all = source_channels(pass_), blocks = ceil_div(cut_.channels, cut_.width);
+  const int64_t group = task / blocks, first = task % blocks * cut_.width;
+  auto* scratch = reinterpret_cast<float*>(reinterpret_cast<std::byte*>(panels) + panel_bytes_ +
+                                           static_cast<size_t>(slot) * slot_bytes_);
   bool sound = true;
-  for (size_t phase = 0; phase < cut_.phases.size(); ++phase)
-    sound &= are_sound(at(panels, group, phase, m, 0),
-                       source_channels(pass_) * cut_.phases[phase].taps * cut_.width, judge);
+  for (int64_t m = first; m < std::min(first + cut_.width, cut_.channels); m += cut_.width_at(m)) {
+    for (int64_t k = 0; k < all; k += channels_)
+      pack_channels(bindings, tile_at(group, m), k, std::min(channels_, all - k), scratch,
+                    [&](size_t phase) { return const_cast<float*>(at(panels, group, phase, m, k)); });
+    sound &= are_sound(at(panels, group, 0, m, 0), all * cut_.all_taps * cut_.width_at(m), judge);
+  }
   return sound;
 }
 
@@ -80,38 +83,36 @@ bool WeightPanels::are_sound(const float* panel, int64_t count, bool judge) cons
          (!judge || kernels::cpu::cells_are_finite(panel, count));
 }
 
-int64_t WeightPanels::block_start(size_t phase, int64_t channels) const {
-  const int64_t padded = ceil_div(result_channels(pass_), cut_.width) * cut_.width;
-  return cut_.phases[phase].panel_start / (padded * source_channels(pass_)) * channels * cut_.width;
-}
+int64_t WeightPanels::block_floats(int64_t channels) const { return cut_.width * cut_.all_taps * channels; }
 
-int64_t WeightPanels::block_floats(int64_t channels) const {
-  return block_start(cut_.phases.size() - 1, channels) + cut_.phases.back().taps * channels * cut_.width;
-}
-
-bool WeightPanels::pack_block(const Bindings& bindings, int64_t group, int64_t m, int64_t k, int64_t channels,
-                              float* block, float* scratch, bool judge) const {
-  for (int64_t first = 0; first < channels; first += channels_)
-    pack_channels(
-        bindings, group, m, k + first, std::min(channels_, channels - first), scratch, [&](size_t phase) {
-          return block + block_start(phase, channels) + first * cut_.phases[phase].taps * cut_.width;
-        });
-  return are_sound(block, block_floats(channels), judge);
+bool WeightPanels::pack_block(const Bindings& bindings, int64_t group, int64_t first, int64_t k,
+                              int64_t channels, float* block, float* scratch, bool judge) const {
+  bool sound = true;
+  for (int64_t m = first; m < std::min(first + cut_.width, cut_.channels); m += cut_.width_at(m)) {
+    const Tile tile = tile_at(group, m);
+    const auto start = [&](size_t phase) {
+      return block + cut_.panel_start(phase, m, channels) - cut_.panel_start(0, first, channels);
+    };
+    for (int64_t c = 0; c < channels; c += channels_)
+      pack_channels(bindings, tile, k + c, std::min(channels_, channels - c), scratch,
+                    [&](size_t phase) { return start(phase) + c * cut_.phases[phase].taps * tile.width; });
+    sound &= are_sound(start(0), channels * cut_.all_taps * tile.width, judge);
+  }
+  return sound;
 }
 
 template <class Place>
-void WeightPanels::pack_channels(const Bindings& bindings, int64_t group, int64_t m_first, int64_t k,
-                                 int64_t channels, float* scratch, const Place& place) const {
+void WeightPanels::pack_channels(const Bindings& bindings, const Tile& tile, int64_t k, int64_t channels,
+                                 float* scratch, const Place& place) const {
   const auto bytes = static_cast<int64_t>(size_of(pass_.w.dtype));
   const auto* base = static_cast<const std::byte*>(bindings[pass_.w.operand]);
-  const int64_t m_count = std::min(cut_.width, result_channels(pass_) - m_first);
   const bool direct = cut_.phases.size() == 1 && cut_.phases.front().taps == taps_;
-  const int64_t block = channels_ * taps_ * cut_.width;
-  const int64_t from = group * pass_.y_channels_per_group() * pass_.w.strides[0] + m_first * m_stride(pass_) +
-                       k * k_stride(pass_);
+  const int64_t block = channels_ * taps_ * tile.width;
+  const int64_t from = tile.group * pass_.y_channels_per_group() * pass_.w.strides[0] +
+                       tile.m * m_stride(pass_) + k * k_stride(pass_);
   float* rows = direct ? place(0) : scratch + block;
-  if (m_count < cut_.width) std::fill_n(rows, channels * taps_ * cut_.width, 0.0F);
-  load_channels(base + from * bytes, m_count, channels, scratch, rows);
+  if (tile.count < tile.width) std::fill_n(rows, channels * taps_ * tile.width, 0.0F);
+  load_channels(base + from * bytes, tile, channels, scratch, rows);
   for (size_t index = 0; !direct && index < cut_.phases.size(); ++index) {
     const DensePhase& phase = cut_.phases[index];
     float* out = place(index);
@@ -120,8 +121,8 @@ void WeightPanels::pack_channels(const Bindings& bindings, int64_t group, int64_
         for (const PhaseTap& h : phase.axes[1].taps)
           for (const PhaseTap& w : phase.axes[2].taps) {
             const int64_t tap = (d.tap * pass_.axes[1].kernel + h.tap) * pass_.axes[2].kernel + w.tap;
-            std::copy_n(rows + (c * taps_ + tap) * cut_.width, cut_.width, out);
-            out += cut_.width;
+            std::copy_n(rows + (c * taps_ + tap) * tile.width, tile.width, out);
+            out += tile.width;
           }
   }
 }
@@ -134,9 +135,9 @@ void WeightPanels::load(const std::byte* source, int64_t stride, int64_t count, 
 }
 
 // rows[channel][tap][width] of the weights at `source`.
-void WeightPanels::load_channels(const std::byte* source, int64_t m_count, int64_t channels, float* scratch,
+void WeightPanels::load_channels(const std::byte* source, const Tile& tile, int64_t channels, float* scratch,
                                  float* rows) const {
-  const int64_t ms = m_stride(pass_), ks = k_stride(pass_), width = cut_.width;
+  const int64_t ms = m_stride(pass_), ks = k_stride(pass_), width = tile.width, m_count = tile.count;
   if (is_plain(pass_.w, pass_.rounding) && taps_follow_each_other(pass_)) {
     const auto* plain = reinterpret_cast<const float*>(source);
     if (ks == taps_) return kernels::cpu::transpose(plain, ms, rows, width, m_count, channels * taps_);
@@ -150,7 +151,7 @@ void WeightPanels::load_channels(const std::byte* source, int64_t m_count, int64
     }
     return;
   }
-  if (taps_ > 1 && (ms == 1 || ks == 1)) return load_taps(source, m_count, channels, scratch, rows);
+  if (taps_ > 1 && (ms == 1 || ks == 1)) return load_taps(source, tile, channels, scratch, rows);
   const auto& s = pass_.w.strides;
   const auto bytes = static_cast<int64_t>(size_of(pass_.w.dtype));
   // Conversions want long rows: all channels of an m, or all m of a channel, where they follow each other.
@@ -184,13 +185,14 @@ void WeightPanels::load_channels(const std::byte* source, int64_t m_count, int64
 }
 
 // The same where the channels of a tap lie side by side, as in channels-last weights.
-void WeightPanels::load_taps(const std::byte* source, int64_t m_count, int64_t channels, float* scratch,
+void WeightPanels::load_taps(const std::byte* source, const Tile& tile, int64_t channels, float* scratch,
                              float* rows) const {
   const auto& s = pass_.w.strides;
-  const int64_t ms = m_stride(pass_), ks = k_stride(pass_), pitch = taps_ * cut_.width;
+  const int64_t ms = m_stride(pass_), ks = k_stride(pass_), pitch = taps_ * tile.width;
+  const int64_t m_count = tile.count;
   const int64_t in_h = pass_.axes[1].kernel, in_w = pass_.axes[2].kernel;
   const auto bytes = static_cast<int64_t>(size_of(pass_.w.dtype));
-  for (int64_t tap = 0; tap < taps_; ++tap, rows += cut_.width) {
+  for (int64_t tap = 0; tap < taps_; ++tap, rows += tile.width) {
     const std::byte* from =
         source + (tap / in_w / in_h * s[2] + tap / in_w % in_h * s[3] + tap % in_w * s[4]) * bytes;
     if (ms == 1) {

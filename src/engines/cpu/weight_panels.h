@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Weights of a forward or grad_input pass, packed for the tiles of dense_gather.cpp:
-// panels[group][phase][m / width][k][tap][width], zeros beyond the last channel.
+// panels[group][tile of result channels][phase][k][tap][width], zeros beyond the last channel.
 #pragma once
 
 #include "engines/cpu/dense_blocking.h"
@@ -23,29 +23,33 @@ class WeightPanels {
   int64_t tasks() const;
   // False when `judge` is set and a weight is not finite, or one is too small for its cell.
   bool pack(const Bindings& bindings, int64_t task, int64_t slot, float* panels, bool judge) const;
-  // The part of pack() that one task needs where cut.whole_images: block[phase][k][tap][width] of one tile of
-  // result channels and source channels [k, k + channels); `scratch` holds block_floats(channels).
+  // The part of pack() that one task needs where cut.whole_images: block[tile][phase][k][tap][width] of the
+  // tiles of cut.width result channels and source channels [k, k + channels); `scratch` holds
+  // scratch_floats().
   bool pack_block(const Bindings& bindings, int64_t group, int64_t m, int64_t k, int64_t channels,
                   float* block, float* scratch, bool judge) const;
   // Floats of a block, and of the scratch it takes to pack one.
   int64_t block_floats(int64_t channels) const;
   int64_t scratch_floats() const { return static_cast<int64_t>(slot_bytes_ / sizeof(float)); }
-  // Where a phase begins in a block.
-  int64_t block_start(size_t phase, int64_t channels) const;
-  // Of result channels from m and source channels from k on.
+  // Of the tile at result channel m, source channels from k on.
   const float* at(const float* panels, int64_t group, size_t phase, int64_t m, int64_t k) const;
 
  private:
+  // A tile of result channels.
+  struct Tile {
+    int64_t group, m, count, width;
+  };
+  Tile tile_at(int64_t group, int64_t m) const;
   // Source channels [k, k + channels), at most channels_; place(phase) is where those of a phase belong.
   template <class Place>
-  void pack_channels(const Bindings& bindings, int64_t group, int64_t m_first, int64_t k, int64_t channels,
-                     float* scratch, const Place& place) const;
+  void pack_channels(const Bindings& bindings, const Tile& tile, int64_t k, int64_t channels, float* scratch,
+                     const Place& place) const;
   // A row of numbers, or of cells.
   void load(const std::byte* source, int64_t stride, int64_t count, float* out) const;
-  void load_channels(const std::byte* source, int64_t m_count, int64_t channels, float* scratch,
+  void load_channels(const std::byte* source, const Tile& tile, int64_t channels, float* scratch,
                      float* rows) const;
   bool are_sound(const float* panel, int64_t count, bool judge) const;
-  void load_taps(const std::byte* source, int64_t m_count, int64_t channels, float* scratch,
+  void load_taps(const std::byte* source, const Tile& tile, int64_t channels, float* scratch,
                  float* rows) const;
 
   const problem::ConvPass& pass_;

@@ -6,6 +6,7 @@
 // 118.
 #include "kernels/cpu/tile_product.h"
 
+#include <algorithm>
 #include <type_traits>
 
 #undef HWY_TARGET_INCLUDE
@@ -162,6 +163,16 @@ std::array<int64_t, 3> tile_widths() { return chosen().widths; }
 int64_t fitting_tile_width(int64_t channels) {
   const auto& widths = chosen().widths;
   return channels <= widths[2] ? widths[2] : channels <= widths[1] ? widths[1] : widths[0];
+}
+int64_t next_tile_width(int64_t channels, int64_t narrowest) {
+  const auto& [full, vector, half] = chosen().widths;
+  if (channels > vector && channels <= vector + half && narrowest <= half) return vector;
+  return std::max(narrowest, fitting_tile_width(channels));
+}
+int64_t covering_lanes(int64_t channels, int64_t narrowest) {
+  int64_t lanes = channels / tile_width() * tile_width();
+  while (lanes < channels) lanes += next_tile_width(channels - lanes, narrowest);
+  return lanes;
 }
 int tile_rows(int64_t width) { return width == chosen().widths[0] ? chosen().rows : kMostTileRows; }
 int tile_rows(int64_t width, int64_t stride) {

@@ -58,6 +58,11 @@ int64_t tile_width();
 std::array<int64_t, 3> tile_widths();
 // The smallest width that holds `channels`, or the full one.
 int64_t fitting_tile_width(int64_t channels);
+// Of the tiles of at least `narrowest` that cover `channels` with the fewest lanes, the width of the first:
+// 17 channels take 16 + 8 lanes with AVX-512, not 32.
+int64_t next_tile_width(int64_t channels, int64_t narrowest = 0);
+// Lanes of all of them.
+int64_t covering_lanes(int64_t channels, int64_t narrowest = 0);
 // Rows at equal distances that a tile of this width may have.
 int tile_rows(int64_t width);
 // The same for rows `stride` floats apart: fewer where they would push each other out of L1, which costs a
