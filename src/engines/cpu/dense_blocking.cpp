@@ -44,7 +44,7 @@ double live_part(const ConvPass& p) {
   return part;
 }
 
-// Where the live taps change along the axis; empty when that happens after fewer than kShortestRun positions.
+// Where the live taps change along the axis.
 std::vector<int64_t> cuts_of(const AxisPhase& axis) {
   std::vector<int64_t> cuts{0, axis.count};
   for (const PhaseTap& tap : axis.taps) {
@@ -55,9 +55,14 @@ std::vector<int64_t> cuts_of(const AxisPhase& axis) {
   }
   std::sort(cuts.begin(), cuts.end());
   cuts.erase(std::unique(cuts.begin(), cuts.end()), cuts.end());
-  for (size_t i = 1; i < cuts.size(); ++i)
-    if (cuts[i] - cuts[i - 1] < kShortestRun && cuts.size() > 2) return {};
   return cuts;
+}
+
+// Whether neighbours between two cuts fill a tile's rows.
+bool are_far_apart(const std::vector<int64_t>& cuts) {
+  for (size_t i = 1; i < cuts.size(); ++i)
+    if (cuts[i] - cuts[i - 1] < kShortestRun && cuts.size() > 2) return false;
+  return true;
 }
 
 void list_phases(const ConvPass& pass, DenseBlocking& cut) {
@@ -230,13 +235,13 @@ DenseBlocking plan_dense_gather(const ConvPass& pass, int64_t narrowest) {
   for (const DensePhase& phase : cut.phases) {
     for (size_t axis = 0; axis < 3; ++axis)
       total[axis + 1] = std::max(total[axis + 1], phase.axes[axis].count);
-    cuts_help &= !phase.w_cuts.empty();
+    cuts_help &= are_far_apart(phase.w_cuts);
     leaves |= phase.taps > 0 && phase.axes[2].leaves_source();
   }
   cut.images_inside =
       pass.batch >= kShortestRun && (total[3] < kShortestRun || live_part(pass) < 1 - kPaddingWorthSkipping);
   cut.skips_dead_taps = {true, true, cut.images_inside || cuts_help || !leaves};
-  if (!cuts_help)
+  if (!cuts_help && !cut.images_inside)
     for (DensePhase& phase : cut.phases) phase.w_cuts = {0, phase.axes[2].count};
   cut_tasks(pass, total, cut);
   cut_whole_images(pass, total, cut);

@@ -44,22 +44,25 @@ void DenseTiles::run(const DensePanel& panel, int64_t channels, bool accumulate,
         h_taps_ = taps(1, y);
         const float* at = source_.first + n * source_.image + place(0, z) + place(1, y);
         const int64_t position = ((n * task_.box.size[1] + z) * task_.box.size[2] + y) * task_.box.size[3];
-        if (cut_.images_inside)
-          for (int64_t x = 0; x < count(2); ++x)
-            run_rows(x, at + place(2, x), images, source_.image, (position + x) * images);
-        else
-          run_row(at, position);
+        run_row(at, position);
       }
 }
 
-// Neighbours along W, in runs of equal live taps.
+// Neighbours along W, in runs of equal live taps; images of one place after the other, where they are rows.
 void DenseTiles::run_row(const float* at, int64_t position) {
   const int64_t begin = task_.box.first[3], end = begin + count(2);
+  const int64_t step = phase_.axes[2].source_step * source_.axis[2], images = task_.box.size[0];
   for (size_t i = 1; i < phase_.w_cuts.size(); ++i) {
-    const int64_t x = std::max(phase_.w_cuts[i - 1], begin), stop = std::min(phase_.w_cuts[i], end);
+    int64_t x = std::max(phase_.w_cuts[i - 1], begin) - begin;
+    const int64_t stop = std::min(phase_.w_cuts[i], end) - begin;
     if (x >= stop) continue;
-    run_rows(x - begin, at + place(2, x - begin), stop - x, phase_.axes[2].source_step * source_.axis[2],
-             position + x - begin);
+    if (!cut_.images_inside) {
+      run_rows(x, at + place(2, x), stop - x, step, position + x);
+    } else if (step == images * source_.image) {
+      run_rows(x, at + place(2, x), (stop - x) * images, source_.image, (position + x) * images);
+    } else {
+      for (; x < stop; ++x) run_rows(x, at + place(2, x), images, source_.image, (position + x) * images);
+    }
   }
 }
 
