@@ -175,7 +175,8 @@ class PointwiseGatherStep final : public Step {
         pack_panel(bindings, group, p, std::min(p + width_, last), panels + (p - first) * k_);
     const int64_t begin = m_block * tiles_per_task_, end = std::min(begin + tiles_per_task_, m_tiles_);
     // Conversions want long rows, and so do scattered stores: all positions of a tile's channels together.
-    const bool converts = pass_.result().dtype != DType::kF32 || pass_.result().strides[4] != 1;
+    const bool converts =
+        pass_.result().dtype != DType::kF32 || pass_.result().strides[4] != 1 || places_.has_idle_places();
     kernels::cpu::TileProduct tile;
     tile.offsets = lists.weights;
     tile.inner = k_;

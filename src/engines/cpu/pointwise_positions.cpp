@@ -8,6 +8,7 @@
 #include "base/checked.h"
 #include "engines/cpu/grad_weight_blocking.h"
 #include "engines/cpu/rows.h"
+#include "kernels/cpu/row_space.h"
 
 namespace retrograd::engines::cpu {
 namespace {
@@ -87,6 +88,23 @@ void PointwisePositions::store(std::byte* base, int64_t position, int64_t count,
     return (end == w.y ? w.x : end * w.stride) - place.at[axis] * w.stride;
   };
   const int64_t length = owned(2, count), height = owned(1, 1), depth = owned(0, 1);
+  if (result.dtype == DType::kF32 && s[4] == 1) {
+    // Rows of zeros that follow in memory are the end of the row with the values.
+    const bool rows_touch = s[3] == length, planes_touch = rows_touch && s[2] == height * length;
+    const int64_t joined = planes_touch ? depth * height : rows_touch ? height : 1;
+    kernels::cpu::SpacedOutRows rows{.in = values,
+                                     .in_stride = stride,
+                                     .out_stride = s[1],
+                                     .rows = channels,
+                                     .step = step_[2],
+                                     .length = joined * length};
+    for (int64_t row = 0; row < depth * height; row += joined) {
+      rows.out = reinterpret_cast<float*>(out) + row / height * s[2] + row % height * s[3];
+      rows.count = row == 0 ? count : 0;
+      kernels::cpu::space_rows(rows);
+    }
+    return;
+  }
   for (; channels > 0; --channels, values += stride, out += s[1] * bytes)
     for (int64_t d = 0; d < depth; ++d)
       for (int64_t h = 0; h < height; ++h)
@@ -97,25 +115,14 @@ void PointwisePositions::store(std::byte* base, int64_t position, int64_t count,
 void PointwisePositions::store_spaced(std::byte* row, const float* values, int64_t count,
                                       int64_t length) const {
   const PassTensor& result = pass_.result();
-  const int64_t step = step_[2], stride = result.strides[4];
+  const int64_t stride = result.strides[4];
   const float zero = 0;
-  if (result.dtype != DType::kF32 || stride != 1) {
-    // The code 0 is zero in every type.
-    if (stride == 1)
-      std::memset(row, 0, static_cast<size_t>(length) * size_of(result.dtype));
-    else
-      store_row(result.dtype, row, stride, &zero, 0, length);
-    return store_row(result.dtype, row, step * stride, values, 1, count);
-  }
-  constexpr int64_t kFloat = sizeof(float);
-  int64_t i = 0;
-  if (step == 2)  // a value and the zero behind it
-    for (; i < std::min(count, length / 2); ++i) {
-      const float pair[2] = {values[i], zero};
-      std::memcpy(row + i * 2 * kFloat, pair, sizeof(pair));
-    }
-  std::memset(row + i * step * kFloat, 0, static_cast<size_t>((length - i * step) * kFloat));
-  for (; i < count; ++i) std::memcpy(row + i * step * kFloat, values + i, sizeof(float));
+  // The code 0 is zero in every type.
+  if (stride == 1)
+    std::memset(row, 0, static_cast<size_t>(length) * size_of(result.dtype));
+  else
+    store_row(result.dtype, row, stride, &zero, 0, length);
+  store_row(result.dtype, row, step_[2] * stride, values, 1, count);
 }
 
 }  // namespace retrograd::engines::cpu

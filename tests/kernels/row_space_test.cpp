@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// Spaced rows of every length against a plain loop; nothing else is touched.
+#include "kernels/cpu/row_space.h"
+
+#include <gtest/gtest.h>
+
+#include <vector>
+
+namespace retrograd::kernels::cpu {
+namespace {
+
+void expect_spaced(int64_t step, int64_t count, int64_t length) {
+  constexpr int64_t kRows = 2;
+  constexpr float kGuard = -1000;
+  const int64_t in_stride = count + 1, out_stride = length + 3;
+  // Nothing lies behind the last value.
+  std::vector<float> in(static_cast<size_t>((kRows - 1) * in_stride + count));
+  for (size_t i = 0; i < in.size(); ++i) in[i] = static_cast<float>(i + 1);
+  std::vector<float> out(static_cast<size_t>(kRows * out_stride), kGuard), want = out;
+  for (int64_t r = 0; r < kRows; ++r)
+    for (int64_t p = 0; p < length; ++p)
+      want[static_cast<size_t>(r * out_stride + p)] =
+          p % step == 0 && p / step < count ? in[static_cast<size_t>(r * in_stride + p / step)] : 0;
+  space_rows({.in = in.data(),
+              .in_stride = in_stride,
+              .out = out.data(),
+              .out_stride = out_stride,
+              .rows = kRows,
+              .count = count,
+              .step = step,
+              .length = length});
+  EXPECT_EQ(out, want) << count << " values " << step << " apart in " << length << " places";
+}
+
+TEST(RowSpace, SpacesEveryCountAndLength) {
+  for (int64_t step = 1; step <= 4; ++step)
+    for (int64_t count = 0; count <= 40; ++count)
+      for (int64_t behind = count == 0 ? 0 : 1; behind <= 40; ++behind)
+        expect_spaced(step, count, (count == 0 ? 0 : (count - 1) * step) + behind);
+}
+
+}  // namespace
+}  // namespace retrograd::kernels::cpu
