@@ -80,6 +80,40 @@ TEST(TileProductTest, RowsOfBInOrder) {
   });
 }
 
+TEST(TileProductTest, OtherRowsAreFetchedMeanwhile) {
+  for_tiles([](int rows, int64_t width, bool accumulate) {
+    if (width != kernels::cpu::tile_width()) return;
+    Operands operands(rows, width, 0);
+    const auto expected = operands.expected(accumulate);
+    TileProduct tile = operands.tile();
+    tile.accumulate = accumulate;
+    tile.next = operands.a.data();
+    tile.next_stride = 1;
+    kernels::cpu::tile_product(tile);
+    EXPECT_EQ(operands.c, expected);
+  });
+}
+
+TEST(TileProductTest, TilesCoverRowsAndChannels) {
+  const auto widths = kernels::cpu::tile_widths();
+  for (int64_t channels = 1; channels <= 3 * widths[0]; ++channels)
+    for (const int64_t narrowest : {int64_t{0}, widths[1]}) {
+      int64_t lanes = 0;
+      while (lanes < channels) {
+        const int64_t width = kernels::cpu::next_tile_width(channels - lanes, narrowest);
+        EXPECT_TRUE(width >= narrowest && (channels - lanes < widths[0] || width == widths[0]));
+        lanes += width;
+      }
+      EXPECT_EQ(kernels::cpu::covering_lanes(channels, narrowest), lanes);
+      EXPECT_LT(lanes - channels, std::max(narrowest, widths[2]) + (narrowest > 0 ? widths[1] : 0));
+    }
+  for (const int64_t width : widths)
+    for (int64_t rows = 1; rows <= 100; ++rows) {
+      const int64_t next = kernels::cpu::next_tile_rows(rows, width, 1);
+      EXPECT_TRUE(next >= 1 && next <= std::min<int64_t>(rows, kernels::cpu::tile_rows(width)));
+    }
+}
+
 TEST(TileProductTest, ResultsGoPastTheCaches) {
   for_tiles([](int rows, int64_t width, bool accumulate) {
     if (width != kernels::cpu::tile_width()) return;

@@ -58,11 +58,21 @@ std::vector<int64_t> cuts_of(const AxisPhase& axis) {
   return cuts;
 }
 
-// Whether neighbours between two cuts fill a tile's rows.
-bool are_far_apart(const std::vector<int64_t>& cuts) {
-  for (size_t i = 1; i < cuts.size(); ++i)
-    if (cuts[i] - cuts[i - 1] < kShortestRun && cuts.size() > 2) return false;
-  return true;
+// Whether it takes no longer to run from cut to cut with the live taps only than through all of the axis with
+// all of them: tiles of one or two rows wait for their own additions.
+bool cuts_pay(const AxisPhase& axis, const std::vector<int64_t>& cuts) {
+  constexpr double kOneRow = 2.4, kTwoRows = 1.2, kAsLong = 1.01;
+  double rows = 0;
+  for (size_t i = 1; i < cuts.size(); ++i) {
+    const int64_t run = cuts[i] - cuts[i - 1];
+    const TapRange live = live_range(axis, cuts[i - 1]);
+    rows += static_cast<double>(run * (live.last - live.first)) * (run == 1   ? kOneRow
+                                                                   : run == 2 ? kTwoRows
+                                                                              : 1);
+  }
+  return cuts.size() == 2 ||
+         rows <= kAsLong * static_cast<double>(axis.count *
+                                               std::max<int64_t>(static_cast<int64_t>(axis.taps.size()), 1));
 }
 
 void list_phases(const ConvPass& pass, DenseBlocking& cut) {
@@ -235,7 +245,7 @@ DenseBlocking plan_dense_gather(const ConvPass& pass, int64_t narrowest) {
   for (const DensePhase& phase : cut.phases) {
     for (size_t axis = 0; axis < 3; ++axis)
       total[axis + 1] = std::max(total[axis + 1], phase.axes[axis].count);
-    cuts_help &= are_far_apart(phase.w_cuts);
+    cuts_help &= cuts_pay(phase.axes[2], phase.w_cuts);
     leaves |= phase.taps > 0 && phase.axes[2].leaves_source();
   }
   cut.images_inside =

@@ -165,10 +165,9 @@ class DenseGradWeightStep final : public Step {
     tile.b = panel.first;
     tile.c_stride = task.width;
     tile.accumulate = accumulate;
-    int64_t tiles = ceil_div(task.row_count, kernels::cpu::tile_rows(task.width, scalars.channel));
-    for (int64_t row = 0; row < task.row_count; row += tile.rows, --tiles) {
+    for (int64_t row = 0; row < task.row_count; row += tile.rows) {
       tile.set_rows(scalars.first + row * scalars.channel, scalars.channel,
-                    ceil_div(task.row_count - row, tiles));
+                    kernels::cpu::next_tile_rows(task.row_count - row, task.width, scalars.channel));
       tile.c = out + row * task.width;
       if (fallback_)
         kernels::cpu::bf16_tile_product(tile);

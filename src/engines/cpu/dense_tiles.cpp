@@ -74,9 +74,8 @@ void DenseTiles::run_rows(int64_t x, const float* at, int64_t rows, int64_t row_
       std::fill_n(sums_ + (position + i) * cut_.m_block, panel_.width, 0.0F);
     return;
   }
-  int64_t tiles = ceil_div(rows, kernels::cpu::tile_rows(tile_.width, row_step));
-  for (; rows > 0; rows -= tile_.rows, --tiles) {
-    tile_.set_rows(at, row_step, ceil_div(rows, tiles));  // even ones: a tile of one row is a slow one
+  for (; rows > 0; rows -= tile_.rows) {
+    tile_.set_rows(at, row_step, kernels::cpu::next_tile_rows(rows, tile_.width, row_step));
     at += tile_.rows * row_step;
     tile_.c = sums_ + position * cut_.m_block;
     position += tile_.rows;

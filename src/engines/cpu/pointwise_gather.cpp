@@ -12,7 +12,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstring>
 
 #include "base/checked.h"
 #include "engines/cpu/gather_sides.h"
@@ -21,6 +20,7 @@
 #include "engines/cpu/pointwise_positions.h"
 #include "engines/cpu/rows.h"
 #include "engines/cpu/task_slots.h"
+#include "kernels/cpu/row_copy.h"
 #include "kernels/cpu/tile_product.h"
 #include "kernels/cpu/transpose.h"
 
@@ -33,9 +33,10 @@ using problem::PassTensor;
 using problem::Window;
 
 constexpr int64_t kPanelFloatsInL2 = 65536;
-constexpr int64_t kMostPositions = 1024;                     // of a chunk
-constexpr int64_t kWantedTasks = 32;                         // enough for the threads to share evenly
-constexpr int64_t kTaskProducts = 1 << 19;                   // about 10 us: less is not worth handing out
+constexpr int64_t kPanelFloatsInL1 = 8192;  // of a panel that all tiles read before the next one
+constexpr int64_t kMostPositions = 1024;    // of a chunk
+constexpr int64_t kWantedTasks = 32;        // enough for the threads to share evenly
+constexpr int64_t kTaskProducts = 1 << 19;  // about 10 us: less is not worth handing out
 constexpr int64_t kTilesAtOnce = 16, kChannelsAtOnce = 128;  // whose weights are packed together
 constexpr int64_t kFewestChannels = 8;                       // of the source
 constexpr int64_t kFewestPositions = 64;
@@ -151,15 +152,15 @@ class PointwiseGatherStep final : public Step {
       return;
     }
     const bool plain = is_plain(pass_.w, pass_.rounding) && m_stride == 1;
-    for (int64_t k = 0; k < channels; ++k, from += k_stride * bytes, out += tile_rows_) {
-      const float* row = rows;
-      if (plain)
-        row = reinterpret_cast<const float*>(from);
-      else
-        load_row(pass_.w.dtype, pass_.rounding, from, m_stride, count, rows);
+    const auto part = [&](const float* in, int64_t in_stride, float* to, int64_t k_count) {
       for (int64_t i = 0; i < count; i += tile_rows_)
-        std::memcpy(out + i * k_, row + i,
-                    static_cast<size_t>(std::min(tile_rows_, count - i)) * sizeof(float));
+        kernels::cpu::copy_rows(in + i, in_stride, to + i * k_, tile_rows_, k_count,
+                                std::min(tile_rows_, count - i));
+    };
+    if (plain) return part(reinterpret_cast<const float*>(from), k_stride, out, channels);
+    for (int64_t k = 0; k < channels; ++k) {
+      load_row(pass_.w.dtype, pass_.rounding, from + k * k_stride * bytes, m_stride, count, rows);
+      part(rows, 0, out + k * tile_rows_, 1);
     }
   }
 
@@ -174,34 +175,64 @@ class PointwiseGatherStep final : public Step {
       if (panel_in_place(bindings, group, p, last) == nullptr)
         pack_panel(bindings, group, p, std::min(p + width_, last), panels + (p - first) * k_);
     const int64_t begin = m_block * tiles_per_task_, end = std::min(begin + tiles_per_task_, m_tiles_);
+    const Chunk task_chunk{group, first, last, begin, panels, sums};
     // Conversions want long rows, and so do scattered stores: all positions of a tile's channels together.
     const bool converts =
         pass_.result().dtype != DType::kF32 || pass_.result().strides[4] != 1 || places_.has_idle_places();
+    if (!converts && k_ * width_ <= kPanelFloatsInL1) {
+      for (int64_t p = first; p < last; p += width_)
+        for (int64_t index = begin; index < end; ++index)
+          if (!multiply(bindings, task_chunk, weights, lists, index, p))
+            store(bindings, group * m_ + index * tile_rows_, rows_of(index), p, std::min(p + width_, last),
+                  sums + (p - first));
+    } else {
+      for (int64_t index = begin; index < end; ++index) {
+        for (int64_t p = first; p < last; p += width_)
+          if (!multiply(bindings, task_chunk, weights, lists, index, p) && !converts)
+            store(bindings, group * m_ + index * tile_rows_, rows_of(index), p, std::min(p + width_, last),
+                  sums + (p - first));
+        if (converts) store(bindings, group * m_ + index * tile_rows_, rows_of(index), first, last, sums);
+      }
+    }
+    if (streams_) kernels::cpu::end_stream();
+  }
+
+  int64_t rows_of(int64_t index) const { return std::min(tile_rows_, m_ - index * tile_rows_); }
+
+  // What the tiles of a task share.
+  struct Chunk {
+    int64_t group, first, last;  // positions
+    int64_t first_tile;
+    float *panels, *sums;
+  };
+
+  // One tile of one panel; whether the results are where they belong, or among the sums.
+  bool multiply(const Bindings& bindings, const Chunk& c, const float* weights, const Lists& lists,
+                int64_t index, int64_t p) const {
     kernels::cpu::TileProduct tile;
     tile.offsets = lists.weights;
     tile.inner = k_;
-    tile.b_ahead = kRowsAhead * source_of(pass_).strides[1];
-    for (int64_t index = begin; index < end; ++index) {
-      const int64_t channel = group * m_ + index * tile_rows_;
-      tile.set_rows(weights + (group * m_tiles_ + index) * tile_rows_ * k_, 1,
-                    std::min(tile_rows_, m_ - index * tile_rows_));
-      for (int64_t p = first; p < last; p += width_) {
-        float* panel = panels + (p - first) * k_;
-        const float* in_place = index == begin ? panel_in_place(bindings, group, p, last) : nullptr;
-        tile.b = in_place != nullptr ? in_place : panel;
-        tile.b_offsets = in_place != nullptr ? lists.source : nullptr;
-        tile.b_copy = in_place != nullptr ? panel : nullptr;
-        float* direct = p + width_ <= last ? direct_rows(bindings, channel, p) : nullptr;
-        tile.c = direct != nullptr ? direct : sums + (p - first);
-        tile.c_stride = direct != nullptr ? pass_.result().strides[1] : chunk_ * width_;
-        tile.stream = streams_ && direct != nullptr && reinterpret_cast<uintptr_t>(direct) % kLine == 0;
-        kernels::cpu::tile_product(tile);
-        if (direct == nullptr && !converts)
-          store(bindings, channel, tile.rows, p, std::min(p + width_, last), sums + (p - first));
+    tile.set_rows(weights + (c.group * m_tiles_ + index) * tile_rows_ * k_, 1, rows_of(index));
+    float* panel = c.panels + (p - c.first) * k_;
+    tile.b = panel;
+    if (index == c.first_tile) {
+      if (const float* in_place = panel_in_place(bindings, c.group, p, c.last)) {
+        tile.b = in_place;
+        tile.b_offsets = lists.source;
+        tile.b_copy = panel;
+        tile.b_ahead = kRowsAhead * source_of(pass_).strides[1];
       }
-      if (converts) store(bindings, channel, tile.rows, first, last, sums);
+    } else if (index == c.first_tile + 1 && k_ * width_ <= kPanelFloatsInL1 && p + width_ < c.last) {
+      tile.next = panel_in_place(bindings, c.group, p + width_, c.last);
+      tile.next_stride = source_of(pass_).strides[1];
     }
-    if (streams_) kernels::cpu::end_stream();
+    float* direct =
+        p + width_ <= c.last ? direct_rows(bindings, c.group * m_ + index * tile_rows_, p) : nullptr;
+    tile.c = direct != nullptr ? direct : c.sums + (p - c.first);
+    tile.c_stride = direct != nullptr ? pass_.result().strides[1] : chunk_ * width_;
+    tile.stream = streams_ && direct != nullptr && reinterpret_cast<uintptr_t>(direct) % kLine == 0;
+    kernels::cpu::tile_product(tile);
+    return direct != nullptr;
   }
 
   // Where a whole panel of plain FP32 lies in the source; else null.
@@ -224,12 +255,11 @@ class PointwiseGatherStep final : public Step {
       const int64_t run = std::min(places_.source_run(p), last - p);
       const std::byte* from = base + places_.source_at(p) * bytes;
       float* out = panel + p - first;
-      for (int64_t k = 0; k < k_; ++k, from += s[1] * bytes, out += width_) {
-        if (plain)
-          std::memcpy(out, from, static_cast<size_t>(run) * sizeof(float));
-        else
-          load_row(t.dtype, pass_.rounding, from, s[4], run, out);
-      }
+      if (plain)
+        kernels::cpu::copy_rows(reinterpret_cast<const float*>(from), s[1], out, width_, k_, run);
+      else
+        for (int64_t k = 0; k < k_; ++k)
+          load_row(t.dtype, pass_.rounding, from + k * s[1] * bytes, s[4], run, out + k * width_);
       p += run;
     }
     for (int64_t k = 0; last - first < width_ && k < k_; ++k)

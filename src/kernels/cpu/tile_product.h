@@ -37,6 +37,10 @@ struct TileProduct {
   // next tile reads them in order; the row b_ahead floats further on is fetched meanwhile.
   float* b_copy = nullptr;
   int64_t b_ahead = 0;
+  // With the full width and no b_offsets only: what another tile will read, a row of it for each row of b,
+  // is fetched meanwhile.
+  const float* next = nullptr;
+  int64_t next_stride = 0;
   float* c = nullptr;  // row i at c + i·c_stride
   int64_t c_stride = 0;
   bool accumulate = false;
@@ -68,6 +72,9 @@ int tile_rows(int64_t width);
 // The same for rows `stride` floats apart: fewer where they would push each other out of L1, which costs a
 // fifth (multiples of 2 KiB share one or two of its sets).
 int tile_rows(int64_t width, int64_t stride);
+// How many of `rows` rows `stride` floats apart the next tile takes: even shares, for a tile of one row is a
+// slow one.
+int64_t next_tile_rows(int64_t rows, int64_t width, int64_t stride);
 void tile_product(const TileProduct& tile);
 void end_stream();
 
