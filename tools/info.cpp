@@ -60,7 +60,7 @@ std::vector<std::string> loaded_libraries() {
     const size_t slash = each.find('/');
     if (slash == std::string::npos) continue;
     const std::string path = each.substr(slash);
-    for (const char* name : {"libfmt", "libhwy", "libpthreadpool"})
+    for (const char* name : {"libfmt", "libhwy"})
       if (path.find(name) != std::string::npos && std::find(paths.begin(), paths.end(), path) == paths.end())
         paths.push_back(path);
   }
@@ -131,7 +131,7 @@ int info() {
   std::vector<const char*> names;
   for (const engines::Candidate* candidate : candidates) names.push_back(candidate->name());
   line("engines", fmt::format("{}", fmt::join(names, " ")));
-  line("libraries", fmt::format("fmt {}.{}.{}, Highway {}.{}.{}, pthreadpool", FMT_VERSION / 10000,
+  line("libraries", fmt::format("fmt {}.{}.{}, Highway {}.{}.{}", FMT_VERSION / 10000,
                                 FMT_VERSION / 100 % 100, FMT_VERSION % 100, HWY_MAJOR, HWY_MINOR, HWY_PATCH));
   for (const std::string& path : loaded_libraries()) line("", path);
   fmt::print("settings\n");

@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// Parallel loops on pthreadpool.
+// Parallel loops on threads of our own.
+//
+// What a loop costs above its work is the hand-over. To wake a worker takes 20 to 50 us on a virtual machine,
+// longer than many loops run: so a worker looks for the next loop for a while before it sleeps, and a caller
+// who has done everything by itself waits for no worker that has not come yet.
 #include "runtime/thread_pool.h"
 
 #include <fmt/format.h>
-#include <pthreadpool.h>
+#include <sched.h>
 
 #include <algorithm>
 #include <atomic>
-#include <latch>
+#include <chrono>
 #include <system_error>
 #include <thread>
 #include <vector>
@@ -16,40 +20,17 @@
 #include "base/log.h"
 #include "base/settings.h"
 
-#if defined(__SANITIZE_THREAD__)
-#define RG_THREAD_SANITIZER 1
-#elif defined(__has_feature)
-#if __has_feature(thread_sanitizer)
-#define RG_THREAD_SANITIZER 1
-#endif
-#endif
-
-#ifdef RG_THREAD_SANITIZER
-#include <sanitizer/tsan_interface.h>
-#endif
-
 namespace retrograd::runtime {
 namespace {
 
-// The packaged pthreadpool is not instrumented: ThreadSanitizer does not see that it hands a loop over to its
-// workers and their results back. These two say so; without it they are nothing.
-void hand_over([[maybe_unused]] void* loop) {
-#ifdef RG_THREAD_SANITIZER
-  __tsan_release(loop);
-#endif
-}
-void take_over([[maybe_unused]] void* loop) {
-#ifdef RG_THREAD_SANITIZER
-  __tsan_acquire(loop);
-#endif
-}
+using Clock = std::chrono::steady_clock;
 
 constexpr int kMostThreads = 1024;
 
-// Workers that find nothing to do sleep instead of spinning. On a busy 2-core machine: 24 us a loop either
-// way with 2 threads, 0.1 ms against 8 ms with 4, where spinning keeps the core from the thread that has the
-// work. Streams have threads of their own, so there are often more threads than cores.
-constexpr uint32_t kLoopFlags = PTHREADPOOL_FLAG_YIELD_WORKERS;
+// How long a worker with nothing to do looks for the next loop: as long as waking it would take.
+constexpr std::chrono::microseconds kIdle{50};
+// How long a caller with nothing left to do looks whether the workers are done before it sleeps.
+constexpr std::chrono::microseconds kFinishing{1000};
 
 int wanted_threads(int threads) {
   if (threads <= 0)
@@ -57,54 +38,159 @@ int wanted_threads(int threads) {
   return std::clamp(threads, 1, kMostThreads);
 }
 
-// pthreadpool_create waits for ever for a worker the system refused to start, so it is tried first how many
-// start at once. The caller counts as one.
-int startable_threads(int wanted) {
-  std::vector<std::thread> probes;
-  probes.reserve(static_cast<size_t>(wanted));
-  std::latch end(1);
-  try {
-    while (static_cast<int>(probes.size()) + 1 < wanted) probes.emplace_back([&end] { end.wait(); });
-  } catch (const std::system_error& error) {
-    log::warn_once(
-        fmt::format("only {} of {} threads for parallel loops: {}", probes.size() + 1, wanted, error.what()));
-  }
-  end.count_down();
-  for (std::thread& probe : probes) probe.join();
-  return static_cast<int>(probes.size()) + 1;
+// A moment in which the core's other hardware thread has all its units.
+void relax() {
+#if defined(__x86_64__) || defined(__i386__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  asm volatile("yield");
+#endif
+}
+
+// Looks until done() or the end of the time: whether it is done. Threads that wait for this core are let in
+// every microsecond, so that looking never keeps the work itself waiting.
+template <class Done>
+bool look(std::chrono::microseconds time, const Done& done) {
+  constexpr int kLooks = 40;
+  if (done()) return true;
+  for (const auto end = Clock::now() + time; Clock::now() < end; sched_yield())
+    for (int i = 0; i < kLooks; ++i) {
+      relax();
+      if (done()) return true;
+    }
+  return false;
 }
 
 }  // namespace
 
-// The loop that runs, at most one at a time. It lives as long as the pool, so that its address can stand for
-// the hand-over.
 struct ThreadPool::Loop {
-  std::atomic_flag busy;
   RangeFunction function = nullptr;
   void* context = nullptr;
-  int64_t items = 0;
-  int64_t grain = 0;
-
-  static void run_range(RangeFunction function, void* context, int64_t items, int64_t grain, int64_t range) {
-    const int64_t begin = range * grain;
-    function(context, begin, items - begin > grain ? begin + grain : items);
-  }
-
-  static void on_worker(void* self, size_t range) {
-    take_over(self);
-    const auto& loop = *static_cast<const Loop*>(self);
-    run_range(loop.function, loop.context, loop.items, loop.grain, static_cast<int64_t>(range));
-    hand_over(self);
-  }
+  int64_t items = 0, grain = 1;
 };
 
-ThreadPool::ThreadPool(int threads) : loop_(std::make_unique<Loop>()) {
-  const int startable = startable_threads(wanted_threads(threads));
-  if (startable > 1) pool_ = pthreadpool_create(static_cast<size_t>(startable));
-  if (pool_ != nullptr) threads_ = static_cast<int>(pthreadpool_get_threads_count(pool_));
+void ThreadPool::run_range(const Loop& loop, int64_t range) {
+  const int64_t begin = range * loop.grain;
+  loop.function(loop.context, begin, loop.items - begin > loop.grain ? begin + loop.grain : loop.items);
 }
 
-ThreadPool::~ThreadPool() { pthreadpool_destroy(pool_); }
+// What the caller of a loop and the workers share; one loop at a time.
+class ThreadPool::Team {
+ public:
+  explicit Team(int threads)
+      : shares_(static_cast<size_t>(threads)),
+        looks_(static_cast<unsigned>(threads) <= std::thread::hardware_concurrency()) {
+    workers_.reserve(shares_.size() - 1);
+    try {
+      for (size_t i = 1; i < shares_.size(); ++i) workers_.emplace_back([this, i] { work(i); });
+    } catch (const std::system_error& error) {
+      log::warn_once(fmt::format("only {} of {} threads for parallel loops: {}", this->threads(), threads,
+                                 error.what()));
+    }
+  }
+  ~Team() {
+    ending_.store(true);
+    loops_.fetch_add(1);
+    loops_.notify_all();
+    for (std::thread& worker : workers_) worker.join();
+  }
+  int threads() const { return static_cast<int>(workers_.size()) + 1; }
+
+  // False, and nothing done, while another loop runs.
+  bool run(const Loop& loop, int64_t ranges) {
+    if (busy_.test_and_set(std::memory_order_acquire)) return false;
+    loop_ = loop;
+    open(ranges);
+    take_ranges(0);
+    close();
+    busy_.clear(std::memory_order_release);
+    return true;
+  }
+
+ private:
+  // The ranges that a thread begins with, the same in every loop of that size: its caches hold what it left
+  // there. Then it takes what the others have not begun.
+  struct alignas(64) Share {
+    std::atomic<int64_t> next{0};
+    int64_t end = 0;
+  };
+  // state_: whether workers may join, how many, and how many are in the loop now.
+  static constexpr uint32_t kOpen = 1u << 31, kPlace = 1u << 16, kInside = kPlace - 1;
+  static_assert(kMostThreads < kOpen / kPlace);
+
+  void open(int64_t ranges) {
+    const int64_t threads = this->threads(), each = ranges / threads, more = ranges % threads;
+    int64_t begin = 0;
+    for (int64_t i = 0; i < threads; ++i) {
+      Share& share = shares_[static_cast<size_t>(i)];
+      share.next.store(begin, std::memory_order_relaxed);
+      begin += each + (i < more ? 1 : 0);
+      share.end = begin;
+    }
+    const auto places = static_cast<uint32_t>(std::min(ranges, threads) - 1);
+    state_.store(kOpen + places * kPlace, std::memory_order_release);
+    loops_.fetch_add(1);
+    places == 1 ? loops_.notify_one() : loops_.notify_all();
+  }
+  // Nobody joins any more; waits for those inside.
+  void close() {
+    state_.fetch_and(kInside, std::memory_order_acq_rel);
+    const auto left = [&] { return state_.load(std::memory_order_acquire); };
+    if (look(kFinishing, [&] { return left() == 0; })) return;
+    for (uint32_t now = left(); now != 0; now = left()) state_.wait(now);
+  }
+
+  bool join() {
+    uint32_t now = state_.load(std::memory_order_relaxed);
+    while ((now & kOpen) != 0 && (now & kInside) < (now & ~kOpen) / kPlace)
+      if (state_.compare_exchange_weak(now, now + 1, std::memory_order_acquire, std::memory_order_relaxed))
+        return true;
+    return false;
+  }
+  void leave() {
+    if (state_.fetch_sub(1, std::memory_order_acq_rel) == 1) state_.notify_one();
+  }
+  void work(size_t thread) {
+    uint32_t seen = 0;
+    const auto is_next = [&] { return loops_.load(std::memory_order_acquire) != seen; };
+    for (;;) {
+      if (!looks_ || !look(kIdle, is_next)) loops_.wait(seen, std::memory_order_acquire);
+      if (ending_.load()) return;
+      seen = loops_.load();
+      if (!join()) continue;
+      take_ranges(thread);
+      leave();
+    }
+  }
+
+  void take_ranges(size_t thread) {
+    const auto threads = static_cast<size_t>(this->threads());
+    for (size_t i = 0; i < threads; ++i) {
+      Share& share = shares_[(thread + i) % threads];
+      for (int64_t range = share.next.fetch_add(1, std::memory_order_relaxed); range < share.end;
+           range = share.next.fetch_add(1, std::memory_order_relaxed))
+        run_range(loop_, range);
+    }
+  }
+
+  std::atomic_flag busy_;
+  Loop loop_;  // and the shares: written before the state is open, read by those inside
+  std::vector<Share> shares_;
+  alignas(64) std::atomic<uint32_t> state_{0};
+  alignas(64) std::atomic<uint32_t> loops_{0};  // so far; workers wait for the next one
+  std::atomic<bool> ending_{false};
+  const bool looks_;  // before it sleeps; not where there are more threads than cores
+  std::vector<std::thread> workers_;
+};
+
+ThreadPool::ThreadPool(int threads) {
+  threads = wanted_threads(threads);
+  if (threads == 1) return;
+  team_ = std::make_unique<Team>(threads);
+  threads_ = team_->threads();
+}
+
+ThreadPool::~ThreadPool() = default;
 
 ThreadPool& ThreadPool::instance() {
   static auto* pool = new ThreadPool(settings().num_threads);
@@ -113,21 +199,11 @@ ThreadPool& ThreadPool::instance() {
 
 void ThreadPool::run(int64_t items, int64_t grain, RangeFunction function, void* context) {
   if (items <= 0) return;
-  grain = std::max<int64_t>(grain, 1);
-  const int64_t ranges = ceil_div(items, grain);
-  // Also taken when this is a loop inside a loop's body: waiting for the pool would be waiting for ourselves.
-  if (ranges == 1 || pool_ == nullptr || loop_->busy.test_and_set(std::memory_order_acquire)) {
-    for (int64_t range = 0; range < ranges; ++range) Loop::run_range(function, context, items, grain, range);
-    return;
-  }
-  loop_->function = function;
-  loop_->context = context;
-  loop_->items = items;
-  loop_->grain = grain;
-  hand_over(loop_.get());
-  pthreadpool_parallelize_1d(pool_, Loop::on_worker, loop_.get(), static_cast<size_t>(ranges), kLoopFlags);
-  take_over(loop_.get());
-  loop_->busy.clear(std::memory_order_release);
+  const Loop loop{function, context, items, std::max<int64_t>(grain, 1)};
+  const int64_t ranges = ceil_div(loop.items, loop.grain);
+  // Not taken by the team when this is a loop inside a loop's body: waiting would be waiting for ourselves.
+  if (ranges > 1 && threads_ > 1 && team_->run(loop, ranges)) return;
+  for (int64_t range = 0; range < ranges; ++range) run_range(loop, range);
 }
 
 }  // namespace retrograd::runtime

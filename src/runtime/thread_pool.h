@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// ThreadPool: parallel loops for kernels, on pthreadpool. The only place that knows which pool it is.
+// ThreadPool: parallel loops for kernels.
 #pragma once
 
 #include <cstdint>
 #include <memory>
 #include <type_traits>
-
-struct pthreadpool;
 
 namespace retrograd::runtime {
 
@@ -37,12 +35,13 @@ class ThreadPool {
 
  private:
   using RangeFunction = void (*)(void* context, int64_t begin, int64_t end);
+  struct Loop;
+  class Team;
+  static void run_range(const Loop& loop, int64_t range);
   void run(int64_t items, int64_t grain, RangeFunction function, void* context);
 
   int threads_ = 1;
-  pthreadpool* pool_ = nullptr;
-  struct Loop;
-  std::unique_ptr<Loop> loop_;
+  std::unique_ptr<Team> team_;  // null: the caller is alone
 };
 
 }  // namespace retrograd::runtime

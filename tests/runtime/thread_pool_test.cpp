@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <cstdlib>
 #include <limits>
@@ -103,6 +104,44 @@ TEST(ThreadPool, TwoThreadsWorkAtTheSameTimeInEveryLoop) {
     });
     ASSERT_TRUE(met[0] && met[1]) << "loop " << round;
   }
+}
+
+TEST(ThreadPool, WorkersThatSleepAreWoken) {
+  ThreadPool pool(2);
+  for (const auto pause : {std::chrono::milliseconds(0), std::chrono::milliseconds(20)}) {
+    std::this_thread::sleep_for(pause);
+    Gate started[2];
+    bool met[2] = {};
+    pool.parallel_for(2, 1, [&](int64_t begin, int64_t) {
+      started[begin].open();
+      met[begin] = started[1 - begin].wait();
+    });
+    ASSERT_TRUE(met[0] && met[1]) << "after " << pause.count() << " ms";
+  }
+}
+
+TEST(ThreadPool, ACallerWaitsForWorkersThatTakeLong) {
+  ThreadPool pool(2);
+  bool done[2] = {};
+  Gate both_are_in;
+  pool.parallel_for(2, 1, [&](int64_t begin, int64_t) {
+    if (begin == 0) {
+      EXPECT_TRUE(both_are_in.wait());
+    } else {
+      both_are_in.open();
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));  // longer than it looks before it sleeps
+    }
+    done[begin] = true;
+  });
+  EXPECT_TRUE(done[0] && done[1]);
+}
+
+// The workers stay with the parent: a caller does not wait for them.
+TEST(ThreadPoolDeathTest, AChildOfForkRunsLoopsAlone) {
+  ThreadPool pool(3);
+  EXPECT_EQ(ranges_of(pool, 100, 7), expected_ranges(100, 7));
+  EXPECT_EXIT(std::_Exit(ranges_of(pool, 100, 7) == expected_ranges(100, 7) ? 0 : 1),
+              ::testing::ExitedWithCode(0), "");
 }
 
 TEST(ThreadPool, OneRangeRunsOnTheCaller) {
