@@ -15,15 +15,14 @@
 #include "engines/cpu/boxes.h"
 #include "engines/cpu/dense_gather.h"
 #include "engines/cpu/depthwise_strip.h"
+#include "engines/cpu/depthwise_taps.h"
 #include "engines/cpu/gather_sides.h"
 #include "engines/cpu/task_slots.h"
-#include "kernels/cpu/depthwise_rows.h"
 
 namespace retrograd::engines::cpu {
 namespace {
 
 using kernels::cpu::DepthwiseRow;
-using kernels::cpu::DepthwiseTap;
 using problem::ConvPass;
 using problem::PassTensor;
 using problem::Range;
@@ -62,12 +61,6 @@ BoxGrid cut_results(const ConvPass& pass, const PlaneBlocks& blocks) {
   return cut_into_boxes(total, static_cast<int64_t>(std::clamp(wanted, 16.0, 1e9)));
 }
 
-// A phase along W, as the kernel takes it.
-struct RowPhase {
-  int64_t first_slot = 0;  // of its taps
-  Range full;              // positions at which every tap is live
-};
-
 // The memory of one task.
 struct Scratch {
   float* strip;
@@ -86,9 +79,8 @@ class DepthwiseGatherStep final : public Step {
         slots_(runtime::ThreadPool::instance().threads()),
         blocks_(cut_into_plane_blocks(pass.batch, result_channels(pass) * pass.groups)),
         grid_(cut_results(pass_, blocks_)),
-        axes_(gather_axes(pass_)) {
-    for (size_t axis = 0; axis < 3; ++axis) kernel_ *= pass_.axes[axis].kernel;
-    list_taps();
+        axes_(gather_axes(pass_)),
+        taps_(pass_, axes_) {
     const int64_t cost = count_of(grid_.box) * (terms_of(pass_) + kPlaceCost);
     blocks_per_task_ = std::clamp<int64_t>(kVectorsPerTask / cost, 1, blocks_.repeats(0));
     tasks_ = ceil_div(blocks_.repeats(0), blocks_per_task_) * blocks_.period * grid_.count();
@@ -97,8 +89,8 @@ class DepthwiseGatherStep final : public Step {
     strip_bytes_ =
         part_bytes<float>(DepthwiseStrip::most_floats(axes_, grid_, source_channels(pass_), blocks_.lanes));
     out_bytes_ = part_bytes<float>(rows_per_store_ * grid_.box[3] * blocks_.lanes);
-    weight_bytes_ = part_bytes<float>(rows * static_cast<int64_t>(taps_.size()) * blocks_.lanes);
-    unordered_bytes_ = part_bytes<float>(kernel_ * blocks_.lanes);
+    weight_bytes_ = part_bytes<float>(source_channels(pass_) * taps_.vectors() * blocks_.lanes);
+    unordered_bytes_ = part_bytes<float>(taps_.unordered_vectors() * blocks_.lanes);
     buffer_bytes_ = part_bytes<float>(lane_buffer_floats(blocks_.lanes));
     list_bytes_ = part_bytes<const float*>(rows);
     slot_bytes_ =
@@ -142,37 +134,10 @@ class DepthwiseGatherStep final : public Step {
     return s;
   }
 
-  // The taps of each phase along W side by side, as the packed weights have them.
-  void list_taps() {
-    for (const AxisPhase& phase : axes_[2].phases) {
-      RowPhase row{.first_slot = static_cast<int64_t>(taps_.size()), .full = {0, phase.count}};
-      for (const PhaseTap& tap : phase.taps) {
-        const Range live = live_positions(phase, tap);
-        row.full.begin = std::max(row.full.begin, live.begin);
-        row.full.end = std::min(row.full.end, live.end);
-        in_order_ &= tap.tap == static_cast<int64_t>(taps_.size());
-        taps_.push_back({.offset = tap.offset, .begin = live.begin, .end = live.end});
-        tap_numbers_.push_back(tap.tap);
-      }
-      row_phases_.push_back(row);
-    }
-    in_order_ &= static_cast<int64_t>(taps_.size()) == pass_.axes[2].kernel;
-    for (const AxisPhase& phase : axes_[1].phases) {
-      Range full{0, phase.count};
-      for (const PhaseTap& tap : phase.taps) {
-        const Range live = live_positions(phase, tap);
-        full = {std::max(full.begin, live.begin), std::min(full.end, live.end)};
-      }
-      full_rows_.push_back(full);
-    }
-  }
-
   // [s][d][h][slot][lane]
   void pack_weights(const Bindings& bindings, int64_t block, const Scratch& scratch) const {
     const auto& s = pass_.w.strides;
     const int64_t lanes = blocks_.lanes, sources = source_channels(pass_), results = result_channels(pass_);
-    const auto& [kd, kh, kw] = pass_.axes;
-    const auto slots = static_cast<int64_t>(taps_.size());
     LanePlanes planes = lane_planes(pass_.w, pass_.rounding, bindings[pass_.w.operand], lanes);
     for (int64_t source = 0; source < sources; ++source) {
       // The weights of a channel are the same in every image.
@@ -181,21 +146,8 @@ class DepthwiseGatherStep final : public Step {
         return is_forward(pass_) ? channel * s[0] + source * s[1]
                                  : (channel / results * sources + source) * s[0] + channel % results * s[1];
       });
-      float* packed = scratch.weights + source * kd.kernel * kh.kernel * slots * lanes;
-      float* loaded = in_order_ ? packed : scratch.unordered;
-      const int64_t plane = kh.kernel * kw.kernel;
-      if (s[2] == s[4] * plane && s[3] == s[4] * kw.kernel) {
-        load_lanes(planes, 0, s[4], kernel_, scratch.buffer, loaded);
-      } else {
-        for (int64_t d = 0; d < kd.kernel; ++d)
-          load_lane_rows(planes, {d * s[2], s[3], s[4], kh.kernel, kw.kernel}, scratch.buffer,
-                         loaded + d * plane * lanes);
-      }
-      if (in_order_) continue;
-      for (int64_t row = 0; row < kd.kernel * kh.kernel; ++row)
-        for (int64_t slot = 0; slot < slots; ++slot)
-          std::copy_n(loaded + (row * kw.kernel + tap_numbers_[static_cast<size_t>(slot)]) * lanes, lanes,
-                      packed + (row * slots + slot) * lanes);
+      taps_.pack(planes, s, scratch.unordered, scratch.buffer,
+                 scratch.weights + source * taps_.vectors() * lanes);
     }
   }
 
@@ -228,9 +180,9 @@ class DepthwiseGatherStep final : public Step {
   // Rows of one depth, those that read the same rows of weights together.
   void run_rows(DepthwiseStrip& strip, int64_t d, const Range& rows, const BoxGrid::Box& box,
                 const Scratch& scratch) const {
-    for (size_t i = 0; i < full_rows_.size(); ++i) {
+    for (size_t i = 0; i < axes_[1].phases.size(); ++i) {
       const AxisPhase& phase = axes_[1].phases[i];
-      const Range& full = full_rows_[i];
+      const Range& full = taps_.full_rows(i);
       const Range positions = positions_in(phase, rows.begin, rows.end);
       if (positions.size() == 0) continue;
       strip.load_up_to((positions.end - 1) * phase.source_step + phase.highest_offset() + 1);
@@ -246,7 +198,7 @@ class DepthwiseGatherStep final : public Step {
 
   void run_rows_alike(const DepthwiseStrip& strip, int64_t d, const AxisPhase& ph, const Range& rows,
                       const BoxGrid::Box& box, const Scratch& scratch, float* out) const {
-    const int64_t lanes = blocks_.lanes, slots = static_cast<int64_t>(taps_.size());
+    const int64_t lanes = blocks_.lanes;
     const AxisPhase& pd = axes_[0].phase_of(d);
     const int64_t place_d = d / pd.step * pd.source_step, place_h = rows.begin * ph.source_step;
     DepthwiseRow row;
@@ -259,31 +211,15 @@ class DepthwiseGatherStep final : public Step {
           if (place_h + th.offset < 0 || place_h + th.offset >= ph.source_size) continue;
           scratch.sources[row.rows] = strip.row(source, place_d + td.offset, place_h + th.offset);
           scratch.row_weights[row.rows++] =
-              scratch.weights +
-              ((source * pass_.axes[0].kernel + td.tap) * pass_.axes[1].kernel + th.tap) * slots * lanes;
+              scratch.weights + (source * taps_.vectors() + taps_.row_of(td.tap, th.tap)) * lanes;
         }
       }
     row.out_rows = rows.size();
     row.source_row = ph.source_step * strip.row_floats();
     row.out_row = ph.step * box.size[3] * lanes;
+    row.source_place = row.out_place = lanes;
     row.source_start = strip.range(2).begin;
-    for (size_t i = 0; i < row_phases_.size(); ++i) {
-      const AxisPhase& pw = axes_[2].phases[i];
-      const RowPhase& phase = row_phases_[i];
-      const Range positions = positions_in(pw, box.first[3], box.first[3] + box.size[3]);
-      row.source_step = pw.source_step;
-      row.source_size = pw.source_size;
-      row.taps = taps_.data() + phase.first_slot;
-      row.tap_count = static_cast<int64_t>(pw.taps.size());
-      row.first_slot = phase.first_slot;
-      row.full_begin = phase.full.begin;
-      row.full_end = phase.full.end;
-      row.first = positions.begin;
-      row.count = positions.size();
-      row.out = out + (pw.first + positions.begin * pw.step - box.first[3]) * lanes;
-      row.out_step = pw.step;
-      kernels::cpu::depthwise_row(row);
-    }
+    taps_.run({box.first[3], box.first[3] + box.size[3]}, row, out);
   }
 
   ConvPass pass_;
@@ -291,12 +227,8 @@ class DepthwiseGatherStep final : public Step {
   PlaneBlocks blocks_;
   BoxGrid grid_;  // of places of the result
   std::array<GatherAxis, 3> axes_;
-  std::vector<DepthwiseTap> taps_;
-  std::vector<int64_t> tap_numbers_;
-  std::vector<RowPhase> row_phases_;
-  std::vector<Range> full_rows_;  // positions along H at which every tap is live, by phase
-  bool in_order_ = true;          // the taps are packed as the tensor has them
-  int64_t kernel_ = 1, tasks_ = 0, blocks_per_task_ = 1, rows_per_store_ = 1;
+  DepthwiseTaps taps_;
+  int64_t tasks_ = 0, blocks_per_task_ = 1, rows_per_store_ = 1;
   size_t strip_bytes_ = 0, out_bytes_ = 0, weight_bytes_ = 0, unordered_bytes_ = 0, buffer_bytes_ = 0,
          list_bytes_ = 0, slot_bytes_ = 0;
 };

@@ -9,15 +9,14 @@
 
 #include <algorithm>
 #include <utility>
-#include <vector>
 
 #include "base/checked.h"
 #include "engines/cpu/boxes.h"
+#include "engines/cpu/depthwise_dot_taps.h"
 #include "engines/cpu/depthwise_strip.h"
 #include "engines/cpu/limits.h"
 #include "engines/cpu/rows.h"
 #include "engines/cpu/task_slots.h"
-#include "kernels/cpu/depthwise_dots.h"
 
 namespace retrograd::engines::cpu {
 namespace {
@@ -72,16 +71,9 @@ class DepthwiseGradWeightStep final : public Step {
         blocks_(cut_into_plane_blocks(pass.batch, pairs_of(pass))),
         grid_(cut_positions(pass_, blocks_)),
         axes_(gather_axes(pass_)),
+        dot_taps_(pass_, axes_[2]),
         taps_(taps_of(pass_)),
         rows_per_group_(std::clamp<int64_t>(kPlacesPerGroup / grid_.box[3], 1, grid_.box[2])) {
-    const AxisPhase& row = axes_[2].phases.front();
-    for (int64_t tap = 0; tap < pass_.axes[2].kernel; ++tap) {
-      const Range live = live_positions(row, {tap, tap * pass_.axes[2].dilation - pass_.axes[2].pad_lo});
-      begin_.push_back(live.begin);
-      end_.push_back(live.end);
-    }
-    for (int64_t tap = 0; tap < pass_.axes[1].kernel; ++tap)
-      live_rows_.push_back(live_outputs(pass_.axes[1], tap));
     units_ = blocks_.repeats(0) * grid_.count();
     const int64_t cost = count_of(grid_.box) * (taps_ + kPlaceCost);
     const int64_t most = ceil_div(kWantedTasks, blocks_.period);
@@ -175,53 +167,21 @@ class DepthwiseGradWeightStep final : public Step {
       }
   }
 
-  // Rows of y against all taps of one depth: tap rows together where they are all live, else one by one.
+  // Rows of y against all taps of one depth.
   void sum_depth(const DepthwiseStrip& strip, const BoxGrid::Box& box, int64_t depth_tap, int64_t depth,
                  const Range& rows, const Scratch& scratch) const {
-    const problem::Window &wh = pass_.axes[1], &ww = pass_.axes[2];
-    const int64_t together = kernels::cpu::depthwise_tap_rows(ww.kernel);
-    for (int64_t tap = 0; tap < wh.kernel; tap += together) {
-      const int64_t tap_rows = std::min(together, wh.kernel - tap);
-      Range common = rows;
-      for (int64_t i = tap; i < tap + tap_rows; ++i)
-        common = overlap(common, live_rows_[static_cast<size_t>(i)]);
-      const auto add = [&](int64_t first_tap, int64_t count, const Range& part) {
-        if (part.size() <= 0) return;
-        kernels::cpu::DepthwiseDots dots;
-        dots.x = strip.row(0, depth, position(wh, part.begin, first_tap));
-        dots.x_row = wh.stride * strip.row_floats();
-        dots.x_tap_row = wh.dilation * strip.row_floats();
-        dots.y_row = box.size[3] * blocks_.lanes;
-        dots.y = scratch.y + (part.begin - rows.begin) * dots.y_row;
-        dots.rows = part.size();
-        dots.tap_rows = count;
-        dots.taps = ww.kernel;
-        dots.begin = begin_.data();
-        dots.end = end_.data();
-        dots.first = box.first[3];
-        dots.count = box.size[3];
-        dots.start = -ww.pad_lo - strip.range(2).begin;
-        dots.step = ww.stride;
-        dots.dilation = ww.dilation;
-        dots.sums = scratch.sums + (depth_tap * wh.kernel + first_tap) * ww.kernel * blocks_.lanes;
-        kernels::cpu::depthwise_dots(dots);
-      };
-      add(tap, tap_rows, common);
-      for (int64_t i = tap; i < tap + tap_rows; ++i) {
-        const Range live = overlap(rows, live_rows_[static_cast<size_t>(i)]);
-        if (common.size() == 0) {
-          add(i, 1, live);
-        } else {
-          add(i, 1, {live.begin, common.begin});
-          add(i, 1, {common.end, live.end});
-        }
-      }
-    }
-  }
-
-  static Range overlap(const Range& a, const Range& b) {
-    const int64_t begin = std::max(a.begin, b.begin);
-    return {begin, std::max(begin, std::min(a.end, b.end))};
+    const int64_t lanes = blocks_.lanes, first = strip.range(1).begin;
+    kernels::cpu::DepthwiseDots dots;
+    dots.x = strip.row(0, depth, first);
+    dots.x_row = strip.row_floats();
+    dots.y = scratch.y;
+    dots.y_row = box.size[3] * lanes;
+    dots.x_place = dots.y_place = lanes;
+    dots.first = box.first[3];
+    dots.count = box.size[3];
+    dots.start = strip.range(2).begin;
+    dots.sums = scratch.sums + depth_tap * pass_.axes[1].kernel * pass_.axes[2].kernel * lanes;
+    dot_taps_.add(rows, first, lanes, dots);
   }
 
   // Adds the rows of all lanes and splits of one channel in order.
@@ -259,9 +219,8 @@ class DepthwiseGradWeightStep final : public Step {
   PlaneBlocks blocks_;  // of pairs
   BoxGrid grid_;        // of positions of y
   std::array<GatherAxis, 3> axes_;
+  DepthwiseDotTaps dot_taps_;
   int64_t taps_, rows_per_group_;
-  std::vector<int64_t> begin_, end_;  // live positions along W, of each tap
-  std::vector<Range> live_rows_;      // along H
   int64_t units_ = 0, units_per_split_ = 1, splits_ = 1;
   size_t row_bytes_ = 0, strip_bytes_ = 0, y_bytes_ = 0, sum_bytes_ = 0, slot_bytes_ = 0;
 };

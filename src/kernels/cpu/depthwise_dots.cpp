@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tiles of taps with planes as lanes, once for every instruction set.
+// Tiles of taps with planes or channels as lanes, once for every instruction set.
 #include "kernels/cpu/depthwise_dots.h"
 
 #include <algorithm>
@@ -18,16 +18,15 @@ using D = hn::CappedTag<float, 16>;
 using V = hn::Vec<D>;
 
 // Named accumulators, as in depthwise_rows.cpp: a, b, c and e are rows of taps.
-#define RG_EACH(DO) DO(0) DO(1) DO(2) DO(3) DO(4) DO(5) DO(6) DO(7) DO(8) DO(9) DO(10) DO(11) DO(12) DO(13)
-#define RG_EACH_DOWN(DO) \
-  DO(13) DO(12) DO(11) DO(10) DO(9) DO(8) DO(7) DO(6) DO(5) DO(4) DO(3) DO(2) DO(1) DO(0)
+#define RG_EACH(DO) DO(0) DO(1) DO(2) DO(3) DO(4) DO(5) DO(6)
+#define RG_EACH_DOWN(DO) DO(6) DO(5) DO(4) DO(3) DO(2) DO(1) DO(0)
 #define RG_CLEAR(i) [[maybe_unused]] V a##i = hn::Zero(d), b##i = a##i, c##i = a##i, e##i = a##i;
-#define RG_ADD(i)                                                                        \
-  if constexpr (i < kTaps) {                                                             \
-    a##i = hn::MulAdd(y, hn::Load(d, x0 + i * pitch), a##i);                             \
-    if constexpr (kTapRows > 1) b##i = hn::MulAdd(y, hn::Load(d, x1 + i * pitch), b##i); \
-    if constexpr (kTapRows > 2) c##i = hn::MulAdd(y, hn::Load(d, x2 + i * pitch), c##i); \
-    if constexpr (kTapRows > 3) e##i = hn::MulAdd(y, hn::Load(d, x3 + i * pitch), e##i); \
+#define RG_ADD(i)                                                                         \
+  if constexpr (i < kTaps) {                                                              \
+    a##i = hn::MulAdd(y, hn::LoadU(d, x0 + i * pitch), a##i);                             \
+    if constexpr (kTapRows > 1) b##i = hn::MulAdd(y, hn::LoadU(d, x1 + i * pitch), b##i); \
+    if constexpr (kTapRows > 2) c##i = hn::MulAdd(y, hn::LoadU(d, x2 + i * pitch), c##i); \
+    if constexpr (kTapRows > 3) e##i = hn::MulAdd(y, hn::LoadU(d, x3 + i * pitch), e##i); \
   }
 // A jump to the first live tap, then multiply-adds only.
 #define RG_ADD_FROM(i) \
@@ -62,15 +61,15 @@ template <int kTapRows, int kTaps, bool kDense>
 HWY_NOINLINE void tile(const Tile& t) {
   const D d;
   const DepthwiseDots& r = t.dots;
-  const int64_t n = static_cast<int64_t>(hn::Lanes(d)), pitch = kDense ? n : r.dilation * n;
-  const int64_t last = r.first + r.count, advance = r.step * n;
+  const int64_t n = static_cast<int64_t>(hn::Lanes(d)), pitch = kDense ? n : r.dilation * r.x_place;
+  const int64_t last = r.first + r.count, advance = r.step * r.x_place;
   // Positions at which all taps are live.
   const int64_t full_begin = std::clamp(t.begin[0], r.first, last);
   const int64_t full_end = std::clamp(t.end[kTaps - 1], full_begin, last);
   RG_EACH(RG_CLEAR)
   for (int64_t row = 0; row < r.rows; ++row) {
     const float* HWY_RESTRICT x_row = t.x + row * r.x_row;
-    const float* HWY_RESTRICT y_row = r.y + row * r.y_row - r.first * n;
+    const float* HWY_RESTRICT y_row = r.y + row * r.y_row - r.first * r.y_place;
     int64_t low = kTaps, high = kTaps;
     for (int64_t j = r.first; j < last; ++j) {
       if (j == full_begin && full_begin < full_end) {
@@ -79,7 +78,7 @@ HWY_NOINLINE void tile(const Tile& t) {
         [[maybe_unused]] const float* HWY_RESTRICT x2 = x1 + r.x_tap_row;
         [[maybe_unused]] const float* HWY_RESTRICT x3 = x2 + r.x_tap_row;
         for (; j < full_end; ++j) {
-          const V y = hn::Load(d, y_row + j * n);
+          const V y = hn::LoadU(d, y_row + j * r.y_place);
           RG_EACH(RG_ADD)
           x0 += advance;
           x1 += advance;
@@ -95,7 +94,7 @@ HWY_NOINLINE void tile(const Tile& t) {
       [[maybe_unused]] const float* HWY_RESTRICT x1 = x0 + r.x_tap_row;
       [[maybe_unused]] const float* HWY_RESTRICT x2 = x1 + r.x_tap_row;
       [[maybe_unused]] const float* HWY_RESTRICT x3 = x2 + r.x_tap_row;
-      const V y = hn::Load(d, y_row + j * n);
+      const V y = hn::LoadU(d, y_row + j * r.y_place);
       if (low == 0) {
         switch (high - 1) {
           RG_EACH_DOWN(RG_ADD_FROM)
@@ -116,49 +115,50 @@ HWY_NOINLINE void tile(const Tile& t) {
   RG_EACH(RG_STORE)
 }
 
-template <int kTapRows, int kTaps>
-void tile_of(const Tile& t) {
-  if (t.dots.dilation == 1) {
-    tile<kTapRows, kTaps, true>(t);
-  } else {
-    tile<kTapRows, kTaps, false>(t);
-  }
-}
-
-template <int kTaps>
+template <int kTaps, bool kDense>
 void tile_rows(const Tile& t) {
-  constexpr int kFit = std::min(static_cast<int>(kDepthwiseTapSums) / kTaps, 4);
+  constexpr int kFit = std::min<int>(kDepthwiseTapSums / kTaps, kDepthwiseTapRows);
   switch (t.dots.tap_rows) {
     case 4:
-      if constexpr (kFit >= 4) return tile_of<4, kTaps>(t);
+      if constexpr (kFit >= 4) return tile<4, kTaps, kDense>(t);
       [[fallthrough]];
     case 3:
-      if constexpr (kFit >= 3) return tile_of<3, kTaps>(t);
+      if constexpr (kFit >= 3) return tile<3, kTaps, kDense>(t);
       [[fallthrough]];
     case 2:
-      if constexpr (kFit >= 2) return tile_of<2, kTaps>(t);
+      if constexpr (kFit >= 2) return tile<2, kTaps, kDense>(t);
       [[fallthrough]];
     default:
-      return tile_of<1, kTaps>(t);
+      return tile<1, kTaps, kDense>(t);
   }
 }
 
-void depthwise_dots(const DepthwiseDots& r) {
+template <bool kDense>
+void dots(const DepthwiseDots& r) {
   using Rows = void (*)(const Tile&);
-  static constexpr Rows kWidths[] = {tile_rows<1>,  tile_rows<2>,  tile_rows<3>,  tile_rows<4>, tile_rows<5>,
-                                     tile_rows<6>,  tile_rows<7>,  tile_rows<8>,  tile_rows<9>, tile_rows<10>,
-                                     tile_rows<11>, tile_rows<12>, tile_rows<13>, tile_rows<14>};
+  static constexpr Rows kWidths[] = {tile_rows<1, kDense>, tile_rows<2, kDense>, tile_rows<3, kDense>,
+                                     tile_rows<4, kDense>, tile_rows<5, kDense>, tile_rows<6, kDense>,
+                                     tile_rows<7, kDense>};
+  static_assert(std::size(kWidths) == kDepthwiseTileTaps);
   const int64_t n = static_cast<int64_t>(hn::Lanes(D()));
-  int64_t left = (r.taps + kDepthwiseTapSums - 1) / kDepthwiseTapSums;
+  int64_t left = (r.taps + kDepthwiseTileTaps - 1) / kDepthwiseTileTaps;
   for (int64_t tap = 0; tap < r.taps; --left) {
     const int64_t width = (r.taps - tap + left - 1) / left;
     kWidths[width - 1]({.dots = r,
-                        .x = r.x + (r.start + tap * r.dilation) * n,
+                        .x = r.x + (r.start + tap * r.dilation) * r.x_place,
                         .begin = r.begin + tap,
                         .end = r.end + tap,
                         .sums = r.sums + tap * n,
                         .sum_row = r.taps});
     tap += width;
+  }
+}
+
+void depthwise_dots(const DepthwiseDots& r) {
+  if (r.dilation == 1 && r.x_place == static_cast<int64_t>(hn::Lanes(D()))) {
+    dots<true>(r);
+  } else {
+    dots<false>(r);
   }
 }
 

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Gradients of the taps of depthwise convolutions, planes as lanes (depthwise_lanes.h):
+// Gradients of the taps of depthwise convolutions, planes as lanes (depthwise_lanes.h), or neighbouring
+// channels where they lie:
 //
 //   sums[r][t][l] += Σ_h Σ_j y[h][j][l] · x[h·x_row + r·x_tap_row][j·step + start + t·dilation][l]
 //
 // h runs over rows of y, j over the positions of a row at which tap t reads inside x. A tile is up to 4 rows
-// of taps × 14 taps with 14 accumulators in all; a position costs one load of y and one multiply-add with an
-// aligned load in it for each tap. Lanes are added up by the caller.
+// of taps × 7 taps with 14 accumulators in all; a position costs one load of y and one multiply-add with a
+// load in it for each tap. Lanes are added up by the caller.
 #pragma once
 
 #include <cstdint>
@@ -13,19 +14,22 @@
 namespace retrograd::kernels::cpu {
 
 inline constexpr int64_t kDepthwiseTapRows = 4;
+inline constexpr int64_t kDepthwiseTileTaps = 7;
 inline constexpr int64_t kDepthwiseTapSums = 14;
 // Rows of taps that fit beside each other for a kernel of this width.
 inline constexpr int64_t depthwise_tap_rows(int64_t width) {
-  const int64_t tiles = (width + kDepthwiseTapSums - 1) / kDepthwiseTapSums;
+  const int64_t tiles = (width + kDepthwiseTileTaps - 1) / kDepthwiseTileTaps;
   const int64_t rows = kDepthwiseTapSums / ((width + tiles - 1) / tiles);
   return rows < kDepthwiseTapRows ? rows : kDepthwiseTapRows;
 }
 
 struct DepthwiseDots {
   const float* x = nullptr;
+  int64_t x_place = 0;    // floats from a place to the next
   int64_t x_row = 0;      // floats, from a row of y to the next
   int64_t x_tap_row = 0;  // and from a row of taps to the next
   const float* y = nullptr;
+  int64_t y_place = 0;
   int64_t y_row = 0;
   int64_t rows = 0;
   int64_t tap_rows = 1;  // at most depthwise_tap_rows(taps)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tiles of results with planes as lanes, once for every instruction set.
+// Tiles of results with planes or channels as lanes, once for every instruction set.
 #include "kernels/cpu/depthwise_rows.h"
 
 #include <utility>
@@ -26,7 +26,7 @@ HWY_INLINE int64_t lanes() { return static_cast<int64_t>(hn::Lanes(D())); }
   DO(13) DO(12) DO(11) DO(10) DO(9) DO(8) DO(7) DO(6) DO(5) DO(4) DO(3) DO(2) DO(1) DO(0)
 #define RG_CLEAR(i) V a##i = hn::Zero(d);
 #define RG_ADD(i) \
-  if constexpr (i < kTile) a##i = hn::MulAdd(weight, hn::Load(d, source + i * pitch), a##i);
+  if constexpr (i < kTile) a##i = hn::MulAdd(weight, hn::LoadU(d, RG_AT(i)), a##i);
 // A jump to the first live position, then multiply-adds only.
 #define RG_ADD_FROM(i) \
   case i:              \
@@ -34,31 +34,40 @@ HWY_INLINE int64_t lanes() { return static_cast<int64_t>(hn::Lanes(D())); }
 #define RG_ADD_WITHIN(i) \
   if (i >= begin && i < end) RG_ADD(i)
 #define RG_STORE(i) \
-  if constexpr (i < kTile) hn::Store(a##i, d, out + i * out_pitch);
+  if constexpr (i < kTile) hn::StoreU(a##i, d, out + i * out_pitch);
 
-template <int kTile, bool kUnitStep>
+// Places from `source` on. Where their pitch is not known every third has a pointer: with them and one
+// multiple of the pitch a load has its address, where 14 multiples would take all registers.
+#define RG_PLACES(address)                                                                    \
+  const float* const source = (address);                                                      \
+  [[maybe_unused]] const float* const at[] = {source, source + 3 * pitch, source + 6 * pitch, \
+                                              source + 9 * pitch};
+#define RG_AT(i) (kDense ? source + i * n : at[i / 3 % 4] + i % 3 * pitch)
+
+template <int kTile, bool kDense>
 HWY_INLINE void tile_row(const DepthwiseRow& r, int64_t first, int64_t down, float* HWY_RESTRICT out) {
   const D d;
-  const int64_t n = lanes(), pitch = kUnitStep ? n : r.source_step * n, out_pitch = r.out_step * n;
-  const int64_t start = (first * r.source_step - r.source_start) * n + down;
+  const int64_t n = lanes(), pitch = kDense ? n : r.source_step * r.source_place,
+                out_pitch = r.out_step * r.out_place;
+  const int64_t start = (first * r.source_step - r.source_start) * r.source_place + r.source_at + down;
   RG_EACH(RG_CLEAR)
   if (first >= r.full_begin && first + kTile <= r.full_end) {
     for (int64_t row = 0; row < r.rows; ++row) {
-      const float* HWY_RESTRICT weights = r.weights[row] + r.first_slot * n;
+      const float* HWY_RESTRICT weights = r.weights[row] + r.first_slot * n + r.weight_at;
       for (int64_t t = 0; t < r.tap_count; ++t, weights += n) {
-        const float* HWY_RESTRICT source = r.sources[row] + (start + r.taps[t].offset * n);
+        RG_PLACES(r.sources[row] + (start + r.taps[t].offset * r.source_place))
         const V weight = hn::Load(d, weights);
         RG_EACH(RG_ADD)
       }
     }
   } else {
     for (int64_t row = 0; row < r.rows; ++row) {
-      const float* HWY_RESTRICT weights = r.weights[row] + r.first_slot * n;
+      const float* HWY_RESTRICT weights = r.weights[row] + r.first_slot * n + r.weight_at;
       for (int64_t t = 0; t < r.tap_count; ++t, weights += n) {
         const DepthwiseTap& tap = r.taps[t];
         const int64_t begin = tap.begin - first, end = tap.end - first;
         if (begin >= kTile || end <= 0) continue;
-        const float* HWY_RESTRICT source = r.sources[row] + (start + tap.offset * n);
+        RG_PLACES(r.sources[row] + (start + tap.offset * r.source_place))
         const V weight = hn::Load(d, weights);
         if (begin <= 0 && end >= kTile) {
           RG_EACH(RG_ADD)
@@ -83,26 +92,26 @@ HWY_INLINE void tile_row(const DepthwiseRow& r, int64_t first, int64_t down, flo
   RG_EACH(RG_STORE)
 }
 
-template <int kTile, bool kUnitStep>
+template <int kTile, bool kDense>
 HWY_NOINLINE void tile(const DepthwiseRow& r, int64_t first, float* HWY_RESTRICT out) {
   for (int64_t row = 0; row < r.out_rows; ++row)
-    tile_row<kTile, kUnitStep>(r, first, row * r.source_row, out + row * r.out_row);
+    tile_row<kTile, kDense>(r, first, row * r.source_row, out + row * r.out_row);
 }
 
 // Neighbouring sources, each loaded once for the three results that read it. `now` starts with the source.
 #define RG_SOURCE(j, now, before, last)                     \
   if constexpr (j <= kTile) {                               \
-    const V x = hn::Load(d, source + j * n);                \
+    const V x = hn::LoadU(d, RG_AT(j));                     \
     if constexpr (j < kTile) now = hn::MulAdd(low, x, now); \
     before = hn::MulAdd(middle, x, before);                 \
     if constexpr (j > 1) last = hn::MulAdd(high, x, last);  \
   }
 
 // Three neighbouring taps; of the sources, at most the first and the last lie outside.
-template <int kTile>
+template <int kTile, bool kDense>
 HWY_INLINE void row_of_three(const DepthwiseRow& r, int64_t first, int64_t down, float* HWY_RESTRICT out) {
   const D d;
-  const int64_t n = lanes(), out_pitch = r.out_step * n;
+  const int64_t n = lanes(), pitch = kDense ? n : r.source_place, out_pitch = r.out_step * r.out_place;
   const bool falling = r.taps[0].offset > r.taps[2].offset;
   const int64_t place = first + (falling ? r.taps[2] : r.taps[0]).offset;
   const bool has_first = place >= 0, has_last = place + kTile + 1 < r.source_size;
@@ -110,11 +119,11 @@ HWY_INLINE void row_of_three(const DepthwiseRow& r, int64_t first, int64_t down,
                 high_slot = (r.first_slot + (falling ? 0 : 2)) * n;
   RG_EACH(RG_CLEAR)
   for (int64_t row = 0; row < r.rows; ++row) {
-    const float* HWY_RESTRICT source = r.sources[row] + (place - r.source_start) * n + down;
-    const float* HWY_RESTRICT weights = r.weights[row];
+    RG_PLACES(r.sources[row] + (place - r.source_start) * pitch + r.source_at + down)
+    const float* HWY_RESTRICT weights = r.weights[row] + r.weight_at;
     const V low = hn::Load(d, weights + low_slot), middle = hn::Load(d, weights + (r.first_slot + 1) * n),
             high = hn::Load(d, weights + high_slot);
-    if (has_first) a0 = hn::MulAdd(low, hn::Load(d, source), a0);
+    if (has_first) a0 = hn::MulAdd(low, hn::LoadU(d, source), a0);
     RG_SOURCE(1, a1, a0, a0)
     RG_SOURCE(2, a2, a1, a0)
     RG_SOURCE(3, a3, a2, a1)
@@ -130,7 +139,7 @@ HWY_INLINE void row_of_three(const DepthwiseRow& r, int64_t first, int64_t down,
     RG_SOURCE(13, a13, a12, a11)
     RG_SOURCE(14, a13, a13, a12)
     if (has_last) {
-      const V x = hn::Load(d, source + (kTile + 1) * n);
+      const V x = hn::LoadU(d, RG_AT((kTile + 1)));
 #define RG_LAST(i) \
   if constexpr (i == kTile - 1) a##i = hn::MulAdd(high, x, a##i);
       RG_EACH(RG_LAST)
@@ -139,10 +148,10 @@ HWY_INLINE void row_of_three(const DepthwiseRow& r, int64_t first, int64_t down,
   RG_EACH(RG_STORE)
 }
 
-template <int kTile>
+template <int kTile, bool kDense>
 HWY_NOINLINE void tile_of_three(const DepthwiseRow& r, int64_t first, float* HWY_RESTRICT out) {
   for (int64_t row = 0; row < r.out_rows; ++row)
-    row_of_three<kTile>(r, first, row * r.source_row, out + row * r.out_row);
+    row_of_three<kTile, kDense>(r, first, row * r.source_row, out + row * r.out_row);
 }
 
 // Whether tile_of_three computes these positions.
@@ -154,27 +163,30 @@ bool is_three(const DepthwiseRow& r, int64_t first, int64_t width) {
   return middle >= 0 && middle + width <= r.source_size;
 }
 
-template <bool kUnitStep, size_t... kI>
+// Tiles of up to 8 are hardly slower than those of up to 14, and half as much to compile.
+template <bool kDense>
+constexpr int64_t kMostPositions = kDense ? kDepthwiseTile : 8;
+
+template <bool kDense, size_t... kI>
 void tiles(std::index_sequence<kI...>, const DepthwiseRow& r) {
   using Tile = void (*)(const DepthwiseRow&, int64_t, float*);
-  static constexpr Tile kTiles[] = {tile<kI + 1, kUnitStep>...};
-  static constexpr Tile kThrees[] = {tile_of_three<kI + 1>...};
+  static constexpr Tile kTiles[] = {tile<kI + 1, kDense>...};
+  static constexpr Tile kThrees[] = {tile_of_three<kI + 1, kDense>...};
   // Even tiles: 15 positions are 8 and 7, since 14 and 1 would leave one chain of additions alone.
-  int64_t left = (r.count + kDepthwiseTile - 1) / kDepthwiseTile;
+  int64_t left = (r.count + kMostPositions<kDense> - 1) / kMostPositions<kDense>;
   for (int64_t i = 0; i < r.count; --left) {
     const int64_t width = (r.count - i + left - 1) / left;
-    const bool three = kUnitStep && is_three(r, r.first + i, width);
-    (three ? kThrees : kTiles)[width - 1](r, r.first + i, r.out + i * r.out_step * lanes());
+    const bool three = is_three(r, r.first + i, width);
+    (three ? kThrees : kTiles)[width - 1](r, r.first + i, r.out + i * r.out_step * r.out_place);
     i += width;
   }
 }
 
 void depthwise_row(const DepthwiseRow& r) {
-  constexpr std::make_index_sequence<kDepthwiseTile> kWidths;
-  if (r.source_step == 1) {
-    tiles<true>(kWidths, r);
+  if (r.source_step == 1 && r.source_place == lanes()) {
+    tiles<true>(std::make_index_sequence<kMostPositions<true>>(), r);
   } else {
-    tiles<false>(kWidths, r);
+    tiles<false>(std::make_index_sequence<kMostPositions<false>>(), r);
   }
 }
 

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rows of results of depthwise convolutions, planes as lanes (depthwise_lanes.h):
+// Rows of results of depthwise convolutions, planes as lanes (depthwise_lanes.h), or neighbouring channels
+// where they lie:
 //
 //   out[j][l] = Σ_r Σ_t weights[r][t][l] · sources[r][j·source_step + taps[t].offset][l]
 //
 // r runs over the source rows a row of results reads, t over the taps along W of which j is a live position.
 // Only live products are made: nothing is padded, so what is not finite stays where it belongs. A tile is up
 // to 14 positions in 14 accumulators; a tap costs one load of weights and, for each position, one
-// multiply-add with an aligned load in it. Taps, steps and dilation are only addresses.
+// multiply-add with a load in it. Taps, steps and dilation are only addresses.
 #pragma once
 
 #include <cstdint>
@@ -25,6 +26,9 @@ struct DepthwiseRow {
   const float* const* sources = nullptr;  // [rows], at the place `source_start`
   const float* const* weights = nullptr;  // [rows], [slot][lane]
   int64_t rows = 0;
+  int64_t source_at = 0;     // floats to add to all sources,
+  int64_t weight_at = 0;     // and to all weights
+  int64_t source_place = 0;  // floats from a place to the next
   int64_t source_start = 0;
   int64_t source_step = 1;
   int64_t source_size = 0;  // places beyond are dead
@@ -35,8 +39,9 @@ struct DepthwiseRow {
   int64_t full_end = 0;
   int64_t first = 0;  // positions to compute
   int64_t count = 0;
-  float* out = nullptr;  // position first + i at out + i·out_step·lanes
+  float* out = nullptr;  // position first + i at out + i·out_step·out_place
   int64_t out_step = 1;
+  int64_t out_place = 0;
   // Further rows of results that read the same rows of weights; floats from one to the next.
   int64_t out_rows = 1;
   int64_t source_row = 0;

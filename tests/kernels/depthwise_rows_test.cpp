@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+// Depthwise kernels with planes or channels as lanes against plain loops: lanes side by side and with gaps
+// between places, every number of taps, dead taps at both ends, steps and dilation.
+#include "kernels/cpu/depthwise_rows.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <random>
+#include <vector>
+
+#include "kernels/cpu/depthwise_dots.h"
+#include "kernels/cpu/depthwise_lanes.h"
+
+namespace retrograd::kernels::cpu {
+namespace {
+
+constexpr float kUntouched = -77;
+
+// Aligned memory of small integers: every sum is exact.
+class Integers {
+ public:
+  Integers(std::mt19937& random, int64_t count) : memory_(static_cast<size_t>(count) + 16) {
+    for (float& v : memory_) v = static_cast<float>(static_cast<int>(random() % 7) - 3);
+    at_ = memory_.data();
+    while (reinterpret_cast<uintptr_t>(at_) % 64 != 0) ++at_;
+  }
+  float* data() { return at_; }
+  float operator[](int64_t i) const { return at_[i]; }
+
+ private:
+  std::vector<float> memory_;
+  float* at_;
+};
+
+int64_t ceil_div(int64_t a, int64_t b) { return a >= 0 ? (a + b - 1) / b : -(-a / b); }
+
+// Positions of a row and the taps that gather along it.
+struct Line {
+  int64_t positions, places, step, dilation, start, taps, place_floats;
+
+  int64_t offset(int64_t tap) const { return start + tap * dilation; }
+  int64_t begin(int64_t tap) const { return std::clamp<int64_t>(ceil_div(-offset(tap), step), 0, positions); }
+  int64_t end(int64_t tap) const {
+    return std::clamp(ceil_div(places - offset(tap), step), begin(tap), positions);
+  }
+};
+
+Line random_line(std::mt19937& random, int64_t taps) {
+  const auto pick = [&](int64_t low, int64_t high) {
+    return low + static_cast<int64_t>(random() % static_cast<uint32_t>(high - low + 1));
+  };
+  Line line{.positions = pick(1, 40),
+            .places = pick(1, 40),
+            .step = pick(0, 2) == 0 ? 2 : 1,
+            .dilation = pick(0, 2) == 0 ? 3 : 1,
+            .start = pick(-taps, 1),
+            .taps = taps,
+            .place_floats = plane_lanes() + (pick(0, 1) == 0 ? 0 : pick(1, 9))};
+  return line;
+}
+
+class DepthwiseRowsTest : public testing::TestWithParam<int> {};
+
+TEST_P(DepthwiseRowsTest, Gathers) {
+  std::mt19937 random(static_cast<uint32_t>(GetParam()));
+  const int64_t lanes = plane_lanes(), taps = GetParam();
+  for (int round = 0; round < 100 && !HasFatalFailure(); ++round) {
+    const Line line = random_line(random, taps);
+    const int64_t rows = 1 + round % 3, row_floats = line.places * line.place_floats;
+    Integers source(random, rows * row_floats + lanes), weights(random, 2 * rows * taps * lanes);
+    const int64_t out_place = line.place_floats + 2, out_step = 1 + round % 2;
+    std::vector<float> out(static_cast<size_t>((line.positions * out_step + 1) * out_place), kUntouched);
+    std::vector<const float*> sources, row_weights;
+    for (int64_t r = 0; r < rows; ++r) {
+      sources.push_back(source.data() + r * row_floats);
+      row_weights.push_back(weights.data() + r * taps * lanes);
+    }
+    std::vector<DepthwiseTap> list;
+    DepthwiseRow row;
+    row.full_end = line.positions;
+    for (int64_t t = 0; t < taps; ++t) {
+      list.push_back({line.offset(t), line.begin(t), line.end(t)});
+      row.full_begin = std::max(row.full_begin, line.begin(t));
+      row.full_end = std::min(row.full_end, line.end(t));
+    }
+    row.sources = sources.data();
+    row.weights = row_weights.data();
+    row.rows = rows;
+    row.weight_at = round % 2 == 0 ? 0 : rows * taps * lanes;
+    row.source_place = line.place_floats;
+    row.source_step = line.step;
+    row.source_size = line.places;
+    row.taps = list.data();
+    row.tap_count = taps;
+    row.count = line.positions;
+    row.out = out.data();
+    row.out_step = out_step;
+    row.out_place = out_place;
+    depthwise_row(row);
+    for (int64_t at = 0; at < static_cast<int64_t>(out.size()); ++at) {
+      const int64_t place = at / out_place, j = place / out_step, l = at % out_place;
+      float expected = kUntouched;
+      if (place % out_step == 0 && j < line.positions && l < lanes) {
+        expected = 0;
+        for (int64_t r = 0; r < rows; ++r)
+          for (int64_t t = 0; t < taps; ++t)
+            if (j >= line.begin(t) && j < line.end(t))
+              expected += weights[row.weight_at + (r * taps + t) * lanes + l] *
+                          source[r * row_floats + (j * line.step + line.offset(t)) * line.place_floats + l];
+      }
+      ASSERT_EQ(out[static_cast<size_t>(at)], expected) << "place " << place << " lane " << l;
+    }
+  }
+}
+
+TEST_P(DepthwiseRowsTest, Dots) {
+  std::mt19937 random(static_cast<uint32_t>(100 + GetParam()));
+  const int64_t lanes = plane_lanes(), taps = GetParam();
+  for (int round = 0; round < 100 && !HasFatalFailure(); ++round) {
+    const Line line = random_line(random, taps);
+    const int64_t rows = 1 + round % 3, tap_rows = 1 + round % depthwise_tap_rows(taps);
+    const int64_t row_floats = line.places * line.place_floats, y_place = line.place_floats + 1;
+    Integers x(random, (rows + tap_rows) * row_floats + lanes);
+    Integers y(random, rows * line.positions * y_place + lanes);
+    Integers sums(random, tap_rows * taps * lanes);
+    std::vector<int64_t> begin, end;
+    for (int64_t t = 0; t < taps; ++t) {
+      begin.push_back(line.begin(t));
+      end.push_back(line.end(t));
+    }
+    std::vector<float> first;
+    for (int64_t i = 0; i < tap_rows * taps * lanes; ++i) first.push_back(sums[i]);
+    DepthwiseDots dots;
+    dots.x = x.data();
+    dots.x_place = line.place_floats;
+    dots.x_row = dots.x_tap_row = row_floats;
+    dots.y = y.data();
+    dots.y_place = y_place;
+    dots.y_row = line.positions * y_place;
+    dots.rows = rows;
+    dots.tap_rows = tap_rows;
+    dots.taps = taps;
+    dots.begin = begin.data();
+    dots.end = end.data();
+    dots.count = line.positions;
+    dots.start = line.start;
+    dots.step = line.step;
+    dots.dilation = line.dilation;
+    dots.sums = sums.data();
+    depthwise_dots(dots);
+    for (int64_t r = 0; r < tap_rows; ++r)
+      for (int64_t t = 0; t < taps; ++t)
+        for (int64_t l = 0; l < lanes; ++l) {
+          float expected = first[static_cast<size_t>((r * taps + t) * lanes + l)];
+          for (int64_t h = 0; h < rows; ++h)
+            for (int64_t j = line.begin(t); j < line.end(t); ++j)
+              expected += y[(h * line.positions + j) * y_place + l] *
+                          x[(h + r) * row_floats + (j * line.step + line.offset(t)) * line.place_floats + l];
+          ASSERT_EQ(sums[(r * taps + t) * lanes + l], expected) << "row " << r << " tap " << t;
+        }
+  }
+}
+INSTANTIATE_TEST_SUITE_P(Taps, DepthwiseRowsTest, testing::Values(1, 2, 3, 4, 5, 7, 9, 14, 15, 31));
+
+}  // namespace
+}  // namespace retrograd::kernels::cpu
