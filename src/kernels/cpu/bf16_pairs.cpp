@@ -33,13 +33,15 @@ RG_BF16 void product(const TileProduct& t) {
 #undef RG_DECLARE
   Rows rows(t);
   const float* b = t.b;
-  const int64_t* offsets = t.offsets;
-  const int64_t* b_offsets = t.b_offsets;
-  const int64_t inner = t.inner, step = t.outer_stride;
   for (int64_t o = t.outer; o > 0; --o) {
-    for (int64_t j = 0; j < inner; ++j) {
-      const auto at = rows.at(offsets[j]);
-      const float* row = kListed ? b + b_offsets[j] : b;
+    forget_fields();
+    const int64_t* offset = t.offsets;
+    const int64_t* const end = offset + t.inner;
+    // One register fewer than a second pointer: that one would be the one too many.
+    [[maybe_unused]] const int64_t to_b = kListed ? t.b_offsets - offset : 0;
+    for (; offset != end; ++offset) {
+      const auto at = rows.at(*offset);
+      const float* row = kListed ? b + offset[to_b] : b;
       const __m512bh b0 = load(row);
       [[maybe_unused]] const __m512bh b1 = kVectors > 1 ? load(row + 16) : b0;
       if (!kListed) b += kVectors * 16;
@@ -53,7 +55,7 @@ RG_BF16 void product(const TileProduct& t) {
 #undef RG_MULTIPLY
     }
     if (kListed) b += t.b_outer_stride;
-    rows.advance(step);
+    rows.advance(t.outer_stride);
   }
 #define RG_STORE(i)                                                                \
   if constexpr (kRows > i) {                                                       \

@@ -52,13 +52,15 @@ HWY_NOINLINE void product(const TileProduct& t) {
   [[maybe_unused]] float* HWY_RESTRICT copy = t.b_copy;
   [[maybe_unused]] const int64_t ahead = t.b_ahead;
   [[maybe_unused]] const float* next = t.next;
-  const int64_t* HWY_RESTRICT offsets = t.offsets;
-  const int64_t* HWY_RESTRICT b_offsets = t.b_offsets;
-  const int64_t inner = t.inner, step = t.outer_stride;
   for (int64_t o = t.outer; o > 0; --o) {
-    for (int64_t j = 0; j < inner; ++j) {
-      const auto at = rows.at(offsets[j]);
-      const float* row = kListed ? b + b_offsets[j] : b;
+    forget_fields();
+    const int64_t* HWY_RESTRICT offset = t.offsets;
+    const int64_t* const end = offset + t.inner;
+    // One register fewer than a second pointer: that one would be the one too many.
+    [[maybe_unused]] const int64_t to_b = kListed ? t.b_offsets - offset : 0;
+    for (; offset != end; ++offset) {
+      const auto at = rows.at(*offset);
+      const float* row = kListed ? b + offset[to_b] : b;
       const V b0 = hn::LoadU(d, row);
       [[maybe_unused]] const V b1 = kVectors > 1 ? hn::LoadU(d, row + n) : b0;
       if (!kListed) b += kVectors * n;
@@ -84,7 +86,7 @@ HWY_NOINLINE void product(const TileProduct& t) {
 #undef RG_MULTIPLY
     }
     if (kListed) b += t.b_outer_stride;
-    rows.advance(step);
+    rows.advance(t.outer_stride);
   }
   if (kVectors > 1 && t.stream) {
 #define RG_STREAM(i)                               \
@@ -189,11 +191,8 @@ int tile_rows(int64_t width, int64_t stride) {
   return stride % kUnluckyFloats == 0 && rows > kMostTileRows ? kTileRows : rows;
 }
 int64_t next_tile_rows(int64_t rows, int64_t width, int64_t stride) {
-  // Zen 4 has 107 GFLOP/s for tiles of 11 rows, and 115 for those of 9, 10, 12, 13 and 14.
-  constexpr int64_t kSlowRows = 11;
   const int64_t most = tile_rows(width, stride), tiles = (rows + most - 1) / most;
-  const int64_t share = (rows + tiles - 1) / tiles;
-  return share == kSlowRows && share < rows && share < most ? share + 1 : share;
+  return (rows + tiles - 1) / tiles;
 }
 void tile_product(const TileProduct& tile) { chosen().product(tile); }
 void end_stream() { chosen().end_stream(); }
