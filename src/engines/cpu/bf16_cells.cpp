@@ -8,8 +8,11 @@
 #include <array>
 #include <cstring>
 
+#include "engines/cpu/dense_blocking.h"
 #include "engines/cpu/gather_sides.h"
+#include "engines/cpu/grad_weight_blocking.h"
 #include "kernels/cpu/bf16_pairs.h"
+#include "kernels/cpu/bf16_tiles.h"
 
 namespace retrograd::engines::cpu {
 namespace {
@@ -21,6 +24,7 @@ using problem::PassTensor;
 constexpr int64_t kFewestChannels = 16;  // a vector of results; fewer are the narrow engines'
 constexpr int64_t kFewestSources = 32;   // channels to add over: with fewer, reading them takes the time
 constexpr int64_t kSmallestPlane = 8;    // rows of fewer numbers take longer to pair than to multiply
+constexpr int64_t kShortestRow = 6;      // of places that tile registers add over
 constexpr int64_t kChunk = 256;
 
 bool is_grad_weight(const ConvPass& p) { return p.kind == ConvPassKind::kGradWeight; }
@@ -39,10 +43,8 @@ std::optional<PassTensor> as_cells(const PassTensor& tensor, int64_t partner, co
   return cells;
 }
 
-}  // namespace
-
-std::optional<Reason> unfit_for_cells(const ConvPass& pass) {
-  if (!kernels::cpu::has_bf16_products()) return "this machine has no fast products of bf16 pairs";
+// Why the pass, on any machine, has no use for pairs.
+std::optional<Reason> unfit_for_pairs(const ConvPass& pass) {
   const PassTensor& a = is_grad_weight(pass) ? pass.x : source_of(pass);
   const PassTensor& b = is_grad_weight(pass) ? pass.y : pass.w;
   if (a.dtype != DType::kBF16 || b.dtype != DType::kBF16) return "the operands are not both bf16";
@@ -65,8 +67,24 @@ std::optional<Reason> unfit_for_cells(const ConvPass& pass) {
   return std::nullopt;
 }
 
-CellPass pass_over_cells(const ConvPass& pass) {
-  CellPass cells{.pass = pass};
+}  // namespace
+
+std::optional<Reason> unfit_for_cells(const ConvPass& pass) {
+  if (!kernels::cpu::has_bf16_products()) return "this machine has no fast products of bf16 pairs";
+  return unfit_for_pairs(pass);
+}
+
+std::optional<Reason> unfit_for_tiles(const ConvPass& pass) {
+  if (!kernels::cpu::has_bf16_tiles()) return "this machine has no tiles of bf16 products";
+  if (auto reason = unfit_for_pairs(pass)) return reason;
+  const int64_t row = joined_rows(without_idle_places(pass)).axes[2].y;
+  if (is_grad_weight(pass) && row < kShortestRow)
+    return fmt::format("rows of {} places are too short for tiles", row);
+  return std::nullopt;
+}
+
+CellPass pass_over_cells(const ConvPass& pass, bool tiles) {
+  CellPass cells{.pass = pass, .tiles = tiles};
   ConvPass& p = cells.pass;
   const auto pair = [](PassTensor& tensor, size_t axis, int64_t& partner) {
     partner = tensor.strides[axis];

@@ -7,6 +7,7 @@
 
 #include "base/checked.h"
 #include "engines/cpu/gather_sides.h"
+#include "kernels/cpu/bf16_tiles.h"
 #include "kernels/cpu/tile_product.h"
 
 namespace retrograd::engines::cpu {
@@ -59,20 +60,23 @@ std::vector<int64_t> cuts_of(const AxisPhase& axis) {
 }
 
 // Whether it takes no longer to run from cut to cut with the live taps only than through all of the axis with
-// all of them: tiles of one or two rows wait for their own additions.
-bool cuts_pay(const AxisPhase& axis, const std::vector<int64_t>& cuts) {
+// all of them: tiles of one or two rows wait for their own additions, and registers take as long for one row
+// as for all that they hold.
+bool cuts_pay(const AxisPhase& axis, const std::vector<int64_t>& cuts, bool registers) {
   constexpr double kOneRow = 2.4, kTwoRows = 1.2, kAsLong = 1.01;
+  const auto cost = [&](int64_t run) {
+    constexpr int64_t kRows = kernels::cpu::kRegisterRows;
+    if (registers) return static_cast<double>(ceil_div(run, kRows) * kRows);
+    return static_cast<double>(run) * (run == 1 ? kOneRow : run == 2 ? kTwoRows : 1);
+  };
   double rows = 0;
   for (size_t i = 1; i < cuts.size(); ++i) {
-    const int64_t run = cuts[i] - cuts[i - 1];
     const TapRange live = live_range(axis, cuts[i - 1]);
-    rows += static_cast<double>(run * (live.last - live.first)) * (run == 1   ? kOneRow
-                                                                   : run == 2 ? kTwoRows
-                                                                              : 1);
+    rows += cost(cuts[i] - cuts[i - 1]) * static_cast<double>(live.last - live.first);
   }
+  const double whole = registers ? cost(axis.count) : static_cast<double>(axis.count);
   return cuts.size() == 2 ||
-         rows <= kAsLong * static_cast<double>(axis.count *
-                                               std::max<int64_t>(static_cast<int64_t>(axis.taps.size()), 1));
+         rows <= kAsLong * whole * static_cast<double>(std::max<size_t>(axis.taps.size(), 1));
 }
 
 void list_phases(const ConvPass& pass, DenseBlocking& cut) {
@@ -199,6 +203,14 @@ void cut_whole_images(const ConvPass& pass, const Positions& total, DenseBlockin
   if (whole < overhead(pass, cut) + weights * kPackCost) cut = tried;
 }
 
+// Blocks of channels that tile registers add over without a rest.
+void fill_registers(int64_t channels, DenseBlocking& cut) {
+  constexpr int64_t kCells = kernels::cpu::kRegisterCells;
+  if (channels % kCells != 0) return;
+  cut.channels_per_block =
+      even_piece(channels / kCells, std::max<int64_t>(cut.channels_per_block / kCells, 1)) * kCells;
+}
+
 }  // namespace
 
 int64_t DenseBlocking::width_at(int64_t m) const {
@@ -234,7 +246,7 @@ ConvPass joined_rows(ConvPass pass) {
   return pass;
 }
 
-DenseBlocking plan_dense_gather(const ConvPass& pass, int64_t narrowest) {
+DenseBlocking plan_dense_gather(const ConvPass& pass, int64_t narrowest, bool registers) {
   DenseBlocking cut;
   cut.narrowest = narrowest;
   cut.channels = result_channels(pass);
@@ -245,11 +257,12 @@ DenseBlocking plan_dense_gather(const ConvPass& pass, int64_t narrowest) {
   for (const DensePhase& phase : cut.phases) {
     for (size_t axis = 0; axis < 3; ++axis)
       total[axis + 1] = std::max(total[axis + 1], phase.axes[axis].count);
-    cuts_help &= cuts_pay(phase.axes[2], phase.w_cuts);
+    cuts_help &= cuts_pay(phase.axes[2], phase.w_cuts, registers);
     leaves |= phase.taps > 0 && phase.axes[2].leaves_source();
   }
   cut.images_inside =
-      pass.batch >= kShortestRun && (total[3] < kShortestRun || live_part(pass) < 1 - kPaddingWorthSkipping);
+      pass.batch >= kShortestRun &&
+      (total[3] < kShortestRun || (!registers && live_part(pass) < 1 - kPaddingWorthSkipping));
   cut.skips_dead_taps = {true, true, cut.images_inside || cuts_help || !leaves};
   if (!cuts_help && !cut.images_inside)
     for (DensePhase& phase : cut.phases) phase.w_cuts = {0, phase.axes[2].count};
@@ -259,6 +272,7 @@ DenseBlocking plan_dense_gather(const ConvPass& pass, int64_t narrowest) {
   const int64_t channels =
       std::min(kPanelFloats / (std::max<int64_t>(cut.most_taps, 1) * cut.width), kStripFloatsInL2 / strip);
   cut.channels_per_block = even_piece(source_channels(pass), std::max<int64_t>(channels, 1));
+  if (registers) fill_registers(source_channels(pass), cut);
   return cut;
 }
 

@@ -59,8 +59,9 @@ struct DenseBlocking {
 // tiles need not end where short rows do.
 problem::ConvPass joined_rows(problem::ConvPass pass);
 
-// `narrowest`: of the tiles there may be.
-DenseBlocking plan_dense_gather(const problem::ConvPass& pass, int64_t narrowest);
+// `narrowest`: of the tiles there may be. `registers`: for tile registers (bf16_cells.h), which have more
+// rows and gain less by leaving taps out.
+DenseBlocking plan_dense_gather(const problem::ConvPass& pass, int64_t narrowest, bool registers = false);
 
 // Taps [first, last) of an axis that read inside the source at position `j`.
 struct TapRange {

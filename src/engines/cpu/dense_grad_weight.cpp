@@ -19,6 +19,7 @@
 #include "engines/cpu/task_slots.h"
 #include "engines/cpu/weight_panels.h"
 #include "kernels/cpu/bf16_pairs.h"
+#include "kernels/cpu/bf16_tiles.h"
 #include "kernels/cpu/tile_product.h"
 
 namespace retrograd::engines::cpu {
@@ -29,6 +30,7 @@ using problem::ConvPassKind;
 
 CellPass without_idle_cells(CellPass cells) {
   cells.pass = without_idle_places(cells.pass);
+  if (cells.tiles) cells.pass = joined_rows(cells.pass);  // longer ones to add over
   return cells;
 }
 
@@ -39,7 +41,7 @@ class DenseGradWeightStep final : public Step {
       : cells_(without_idle_cells(cells)),
         pass_(cells_.pass),
         fallback_(std::move(fallback)),
-        cut_(plan_grad_weight(pass_, fallback_ ? kernels::cpu::tile_widths()[1] : 0)),
+        cut_(plan_grad_weight(pass_, fallback_ ? kernels::cpu::tile_widths()[1] : 0, cells_.tiles)),
         operands_(cells_, cut_),
         slots_(runtime::ThreadPool::instance().threads()),
         taps_(pass_.axes[0].kernel * pass_.axes[1].kernel * pass_.axes[2].kernel),
@@ -111,16 +113,21 @@ class DenseGradWeightStep final : public Step {
       for (int64_t d = 0; d < pass_.axes[0].kernel; ++d)
         for (int64_t h = 0; h < pass_.axes[1].kernel; ++h)
           for (int64_t w = 0; w < pass_.axes[2].kernel; ++w, out += cut_.row_block * task.width) {
-            const int64_t count = list_positions(task, box, {d, h, w}, scalars, panel);
-            multiply(task, scalars, panel, count, index > first, out);
+            const Listed listed = list_positions(task, box, {d, h, w}, scalars, panel);
+            multiply(task, scalars, panel, listed, index > first, out);
           }
     }
   }
 
+  // Positions in the task's lists: each entry is the first of `run` neighbours along W, which lie side by
+  // side in the rows and panel_step apart in the panel.
+  struct Listed {
+    int64_t count = 0, run = 1, panel_step = 0;
+  };
   // Where both operands lie at the positions of the box that read inside x through this tap.
-  int64_t list_positions(const GradWeightTask& task, const BoxGrid::Box& box,
-                         const std::array<int64_t, 3>& tap, const GradWeightLayout& scalars,
-                         const GradWeightLayout& panel) const {
+  Listed list_positions(const GradWeightTask& task, const BoxGrid::Box& box,
+                        const std::array<int64_t, 3>& tap, const GradWeightLayout& scalars,
+                        const GradWeightLayout& panel) const {
     const GradWeightLayout& x = cut_.lanes_are_x ? panel : scalars;
     const GradWeightLayout& y = cut_.lanes_are_x ? scalars : panel;
     std::array<int64_t, 3> begin, end, x_first, x_step;
@@ -135,7 +142,13 @@ class DenseGradWeightStep final : public Step {
     }
     int64_t* x_out = cut_.lanes_are_x ? task.b_offsets : task.a_offsets;
     int64_t* y_out = cut_.lanes_are_x ? task.a_offsets : task.b_offsets;
-    int64_t count = 0;
+    Listed listed;
+    int64_t& count = listed.count;
+    if (cells_.tiles) {
+      listed.run = std::max<int64_t>(end[2] - begin[2], 0);
+      listed.panel_step = cut_.lanes_are_x ? x_step[2] : y.axis[2];
+      end[2] = std::min(end[2], begin[2] + 1);
+    }
     for (int64_t n = 0; n < box.size[0]; ++n)
       for (int64_t d = begin[0]; d < end[0]; ++d)
         for (int64_t h = begin[1]; h < end[1]; ++h) {
@@ -148,12 +161,12 @@ class DenseGradWeightStep final : public Step {
             y_out[count] = y_at + w * y.axis[2];
           }
         }
-    return count;
+    return listed;
   }
 
   void multiply(const GradWeightTask& task, const GradWeightLayout& scalars, const GradWeightLayout& panel,
-                int64_t count, bool accumulate, float* out) const {
-    if (count == 0) {
+                const Listed& listed, bool accumulate, float* out) const {
+    if (listed.count == 0) {
       if (!accumulate) std::fill_n(out, cut_.row_block * task.width, 0.0F);
       return;
     }
@@ -161,15 +174,23 @@ class DenseGradWeightStep final : public Step {
     tile.width = task.width;
     tile.offsets = task.a_offsets;
     tile.b_offsets = task.b_offsets;
-    tile.inner = count;
+    tile.inner = listed.count;
+    tile.outer = listed.run;
+    tile.outer_stride = 1;
+    tile.b_outer_stride = listed.panel_step;
     tile.b = panel.first;
     tile.c_stride = task.width;
     tile.accumulate = accumulate;
+    kernels::cpu::Bf16Tiles registers;
     for (int64_t row = 0; row < task.row_count; row += tile.rows) {
       tile.set_rows(scalars.first + row * scalars.channel, scalars.channel,
-                    kernels::cpu::next_tile_rows(task.row_count - row, task.width, scalars.channel));
+                    cells_.tiles
+                        ? kernels::cpu::next_register_rows(task.row_count - row)
+                        : kernels::cpu::next_tile_rows(task.row_count - row, task.width, scalars.channel));
       tile.c = out + row * task.width;
-      if (fallback_)
+      if (cells_.tiles)
+        registers.product(tile);
+      else if (fallback_)
         kernels::cpu::bf16_tile_product(tile);
       else
         kernels::cpu::tile_product(tile);
@@ -254,7 +275,27 @@ class Bf16GradWeightCandidate final : public Candidate {
   }
 };
 
+class AmxGradWeightCandidate final : public Candidate {
+ public:
+  const char* name() const override { return "cpu.amx_grad_weight"; }
+  Support supports(const problem::Pass& pass) const override {
+    const Support dense = dense_grad_weight().supports(pass);
+    if (!dense.accepted()) return dense;
+    if (const auto reason = unfit_for_tiles(std::get<ConvPass>(pass))) return Support::no(*reason);
+    return dense;
+  }
+  std::unique_ptr<const Step> make_step(const problem::Pass& pass) const override {
+    return std::make_unique<DenseGradWeightStep>(pass_over_cells(std::get<ConvPass>(pass), true),
+                                                 dense_grad_weight().make_step(pass));
+  }
+};
+
 }  // namespace
+
+const Candidate& amx_grad_weight() {
+  static const AmxGradWeightCandidate instance;
+  return instance;
+}
 
 const Candidate& bf16_grad_weight() {
   static const Bf16GradWeightCandidate instance;

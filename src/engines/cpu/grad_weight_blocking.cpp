@@ -53,7 +53,7 @@ int64_t GradWeightBlocking::lane_first(int64_t block) const {
   return block <= full ? block * width : full * width + (block - full) * (width / 2);
 }
 
-GradWeightBlocking plan_grad_weight(const ConvPass& pass, int64_t narrowest) {
+GradWeightBlocking plan_grad_weight(const ConvPass& pass, int64_t narrowest, bool registers) {
   GradWeightBlocking cut;
   cut.narrowest = narrowest;
   const int64_t x = pass.x_channels_per_group(), y = pass.y_channels_per_group(), taps = taps_of(pass);
@@ -63,7 +63,8 @@ GradWeightBlocking plan_grad_weight(const ConvPass& pass, int64_t narrowest) {
     total[axis + 1] = pass.axes[axis].y;
     places *= static_cast<double>(pass.axes[axis].x) / static_cast<double>(pass.axes[axis].y);
   }
-  cut.lanes_are_x = cost(pass, narrowest, x, y, taps, places) <= cost(pass, narrowest, y, x, taps, 1);
+  cut.lanes_are_x = (registers && pass.axes[2].stride != 1) ||
+                    cost(pass, narrowest, x, y, taps, places) <= cost(pass, narrowest, y, x, taps, 1);
   const int64_t rows = cut.lanes_are_x ? y : x;
   cut.lanes = cut.lanes_are_x ? x : y;
   cut.width = kernels::cpu::fitting_tile_width(cut.lanes);

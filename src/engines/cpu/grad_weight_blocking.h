@@ -29,8 +29,9 @@ struct GradWeightBlocking {
   int64_t width_at(int64_t lane) const;
   int64_t blocks(int64_t groups) const { return groups * lane_blocks * row_blocks; }
 };
-// `narrowest`: of the tiles there may be.
-GradWeightBlocking plan_grad_weight(const problem::ConvPass& pass, int64_t narrowest);
+// `narrowest`: of the tiles there may be. `registers`: for tile registers (bf16_cells.h), which want
+// neighbours along W side by side in the rows.
+GradWeightBlocking plan_grad_weight(const problem::ConvPass& pass, int64_t narrowest, bool registers = false);
 
 // Where the kernel has one tap, a stride only leaves out places of x: the same pass over a view of x without
 // them.

@@ -20,6 +20,8 @@ GradWeightOperands::GradWeightOperands(const CellPass& cells, const GradWeightBl
   const int64_t row_places = cut_.lanes_are_x ? positions : x_places;
   panel_bytes_ = part_bytes<float>(lane_places * cut_.width);
   raw_bytes_ = part_bytes<float>(lane_places / cut_.grid.box[0] * cut_.width);
+  if (cells_.tiles)
+    raw_bytes_ = std::max(raw_bytes_, part_bytes<float>(row_places / cut_.grid.box[0] * cut_.row_block));
   copy_bytes_ = copies_rows_ ? part_bytes<float>(row_places * cut_.row_block) : 0;
 }
 
@@ -131,14 +133,22 @@ GradWeightLayout GradWeightOperands::find_rows(const Bindings& bindings, GradWei
                      (part.first_image * s[0] + (task.group * channels + task.row_first) * s[1]) * bytes;
   if (!copies_rows_) return {reinterpret_cast<const float*>(base), s[0], s[1], {s[2], s[3], s[4]}, {}};
   const int64_t image = task.row_count * part.plane();
-  if (side_by_side(t, part)) {
+  if (side_by_side(t, part) && !cells_.tiles) {
     const int64_t pitch = task.row_count, row = part.size[2] * pitch;
     for (int64_t n = 0; n < part.images; ++n)
       task.sound &= load_places(t, base + n * s[0] * bytes, part, pitch, pitch, task.copy + n * image);
     return {task.copy, image, 1, {part.size[1] * row, row, pitch}, part.start};
   }
-  for (int64_t n = 0; n < part.images; ++n)
-    task.sound &= load(t, base + n * s[0] * bytes, part, task.row_count, task.copy + n * image);
+  for (int64_t n = 0; n < part.images; ++n) {
+    const std::byte* from = base + n * s[0] * bytes;
+    if (side_by_side(t, part)) {
+      task.sound &= load_places(t, from, part, task.row_count, task.row_count, task.raw);
+      kernels::cpu::transpose(task.raw, task.row_count, task.copy + n * image, part.plane(), part.plane(),
+                              task.row_count);
+    } else {
+      task.sound &= load(t, from, part, task.row_count, task.copy + n * image);
+    }
+  }
   return {task.copy, image, part.plane(), {part.size[1] * part.size[2], part.size[2], 1}, part.start};
 }
 
