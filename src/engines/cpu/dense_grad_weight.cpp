@@ -45,7 +45,8 @@ class DenseGradWeightStep final : public Step {
         operands_(cells_, cut_),
         slots_(runtime::ThreadPool::instance().threads()),
         taps_(pass_.axes[0].kernel * pass_.axes[1].kernel * pass_.axes[2].kernel),
-        sum_floats_(taps_ * cut_.row_block * cut_.width),
+        lane_floats_(taps_ * cut_.row_block * cut_.width),
+        sum_floats_(cut_.lane_group * lane_floats_),
         sum_bytes_(part_bytes<float>(tasks() * sum_floats_)),
         list_bytes_(part_bytes<int64_t>(count_of(cut_.grid.box))),
         slot_bytes_(operands_.panel_bytes() + operands_.raw_bytes() + operands_.copy_bytes() +
@@ -68,9 +69,12 @@ class DenseGradWeightStep final : public Step {
     };
     const auto finish = [&](int64_t block, int64_t) {
       if (!sound.load(std::memory_order_relaxed)) return;
-      const GradWeightTask task = make_task(block, nullptr);
-      add_splits(sums, block, task.width);
-      store_block(bindings, task, sums + block * sum_floats_);
+      GradWeightTask task = make_task(block, nullptr);
+      for (int64_t lane = 0; take_lanes(task, lane); ++lane) {
+        float* total = sums + block * sum_floats_ + lane * lane_floats_;
+        add_splits(total, task.width);
+        store_block(bindings, task, total);
+      }
     };
     run_stages(*context.pool, slots_, tasks(), sum, blocks(), finish);
     if (!sound) fallback_->run(bindings, workspace, context);
@@ -88,10 +92,9 @@ class DenseGradWeightStep final : public Step {
     task.row_first = block % cut_.row_blocks * cut_.row_block;
     task.row_count = std::min(cut_.row_block, channels(!cut_.lanes_are_x) - task.row_first);
     block /= cut_.row_blocks;
-    task.lane_first = cut_.lane_first(block % cut_.lane_blocks);
-    task.width = cut_.width_at(task.lane_first);
-    task.lane_count = std::min(task.width, cut_.lanes - task.lane_first);
-    task.group = block / cut_.lane_blocks;
+    task.lane_block = block % cut_.lane_groups() * cut_.lane_group;
+    task.group = block / cut_.lane_groups();
+    take_lanes(task, 0);
     if (scratch == nullptr) return task;
     task.panel = reinterpret_cast<float*>(scratch);
     task.raw = reinterpret_cast<float*>(scratch += operands_.panel_bytes());
@@ -101,22 +104,36 @@ class DenseGradWeightStep final : public Step {
     return task;
   }
 
-  // sums[tap][row][width]
+  // Of the blocks of lanes that a task has, the one that it turns to; false behind the last.
+  bool take_lanes(GradWeightTask& task, int64_t index) const {
+    if (index == cut_.lane_group || task.lane_block + index == cut_.lane_blocks) return false;
+    task.lane_first = cut_.lane_first(task.lane_block + index);
+    task.width = cut_.width_at(task.lane_first);
+    task.lane_count = std::min(task.width, cut_.lanes - task.lane_first);
+    return true;
+  }
+
+  // sums[block of lanes][tap][row][width]
   void sum_split(const Bindings& bindings, GradWeightTask& task, int64_t split, float* sums) const {
     const int64_t first = split * cut_.boxes_per_split;
     const int64_t last = std::min(first + cut_.boxes_per_split, cut_.grid.count());
     for (int64_t index = first; index < last; ++index) {
       const BoxGrid::Box box = cut_.grid.at(index);
-      const GradWeightLayout panel = operands_.pack_lanes(bindings, task, box);
       const GradWeightLayout scalars = operands_.find_rows(bindings, task, box);
-      float* out = sums;
-      for (int64_t d = 0; d < pass_.axes[0].kernel; ++d)
-        for (int64_t h = 0; h < pass_.axes[1].kernel; ++h)
-          for (int64_t w = 0; w < pass_.axes[2].kernel; ++w, out += cut_.row_block * task.width) {
-            const Listed listed = list_positions(task, box, {d, h, w}, scalars, panel);
-            multiply(task, scalars, panel, listed, index > first, out);
-          }
+      for (int64_t lane = 0; take_lanes(task, lane); ++lane)
+        sum_taps(task, box, scalars, operands_.pack_lanes(bindings, task, box), index > first,
+                 sums + lane * lane_floats_);
     }
+  }
+
+  void sum_taps(const GradWeightTask& task, const BoxGrid::Box& box, const GradWeightLayout& scalars,
+                const GradWeightLayout& panel, bool accumulate, float* out) const {
+    for (int64_t d = 0; d < pass_.axes[0].kernel; ++d)
+      for (int64_t h = 0; h < pass_.axes[1].kernel; ++h)
+        for (int64_t w = 0; w < pass_.axes[2].kernel; ++w, out += cut_.row_block * task.width) {
+          const Listed listed = list_positions(task, box, {d, h, w}, scalars, panel);
+          multiply(task, scalars, panel, listed, accumulate, out);
+        }
   }
 
   // Positions in the task's lists: each entry is the first of `run` neighbours along W, which lie side by
@@ -197,11 +214,10 @@ class DenseGradWeightStep final : public Step {
     }
   }
 
-  void add_splits(float* sums, int64_t block, int64_t width) const {
+  void add_splits(float* total, int64_t width) const {
     const int64_t used = taps_ * cut_.row_block * width;
-    float* total = sums + block * sum_floats_;
     for (int64_t split = 1; split < cut_.splits; ++split) {
-      const float* part = sums + (split * blocks() + block) * sum_floats_;
+      const float* part = total + split * blocks() * sum_floats_;
       for (int64_t i = 0; i < used; ++i) total[i] += part[i];
     }
   }
@@ -241,7 +257,7 @@ class DenseGradWeightStep final : public Step {
   GradWeightOperands operands_;
   int64_t slots_;
   int64_t taps_;
-  int64_t sum_floats_;
+  int64_t lane_floats_, sum_floats_;  // of a block of lanes, of a task
   size_t sum_bytes_, list_bytes_, slot_bytes_;
 };
 

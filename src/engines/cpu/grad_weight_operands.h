@@ -12,6 +12,7 @@ namespace retrograd::engines::cpu {
 // A block of the result, and scratch to compute it with.
 struct GradWeightTask {
   int64_t group, lane_first, lane_count, row_first, row_count;  // channels within the group
+  int64_t lane_block;                                           // the first that it has
   int64_t width;                                                // of its tiles
   float *panel, *raw, *copy;
   int64_t *a_offsets, *b_offsets;
