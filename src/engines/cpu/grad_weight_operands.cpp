@@ -40,7 +40,7 @@ GradWeightOperands::Part GradWeightOperands::part_of(bool of_x, const BoxGrid::B
 
 GradWeightLayout GradWeightOperands::pack_lanes(const Bindings& bindings, GradWeightTask& task,
                                                 const BoxGrid::Box& box) const {
-  const Part part = part_of(cut_.lanes_are_x, box);
+  Part part = part_of(cut_.lanes_are_x, box);
   const PassTensor& t = lanes();
   const auto& s = t.strides;
   const auto bytes = static_cast<int64_t>(size_of(t.dtype));
@@ -49,10 +49,17 @@ GradWeightLayout GradWeightOperands::pack_lanes(const Bindings& bindings, GradWe
                      (task.group * channels + task.lane_first) * s[1] * bytes;
   if (task.lane_count < task.width) std::fill_n(task.panel, part.images * part.plane() * task.width, 0.0F);
   float* out = task.panel;
-  for (int64_t n = 0; n < part.images; ++n, out += part.plane() * task.width)
+  for (int64_t n = 0; n < part.images; ++n, out += part.plane() * task.width) {
+    part.partner = partner(t, part.first_image + n);
     task.sound &= pack_image(t, base + (part.first_image + n) * s[0] * bytes, part, task, out);
+  }
   const int64_t h = part.size[2] * task.width;
   return {task.panel, part.plane() * task.width, 1, {part.size[1] * h, h, task.width}, part.start};
+}
+
+int64_t GradWeightOperands::partner(const PassTensor& t, int64_t image) const {
+  if (cells_.rest && image == pass().batch - 1) return kNoPartner;
+  return &t == &pass().x ? cells_.x : cells_.y;
 }
 
 bool GradWeightOperands::pack_image(const PassTensor& t, const std::byte* source, const Part& part,
@@ -92,7 +99,7 @@ bool GradWeightOperands::load(const PassTensor& t, const std::byte* source, cons
                          .start = part.start,
                          .extent = part.size,
                          .size = {INT64_MAX, INT64_MAX, INT64_MAX}};
-  if (partner(t) != 0) return load_cell_strip(t, partner(t), source, shape, out);
+  if (part.partner != 0) return load_cell_strip(t, part.partner, source, shape, out);
   load_strip(t, pass().rounding, source, shape, out);
   return true;
 }
@@ -114,8 +121,8 @@ bool GradWeightOperands::load_places(const PassTensor& t, const std::byte* sourc
         const std::byte* from =
             source +
             ((part.start[0] + d) * s[2] + (part.start[1] + h) * s[3] + (part.start[2] + w) * s[4]) * bytes;
-        if (partner(t) != 0)
-          sound &= load_cells(from, partner(t), 1, count, out);
+        if (part.partner != 0)
+          sound &= load_cells(from, part.partner, 1, count, out);
         else
           load_row(t.dtype, pass().rounding, from, 1, count, out);
       }
@@ -124,7 +131,7 @@ bool GradWeightOperands::load_places(const PassTensor& t, const std::byte* sourc
 
 GradWeightLayout GradWeightOperands::find_rows(const Bindings& bindings, GradWeightTask& task,
                                                const BoxGrid::Box& box) const {
-  const Part part = part_of(!cut_.lanes_are_x, box);
+  Part part = part_of(!cut_.lanes_are_x, box);
   const PassTensor& t = rows();
   const auto& s = t.strides;
   const auto bytes = static_cast<int64_t>(size_of(t.dtype));
@@ -135,12 +142,15 @@ GradWeightLayout GradWeightOperands::find_rows(const Bindings& bindings, GradWei
   const int64_t image = task.row_count * part.plane();
   if (side_by_side(t, part) && !cells_.tiles) {
     const int64_t pitch = task.row_count, row = part.size[2] * pitch;
-    for (int64_t n = 0; n < part.images; ++n)
+    for (int64_t n = 0; n < part.images; ++n) {
+      part.partner = partner(t, part.first_image + n);
       task.sound &= load_places(t, base + n * s[0] * bytes, part, pitch, pitch, task.copy + n * image);
+    }
     return {task.copy, image, 1, {part.size[1] * row, row, pitch}, part.start};
   }
   for (int64_t n = 0; n < part.images; ++n) {
     const std::byte* from = base + n * s[0] * bytes;
+    part.partner = partner(t, part.first_image + n);
     if (side_by_side(t, part)) {
       task.sound &= load_places(t, from, part, task.row_count, task.row_count, task.raw);
       kernels::cpu::transpose(task.raw, task.row_count, task.copy + n * image, part.plane(), part.plane(),
