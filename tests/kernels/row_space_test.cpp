@@ -39,5 +39,18 @@ TEST(RowSpace, SpacesEveryCountAndLength) {
         expect_spaced(step, count, (count == 0 ? 0 : (count - 1) * step) + behind);
 }
 
+TEST(RowSpace, PicksEveryOther) {
+  for (int64_t count = 0; count <= 70; ++count) {
+    // Nothing lies behind the last value.
+    std::vector<float> in(static_cast<size_t>(count == 0 ? 0 : 2 * count - 1));
+    for (size_t i = 0; i < in.size(); ++i) in[i] = static_cast<float>(i + 1);
+    in.shrink_to_fit();
+    std::vector<float> out(static_cast<size_t>(count + 1), -1), want = out;
+    for (int64_t i = 0; i < count; ++i) want[static_cast<size_t>(i)] = in[static_cast<size_t>(2 * i)];
+    pick_every_other(in.data(), out.data(), count);
+    EXPECT_EQ(out, want) << count;
+  }
+}
+
 }  // namespace
 }  // namespace retrograd::kernels::cpu

@@ -7,6 +7,7 @@
 
 #include "kernels/cpu/row_convert.h"
 #include "kernels/cpu/row_copy.h"
+#include "kernels/cpu/row_space.h"
 #include "kernels/cpu/transpose.h"
 
 namespace retrograd::engines::cpu {
@@ -165,6 +166,7 @@ class StripLoader {
     for (int64_t row = 0; row < rows; ++row, to += width) {
       const std::byte* from = source_ + (first + row * strides[3]) * bytes;
       if (channels == 1) {
+        if (strides[4] == 2) fetch(from + strides[1] * bytes, 2 * count);
         load_row(tensor_.dtype, rounding_, from, strides[4], count, to);
       } else {
         load_turned(tensor_, rounding_, from, channels, count, to, s_.plane());
@@ -192,6 +194,8 @@ void load_row(DType dtype, OperandRounding rounding, const std::byte* source, in
     const std::byte* from = source + i * stride * bytes;
     if (stride == 1) {
       kernels::decode_row(dtype, from, part, out + i);
+    } else if (dtype == DType::kF32 && stride == 2) {
+      kernels::pick_every_other(reinterpret_cast<const float*>(from), out + i, part);
     } else if (dtype == DType::kF32) {
       copy_strided<4>(from, stride, bytes_of(out + i), 1, part);
     } else {

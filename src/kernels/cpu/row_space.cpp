@@ -105,6 +105,32 @@ void space_by_two(const SpacedOutRows& s) {
 }
 #endif
 
+void pick_every_other(const float* in, float* out, int64_t count) {
+#if HWY_TARGET != HWY_SCALAR && !HWY_HAVE_SCALABLE
+  const D d;
+  const int64_t n = static_cast<int64_t>(hn::Lanes(d));
+  const auto pick = [&](int64_t i) HWY_ATTR {
+    hn::StoreU(hn::ConcatEven(d, hn::LoadU(d, in + 2 * i + n), hn::LoadU(d, in + 2 * i)), d, out + i);
+  };
+  // A pair of vectors ends one place behind its last value: the last value of all is not taken this way.
+  if (count > n) {
+    for (int64_t i = 0; i < count - 1 - n; i += n) pick(i);
+    pick(count - 1 - n);
+    return put(in[2 * (count - 1)], out + count - 1);
+  }
+  if (kMasks && count > 0) {
+    const int64_t read = 2 * count - 1;
+    const auto low = hn::MaskedLoad(hn::FirstN(d, static_cast<size_t>(std::min(read, n))), d, in);
+    const auto inside = hn::FirstN(d, static_cast<size_t>(count));
+    if (read <= n) return hn::BlendedStore(hn::ConcatEven(d, low, low), inside, d, out);
+    const auto high = hn::MaskedLoad(hn::FirstN(d, static_cast<size_t>(read - n)), d, in + n);
+    return hn::BlendedStore(hn::ConcatEven(d, high, low), inside, d, out);
+  }
+#endif
+  for (int64_t i = 0; i < count; ++i)
+    std::memcpy(static_cast<void*>(out + i), static_cast<const void*>(in + 2 * i), sizeof(float));
+}
+
 void space_rows(const SpacedOutRows& s) {
 #if HWY_TARGET != HWY_SCALAR && !HWY_HAVE_SCALABLE
   if (s.step == 2) return space_by_two(s);
@@ -125,12 +151,17 @@ namespace retrograd::kernels::cpu {
 namespace {
 
 HWY_EXPORT(space_rows);
+HWY_EXPORT(pick_every_other);
 
 }  // namespace
 
 void space_rows(const SpacedOutRows& rows) {
   static void (*const chosen)(const SpacedOutRows&) = RG_CHOSEN(space_rows);
   chosen(rows);
+}
+void pick_every_other(const float* in, float* out, int64_t count) {
+  static void (*const chosen)(const float*, float*, int64_t) = RG_CHOSEN(pick_every_other);
+  chosen(in, out, count);
 }
 
 }  // namespace retrograd::kernels::cpu

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rows of FP32 whose values lie some places apart, with zeros between them.
+// Rows of FP32 whose values lie some places apart, with zeros between them; and such values side by side.
 #pragma once
 
 #include <cstdint>
@@ -20,5 +20,8 @@ struct SpacedOutRows {
   int64_t length = 0;
 };
 void space_rows(const SpacedOutRows& rows);
+
+// out[i] = in[2·i], i < count. Nothing behind the last of them is read.
+void pick_every_other(const float* in, float* out, int64_t count);
 
 }  // namespace retrograd::kernels::cpu
