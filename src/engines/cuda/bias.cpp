@@ -19,7 +19,8 @@ class BiasStep final : public Step {
  public:
   explicit BiasStep(const BiasPass& pass)
       : pass_(pass),
-        planes_(is_planes(pass.grad_output, sizes_of(pass))),
+        planes_(is_planes(pass.grad_output, sizes_of(pass)) &&
+                (pass.channels == 1 || !is_channels_last(pass.grad_output, sizes_of(pass)))),
         parts_(kernels::cuda::bias_parts(shape_of(pass))) {}
   size_t workspace_bytes() const override {
     return static_cast<size_t>(parts_ * pass_.channels) * sizeof(float);
