@@ -87,6 +87,26 @@ TEST(SpecialValuesTest, NanAndInfReachWhatDependsOnThemOnly) {
   }
 }
 
+// Results that pass through other layouts, and results that are looked at where they lie.
+TEST(SpecialValuesTest, NanAndInfInSixteenBits) {
+  std::mt19937_64 random(6);
+  for (const char* text : {
+           "conv input=2x16x9x9 weight=8x16x3x3 padding=1x1 dtype=f16",
+           "conv input=1x16x18x17 weight=8x16x3x3 padding=1x1 dtype=bf16",
+           "conv input=1x16x20x20 weight=8x16x3x3 stride=2x2 padding=1x1 dtype=f16",
+           "conv input=1x8x17x17 weight=16x8x2x2 padding=1x1 dtype=bf16",
+           "conv input=1x8x9x9 weight=8x16x3x3 stride=2x2 transposed=1 dtype=f16",
+           "conv input=1x16x20x20@6400x1x320x16 weight=8x16x1x1 grad_output=1x8x10x10@800x1x80x8 "
+           "grad_input=1x16x20x20@6400x1x320x16 stride=2x2 dtype=f16",
+           "conv input=1x16x20x20@6400x1x320x16 weight=8x16x3x3@144x1x48x16 "
+           "grad_output=1x8x20x20@3200x1x160x8 "
+           "grad_input=1x16x20x20@6400x1x320x16 grad_weight=8x16x3x3@144x1x48x16 padding=1x1 dtype=bf16",
+       })
+    for (Operand operand : {Operand::kGradOutput, Operand::kInput, Operand::kWeight})
+      for (double value : {std::nan(""), std::numeric_limits<double>::infinity()})
+        check_spread(parsed(text), operand, value, random);
+}
+
 TEST(SpecialValuesTest, UntouchedPlacesAreExactPositiveZeros) {
   // Width 7, kernel 2, stride 3: columns 2 and 5 are between windows, column 6 is the remainder.
   const problem::Request request = parsed("conv input=1x1x7 weight=1x1x2 stride=3");

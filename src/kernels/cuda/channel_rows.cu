@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tiles of 64 places and 64 channels go through shared memory: read along whichever of the two is contiguous,
 // written along channels in 16-byte chunks. Bytes: the source once, the rows once.
-#include <type_traits>
-
 #include "kernels/cuda/channel_rows.h"
 #include "kernels/cuda/elements.cuh"
 #include "kernels/cuda/fast_div.cuh"
-#include "kernels/cuda/pack.cuh"
+#include "kernels/cuda/plane_rows.h"
 
 namespace retrograd::kernels::cuda {
 namespace {
@@ -37,16 +35,6 @@ struct Places {
   bool along_places;  // neighbouring lanes read neighbouring places
 };
 
-// Where a pair of neighbouring places of 16 bits is one aligned word.
-bool has_pairs(const Rows& rows, size_t width) {
-  const int64_t* s = rows.source.strides;
-  const int64_t plane = rows.spatial[0] * rows.spatial[1] * rows.spatial[2];
-  return width == 2 && rows.rounding == OperandRounding::kNone && s[4] == 1 && plane % 2 == 0 &&
-         (rows.spatial[1] == 1 || s[3] == rows.spatial[2]) &&
-         (rows.spatial[0] == 1 || s[2] == rows.spatial[1] * rows.spatial[2]) && s[0] % 2 == 0 &&
-         s[1] % 2 == 0 && reinterpret_cast<uintptr_t>(rows.source.data) % 4 == 0;
-}
-
 __device__ int64_t place_offset(const Places& p, int64_t place) {
   auto w = static_cast<uint32_t>(place);
   uint32_t h = p.w.split(w);
@@ -55,8 +43,7 @@ __device__ int64_t place_offset(const Places& p, int64_t place) {
   return n * p.sn + d * p.sd + h * p.sh + w * p.sw;
 }
 
-// kPairs: S and E are the same 16-bit type, read two places at a time.
-template <class S, class E, bool kPairs>
+template <class S, class E>
 __global__ void __launch_bounds__(kThreads) rows_kernel(Places p, Source source, E* target) {
   constexpr int kChunk = 16 / sizeof(E);
   // The odd number of words a row keeps columns of the tile in different banks.
@@ -65,22 +52,7 @@ __global__ void __launch_bounds__(kThreads) rows_kernel(Places p, Source source,
   const int64_t place0 = blockIdx.x * int64_t{kTile}, channel0 = blockIdx.y * int64_t{kTile};
   const int64_t group = blockIdx.z;
   const int minor = static_cast<int>(threadIdx.x) % kTile, major = static_cast<int>(threadIdx.x) / kTile;
-  if constexpr (kPairs) {
-    const int pair = static_cast<int>(threadIdx.x) % 32 * 2;
-    const int64_t place = place0 + pair;
-    if (place < p.places) {
-      const auto* at =
-          static_cast<const E*>(source.data) + place_offset(p, place) + group * p.channels * p.sc;
-#pragma unroll 8
-      for (int c = static_cast<int>(threadIdx.x) / 32; c < kTile; c += kThreads / 32) {
-        Pack<E, 2> values{from_float<E>(0.0f), from_float<E>(0.0f)};
-        if (channel0 + c < p.channels)
-          values = *reinterpret_cast<const Pack<E, 2>*>(at + (channel0 + c) * p.sc);
-        tile[pair][c] = values.values[0];
-        tile[pair + 1][c] = values.values[1];
-      }
-    }
-  } else if (p.along_places) {
+  if (p.along_places) {
     const int64_t place = place0 + minor;
     if (place < p.places) {
       const int64_t at = place_offset(p, place);
@@ -137,20 +109,14 @@ void launch_rows(const Rows& rows, RowType type, void* target, Stream stream) {
   E* out = static_cast<E*>(target);
   switch (rows.source.dtype) {
     case DType::kF32:
-      return rows_kernel<float, E, false><<<grid, kThreads, 0, stream>>>(p, source, out);
+      return rows_kernel<float, E><<<grid, kThreads, 0, stream>>>(p, source, out);
     case DType::kF16:
-      if constexpr (std::is_same_v<E, __half>)
-        if (has_pairs(rows, sizeof(E)))
-          return rows_kernel<__half, E, true><<<grid, kThreads, 0, stream>>>(p, source, out);
-      return rows_kernel<__half, E, false><<<grid, kThreads, 0, stream>>>(p, source, out);
+      return rows_kernel<__half, E><<<grid, kThreads, 0, stream>>>(p, source, out);
     case DType::kBF16:
-      if constexpr (std::is_same_v<E, __nv_bfloat16>)
-        if (has_pairs(rows, sizeof(E)))
-          return rows_kernel<__nv_bfloat16, E, true><<<grid, kThreads, 0, stream>>>(p, source, out);
-      return rows_kernel<__nv_bfloat16, E, false><<<grid, kThreads, 0, stream>>>(p, source, out);
+      return rows_kernel<__nv_bfloat16, E><<<grid, kThreads, 0, stream>>>(p, source, out);
     case DType::kHiF8:
     case DType::kE4M3:
-      return rows_kernel<Any, E, false><<<grid, kThreads, 0, stream>>>(p, source, out);
+      return rows_kernel<Any, E><<<grid, kThreads, 0, stream>>>(p, source, out);
   }
 }
 
@@ -201,6 +167,15 @@ void launch_weight_rows(const Conv& conv, bool by_y, RowType type, void* target,
 }  // namespace
 
 void make_rows(const Rows& rows, RowType type, void* target, Stream stream) {
+  PlaneRows planes{rows.batch,
+                   rows.channels,
+                   {rows.spatial[0], rows.spatial[1], rows.spatial[2]},
+                   0,
+                   0,
+                   rows.batch,
+                   filled_to(rows.channels, type)};
+  if (rows.groups == 1 && rows.rounding == OperandRounding::kNone && has_planes(rows.source, type, planes))
+    return planes_to_rows(planes, rows.source.data, target, stream);
   switch (type) {
     case RowType::kF16:
       return launch_rows<__half>(rows, type, target, stream);

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Transposes through tiles of 64 places and 64 channels, and walks over weights.
+// For any strides and types: transposes through tiles of 64 places and 64 channels, and walks over weights.
 #include "kernels/cuda/elements.cuh"
 #include "kernels/cuda/fast_div.cuh"
-#include "kernels/cuda/formulas.cuh"
 #include "kernels/cuda/pack.cuh"
+#include "kernels/cuda/plane_rows.h"
+#include "kernels/cuda/repair.cuh"
 #include "kernels/cuda/results.h"
 
 namespace retrograd::kernels::cuda {
@@ -11,18 +12,6 @@ namespace {
 
 constexpr int kThreads = 256;
 constexpr int kTile = 64;
-
-__device__ __noinline__ float by_formula(const Conv& conv, Result result, const Index5& at) {
-  switch (result) {
-    case Result::kForward:
-      return forward_sum(conv, at);
-    case Result::kGradInput:
-      return grad_input_sum(conv, at);
-    case Result::kGradWeight:
-      return grad_weight_sum(conv, at, 0, 1);
-  }
-  return 0;
-}
 
 unsigned blocks_for(int64_t items) {
   const int64_t blocks = (items + kThreads - 1) / kThreads;
@@ -46,6 +35,10 @@ Sizes sizes_of(const Conv& conv, Result result) {
 }
 const Tensor& tensor_of(const Conv& conv, Result result) {
   return result == Result::kForward ? conv.y : result == Result::kGradInput ? conv.x : conv.w;
+}
+
+PlaneRows planes_of(const Sizes& s, int64_t filled_outer, int64_t filled_channels) {
+  return {s.n, s.c, {s.d, s.h, s.w}, 0, 0, filled_outer, filled_channels};
 }
 
 // ---- weights
@@ -109,8 +102,7 @@ __device__ Index5 place_index(const Places& p, int64_t place) {
   return {n, 0, d, h, w};
 }
 
-// kPairs: the target is of the rows' 16-bit type, and two neighbouring places of it are one aligned word.
-template <class E, bool kPairs>
+template <class E>
 __global__ void __launch_bounds__(kThreads)
     take_rows_kernel(const __grid_constant__ Conv conv, Result result, Tensor target, Places p, const E* rows,
                      bool repair) {
@@ -127,25 +119,6 @@ __global__ void __launch_bounds__(kThreads)
     words[0] = pack.x, words[1] = pack.y, words[2] = pack.z, words[3] = pack.w;
   }
   __syncthreads();
-  if constexpr (kPairs) {
-    const int pair = static_cast<int>(threadIdx.x) % 32 * 2;
-    if (place0 + pair >= p.places) return;
-    Index5 place = place_index(p, place0 + pair);
-    auto* out = static_cast<E*>(target.data) + offset_of(target, place);
-#pragma unroll 8
-    for (int c = static_cast<int>(threadIdx.x) / 32; c < kTile; c += kThreads / 32) {
-      if (channel0 + c >= p.channels) break;
-      Pack<E, 2> values{tile[pair][c], tile[pair + 1][c]};
-      for (int j = 0; j < 2; ++j)
-        if (repair && !isfinite(to_float(values.values[j]))) {
-          Index5 at = place_index(p, place0 + pair + j);
-          at.c = channel0 + c;
-          values.values[j] = from_float<E>(by_formula(conv, result, at));
-        }
-      *reinterpret_cast<Pack<E, 2>*>(out + (channel0 + c) * target.strides[1]) = values;
-    }
-    return;
-  }
   const int minor = static_cast<int>(threadIdx.x) % kTile, major = static_cast<int>(threadIdx.x) / kTile;
   const bool along_places = target.strides[1] != 1;
   Index5 at{};
@@ -185,11 +158,22 @@ __global__ void __launch_bounds__(kThreads)
 }
 
 // Dense tensors: the element at a place of the memory is found only for what is not finite.
+template <class T>
+__device__ __noinline__ void repair_places(const Conv& conv, Result result, const Sizes& s, T* data,
+                                           int64_t first, int count, bool channels_last) {
+  for (int64_t flat = first; flat < first + count; ++flat) {
+    if (isfinite(to_float(data[flat]))) continue;
+    Index5 at = split(channels_last ? flat / s.c : flat, channels_last ? 1 : s.c, s.d, s.h, s.w);
+    if (channels_last) at.c = flat % s.c;
+    data[flat] = from_float<T>(by_formula(conv, result, at));
+  }
+}
+
+// Eight blocks a multiprocessor, whatever the formula wants.
 template <class T, int kCount>
-__global__ void __launch_bounds__(kThreads)
-    scan_kernel(const __grid_constant__ Conv conv, Result result, Tensor tensor, Sizes s, int64_t vectors,
-                bool channels_last) {
-  auto* data = static_cast<T*>(tensor.data);
+__global__ void __launch_bounds__(kThreads, 8)
+    scan_kernel(const __grid_constant__ Conv conv, Result result, const __grid_constant__ Sizes s, T* data,
+                int64_t vectors, bool channels_last) {
   for (int64_t i = blockIdx.x * int64_t{kThreads} + threadIdx.x; i < vectors;
        i += int64_t{gridDim.x} * kThreads) {
     float values[kCount];
@@ -197,14 +181,7 @@ __global__ void __launch_bounds__(kThreads)
     bool finite = true;
 #pragma unroll
     for (int j = 0; j < kCount; ++j) finite = finite && isfinite(values[j]);
-    if (finite) continue;
-    for (int j = 0; j < kCount; ++j) {
-      if (isfinite(values[j])) continue;
-      const int64_t flat = i * kCount + j;
-      Index5 at = split(channels_last ? flat / s.c : flat, channels_last ? 1 : s.c, s.d, s.h, s.w);
-      if (channels_last) at.c = flat % s.c;
-      data[flat] = from_float<T>(by_formula(conv, result, at));
-    }
+    if (!finite) repair_places(conv, result, s, data, i * kCount, kCount, channels_last);
   }
 }
 
@@ -219,15 +196,6 @@ bool is_dense(const Tensor& t, const Sizes& s, bool channels_last) {
   return true;
 }
 
-bool has_pairs(const Tensor& t, const Sizes& s) {
-  return t.strides[4] == 1 && s.d * s.h * s.w % 2 == 0 && (s.h == 1 || t.strides[3] == s.w) &&
-         (s.d == 1 || t.strides[2] == s.h * s.w) && t.strides[0] % 2 == 0 && t.strides[1] % 2 == 0 &&
-         reinterpret_cast<uintptr_t>(t.data) % 4 == 0;
-}
-
-DType dtype_of(RowType type) {
-  return type == RowType::kF16 ? DType::kF16 : type == RowType::kBF16 ? DType::kBF16 : DType::kF32;
-}
 template <class Function>
 void with_row_type(RowType type, Function&& function) {
   switch (type) {
@@ -246,17 +214,19 @@ void launch_scan(const Conv& conv, Result result, bool channels_last, Stream str
   const Sizes s = sizes_of(conv, result);
   const int64_t total = s.n * s.c * s.d * s.h * s.w;
   constexpr int kWide = 16 / sizeof(T);
-  if (total % kWide == 0 && reinterpret_cast<uintptr_t>(tensor.data) % 16 == 0)
-    return scan_kernel<T, kWide><<<blocks_for(total / kWide), kThreads, 0, stream>>>(
-        conv, result, tensor, s, total / kWide, channels_last);
-  scan_kernel<T, 1>
-      <<<blocks_for(total), kThreads, 0, stream>>>(conv, result, tensor, s, total, channels_last);
+  T* data = static_cast<T*>(tensor.data);
+  const bool wide = total % kWide == 0 && reinterpret_cast<uintptr_t>(tensor.data) % 16 == 0;
+  const int64_t vectors = wide ? total / kWide : total;
+  const auto kernel = wide ? scan_kernel<T, kWide> : scan_kernel<T, 1>;
+  kernel<<<blocks_for(vectors), kThreads, 0, stream>>>(conv, result, s, data, vectors, channels_last);
 }
 
 }  // namespace
 
 void make_filter(const Conv& conv, int64_t y_filled, int64_t x_filled, RowType type, void* target,
                  Stream stream) {
+  PlaneRows planes = planes_of(sizes_of(conv, Result::kGradWeight), y_filled, x_filled);
+  if (has_planes(conv.w, type, planes)) return planes_to_rows(planes, conv.w.data, target, stream);
   const Filter p = filter_of(conv, y_filled, x_filled);
   if (type == RowType::kF16)
     make_filter_kernel<<<blocks_for(p.total), kThreads, 0, stream>>>(p, conv.w, static_cast<__half*>(target));
@@ -267,6 +237,9 @@ void make_filter(const Conv& conv, int64_t y_filled, int64_t x_filled, RowType t
 
 void take_filter(const Conv& conv, int64_t y_filled, int64_t x_filled, RowType type, const void* source,
                  bool repair, Stream stream) {
+  PlaneRows planes = planes_of(sizes_of(conv, Result::kGradWeight), y_filled, x_filled);
+  if (has_planes(conv.w, type, planes))
+    return rows_to_planes(planes, conv, Result::kGradWeight, source, repair, stream);
   const Filter p = filter_of(conv, y_filled, x_filled);
   if (type == RowType::kF16)
     take_filter_kernel<<<blocks_for(p.total), kThreads, 0, stream>>>(
@@ -279,6 +252,9 @@ void take_filter(const Conv& conv, int64_t y_filled, int64_t x_filled, RowType t
 void take_rows(const Conv& conv, Result result, int64_t filled, RowType type, const void* rows, bool repair,
                Stream stream) {
   const Sizes s = sizes_of(conv, result);
+  const Tensor& target = tensor_of(conv, result);
+  PlaneRows planes = planes_of(s, s.n, filled);
+  if (has_planes(target, type, planes)) return rows_to_planes(planes, conv, result, rows, repair, stream);
   Places p;
   p.places = s.n * s.d * s.h * s.w;
   p.channels = s.c;
@@ -286,15 +262,11 @@ void take_rows(const Conv& conv, Result result, int64_t filled, RowType type, co
   p.w = FastDiv(s.w);
   p.h = FastDiv(s.h);
   p.d = FastDiv(s.d);
-  const Tensor& target = tensor_of(conv, result);
   const dim3 grid(static_cast<unsigned>((p.places + kTile - 1) / kTile),
                   static_cast<unsigned>((p.channels + kTile - 1) / kTile));
   with_row_type(type, [&](auto element) {
     using E = decltype(element);
-    if (sizeof(E) == 2 && target.dtype == dtype_of(type) && has_pairs(target, s))
-      return take_rows_kernel<E, sizeof(E) == 2>
-          <<<grid, kThreads, 0, stream>>>(conv, result, target, p, static_cast<const E*>(rows), repair);
-    take_rows_kernel<E, false>
+    take_rows_kernel<E>
         <<<grid, kThreads, 0, stream>>>(conv, result, target, p, static_cast<const E*>(rows), repair);
   });
 }
