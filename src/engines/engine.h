@@ -8,6 +8,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "problem/pass.h"
@@ -63,6 +64,15 @@ class Step {
   // `workspace` is 64-byte aligned and holds workspace_bytes() of anything. Must not allocate, log or fail.
   virtual void run(const Bindings& bindings, std::byte* workspace,
                    runtime::ExecutionContext& context) const = 0;
+
+  // What run() leaves at the beginning of the workspace for the call's next step: the name of a copy of
+  // grad_output. Empty: nothing.
+  virtual std::string_view left_copy() const { return {}; }
+  // run() where the step before has left the copy that this one would make.
+  virtual void run_with_copy(const Bindings& bindings, std::byte* workspace,
+                             runtime::ExecutionContext& context) const {
+    run(bindings, workspace, context);
+  }
 };
 
 class Candidate {

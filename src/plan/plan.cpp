@@ -153,8 +153,15 @@ Status Plan::execute(std::shared_ptr<const Plan> plan, const Bindings& bindings,
 
 void Plan::run(const Bindings& bindings, void* workspace, runtime::ExecutionContext& context) const {
   const auto start = std::chrono::steady_clock::now();
-  for (const Entry& entry : entries_)
-    if (bindings[entry.result] != nullptr) entry.step->run(bindings, align(workspace), context);
+  std::string_view copy;  // what the last step left in the workspace
+  for (const Entry& entry : entries_) {
+    if (bindings[entry.result] == nullptr) continue;
+    const engines::Step& step = *entry.step;
+    const bool made = !copy.empty() && copy == step.left_copy();
+    made ? step.run_with_copy(bindings, align(workspace), context)
+         : step.run(bindings, align(workspace), context);
+    copy = step.left_copy();
+  }
   if (call_record_.empty()) return;
   const std::chrono::duration<double, std::micro> elapsed = std::chrono::steady_clock::now() - start;
   log::write(log::Topic::kCall, fmt::format("us={:.3f} {}", elapsed.count(), call_record_));

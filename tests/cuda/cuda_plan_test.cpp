@@ -3,6 +3,7 @@
 #include <cuda_runtime_api.h>
 
 #include <cstring>
+#include <string>
 #include <vector>
 
 #include "cuda_fixture.h"
@@ -23,6 +24,7 @@ constexpr const char* kProblems[] = {
     "conv input=4x16x14x14 weight=24x16x3x3 padding=1x1 stride=2x2",
     "conv input=4x16x14x14 weight=24x16x3x3 padding=1x1 dtype=f16",
     "conv input=2x3x20x20 weight=16x3x5x5 padding=2x2 dtype=bf16",
+    "conv input=2x40x9x9 weight=40x24x4x4 transposed=1 stride=2x2 padding=1x1 dtype=f16",
     "conv input=4x16x16x16 weight=16x1x3x3 padding=1x1 groups=16",
     "conv input=2x8x20x20 weight=8x1x11x11 padding=5x5 groups=8 dtype=f16",
     "conv input=2x8x9x9 weight=8x6x3x3 transposed=1 stride=2x2 padding=1x1",
@@ -128,6 +130,24 @@ TEST_F(CudaPlanTest, GraphsAreCapturedAndReplayed) {
     cudaGraphDestroy(graph);
   }
   cudaStreamDestroy(native);
+}
+
+// A step may read what the one before has left in the workspace.
+TEST_F(CudaPlanTest, GradientsAskedForAloneAreTheSame) {
+  for (const char* text : kProblems) {
+    SCOPED_TRACE(text);
+    if (std::strncmp(text, "conv", 4) != 0) continue;
+    OnGpu together(gpu(), text);
+    together.run(*gpu().null_stream());
+    std::vector<std::byte> one_by_one;
+    for (const char* mask : {" mask=i", " mask=w", " mask=b"}) {
+      OnGpu alone(gpu(), (text + std::string(mask)).c_str());
+      alone.run(*gpu().null_stream());
+      const std::vector<std::byte> result = alone.results();
+      one_by_one.insert(one_by_one.end(), result.begin(), result.end());
+    }
+    EXPECT_EQ(together.results(), one_by_one);
+  }
 }
 
 TEST_F(CudaPlanTest, KeepsToTheWorkspaceLimit) {

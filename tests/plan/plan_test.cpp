@@ -68,6 +68,36 @@ class ProbeCandidate final : public Candidate {
   size_t workspace_;
 };
 
+// Its steps leave a copy, of the same name whatever the pass, or of none.
+class CopyingCandidate final : public Candidate {
+ public:
+  explicit CopyingCandidate(std::string pass_without) : pass_without_(std::move(pass_without)) {}
+  const char* name() const override { return "copying"; }
+  Support supports(const problem::Pass&) const override { return Support::yes(); }
+  std::unique_ptr<const Step> make_step(const problem::Pass& pass) const override {
+    return std::make_unique<CopyingStep>(*this, std::string(name_of(pass)));
+  }
+  mutable std::string ran;
+
+ private:
+  class CopyingStep final : public Step {
+   public:
+    CopyingStep(const CopyingCandidate& owner, std::string pass) : owner_(owner), pass_(std::move(pass)) {}
+    void run(const Bindings&, std::byte*, runtime::ExecutionContext&) const override {
+      owner_.ran += pass_ + " ";
+    }
+    std::string_view left_copy() const override { return pass_ == owner_.pass_without_ ? "" : "rows"; }
+    void run_with_copy(const Bindings&, std::byte*, runtime::ExecutionContext&) const override {
+      owner_.ran += pass_ + "+ ";
+    }
+
+   private:
+    const CopyingCandidate& owner_;
+    std::string pass_;
+  };
+  std::string pass_without_;
+};
+
 constexpr const char* kConv = "conv input=1x1x4 weight=1x1x1";
 
 struct Buffers {
@@ -115,6 +145,24 @@ TEST(PlanTest, StepsRunInOrderAndShareOneAlignedWorkspace) {
   }
   EXPECT_EQ(std::vector<std::string>(large.ran.begin(), large.ran.begin() + 2),
             (std::vector<std::string>{"grad_input", "grad_bias"}));
+}
+
+TEST(PlanTest, AStepIsToldOfTheCopyThatTheOneBeforeHasLeft) {
+  Buffers buffers;
+  const auto run = [&](const CopyingCandidate& candidate, const Bindings& bindings) {
+    const Candidate* const order[] = {&candidate};
+    const auto plan = make_plan(problem_of(kConv), cpu(), "test", order).value();
+    EXPECT_TRUE(Plan::execute(plan, bindings, nullptr, 0, *cpu().null_stream()).is_ok());
+    return candidate.ran;
+  };
+  EXPECT_EQ(run(CopyingCandidate("none"), buffers.all()), "grad_input grad_weight+ grad_bias+ ");
+  EXPECT_EQ(run(CopyingCandidate("grad_weight"), buffers.all()), "grad_input grad_weight grad_bias ");
+  Bindings without_weight = buffers.all();
+  without_weight.set(Operand::kGradWeight, nullptr);
+  EXPECT_EQ(run(CopyingCandidate("none"), without_weight), "grad_input grad_bias+ ");
+  Bindings without_input = buffers.all();
+  without_input.set(Operand::kGradInput, nullptr);
+  EXPECT_EQ(run(CopyingCandidate("none"), without_input), "grad_weight grad_bias+ ");
 }
 
 TEST(PlanTest, ACandidateThatNeedsMoreThanTheLimitIsPassedOver) {

@@ -38,13 +38,16 @@ int64_t pad_behind(const problem::Window& w) {
   return std::max<int64_t>((w.y - 1) * w.stride + (w.kernel - 1) * w.dilation + 1 - w.x - w.pad_lo, 0);
 }
 
-// Kernels of one tap on row-major planes are products of matrices as they lie.
+// Kernels of one tap on row-major planes are products of matrices as they lie. Where planes are no whole
+// 16-byte vectors, cuDNN takes three times as long as in channels-last form, copies included.
 bool is_pointwise_on_planes(const ConvPass& p) {
   const bool pointwise = std::all_of(p.axes.begin(), p.axes.end(), [](const problem::Window& w) {
     return w.kernel == 1 && w.stride == 1 && w.pad_lo == 0 && w.x == w.y;
   });
-  return pointwise && p.groups == 1 && p.x_channels % kChunk == 0 && p.y_channels % kChunk == 0 &&
-         is_planes(p.x, x_sizes(p)) && is_planes(p.y, y_sizes(p)) && is_planes(p.w, w_sizes(p));
+  const int64_t places = p.axes[0].x * p.axes[1].x * p.axes[2].x;
+  return pointwise && p.groups == 1 && places % kChunk == 0 && p.x_channels % kChunk == 0 &&
+         p.y_channels % kChunk == 0 && is_planes(p.x, x_sizes(p)) && is_planes(p.y, y_sizes(p)) &&
+         is_planes(p.w, w_sizes(p));
 }
 
 CudnnShape cudnn_shape(const ConvPass& p, bool channels_last) {
@@ -123,7 +126,7 @@ class CudnnStep final : public Step {
   }
 
   size_t workspace_bytes() const override {
-    return x_bytes() + y_bytes() + w_.bytes + convolution_->workspace_bytes();
+    return x_.bytes + y_.bytes + w_.bytes + convolution_->workspace_bytes();
   }
   std::string describe() const override {
     return fmt::format("x {}, y {}, w {}, {} bytes for cuDNN", x_.in_place ? "in place" : "copied",
@@ -133,27 +136,14 @@ class CudnnStep final : public Step {
 
   void run(const Bindings& bindings, std::byte* workspace,
            runtime::ExecutionContext& context) const override {
-    const auto stream = stream_of(context);
-    const kernels::cuda::Conv conv = bind(shape_of(pass_), pass_, bindings);
-    std::byte* const at_x = workspace;
-    std::byte* const at_y = at_x + x_bytes();
-    std::byte* const at_w = at_y + y_bytes();
-    void* const x = uses(ConvPassKind::kGradInput) && !x_.in_place ? copy_of(conv, conv.x, true, at_x, stream)
-                                                                   : conv.x.data;
-    void* const y = uses(ConvPassKind::kForward) && !y_.in_place ? copy_of(conv, conv.y, false, at_y, stream)
-                                                                 : conv.y.data;
-    void* w = conv.w.data;
-    if (uses(ConvPassKind::kGradWeight) && !w_.in_place) {
-      kernels::cuda::make_filter(conv, y_filled_, w_channels(), type_, at_w, stream);
-      w = at_w;
-    }
-    void* const to_x = pass_.kind == ConvPassKind::kGradInput && !x_.in_place ? at_x : x;
-    void* const to_y = pass_.kind == ConvPassKind::kForward && !y_.in_place ? at_y : y;
-    void* const to_w = pass_.kind == ConvPassKind::kGradWeight && !w_.in_place ? at_w : w;
-    if (!is_aligned(to_x) || !is_aligned(to_y) || !is_aligned(to_w) ||
-        !convolution_->run(to_x, to_y, to_w, at_w + w_.bytes, context.native_stream))
-      return run_directly(conv, stream);
-    finish(conv, at_x, at_y, at_w, stream);
+    run_from(bindings, workspace, false, context);
+  }
+  std::string_view left_copy() const override {
+    return (grad_output_is_x() ? x_ : y_).in_place ? std::string_view{} : "channels last";
+  }
+  void run_with_copy(const Bindings& bindings, std::byte* workspace,
+                     runtime::ExecutionContext& context) const override {
+    run_from(bindings, workspace, true, context);
   }
 
  private:
@@ -161,11 +151,41 @@ class CudnnStep final : public Step {
   bool uses(ConvPassKind result) const { return pass_.kind != result; }
   static bool is_aligned(const void* address) { return reinterpret_cast<uintptr_t>(address) % 16 == 0; }
   int64_t w_channels() const { return pass_.groups == 1 ? x_filled_ : pass_.x_channels_per_group(); }
-  size_t x_bytes() const { return x_.bytes; }
-  size_t y_bytes() const { return y_.bytes; }
+  bool grad_output_is_x() const { return pass_.x.operand == problem::Operand::kGradOutput; }
 
-  void* copy_of(const kernels::cuda::Conv& conv, const kernels::cuda::Tensor& tensor, bool is_x,
-                std::byte* target, kernels::cuda::Stream stream) const {
+  struct Places {
+    std::byte *x, *y, *w, *rest;
+  };
+  // The copy of grad_output comes first: the next step may want it.
+  Places places(std::byte* workspace) const {
+    const bool x_first = grad_output_is_x();
+    std::byte* const second = workspace + (x_first ? x_ : y_).bytes;
+    std::byte* const w = second + (x_first ? y_ : x_).bytes;
+    return {x_first ? workspace : second, x_first ? second : workspace, w, w + w_.bytes};
+  }
+
+  void run_from(const Bindings& bindings, std::byte* workspace, bool grad_output_is_there,
+                runtime::ExecutionContext& context) const {
+    const auto stream = stream_of(context);
+    const kernels::cuda::Conv conv = bind(shape_of(pass_), pass_, bindings);
+    const Places at = places(workspace);
+    const bool x_is_there = grad_output_is_there && grad_output_is_x();
+    const bool y_is_there = grad_output_is_there && !grad_output_is_x();
+    if (uses(ConvPassKind::kGradInput) && !x_.in_place && !x_is_there) copy(conv, conv.x, true, at.x, stream);
+    if (uses(ConvPassKind::kForward) && !y_.in_place && !y_is_there) copy(conv, conv.y, false, at.y, stream);
+    if (uses(ConvPassKind::kGradWeight) && !w_.in_place)
+      kernels::cuda::make_filter(conv, y_filled_, w_channels(), type_, at.w, stream);
+    void* const x = x_.in_place ? conv.x.data : at.x;
+    void* const y = y_.in_place ? conv.y.data : at.y;
+    void* const w = w_.in_place ? conv.w.data : at.w;
+    if (!is_aligned(x) || !is_aligned(y) || !is_aligned(w) ||
+        !convolution_->run(x, y, w, at.rest, context.native_stream))
+      return run_directly(conv, stream);
+    finish(conv, at, stream);
+  }
+
+  void copy(const kernels::cuda::Conv& conv, const kernels::cuda::Tensor& tensor, bool is_x,
+            std::byte* target, kernels::cuda::Stream stream) const {
     kernels::cuda::Rows rows{};
     rows.batch = conv.batch;
     rows.groups = 1;
@@ -174,28 +194,23 @@ class CudnnStep final : public Step {
     rows.source = tensor;
     rows.rounding = OperandRounding::kNone;
     kernels::cuda::make_rows(rows, type_, target, stream);
-    return target;
   }
 
-  void finish(const kernels::cuda::Conv& conv, const std::byte* at_x, const std::byte* at_y,
-              const std::byte* at_w, kernels::cuda::Stream stream) const {
+  void finish(const kernels::cuda::Conv& conv, const Places& at, kernels::cuda::Stream stream) const {
     switch (pass_.kind) {
       case ConvPassKind::kForward:
-        if (!y_.in_place)
-          return kernels::cuda::take_rows(conv, Result::kForward, y_filled_, type_, at_y, padded_, stream);
-        if (padded_) kernels::cuda::repair_result(conv, Result::kForward, stream);
-        return;
+        if (y_.in_place) return repair(conv, Result::kForward, stream);
+        return kernels::cuda::take_rows(conv, Result::kForward, y_filled_, type_, at.y, padded_, stream);
       case ConvPassKind::kGradInput:
-        if (!x_.in_place)
-          return kernels::cuda::take_rows(conv, Result::kGradInput, x_filled_, type_, at_x, padded_, stream);
-        if (padded_) kernels::cuda::repair_result(conv, Result::kGradInput, stream);
-        return;
+        if (x_.in_place) return repair(conv, Result::kGradInput, stream);
+        return kernels::cuda::take_rows(conv, Result::kGradInput, x_filled_, type_, at.x, padded_, stream);
       case ConvPassKind::kGradWeight:
-        if (!w_.in_place)
-          return kernels::cuda::take_filter(conv, y_filled_, w_channels(), type_, at_w, padded_, stream);
-        if (padded_) kernels::cuda::repair_result(conv, Result::kGradWeight, stream);
-        return;
+        if (w_.in_place) return repair(conv, Result::kGradWeight, stream);
+        return kernels::cuda::take_filter(conv, y_filled_, w_channels(), type_, at.w, padded_, stream);
     }
+  }
+  void repair(const kernels::cuda::Conv& conv, Result result, kernels::cuda::Stream stream) const {
+    if (padded_) kernels::cuda::repair_result(conv, result, stream);
   }
 
   void run_directly(const kernels::cuda::Conv& conv, kernels::cuda::Stream stream) const {
