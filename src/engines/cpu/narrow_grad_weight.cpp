@@ -209,18 +209,19 @@ class NarrowGradWeightStep final : public Step {
   void copy_y(const std::byte* base, int64_t channels, const BoxGrid::Box& box, float* copy) const {
     const auto& s = pass_.y.strides;
     const auto bytes = static_cast<int64_t>(size_of(pass_.y.dtype));
-    StripShape shape{.channels = 1, .extent = cut_.y_extent};
+    // Channels that lie together are read together.
+    const int64_t at_once = is_channels_last(pass_.y) ? channels : 1;
+    StripShape shape{.channels = at_once, .channel_pitch = cut_.y_stride, .extent = cut_.y_extent};
     for (size_t axis = 0; axis < 3; ++axis) {
       shape.start[axis] = box.first[axis + 1];
       shape.size[axis] = box.first[axis + 1] + box.size[axis + 1];
     }
-    for (int64_t o = 0; o < channels; ++o) {
-      float* out = copy + o * cut_.y_stride;
-      float* const end = out + cut_.y_stride;
-      for (int64_t n = 0; n < box.size[0]; ++n, out += shape.plane())
-        load_strip(pass_.y, pass_.rounding, base + (n * s[0] + o * s[1]) * bytes, shape, out);
-      std::fill(out, end, 0.0F);
-    }
+    for (int64_t o = 0; o < channels; o += at_once)
+      for (int64_t n = 0; n < box.size[0]; ++n)
+        load_strip(pass_.y, pass_.rounding, base + (n * s[0] + o * s[1]) * bytes, shape,
+                   copy + o * cut_.y_stride + n * shape.plane());
+    for (int64_t o = 0; o < channels; ++o)
+      std::fill(copy + o * cut_.y_stride + box.size[0] * shape.plane(), copy + (o + 1) * cut_.y_stride, 0.0F);
   }
 
   void store_block(const Bindings& bindings, int64_t block, float* totals) const {

@@ -30,6 +30,7 @@ class NarrowStore {
         channel_(sums.group * result_channels(pass)) {}
 
   void run() const {
+    if (is_channels_last(tensor_) && cut_.channels > 1) return run_turned();
     for (int64_t i = sums_.first_unit; i < sums_.last_unit; ++i)
       store_unit(cut_.units[cut_.store_order[static_cast<size_t>(i)]]);
   }
@@ -68,6 +69,43 @@ class NarrowStore {
         for (int64_t way = 0; way < ways_; ++way) store_apart(rows, way);
       }
     }
+  }
+
+  // Channels lie together: those of the same residues are written together, place by place.
+  void run_turned() const {
+    const auto same = [&](int64_t a, int64_t b, int64_t channels) {
+      const NarrowUnit &first = cut_.units[static_cast<size_t>(a)],
+                       &other = cut_.units[static_cast<size_t>(b)];
+      return other.channel == first.channel + channels && other.d.first == first.d.first &&
+             other.h.first == first.h.first;
+    };
+    for (int64_t i = sums_.first_unit; i < sums_.last_unit; ++i) {
+      int64_t before = i - 1;
+      while (before >= sums_.first_unit && !same(before, i, 1)) --before;
+      if (before >= sums_.first_unit) continue;  // written with that one
+      // Units of the next channel follow behind all residues of this one.
+      int64_t step = 1, count = 1;
+      while (i + step < sums_.last_unit && !same(i, i + step, 1)) ++step;
+      while (i + count * step < sums_.last_unit && same(i, i + count * step, count)) ++count;
+      store_channels(cut_.units[static_cast<size_t>(i)], count, step * ways_ * cut_.out_pitch);
+    }
+  }
+
+  void store_channels(const NarrowUnit& unit, int64_t count, int64_t pitch) const {
+    const Range d = inside(unit.d, 0), h = inside(unit.h, 1);
+    for (int64_t z = d.begin; z < d.end; ++z)
+      for (int64_t y = h.begin; y < h.end; ++y)
+        for (int64_t way = 0; way < ways_; ++way) {
+          const FoldedResidue& residue = cut_.ways[static_cast<size_t>(way)];
+          const Range w = inside(residue, 2);
+          if (w.begin >= w.end) continue;
+          const int64_t at = sums_.box.first[0] * s_[0] + channel_ + unit.channel + place(unit.d, 0, z) +
+                             place(unit.h, 1, y) + place(residue, 2, w.begin);
+          const float* sums = sums_.sums + (unit.row * ways_ + way) * cut_.out_pitch + z * cut_.plane_pitch +
+                              y * cut_.row_pitch + w.begin;
+          store_turned(tensor_.dtype, base_ + at * bytes_, cut_.folds[2].front().step * s_[4], sums, pitch,
+                       count, w.size());
+        }
   }
 
   // All residues along W are here: whole rows are written.

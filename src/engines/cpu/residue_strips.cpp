@@ -79,7 +79,9 @@ void ResidueStrips::load(const problem::PassTensor& tensor, OperandRounding roun
   // The places of one residue are a tensor of their own, with strides `step` times as long.
   problem::PassTensor places = tensor;
   for (size_t axis = 0; axis < 3; ++axis) places.strides[axis + 2] *= axes_[axis].step;
-  for (int64_t c = 0; c < channels; ++c, out += channel_pitch_) {
+  // Channels that lie together are read together.
+  const int64_t at_once = is_channels_last(tensor) ? channels : 1;
+  for (int64_t c = 0; c < channels; c += at_once, out += at_once * channel_pitch_) {
     float* strip = out;
     for (int64_t rd = 0; rd < axes_[0].step; ++rd)
       for (int64_t rh = 0; rh < axes_[1].step; ++rh) {
@@ -88,18 +90,20 @@ void ResidueStrips::load(const problem::PassTensor& tensor, OperandRounding roun
         if (parted) part_planes(tensor, rounding, channel + at * bytes, box, d, h, strip);
         for (int64_t rw = 0; rw < axes_[2].step; ++rw) {
           const Span w = span(2, box.first[3], rw);
-          const StripShape shape{.channels = 1,
+          const StripShape shape{.channels = at_once,
+                                 .channel_pitch = channel_pitch_,
                                  .start = {d.start, h.start, w.start},
                                  .extent = extent_,
                                  .size = {d.size, h.size, w.size}};
           for (int64_t n = 0; n < box.size[0]; ++n, strip += plane)
             if (!parted)
               load_strip(places, rounding, channel + (at + w.within * s[4] + n * s[0]) * bytes, shape, strip);
-          std::fill_n(strip, unused, 0.0F);
+          for (int64_t i = 0; i < at_once; ++i) std::fill_n(strip + i * channel_pitch_, unused, 0.0F);
           strip += unused;
         }
       }
-    std::fill(strip, out + channel_pitch_, 0.0F);
+    for (int64_t i = 0; i < at_once; ++i)
+      std::fill(strip + i * channel_pitch_, out + (i + 1) * channel_pitch_, 0.0F);
   }
 }
 

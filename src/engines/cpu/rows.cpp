@@ -86,18 +86,19 @@ class StripLoader {
   void run() const {
     const int64_t area = s_.extent[1] * s_.extent[2];
     if (w_.begin == w_.end || h_.begin == h_.end || d_.begin == d_.end) {
-      std::fill_n(out_, s_.channels * s_.plane(), 0.0F);
+      for (int64_t c = 0; c < s_.channels; ++c) std::fill_n(out_ + c * s_.pitch(), s_.plane(), 0.0F);
       return;
     }
     if (load_joined()) return;
     for (int64_t c = 0; c < s_.channels; ++c) {
-      std::fill_n(out_ + c * s_.plane(), d_.begin * area, 0.0F);
-      std::fill(out_ + c * s_.plane() + d_.end * area, out_ + (c + 1) * s_.plane(), 0.0F);
+      float* const plane = out_ + c * s_.pitch();
+      std::fill_n(plane, d_.begin * area, 0.0F);
+      std::fill(plane + d_.end * area, plane + s_.plane(), 0.0F);
     }
     // Channels that lie together are read together, unless places do too.
-    const bool turned = tensor_.strides[1] == 1 && tensor_.strides[4] != 1 && s_.channels > 1;
+    const bool turned = is_channels_last(tensor_) && s_.channels > 1;
     for (int64_t d = d_.begin; d < d_.end; ++d) {
-      for (int64_t c = 0; c < s_.channels; ++c) pad_ends(out_ + c * s_.plane() + d * area);
+      for (int64_t c = 0; c < s_.channels; ++c) pad_ends(out_ + c * s_.pitch() + d * area);
       if (turned) {
         load_area(0, s_.channels, d);
       } else {
@@ -115,12 +116,12 @@ class StripLoader {
     if (w_.end - w_.begin < width || h_.end - h_.begin < height || d_.end - d_.begin < depth) return false;
     if (s[4] != 1 || (height > 1 && s[3] != width) || (depth > 1 && s[2] != height * width)) return false;
     const auto bytes = static_cast<int64_t>(size_of(tensor_.dtype));
-    const bool one = s[1] == s_.plane();
+    const bool one = s[1] == s_.plane() && s_.pitch() == s_.plane();
     const int64_t rows = one ? 1 : s_.channels, count = one ? s_.channels * s_.plane() : s_.plane();
     const std::byte* from = source_ + (s_.start[0] * s[2] + s_.start[1] * s[3] + s_.start[2]) * bytes;
     for (int64_t row = 0; row < rows; ++row, from += s[1] * bytes) {
       if (row + 1 < rows) fetch(from + s[1] * bytes, count);
-      load_row(tensor_.dtype, rounding_, from, 1, count, out_ + row * count);
+      load_row(tensor_.dtype, rounding_, from, 1, count, out_ + row * s_.pitch());
     }
     return true;
   }
@@ -156,12 +157,12 @@ class StripLoader {
     const int64_t count = joined ? (h_.end - h_.begin) * width : w_.end - w_.begin;
     const int64_t first = channel * strides[1] + (s_.start[0] + d) * strides[2] +
                           (s_.start[1] + h_.begin) * strides[3] + (s_.start[2] + w_.begin) * strides[4];
-    float* to = out_ + channel * s_.plane() + (d * s_.extent[1] + h_.begin) * width + w_.begin;
+    float* to = out_ + channel * s_.pitch() + (d * s_.extent[1] + h_.begin) * width + w_.begin;
     if (channels == 1 && is_plain(tensor_, rounding_) && strides[4] == 1)
       return kernels::copy_rows_apart(reinterpret_cast<const float*>(source_) + first, strides[3], to, width,
                                       rows, count, strides[1]);
     for (int64_t c = 0; c < channels; ++c)
-      pad_gaps(out_ + (channel + c) * s_.plane() + d * s_.extent[1] * width);
+      pad_gaps(out_ + (channel + c) * s_.pitch() + d * s_.extent[1] * width);
     fetch(source_ + (first + strides[1]) * bytes, channels == 1 && strides[4] == 1 ? count : 0);
     for (int64_t row = 0; row < rows; ++row, to += width) {
       const std::byte* from = source_ + (first + row * strides[3]) * bytes;
@@ -169,7 +170,7 @@ class StripLoader {
         if (strides[4] == 2) fetch(from + strides[1] * bytes, 2 * count);
         load_row(tensor_.dtype, rounding_, from, strides[4], count, to);
       } else {
-        load_turned(tensor_, rounding_, from, channels, count, to, s_.plane());
+        load_turned(tensor_, rounding_, from, channels, count, to, s_.pitch());
       }
     }
   }

@@ -31,11 +31,17 @@ bool all_finite(const float* values, int64_t count);
 // A box of a tensor, places outside the tensor as zeros: out[c][d][h][w] for channels c < channels.
 struct StripShape {
   int64_t channels = 0;
+  int64_t channel_pitch = 0;        // floats from channel to channel of `out`; 0: plane()
   std::array<int64_t, 3> start{};   // place of the box in the tensor; may lie outside
   std::array<int64_t, 3> extent{};  // places in the box
   std::array<int64_t, 3> size{};    // of the tensor
   int64_t plane() const { return extent[0] * extent[1] * extent[2]; }
+  int64_t pitch() const { return channel_pitch == 0 ? plane() : channel_pitch; }
 };
+// Whether channels lie together and places do not, so that a box of several channels is read in one go.
+inline bool is_channels_last(const problem::PassTensor& tensor) {
+  return tensor.strides[1] == 1 && tensor.strides[4] != 1;
+}
 // `source` is the address of channel 0 of the box, at place (0, 0, 0) of the tensor.
 void load_strip(const problem::PassTensor& tensor, OperandRounding rounding, const std::byte* source,
                 const StripShape& shape, float* out);
