@@ -128,6 +128,7 @@ class ThreadPool::Team {
       share.end = begin;
     }
     const auto places = static_cast<uint32_t>(std::min(ranges, threads) - 1);
+    joined_.store(false, std::memory_order_relaxed);
     state_.store(kOpen + places * kPlace, std::memory_order_release);
     loops_.fetch_add(1);
     places == 1 ? loops_.notify_one() : loops_.notify_all();
@@ -135,6 +136,9 @@ class ThreadPool::Team {
   // Nobody joins any more; waits for those inside.
   void close() {
     state_.fetch_and(kInside, std::memory_order_acq_rel);
+    // If nobody came, a worker may be waiting for the core that this thread has: one with a real-time
+    // priority would keep it from there for ever.
+    if (!joined_.load(std::memory_order_relaxed)) sched_yield();
     const auto left = [&] { return state_.load(std::memory_order_acquire); };
     if (look(kFinishing, [&] { return left() == 0; })) return;
     for (uint32_t now = left(); now != 0; now = left()) state_.wait(now);
@@ -158,6 +162,7 @@ class ThreadPool::Team {
       if (ending_.load()) return;
       seen = loops_.load();
       if (!join()) continue;
+      joined_.store(true, std::memory_order_relaxed);
       take_ranges(thread);
       leave();
     }
@@ -177,6 +182,7 @@ class ThreadPool::Team {
   Loop loop_;  // and the shares: written before the state is open, read by those inside
   std::vector<Share> shares_;
   alignas(64) std::atomic<uint32_t> state_{0};
+  std::atomic<bool> joined_{false};  // whether any worker did, in this loop
   alignas(64) std::atomic<uint32_t> loops_{0};  // so far; workers wait for the next one
   std::atomic<bool> ending_{false};
   const bool looks_;  // before it sleeps; not where there are more threads than cores
