@@ -15,12 +15,12 @@ int64_t floor_mod(int64_t a, int64_t b) { return a - floor_div(a, b) * b; }
 
 // x + pad_lo = stride·q + r. Output o reads x through tap t when stride·(q − o) = t·dilation − r.
 struct TapPlace {
-  int64_t tap, residue, quotient;  // quotient: o − q
+  int64_t tap = 0, residue = 0, quotient = 0;  // quotient: o − q
 };
 
-std::vector<TapPlace> live_taps_of(const Window& w) {
-  std::vector<TapPlace> places;
-  places.reserve(static_cast<size_t>(w.kernel));
+using TapPlaces = ShortList<TapPlace, 7>;
+TapPlaces live_taps_of(const Window& w) {
+  TapPlaces places;
   for (int64_t tap = 0; tap < w.kernel; ++tap) {
     if (live_outputs(w, tap).size() == 0) continue;
     const int64_t reach = tap * w.dilation;
@@ -31,7 +31,7 @@ std::vector<TapPlace> live_taps_of(const Window& w) {
 
 // The fold of the residues that the places `begin` to `end` of x have, with the taps among `places` that
 // reach them.
-AxisFold fold(const Window& w, const std::vector<TapPlace>& places, int64_t begin, int64_t end) {
+AxisFold fold(const Window& w, const TapPlaces& places, int64_t begin, int64_t end) {
   AxisFold fold;
   const bool alone = end - begin == 1;
   const int64_t lone_residue = floor_mod(begin + w.pad_lo, w.stride);
@@ -43,11 +43,10 @@ AxisFold fold(const Window& w, const std::vector<TapPlace>& places, int64_t begi
   for (const TapPlace& place : places)
     if (!alone || place.residue == lone_residue) fold.offsets.push_back(first_q + place.quotient);
   std::sort(fold.offsets.begin(), fold.offsets.end());
-  fold.offsets.erase(std::unique(fold.offsets.begin(), fold.offsets.end()), fold.offsets.end());
-  fold.taps.assign(fold.offsets.size() * static_cast<size_t>(end - begin), 0);
+  fold.offsets.cut(std::unique(fold.offsets.begin(), fold.offsets.end()));
+  for (size_t i = fold.offsets.size() * static_cast<size_t>(end - begin); i > 0; --i) fold.taps.push_back(0);
   // In the order of their places, so that the residues of a whole stride fill a row one after the other.
-  std::vector<int64_t> residues;
-  residues.reserve(static_cast<size_t>(end - begin));
+  ShortList<int64_t, 4> residues;
   for (int64_t place = begin; place < end; ++place) residues.push_back(floor_mod(place + w.pad_lo, w.stride));
   std::sort(residues.begin(), residues.end());
   for (const int64_t residue : residues) {
@@ -109,7 +108,7 @@ std::vector<AxisFold> forward_folds(const Window& w) {
 }
 
 std::vector<AxisFold> grad_input_folds(const Window& w) {
-  const std::vector<TapPlace> places = live_taps_of(w);
+  const TapPlaces places = live_taps_of(w);
   const int64_t residues = std::min(w.stride, w.x);
   std::vector<AxisFold> folds;
   AxisFold together = fold(w, places, 0, residues);

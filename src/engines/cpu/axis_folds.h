@@ -15,6 +15,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "engines/cpu/short_list.h"
 #include "problem/window.h"
 
 namespace retrograd::engines::cpu {
@@ -31,9 +32,9 @@ struct AxisFold {
   int64_t step = 1;         // in the result, from one position to the next
   int64_t source_size = 0;  // places of the source; what is gathered from outside is zero
   int64_t source_step = 1;  // in the source, from one position to the next
-  std::vector<int64_t> offsets;
-  std::vector<FoldedResidue> residues;
-  std::vector<int64_t> taps;  // [residue][offset]; kNoTap where the residue does not read through the offset
+  ShortList<int64_t, 7> offsets;
+  ShortList<FoldedResidue, 2> residues;
+  ShortList<int64_t, 7> taps;  // [residue][offset]; kNoTap where the residue does not read through the offset
 
   int64_t lowest_offset() const { return offsets.empty() ? 0 : offsets.front(); }
   int64_t highest_offset() const { return offsets.empty() ? 0 : offsets.back(); }

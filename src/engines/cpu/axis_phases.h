@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "engines/cpu/short_list.h"
 #include "problem/window.h"
 
 namespace retrograd::engines::cpu {
@@ -27,7 +28,7 @@ struct AxisPhase {
   int64_t step = 1;         // and from one position to the next
   int64_t source_size = 0;  // places of the source; what is gathered from outside is zero
   int64_t source_step = 1;  // in the source, from one position to the next
-  std::vector<PhaseTap> taps;
+  ShortList<PhaseTap, 7> taps;
 
   int64_t lowest_offset() const;
   int64_t highest_offset() const;

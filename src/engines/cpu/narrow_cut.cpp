@@ -55,6 +55,7 @@ void pair_rows(NarrowCut& cut) {
 }
 
 void list_units(const ConvPass& pass, NarrowCut& cut) {
+  cut.units.reserve(static_cast<size_t>(cut.channels));  // all there are, but for strides
   for (const AxisFold& d : cut.folds[0])
     for (const AxisFold& h : cut.folds[1])
       for (int64_t channel = 0; channel < cut.channels; ++channel)
