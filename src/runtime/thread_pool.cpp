@@ -182,7 +182,7 @@ class ThreadPool::Team {
   Loop loop_;  // and the shares: written before the state is open, read by those inside
   std::vector<Share> shares_;
   alignas(64) std::atomic<uint32_t> state_{0};
-  std::atomic<bool> joined_{false};  // whether any worker did, in this loop
+  std::atomic<bool> joined_{false};             // whether any worker did, in this loop
   alignas(64) std::atomic<uint32_t> loops_{0};  // so far; workers wait for the next one
   std::atomic<bool> ending_{false};
   const bool looks_;  // before it sleeps; not where there are more threads than cores
