@@ -30,9 +30,11 @@ namespace retrograd::engines {
 std::span<const Candidate* const> candidates(runtime::DeviceKind kind) {
   // Before the first candidate asks how wide a vector is.
   [[maybe_unused]] static const bool limited = kernels::cpu::limit_targets(settings().cpu_isa);
-  static const std::array<const Candidate*, 19> on_cpu = {
+  static const std::array<const Candidate*, 21> on_cpu = {
       &cpu::winograd_gather(),             // forward, grad_input: 3x3, where reduced precision is allowed
       &cpu::winograd_grad_weight(),        // grad_weight: the same
+      &cpu::amx_gather(),                  // forward, grad_input: bf16 on machines with tile registers
+      &cpu::amx_grad_weight(),             // grad_weight: the same
       &cpu::bf16_gather(),                 // forward, grad_input: bf16 on machines that multiply it
       &cpu::bf16_grad_weight(),            // grad_weight: the same
       &cpu::pointwise_gather(),            // forward, grad_input: kernels of one tap

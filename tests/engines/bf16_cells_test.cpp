@@ -5,6 +5,7 @@
 
 #include "engines/registry.h"
 #include "kernels/cpu/bf16_pairs.h"
+#include "kernels/cpu/bf16_tiles.h"
 #include "problem/problem_text.h"
 #include "support/exact.h"
 #include "support/operands.h"
@@ -16,7 +17,7 @@ namespace {
 
 using problem::Operand;
 
-void check(const char* text, std::initializer_list<Operand> small_ones) {
+void check(const char* text, std::initializer_list<Operand> small_ones, bool tiles) {
   SCOPED_TRACE(text);
   auto request = problem::parse_request(text);
   ASSERT_TRUE(request.is_ok()) << request.status().message();
@@ -31,7 +32,8 @@ void check(const char* text, std::initializer_list<Operand> small_ones) {
   const Gradients exact = gradients_by_scattering(request.value(), operands);
   int found = 0;
   for (const engines::Candidate* candidate : engines::candidates(runtime::DeviceKind::kCpu)) {
-    if (!std::string_view(candidate->name()).starts_with("cpu.bf16")) continue;
+    const std::string_view name = candidate->name();
+    if (!name.starts_with(tiles ? "cpu.amx" : "cpu.bf16")) continue;
     SCOPED_TRACE(candidate->name());
     for (const problem::Pass& pass : problem.passes) found += candidate->supports(pass).accepted();
     operands.poison_results();
@@ -43,16 +45,25 @@ void check(const char* text, std::initializer_list<Operand> small_ones) {
   EXPECT_EQ(found, 2) << "grad_input and grad_weight";
 }
 
-TEST(Bf16CellsTest, SmallNumbersAreKept) {
-  if (!kernels::cpu::has_bf16_products()) GTEST_SKIP() << "this machine does not multiply pairs of bf16";
+void check_all(bool tiles) {
   for (const char* text :
        {"conv input=2x16x5x6:bf16 weight=32x16x3x3:bf16 dtype=bf16 padding=1x1",
-        "conv input=2x32x5x6:bf16@960x1x192x32 weight=32x32x3x3:bf16 dtype=bf16 stride=2x1",
-        "conv input=2x32x4x5 weight=32x32x2x2 dtype=bf16 transposed=1 stride=2x2"}) {
-    check(text, {Operand::kGradOutput, Operand::kInput, Operand::kWeight});
-    check(text, {Operand::kGradOutput});
-    check(text, {Operand::kInput, Operand::kWeight});
+        "conv input=2x32x5x12:bf16@1920x1x384x32 weight=32x32x3x3:bf16 dtype=bf16 stride=2x1",
+        "conv input=2x32x4x7 weight=32x32x2x2 dtype=bf16 transposed=1 stride=2x2"}) {
+    check(text, {Operand::kGradOutput, Operand::kInput, Operand::kWeight}, tiles);
+    check(text, {Operand::kGradOutput}, tiles);
+    check(text, {Operand::kInput, Operand::kWeight}, tiles);
   }
+}
+
+TEST(Bf16CellsTest, SmallNumbersAreKept) {
+  if (!kernels::cpu::has_bf16_products()) GTEST_SKIP() << "this machine does not multiply pairs of bf16";
+  check_all(false);
+}
+
+TEST(Bf16CellsTest, SmallNumbersAreKeptFromTiles) {
+  if (!kernels::cpu::has_bf16_tiles()) GTEST_SKIP() << "this machine has no tiles of bf16 products";
+  check_all(true);
 }
 
 }  // namespace

@@ -9,12 +9,14 @@
 
 #include "base/settings.h"
 #include "kernels/cpu/bf16_pairs.h"
+#include "kernels/cpu/bf16_tiles.h"
 #include "kernels/cpu/targets.h"
 
 namespace retrograd::test {
 
 inline bool machine_has(const std::string& isa) {
 #if defined(__x86_64__)
+  if (isa == "amx_bf16") return kernels::cpu::machine_has_bf16_tiles();
   if (isa == "avx512_bf16") return __builtin_cpu_supports("avx512bf16") != 0;
   if (isa == "avx512")
     return __builtin_cpu_supports("avx512bw") != 0 && __builtin_cpu_supports("avx512vl") != 0;
@@ -30,12 +32,15 @@ inline void expect_asked_isa() {
   const std::string isa = settings().cpu_isa, target = kernels::cpu::target_name();
   if (isa.empty()) return;
   if (!machine_has(isa)) GTEST_SKIP() << "this machine has no " << isa << ", the kernels use " << target;
-  const bool obeyed = isa == "avx512_bf16" ? kernels::cpu::has_bf16_products()
-                      : isa == "avx512"    ? target.starts_with("AVX3") && !kernels::cpu::has_bf16_products()
-                      : isa == "avx2"      ? target == "AVX2"
-                      : isa == "sse4"      ? target == "SSE4"
-                      : isa == "ssse3"     ? target == "SSSE3"
-                                           : target == "SCALAR" || target == "EMU128" || target == "NEON";
+  const bool tiles = kernels::cpu::has_bf16_tiles();
+  EXPECT_EQ(tiles, isa == "amx_bf16");
+  const bool obeyed = isa == "amx_bf16"      ? tiles
+                      : isa == "avx512_bf16" ? kernels::cpu::has_bf16_products()
+                      : isa == "avx512" ? target.starts_with("AVX3") && !kernels::cpu::has_bf16_products()
+                      : isa == "avx2"   ? target == "AVX2"
+                      : isa == "sse4"   ? target == "SSE4"
+                      : isa == "ssse3"  ? target == "SSSE3"
+                                        : target == "SCALAR" || target == "EMU128" || target == "NEON";
   EXPECT_TRUE(obeyed) << "RETROGRAD_CPU_ISA is " << isa << ", the kernels use " << target;
 }
 

@@ -9,12 +9,15 @@
 #include <cstring>
 #include <vector>
 
+#include "kernels/cpu/bf16_tiles.h"
+
 namespace retrograd::kernels::cpu {
 namespace {
 
 class Bf16Pairs : public testing::Test {
   void SetUp() override {
-    if (!has_bf16_products()) GTEST_SKIP() << "this machine does not multiply pairs of bf16";
+    if (!has_bf16_products() && !has_bf16_tiles())
+      GTEST_SKIP() << "this machine does not multiply pairs of bf16";
   }
 };
 

@@ -62,6 +62,9 @@ TEST(RowCopy, WeavesEveryNumberOfWays) {
   for (int64_t ways = 1; ways <= 6; ++ways)
     for (int64_t begin = 0; begin <= 2 * ways; ++begin)
       for (int64_t end = begin + 1; end <= 40 * ways; ++end) expect_woven(ways, begin, end);
+  for (const int64_t ways : {8, 16, 17})
+    for (const int64_t begin : {int64_t{0}, int64_t{3}, ways})
+      for (int64_t end = begin + 1; end <= 20 * ways; end += 3) expect_woven(ways, begin, end);
 }
 
 void expect_parted(int64_t ways, int64_t begin, int64_t end, int64_t count) {

@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <array>
+#include <numeric>
 #include <vector>
 
 #include "base/checked.h"
@@ -60,6 +61,22 @@ bool is_sliding(const AvgPoolPass& p) {
          w.kernel <= 3;
 }
 
+// Whether windows lie side by side and fill rows that follow each other in memory: results are then one
+// stream of vectors, each of which lies in a line of the cache.
+bool is_stream(const AvgPoolPass& p) {
+  const auto& to = p.grad_input.strides;
+  int64_t step = 1;
+  for (size_t axis = 3; axis-- > 0;) {
+    const PoolWindow& w = p.axes[axis];
+    if (w.kernel != w.stride || w.pad != 0 || w.x != w.y * w.stride) return false;
+    if (w.x > 1 && to[axis + 2] != step) return false;
+    step *= w.x;
+  }
+  return p.axes[2].stride > 1;
+}
+constexpr int64_t kMostStreamVectors = 64;  // 8 KiB
+constexpr int64_t kLineFloats = 16;
+
 // How the work is cut: `unit` channels at once, `band` rows of the result.
 struct PoolCut {
   int64_t unit = 1, blocks = 1;
@@ -67,6 +84,12 @@ struct PoolCut {
   int64_t row_windows = 1;  // at most, for a band
   int64_t at_once = 1;      // volumes, where a band is a volume
 };
+
+// `count` volumes, or a few less that end with a line of the cache: the next stream begins with one.
+int64_t in_whole_lines(const AvgPoolPass& p, int64_t count) {
+  const int64_t few = kLineFloats / std::gcd(volume_of(p), kLineFloats);
+  return count > few && is_stream(p) ? count / few * few : count;
+}
 
 PoolCut cut_pool(const AvgPoolPass& p) {
   const auto& [d, h, w] = p.axes;
@@ -86,6 +109,7 @@ PoolCut cut_pool(const AvgPoolPass& p) {
     cut.row_windows = h.y;
     const int64_t results = is_sliding(p) ? kAtOnceSliding : h.kernel > h.stride ? kAtOnceInRuns : kAtOnce;
     cut.at_once = std::max<int64_t>(1, results / (volume_of(p) * cut.unit));
+    cut.at_once = in_whole_lines(p, cut.at_once);
   }
   return cut;
 }
@@ -180,12 +204,14 @@ class AvgPoolRowsStep final : public Step {
         slots_(slots_for(whole)),
         counts_{AxisCounts(pass_, 0), AxisCounts(pass_, 1), AxisCounts(pass_, 2)} {
     list_windows();
+    list_stream();
     describe_volumes();
     list_outer_axes();
     const int64_t volumes = outer_[2].size;
     const int64_t size = volume_of(pass_) * cut_.unit, all = size * outer_[0].size * outer_[1].size * volumes;
     const int64_t elements = std::clamp(all / kFewestTasks, kFewestPerTask, kMostPerTask);
     per_task_ = cut_.bands > 1 ? 1 : std::max<int64_t>(1, elements / size);
+    per_task_ = in_whole_lines(pass_, per_task_);
     tasks_per_line_ = cut_.bands > 1 ? volumes * cut_.bands : ceil_div(volumes, per_task_);
     tasks_ = outer_[0].size * outer_[1].size * tasks_per_line_;
     slot_bytes_ = part_bytes<float>(whole_.scratch_floats());
@@ -218,6 +244,16 @@ class AvgPoolRowsStep final : public Step {
     if (w.stride > kernels::cpu::kMostPoolPhases) return;
     phases_.resize(static_cast<size_t>(w.stride));
     kernels::cpu::list_pool_phases(w.stride, w.kernel, phases_.data());
+  }
+
+  void list_stream() {
+    if (cut_.unit > 1 || !is_stream(pass_)) return;
+    const PoolWindow &h = pass_.axes[1], &w = pass_.axes[2];
+    const int64_t period = kernels::cpu::pool_stream_period(w.y, w.stride, h.stride);
+    if (period > kMostStreamVectors) return;
+    stream_.resize(static_cast<size_t>(period));
+    const int64_t advance = kernels::cpu::list_pool_stream(w.y, w.stride, h.stride, period, stream_.data());
+    if (advance > 0) whole_.stream = {stream_.data(), period, advance};
   }
 
   void describe_volumes() {
@@ -313,6 +349,7 @@ class AvgPoolRowsStep final : public Step {
   std::vector<PoolRun> runs_;
   std::vector<PoolBand> bands_;
   std::vector<kernels::cpu::PoolPhase> phases_;
+  std::vector<kernels::cpu::PoolStreamVector> stream_;
   PoolVolumes whole_;
   int64_t per_task_ = 1, tasks_per_line_ = 0, tasks_ = 0;
   size_t slot_bytes_ = 0;

@@ -8,8 +8,11 @@
 #include <array>
 #include <cstring>
 
+#include "engines/cpu/dense_blocking.h"
 #include "engines/cpu/gather_sides.h"
+#include "engines/cpu/grad_weight_blocking.h"
 #include "kernels/cpu/bf16_pairs.h"
+#include "kernels/cpu/bf16_tiles.h"
 
 namespace retrograd::engines::cpu {
 namespace {
@@ -21,6 +24,7 @@ using problem::PassTensor;
 constexpr int64_t kFewestChannels = 16;  // a vector of results; fewer are the narrow engines'
 constexpr int64_t kFewestSources = 32;   // channels to add over: with fewer, reading them takes the time
 constexpr int64_t kSmallestPlane = 8;    // rows of fewer numbers take longer to pair than to multiply
+constexpr int64_t kShortestRow = 6;      // of places that tile registers add over
 constexpr int64_t kChunk = 256;
 
 bool is_grad_weight(const ConvPass& p) { return p.kind == ConvPassKind::kGradWeight; }
@@ -39,10 +43,8 @@ std::optional<PassTensor> as_cells(const PassTensor& tensor, int64_t partner, co
   return cells;
 }
 
-}  // namespace
-
-std::optional<Reason> unfit_for_cells(const ConvPass& pass) {
-  if (!kernels::cpu::has_bf16_products()) return "this machine has no fast products of bf16 pairs";
+// Why the pass, on any machine, has no use for pairs. An image too many may be paired with none.
+std::optional<Reason> unfit_for_pairs(const ConvPass& pass, bool with_rest) {
   const PassTensor& a = is_grad_weight(pass) ? pass.x : source_of(pass);
   const PassTensor& b = is_grad_weight(pass) ? pass.y : pass.w;
   if (a.dtype != DType::kBF16 || b.dtype != DType::kBF16) return "the operands are not both bf16";
@@ -55,7 +57,7 @@ std::optional<Reason> unfit_for_cells(const ConvPass& pass) {
   if (is_grad_weight(pass) && plane > 1 && plane < kSmallestPlane)
     return fmt::format("planes of {} places are too small for pairs", plane);
   const int64_t added = is_grad_weight(pass) ? pass.batch : source_channels(pass);
-  if (added % 2 != 0)
+  if (added % 2 != 0 && !(with_rest && is_grad_weight(pass)))
     return fmt::format("{} {} are no pairs", added, is_grad_weight(pass) ? "images" : "source channels");
   // A partner at distance 0 would read as none at all.
   const CellPass cells = pass_over_cells(pass);
@@ -65,15 +67,32 @@ std::optional<Reason> unfit_for_cells(const ConvPass& pass) {
   return std::nullopt;
 }
 
-CellPass pass_over_cells(const ConvPass& pass) {
-  CellPass cells{.pass = pass};
+}  // namespace
+
+std::optional<Reason> unfit_for_cells(const ConvPass& pass) {
+  if (!kernels::cpu::has_bf16_products()) return "this machine has no fast products of bf16 pairs";
+  return unfit_for_pairs(pass, false);
+}
+
+std::optional<Reason> unfit_for_tiles(const ConvPass& pass) {
+  if (!kernels::cpu::has_bf16_tiles()) return "this machine has no tiles of bf16 products";
+  if (auto reason = unfit_for_pairs(pass, true)) return reason;
+  const int64_t row = joined_rows(without_idle_places(pass)).axes[2].y;
+  if (is_grad_weight(pass) && row < kShortestRow)
+    return fmt::format("rows of {} places are too short for tiles", row);
+  return std::nullopt;
+}
+
+CellPass pass_over_cells(const ConvPass& pass, bool tiles) {
+  CellPass cells{.pass = pass, .tiles = tiles};
   ConvPass& p = cells.pass;
   const auto pair = [](PassTensor& tensor, size_t axis, int64_t& partner) {
     partner = tensor.strides[axis];
     tensor.strides[axis] *= 2;
   };
   if (is_grad_weight(pass)) {
-    p.batch /= 2;
+    cells.rest = p.batch % 2 != 0;
+    p.batch = (p.batch + 1) / 2;
     pair(p.x, 0, cells.x);
     pair(p.y, 0, cells.y);
   } else if (is_forward(pass)) {
@@ -91,17 +110,19 @@ CellPass pass_over_cells(const ConvPass& pass) {
 bool load_cells(const std::byte* source, int64_t partner, int64_t stride, int64_t count, float* out) {
   constexpr int64_t kBytes = 2;
   std::array<std::byte, kChunk * kBytes> low, high;
+  const bool alone = partner == kNoPartner;
+  if (alone) high.fill(std::byte{0});
   bool large = true;
   for (int64_t i = 0; i < count; i += kChunk) {
     const int64_t part = std::min(kChunk, count - i);
     const std::byte* from = source + i * stride * kBytes;
     if (stride == 1) {
-      large &= kernels::cpu::pair_row(from, from + partner * kBytes, part, out + i);
+      large &= kernels::cpu::pair_row(from, alone ? high.data() : from + partner * kBytes, part, out + i);
       continue;
     }
     for (int64_t j = 0; j < part; ++j) {
       std::memcpy(low.data() + j * kBytes, from + j * stride * kBytes, kBytes);
-      std::memcpy(high.data() + j * kBytes, from + (j * stride + partner) * kBytes, kBytes);
+      if (!alone) std::memcpy(high.data() + j * kBytes, from + (j * stride + partner) * kBytes, kBytes);
     }
     large &= kernels::cpu::pair_row(low.data(), high.data(), part, out + i);
   }

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 
 #include "engines/cpu/rows.h"
@@ -19,11 +20,17 @@ struct CellPass {
   problem::ConvPass pass;
   // Elements from a number to the one that shares its cell; 0: numbers are not paired.
   int64_t x = 0, y = 0, w = 0;
+  bool tiles = false;  // for the tile registers of kernels/cpu/bf16_tiles.h
+  bool rest = false;   // the numbers of the last image have no partner
 };
 // Why the machine or the pass has no use for pairs; nullopt where it has.
 std::optional<Reason> unfit_for_cells(const problem::ConvPass& pass);
-CellPass pass_over_cells(const problem::ConvPass& pass);
+// The same of tile registers.
+std::optional<Reason> unfit_for_tiles(const problem::ConvPass& pass);
+CellPass pass_over_cells(const problem::ConvPass& pass, bool tiles = false);
 
+// The partner of a number that has none: zero.
+inline constexpr int64_t kNoPartner = INT64_MIN;
 // out[i] = the cell of source[i·stride] and its partner. False where the instruction would lose a number.
 bool load_cells(const std::byte* source, int64_t partner, int64_t stride, int64_t count, float* out);
 // As load_strip.

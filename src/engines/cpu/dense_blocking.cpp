@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // The cuts of dense_blocking.h. The constants were chosen by measurement on a core with 32 KiB of L1 and 1
-// MiB of L2; half of that much L2 is enough for them.
+// MiB of L2.
 #include "engines/cpu/dense_blocking.h"
 
 #include <algorithm>
 
 #include "base/checked.h"
 #include "engines/cpu/gather_sides.h"
+#include "kernels/cpu/bf16_tiles.h"
 #include "kernels/cpu/tile_product.h"
 
 namespace retrograd::engines::cpu {
@@ -15,9 +16,13 @@ namespace {
 using problem::ConvPass;
 using problem::Window;
 
-constexpr int64_t kPanelFloats = 65536;  // packed weights that the tiles of a box stream through L1
-constexpr int64_t kSumFloatsInL2 = 131072;
-constexpr int64_t kStripFloatsInL2 = 65536;
+// Parts of L2: packed weights that the tiles of a box stream through L1, a strip, and sums; half the L2 would
+// be enough for them together.
+int64_t panel_room(const DenseBlocking& cut) { return cut.room.l2 / 4; }
+int64_t strip_room(const DenseBlocking& cut) { return cut.room.l2 / 4; }
+int64_t sum_room(const DenseBlocking& cut) { return cut.room.l2 / 2; }
+// Of tasks with whole images: more are a tenth slower, for they are read for each strip.
+int64_t whole_sum_room(const DenseBlocking& cut) { return cut.room.l2 / 4; }
 constexpr int64_t kLineFloats = 16;
 constexpr int64_t kFewestPositions = 48;    // fewer spend their time reading weights
 constexpr int64_t kWantedTasks = 16;        // enough for the threads to share evenly
@@ -30,7 +35,6 @@ constexpr double kCopyCost = 0.6, kTurnCost = 1.2, kPanelCost = 0.12;
 // And of weights packed for all tasks, through memory, or for one task, which stays in L2.
 constexpr double kPackCost = 4.5, kPackHereCost = 2;
 constexpr int64_t kFewestWholeTasks = 8;
-constexpr int64_t kWholeSumFloats = 65536;      // 70000 are a tenth slower: they are read for each strip
 constexpr int64_t kMostSharedFloats = 1 << 22;  // of strips for all tasks
 
 // The part of (output, tap) pairs that read inside the input.
@@ -59,20 +63,23 @@ std::vector<int64_t> cuts_of(const AxisPhase& axis) {
 }
 
 // Whether it takes no longer to run from cut to cut with the live taps only than through all of the axis with
-// all of them: tiles of one or two rows wait for their own additions.
-bool cuts_pay(const AxisPhase& axis, const std::vector<int64_t>& cuts) {
+// all of them: tiles of one or two rows wait for their own additions, and registers take as long for one row
+// as for all that they hold.
+bool cuts_pay(const AxisPhase& axis, const std::vector<int64_t>& cuts, bool registers) {
   constexpr double kOneRow = 2.4, kTwoRows = 1.2, kAsLong = 1.01;
+  const auto cost = [&](int64_t run) {
+    constexpr int64_t kRows = kernels::cpu::kRegisterRows;
+    if (registers) return static_cast<double>(ceil_div(run, kRows) * kRows);
+    return static_cast<double>(run) * (run == 1 ? kOneRow : run == 2 ? kTwoRows : 1);
+  };
   double rows = 0;
   for (size_t i = 1; i < cuts.size(); ++i) {
-    const int64_t run = cuts[i] - cuts[i - 1];
     const TapRange live = live_range(axis, cuts[i - 1]);
-    rows += static_cast<double>(run * (live.last - live.first)) * (run == 1   ? kOneRow
-                                                                   : run == 2 ? kTwoRows
-                                                                              : 1);
+    rows += cost(cuts[i] - cuts[i - 1]) * static_cast<double>(live.last - live.first);
   }
+  const double whole = registers ? cost(axis.count) : static_cast<double>(axis.count);
   return cuts.size() == 2 ||
-         rows <= kAsLong * static_cast<double>(axis.count *
-                                               std::max<int64_t>(static_cast<int64_t>(axis.taps.size()), 1));
+         rows <= kAsLong * whole * static_cast<double>(std::max<size_t>(axis.taps.size(), 1));
 }
 
 void list_phases(const ConvPass& pass, DenseBlocking& cut) {
@@ -152,7 +159,7 @@ void cut_tasks(const ConvPass& pass, const Positions& total, DenseBlocking& cut)
   DenseBlocking tried = cut;
   for (int64_t wanted = positions;; wanted = ceil_div(wanted, 2)) {
     cut_grid(total, wanted, tried);
-    const int64_t room = kSumFloatsInL2 / (count_of(tried.grid.box) * phases * cut.width);
+    const int64_t room = sum_room(cut) / (count_of(tried.grid.box) * phases * cut.width);
     const int64_t shares = std::min(tiles, ceil_div(tasks, tried.grid.count() * pass.groups));
     const bool last = wanted <= kFewestPositions;
     if (room > 0 || last) {
@@ -179,7 +186,7 @@ void cut_whole_images(const ConvPass& pass, const Positions& total, DenseBlockin
   const auto phases = static_cast<int64_t>(cut.phases.size());
   const int64_t tiles = ceil_div(result_channels(pass), cut.width);
   const int64_t places = count_of({1, total[1], total[2], total[3]});
-  int64_t images = kWholeSumFloats / (places * phases * cut.width);
+  int64_t images = whole_sum_room(cut) / (places * phases * cut.width);
   if (cut.images_inside) images = std::min(images, kMostImagesInside);
   if (images == 0 || cut.most_taps == 1) return;  // one tap: packing is copying
   images = even_piece(total[0], std::min(images, total[0]));
@@ -197,6 +204,14 @@ void cut_whole_images(const ConvPass& pass, const Positions& total, DenseBlockin
                        once * static_cast<double>(tiles) * kPanelCost +
                        weights * static_cast<double>(tried.grid.count()) * kPackHereCost;
   if (whole < overhead(pass, cut) + weights * kPackCost) cut = tried;
+}
+
+// Blocks of channels that tile registers add over without a rest.
+void fill_registers(int64_t channels, DenseBlocking& cut) {
+  constexpr int64_t kCells = kernels::cpu::kRegisterCells;
+  if (channels % kCells != 0) return;
+  cut.channels_per_block =
+      even_piece(channels / kCells, std::max<int64_t>(cut.channels_per_block / kCells, 1)) * kCells;
 }
 
 }  // namespace
@@ -234,9 +249,11 @@ ConvPass joined_rows(ConvPass pass) {
   return pass;
 }
 
-DenseBlocking plan_dense_gather(const ConvPass& pass, int64_t narrowest) {
+DenseBlocking plan_dense_gather(const ConvPass& pass, int64_t narrowest, const CacheRoom& room,
+                                bool registers) {
   DenseBlocking cut;
   cut.narrowest = narrowest;
+  cut.room = room;
   cut.channels = result_channels(pass);
   cut.width = kernels::cpu::fitting_tile_width(cut.channels);
   list_phases(pass, cut);
@@ -245,11 +262,12 @@ DenseBlocking plan_dense_gather(const ConvPass& pass, int64_t narrowest) {
   for (const DensePhase& phase : cut.phases) {
     for (size_t axis = 0; axis < 3; ++axis)
       total[axis + 1] = std::max(total[axis + 1], phase.axes[axis].count);
-    cuts_help &= cuts_pay(phase.axes[2], phase.w_cuts);
+    cuts_help &= cuts_pay(phase.axes[2], phase.w_cuts, registers);
     leaves |= phase.taps > 0 && phase.axes[2].leaves_source();
   }
   cut.images_inside =
-      pass.batch >= kShortestRun && (total[3] < kShortestRun || live_part(pass) < 1 - kPaddingWorthSkipping);
+      pass.batch >= kShortestRun &&
+      (total[3] < kShortestRun || (!registers && live_part(pass) < 1 - kPaddingWorthSkipping));
   cut.skips_dead_taps = {true, true, cut.images_inside || cuts_help || !leaves};
   if (!cuts_help && !cut.images_inside)
     for (DensePhase& phase : cut.phases) phase.w_cuts = {0, phase.axes[2].count};
@@ -257,8 +275,9 @@ DenseBlocking plan_dense_gather(const ConvPass& pass, int64_t narrowest) {
   cut_whole_images(pass, total, cut);
   const int64_t strip = cut.grid.box[0] * cut.plane();
   const int64_t channels =
-      std::min(kPanelFloats / (std::max<int64_t>(cut.most_taps, 1) * cut.width), kStripFloatsInL2 / strip);
+      std::min(panel_room(cut) / (std::max<int64_t>(cut.most_taps, 1) * cut.width), strip_room(cut) / strip);
   cut.channels_per_block = even_piece(source_channels(pass), std::max<int64_t>(channels, 1));
+  if (registers) fill_registers(source_channels(pass), cut);
   return cut;
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // How a forward or grad_input pass is cut for dense_gather.cpp. Pure functions of the pass and the machine's
-// tile widths, never of the threads.
+// tile widths and caches, never of the threads.
 #pragma once
 
 #include <array>
@@ -9,6 +9,7 @@
 
 #include "engines/cpu/axis_phases.h"
 #include "engines/cpu/boxes.h"
+#include "engines/cpu/cache_room.h"
 #include "problem/pass.h"
 
 namespace retrograd::engines::cpu {
@@ -40,7 +41,8 @@ struct DenseBlocking {
   int64_t channels = 0;   // of the result, in a group
   int64_t width = 0;      // of the tiles, the last ones of a group apart
   int64_t narrowest = 0;  // that a tile may be
-  int64_t m_block = 0;    // result channels in a task, a multiple of the width
+  CacheRoom room;
+  int64_t m_block = 0;  // result channels in a task, a multiple of the width
   int64_t m_blocks = 0;
   int64_t channels_per_block = 0;  // source channels in a strip
   int64_t panel_floats = 0;        // packed weights of a group
@@ -59,8 +61,10 @@ struct DenseBlocking {
 // tiles need not end where short rows do.
 problem::ConvPass joined_rows(problem::ConvPass pass);
 
-// `narrowest`: of the tiles there may be.
-DenseBlocking plan_dense_gather(const problem::ConvPass& pass, int64_t narrowest);
+// `narrowest`: of the tiles there may be. `registers`: for tile registers (bf16_cells.h), which have more
+// rows and gain less by leaving taps out.
+DenseBlocking plan_dense_gather(const problem::ConvPass& pass, int64_t narrowest, const CacheRoom& room,
+                                bool registers = false);
 
 // Taps [first, last) of an axis that read inside the source at position `j`.
 struct TapRange {

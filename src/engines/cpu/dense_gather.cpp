@@ -31,6 +31,7 @@
 #include "engines/cpu/task_slots.h"
 #include "engines/cpu/weight_panels.h"
 #include "engines/reference/reference.h"
+#include "kernels/cpu/bf16_tiles.h"
 #include "kernels/cpu/tile_product.h"
 
 namespace retrograd::engines::cpu {
@@ -57,9 +58,11 @@ class DenseGatherStep final : public Step {
   DenseGatherStep(const CellPass& cells, std::unique_ptr<const Step> fallback)
       : pass_(joined_rows(cells.pass)),
         partner_(is_forward(pass_) ? cells.x : cells.y),
-        cut_(plan_dense_gather(pass_, partner_ != 0 ? kernels::cpu::tile_widths()[1] : 0)),
+        tiles_(cells.tiles),
+        cut_(plan_dense_gather(pass_, partner_ != 0 ? kernels::cpu::tile_widths()[1] : 0,
+                               room_in(machine_caches()), tiles_)),
         panels_(pass_, cut_, cells.w),
-        sources_(pass_, cut_, partner_),
+        sources_(pass_, cut_, partner_, tiles_),
         results_(pass_, cut_),
         slots_(std::min<int64_t>(runtime::ThreadPool::instance().threads(), cut_.tasks(pass_.groups))),
         fallback_(std::move(fallback)) {
@@ -82,10 +85,10 @@ class DenseGatherStep final : public Step {
         "tiles of {} positions x {} channels; {} tasks: {} groups, {}, {} blocks of {} result channels; "
         "strips "
         "of {} source channels{}{}; {} phases of up to {} taps",
-        kernels::cpu::tile_rows(cut_.width), cut_.width, cut_.tasks(pass_.groups), pass_.groups,
-        to_string(cut_.grid), cut_.m_blocks, cut_.m_block, cut_.channels_per_block,
-        sources_.in_place() ? " read in place" : "", cut_.whole_images ? " for all tasks" : "",
-        cut_.phases.size(), cut_.most_taps);
+        tiles_ ? kernels::cpu::kTileRegisterRows : kernels::cpu::tile_rows(cut_.width), cut_.width,
+        cut_.tasks(pass_.groups), pass_.groups, to_string(cut_.grid), cut_.m_blocks, cut_.m_block,
+        cut_.channels_per_block, sources_.in_place() ? " read in place" : "",
+        cut_.whole_images ? " for all tasks" : "", cut_.phases.size(), cut_.most_taps);
   }
 
   size_t workspace_bytes() const override {
@@ -176,7 +179,10 @@ class DenseGatherStep final : public Step {
 
   DensePanel panel_of(const DenseTask& task, const float* panels, size_t phase, int64_t m, int64_t first,
                       int64_t channels) const {
-    DensePanel panel{.first = nullptr, .width = cut_.width_at(task.m_first + m), .of_cells = partner_ != 0};
+    DensePanel panel{.first = nullptr,
+                     .width = cut_.width_at(task.m_first + m),
+                     .of_cells = partner_ != 0,
+                     .in_registers = tiles_};
     if (cut_.whole_images) {
       panel.first = task.block + cut_.panel_start(phase, task.m_first + m, channels) -
                     cut_.panel_start(0, task.m_first, channels);
@@ -192,6 +198,7 @@ class DenseGatherStep final : public Step {
 
   ConvPass pass_;
   int64_t partner_;  // of the source's cells; 0: they are numbers
+  bool tiles_;       // of cells, with tile registers
   DenseBlocking cut_;
   WeightPanels panels_;
   DenseSources sources_;
@@ -246,7 +253,27 @@ class Bf16GatherCandidate final : public Candidate {
   }
 };
 
+class AmxGatherCandidate final : public Candidate {
+ public:
+  const char* name() const override { return "cpu.amx_gather"; }
+  Support supports(const problem::Pass& pass) const override {
+    const Support dense = dense_gather().supports(pass);
+    if (!dense.accepted()) return dense;
+    if (const auto reason = unfit_for_tiles(std::get<ConvPass>(pass))) return Support::no(*reason);
+    return dense;
+  }
+  std::unique_ptr<const Step> make_step(const problem::Pass& pass) const override {
+    return std::make_unique<DenseGatherStep>(pass_over_cells(std::get<ConvPass>(pass), true),
+                                             dense_gather().make_step(pass));
+  }
+};
+
 }  // namespace
+
+const Candidate& amx_gather() {
+  static const AmxGatherCandidate instance;
+  return instance;
+}
 
 const Candidate& bf16_gather() {
   static const Bf16GatherCandidate instance;

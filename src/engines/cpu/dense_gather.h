@@ -9,5 +9,7 @@ namespace retrograd::engines::cpu {
 const Candidate& dense_gather();
 // The same over pairs of BF16 numbers (bf16_cells.h).
 const Candidate& bf16_gather();
+// And with tile registers.
+const Candidate& amx_gather();
 
 }  // namespace retrograd::engines::cpu

@@ -19,6 +19,7 @@
 #include "engines/cpu/task_slots.h"
 #include "engines/cpu/weight_panels.h"
 #include "kernels/cpu/bf16_pairs.h"
+#include "kernels/cpu/bf16_tiles.h"
 #include "kernels/cpu/tile_product.h"
 
 namespace retrograd::engines::cpu {
@@ -29,6 +30,7 @@ using problem::ConvPassKind;
 
 CellPass without_idle_cells(CellPass cells) {
   cells.pass = without_idle_places(cells.pass);
+  if (cells.tiles) cells.pass = joined_rows(cells.pass);  // longer ones to add over
   return cells;
 }
 
@@ -39,11 +41,12 @@ class DenseGradWeightStep final : public Step {
       : cells_(without_idle_cells(cells)),
         pass_(cells_.pass),
         fallback_(std::move(fallback)),
-        cut_(plan_grad_weight(pass_, fallback_ ? kernels::cpu::tile_widths()[1] : 0)),
+        cut_(plan_grad_weight(pass_, fallback_ ? kernels::cpu::tile_widths()[1] : 0, cells_.tiles)),
         operands_(cells_, cut_),
         slots_(runtime::ThreadPool::instance().threads()),
         taps_(pass_.axes[0].kernel * pass_.axes[1].kernel * pass_.axes[2].kernel),
-        sum_floats_(taps_ * cut_.row_block * cut_.width),
+        lane_floats_(taps_ * cut_.row_block * cut_.width),
+        sum_floats_(cut_.lane_group * lane_floats_),
         sum_bytes_(part_bytes<float>(tasks() * sum_floats_)),
         list_bytes_(part_bytes<int64_t>(count_of(cut_.grid.box))),
         slot_bytes_(operands_.panel_bytes() + operands_.raw_bytes() + operands_.copy_bytes() +
@@ -66,9 +69,12 @@ class DenseGradWeightStep final : public Step {
     };
     const auto finish = [&](int64_t block, int64_t) {
       if (!sound.load(std::memory_order_relaxed)) return;
-      const GradWeightTask task = make_task(block, nullptr);
-      add_splits(sums, block, task.width);
-      store_block(bindings, task, sums + block * sum_floats_);
+      GradWeightTask task = make_task(block, nullptr);
+      for (int64_t lane = 0; take_lanes(task, lane); ++lane) {
+        float* total = sums + block * sum_floats_ + lane * lane_floats_;
+        add_splits(total, task.width);
+        store_block(bindings, task, total);
+      }
     };
     run_stages(*context.pool, slots_, tasks(), sum, blocks(), finish);
     if (!sound) fallback_->run(bindings, workspace, context);
@@ -86,10 +92,9 @@ class DenseGradWeightStep final : public Step {
     task.row_first = block % cut_.row_blocks * cut_.row_block;
     task.row_count = std::min(cut_.row_block, channels(!cut_.lanes_are_x) - task.row_first);
     block /= cut_.row_blocks;
-    task.lane_first = cut_.lane_first(block % cut_.lane_blocks);
-    task.width = cut_.width_at(task.lane_first);
-    task.lane_count = std::min(task.width, cut_.lanes - task.lane_first);
-    task.group = block / cut_.lane_blocks;
+    task.lane_block = block % cut_.lane_groups() * cut_.lane_group;
+    task.group = block / cut_.lane_groups();
+    take_lanes(task, 0);
     if (scratch == nullptr) return task;
     task.panel = reinterpret_cast<float*>(scratch);
     task.raw = reinterpret_cast<float*>(scratch += operands_.panel_bytes());
@@ -99,28 +104,47 @@ class DenseGradWeightStep final : public Step {
     return task;
   }
 
-  // sums[tap][row][width]
+  // Of the blocks of lanes that a task has, the one that it turns to; false behind the last.
+  bool take_lanes(GradWeightTask& task, int64_t index) const {
+    if (index == cut_.lane_group || task.lane_block + index == cut_.lane_blocks) return false;
+    task.lane_first = cut_.lane_first(task.lane_block + index);
+    task.width = cut_.width_at(task.lane_first);
+    task.lane_count = std::min(task.width, cut_.lanes - task.lane_first);
+    return true;
+  }
+
+  // sums[block of lanes][tap][row][width]
   void sum_split(const Bindings& bindings, GradWeightTask& task, int64_t split, float* sums) const {
     const int64_t first = split * cut_.boxes_per_split;
     const int64_t last = std::min(first + cut_.boxes_per_split, cut_.grid.count());
     for (int64_t index = first; index < last; ++index) {
       const BoxGrid::Box box = cut_.grid.at(index);
-      const GradWeightLayout panel = operands_.pack_lanes(bindings, task, box);
       const GradWeightLayout scalars = operands_.find_rows(bindings, task, box);
-      float* out = sums;
-      for (int64_t d = 0; d < pass_.axes[0].kernel; ++d)
-        for (int64_t h = 0; h < pass_.axes[1].kernel; ++h)
-          for (int64_t w = 0; w < pass_.axes[2].kernel; ++w, out += cut_.row_block * task.width) {
-            const int64_t count = list_positions(task, box, {d, h, w}, scalars, panel);
-            multiply(task, scalars, panel, count, index > first, out);
-          }
+      for (int64_t lane = 0; take_lanes(task, lane); ++lane)
+        sum_taps(task, box, scalars, operands_.pack_lanes(bindings, task, box), index > first,
+                 sums + lane * lane_floats_);
     }
   }
 
+  void sum_taps(const GradWeightTask& task, const BoxGrid::Box& box, const GradWeightLayout& scalars,
+                const GradWeightLayout& panel, bool accumulate, float* out) const {
+    for (int64_t d = 0; d < pass_.axes[0].kernel; ++d)
+      for (int64_t h = 0; h < pass_.axes[1].kernel; ++h)
+        for (int64_t w = 0; w < pass_.axes[2].kernel; ++w, out += cut_.row_block * task.width) {
+          const Listed listed = list_positions(task, box, {d, h, w}, scalars, panel);
+          multiply(task, scalars, panel, listed, accumulate, out);
+        }
+  }
+
+  // Positions in the task's lists: each entry is the first of `run` neighbours along W, which lie side by
+  // side in the rows and panel_step apart in the panel.
+  struct Listed {
+    int64_t count = 0, run = 1, panel_step = 0;
+  };
   // Where both operands lie at the positions of the box that read inside x through this tap.
-  int64_t list_positions(const GradWeightTask& task, const BoxGrid::Box& box,
-                         const std::array<int64_t, 3>& tap, const GradWeightLayout& scalars,
-                         const GradWeightLayout& panel) const {
+  Listed list_positions(const GradWeightTask& task, const BoxGrid::Box& box,
+                        const std::array<int64_t, 3>& tap, const GradWeightLayout& scalars,
+                        const GradWeightLayout& panel) const {
     const GradWeightLayout& x = cut_.lanes_are_x ? panel : scalars;
     const GradWeightLayout& y = cut_.lanes_are_x ? scalars : panel;
     std::array<int64_t, 3> begin, end, x_first, x_step;
@@ -135,7 +159,13 @@ class DenseGradWeightStep final : public Step {
     }
     int64_t* x_out = cut_.lanes_are_x ? task.b_offsets : task.a_offsets;
     int64_t* y_out = cut_.lanes_are_x ? task.a_offsets : task.b_offsets;
-    int64_t count = 0;
+    Listed listed;
+    int64_t& count = listed.count;
+    if (cells_.tiles) {
+      listed.run = std::max<int64_t>(end[2] - begin[2], 0);
+      listed.panel_step = cut_.lanes_are_x ? x_step[2] : y.axis[2];
+      end[2] = std::min(end[2], begin[2] + 1);
+    }
     for (int64_t n = 0; n < box.size[0]; ++n)
       for (int64_t d = begin[0]; d < end[0]; ++d)
         for (int64_t h = begin[1]; h < end[1]; ++h) {
@@ -148,12 +178,12 @@ class DenseGradWeightStep final : public Step {
             y_out[count] = y_at + w * y.axis[2];
           }
         }
-    return count;
+    return listed;
   }
 
   void multiply(const GradWeightTask& task, const GradWeightLayout& scalars, const GradWeightLayout& panel,
-                int64_t count, bool accumulate, float* out) const {
-    if (count == 0) {
+                const Listed& listed, bool accumulate, float* out) const {
+    if (listed.count == 0) {
       if (!accumulate) std::fill_n(out, cut_.row_block * task.width, 0.0F);
       return;
     }
@@ -161,26 +191,33 @@ class DenseGradWeightStep final : public Step {
     tile.width = task.width;
     tile.offsets = task.a_offsets;
     tile.b_offsets = task.b_offsets;
-    tile.inner = count;
+    tile.inner = listed.count;
+    tile.outer = listed.run;
+    tile.outer_stride = 1;
+    tile.b_outer_stride = listed.panel_step;
     tile.b = panel.first;
     tile.c_stride = task.width;
     tile.accumulate = accumulate;
+    kernels::cpu::Bf16Tiles registers;
     for (int64_t row = 0; row < task.row_count; row += tile.rows) {
       tile.set_rows(scalars.first + row * scalars.channel, scalars.channel,
-                    kernels::cpu::next_tile_rows(task.row_count - row, task.width, scalars.channel));
+                    cells_.tiles
+                        ? kernels::cpu::next_register_rows(task.row_count - row)
+                        : kernels::cpu::next_tile_rows(task.row_count - row, task.width, scalars.channel));
       tile.c = out + row * task.width;
-      if (fallback_)
+      if (cells_.tiles)
+        registers.product(tile);
+      else if (fallback_)
         kernels::cpu::bf16_tile_product(tile);
       else
         kernels::cpu::tile_product(tile);
     }
   }
 
-  void add_splits(float* sums, int64_t block, int64_t width) const {
+  void add_splits(float* total, int64_t width) const {
     const int64_t used = taps_ * cut_.row_block * width;
-    float* total = sums + block * sum_floats_;
     for (int64_t split = 1; split < cut_.splits; ++split) {
-      const float* part = sums + (split * blocks() + block) * sum_floats_;
+      const float* part = total + split * blocks() * sum_floats_;
       for (int64_t i = 0; i < used; ++i) total[i] += part[i];
     }
   }
@@ -220,7 +257,7 @@ class DenseGradWeightStep final : public Step {
   GradWeightOperands operands_;
   int64_t slots_;
   int64_t taps_;
-  int64_t sum_floats_;
+  int64_t lane_floats_, sum_floats_;  // of a block of lanes, of a task
   size_t sum_bytes_, list_bytes_, slot_bytes_;
 };
 
@@ -254,7 +291,27 @@ class Bf16GradWeightCandidate final : public Candidate {
   }
 };
 
+class AmxGradWeightCandidate final : public Candidate {
+ public:
+  const char* name() const override { return "cpu.amx_grad_weight"; }
+  Support supports(const problem::Pass& pass) const override {
+    const Support dense = dense_grad_weight().supports(pass);
+    if (!dense.accepted()) return dense;
+    if (const auto reason = unfit_for_tiles(std::get<ConvPass>(pass))) return Support::no(*reason);
+    return dense;
+  }
+  std::unique_ptr<const Step> make_step(const problem::Pass& pass) const override {
+    return std::make_unique<DenseGradWeightStep>(pass_over_cells(std::get<ConvPass>(pass), true),
+                                                 dense_grad_weight().make_step(pass));
+  }
+};
+
 }  // namespace
+
+const Candidate& amx_grad_weight() {
+  static const AmxGradWeightCandidate instance;
+  return instance;
+}
 
 const Candidate& bf16_grad_weight() {
   static const Bf16GradWeightCandidate instance;

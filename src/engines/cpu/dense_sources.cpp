@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Strips: [image][channel][place], or [channel][place][image] where images are rows of tiles.
+// Strips: [image][channel][place]; turned over, [channel][place][image] where images are rows of tiles, or
+// [image][place][channel] for tile registers.
 #include "engines/cpu/dense_sources.h"
 
 #include <algorithm>
@@ -33,17 +34,29 @@ bool is_read_in_place(const ConvPass& pass, const DenseBlocking& cut) {
          (source.strides[1] == 1 || (!cut.images_inside && has_small_planes(source)));
 }
 
+// From place to place for tile registers: an odd number of lines, so that places do not share sets of L1.
+int64_t pitch(int64_t channels) {
+  constexpr int64_t kLineFloats = 16;
+  return (ceil_div(channels, kLineFloats) | 1) * kLineFloats;
+}
+
 }  // namespace
 
-DenseSources::DenseSources(const ConvPass& pass, const DenseBlocking& cut, int64_t partner)
-    : pass_(pass), cut_(cut), partner_(partner), in_place_(is_read_in_place(pass, cut)) {
+DenseSources::DenseSources(const ConvPass& pass, const DenseBlocking& cut, int64_t partner, bool tiles)
+    : pass_(pass), cut_(cut), partner_(partner), tiles_(tiles), in_place_(is_read_in_place(pass, cut)) {
   if (in_place_) return;
-  const size_t strip = part_bytes<float>(cut_.grid.box[0] * cut_.channels_per_block * cut_.plane());
-  if (!cut_.whole_images || cut_.images_inside) strip_bytes_ = strip;
-  if (!cut_.whole_images && cut_.images_inside) turned_bytes_ = strip;
-  if (cut_.whole_images)
-    shared_bytes_ = part_bytes<float>(cut_.grid.boxes[0] * cut_.grid.box[0] * pass_.groups *
-                                      source_channels(pass_) * cut_.plane());
+  // For tile registers one image is turned over after the other.
+  const int64_t images = tiles_ ? 1 : cut_.grid.box[0];
+  if (!cut_.whole_images || turns())
+    strip_bytes_ = part_bytes<float>(images * cut_.channels_per_block * cut_.plane());
+  if (!cut_.whole_images && turns()) turned_bytes_ = part_bytes<float>(shared_floats());
+  if (cut_.whole_images) shared_bytes_ = part_bytes<float>(strips() * shared_floats());
+}
+
+// Of a strip that all tasks share.
+int64_t DenseSources::shared_floats() const {
+  return cut_.grid.box[0] * cut_.plane() *
+         (tiles_ ? pitch(cut_.channels_per_block) : cut_.channels_per_block);
 }
 
 DenseSource DenseSources::at(const Bindings& bindings, DenseTask& task, int64_t first, int64_t channels,
@@ -51,7 +64,7 @@ DenseSource DenseSources::at(const Bindings& bindings, DenseTask& task, int64_t 
   if (in_place_) return find(bindings, task, first);
   if (!cut_.whole_images) return load(bindings, task, first, channels);
   const float* strip = shared_strip(task, first, shared);
-  return cut_.images_inside ? turned(strip, task.box.size[0]) : in_strip(strip, channels);
+  return turns() ? turned(strip, task.box.size[0], channels) : in_strip(strip, channels);
 }
 
 int64_t DenseSources::blocks() const { return ceil_div(source_channels(pass_), cut_.channels_per_block); }
@@ -60,13 +73,13 @@ int64_t DenseSources::task_of(int64_t index) const { return index / blocks() * c
 
 void DenseSources::share(const Bindings& bindings, DenseTask& task, int64_t index, float* shared) const {
   const int64_t first = index % blocks() * cut_.channels_per_block;
-  (cut_.images_inside ? task.turned : task.strip) = shared_strip(task, first, shared);
+  (turns() ? task.turned : task.strip) = shared_strip(task, first, shared);
   load(bindings, task, first, std::min(cut_.channels_per_block, source_channels(pass_) - first));
 }
 
 float* DenseSources::shared_strip(const DenseTask& task, int64_t first, float* shared) const {
-  const int64_t floats = cut_.grid.box[0] * cut_.plane(), box = task.box.first[0] / cut_.grid.box[0];
-  return shared + ((task.group * cut_.grid.count() + box) * source_channels(pass_) + first) * floats;
+  const int64_t box = task.box.first[0] / cut_.grid.box[0], block = first / cut_.channels_per_block;
+  return shared + ((task.group * cut_.grid.count() + box) * blocks() + block) * shared_floats();
 }
 
 DenseSource DenseSources::find(const Bindings& bindings, const DenseTask& task, int64_t first) const {
@@ -87,20 +100,24 @@ DenseSource DenseSources::load(const Bindings& bindings, DenseTask& task, int64_
   const int64_t image = channels * cut_.plane(), images = task.box.size[0];
   if (const float* plain = whole_planes(bindings, task, first)) {
     kernels::cpu::transpose(plain, tensor.strides[0], task.turned, images, images, image);
-    return turned(task.turned, images);
+    return turned(task.turned, images, channels);
   }
   for (int64_t n = 0; n < images; ++n) {
     const int64_t at = (task.box.first[0] + n) * tensor.strides[0] +
                        (task.group * source_channels(pass_) + first) * tensor.strides[1];
     const std::byte* from = static_cast<const std::byte*>(bindings[tensor.operand]) + at * bytes;
-    if (partner_ != 0)
+    if (tiles_) {
+      task.sound &= load_cell_strip(tensor, partner_, from, shape, task.strip);
+      kernels::cpu::transpose(task.strip, cut_.plane(), task.turned + n * cut_.plane() * pitch(channels),
+                              pitch(channels), channels, cut_.plane());
+    } else if (partner_ != 0)
       task.sound &= load_cell_strip(tensor, partner_, from, shape, task.strip + n * image);
     else
       load_strip(tensor, pass_.rounding, from, shape, task.strip + n * image);
   }
-  if (!cut_.images_inside) return in_strip(task.strip, channels);
-  kernels::cpu::transpose(task.strip, image, task.turned, images, images, image);
-  return turned(task.turned, images);
+  if (!turns()) return in_strip(task.strip, channels);
+  if (!tiles_) kernels::cpu::transpose(task.strip, image, task.turned, images, images, image);
+  return turned(task.turned, images, channels);
 }
 
 DenseSource DenseSources::in_strip(const float* strip, int64_t channels) const {
@@ -108,7 +125,11 @@ DenseSource DenseSources::in_strip(const float* strip, int64_t channels) const {
   return {strip, channels * cut_.plane(), cut_.plane(), {d, h, 1}};
 }
 
-DenseSource DenseSources::turned(const float* strip, int64_t images) const {
+DenseSource DenseSources::turned(const float* strip, int64_t images, int64_t channels) const {
+  if (tiles_) {
+    const int64_t w = pitch(channels), h = cut_.extent[2] * w, d = cut_.extent[1] * h;
+    return {strip, cut_.extent[0] * d, 1, {d, h, w}};
+  }
   const int64_t h = cut_.extent[2] * images, d = cut_.extent[1] * h;
   return {strip, 1, cut_.extent[0] * d, {d, h, images}};
 }

@@ -10,8 +10,9 @@ namespace retrograd::engines::cpu {
 
 class DenseSources {
  public:
-  // Both must outlive this. `partner`: of the source's cells (bf16_cells.h), or 0.
-  DenseSources(const problem::ConvPass& pass, const DenseBlocking& cut, int64_t partner);
+  // Both must outlive this. `partner`: of the source's cells (bf16_cells.h), or 0; `tiles`: they are for tile
+  // registers.
+  DenseSources(const problem::ConvPass& pass, const DenseBlocking& cut, int64_t partner, bool tiles);
 
   bool in_place() const { return in_place_; }
   // Of a task's strip, of the same turned over, and of the strips that all tasks share.
@@ -35,12 +36,15 @@ class DenseSources {
   DenseSource load(const Bindings& bindings, DenseTask& task, int64_t first, int64_t channels) const;
   float* shared_strip(const DenseTask& task, int64_t first, float* shared) const;
   DenseSource in_strip(const float* strip, int64_t channels) const;
-  DenseSource turned(const float* strip, int64_t images) const;
+  DenseSource turned(const float* strip, int64_t images, int64_t channels) const;
+  bool turns() const { return cut_.images_inside || tiles_; }
+  int64_t shared_floats() const;
   const float* whole_planes(const Bindings& bindings, const DenseTask& task, int64_t first) const;
 
   const problem::ConvPass& pass_;
   const DenseBlocking& cut_;
   int64_t partner_;
+  bool tiles_;
   bool in_place_;
   size_t strip_bytes_ = 0, turned_bytes_ = 0, shared_bytes_ = 0;
 };

@@ -44,8 +44,34 @@ void DenseTiles::run(const DensePanel& panel, int64_t channels, bool accumulate,
         h_taps_ = taps(1, y);
         const float* at = source_.first + n * source_.image + place(0, z) + place(1, y);
         const int64_t position = ((n * task_.box.size[1] + z) * task_.box.size[2] + y) * task_.box.size[3];
-        run_row(at, position);
+        if (two_rows_fit(y)) {
+          run_two_rows(at, at + place(1, y + 1) - place(1, y), position);
+          ++y;
+        } else {
+          run_row(at, position);
+        }
       }
+}
+
+// Whether the rows y and y + 1 are so short that they are one product of tile registers.
+bool DenseTiles::two_rows_fit(int64_t y) const {
+  return panel_.in_registers && !cut_.images_inside && y + 1 < count(1) && count(2) > 0 &&
+         count(2) <= kernels::cpu::kRegisterRows && count(2) == task_.box.size[3] &&
+         phase_.w_cuts.size() == 2 && taps(1, y) == taps(1, y + 1);
+}
+
+void DenseTiles::run_two_rows(const float* upper, const float* lower, int64_t position) {
+  const int64_t rows = count(2);
+  list_taps({d_taps_, h_taps_, taps(2, 0)});
+  if (listed_count_ == 0) {
+    run_row(upper, position);
+    return run_row(lower, position + rows);
+  }
+  tile_.set_rows(upper + place(2, 0), phase_.axes[2].source_step * source_.axis[2], rows);
+  tile_.a[1] = lower + place(2, 0);
+  tile_.rows = static_cast<int>(2 * rows);
+  tile_.c = sums_ + position * cut_.m_block;
+  registers_.product(tile_, static_cast<int>(rows));
 }
 
 // Neighbours along W, in runs of equal live taps; images of one place after the other, where they are rows.
@@ -75,11 +101,15 @@ void DenseTiles::run_rows(int64_t x, const float* at, int64_t rows, int64_t row_
     return;
   }
   for (; rows > 0; rows -= tile_.rows) {
-    tile_.set_rows(at, row_step, kernels::cpu::next_tile_rows(rows, tile_.width, row_step));
+    tile_.set_rows(at, row_step,
+                   panel_.in_registers ? kernels::cpu::next_register_rows(rows)
+                                       : kernels::cpu::next_tile_rows(rows, tile_.width, row_step));
     at += tile_.rows * row_step;
     tile_.c = sums_ + position * cut_.m_block;
     position += tile_.rows;
-    if (panel_.of_cells)
+    if (panel_.in_registers)
+      registers_.product(tile_);
+    else if (panel_.of_cells)
       kernels::cpu::bf16_tile_product(tile_);
     else
       kernels::cpu::tile_product(tile_);

@@ -6,6 +6,7 @@
 
 #include "engines/cpu/dense_blocking.h"
 #include "engines/cpu/dense_task.h"
+#include "kernels/cpu/bf16_tiles.h"
 #include "kernels/cpu/tile_product.h"
 
 namespace retrograd::engines::cpu {
@@ -15,8 +16,9 @@ namespace retrograd::engines::cpu {
 struct DensePanel {
   const float* first;
   int64_t width;
-  int64_t k_stride = 0;   // 0: packed
-  bool of_cells = false;  // of pairs of BF16 (bf16_cells.h); numbers otherwise
+  int64_t k_stride = 0;       // 0: packed
+  bool of_cells = false;      // of pairs of BF16 (bf16_cells.h); numbers otherwise
+  bool in_registers = false;  // cells for tile registers
 };
 
 // All tiles of one phase, one block of source channels and one `width` of result channels.
@@ -34,6 +36,8 @@ class DenseTiles {
   int64_t count(size_t axis) const;
   int64_t place(size_t axis, int64_t j) const;
   TapRange taps(size_t axis, int64_t j) const;
+  bool two_rows_fit(int64_t y) const;
+  void run_two_rows(const float* upper, const float* lower, int64_t position);
   void run_row(const float* at, int64_t position);
   void run_rows(int64_t x, const float* at, int64_t rows, int64_t row_step, int64_t position);
   void list_taps(const std::array<TapRange, 3>& ranges);
@@ -44,6 +48,7 @@ class DenseTiles {
   const DenseSource& source_;
   DensePanel panel_{};
   kernels::cpu::TileProduct tile_;
+  kernels::cpu::Bf16Tiles registers_;
   float* sums_ = nullptr;
   TapRange d_taps_, h_taps_;          // of the row that is multiplied
   std::array<TapRange, 3> listed_{};  // taps in the lists

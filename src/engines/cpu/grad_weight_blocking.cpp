@@ -13,8 +13,9 @@ namespace {
 using problem::ConvPass;
 using problem::Window;
 
-constexpr int64_t kPositionsPerBox = 768;  // 112 is a third slower: sums are loaded and stored once a box
-constexpr int64_t kSumFloats = 81920;      // of a task
+constexpr int64_t kPositionsPerBox = 768;    // 112 is a third slower: sums are loaded and stored once a box
+constexpr int64_t kSumFloats = 81920;        // of a task
+constexpr int64_t kGroupSumFloats = 163840;  // of a task that has several blocks of lanes
 constexpr int64_t kWantedTasks = 16;
 constexpr int64_t kTaskProducts = 1 << 19;  // about 10 us: less is not worth handing out
 constexpr double kPackedPerProduct = 12;    // packing a float costs as much as this many products
@@ -53,17 +54,29 @@ int64_t GradWeightBlocking::lane_first(int64_t block) const {
   return block <= full ? block * width : full * width + (block - full) * (width / 2);
 }
 
-GradWeightBlocking plan_grad_weight(const ConvPass& pass, int64_t narrowest) {
+namespace {
+
+// Places of x for each of y.
+double places_of_x(const ConvPass& pass) {
+  double places = 1;
+  for (const Window& w : pass.axes) places *= static_cast<double>(w.x) / static_cast<double>(w.y);
+  return places;
+}
+
+// As many blocks of lanes in a task as leave enough tasks and a task's sums in L2.
+void group_lanes(const ConvPass& pass, int64_t tasks, GradWeightBlocking& cut) {
+  const int64_t sums = taps_of(pass) * cut.row_block * cut.width;
+  const int64_t most = std::clamp<int64_t>(kGroupSumFloats / sums, 1, cut.lane_blocks);
+  for (cut.lane_group = most; cut.lane_group > 1; --cut.lane_group)
+    if (cut.blocks(pass.groups) * cut.grid.count() >= tasks) return;
+}
+
+GradWeightBlocking plan_sides(const ConvPass& pass, int64_t narrowest, bool registers, bool lanes_are_x) {
   GradWeightBlocking cut;
   cut.narrowest = narrowest;
+  cut.lanes_are_x = lanes_are_x;
   const int64_t x = pass.x_channels_per_group(), y = pass.y_channels_per_group(), taps = taps_of(pass);
-  Positions total{pass.batch, 1, 1, 1};
-  double places = 1;  // of x for each of y
-  for (size_t axis = 0; axis < 3; ++axis) {
-    total[axis + 1] = pass.axes[axis].y;
-    places *= static_cast<double>(pass.axes[axis].x) / static_cast<double>(pass.axes[axis].y);
-  }
-  cut.lanes_are_x = cost(pass, narrowest, x, y, taps, places) <= cost(pass, narrowest, y, x, taps, 1);
+  const Positions total{pass.batch, pass.axes[0].y, pass.axes[1].y, pass.axes[2].y};
   const int64_t rows = cut.lanes_are_x ? y : x;
   cut.lanes = cut.lanes_are_x ? x : y;
   cut.width = kernels::cpu::fitting_tile_width(cut.lanes);
@@ -83,10 +96,34 @@ GradWeightBlocking plan_grad_weight(const ConvPass& pass, int64_t narrowest) {
                           static_cast<double>(x) * static_cast<double>(y) * static_cast<double>(pass.groups);
   const auto tasks =
       static_cast<int64_t>(std::clamp(products / kTaskProducts, 1.0, static_cast<double>(kWantedTasks)));
+  if (registers) group_lanes(pass, tasks, cut);
   const int64_t splits = std::clamp<int64_t>(tasks / cut.blocks(pass.groups), 1, cut.grid.count());
   cut.boxes_per_split = ceil_div(cut.grid.count(), splits);
   cut.splits = ceil_div(cut.grid.count(), cut.boxes_per_split);
   return cut;
+}
+
+// Numbers that all tasks copy for each output position; those of lanes are turned over, too.
+double copies(const ConvPass& pass, const GradWeightBlocking& cut) {
+  const double x = places_of_x(pass);
+  const auto lanes = static_cast<double>(cut.lanes * cut.row_blocks);
+  const auto rows = static_cast<double>(cut.row_block * cut.row_blocks * cut.lane_groups());
+  return cut.lanes_are_x ? 2 * lanes * x + rows : 2 * lanes + rows * x;
+}
+
+}  // namespace
+
+GradWeightBlocking plan_grad_weight(const ConvPass& pass, int64_t narrowest, bool registers) {
+  if (registers) {
+    const GradWeightBlocking x = plan_sides(pass, narrowest, true, true);
+    if (pass.axes[2].stride != 1) return x;
+    const GradWeightBlocking y = plan_sides(pass, narrowest, true, false);
+    return copies(pass, x) <= copies(pass, y) ? x : y;
+  }
+  const int64_t x = pass.x_channels_per_group(), y = pass.y_channels_per_group(), taps = taps_of(pass);
+  return plan_sides(
+      pass, narrowest, false,
+      cost(pass, narrowest, x, y, taps, places_of_x(pass)) <= cost(pass, narrowest, y, x, taps, 1));
 }
 
 }  // namespace retrograd::engines::cpu

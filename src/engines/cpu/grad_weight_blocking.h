@@ -17,6 +17,7 @@ struct GradWeightBlocking {
   int64_t narrowest = 0;     // that a tile may be
   int64_t lanes = 0;         // channels that are lanes, in a group
   int64_t lane_blocks = 0;   // of the channels of one tile
+  int64_t lane_group = 1;    // of these in a task, which copies its rows once for all of them
   int64_t row_block = 0;     // row channels in a task
   int64_t row_blocks = 0;
   BoxGrid grid;                     // of output positions
@@ -27,10 +28,12 @@ struct GradWeightBlocking {
   // The first channel of a block of lanes, and the width of its tile.
   int64_t lane_first(int64_t block) const;
   int64_t width_at(int64_t lane) const;
-  int64_t blocks(int64_t groups) const { return groups * lane_blocks * row_blocks; }
+  int64_t lane_groups() const { return (lane_blocks + lane_group - 1) / lane_group; }
+  int64_t blocks(int64_t groups) const { return groups * lane_groups() * row_blocks; }
 };
-// `narrowest`: of the tiles there may be.
-GradWeightBlocking plan_grad_weight(const problem::ConvPass& pass, int64_t narrowest);
+// `narrowest`: of the tiles there may be. `registers`: for tile registers (bf16_cells.h), which want
+// neighbours along W side by side in the rows and multiply so fast that copying takes as long.
+GradWeightBlocking plan_grad_weight(const problem::ConvPass& pass, int64_t narrowest, bool registers = false);
 
 // Where the kernel has one tap, a stride only leaves out places of x: the same pass over a view of x without
 // them.

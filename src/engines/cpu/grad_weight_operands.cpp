@@ -20,6 +20,8 @@ GradWeightOperands::GradWeightOperands(const CellPass& cells, const GradWeightBl
   const int64_t row_places = cut_.lanes_are_x ? positions : x_places;
   panel_bytes_ = part_bytes<float>(lane_places * cut_.width);
   raw_bytes_ = part_bytes<float>(lane_places / cut_.grid.box[0] * cut_.width);
+  if (cells_.tiles)
+    raw_bytes_ = std::max(raw_bytes_, part_bytes<float>(row_places / cut_.grid.box[0] * cut_.row_block));
   copy_bytes_ = copies_rows_ ? part_bytes<float>(row_places * cut_.row_block) : 0;
 }
 
@@ -38,7 +40,7 @@ GradWeightOperands::Part GradWeightOperands::part_of(bool of_x, const BoxGrid::B
 
 GradWeightLayout GradWeightOperands::pack_lanes(const Bindings& bindings, GradWeightTask& task,
                                                 const BoxGrid::Box& box) const {
-  const Part part = part_of(cut_.lanes_are_x, box);
+  Part part = part_of(cut_.lanes_are_x, box);
   const PassTensor& t = lanes();
   const auto& s = t.strides;
   const auto bytes = static_cast<int64_t>(size_of(t.dtype));
@@ -47,10 +49,17 @@ GradWeightLayout GradWeightOperands::pack_lanes(const Bindings& bindings, GradWe
                      (task.group * channels + task.lane_first) * s[1] * bytes;
   if (task.lane_count < task.width) std::fill_n(task.panel, part.images * part.plane() * task.width, 0.0F);
   float* out = task.panel;
-  for (int64_t n = 0; n < part.images; ++n, out += part.plane() * task.width)
+  for (int64_t n = 0; n < part.images; ++n, out += part.plane() * task.width) {
+    part.partner = partner(t, part.first_image + n);
     task.sound &= pack_image(t, base + (part.first_image + n) * s[0] * bytes, part, task, out);
+  }
   const int64_t h = part.size[2] * task.width;
   return {task.panel, part.plane() * task.width, 1, {part.size[1] * h, h, task.width}, part.start};
+}
+
+int64_t GradWeightOperands::partner(const PassTensor& t, int64_t image) const {
+  if (cells_.rest && image == pass().batch - 1) return kNoPartner;
+  return &t == &pass().x ? cells_.x : cells_.y;
 }
 
 bool GradWeightOperands::pack_image(const PassTensor& t, const std::byte* source, const Part& part,
@@ -90,7 +99,7 @@ bool GradWeightOperands::load(const PassTensor& t, const std::byte* source, cons
                          .start = part.start,
                          .extent = part.size,
                          .size = {INT64_MAX, INT64_MAX, INT64_MAX}};
-  if (partner(t) != 0) return load_cell_strip(t, partner(t), source, shape, out);
+  if (part.partner != 0) return load_cell_strip(t, part.partner, source, shape, out);
   load_strip(t, pass().rounding, source, shape, out);
   return true;
 }
@@ -112,8 +121,8 @@ bool GradWeightOperands::load_places(const PassTensor& t, const std::byte* sourc
         const std::byte* from =
             source +
             ((part.start[0] + d) * s[2] + (part.start[1] + h) * s[3] + (part.start[2] + w) * s[4]) * bytes;
-        if (partner(t) != 0)
-          sound &= load_cells(from, partner(t), 1, count, out);
+        if (part.partner != 0)
+          sound &= load_cells(from, part.partner, 1, count, out);
         else
           load_row(t.dtype, pass().rounding, from, 1, count, out);
       }
@@ -122,7 +131,7 @@ bool GradWeightOperands::load_places(const PassTensor& t, const std::byte* sourc
 
 GradWeightLayout GradWeightOperands::find_rows(const Bindings& bindings, GradWeightTask& task,
                                                const BoxGrid::Box& box) const {
-  const Part part = part_of(!cut_.lanes_are_x, box);
+  Part part = part_of(!cut_.lanes_are_x, box);
   const PassTensor& t = rows();
   const auto& s = t.strides;
   const auto bytes = static_cast<int64_t>(size_of(t.dtype));
@@ -131,14 +140,25 @@ GradWeightLayout GradWeightOperands::find_rows(const Bindings& bindings, GradWei
                      (part.first_image * s[0] + (task.group * channels + task.row_first) * s[1]) * bytes;
   if (!copies_rows_) return {reinterpret_cast<const float*>(base), s[0], s[1], {s[2], s[3], s[4]}, {}};
   const int64_t image = task.row_count * part.plane();
-  if (side_by_side(t, part)) {
+  if (side_by_side(t, part) && !cells_.tiles) {
     const int64_t pitch = task.row_count, row = part.size[2] * pitch;
-    for (int64_t n = 0; n < part.images; ++n)
+    for (int64_t n = 0; n < part.images; ++n) {
+      part.partner = partner(t, part.first_image + n);
       task.sound &= load_places(t, base + n * s[0] * bytes, part, pitch, pitch, task.copy + n * image);
+    }
     return {task.copy, image, 1, {part.size[1] * row, row, pitch}, part.start};
   }
-  for (int64_t n = 0; n < part.images; ++n)
-    task.sound &= load(t, base + n * s[0] * bytes, part, task.row_count, task.copy + n * image);
+  for (int64_t n = 0; n < part.images; ++n) {
+    const std::byte* from = base + n * s[0] * bytes;
+    part.partner = partner(t, part.first_image + n);
+    if (side_by_side(t, part)) {
+      task.sound &= load_places(t, from, part, task.row_count, task.row_count, task.raw);
+      kernels::cpu::transpose(task.raw, task.row_count, task.copy + n * image, part.plane(), part.plane(),
+                              task.row_count);
+    } else {
+      task.sound &= load(t, from, part, task.row_count, task.copy + n * image);
+    }
+  }
   return {task.copy, image, part.plane(), {part.size[1] * part.size[2], part.size[2], 1}, part.start};
 }
 

@@ -12,6 +12,7 @@ namespace retrograd::engines::cpu {
 // A block of the result, and scratch to compute it with.
 struct GradWeightTask {
   int64_t group, lane_first, lane_count, row_first, row_count;  // channels within the group
+  int64_t lane_block;                                           // the first that it has
   int64_t width;                                                // of its tiles
   float *panel, *raw, *copy;
   int64_t *a_offsets, *b_offsets;
@@ -45,12 +46,13 @@ class GradWeightOperands {
   struct Part {
     int64_t first_image = 0, images = 0;
     std::array<int64_t, 3> start{}, size{};
+    int64_t partner = 0;  // in the image that is read, where numbers have one
     int64_t plane() const { return size[0] * size[1] * size[2]; }
   };
   const problem::ConvPass& pass() const { return cells_.pass; }
   const problem::PassTensor& lanes() const { return cut_.lanes_are_x ? pass().x : pass().y; }
   const problem::PassTensor& rows() const { return cut_.lanes_are_x ? pass().y : pass().x; }
-  int64_t partner(const problem::PassTensor& t) const { return &t == &pass().x ? cells_.x : cells_.y; }
+  int64_t partner(const problem::PassTensor& t, int64_t image) const;
   Part part_of(bool of_x, const BoxGrid::Box& box) const;
   bool pack_image(const problem::PassTensor& t, const std::byte* source, const Part& part,
                   const GradWeightTask& task, float* out) const;

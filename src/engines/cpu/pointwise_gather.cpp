@@ -14,6 +14,7 @@
 #include <algorithm>
 
 #include "base/checked.h"
+#include "engines/cpu/cache_room.h"
 #include "engines/cpu/gather_sides.h"
 #include "engines/cpu/grad_weight_blocking.h"
 #include "engines/cpu/limits.h"
@@ -32,11 +33,9 @@ using problem::ConvPassKind;
 using problem::PassTensor;
 using problem::Window;
 
-constexpr int64_t kPanelFloatsInL2 = 65536;
-constexpr int64_t kPanelFloatsInL1 = 8192;  // of a panel that all tiles read before the next one
-constexpr int64_t kMostPositions = 1024;    // of a chunk
-constexpr int64_t kWantedTasks = 32;        // enough for the threads to share evenly
-constexpr int64_t kTaskProducts = 1 << 19;  // about 10 us: less is not worth handing out
+constexpr int64_t kMostPositions = 1024;                     // of a chunk
+constexpr int64_t kWantedTasks = 32;                         // enough for the threads to share evenly
+constexpr int64_t kTaskProducts = 1 << 19;                   // about 10 us: less is not worth handing out
 constexpr int64_t kTilesAtOnce = 16, kChannelsAtOnce = 128;  // whose weights are packed together
 constexpr int64_t kFewestChannels = 8;                       // of the source
 constexpr int64_t kFewestPositions = 64;
@@ -50,6 +49,7 @@ class PointwiseGatherStep final : public Step {
   explicit PointwiseGatherStep(const ConvPass& pass)
       : pass_(is_forward(pass) ? without_idle_places(pass) : pass),
         places_(pass_),
+        room_(room_in(machine_caches())),
         width_(kernels::cpu::tile_width()),
         k_(source_channels(pass)),
         m_(result_channels(pass)),
@@ -116,7 +116,7 @@ class PointwiseGatherStep final : public Step {
                             static_cast<double>(k_) * static_cast<double>(m_);
     const auto tasks =
         static_cast<int64_t>(std::clamp(products / kTaskProducts, 1.0, static_cast<double>(kWantedTasks)));
-    const int64_t room = std::clamp(kPanelFloatsInL2 / (k_ * width_), int64_t{1}, kMostPositions / width_);
+    const int64_t room = std::clamp(room_.l2 / 4 / (k_ * width_), int64_t{1}, kMostPositions / width_);
     chunk_ = std::clamp<int64_t>(ceil_div(panels_ * pass_.groups, tasks), 1, room);
     chunks_ = ceil_div(panels_, chunk_);
     chunk_ = ceil_div(panels_, chunks_);
@@ -179,7 +179,7 @@ class PointwiseGatherStep final : public Step {
     // Conversions want long rows, and so do scattered stores: all positions of a tile's channels together.
     const bool converts =
         pass_.result().dtype != DType::kF32 || pass_.result().strides[4] != 1 || places_.has_idle_places();
-    if (!converts && k_ * width_ <= kPanelFloatsInL1) {
+    if (!converts && k_ * width_ <= room_.l1) {
       for (int64_t p = first; p < last; p += width_)
         for (int64_t index = begin; index < end; ++index)
           if (!multiply(bindings, task_chunk, weights, lists, index, p))
@@ -222,7 +222,7 @@ class PointwiseGatherStep final : public Step {
         tile.b_copy = panel;
         tile.b_ahead = kRowsAhead * source_of(pass_).strides[1];
       }
-    } else if (index == c.first_tile + 1 && k_ * width_ <= kPanelFloatsInL1 && p + width_ < c.last) {
+    } else if (index == c.first_tile + 1 && k_ * width_ <= room_.l1 && p + width_ < c.last) {
       tile.next = panel_in_place(bindings, c.group, p + width_, c.last);
       tile.next_stride = source_of(pass_).strides[1];
     }
@@ -290,6 +290,7 @@ class PointwiseGatherStep final : public Step {
 
   ConvPass pass_;
   PointwisePositions places_;
+  CacheRoom room_;  // panels have a quarter of L2; one that L1 holds is read by all tiles before the next
   int64_t width_, k_, m_, m_tiles_, tile_rows_, panels_;
   int64_t slots_;
   int64_t chunk_ = 0, chunks_ = 0;  // panels in a chunk, and how many chunks there are

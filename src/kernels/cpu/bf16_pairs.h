@@ -18,7 +18,7 @@
 namespace retrograd::kernels::cpu {
 
 // Whether this machine has the instruction and bf16_use() of targets.h wants it. The functions below may be
-// called only where it does; tile_width() is 32 there.
+// called only where it does, or where has_bf16_tiles() of bf16_tiles.h does; tile_width() is 32 there.
 bool has_bf16_products();
 
 // As tile_product with a, b and every offset counting cells; the width is two vectors or one, and b is not

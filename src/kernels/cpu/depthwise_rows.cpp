@@ -9,6 +9,7 @@
 #include "hwy/foreach_target.h"
 #include "hwy/highway.h"
 #include "kernels/cpu/targets.h"
+#include "kernels/cpu/unroll-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace retrograd::kernels::cpu {
@@ -101,7 +102,7 @@ HWY_NOINLINE void tile(const DepthwiseRow& r, int64_t first, float* HWY_RESTRICT
 // Neighbouring sources, each loaded once for the three results that read it. `now` starts with the source.
 #define RG_SOURCE(j, now, before, last)                     \
   if constexpr (j <= kTile) {                               \
-    const V x = hn::LoadU(d, RG_AT(j));                     \
+    const V x = held(hn::LoadU(d, RG_AT(j)));               \
     if constexpr (j < kTile) now = hn::MulAdd(low, x, now); \
     before = hn::MulAdd(middle, x, before);                 \
     if constexpr (j > 1) last = hn::MulAdd(high, x, last);  \

@@ -43,10 +43,12 @@ HWY_INLINE Place<D> place_of(int64_t first, int64_t last) {
           first >= last, first == 0 && last == lanes};
 }
 
-// body(load), where load reads the lanes of a place.
+// body(load), where load reads the lanes of a place. AVX2's masked loads make a plane 8 % slower than plain
+// ones, AVX-512's cost nothing: there one body does, which is half as much to compile.
 template <class D, class Body>
 HWY_INLINE void with_load(const Place<D>& place, const Body& body) {
-  if (place.full) return body([](const float* p) HWY_ATTR { return hn::LoadU(D(), p); });
+  if constexpr (HWY_TARGET > HWY_AVX3)
+    if (place.full) return body([](const float* p) HWY_ATTR { return hn::LoadU(D(), p); });
   const auto mask = place.mask;
   body([&](const float* p) HWY_ATTR { return hn::MaskedLoad(mask, D(), p); });
 }

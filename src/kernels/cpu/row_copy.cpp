@@ -11,6 +11,7 @@
 #include "hwy/foreach_target.h"
 #include "hwy/highway.h"
 #include "kernels/cpu/targets.h"
+#include "kernels/cpu/transpose.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace retrograd::kernels::cpu {
@@ -158,6 +159,14 @@ void weave_rows(const WovenRows& w) {
   for (int64_t place = w.begin; place < std::min(first * w.ways, w.end); ++place) weave_place(w, place);
   for (int64_t place = std::max(stop * w.ways, w.begin); place < w.end; ++place) weave_place(w, place);
   if (vectors) return;
+  // Many ways are columns that become rows.
+  constexpr int64_t kFewestTurned = 4;
+  if (std::min(w.ways, stop - first) >= kFewestTurned) {
+    for (int64_t r = 0; r < w.rows; ++r)
+      cpu::transpose(w.in + r * w.in_stride + first, w.way_stride, w.out + r * w.out_stride + first * w.ways,
+                     w.ways, w.ways, stop - first);
+    return;
+  }
   for (int64_t r = 0; r < w.rows; ++r)
     for (int64_t i = 0; i < w.ways; ++i)
       for (int64_t j = first; j < stop; ++j)

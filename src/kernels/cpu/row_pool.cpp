@@ -3,6 +3,7 @@
 #include "kernels/cpu/row_pool.h"
 
 #include <algorithm>
+#include <numeric>
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/cpu/row_pool.cpp"
@@ -11,6 +12,7 @@
 #include "kernels/cpu/elements-inl.h"
 #include "kernels/cpu/pool_direct-inl.h"
 #include "kernels/cpu/pool_quotients.h"
+#include "kernels/cpu/pool_stream-inl.h"
 #include "kernels/cpu/targets.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -28,7 +30,9 @@ void pool_volumes(const PoolVolumes& p, const std::byte* in, std::byte* out, int
     const int64_t now = std::min(p.at_once, count - v);
     divide_volumes(p, in + v * p.in.volume * in_bytes, now, quotients);
     std::byte* to = out + v * p.out.volume * out_bytes;
-    if (p.way == PoolWay::kCopy) {
+    if (p.way == PoolWay::kStream) {
+      stream_rows(p, quotients, now, to);
+    } else if (p.way == PoolWay::kCopy) {
       copy_rows(p, quotients, now, to);
     } else if (p.way == PoolWay::kSlide) {
       slide_rows(p, quotients, now, to);
@@ -38,6 +42,8 @@ void pool_volumes(const PoolVolumes& p, const std::byte* in, std::byte* out, int
     }
   }
 }
+
+int64_t pool_lanes() { return kLanes; }
 
 }  // namespace HWY_NAMESPACE
 }  // namespace retrograd::kernels::cpu
@@ -50,12 +56,14 @@ namespace {
 constexpr int64_t kShortRow = 512;
 
 HWY_EXPORT(pool_volumes);
+HWY_EXPORT(pool_lanes);
 
 struct Chosen {
   void (*volumes)(const PoolVolumes&, const std::byte*, std::byte*, int64_t, float*);
+  int64_t lanes;
 };
 const Chosen& chosen() {
-  static const Chosen instance{RG_CHOSEN(pool_volumes)};
+  static const Chosen instance{RG_CHOSEN(pool_volumes), RG_CHOSEN(pool_lanes)()};
   return instance;
 }
 
@@ -71,6 +79,47 @@ void PoolVolumes::derive() {
   if (most_rows <= 1 && unit == 1 && kernel == stride && 1 < stride && stride <= kMostPoolPhases)
     way = PoolWay::kCopy;
   if (slides) way = PoolWay::kSlide;
+  // Vectors that are no whole line of the cache gain nothing from lying in one.
+  if (stream.vectors != nullptr && (x % 8 == 0 || chosen().lanes == kMostPoolLanes)) way = PoolWay::kStream;
+}
+int64_t pool_stream_period(int64_t windows, int64_t stride, int64_t copies) {
+  // Rows that are not repeated are one long row.
+  const int64_t group = copies == 1 ? stride : windows * stride * copies;
+  return group / std::gcd(group, chosen().lanes);
+}
+int64_t list_pool_stream(int64_t windows, int64_t stride, int64_t copies, int64_t period,
+                         PoolStreamVector* vectors) {
+  const int64_t lanes = chosen().lanes;
+  int64_t row = 0, window = 0, within = 0, copy = 0;  // where the next result lies
+  for (PoolStreamVector* v = vectors; v != vectors + period; ++v) {
+    std::array<int64_t, kMostPoolLanes> from;
+    int64_t lowest = INT64_MAX, highest = 0;
+    v->turn = lanes;
+    for (int64_t lane = 0; lane < lanes; ++lane) {
+      const int64_t at = row + window;
+      if (lane > 0 && at < from[static_cast<size_t>(lane - 1)] && v->turn == lanes) v->turn = lane;
+      from[static_cast<size_t>(lane)] = at;
+      lowest = std::min(lowest, at);
+      highest = std::max(highest, at);
+      if (++within < stride) continue;
+      within = 0;
+      if (++window < windows || copies == 1) continue;
+      window = 0;
+      if (++copy < copies) continue;
+      copy = 0;
+      row += windows;
+    }
+    const bool whole = highest - lowest < lanes;
+    if (whole) v->turn = lanes;
+    v->from = whole ? lowest : from[0];
+    v->second = whole ? lowest : from[static_cast<size_t>(v->turn)];
+    for (int64_t lane = 0; lane < lanes; ++lane) {
+      const int64_t index = from[static_cast<size_t>(lane)] - (lane < v->turn ? v->from : v->second);
+      if (index < 0 || index >= lanes) return 0;
+      v->lane[static_cast<size_t>(lane)] = static_cast<int32_t>(index);
+    }
+  }
+  return row + window;
 }
 void list_pool_phases(int64_t stride, int64_t kernel, PoolPhase* phases) {
   for (int64_t r = 0; r < stride; ++r)

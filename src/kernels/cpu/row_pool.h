@@ -25,6 +25,7 @@ namespace retrograd::kernels::cpu {
 enum class PoolWay {
   kExpand,  // in general: expanded first, then added
   kCopy,    // a place lies in one window: its quotient goes to all rows of the window at once
+  kStream,  // the same where windows fill all rows and those lie side by side: vector after vector
   kSlide    // windows of 2 or 3 at every place: sums along the row stay in registers from row to row
 };
 
@@ -61,6 +62,23 @@ struct alignas(64) PoolPhase {
   std::array<uint32_t, kMostPoolLanes> more;
 };
 
+// Results in the order of memory: lane l of a vector is the quotient `lane[l]` from `from` on, and from the
+// lane `turn` on from `second`: the next row takes the same windows again. The same comes again after
+// `period` vectors, with quotients `advance` further on.
+struct alignas(64) PoolStreamVector {
+  std::array<int32_t, kMostPoolLanes> lane{};
+  int64_t from = 0, second = 0, turn = 0;
+};
+struct PoolStream {
+  const PoolStreamVector* vectors = nullptr;
+  int64_t period = 0, advance = 0;
+};
+// Of rows of `windows` windows, each `stride` places wide and `copies` rows high. The second fills `period`
+// vectors and says how far they advance; 0 where a vector would take more than two pieces.
+int64_t pool_stream_period(int64_t windows, int64_t stride, int64_t copies);
+int64_t list_pool_stream(int64_t windows, int64_t stride, int64_t copies, int64_t period,
+                         PoolStreamVector* vectors);
+
 struct PoolTensor {
   DType dtype = DType::kF32;
   int64_t volume = 0, depth = 0, row = 0, place = 1;  // strides, in elements
@@ -79,6 +97,7 @@ struct PoolVolumes {
   PoolCounts counts;
   int64_t unit = 1;
   int64_t most_rows = 1;  // of windows, that a row of results lies in
+  PoolStream stream;      // where results are one
   bool slides = false;    // windows of 2 or 3, by one place at a time, along rows and from row to row
   int64_t at_once = 1;    // volumes whose rows are expanded before any is finished
   PoolTensor in, out;

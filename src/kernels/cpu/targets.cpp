@@ -15,10 +15,12 @@ struct Limit {
   std::string_view name;
   int64_t targets;
   Bf16Use bf16 = Bf16Use::kNever;
+  bool tiles = false;
 };
 // Highway gives better targets lower bits: `-target` has the bits of a target and of all that are worse.
 constexpr Limit kLimits[] = {
-    {"", kEverything, Bf16Use::kWhereFast},
+    {"", kEverything, Bf16Use::kWhereFast, true},
+    {"amx_bf16", kEverything, Bf16Use::kWhereFast, true},
     {"avx512_bf16", kEverything, Bf16Use::kAlways},
     {"avx512", kEverything},
 #if HWY_ARCH_X86
@@ -35,6 +37,7 @@ constexpr Limit kLimits[] = {
 
 std::atomic<int64_t> allowed{kEverything};
 std::atomic<Bf16Use> bf16{Bf16Use::kWhereFast};
+std::atomic<bool> tiles{true};
 
 struct Choice : hwy::ChosenTarget {
   Choice() : targets(hwy::SupportedTargets() & allowed & HWY_TARGETS) {
@@ -55,12 +58,14 @@ bool limit_targets(std::string_view isa) {
     if (limit.name != isa) continue;
     allowed = limit.targets;
     bf16 = limit.bf16;
+    tiles = limit.tiles;
     return true;
   }
   return false;
 }
 
 Bf16Use bf16_use() { return bf16; }
+bool bf16_tiles_allowed() { return tiles; }
 
 const char* target_name() { return hwy::TargetName(choice().targets & -choice().targets); }
 

@@ -176,7 +176,7 @@ int64_t fitting_tile_width(int64_t channels) {
 }
 int64_t next_tile_width(int64_t channels, int64_t narrowest) {
   const auto& [full, vector, half] = chosen().widths;
-  if (channels > vector && channels <= vector + half && narrowest <= half) return vector;
+  if (channels > vector && channels <= vector + half && channels < full && narrowest <= half) return vector;
   return std::max(narrowest, fitting_tile_width(channels));
 }
 int64_t covering_lanes(int64_t channels, int64_t narrowest) {
