@@ -19,11 +19,11 @@
 #include "engines/cpu/grad_weight_blocking.h"
 #include "engines/cpu/limits.h"
 #include "engines/cpu/pointwise_positions.h"
+#include "engines/cpu/pointwise_weights.h"
 #include "engines/cpu/rows.h"
 #include "engines/cpu/task_slots.h"
 #include "kernels/cpu/row_copy.h"
 #include "kernels/cpu/tile_product.h"
-#include "kernels/cpu/transpose.h"
 
 namespace retrograd::engines::cpu {
 namespace {
@@ -33,11 +33,10 @@ using problem::ConvPassKind;
 using problem::PassTensor;
 using problem::Window;
 
-constexpr int64_t kMostPositions = 1024;                     // of a chunk
-constexpr int64_t kWantedTasks = 32;                         // enough for the threads to share evenly
-constexpr int64_t kTaskProducts = 1 << 19;                   // about 10 us: less is not worth handing out
-constexpr int64_t kTilesAtOnce = 16, kChannelsAtOnce = 128;  // whose weights are packed together
-constexpr int64_t kFewestChannels = 8;                       // of the source
+constexpr int64_t kMostPositions = 1024;    // of a chunk
+constexpr int64_t kWantedTasks = 32;        // enough for the threads to share evenly
+constexpr int64_t kTaskProducts = 1 << 19;  // about 10 us: less is not worth handing out
+constexpr int64_t kFewestChannels = 8;      // of the source
 constexpr int64_t kFewestPositions = 64;
 constexpr int64_t kShortestRun = 256;  // dense_gather.cpp is faster on small planes without idle places
 constexpr int64_t kFewestStreamedFloats = 1 << 19;
@@ -56,14 +55,15 @@ class PointwiseGatherStep final : public Step {
         m_tiles_(ceil_div(m_, kernels::cpu::tile_rows(width_))),
         tile_rows_(ceil_div(m_, m_tiles_)),
         panels_(ceil_div(places_.count(), width_)),
+        weights_(pass_, tile_rows_),
         slots_(runtime::ThreadPool::instance().threads()) {
     m_tiles_ = ceil_div(m_, tile_rows_);
     cut_tasks();
     slots_ = std::min(slots_, tasks());
-    weight_bytes_ = part_bytes<float>(pass.groups * m_tiles_ * tile_rows_ * k_);
+    weight_bytes_ = part_bytes<float>(weights_.floats());
     list_bytes_ = part_bytes<int64_t>(k_);
     panel_bytes_ = part_bytes<float>(chunk_ * width_ * k_);
-    row_bytes_ = part_bytes<float>(kTilesAtOnce * tile_rows_ * kChannelsAtOnce);
+    row_bytes_ = part_bytes<float>(weights_.scratch_floats());
     slot_bytes_ = panel_bytes_ + row_bytes_ + part_bytes<float>(tile_rows_ * chunk_ * width_);
     const PassTensor& result = pass_.result();
     int64_t floats = pass_.batch * m_ * pass_.groups;
@@ -95,12 +95,12 @@ class PointwiseGatherStep final : public Step {
     std::byte* slots = workspace + weight_bytes_ + 2 * list_bytes_;
     const auto pack = [&](int64_t task, int64_t slot) {
       auto* row = reinterpret_cast<float*>(slots + static_cast<size_t>(slot) * slot_bytes_ + panel_bytes_);
-      pack_weights(bindings, task / weight_packs(), task % weight_packs(), row, weights);
+      weights_.pack(bindings, task, row, weights);
     };
     const auto compute = [&](int64_t task, int64_t slot) {
       run_task(bindings, task, weights, lists, slots + static_cast<size_t>(slot) * slot_bytes_);
     };
-    run_stages(*context.pool, slots_, pass_.groups * weight_packs(), pack, tasks(), compute);
+    run_stages(*context.pool, slots_, weights_.tasks(), pack, tasks(), compute);
   }
 
  private:
@@ -126,44 +126,6 @@ class PointwiseGatherStep final : public Step {
     m_blocks_ = ceil_div(m_tiles_, tiles_per_task_);
   }
 
-  int64_t weight_packs() const { return ceil_div(m_tiles_, kTilesAtOnce) * ceil_div(k_, kChannelsAtOnce); }
-
-  // weights[group][tile][k][row], some tiles and channels at once.
-  void pack_weights(const Bindings& bindings, int64_t group, int64_t pack, float* rows,
-                    float* weights) const {
-    const auto& s = pass_.w.strides;
-    const auto bytes = static_cast<int64_t>(size_of(pass_.w.dtype));
-    const int64_t m_stride = is_forward(pass_) ? s[0] : s[1], k_stride = is_forward(pass_) ? s[1] : s[0];
-    const int64_t packs = ceil_div(m_tiles_, kTilesAtOnce);
-    const int64_t tile = pack % packs * kTilesAtOnce, k_first = pack / packs * kChannelsAtOnce;
-    const int64_t m = tile * tile_rows_, count = std::min(kTilesAtOnce * tile_rows_, m_ - m);
-    const int64_t channels = std::min(kChannelsAtOnce, k_ - k_first);
-    const std::byte* from =
-        static_cast<const std::byte*>(bindings[pass_.w.operand]) +
-        (group * pass_.y_channels_per_group() * s[0] + m * m_stride + k_first * k_stride) * bytes;
-    float* out = weights + ((group * m_tiles_ + tile) * k_ + k_first) * tile_rows_;
-    if (k_stride == 1 && m_stride != 1) {
-      for (int64_t i = 0; i < count; ++i)
-        load_row(pass_.w.dtype, pass_.rounding, from + i * m_stride * bytes, 1, channels,
-                 rows + i * channels);
-      for (int64_t i = 0; i < count; i += tile_rows_)
-        kernels::cpu::transpose(rows + i * channels, channels, out + i * k_, tile_rows_,
-                                std::min(tile_rows_, count - i), channels);
-      return;
-    }
-    const bool plain = is_plain(pass_.w, pass_.rounding) && m_stride == 1;
-    const auto part = [&](const float* in, int64_t in_stride, float* to, int64_t k_count) {
-      for (int64_t i = 0; i < count; i += tile_rows_)
-        kernels::cpu::copy_rows(in + i, in_stride, to + i * k_, tile_rows_, k_count,
-                                std::min(tile_rows_, count - i));
-    };
-    if (plain) return part(reinterpret_cast<const float*>(from), k_stride, out, channels);
-    for (int64_t k = 0; k < channels; ++k) {
-      load_row(pass_.w.dtype, pass_.rounding, from + k * k_stride * bytes, m_stride, count, rows);
-      part(rows, 0, out + k * tile_rows_, 1);
-    }
-  }
-
   void run_task(const Bindings& bindings, int64_t task, const float* weights, const Lists& lists,
                 std::byte* scratch) const {
     auto* panels = reinterpret_cast<float*>(scratch);
@@ -175,29 +137,31 @@ class PointwiseGatherStep final : public Step {
       if (panel_in_place(bindings, group, p, last) == nullptr)
         pack_panel(bindings, group, p, std::min(p + width_, last), panels + (p - first) * k_);
     const int64_t begin = m_block * tiles_per_task_, end = std::min(begin + tiles_per_task_, m_tiles_);
-    const Chunk task_chunk{group, first, last, begin, panels, sums};
+    const Chunk c{group, first, last, begin, panels, sums};
     // Conversions want long rows, and so do scattered stores: all positions of a tile's channels together.
     const bool converts =
         pass_.result().dtype != DType::kF32 || pass_.result().strides[4] != 1 || places_.has_idle_places();
-    if (!converts && k_ * width_ <= room_.l1) {
-      for (int64_t p = first; p < last; p += width_)
+    if (!converts && panels_fit_l1()) {
+      for (int64_t p = first; p < last; p += width_) {
+        const Panel panel = panel_at(bindings, c, p);
         for (int64_t index = begin; index < end; ++index)
-          if (!multiply(bindings, task_chunk, weights, lists, index, p))
-            store(bindings, group * m_ + index * tile_rows_, rows_of(index), p, std::min(p + width_, last),
-                  sums + (p - first));
+          if (!multiply(c, panel, weights, lists, index))
+            store(bindings, c, index, p, std::min(p + width_, last));
+      }
     } else {
       for (int64_t index = begin; index < end; ++index) {
         for (int64_t p = first; p < last; p += width_)
-          if (!multiply(bindings, task_chunk, weights, lists, index, p) && !converts)
-            store(bindings, group * m_ + index * tile_rows_, rows_of(index), p, std::min(p + width_, last),
-                  sums + (p - first));
-        if (converts) store(bindings, group * m_ + index * tile_rows_, rows_of(index), first, last, sums);
+          if (!multiply(c, panel_at(bindings, c, p), weights, lists, index) && !converts)
+            store(bindings, c, index, p, std::min(p + width_, last));
+        if (converts) store(bindings, c, index, first, last);
       }
     }
     if (streams_) kernels::cpu::end_stream();
   }
 
   int64_t rows_of(int64_t index) const { return std::min(tile_rows_, m_ - index * tile_rows_); }
+  // Then all tiles read one before the next one's turn comes, which is fetched meanwhile.
+  bool panels_fit_l1() const { return k_ * width_ <= room_.l1; }
 
   // What the tiles of a task share.
   struct Chunk {
@@ -205,34 +169,47 @@ class PointwiseGatherStep final : public Step {
     int64_t first_tile;
     float *panels, *sums;
   };
+  // Where a panel's source lies, and that of the next one, and its results, from those of channel 0 on; null
+  // where they do not lie side by side.
+  struct Panel {
+    int64_t p;
+    const float *in_place, *next;
+    float* results;
+  };
+
+  Panel panel_at(const Bindings& bindings, const Chunk& c, int64_t p) const {
+    const bool whole = p + width_ <= c.last;
+    return {p, panel_in_place(bindings, c.group, p, c.last),
+            panels_fit_l1() ? panel_in_place(bindings, c.group, p + width_, c.last) : nullptr,
+            whole ? results_in_place(bindings, p) : nullptr};
+  }
 
   // One tile of one panel; whether the results are where they belong, or among the sums.
-  bool multiply(const Bindings& bindings, const Chunk& c, const float* weights, const Lists& lists,
-                int64_t index, int64_t p) const {
+  bool multiply(const Chunk& c, const Panel& panel, const float* weights, const Lists& lists,
+                int64_t index) const {
     kernels::cpu::TileProduct tile;
     tile.offsets = lists.weights;
     tile.inner = k_;
-    tile.set_rows(weights + (c.group * m_tiles_ + index) * tile_rows_ * k_, 1, rows_of(index));
-    float* panel = c.panels + (p - c.first) * k_;
-    tile.b = panel;
-    if (index == c.first_tile) {
-      if (const float* in_place = panel_in_place(bindings, c.group, p, c.last)) {
-        tile.b = in_place;
-        tile.b_offsets = lists.source;
-        tile.b_copy = panel;
-        tile.b_ahead = kRowsAhead * source_of(pass_).strides[1];
-      }
-    } else if (index == c.first_tile + 1 && k_ * width_ <= room_.l1 && p + width_ < c.last) {
-      tile.next = panel_in_place(bindings, c.group, p + width_, c.last);
+    tile.set_rows(weights_.at(weights, c.group, index), 1, rows_of(index));
+    float* packed = c.panels + (panel.p - c.first) * k_;
+    tile.b = packed;
+    if (index == c.first_tile && panel.in_place != nullptr) {
+      tile.b = panel.in_place;
+      tile.b_offsets = lists.source;
+      tile.b_copy = packed;
+      tile.b_ahead = kRowsAhead * source_of(pass_).strides[1];
+    } else if (index == c.first_tile + 1) {
+      tile.next = panel.next;
       tile.next_stride = source_of(pass_).strides[1];
     }
-    float* direct =
-        p + width_ <= c.last ? direct_rows(bindings, c.group * m_ + index * tile_rows_, p) : nullptr;
-    tile.c = direct != nullptr ? direct : c.sums + (p - c.first);
-    tile.c_stride = direct != nullptr ? pass_.result().strides[1] : chunk_ * width_;
-    tile.stream = streams_ && direct != nullptr && reinterpret_cast<uintptr_t>(direct) % kLine == 0;
+    const bool direct = panel.results != nullptr;
+    const int64_t stride = pass_.result().strides[1];
+    tile.c =
+        direct ? panel.results + (c.group * m_ + index * tile_rows_) * stride : c.sums + (panel.p - c.first);
+    tile.c_stride = direct ? stride : chunk_ * width_;
+    tile.stream = streams_ && direct && reinterpret_cast<uintptr_t>(tile.c) % kLine == 0;
     kernels::cpu::tile_product(tile);
-    return direct != nullptr;
+    return direct;
   }
 
   // Where a whole panel of plain FP32 lies in the source; else null.
@@ -266,24 +243,24 @@ class PointwiseGatherStep final : public Step {
       std::fill(panel + k * width_ + last - first, panel + (k + 1) * width_, 0.0F);
   }
 
-  // Where `width` results of a channel lie side by side in the result; else null.
-  float* direct_rows(const Bindings& bindings, int64_t channel, int64_t p) const {
+  // Where `width` results of channel 0 lie side by side in the result; else null.
+  float* results_in_place(const Bindings& bindings, int64_t p) const {
     const PassTensor& result = pass_.result();
-    const auto& s = result.strides;
-    if (result.dtype != DType::kF32 || s[4] != 1 || places_.result_run(p) < width_ ||
+    if (result.dtype != DType::kF32 || result.strides[4] != 1 || places_.result_run(p) < width_ ||
         places_.has_idle_places())
       return nullptr;
-    return static_cast<float*>(bindings[result.operand]) + channel * s[1] + places_.result_at(p);
+    return static_cast<float*>(bindings[result.operand]) + places_.result_at(p);
   }
 
-  void store(const Bindings& bindings, int64_t channel, int64_t channels, int64_t first, int64_t last,
-             const float* sums) const {
+  // Sums of a tile's channels, positions from `begin` to `end`.
+  void store(const Bindings& bindings, const Chunk& c, int64_t index, int64_t begin, int64_t end) const {
     const PassTensor& result = pass_.result();
     const auto bytes = static_cast<int64_t>(size_of(result.dtype));
+    const int64_t channel = c.group * m_ + index * tile_rows_;
     auto* base = static_cast<std::byte*>(bindings[result.operand]) + channel * result.strides[1] * bytes;
-    for (int64_t p = first; p < last;) {
-      const int64_t run = std::min(places_.result_run(p), last - p);
-      places_.store(base, p, run, sums + p - first, chunk_ * width_, channels);
+    for (int64_t p = begin; p < end;) {
+      const int64_t run = std::min(places_.result_run(p), end - p);
+      places_.store(base, p, run, c.sums + p - c.first, chunk_ * width_, rows_of(index));
       p += run;
     }
   }
@@ -292,6 +269,7 @@ class PointwiseGatherStep final : public Step {
   PointwisePositions places_;
   CacheRoom room_;  // panels have a quarter of L2; one that L1 holds is read by all tiles before the next
   int64_t width_, k_, m_, m_tiles_, tile_rows_, panels_;
+  PointwiseWeights weights_;
   int64_t slots_;
   int64_t chunk_ = 0, chunks_ = 0;  // panels in a chunk, and how many chunks there are
   int64_t tiles_per_task_ = 0, m_blocks_ = 0;
