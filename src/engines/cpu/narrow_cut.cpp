@@ -8,6 +8,7 @@
 #include "base/checked.h"
 #include "engines/cpu/gather_sides.h"
 #include "engines/cpu/rows.h"
+#include "kernels/cpu/row_copy.h"
 #include "kernels/cpu/row_sums.h"
 
 namespace retrograd::engines::cpu {
@@ -253,13 +254,14 @@ void NarrowCut::spread_weights(const float* taps, int64_t k, int64_t count, floa
     const NarrowProduct& p = products[call.product];
     const int64_t terms = p.terms();
     float* out = weights + call.weights + k * call.count * terms;
+    if (p.in_order) {
+      const float* first = taps + call.first / p.residues * kernel_taps + call.first % p.residues;
+      kernels::cpu::copy_rows(first, channels * kernel_taps, out, call.count, count, call.count);
+      continue;
+    }
     for (int64_t row = 0; row < count; ++row, out += call.count * terms) {
       const float* channel = taps + (row * channels + call.first / p.residues) * kernel_taps;
       int64_t residue = call.first % p.residues;
-      if (p.in_order) {
-        std::copy_n(channel + residue, call.count, out);
-        continue;
-      }
       for (int64_t i = 0; i < call.count; ++i) {
         const int64_t* index = p.tap_of.data() + residue * terms;
         for (int64_t term = 0; term < terms; ++term)
