@@ -75,8 +75,9 @@ std::optional<Reason> unfit_for_cells(const ConvPass& pass) {
 }
 
 std::optional<Reason> unfit_for_tiles(const ConvPass& pass) {
-  if (!kernels::cpu::has_bf16_tiles()) return "this machine has no tiles of bf16 products";
   if (auto reason = unfit_for_pairs(pass, true)) return reason;
+  // Only now: the first question asks the system for leave, which then holds for the whole process.
+  if (!kernels::cpu::has_bf16_tiles()) return "this machine has no tiles of bf16 products";
   const int64_t row = joined_rows(without_idle_places(pass)).axes[2].y;
   if (is_grad_weight(pass) && row < kShortestRow)
     return fmt::format("rows of {} places are too short for tiles", row);
