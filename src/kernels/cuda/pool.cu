@@ -12,6 +12,8 @@
 #include "kernels/cuda/fast_div.cuh"
 #include "kernels/cuda/pack.cuh"
 #include "kernels/cuda/pool.h"
+#include "kernels/cuda/pool_last.h"
+#include "kernels/cuda/pool_staged.h"
 #include "kernels/cuda/types.h"
 
 namespace retrograd::kernels::cuda {
@@ -30,49 +32,67 @@ bool is_aligned(const void* address, size_t bytes) {
 
 struct Disjoint {
   uint32_t threads;
-  FastDiv vectors, h, d, sd, sh, sw;  // vectors: of a row
-  int yd, yh, yw;
+  FastDiv vectors, bands, d, sd,
+      sw;  // vectors: of a row; bands: rows of windows, one that is cut off included
+  int sh, xh, xw, yd, yh, yw;
   float scale;
 };
 
-template <class T, int kCount, int kStride>  // kStride 0: known at run time
-__global__ void __launch_bounds__(kThreads) disjoint_kernel(Disjoint p, const T* y, T* x) {
+// A thread takes kCount columns of a row of windows. kStride 0: known at run time; else kPacked: rows of y
+// are whole and aligned packs of kCount / kStride.
+template <class T, int kCount, int kStride, bool kPacked>
+__global__ void __launch_bounds__(kThreads)
+    disjoint_kernel(const __grid_constant__ Disjoint p, const T* y, T* x) {
   uint32_t column = thread_number();
   if (column >= p.threads) return;
-  const uint32_t number = column;
-  uint32_t h = p.vectors.split(column);
-  uint32_t d = p.h.split(h);
-  const uint32_t plane = p.d.split(d);
-  const int od = static_cast<int>(p.sd.quotient(d)), oh = static_cast<int>(p.sh.quotient(h));
+  uint32_t band = p.vectors.split(column);
+  uint32_t d = p.bands.split(band);
+  const uint32_t plane = p.d.quotient(d);
+  const int od = static_cast<int>(p.sd.quotient(d - plane * p.d.divisor)), oh = static_cast<int>(band);
   float values[kCount];
   const bool live = od < p.yd && oh < p.yh;
   const T* row = y + ((static_cast<int64_t>(plane) * p.yd + od) * p.yh + oh) * p.yw;
   column *= kCount;
   if constexpr (kStride > 0) {
-    static_assert(kCount % kStride == 0 || kStride % kCount == 0);
+    static_assert(kCount % kStride == 0);
+    constexpr int kWindows = kCount / kStride;
     const int first = static_cast<int>(column / kStride);
+    Pack<T, kWindows> windows{};
+    if constexpr (kPacked) {
+      if (live && first < p.yw) windows = *reinterpret_cast<const Pack<T, kWindows>*>(row + first);
+    } else {
 #pragma unroll
-    for (int i = 0; i < (kCount + kStride - 1) / kStride; ++i) {
-      const float value = live && first + i < p.yw ? fmaf(to_float(row[first + i]), p.scale, 0.0f) : 0.0f;
-#pragma unroll
-      for (int j = 0; j < (kStride < kCount ? kStride : kCount); ++j) values[i * kStride + j] = value;
+      for (int i = 0; i < kWindows; ++i)
+        if (live && first + i < p.yw) windows.values[i] = row[first + i];
     }
+#pragma unroll
+    for (int i = 0; i < kCount; ++i) values[i] = fmaf(to_float(windows.values[i / kStride]), p.scale, 0.0f);
   } else {
     uint32_t within = column;
     int at = static_cast<int>(p.sw.split(within));
-    float value = live && at < p.yw ? fmaf(to_float(row[at]), p.scale, 0.0f) : 0.0f;
+    const auto window = [&](int i) {
+      return live && i < p.yw ? fmaf(to_float(row[i]), p.scale, 0.0f) : 0.0f;
+    };
+    if (p.sw.divisor >= kCount) {  // two windows at most, without waiting for the first
+      const float first = window(at), second = kCount > 1 ? window(at + 1) : 0.0f;
 #pragma unroll
-    for (int i = 0; i < kCount; ++i) {
-      if (within == p.sw.divisor) {
-        within = 0;
-        ++at;
-        value = live && at < p.yw ? fmaf(to_float(row[at]), p.scale, 0.0f) : 0.0f;
+      for (uint32_t i = 0; i < kCount; ++i) values[i] = within + i < p.sw.divisor ? first : second;
+    } else {
+      float value = window(at);
+#pragma unroll
+      for (int i = 0; i < kCount; ++i) {
+        if (within == p.sw.divisor) {
+          within = 0;
+          value = window(++at);
+        }
+        values[i] = value;
+        ++within;
       }
-      values[i] = value;
-      ++within;
     }
   }
-  store_pack<T, kCount>(x + static_cast<int64_t>(number) * kCount, values);
+  const int h0 = oh * p.sh, rows = min(p.sh, p.xh - h0);
+  T* out = x + (static_cast<int64_t>(d) * p.xh + h0) * p.xw + column;
+  for (int r = 0; r < rows; ++r) store_pack<T, kCount>(out + static_cast<int64_t>(r) * p.xw, values);
 }
 
 // Axes along which one window covers everything count as one; rows that are tiled exactly as one long row.
@@ -93,27 +113,37 @@ void merge(PoolAxis (&a)[3], int64_t& planes) {
   planes = 1;
 }
 
+template <class T, int kCount, int kStride>
+void launch_stride(const Disjoint& p, const T* y, T* x, Stream stream) {
+  constexpr int kWindows = kStride > 0 ? kCount / kStride : 1;
+  const unsigned blocks = blocks_for(p.threads);
+  if (p.yw % kWindows == 0 && is_aligned(y, kWindows * sizeof(T)))
+    return disjoint_kernel<T, kCount, kStride, true><<<blocks, kThreads, 0, stream>>>(p, y, x);
+  disjoint_kernel<T, kCount, kStride, false><<<blocks, kThreads, 0, stream>>>(p, y, x);
+}
+
 template <class T, int kCount>
 void launch_disjoint(const PoolAxis (&a)[3], int64_t planes, float scale, const T* y, T* x, Stream stream) {
-  const int64_t vectors = a[2].x / kCount;
+  const int64_t vectors = a[2].x / kCount, bands = (a[1].x + a[1].stride - 1) / a[1].stride;
   Disjoint p;
-  p.threads = static_cast<uint32_t>(planes * a[0].x * a[1].x * vectors);
+  p.threads = static_cast<uint32_t>(planes * a[0].x * bands * vectors);
   p.vectors = FastDiv(vectors);
-  p.h = FastDiv(a[1].x);
+  p.bands = FastDiv(bands);
   p.d = FastDiv(a[0].x);
   p.sd = FastDiv(a[0].stride);
-  p.sh = FastDiv(a[1].stride);
   p.sw = FastDiv(a[2].stride);
+  p.sh = static_cast<int>(a[1].stride);
+  p.xh = static_cast<int>(a[1].x);
+  p.xw = static_cast<int>(a[2].x);
   p.yd = static_cast<int>(a[0].y);
   p.yh = static_cast<int>(a[1].y);
   p.yw = static_cast<int>(a[2].y);
   p.scale = scale;
-  const unsigned blocks = blocks_for(p.threads);
   if constexpr (kCount > 1) {
-    if (a[2].stride == 2) return disjoint_kernel<T, kCount, 2><<<blocks, kThreads, 0, stream>>>(p, y, x);
-    if (a[2].stride == 4) return disjoint_kernel<T, kCount, 4><<<blocks, kThreads, 0, stream>>>(p, y, x);
+    if (a[2].stride == 2) return launch_stride<T, kCount, 2>(p, y, x, stream);
+    if (a[2].stride == 4) return launch_stride<T, kCount, 4>(p, y, x, stream);
   }
-  disjoint_kernel<T, kCount, 0><<<blocks, kThreads, 0, stream>>>(p, y, x);
+  launch_stride<T, kCount, 0>(p, y, x, stream);
 }
 
 // ---- 3x3 windows
@@ -334,6 +364,9 @@ void run_planes(const Pool& pool, Stream stream) {
     return launch_disjoint<T, 1>(axes, rows, divisor.scale, y, x, stream);
   }
   if (divisor.uniform && is_sliding(pool)) {
+    const bool narrow = pool.axes[2].x % 2 != 0 || sizeof(T) == 2;
+    if (pool.axes[2].stride == 1 && narrow && pool_staged_fits(pool))
+      return pool_staged(pool, divisor.scale, stream);
     const bool even = pool.axes[2].x % 2 == 0 && is_aligned(x, 2 * sizeof(T));
     if (pool.axes[2].stride == 2)
       return even ? launch_sliding<T, 2, 2, true>(pool, divisor.scale, stream)
@@ -349,9 +382,13 @@ void run_channels_last(const Pool& pool, Stream stream) {
   const Divisor divisor = divisor_of(pool);
   constexpr int kWide = 16 / sizeof(T);
   if (pool.channels % kWide == 0 && is_aligned(pool.grad_input.data, 16) &&
-      is_aligned(pool.grad_output.data, 16))
+      is_aligned(pool.grad_output.data, 16)) {
+    if (divisor.uniform && is_disjoint(pool)) return pool_last_side_by_side(pool, divisor.scale, stream);
+    if (divisor.uniform && is_sliding(pool) && pool.axes[0].x == 1)
+      return pool_last_sliding(pool, divisor.scale, stream);
     return launch_any<T, kWide>(pool, pool.batch, pool.channels / kWide, divisor.uniform, divisor.scale,
                                 stream);
+  }
   launch_any<T, 1>(pool, pool.batch, pool.channels, divisor.uniform, divisor.scale, stream);
 }
 
