@@ -9,8 +9,9 @@
 // Values beyond the edge count as zero. Zero times a weight that is not finite would be NaN, so a block that
 // finds such a weight takes the formula as it stands.
 #include "kernels/cuda/depthwise.h"
+#include "kernels/cuda/depthwise_row.cuh"
+#include "kernels/cuda/depthwise_whole.h"
 #include "kernels/cuda/fast_div.cuh"
-#include "kernels/cuda/pack.cuh"
 #include "kernels/cuda/types.h"
 
 namespace retrograd::kernels::cuda {
@@ -55,7 +56,7 @@ __device__ void tile_by_formula(const Planes& p, const float* w, const T* y, T* 
     }
 }
 
-// kPacked: rows are whole and aligned packs of kCols·S results; with S = 1 the source is read so, too.
+// kPacked: rows are whole and aligned packs, of kCols·S results and of kCols values of the source.
 template <class T, int kK, int kS, int kRows, int kCols, bool kPacked>
 __global__ void __launch_bounds__(kThreads) grad_input_kernel(Planes p, const T* y, const T* weights, T* x) {
   using R = Reach<kK, kS>;
@@ -94,21 +95,8 @@ __global__ void __launch_bounds__(kThreads) grad_input_kernel(Planes p, const T*
   for (int r = kFirst; r <= kLastRow; ++r) {
     const bool live = static_cast<unsigned>(oh + r) < static_cast<unsigned>(p.yh);
     float row[kLastCol - kFirst + 1];
-    if constexpr (kPacked && kS == 1) {
-      constexpr int kBegin = floor_div(kFirst, kCols), kEnd = floor_div(kLastCol, kCols) + 1;
-      float packs[kEnd - kBegin][kCols];
-#pragma unroll
-      for (int i = kBegin; i < kEnd; ++i) {
-        if (live && static_cast<unsigned>(ow + i * kCols) < static_cast<unsigned>(p.yw)) {
-          load_pack<T, kCols>(y + (oh + r) * p.yw + ow + i * kCols, packs[i - kBegin]);
-        } else {
-#pragma unroll
-          for (int j = 0; j < kCols; ++j) packs[i - kBegin][j] = 0.0f;
-        }
-      }
-#pragma unroll
-      for (int c = kFirst; c <= kLastCol; ++c)
-        row[c - kFirst] = packs[(c - kBegin * kCols) / kCols][(c - kBegin * kCols) % kCols];
+    if constexpr (kPacked) {
+      load_row<T, -kFirst, kCols, kLastCol - kCols + 1>(y, oh + r, live, ow, p.yw, row);
     } else {
 #pragma unroll
       for (int c = kFirst; c <= kLastCol; ++c)
@@ -121,9 +109,9 @@ __global__ void __launch_bounds__(kThreads) grad_input_kernel(Planes p, const T*
       const int kh = a + kP - kS * r;
       if (kh < 0 || kh >= kK) continue;
 #pragma unroll
-      for (int b = 0; b < kW; ++b)
+      for (int c = kFirst; c <= kLastCol; ++c)  // in this order neighbouring products go to different sums
 #pragma unroll
-        for (int c = kFirst; c <= kLastCol; ++c) {
+        for (int b = 0; b < kW; ++b) {
           const int kw = b + kP - kS * c;
           if (kw < 0 || kw >= kK) continue;
           sums[a][b] = fmaf(row[c - kFirst], w[kh * kK + kw], sums[a][b]);
@@ -170,26 +158,34 @@ void launch(const Conv& conv, Stream stream) {
           static_cast<T*>(conv.x.data));
 }
 
+bool is_aligned(const Tensor& tensor, int64_t width, int count) {
+  const size_t bytes = static_cast<size_t>(count) * size_of(tensor.dtype);
+  return width % count == 0 && reinterpret_cast<uintptr_t>(tensor.data) % (bytes < 16 ? bytes : 16) == 0;
+}
+
 template <class T, int kK>
 void launch_stride(const Conv& conv, Stream stream) {
-  const auto aligned = [&](int count) {
-    const size_t bytes = static_cast<size_t>(count) * sizeof(T);
-    return conv.axes[2].x % count == 0 && reinterpret_cast<uintptr_t>(conv.x.data) % bytes == 0 &&
-           (conv.axes[2].stride != 1 ||
-            (conv.axes[2].y % count == 0 && reinterpret_cast<uintptr_t>(conv.y.data) % bytes == 0));
+  const auto aligned = [&](int x_count, int y_count) {
+    return is_aligned(conv.x, conv.axes[2].x, x_count) && is_aligned(conv.y, conv.axes[2].y, y_count);
   };
-  constexpr int kRows = kK == 3 ? 8 : 4;  // four columns of 7x7 leave registers for no more
-  if (conv.axes[2].stride == 2)
-    return aligned(2) ? launch<T, kK, 2, 4, 1, true>(conv, stream)
-                      : launch<T, kK, 2, 4, 1, false>(conv, stream);
-  if (aligned(4)) return launch<T, kK, 1, kRows, 4, true>(conv, stream);
-  if (aligned(2)) return launch<T, kK, 1, kRows, 2, true>(conv, stream);
+  constexpr int kWide = 16 / sizeof(T);
+  constexpr int kRows = kK == 3 && kWide == 4 ? 8 : 4;  // registers are left for no more
+  if (conv.axes[2].stride == 2) {
+    if (aligned(kWide, kWide / 2)) return launch<T, kK, 2, 4, kWide / 2, true>(conv, stream);
+    return aligned(2, 1) ? launch<T, kK, 2, 4, 1, true>(conv, stream)
+                         : launch<T, kK, 2, 4, 1, false>(conv, stream);
+  }
+  if (kK == 7 && aligned(8, 8)) return launch < T, kK, 1, kWide == 4 ? 4 : 2, 8, true > (conv, stream);
+  if (aligned(kWide, kWide)) return launch<T, kK, 1, kRows, kWide, true>(conv, stream);
+  if (kWide > 4 && aligned(4, 4)) return launch<T, kK, 1, kRows, 4, true>(conv, stream);
+  if (aligned(2, 2)) return launch<T, kK, 1, kRows, 2, true>(conv, stream);
   launch<T, kK, 1, 8, 1, false>(conv, stream);
 }
 
 }  // namespace
 
 void depthwise_grad_input(const Conv& conv, Stream stream) {
+  if (is_whole(conv)) return depthwise_whole_grad_input(conv, stream);
   with_type(conv.x.dtype, [&](auto type) {
     using T = decltype(type);
     switch (conv.axes[2].kernel) {

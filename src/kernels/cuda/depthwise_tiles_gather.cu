@@ -8,6 +8,7 @@
 //
 // Values beyond the edge and weights beyond the kernel are zeros. A result that is not finite, where a zero
 // may have met an infinity, is taken from the formula.
+#include "kernels/cuda/depthwise_lines.h"
 #include "kernels/cuda/depthwise_tile.cuh"
 #include "kernels/cuda/depthwise_tiles.h"
 #include "kernels/cuda/formulas.cuh"
@@ -117,6 +118,7 @@ void launch_width(const Planes& p, Stream stream) {
 }  // namespace
 
 void depthwise_tiles_gather(const Conv& conv, bool forward, Stream stream) {
+  if (is_lines(conv)) return depthwise_lines_gather(conv, forward, stream);
   const Axis &h = conv.axes[1], &w = conv.axes[2];
   Planes p;
   p.conv = conv;
@@ -132,7 +134,7 @@ void depthwise_tiles_gather(const Conv& conv, bool forward, Stream stream) {
   p.offset_w = static_cast<int>(forward ? w.pad : w.kernel - 1 - w.pad);
   with_type(conv.x.dtype, [&](auto type) {
     using T = decltype(type);
-    p.result_height == 1 ? launch_width<T, 1>(p, stream) : launch_width<T, 32>(p, stream);
+    launch_width<T, 32>(p, stream);
   });
 }
 

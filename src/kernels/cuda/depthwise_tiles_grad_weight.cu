@@ -6,10 +6,11 @@
 // makes 32 products. Where there are fewer strips of taps than threads, several threads share the places of a
 // strip and add up at the end.
 //
-// Values of x beyond the edge are zeros; a sum that is not finite is taken from the formula.
+// Values of x beyond the edge are zeros; who adds the parts takes a sum that is not finite from the formula.
+#include "kernels/cuda/depthwise_lines.h"
+#include "kernels/cuda/depthwise_parts.h"
 #include "kernels/cuda/depthwise_tile.cuh"
 #include "kernels/cuda/depthwise_tiles.h"
-#include "kernels/cuda/formulas.cuh"
 #include "kernels/cuda/types.h"
 
 namespace retrograd::kernels::cuda {
@@ -90,18 +91,6 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
-__global__ void __launch_bounds__(kThreads)
-    finish_kernel(Conv conv, int64_t weights, int64_t parts, const float* sums) {
-  const int64_t i = blockIdx.x * int64_t{kThreads} + threadIdx.x;
-  if (i >= weights) return;
-  float sum = 0;
-  for (int64_t part = 0; part < parts; ++part) sum += sums[part * weights + i];
-  const int64_t kw = conv.axes[2].kernel, kh = conv.axes[1].kernel;
-  const Index5 at{i / kw / kh, 0, 0, i / kw % kh, i % kw};
-  if (!isfinite(sum)) sum = grad_weight_sum(conv, at, 0, 1);
-  store_any(conv.w.dtype, conv.w.data, offset_of(conv.w, at), sum);
-}
-
 template <class T, int kRows, int kColumns>
 void launch(Planes p, const Conv& conv, float* workspace, Stream stream) {
   p.strips_across = (p.kw + kEach - 1) / kEach;
@@ -128,19 +117,9 @@ void launch(Planes p, const Conv& conv, float* workspace, Stream stream) {
   const dim3 grid(static_cast<unsigned>(p.channels), static_cast<unsigned>(parts));
   grad_weight_kernel<T, kRows, kColumns><<<grid, kThreads, static_cast<size_t>(bytes), stream>>>(
       p, static_cast<const T*>(conv.x.data), static_cast<const T*>(conv.y.data), workspace);
-  const int64_t weights = conv.groups * p.kh * p.kw;
-  finish_kernel<<<static_cast<unsigned>((weights + kThreads - 1) / kThreads), kThreads, 0, stream>>>(
-      conv, weights, parts, workspace);
 }
 
-}  // namespace
-
-int64_t depthwise_tiles_parts(const Conv& conv) {
-  const int64_t wanted = (1056 + conv.groups - 1) / conv.groups;
-  return wanted < conv.batch ? wanted : conv.batch;
-}
-
-void depthwise_tiles_grad_weight(const Conv& conv, float* workspace, Stream stream) {
+void sum_tiles(const Conv& conv, float* workspace, Stream stream) {
   const Axis &h = conv.axes[1], &w = conv.axes[2];
   Planes p{};
   p.channels = static_cast<int>(conv.groups);
@@ -155,9 +134,21 @@ void depthwise_tiles_grad_weight(const Conv& conv, float* workspace, Stream stre
   p.pad_w = static_cast<int>(w.pad);
   with_type(conv.x.dtype, [&](auto type) {
     using T = decltype(type);
-    p.yh == 1 ? launch<T, 1, 1024>(p, conv, workspace, stream)
-              : launch<T, 32, 32>(p, conv, workspace, stream);
+    launch<T, 32, 32>(p, conv, workspace, stream);
   });
+}
+
+}  // namespace
+
+int64_t depthwise_tiles_parts(const Conv& conv) {
+  if (is_lines(conv)) return depthwise_lines_parts(conv);
+  const int64_t wanted = (1056 + conv.groups - 1) / conv.groups;
+  return wanted < conv.batch ? wanted : conv.batch;
+}
+
+void depthwise_tiles_grad_weight(const Conv& conv, float* workspace, Stream stream) {
+  is_lines(conv) ? depthwise_lines_grad_weight(conv, workspace, stream) : sum_tiles(conv, workspace, stream);
+  add_parts(conv, depthwise_tiles_parts(conv), PartOrder::kTapsOfChannel, workspace, stream);
 }
 
 }  // namespace retrograd::kernels::cuda
