@@ -7,6 +7,7 @@
 #include "engines/cuda/bias.h"
 #include "engines/cuda/cudnn_products.h"
 #include "engines/cuda/depthwise.h"
+#include "engines/cuda/depthwise_last.h"
 #include "engines/cuda/depthwise_tiles.h"
 #include "engines/cuda/depthwise_transposed.h"
 #include "engines/cuda/direct.h"
@@ -17,10 +18,11 @@
 namespace retrograd::engines::cuda {
 
 std::span<const Candidate* const> candidates() {
-  static const std::array<const Candidate*, 9> all = {
+  static const std::array<const Candidate*, 10> all = {
       &depthwise(),             // grad_input, grad_weight: one channel a group, 3x3 to 7x7
+      &depthwise_last(),        // the same, channels last
       &depthwise_tiles(),       // one channel a group, stride 1, larger kernels
-      &depthwise_transposed(),  // one channel a group, channels last
+      &depthwise_transposed(),  // one channel a group, channels last, larger kernels
       &narrow_gather(),         // grad_input: at most four x channels a group
       &cudnn_products(),        // convolutions, where cuDNN is there
       &row_products(),          // convolutions

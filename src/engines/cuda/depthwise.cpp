@@ -39,15 +39,6 @@ class DepthwiseStep final : public Step {
   int64_t parts_;
 };
 
-bool is_small_square(const ConvPass& p) {
-  const auto& [d, h, w] = p.axes;
-  const auto fits = [&](const problem::Window& a) {
-    return a.kernel == w.kernel && a.stride == w.stride && a.dilation == 1 && a.pad_lo == w.kernel / 2;
-  };
-  const bool flat = d.x == 1 && d.y == 1 && d.kernel == 1 && d.pad_lo == 0;
-  return flat && (w.kernel == 3 || w.kernel == 5 || w.kernel == 7) && w.stride <= 2 && fits(h) && fits(w);
-}
-
 class DepthwiseCandidate final : public Candidate {
  public:
   const char* name() const override { return "cuda.depthwise"; }
@@ -77,6 +68,15 @@ class DepthwiseCandidate final : public Candidate {
 };
 
 }  // namespace
+
+bool is_small_square(const problem::ConvPass& p) {
+  const auto& [d, h, w] = p.axes;
+  const auto fits = [&](const problem::Window& a) {
+    return a.kernel == w.kernel && a.stride == w.stride && a.dilation == 1 && a.pad_lo == w.kernel / 2;
+  };
+  const bool flat = d.x == 1 && d.y == 1 && d.kernel == 1 && d.pad_lo == 0;
+  return flat && (w.kernel == 3 || w.kernel == 5 || w.kernel == 7) && w.stride <= 2 && fits(h) && fits(w);
+}
 
 const Candidate& depthwise() {
   static const DepthwiseCandidate instance;

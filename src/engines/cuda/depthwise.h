@@ -8,4 +8,7 @@ namespace retrograd::engines::cuda {
 
 const Candidate& depthwise();
 
+// Kernels of 3x3, 5x5 or 7x7 in two axes, stride 1 or 2, dilation 1, padding of half a kernel.
+bool is_small_square(const problem::ConvPass& pass);
+
 }  // namespace retrograd::engines::cuda
