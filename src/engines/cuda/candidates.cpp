@@ -14,15 +14,17 @@
 #include "engines/cuda/narrow_gather.h"
 #include "engines/cuda/pool.h"
 #include "engines/cuda/row_products.h"
+#include "engines/cuda/small_images.h"
 
 namespace retrograd::engines::cuda {
 
 std::span<const Candidate* const> candidates() {
-  static const std::array<const Candidate*, 10> all = {
+  static const std::array<const Candidate*, 11> all = {
       &depthwise(),             // grad_input, grad_weight: one channel a group, 3x3 to 7x7
       &depthwise_last(),        // the same, channels last
       &depthwise_tiles(),       // one channel a group, stride 1, larger kernels
       &depthwise_transposed(),  // one channel a group, channels last, larger kernels
+      &small_images(),          // grad_input, grad_weight, grad_bias of small images
       &narrow_gather(),         // grad_input: at most four x channels a group
       &cudnn_products(),        // convolutions, where cuDNN is there
       &row_products(),          // convolutions
