@@ -90,6 +90,17 @@ TEST_F(CudaInterfacesTest, InfiniopRunsOnStreamsOfCuda) {
   ASSERT_EQ(infinirtSetDevice(INFINI_DEVICE_CPU, 0), INFINI_STATUS_SUCCESS);
 }
 
+TEST_F(CudaInterfacesTest, InfinirtRefusesDevicesThatAreNotThere) {
+  for (int device : {-1, 1000})
+    EXPECT_NE(infinirtSetDevice(INFINI_DEVICE_NVIDIA, device), INFINI_STATUS_SUCCESS);
+  ASSERT_EQ(infinirtSetDevice(INFINI_DEVICE_NVIDIA, 0), INFINI_STATUS_SUCCESS);
+  void* block = nullptr;
+  EXPECT_NE(infinirtMalloc(&block, size_t{1} << 45), INFINI_STATUS_SUCCESS);
+  ASSERT_EQ(infinirtMalloc(&block, 64), INFINI_STATUS_SUCCESS);
+  EXPECT_EQ(infinirtFree(block), INFINI_STATUS_SUCCESS);
+  ASSERT_EQ(infinirtSetDevice(INFINI_DEVICE_CPU, 0), INFINI_STATUS_SUCCESS);
+}
+
 TEST_F(CudaInterfacesTest, AclChoosesTheGpu) {
   ASSERT_EQ(aclInit(nullptr), ACL_SUCCESS);
   ASSERT_EQ(aclrtSetDevice(0), ACL_SUCCESS);

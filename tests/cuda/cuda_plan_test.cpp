@@ -2,6 +2,7 @@
 // Plans on a GPU: graph capture and replay, the same bits every time, the workspace limit.
 #include <cuda_runtime_api.h>
 
+#include <cstdint>
 #include <cstring>
 #include <string>
 #include <vector>
@@ -19,7 +20,7 @@ namespace {
 
 using problem::Operand;
 
-// One of each kind of engine.
+// Each engine takes a pass of one of these.
 constexpr const char* kProblems[] = {
     "conv input=4x16x14x14 weight=24x16x3x3 padding=1x1 stride=2x2",
     "conv input=4x16x14x14 weight=24x16x3x3 padding=1x1 dtype=f16",
@@ -29,17 +30,59 @@ constexpr const char* kProblems[] = {
     "conv input=2x8x20x20 weight=8x1x11x11 padding=5x5 groups=8 dtype=f16",
     "conv input=2x8x9x9 weight=8x6x3x3 transposed=1 stride=2x2 padding=1x1",
     "avgpool input=2x8x14x14 kernel=3x3 stride=2x2 padding=1x1",
+    "avgpool input=4x16x15x15 kernel=3x3 stride=1x1 padding=1x1 dtype=bf16",
+    "avgpool input=2x16x9x9@1296x1x144x16 kernel=3x3 stride=1x1 padding=1x1 dtype=f16 "
+    "grad_input=2x16x9x9@1296x1x144x16 grad_output=2x16x9x9@1296x1x144x16",
+    "conv input=4x16x14x14 weight=16x1x5x5 padding=2x2 groups=16 dtype=bf16",
+    "conv input=4x16x300 weight=16x1x31 padding=15 groups=16 dtype=f16",
+    "conv input=2x16x12x12@2304x1x192x16 weight=16x1x3x3 padding=1x1 groups=16 dtype=f16 "
+    "grad_output=2x16x12x12@2304x1x192x16 grad_input=2x16x12x12@2304x1x192x16",
+    "conv input=2x16x12x12@2304x1x192x16 weight=16x1x9x9 padding=4x4 groups=16 dtype=f16 "
+    "grad_output=2x16x12x12@2304x1x192x16 grad_input=2x16x12x12@2304x1x192x16",
+    "conv input=2x32x40x40 weight=16x32x3x3 padding=1x1 dtype=f16",
+    "conv input=2x3x90x90 weight=32x3x7x7 padding=3x3 stride=2x2",
+    "conv input=4x32x40x40 weight=32x4x3x3 padding=1x1 groups=8 dtype=f16",
+    "conv input=8x2x7x7 weight=2x2x1x1",
 };
+
+using Candidates = std::vector<const engines::Candidate*>;
+Candidates everyone() {
+  const auto all = engines::candidates(runtime::DeviceKind::kCuda);
+  return {all.begin(), all.end()};
+}
+// One candidate, and the last, which takes everything, for what it declines.
+Candidates alone(const engines::Candidate* candidate) {
+  const auto all = engines::candidates(runtime::DeviceKind::kCuda);
+  return candidate == all.back() ? Candidates{candidate} : Candidates{candidate, all.back()};
+}
+// Calls run(text, candidates) for every candidate with each problem of which it takes a pass.
+template <class Run>
+void for_each_candidate(Run&& run) {
+  for (const engines::Candidate* candidate : engines::candidates(runtime::DeviceKind::kCuda)) {
+    bool taken = false;
+    for (const char* text : kProblems) {
+      const problem::Problem problem = legal_problem(problem::parse_request(text).value());
+      bool accepted = false;
+      for (const problem::Pass& pass : problem.passes) accepted |= candidate->supports(pass).accepted();
+      taken |= accepted;
+      if (!accepted) continue;
+      SCOPED_TRACE(std::string(candidate->name()) + ": " + text);
+      run(text, alone(candidate));
+    }
+    // Without cuDNN its candidate declines everything.
+    EXPECT_TRUE(taken || std::string(candidate->name()) == "cuda.cudnn") << candidate->name();
+  }
+}
 
 // Operands of one problem on the GPU.
 class OnGpu {
  public:
-  OnGpu(runtime::Device& gpu, const char* text)
+  OnGpu(runtime::Device& gpu, const char* text, const Candidates& candidates = everyone())
       : gpu_(gpu), request_(problem::parse_request(text).value()), operands_(request_) {
     std::mt19937_64 random(3);
     operands_.fill_normal(random, 1.0);
     operands_.poison_results();
-    plan_ = plan::make_plan(legal_problem(request_), gpu, "test").value();
+    plan_ = plan::make_plan(legal_problem(request_), gpu, "test", candidates, SIZE_MAX).value();
     for (int i = 0; i < problem::kOperandCount; ++i) {
       if (!operands_.tensors[i]) continue;
       const auto storage = operands_.tensors[i]->storage();
@@ -91,9 +134,8 @@ class OnGpu {
 using CudaPlanTest = runtime::CudaTest;
 
 TEST_F(CudaPlanTest, AHundredRunsGiveTheSameBits) {
-  for (const char* text : kProblems) {
-    SCOPED_TRACE(text);
-    OnGpu problem(gpu(), text);
+  for_each_candidate([&](const char* text, const Candidates& candidates) {
+    OnGpu problem(gpu(), text, candidates);
     problem.run(*gpu().null_stream());
     const std::vector<std::byte> first = problem.results();
     for (int i = 0; i < 100; ++i) {
@@ -101,15 +143,14 @@ TEST_F(CudaPlanTest, AHundredRunsGiveTheSameBits) {
       problem.run(*gpu().null_stream());
       ASSERT_EQ(problem.results(), first) << "run " << i;
     }
-  }
+  });
 }
 
 TEST_F(CudaPlanTest, GraphsAreCapturedAndReplayed) {
   cudaStream_t native = nullptr;
   ASSERT_EQ(cudaStreamCreate(&native), cudaSuccess);
-  for (const char* text : kProblems) {
-    SCOPED_TRACE(text);
-    OnGpu problem(gpu(), text);
+  for_each_candidate([&](const char* text, const Candidates& candidates) {
+    OnGpu problem(gpu(), text, candidates);
     const auto stream = gpu().adopt_stream(native);
     problem.run(*stream);
     ASSERT_TRUE(stream->synchronize().is_ok());
@@ -128,7 +169,7 @@ TEST_F(CudaPlanTest, GraphsAreCapturedAndReplayed) {
     }
     cudaGraphExecDestroy(executable);
     cudaGraphDestroy(graph);
-  }
+  });
   cudaStreamDestroy(native);
 }
 
