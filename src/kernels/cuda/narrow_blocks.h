@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// grad_input and grad_weight with few channels a group on tensor cores: FP16 or BF16, planes or channels
+// last, one or two axes.
+#pragma once
+
+#include <cstddef>
+
+#include "kernels/cuda/shapes.h"
+
+namespace retrograd::kernels::cuda {
+
+// grad_input: at most 16 results of a place (x channels by residues of the strides), or narrow groups, 16
+// channels of whole groups at a time. grad_weight: narrow groups of 1, 2, 4, 8 or 16 channels, as many of x
+// as of y, 3x3.
+bool has_block_grad_input(const Conv& conv);
+bool has_block_grad_weight(const Conv& conv);
+
+void block_grad_input(const Conv& conv, bool channels_last, Stream stream);
+
+// Blocks that share the places; each leaves its sums of all weights in the workspace.
+int64_t block_weight_parts(const Conv& conv);
+void block_grad_weight(const Conv& conv, bool channels_last, float* workspace, Stream stream);
+
+// The same for at most four x channels a group, an even stride along rows, and windows of stems.
+bool has_stem_grad_weight(const Conv& conv);
+int64_t stem_weight_parts(const Conv& conv);
+void stem_grad_weight(const Conv& conv, bool channels_last, float* workspace, Stream stream);
+
+}  // namespace retrograd::kernels::cuda
