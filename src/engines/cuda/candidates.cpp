@@ -11,7 +11,9 @@
 #include "engines/cuda/depthwise_tiles.h"
 #include "engines/cuda/depthwise_transposed.h"
 #include "engines/cuda/direct.h"
+#include "engines/cuda/narrow_blocks.h"
 #include "engines/cuda/narrow_gather.h"
+#include "engines/cuda/narrow_tiles.h"
 #include "engines/cuda/pool.h"
 #include "engines/cuda/row_products.h"
 #include "engines/cuda/small_images.h"
@@ -19,12 +21,14 @@
 namespace retrograd::engines::cuda {
 
 std::span<const Candidate* const> candidates() {
-  static const std::array<const Candidate*, 11> all = {
+  static const std::array<const Candidate*, 13> all = {
       &depthwise(),             // grad_input, grad_weight: one channel a group, 3x3 to 7x7
       &depthwise_last(),        // the same, channels last
       &depthwise_tiles(),       // one channel a group, stride 1, larger kernels
       &depthwise_transposed(),  // one channel a group, channels last, larger kernels
       &small_images(),          // grad_input, grad_weight, grad_bias of small images
+      &narrow_blocks(),         // grad_input, grad_weight: groups of up to 16 channels, 16-bit types
+      &narrow_tiles(),          // grad_input, grad_weight: few x channels a group, common windows
       &narrow_gather(),         // grad_input: at most four x channels a group
       &cudnn_products(),        // convolutions, where cuDNN is there
       &row_products(),          // convolutions
