@@ -25,6 +25,9 @@ std::string effect_on(const problem::ConvPass& pass, int64_t mode) {
     case OperandRounding::kNone:
       break;
   }
+  if (pass.hf32_allowed)
+    return "engines with fewer multiplications (Winograd) are allowed, on a GPU operands rounded to TF32; "
+           "sums stay FP32";
   if (pass.winograd_allowed)
     return "operands are multiplied as they are; engines with fewer multiplications (Winograd) are allowed";
   return mode == 0 ? "operands are multiplied as they are, every product in its place"

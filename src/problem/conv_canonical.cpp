@@ -40,6 +40,7 @@ std::vector<Pass> make_passes(const ConvCanonical& conv) {
   base.axes = conv.axes;
   base.rounding = conv.rounding;
   base.winograd_allowed = conv.winograd_allowed;
+  base.hf32_allowed = conv.hf32_allowed;
 
   std::vector<Pass> passes;
   passes.reserve(3);

@@ -21,7 +21,7 @@ struct ConvCanonical {
   int64_t groups = 1;
   std::array<Window, 3> axes;  // unit windows in front of the spatial axes there are
   OperandRounding rounding = OperandRounding::kNone;
-  bool winograd_allowed = false;
+  bool winograd_allowed = false, hf32_allowed = false;
 };
 // The passes, and what is said of each operand, of a judged convolution.
 void fill_problem(const ConvCanonical& conv, const ConvNames& names, Problem& problem);

@@ -255,6 +255,7 @@ class ConvJudge {
     // 2 and 3 say how operands are to be rounded: what is made of them then is to be exact.
     conv_.winograd_allowed =
         compute == DType::kF32 && (r_.math_mode == 1 || (r_.math_mode == 0 && r_.winograd));
+    conv_.hf32_allowed = compute == DType::kF32 && r_.math_mode == 1;
     RG_CHECK(judge_output_type(r_.grad_input, names_.grad_input, compute, is_8bit(compute)));
     RG_CHECK(judge_output_type(r_.grad_weight, names_.grad_weight, compute, compute == DType::kHiF8));
     return judge_output_type(r_.grad_bias, names_.grad_bias, compute, false);

@@ -44,6 +44,7 @@ struct ConvPass {
   PassTensor x, y, w;
   OperandRounding rounding = OperandRounding::kNone;
   bool winograd_allowed = false;  // products of FP32 operands need not be exact (formats.md, Winograd)
+  bool hf32_allowed = false;      // FP32 operands may be rounded to HF32 or, on a GPU, to TF32
 
   int64_t x_channels_per_group() const { return x_channels / groups; }
   int64_t y_channels_per_group() const { return y_channels / groups; }
