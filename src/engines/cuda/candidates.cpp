@@ -21,7 +21,7 @@
 namespace retrograd::engines::cuda {
 
 std::span<const Candidate* const> candidates() {
-  static const std::array<const Candidate*, 13> all = {
+  static const std::array<const Candidate*, 14> all = {
       &depthwise(),             // grad_input, grad_weight: one channel a group, 3x3 to 7x7
       &depthwise_last(),        // the same, channels last
       &depthwise_tiles(),       // one channel a group, stride 1, larger kernels
@@ -30,6 +30,7 @@ std::span<const Candidate* const> candidates() {
       &narrow_blocks(),         // grad_input, grad_weight: groups of up to 16 channels, 16-bit types
       &narrow_tiles(),          // grad_input, grad_weight: few x channels a group, common windows
       &narrow_gather(),         // grad_input: at most four x channels a group
+      &tf32_products(),         // convolutions in f32 whose operands may be rounded
       &cudnn_products(),        // convolutions, where cuDNN is there
       &row_products(),          // convolutions
       &bias(),                  // grad_bias

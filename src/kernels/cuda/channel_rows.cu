@@ -5,6 +5,7 @@
 #include "kernels/cuda/elements.cuh"
 #include "kernels/cuda/fast_div.cuh"
 #include "kernels/cuda/plane_rows.h"
+#include "kernels/cuda/plane_rows_f32.h"
 
 namespace retrograd::kernels::cuda {
 namespace {
@@ -120,50 +121,6 @@ void launch_rows(const Rows& rows, RowType type, void* target, Stream stream) {
   }
 }
 
-// ---- weights
-
-struct Weights {
-  int64_t total, rows, channels, filled, taps, kh, kw;
-  int64_t group_stride, row_stride, channel_stride, sd, sh, sw;
-};
-
-template <class E>
-__global__ void __launch_bounds__(kThreads) weight_rows_kernel(Weights p, Source source, E* target) {
-  for (int64_t i = blockIdx.x * int64_t{kThreads} + threadIdx.x; i < p.total;
-       i += int64_t{gridDim.x} * kThreads) {
-    int64_t rest = i;
-    const int64_t channel = rest % p.filled;
-    rest /= p.filled;
-    const int64_t row = rest % p.rows;
-    rest /= p.rows;
-    const int64_t tap = rest % p.taps, group = rest / p.taps;
-    const int64_t offset = group * p.group_stride + row * p.row_stride + channel * p.channel_stride +
-                           tap / (p.kh * p.kw) * p.sd + tap / p.kw % p.kh * p.sh + tap % p.kw * p.sw;
-    target[i] = from_float<E>(channel < p.channels ? read<Any>(source, offset) : 0.0f);
-  }
-}
-
-template <class E>
-void launch_weight_rows(const Conv& conv, bool by_y, RowType type, void* target, Stream stream) {
-  const Axis(&a)[3] = conv.axes;
-  const int64_t* s = conv.w.strides;
-  Weights p;
-  p.rows = by_y ? conv.x_channels : conv.y_channels;
-  p.channels = by_y ? conv.y_channels : conv.x_channels;
-  p.filled = filled_to(p.channels, type);
-  p.taps = a[0].kernel * a[1].kernel * a[2].kernel;
-  p.kh = a[1].kernel;
-  p.kw = a[2].kernel;
-  p.total = conv.groups * p.taps * p.rows * p.filled;
-  p.group_stride = conv.y_channels * s[0];
-  p.row_stride = by_y ? s[1] : s[0];
-  p.channel_stride = by_y ? s[0] : s[1];
-  p.sd = s[2], p.sh = s[3], p.sw = s[4];
-  const int64_t blocks = (p.total + kThreads - 1) / kThreads;
-  weight_rows_kernel<E><<<static_cast<unsigned>(blocks < 8192 ? blocks : 8192), kThreads, 0, stream>>>(
-      p, {conv.w.data, conv.w.dtype, conv.rounding}, static_cast<E*>(target));
-}
-
 }  // namespace
 
 void make_rows(const Rows& rows, RowType type, void* target, Stream stream) {
@@ -182,18 +139,8 @@ void make_rows(const Rows& rows, RowType type, void* target, Stream stream) {
     case RowType::kBF16:
       return launch_rows<__nv_bfloat16>(rows, type, target, stream);
     case RowType::kF32:
+      if (make_rows_of_planes(rows, static_cast<float*>(target), stream)) return;
       return launch_rows<float>(rows, type, target, stream);
-  }
-}
-
-void make_weight_rows(const Conv& conv, bool by_y, RowType type, void* target, Stream stream) {
-  switch (type) {
-    case RowType::kF16:
-      return launch_weight_rows<__half>(conv, by_y, type, target, stream);
-    case RowType::kBF16:
-      return launch_weight_rows<__nv_bfloat16>(conv, by_y, type, target, stream);
-    case RowType::kF32:
-      return launch_weight_rows<float>(conv, by_y, type, target, stream);
   }
 }
 

@@ -12,7 +12,13 @@ namespace retrograd::kernels::cuda {
 // The type products are made in.
 enum class RowType : unsigned char { kF16, kBF16, kF32 };
 
+// How products of rows are made: FP32 rows as three TF32 products, which keeps FP32's accuracy, or as one.
+enum class ProductMath : unsigned char { kF16, kBF16, kTF32, kF32 };
+
 inline int64_t chunk_elements(RowType type) { return type == RowType::kF32 ? 4 : 8; }
+inline int64_t chunk_elements(ProductMath math) {
+  return math == ProductMath::kF16 || math == ProductMath::kBF16 ? 8 : 4;
+}
 inline size_t row_element_bytes(RowType type) { return type == RowType::kF32 ? 4 : 2; }
 
 struct Rows {

@@ -21,11 +21,14 @@ struct GatherProduct {
   bool forward;  // the result is y, else x
   bool padded;   // whether a tap may lie beyond the edge
   ProductAxis axes[3];
-  RowType type;
+  ProductMath math;
   const void* source_rows;
   const void* weight_rows;
 };
 
 void gather_product(const GatherProduct& product, Stream stream);
+
+// Zeros, whatever the type of the elements.
+void clear(void* data, size_t bytes, Stream stream);
 
 }  // namespace retrograd::kernels::cuda

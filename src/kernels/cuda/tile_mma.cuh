@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// The inner product of tiles in shared memory: asynchronous 16-byte copies into them, fragments out of them,
-// and the sums of a warp (tensor cores) or of a thread (FP32).
+// The inner product of tiles on tensor cores: asynchronous 16-byte copies into shared memory, fragments out
+// of it, the sums of a warp.
 //
-// A tile is rows of four or more 16-byte chunks. Chunk c of row r lies at chunk swizzle(r, c), so that eight
-// rows of one chunk, which a warp reads at once, lie in different banks.
+// Every fragment spans 32 bytes of the sum: 16 terms of 16 bits or 8 of 32. FP32 is made of three TF32
+// products: an operand is a + b with a its nearest TF32 number and b the rest; a·a' + a·b' + b·a' leaves
+// out b·b' and what b has beyond 11 bits, each at most 2^-22 of the product. Tensor cores cut sums off
+// instead of rounding them, which adds up over long sums: the sum of each step of four fragments starts at
+// zero and is added to the others by an FP32 addition.
 #pragma once
 
 #include <cuda_bf16.h>
@@ -28,12 +31,6 @@ __device__ void wait_for_copies() {
   asm volatile("cp.async.wait_group %0;" ::"n"(kPending));
 }
 
-template <int kChunks>  // of a row
-__device__ uint32_t chunk_at(int row, int chunk) {
-  const int swizzled = kChunks == 4 ? chunk ^ ((row >> 1) & 3) : chunk ^ (row & 7);
-  return static_cast<uint32_t>((row * kChunks + swizzled) * 16);
-}
-
 template <bool kTransposed>
 __device__ void load_matrices(uint32_t address, uint32_t (&r)[4]) {
   if constexpr (kTransposed) {
@@ -46,164 +43,113 @@ __device__ void load_matrices(uint32_t address, uint32_t (&r)[4]) {
                  : "r"(address));
   }
 }
+__device__ inline void load_words(uint32_t address, uint32_t (&r)[4]) {
+  asm volatile("ld.shared.v4.b32 {%0,%1,%2,%3}, [%4];"
+               : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
+               : "r"(address));
+}
 
-__device__ inline void multiply_add(float (&c)[4], const uint32_t (&a)[4], uint32_t b0, uint32_t b1, __half) {
+// How operands are multiplied. TF32 operands are such numbers already.
+struct InF16 {
+  using Element = __half;
+};
+struct InBF16 {
+  using Element = __nv_bfloat16;
+};
+struct InTF32 {
+  using Element = float;
+};
+struct InF32 {
+  using Element = float;
+};
+
+__device__ inline void multiply(float (&c)[4], const uint32_t (&a)[4], const uint32_t (&b)[2], InF16) {
   asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, "
       "{%0,%1,%2,%3};"
       : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
-      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
 }
-__device__ inline void multiply_add(float (&c)[4], const uint32_t (&a)[4], uint32_t b0, uint32_t b1,
-                                    __nv_bfloat16) {
+__device__ inline void multiply(float (&c)[4], const uint32_t (&a)[4], const uint32_t (&b)[2], InBF16) {
   asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, "
       "{%0,%1,%2,%3};"
       : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
-      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+}
+__device__ inline void multiply(float (&c)[4], const uint32_t (&a)[4], const uint32_t (&b)[2], InTF32) {
+  asm("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, "
+      "{%0,%1,%2,%3};"
+      : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
 }
 
-// kM x kN results of a block of 256 threads.
-//   Tensor cores: 8 warps, each kM·kN/(8·32) rows by 32 columns.
-//   FP32: 16 x 16 threads; a thread's rows and columns lie 16 apart.
-// kAlong: the tiles' rows run along the sum (a row a term), else a row a result's row or column.
-template <class E, int kM, int kN, bool kAlong>
-struct TileSums;
+// The same for who has the fragment's two words apart.
+__device__ inline void multiply_add(float (&c)[4], const uint32_t (&a)[4], uint32_t b0, uint32_t b1, __half) {
+  const uint32_t b[2] = {b0, b1};
+  multiply(c, a, b, InF16{});
+}
+__device__ inline void multiply_add(float (&c)[4], const uint32_t (&a)[4], uint32_t b0, uint32_t b1,
+                                    __nv_bfloat16) {
+  const uint32_t b[2] = {b0, b1};
+  multiply(c, a, b, InBF16{});
+}
 
-template <class E, int kM, int kN, bool kAlong>
-requires(sizeof(E) == 2) struct TileSums<E, kM, kN, kAlong> {
-  static constexpr int kTerms = 32;  // of a step
-  static constexpr int kWarpRows = kM * kN / 256, kBlocks = kWarpRows / 16;
-  static constexpr int kWarpsAcross = kN / 32;
-  float sums[kBlocks][4][4] = {};
-
-  __device__ static int first_row() { return static_cast<int>(threadIdx.x) / 32 / kWarpsAcross * kWarpRows; }
-  __device__ static int first_column() { return static_cast<int>(threadIdx.x) / 32 % kWarpsAcross * 32; }
-
-  __device__ void add(uint32_t a, uint32_t b) {
-    const int lane = static_cast<int>(threadIdx.x) % 32, line = lane % 8, matrix = lane / 8;
+// value = near + rest, near the nearest TF32 number. What is not finite, or becomes so when rounded, leaves a
+// rest that is not finite, so that its products come out as NaN and the caller takes them from the formula.
+template <int kCount>
+__device__ void halve(const uint32_t (&value)[kCount], uint32_t (&near)[kCount], uint32_t (&rest)[kCount]) {
 #pragma unroll
-    for (int k = 0; k < kTerms; k += 16) {
-      uint32_t of_b[2][4];
-#pragma unroll
-      for (int j = 0; j < 2; ++j) {
-        const int column = first_column() + j * 16 + matrix / 2 * 8, term = k + matrix % 2 * 8;
-        if constexpr (kAlong) {
-          load_matrices<true>(b + chunk_at<kN / 8>(term + line, column / 8), of_b[j]);
-        } else {
-          load_matrices<false>(b + chunk_at<4>(column + line, term / 8), of_b[j]);
-        }
-      }
-      uint32_t of_a[kBlocks][4];
-#pragma unroll
-      for (int i = 0; i < kBlocks; ++i) {
-        const int row = first_row() + i * 16 + matrix % 2 * 8, term = k + matrix / 2 * 8;
-        if constexpr (kAlong) {
-          load_matrices<true>(a + chunk_at<kM / 8>(term + line, row / 8), of_a[i]);
-        } else {
-          load_matrices<false>(a + chunk_at<4>(row + line, term / 8), of_a[i]);
-        }
-      }
-#pragma unroll
-      for (int i = 0; i < kBlocks; ++i)
-#pragma unroll
-        for (int j = 0; j < 4; ++j)
-          multiply_add(sums[i][j], of_a[i], of_b[j / 2][j % 2 * 2], of_b[j / 2][j % 2 * 2 + 1], E{});
-    }
+  for (int i = 0; i < kCount; ++i) {
+    near[i] = (value[i] + 0x1000u) & 0xffffe000u;
+    rest[i] = __float_as_uint(__uint_as_float(value[i]) - __uint_as_float(near[i]));
   }
+}
 
-  // Calls visit(row, column, sum) for this thread's results in columns [begin, begin + 32).
-  template <class Visit>
-  __device__ void visit(int begin, Visit&& visit) const {
-    if (first_column() != begin) return;
-    const int lane = static_cast<int>(threadIdx.x) % 32;
+// kRows x kColumns results of a warp, a fragment of the sum at a time; settle() at the end of a step.
+template <class Math, int kRows, int kColumns>
+struct WarpSums {
+  static constexpr int kDown = kRows / 16, kAcross = kColumns / 8;
+  float sums[kDown][kAcross][4] = {};
+
+  __device__ void add(const uint32_t (&a)[kDown][4], const uint32_t (&b)[kAcross][2]) {
 #pragma unroll
-    for (int i = 0; i < kBlocks; ++i)
+    for (int i = 0; i < kDown; ++i)
 #pragma unroll
-      for (int j = 0; j < 4; ++j)
-#pragma unroll
-        for (int e = 0; e < 4; ++e)
-          visit(first_row() + i * 16 + lane / 4 + e / 2 * 8, j * 8 + lane % 4 * 2 + e % 2, sums[i][j][e]);
+      for (int j = 0; j < kAcross; ++j) multiply(sums[i][j], a[i], b[j], Math{});
   }
+  __device__ void settle() {}
 };
 
-template <int kM, int kN, bool kAlong>
-struct TileSums<float, kM, kN, kAlong> {
-  static constexpr int kTerms = 16;
-  static constexpr int kRows = kM / 16, kColumns = kN / 16;
-  float sums[kRows][kColumns] = {};
+template <int kRows, int kColumns>
+struct WarpSums<InF32, kRows, kColumns> {
+  static constexpr int kDown = kRows / 16, kAcross = kColumns / 8;
+  float sums[kDown][kAcross][4] = {}, parts[kDown][kAcross][4] = {};
 
-  __device__ static float4 chunk(uint32_t address) {
-    float4 value;
-    asm volatile("ld.shared.v4.f32 {%0,%1,%2,%3}, [%4];"
-                 : "=f"(value.x), "=f"(value.y), "=f"(value.z), "=f"(value.w)
-                 : "r"(address));
-    return value;
-  }
-  __device__ static int row() { return static_cast<int>(threadIdx.x) / 16; }
-  __device__ static int column() { return static_cast<int>(threadIdx.x) % 16; }
-  // Along the sum a thread takes chunks of four neighbours, which lie 64 apart; else single ones, 16 apart.
-  __device__ static int row_of(int i) { return kAlong ? i / 4 * 64 + row() * 4 + i % 4 : row() + 16 * i; }
-  __device__ static int column_of(int j) {
-    constexpr int kWidth = kColumns < 4 ? kColumns : 4;
-    return kAlong ? j / kWidth * 64 + column() * kWidth + j % kWidth : column() + 16 * j;
-  }
-
-  __device__ void add(uint32_t a, uint32_t b) {
-    if constexpr (kAlong) {
-#pragma unroll 4
-      for (int k = 0; k < kTerms; ++k) {
-        float of_a[kRows], of_b[kColumns];
+  __device__ void add(const uint32_t (&a)[kDown][4], const uint32_t (&b)[kAcross][2]) {
+    uint32_t near_b[kAcross][2], rest_b[kAcross][2];
 #pragma unroll
-        for (int i = 0; i < kRows; i += 4) {
-          const float4 v = chunk(a + chunk_at<kM / 4>(k, row_of(i) / 4));
-          of_a[i] = v.x, of_a[i + 1] = v.y, of_a[i + 2] = v.z, of_a[i + 3] = v.w;
-        }
-        if constexpr (kColumns >= 4) {
+    for (int j = 0; j < kAcross; ++j) halve(b[j], near_b[j], rest_b[j]);
 #pragma unroll
-          for (int j = 0; j < kColumns; j += 4) {
-            const float4 v = chunk(b + chunk_at<kN / 4>(k, column_of(j) / 4));
-            of_b[j] = v.x, of_b[j + 1] = v.y, of_b[j + 2] = v.z, of_b[j + 3] = v.w;
-          }
-        } else {
-          static_assert(kColumns == 2);
-          const float4 v = chunk(b + chunk_at<kN / 4>(k, column_of(0) / 4));
-          const bool upper = column_of(0) % 4 != 0;
-          of_b[0] = upper ? v.z : v.x, of_b[1] = upper ? v.w : v.y;
-        }
+    for (int i = 0; i < kDown; ++i) {
+      uint32_t near_a[4], rest_a[4];
+      halve(a[i], near_a, rest_a);
 #pragma unroll
-        for (int i = 0; i < kRows; ++i)
+      for (int j = 0; j < kAcross; ++j) multiply(parts[i][j], rest_a, near_b[j], InTF32{});
 #pragma unroll
-          for (int j = 0; j < kColumns; ++j) sums[i][j] = fmaf(of_a[i], of_b[j], sums[i][j]);
-      }
-    } else {
+      for (int j = 0; j < kAcross; ++j) multiply(parts[i][j], near_a, rest_b[j], InTF32{});
 #pragma unroll
-      for (int k = 0; k < kTerms; k += 4) {
-        float4 of_b[kColumns];
-#pragma unroll
-        for (int j = 0; j < kColumns; ++j) of_b[j] = chunk(b + chunk_at<4>(column_of(j), k / 4));
-#pragma unroll
-        for (int i = 0; i < kRows; ++i) {
-          const float4 of_a = chunk(a + chunk_at<4>(row_of(i), k / 4));
-#pragma unroll
-          for (int j = 0; j < kColumns; ++j) {
-            sums[i][j] = fmaf(of_a.x, of_b[j].x, sums[i][j]);
-            sums[i][j] = fmaf(of_a.y, of_b[j].y, sums[i][j]);
-            sums[i][j] = fmaf(of_a.z, of_b[j].z, sums[i][j]);
-            sums[i][j] = fmaf(of_a.w, of_b[j].w, sums[i][j]);
-          }
-        }
-      }
+      for (int j = 0; j < kAcross; ++j) multiply(parts[i][j], near_a, near_b[j], InTF32{});
     }
   }
-
-  template <class Visit>
-  __device__ void visit(int begin, Visit&& visit) const {
+  __device__ void settle() {
 #pragma unroll
-    for (int j = 0; j < kColumns; ++j) {
-      const int c = column_of(j) - begin;
-      if (c < 0 || c >= 32) continue;
+    for (int i = 0; i < kDown; ++i)
 #pragma unroll
-      for (int i = 0; i < kRows; ++i) visit(row_of(i), c, sums[i][j]);
-    }
+      for (int j = 0; j < kAcross; ++j)
+#pragma unroll
+        for (int e = 0; e < 4; ++e) {
+          sums[i][j][e] += parts[i][j][e];
+          parts[i][j][e] = 0;
+        }
   }
 };
 

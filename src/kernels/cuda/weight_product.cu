@@ -1,166 +1,155 @@
 // SPDX-License-Identifier: Apache-2.0
-// w[o, c, tap] = Σ_p y[p, o] · x[place(p, tap), c]
+// w[o, tap, c] = Σ_p y[p, o] · x[place(p, tap), c]
 //
-// A block makes 128 y channels by kN x channels of one tap over a part of the places, in steps of 32 places
-// (16 in FP32), four steps in flight. Rows of both operands run along channels, so the fragments are
+// A block makes kM y channels by kN columns (tap, x channel) over a part of the places, 128 bytes of a
+// column a step, several steps in flight. Rows of both operands run along channels, so the fragments are
 // transposed as they are read. Parts go to the workspace as FP32, a second kernel adds them in order.
-#include "kernels/cuda/elements.cuh"
-#include "kernels/cuda/fast_div.cuh"
-#include "kernels/cuda/formulas.cuh"
-#include "kernels/cuda/tile_mma.cuh"
+#include <algorithm>
+#include <type_traits>
+
+#include "kernels/cuda/weight_parts.h"
 #include "kernels/cuda/weight_product.h"
+#include "kernels/cuda/weight_tiles.cuh"
 
 namespace retrograd::kernels::cuda {
 namespace {
 
-constexpr int kThreads = 256;
-constexpr int kStages = 4;
+using weight::Cut;
+using weight::Fragments;
+using weight::Product;
+using weight::Stage;
 
-struct Product {
-  FastDiv outputs[3];  // of an axis
-  int stride[3], dilation[3], pad[3], source[3], kernel[3];
-  uint32_t places, part;  // part: places of one, a multiple of a step
-  int rows, columns;      // y channels, x channels of a group
-  int y_filled, x_filled;
-  int64_t y_pitch, x_pitch;
-  int groups;
-  int64_t weights, taps;  // of all groups; of a weight
-};
-
-template <class E, int kM, int kN>
-__global__ void __launch_bounds__(kThreads)
-    product_kernel(const __grid_constant__ Product p, const E* x_rows, const E* y_rows, float* parts) {
-  using Sums = TileSums<E, kM, kN, true>;
-  constexpr int kChunk = 16 / sizeof(E), kTerms = Sums::kTerms;
-  constexpr int kChunksM = kM / kChunk, kChunksN = kN / kChunk;
-  constexpr int kBytesM = kTerms * kM * static_cast<int>(sizeof(E)),
-                kBytesN = kTerms * kN * static_cast<int>(sizeof(E));
-  constexpr int kStageBytes = kBytesM + kBytesN;
+template <class Math, class C>
+__global__ void __launch_bounds__(C::kThreads, C::kBlocks)
+    product_kernel(const __grid_constant__ Product p, const char* x_rows, const char* y_rows, float* parts) {
+  using E = typename Math::Element;
+  using S = Stage<E, C>;
+  constexpr int kTerms = S::kTerms, kChunksM = C::kM / S::kChunk, kChunksN = C::kN / S::kChunk;
   extern __shared__ __align__(128) unsigned char shared[];
+  __shared__ int4 table[C::kStages][kTerms];  // places of a step: image, then where tap 0 is, without padding
   const uint32_t base = shared_address(shared);
-  const int n0 = static_cast<int>(blockIdx.x) * kN, m0 = static_cast<int>(blockIdx.y) * kM;
+  const int n0 = static_cast<int>(blockIdx.x) * C::kN, m0 = static_cast<int>(blockIdx.y) * C::kM;
   const int group = static_cast<int>(blockIdx.z) % p.groups, number = static_cast<int>(blockIdx.z) / p.groups;
   const uint32_t begin = static_cast<uint32_t>(number) * p.part, end = min(begin + p.part, p.places);
-  // A thread copies the same chunk of columns at every step: one tap, one place in its row.
-  static_assert(kThreads % kChunksN == 0);
-  const int column = n0 + static_cast<int>(threadIdx.x) % kChunksN * kChunk;
+  const int steps = end > begin ? static_cast<int>((end - begin + kTerms - 1) / kTerms) : 0;
+
+  // A thread copies the same chunk of every kPass-th row: one place in its row, one tap.
+  static_assert(C::kThreads % kChunksM == 0 && C::kThreads % kChunksN == 0);
+  constexpr int kPassM = C::kThreads / kChunksM, kPassN = C::kThreads / kChunksN;
+  const int chunk_m = static_cast<int>(threadIdx.x) % kChunksM,
+            row_m = static_cast<int>(threadIdx.x) / kChunksM;
+  const int chunk_n = static_cast<int>(threadIdx.x) % kChunksN,
+            row_n = static_cast<int>(threadIdx.x) / kChunksN;
+  const int column = n0 + chunk_n * S::kChunk;
   const int tap = column / p.x_filled, channel = column % p.x_filled;
   const int shift[3] = {tap / (p.kernel[1] * p.kernel[2]) * p.dilation[0] - p.pad[0],
                         tap / p.kernel[2] % p.kernel[1] * p.dilation[1] - p.pad[1],
                         tap % p.kernel[2] * p.dilation[2] - p.pad[2]};
-  const bool live = tap < p.taps;
-  x_rows += static_cast<int64_t>(group) * p.x_filled;
-  y_rows += static_cast<int64_t>(group) * p.y_filled;
+  const bool live_m = m0 + chunk_m * S::kChunk < p.y_filled, live_n = tap < p.taps;
+  y_rows += (static_cast<int64_t>(group) * p.y_filled + (live_m ? m0 + chunk_m * S::kChunk : 0)) * sizeof(E);
+  x_rows += (static_cast<int64_t>(group) * p.x_filled + channel) * sizeof(E);
 
+  const auto tabulate = [&](int step, int term) {
+    const uint32_t place = begin + static_cast<uint32_t>(step) * kTerms + term;
+    uint32_t w = min(place, p.places - 1);
+    uint32_t h = p.outputs[2].split(w);
+    uint32_t d = p.outputs[1].split(h);
+    const uint32_t n = p.outputs[0].split(d);
+    table[step % C::kStages][term] =
+        int4{static_cast<int>(n) * p.source[0], static_cast<int>(d) * p.stride[0],
+             static_cast<int>(h) * p.stride[1],
+             place < end ? static_cast<int>(w) * p.stride[2] : -(1 << 30)};  // beyond every edge
+  };
   const auto load = [&](int step) {
-    const uint32_t stage = base + static_cast<uint32_t>(step % kStages) * kStageBytes;
+    const int slot = step % C::kStages;
+    const uint32_t stage = base + static_cast<uint32_t>(slot) * S::kBytes;
     const uint32_t first = begin + static_cast<uint32_t>(step) * kTerms;
 #pragma unroll
-    for (int i = static_cast<int>(threadIdx.x); i < kTerms * kChunksM; i += kThreads) {
-      const int row = i / kChunksM, chunk = i % kChunksM;
-      const uint32_t place = first + row;
-      const bool inside = place < end && m0 + chunk * kChunk < p.y_filled;
-      copy_chunk(stage + chunk_at<kChunksM>(row, chunk),
-                 inside ? y_rows + place * p.y_pitch + m0 + chunk * kChunk : y_rows, inside);
+    for (int i = 0; i < kTerms; i += kPassM) {
+      const uint32_t place = first + row_m + i;
+      const bool inside = place < end && live_m;
+      copy_chunk(stage + (row_m + i) * S::kRowM + chunk_m * 16,
+                 y_rows + static_cast<uint64_t>(inside ? place : 0) * p.y_pitch, inside);
     }
 #pragma unroll
-    for (int i = static_cast<int>(threadIdx.x); i < kTerms * kChunksN; i += kThreads) {
-      const int row = i / kChunksN, chunk = i % kChunksN;
-      const uint32_t place = first + row;
-      uint32_t w = place;
-      uint32_t h = p.outputs[2].split(w);
-      uint32_t d = p.outputs[1].split(h);
-      const int64_t n = p.outputs[0].split(d);
-      const int sd = static_cast<int>(d) * p.stride[0] + shift[0],
-                sh = static_cast<int>(h) * p.stride[1] + shift[1],
-                sw = static_cast<int>(w) * p.stride[2] + shift[2];
-      const bool inside = place < end && live &&
-                          static_cast<unsigned>(sd) < static_cast<unsigned>(p.source[0]) &&
+    for (int i = 0; i < kTerms; i += kPassN) {
+      const int4 place = table[slot][row_n + i];
+      const int sd = place.y + shift[0], sh = place.z + shift[1], sw = place.w + shift[2];
+      const bool inside = live_n && static_cast<unsigned>(sd) < static_cast<unsigned>(p.source[0]) &&
                           static_cast<unsigned>(sh) < static_cast<unsigned>(p.source[1]) &&
                           static_cast<unsigned>(sw) < static_cast<unsigned>(p.source[2]);
-      const int64_t at = ((n * p.source[0] + sd) * p.source[1] + sh) * p.source[2] + sw;
-      copy_chunk(stage + kBytesM + chunk_at<kChunksN>(row, chunk),
-                 inside ? x_rows + at * p.x_pitch + channel : x_rows, inside);
+      const int at = ((place.x + sd) * p.source[1] + sh) * p.source[2] + sw;
+      copy_chunk(stage + kTerms * S::kRowM + (row_n + i) * S::kRowN + chunk_n * 16,
+                 x_rows + static_cast<uint64_t>(static_cast<uint32_t>(inside ? at : 0)) * p.x_pitch, inside);
     }
   };
 
-  Sums sums;
-  const int steps = end > begin ? static_cast<int>((end - begin + kTerms - 1) / kTerms) : 0;
+  for (int i = static_cast<int>(threadIdx.x); i < C::kStages * kTerms; i += C::kThreads)
+    tabulate(i / kTerms, i % kTerms);
+  __syncthreads();
 #pragma unroll
-  for (int i = 0; i < kStages - 1; ++i) {
+  for (int i = 0; i < C::kStages - 1; ++i) {
     if (i < steps) load(i);
     close_copies();
   }
+  const int warp = static_cast<int>(threadIdx.x) / 32;
+  const int first_row = warp / (C::kN / C::kWarpN) * C::kWarpM,
+            first_column = warp % (C::kN / C::kWarpN) * C::kWarpN;
+  WarpSums<Math, C::kWarpM, C::kWarpN> sums;
+  Fragments<E, C> fragments[2];
+  wait_for_copies<C::kStages - 2>();
+  __syncthreads();
+  fragments[0].load(base, first_row, first_column, 0);
+  uint32_t reading = 0;
   for (int step = 0; step < steps; ++step) {
-    wait_for_copies<kStages - 2>();
-    __syncthreads();
-    if (step + kStages - 1 < steps) load(step + kStages - 1);
-    close_copies();
-    const uint32_t stage = base + static_cast<uint32_t>(step % kStages) * kStageBytes;
-    sums.add(stage, stage + kBytesM);
+#pragma unroll
+    for (int k = 0; k < 4; ++k) {
+      if (k == 3) {
+        wait_for_copies<C::kStages - 2>();
+        __syncthreads();
+        reading = reading == (C::kStages - 1) * S::kBytes ? 0u : reading + S::kBytes;
+      }
+      fragments[(k + 1) % 2].load(base + reading, first_row, first_column, (k + 1) % 4);
+      if (k == 0) {
+        if (step + C::kStages - 1 < steps) load(step + C::kStages - 1);
+        close_copies();
+      }
+      // The barrier is between this and the copies that read it.
+      if (k == 1 && threadIdx.x < kTerms) tabulate(step + C::kStages, static_cast<int>(threadIdx.x));
+      sums.add(fragments[k % 2].a, fragments[k % 2].b);
+    }
+    sums.settle();
   }
   wait_for_copies<0>();
 
-  // [part][group][y channel][tap][x channel]
-  float* out = parts + number * p.weights + static_cast<int64_t>(group) * p.rows * p.taps * p.columns;
-#pragma unroll
-  for (int slice = 0; slice < kN; slice += 32)
-    sums.visit(slice, [&](int row, int offset, float sum) {
-      const int o = m0 + row, t = (n0 + slice + offset) / p.x_filled, c = (n0 + slice + offset) % p.x_filled;
-      if (o < p.rows && t < p.taps && c < p.columns) out[(o * p.taps + t) * p.columns + c] = sum;
-    });
-}
-
-__global__ void __launch_bounds__(kThreads)
-    finish_kernel(Conv conv, bool padded, int64_t weights, int64_t parts, const float* sums) {
-  const int64_t i = blockIdx.x * int64_t{kThreads} + threadIdx.x;
-  if (i >= weights) return;
-  float sum = 0;
-  for (int64_t part = 0; part < parts; ++part) sum += sums[part * weights + i];
-  int64_t rest = i;
-  Index5 at;
-  at.c = rest % conv.x_channels;
-  rest /= conv.x_channels;
-  at.w = rest % conv.axes[2].kernel;
-  rest /= conv.axes[2].kernel;
-  at.h = rest % conv.axes[1].kernel;
-  rest /= conv.axes[1].kernel;
-  at.d = rest % conv.axes[0].kernel;
-  at.n = rest / conv.axes[0].kernel;
-  if (padded && !isfinite(sum)) sum = grad_weight_sum(conv, at, 0, 1);
-  store_any(conv.w.dtype, conv.w.data, offset_of(conv.w, at), sum);
+  // [part][group][y channel][tap][x channel, filled up]
+  float* out = parts + number * p.weights + static_cast<int64_t>(group) * p.rows * p.columns;
+  Fragments<E, C>::visit(sums.sums, [&](int row, int offset, auto values) {
+    const int o = m0 + first_row + row, n = n0 + first_column + offset;
+    if (o < p.rows && n < p.columns)
+      *reinterpret_cast<decltype(values)*>(out + static_cast<int64_t>(o) * p.columns + n) = values;
+  });
 }
 
 int64_t ceil_of(int64_t a, int64_t b) { return (a + b - 1) / b; }
+int64_t filled_to(int64_t channels, int64_t chunk) { return ceil_of(channels, chunk) * chunk; }
 int64_t taps_of(const Conv& conv) { return conv.axes[0].kernel * conv.axes[1].kernel * conv.axes[2].kernel; }
 int64_t places_of(const Conv& conv) { return conv.batch * conv.axes[0].y * conv.axes[1].y * conv.axes[2].y; }
 
-struct Cut {
-  int m, n;
-};
-int64_t columns_of(const Conv& conv, int64_t chunk) {
-  return taps_of(conv) * (ceil_of(conv.x_channels, chunk) * chunk);
-}
-Cut cut_of(int64_t rows, int64_t columns) {
-  return {rows <= 64 && columns > 64 ? 64 : 128, columns > 64 ? 128 : columns > 32 ? 64 : 32};
-}
-
-template <class E, int kM, int kN>
+template <class Math, class C>
 void launch(const Product& p, const WeightProduct& product, int64_t parts, Stream stream) {
-  constexpr int kBytes =
-      kStages * TileSums<E, kM, kN, true>::kTerms * (kM + kN) * static_cast<int>(sizeof(E));
-  cudaFuncSetAttribute(product_kernel<E, kM, kN>, cudaFuncAttributeMaxDynamicSharedMemorySize, kBytes);
-  const dim3 grid(static_cast<unsigned>(ceil_of(p.taps * p.x_filled, kN)),
-                  static_cast<unsigned>(ceil_of(p.rows, kM)), static_cast<unsigned>(p.groups * parts));
-  product_kernel<E, kM, kN><<<grid, kThreads, kBytes, stream>>>(
-      p, static_cast<const E*>(product.x_rows), static_cast<const E*>(product.y_rows), product.workspace);
+  constexpr int kBytes = C::kStages * Stage<typename Math::Element, C>::kBytes;
+  cudaFuncSetAttribute(product_kernel<Math, C>, cudaFuncAttributeMaxDynamicSharedMemorySize, kBytes);
+  const dim3 grid(static_cast<unsigned>(ceil_of(p.columns, C::kN)),
+                  static_cast<unsigned>(ceil_of(p.rows, C::kM)), static_cast<unsigned>(p.groups * parts));
+  product_kernel<Math, C><<<grid, C::kThreads, kBytes, stream>>>(p, static_cast<const char*>(product.x_rows),
+                                                                 static_cast<const char*>(product.y_rows),
+                                                                 product.workspace);
 }
 
-template <class E>
-void launch_type(const WeightProduct& product, Stream stream) {
+Product prepare(const WeightProduct& product, int64_t parts) {
   const Conv& conv = product.conv;
-  constexpr int kChunk = 16 / sizeof(E);
-  const int64_t parts = weight_product_parts(conv, product.type);
+  const int64_t chunk = chunk_elements(product.math), element = 16 / chunk;
   Product p;
   for (int a = 0; a < 3; ++a) {
     const Axis& axis = conv.axes[a];
@@ -171,53 +160,90 @@ void launch_type(const WeightProduct& product, Stream stream) {
     p.source[a] = static_cast<int>(axis.x);
     p.kernel[a] = static_cast<int>(axis.kernel);
   }
-  const int64_t columns = columns_of(conv, kChunk);
-  const Cut cut = cut_of(conv.y_channels, columns);
   p.places = static_cast<uint32_t>(places_of(conv));
-  p.part = static_cast<uint32_t>(ceil_of(ceil_of(p.places, parts), 32) * 32);
+  p.part = static_cast<uint32_t>(filled_to(ceil_of(p.places, parts), 64));
   p.rows = static_cast<int>(conv.y_channels);
-  p.columns = static_cast<int>(conv.x_channels);
-  p.y_filled = static_cast<int>(ceil_of(p.rows, kChunk) * kChunk);
-  p.x_filled = static_cast<int>(ceil_of(p.columns, kChunk) * kChunk);
+  p.y_filled = static_cast<int>(filled_to(p.rows, chunk));
+  p.x_filled = static_cast<int>(filled_to(conv.x_channels, chunk));
   p.groups = static_cast<int>(conv.groups);
-  p.y_pitch = int64_t{p.y_filled} * p.groups;
-  p.x_pitch = int64_t{p.x_filled} * p.groups;
-  p.taps = taps_of(conv);
-  p.weights = conv.groups * conv.y_channels * p.taps * conv.x_channels;
-  if (cut.m == 64)
-    launch<E, 64, 128>(p, product, parts, stream);
-  else if (cut.n == 128)
-    launch<E, 128, 128>(p, product, parts, stream);
-  else if (cut.n == 64)
-    launch<E, 128, 64>(p, product, parts, stream);
+  p.y_pitch = static_cast<uint32_t>(p.y_filled * element * p.groups);
+  p.x_pitch = static_cast<uint32_t>(p.x_filled * element * p.groups);
+  p.taps = static_cast<int>(taps_of(conv));
+  p.columns = p.taps * p.x_filled;
+  p.weights = conv.groups * conv.y_channels * p.columns;
+  return p;
+}
+
+struct Choice {
+  int m, n;
+  int64_t parts;
+};
+
+// The tile and the number of parts that take least time on some 132 multiprocessors: whole waves of blocks,
+// each with its beginning and end of some six steps, and the parts' way through memory.
+Choice choose(const Conv& conv, ProductMath math) {
+  struct Tile {
+    int m, n, at_once;
+    double speed;
+  };
+  constexpr Tile kTiles[] = {{128, 128, 1, 1.0}, {128, 64, 2, 0.98}, {64, 128, 2, 0.97}, {32, 128, 2, 0.85}};
+  const int64_t columns = taps_of(conv) * filled_to(conv.x_channels, chunk_elements(math));
+  const int64_t steps = ceil_of(places_of(conv), 8 * chunk_elements(math));
+  const auto weights = static_cast<double>(conv.groups * conv.y_channels * columns);
+  const int64_t most = std::clamp<int64_t>(steps / 4, 1, 256);
+  Choice best{};
+  double least = 0;
+  for (const Tile& tile : kTiles) {
+    const int64_t blocks = ceil_of(columns, tile.n) * ceil_of(conv.y_channels, tile.m) * conv.groups;
+    for (int64_t parts = 1; parts <= most && parts * conv.groups <= 65535; ++parts) {
+      const int64_t slots = 132 * tile.at_once, rest = ceil_of(blocks * parts % slots, 132);
+      const double turns = static_cast<double>(blocks * parts / slots * tile.at_once) +
+                           static_cast<double>(rest) * (rest < tile.at_once ? 1.2 : 1.0);
+      const double time =
+          turns * static_cast<double>(ceil_of(steps, parts) + 6) * tile.m * tile.n / tile.speed +
+          0.015 * static_cast<double>(parts) * weights;
+      if (best.parts != 0 && time >= least) continue;
+      least = time;
+      best = {tile.m, tile.n, parts};
+    }
+  }
+  return best;
+}
+
+template <class Math>
+void launch_in(const WeightProduct& product, Stream stream) {
+  const auto [m, n, parts] = choose(product.conv, product.math);
+  const Product p = prepare(product, parts);
+  if (m == 32)
+    launch<Math, Cut<32, 128, 32, 32, 4, 2>>(p, product, parts, stream);
+  else if (m == 64)
+    launch<Math, Cut<64, 128, 64, 32, 4, 2>>(p, product, parts, stream);
+  else if (n == 64)
+    launch<Math, Cut<128, 64, 64, 32, 4, 2>>(p, product, parts, stream);
   else
-    launch<E, 128, 32>(p, product, parts, stream);
-  finish_kernel<<<static_cast<unsigned>(ceil_of(p.weights, kThreads)), kThreads, 0, stream>>>(
-      conv, product.padded, p.weights, parts, product.workspace);
+    launch<Math, Cut<128, 128, 64, 32, 4, 1>>(p, product, parts, stream);
+  add_weight_parts(product, parts, stream);
 }
 
 }  // namespace
 
-int64_t weight_product_parts(const Conv& conv, RowType type) {
-  const int64_t columns = columns_of(conv, chunk_elements(type));
-  const Cut cut = cut_of(conv.y_channels, columns);
-  const int64_t blocks = ceil_of(columns, cut.n) * ceil_of(conv.y_channels, cut.m) * conv.groups;
-  // Two waves of two blocks on some 132 multiprocessors, but at least 512 places a part.
-  int64_t parts = ceil_of(528, blocks > 0 ? blocks : 1);
-  const int64_t most = ceil_of(places_of(conv), 512);
-  if (parts > most) parts = most;
-  if (parts * conv.groups > 65535) parts = 65535 / conv.groups;
-  return parts < 1 ? 1 : parts;
+int64_t weight_product_parts(const Conv& conv, ProductMath math) { return choose(conv, math).parts; }
+
+int64_t weight_product_floats(const Conv& conv, ProductMath math) {
+  return weight_product_parts(conv, math) * conv.groups * conv.y_channels * taps_of(conv) *
+         filled_to(conv.x_channels, chunk_elements(math));
 }
 
 void weight_product(const WeightProduct& product, Stream stream) {
-  switch (product.type) {
-    case RowType::kF16:
-      return launch_type<__half>(product, stream);
-    case RowType::kBF16:
-      return launch_type<__nv_bfloat16>(product, stream);
-    case RowType::kF32:
-      return launch_type<float>(product, stream);
+  switch (product.math) {
+    case ProductMath::kF16:
+      return launch_in<InF16>(product, stream);
+    case ProductMath::kBF16:
+      return launch_in<InBF16>(product, stream);
+    case ProductMath::kTF32:
+      return launch_in<InTF32>(product, stream);
+    case ProductMath::kF32:
+      return launch_in<InF32>(product, stream);
   }
 }
 

@@ -12,14 +12,15 @@ struct WeightProduct {
   Conv conv;
   bool padded;  // whether a tap may lie beyond the edge: results that are not finite are taken from the
                 // formula
-  RowType type;
+  ProductMath math;
   const void* x_rows;
   const void* y_rows;
   float* workspace;
 };
 
-// How many parts the places are cut into; the workspace holds a float for each part of each weight.
-int64_t weight_product_parts(const Conv& conv, RowType type);
+// How many parts the places are cut into, and how many floats of workspace they take.
+int64_t weight_product_parts(const Conv& conv, ProductMath math);
+int64_t weight_product_floats(const Conv& conv, ProductMath math);
 void weight_product(const WeightProduct& product, Stream stream);
 
 }  // namespace retrograd::kernels::cuda
