@@ -107,6 +107,86 @@ TEST(SpecialValuesTest, NanAndInfInSixteenBits) {
         check_spread(parsed(text), operand, value, random);
 }
 
+// Runs every candidate that must be exact on what `fill` makes of the operands, and hands each result over:
+// operand, value, exact value, sum of the terms' magnitudes.
+template <class Fill, class Judge>
+void check_values(const char* text, Fill&& fill, Judge&& judge) {
+  const problem::Request request = parsed(text);
+  Operands operands(request);
+  fill(operands);
+  const Gradients exact = gradients_by_scattering(request, operands);
+  const problem::Problem problem = legal_problem(request);
+  for (runtime::Device* device : devices_under_test()) {
+    const auto all = engines::candidates(device->kind());
+    for (const engines::Candidate* candidate : all) {
+      if (!is_exact(*candidate)) continue;
+      SCOPED_TRACE(testing::Message() << text << ", " << candidate->name());
+      operands.poison_results();
+      const engines::Candidate* const order[] = {candidate, all.back()};
+      ASSERT_TRUE(run_on(*device, problem, operands, order).is_ok());
+      const auto judge_all = [&](Operand operand, const auto& values, const auto& magnitudes) {
+        size_t i = 0;
+        operands[operand]->for_each([&](const Dims& index) {
+          judge(operands[operand]->get(index), values[i], magnitudes[i]);
+          ++i;
+        });
+      };
+      judge_all(Operand::kGradInput, exact.grad_input, exact.grad_input_magnitude);
+      judge_all(Operand::kGradWeight, exact.grad_weight, exact.grad_weight_magnitude);
+    }
+  }
+}
+
+// Tensor cores take operands of 11 bits; FP32 is made of several of them.
+constexpr const char* kWideShapes[] = {"conv input=2x20x6x7 weight=36x20x3x3 padding=1x1",
+                                       "conv input=3x40x5x5 weight=40x20x2x2 groups=2 transposed=1"};
+
+TEST(SpecialValuesTest, IntegersOf13BitsAreMultipliedExactly) {
+  for (const char* text : kWideShapes)
+    for (const Operand wide : {Operand::kGradOutput, Operand::kInput, Operand::kWeight})
+      check_values(
+          text,
+          [&](Operands& operands) {
+            std::mt19937_64 random(3);
+            operands.fill_integers(random, 1);
+            std::uniform_int_distribution<int> integers(-4096, 4096);
+            operands[wide]->for_each(
+                [&](const Dims& index) { operands[wide]->set(index, integers(random)); });
+          },
+          [](double value, double exact, double) { EXPECT_EQ(value, exact); });
+}
+
+TEST(SpecialValuesTest, TheLargestNumbersDoNotOverflowBeforeTheirSum) {
+  for (const char* text : kWideShapes)
+    check_values(
+        text,
+        [](Operands& operands) {
+          std::mt19937_64 random(4);
+          operands.fill_integers(random, 2);
+          HostTensor& tensor = *operands[Operand::kGradOutput];
+          tensor.set(Dims::filled(tensor.view().shape.rank(), 1), std::numeric_limits<float>::max());
+          for (const Operand operand : {Operand::kInput, Operand::kWeight})
+            operands[operand]->for_each(
+                [&](const Dims& index) { operands[operand]->set(index, operands[operand]->get(index) / 8); });
+        },
+        [](double value, double exact, double magnitude) { EXPECT_NEAR(value, exact, 1e-6 * magnitude); });
+}
+
+// Numbers on both sides of the smallest normal one; of such operands what lies below 2^-137 may be lost.
+TEST(SpecialValuesTest, TheSmallestNumbersCount) {
+  for (const char* text : kWideShapes)
+    check_values(
+        text,
+        [](Operands& operands) {
+          std::mt19937_64 random(5);
+          operands.fill_integers(random, 2);
+          HostTensor& tensor = *operands[Operand::kGradOutput];
+          std::uniform_int_distribution<int> integers(-100, 100);
+          tensor.for_each([&](const Dims& index) { tensor.set(index, std::ldexp(integers(random), -130)); });
+        },
+        [](double value, double exact, double) { EXPECT_EQ(value, exact); });
+}
+
 TEST(SpecialValuesTest, UntouchedPlacesAreExactPositiveZeros) {
   // Width 7, kernel 2, stride 3: columns 2 and 5 are between windows, column 6 is the remainder.
   const problem::Request request = parsed("conv input=1x1x7 weight=1x1x2 stride=3");
