@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // x[q] = Σ_k y[(q + P − k)/S] · w[k] over the taps k for which the division leaves nothing, of each channel.
 //
-// A thread takes a few channels and tile after tile of kRows·S rows and kCols·S columns of x. Of every row of
-// y it reads the values that the tile needs once and adds them to all results that need them; every index is
-// known to the compiler, so no product is spent on a tap that does not match. Bytes: y once, x once.
-// Products: 9, 25 or 49 a result and pass; at 60 TFLOP/s 7x7 in 16 bits takes 1.7 times as long as its bytes.
+// A thread keeps the weights of a few channels in registers and takes tile after tile of kRows·S rows and
+// kCols·S columns of x. Of every row of y it reads the values that the tile needs once and adds them to all
+// results that need them; every index is known to the compiler, so no product is spent on a tap that does not
+// match. Bytes: y once, x once. Products: 9, 25 or 49 a result and pass; at 60 TFLOP/s 7x7 in 16 bits takes
+// 1.7 times as long as its bytes.
 //
 // Values beyond the edge count as zero. Zero times a weight that is not finite would be NaN, so a block that
 // finds such a weight takes the formula as it stands.
@@ -41,8 +42,19 @@ __device__ bool load_weights(const Tensor& w, int first, int count, int pitch, f
   return __syncthreads_and(finite);
 }
 
+template <class T, int kH, int kW, int kV>
+__device__ __noinline__ void tile_by_formula(const Conv& conv, const LastBlocks& p, int64_t image,
+                                             int channel, int h0, int w0) {
+  for (int h = h0; h < min(h0 + kH, p.xh); ++h)
+    for (int w = w0; w < min(w0 + kW, p.xw); ++w)
+      for (int c = channel; c < channel + kV; ++c) {
+        const Index5 at{image, c, 0, h, w};
+        static_cast<T*>(conv.x.data)[offset_of(conv.x, at)] = from_float<T>(grad_input_sum(conv, at));
+      }
+}
+
 template <class T, int kK, int kS, int kRows, int kCols, int kV>
-__global__ void __launch_bounds__(kThreads, 2)
+__global__ void __launch_bounds__(kThreads)
     grad_input_kernel(const __grid_constant__ Conv conv, const __grid_constant__ LastBlocks p, const T* y,
                       T* x) {
   using R = Reach<kK, kS>;
@@ -55,28 +67,21 @@ __global__ void __launch_bounds__(kThreads, 2)
   const int lane = static_cast<int>(threadIdx.x) % p.lanes, strip = static_cast<int>(threadIdx.x) / p.lanes;
   const int channel = first + lane * kV;
   if (channel >= p.channels) return;
-  if (!finite) {
-    const int64_t all = conv.batch * p.xh * p.xw, step = static_cast<int64_t>(gridDim.x) * p.strips;
-    for (int64_t i = static_cast<int64_t>(blockIdx.x) * p.strips + strip; i < all; i += step)
-      for (int c = channel; c < channel + kV; ++c) {
-        const Index5 at{i / p.xw / p.xh, c, 0, i / p.xw % p.xh, i % p.xw};
-        x[offset_of(conv.x, at)] = from_float<T>(grad_input_sum(conv, at));
-      }
-    return;
-  }
-  const float* const of_lane = shared + lane * kV;
-  // 9 weights a channel stay in registers; more come from shared memory, one read for several products.
-  float kept[kK == 3 ? kTaps : 1][kV];
+  float w[kTaps][kV];
 #pragma unroll
-  for (int tap = 0; tap < (kK == 3 ? kTaps : 0); ++tap)
+  for (int tap = 0; tap < kTaps; ++tap)
 #pragma unroll
-    for (int v = 0; v < kV; ++v) kept[tap][v] = of_lane[tap * pitch + v];
+    for (int v = 0; v < kV; ++v) w[tap][v] = shared[tap * pitch + lane * kV + v];
 
   for (uint32_t tile = blockIdx.x * p.strips + strip; tile < p.tiles; tile += gridDim.x * p.strips) {
     uint32_t column = tile;
     uint32_t band = p.columns.split(column);
     const int64_t image = p.bands.split(band);
     const int h0 = static_cast<int>(band) * kH, w0 = static_cast<int>(column) * kW;
+    if (!finite) {
+      tile_by_formula<T, kH, kW, kV>(conv, p, image, channel, h0, w0);
+      continue;
+    }
     const int oh = h0 / kS, ow = w0 / kS;
     const T* source = y + image * p.yh * p.yw * p.channels + channel;
     float sums[kH][kW][kV] = {};
@@ -97,19 +102,15 @@ __global__ void __launch_bounds__(kThreads, 2)
         const int kh = a + kP - kS * r;
         if (kh < 0 || kh >= kK) continue;
 #pragma unroll
-        for (int kw = 0; kw < kK; ++kw) {
-          float w[kV];
-#pragma unroll
-          for (int v = 0; v < kV; ++v)
-            w[v] = kK == 3 ? kept[kK == 3 ? kh * kK + kw : 0][v] : of_lane[(kh * kK + kw) * pitch + v];
+        for (int b = 0; b < kW; ++b)
 #pragma unroll
           for (int c = kFirst; c <= kLastCol; ++c) {
-            const int b = kw - kP + kS * c;
-            if (b < 0 || b >= kW) continue;
+            const int kw = b + kP - kS * c;
+            if (kw < 0 || kw >= kK) continue;
 #pragma unroll
-            for (int v = 0; v < kV; ++v) sums[a][b][v] = fmaf(row[c - kFirst][v], w[v], sums[a][b][v]);
+            for (int v = 0; v < kV; ++v)
+              sums[a][b][v] = fmaf(row[c - kFirst][v], w[kh * kK + kw][v], sums[a][b][v]);
           }
-        }
       }
     }
     T* target = x + image * p.xh * p.xw * p.channels + channel;
@@ -139,18 +140,18 @@ void launch(const Conv& conv, int64_t most_blocks, Stream stream) {
 template <class T, int kK>
 void launch_stride(const Conv& conv, Stream stream) {
   // Many blocks load weights many times; few leave multiprocessors idle at the end.
-  constexpr int64_t kBlocks = kK == 3 ? 2112 : 528;
+  constexpr int64_t kBlocks = kK == 5 ? 1056 : 2112;
   const bool fours = has_vectors(conv, 4);
   if (conv.axes[2].stride == 2)
-    return fours ? launch<T, kK, 2, 2, 1, 4>(conv, kBlocks, stream)
+    return fours ? launch<T, kK, 2, 2, 2, 4>(conv, kBlocks, stream)
                  : launch<T, kK, 2, 2, 2, 2>(conv, kBlocks, stream);
   if constexpr (kK == 3) {
-    if (fours) return launch<T, kK, 1, 8, 2, 4>(conv, kBlocks, stream);
-    launch<T, kK, 1, 8, 4, 2>(conv, kBlocks, stream);
+    fours ? launch<T, kK, 1, 8, 2, 4>(conv, kBlocks, stream)
+          : launch<T, kK, 1, 8, 4, 2>(conv, kBlocks, stream);
   } else if constexpr (kK == 5) {
     launch<T, kK, 1, 7, 2, 2>(conv, kBlocks, stream);
   } else {
-    launch<T, kK, 1, 8, 4, 2>(conv, kBlocks, stream);
+    launch<T, kK, 1, 7, 4, 1>(conv, kBlocks, stream);
   }
 }
 

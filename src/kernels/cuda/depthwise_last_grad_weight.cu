@@ -14,8 +14,7 @@
 namespace retrograd::kernels::cuda {
 namespace {
 
-// Large kernels take so many registers that half as many threads share a multiprocessor better.
-__host__ __device__ constexpr int threads_of(int kernel) { return kernel == 3 ? 256 : 128; }
+constexpr int kThreads = 128;
 
 template <class T, int kV>
 using Vector = Pack<T, kV>;
@@ -108,11 +107,11 @@ __device__ void walk_strided(const T* x, const T* y, const LastBlocks& p, int co
 }
 
 template <class T, int kK, int kS, int kCols, int kV>
-__global__ void __launch_bounds__(threads_of(kK))
+__global__ void __launch_bounds__(kThreads)
     grad_weight_kernel(const __grid_constant__ LastBlocks p, int band_rows, const T* x, const T* y,
                        float* parts) {
   constexpr int kTaps = kK * kK;
-  __shared__ float shared[kK * kV][threads_of(kK)];
+  __shared__ float shared[kK * kV][kThreads];
   const int lane = static_cast<int>(threadIdx.x) % p.lanes, strip = static_cast<int>(threadIdx.x) / p.lanes;
   const int first = static_cast<int>(blockIdx.y) * p.lanes * kV, channel = first + lane * kV;
   float sums[kTaps][kV] = {};
@@ -161,8 +160,8 @@ Cut cut(const Conv& conv, int columns, int vector, int rows, int64_t wanted) {
   const int64_t height = conv.axes[1].y, bands = (height + rows - 1) / rows;
   Cut c;
   c.band_rows = static_cast<int>((height + bands - 1) / bands);
-  c.blocks = last_blocks(conv, threads_of(static_cast<int>(conv.axes[2].kernel)), vector,
-                         (conv.axes[2].y + columns - 1) / columns, (height + c.band_rows - 1) / c.band_rows);
+  c.blocks = last_blocks(conv, kThreads, vector, (conv.axes[2].y + columns - 1) / columns,
+                         (height + c.band_rows - 1) / c.band_rows);
   const int64_t most = (c.blocks.tiles + c.blocks.strips - 1) / c.blocks.strips;
   c.parts = (wanted + c.blocks.channel_blocks - 1) / c.blocks.channel_blocks;
   if (c.parts > most) c.parts = most;
@@ -180,8 +179,8 @@ void launch(const Conv& conv, int rows, int64_t wanted, float* workspace, Stream
   add_parts(conv, c.parts, PartOrder::kChannelsOfTap, workspace, stream);
 }
 
-constexpr int kBandRows = 32, kStridedBandRows = 14, kLongBandRows = 56;
-constexpr int64_t kWantedBlocks = 528;
+constexpr int kBandRows = 16, kStridedBandRows = 14, kLongBandRows = 56;
+constexpr int64_t kWantedBlocks = 1056;
 
 // Columns and channels of a thread.
 constexpr int columns_of(int kernel, int stride, int vector) {
