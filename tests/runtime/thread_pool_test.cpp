@@ -227,6 +227,12 @@ TEST(ThreadPool, TakesConstAndTemporaryBodies) {
 TEST(ThreadPool, LoopsAllocateNothing) {
   std::atomic<int64_t> sum = 0;
   ThreadPool pool(3);
+  // A thread that starts may allocate: wait until all three are there.
+  std::atomic<int> there = 0;
+  pool.parallel_for(3, 1, [&](int64_t, int64_t) {
+    ++there;
+    while (there < 3) std::this_thread::yield();
+  });
   const testing::AllocationCounter counter;
   for (int round = 0; round < 100; ++round)
     pool.parallel_for(100, 3, [&](int64_t begin, int64_t end) { sum += end - begin; });
