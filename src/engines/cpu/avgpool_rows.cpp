@@ -100,9 +100,10 @@ PoolCut cut_pool(const AvgPoolPass& p) {
   cut.blocks = ceil_div(p.channels, cut.unit);
   // A band expands the windows again that it shares with the next: a few times the kernel keeps that small.
   const int64_t line = d.y * w.x * cut.unit;
-  const int64_t rows = std::max(ceil_div(2 * kExpandedFloats, line), ceil_div(4 * h.kernel, h.stride));
-  cut.bands = ceil_div(h.x, std::min(h.x, rows * h.stride));
-  cut.band = std::min(h.x, ceil_div(ceil_div(h.x, cut.bands), h.stride) * h.stride);
+  const int64_t stride = std::clamp<int64_t>(h.x, 1, h.stride);  // a legal one may be enormous
+  const int64_t rows = std::max(ceil_div(2 * kExpandedFloats, line), ceil_div(4 * h.kernel, stride));
+  cut.bands = ceil_div(h.x, std::min(h.x, rows * stride));
+  cut.band = std::min(h.x, ceil_div(ceil_div(h.x, cut.bands), stride) * stride);
   cut.bands = ceil_div(h.x, cut.band);
   cut.row_windows = std::min(h.y, (cut.band + h.kernel) / h.stride + 2);
   if (cut.bands == 1) {
