@@ -44,19 +44,7 @@ class DepthwiseCandidate final : public Candidate {
   const char* name() const override { return "cuda.depthwise"; }
   Support supports(const problem::Pass& pass) const override {
     const auto* conv = std::get_if<ConvPass>(&pass);
-    if (conv == nullptr || conv->kind == ConvPassKind::kForward)
-      return Support::no("grad_input and grad_weight only");
-    if (conv->x_channels != conv->groups || conv->y_channels != conv->groups)
-      return Support::no("needs one channel a group on both sides");
-    if (!is_wide_type(conv->x.dtype) || conv->x.dtype != conv->y.dtype ||
-        (conv->kind == ConvPassKind::kGradInput && conv->w.dtype != conv->x.dtype))
-      return Support::no("needs f32, f16 or bf16, all the same");
-    if (conv->rounding != OperandRounding::kNone) return Support::no("does not round operands");
-    if (!is_small_square(*conv))
-      return Support::no(
-          "needs kernels of 3x3, 5x5 or 7x7, stride 1 or 2, dilation 1, padding of half a kernel");
-    if (!fits_31_bits(x_sizes(*conv)) || !fits_31_bits(y_sizes(*conv)))
-      return Support::no("needs 1 to 2^31 - 1 elements");
+    if (const Support square = is_small_square(conv); !square.accepted()) return square;
     if (conv->axes[1].x * conv->axes[2].x > int64_t{1} << 24) return Support::no("needs planes under 2^24");
     if (!is_planes(conv->x, x_sizes(*conv)) || !is_planes(conv->y, y_sizes(*conv)))
       return Support::no("needs dense row-major x and y");
@@ -69,13 +57,26 @@ class DepthwiseCandidate final : public Candidate {
 
 }  // namespace
 
-bool is_small_square(const problem::ConvPass& p) {
-  const auto& [d, h, w] = p.axes;
+Support is_small_square(const ConvPass* pass) {
+  if (pass == nullptr || pass->kind == ConvPassKind::kForward)
+    return Support::no("grad_input and grad_weight only");
+  if (pass->x_channels != pass->groups || pass->y_channels != pass->groups)
+    return Support::no("needs one channel a group on both sides");
+  if (!is_wide_type(pass->x.dtype) || pass->x.dtype != pass->y.dtype ||
+      (pass->kind == ConvPassKind::kGradInput && pass->w.dtype != pass->x.dtype))
+    return Support::no("needs f32, f16 or bf16, all the same");
+  if (pass->rounding != OperandRounding::kNone) return Support::no("does not round operands");
+  const auto& [d, h, w] = pass->axes;
   const auto fits = [&](const problem::Window& a) {
     return a.kernel == w.kernel && a.stride == w.stride && a.dilation == 1 && a.pad_lo == w.kernel / 2;
   };
   const bool flat = d.x == 1 && d.y == 1 && d.kernel == 1 && d.pad_lo == 0;
-  return flat && (w.kernel == 3 || w.kernel == 5 || w.kernel == 7) && w.stride <= 2 && fits(h) && fits(w);
+  if (!flat || (w.kernel != 3 && w.kernel != 5 && w.kernel != 7) || w.stride > 2 || !fits(h) || !fits(w))
+    return Support::no(
+        "needs kernels of 3x3, 5x5 or 7x7, stride 1 or 2, dilation 1, padding of half a kernel");
+  if (!fits_31_bits(x_sizes(*pass)) || !fits_31_bits(y_sizes(*pass)))
+    return Support::no("needs 1 to 2^31 - 1 elements");
+  return Support::yes();
 }
 
 const Candidate& depthwise() {

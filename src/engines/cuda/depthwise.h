@@ -8,7 +8,8 @@ namespace retrograd::engines::cuda {
 
 const Candidate& depthwise();
 
-// Kernels of 3x3, 5x5 or 7x7 in two axes, stride 1 or 2, dilation 1, padding of half a kernel.
-bool is_small_square(const problem::ConvPass& pass);
+// grad_input or grad_weight, one channel a group, FP32, FP16 or BF16 throughout, no rounding of operands,
+// kernels of 3x3, 5x5 or 7x7 in two axes, stride 1 or 2, dilation 1, padding of half a kernel, 31-bit sizes.
+Support is_small_square(const problem::ConvPass* pass);
 
 }  // namespace retrograd::engines::cuda

@@ -54,20 +54,8 @@ class LastCandidate final : public Candidate {
   const char* name() const override { return "cuda.depthwise_last"; }
   Support supports(const problem::Pass& pass) const override {
     const auto* conv = std::get_if<ConvPass>(&pass);
-    if (conv == nullptr || conv->kind == ConvPassKind::kForward)
-      return Support::no("grad_input and grad_weight only");
-    if (conv->x_channels != conv->groups || conv->y_channels != conv->groups)
-      return Support::no("needs one channel a group on both sides");
-    if (!is_wide_type(conv->x.dtype) || conv->x.dtype != conv->y.dtype ||
-        (conv->kind == ConvPassKind::kGradInput && conv->w.dtype != conv->x.dtype))
-      return Support::no("needs f32, f16 or bf16, all the same");
-    if (conv->rounding != OperandRounding::kNone) return Support::no("does not round operands");
+    if (const Support square = is_small_square(conv); !square.accepted()) return square;
     if (conv->groups % 2 != 0) return Support::no("needs an even number of channels");
-    if (!is_small_square(*conv))
-      return Support::no(
-          "needs kernels of 3x3, 5x5 or 7x7, stride 1 or 2, dilation 1, padding of half a kernel");
-    if (!fits_31_bits(x_sizes(*conv)) || !fits_31_bits(y_sizes(*conv)))
-      return Support::no("needs 1 to 2^31 - 1 elements");
     if (conv->groups > kMostChannels) return Support::no("needs at most 2^20 channels");
     if (!is_channels_last(conv->x, x_sizes(*conv)) || !is_channels_last(conv->y, y_sizes(*conv)))
       return Support::no("needs channels-last x and y");

@@ -2,8 +2,6 @@
 // grad_input in one launch, grad_weight in two.
 #include "engines/cuda/narrow_blocks.h"
 
-#include <fmt/format.h>
-
 #include "engines/cuda/narrow_pass.h"
 #include "engines/cuda/shapes.h"
 #include "kernels/cuda/narrow_blocks.h"
@@ -23,10 +21,7 @@ class NarrowBlocksStep final : public Step {
                    : kernels::cuda::block_weight_parts(shape_of(pass));
   }
   size_t workspace_bytes() const override { return static_cast<size_t>(parts_) * part_bytes(pass_); }
-  std::string describe() const override {
-    const char* layout = last_ ? "channels last" : "planes";
-    return parts_ == 0 ? layout : fmt::format("{}, {} parts", layout, parts_);
-  }
+  std::string describe() const override { return describe_narrow(last_, parts_); }
   void run(const Bindings& bindings, std::byte* workspace,
            runtime::ExecutionContext& context) const override {
     const kernels::cuda::Conv conv = bind(shape_of(pass_), pass_, bindings);

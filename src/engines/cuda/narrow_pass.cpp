@@ -2,6 +2,8 @@
 // Rules that the engines for few channels a group share.
 #include "engines/cuda/narrow_pass.h"
 
+#include <fmt/format.h>
+
 #include "engines/cuda/layouts.h"
 
 namespace retrograd::engines::cuda {
@@ -47,6 +49,11 @@ size_t part_bytes(const ConvPass& pass) {
   return static_cast<size_t>(pass.y_channels * pass.x_channels_per_group() * pass.axes[1].kernel *
                              pass.axes[2].kernel) *
          sizeof(float);
+}
+
+std::string describe_narrow(bool last, int64_t parts) {
+  const char* const layout = last ? "channels last" : "planes";
+  return parts == 0 ? layout : fmt::format("{}, {} parts", layout, parts);
 }
 
 }  // namespace retrograd::engines::cuda

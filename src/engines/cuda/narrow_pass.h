@@ -13,5 +13,7 @@ Support is_narrow_pass(const problem::ConvPass* pass);
 bool is_last(const problem::ConvPass& pass);
 // FP32 sums of all weights.
 size_t part_bytes(const problem::ConvPass& pass);
+// What a step says of itself; no parts: grad_input.
+std::string describe_narrow(bool last, int64_t parts);
 
 }  // namespace retrograd::engines::cuda
