@@ -7,6 +7,7 @@
 
 #include "base/checked.h"
 #include "engines/cpu/gather_sides.h"
+#include "engines/cpu/rows.h"
 #include "kernels/cpu/bf16_tiles.h"
 #include "kernels/cpu/tile_product.h"
 
@@ -14,12 +15,14 @@ namespace retrograd::engines::cpu {
 namespace {
 
 using problem::ConvPass;
+using problem::PassTensor;
 using problem::Window;
 
 // Parts of L2: packed weights that the tiles of a box stream through L1, a strip, and sums; half the L2 would
-// be enough for them together.
+// be enough for them together. A source that is read in place is not used so often that sums should be taken
+// up once more for it.
 int64_t panel_room(const DenseBlocking& cut) { return cut.room.l2 / 4; }
-int64_t strip_room(const DenseBlocking& cut) { return cut.room.l2 / 4; }
+int64_t strip_room(const DenseBlocking& cut) { return cut.room.l2 / (cut.in_place ? 1 : 4); }
 int64_t sum_room(const DenseBlocking& cut) { return cut.room.l2 / 2; }
 // Of tasks with whole images: more are a tenth slower, for they are read for each strip.
 int64_t whole_sum_room(const DenseBlocking& cut) { return cut.room.l2 / 4; }
@@ -28,10 +31,12 @@ constexpr int64_t kFewestPositions = 48;    // fewer spend their time reading we
 constexpr int64_t kWantedTasks = 16;        // enough for the threads to share evenly
 constexpr int64_t kTaskProducts = 1 << 19;  // about 10 us: less is not worth handing out
 constexpr int64_t kMostImagesInside = 16;
-constexpr int64_t kShortestRun = 4;  // rows of a tile that keep the multipliers busy
+constexpr int64_t kFewestColumnRows = 8;  // of a plane, for tiles that go down it
+constexpr int64_t kShortestRun = 4;       // rows of a tile that keep the multipliers busy
 constexpr double kPaddingWorthSkipping = 0.05;
-// Cycles a float: copied to a strip, and of packed weights read again for another box.
-constexpr double kCopyCost = 0.6, kTurnCost = 1.2, kPanelCost = 0.12;
+// Cycles a float: copied to a strip, or read for the first time where it lies; of packed weights read again
+// for another box, and of sums taken up again.
+constexpr double kCopyCost = 0.6, kTurnCost = 1.2, kInPlaceCost = 0.3, kPanelCost = 0.12, kSumCost = 0.2;
 // And of weights packed for all tasks, through memory, or for one task, which stays in L2.
 constexpr double kPackCost = 4.5, kPackHereCost = 2;
 constexpr int64_t kFewestWholeTasks = 8;
@@ -63,14 +68,15 @@ std::vector<int64_t> cuts_of(const AxisPhase& axis) {
 }
 
 // Whether it takes no longer to run from cut to cut with the live taps only than through all of the axis with
-// all of them: tiles of one or two rows wait for their own additions, and registers take as long for one row
-// as for all that they hold.
-bool cuts_pay(const AxisPhase& axis, const std::vector<int64_t>& cuts, bool registers) {
-  constexpr double kOneRow = 2.4, kTwoRows = 1.2, kAsLong = 1.01;
+// all of them: tiles of one or two rows wait for their own additions, unless `height` is enough for tiles
+// that go down a column, and registers take as long for one row as for all that they hold.
+bool cuts_pay(const AxisPhase& axis, int64_t height, const std::vector<int64_t>& cuts, bool registers) {
+  constexpr double kOneRow = 2.4, kTwoRows = 1.2, kColumn = 1.1, kAsLong = 1.01;
   const auto cost = [&](int64_t run) {
     constexpr int64_t kRows = kernels::cpu::kRegisterRows;
     if (registers) return static_cast<double>(ceil_div(run, kRows) * kRows);
-    return static_cast<double>(run) * (run == 1 ? kOneRow : run == 2 ? kTwoRows : 1);
+    const bool column = run < kLongColumn && height >= kFewestColumnRows;
+    return static_cast<double>(run) * (column ? kColumn : run == 1 ? kOneRow : run == 2 ? kTwoRows : 1);
   };
   double rows = 0;
   for (size_t i = 1; i < cuts.size(); ++i) {
@@ -80,6 +86,23 @@ bool cuts_pay(const AxisPhase& axis, const std::vector<int64_t>& cuts, bool regi
   const double whole = registers ? cost(axis.count) : static_cast<double>(axis.count);
   return cuts.size() == 2 ||
          rows <= kAsLong * whole * static_cast<double>(std::max<size_t>(axis.taps.size(), 1));
+}
+
+// Whether the channels of a plain tensor may be read in turn where they are: not all in the same lines of L1,
+// and not place by place from far away.
+bool has_near_channels(const PassTensor& tensor) {
+  constexpr int64_t kNearFloats = 1280, kUnluckyFloats = 256;
+  return tensor.strides[1] > 0 && tensor.strides[1] % kUnluckyFloats != 0 &&
+         (tensor.strides[4] == 1 || tensor.strides[1] <= kNearFloats);
+}
+
+bool is_read_in_place(const ConvPass& pass, const DenseBlocking& cut) {
+  const PassTensor& source = source_of(pass);
+  // Places a multiple of 1 KiB apart share four sets of L1, which the rows of a tile then fight for: 1.9
+  // times slower than a copy (256 channels last, 14 x 14).
+  const bool aliased = source.strides[4] % 256 == 0 && source.strides[4] != 0;
+  return is_plain(source, pass.rounding) && cut.skips_dead_taps[2] && !aliased &&
+         (source.strides[1] == 1 || (!cut.images_inside && has_near_channels(source)));
 }
 
 void list_phases(const ConvPass& pass, DenseBlocking& cut) {
@@ -133,14 +156,30 @@ void cut_grid(const Positions& total, int64_t wanted, DenseBlocking& cut) {
   cut.grid.boxes[0] = ceil_div(total[0], images);
 }
 
-// Cycles spent on copying sources and reading weights again.
+// Source channels that are multiplied before the sums are taken up again.
+int64_t channels_at_once(const ConvPass& pass, const DenseBlocking& cut) {
+  const int64_t strip = cut.grid.box[0] * cut.plane();
+  const int64_t channels =
+      std::min(panel_room(cut) / (std::max<int64_t>(cut.most_taps, 1) * cut.width), strip_room(cut) / strip);
+  return even_piece(source_channels(pass), std::max<int64_t>(channels, 1));
+}
+
+double load_cost(const DenseBlocking& cut) {
+  return cut.in_place ? kInPlaceCost : cut.images_inside ? kTurnCost : kCopyCost;
+}
+
+// Cycles spent on reading sources, on reading weights again and on taking up sums again.
 double overhead(const ConvPass& pass, const DenseBlocking& cut) {
   const auto k = static_cast<double>(source_channels(pass)), groups = static_cast<double>(pass.groups);
-  const double copies = groups * static_cast<double>(cut.grid.count() * cut.m_blocks) * k *
-                        static_cast<double>(cut.grid.box[0] * cut.plane());
+  const double sources = groups * static_cast<double>(cut.grid.count() * cut.m_blocks) * k *
+                         static_cast<double>(cut.grid.box[0] * cut.plane());
   const double weights =
       groups * static_cast<double>(cut.grid.count()) * static_cast<double>(cut.panel_floats);
-  return copies * (cut.images_inside ? kTurnCost : kCopyCost) + weights * kPanelCost;
+  const double results = groups * static_cast<double>(count_of(cut.grid.total)) *
+                         static_cast<double>(cut.channels) * static_cast<double>(cut.phases.size());
+  const int64_t blocks = ceil_div(source_channels(pass), channels_at_once(pass, cut));
+  return sources * load_cost(cut) + weights * kPanelCost +
+         results * static_cast<double>(blocks - 1) * kSumCost;
 }
 
 // Large boxes copy little more than they use, few boxes read weights seldom; but there must be tasks enough
@@ -200,8 +239,7 @@ void cut_whole_images(const ConvPass& pass, const Positions& total, DenseBlockin
   const double once = groups * k * static_cast<double>(total[0] * tried.plane());
   if (once > static_cast<double>(kMostSharedFloats)) return;
   const double weights = groups * static_cast<double>(cut.panel_floats);
-  const double whole = once * (cut.images_inside ? kTurnCost : kCopyCost) +
-                       once * static_cast<double>(tiles) * kPanelCost +
+  const double whole = once * load_cost(cut) + once * static_cast<double>(tiles) * kPanelCost +
                        weights * static_cast<double>(tried.grid.count()) * kPackHereCost;
   if (whole < overhead(pass, cut) + weights * kPackCost) cut = tried;
 }
@@ -262,7 +300,7 @@ DenseBlocking plan_dense_gather(const ConvPass& pass, int64_t narrowest, const C
   for (const DensePhase& phase : cut.phases) {
     for (size_t axis = 0; axis < 3; ++axis)
       total[axis + 1] = std::max(total[axis + 1], phase.axes[axis].count);
-    cuts_help &= cuts_pay(phase.axes[2], phase.w_cuts, registers);
+    cuts_help &= cuts_pay(phase.axes[2], phase.axes[1].count, phase.w_cuts, registers);
     leaves |= phase.taps > 0 && phase.axes[2].leaves_source();
   }
   cut.images_inside =
@@ -271,12 +309,10 @@ DenseBlocking plan_dense_gather(const ConvPass& pass, int64_t narrowest, const C
   cut.skips_dead_taps = {true, true, cut.images_inside || cuts_help || !leaves};
   if (!cuts_help && !cut.images_inside)
     for (DensePhase& phase : cut.phases) phase.w_cuts = {0, phase.axes[2].count};
+  cut.in_place = is_read_in_place(pass, cut);
   cut_tasks(pass, total, cut);
   cut_whole_images(pass, total, cut);
-  const int64_t strip = cut.grid.box[0] * cut.plane();
-  const int64_t channels =
-      std::min(panel_room(cut) / (std::max<int64_t>(cut.most_taps, 1) * cut.width), strip_room(cut) / strip);
-  cut.channels_per_block = even_piece(source_channels(pass), std::max<int64_t>(channels, 1));
+  cut.channels_per_block = channels_at_once(pass, cut);
   if (registers) fill_registers(source_channels(pass), cut);
   return cut;
 }

@@ -14,6 +14,9 @@
 
 namespace retrograd::engines::cpu {
 
+// Positions along W with the same live taps that are so few that a tile goes down a column rather.
+inline constexpr int64_t kLongColumn = 6;
+
 // One phase of each axis together. All phases of a pass read the same source around the same positions, so
 // that a task copies its source once and computes every phase from it.
 struct DensePhase {
@@ -36,6 +39,8 @@ struct DenseBlocking {
   // Every task has all places of its images and one tile of result channels: strips are loaded once, for all
   // of them, and a task packs the weights that it alone reads.
   bool whole_images = false;
+  // The source is read where it lies.
+  bool in_place = false;
   int64_t most_taps = 0;  // of a phase
   int64_t all_taps = 0;   // of all phases
   int64_t channels = 0;   // of the result, in a group

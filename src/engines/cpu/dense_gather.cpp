@@ -2,15 +2,15 @@
 // result[n, m, place(j)] = Σ_k Σ_t source[n, k, j·source_step + offset(t)] · weight[k, m, t]
 //
 // A task is one box of positions and a block of result channels of one group. For each block of source
-// channels it copies a strip, then runs all tiles of rows (positions) × `width` result channels over it; sums
-// of the box stay in a buffer [phase][position][m] until the last block is done. Strip and sums stay in L2,
-// from where packed weights stream through L1 for each tile.
+// channels it copies a strip, unless the source can be read in place, then runs all tiles of rows (positions)
+// × `width` result channels over it; sums of the box stay in a buffer [phase][position][m] until the last
+// block is done. Strip and sums stay in L2, from where packed weights stream through L1 for each tile.
 //
-// A tile's rows are neighbours along W that have the same live taps, or images at one place: taps that read
-// outside the source are left out. Only where the live taps change from one neighbour to the next (padding of
-// 1) is the strip padded with zeros. That multiplies a weight by 0 where the mathematics skips it, which is
-// the same unless the weight is not finite: weights are looked at while they are packed, and a pass with such
-// a weight is left to the reference.
+// A tile's rows are neighbours along W that have the same live taps, neighbours along H at the borders of W,
+// or images at one place: taps that read outside the source are left out. Only where the live taps change
+// from one neighbour to the next and the plane is too low for columns is the strip padded with zeros. That
+// multiplies a weight by 0 where the mathematics skips it, which is the same unless the weight is not finite:
+// weights are looked at while they are packed, and a pass with such a weight is left to the reference.
 #include "engines/cpu/dense_gather.h"
 
 #include <fmt/format.h>

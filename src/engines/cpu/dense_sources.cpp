@@ -18,22 +18,6 @@ namespace {
 using problem::ConvPass;
 using problem::PassTensor;
 
-// Whether the channels of a plain tensor follow each other so closely that they may be read in turn where
-// they are: not each in another page, and not all in the same lines of L1.
-bool has_small_planes(const PassTensor& tensor) {
-  constexpr int64_t kMostFloats = 1280, kUnluckyFloats = 256;
-  return tensor.strides[1] > 0 && tensor.strides[1] <= kMostFloats && tensor.strides[1] % kUnluckyFloats != 0;
-}
-
-bool is_read_in_place(const ConvPass& pass, const DenseBlocking& cut) {
-  const PassTensor& source = source_of(pass);
-  // Places a multiple of 1 KiB apart share four sets of L1, which the rows of a tile then fight for: 1.9
-  // times slower than a copy (256 channels last, 14 x 14).
-  const bool aliased = source.strides[4] % 256 == 0 && source.strides[4] != 0;
-  return is_plain(source, pass.rounding) && cut.skips_dead_taps[2] && !aliased &&
-         (source.strides[1] == 1 || (!cut.images_inside && has_small_planes(source)));
-}
-
 // From place to place for tile registers: an odd number of lines, so that places do not share sets of L1.
 int64_t pitch(int64_t channels) {
   constexpr int64_t kLineFloats = 16;
@@ -43,8 +27,8 @@ int64_t pitch(int64_t channels) {
 }  // namespace
 
 DenseSources::DenseSources(const ConvPass& pass, const DenseBlocking& cut, int64_t partner, bool tiles)
-    : pass_(pass), cut_(cut), partner_(partner), tiles_(tiles), in_place_(is_read_in_place(pass, cut)) {
-  if (in_place_) return;
+    : pass_(pass), cut_(cut), partner_(partner), tiles_(tiles) {
+  if (in_place()) return;
   // For tile registers one image is turned over after the other.
   const int64_t images = tiles_ ? 1 : cut_.grid.box[0];
   if (!cut_.whole_images || turns())
@@ -61,7 +45,7 @@ int64_t DenseSources::shared_floats() const {
 
 DenseSource DenseSources::at(const Bindings& bindings, DenseTask& task, int64_t first, int64_t channels,
                              float* shared) const {
-  if (in_place_) return find(bindings, task, first);
+  if (in_place()) return find(bindings, task, first);
   if (!cut_.whole_images) return load(bindings, task, first, channels);
   const float* strip = shared_strip(task, first, shared);
   return turns() ? turned(strip, task.box.size[0], channels) : in_strip(strip, channels);

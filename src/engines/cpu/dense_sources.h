@@ -14,7 +14,7 @@ class DenseSources {
   // registers.
   DenseSources(const problem::ConvPass& pass, const DenseBlocking& cut, int64_t partner, bool tiles);
 
-  bool in_place() const { return in_place_; }
+  bool in_place() const { return cut_.in_place; }
   // Of a task's strip, of the same turned over, and of the strips that all tasks share.
   size_t strip_bytes() const { return strip_bytes_; }
   size_t turned_bytes() const { return turned_bytes_; }
@@ -45,7 +45,6 @@ class DenseSources {
   const DenseBlocking& cut_;
   int64_t partner_;
   bool tiles_;
-  bool in_place_;
   size_t strip_bytes_ = 0, turned_bytes_ = 0, shared_bytes_ = 0;
 };
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rows of a tile are neighbours along W that have the same live taps, or images at one place.
+// Rows of a tile are neighbours along W that have the same live taps, neighbours along H where few along W
+// have, or images at one place.
 #include "engines/cpu/dense_tiles.h"
 
 #include <algorithm>
@@ -34,23 +35,32 @@ void DenseTiles::run(const DensePanel& panel, int64_t channels, bool accumulate,
   tile_.outer_stride = source_.channel;
   tile_.b = panel.first;
   tile_.b_outer_stride = panel.k_stride != 0 ? panel.k_stride : phase_.taps * panel.width;
-  tile_.c_stride = cut_.m_block;
   tile_.accumulate = accumulate;
   const int64_t images = task_.box.size[0];
   for (int64_t n = 0; n < (cut_.images_inside ? 1 : images); ++n)
     for (int64_t z = 0; z < count(0); ++z)
-      for (int64_t y = 0; y < count(1); ++y) {
+      for (int64_t y = 0; y < count(1);) {
         d_taps_ = taps(0, z);
         h_taps_ = taps(1, y);
         const float* at = source_.first + n * source_.image + place(0, z) + place(1, y);
         const int64_t position = ((n * task_.box.size[1] + z) * task_.box.size[2] + y) * task_.box.size[3];
         if (two_rows_fit(y)) {
           run_two_rows(at, at + place(1, y + 1) - place(1, y), position);
-          ++y;
+          y += 2;
         } else {
-          run_row(at, position);
+          const int64_t height = rows_alike(y);
+          run_area(at, height, position);
+          y += height;
         }
       }
+}
+
+// Rows from y on that have the same live taps, and may share a tile.
+int64_t DenseTiles::rows_alike(int64_t y) const {
+  int64_t rows = 1;
+  if (panel_.in_registers || cut_.images_inside) return rows;
+  while (y + rows < count(1) && taps(1, y + rows) == h_taps_) ++rows;
+  return rows;
 }
 
 // Whether the rows y and y + 1 are so short that they are one product of tile registers.
@@ -64,49 +74,62 @@ void DenseTiles::run_two_rows(const float* upper, const float* lower, int64_t po
   const int64_t rows = count(2);
   list_taps({d_taps_, h_taps_, taps(2, 0)});
   if (listed_count_ == 0) {
-    run_row(upper, position);
-    return run_row(lower, position + rows);
+    run_area(upper, 1, position);
+    return run_area(lower, 1, position + rows);
   }
   tile_.set_rows(upper + place(2, 0), phase_.axes[2].source_step * source_.axis[2], rows);
   tile_.a[1] = lower + place(2, 0);
   tile_.rows = static_cast<int>(2 * rows);
+  tile_.c_stride = cut_.m_block;
   tile_.c = sums_ + position * cut_.m_block;
   registers_.product(tile_, static_cast<int>(rows));
 }
 
-// Neighbours along W, in runs of equal live taps; images of one place after the other, where they are rows.
-void DenseTiles::run_row(const float* at, int64_t position) {
-  const int64_t begin = task_.box.first[3], end = begin + count(2);
-  const int64_t step = phase_.axes[2].source_step * source_.axis[2], images = task_.box.size[0];
+// Neighbours along W, in runs of equal live taps. A run of a few, at a border, would be tiles of too few
+// rows: there a tile goes down a column.
+void DenseTiles::run_area(const float* at, int64_t height, int64_t position) {
+  const int64_t begin = task_.box.first[3], end = begin + count(2), pitch = task_.box.size[3];
+  const int64_t down = phase_.axes[1].source_step * source_.axis[1];
+  const int64_t step = phase_.axes[2].source_step * source_.axis[2];
   for (size_t i = 1; i < phase_.w_cuts.size(); ++i) {
     int64_t x = std::max(phase_.w_cuts[i - 1], begin) - begin;
     const int64_t stop = std::min(phase_.w_cuts[i], end) - begin;
     if (x >= stop) continue;
-    if (!cut_.images_inside) {
-      run_rows(x, at + place(2, x), stop - x, step, position + x);
-    } else if (step == images * source_.image) {
-      run_rows(x, at + place(2, x), (stop - x) * images, source_.image, (position + x) * images);
+    if (cut_.images_inside) {
+      run_images(x, stop, at, position);
+    } else if (stop - x < std::min(height, kLongColumn)) {
+      for (; x < stop; ++x) run_line(x, {at + place(2, x), down, position + x, pitch, height});
     } else {
-      for (; x < stop; ++x) run_rows(x, at + place(2, x), images, source_.image, (position + x) * images);
+      for (int64_t y = 0; y < height; ++y)
+        run_line(x, {at + y * down + place(2, x), step, position + y * pitch + x, 1, stop - x});
     }
   }
 }
 
-// `rows` results `row_step` apart in the source, from position `position` of the sums on.
-void DenseTiles::run_rows(int64_t x, const float* at, int64_t rows, int64_t row_step, int64_t position) {
+// Images of one place after the other, as if they were neighbours where they lie so.
+void DenseTiles::run_images(int64_t x, int64_t stop, const float* at, int64_t position) {
+  const int64_t images = task_.box.size[0];
+  const bool joined = phase_.axes[2].source_step * source_.axis[2] == images * source_.image;
+  for (const int64_t count = joined ? stop - x : 1; x < stop; x += count)
+    run_line(x, {at + place(2, x), source_.image, (position + x) * images, 1, count * images});
+}
+
+void DenseTiles::run_line(int64_t x, Line line) {
   list_taps({d_taps_, h_taps_, taps(2, x)});
+  float* sums = sums_ + line.position * cut_.m_block;
+  tile_.c_stride = line.position_step * cut_.m_block;
   if (listed_count_ == 0) {
-    for (int64_t i = 0; !tile_.accumulate && i < rows; ++i)
-      std::fill_n(sums_ + (position + i) * cut_.m_block, panel_.width, 0.0F);
+    for (int64_t i = 0; !tile_.accumulate && i < line.count; ++i)
+      std::fill_n(sums + i * tile_.c_stride, panel_.width, 0.0F);
     return;
   }
-  for (; rows > 0; rows -= tile_.rows) {
-    tile_.set_rows(at, row_step,
-                   panel_.in_registers ? kernels::cpu::next_register_rows(rows)
-                                       : kernels::cpu::next_tile_rows(rows, tile_.width, row_step));
-    at += tile_.rows * row_step;
-    tile_.c = sums_ + position * cut_.m_block;
-    position += tile_.rows;
+  for (; line.count > 0; line.count -= tile_.rows) {
+    tile_.set_rows(line.at, line.step,
+                   panel_.in_registers ? kernels::cpu::next_register_rows(line.count)
+                                       : kernels::cpu::next_tile_rows(line.count, tile_.width, line.step));
+    line.at += tile_.rows * line.step;
+    tile_.c = sums;
+    sums += tile_.rows * tile_.c_stride;
     if (panel_.in_registers)
       registers_.product(tile_);
     else if (panel_.of_cells)

@@ -38,8 +38,17 @@ class DenseTiles {
   TapRange taps(size_t axis, int64_t j) const;
   bool two_rows_fit(int64_t y) const;
   void run_two_rows(const float* upper, const float* lower, int64_t position);
-  void run_row(const float* at, int64_t position);
-  void run_rows(int64_t x, const float* at, int64_t rows, int64_t row_step, int64_t position);
+  int64_t rows_alike(int64_t y) const;
+  void run_area(const float* at, int64_t height, int64_t position);
+  void run_images(int64_t x, int64_t stop, const float* at, int64_t position);
+  // Results in a line: where the first reads and stands among the sums, and how far it is to the next.
+  struct Line {
+    const float* at;
+    int64_t step;
+    int64_t position, position_step;
+    int64_t count;
+  };
+  void run_line(int64_t x, Line line);
   void list_taps(const std::array<TapRange, 3>& ranges);
 
   const DenseBlocking& cut_;
