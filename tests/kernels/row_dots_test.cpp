@@ -39,7 +39,8 @@ void expect_dots(int channels, int64_t terms, int64_t rows, int64_t count, bool 
             .rows = rows,
             .count = count,
             .sums = sums,
-            .accumulate = accumulate});
+            .accumulate = accumulate,
+            .next = count % 4 < 2 ? 0 : channels * y_stride});
   std::vector<float> totals(static_cast<size_t>(channels * terms));
   lane_totals(sums, channels * terms, totals.data());
   for (int64_t o = 0; o < channels; ++o)

@@ -16,16 +16,40 @@ using problem::ConvPass;
 // Of the rows that one call of the kernel goes through, again and again for its terms: from L2, which is as
 // fast as from L1, while short pieces of many channels are slow to fetch from further away.
 constexpr int64_t kYFloats = 16384;
-constexpr int64_t kSumFloats = 65536;  // of one task, vectors: they stay in L2
+constexpr int64_t kSumFloats = 81920;  // of one task, vectors: they stay in L2
 constexpr int64_t kFewestPositions = 256;
 constexpr int64_t kWantedTasks = 16;
 
 int64_t rounded_up(int64_t a, int64_t b) { return ceil_div(a, b) * b; }
 
+// Cycles for one vector of positions of one y channel: the multiply-adds, or the loads where they are more. A
+// vector as long as a line of the cache takes two, unless all of them begin with one.
+double cycles(const ConvPass& pass, const DotsCut& cut, int64_t channels) {
+  constexpr int64_t kLineFloats = 16;
+  const auto& s = pass.y.strides;
+  const int64_t x_loads = kernels::cpu::dot_lanes() < kLineFloats ? 1 : 2;
+  const int64_t y_loads = s[1] % kLineFloats == 0 && s[3] % kLineFloats == 0 ? 1 : x_loads;
+  const int64_t terms = cut.taps * std::min(pass.x_channels_per_group(), kSumFloats / cut.taps);
+  const int64_t tiles = ceil_div(terms, kernels::cpu::dot_terms(static_cast<int>(channels)));
+  int64_t sum = 0;
+  for (int64_t i = 0; i < tiles; ++i) {
+    const int64_t in_tile = (i + 1) * terms / tiles - i * terms / tiles;
+    sum += std::max(channels * in_tile, channels * y_loads + in_tile * x_loads);
+  }
+  return static_cast<double>(sum) / static_cast<double>(channels);
+}
+
+// Of a call: as many as there may be, or half of them with twice the terms.
+int64_t channels_of_call(const ConvPass& pass, const DotsCut& cut) {
+  const int64_t y = pass.y_channels_per_group(), most = kernels::cpu::dot_channels();
+  const int64_t many = ceil_div(y, ceil_div(y, most)), few = ceil_div(y, ceil_div(y, most / 2));
+  return cut.taps > 0 && cycles(pass, cut, few) < cycles(pass, cut, many) ? few : many;
+}
+
 void cut_channels(const ConvPass& pass, DotsCut& cut) {
   const int64_t y = pass.y_channels_per_group(), x = pass.x_channels_per_group();
   const int64_t term = std::max<int64_t>(cut.taps, 1) * kernels::cpu::dot_lanes();
-  cut.call_channels = ceil_div(y, ceil_div(y, kernels::cpu::dot_channels()));
+  cut.call_channels = channels_of_call(pass, cut);
   cut.x_block = std::clamp<int64_t>(kSumFloats / (cut.call_channels * term), 1, x);
   const int64_t calls = std::max<int64_t>(1, kSumFloats / (cut.call_channels * cut.x_block * term));
   cut.y_blocks = ceil_div(y, calls * cut.call_channels);

@@ -123,7 +123,8 @@ class NarrowGradWeightStep final : public Step {
     const int64_t strip_floats = place.x_count * cut_.strips.channel_pitch();
     bool finite = true;
     const int64_t first = split * cut_.boxes_per_split;
-    for (int64_t index = first; index < std::min(first + cut_.boxes_per_split, cut_.grid.count()); ++index) {
+    const int64_t last = std::min(first + cut_.boxes_per_split, cut_.grid.count());
+    for (int64_t index = first; index < last; ++index) {
       const BoxGrid::Box box = cut_.grid.at(index);
       cut_.strips.load(x, pass_.rounding, x_base, place.x_count, box, strips);
       std::fill_n(strips + strip_floats, kernels::cpu::dot_lanes(), 0.0F);
@@ -136,11 +137,22 @@ class NarrowGradWeightStep final : public Step {
         dots.accumulate = index > first;
         dots.sums = sums + o * dots.terms * kernels::cpu::dot_lanes();
         const int64_t channel = place.group * pass_.y_channels_per_group() + place.y_first + o;
+        dots.next = next_call(place, index, last, o);
         finite &= add_box(bindings, channel, box, strips, copy, dots);
       }
     }
     kernels::cpu::lane_totals(sums, place.y_count * place.x_count * cut_.taps, totals);
     return finite;
+  }
+
+  // How far behind y the next call reads: its next channels, or the first ones of the next box.
+  int64_t next_call(const Place& place, int64_t index, int64_t last, int64_t o) const {
+    const auto& s = pass_.y.strides;
+    if (cut_.copies_y()) return 0;
+    if (o + cut_.call_channels < place.y_count) return cut_.call_channels * s[1];
+    if (index + 1 == last) return 0;
+    const auto at = [&](const Positions& p) { return p[0] * s[0] + p[1] * s[2] + p[2] * s[3] + p[3] * s[4]; };
+    return at(cut_.grid.at(index + 1).first) - at(cut_.grid.at(index).first) - o * s[1];
   }
 
   // One call for the whole box, or one for each of its planes.

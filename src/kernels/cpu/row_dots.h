@@ -26,6 +26,9 @@ struct RowDots {
   int64_t count = 0;
   float* sums = nullptr;  // 64-byte aligned; dot_lanes() floats a term, `terms` terms a channel
   bool accumulate = false;
+  // What lies so many floats behind y, as much of it, is fetched meanwhile: what the next call reads; 0:
+  // none.
+  int64_t next = 0;
 };
 // Of the source, up to dot_lanes() − 1 floats behind a row are read and must be finite; of y, none.
 void row_dots(const RowDots& dots);
@@ -35,6 +38,8 @@ void lane_totals(const float* sums, int64_t count, float* totals);
 
 // The most channels of one call.
 int dot_channels();
+// The most terms that are added up at once, for a call with so many channels.
+int dot_terms(int channels);
 int64_t dot_lanes();
 
 }  // namespace retrograd::kernels::cpu
