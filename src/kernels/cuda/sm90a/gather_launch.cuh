@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+// The kernel of wgmma_gather and its launch.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <type_traits>
+
+#include "kernels/cuda/gather_product.h"
+#include "kernels/cuda/sm90a/gather_store.cuh"
+#include "kernels/cuda/tensor_map.h"
+
+namespace retrograd::kernels::cuda::wgather {
+
+template <class T, class C>
+__global__ void __launch_bounds__(C::kThreads, C::kBlocks)
+    gather_kernel(const __grid_constant__ Args p, const __grid_constant__ CUtensorMap source,
+                  const __grid_constant__ CUtensorMap weights) {
+  extern __shared__ unsigned char shared[];
+  __shared__ uint64_t full[C::kStages], empty[C::kStages];
+  const uint32_t tiles = (hopper::shared_address(shared) + 1023) / 1024 * 1024;
+  const Barriers barriers{hopper::shared_address(full), hopper::shared_address(empty)};
+  if (threadIdx.x == 0) {
+    for (int i = 0; i < C::kStages; ++i) {
+      hopper::init_barrier(barriers.full + i * 8, 1);
+      hopper::init_barrier(barriers.empty + i * 8, C::kGroups * (C::kAlong + C::kAcross - 1));
+    }
+    hopper::publish_barriers();
+  }
+  if (C::kAlong * C::kAcross > 1)
+    hopper::sync_cluster();
+  else
+    __syncthreads();
+
+  const int group = static_cast<int>(threadIdx.x) / 128;
+  if (group == C::kGroups) {
+    hopper::give_registers_back<C::kFewRegisters>();
+    if (threadIdx.x % 128 == 0) copy_tiles<C>(p, &source, &weights, tiles, barriers);
+  } else {
+    hopper::take_registers<C::kManyRegisters>();
+    Schedule<C> schedule;
+    Multiplier<T, C> product(tiles, group, schedule);
+    const int steps = p.taps[0] * p.taps[1] * p.taps[2] * p.chunks;
+    for (; schedule.tile < p.tiles; schedule.tile += schedule.step) {
+      product.sum_up(steps, barriers);
+      const int row = group % C::kRowGroups * (C::kBands * 64), column = group / C::kRowGroups * C::kColumns;
+      const Corner corner{schedule.first_place(p) + (C::kSwapped ? column : row),
+                          schedule.first_channel(p) + (C::kSwapped ? row : column)};
+      store(p, product, corner);
+    }
+  }
+  if (C::kAlong * C::kAcross > 1) {
+    __syncwarp();
+    hopper::sync_cluster();  // the others still tell this block what they have read
+  }
+}
+
+// The map of the places, and what the kernel is told about it.
+inline PlacesMap describe(const GatherProduct& product, int64_t channels, Args& p) {
+  PlacesMap map{};
+  const Conv& conv = product.conv;
+  map.axes = product.axes[0].source == 1 && product.axes[0].results == 1 && product.axes[0].taps == 1 &&
+                     product.axes[0].first == 0
+                 ? 2
+                 : 3;
+  map.channels = channels;
+  map.batch = conv.batch;
+  p.axes = map.axes;
+  int64_t places = conv.batch;
+  for (int a = 0; a < 3; ++a) {
+    const ProductAxis& axis = product.axes[a];
+    const int64_t back = axis.tap_step < 0 ? (axis.taps - 1) * axis.tap_step : 0;
+    p.first[a] = static_cast<int>(axis.first + back);
+    p.offset[a] = static_cast<int>(-back);
+    p.offset_step[a] = static_cast<int>(axis.tap_step);
+    p.step[a] = static_cast<int>(axis.step);
+    p.results[a] = FastDiv(axis.results);
+    p.result_step[a] = static_cast<int>(axis.result_step);
+    p.result_first[a] = static_cast<int>(axis.result_first);
+    p.taps[a] = static_cast<int>(axis.taps);
+    p.tap_first[a] = static_cast<int>(axis.tap_first);
+    p.tap_stride[a] = static_cast<int>(axis.tap_stride);
+    p.kernel[a] = static_cast<int>(axis.kernel);
+    places *= axis.results;
+    map.sizes[2 - a] = axis.source;
+    map.first[2 - a] = p.first[a];
+    map.step[2 - a] = axis.step;
+    map.count[2 - a] = axis.results;
+  }
+  p.places = static_cast<uint32_t>(places);
+  return map;
+}
+
+// Results of a channel that lie side by side in whole aligned vectors.
+inline int run_of(const GatherProduct& product, const Tensor& result) {
+  int64_t plane = 1;
+  for (const ProductAxis& axis : product.axes) {
+    if (axis.result_step != 1 && axis.results != 1) return 1;
+    plane *= axis.results;
+  }
+  const auto address = reinterpret_cast<uintptr_t>(result.data);
+  int run = 8;
+  while (run > 1 && (plane % run != 0 || address % (2 * run) != 0)) run /= 2;
+  return run;
+}
+
+inline int multiprocessors() {
+  static const int count = [] {
+    int device = 0, number = 0;
+    cudaGetDevice(&device);
+    cudaDeviceGetAttribute(&number, cudaDevAttrMultiProcessorCount, device);
+    return number;
+  }();
+  return count;
+}
+
+// False: the driver cannot describe the operands.
+template <class T, class C>
+bool launch(const GatherProduct& product, Stream stream) {
+  const Conv& conv = product.conv;
+  const int64_t channels = product.forward ? conv.x_channels : conv.y_channels;
+  Args p{};
+  p.conv = conv;
+  p.forward = product.forward;
+  p.repair = product.padded;
+  p.columns = static_cast<int>(product.forward ? conv.y_channels : conv.x_channels);
+  p.chunks = static_cast<int>((channels + kStepChannels - 1) / kStepChannels);
+  p.result = product.forward ? conv.y : conv.x;
+  PlacesMap places = describe(product, channels, p);
+  places.places = C::kBox;
+  p.run = run_of(product, p.result);
+  const auto across = static_cast<uint32_t>((p.columns + C::kChannels - 1) / C::kChannels);
+  p.across = (across + C::kAcross - 1) / C::kAcross;
+  const uint32_t along = (p.places + C::kPlaces - 1) / C::kPlaces;
+  p.tiles = (along + C::kAlong - 1) / C::kAlong * p.across;
+
+  constexpr MapType type = std::is_same_v<T, __half> ? MapType::kF16 : MapType::kBF16;
+  const auto u = [](int64_t value) { return static_cast<uint64_t>(value); };
+  const int64_t taps = product.axes[0].kernel * product.axes[1].kernel * product.axes[2].kernel;
+  const BoxMap boxes{3,
+                     {u(channels), u(p.columns), u(taps)},
+                     {u(channels * 2), u(channels * p.columns * 2)},
+                     {kStepChannels, C::kWeights, 1}};
+  CUtensorMap source, weights;
+  if (!make_map(places, type, product.source_rows, &source) ||
+      !make_map(boxes, type, product.weight_rows, &weights))
+    return false;
+
+  constexpr unsigned kCluster = C::kAlong * C::kAcross;
+  cudaFuncSetAttribute(gather_kernel<T, C>, cudaFuncAttributeMaxDynamicSharedMemorySize, C::kBytes);
+  cudaLaunchConfig_t config{};
+  const unsigned at_once = static_cast<unsigned>(multiprocessors()) * C::kBlocks / kCluster;
+  config.gridDim = dim3(std::min(p.tiles, at_once) * kCluster);
+  config.blockDim = dim3(C::kThreads);
+  config.dynamicSmemBytes = C::kBytes;
+  config.stream = stream;
+  cudaLaunchAttribute cluster{};
+  cluster.id = cudaLaunchAttributeClusterDimension;
+  cluster.val.clusterDim = {kCluster, 1, 1};
+  config.attrs = &cluster;
+  config.numAttrs = kCluster > 1 ? 1 : 0;
+  return cudaLaunchKernelEx(&config, gather_kernel<T, C>, p, source, weights) == cudaSuccess;
+}
+
+}  // namespace retrograd::kernels::cuda::wgather

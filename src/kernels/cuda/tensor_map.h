@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// Descriptions of tensors for Hopper's copy engine (hopper.cuh). Making one only computes, so it may be done
+// for every launch; it goes to the kernel by value, as a __grid_constant__ parameter.
+#pragma once
+
+#include <cuda.h>
+
+#include <cstdint>
+
+namespace retrograd::kernels::cuda {
+
+// Elements of 16 bits, or FP32.
+enum class MapType : unsigned char { kF16, kBF16, kF32 };
+
+// Whether the current device has wgmma and TMA as sm_90a code knows them, and the driver describes tensors.
+bool has_hopper_kernels();
+
+// Boxes of a tensor of up to five axes, innermost first; strides in bytes, multiples of 16, of all axes but
+// the first. A box's innermost axis is 128 bytes, swizzled over eight rows of them; outside the tensor there
+// are zeros. False: the driver declined.
+struct BoxMap {
+  int axes;
+  uint64_t sizes[5], strides[4];
+  uint32_t box[5];
+};
+bool make_map(const BoxMap& map, MapType type, const void* data, CUtensorMap* result);
+
+// Rows of 128 bytes of channels of consecutive places of (c, w, h[, d], n), channels last and dense. Along an
+// axis, the places begin at first, lie step apart, and there are `count` of them.
+struct PlacesMap {
+  int axes;  // w, h: 2; with d: 3
+  int64_t channels, batch;
+  int64_t sizes[3];  // w, h, d
+  int64_t first[3], step[3], count[3];
+  uint32_t places;  // of a box
+};
+// What the hardware can say: first within ±128 (three axes: ±16), offsets of taps up to 255 (31), steps up
+// to 8.
+bool is_sayable(const PlacesMap& map, const int64_t (&largest_offset)[3]);
+bool make_map(const PlacesMap& map, MapType type, const void* data, CUtensorMap* result);
+
+}  // namespace retrograd::kernels::cuda
