@@ -15,7 +15,7 @@
 namespace retrograd::kernels::cuda::wgather {
 
 template <class T, class C>
-__global__ void __launch_bounds__(C::kThreads, C::kBlocks)
+__global__ void __launch_bounds__(C::kThreads, 1)
     gather_kernel(const __grid_constant__ Args p, const __grid_constant__ CUtensorMap source,
                   const __grid_constant__ CUtensorMap weights) {
   extern __shared__ unsigned char shared[];
@@ -140,9 +140,9 @@ bool launch(const GatherProduct& product, Stream stream) {
   const auto u = [](int64_t value) { return static_cast<uint64_t>(value); };
   const int64_t taps = product.axes[0].kernel * product.axes[1].kernel * product.axes[2].kernel;
   const BoxMap boxes{3,
-                     {u(channels), u(p.columns), u(taps)},
-                     {u(channels * 2), u(channels * p.columns * 2)},
-                     {kStepChannels, C::kWeights, 1}};
+                     {u(conv.x_channels), u(taps), u(conv.y_channels)},
+                     {u(conv.x_channels * 2), u(conv.x_channels * taps * 2)},
+                     {kStepChannels, 1, C::kWeights}};
   CUtensorMap source, weights;
   if (!make_map(places, type, product.source_rows, &source) ||
       !make_map(boxes, type, product.weight_rows, &weights))
@@ -151,7 +151,7 @@ bool launch(const GatherProduct& product, Stream stream) {
   constexpr unsigned kCluster = C::kAlong * C::kAcross;
   cudaFuncSetAttribute(gather_kernel<T, C>, cudaFuncAttributeMaxDynamicSharedMemorySize, C::kBytes);
   cudaLaunchConfig_t config{};
-  const unsigned at_once = static_cast<unsigned>(multiprocessors()) * C::kBlocks / kCluster;
+  const unsigned at_once = static_cast<unsigned>(multiprocessors()) / kCluster;
   config.gridDim = dim3(std::min(p.tiles, at_once) * kCluster);
   config.blockDim = dim3(C::kThreads);
   config.dynamicSmemBytes = C::kBytes;

@@ -17,25 +17,31 @@ constexpr int kMostBox = 256;                 // places of one copy
 // kRowGroups by kColumnGroups of them. Rows are places and columns channels, or, swapped, the other way
 // round. kAcross blocks of a cluster have the same places, kAlong the same channels: what they share each
 // reads once.
-template <bool kSwapped_, int kBands_, int kColumns_, int kRowGroups_, int kColumnGroups_, int kStages_,
-          int kAlong_ = 1, int kAcross_ = 1, int kBlocks_ = 1>
+// Weights lie as [y channels][taps][x channels]: their rows are those of the result's channels in a forward
+// pass; turned (grad_input), they lie along the sum.
+template <bool kTurned_, bool kSwapped_, int kBands_, int kColumns_, int kRowGroups_, int kColumnGroups_,
+          int kStages_, int kAlong_ = 1, int kAcross_ = 1>
 struct Cut {
-  static constexpr bool kSwapped = kSwapped_;
+  static constexpr bool kTurned = kTurned_, kSwapped = kSwapped_;
   static constexpr int kBands = kBands_, kColumns = kColumns_, kRowGroups = kRowGroups_,
                        kColumnGroups = kColumnGroups_, kGroups = kRowGroups * kColumnGroups,
-                       kStages = kStages_, kAlong = kAlong_, kAcross = kAcross_, kBlocks = kBlocks_;
+                       kStages = kStages_, kAlong = kAlong_, kAcross = kAcross_;
   static constexpr int kRows = kRowGroups * kBands * 64, kAllColumns = kColumnGroups * kColumns;
   static constexpr int kPlaces = kSwapped ? kAllColumns : kRows, kChannels = kSwapped ? kRows : kAllColumns;
   static constexpr int kThreads = kGroups * 128 + 128;
   // Of a thread that asks for copies, and of one that multiplies: 512 a multiprocessor.
-  static constexpr int kFewRegisters = kGroups == 2 && kBlocks == 1 ? 40 : 32,
-                       kManyRegisters = (512 / kBlocks - kFewRegisters) / kGroups / 8 * 8;
-  static constexpr int kStageBytes = (kPlaces + kChannels) * kRowBytes;
+  static constexpr int kFewRegisters = kGroups == 2 ? 40 : 32,
+                       kManyRegisters = (512 - kFewRegisters) / kGroups / 8 * 8;
+  static constexpr int kWeightBoxes = kTurned ? (kChannels + 63) / 64 : 1;
+  static constexpr int kWeightBytes = kTurned ? kWeightBoxes * 64 * kRowBytes : kChannels * kRowBytes;
+  static constexpr int kStageBytes = kPlaces * kRowBytes + kWeightBytes;
   static constexpr int kBytes = kStages * kStageBytes + 1024;  // the tiles begin at a multiple of 1024
   static constexpr int kPart = kPlaces / kAcross;              // places this block reads
   static constexpr int kBoxes = (kPart + kMostBox - 1) / kMostBox, kBox = kPart / kBoxes;
-  static constexpr int kWeights = kChannels / kAlong;  // rows of weights this block reads
+  // Rows of weights this block reads at once.
+  static constexpr int kWeights = (kTurned ? kStepChannels : kChannels) / kAlong;
   static_assert(kBox % 8 == 0 && kWeights % 8 == 0 && kBox * kBoxes * kAcross == kPlaces);
+  static_assert(!kTurned || kSwapped || kColumnGroups == 1);
 };
 
 // Axes are d, h, w.
@@ -112,7 +118,7 @@ __device__ void copy_tiles(const Args& p, const CUtensorMap* source, const CUten
       at[b][0] = place.n;
       for (int a = 0; a < 3; ++a) at[b][1 + a] = place.at[a] * p.step[a] + p.first[a];
     }
-    const int channel = schedule.first_channel(p) + static_cast<int>(schedule.along) * C::kWeights;
+    const int channel = schedule.first_channel(p), part = static_cast<int>(schedule.along) * C::kWeights;
     for (int d = 0; d < p.taps[0]; ++d)
       for (int h = 0; h < p.taps[1]; ++h)
         for (int w = 0; w < p.taps[2]; ++w) {
@@ -146,11 +152,16 @@ __device__ void copy_tiles(const Args& p, const CUtensorMap* source, const CUten
                                     at[b][0], to_w, to_h, to_d);
               }
             }
-            const uint32_t target = stage + (C::kPlaces + schedule.along * C::kWeights) * kRowBytes;
-            if (C::kAlong > 1)
-              hopper::load_box_for(same_channels, target, weights, full, c * kStepChannels, channel, number);
-            else
-              hopper::load_box(target, weights, full, c * kStepChannels, channel, number);
+#pragma unroll
+            for (int b = 0; b < C::kWeightBoxes; ++b) {
+              const uint32_t target = stage + (C::kPlaces + b * 64 + part) * kRowBytes;
+              const int x = C::kTurned ? channel + b * 64 : c * kStepChannels,
+                        y = part + (C::kTurned ? c * kStepChannels : channel);
+              if (C::kAlong > 1)
+                hopper::load_box_for(same_channels, target, weights, full, x, number, y);
+              else
+                hopper::load_box(target, weights, full, x, number, y);
+            }
           }
         }
   }
@@ -159,6 +170,7 @@ __device__ void copy_tiles(const Args& p, const CUtensorMap* source, const CUten
 // What a warpgroup multiplies; the stages it has read go back to every block that writes here.
 template <class T, class C>
 struct Multiplier {
+  static constexpr bool kRowsTurned = C::kTurned && C::kSwapped, kColumnsTurned = C::kTurned && !C::kSwapped;
   float sums[C::kBands][C::kColumns / 2];
   hopper::Ring<C::kStages> ring;
   uint64_t rows, columns;   // the factors of the first stage
@@ -166,10 +178,11 @@ struct Multiplier {
 
   __device__ Multiplier(uint32_t tiles, int group, const Schedule<C>& schedule) {
     const uint32_t weights = tiles + C::kPlaces * kRowBytes;
-    rows = hopper::factor((C::kSwapped ? weights : tiles) +
-                          group % C::kRowGroups * (C::kBands * 64 * kRowBytes));
-    columns =
-        hopper::factor((C::kSwapped ? tiles : weights) + group / C::kRowGroups * (C::kColumns * kRowBytes));
+    constexpr uint32_t kLeading = 64 * kRowBytes;  // of what is turned
+    rows = hopper::factor(
+        (C::kSwapped ? weights : tiles) + group % C::kRowGroups * (C::kBands * 64 * kRowBytes), kLeading);
+    columns = hopper::factor(
+        (C::kSwapped ? tiles : weights) + group / C::kRowGroups * (C::kColumns * kRowBytes), kLeading);
     const uint32_t thread = threadIdx.x % 128;
     if (thread < C::kAcross) {
       release_to = static_cast<int32_t>(schedule.along * C::kAcross + thread);
@@ -196,8 +209,9 @@ struct Multiplier {
       for (int k = 0; k < 4; ++k)
 #pragma unroll
         for (int i = 0; i < C::kBands; ++i)
-          hopper::multiply<T, C::kColumns>(sums[i], rows + at + i * (64 * kRowBytes / 16) + 2 * k,
-                                           columns + at + 2 * k, step > 0 || k > 0);
+          hopper::multiply<T, C::kColumns, kRowsTurned, kColumnsTurned>(
+              sums[i], rows + at + i * (64 * kRowBytes / 16) + (kRowsTurned ? 128 : 2) * k,
+              columns + at + (kColumnsTurned ? 128 : 2) * k, step > 0 || k > 0);
       hopper::close_products();
       hopper::wait_for_products<1>();
       if (step > 0) release(last, barriers);

@@ -14,7 +14,7 @@ using wgather::Cut;
 
 template <class T>
 bool launch_in(const GatherProduct& product, Stream stream) {
-  return wgather::launch<T, Cut<false, 1, 128, 2, 1, 6>>(product, stream);
+  return wgather::launch<T, Cut<false, false, 1, 128, 2, 1, 6>>(product, stream);
 }
 
 }  // namespace
