@@ -5,7 +5,7 @@
 // rows: scalars, read in place where they are plain FP32. For each tap, a list of the positions that read
 // inside x says where both lie; tiles of rows × `width` add up over the list. Nothing is padded, so nothing
 // is multiplied that the mathematics does not multiply. Partial sums of the splits are added in order at the
-// end.
+// end; where there is but one, a task stores its sums while they are in L2.
 #include "engines/cpu/dense_grad_weight.h"
 
 #include <algorithm>
@@ -14,6 +14,7 @@
 
 #include "base/checked.h"
 #include "engines/cpu/grad_weight_operands.h"
+#include "engines/cpu/grad_weight_positions.h"
 #include "engines/cpu/limits.h"
 #include "engines/cpu/rows.h"
 #include "engines/cpu/task_slots.h"
@@ -47,10 +48,10 @@ class DenseGradWeightStep final : public Step {
         taps_(pass_.axes[0].kernel * pass_.axes[1].kernel * pass_.axes[2].kernel),
         lane_floats_(taps_ * cut_.row_block * cut_.width),
         sum_floats_(cut_.lane_group * lane_floats_),
-        sum_bytes_(part_bytes<float>(tasks() * sum_floats_)),
+        sum_bytes_(cut_.splits > 1 ? part_bytes<float>(tasks() * sum_floats_) : 0),
         list_bytes_(part_bytes<int64_t>(count_of(cut_.grid.box))),
         slot_bytes_(operands_.panel_bytes() + operands_.raw_bytes() + operands_.copy_bytes() +
-                    2 * list_bytes_) {}
+                    2 * list_bytes_ + (cut_.splits > 1 ? 0 : part_bytes<float>(sum_floats_))) {}
 
   size_t workspace_bytes() const override {
     return std::max(sum_bytes_ + static_cast<size_t>(std::min(slots_, tasks())) * slot_bytes_,
@@ -64,19 +65,16 @@ class DenseGradWeightStep final : public Step {
     const auto sum = [&](int64_t index, int64_t slot) {
       std::byte* scratch = workspace + sum_bytes_ + static_cast<size_t>(slot) * slot_bytes_;
       GradWeightTask task = make_task(index % blocks(), scratch);
-      sum_split(bindings, task, index / blocks(), sums + index * sum_floats_);
+      float* own = cut_.splits > 1 ? sums + index * sum_floats_ : task.sums;
+      sum_split(bindings, task, index / blocks(), own);
       if (!task.sound) sound.store(false, std::memory_order_relaxed);
+      if (cut_.splits == 1) store(bindings, task, own);
     };
     const auto finish = [&](int64_t block, int64_t) {
-      if (!sound.load(std::memory_order_relaxed)) return;
       GradWeightTask task = make_task(block, nullptr);
-      for (int64_t lane = 0; take_lanes(task, lane); ++lane) {
-        float* total = sums + block * sum_floats_ + lane * lane_floats_;
-        add_splits(total, task.width);
-        store_block(bindings, task, total);
-      }
+      store(bindings, task, sums + block * sum_floats_);
     };
-    run_stages(*context.pool, slots_, tasks(), sum, blocks(), finish);
+    run_stages(*context.pool, slots_, tasks(), sum, cut_.splits > 1 ? blocks() : 0, finish);
     if (!sound) fallback_->run(bindings, workspace, context);
   }
 
@@ -100,7 +98,8 @@ class DenseGradWeightStep final : public Step {
     task.raw = reinterpret_cast<float*>(scratch += operands_.panel_bytes());
     task.copy = reinterpret_cast<float*>(scratch += operands_.raw_bytes());
     task.a_offsets = reinterpret_cast<int64_t*>(scratch += operands_.copy_bytes());
-    task.b_offsets = reinterpret_cast<int64_t*>(scratch + list_bytes_);
+    task.b_offsets = reinterpret_cast<int64_t*>(scratch += list_bytes_);
+    task.sums = reinterpret_cast<float*>(scratch + list_bytes_);
     return task;
   }
 
@@ -128,82 +127,35 @@ class DenseGradWeightStep final : public Step {
 
   void sum_taps(const GradWeightTask& task, const BoxGrid::Box& box, const GradWeightLayout& scalars,
                 const GradWeightLayout& panel, bool accumulate, float* out) const {
+    GradWeightPositions positions(pass_, cut_.lanes_are_x, cells_.tiles, box, scalars, panel, task);
     for (int64_t d = 0; d < pass_.axes[0].kernel; ++d)
       for (int64_t h = 0; h < pass_.axes[1].kernel; ++h)
-        for (int64_t w = 0; w < pass_.axes[2].kernel; ++w, out += cut_.row_block * task.width) {
-          const Listed listed = list_positions(task, box, {d, h, w}, scalars, panel);
-          multiply(task, scalars, panel, listed, accumulate, out);
-        }
+        for (int64_t w = 0; w < pass_.axes[2].kernel; ++w, out += cut_.row_block * task.width)
+          multiply(task, scalars.channel, positions.at({d, h, w}), accumulate, out);
   }
 
-  // Positions in the task's lists: each entry is the first of `run` neighbours along W, which lie side by
-  // side in the rows and panel_step apart in the panel.
-  struct Listed {
-    int64_t count = 0, run = 1, panel_step = 0;
-  };
-  // Where both operands lie at the positions of the box that read inside x through this tap.
-  Listed list_positions(const GradWeightTask& task, const BoxGrid::Box& box,
-                        const std::array<int64_t, 3>& tap, const GradWeightLayout& scalars,
-                        const GradWeightLayout& panel) const {
-    const GradWeightLayout& x = cut_.lanes_are_x ? panel : scalars;
-    const GradWeightLayout& y = cut_.lanes_are_x ? scalars : panel;
-    std::array<int64_t, 3> begin, end, x_first, x_step;
-    for (size_t axis = 0; axis < 3; ++axis) {
-      const problem::Window& w = pass_.axes[axis];
-      const auto live = live_outputs(w, tap[axis]);
-      const int64_t first = box.first[axis + 1];
-      begin[axis] = std::max(live.begin, first);
-      end[axis] = std::min(live.end, first + box.size[axis + 1]);
-      x_first[axis] = (tap[axis] * w.dilation - w.pad_lo - x.start[axis]) * x.axis[axis];
-      x_step[axis] = w.stride * x.axis[axis];
-    }
-    int64_t* x_out = cut_.lanes_are_x ? task.b_offsets : task.a_offsets;
-    int64_t* y_out = cut_.lanes_are_x ? task.a_offsets : task.b_offsets;
-    Listed listed;
-    int64_t& count = listed.count;
-    if (cells_.tiles) {
-      listed.run = std::max<int64_t>(end[2] - begin[2], 0);
-      listed.panel_step = cut_.lanes_are_x ? x_step[2] : y.axis[2];
-      end[2] = std::min(end[2], begin[2] + 1);
-    }
-    for (int64_t n = 0; n < box.size[0]; ++n)
-      for (int64_t d = begin[0]; d < end[0]; ++d)
-        for (int64_t h = begin[1]; h < end[1]; ++h) {
-          const int64_t x_at =
-              n * x.image + x_first[0] + d * x_step[0] + x_first[1] + h * x_step[1] + x_first[2];
-          const int64_t y_at = n * y.image + (d - y.start[0]) * y.axis[0] + (h - y.start[1]) * y.axis[1] -
-                               y.start[2] * y.axis[2];
-          for (int64_t w = begin[2]; w < end[2]; ++w, ++count) {
-            x_out[count] = x_at + w * x_step[2];
-            y_out[count] = y_at + w * y.axis[2];
-          }
-        }
-    return listed;
-  }
-
-  void multiply(const GradWeightTask& task, const GradWeightLayout& scalars, const GradWeightLayout& panel,
-                const Listed& listed, bool accumulate, float* out) const {
+  void multiply(const GradWeightTask& task, int64_t channel, const ListedPositions& listed, bool accumulate,
+                float* out) const {
     if (listed.count == 0) {
       if (!accumulate) std::fill_n(out, cut_.row_block * task.width, 0.0F);
       return;
     }
     kernels::cpu::TileProduct tile;
     tile.width = task.width;
-    tile.offsets = task.a_offsets;
-    tile.b_offsets = task.b_offsets;
+    tile.offsets = listed.rows;
+    tile.b_offsets = listed.panel;
     tile.inner = listed.count;
     tile.outer = listed.run;
     tile.outer_stride = 1;
     tile.b_outer_stride = listed.panel_step;
-    tile.b = panel.first;
+    tile.b = listed.panel_from;
     tile.c_stride = task.width;
     tile.accumulate = accumulate;
     kernels::cpu::Bf16Tiles registers;
     for (int64_t row = 0; row < task.row_count; row += tile.rows) {
-      tile.set_rows(scalars.first + row * scalars.channel, scalars.channel,
-                    cells_.tiles
-                        ? kernels::cpu::next_register_rows(task.row_count - row)
-                        : kernels::cpu::next_tile_rows(task.row_count - row, task.width, scalars.channel));
+      tile.set_rows(listed.rows_from + row * channel, channel,
+                    cells_.tiles ? kernels::cpu::next_register_rows(task.row_count - row)
+                                 : kernels::cpu::next_tile_rows(task.row_count - row, task.width, channel));
       tile.c = out + row * task.width;
       if (cells_.tiles)
         registers.product(tile);
@@ -211,6 +163,14 @@ class DenseGradWeightStep final : public Step {
         kernels::cpu::bf16_tile_product(tile);
       else
         kernels::cpu::tile_product(tile);
+    }
+  }
+
+  // All that a task has, where its sums are in their places; what the splits added up comes together first.
+  void store(const Bindings& bindings, GradWeightTask& task, float* sums) const {
+    for (int64_t lane = 0; take_lanes(task, lane); ++lane, sums += lane_floats_) {
+      add_splits(sums, task.width);
+      store_block(bindings, task, sums);
     }
   }
 

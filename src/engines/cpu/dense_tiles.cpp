@@ -26,6 +26,18 @@ TapRange DenseTiles::taps(size_t axis, int64_t j) const {
   return live_range(phase_.axes[axis], task_.box.first[axis + 1] + j);
 }
 
+// Taps of W that are live anywhere from position j to the last of `count`.
+TapRange DenseTiles::taps_of_w(int64_t j, int64_t count) const {
+  const int64_t first = task_.box.first[3] + j;
+  const TapRange left = live_range(phase_.axes[2], first);
+  if (cut_.skips_dead_taps[2] || left.last - left.first == static_cast<int64_t>(phase_.axes[2].taps.size()))
+    return left;
+  const TapRange right = live_range(phase_.axes[2], first + count - 1);
+  if (left.first == left.last || right.first == right.last)
+    return {0, static_cast<int64_t>(phase_.axes[2].taps.size())};
+  return {std::min(left.first, right.first), std::max(left.last, right.last)};
+}
+
 void DenseTiles::run(const DensePanel& panel, int64_t channels, bool accumulate, float* sums) {
   panel_ = panel;
   sums_ = sums;
@@ -98,10 +110,10 @@ void DenseTiles::run_area(const float* at, int64_t height, int64_t position) {
     if (cut_.images_inside) {
       run_images(x, stop, at, position);
     } else if (stop - x < std::min(height, kLongColumn)) {
-      for (; x < stop; ++x) run_line(x, {at + place(2, x), down, position + x, pitch, height});
+      for (; x < stop; ++x) run_line(x, {at + place(2, x), down, position + x, pitch, height, false});
     } else {
       for (int64_t y = 0; y < height; ++y)
-        run_line(x, {at + y * down + place(2, x), step, position + y * pitch + x, 1, stop - x});
+        run_line(x, {at + y * down + place(2, x), step, position + y * pitch + x, 1, stop - x, true});
     }
   }
 }
@@ -111,26 +123,22 @@ void DenseTiles::run_images(int64_t x, int64_t stop, const float* at, int64_t po
   const int64_t images = task_.box.size[0];
   const bool joined = phase_.axes[2].source_step * source_.axis[2] == images * source_.image;
   for (const int64_t count = joined ? stop - x : 1; x < stop; x += count)
-    run_line(x, {at + place(2, x), source_.image, (position + x) * images, 1, count * images});
+    run_line(x, {at + place(2, x), source_.image, (position + x) * images, 1, count * images, false});
 }
 
 void DenseTiles::run_line(int64_t x, Line line) {
-  list_taps({d_taps_, h_taps_, taps(2, x)});
-  float* sums = sums_ + line.position * cut_.m_block;
   tile_.c_stride = line.position_step * cut_.m_block;
-  if (listed_count_ == 0) {
-    for (int64_t i = 0; !tile_.accumulate && i < line.count; ++i)
-      std::fill_n(sums + i * tile_.c_stride, panel_.width, 0.0F);
-    return;
-  }
-  for (; line.count > 0; line.count -= tile_.rows) {
-    tile_.set_rows(line.at, line.step,
-                   panel_.in_registers ? kernels::cpu::next_register_rows(line.count)
-                                       : kernels::cpu::next_tile_rows(line.count, tile_.width, line.step));
-    line.at += tile_.rows * line.step;
-    tile_.c = sums;
-    sums += tile_.rows * tile_.c_stride;
-    if (panel_.in_registers)
+  tile_.c = sums_ + line.position * cut_.m_block;
+  for (int64_t rows; line.count > 0; line.count -= rows, line.at += rows * line.step,
+                                     x += line.along_w ? rows : 0, tile_.c += rows * tile_.c_stride) {
+    rows = panel_.in_registers ? kernels::cpu::next_register_rows(line.count)
+                               : kernels::cpu::next_tile_rows(line.count, tile_.width, line.step);
+    list_taps({d_taps_, h_taps_, taps_of_w(x, line.along_w ? rows : 1)});
+    tile_.set_rows(line.at, line.step, rows);
+    if (listed_count_ == 0)
+      for (int64_t i = 0; !tile_.accumulate && i < rows; ++i)
+        std::fill_n(tile_.c + i * tile_.c_stride, panel_.width, 0.0F);
+    else if (panel_.in_registers)
       registers_.product(tile_);
     else if (panel_.of_cells)
       kernels::cpu::bf16_tile_product(tile_);

@@ -36,6 +36,7 @@ class DenseTiles {
   int64_t count(size_t axis) const;
   int64_t place(size_t axis, int64_t j) const;
   TapRange taps(size_t axis, int64_t j) const;
+  TapRange taps_of_w(int64_t j, int64_t count) const;
   bool two_rows_fit(int64_t y) const;
   void run_two_rows(const float* upper, const float* lower, int64_t position);
   int64_t rows_alike(int64_t y) const;
@@ -47,6 +48,7 @@ class DenseTiles {
     int64_t step;
     int64_t position, position_step;
     int64_t count;
+    bool along_w;  // neighbours: taps that none of a tile reads through are left out, padded or not
   };
   void run_line(int64_t x, Line line);
   void list_taps(const std::array<TapRange, 3>& ranges);
