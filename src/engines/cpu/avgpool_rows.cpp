@@ -23,6 +23,7 @@ namespace {
 
 using kernels::cpu::PoolRun;
 using kernels::cpu::PoolVolumes;
+using kernels::cpu::PoolWay;
 using kernels::cpu::PoolWindows;
 using problem::AvgPoolPass;
 using problem::PoolWindow;
@@ -73,6 +74,20 @@ bool is_stream(const AvgPoolPass& p) {
     step *= w.x;
   }
   return p.axes[2].stride > 1;
+}
+// How the kernel makes results straight from the tensor, if it can; kExpand if not.
+PoolWay fused_way(const AvgPoolPass& p, bool one_divisor) {
+  const auto& [d, h, w] = p.axes;
+  const auto &from = p.grad_output, &to = p.grad_input;
+  if (!one_divisor || from.dtype != DType::kF32 || to.dtype != DType::kF32 || from.strides[4] != 1 ||
+      to.strides[4] != 1)
+    return PoolWay::kExpand;
+  if (h.kernel == 3 && w.kernel == 3) {
+    if (h.stride == 1 && w.stride == 1) return PoolWay::kThrees;
+    if (h.stride == 2 && w.stride == 2 && h.pad == 1 && w.pad == 1) return PoolWay::kWoven;
+  }
+  const bool one_row = d.x == 1 && d.y == 1 && h.x == 1 && h.y == 1;
+  return one_row && w.stride == 1 && w.kernel > 3 ? PoolWay::kLong : PoolWay::kExpand;
 }
 constexpr int64_t kMostStreamVectors = 64;  // 8 KiB
 constexpr int64_t kLineFloats = 16;
@@ -283,6 +298,9 @@ class AvgPoolRowsStep final : public Step {
     const auto& to = pass_.grad_input;
     whole_.in = {from.dtype, 0, from.strides[2], from.strides[3], from.strides[4]};
     whole_.out = {to.dtype, 0, to.strides[2], to.strides[3], to.strides[4]};
+    const auto one = [](const AxisCounts& axis) { return axis.counts.empty(); };
+    if (cut_.unit == 1)
+      whole_.fused = fused_way(pass_, one(counts_[0]) && one(counts_[1]) && one(counts_[2]));
     whole_.derive();
   }
 
@@ -323,6 +341,7 @@ class AvgPoolRowsStep final : public Step {
     clear_pool_scratch(part, scratch);
     part.rows = band.rows;
     part.row_windows = band.windows;
+    part.first_row = first_window_of(band);
     part.runs = runs_.data() + band.first_run;
     part.run_count = static_cast<int64_t>(band.runs);
     if (part.row_counts.each != nullptr) part.row_counts.each += band.first_window;
@@ -334,6 +353,12 @@ class AvgPoolRowsStep final : public Step {
                         band.first_row * to.strides[3];
     pool_volumes(part, address(bindings, from, in), address(bindings, to, out),
                  std::min(per_task_, outer_[2].size - volume), scratch);
+  }
+
+  // Of the windows that hold the first row of a band, those before the first one counted in.
+  int64_t first_window_of(const PoolBand& band) const {
+    const PoolWindow& h = pass_.axes[1];
+    return ceil_div(band.first_row + h.pad - h.kernel + 1, h.stride) - band.first_window;
   }
 
   static std::byte* address(const Bindings& bindings, const problem::PassTensor& tensor, int64_t at) {

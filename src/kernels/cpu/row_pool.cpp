@@ -11,6 +11,7 @@
 #include "hwy/highway.h"
 #include "kernels/cpu/elements-inl.h"
 #include "kernels/cpu/pool_direct-inl.h"
+#include "kernels/cpu/pool_fused-inl.h"
 #include "kernels/cpu/pool_quotients.h"
 #include "kernels/cpu/pool_stream-inl.h"
 #include "kernels/cpu/targets.h"
@@ -23,6 +24,7 @@ void pool_volumes(const PoolVolumes& p, const std::byte* in, std::byte* out, int
   const auto in_bytes = static_cast<int64_t>(size_of(p.in.dtype));
   const auto out_bytes = static_cast<int64_t>(size_of(p.out.dtype));
   const int64_t rows = p.depth_windows * p.row_windows;
+  if (p.is_fused()) return fuse_rows(p, in, out, count);
   float* groups = scratch + p.front * p.unit;
   float* quotients = scratch + p.row_floats() + p.front * p.unit;
   float* expanded = scratch + p.row_floats() + p.quotient_floats();
@@ -44,6 +46,7 @@ void pool_volumes(const PoolVolumes& p, const std::byte* in, std::byte* out, int
 }
 
 int64_t pool_lanes() { return kLanes; }
+bool fuses_pooling() { return kFusesPooling; }
 
 }  // namespace HWY_NAMESPACE
 }  // namespace retrograd::kernels::cpu
@@ -57,13 +60,15 @@ constexpr int64_t kShortRow = 512;
 
 HWY_EXPORT(pool_volumes);
 HWY_EXPORT(pool_lanes);
+HWY_EXPORT(fuses_pooling);
 
 struct Chosen {
   void (*volumes)(const PoolVolumes&, const std::byte*, std::byte*, int64_t, float*);
   int64_t lanes;
+  bool fuses;
 };
 const Chosen& chosen() {
-  static const Chosen instance{RG_CHOSEN(pool_volumes), RG_CHOSEN(pool_lanes)()};
+  static const Chosen instance{RG_CHOSEN(pool_volumes), RG_CHOSEN(pool_lanes)(), RG_CHOSEN(fuses_pooling)()};
   return instance;
 }
 
@@ -81,6 +86,8 @@ void PoolVolumes::derive() {
   if (slides) way = PoolWay::kSlide;
   // Vectors that are no whole line of the cache gain nothing from lying in one.
   if (stream.vectors != nullptr && (x % 8 == 0 || chosen().lanes == kMostPoolLanes)) way = PoolWay::kStream;
+  const bool fits = fused != PoolWay::kLong || kernel < 4 * chosen().lanes;
+  if (fused != PoolWay::kExpand && chosen().fuses && fits) way = fused;
 }
 int64_t pool_stream_period(int64_t windows, int64_t stride, int64_t copies) {
   // Rows that are not repeated are one long row.
@@ -131,7 +138,7 @@ void list_pool_phases(int64_t stride, int64_t kernel, PoolPhase* phases) {
 }
 void clear_pool_scratch(const PoolVolumes& p, float* scratch) {
   const int64_t zeros = (p.pitch - p.y) * p.unit, pitch = p.pitch * p.unit;
-  if (zeros == 0) return;
+  if (zeros == 0 || p.is_fused()) return;
   // Short rows: a call for each takes longer than all there is.
   if (pitch < kShortRow) return std::fill_n(scratch + p.row_floats(), p.quotient_floats(), 0.0F), void();
   // The zeros behind a row are those before the next one.

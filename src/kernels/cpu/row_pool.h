@@ -26,7 +26,11 @@ enum class PoolWay {
   kExpand,  // in general: expanded first, then added
   kCopy,    // a place lies in one window: its quotient goes to all rows of the window at once
   kStream,  // the same where windows fill all rows and those lie side by side: vector after vector
-  kSlide    // windows of 2 or 3 at every place: sums along the row stay in registers from row to row
+  kSlide,   // windows of 2 or 3 at every place: sums along the row stay in registers from row to row
+  // Straight from rows of FLOAT that are divided by one number, places and windows side by side:
+  kThrees,  // windows of 3 × 3 at every place
+  kWoven,   // windows of 3 × 3 at every other place, with a padding of 1
+  kLong     // one row of many windows, one at every place
 };
 
 // Of every window along an axis.
@@ -100,6 +104,10 @@ struct PoolVolumes {
   PoolStream stream;      // where results are one
   bool slides = false;    // windows of 2 or 3, by one place at a time, along rows and from row to row
   int64_t at_once = 1;    // volumes whose rows are expanded before any is finished
+  // kThrees, kWoven or kLong where the problem allows it, and the first row of windows that the first row of
+  // results lies in, with none left out: it may be negative.
+  PoolWay fused = PoolWay::kExpand;
+  int64_t first_row = 0;
   PoolTensor in, out;
 
   // What follows from these, once: 64-bit divisions in every row would cost more than its additions.
@@ -108,11 +116,13 @@ struct PoolVolumes {
   int64_t front = 0;  // windows before the first that places ask for: rows of quotients have zeros there
   int64_t pitch = 1;  // windows from one row of quotients to the next, zeros between them
   void derive();
+  bool is_fused() const { return way >= PoolWay::kThrees; }
   int64_t window_rows() const { return at_once * depth_windows * row_windows; }
   // A row of sums by groups, the quotients, and their expanded rows; vectors reach behind each of them.
   int64_t row_floats() const { return (front + pitch) * unit + 2 * kMostPoolLanes; }
   int64_t quotient_floats() const { return (front + window_rows() * pitch) * unit + 2 * kMostPoolLanes; }
   int64_t scratch_floats() const {
+    if (is_fused()) return 0;
     const int64_t expanded = way == PoolWay::kExpand ? window_rows() * x * unit + kMostPoolLanes : 0;
     return row_floats() + quotient_floats() + expanded;
   }
