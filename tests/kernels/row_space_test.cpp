@@ -6,6 +6,8 @@
 
 #include <vector>
 
+#include "kernels/cpu/tile_product.h"
+
 namespace retrograd::kernels::cpu {
 namespace {
 
@@ -37,6 +39,32 @@ TEST(RowSpace, SpacesEveryCountAndLength) {
     for (int64_t count = 0; count <= 40; ++count)
       for (int64_t behind = count == 0 ? 0 : 1; behind <= 40; ++behind)
         expect_spaced(step, count, (count == 0 ? 0 : (count - 1) * step) + behind);
+}
+
+TEST(RowSpace, StreamsWhatItSpaces) {
+  constexpr int64_t kRows = 2, kLine = 16, kStride = 8 * kLine;
+  for (int64_t length = kLine; length <= 6 * kLine; length += kLine)
+    for (int64_t count = 0; count <= length / 2; ++count) {
+      std::vector<float> in(static_cast<size_t>(kRows * count), 7), room(kRows * kStride + kLine, -1);
+      float* out = room.data() + (-reinterpret_cast<uintptr_t>(room.data()) / sizeof(float) & (kLine - 1));
+      space_rows({.in = in.data(),
+                  .in_stride = count,
+                  .out = out,
+                  .out_stride = kStride,
+                  .rows = kRows,
+                  .count = count,
+                  .step = 2,
+                  .length = length,
+                  .stream = true});
+      end_stream();
+      for (int64_t p = 0; p < kRows * kStride; ++p) {
+        const int64_t place = p % kStride;
+        EXPECT_EQ(out[p], place >= length                       ? -1
+                          : place % 2 == 0 && place / 2 < count ? 7
+                                                                : 0)
+            << count << " values in " << length << " places, at " << p;
+      }
+    }
 }
 
 TEST(RowSpace, PicksEveryOther) {

@@ -260,7 +260,7 @@ class PointwiseGatherStep final : public Step {
     auto* base = static_cast<std::byte*>(bindings[result.operand]) + channel * result.strides[1] * bytes;
     for (int64_t p = begin; p < end;) {
       const int64_t run = std::min(places_.result_run(p), end - p);
-      places_.store(base, p, run, c.sums + p - c.first, chunk_ * width_, rows_of(index));
+      places_.store(base, p, run, c.sums + p - c.first, chunk_ * width_, rows_of(index), streams_);
       p += run;
     }
   }

@@ -65,7 +65,7 @@ int64_t PointwisePositions::result_at(int64_t position) const {
 }
 
 void PointwisePositions::store(std::byte* base, int64_t position, int64_t count, const float* values,
-                               int64_t stride, int64_t channels) const {
+                               int64_t stride, int64_t channels, bool stream) const {
   const PassTensor& result = pass_.result();
   const auto& s = result.strides;
   const auto bytes = static_cast<int64_t>(size_of(result.dtype));
@@ -97,7 +97,8 @@ void PointwisePositions::store(std::byte* base, int64_t position, int64_t count,
                                      .out_stride = s[1],
                                      .rows = channels,
                                      .step = step_[2],
-                                     .length = joined * length};
+                                     .length = joined * length,
+                                     .stream = stream};
     for (int64_t row = 0; row < depth * height; row += joined) {
       rows.out = reinterpret_cast<float*>(out) + row / height * s[2] + row % height * s[3];
       rows.count = row == 0 ? count : 0;

@@ -26,9 +26,9 @@ class PointwisePositions {
   bool has_idle_places() const { return has_idle_places_; }
   // Writes `count` positions, at most result_run(position), of some channels, the first of which is at
   // `base`; values of a channel are `stride` floats from those of the next. A position owns the places up to
-  // the next one along every axis, and writes zeros there.
+  // the next one along every axis, and writes zeros there. `stream`: past the caches, where that can be done.
   void store(std::byte* base, int64_t position, int64_t count, const float* values, int64_t stride,
-             int64_t channels) const;
+             int64_t channels, bool stream) const;
 
  private:
   struct Place {

@@ -91,7 +91,31 @@ HWY_INLINE int64_t space_pairs(const Pairs& pairs, const float* in, float* out, 
   return 2 * i;
 }
 
+void stream_by_two(const SpacedOutRows& s) {
+  const D d;
+  const Pairs pairs;
+  const int64_t n = static_cast<int64_t>(hn::Lanes(d));
+  for (int64_t r = 0; r < s.rows; ++r) {
+    const float* in = s.in + r * s.in_stride;
+    float* out = s.out + r * s.out_stride;
+    for (int64_t x = 0; x < s.length; x += 2 * n, in += n) {
+      const int64_t left = s.count - x / 2;
+      auto v = hn::Zero(d);
+      if (left >= n)
+        v = hn::LoadU(d, in);
+      else if (left > 0)
+        v = hn::MaskedLoad(hn::FirstN(d, static_cast<size_t>(left)), d, in);
+      hn::Stream(pairs.lower(v), d, out + x);
+      if (x + n < s.length) hn::Stream(pairs.upper(v), d, out + x + n);
+    }
+  }
+}
+
 void space_by_two(const SpacedOutRows& s) {
+  const int64_t n = static_cast<int64_t>(hn::Lanes(D()));
+  if (kMasks && s.stream && s.length % n == 0 && s.out_stride % n == 0 &&
+      reinterpret_cast<uintptr_t>(s.out) % (static_cast<uintptr_t>(n) * sizeof(float)) == 0)
+    return stream_by_two(s);
   const Pairs pairs;
   const int64_t whole = std::min(s.count, s.length / 2);  // the last value may have no place behind it
   for (int64_t r = 0; r < s.rows; ++r) {

@@ -18,6 +18,9 @@ struct SpacedOutRows {
   int64_t count = 0;
   int64_t step = 2;
   int64_t length = 0;
+  // Rows of `out` that are whole vectors at their own boundaries may go past the caches: end_stream()
+  // (tile_product.h) must follow before another thread may read them.
+  bool stream = false;
 };
 void space_rows(const SpacedOutRows& rows);
 
