@@ -20,8 +20,9 @@ struct RowSums {
   int64_t outer = 1;
   int64_t outer_stride = 0;
   const float* weights = nullptr;
-  int results = 1;       // 1 to row_results()
-  float* out = nullptr;  // row m at out + m·out_stride
+  int64_t weight_step = 0;  // from those of one term to those of the next; 0: `results`, as above
+  int results = 1;          // 1 to row_results()
+  float* out = nullptr;     // row m at out + m·out_stride
   int64_t out_stride = 0;
   int64_t count = 0;  // of x; up to row_overrun() − 1 floats behind each row are written and read too
   bool accumulate = false;
