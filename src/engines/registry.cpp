@@ -13,6 +13,8 @@
 #include "engines/cpu/depthwise_channels_grad_weight.h"
 #include "engines/cpu/depthwise_gather.h"
 #include "engines/cpu/depthwise_grad_weight.h"
+#include "engines/cpu/depthwise_line_gather.h"
+#include "engines/cpu/depthwise_line_grad_weight.h"
 #include "engines/cpu/depthwise_wide_gather.h"
 #include "engines/cpu/depthwise_wide_grad_weight.h"
 #include "engines/cpu/narrow_gather.h"
@@ -30,7 +32,7 @@ namespace retrograd::engines {
 std::span<const Candidate* const> candidates(runtime::DeviceKind kind) {
   // Before the first candidate asks how wide a vector is.
   [[maybe_unused]] static const bool limited = kernels::cpu::limit_targets(settings().cpu_isa);
-  static const std::array<const Candidate*, 21> on_cpu = {
+  static const std::array<const Candidate*, 23> on_cpu = {
       &cpu::winograd_gather(),             // forward, grad_input: 3x3, where reduced precision is allowed
       &cpu::winograd_grad_weight(),        // grad_weight: the same
       &cpu::amx_gather(),                  // forward, grad_input: bf16 on machines with tile registers
@@ -39,11 +41,13 @@ std::span<const Candidate* const> candidates(runtime::DeviceKind kind) {
       &cpu::bf16_grad_weight(),            // grad_weight: the same
       &cpu::pointwise_gather(),            // forward, grad_input: kernels of one tap
       &cpu::depthwise_wide_gather(),       // forward, grad_input: one channel a group, rows as they lie
+      &cpu::depthwise_line_gather(),       // forward, grad_input: the same in one dimension
       &cpu::depthwise_channels_gather(),   // forward, grad_input: one channel a group, channels side by side
       &cpu::depthwise_gather(),            // forward, grad_input: one channel a group
       &cpu::narrow_gather(),               // forward, grad_input: few channels a group
       &cpu::dense_gather(),                // forward, grad_input
       &cpu::depthwise_wide_grad_weight(),  // grad_weight: one channel a group, rows as they lie
+      &cpu::depthwise_line_grad_weight(),  // grad_weight: the same in one dimension
       &cpu::depthwise_channels_grad_weight(),  // grad_weight: one channel a group, channels side by side
       &cpu::depthwise_grad_weight(),           // grad_weight: one channel a group
       &cpu::narrow_grad_weight(),              // grad_weight: few channels a group

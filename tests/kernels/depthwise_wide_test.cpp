@@ -34,7 +34,7 @@ Case random_case(std::mt19937& random, int64_t tap_rows, bool same) {
     return low + static_cast<int64_t>(random() % static_cast<uint32_t>(high - low + 1));
   };
   Case c{.planes = pick(1, 3),
-         .rows = same ? pick(1, 3) * 7 : pick(1, 20),
+         .rows = same ? pick(1, 35) : pick(1, 20),
          .source_rows = 0,
          .first_row = same ? -(tap_rows - 1) / 2 : pick(-tap_rows, 3),
          .tap_rows = tap_rows,
@@ -105,7 +105,10 @@ void check_dots(const Case& c, std::mt19937& random) {
   const auto x = integers(random, c.planes * c.source_rows * c.source_width);
   const auto y = integers(random, c.planes * c.rows * c.width);
   const int64_t lanes = depthwise_wide_lanes(c.width), count = taps * c.tap_rows;
-  std::vector<float> memory(static_cast<size_t>(c.planes * count * lanes + 16), 0.0F);
+  // Rows that could share vectors need not.
+  const bool pairs = depthwise_wide_planes(lanes, c.tap_rows) == 2 && random() % 3 > 0;
+  const int64_t sum_plane = count * depthwise_wide_sum_lanes();
+  std::vector<float> memory(static_cast<size_t>(c.planes * sum_plane + 16), 0.0F);
   auto* sums = memory.data();
   while (reinterpret_cast<uintptr_t>(sums) % 64 != 0) ++sums;
   DepthwiseWideDots r;
@@ -116,7 +119,8 @@ void check_dots(const Case& c, std::mt19937& random) {
   r.y = y.data();
   r.y_plane = c.rows * c.width;
   r.sums = sums;
-  r.sum_plane = count * lanes;
+  r.sum_plane = sum_plane;
+  r.pairs = pairs;
   r.rows = c.rows;
   r.tap_rows = c.tap_rows;
   r.first_row = c.first_row;
@@ -129,7 +133,7 @@ void check_dots(const Case& c, std::mt19937& random) {
   r.taps = taps;
   depthwise_wide_dots(r);
   std::vector<float> totals(static_cast<size_t>(c.planes * count));
-  add_wide_lanes(sums, lanes, c.planes * count, totals.data());
+  add_wide_lanes(sums, pairs, c.planes, count, totals.data());
   for (int64_t plane = 0; plane < c.planes; ++plane)
     for (int64_t t = 0; t < taps; ++t)
       for (int64_t h = 0; h < c.tap_rows; ++h) {

@@ -62,8 +62,10 @@ class DepthwiseWideGatherStep final : public Step {
     for (const problem::Window& w : pass.axes)
       terms *= is_forward(pass) ? w.kernel : ceil_div(w.kernel, w.stride);
     const int64_t vectors = axes_[0].results * axes_[1].results * ceil_div(axes_[2].results, lanes_);
+    // Where several passes go over a part, it stays in L1.
+    const int64_t share = row_phases_.size() > 1 || row_phases_.front().classes.size() > 1 ? 4 : 1;
     cut_ = cut_into_image_blocks(pass.batch, pass.groups, vectors * (terms + 2),
-                                 source_.plane_floats() + result_.plane_floats());
+                                 (source_.plane_floats() + result_.plane_floats()) * share);
     const int64_t planes = cut_.channels_per_part;
     weight_bytes_ = part_bytes<float>(cut_.channels_per_task * packed_);
     raw_bytes_ = part_bytes<float>(kernel_);
@@ -131,7 +133,14 @@ class DepthwiseWideGatherStep final : public Step {
     const auto& [kd, kh, kw] = pass_.axes;
     const bool one_run = s[3] == kw.kernel * s[4] && s[2] == kh.kernel * s[3];
     const int64_t width = one_run ? kernel_ : kw.kernel;
+    // Calls for each channel of small planes would be a tenth of the time.
+    const bool in_place = is_plain(pass_.w, pass_.rounding) && one_run && s[4] == 1;
     for (int64_t c = 0; c < block.channels; ++c) {
+      if (in_place) {
+        const float* from = reinterpret_cast<const float*>(base) + (block.channel + c) * s[0];
+        for (int64_t i = 0; i < packed_; ++i) packed[c * packed_ + i] = from[order_[static_cast<size_t>(i)]];
+        continue;
+      }
       for (int64_t tap = 0; tap < kernel_; tap += width) {
         const int64_t row = tap / kw.kernel;
         const int64_t at = (block.channel + c) * s[0] + row / kh.kernel * s[2] + row % kh.kernel * s[3];

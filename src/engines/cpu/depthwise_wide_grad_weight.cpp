@@ -54,6 +54,8 @@ int64_t taps_of(const ConvPass& pass) {
   return pass.axes[0].kernel * pass.axes[1].kernel * pass.axes[2].kernel;
 }
 
+int64_t round_up(int64_t count, int64_t unit) { return ceil_div(count, unit) * unit; }
+
 std::array<int64_t, 3> x_sizes(const ConvPass& p) { return {p.axes[0].x, p.axes[1].x, p.axes[2].x}; }
 std::array<int64_t, 3> y_sizes(const ConvPass& p) { return {p.axes[0].y, p.axes[1].y, p.axes[2].y}; }
 
@@ -68,12 +70,20 @@ class DepthwiseWideGradWeightStep final : public Step {
         taps_(taps_of(pass)),
         reference_(reference::candidate().make_step(pass)) {
     list_taps();
+    int64_t tap_rows = 0;
+    for (const RowPhase& rows : row_phases_)
+      tap_rows = std::max(tap_rows, static_cast<int64_t>(rows.taps.size()));
+    pair_ = kernels::cpu::depthwise_wide_planes(lanes_, tap_rows);
+    sum_floats_ = taps_ * kernels::cpu::depthwise_wide_sum_lanes();
     const auto& [wd, wh, ww] = pass_.axes;
     const int64_t vectors = wd.y * wh.y * ceil_div(ww.y, lanes_);
+    // Where several passes go over a part, it stays in L1.
+    const int64_t share = row_phases_.size() > 1 || row_phases_.front().classes.size() > 1 ? 4 : 1;
     cut_ = cut_into_image_blocks(pass.batch, pass.groups, vectors * (taps_ + 2),
-                                 x_.plane_floats() + y_.plane_floats());
+                                 (x_.plane_floats() + y_.plane_floats()) * share);
     total_bytes_ = part_bytes<float>(cut_.image_blocks() * cut_.channels * taps_);
-    sum_bytes_ = part_bytes<float>(cut_.channels_per_task * taps_ * lanes_);
+    cut_.channels_per_part = std::min(round_up(cut_.channels_per_part, pair_), cut_.channels_per_task);
+    sum_bytes_ = part_bytes<float>(ceil_div(cut_.channels_per_task, pair_) * sum_floats_);
     const int64_t planes = cut_.channels_per_part;
     x_bytes_ = x_.in_place() ? 0 : part_bytes<float>(planes * x_.plane_floats());
     y_bytes_ = y_.in_place() ? 0 : part_bytes<float>(planes * y_.plane_floats());
@@ -114,7 +124,7 @@ class DepthwiseWideGradWeightStep final : public Step {
     return reinterpret_cast<float*>(memory + sum_bytes_ + x_bytes_ + y_bytes_);
   }
 
-  // Sums are [residue along H][tap along D][tap along W][tap along H].
+  // Sums of a plane, or pair of planes, are [residue along H][tap along D][tap along W][tap along H].
   void list_taps() {
     const auto& [wd, wh, ww] = pass_.axes;
     for (int64_t tap = 0; tap < ww.kernel; ++tap) offsets_.push_back(tap * ww.dilation - ww.pad_lo);
@@ -136,16 +146,17 @@ class DepthwiseWideGradWeightStep final : public Step {
     auto* x = reinterpret_cast<float*>(memory + sum_bytes_);
     auto* y = reinterpret_cast<float*>(memory + sum_bytes_ + x_bytes_);
     void *const x_address = bindings[pass_.x.operand], *const y_address = bindings[pass_.y.operand];
-    std::fill_n(sums, block.channels * taps_ * lanes_, 0.0F);
+    std::fill_n(sums, ceil_div(block.channels, pair_) * sum_floats_, 0.0F);
     for (int64_t n = 0; n < block.images; ++n)
       for (int64_t c = 0; c < block.channels; c += cut_.channels_per_part) {
         const ImageBlock part{block.image + n, 1, block.channel + c,
                               std::min(cut_.channels_per_part, block.channels - c)};
         x_.load(x_address, part, x);
         y_.load(y_address, part, y);
-        sum_part(part, x_.view(x_address, part, x), y_.view(y_address, part, y), sums + c * taps_ * lanes_);
+        sum_part(part, x_.view(x_address, part, x), y_.view(y_address, part, y),
+                 sums + c / pair_ * sum_floats_);
       }
-    kernels::cpu::add_wide_lanes(sums, lanes_, block.channels * taps_, total);
+    kernels::cpu::add_wide_lanes(sums, pair_ > 1, block.channels, taps_, total);
   }
 
   void sum_part(const ImageBlock& part, const PlaneView& x, const PlaneView& y, float* sums) const {
@@ -155,7 +166,9 @@ class DepthwiseWideGradWeightStep final : public Step {
     dots.planes = part.channels;
     dots.x_plane = x.strides[1];
     dots.y_plane = y.strides[1];
-    dots.sum_plane = taps_ * lanes_;
+    dots.sum_plane = sum_floats_;
+    dots.pairs = pair_ > 1;
+    const int64_t sum_lanes = sum_floats_ / taps_;
     dots.x_depth = wd.dilation * x.strides[2];
     dots.width = ww.y;
     dots.x_width = ww.x;
@@ -168,8 +181,8 @@ class DepthwiseWideGradWeightStep final : public Step {
       for (size_t i = 0; i < row_phases_.size(); ++i) {
         const RowPhase& rows = row_phases_[i];
         dots.tap_rows = static_cast<int64_t>(rows.taps.size());
-        dots.sum_depth = dots.taps * dots.tap_rows * lanes_;
-        dots.sums = sums + first_sums_[i] * lanes_ + live.begin * dots.sum_depth;
+        dots.sum_depth = dots.taps * dots.tap_rows * sum_lanes;
+        dots.sums = sums + first_sums_[i] * sum_lanes + live.begin * dots.sum_depth;
         dots.x_row = wh.stride * rows.step * x.strides[3];
         dots.y_row = rows.step * y.strides[3];
         for (const RowClass& c : rows.classes) {
@@ -194,12 +207,15 @@ class DepthwiseWideGradWeightStep final : public Step {
     auto* base = static_cast<std::byte*>(bindings[pass_.w.operand]);
     const bool one_run = s[3] == kw.kernel * s[4] && s[2] == kh.kernel * s[3];
     const int64_t width = one_run ? taps_ : kw.kernel, blocks = cut_.image_blocks();
+    const bool in_place = pass_.w.dtype == DType::kF32 && one_run && s[4] == 1;
     for (int64_t channel = first; channel < first + channels; ++channel) {
+      if (in_place) row = reinterpret_cast<float*>(base) + channel * s[0];
       for (int64_t i = 0; i < taps_; ++i) {
         float total = totals[channel * taps_ + i];
         for (int64_t b = 1; b < blocks; ++b) total += totals[(b * cut_.channels + channel) * taps_ + i];
         row[order_[static_cast<size_t>(i)]] = total;
       }
+      if (in_place) continue;
       for (int64_t tap = 0; tap < taps_; tap += width) {
         const int64_t r = tap / kw.kernel;
         store_row(pass_.w.dtype,
@@ -213,6 +229,7 @@ class DepthwiseWideGradWeightStep final : public Step {
   int64_t slots_;
   BlockTensor x_, y_;
   int64_t lanes_, taps_;
+  int64_t pair_ = 1, sum_floats_ = 0;  // planes that share sums, and their size
   std::unique_ptr<const Step> reference_;
   std::vector<int64_t> offsets_;      // along W
   std::vector<int64_t> residues_;     // along H, those that have taps

@@ -48,9 +48,59 @@ HWY_INLINE Place<D> place_of(int64_t first, int64_t last) {
 template <class D, class Body>
 HWY_INLINE void with_load(const Place<D>& place, const Body& body) {
   if constexpr (HWY_TARGET > HWY_AVX3)
-    if (place.full) return body([](const float* p) HWY_ATTR { return hn::LoadU(D(), p); });
+    if (place.full) return body([](const float* p) RG_INLINED { return hn::LoadU(D(), p); });
   const auto mask = place.mask;
-  body([&](const float* p) HWY_ATTR { return hn::MaskedLoad(mask, D(), p); });
+  body([&](const float* p) RG_INLINED { return hn::MaskedLoad(mask, D(), p); });
+}
+
+// Rows of the lowest tile that has code of its own: planes of real networks are 7, 14, 28 … high, and rows of
+// taps other than these are rare.
+constexpr int least_rows(int tap_rows, int most) {
+  return HWY_MIN(tap_rows <= 3 || tap_rows == 5 ? 4 : 7, most);
+}
+
+// Tiles of the same height, one below the other, in some planes.
+struct TileGroup {
+  int64_t plane = 0, planes = 0;
+  int64_t row = 0, tiles = 0;
+  int height = 0;
+  bool regular = false;  // all tiles are
+};
+
+// Calls run(group) for all planes: rows are cut into tiles as even as they can be, of at most `most` rows.
+// Where those would be fewer than `least` the last one is lower, and not regular. `together`: planes that are
+// cut into one group are one.
+template <int kTapRows, class Run>
+HWY_INLINE void each_tile_group(int64_t planes, int64_t step, bool together, int64_t rows, int64_t first_row,
+                                int64_t source_rows, int least, int most, const Run& run) {
+  const int64_t tiles = (rows + most - 1) / most, height = rows / tiles, higher = rows % tiles;
+  const int64_t above = std::max<int64_t>(-first_row, 0),
+                below = rows + kTapRows - 1 + first_row - source_rows;
+  const bool regular =
+      height >= least && (above == 0 || above == (kTapRows - 1) / 2) && (below <= 0 || below == kTapRows / 2);
+  TileGroup all{.plane = 0, .planes = planes, .row = 0, .tiles = tiles, .height = most, .regular = false};
+  if (regular && higher == 0) {
+    all.height = static_cast<int>(height);
+    all.regular = true;
+  }
+  if (together && (!regular || higher == 0)) return run(all);
+  for (int64_t plane = 0; plane < planes; plane += step) {
+    TileGroup group = all;
+    group.plane = plane;
+    group.planes = std::min(step, planes - plane);
+    if (!regular || higher == 0) {
+      run(group);
+      continue;
+    }
+    group.regular = true;
+    group.tiles = higher;
+    group.height = static_cast<int>(height) + 1;
+    run(group);
+    group.row = higher * (height + 1);
+    group.tiles = tiles - higher;
+    group.height = static_cast<int>(height);
+    run(group);
+  }
 }
 
 // A tile of kRows rows × one vector, and the kRows + kTapRows - 1 rows of the source around it. With kPair
@@ -70,13 +120,8 @@ struct WideRows {
     int64_t begin, end;  // sources inside the plane
   };
 
-  // Whether the plane is cut into tiles that all begin and end where their sources do, or one border beyond.
-  static bool is_regular(int64_t rows, int64_t first_row, int64_t source_rows) {
-    const int64_t above = std::max<int64_t>(-first_row, 0), last = source_rows - (rows - kRows + first_row);
-    return rows % kRows == 0 && (above == 0 || above == kAbove) &&
-           (last >= kSources || last == kSources - kBelow);
-  }
-  static HWY_INLINE bool is_regular_tile(const Rows& rows, int64_t rows_left) {
+  // Whether the tile begins and ends where its sources do, or one border beyond.
+  static HWY_INLINE bool is_regular(const Rows& rows, int64_t rows_left) {
     return rows_left >= kRows && (rows.begin == 0 || rows.begin == kAbove) &&
            (rows.end == kSources || rows.end == kSources - kBelow);
   }
@@ -97,12 +142,12 @@ struct WideRows {
     if constexpr (kRegular) {
       if (kAbove > 0 && rows.begin == 0) each(Indices<kAbove>(), add);
       each(Indices<kSources - kAbove - kBelow>(),
-           [&](auto i) HWY_ATTR { add(std::integral_constant<int, i + kAbove>()); });
+           [&](auto i) RG_INLINED { add(std::integral_constant<int, i + kAbove>()); });
       if (kBelow > 0 && rows.end == kSources)
         each(Indices<kBelow>(),
-             [&](auto i) HWY_ATTR { add(std::integral_constant<int, i + kSources - kBelow>()); });
+             [&](auto i) RG_INLINED { add(std::integral_constant<int, i + kSources - kBelow>()); });
     } else {
-      each(Indices<kSources>(), [&](auto i) HWY_ATTR {
+      each(Indices<kSources>(), [&](auto i) RG_INLINED {
         if (i >= rows.begin && i < rows.end) add(i);
       });
     }

@@ -20,13 +20,11 @@ namespace hn = hwy::HWY_NAMESPACE;
 
 int64_t wide_lanes(int64_t width) {
   const auto most = static_cast<int64_t>(hn::Lanes(Tag<16>()));
-  // Halves of vectors where they waste much less of a row: two of them cost a quarter more than one whole.
-  const bool half = most == 16 && (width + 7) / 8 * 8 * 4 <= (width + 15) / 16 * 16 * 3;
-  return half ? 8 : most;
+  return width <= 8 ? HWY_MIN(most, 8) : most;
 }
 
-// kRows rows of results × one vector of each phase; kAllRegular: only planes that are is_regular().
-template <int kLanes, int kTapRows, int kPhases, int kRows, bool kAllRegular, bool kPair = false>
+// kRows rows of results × one vector of each phase; kAllRegular: only tiles that are regular.
+template <int kLanes, int kTapRows, int kPhases, int kRows, bool kAllRegular, bool kPair>
 class WideTile : WideRows<kLanes, kTapRows, kRows, kPair> {
   using Base = WideRows<kLanes, kTapRows, kRows, kPair>;
   using Base::both, Base::kSources;
@@ -39,67 +37,53 @@ class WideTile : WideRows<kLanes, kTapRows, kRows, kPair> {
   };
 
  public:
-  static bool is_regular(const DepthwiseWide& r) {
-    return Base::is_regular(r.rows, r.first_row, r.source_rows);
-  }
-
-  static HWY_NOINLINE void planes(const DepthwiseWide& r) {
-    const int64_t positions = (r.width + kPhases - 1) / kPhases, taps = r.taps[0] + r.taps[1];
-    Place<D> places[kPlaces];
-    const bool all_fit = (positions + kLanes - 1) / kLanes * taps <= kPlaces;
-    if (all_fit)
-      for (int64_t column = 0, i = 0; column < positions; column += kLanes)
-        for (int64_t t = 0; t < taps; ++t) places[i++] = place(r, column + r.offsets[t]);
-    for (int64_t plane = 0; plane < r.planes; plane += kPair ? 2 : 1) {
+  // Columns [begin, end) of a group.
+  static HWY_NOINLINE void columns(const DepthwiseWide& r, const TileGroup& g,
+                                   const Place<D>* HWY_RESTRICT places, int64_t begin, int64_t end) {
+    const int64_t taps = r.taps[0] + r.taps[1];
+    for (int64_t plane = g.plane; plane < g.plane + g.planes; plane += kPair ? 2 : 1) {
       // A last plane alone is its own second.
-      const bool has_second = plane + 1 < r.planes;
+      const bool has_second = plane + 1 < g.plane + g.planes;
       const Second second{has_second ? r.source_plane : 0, has_second ? r.weight_plane : 0,
                           has_second ? r.out_plane : 0};
-      for (int64_t row = 0; row < r.rows; row += kRows) {
-        const Place<D>* at = places;
+      const float* weights = r.weights + plane * r.weight_plane;
+      for (int64_t tile = 0, row = g.row; tile < g.tiles; ++tile, row += kRows) {
         const int64_t from = row + r.first_row;
         const float* source = r.source + plane * r.source_plane + from * r.source_row;
-        const float* weights = r.weights + plane * r.weight_plane;
         float* out = r.out + plane * r.out_plane + row * r.out_row;
-        const int64_t begin = std::max<int64_t>(-from, 0),
-                      end = std::min<int64_t>(r.source_rows - from, kSources);
-        for (int64_t column = 0; column < positions; column += kLanes) {
-          if (!all_fit)
-            for (int64_t t = 0; t < taps; ++t) places[t] = place(r, column + r.offsets[t]);
-          const Rows rows{source + column, r.source_row, begin, end};
-          if (kAllRegular || Base::is_regular_tile(rows, r.rows - row)) {
+        const Place<D>* HWY_RESTRICT at = places;
+        Rows rows{source, r.source_row, std::max<int64_t>(-from, 0),
+                  std::min<int64_t>(r.source_rows - from, kSources)};
+        for (int64_t column = begin; column < end; column += kLanes, at += taps) {
+          rows.top = source + column;
+          if (kAllRegular || Base::is_regular(rows, r.rows - row)) {
             run<true>(r, rows, second, at, weights, out, column, kRows);
           } else if constexpr (!kAllRegular) {
             run<false>(r, rows, second, at, weights, out, column, r.rows - row);
           }
-          if (all_fit) at += taps;
         }
       }
     }
   }
 
  private:
-  static HWY_INLINE Place<D> place(const DepthwiseWide& r, int64_t at) {
-    return place_of<D>(-at, r.source_width - at);
-  }
-
   template <bool kRegular>
   static HWY_INLINE void run(const DepthwiseWide& r, Rows rows, const Second& second,
                              const Place<D>* HWY_RESTRICT places, const float* HWY_RESTRICT weights,
                              float* out, int64_t column, int64_t stored) {
     Sums sums;
     each(Indices<kPhases * kRows>(),
-         [&](auto i) HWY_ATTR { sums[i / kRows][i % kRows] = hn::Zero(Whole()); });
+         [&](auto i) RG_INLINED { sums[i / kRows][i % kRows] = hn::Zero(Whole()); });
     for (int64_t depth = 0; depth < r.depths; ++depth) {
       const float* HWY_RESTRICT w = weights;
       const int64_t* HWY_RESTRICT offset = r.offsets;
       const Place<D>* HWY_RESTRICT place = places;
-      each(Indices<kPhases>(), [&](auto phase) HWY_ATTR {
+      each(Indices<kPhases>(), [&](auto phase) RG_INLINED {
         for (const int64_t* end = offset + r.taps[phase]; offset < end; ++offset, ++place, w += kTapRows) {
           if (place->dead) continue;
           const float* HWY_RESTRICT at = rows.top + *offset;
           with_load(*place, [&](const auto& load)
-                                HWY_ATTR { add<kRegular>(rows, second, at, w, sums[phase], load); });
+                                RG_INLINED { add<kRegular>(rows, second, at, w, sums[phase], load); });
         }
       });
       rows.top += r.source_depth;
@@ -112,14 +96,14 @@ class WideTile : WideRows<kLanes, kTapRows, kRows, kPair> {
   static HWY_INLINE void add(const Rows& rows, const Second& second, const float* HWY_RESTRICT at,
                              const float* HWY_RESTRICT weights, V (&sums)[kRows], const Load& load) {
     V w[kTapRows];
-    each(Indices<kTapRows>(), [&](auto h) HWY_ATTR {
+    each(Indices<kTapRows>(), [&](auto h) RG_INLINED {
       w[h] = held(both(hn::Set(D(), weights[h]),
-                       [&]() HWY_ATTR { return hn::Set(D(), weights[second.weights + h]); }));
+                       [&]() RG_INLINED { return hn::Set(D(), weights[second.weights + h]); }));
     });
-    const auto add_source = [&](auto i) HWY_ATTR {
+    const auto add_source = [&](auto i) RG_INLINED {
       const float* HWY_RESTRICT p = at + i * rows.pitch;
-      const V v = held(both(load(p), [&]() HWY_ATTR { return load(p + second.source); }));
-      each(Indices<kTapRows>(), [&](auto h) HWY_ATTR {
+      const V v = held(both(load(p), [&]() RG_INLINED { return load(p + second.source); }));
+      each(Indices<kTapRows>(), [&](auto h) RG_INLINED {
         constexpr int kRow = i - h;
         if constexpr (kRow >= 0 && kRow < kRows) sums[kRow] = hn::MulAdd(w[h], v, sums[kRow]);
       });
@@ -133,22 +117,23 @@ class WideTile : WideRows<kLanes, kTapRows, kRows, kPair> {
     const D d;
     const int64_t left = r.width - column * kPhases;
     float* HWY_RESTRICT to = out + column * kPhases;
-    const auto each_row = [&](const auto& body) HWY_ATTR {
-      each(Indices<kRows>(), [&](auto j) HWY_ATTR {
+    const auto each_row = [&](const auto& body) RG_INLINED {
+      each(Indices<kRows>(), [&](auto j) RG_INLINED {
         if (kRegular || j < rows) body(j, to + j * r.out_row);
       });
     };
     if constexpr (kPair) {
       const auto mask = hn::FirstN(d, static_cast<size_t>(std::min<int64_t>(left, kLanes)));
-      each_row([&](auto j, float* at) HWY_ATTR {
+      each_row([&](auto j, float* at) RG_INLINED {
         hn::BlendedStore(hn::LowerHalf(d, sums[0][j]), mask, d, at);
         // g++ would make one instruction of both, which faults at masked places, unlike a masked store.
         hn::BlendedStore(held(hn::UpperHalf(d, sums[0][j])), mask, d, at + second.out);
       });
     } else if constexpr (kPhases == 1) {
-      if (left >= kLanes) return each_row([&](auto j, float* at) HWY_ATTR { hn::StoreU(sums[0][j], d, at); });
+      if (left >= kLanes)
+        return each_row([&](auto j, float* at) RG_INLINED { hn::StoreU(sums[0][j], d, at); });
       const auto mask = hn::FirstN(d, static_cast<size_t>(left));
-      each_row([&](auto j, float* at) HWY_ATTR { hn::BlendedStore(sums[0][j], mask, d, at); });
+      each_row([&](auto j, float* at) RG_INLINED { hn::BlendedStore(sums[0][j], mask, d, at); });
     } else {
       const hn::RebindToSigned<D> di;
       const auto half = hn::ShiftRight<1>(hn::Iota(di, 0));
@@ -157,7 +142,7 @@ class WideTile : WideRows<kLanes, kTapRows, kRows, kPair> {
       const auto low_mask = hn::FirstN(d, static_cast<size_t>(std::min<int64_t>(left, kLanes)));
       const auto high_mask =
           hn::FirstN(d, static_cast<size_t>(std::clamp<int64_t>(left - kLanes, 0, kLanes)));
-      each_row([&](auto j, float* at) HWY_ATTR {
+      each_row([&](auto j, float* at) RG_INLINED {
         const V even = sums[0][j], odd = sums[1][j];
         hn::BlendedStore(hn::OddEven(hn::TableLookupLanes(odd, low), hn::TableLookupLanes(even, low)),
                          low_mask, d, at);
@@ -170,22 +155,86 @@ class WideTile : WideRows<kLanes, kTapRows, kRows, kPair> {
 };
 
 // Rows that stay in registers beside their weights and a vector of the source.
-constexpr int rows_of(int rows, int tap_rows, int phases) {
-  return kFewRegisters ? HWY_MIN(rows, (15 - tap_rows) / phases) : rows;
+constexpr int most_rows(int tap_rows, int phases) {
+  return kFewRegisters ? HWY_MIN(8, (15 - tap_rows) / phases) : 8;
+}
+
+// Columns [begin, end) of a plane in vectors of kLanes.
+template <int kLanes, int kTapRows, int kPhases, bool kPair = false>
+class Columns {
+  using D = Tag<kLanes>;
+  static constexpr int kMost = most_rows(kTapRows, kPhases), kLeast = least_rows(kTapRows, kMost);
+
+ public:
+  Columns(const DepthwiseWide& r, int64_t begin, int64_t end)
+      : begin_(begin),
+        end_(end),
+        taps_(r.taps[0] + r.taps[1]),
+        all_fit_((end - begin + kLanes - 1) / kLanes * taps_ <= kPlaces) {
+    if (all_fit_)
+      for (int64_t column = begin, i = 0; column < end; column += kLanes, i += taps_)
+        list_places(r, column, places_ + i);
+  }
+
+  void run(const DepthwiseWide& r, const TileGroup& g) {
+    const Tile columns = tile(Indices<kMost - kLeast + 1>(), g);
+    if (all_fit_) return columns(r, g, places_, begin_, end_);
+    for (int64_t column = begin_; column < end_; column += kLanes) {
+      list_places(r, column, places_);
+      columns(r, g, places_, column, column + 1);
+    }
+  }
+
+ private:
+  using Tile = void (*)(const DepthwiseWide&, const TileGroup&, const Place<D>*, int64_t, int64_t);
+
+  template <int... I>
+  static Tile tile(std::integer_sequence<int, I...>, const TileGroup& g) {
+    static constexpr Tile kTiles[] = {
+        WideTile<kLanes, kTapRows, kPhases, kLeast + I, true, kPair>::columns...};
+    if (g.regular) return kTiles[g.height - kLeast];
+    return WideTile<kLanes, kTapRows, kPhases, kMost, false, kPair>::columns;
+  }
+
+  void list_places(const DepthwiseWide& r, int64_t column, Place<D>* places) const {
+    for (int64_t t = 0; t < taps_; ++t) {
+      const int64_t at = column + r.offsets[t];
+      places[t] = place_of<D>(-at, r.source_width - at);
+    }
+  }
+
+  int64_t begin_, end_, taps_;
+  bool all_fit_;
+  Place<D> places_[kPlaces];
+};
+
+template <int kTapRows, int kPhases, class Run>
+HWY_INLINE void each_group(const DepthwiseWide& r, int64_t step, bool together, const Run& run) {
+  constexpr int kMost = most_rows(kTapRows, kPhases);
+  each_tile_group<kTapRows>(r.planes, step, together, r.rows, r.first_row, r.source_rows,
+                            least_rows(kTapRows, kMost), kMost, run);
 }
 
 template <int kLanes, int kTapRows, int kPhases>
 void tiles(const DepthwiseWide& r) {
-  // Planes of real networks are 7, 14, 28 … high.
-  constexpr int kSeven = rows_of(7, kTapRows, kPhases), kEight = rows_of(8, kTapRows, kPhases);
-  constexpr bool kPair = kPhases == 1 && kTapRows <= 3 && kLanes == 8 && hn::MaxLanes(Tag<16>()) == 16;
-  using Pairs = WideTile<kLanes, kTapRows, kPhases, kSeven, true, kPair>;
-  if constexpr (kPair)
-    if (r.width <= 8 && r.rows == 7 && Pairs::is_regular(r)) return Pairs::planes(r);
-  using Sevens = WideTile<kLanes, kTapRows, kPhases, kSeven, true>;
-  if constexpr (kSeven == 7)
-    if (Sevens::is_regular(r)) return Sevens::planes(r);
-  WideTile<kLanes, kTapRows, kPhases, kEight, false>::planes(r);
+  const int64_t positions = (r.width + kPhases - 1) / kPhases;
+  if constexpr (kPhases == 1 && kTapRows <= 3 && kLanes == 8 && hn::MaxLanes(Tag<16>()) == 16) {
+    Columns<8, kTapRows, kPhases, true> pairs(r, 0, positions);
+    return each_group<kTapRows, kPhases>(r, 2, true, [&](const TileGroup& g) HWY_ATTR { pairs.run(r, g); });
+  } else if constexpr (kLanes == 16) {
+    // What remains of a row costs half as much in half a vector.
+    const int64_t rest = positions % kLanes, halves = rest <= kLanes / 2 ? rest : 0;
+    if (halves > 0) {
+      Columns<kLanes, kTapRows, kPhases> whole(r, 0, positions - halves);
+      Columns<kLanes / 2, kTapRows, kPhases> half(r, positions - halves, positions);
+      return each_group<kTapRows, kPhases>(r, 1, false, [&](const TileGroup& g) HWY_ATTR {
+        whole.run(r, g);
+        half.run(r, g);
+      });
+    }
+  }
+  Columns<kLanes, kTapRows, kPhases> whole(r, 0, positions);
+  each_group<kTapRows, kPhases>(r, 1, true, [&](const TileGroup& g) HWY_ATTR { whole.run(r, g); });
 }
 
 template <int kLanes>

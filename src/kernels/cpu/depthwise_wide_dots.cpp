@@ -18,8 +18,17 @@ namespace hn = hwy::HWY_NAMESPACE;
 
 #if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX2
 
-// kRows rows of y × one vector; kAllRegular: only planes that are is_regular().
-template <int kLanes, int kTapRows, int kRows, bool kAllRegular, bool kPair = false>
+// Sums are whole vectors, also of rows of half a vector. Two of those share a vector: more than three rows of
+// taps were slower so.
+constexpr int kSumLanesOfAll = HWY_MIN(16, static_cast<int>(hn::MaxLanes(Tag<16>())));
+constexpr int kMostPairTapRows = 3;
+int64_t wide_planes(int64_t lanes, int64_t tap_rows) {
+  return lanes < kSumLanesOfAll && tap_rows <= kMostPairTapRows ? 2 : 1;
+}
+int64_t wide_sum_lanes() { return kSumLanesOfAll; }
+
+// kRows rows of y × one vector; kAllRegular: only tiles that are regular. Sums are kSumLanes apart.
+template <int kLanes, int kSumLanes, int kTapRows, int kRows, bool kAllRegular, bool kPair>
 class WideDots : WideRows<kLanes, kTapRows, kRows, kPair> {
   using Base = WideRows<kLanes, kTapRows, kRows, kPair>;
   using Base::both, Base::kSources;
@@ -27,79 +36,64 @@ class WideDots : WideRows<kLanes, kTapRows, kRows, kPair> {
 
   // Floats from a plane to the other one of a pair.
   struct Second {
-    int64_t x, y, sums;
+    int64_t x, y;
   };
 
  public:
-  static bool is_regular(const DepthwiseWideDots& r) {
-    return Base::is_regular(r.rows, r.first_row, r.x_rows);
-  }
-
-  static HWY_NOINLINE void planes(const DepthwiseWideDots& r) {
-    Place<D> places[kPlaces];
-    const bool all_fit = (r.width + kLanes - 1) / kLanes * r.taps <= kPlaces;
-    if (all_fit)
-      for (int64_t column = 0, i = 0; column < r.width; column += kLanes)
-        for (int64_t t = 0; t < r.taps; ++t) places[i++] = place(r, column, r.offsets[t]);
-    for (int64_t plane = 0; plane < r.planes; plane += kPair ? 2 : 1) {
-      // A last plane alone is its own second.
-      const bool has_second = plane + 1 < r.planes;
-      const Second second{has_second ? r.x_plane : 0, has_second ? r.y_plane : 0,
-                          has_second ? r.sum_plane : 0};
-      for (int64_t row = 0; row < r.rows; row += kRows) {
-        const Place<D>* at = places;
+  // Columns [begin, end) of a group.
+  static HWY_NOINLINE void columns(const DepthwiseWideDots& r, const TileGroup& g,
+                                   const Place<D>* HWY_RESTRICT places, int64_t begin, int64_t end) {
+    for (int64_t plane = g.plane; plane < g.plane + g.planes; plane += kPair ? 2 : 1) {
+      // A last plane alone is its own second; nobody reads the sums of that.
+      const bool has_second = plane + 1 < g.plane + g.planes;
+      const Second second{has_second ? r.x_plane : 0, has_second ? r.y_plane : 0};
+      float* sums = r.sums + (kPair ? plane / 2 : plane) * r.sum_plane;
+      for (int64_t tile = 0, row = g.row; tile < g.tiles; ++tile, row += kRows) {
         const int64_t from = row + r.first_row;
         const float* x = r.x + plane * r.x_plane + from * r.x_row;
         const float* y = r.y + plane * r.y_plane + row * r.y_row;
-        float* sums = r.sums + plane * r.sum_plane;
-        const int64_t begin = std::max<int64_t>(-from, 0), end = std::min<int64_t>(r.x_rows - from, kSources);
-        for (int64_t column = 0; column < r.width; column += kLanes) {
-          if (!all_fit)
-            for (int64_t t = 0; t < r.taps; ++t) places[t] = place(r, column, r.offsets[t]);
-          const Rows rows{x + column, r.x_row, begin, end};
-          if (kAllRegular || Base::is_regular_tile(rows, r.rows - row)) {
+        const Place<D>* HWY_RESTRICT at = places;
+        Rows rows{x, r.x_row, std::max<int64_t>(-from, 0), std::min<int64_t>(r.x_rows - from, kSources)};
+        for (int64_t column = begin; column < end; column += kLanes, at += r.taps) {
+          rows.top = x + column;
+          if (kAllRegular || Base::is_regular(rows, r.rows - row)) {
             run<true>(r, rows, second, at, y + column, sums, r.width - column, kRows);
           } else if constexpr (!kAllRegular) {
             run<false>(r, rows, second, at, y + column, sums, r.width - column, r.rows - row);
           }
-          if (all_fit) at += r.taps;
         }
       }
     }
   }
 
  private:
-  static HWY_INLINE Place<D> place(const DepthwiseWideDots& r, int64_t column, int64_t offset) {
-    const int64_t at = column + offset;
-    return place_of<D>(-at, std::min(r.x_width - at, r.width - column));
-  }
-
   template <bool kRegular>
   static HWY_INLINE void run(const DepthwiseWideDots& r, Rows rows, const Second& second,
                              const Place<D>* HWY_RESTRICT places, const float* HWY_RESTRICT y_at,
                              float* HWY_RESTRICT sums, int64_t left, int64_t y_rows) {
     const D d;
     V y[kRows];
-    const auto load_y = [&](const auto& load) HWY_ATTR {
-      each(Indices<kRows>(), [&](auto j) HWY_ATTR {
+    const auto load_y = [&](const auto& load) RG_INLINED {
+      each(Indices<kRows>(), [&](auto j) RG_INLINED {
         const float* HWY_RESTRICT p = y_at + j * r.y_row;
-        y[j] = kRegular || j < y_rows ? held(both(load(p), [&]() HWY_ATTR { return load(p + second.y); }))
+        y[j] = kRegular || j < y_rows ? held(both(load(p), [&]() RG_INLINED { return load(p + second.y); }))
                                       : hn::Zero(Whole());
       });
     };
     if (left >= kLanes) {
-      load_y([](const float* p) HWY_ATTR { return hn::LoadU(D(), p); });
+      load_y([](const float* p) RG_INLINED { return hn::LoadU(D(), p); });
     } else {
       const auto mask = hn::FirstN(d, static_cast<size_t>(left));
-      load_y([&](const float* p) HWY_ATTR { return hn::MaskedLoad(mask, D(), p); });
+      load_y([&](const float* p) RG_INLINED { return hn::MaskedLoad(mask, D(), p); });
     }
     for (int64_t depth = 0; depth < r.depths; ++depth) {
       float* HWY_RESTRICT sum = sums + depth * r.sum_depth;
       const Place<D>* HWY_RESTRICT place = places;
-      for (int64_t t = 0; t < r.taps; ++t, ++place, sum += kTapRows * kLanes) {
+      for (int64_t tap = 0; tap < r.taps; ++tap, ++place, sum += kTapRows * kSumLanes) {
         if (place->dead) continue;
-        const float* HWY_RESTRICT at = rows.top + r.offsets[t];
-        with_load(*place, [&](const auto& load) HWY_ATTR { add<kRegular>(rows, second, at, y, sum, load); });
+        const float* HWY_RESTRICT at = rows.top + r.offsets[tap];
+        with_load(*place,
+                  [&](const auto& load) RG_INLINED { add<kRegular>(rows, second, at, y, sum, load); });
       }
       rows.top += r.x_depth;
     }
@@ -108,43 +102,96 @@ class WideDots : WideRows<kLanes, kTapRows, kRows, kPair> {
   template <bool kRegular, class Load>
   static HWY_INLINE void add(const Rows& rows, const Second& second, const float* HWY_RESTRICT at,
                              const V (&y)[kRows], float* HWY_RESTRICT sum, const Load& load) {
-    const D d;
     V sums[kTapRows];
-    each(Indices<kTapRows>(), [&](auto h) HWY_ATTR {
-      const float* p = sum + h * kLanes;
-      sums[h] = both(hn::Load(d, p), [&]() HWY_ATTR { return hn::Load(D(), p + second.sums); });
-    });
-    const auto add_source = [&](auto i) HWY_ATTR {
+    each(Indices<kTapRows>(), [&](auto h) RG_INLINED { sums[h] = hn::Load(Whole(), sum + h * kSumLanes); });
+    const auto add_source = [&](auto i) RG_INLINED {
       const float* HWY_RESTRICT p = at + i * rows.pitch;
-      const V v = held(both(load(p), [&]() HWY_ATTR { return load(p + second.x); }));
-      each(Indices<kTapRows>(), [&](auto h) HWY_ATTR {
+      const V v = held(both(load(p), [&]() RG_INLINED { return load(p + second.x); }));
+      each(Indices<kTapRows>(), [&](auto h) RG_INLINED {
         constexpr int kRow = i - h;
         if constexpr (kRow >= 0 && kRow < kRows) sums[h] = hn::MulAdd(y[kRow], v, sums[h]);
       });
     };
     Base::template each_source<kRegular>(rows, add_source);
-    each(Indices<kTapRows>(), [&](auto h) HWY_ATTR {
-      float* p = sum + h * kLanes;
-      if constexpr (kPair) {
-        hn::Store(hn::LowerHalf(d, sums[h]), d, p);
-        hn::Store(hn::UpperHalf(d, sums[h]), d, p + second.sums);
-      } else {
-        hn::Store(sums[h], d, p);
-      }
-    });
+    each(Indices<kTapRows>(), [&](auto h) RG_INLINED { hn::Store(sums[h], Whole(), sum + h * kSumLanes); });
   }
 };
 
+constexpr int kMostRows = kFewRegisters ? 7 : 8;
+
+// Columns [begin, end) of a plane in vectors of kLanes.
+template <int kLanes, int kSumLanes, int kTapRows, bool kPair = false>
+class Columns {
+  using D = Tag<kLanes>;
+  static constexpr int kLeast = least_rows(kTapRows, kMostRows);
+
+ public:
+  Columns(const DepthwiseWideDots& r, int64_t begin, int64_t end)
+      : begin_(begin), end_(end), all_fit_((end - begin + kLanes - 1) / kLanes * r.taps <= kPlaces) {
+    if (all_fit_)
+      for (int64_t column = begin, i = 0; column < end; column += kLanes, i += r.taps)
+        list_places(r, column, places_ + i);
+  }
+
+  void run(const DepthwiseWideDots& r, const TileGroup& g) {
+    const Tile columns = tile(Indices<kMostRows - kLeast + 1>(), g);
+    if (all_fit_) return columns(r, g, places_, begin_, end_);
+    for (int64_t column = begin_; column < end_; column += kLanes) {
+      list_places(r, column, places_);
+      columns(r, g, places_, column, column + 1);
+    }
+  }
+
+ private:
+  using Tile = void (*)(const DepthwiseWideDots&, const TileGroup&, const Place<D>*, int64_t, int64_t);
+
+  template <int... I>
+  static Tile tile(std::integer_sequence<int, I...>, const TileGroup& g) {
+    static constexpr Tile kTiles[] = {
+        WideDots<kLanes, kSumLanes, kTapRows, kLeast + I, true, kPair>::columns...};
+    if (g.regular) return kTiles[g.height - kLeast];
+    return WideDots<kLanes, kSumLanes, kTapRows, kMostRows, false, kPair>::columns;
+  }
+
+  static void list_places(const DepthwiseWideDots& r, int64_t column, Place<D>* places) {
+    for (int64_t t = 0; t < r.taps; ++t) {
+      const int64_t at = column + r.offsets[t];
+      places[t] = place_of<D>(-at, std::min(r.x_width - at, r.width - column));
+    }
+  }
+
+  int64_t begin_, end_;
+  bool all_fit_;
+  Place<D> places_[kPlaces];
+};
+
+template <int kTapRows, class Run>
+HWY_INLINE void each_group(const DepthwiseWideDots& r, int64_t step, bool together, const Run& run) {
+  each_tile_group<kTapRows>(r.planes, step, together, r.rows, r.first_row, r.x_rows,
+                            least_rows(kTapRows, kMostRows), kMostRows, run);
+}
+
 template <int kLanes, int kTapRows>
 void tiles(const DepthwiseWideDots& r) {
-  // Planes of real networks are 7, 14, 28 … high.
-  constexpr bool kPair = kTapRows <= 3 && kLanes == 8 && hn::MaxLanes(Tag<16>()) == 16;
-  using Pairs = WideDots<kLanes, kTapRows, 7, true, kPair>;
-  if constexpr (kPair)
-    if (r.width <= 8 && r.rows == 7 && Pairs::is_regular(r)) return Pairs::planes(r);
-  using Sevens = WideDots<kLanes, kTapRows, 7, true>;
-  if (Sevens::is_regular(r)) return Sevens::planes(r);
-  WideDots<kLanes, kTapRows, kFewRegisters ? 7 : 8, false>::planes(r);
+  if constexpr (kLanes < kSumLanesOfAll && kTapRows <= kMostPairTapRows) {
+    if (r.pairs) {
+      Columns<kLanes, kSumLanesOfAll, kTapRows, true> pairs(r, 0, r.width);
+      return each_group<kTapRows>(r, 2, true, [&](const TileGroup& g) HWY_ATTR { pairs.run(r, g); });
+    }
+  } else if constexpr (kLanes == 16) {
+    // What remains of a row costs half as much in half a vector.
+    const int64_t rest = r.width % kLanes, halves = rest <= kLanes / 2 ? rest : 0;
+    if (halves > 0) {
+      Columns<kLanes, kLanes, kTapRows> whole(r, 0, r.width - halves);
+      Columns<kLanes / 2, kLanes, kTapRows> half(r, r.width - halves, r.width);
+      return each_group<kTapRows>(r, 1, false, [&](const TileGroup& g) HWY_ATTR {
+        whole.run(r, g);
+        half.run(r, g);
+      });
+    }
+  }
+  Columns<kLanes, kSumLanesOfAll, kTapRows> whole(r, 0, r.width);
+  each_group<kTapRows>(r, 1, true, [&](const TileGroup& g) HWY_ATTR { whole.run(r, g); });
 }
 
 template <int kLanes>
@@ -167,20 +214,26 @@ void depthwise_wide_dots(const DepthwiseWideDots& r) {
 template <int kLanes>
 void add_lanes(const float* sums, int64_t count, float* out) {
   const Tag<kLanes> d;
-  for (int64_t i = 0; i < count; ++i) out[i] = hn::GetLane(hn::SumOfLanes(d, hn::Load(d, sums + i * kLanes)));
+  for (int64_t i = 0; i < count; ++i)
+    out[i] = hn::GetLane(hn::SumOfLanes(d, hn::Load(d, sums + i * kSumLanesOfAll)));
 }
 
-void add_wide_lanes(const float* sums, int64_t lanes, int64_t count, float* out) {
-  if (lanes == 16) {
-    add_lanes<HWY_MIN(16, hn::MaxLanes(Tag<16>()))>(sums, count, out);
-  } else {
-    add_lanes<8>(sums, count, out);
+void add_wide_lanes(const float* sums, bool pairs, int64_t planes, int64_t taps, float* out) {
+  for (int64_t plane = 0; plane < planes; ++plane, out += taps) {
+    if (pairs) {
+      constexpr int kHalf = kSumLanesOfAll / 2;
+      add_lanes<kHalf>(sums + plane / 2 * taps * kSumLanesOfAll + plane % 2 * kHalf, taps, out);
+    } else {
+      add_lanes<kSumLanesOfAll>(sums + plane * taps * kSumLanesOfAll, taps, out);
+    }
   }
 }
 
 #else
 void depthwise_wide_dots(const DepthwiseWideDots&) {}
-void add_wide_lanes(const float*, int64_t, int64_t, float*) {}
+int64_t wide_planes(int64_t, int64_t) { return 1; }
+int64_t wide_sum_lanes() { return 1; }
+void add_wide_lanes(const float*, bool, int64_t, int64_t, float*) {}
 #endif
 
 }  // namespace HWY_NAMESPACE
@@ -192,22 +245,29 @@ namespace retrograd::kernels::cpu {
 namespace {
 
 HWY_EXPORT(depthwise_wide_dots);
+HWY_EXPORT(wide_planes);
+HWY_EXPORT(wide_sum_lanes);
 HWY_EXPORT(add_wide_lanes);
 
 struct Chosen {
   void (*dots)(const DepthwiseWideDots&);
-  void (*add)(const float*, int64_t, int64_t, float*);
+  int64_t (*planes)(int64_t, int64_t);
+  int64_t (*sum_lanes)();
+  void (*add)(const float*, bool, int64_t, int64_t, float*);
 };
 const Chosen& chosen() {
-  static const Chosen instance{RG_CHOSEN(depthwise_wide_dots), RG_CHOSEN(add_wide_lanes)};
+  static const Chosen instance{RG_CHOSEN(depthwise_wide_dots), RG_CHOSEN(wide_planes),
+                               RG_CHOSEN(wide_sum_lanes), RG_CHOSEN(add_wide_lanes)};
   return instance;
 }
 
 }  // namespace
 
 void depthwise_wide_dots(const DepthwiseWideDots& planes) { chosen().dots(planes); }
-void add_wide_lanes(const float* sums, int64_t lanes, int64_t count, float* out) {
-  chosen().add(sums, lanes, count, out);
+int64_t depthwise_wide_planes(int64_t lanes, int64_t tap_rows) { return chosen().planes(lanes, tap_rows); }
+int64_t depthwise_wide_sum_lanes() { return chosen().sum_lanes(); }
+void add_wide_lanes(const float* sums, bool pairs, int64_t planes, int64_t taps, float* out) {
+  chosen().add(sums, pairs, planes, taps, out);
 }
 
 }  // namespace retrograd::kernels::cpu

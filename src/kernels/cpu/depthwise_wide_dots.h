@@ -3,8 +3,10 @@
 //
 //   sums[d][t][h][l] += Σ_j Σ_k y[j][k·lanes + l] · x[d][j + first_row + h][k·lanes + l + offsets[t]]
 //
-// A tile is up to 8 rows of y × one vector, which stay in registers while x passes. Rows outside x are left
-// out; places outside count as zeros, so a sum that is not finite may be one too many: the caller looks.
+// A tile is up to 8 rows of y × one vector, which stay in registers while x passes. Where vectors have two
+// rows of 8 those are of neighbouring planes, and so are the halves of the sums: [pair][d][t][h][plane][l].
+// Rows outside x are left out; places outside count as zeros, so a sum that is not finite may be one too
+// many: the caller looks.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +23,8 @@ struct DepthwiseWideDots {
   const float* y = nullptr;
   int64_t y_plane = 0;
   float* sums = nullptr;
-  int64_t sum_plane = 0;
+  int64_t sum_plane = 0;  // from a plane, or pair of planes, to the next
+  bool pairs = false;     // where depthwise_wide_planes() says 2
   int64_t depths = 1;
   int64_t x_depth = 0;
   int64_t sum_depth = 0;
@@ -38,7 +41,11 @@ struct DepthwiseWideDots {
 };
 void depthwise_wide_dots(const DepthwiseWideDots& planes);
 
-// out[i] = Σ_l sums[i·lanes + l]
-void add_wide_lanes(const float* sums, int64_t lanes, int64_t count, float* out);
+// Lanes of a sum, of which rows of half a vector leave half alone.
+int64_t depthwise_wide_sum_lanes();
+// Planes that share sums, 2 or 1, where no more than `tap_rows` rows of taps reach a row.
+int64_t depthwise_wide_planes(int64_t lanes, int64_t tap_rows);
+// out[plane][i] = Σ_l sums of the plane's ith tap
+void add_wide_lanes(const float* sums, bool pairs, int64_t planes, int64_t taps, float* out);
 
 }  // namespace retrograd::kernels::cpu

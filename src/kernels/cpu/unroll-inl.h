@@ -29,6 +29,10 @@ HWY_INLINE void each(std::integer_sequence<int, I...>, const Body& body) {
 template <int kCount>
 using Indices = std::make_integer_sequence<int, kCount>;
 
+// For lambdas that work on sums in registers: a call that is not inlined leaves all of them in memory, and
+// g++ 12 stops inlining where a file has many.
+#define RG_INLINED HWY_ATTR __attribute__((always_inline))
+
 // A vector that must stay in its register: g++ 12 otherwise reads it from memory again for each of up to
 // three multiply-adds, which costs a third of the speed.
 template <class V>
