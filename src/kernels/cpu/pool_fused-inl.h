@@ -104,7 +104,14 @@ struct FusedVolumes {
 };
 // The same place of some planes, at least one.
 template <class Divide>
-struct Quotients {
+struct FlatQuotients {
+  Divide divide;
+  HWY_INLINE Numbers at(LaneMask mask, const float* from, int64_t) const {
+    return divide(Lanes(), hn::MaskedLoad(mask, Lanes(), from));
+  }
+};
+template <class Divide>
+struct DeepQuotients {
   Divide divide;
   int64_t plane;  // floats from one to the next
   HWY_INLINE Numbers at(LaneMask mask, const float* from, int64_t planes) const {
@@ -118,11 +125,10 @@ struct Quotients {
 
 // Windows of 3 × 3 at every place: kStrips vectors of results, kLanes − 2 places each, down all rows. What a
 // vector holds too much is written over by the next one; the last two of a row are cut.
-template <int kStrips, class Divide>
-HWY_NOINLINE void put_threes(const FusedVolumes& volumes, Divide divide, int64_t place) {
+template <int kStrips, class Quotients>
+HWY_NOINLINE void put_threes(const FusedVolumes& volumes, Quotients quotients, int64_t place) {
   constexpr int64_t kStep = kLanes - 2;
   const PoolVolumes& p = volumes.p;
-  const Quotients<Divide> quotients{divide, p.in.depth};
   const auto second = lanes_from(1), third = lanes_from(2);
   const int64_t window = place + p.pad - 2;
   const int64_t left = p.x - place - (kStrips - 1) * kStep;
@@ -138,16 +144,15 @@ HWY_NOINLINE void put_threes(const FusedVolumes& volumes, Divide divide, int64_t
     float* out = plane.out + place - 2 * out_row;
     Numbers before[kStrips], last[kStrips];
     each(Indices<kStrips>(), [&](auto s) HWY_ATTR { before[s()] = last[s()] = hn::Zero(Lanes()); });
-    for (int64_t row = 0; row < rows; ++row, in += in_row, out += out_row) {
-      const int64_t at = first_row + row;
-      const bool any = at >= 0 && at < row_windows && plane.windows > 0;
+    // Rows in the middle ask for nothing.
+    const auto add_row = [&](auto middle, bool any, bool ends) HWY_ATTR {
       each(Indices<kStrips>(), [&](auto s) HWY_ATTR {
         auto now = hn::Zero(Lanes());
-        if (any) {
+        if (middle() || any) {
           const auto q = quotients.at(inside[s()], in + s() * kStep, plane.windows);
           now = hn::Add(hn::Add(q, hn::TableLookupLanes(q, second)), hn::TableLookupLanes(q, third));
         }
-        if (row >= 2) {
+        if (middle() || ends) {
           const auto sum = hn::Add(hn::Add(before[s()], last[s()]), now);
           if constexpr (s() + 2 < kStrips) {
             hn::StoreU(sum, Lanes(), out + s() * kStep);
@@ -158,6 +163,15 @@ HWY_NOINLINE void put_threes(const FusedVolumes& volumes, Divide divide, int64_t
         before[s()] = last[s()];
         last[s()] = now;
       });
+    };
+    for (int64_t row = 0; row < rows; ++row, in += in_row, out += out_row) {
+      const int64_t at = first_row + row;
+      const bool any = at >= 0 && at < row_windows && plane.windows > 0;
+      if (any && row >= 2) {
+        add_row(std::true_type(), true, true);
+      } else {
+        add_row(std::false_type(), any, row >= 2);
+      }
     }
   }
 }
@@ -172,12 +186,11 @@ HWY_INLINE auto woven_lanes(int by) {
 
 // Windows of 3 × 3 at every other place, from −1 on: place 2·j lies in window j, 2·j + 1 in j and j + 1, and
 // rows likewise. A strip is kLanes − 1 windows.
-template <int kStrips, class Divide>
-HWY_NOINLINE void put_woven(const FusedVolumes& volumes, Divide divide, int64_t place) {
+template <int kStrips, class Quotients>
+HWY_NOINLINE void put_woven(const FusedVolumes& volumes, Quotients quotients, int64_t place) {
   constexpr int64_t kWindows = kLanes - 1, kStep = 2 * kWindows;
   const Lanes d;
   const PoolVolumes& p = volumes.p;
-  const Quotients<Divide> quotients{divide, p.in.depth};
   const auto even = woven_lanes(0), odd = woven_lanes(1);
   const int64_t left = p.x - place - (kStrips - 1) * kStep;
   const StoreFirst put_next(left + kStep - kLanes), put_first(left), put_last(left - kLanes);
@@ -312,28 +325,33 @@ HWY_INLINE void in_strips(int64_t places, int64_t step, const Put& put) {
     }
   }
 }
-template <class Divide>
-HWY_INLINE void put_volumes(const FusedVolumes& volumes, Divide divide) {
+template <class Quotients>
+HWY_INLINE void put_strips(const FusedVolumes& volumes, Quotients quotients) {
   const PoolVolumes& p = volumes.p;
   if (p.way == PoolWay::kThrees) {
     in_strips(p.x, kLanes - 2,
-              [&](auto strips, int64_t place) { put_threes<strips()>(volumes, divide, place); });
-  } else if (p.way == PoolWay::kWoven) {
-    in_strips(p.x, 2 * (kLanes - 1),
-              [&](auto strips, int64_t place) { put_woven<strips()>(volumes, divide, place); });
+              [&](auto strips, int64_t place) { put_threes<strips()>(volumes, quotients, place); });
   } else {
-    const int64_t whole = p.kernel / kLanes;
-    if (whole == 0) return put_long<0>(volumes, divide);
-    if (whole == 1) return put_long<1>(volumes, divide);
-    if (whole == 2) return put_long<2>(volumes, divide);
-    put_long<3>(volumes, divide);
+    in_strips(p.x, 2 * (kLanes - 1),
+              [&](auto strips, int64_t place) { put_woven<strips()>(volumes, quotients, place); });
   }
+}
+template <class Divide>
+HWY_INLINE void put_long_rows(const FusedVolumes& volumes, Divide divide) {
+  const int64_t whole = volumes.p.kernel / kLanes;
+  if (whole == 0) return put_long<0>(volumes, divide);
+  if (whole == 1) return put_long<1>(volumes, divide);
+  if (whole == 2) return put_long<2>(volumes, divide);
+  put_long<3>(volumes, divide);
 }
 
 void fuse_rows(const PoolVolumes& p, const std::byte* in, std::byte* out, int64_t count) {
   const FusedVolumes volumes{p, count, reinterpret_cast<const float*>(in), reinterpret_cast<float*>(out)};
-  with_divide<Elements<DType::kF32>>(p.depth_counts.all * p.row_counts.all * p.counts.all,
-                                     [&](auto divide) { put_volumes(volumes, divide); });
+  with_divide<Elements<DType::kF32>>(p.depth_counts.all * p.row_counts.all * p.counts.all, [&](auto divide) {
+    if (p.way == PoolWay::kLong) return put_long_rows(volumes, divide);
+    if (p.depth_windows > 1) return put_strips(volumes, DeepQuotients<decltype(divide)>{divide, p.in.depth});
+    put_strips(volumes, FlatQuotients<decltype(divide)>{divide});
+  });
 }
 
 #else

@@ -86,7 +86,10 @@ void PoolVolumes::derive() {
   if (slides) way = PoolWay::kSlide;
   // Vectors that are no whole line of the cache gain nothing from lying in one.
   if (stream.vectors != nullptr && (x % 8 == 0 || chosen().lanes == kMostPoolLanes)) way = PoolWay::kStream;
-  const bool fits = fused != PoolWay::kLong || kernel < 4 * chosen().lanes;
+  // Of eight lanes, three at a time leave too few.
+  const bool fits = fused == PoolWay::kLong     ? kernel < 4 * chosen().lanes
+                    : fused == PoolWay::kThrees ? chosen().lanes == kMostPoolLanes
+                                                : true;
   if (fused != PoolWay::kExpand && chosen().fuses && fits) way = fused;
 }
 int64_t pool_stream_period(int64_t windows, int64_t stride, int64_t copies) {
