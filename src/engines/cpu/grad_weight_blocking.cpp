@@ -20,6 +20,14 @@ constexpr int64_t kWantedTasks = 16;
 constexpr int64_t kTaskProducts = 1 << 19;  // about 10 us: less is not worth handing out
 constexpr double kPackedPerProduct = 12;    // packing a float costs as much as this many products
 
+// Rows whose places are a multiple of 1 KiB apart share a few sets of the caches, from which they push each
+// other: this many times slower. Lanes are copied, and have none of it.
+constexpr double kCrowded = 1.6;
+bool is_crowded(const problem::PassTensor& rows) {
+  constexpr int64_t kUnluckyFloats = 256;
+  return rows.strides[1] == 1 && rows.strides[4] != 0 && rows.strides[4] % kUnluckyFloats == 0;
+}
+
 int64_t taps_of(const ConvPass& p) { return p.axes[0].kernel * p.axes[1].kernel * p.axes[2].kernel; }
 
 // What the pass costs with these channels as lanes, for each output position.
@@ -121,9 +129,10 @@ GradWeightBlocking plan_grad_weight(const ConvPass& pass, int64_t narrowest, boo
     return copies(pass, x) <= copies(pass, y) ? x : y;
   }
   const int64_t x = pass.x_channels_per_group(), y = pass.y_channels_per_group(), taps = taps_of(pass);
-  return plan_sides(
-      pass, narrowest, false,
-      cost(pass, narrowest, x, y, taps, places_of_x(pass)) <= cost(pass, narrowest, y, x, taps, 1));
+  const double lanes_x =
+      cost(pass, narrowest, x, y, taps, places_of_x(pass)) * (is_crowded(pass.y) ? kCrowded : 1);
+  const double lanes_y = cost(pass, narrowest, y, x, taps, 1) * (is_crowded(pass.x) ? kCrowded : 1);
+  return plan_sides(pass, narrowest, false, lanes_x <= lanes_y);
 }
 
 }  // namespace retrograd::engines::cpu
