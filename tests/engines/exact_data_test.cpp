@@ -29,7 +29,7 @@ void check_every_candidate(const problem::Request& request, std::mt19937_64& ran
       for (const problem::Pass& pass : problem.passes) accepts_any |= candidate->supports(pass).accepted();
       if (!accepts_any && !problem.passes.empty()) continue;
       operands.poison_results();
-      const engines::Candidate* const order[] = {candidate, all.back()};
+      const auto order = with_the_exact_behind(*candidate, all);
       const Status status = run_on(*device, problem, operands, order);
       ASSERT_TRUE(status.is_ok()) << status.message();
       candidate->reduces_precision() ? expect_near(operands, exact) : expect_exact(operands, exact);

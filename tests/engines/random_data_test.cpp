@@ -47,7 +47,7 @@ void check(const problem::Request& request, std::mt19937_64& random) {
       const auto accepts = [&](const problem::Pass& pass) { return candidate->supports(pass).accepted(); };
       if (std::none_of(problem.passes.begin(), problem.passes.end(), accepts)) continue;
       operands.poison_results();
-      const engines::Candidate* const order[] = {candidate, all.back()};
+      const auto order = with_the_exact_behind(*candidate, all);
       const Status status = run_on(*device, problem, operands, order);
       ASSERT_TRUE(status.is_ok()) << status.message();
       const bool rounds_operands =

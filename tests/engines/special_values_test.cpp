@@ -38,12 +38,14 @@ void check_spread(const problem::Request& request, Operand poisoned, double pois
   tensor.set(place, poison);
 
   std::set<size_t> inputs, weights;
+  const size_t poisoned_at = flat_index(tensor.view().shape, place);
   for_each_term(request, [&](const Term& t) {
-    const Dims& touched = poisoned == Operand::kGradOutput ? t.out : poisoned == Operand::kInput ? t.in : t.w;
-    if (touched != place) return;
-    if (poisoned != Operand::kInput) inputs.insert(flat_index(operands[Operand::kInput]->view().shape, t.in));
-    if (poisoned != Operand::kWeight)
-      weights.insert(flat_index(operands[Operand::kWeight]->view().shape, t.w));
+    const size_t touched = poisoned == Operand::kGradOutput ? t.out
+                           : poisoned == Operand::kInput    ? t.in
+                                                            : t.w;
+    if (touched != poisoned_at) return;
+    if (poisoned != Operand::kInput) inputs.insert(t.in);
+    if (poisoned != Operand::kWeight) weights.insert(t.w);
   });
   const auto judge = [&](Operand operand, const std::set<size_t>& expected) {
     if (!operands[operand]) return;
@@ -63,7 +65,7 @@ void check_spread(const problem::Request& request, Operand poisoned, double pois
       if (!is_exact(*candidate)) continue;
       SCOPED_TRACE(candidate->name());
       operands.poison_results();
-      const engines::Candidate* const order[] = {candidate, all.back()};
+      const auto order = with_the_exact_behind(*candidate, all);
       ASSERT_TRUE(run_on(*device, problem, operands, order).is_ok());
       judge(Operand::kGradInput, inputs);
       judge(Operand::kGradWeight, weights);
@@ -122,7 +124,7 @@ void check_values(const char* text, Fill&& fill, Judge&& judge) {
       if (!is_exact(*candidate)) continue;
       SCOPED_TRACE(testing::Message() << text << ", " << candidate->name());
       operands.poison_results();
-      const engines::Candidate* const order[] = {candidate, all.back()};
+      const auto order = with_the_exact_behind(*candidate, all);
       ASSERT_TRUE(run_on(*device, problem, operands, order).is_ok());
       const auto judge_all = [&](Operand operand, const auto& values, const auto& magnitudes) {
         size_t i = 0;

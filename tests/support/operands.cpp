@@ -113,4 +113,13 @@ Status run_on_cpu(const problem::Problem& problem, Operands& operands,
 
 bool is_exact(const engines::Candidate& candidate) { return !candidate.reduces_precision(); }
 
+std::vector<const engines::Candidate*> with_the_exact_behind(
+    const engines::Candidate& first, std::span<const engines::Candidate* const> candidates) {
+  std::vector<const engines::Candidate*> order{&first};
+  if (&first == candidates.back()) return order;
+  for (const engines::Candidate* candidate : candidates)
+    if (candidate != &first && is_exact(*candidate)) order.push_back(candidate);
+  return order;
+}
+
 }  // namespace retrograd::test

@@ -48,5 +48,8 @@ Status run_on_cpu(const problem::Problem& problem, Operands& operands,
 
 // Whether the candidate gives the bits of exact products on small integers: all but Winograd's do.
 bool is_exact(const engines::Candidate& candidate);
+// The candidate, then the exact ones in their order for what it declines; the reference has nobody behind it.
+std::vector<const engines::Candidate*> with_the_exact_behind(
+    const engines::Candidate& first, std::span<const engines::Candidate* const> candidates);
 
 }  // namespace retrograd::test

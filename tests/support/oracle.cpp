@@ -5,6 +5,13 @@
 #include <cmath>
 
 namespace retrograd::test {
+
+size_t flat_index(const Dims& shape, const Dims& index) {
+  int64_t flat = 0;
+  for (int i = 0; i < shape.rank(); ++i) flat = flat * shape[i] + index[i];
+  return static_cast<size_t>(flat);
+}
+
 namespace {
 
 using problem::AvgPoolRequest;
@@ -34,36 +41,44 @@ Dims tail(const Dims& dims, int first) {
   return rest;
 }
 
+size_t volume(const Dims& dims) {
+  int64_t product = 1;
+  for (int64_t size : dims) product *= size;
+  return static_cast<size_t>(product);
+}
+
 void terms(const ConvRequest& r, const std::function<void(const Term&)>& visit) {
   const int axes = r.input.shape.rank() - 2;
   // The strided side steps over the wide side: outputs over inputs, or (transposed) inputs over outputs.
   const Dims& strided = r.transposed ? r.input.shape : r.grad_output.shape;
   const Dims& wide = r.transposed ? r.grad_output.shape : r.input.shape;
+  const Dims strided_space = tail(strided, 2), wide_space = tail(wide, 2), taps = tail(r.weight.shape, 2);
+  const size_t strided_plane = volume(strided_space), wide_plane = volume(wide_space), kernel = volume(taps);
   const bool pad_pairs = static_cast<int>(r.padding.size()) == 2 * axes && axes > 0;
   const bool extra_pairs = static_cast<int>(r.output_padding.size()) == 2 * axes;
-  const int64_t strided_group = r.weight.shape[0] / r.groups, wide_group = r.weight.shape[1];
-  for_each_index(tail(strided, 2), [&](const Dims& s) {
-    for_each_index(tail(r.weight.shape, 2), [&](const Dims& tap) {
+  const auto batch = static_cast<size_t>(strided[0]), groups = static_cast<size_t>(r.groups);
+  const size_t strided_group = static_cast<size_t>(r.weight.shape[0]) / groups;
+  const auto wide_group = static_cast<size_t>(r.weight.shape[1]);
+  for_each_index(strided_space, [&](const Dims& s) {
+    for_each_index(taps, [&](const Dims& tap) {
       Dims place;
       for (int a = 0; a < axes; ++a) {
         const auto i = static_cast<size_t>(a);
         const int64_t pad = r.padding[pad_pairs ? 2 * i : i] - (extra_pairs ? r.output_padding[2 * i] : 0);
         const int64_t at = s[a] * r.stride[i] + tap[a] * r.dilation[i] - pad;
-        if (at < 0 || at >= wide[a + 2]) return;
+        if (at < 0 || at >= wide_space[a]) return;
         place.push_back(at);
       }
-      for (int64_t n = 0; n < strided[0]; ++n)
-        for (int64_t g = 0; g < r.groups; ++g)
-          for (int64_t o = 0; o < strided_group; ++o)
-            for (int64_t i = 0; i < wide_group; ++i) {
-              Dims strided_index{n, g * strided_group + o}, wide_index{n, g * wide_group + i};
-              Dims w{g * strided_group + o, i};
-              for (int a = 0; a < axes; ++a) {
-                strided_index.push_back(s[a]);
-                wide_index.push_back(place[a]);
-                w.push_back(tap[a]);
-              }
-              visit(r.transposed ? Term{wide_index, strided_index, w} : Term{strided_index, wide_index, w});
+      const size_t s_at = flat_index(strided_space, s), w_at = flat_index(wide_space, place),
+                   tap_at = flat_index(taps, tap);
+      for (size_t n = 0; n < batch; ++n)
+        for (size_t g = 0; g < groups; ++g)
+          for (size_t o = g * strided_group; o < (g + 1) * strided_group; ++o)
+            for (size_t i = 0; i < wide_group; ++i) {
+              const size_t narrow = (n * groups * strided_group + o) * strided_plane + s_at;
+              const size_t broad = (n * groups * wide_group + g * wide_group + i) * wide_plane + w_at;
+              const size_t weight = (o * wide_group + i) * kernel + tap_at;
+              visit(r.transposed ? Term{broad, narrow, weight} : Term{narrow, broad, weight});
             }
     });
   });
@@ -75,7 +90,8 @@ void terms(const ConvTbcRequest& r, const std::function<void(const Term&)>& visi
       [&](const Dims& i) {
         const int64_t t = i[0] + i[1] - r.pad;
         if (t < 0 || t >= r.input.shape[0]) return;
-        visit({{i[0], i[2], i[4]}, {t, i[2], i[3]}, {i[1], i[3], i[4]}});
+        visit({flat_index(r.grad_output.shape, {i[0], i[2], i[4]}),
+               flat_index(r.input.shape, {t, i[2], i[3]}), flat_index(r.weight.shape, {i[1], i[3], i[4]})});
       });
 }
 
@@ -105,7 +121,7 @@ void terms(const AvgPoolRequest& r, const std::function<void(const Term&)>& visi
     for_each_index(extent, [&](const Dims& e) {
       Dims in = out;
       for (int a = 0; a < axes; ++a) in[first + a] = begin[a] + e[a];
-      visit({out, in, {}, 1 / divisor});
+      visit({flat_index(r.grad_output.shape, out), flat_index(r.input.shape, in), 0, 1 / divisor});
     });
   });
 }
@@ -130,12 +146,6 @@ std::vector<double> flatten(const HostTensor& tensor, OperandRounding rounding) 
 
 }  // namespace
 
-size_t flat_index(const Dims& shape, const Dims& index) {
-  int64_t flat = 0;
-  for (int i = 0; i < shape.rank(); ++i) flat = flat * shape[i] + index[i];
-  return static_cast<size_t>(flat);
-}
-
 int channel_axis(const problem::Request& request) {
   return std::holds_alternative<ConvTbcRequest>(request) ? 2 : 1;
 }
@@ -159,11 +169,9 @@ Gradients gradients_by_scattering(const problem::Request& request, const Operand
   g.grad_input_magnitude = g.grad_input;
   g.grad_weight_magnitude = g.grad_weight;
   std::vector<int64_t> input_terms(rounded_x.size(), 0), weight_terms(rounded_w.size(), 0);
-  const Dims w_shape = has_weight ? operands[Operand::kWeight]->view().shape : Dims{};
-  for_each_term(request, [&](const Term& t) {
-    const size_t out = flat_index(gy.view().shape, t.out), in = flat_index(x.view().shape, t.in);
-    const size_t w = flat_index(w_shape, t.w);
-    const double to_input = rounded_gy[out] * rounded_w[w] * t.scale,
+  for_each_term(request, [&](const Term& term) {
+    const auto& [out, in, w, scale] = term;
+    const double to_input = rounded_gy[out] * rounded_w[w] * scale,
                  to_weight = rounded_gy[out] * rounded_x[in];
     g.grad_input[in] += to_input;
     g.grad_input_magnitude[in] += std::abs(to_input);
@@ -192,11 +200,7 @@ Loss::Loss(const problem::Request& request, const Operands& operands) {
   grad_output = flatten(gy, none);
   weight = has_weight ? flatten(*operands[Operand::kWeight], none) : std::vector<double>{1.0};
   bias.assign(static_cast<size_t>(gy.view().shape[channel_axis(request)]), 0.5);
-  const Dims w_shape = has_weight ? operands[Operand::kWeight]->view().shape : Dims{};
-  for_each_term(request, [&](const Term& t) {
-    terms_.push_back({flat_index(gy.view().shape, t.out), flat_index(x.view().shape, t.in),
-                      flat_index(w_shape, t.w), t.scale});
-  });
+  for_each_term(request, [&](const Term& t) { terms_.push_back(t); });
   gy.for_each([&](const Dims& index) {
     channel_of_output_.push_back(static_cast<size_t>(index[channel_axis(request)]));
   });
@@ -206,7 +210,7 @@ double Loss::operator()(const std::vector<double>& x, const std::vector<double>&
                         const std::vector<double>& b) const {
   std::vector<double> out(grad_output.size());
   for (size_t i = 0; i < out.size(); ++i) out[i] = b[channel_of_output_[i]];
-  for (const FlatTerm& t : terms_) out[t.out] += t.scale * x[t.in] * w[t.w];
+  for (const Term& t : terms_) out[t.out] += t.scale * x[t.in] * w[t.w];
   double loss = 0;
   for (size_t i = 0; i < out.size(); ++i) loss += grad_output[i] * out[i];
   return loss;

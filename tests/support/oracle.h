@@ -11,10 +11,10 @@
 
 namespace retrograd::test {
 
-// One product of the forward operator: out[out] += scale · input[in] · weight[w]. Pooling has no weight (rank
-// 0).
+// One product of the forward operator: out[out] += scale · input[in] · weight[w], places in the order
+// HostTensor::for_each walks. Pooling has no weight.
 struct Term {
-  Dims out, in, w;
+  size_t out, in, w;
   double scale = 1;
 };
 void for_each_term(const problem::Request& request, const std::function<void(const Term&)>& visit);
@@ -39,14 +39,11 @@ struct Loss {
   std::vector<double> input, weight, bias, grad_output;
 
  private:
-  struct FlatTerm {
-    size_t out, in, w;
-    double scale;
-  };
-  std::vector<FlatTerm> terms_;
+  std::vector<Term> terms_;
   std::vector<size_t> channel_of_output_;
 };
 
+// Where that index stands in the order of HostTensor::for_each.
 size_t flat_index(const Dims& shape, const Dims& index);
 // The axis of grad_output that is the channel: 2 for conv_tbc, else 1.
 int channel_axis(const problem::Request& request);
