@@ -34,6 +34,8 @@ extern "C" void name_the_culprit(int) {
   [[maybe_unused]] const auto written = write(STDERR_FILENO, running, std::strlen(running));
 }
 
+auto all_candidates() { return engines::candidates(runtime::DeviceKind::kCpu); }
+
 class GuardPagesTest : public testing::Test {
  protected:
   void SetUp() override {
@@ -44,13 +46,13 @@ class GuardPagesTest : public testing::Test {
   }
   void TearDown() override { sigaction(SIGSEGV, &before_, nullptr); }
 
-  void check(const problem::Request& request) {
+  void check(const problem::Request& request, std::span<const engines::Candidate* const> candidates) {
     const std::string text = problem::to_text(request);
     SCOPED_TRACE(text);
     Operands operands(request);
     operands.fill_normal(random_, 1.0);
     for (const problem::Pass& pass : legal_problem(request).passes)
-      for (const engines::Candidate* candidate : engines::candidates(runtime::DeviceKind::kCpu)) {
+      for (const engines::Candidate* candidate : candidates) {
         if (!candidate->supports(pass).accepted()) continue;
         SCOPED_TRACE(candidate->name());
         operands.poison_results();
@@ -119,9 +121,11 @@ class GuardPagesTest : public testing::Test {
 };
 
 TEST_F(GuardPagesTest, ShapeFiles) {
+  // The reference goes from element to element, whatever the size: random problems are enough for it.
+  const auto fast = all_candidates().first(all_candidates().size() - 1);
   for (const NamedRequest& named : read_shape_files()) {
-    check(named.request);
-    if (const auto narrow = in_type(named.request, DType::kBF16)) check(*narrow);
+    check(named.request, fast);
+    if (const auto narrow = in_type(named.request, DType::kBF16)) check(*narrow, fast);
     if (HasFailure()) return;
   }
   EXPECT_GT(runs_, 500);
@@ -134,9 +138,9 @@ TEST_F(GuardPagesTest, RandomRequests) {
   larger.largest_size = 12;
   for (int i = 0; i < 80 && !HasFailure(); ++i) {
     const RandomOptions& options = i % 4 == 0 ? larger : RandomOptions{};
-    check(random_conv(random, options));
-    check(random_conv_tbc(random, options));
-    check(random_avgpool(random, options));
+    check(random_conv(random, options), all_candidates());
+    check(random_conv_tbc(random, options), all_candidates());
+    check(random_avgpool(random, options), all_candidates());
   }
 }
 
