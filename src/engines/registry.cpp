@@ -4,6 +4,7 @@
 
 #include <array>
 
+#include "base/caches.h"
 #include "base/settings.h"
 #include "engines/cpu/avgpool_rows.h"
 #include "engines/cpu/chunked_bias.h"
@@ -32,6 +33,8 @@ namespace retrograd::engines {
 std::span<const Candidate* const> candidates(runtime::DeviceKind kind) {
   // Before the first candidate asks how wide a vector is.
   [[maybe_unused]] static const bool limited = kernels::cpu::limit_targets(settings().cpu_isa);
+  // Reading /sys takes 0.2 ms: once for the process, and not in the first call that a cache's size decides.
+  [[maybe_unused]] static const Caches& caches = machine_caches();
   static const std::array<const Candidate*, 23> on_cpu = {
       &cpu::winograd_gather(),             // forward, grad_input: 3x3, where reduced precision is allowed
       &cpu::winograd_grad_weight(),        // grad_weight: the same
