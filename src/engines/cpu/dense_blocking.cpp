@@ -41,7 +41,7 @@ constexpr double kPaddingWorthSkipping = 0.05;
 // for another box, and of sums taken up again.
 constexpr double kCopyCost = 0.6, kTurnCost = 1.2, kInPlaceCost = 0.3, kPanelCost = 0.12, kSumCost = 0.2;
 // And of weights packed for all tasks, through memory, or for one task, which stays in L2.
-constexpr double kPackCost = 4.5, kPackHereCost = 2;
+constexpr double kPackCost = 4.5, kPackHereCost = 1.8;
 constexpr int64_t kFewestWholeTasks = 8;
 constexpr int64_t kMostSharedFloats = 1 << 22;  // of strips for all tasks
 
