@@ -9,6 +9,7 @@
 // Values beyond the edge and weights beyond the kernel are zeros. A result that is not finite, where a zero
 // may have met an infinity, is taken from the formula.
 #include "kernels/cuda/depthwise_lines.h"
+#include "kernels/cuda/depthwise_spans.h"
 #include "kernels/cuda/depthwise_tile.cuh"
 #include "kernels/cuda/depthwise_tiles.h"
 #include "kernels/cuda/formulas.cuh"
@@ -118,6 +119,7 @@ void launch_width(const Planes& p, Stream stream) {
 }  // namespace
 
 void depthwise_tiles_gather(const Conv& conv, bool forward, Stream stream) {
+  if (is_spans(conv)) return depthwise_spans_gather(conv, forward, stream);
   if (is_lines(conv)) return depthwise_lines_gather(conv, forward, stream);
   const Axis &h = conv.axes[1], &w = conv.axes[2];
   Planes p;

@@ -9,6 +9,7 @@
 // Values of x beyond the edge are zeros; who adds the parts takes a sum that is not finite from the formula.
 #include "kernels/cuda/depthwise_lines.h"
 #include "kernels/cuda/depthwise_parts.h"
+#include "kernels/cuda/depthwise_spans.h"
 #include "kernels/cuda/depthwise_tile.cuh"
 #include "kernels/cuda/depthwise_tiles.h"
 #include "kernels/cuda/types.h"
@@ -141,14 +142,27 @@ void sum_tiles(const Conv& conv, float* workspace, Stream stream) {
 }  // namespace
 
 int64_t depthwise_tiles_parts(const Conv& conv) {
-  if (is_lines(conv)) return depthwise_lines_parts(conv);
+  if (is_lines(conv)) {  // which of two ways it is, addresses decide
+    const int64_t parts = depthwise_lines_parts(conv),
+                  of_spans = is_spans(conv) ? depthwise_spans_parts(conv) : 0;
+    return parts > of_spans ? parts : of_spans;
+  }
   const int64_t wanted = (1056 + conv.groups - 1) / conv.groups;
   return wanted < conv.batch ? wanted : conv.batch;
 }
 
 void depthwise_tiles_grad_weight(const Conv& conv, float* workspace, Stream stream) {
-  is_lines(conv) ? depthwise_lines_grad_weight(conv, workspace, stream) : sum_tiles(conv, workspace, stream);
-  add_parts(conv, depthwise_tiles_parts(conv), PartOrder::kTapsOfChannel, workspace, stream);
+  int64_t parts = depthwise_tiles_parts(conv);
+  if (is_spans(conv)) {
+    depthwise_spans_grad_weight(conv, workspace, stream);
+    parts = depthwise_spans_parts(conv);
+  } else if (is_lines(conv)) {
+    depthwise_lines_grad_weight(conv, workspace, stream);
+    parts = depthwise_lines_parts(conv);
+  } else {
+    sum_tiles(conv, workspace, stream);
+  }
+  add_parts(conv, parts, PartOrder::kTapsOfChannel, workspace, stream);
 }
 
 }  // namespace retrograd::kernels::cuda
