@@ -1,12 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// grad_weight of depthwise convolutions of 5x5 and 7x7 on tensor cores, on row-major planes of FP16 or BF16
-// whose rows are 1 to 16 chunks of 16 bytes: stride 1, no dilation, padding of half a kernel.
+// Depthwise convolutions of 5x5 and 7x7 on tensor cores, on row-major planes of FP16 or BF16 whose rows are
+// whole chunks of 16 bytes: stride 1, no dilation, padding of half a kernel.
 #pragma once
 
 #include "kernels/cuda/shapes.h"
 
 namespace retrograd::kernels::cuda {
 
+// Rows of at most 256 columns.
+bool is_bands_gather(const Conv& conv);
+void depthwise_bands_grad_input(const Conv& conv, Stream stream);
+
+// Rows of at most 128 columns.
 bool is_bands(const Conv& conv);
 // How many parts the images are cut into; the workspace holds a float for each part of each weight.
 int64_t depthwise_bands_parts(const Conv& conv);

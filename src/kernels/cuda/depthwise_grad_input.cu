@@ -9,7 +9,9 @@
 // Values beyond the edge count as zero. Zero times a weight that is not finite would be NaN, so a block that
 // finds such a weight takes the formula as it stands.
 #include "kernels/cuda/depthwise.h"
+#include "kernels/cuda/depthwise_bands.h"
 #include "kernels/cuda/depthwise_row.cuh"
+#include "kernels/cuda/depthwise_small.h"
 #include "kernels/cuda/depthwise_whole.h"
 #include "kernels/cuda/fast_div.cuh"
 #include "kernels/cuda/types.h"
@@ -185,7 +187,9 @@ void launch_stride(const Conv& conv, Stream stream) {
 }  // namespace
 
 void depthwise_grad_input(const Conv& conv, Stream stream) {
+  if (is_small(conv)) return depthwise_small_grad_input(conv, stream);
   if (is_whole(conv)) return depthwise_whole_grad_input(conv, stream);
+  if (is_bands_gather(conv)) return depthwise_bands_grad_input(conv, stream);
   with_type(conv.x.dtype, [&](auto type) {
     using T = decltype(type);
     switch (conv.axes[2].kernel) {

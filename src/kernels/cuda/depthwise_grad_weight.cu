@@ -12,6 +12,7 @@
 #include "kernels/cuda/depthwise_bands.h"
 #include "kernels/cuda/depthwise_parts.h"
 #include "kernels/cuda/depthwise_row.cuh"
+#include "kernels/cuda/depthwise_small.h"
 #include "kernels/cuda/depthwise_whole.h"
 #include "kernels/cuda/types.h"
 
@@ -225,12 +226,17 @@ int64_t depthwise_parts(const Conv& conv) {
     if (c.parts * c.tiles > most) most = c.parts * c.tiles;
   }
   // Which of them it is, addresses decide.
+  if (is_small(conv) && depthwise_small_parts(conv) > most) most = depthwise_small_parts(conv);
   if (is_whole(conv) && depthwise_whole_parts(conv) > most) most = depthwise_whole_parts(conv);
   if (is_bands(conv) && depthwise_bands_parts(conv) > most) most = depthwise_bands_parts(conv);
   return most;
 }
 
 void depthwise_grad_weight(const Conv& conv, float* workspace, Stream stream) {
+  if (is_small(conv)) {
+    depthwise_small_grad_weight(conv, workspace, stream);
+    return add_parts(conv, depthwise_small_parts(conv), PartOrder::kTapsOfChannel, workspace, stream);
+  }
   if (is_whole(conv)) {
     depthwise_whole_grad_weight(conv, workspace, stream);
     return add_parts(conv, depthwise_whole_parts(conv), PartOrder::kTapsOfChannel, workspace, stream);
