@@ -9,6 +9,7 @@
 //
 // Values beyond the edge count as zero. Zero times a weight that is not finite would be NaN, so a block that
 // finds such a weight takes the formula as it stands.
+#include "kernels/cuda/depthwise_boxes.h"
 #include "kernels/cuda/depthwise_last.cuh"
 #include "kernels/cuda/depthwise_last.h"
 #include "kernels/cuda/formulas.cuh"
@@ -158,6 +159,7 @@ void launch_stride(const Conv& conv, Stream stream) {
 }  // namespace
 
 void depthwise_last_grad_input(const Conv& conv, Stream stream) {
+  if (is_boxes(conv)) return depthwise_boxes_grad_input(conv, stream);
   with_type(conv.x.dtype, [&](auto type) {
     using T = decltype(type);
     switch (conv.axes[2].kernel) {

@@ -6,6 +6,9 @@
 // the sums of its threads, and a second kernel the parts, both in a fixed order. Bytes: x once, y once.
 //
 // Values beyond the edge count as zero; who adds the parts takes a sum that is not finite from the formula.
+#include <algorithm>
+
+#include "kernels/cuda/depthwise_boxes.h"
 #include "kernels/cuda/depthwise_last.cuh"
 #include "kernels/cuda/depthwise_last.h"
 #include "kernels/cuda/depthwise_parts.h"
@@ -221,10 +224,15 @@ int64_t depthwise_last_parts(const Conv& conv) {
   const int64_t narrow = parts(narrow_vector(kernel, stride));
   // Addresses, which are not known yet, may forbid wide vectors.
   const int64_t wide = may_be_wide(kernel, stride) && conv.groups % 4 == 0 ? parts(4) : 0;
-  return narrow > wide ? narrow : wide;
+  const int64_t boxes = is_boxes(conv) ? depthwise_boxes_parts(conv) : 0;
+  return std::max({narrow, wide, boxes});
 }
 
 void depthwise_last_grad_weight(const Conv& conv, float* workspace, Stream stream) {
+  if (is_boxes(conv)) {
+    depthwise_boxes_grad_weight(conv, workspace, stream);
+    return add_parts(conv, depthwise_boxes_parts(conv), PartOrder::kChannelsOfTap, workspace, stream);
+  }
   with_type(conv.x.dtype, [&](auto type) {
     using T = decltype(type);
     switch (conv.axes[2].kernel) {
