@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Hopper's barriers in shared memory and its engine that copies boxes of tensors (TMA), in clusters of blocks
-// or without. Addresses of shared memory are 32-bit numbers. Only for code compiled for sm_90a.
+// Hopper's barriers in shared memory and its engine that copies boxes of tensors (TMA). Addresses of shared
+// memory are 32-bit numbers. Only for code compiled for sm_90a. Clusters of blocks that read for each other
+// (multicast) were tried and took 1.2 to 3 times as long.
 #pragma once
 
 #include <cuda.h>
@@ -13,19 +14,23 @@ __device__ inline uint32_t shared_address(const void* pointer) {
   return static_cast<uint32_t>(__cvta_generic_to_shared(pointer));
 }
 
-// ---- blocks of a cluster
+// ---- warpgroups
 
-__device__ inline uint32_t rank_in_cluster() {
-  uint32_t rank;
-  asm volatile("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
-  return rank;
-}
-// Every thread of every block of the cluster comes here.
-__device__ inline void sync_cluster() {
-  asm volatile("barrier.cluster.arrive.aligned;\nbarrier.cluster.wait.aligned;" ::: "memory");
-}
 // 128 threads that share a number from 1 to 15.
 __device__ inline void sync_group(int number) { asm volatile("bar.sync %0, 128;" ::"r"(number) : "memory"); }
+// The same, and whether it holds for any of them.
+__device__ inline bool any_of_group(int number, bool value) {
+  uint32_t any;
+  asm volatile(
+      "{\n.reg .pred mine, all;\n"
+      "setp.ne.u32 mine, %2, 0;\n"
+      "bar.red.or.pred all, %1, 128, mine;\n"
+      "selp.u32 %0, 1, 0, all;\n}"
+      : "=r"(any)
+      : "r"(number), "r"(static_cast<uint32_t>(value))
+      : "memory");
+  return any != 0;
+}
 
 // Registers a thread has from here on, a multiple of eight; all four warps of a warpgroup, in one branch of
 // the kernel each. Needs a bound on the registers at entry (__launch_bounds__ with the blocks a
@@ -51,15 +56,6 @@ __device__ inline void publish_barriers() {
 }
 __device__ inline void arrive(uint32_t barrier) {
   asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(barrier) : "memory");
-}
-// The barrier at the same place in another block of the cluster.
-__device__ inline void arrive_at(uint32_t barrier, uint32_t rank) {
-  asm volatile(
-      "{\n.reg .b32 there;\n"
-      "mapa.shared::cluster.u32 there, %0, %1;\n"
-      "mbarrier.arrive.release.cluster.shared::cluster.b64 _, [there];\n}" ::"r"(barrier),
-      "r"(rank)
-      : "memory");
 }
 // One arrival, and so many bytes of copies that the phase waits for.
 __device__ inline void arrive_expecting(uint32_t barrier, uint32_t bytes) {
@@ -113,16 +109,6 @@ __device__ inline void load_box(uint32_t target, const CUtensorMap* map, uint32_
       "l"(map), "r"(barrier), "r"(c0), "r"(c1), "r"(c2)
       : "memory");
 }
-// To the same place in every block of the cluster whose bit is set, and to its barrier.
-__device__ inline void load_box_for(uint16_t blocks, uint32_t target, const CUtensorMap* map,
-                                    uint32_t barrier, int c0, int c1, int c2) {
-  asm volatile(
-      "cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.multicast::cluster "
-      "[%0], [%1, {%3, %4, %5}], [%2], %6;" ::"r"(target),
-      "l"(map), "r"(barrier), "r"(c0), "r"(c1), "r"(c2), "h"(blocks)
-      : "memory");
-}
-
 // Rows of channels of consecutive places, from c, w, h, n on; the offsets lead from a place to a tap's.
 __device__ inline void load_places(uint32_t target, const CUtensorMap* map, uint32_t barrier, int c, int w,
                                    int h, int n, uint16_t to_w, uint16_t to_h) {
@@ -133,15 +119,6 @@ __device__ inline void load_places(uint32_t target, const CUtensorMap* map, uint
       "l"(map), "r"(barrier), "r"(c), "r"(w), "r"(h), "r"(n), "h"(to_w), "h"(to_h)
       : "memory");
 }
-__device__ inline void load_places_for(uint16_t blocks, uint32_t target, const CUtensorMap* map,
-                                       uint32_t barrier, int c, int w, int h, int n, uint16_t to_w,
-                                       uint16_t to_h) {
-  asm volatile(
-      "cp.async.bulk.tensor.4d.shared::cluster.global.im2col.mbarrier::complete_tx::bytes.multicast::cluster "
-      "[%0], [%1, {%3, %4, %5, %6}], [%2], {%7, %8}, %9;" ::"r"(target),
-      "l"(map), "r"(barrier), "r"(c), "r"(w), "r"(h), "r"(n), "h"(to_w), "h"(to_h), "h"(blocks)
-      : "memory");
-}
 __device__ inline void load_places(uint32_t target, const CUtensorMap* map, uint32_t barrier, int c, int w,
                                    int h, int d, int n, uint16_t to_w, uint16_t to_h, uint16_t to_d) {
   asm volatile(
@@ -149,16 +126,6 @@ __device__ inline void load_places(uint32_t target, const CUtensorMap* map, uint
       "%4, "
       "%5, %6, %7}], [%2], {%8, %9, %10};" ::"r"(target),
       "l"(map), "r"(barrier), "r"(c), "r"(w), "r"(h), "r"(d), "r"(n), "h"(to_w), "h"(to_h), "h"(to_d)
-      : "memory");
-}
-__device__ inline void load_places_for(uint16_t blocks, uint32_t target, const CUtensorMap* map,
-                                       uint32_t barrier, int c, int w, int h, int d, int n, uint16_t to_w,
-                                       uint16_t to_h, uint16_t to_d) {
-  asm volatile(
-      "cp.async.bulk.tensor.5d.shared::cluster.global.im2col.mbarrier::complete_tx::bytes.multicast::cluster "
-      "[%0], [%1, {%3, %4, %5, %6, %7}], [%2], {%8, %9, %10}, %11;" ::"r"(target),
-      "l"(map), "r"(barrier), "r"(c), "r"(w), "r"(h), "r"(d), "r"(n), "h"(to_w), "h"(to_h), "h"(to_d),
-      "h"(blocks)
       : "memory");
 }
 

@@ -6,12 +6,15 @@
 
 namespace retrograd::kernels::cuda {
 
-// Whether the copy engine can walk over the places, and the result is written in vectors. Channels are
-// multiples of eight, the result lies dense, its channels innermost or outside its places.
+// Whether the copy engine can walk over the places.
 bool wgmma_gather_takes(const GatherProduct& product);
 
-// False: nothing was launched, and gather_product is to do it. Needs has_hopper_kernels(), addresses that are
-// multiples of 16, and weight rows in a dense [taps][rows][channels].
+// About how long it takes on an H200, the launch aside. Looks at sizes and strides only.
+double wgmma_gather_microseconds(const GatherProduct& product);
+
+// False: nothing was launched. Needs has_hopper_kernels(), one group, multiples of eight channels, addresses
+// that are multiples of 16, weights as [y channels][taps][x channels], and a dense result, its channels
+// innermost or outside its places.
 bool wgmma_gather(const GatherProduct& product, Stream stream);
 
 }  // namespace retrograd::kernels::cuda

@@ -20,19 +20,17 @@ __global__ void __launch_bounds__(C::kThreads, 1)
                   const __grid_constant__ CUtensorMap weights) {
   extern __shared__ unsigned char shared[];
   __shared__ uint64_t full[C::kStages], empty[C::kStages];
-  const uint32_t tiles = (hopper::shared_address(shared) + 1023) / 1024 * 1024;
+  unsigned char* const aligned = shared + (1024 - hopper::shared_address(shared) % 1024) % 1024;
+  const uint32_t tiles = hopper::shared_address(aligned);
   const Barriers barriers{hopper::shared_address(full), hopper::shared_address(empty)};
   if (threadIdx.x == 0) {
     for (int i = 0; i < C::kStages; ++i) {
       hopper::init_barrier(barriers.full + i * 8, 1);
-      hopper::init_barrier(barriers.empty + i * 8, C::kGroups * (C::kAlong + C::kAcross - 1));
+      hopper::init_barrier(barriers.empty + i * 8, C::kGroups);
     }
     hopper::publish_barriers();
   }
-  if (C::kAlong * C::kAcross > 1)
-    hopper::sync_cluster();
-  else
-    __syncthreads();
+  __syncthreads();
 
   const int group = static_cast<int>(threadIdx.x) / 128;
   if (group == C::kGroups) {
@@ -40,25 +38,22 @@ __global__ void __launch_bounds__(C::kThreads, 1)
     if (threadIdx.x % 128 == 0) copy_tiles<C>(p, &source, &weights, tiles, barriers);
   } else {
     hopper::take_registers<C::kManyRegisters>();
-    Schedule<C> schedule;
-    Multiplier<T, C> product(tiles, group, schedule);
-    const int steps = p.taps[0] * p.taps[1] * p.taps[2] * p.chunks;
-    for (; schedule.tile < p.tiles; schedule.tile += schedule.step) {
-      product.sum_up(steps, barriers);
-      const int row = group % C::kRowGroups * (C::kBands * 64), column = group / C::kRowGroups * C::kColumns;
-      const Corner corner{schedule.first_place(p) + (C::kSwapped ? column : row),
-                          schedule.first_channel(p) + (C::kSwapped ? row : column)};
-      store(p, product, corner);
+    unsigned char* const staged = aligned + C::kStages * C::kStageBytes + group * C::kStagedBytes;
+    const int steps = p.taps[0] * p.taps[1] * (p.taps[2] / C::kShared) * p.chunks;
+    Multiplier<T, C> product(tiles, group);
+    for (uint32_t tile = blockIdx.x; tile < p.tiles; tile += gridDim.x) {
+      product.sum_up(p, steps, barriers);
+      const Corner corner{first_place<C>(p, tile) + group * (C::kBands * 64), first_channel<C>(p, tile)};
+      store(p, product, corner, staged, group + 1);
     }
-  }
-  if (C::kAlong * C::kAcross > 1) {
-    __syncwarp();
-    hopper::sync_cluster();  // the others still tell this block what they have read
   }
 }
 
+// How far the last tap lies behind the first.
+inline int64_t reach_of(const ProductAxis& axis) { return (axis.taps - 1) * std::abs(axis.tap_step); }
+
 // The map of the places, and what the kernel is told about it.
-inline PlacesMap describe(const GatherProduct& product, int64_t channels, Args& p) {
+inline PlacesMap describe(const GatherProduct& product, int64_t channels, bool shared, Args& p) {
   PlacesMap map{};
   const Conv& conv = product.conv;
   map.axes = product.axes[0].source == 1 && product.axes[0].results == 1 && product.axes[0].taps == 1 &&
@@ -76,19 +71,21 @@ inline PlacesMap describe(const GatherProduct& product, int64_t channels, Args& 
     p.offset[a] = static_cast<int>(-back);
     p.offset_step[a] = static_cast<int>(axis.tap_step);
     p.step[a] = static_cast<int>(axis.step);
-    p.results[a] = FastDiv(axis.results);
+    const int64_t results = axis.results + (shared && a == 2 ? reach_of(axis) : 0);
+    p.results[a] = FastDiv(results);
     p.result_step[a] = static_cast<int>(axis.result_step);
     p.result_first[a] = static_cast<int>(axis.result_first);
     p.taps[a] = static_cast<int>(axis.taps);
     p.tap_first[a] = static_cast<int>(axis.tap_first);
     p.tap_stride[a] = static_cast<int>(axis.tap_stride);
     p.kernel[a] = static_cast<int>(axis.kernel);
-    places *= axis.results;
+    places *= results;
     map.sizes[2 - a] = axis.source;
     map.first[2 - a] = p.first[a];
     map.step[2 - a] = axis.step;
-    map.count[2 - a] = axis.results;
+    map.count[2 - a] = results;
   }
+  p.live = static_cast<int>(product.axes[2].results);
   p.places = static_cast<uint32_t>(places);
   return map;
 }
@@ -128,13 +125,11 @@ bool launch(const GatherProduct& product, Stream stream) {
   p.columns = static_cast<int>(product.forward ? conv.y_channels : conv.x_channels);
   p.chunks = static_cast<int>((channels + kStepChannels - 1) / kStepChannels);
   p.result = product.forward ? conv.y : conv.x;
-  PlacesMap places = describe(product, channels, p);
+  PlacesMap places = describe(product, channels, C::kShared > 1, p);
   places.places = C::kBox;
   p.run = run_of(product, p.result);
-  const auto across = static_cast<uint32_t>((p.columns + C::kChannels - 1) / C::kChannels);
-  p.across = (across + C::kAcross - 1) / C::kAcross;
-  const uint32_t along = (p.places + C::kPlaces - 1) / C::kPlaces;
-  p.tiles = (along + C::kAlong - 1) / C::kAlong * p.across;
+  p.across = static_cast<uint32_t>((p.columns + C::kChannels - 1) / C::kChannels);
+  p.tiles = (p.places + C::kPlaces - 1) / C::kPlaces * p.across;
 
   constexpr MapType type = std::is_same_v<T, __half> ? MapType::kF16 : MapType::kBF16;
   const auto u = [](int64_t value) { return static_cast<uint64_t>(value); };
@@ -148,20 +143,10 @@ bool launch(const GatherProduct& product, Stream stream) {
       !make_map(boxes, type, product.weight_rows, &weights))
     return false;
 
-  constexpr unsigned kCluster = C::kAlong * C::kAcross;
   cudaFuncSetAttribute(gather_kernel<T, C>, cudaFuncAttributeMaxDynamicSharedMemorySize, C::kBytes);
-  cudaLaunchConfig_t config{};
-  const unsigned at_once = static_cast<unsigned>(multiprocessors()) / kCluster;
-  config.gridDim = dim3(std::min(p.tiles, at_once) * kCluster);
-  config.blockDim = dim3(C::kThreads);
-  config.dynamicSmemBytes = C::kBytes;
-  config.stream = stream;
-  cudaLaunchAttribute cluster{};
-  cluster.id = cudaLaunchAttributeClusterDimension;
-  cluster.val.clusterDim = {kCluster, 1, 1};
-  config.attrs = &cluster;
-  config.numAttrs = kCluster > 1 ? 1 : 0;
-  return cudaLaunchKernelEx(&config, gather_kernel<T, C>, p, source, weights) == cudaSuccess;
+  const unsigned blocks = std::min(p.tiles, static_cast<unsigned>(multiprocessors()));
+  gather_kernel<T, C><<<blocks, C::kThreads, C::kBytes, stream>>>(p, source, weights);
+  return true;
 }
 
 }  // namespace retrograd::kernels::cuda::wgather

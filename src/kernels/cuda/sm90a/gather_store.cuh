@@ -2,6 +2,8 @@
 // From the sums of a warpgroup to the result: 16-byte vectors of channels or of places.
 #pragma once
 
+#include <type_traits>
+
 #include "kernels/cuda/elements.cuh"
 #include "kernels/cuda/formulas.cuh"
 #include "kernels/cuda/sm90a/gather_loop.cuh"
@@ -39,8 +41,10 @@ __device__ inline uint32_t transpose_matrix(uint32_t word) {
   return result;
 }
 
+// Where the results of a place begin; −1: it has none.
 __device__ inline int64_t offset_of_place(const Args& p, uint32_t m) {
   const Place place = place_of(p, m);
+  if (m >= p.places || place.at[2] >= p.live) return -1;
   int64_t offset = place.n * p.result.strides[0];
 #pragma unroll
   for (int a = 0; a < 3; ++a)
@@ -63,7 +67,7 @@ struct Corner {
   int channel;
 };
 
-// Rows are places, and channels lie side by side.
+// Channels lie side by side.
 template <class T, class C>
 __device__ void store_rows(const Args& p, const Multiplier<T, C>& product, Corner corner) {
   const int lane = static_cast<int>(threadIdx.x) % 32, warp = static_cast<int>(threadIdx.x) / 32 % 4;
@@ -74,72 +78,54 @@ __device__ void store_rows(const Args& p, const Multiplier<T, C>& product, Corne
     for (int half = 0; half < 2; ++half) {
       const uint32_t m = corner.place + i * 64 + warp * 16 + half * 8 + lane / 4;
       const int channel = corner.channel + lane % 4 * 8;
-      T* const row = result + offset_of_place(p, min(m, p.places - 1)) + channel;
+      const int64_t offset = offset_of_place(p, m);
+      T* const row = result + offset + channel;
 #pragma unroll
       for (int g = 0; g < C::kColumns / 32; ++g) {
         uint32_t words[4];
         take_vector<T>(product.sums[i], g, half, words);
-        if (m < p.places && channel + 32 * g < p.columns)
+        if (offset >= 0 && channel + 32 * g < p.columns)
           *reinterpret_cast<uint4*>(row + 32 * g) = uint4{words[0], words[1], words[2], words[3]};
       }
     }
 }
 
-// Rows are channels, and channels lie side by side: sixteen of them a warp.
-template <class T, class C>
-__device__ void store_columns(const Args& p, const Multiplier<T, C>& product, Corner corner) {
-  const int lane = static_cast<int>(threadIdx.x) % 32, warp = static_cast<int>(threadIdx.x) / 32 % 4;
-  auto* const result = static_cast<T*>(p.result.data);
-#pragma unroll
-  for (int j = 0; j < C::kColumns / 8; ++j) {
-    const uint32_t m = corner.place + j * 8 + lane / 4;
-    T* const row = result + offset_of_place(p, min(m, p.places - 1));
-#pragma unroll
-    for (int i = 0; i < C::kBands; ++i)
-#pragma unroll
-      for (int half = 0; half < 2; ++half) {
-        const int channel = corner.channel + i * 64 + warp * 16 + half * 8 + lane % 4 * 2;
-        const uint32_t word = transpose_matrix(
-            pack(product.sums[i][4 * j + 2 * half], product.sums[i][4 * j + 2 * half + 1], T{}));
-        if (m < p.places && channel < p.columns) *reinterpret_cast<uint32_t*>(row + channel) = word;
-      }
-  }
-}
-
 template <int kRun>
-__device__ inline void store_run(void* target, const uint32_t (&words)[4], int first) {
-  if constexpr (kRun == 8)
-    *static_cast<uint4*>(target) = uint4{words[0], words[1], words[2], words[3]};
-  else if constexpr (kRun == 4)
-    *static_cast<uint2*>(target) = uint2{words[first / 2], words[first / 2 + 1]};
-  else if constexpr (kRun == 2)
-    *static_cast<uint32_t*>(target) = words[first / 2];
-  else
-    *static_cast<uint16_t*>(target) = static_cast<uint16_t>(words[first / 2] >> (first % 2 * 16));
-}
+using Run = std::conditional_t<
+    kRun == 8, uint4,
+    std::conditional_t<kRun == 4, uint2, std::conditional_t<kRun == 2, uint32_t, uint16_t>>>;
 
-// Rows are channels, and places lie side by side, kRun of them at least.
+// Places lie side by side, kRun of them at least. Through shared memory, 64 places of 32 channels at a time.
 template <int kRun, class T, class C>
-__device__ void store_planes(const Args& p, const Multiplier<T, C>& product, Corner corner) {
-  const int lane = static_cast<int>(threadIdx.x) % 32, warp = static_cast<int>(threadIdx.x) / 32 % 4;
-  const int64_t stride = p.result.strides[1];
+__device__ void store_planes(const Args& p, const Multiplier<T, C>& product, Corner corner,
+                             unsigned char* staged, int barrier) {
+  constexpr int kLanes = 64 / kRun;  // threads a channel
+  const int thread = static_cast<int>(threadIdx.x) % 128, lane = thread % 32, warp = thread / 32;
   auto* const result = static_cast<T*>(p.result.data);
-  const int channel0 = corner.channel + warp * 16 + lane / 4;
+  unsigned char* const source = staged + thread / kLanes * kStagedPitch + thread % kLanes * (2 * kRun);
 #pragma unroll
-  for (int g = 0; g < C::kColumns / 32; ++g) {
-    uint32_t words[2 * C::kBands][4];
+  for (int i = 0; i < C::kBands; ++i) {
+    const uint32_t m = corner.place + i * 64 + thread % kLanes * kRun;
+    const int64_t offset = offset_of_place(p, m);
+    T* const at = result + offset;
 #pragma unroll
-    for (int i = 0; i < 2 * C::kBands; ++i) take_vector<T>(product.sums[i / 2], g, i % 2, words[i]);
-    const uint32_t m = corner.place + 32 * g + lane % 4 * 8;
+    for (int g = 0; g < C::kColumns / 32; ++g) {
+      hopper::sync_group(barrier);  // what was staged before has been read
 #pragma unroll
-    for (int first = 0; first < 8; first += kRun) {
-      if (m + first >= p.places) break;
-      T* const at = result + offset_of_place(p, m + first) + channel0 * stride;
-#pragma unroll
-      for (int i = 0; i < 2 * C::kBands; ++i) {
-        const int further = i / 2 * 64 + i % 2 * 8;
-        if (channel0 + further < p.columns) store_run<kRun>(at + further * stride, words[i], first);
+      for (int e = 0; e < 8; ++e) {
+        const int j = e / 2, half = e % 2;
+        const float* const pair = product.sums[i] + 4 * (4 * g + j) + 2 * half;
+        *reinterpret_cast<uint32_t*>(staged + (8 * j + lane / 4) * kStagedPitch +
+                                     2 * (warp * 16 + half * 8 + lane % 4 * 2)) =
+            transpose_matrix(pack(pair[0], pair[1], T{}));
       }
+      hopper::sync_group(barrier);
+      const int channel = corner.channel + 32 * g + thread / kLanes;
+#pragma unroll 8
+      for (int c = 0; c < 32; c += 128 / kLanes)
+        if (offset >= 0 && channel + c < p.columns)
+          *reinterpret_cast<Run<kRun>*>(at + (channel + c) * p.result.strides[1]) =
+              *reinterpret_cast<const Run<kRun>*>(source + c * kStagedPitch);
     }
   }
 }
@@ -156,18 +142,16 @@ __device__ bool is_suspect(const Multiplier<T, C>& product) {
 }
 
 // Zero times a weight that is not finite is NaN where the mathematics skips the product: results that are not
-// finite are taken from the formula. The warp has just written them.
+// finite are taken from the formula. The warpgroup has just written them.
 template <class T, class C>
 __device__ void repair(const Args& p, Corner corner) {
-  const int lane = static_cast<int>(threadIdx.x) % 32, warp = static_cast<int>(threadIdx.x) / 32 % 4;
   auto* const result = static_cast<T*>(p.result.data);
-  for (int e = 0; e < C::kBands * C::kColumns / 2; ++e) {
-    const int j = e / 4 % (C::kColumns / 8), i = e / 4 / (C::kColumns / 8);
-    const int row = i * 64 + warp * 16 + e / 2 % 2 * 8 + lane / 4, column = 8 * j + lane % 4 * 2 + e % 2;
-    const uint32_t m = corner.place + (C::kSwapped ? column : row);
-    const int channel = corner.channel + (C::kSwapped ? row : column);
-    if (m >= p.places || channel >= p.columns) continue;
-    T& element = result[offset_of_place(p, m) + channel * p.result.strides[1]];
+  for (int e = static_cast<int>(threadIdx.x) % 128; e < C::kBands * 64 * C::kColumns; e += 128) {
+    const uint32_t m = corner.place + e / C::kColumns;
+    const int channel = corner.channel + e % C::kColumns;
+    const int64_t offset = offset_of_place(p, m);
+    if (offset < 0 || channel >= p.columns) continue;
+    T& element = result[offset + channel * p.result.strides[1]];
     if (isfinite(to_float(element))) continue;
     const Place place = place_of(p, m);
     const Index5 index{place.n, channel, int64_t{place.at[0]} * p.result_step[0] + p.result_first[0],
@@ -177,24 +161,23 @@ __device__ void repair(const Args& p, Corner corner) {
   }
 }
 
+// `barrier` and `staged` are this warpgroup's.
 template <class T, class C>
-__device__ void store(const Args& p, const Multiplier<T, C>& product, Corner corner) {
-  const bool suspect = p.repair && __any_sync(~0u, is_suspect(product));
-  if constexpr (!C::kSwapped) {
+__device__ void store(const Args& p, const Multiplier<T, C>& product, Corner corner, unsigned char* staged,
+                      int barrier) {
+  const bool suspect = p.repair && hopper::any_of_group(barrier, is_suspect(product));
+  if (p.result.strides[1] == 1)
     store_rows(p, product, corner);
-  } else if (p.result.strides[1] == 1) {
-    store_columns(p, product, corner);
-  } else if (p.run == 8) {
-    store_planes<8>(p, product, corner);
-  } else if (p.run == 4) {
-    store_planes<4>(p, product, corner);
-  } else if (p.run == 2) {
-    store_planes<2>(p, product, corner);
-  } else {
-    store_planes<1>(p, product, corner);
-  }
+  else if (p.run == 8)
+    store_planes<8>(p, product, corner, staged, barrier);
+  else if (p.run == 4)
+    store_planes<4>(p, product, corner, staged, barrier);
+  else if (p.run == 2)
+    store_planes<2>(p, product, corner, staged, barrier);
+  else
+    store_planes<1>(p, product, corner, staged, barrier);
   if (suspect) {
-    __syncwarp();
+    hopper::sync_group(barrier);
     repair<T, C>(p, corner);
   }
 }

@@ -1,37 +1,78 @@
 // SPDX-License-Identifier: Apache-2.0
 // result[m, n] = Σ_{tap, c} source[place(m, tap), c] · weight[tap, n, c]
 //
-// A block makes a tile of places by channels. One thread asks the copy engine for 64 channels of a tap at a
+// A block makes tiles of places by channels. One thread asks the copy engine for 64 channels of a tap at a
 // time, which also fills in zeros beyond the edge; two or three warpgroups multiply what has arrived. Blocks
 // stay and take tile after tile, so that copies run on while results are written.
-#include "kernels/cuda/sm90a/gather_launch.cuh"
+#include "kernels/cuda/sm90a/gather_cuts.cuh"
 #include "kernels/cuda/wgmma_gather.h"
 
 namespace retrograd::kernels::cuda {
+namespace wgather {
 namespace {
 
-using wgather::Cut;
+int64_t source_channels(const GatherProduct& product) {
+  return product.forward ? product.conv.x_channels : product.conv.y_channels;
+}
+const Tensor& result_of(const GatherProduct& product) {
+  return product.forward ? product.conv.y : product.conv.x;
+}
 
-template <class T>
-bool launch_in(const GatherProduct& product, Stream stream) {
-  return wgather::launch<T, Cut<false, false, 1, 128, 2, 1, 6>>(product, stream);
+bool is_walkable(const GatherProduct& product, bool shared) {
+  Args p{};
+  int64_t reach[3];
+  for (int i = 0; i < 3; ++i) reach[2 - i] = reach_of(product.axes[i]);
+  return is_sayable(describe(product, source_channels(product), shared, p), reach);
+}
+
+bool is_possible(const GatherProduct& product, const Pace& pace) {
+  if (pace.shared == 1) return true;
+  const ProductAxis& w = product.axes[2];
+  return w.taps == pace.shared && w.step == 1 && reach_of(w) <= kMostHalo &&
+         result_of(product).strides[1] == 1 && is_walkable(product, true);
+}
+
+// The time of all tiles when each of 132 multiprocessors makes one after the other.
+double time_of(const GatherProduct& product, const Pace& pace) {
+  const Conv& conv = product.conv;
+  const int64_t columns = product.forward ? conv.y_channels : conv.x_channels;
+  int64_t places = conv.batch, steps = (source_channels(product) + kStepChannels - 1) / kStepChannels;
+  for (int a = 0; a < 3; ++a) {
+    const ProductAxis& axis = product.axes[a];
+    const bool shares = a == 2 && pace.shared > 1;
+    places *= axis.results + (shares ? reach_of(axis) : 0);
+    steps *= shares ? 1 : axis.taps;
+  }
+  const int64_t tiles =
+      (places + pace.places - 1) / pace.places * ((columns + pace.channels - 1) / pace.channels);
+  const int64_t waves = (tiles + 131) / 132;
+  return static_cast<double>(waves) * (static_cast<double>(steps) * pace.step + pace.store);
 }
 
 }  // namespace
 
-bool wgmma_gather_takes(const GatherProduct& product) {
-  wgather::Args p{};
-  const int64_t channels = product.forward ? product.conv.x_channels : product.conv.y_channels;
-  const PlacesMap map = wgather::describe(product, channels, p);
-  const int64_t reach[3] = {(p.taps[2] - 1) * int64_t{std::abs(p.offset_step[2])},
-                            (p.taps[1] - 1) * int64_t{std::abs(p.offset_step[1])},
-                            (p.taps[0] - 1) * int64_t{std::abs(p.offset_step[0])}};
-  return is_sayable(map, reach);
+Choice choose(const GatherProduct& product) {
+  Choice best{Tiles::k128x128, 0};
+  for (const Pace& pace : kPaces) {
+    if (!is_possible(product, pace)) continue;
+    const double time = time_of(product, pace);
+    if (best.microseconds == 0 || time < best.microseconds) best = {pace.tiles, time};
+  }
+  return best;
+}
+
+}  // namespace wgather
+
+bool wgmma_gather_takes(const GatherProduct& product) { return wgather::is_walkable(product, false); }
+
+double wgmma_gather_microseconds(const GatherProduct& product) {
+  return wgather::choose(product).microseconds;
 }
 
 bool wgmma_gather(const GatherProduct& product, Stream stream) {
-  return product.math == ProductMath::kBF16 ? launch_in<__nv_bfloat16>(product, stream)
-                                            : launch_in<__half>(product, stream);
+  const wgather::Tiles tiles = wgather::choose(product).tiles;
+  return product.math == ProductMath::kBF16 ? wgather::launch_bf16(tiles, product, stream)
+                                            : wgather::launch_f16(tiles, product, stream);
 }
 
 }  // namespace retrograd::kernels::cuda
