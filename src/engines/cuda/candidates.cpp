@@ -17,11 +17,12 @@
 #include "engines/cuda/pool.h"
 #include "engines/cuda/row_products.h"
 #include "engines/cuda/small_images.h"
+#include "engines/cuda/wgmma_products.h"
 
 namespace retrograd::engines::cuda {
 
 std::span<const Candidate* const> candidates() {
-  static const std::array<const Candidate*, 14> all = {
+  static const std::array<const Candidate*, 16> all = {
       &depthwise(),             // grad_input, grad_weight: one channel a group, 3x3 to 7x7
       &depthwise_last(),        // the same, channels last
       &depthwise_tiles(),       // one channel a group, stride 1, larger kernels
@@ -31,7 +32,9 @@ std::span<const Candidate* const> candidates() {
       &narrow_tiles(),          // grad_input, grad_weight: few x channels a group, common windows
       &narrow_gather(),         // grad_input: at most four x channels a group
       &tf32_products(),         // convolutions in f32 whose operands may be rounded
+      &wgmma_first(),           // forward, grad_input in 16-bit types on Hopper GPUs
       &cudnn_products(),        // convolutions, where cuDNN is there
+      &wgmma_products(),        // the same, where cuDNN is not there
       &row_products(),          // convolutions
       &bias(),                  // grad_bias
       &pool(),                  // average pooling

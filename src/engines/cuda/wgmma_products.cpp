@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rows of the source and of the weights, then a product for each residue of the strides.
+// The source as rows, weights as filters, then a product for each residue of the strides.
 #include "engines/cuda/wgmma_products.h"
 
 #include <fmt/format.h>
@@ -37,8 +37,8 @@ size_t bytes_of(const Sizes5& sizes) {
   for (const int64_t size : sizes) elements *= size;
   return static_cast<size_t>((elements * 2 + 255) / 256 * 256);
 }
-size_t weight_bytes(const ConvPass& p) {
-  return bytes_of({p.y_channels, p.x_channels, p.axes[0].kernel, p.axes[1].kernel, p.axes[2].kernel});
+Sizes5 w_sizes(const ConvPass& p) {
+  return {p.y_channels, p.x_channels, p.axes[0].kernel, p.axes[1].kernel, p.axes[2].kernel};
 }
 bool has_no_tap(const ProductAxes& axes) {
   return std::any_of(axes.begin(), axes.end(), [](const auto& axis) { return axis.taps == 0; });
@@ -52,18 +52,19 @@ class WgmmaStep final : public Step {
         type_(pass.x.dtype == DType::kF16 ? RowType::kF16 : RowType::kBF16),
         products_(product_axes(pass)),
         copied_(!is_channels_last(source_of(pass), source_sizes(pass))),
+        weights_copied_(!is_channels_last(pass.w, w_sizes(pass))),
         // Residues would write every other element of a plane.
         through_rows_(products_.size() > 1 && !is_channels_last(pass.result(), result_sizes(pass))) {
     for (const ProductAxes& axes : products_) padded_ = padded_ || leaves_source(axes);
     if (std::erase_if(products_, has_no_tap) > 0) cleared_ = true;
   }
   size_t workspace_bytes() const override {
-    return source_bytes() + weight_bytes(pass_) + (through_rows_ ? bytes_of(result_sizes(pass_)) : 0);
+    return source_bytes() + weight_bytes() + (through_rows_ ? bytes_of(result_sizes(pass_)) : 0);
   }
   std::string describe() const override {
-    return fmt::format("{} rows{}, {} product{}{}", type_ == RowType::kF16 ? "f16" : "bf16",
-                       copied_ ? "" : " in place", products_.size(), products_.size() == 1 ? "" : "s",
-                       through_rows_ ? ", result copied" : "");
+    return fmt::format("{} rows{}, weights {}, {} product{}{}", type_ == RowType::kF16 ? "f16" : "bf16",
+                       copied_ ? "" : " in place", weights_copied_ ? "copied" : "in place", products_.size(),
+                       products_.size() == 1 ? "" : "s", through_rows_ ? ", result copied" : "");
   }
   void run(const Bindings& bindings, std::byte* workspace,
            runtime::ExecutionContext& context) const override {
@@ -77,6 +78,7 @@ class WgmmaStep final : public Step {
 
  private:
   size_t source_bytes() const { return copied_ ? bytes_of(source_sizes(pass_)) : 0; }
+  size_t weight_bytes() const { return weights_copied_ ? bytes_of(w_sizes(pass_)) : 0; }
 
   // The source of either pass is grad_output.
   void run_from(const Bindings& bindings, std::byte* workspace, bool source_is_there,
@@ -88,21 +90,24 @@ class WgmmaStep final : public Step {
     kernels::cuda::Conv& conv = product.conv;
     const kernels::cuda::Tensor source = forward ? conv.x : conv.y;
     kernels::cuda::Tensor& result = forward ? conv.y : conv.x;
-    if ((!copied_ && !is_aligned(source.data)) || !is_aligned(result.data)) return run_directly(conv, stream);
     if (copied_ && !source_is_there) copy_source(conv, source, workspace, stream);
+    if ((!copied_ && !is_aligned(source.data)) || (!weights_copied_ && !is_aligned(conv.w.data)) ||
+        !is_aligned(result.data))
+      return run_directly(conv, stream);
     std::byte* const weights = workspace + source_bytes();
-    kernels::cuda::make_weight_rows(conv, !forward, type_, weights, stream);
+    if (weights_copied_)
+      kernels::cuda::make_filter(conv, pass_.y_channels, pass_.x_channels, type_, weights, stream);
     product.forward = forward;
     product.padded = padded_;
     product.math = type_ == RowType::kF16 ? ProductMath::kF16 : ProductMath::kBF16;
     product.source_rows = copied_ ? workspace : source.data;
-    product.weight_rows = weights;
+    product.weight_rows = weights_copied_ ? weights : conv.w.data;
     const kernels::cuda::Conv callers = conv;
-    if (through_rows_) make_rows_of(result, weights + weight_bytes(pass_));
+    if (through_rows_) make_rows_of(result, weights + weight_bytes());
     if (cleared_) kernels::cuda::clear(result.data, bytes_of_result(), stream);
     for (const ProductAxes& axes : products_) {
       std::copy(axes.begin(), axes.end(), product.axes);
-      if (!kernels::cuda::wgmma_gather(product, stream)) kernels::cuda::gather_product(product, stream);
+      if (!kernels::cuda::wgmma_gather(product, stream)) return run_directly(callers, stream);
     }
     if (through_rows_)
       kernels::cuda::take_rows(callers, forward ? Result::kForward : Result::kGradInput,
@@ -143,21 +148,43 @@ class WgmmaStep final : public Step {
   ConvPass pass_;
   RowType type_;
   std::vector<ProductAxes> products_;
-  bool copied_, through_rows_;
+  bool copied_, weights_copied_, through_rows_;
   bool padded_ = false;
   bool cleared_ = false;  // the result is set to zero before the products
 };
 
-bool has_walkable_places(const ConvPass& p) {
-  GatherProduct product{};
-  product.conv = shape_of(p);
-  product.forward = is_forward(p);
+// The products of a pass that have taps, without addresses.
+std::vector<GatherProduct> products_of(const ConvPass& p) {
+  std::vector<GatherProduct> all;
   for (const ProductAxes& axes : product_axes(p)) {
     if (has_no_tap(axes)) continue;
+    GatherProduct& product = all.emplace_back();
+    product.conv = shape_of(p);
+    product.forward = is_forward(p);
     std::copy(axes.begin(), axes.end(), product.axes);
-    if (!kernels::cuda::wgmma_gather_takes(product)) return false;
   }
-  return true;
+  return all;
+}
+
+bool has_walkable_places(const ConvPass& p) {
+  const auto products = products_of(p);
+  return std::all_of(products.begin(), products.end(), kernels::cuda::wgmma_gather_takes);
+}
+
+// cuDNN 9.19 on an H200 does 340 to 650 TFLOP/s, the fewer the fewer channels there are; to planes, its
+// result is copied, which ours is only where residues are.
+bool is_faster_than_cudnn(const ConvPass& p) {
+  if (is_forward(p)) return true;
+  const bool pointwise = std::all_of(p.axes.begin(), p.axes.end(),
+                                     [](const problem::Window& w) { return w.kernel == 1 && w.stride == 1; });
+  if (pointwise) return false;  // and there it reads planes as they are
+  double operations = 2.0 * static_cast<double>(p.batch * p.x_channels) * static_cast<double>(p.y_channels);
+  for (const problem::Window& w : p.axes) operations *= static_cast<double>(w.kernel * w.y);
+  double microseconds = 2;
+  for (const GatherProduct& product : products_of(p))
+    microseconds += kernels::cuda::wgmma_gather_microseconds(product);
+  const bool copied = !is_channels_last(p.x, x_sizes(p)) && products_of(p).size() == 1;
+  return operations / microseconds / 1e6 >= (copied ? 340 : p.x_channels <= 64 ? 400 : 500);
 }
 
 Support takes(const ConvPass& p) {
@@ -167,8 +194,7 @@ Support takes(const ConvPass& p) {
     return Support::no("needs f16 or bf16, all the same, and no rounding of operands");
   if (p.groups != 1 || p.x_channels % kChunk != 0 || p.y_channels % kChunk != 0)
     return Support::no("needs one group and multiples of 8 channels");
-  const Sizes5 weights{p.y_channels, p.x_channels, p.axes[0].kernel, p.axes[1].kernel, p.axes[2].kernel};
-  if (!fits_31_bits(x_sizes(p)) || !fits_31_bits(y_sizes(p)) || !fits_31_bits(weights))
+  if (!fits_31_bits(x_sizes(p)) || !fits_31_bits(y_sizes(p)) || !fits_31_bits(w_sizes(p)))
     return Support::no("needs 1 to 2^31 - 1 elements in each tensor");
   const Sizes5 sizes = result_sizes(p);
   if (!is_planes(p.result(), sizes) && !is_channels_last(p.result(), sizes))
@@ -195,7 +221,7 @@ class WgmmaCandidate final : public Candidate {
     const auto* conv = std::get_if<ConvPass>(&pass);
     if (conv == nullptr) return Support::no("convolutions only");
     const Support support = takes(*conv);
-    if (!support.accepted() || !first_ || is_faster(*conv)) return support;
+    if (!support.accepted() || !first_ || is_faster_than_cudnn(*conv)) return support;
     return Support::no("cuDNN is as fast there");
   }
   std::unique_ptr<const Step> make_step(const problem::Pass& pass) const override {
@@ -203,9 +229,6 @@ class WgmmaCandidate final : public Candidate {
   }
 
  private:
-  // Next to cuDNN 9.19 on an H200.
-  static bool is_faster(const ConvPass& p) { return is_forward(p); }
-
   bool first_;
 };
 
