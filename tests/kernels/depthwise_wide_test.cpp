@@ -107,7 +107,7 @@ void check_dots(const Case& c, std::mt19937& random) {
   const int64_t lanes = depthwise_wide_lanes(c.width), count = taps * c.tap_rows;
   // Rows that could share vectors need not.
   const bool pairs = depthwise_wide_planes(lanes, c.tap_rows) == 2 && random() % 3 > 0;
-  const int64_t sum_plane = count * depthwise_wide_sum_lanes();
+  const int64_t sum_plane = count * lanes * (pairs ? 2 : 1);
   std::vector<float> memory(static_cast<size_t>(c.planes * sum_plane + 16), 0.0F);
   auto* sums = memory.data();
   while (reinterpret_cast<uintptr_t>(sums) % 64 != 0) ++sums;
@@ -133,7 +133,7 @@ void check_dots(const Case& c, std::mt19937& random) {
   r.taps = taps;
   depthwise_wide_dots(r);
   std::vector<float> totals(static_cast<size_t>(c.planes * count));
-  add_wide_lanes(sums, pairs, c.planes, count, totals.data());
+  add_wide_lanes(sums, lanes, pairs, c.planes, count, totals.data());
   for (int64_t plane = 0; plane < c.planes; ++plane)
     for (int64_t t = 0; t < taps; ++t)
       for (int64_t h = 0; h < c.tap_rows; ++h) {

@@ -74,7 +74,7 @@ class DepthwiseWideGradWeightStep final : public Step {
     for (const RowPhase& rows : row_phases_)
       tap_rows = std::max(tap_rows, static_cast<int64_t>(rows.taps.size()));
     pair_ = kernels::cpu::depthwise_wide_planes(lanes_, tap_rows);
-    sum_floats_ = taps_ * kernels::cpu::depthwise_wide_sum_lanes();
+    sum_floats_ = taps_ * pair_ * lanes_;
     const auto& [wd, wh, ww] = pass_.axes;
     const int64_t vectors = wd.y * wh.y * ceil_div(ww.y, lanes_);
     // Where several passes go over a part, it stays in L1.
@@ -156,7 +156,7 @@ class DepthwiseWideGradWeightStep final : public Step {
         sum_part(part, x_.view(x_address, part, x), y_.view(y_address, part, y),
                  sums + c / pair_ * sum_floats_);
       }
-    kernels::cpu::add_wide_lanes(sums, pair_ > 1, block.channels, taps_, total);
+    kernels::cpu::add_wide_lanes(sums, lanes_, pair_ > 1, block.channels, taps_, total);
   }
 
   void sum_part(const ImageBlock& part, const PlaneView& x, const PlaneView& y, float* sums) const {
@@ -168,7 +168,7 @@ class DepthwiseWideGradWeightStep final : public Step {
     dots.y_plane = y.strides[1];
     dots.sum_plane = sum_floats_;
     dots.pairs = pair_ > 1;
-    const int64_t sum_lanes = sum_floats_ / taps_;
+    const int64_t sum_lanes = pair_ * lanes_;
     dots.x_depth = wd.dilation * x.strides[2];
     dots.width = ww.y;
     dots.x_width = ww.x;

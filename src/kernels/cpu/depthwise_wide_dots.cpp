@@ -18,14 +18,12 @@ namespace hn = hwy::HWY_NAMESPACE;
 
 #if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX2
 
-// Sums are whole vectors, also of rows of half a vector. Two of those share a vector: more than three rows of
-// taps were slower so.
-constexpr int kSumLanesOfAll = HWY_MIN(16, static_cast<int>(hn::MaxLanes(Tag<16>())));
+// Two rows of half a vector share one: with more than three rows of taps that was slower.
+constexpr int kMostLanes = HWY_MIN(16, static_cast<int>(hn::MaxLanes(Tag<16>())));
 constexpr int kMostPairTapRows = 3;
 int64_t wide_planes(int64_t lanes, int64_t tap_rows) {
-  return lanes < kSumLanesOfAll && tap_rows <= kMostPairTapRows ? 2 : 1;
+  return lanes < kMostLanes && tap_rows <= kMostPairTapRows ? 2 : 1;
 }
-int64_t wide_sum_lanes() { return kSumLanesOfAll; }
 
 // kRows rows of y × one vector; kAllRegular: only tiles that are regular. Sums are kSumLanes apart.
 template <int kLanes, int kSumLanes, int kTapRows, int kRows, bool kAllRegular, bool kPair>
@@ -173,9 +171,9 @@ HWY_INLINE void each_group(const DepthwiseWideDots& r, int64_t step, bool togeth
 
 template <int kLanes, int kTapRows>
 void tiles(const DepthwiseWideDots& r) {
-  if constexpr (kLanes < kSumLanesOfAll && kTapRows <= kMostPairTapRows) {
+  if constexpr (kLanes < kMostLanes && kTapRows <= kMostPairTapRows) {
     if (r.pairs) {
-      Columns<kLanes, kSumLanesOfAll, kTapRows, true> pairs(r, 0, r.width);
+      Columns<kLanes, kMostLanes, kTapRows, true> pairs(r, 0, r.width);
       return each_group<kTapRows>(r, 2, true, [&](const TileGroup& g) HWY_ATTR { pairs.run(r, g); });
     }
   } else if constexpr (kLanes == 16) {
@@ -190,7 +188,7 @@ void tiles(const DepthwiseWideDots& r) {
       });
     }
   }
-  Columns<kLanes, kSumLanesOfAll, kTapRows> whole(r, 0, r.width);
+  Columns<kLanes, kLanes, kTapRows> whole(r, 0, r.width);
   each_group<kTapRows>(r, 1, true, [&](const TileGroup& g) HWY_ATTR { whole.run(r, g); });
 }
 
@@ -212,19 +210,19 @@ void depthwise_wide_dots(const DepthwiseWideDots& r) {
 }
 
 template <int kLanes>
-void add_lanes(const float* sums, int64_t count, float* out) {
+void add_lanes(const float* sums, int64_t pitch, int64_t count, float* out) {
   const Tag<kLanes> d;
-  for (int64_t i = 0; i < count; ++i)
-    out[i] = hn::GetLane(hn::SumOfLanes(d, hn::Load(d, sums + i * kSumLanesOfAll)));
+  for (int64_t i = 0; i < count; ++i) out[i] = hn::GetLane(hn::SumOfLanes(d, hn::Load(d, sums + i * pitch)));
 }
 
-void add_wide_lanes(const float* sums, bool pairs, int64_t planes, int64_t taps, float* out) {
+void add_wide_lanes(const float* sums, int64_t lanes, bool pairs, int64_t planes, int64_t taps, float* out) {
   for (int64_t plane = 0; plane < planes; ++plane, out += taps) {
     if (pairs) {
-      constexpr int kHalf = kSumLanesOfAll / 2;
-      add_lanes<kHalf>(sums + plane / 2 * taps * kSumLanesOfAll + plane % 2 * kHalf, taps, out);
+      add_lanes<8>(sums + (plane / 2 * 2 * taps + plane % 2) * lanes, 2 * lanes, taps, out);
+    } else if (lanes == 16) {
+      add_lanes<kMostLanes>(sums + plane * taps * lanes, lanes, taps, out);
     } else {
-      add_lanes<kSumLanesOfAll>(sums + plane * taps * kSumLanesOfAll, taps, out);
+      add_lanes<8>(sums + plane * taps * lanes, lanes, taps, out);
     }
   }
 }
@@ -232,8 +230,7 @@ void add_wide_lanes(const float* sums, bool pairs, int64_t planes, int64_t taps,
 #else
 void depthwise_wide_dots(const DepthwiseWideDots&) {}
 int64_t wide_planes(int64_t, int64_t) { return 1; }
-int64_t wide_sum_lanes() { return 1; }
-void add_wide_lanes(const float*, bool, int64_t, int64_t, float*) {}
+void add_wide_lanes(const float*, int64_t, bool, int64_t, int64_t, float*) {}
 #endif
 
 }  // namespace HWY_NAMESPACE
@@ -246,18 +243,16 @@ namespace {
 
 HWY_EXPORT(depthwise_wide_dots);
 HWY_EXPORT(wide_planes);
-HWY_EXPORT(wide_sum_lanes);
 HWY_EXPORT(add_wide_lanes);
 
 struct Chosen {
   void (*dots)(const DepthwiseWideDots&);
   int64_t (*planes)(int64_t, int64_t);
-  int64_t (*sum_lanes)();
-  void (*add)(const float*, bool, int64_t, int64_t, float*);
+  void (*add)(const float*, int64_t, bool, int64_t, int64_t, float*);
 };
 const Chosen& chosen() {
   static const Chosen instance{RG_CHOSEN(depthwise_wide_dots), RG_CHOSEN(wide_planes),
-                               RG_CHOSEN(wide_sum_lanes), RG_CHOSEN(add_wide_lanes)};
+                               RG_CHOSEN(add_wide_lanes)};
   return instance;
 }
 
@@ -265,9 +260,8 @@ const Chosen& chosen() {
 
 void depthwise_wide_dots(const DepthwiseWideDots& planes) { chosen().dots(planes); }
 int64_t depthwise_wide_planes(int64_t lanes, int64_t tap_rows) { return chosen().planes(lanes, tap_rows); }
-int64_t depthwise_wide_sum_lanes() { return chosen().sum_lanes(); }
-void add_wide_lanes(const float* sums, bool pairs, int64_t planes, int64_t taps, float* out) {
-  chosen().add(sums, pairs, planes, taps, out);
+void add_wide_lanes(const float* sums, int64_t lanes, bool pairs, int64_t planes, int64_t taps, float* out) {
+  chosen().add(sums, lanes, pairs, planes, taps, out);
 }
 
 }  // namespace retrograd::kernels::cpu

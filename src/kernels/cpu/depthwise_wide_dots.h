@@ -41,11 +41,9 @@ struct DepthwiseWideDots {
 };
 void depthwise_wide_dots(const DepthwiseWideDots& planes);
 
-// Lanes of a sum, of which rows of half a vector leave half alone.
-int64_t depthwise_wide_sum_lanes();
-// Planes that share sums, 2 or 1, where no more than `tap_rows` rows of taps reach a row.
+// Planes that may share sums, 2 or 1, where no more than `tap_rows` rows of taps reach a row.
 int64_t depthwise_wide_planes(int64_t lanes, int64_t tap_rows);
 // out[plane][i] = Σ_l sums of the plane's ith tap
-void add_wide_lanes(const float* sums, bool pairs, int64_t planes, int64_t taps, float* out);
+void add_wide_lanes(const float* sums, int64_t lanes, bool pairs, int64_t planes, int64_t taps, float* out);
 
 }  // namespace retrograd::kernels::cpu
