@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tiles of taps and channels go through shared memory: parts are read along channels, the result is written
-// along whichever of the two is contiguous. Bytes: the parts once, the weights once.
+// A block makes a tile of y channels, taps and x channels. It reads 16 bytes a lane along the x channels, two
+// such and up to four parts of each in flight, and writes through shared memory along whichever of taps and x
+// channels is contiguous. Where the weights are few and the parts many, slices of a block add runs of parts,
+// and the slices are added in order. Bytes: the parts once, the weights once.
+#include <algorithm>
+
 #include "kernels/cuda/elements.cuh"
 #include "kernels/cuda/fast_div.cuh"
 #include "kernels/cuda/formulas.cuh"
@@ -9,14 +13,16 @@
 namespace retrograd::kernels::cuda {
 namespace {
 
-constexpr int kThreads = 256;
+constexpr int kThreads = 256, kTile = 2048, kMostTaps = 32;
+constexpr int kInFlight = 4;  // parts
 
 struct Parts {
   Conv conv;
   bool repair, along_channels;  // along_channels: neighbours of the result are channels, else taps
-  int taps, x_filled, tile_taps, tile_channels, across_taps, across_channels, kh, kw;
-  FastDiv by_taps;  // of a tile
-  int64_t weights, parts;
+  int taps, kh, kw, tile_rows, tile_taps, tile_channels, across_taps, across_channels;
+  int lanes, pitch;  // threads of a slice; floats from channel to channel in shared memory
+  int64_t rows, x_filled, weights, count, slice;
+  FastDiv by_chunks, by_taps, by_channels;  // of a tile
 };
 
 // Kept out of the kernel's registers.
@@ -24,72 +30,162 @@ __device__ __noinline__ float by_formula(const Conv& conv, const Index5& at) {
   return grad_weight_sum(conv, at, 0, 1);
 }
 
-// A tile of taps and channels of one y channel: read along channels, written along the result's neighbours.
+__device__ void operator+=(float4& a, const float4& b) { a.x += b.x, a.y += b.y, a.z += b.z, a.w += b.w; }
+
+struct TileOf {
+  int64_t row0;
+  int t0, c0, rows, taps, channels;  // that are there
+};
+__device__ TileOf tile_of(const Parts& p) {
+  unsigned rest = blockIdx.x;
+  TileOf tile;
+  tile.t0 = static_cast<int>(rest % p.across_taps) * p.tile_taps;
+  rest /= p.across_taps;
+  tile.c0 = static_cast<int>(rest % p.across_channels) * p.tile_channels;
+  tile.row0 = int64_t{rest / p.across_channels} * p.tile_rows;
+  tile.rows = static_cast<int>(min(int64_t{p.tile_rows}, p.rows - tile.row0));
+  tile.taps = min(p.tile_taps, p.taps - tile.t0);
+  tile.channels = min(p.tile_channels, static_cast<int>(p.conv.x_channels) - tile.c0);
+  return tile;
+}
+
+// Where four channels of a tap are in the tile, and in the parts; −1: nowhere.
+struct Chunk {
+  int at;
+  int64_t from;
+};
+__device__ Chunk chunk_of(const Parts& p, const TileOf& tile, int i) {
+  auto c = static_cast<uint32_t>(i);
+  uint32_t t = p.by_chunks.split(c);
+  const uint32_t row = p.by_taps.split(t);
+  if (static_cast<int>(row) >= tile.rows || static_cast<int>(t) >= tile.taps ||
+      static_cast<int>(c * 4) >= tile.channels)
+    return {-1, 0};
+  return {static_cast<int>((row * p.tile_channels + c * 4) * p.pitch + t),
+          ((tile.row0 + row) * p.taps + tile.t0 + t) * p.x_filled + tile.c0 + c * 4};
+}
+
+// Every slice has its own tile in shared memory.
+__device__ void add(const Parts& p, const TileOf& tile, const float* parts, float* sums) {
+  const int lane = static_cast<int>(threadIdx.x) % p.lanes, slice = static_cast<int>(threadIdx.x) / p.lanes;
+  const int chunks = p.tile_rows * p.tile_taps * (p.tile_channels / 4);
+  const int64_t begin = slice * p.slice, end = min(begin + p.slice, p.count);
+  sums += slice * p.tile_rows * p.tile_channels * p.pitch;
+  for (int i = lane; i < chunks; i += 2 * p.lanes) {
+    const Chunk first = chunk_of(p, tile, i),
+                second = i + p.lanes < chunks ? chunk_of(p, tile, i + p.lanes) : Chunk{-1, 0};
+    float4 a{}, b{};
+    const auto* of_a = reinterpret_cast<const float4*>(parts + begin * p.weights + first.from);
+    const auto* of_b = reinterpret_cast<const float4*>(parts + begin * p.weights + second.from);
+    const int64_t step = p.weights / 4;
+    for (int64_t part = begin; part < end; part += kInFlight) {
+      float4 more_a[kInFlight], more_b[kInFlight];
+#pragma unroll
+      for (int j = 0; j < kInFlight; ++j) {
+        more_a[j] = first.at >= 0 && part + j < end ? __ldcs(of_a + j * step) : float4{};
+        more_b[j] = second.at >= 0 && part + j < end ? __ldcs(of_b + j * step) : float4{};
+      }
+#pragma unroll
+      for (int j = 0; j < kInFlight; ++j) a += more_a[j], b += more_b[j];
+      of_a += kInFlight * step, of_b += kInFlight * step;
+    }
+    const auto put = [&](int at, const float4& value) {
+      if (at < 0) return;
+      sums[at] = value.x, sums[at + p.pitch] = value.y, sums[at + 2 * p.pitch] = value.z;
+      sums[at + 3 * p.pitch] = value.w;
+    };
+    put(first.at, a);
+    put(second.at, b);
+  }
+}
+
 __global__ void __launch_bounds__(kThreads)
     parts_kernel(const __grid_constant__ Parts p, const float* parts) {
-  extern __shared__ float tile[];
-  const int t0 = static_cast<int>(blockIdx.x % p.across_taps) * p.tile_taps;
-  const unsigned rest = blockIdx.x / p.across_taps;
-  const int c0 = static_cast<int>(rest % p.across_channels) * p.tile_channels;
-  const int64_t o = rest / p.across_channels;
-  const int channels = min(p.tile_channels, static_cast<int>(p.conv.x_channels) - c0),
-            taps = min(p.tile_taps, p.taps - t0), pitch = p.tile_taps | 1;
-  const int warp = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;
-  const float* const from = parts + (o * p.taps + t0) * p.x_filled + c0;
-  const int across = (channels + 31) / 32;
-  for (int i = warp; i < taps * across; i += kThreads / 32) {
-    const int t = i / across, c = i % across * 32 + lane;
-    if (c >= channels) continue;
-    const float* at = from + static_cast<int64_t>(t) * p.x_filled + c;
-    float sum = 0;
-#pragma unroll 8
-    for (int64_t part = 0; part < p.parts; ++part) sum += at[part * p.weights];
-    tile[c * pitch + t] = sum;
+  extern __shared__ float sums[];
+  __shared__ int64_t tap_offsets[kMostTaps];
+  const TileOf tile = tile_of(p);
+  const int64_t* s = p.conv.w.strides;
+  if (static_cast<int>(threadIdx.x) < tile.taps) {
+    const int tap = tile.t0 + static_cast<int>(threadIdx.x);
+    tap_offsets[threadIdx.x] = tap / (p.kh * p.kw) * s[2] + tap / p.kw % p.kh * s[3] + tap % p.kw * s[4];
   }
+  add(p, tile, parts, sums);
   __syncthreads();
-  for (int i = static_cast<int>(threadIdx.x); i < p.tile_taps * channels; i += kThreads) {
-    auto rest_of = static_cast<uint32_t>(i);
-    int c, t;
+  const int all = p.tile_rows * p.tile_channels * p.tile_taps, slices = kThreads / p.lanes,
+            in_slice = p.tile_rows * p.tile_channels * p.pitch;
+  for (int i = static_cast<int>(threadIdx.x); i < all; i += kThreads) {
+    uint32_t t, c, row;
     if (p.along_channels) {
-      t = i / channels, c = i % channels;
+      c = static_cast<uint32_t>(i);
+      t = p.by_channels.split(c);
+      row = p.by_taps.split(t);
     } else {
-      c = static_cast<int>(p.by_taps.split(rest_of)), t = static_cast<int>(rest_of);
+      t = static_cast<uint32_t>(i);
+      c = p.by_taps.split(t);
+      row = p.by_channels.split(c);
     }
-    if (t >= taps) continue;
-    float sum = tile[c * pitch + t];
-    const int tap = t0 + t;
-    const Index5 at{o, c0 + c, tap / (p.kh * p.kw), tap / p.kw % p.kh, tap % p.kw};
-    if (p.repair && !isfinite(sum)) sum = by_formula(p.conv, at);
-    store_any(p.conv.w.dtype, p.conv.w.data, offset_of(p.conv.w, at), sum);
+    if (static_cast<int>(row) >= tile.rows || static_cast<int>(t) >= tile.taps ||
+        static_cast<int>(c) >= tile.channels)
+      continue;
+    const float* at = sums + (row * p.tile_channels + c) * p.pitch + t;
+    float sum = *at;
+    for (int slice = 1; slice < slices; ++slice) sum += at[slice * in_slice];
+    const int64_t o = tile.row0 + row;
+    if (p.repair && !isfinite(sum)) {
+      const int tap = tile.t0 + static_cast<int>(t);
+      sum = by_formula(
+          p.conv, {o, tile.c0 + static_cast<int>(c), tap / (p.kh * p.kw), tap / p.kw % p.kh, tap % p.kw});
+    }
+    const int64_t offset = o * s[0] + (tile.c0 + static_cast<int64_t>(c)) * s[1] + tap_offsets[t];
+    if (p.conv.w.dtype == DType::kF32)
+      static_cast<float*>(p.conv.w.data)[offset] = sum;
+    else
+      store_any(p.conv.w.dtype, p.conv.w.data, offset, sum);
   }
 }
 
 int64_t ceil_of(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
+// About 512 tiles, if they are no smaller than 128 sums and no larger than kTile.
+void cut_tiles(Parts& p) {
+  const int64_t sums = std::clamp<int64_t>(p.weights / 512, 128, kTile);
+  p.tile_taps = std::min(p.taps, kMostTaps);
+  p.tile_channels = static_cast<int>(
+      std::min(std::max<int64_t>(sums / p.tile_taps / 32 * 32, 32), ceil_of(p.conv.x_channels, 4) * 4));
+  p.tile_rows = p.tile_channels < p.conv.x_channels || p.tile_taps < p.taps
+                    ? 1
+                    : static_cast<int>(std::max<int64_t>(1, sums / (p.tile_taps * p.tile_channels)));
+  p.across_taps = static_cast<int>(ceil_of(p.taps, p.tile_taps));
+  p.across_channels = static_cast<int>(ceil_of(p.conv.x_channels, p.tile_channels));
+  p.pitch = p.tile_taps | 1;
+  p.by_chunks = FastDiv(p.tile_channels / 4);
+  p.by_taps = FastDiv(p.tile_taps);
+  p.by_channels = FastDiv(p.tile_channels);
+  const int chunks = p.tile_rows * p.tile_taps * p.tile_channels / 4;
+  p.lanes = kThreads;
+  while (p.lanes > 32 && p.lanes / 2 >= chunks && kThreads / p.lanes * 4 <= p.count) p.lanes /= 2;
+  p.slice = ceil_of(p.count, kThreads / p.lanes);
+}
+
 }  // namespace
 
-void add_weight_parts(const WeightProduct& product, int64_t parts, Stream stream) {
-  const Conv& conv = product.conv;
+void add_weight_parts(const WeightParts& parts, Stream stream) {
+  const Conv& conv = parts.conv;
   Parts p;
   p.conv = conv;
-  p.repair = product.padded || product.math == ProductMath::kF32;
+  p.repair = parts.repair;
   p.along_channels = conv.w.strides[1] == 1;
   p.taps = static_cast<int>(conv.axes[0].kernel * conv.axes[1].kernel * conv.axes[2].kernel);
-  p.x_filled =
-      static_cast<int>(ceil_of(conv.x_channels, chunk_elements(product.math)) * chunk_elements(product.math));
   p.kh = static_cast<int>(conv.axes[1].kernel);
   p.kw = static_cast<int>(conv.axes[2].kernel);
-  p.tile_taps = p.taps < 32 ? p.taps : 32;
-  p.by_taps = FastDiv(p.tile_taps);
-  p.tile_channels = p.tile_taps < 4 ? 256 : 1024 / p.tile_taps / 32 * 32;
-  p.across_taps = static_cast<int>(ceil_of(p.taps, p.tile_taps));
-  p.across_channels = static_cast<int>(ceil_of(conv.x_channels, p.tile_channels));
-  p.weights = conv.groups * conv.y_channels * p.taps * p.x_filled;
-  p.parts = parts;
-  const int64_t blocks = conv.groups * conv.y_channels * p.across_taps * p.across_channels;
-  parts_kernel<<<static_cast<unsigned>(blocks), kThreads,
-                 static_cast<size_t>(p.tile_taps | 1) * p.tile_channels * sizeof(float), stream>>>(
-      p, product.workspace);
+  p.rows = conv.groups * conv.y_channels;
+  p.x_filled = parts.x_filled;
+  p.weights = p.rows * p.taps * p.x_filled;
+  p.count = parts.count;
+  cut_tiles(p);
+  const int64_t blocks = ceil_of(p.rows, p.tile_rows) * p.across_taps * p.across_channels;
+  const size_t bytes = sizeof(float) * p.tile_rows * p.tile_channels * p.pitch * (kThreads / p.lanes);
+  parts_kernel<<<static_cast<unsigned>(blocks), kThreads, bytes, stream>>>(p, parts.parts);
 }
 
 }  // namespace retrograd::kernels::cuda

@@ -222,7 +222,8 @@ void launch_in(const WeightProduct& product, Stream stream) {
     launch<Math, Cut<128, 64, 64, 32, 4, 2>>(p, product, parts, stream);
   else
     launch<Math, Cut<128, 128, 64, 32, 4, 1>>(p, product, parts, stream);
-  add_weight_parts(product, parts, stream);
+  const bool repair = product.padded || product.math == ProductMath::kF32;
+  add_weight_parts({product.conv, repair, p.x_filled, product.workspace, ceil_of(p.places, p.part)}, stream);
 }
 
 }  // namespace
