@@ -17,12 +17,13 @@
 #include "engines/cuda/pool.h"
 #include "engines/cuda/row_products.h"
 #include "engines/cuda/small_images.h"
+#include "engines/cuda/weight_products.h"
 #include "engines/cuda/wgmma_products.h"
 
 namespace retrograd::engines::cuda {
 
 std::span<const Candidate* const> candidates() {
-  static const std::array<const Candidate*, 16> all = {
+  static const std::array<const Candidate*, 18> all = {
       &depthwise(),             // grad_input, grad_weight: one channel a group, 3x3 to 7x7
       &depthwise_last(),        // the same, channels last
       &depthwise_tiles(),       // one channel a group, stride 1, larger kernels
@@ -33,8 +34,10 @@ std::span<const Candidate* const> candidates() {
       &narrow_gather(),         // grad_input: at most four x channels a group
       &tf32_products(),         // convolutions in f32 whose operands may be rounded
       &wgmma_first(),           // forward, grad_input in 16-bit types on Hopper GPUs
+      &weight_products(),       // grad_weight in 16-bit types on Hopper GPUs, where it is faster than cuDNN
       &cudnn_products(),        // convolutions, where cuDNN is there
-      &wgmma_products(),        // the same, where cuDNN is not there
+      &wgmma_products(),        // forward, grad_input as above, where cuDNN is not there
+      &every_weight_product(),  // the same of grad_weight
       &row_products(),          // convolutions
       &bias(),                  // grad_bias
       &pool(),                  // average pooling
