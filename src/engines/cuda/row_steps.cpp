@@ -99,6 +99,22 @@ const void* rows_of(const RowOperand& operand, const kernels::cuda::Conv& conv,
   return workspace;
 }
 
+// What a step leaves for the next one: rows of grad_output, rounded as both want them.
+std::string_view name_of_rows(RowType type, OperandRounding rounding) {
+  if (type != RowType::kF32) return type == RowType::kF16 ? "f16 rows" : "bf16 rows";
+  switch (rounding) {
+    case OperandRounding::kNone:
+      return "f32 rows";
+    case OperandRounding::kF16:
+      return "f32 rows of f16";
+    case OperandRounding::kHf32Bits11:
+      return "f32 rows of 11 bits";
+    case OperandRounding::kHf32Bits10:
+      break;
+  }
+  return "f32 rows of 10 bits";
+}
+
 bool is_aligned(const void* address) { return reinterpret_cast<uintptr_t>(address) % 16 == 0; }
 
 bool has_no_tap(const ProductAxes& axes) {
@@ -133,8 +149,22 @@ class GatherStep final : public Step {
                        operand_.in_place ? " in place" : "", products_.size(),
                        products_.size() == 1 ? "" : "s", name_of(math_));
   }
+  std::string_view left_copy() const override {
+    const bool is_copied = source().operand == problem::Operand::kGradOutput && !operand_.in_place;
+    return is_copied ? name_of_rows(type_, pass_.rounding) : std::string_view{};
+  }
   void run(const Bindings& bindings, std::byte* workspace,
            runtime::ExecutionContext& context) const override {
+    run_from(bindings, workspace, false, context);
+  }
+  void run_with_copy(const Bindings& bindings, std::byte* workspace,
+                     runtime::ExecutionContext& context) const override {
+    run_from(bindings, workspace, true, context);
+  }
+
+ private:
+  void run_from(const Bindings& bindings, std::byte* workspace, bool is_there,
+                runtime::ExecutionContext& context) const {
     const auto stream = stream_of(context);
     kernels::cuda::GatherProduct product{};
     product.conv = bind(shape_of(pass_), pass_, bindings);
@@ -145,7 +175,8 @@ class GatherStep final : public Step {
     product.forward = forward_;
     product.padded = padded_;
     product.math = math_;
-    product.source_rows = rows_of(operand_, product.conv, tensor, forward_, type_, workspace, stream);
+    product.source_rows =
+        is_there ? workspace : rows_of(operand_, product.conv, tensor, forward_, type_, workspace, stream);
     product.weight_rows = workspace + operand_.bytes;
     kernels::cuda::make_weight_rows(product.conv, !forward_, type_, workspace + operand_.bytes, stream);
     if (cleared_ > 0)
@@ -155,8 +186,6 @@ class GatherStep final : public Step {
       kernels::cuda::gather_product(product, stream);
     }
   }
-
- private:
   const PassTensor& source() const { return forward_ ? pass_.x : pass_.y; }
 
   ConvPass pass_;
@@ -187,8 +216,21 @@ class WeightStep final : public Step {
                        x_.in_place ? ", x in place" : "", y_.in_place ? ", y in place" : "", parts_,
                        name_of(math_));
   }
+  std::string_view left_copy() const override {
+    return x_.in_place || y_.in_place ? std::string_view{} : name_of_rows(type_, pass_.rounding);
+  }
   void run(const Bindings& bindings, std::byte* workspace,
            runtime::ExecutionContext& context) const override {
+    run_from(bindings, workspace, false, context);
+  }
+  void run_with_copy(const Bindings& bindings, std::byte* workspace,
+                     runtime::ExecutionContext& context) const override {
+    run_from(bindings, workspace, true, context);
+  }
+
+ private:
+  void run_from(const Bindings& bindings, std::byte* workspace, bool is_there,
+                runtime::ExecutionContext& context) const {
     const auto stream = stream_of(context);
     kernels::cuda::WeightProduct product{};
     product.conv = bind(shape_of(pass_), pass_, bindings);
@@ -197,13 +239,18 @@ class WeightStep final : public Step {
       return kernels::cuda::direct_grad_weight(product.conv, stream);
     product.padded = leaves_source(pass_);
     product.math = math_;
-    product.x_rows = rows_of(x_, product.conv, product.conv.x, true, type_, workspace, stream);
-    product.y_rows = rows_of(y_, product.conv, product.conv.y, false, type_, workspace + x_.bytes, stream);
+    // grad_output's rows come first: they may be there already.
+    const bool x_first = pass_.x.operand == problem::Operand::kGradOutput;
+    std::byte* const at_x = workspace + (x_first ? 0 : y_.bytes);
+    std::byte* const at_y = workspace + (x_first ? x_.bytes : 0);
+    product.x_rows =
+        is_there && x_first ? at_x : rows_of(x_, product.conv, product.conv.x, true, type_, at_x, stream);
+    product.y_rows =
+        is_there && !x_first ? at_y : rows_of(y_, product.conv, product.conv.y, false, type_, at_y, stream);
     product.workspace = reinterpret_cast<float*>(workspace + x_.bytes + y_.bytes);
     kernels::cuda::weight_product(product, stream);
   }
 
- private:
   ConvPass pass_;
   RowType type_;
   ProductMath math_;
