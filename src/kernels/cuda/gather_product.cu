@@ -12,9 +12,11 @@
 #include <type_traits>
 
 #include "kernels/cuda/elements.cuh"
+#include "kernels/cuda/f32_gather.h"
 #include "kernels/cuda/formulas.cuh"
 #include "kernels/cuda/gather_product.h"
 #include "kernels/cuda/gather_tiles.cuh"
+#include "kernels/cuda/tensor_map.h"
 
 namespace retrograd::kernels::cuda {
 namespace {
@@ -195,6 +197,8 @@ template <class Math>
 void launch_in(const GatherProduct& product, Stream stream) {
   const Product p = prepare(product, 16 / sizeof(typename Math::Element));
   if (p.places == 0 || p.columns == 0) return;
+  if constexpr (std::is_same_v<Math, InF32> || std::is_same_v<Math, InTF32>)
+    if (has_hopper_kernels() && f32_gather(p, product, stream)) return;
   const int64_t groups = product.conv.groups;
   if (p.columns <= 32) return launch<Math, Cut<128, 32, 64, 32, 2, 4>>(p, product, stream);
   const double wide = time_of(p, groups, 128, 64, 2, 1.0), small = time_of(p, groups, 64, 64, 3, 0.92);

@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <type_traits>
 
+#include "kernels/cuda/f32_weight.h"
+#include "kernels/cuda/tensor_map.h"
 #include "kernels/cuda/weight_parts.h"
 #include "kernels/cuda/weight_product.h"
 #include "kernels/cuda/weight_tiles.cuh"
@@ -210,10 +212,15 @@ Choice choose(const Conv& conv, ProductMath math) {
   return best;
 }
 
+bool is_f32(ProductMath math) { return math == ProductMath::kF32 || math == ProductMath::kTF32; }
+// 0: not there
+int64_t parts_on_warpgroups(const Conv& conv, ProductMath math) {
+  return is_f32(math) && has_hopper_kernels() ? f32_weight_parts(conv, math) : 0;
+}
+
 template <class Math>
-void launch_in(const WeightProduct& product, Stream stream) {
-  const auto [m, n, parts] = choose(product.conv, product.math);
-  const Product p = prepare(product, parts);
+void launch_tiles(const Product& p, const WeightProduct& product, const Choice& choice, Stream stream) {
+  const auto [m, n, parts] = choice;
   if (m == 32)
     launch<Math, Cut<32, 128, 32, 32, 4, 2>>(p, product, parts, stream);
   else if (m == 64)
@@ -222,16 +229,30 @@ void launch_in(const WeightProduct& product, Stream stream) {
     launch<Math, Cut<128, 64, 64, 32, 4, 2>>(p, product, parts, stream);
   else
     launch<Math, Cut<128, 128, 64, 32, 4, 1>>(p, product, parts, stream);
+}
+
+template <class Math>
+void launch_in(const WeightProduct& product, Stream stream) {
   const bool repair = product.padded || product.math == ProductMath::kF32;
+  const int64_t on_warpgroups = parts_on_warpgroups(product.conv, product.math);
+  const Choice choice = on_warpgroups > 0 ? Choice{0, 0, on_warpgroups} : choose(product.conv, product.math);
+  const Product p = prepare(product, choice.parts);
+  if (on_warpgroups == 0 || !f32_weight(p, product, stream)) launch_tiles<Math>(p, product, choice, stream);
   add_weight_parts({product.conv, repair, p.x_filled, product.workspace, ceil_of(p.places, p.part)}, stream);
 }
 
 }  // namespace
 
-int64_t weight_product_parts(const Conv& conv, ProductMath math) { return choose(conv, math).parts; }
+int64_t weight_product_parts(const Conv& conv, ProductMath math) {
+  const int64_t on_warpgroups = parts_on_warpgroups(conv, math);
+  return on_warpgroups > 0 ? on_warpgroups : choose(conv, math).parts;
+}
 
+// Enough for every device.
 int64_t weight_product_floats(const Conv& conv, ProductMath math) {
-  return weight_product_parts(conv, math) * conv.groups * conv.y_channels * taps_of(conv) *
+  const int64_t parts =
+      std::max(choose(conv, math).parts, is_f32(math) ? f32_weight_parts(conv, math) : int64_t{0});
+  return parts * conv.groups * conv.y_channels * taps_of(conv) *
          filled_to(conv.x_channels, chunk_elements(math));
 }
 

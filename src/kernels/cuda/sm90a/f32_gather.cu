@@ -1,0 +1,318 @@
+// SPDX-License-Identifier: Apache-2.0
+// gather_product's sums in FP32 on Hopper: tiles of places by channels as in gather_product.cu, 32 terms a
+// step, multiplied by warpgroups (f32_sums.cuh). Blocks stay on their multiprocessor and take tile after
+// tile: the first operands of the next arrive while the results of the last are written. Results go from
+// registers to memory; eight neighbouring places, or eight channels, fill a 32-byte sector.
+#include <algorithm>
+#include <cstdlib>
+
+#include "kernels/cuda/f32_gather.h"
+#include "kernels/cuda/formulas.cuh"
+#include "kernels/cuda/gather_tiles.cuh"
+#include "kernels/cuda/sm90a/f32_sums.cuh"
+#include "kernels/cuda/tensor_map.h"
+
+namespace retrograd::kernels::cuda {
+namespace {
+
+using f32::Barriers;
+using f32::Cut;
+using f32::Multiplier;
+using gather::Place;
+using gather::place_of;
+using gather::Product;
+
+struct Maps {
+  CUtensorMap places, weights;
+  int axes, channels, steps;  // axes: of the map of places, w and h or all three
+  int first[3], offset[3];    // of the box of place 0, and from there to the first tap
+};
+
+// Blocks that read the same places are neighbours.
+struct Tile {
+  uint32_t m0;
+  int n0;
+};
+template <class C>
+struct Tiles {
+  uint32_t across, down, count;
+  __device__ Tiles(const Product& p)
+      : across(static_cast<uint32_t>((p.columns + C::kN - 1) / C::kN)),
+        down((p.places + C::kM - 1) / C::kM),
+        count(across * down) {}
+  __device__ Tile operator[](uint32_t i) const {
+    return {i / across * C::kM, static_cast<int>(i % across) * C::kN};
+  }
+};
+
+// What one thread asks for: of the places a box of 32 channels of a tap, of the weights a box of rows.
+template <class C>
+struct Operands {
+  const Product& p;
+  const Maps& maps;
+  const Tiles<C>& tiles;
+  uint32_t tile;
+  int channel, tap[3], n0, at[4];  // at: image, then where the box begins
+
+  __device__ Operands(const Product& product, const Maps& m, const Tiles<C>& t)
+      : p(product), maps(m), tiles(t), tile(blockIdx.x) {
+    begin();
+  }
+  __device__ void begin() {
+    if (tile >= tiles.count) return;
+    const Tile here = tiles[tile];
+    const Place place = place_of(p, here.m0);
+    n0 = here.n0;
+    at[0] = place.n;
+#pragma unroll
+    for (int a = 0; a < 3; ++a) at[1 + a] = place.at[a] * p.axes[a].step + maps.first[a];
+    channel = tap[0] = tap[1] = tap[2] = 0;
+  }
+  __device__ void next() {
+    channel += f32::kTerms;
+    if (channel < maps.channels) return;
+    channel = 0;
+    if (++tap[2] < static_cast<int>(p.taps[2].divisor)) return;
+    tap[2] = 0;
+    if (++tap[1] < static_cast<int>(p.taps[1].divisor)) return;
+    tap[1] = 0;
+    if (++tap[0] < static_cast<int>(p.taps[0].divisor)) return;
+    tile += gridDim.x;
+    begin();
+  }
+  __device__ void ask(uint32_t stage, uint32_t barrier) {
+    if (threadIdx.x != 0) return;
+    const auto to = [&](int a) {
+      return static_cast<uint16_t>(maps.offset[a] + tap[a] * p.axes[a].tap_step);
+    };
+    if (maps.axes == 2)
+      hopper::load_places(stage, &maps.places, barrier, channel, at[3], at[2], at[0], to(2), to(1));
+    else
+      hopper::load_places(stage, &maps.places, barrier, channel, at[3], at[2], at[1], at[0], to(2), to(1),
+                          to(0));
+    const int number = ((p.tap_first[0] + tap[0] * p.tap_stride[0]) * p.kernel[1] + p.tap_first[1] +
+                        tap[1] * p.tap_stride[1]) *
+                           p.kernel[2] +
+                       p.tap_first[2] + tap[2] * p.tap_stride[2];
+    hopper::load_box(stage + C::kABytes, &maps.weights, barrier, channel, n0, number);
+    next();
+  }
+  __device__ static void make_panels(uint32_t panels) {
+    if constexpr (C::kProducts == 3) {
+#pragma unroll
+      for (int i = 0; i < C::kN * 8; i += 128) {
+        const uint32_t at = panels + (i + threadIdx.x) * 16;
+        uint32_t value[4];
+        load_words(at, value);
+        f32::store_to_panels<C>(at, value);
+      }
+    }
+  }
+};
+
+struct Fragments {
+  uint32_t row, line, chunk;  // of the matrix row this lane names
+  __device__ Fragments(int first_row) {
+    const uint32_t lane = threadIdx.x % 32;
+    row = first_row + threadIdx.x % 128 / 32 * 16 + lane / 8 % 2 * 8 + lane % 8;
+    line = lane % 8;
+    chunk = lane / 16;
+  }
+  __device__ void load(uint32_t stage, int i, int j, uint32_t (&a)[4]) const {
+    load_matrices<false>(stage + (row + i * 64) * 128 + ((2 * j + chunk) ^ line) * 16, a);
+  }
+};
+
+// Kept out of the kernel's registers.
+__device__ __noinline__ void repair(const Product& p, uint32_t m, int64_t channel, int64_t offset) {
+  float* const result = static_cast<float*>(p.result.data) + offset;
+  if (isfinite(*result)) return;
+  const Place place = place_of(p, m);
+  const Index5 index{place.n, channel, int64_t{place.at[0]} * p.result_step[0] + p.result_first[0],
+                     int64_t{place.at[1]} * p.result_step[1] + p.result_first[1],
+                     int64_t{place.at[2]} * p.result_step[2] + p.result_first[2]};
+  *result = p.forward ? forward_sum(p.conv, index) : grad_input_sum(p.conv, index);
+}
+
+template <class C>
+__device__ void write(const Product& p, const Tile& tile, int first_row,
+                      const float (&sums)[C::kDown][C::kN / 2]) {
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  const int column0 = tile.n0 + lane % 4 * 2;
+  const int64_t stride = p.result.strides[1];
+  const bool in_pairs = stride == 1 && p.result.strides[0] % 2 == 0 && p.result.strides[2] % 2 == 0 &&
+                        p.result.strides[3] % 2 == 0 && p.result.strides[4] % 2 == 0 && p.columns % 2 == 0 &&
+                        reinterpret_cast<uintptr_t>(p.result.data) % 8 == 0;
+#pragma unroll
+  for (int i = 0; i < C::kDown; ++i)
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      const uint32_t m = tile.m0 + first_row + i * 64 + threadIdx.x % 128 / 32 * 16 + lane / 4 + half * 8;
+      if (m >= p.places) continue;
+      const Place place = place_of(p, m);
+      int64_t offset = place.n * p.result.strides[0] + column0 * stride;
+#pragma unroll
+      for (int a = 0; a < 3; ++a)
+        offset += (int64_t{place.at[a]} * p.result_step[a] + p.result_first[a]) * p.result.strides[2 + a];
+      bool finite = true;
+      if (in_pairs) {
+        float* to = static_cast<float*>(p.result.data) + offset;
+#pragma unroll
+        for (int j = 0; j < C::kN / 8; ++j) {
+          const float2 pair{sums[i][4 * j + 2 * half], sums[i][4 * j + 2 * half + 1]};
+          finite = finite && isfinite(pair.x) && isfinite(pair.y);
+          if (column0 + j * 8 < p.columns) *reinterpret_cast<float2*>(to + j * 8) = pair;
+        }
+      } else {
+        float* to = static_cast<float*>(p.result.data) + offset;
+#pragma unroll
+        for (int j = 0; j < C::kN / 8; ++j)
+#pragma unroll
+          for (int e = 0; e < 2; ++e) {
+            const float sum = sums[i][4 * j + 2 * half + e];
+            finite = finite && isfinite(sum);
+            if (column0 + j * 8 + e < p.columns) to[(j * 8 + e) * stride] = sum;
+          }
+      }
+      if (!p.repair || finite) continue;
+#pragma unroll 1
+      for (int j = 0; j < C::kN / 4; ++j) {
+        const int column = j / 2 * 8 + j % 2;
+        if (column0 + column < p.columns) repair(p, m, column0 + column, offset + column * stride);
+      }
+    }
+}
+
+template <class C>
+__global__ void __launch_bounds__(C::kThreads, 1)
+    f32_kernel(const __grid_constant__ Product p, const __grid_constant__ Maps maps) {
+  extern __shared__ unsigned char shared[];
+  __shared__ uint64_t memory[3 * C::kStages];
+  const uint32_t base = (shared_address(shared) + 1023) & ~1023u;
+  const Barriers<C> barriers(memory);
+  const Tiles<C> tiles(p);
+  if (threadIdx.x < 128) {
+    hopper::give_registers_back<C::kBringing>();
+    const int64_t own = (int64_t{tiles.count} - blockIdx.x + gridDim.x - 1) / gridDim.x;
+    Operands<C> operands(p, maps, tiles);
+    f32::bring<C>(own * maps.steps, barriers, base, operands);
+  } else {
+    hopper::take_registers<C::kMultiplying>();
+    const int first_row = (static_cast<int>(threadIdx.x) / 128 - 1) * C::kDown * 64;
+    const Fragments fragments(first_row);
+    Multiplier<C, Fragments> multiplier(barriers, fragments, base);
+    for (uint32_t tile = blockIdx.x; tile < tiles.count; tile += gridDim.x) {
+      float sums[C::kDown][C::kN / 2];
+      multiplier.multiply(sums, maps.steps);
+      write<C>(p, tiles[tile], first_row, sums);
+    }
+  }
+}
+
+template <int kProducts, int kDown, int kN, int kGroups, int kStages>
+using Gather = Cut<kProducts, kDown, kN, kGroups, kStages, true>;
+
+// Axes are d, h, w here, and w, h, d in the map.
+PlacesMap map_of(const GatherProduct& product, int64_t channels, Maps& maps) {
+  PlacesMap map{};
+  const ProductAxis& d = product.axes[0];
+  map.axes = d.source == 1 && d.results == 1 && d.taps == 1 && d.first == 0 ? 2 : 3;
+  map.channels = channels;
+  map.batch = product.conv.batch;
+  for (int a = 0; a < 3; ++a) {
+    const ProductAxis& axis = product.axes[a];
+    const int64_t back = axis.tap_step < 0 ? (axis.taps - 1) * axis.tap_step : 0;
+    maps.first[a] = static_cast<int>(axis.first + back);
+    maps.offset[a] = static_cast<int>(-back);
+    map.sizes[2 - a] = axis.source;
+    map.first[2 - a] = axis.first + back;
+    map.step[2 - a] = axis.step;
+    map.count[2 - a] = axis.results;
+  }
+  maps.axes = map.axes;
+  return map;
+}
+
+bool can_say(const GatherProduct& product, const PlacesMap& map) {
+  int64_t reach[3];
+  for (int a = 0; a < 3; ++a) reach[2 - a] = (product.axes[a].taps - 1) * std::abs(product.axes[a].tap_step);
+  return is_sayable(map, reach);
+}
+
+template <class C>
+bool launch(const Product& p, const GatherProduct& product, Stream stream) {
+  Maps maps;
+  maps.channels = static_cast<int>(p.filled / 4);
+  maps.steps = static_cast<int>(p.taps[0].divisor * p.taps[1].divisor * p.taps[2].divisor) *
+               ((maps.channels + f32::kTerms - 1) / f32::kTerms);
+  PlacesMap places = map_of(product, maps.channels, maps);
+  places.places = C::kM;
+  if (!can_say(product, places)) return false;
+  const auto u = [](int64_t value) { return static_cast<uint64_t>(value); };
+  const int64_t kernel = int64_t{p.kernel[0]} * p.kernel[1] * p.kernel[2];
+  const BoxMap boxes{3,
+                     {u(maps.channels), u(p.columns), u(kernel)},
+                     {u(p.filled), u(int64_t{p.filled} * p.columns)},
+                     {f32::kTerms, C::kN, 1}};
+  if (!make_map(places, MapType::kF32, product.source_rows, &maps.places) ||
+      !make_map(boxes, MapType::kF32, product.weight_rows, &maps.weights))
+    return false;
+  cudaFuncSetAttribute(f32_kernel<C>, cudaFuncAttributeMaxDynamicSharedMemorySize, C::kBytes);
+  const int64_t tiles = int64_t{(p.columns + C::kN - 1) / C::kN} * ((p.places + C::kM - 1) / C::kM);
+  f32_kernel<C>
+      <<<static_cast<unsigned>(std::min<int64_t>(tiles, 132)), C::kThreads, C::kBytes, stream>>>(p, maps);
+  return true;
+}
+
+// Nanoseconds of a step and of a tile's beginning and end, measured on an H200.
+struct Tiling {
+  int m, n;
+  double step, rest;
+};
+constexpr Tiling kThree[] = {
+    {128, 128, 978, 4000}, {128, 160, 1190, 5000}, {128, 112, 850, 4500}, {192, 64, 771, 4500}};
+constexpr Tiling kOne[] = {{128, 128, 420, 4000}, {192, 64, 390, 4000}};
+
+// The tiles that take least time on some 132 multiprocessors.
+template <int kCount>
+Tiling choose(const Product& p, const Tiling (&tilings)[kCount]) {
+  Tiling best{};
+  double least = 0;
+  for (const Tiling& tiling : tilings) {
+    const int64_t tiles =
+        int64_t{(p.places + tiling.m - 1) / tiling.m} * ((p.columns + tiling.n - 1) / tiling.n);
+    const double time = static_cast<double>((tiles + 131) / 132) * (p.steps * tiling.step + tiling.rest);
+    if (best.m != 0 && time >= least) continue;
+    least = time;
+    best = tiling;
+  }
+  return best;
+}
+
+bool launch_three(const Product& p, const GatherProduct& product, Stream stream) {
+  switch (choose(p, kThree).n) {
+    case 160:
+      return launch<Gather<3, 1, 160, 2, 3>>(p, product, stream);
+    case 112:
+      return launch<Gather<3, 1, 112, 2, 4>>(p, product, stream);
+    case 64:
+      return launch<Gather<3, 1, 64, 3, 5>>(p, product, stream);
+    default:
+      return launch<Gather<3, 1, 128, 2, 4>>(p, product, stream);
+  }
+}
+
+bool launch_one(const Product& p, const GatherProduct& product, Stream stream) {
+  return choose(p, kOne).n == 64 ? launch<Gather<1, 1, 64, 3, 6>>(p, product, stream)
+                                 : launch<Gather<1, 1, 128, 2, 6>>(p, product, stream);
+}
+
+}  // namespace
+
+bool f32_gather(const Product& p, const GatherProduct& product, Stream stream) {
+  if (p.steps == 0 || p.columns <= 32 || p.conv.groups != 1 || p.result.dtype != DType::kF32) return false;
+  return product.math == ProductMath::kF32 ? launch_three(p, product, stream)
+                                           : launch_one(p, product, stream);
+}
+
+}  // namespace retrograd::kernels::cuda
