@@ -28,8 +28,9 @@ struct DotsCut {
   int64_t taps = 1;           // that ever read inside x
   int64_t call_channels = 0;  // y channels of a call of the kernel
   int64_t y_block = 0, y_blocks = 0, x_block = 0,
-          x_blocks = 0;  // channels of a task
-  BoxGrid grid;          // of positions
+          x_blocks = 0;        // channels of a task
+  int64_t groups_at_once = 1;  // of a task, all channels of each: channels-last lines hold several
+  BoxGrid grid;                // of positions
   ResidueStrips strips;
   int64_t splits = 0, boxes_per_split = 0;
   DotsRows y = DotsRows::kInPlace;

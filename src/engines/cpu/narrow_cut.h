@@ -72,6 +72,7 @@ struct NarrowCut {
   int64_t channels_per_block = 0;  // source channels in the strips
   int64_t source_channels = 0;     // of a group
   int64_t groups_per_task = 1;
+  int64_t groups_at_once = 1;  // in the strips and the sums: channels-last lines hold channels of several
   int64_t tasks = 0;
   bool whole_planes = true;  // a plane of results is one row in the pitch of the strips; else each row is one
   int64_t row_pitch = 0, plane_pitch = 0, out_pitch = 0;  // of the sums, in floats
@@ -79,6 +80,7 @@ struct NarrowCut {
   bool pads_weights = false;  // with zeros, so that what is not finite in the source goes where it should not
 
   int64_t parts() const { return static_cast<int64_t>(first_call.size()) - 1; }
+  int64_t group_sums() const { return rows_per_part() * out_pitch; }  // floats
   int64_t rows_per_part() const { return units_per_part * static_cast<int64_t>(ways.size()); }
 
   // Puts taps[source channel][channel][tap] of `count` source channels from k on into the weights of every

@@ -59,10 +59,11 @@ class NarrowGatherStep final : public Step {
     weight_bytes_ = weights_in_place_ ? 0 : part_bytes<float>(weights);
     // Rows are read a little beyond their end.
     const NarrowInPlace& in_place = cut_.in_place;
-    strip_bytes_ = part_bytes<float>((in_place.on ? in_place.edge_channels * in_place.strips.channel_pitch()
-                                                  : cut_.channels_per_block * cut_.strips.channel_pitch()) +
-                                     kernels::cpu::row_overrun());
-    sum_bytes_ = part_bytes<float>(cut_.rows_per_part() * cut_.out_pitch);
+    strip_bytes_ = part_bytes<float>(
+        (in_place.on ? in_place.edge_channels * in_place.strips.channel_pitch()
+                     : cut_.groups_at_once * cut_.channels_per_block * cut_.strips.channel_pitch()) +
+        kernels::cpu::row_overrun());
+    sum_bytes_ = part_bytes<float>(cut_.groups_at_once * cut_.group_sums());
     const int64_t packing =
         cut_.group_weights > 0 ? rows_per_packing_task() * cut_.kernel_taps * result_channels(pass) : 0;
     slot_bytes_ = std::max(strip_bytes_ + sum_bytes_ + part_bytes<float>(ways() * cut_.grid.box[3]),
@@ -71,10 +72,12 @@ class NarrowGatherStep final : public Step {
 
   std::string describe() const override {
     return fmt::format(
-        "{} x {} results in calls of up to {}, {} tasks: {} of up to {} groups, {} parts; strips of {} of {} "
+        "{} x {} results in calls of up to {}, {} tasks: {} of up to {} groups, {} at once, {} parts; strips "
+        "of {} of {} "
         "source channels",
         cut_.units.size(), ways(), kernels::cpu::row_results(), cut_.tasks, to_string(cut_.grid),
-        cut_.groups_per_task, cut_.parts(), cut_.channels_per_block, source_channels(pass_));
+        cut_.groups_per_task, cut_.groups_at_once, cut_.parts(), cut_.channels_per_block,
+        source_channels(pass_));
   }
 
   size_t workspace_bytes() const override {
@@ -183,45 +186,52 @@ class NarrowGatherStep final : public Step {
         .sums = task.sums,
         .row = reinterpret_cast<float*>(scratch + strip_bytes_ + sum_bytes_)};
     bool finite = true;
-    for (int64_t group = first_group; group < std::min(first_group + cut_.groups_per_task, pass_.groups);
-         ++group) {
-      clear_empty(task);
+    const int64_t end = std::min(first_group + cut_.groups_per_task, pass_.groups);
+    for (int64_t group = first_group; group < end; group += cut_.groups_at_once) {
+      stored.group = group;
+      stored.groups = std::min(cut_.groups_at_once, end - group);
+      for (int64_t i = 0; i < stored.groups; ++i) clear_empty(task, task.sums + i * cut_.group_sums());
       if (cut_.in_place.on) {
         gather_in_place(bindings, group, task, weights + group * group_weights());
       } else if (cut_.group_weights > 0) {
-        finite &= gather_strips(bindings, group, task, weights + group * group_weights());
+        finite &= gather_strips(bindings, group, stored.groups, task, weights);
       }
-      stored.group = group;
       store_narrow(pass_, cut_, bindings, stored);
     }
     return finite;
   }
 
   // Results that no tap reaches.
-  void clear_empty(const Task& task) const {
+  void clear_empty(const Task& task, float* sums) const {
     for (size_t i = task.first_call; i < task.last_call; ++i) {
       const NarrowCall& call = cut_.calls[i];
       const NarrowProduct& product = cut_.products[call.product];
       if (product.terms() > 0) continue;
       for (int64_t result = 0; result < call.count; ++result)
-        std::fill_n(task.sums + (call.row + result * product.row_step) * cut_.out_pitch, cut_.out_pitch,
-                    0.0F);
+        std::fill_n(sums + (call.row + result * product.row_step) * cut_.out_pitch, cut_.out_pitch, 0.0F);
     }
   }
 
-  bool gather_strips(const Bindings& bindings, int64_t group, const Task& task, const float* weights) const {
+  // Where there are several groups, all of their source channels are one block.
+  bool gather_strips(const Bindings& bindings, int64_t group, int64_t groups, const Task& task,
+                     const float* weights) const {
     const auto& size = task.box.size;
     bool finite = true;
     for (int64_t k = 0; k < source_channels(pass_); k += cut_.channels_per_block) {
       const int64_t channels = std::min(cut_.channels_per_block, source_channels(pass_) - k);
-      load_source(bindings, cut_.strips, group * source_channels(pass_) + k, channels, task.box, task.strip);
-      if (cut_.pads_weights) finite &= all_finite(task.strip, channels * cut_.strips.channel_pitch());
+      load_source(bindings, cut_.strips, group * source_channels(pass_) + k, groups * channels, task.box,
+                  task.strip);
+      if (cut_.pads_weights)
+        finite &= all_finite(task.strip, groups * channels * cut_.strips.channel_pitch());
       kernels::cpu::RowSums rows;
       rows.outer = channels;
       rows.outer_stride = cut_.strips.channel_pitch();
       rows.accumulate = k > 0;
       rows.count = cut_.whole_planes ? (size[2] - 1) * cut_.row_pitch + size[3] : size[3];
-      add_block(task, weights, k, task.strip, task.sums, rows);
+      for (int64_t i = 0; i < groups; ++i)
+        add_block(task, weights + (group + i) * group_weights(), k,
+                  task.strip + i * channels * cut_.strips.channel_pitch(), task.sums + i * cut_.group_sums(),
+                  rows);
     }
     return finite;
   }

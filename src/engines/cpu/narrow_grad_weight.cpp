@@ -48,7 +48,7 @@ class NarrowGradWeightStep final : public Step {
         cut_(cut_dots(pass)),
         slots_(runtime::ThreadPool::instance().threads()),
         reference_(reference::candidate().make_step(pass)),
-        blocks_(pass.groups * cut_.y_blocks * cut_.x_blocks) {
+        blocks_(ceil_div(pass.groups, cut_.groups_at_once) * cut_.y_blocks * cut_.x_blocks) {
     list_terms();
     for (const AxisFold& axis : cut_.axes) leaves_source_ |= axis.leaves_source();
     const int64_t lanes = kernels::cpu::dot_lanes();
@@ -56,12 +56,14 @@ class NarrowGradWeightStep final : public Step {
     if (std::min(kProductsForThreads, weights) * std::min(kProductsForThreads, count_of(cut_.grid.total)) <
         kProductsForThreads)
       slots_ = 1;
-    total_floats_ = cut_.y_block * cut_.x_block * cut_.taps;
+    total_floats_ = cut_.groups_at_once * cut_.y_block * cut_.x_block * cut_.taps;
     total_bytes_ = part_bytes<float>(blocks_ * cut_.splits * total_floats_);
     // A call of the kernel reads whole vectors.
-    strip_bytes_ = part_bytes<float>(cut_.x_block * cut_.strips.channel_pitch() + lanes);
+    strip_bytes_ =
+        part_bytes<float>(cut_.groups_at_once * cut_.x_block * cut_.strips.channel_pitch() + lanes);
     sum_bytes_ = part_bytes<float>(total_floats_ * lanes);
-    slot_bytes_ = strip_bytes_ + sum_bytes_ + part_bytes<float>(cut_.call_channels * cut_.y_stride);
+    const int64_t copied = cut_.groups_at_once > 1 ? cut_.groups_at_once * cut_.y_block : cut_.call_channels;
+    slot_bytes_ = strip_bytes_ + sum_bytes_ + part_bytes<float>(copied * cut_.y_stride);
   }
 
   size_t workspace_bytes() const override {
@@ -87,15 +89,20 @@ class NarrowGradWeightStep final : public Step {
 
  private:
   struct Place {
-    int64_t group, y_first, y_count, x_first,
-        x_count;  // channels within the group
+    int64_t group, groups;
+    int64_t y_first, y_count, x_first, x_count;  // channels within the group
   };
   Place place_of(int64_t block) const {
     const int64_t rest = block / cut_.x_blocks;
     const int64_t y_first = rest % cut_.y_blocks * cut_.y_block,
                   x_first = block % cut_.x_blocks * cut_.x_block;
-    return {rest / cut_.y_blocks, y_first, std::min(cut_.y_block, pass_.y_channels_per_group() - y_first),
-            x_first, std::min(cut_.x_block, pass_.x_channels_per_group() - x_first)};
+    const int64_t group = rest / cut_.y_blocks * cut_.groups_at_once;
+    return {.group = group,
+            .groups = std::min(cut_.groups_at_once, pass_.groups - group),
+            .y_first = y_first,
+            .y_count = std::min(cut_.y_block, pass_.y_channels_per_group() - y_first),
+            .x_first = x_first,
+            .x_count = std::min(cut_.x_block, pass_.x_channels_per_group() - x_first)};
   }
   // offsets_[x channel][tap] into the strips.
   void list_terms() {
@@ -109,7 +116,7 @@ class NarrowGradWeightStep final : public Step {
       offsets_.push_back(offsets_[offsets_.size() - taps] + cut_.strips.channel_pitch());
   }
 
-  // totals[y channel][x channel][tap] of a split; whether all that zeros were
+  // totals[group][y channel][x channel][tap] of a split; whether all that zeros were
   // multiplied with was finite.
   bool sum_split(const Bindings& bindings, const Place& place, int64_t split, float* totals,
                  std::byte* scratch) const {
@@ -120,28 +127,35 @@ class NarrowGradWeightStep final : public Step {
     const auto* x_base = static_cast<const std::byte*>(bindings[x.operand]) +
                          (place.group * pass_.x_channels_per_group() + place.x_first) * x.strides[1] *
                              static_cast<int64_t>(size_of(x.dtype));
-    const int64_t strip_floats = place.x_count * cut_.strips.channel_pitch();
+    const int64_t group_strips = place.x_count * cut_.strips.channel_pitch();
+    const int64_t strip_floats = place.groups * group_strips;
+    const bool several = cut_.groups_at_once > 1;
     bool finite = true;
     const int64_t first = split * cut_.boxes_per_split;
     const int64_t last = std::min(first + cut_.boxes_per_split, cut_.grid.count());
     for (int64_t index = first; index < last; ++index) {
       const BoxGrid::Box box = cut_.grid.at(index);
-      cut_.strips.load(x, pass_.rounding, x_base, place.x_count, box, strips);
+      cut_.strips.load(x, pass_.rounding, x_base, place.groups * place.x_count, box, strips);
       std::fill_n(strips + strip_floats, kernels::cpu::dot_lanes(), 0.0F);
       finite &= all_finite(strips, strip_floats);
       kernels::cpu::RowDots dots;
       dots.offsets = offsets_.data();
       dots.terms = place.x_count * cut_.taps;
-      for (int64_t o = 0; o < place.y_count; o += cut_.call_channels) {
-        dots.channels = static_cast<int>(std::min(cut_.call_channels, place.y_count - o));
-        dots.accumulate = index > first;
-        dots.sums = sums + o * dots.terms * kernels::cpu::dot_lanes();
-        const int64_t channel = place.group * pass_.y_channels_per_group() + place.y_first + o;
-        dots.next = next_call(place, index, last, o);
-        finite &= add_box(bindings, channel, box, strips, copy, dots);
-      }
+      const int64_t y_first = place.group * pass_.y_channels_per_group() + place.y_first;
+      if (several) finite &= copy_y(bindings, y_first, place.groups * place.y_count, box, copy);
+      for (int64_t g = 0; g < place.groups; ++g)
+        for (int64_t o = 0; o < place.y_count; o += cut_.call_channels) {
+          const int64_t row = g * place.y_count + o;
+          dots.channels = static_cast<int>(std::min(cut_.call_channels, place.y_count - o));
+          dots.accumulate = index > first;
+          dots.sums = sums + row * dots.terms * kernels::cpu::dot_lanes();
+          dots.next = next_call(place, index, last, o);
+          if (!several && cut_.copies_y()) finite &= copy_y(bindings, y_first + o, dots.channels, box, copy);
+          finite &= add_box(bindings, y_first + o, box, strips + g * group_strips,
+                            several ? copy + row * cut_.y_stride : copy, dots);
+        }
     }
-    kernels::cpu::lane_totals(sums, place.y_count * place.x_count * cut_.taps, totals);
+    kernels::cpu::lane_totals(sums, place.groups * place.y_count * place.x_count * cut_.taps, totals);
     return finite;
   }
 
@@ -157,15 +171,11 @@ class NarrowGradWeightStep final : public Step {
 
   // One call for the whole box, or one for each of its planes.
   bool add_box(const Bindings& bindings, int64_t channel, const BoxGrid::Box& box, const float* strips,
-               float* copy, kernels::cpu::RowDots& dots) const {
+               const float* copy, kernels::cpu::RowDots& dots) const {
     const auto& s = pass_.y.strides;
     const auto* base = static_cast<const std::byte*>(bindings[pass_.y.operand]) +
                        (box.first[0] * s[0] + channel * s[1]) * static_cast<int64_t>(size_of(pass_.y.dtype));
     bool finite = true;
-    if (cut_.copies_y()) {
-      copy_y(base, dots.channels, box, copy);
-      if (leaves_source_) finite = all_finite(copy, dots.channels * cut_.y_stride);
-    }
     if (cut_.y == DotsRows::kOneRow) {
       add_one_row(box, strips, copy, dots);
       return finite;
@@ -216,11 +226,13 @@ class NarrowGradWeightStep final : public Step {
     return finite;
   }
 
-  // A box of y, zeros where there is no position. `base` is place (0, 0, 0) of
-  // the first channel.
-  void copy_y(const std::byte* base, int64_t channels, const BoxGrid::Box& box, float* copy) const {
+  // A box of y, zeros where there is no position; whether what zeros are multiplied with is finite.
+  bool copy_y(const Bindings& bindings, int64_t channel, int64_t channels, const BoxGrid::Box& box,
+              float* copy) const {
     const auto& s = pass_.y.strides;
     const auto bytes = static_cast<int64_t>(size_of(pass_.y.dtype));
+    const auto* base = static_cast<const std::byte*>(bindings[pass_.y.operand]) +
+                       (box.first[0] * s[0] + channel * s[1]) * bytes;
     // Channels that lie together are read together.
     const int64_t at_once = is_channels_last(pass_.y) ? channels : 1;
     StripShape shape{.channels = at_once, .channel_pitch = cut_.y_stride, .extent = cut_.y_extent};
@@ -234,12 +246,13 @@ class NarrowGradWeightStep final : public Step {
                    copy + o * cut_.y_stride + n * shape.plane());
     for (int64_t o = 0; o < channels; ++o)
       std::fill(copy + o * cut_.y_stride + box.size[0] * shape.plane(), copy + (o + 1) * cut_.y_stride, 0.0F);
+    return !leaves_source_ || all_finite(copy, channels * cut_.y_stride);
   }
 
   void store_block(const Bindings& bindings, int64_t block, float* totals) const {
     const Place place = place_of(block);
     float* total = totals + block * total_floats_;
-    const int64_t used = place.y_count * place.x_count * cut_.taps;
+    const int64_t rows = place.groups * place.y_count, used = rows * place.x_count * cut_.taps;
     for (int64_t split = 1; split < cut_.splits; ++split) {
       const float* part = totals + (split * blocks_ + block) * total_floats_;
       for (int64_t i = 0; i < used; ++i) total[i] += part[i];
@@ -247,7 +260,8 @@ class NarrowGradWeightStep final : public Step {
     const auto& s = pass_.w.strides;
     const auto bytes = static_cast<int64_t>(size_of(pass_.w.dtype));
     auto* base = static_cast<std::byte*>(bindings[pass_.w.operand]);
-    for (int64_t o = 0; o < place.y_count; ++o)
+    // Rows of several groups are all that these have: they follow each other.
+    for (int64_t o = 0; o < rows; ++o)
       for (int64_t i = 0; i < place.x_count; ++i, total += cut_.taps) {
         const int64_t at = (place.group * pass_.y_channels_per_group() + place.y_first + o) * s[0] +
                            (place.x_first + i) * s[1];

@@ -30,6 +30,7 @@ class NarrowStore {
         channel_(sums.group * result_channels(pass)) {}
 
   void run() const {
+    if (sums_.groups > 1) return run_groups();
     if (is_channels_last(tensor_) && cut_.channels > 1) return run_turned();
     for (int64_t i = sums_.first_unit; i < sums_.last_unit; ++i)
       store_unit(cut_.units[cut_.store_order[static_cast<size_t>(i)]]);
@@ -89,6 +90,14 @@ class NarrowStore {
       while (i + count * step < sums_.last_unit && same(i, i + count * step, count)) ++count;
       store_channels(cut_.units[static_cast<size_t>(i)], count, step * ways_ * cut_.out_pitch);
     }
+  }
+
+  // The same with the channels of several groups, whose units follow each other as those of channels do.
+  void run_groups() const {
+    const int64_t residues = sums_.last_unit / cut_.channels;
+    for (int64_t i = 0; i < residues; ++i)
+      store_channels(cut_.units[static_cast<size_t>(i)], sums_.groups * cut_.channels,
+                     residues * ways_ * cut_.out_pitch);
   }
 
   void store_channels(const NarrowUnit& unit, int64_t count, int64_t pitch) const {
@@ -160,7 +169,12 @@ class NarrowStore {
 
 void store_narrow(const problem::ConvPass& pass, const NarrowCut& cut, const Bindings& bindings,
                   const NarrowSums& sums) {
-  NarrowStore(pass, cut, bindings, sums).run();
+  if (sums.groups == 1 || is_channels_last(pass.result()))
+    return NarrowStore(pass, cut, bindings, sums).run();
+  NarrowSums one = sums;
+  one.groups = 1;
+  for (; one.group < sums.group + sums.groups; ++one.group, one.sums += cut.group_sums())
+    NarrowStore(pass, cut, bindings, one).run();
 }
 
 }  // namespace retrograd::engines::cpu
