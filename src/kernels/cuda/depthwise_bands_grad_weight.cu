@@ -41,7 +41,7 @@ __device__ inline void load_pair(uint32_t address, uint32_t (&r)[2]) {
 __host__ __device__ inline int row_bytes(const Bands& p) { return p.in_warp * (2 * p.groups + 1) * 16; }
 
 template <class T, int kK, int kStages>
-__global__ void __launch_bounds__(kWarps * 32)
+__global__ void __launch_bounds__(kWarps * 32, 6)
     bands_kernel(const __grid_constant__ Bands p, const T* x, const T* y, float* parts) {
   constexpr int kP = kK / 2, kTaps = kK * kK;
   extern __shared__ __align__(16) unsigned char shared[];
