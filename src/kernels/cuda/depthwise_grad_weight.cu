@@ -233,14 +233,8 @@ int64_t depthwise_parts(const Conv& conv) {
 }
 
 void depthwise_grad_weight(const Conv& conv, float* workspace, Stream stream) {
-  if (is_small(conv)) {
-    depthwise_small_grad_weight(conv, workspace, stream);
-    return add_parts(conv, depthwise_small_parts(conv), PartOrder::kTapsOfChannel, workspace, stream);
-  }
-  if (is_whole(conv)) {
-    depthwise_whole_grad_weight(conv, workspace, stream);
-    return add_parts(conv, depthwise_whole_parts(conv), PartOrder::kTapsOfChannel, workspace, stream);
-  }
+  if (is_small(conv)) return depthwise_small_grad_weight(conv, workspace, stream);
+  if (is_whole(conv)) return depthwise_whole_grad_weight(conv, workspace, stream);
   if (is_bands(conv)) {
     depthwise_bands_grad_weight(conv, workspace, stream);
     return add_parts(conv, depthwise_bands_parts(conv), PartOrder::kTapsOfChannel, workspace, stream);

@@ -3,40 +3,48 @@
 // 48 bytes apart, so that eight rows of a matrix are in different banks.
 #pragma once
 
-#include "kernels/cuda/copy_async.cuh"
 #include "kernels/cuda/tile_mma.cuh"
 
 namespace retrograd::kernels::cuda {
 
 constexpr int kSmallWidth = 14, kSmallPlane = kSmallWidth * kSmallWidth;
-constexpr int kSmallWords = kSmallPlane / 2, kSmallCopies = (kSmallWords + 31) / 32;
+constexpr int kSmallWords = kSmallPlane / 2, kSmallPieces = 2;  // of a lane
 constexpr int kSmallPitch = 48;
 
 // With `margin` rows of zeros above, and as many below the sixteenth row.
 __host__ __device__ constexpr int small_bytes(int margin) { return (16 + 2 * margin) * kSmallPitch; }
 
-// Where a lane's words go.
+// A lane's share of a plane: eight bytes at a time from memory, words into rows.
 struct SmallCopy {
-  uint32_t to[kSmallCopies];
+  uint32_t to[kSmallPieces][2];
   int lane;
 
-  __device__ SmallCopy(int of_lane, int margin) : lane(of_lane) {
+  __device__ SmallCopy(int of_lane, uint32_t plane, int margin) : lane(of_lane) {
 #pragma unroll
-    for (int i = 0; i < kSmallCopies; ++i) {
-      const int word = lane + 32 * i;
-      to[i] = (margin + word / (kSmallWidth / 2)) * kSmallPitch + word % (kSmallWidth / 2) * 4;
+    for (int i = 0; i < 2 * kSmallPieces; ++i) {
+      const int word = 2 * (lane + 32 * (i / 2)) + i % 2;
+      to[i / 2][i % 2] =
+          plane + (margin + word / (kSmallWidth / 2)) * kSmallPitch + word % (kSmallWidth / 2) * 4;
     }
   }
-  __device__ void start(uint32_t plane, const void* source) const {
+  __device__ bool has(int piece) const { return piece == 0 || lane + 32 * piece < kSmallWords / 2; }
+  __device__ void fetch(uint2 (&values)[kSmallPieces], const void* source) const {
 #pragma unroll
-    for (int i = 0; i < kSmallCopies; ++i)
-      if (lane + 32 * i < kSmallWords)
-        copy_4(plane + to[i], static_cast<const uint32_t*>(source) + lane + 32 * i);
+    for (int i = 0; i < kSmallPieces; ++i)
+      if (has(i)) values[i] = static_cast<const uint2*>(source)[lane + 32 * i];
+  }
+  __device__ void put(const uint2 (&values)[kSmallPieces]) const {
+#pragma unroll
+    for (int i = 0; i < kSmallPieces; ++i)
+      if (has(i)) {
+        store_word(to[i][0], values[i].x);
+        store_word(to[i][1], values[i].y);
+      }
   }
 
  private:
-  __device__ static void copy_4(uint32_t shared, const void* global) {
-    asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" ::"r"(shared), "l"(global) : "memory");
+  __device__ static void store_word(uint32_t shared, uint32_t word) {
+    asm volatile("st.shared.b32 [%0], %1;" ::"r"(shared), "r"(word) : "memory");
   }
 };
 

@@ -13,7 +13,6 @@ void depthwise_small_grad_input(const Conv& conv, Stream stream);
 
 // How many parts the images are cut into; the workspace holds a float for each part of each weight.
 int64_t depthwise_small_parts(const Conv& conv);
-// Leaves sums of parts as [part][channel][tap].
 void depthwise_small_grad_weight(const Conv& conv, float* workspace, Stream stream);
 
 }  // namespace retrograd::kernels::cuda

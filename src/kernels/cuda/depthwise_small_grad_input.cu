@@ -8,6 +8,7 @@
 //
 // Values beyond the edge are zeros, and so are the matrices beside their diagonals; a result that is not
 // finite, where a zero may have met an infinity, is taken from the formula.
+#include "kernels/cuda/depthwise_band.cuh"
 #include "kernels/cuda/depthwise_repair.cuh"
 #include "kernels/cuda/depthwise_small.cuh"
 #include "kernels/cuda/depthwise_small.h"
@@ -20,50 +21,32 @@ namespace {
 constexpr int kWarps = 4;
 constexpr int64_t kWantedParts = 8;  // of the images
 
-template <class T, int kK>
-__device__ uint32_t weight_pair(const Conv& conv, const T* weights, int channel, int kh, int kw) {
-  Pack<T, 2> pair;
-#pragma unroll
-  for (int i = 0; i < 2; ++i) {
-    const int k = kw - i;  // a column more is a tap less
-    pair.values[i] =
-        k >= 0 && k < kK
-            ? weights[channel * conv.w.strides[0] + kh * conv.w.strides[3] + k * conv.w.strides[4]]
-            : from_float<T>(0.0f);
-  }
-  return reinterpret_cast<const uint32_t&>(pair);
-}
-
 template <class T, int kK, int kAhead>
 __global__ void __launch_bounds__(kWarps * 32, 6)
     small_gather_kernel(const __grid_constant__ Conv conv, int channels, int images, int in_part, const T* y,
                         const T* weights, T* x) {
-  constexpr int kP = kK / 2, kStages = kAhead + 1, kStageBytes = small_bytes(kP),
-                kOutBytes = 2 * kSmallPlane + 8;
-  __shared__ __align__(16) unsigned char shared[kWarps][kStages * kStageBytes + kOutBytes];
+  constexpr int kP = kK / 2, kBytes = small_bytes(kP), kOutBytes = 2 * kSmallPlane + 8;
+  __shared__ __align__(16) unsigned char shared[kWarps][kBytes + kOutBytes];
+  __shared__ __align__(16) unsigned char kernels[kWarps][BandKernel<T, kK>::kBytes];
   const int lane = static_cast<int>(threadIdx.x) % 32, warp = static_cast<int>(threadIdx.x) / 32;
   const int channel = static_cast<int>(blockIdx.x) * kWarps + warp;
   const int first = static_cast<int>(blockIdx.y) * in_part, last = min(first + in_part, images);
   if (channel >= channels) return;
   unsigned char* const own = shared[warp];
-  for (int i = lane; i < kStages * kStageBytes / 16; i += 32) reinterpret_cast<uint4*>(own)[i] = uint4{};
+  for (int i = lane; i < kBytes / 16; i += 32) reinterpret_cast<uint4*>(own)[i] = uint4{};
   __syncwarp();
   const uint32_t base = shared_address(own);
-  const SmallCopy copy(lane, kP);
+  const SmallCopy copy(lane, base, kP);
   const int64_t distance = static_cast<int64_t>(channels) * kSmallPlane;
-  const T* from = y + (static_cast<int64_t>(first) * channels + channel) * kSmallPlane;
-  uint32_t into = 0;
-  int next = first;
-  const auto start = [&]() {
-    if (next < last) copy.start(base + into, from);
-    close_copies();
-    from += distance;
-    ++next;
-    into = into + kStageBytes == kStages * kStageBytes ? 0 : into + kStageBytes;
-  };
+  const T* const from = y + (static_cast<int64_t>(first) * channels + channel) * kSmallPlane;
+  uint2 ahead[kAhead][kSmallPieces];
 #pragma unroll
-  for (int i = 0; i < kAhead; ++i) start();
+  for (int i = 0; i < kAhead; ++i)
+    if (first + i < last) copy.fetch(ahead[i], from + i * distance);
 
+  T* const kernel = reinterpret_cast<T*>(kernels[warp]);
+  BandKernel<T, kK>::load(kernel, conv, weights, channel, lane);
+  __syncwarp();
   const int q = lane / 4, t = lane % 4;
   uint32_t band[kK][2][2];  // of kernel row kh and eight results: columns 2t, 2t + 1 and 2t + 8, 2t + 9 of y
 #pragma unroll
@@ -72,50 +55,52 @@ __global__ void __launch_bounds__(kWarps * 32, 6)
     for (int half = 0; half < 2; ++half)
 #pragma unroll
       for (int i = 0; i < 2; ++i)
-        band[kh][half][i] = weight_pair<T, kK>(conv, weights, channel, kh, q + 8 * half + kP - 2 * t - 8 * i);
+        band[kh][half][i] = BandKernel<T, kK>::pair(kernel, kh, q + 8 * half + kP - 2 * t - 8 * i);
   const uint32_t matrix = (lane % 8 + lane / 8 % 2 * 8) * kSmallPitch + lane / 16 * 16;
-  auto* const out = reinterpret_cast<uint32_t*>(own + kStages * kStageBytes);
+  auto* const out = reinterpret_cast<uint32_t*>(own + kBytes);
   float witness = 0;
-  uint32_t stage = 0;
-  for (int n = first; n < last; ++n) {
-    wait_for_copies<kAhead - 1>();
-    __syncwarp();
-    float sums[2][4] = {};
+  for (int n0 = first; n0 < last; n0 += kAhead) {
 #pragma unroll
-    for (int o = 0; o < kK; ++o) {
-      uint32_t rows[4];
-      load_matrices<false>(base + stage + matrix + o * kSmallPitch, rows);
+    for (int v = 0; v < kAhead; ++v) {
+      const int n = n0 + v;
+      if (n >= last) break;
+      copy.put(ahead[v]);
+      __syncwarp();
+      if (n + kAhead < last) copy.fetch(ahead[v], from + (n + kAhead - first) * distance);
+      float sums[2][4] = {};
+#pragma unroll
+      for (int o = 0; o < kK; ++o) {
+        uint32_t rows[4];
+        load_matrices<false>(base + matrix + o * kSmallPitch, rows);
+#pragma unroll
+        for (int half = 0; half < 2; ++half)
+          multiply_add(sums[half], rows, band[2 * kP - o][half][0], band[2 * kP - o][half][1], T{});
+      }
 #pragma unroll
       for (int half = 0; half < 2; ++half)
-        multiply_add(sums[half], rows, band[2 * kP - o][half][0], band[2 * kP - o][half][1], T{});
+#pragma unroll
+        for (int i = 0; i < 2; ++i) {
+          const int row = q + 8 * i, column = 8 * half + 2 * t;
+          if (row >= kSmallWidth || column >= kSmallWidth) continue;
+          const float pair[2] = {sums[half][2 * i], sums[half][2 * i + 1]};
+          watch(witness, pair[0]);
+          watch(witness, pair[1]);
+          store_pack<T, 2>(reinterpret_cast<T*>(out + row * (kSmallWidth / 2) + column / 2), pair);
+        }
+      __syncwarp();
+      auto* const target =
+          reinterpret_cast<uint2*>(x + (static_cast<int64_t>(n) * channels + channel) * kSmallPlane);
+#pragma unroll
+      for (int i = 0; i < kSmallPieces; ++i)
+        if (copy.has(i)) target[lane + 32 * i] = reinterpret_cast<const uint2*>(out)[lane + 32 * i];
+      __syncwarp();
     }
-    stage = stage + kStageBytes == kStages * kStageBytes ? 0 : stage + kStageBytes;
-    start();
-#pragma unroll
-    for (int half = 0; half < 2; ++half)
-#pragma unroll
-      for (int i = 0; i < 2; ++i) {
-        const int row = q + 8 * i, column = 8 * half + 2 * t;
-        if (row >= kSmallWidth || column >= kSmallWidth) continue;
-        const float pair[2] = {sums[half][2 * i], sums[half][2 * i + 1]};
-        watch(witness, pair[0]);
-        watch(witness, pair[1]);
-        store_pack<T, 2>(reinterpret_cast<T*>(out + row * (kSmallWidth / 2) + column / 2), pair);
-      }
-    __syncwarp();
-    auto* const target =
-        reinterpret_cast<uint2*>(x + (static_cast<int64_t>(n) * channels + channel) * kSmallPlane);
-#pragma unroll
-    for (int i = 0; i < 2; ++i)
-      if (lane + 32 * i < kSmallWords / 2)
-        target[lane + 32 * i] = reinterpret_cast<const uint2*>(out)[lane + 32 * i];
-    __syncwarp();
   }
   if (__any_sync(~0u, isnan(witness)))
     for (int n = first; n < last; ++n) repair_rows<T>(conv, Result::kGradInput, n, channel, 0, kSmallWidth);
 }
 
-template <class T, int kK, int kAhead = 2>
+template <class T, int kK, int kAhead = 3>
 void launch(const Conv& conv, int64_t wanted_parts, Stream stream) {
   const int64_t in_part = (conv.batch + wanted_parts - 1) / wanted_parts;
   const dim3 grid(static_cast<unsigned>((conv.groups + kWarps - 1) / kWarps),

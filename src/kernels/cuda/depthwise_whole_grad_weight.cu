@@ -6,10 +6,12 @@
 // in registers and reads the K + 1 rows of x that meet them; products with columns beyond the edge are left
 // out by the compiler. In the end the block adds what its threads have, in a fixed order.
 //
-// Rows beyond the edge are zeros; who adds the parts takes a sum that is not finite from the formula.
+// Rows beyond the edge are zeros; a sum that is not finite is taken from the formula.
 #include "kernels/cuda/block_sum.cuh"
+#include "kernels/cuda/depthwise_parts.h"
 #include "kernels/cuda/depthwise_whole.cuh"
 #include "kernels/cuda/depthwise_whole.h"
+#include "kernels/cuda/repair.cuh"
 #include "kernels/cuda/tile_mma.cuh"
 #include "kernels/cuda/types.h"
 
@@ -30,9 +32,11 @@ constexpr int shared_words() {
   return kPlanes > kSums ? kPlanes : kSums;
 }
 
-template <class T, int kK>
-__global__ void __launch_bounds__(kWholeThreads)
-    grad_weight_kernel(int channels, int images, int images_in_part, const T* x, const T* y, float* parts) {
+// With kFinish there is one part, and the sums are the results.
+template <class T, int kK, bool kFinish>
+__global__ void __launch_bounds__(kWholeThreads, kK == 7 ? 2 : 3)
+    grad_weight_kernel(const __grid_constant__ Conv conv, int channels, int images, int images_in_part,
+                       const T* x, const T* y, float* parts) {
   using W = Whole<T>;
   constexpr int kP = kK / 2, kTaps = kK * kK, kPlane = kWholeWidth * kWholeWidth;
   extern __shared__ uint32_t shared[];
@@ -94,7 +98,14 @@ __global__ void __launch_bounds__(kWholeThreads)
 #pragma unroll
     for (int i = 0; i < kWholeStrips; ++i) sum += all[(i * 32 + lane) * kTaps + tap];
     sum = warp_sum(sum);
-    if (lane == 0) parts[(blockIdx.y * int64_t{channels} + channel) * kTaps + tap] = sum;
+    if (lane != 0) continue;
+    if constexpr (kFinish) {
+      const Index5 at{channel, 0, 0, tap / kK, tap % kK};
+      if (!isfinite(sum)) sum = by_formula(conv, Result::kGradWeight, at);
+      store_any(conv.w.dtype, conv.w.data, offset_of(conv.w, at), sum);
+    } else {
+      parts[(blockIdx.y * int64_t{channels} + channel) * kTaps + tap] = sum;
+    }
   }
 }
 
@@ -108,12 +119,14 @@ int64_t images_in_part(const Conv& conv) {
 template <class T, int kK>
 void launch(const Conv& conv, float* workspace, Stream stream) {
   constexpr int kBytes = shared_words<T, kK>() * 4;
-  if (kBytes > 48 << 10)
-    cudaFuncSetAttribute(grad_weight_kernel<T, kK>, cudaFuncAttributeMaxDynamicSharedMemorySize, kBytes);
+  const auto kernel =
+      depthwise_whole_parts(conv) == 1 ? grad_weight_kernel<T, kK, true> : grad_weight_kernel<T, kK, false>;
+  if (kBytes > 48 << 10) cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kBytes);
   const dim3 grid(static_cast<unsigned>(conv.groups), static_cast<unsigned>(depthwise_whole_parts(conv)));
-  grad_weight_kernel<T, kK><<<grid, kWholeThreads, kBytes, stream>>>(
-      static_cast<int>(conv.groups), static_cast<int>(conv.batch), static_cast<int>(images_in_part(conv)),
-      static_cast<const T*>(conv.x.data), static_cast<const T*>(conv.y.data), workspace);
+  kernel<<<grid, kWholeThreads, kBytes, stream>>>(
+      conv, static_cast<int>(conv.groups), static_cast<int>(conv.batch),
+      static_cast<int>(images_in_part(conv)), static_cast<const T*>(conv.x.data),
+      static_cast<const T*>(conv.y.data), workspace);
 }
 
 }  // namespace
@@ -135,6 +148,8 @@ void depthwise_whole_grad_weight(const Conv& conv, float* workspace, Stream stre
         return launch<T, 7>(conv, workspace, stream);
     }
   });
+  const int64_t parts = depthwise_whole_parts(conv);
+  if (parts > 1) add_parts(conv, parts, PartOrder::kTapsOfChannel, workspace, stream);
 }
 
 }  // namespace retrograd::kernels::cuda
