@@ -83,7 +83,7 @@ def find_library():
     here = os.path.dirname(os.path.abspath(__file__))
     build = os.path.join(here, "..", "..", "build")
     for path in (os.environ.get("RETROGRAD_LIBRARY"), os.path.join(build, "gpu", "lib", "libretrograd.so"),
-                 os.path.join(build, "gpu-bundle", "lib", "libretrograd.so.0")):
+                 os.path.join(build, "gpu-run", "lib", "libretrograd.so.0")):
         if path and os.path.exists(path):
             return path
     raise SystemExit("no libretrograd.so: set RETROGRAD_LIBRARY")
