@@ -32,23 +32,22 @@ bool is_aligned(const void* address, size_t bytes) {
 
 struct Disjoint {
   uint32_t threads;
-  FastDiv vectors, bands, d, sd,
-      sw;  // vectors: of a row; bands: rows of windows, one that is cut off included
-  int sh, xh, xw, yd, yh, yw;
+  FastDiv vectors, bands, depths, sw;  // vectors: of a row; rows and layers of windows, cut off ones included
+  int sd, sh, xd, xh, xw, yd, yh, yw;
   float scale;
 };
 
-// A thread takes kCount columns of a row of windows. kStride 0: known at run time; else kPacked: rows of y
-// are whole and aligned packs of kCount / kStride.
+// A thread takes kCount columns of a row of windows, in all layers that these cover. kStride 0: known at run
+// time; else kPacked: rows of y are whole and aligned packs of kCount / kStride.
 template <class T, int kCount, int kStride, bool kPacked>
 __global__ void __launch_bounds__(kThreads)
     disjoint_kernel(const __grid_constant__ Disjoint p, const T* y, T* x) {
   uint32_t column = thread_number();
   if (column >= p.threads) return;
   uint32_t band = p.vectors.split(column);
-  uint32_t d = p.bands.split(band);
-  const uint32_t plane = p.d.quotient(d);
-  const int od = static_cast<int>(p.sd.quotient(d - plane * p.d.divisor)), oh = static_cast<int>(band);
+  uint32_t depth = p.bands.split(band);
+  const uint32_t plane = p.depths.split(depth);
+  const int od = static_cast<int>(depth), oh = static_cast<int>(band);
   float values[kCount];
   const bool live = od < p.yd && oh < p.yh;
   const T* row = y + ((static_cast<int64_t>(plane) * p.yd + od) * p.yh + oh) * p.yw;
@@ -90,9 +89,10 @@ __global__ void __launch_bounds__(kThreads)
       }
     }
   }
-  const int h0 = oh * p.sh, rows = min(p.sh, p.xh - h0);
-  T* out = x + (static_cast<int64_t>(d) * p.xh + h0) * p.xw + column;
-  for (int r = 0; r < rows; ++r) store_pack<T, kCount>(out + static_cast<int64_t>(r) * p.xw, values);
+  const int h0 = oh * p.sh, rows = min(p.sh, p.xh - h0), d0 = od * p.sd, layers = min(p.sd, p.xd - d0);
+  T* out = x + ((static_cast<int64_t>(plane) * p.xd + d0) * p.xh + h0) * p.xw + column;
+  for (int d = 0; d < layers; ++d, out += static_cast<int64_t>(p.xh) * p.xw)
+    for (int r = 0; r < rows; ++r) store_pack<T, kCount>(out + static_cast<int64_t>(r) * p.xw, values);
 }
 
 // Axes along which one window covers everything count as one; rows that are tiled exactly as one long row.
@@ -124,13 +124,15 @@ void launch_stride(const Disjoint& p, const T* y, T* x, Stream stream) {
 
 template <class T, int kCount>
 void launch_disjoint(const PoolAxis (&a)[3], int64_t planes, float scale, const T* y, T* x, Stream stream) {
-  const int64_t vectors = a[2].x / kCount, bands = (a[1].x + a[1].stride - 1) / a[1].stride;
+  const int64_t vectors = a[2].x / kCount, bands = (a[1].x + a[1].stride - 1) / a[1].stride,
+                depths = (a[0].x + a[0].stride - 1) / a[0].stride;
   Disjoint p;
-  p.threads = static_cast<uint32_t>(planes * a[0].x * bands * vectors);
+  p.threads = static_cast<uint32_t>(planes * depths * bands * vectors);
   p.vectors = FastDiv(vectors);
   p.bands = FastDiv(bands);
-  p.d = FastDiv(a[0].x);
-  p.sd = FastDiv(a[0].stride);
+  p.depths = FastDiv(depths);
+  p.sd = static_cast<int>(a[0].stride);
+  p.xd = static_cast<int>(a[0].x);
   p.sw = FastDiv(a[2].stride);
   p.sh = static_cast<int>(a[1].stride);
   p.xh = static_cast<int>(a[1].x);
