@@ -11,7 +11,7 @@
 namespace retrograd::kernels::cuda {
 namespace {
 
-constexpr int kThreads = 256;
+constexpr int kThreads = kSmallThreads;
 
 __global__ void __launch_bounds__(kThreads)
     grad_input_kernel(const __grid_constant__ Conv conv, const __grid_constant__ SmallSizes s) {
@@ -21,20 +21,23 @@ __global__ void __launch_bounds__(kThreads)
   const int64_t image = blockIdx.x;
   const int chunk = static_cast<int>(blockIdx.y) % s.chunks, group = static_cast<int>(blockIdx.y) / s.chunks;
   const int channel0 = chunk * kSmallChannels, channels = min(kSmallChannels, s.x_channels - channel0);
-  const Source y(conv.y, conv.rounding), w(conv.w, conv.rounding);
-  for (int i = static_cast<int>(threadIdx.x); i < s.taps * s.y_channels * kSmallChannels; i += kThreads) {
-    const int c = i % kSmallChannels, o = i / kSmallChannels % s.y_channels,
-              tap = i / kSmallChannels / s.y_channels;
-    const int kw = tap % s.w.kernel, kh = tap / s.w.kernel % s.h.kernel, kd = tap / s.w.kernel / s.h.kernel;
-    const Index5 at{int64_t{group} * s.y_channels + o, channel0 + c, kd, kh, kw};
-    weights[i] = c < channels ? w(offset_of(conv.w, at)) : 0.0f;
+  const int64_t o0 = int64_t{group} * s.y_channels;
+  if (channels < kSmallChannels) {
+    for (int i = static_cast<int>(threadIdx.x); i < s.taps * s.y_channels; i += kThreads)
+      for (int c = channels; c < kSmallChannels; ++c) weights[i * kSmallChannels + c] = 0;
   }
-  for (int i = static_cast<int>(threadIdx.x); i < s.y_channels * s.y_places; i += kThreads) {
-    const int place = i % s.y_places, o = i / s.y_places;
-    const Index5 at{image, int64_t{group} * s.y_channels + o, place / s.w.y / s.h.y, place / s.w.y % s.h.y,
-                    place % s.w.y};
-    of_y[i] = y(offset_of(conv.y, at));
-  }
+  stage_run<12>(
+      conv.w, conv.rounding, s.of_w, s.taps * s.y_channels * channels,
+      [&](int pair) {
+        return (o0 + pair / channels) * conv.w.strides[0] + (channel0 + pair % channels) * conv.w.strides[1];
+      },
+      [&](int pair, int tap, float value) {
+        weights[(tap * s.y_channels + pair / channels) * kSmallChannels + pair % channels] = value;
+      });
+  stage_run<8>(
+      conv.y, conv.rounding, s.of_y, s.y_channels * s.y_places,
+      [&](int o) { return image * conv.y.strides[0] + (o0 + o) * conv.y.strides[1]; },
+      [&](int o, int at, float value) { of_y[o * s.y_places + at] = value; });
   __syncthreads();
 
   const int place = static_cast<int>(blockIdx.z) * kThreads + static_cast<int>(threadIdx.x);

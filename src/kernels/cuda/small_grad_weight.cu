@@ -10,7 +10,7 @@
 namespace retrograd::kernels::cuda {
 namespace {
 
-constexpr int kThreads = 256;
+constexpr int kThreads = kSmallThreads;
 constexpr int64_t kMostParts = 256;
 
 __global__ void __launch_bounds__(kThreads)
@@ -21,7 +21,11 @@ __global__ void __launch_bounds__(kThreads)
   float* const of_x = shared + s.y_places * kSmallChannels;
   const int chunk = static_cast<int>(blockIdx.y) % s.chunks, group = static_cast<int>(blockIdx.y) / s.chunks;
   const int channel0 = chunk * kSmallChannels, channels = min(kSmallChannels, s.y_channels - channel0);
-  const Source x(conv.x, conv.rounding), y(conv.y, conv.rounding);
+  const int64_t o0 = int64_t{group} * s.y_channels + channel0;
+  if (channels < kSmallChannels) {
+    for (int i = static_cast<int>(threadIdx.x); i < s.y_places; i += kThreads)
+      for (int o = channels; o < kSmallChannels; ++o) of_y[i * kSmallChannels + o] = 0;
+  }
   const int number = static_cast<int>(blockIdx.z) * kThreads + static_cast<int>(threadIdx.x);
   const bool works = number < s.x_channels * s.taps;
   const int tap = number % s.taps, channel = number / s.taps;
@@ -30,18 +34,16 @@ __global__ void __launch_bounds__(kThreads)
   const int64_t first = blockIdx.x * int64_t{images}, last = min(first + images, conv.batch);
   for (int64_t image = first; image < last; ++image) {
     __syncthreads();
-    for (int i = static_cast<int>(threadIdx.x); i < s.y_places * kSmallChannels; i += kThreads) {
-      const int place = i % s.y_places, o = i / s.y_places;
-      const Index5 at{image, int64_t{group} * s.y_channels + channel0 + o, place / s.w.y / s.h.y,
-                      place / s.w.y % s.h.y, place % s.w.y};
-      of_y[place * kSmallChannels + o] = o < channels ? y(offset_of(conv.y, at)) : 0.0f;
-    }
-    for (int i = static_cast<int>(threadIdx.x); i < s.x_channels * s.x_places; i += kThreads) {
-      const int place = i % s.x_places, c = i / s.x_places;
-      const Index5 at{image, int64_t{group} * s.x_channels + c, place / s.w.x / s.h.x, place / s.w.x % s.h.x,
-                      place % s.w.x};
-      of_x[i] = x(offset_of(conv.x, at));
-    }
+    stage_run<4>(
+        conv.y, conv.rounding, s.of_y, channels * s.y_places,
+        [&](int o) { return image * conv.y.strides[0] + (o0 + o) * conv.y.strides[1]; },
+        [&](int o, int at, float value) { of_y[at * kSmallChannels + o] = value; });
+    stage_run<8>(
+        conv.x, conv.rounding, s.of_x, s.x_channels * s.x_places,
+        [&](int c) {
+          return image * conv.x.strides[0] + (int64_t{group} * s.x_channels + c) * conv.x.strides[1];
+        },
+        [&](int c, int at, float value) { of_x[c * s.x_places + at] = value; });
     __syncthreads();
     if (!works) continue;
     for (int od = 0; od < s.d.y; ++od) {
@@ -71,7 +73,7 @@ __global__ void __launch_bounds__(kThreads)
 #pragma unroll
   for (int c = 0; c < kSmallChannels; ++c) {
     if (c >= channels) break;
-    const int64_t o = int64_t{group} * s.y_channels + channel0 + c;
+    const int64_t o = o0 + c;
     if (parts == nullptr) {
       store_any(conv.w.dtype, conv.w.data, offset_of(conv.w, {o, channel, kd, kh, kw}), sums[c]);
     } else {
