@@ -32,7 +32,7 @@ class NarrowBlocksStep final : public Step {
     stem_ = !kernels::cuda::has_block_grad_weight(shape_of(pass));
     parts_ = stem_ ? kernels::cuda::stem_weight_parts(shape_of(pass))
                    : kernels::cuda::block_weight_parts(shape_of(pass));
-    if (grouped_) group_parts_ = kernels::cuda::group_weight_parts(shape_of(pass));
+    if (grouped_) group_parts_ = kernels::cuda::group_weight_parts(shape_of(pass), last_);
   }
   size_t workspace_bytes() const override {
     return std::max(static_cast<size_t>(parts_) * part_bytes(pass_),

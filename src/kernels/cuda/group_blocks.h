@@ -16,7 +16,7 @@ void group_grad_input(const Conv& conv, bool channels_last, Stream stream);
 // Each of `group_weight_parts` blocks that share the places leaves its sums of all weights in the workspace,
 // [part][weight], and of all y channels in `bias`, [part][channel].
 bool has_group_grad_weight(const Conv& conv, bool channels_last);
-int64_t group_weight_parts(const Conv& conv);
+int64_t group_weight_parts(const Conv& conv, bool channels_last);
 void group_grad_weight(const Conv& conv, bool channels_last, float* workspace, float* bias, Stream stream);
 
 bool has_group_blocks(const Conv& conv, bool channels_last);

@@ -15,13 +15,9 @@
 namespace retrograd::kernels::cuda {
 namespace {
 
-#ifndef RG_WMIN4
-#define RG_WMIN4 4
-#define RG_WMIN8 2
-#define RG_WWAVES 1
-#endif
-
 constexpr int kMostShared = 72 * 1024;
+// Blocks of a multiprocessor at once: what their registers allow.
+constexpr int blocks_at_once(int warps, bool last) { return warps == 8 ? last ? 2 : 1 : last ? 4 : 3; }
 
 struct Cut {
   GroupImage x, y;
@@ -36,7 +32,7 @@ __device__ constexpr uint32_t two_ones(__half) { return 0x3c003c00; }
 __device__ constexpr uint32_t two_ones(__nv_bfloat16) { return 0x3f803f80; }
 
 template <class T, int kWarps, bool kLast>
-__global__ void __launch_bounds__(kWarps * 32, kWarps == 4 ? RG_WMIN4 : RG_WMIN8)
+__global__ void __launch_bounds__(kWarps * 32, blocks_at_once(kWarps, kLast))
     group_weight_kernel(const __grid_constant__ Cut p, const T* x, const T* y, float* parts, float* bias) {
   extern __shared__ __align__(128) unsigned char shared[];
   const int first = static_cast<int>(blockIdx.x) * 16, part = static_cast<int>(blockIdx.y);
@@ -150,7 +146,7 @@ bool fits(const Cut& p, int warps) {
   return p.x_box.rows * std::max(p.x.width, p.y.width) <= warps * 64 && bytes_of(p, warps) <= kMostShared;
 }
 
-Cut cut_of(const Conv& conv, int& warps) {
+Cut cut_of(const Conv& conv, bool last, int& warps) {
   const Axis &h = conv.axes[1], &w = conv.axes[2];
   const int all = static_cast<int>(conv.groups * conv.x_channels);
   Cut p{};
@@ -171,7 +167,7 @@ Cut cut_of(const Conv& conv, int& warps) {
   for (int tiles = 1; !fits(p, warps) && p.rows > 1; ++tiles) set_rows(p, ceil_of(p.y.height, tiles));
   p.row_tiles = ceil_of(p.y.height, p.rows);
   p.tiles = static_cast<int>(conv.batch) * p.row_tiles;
-  const int wanted = 132 * (warps == 4 ? RG_WMIN4 : RG_WMIN8) * RG_WWAVES / (all / 16);
+  const int wanted = 132 * blocks_at_once(warps, last) / (all / 16);
   p.in_part = ceil_of(p.tiles, std::max(1, std::min(p.tiles, wanted)));
   return p;
 }
@@ -190,7 +186,7 @@ void launch(const Conv& conv, const Cut& p, float* workspace, float* bias, Strea
 template <class T>
 void launch_layout(const Conv& conv, bool last, float* workspace, float* bias, Stream stream) {
   int warps = 0;
-  const Cut p = cut_of(conv, warps);
+  const Cut p = cut_of(conv, last, warps);
   if (warps == 4)
     last ? launch<T, 4, true>(conv, p, workspace, bias, stream)
          : launch<T, 4, false>(conv, p, workspace, bias, stream);
@@ -205,13 +201,13 @@ void launch_layout(const Conv& conv, bool last, float* workspace, float* bias, S
 bool has_group_grad_weight(const Conv& conv, bool channels_last) {
   if (!has_group_blocks(conv, channels_last)) return false;
   int warps = 0;
-  const Cut p = cut_of(conv, warps);
+  const Cut p = cut_of(conv, channels_last, warps);
   return fits(p, warps);
 }
 
-int64_t group_weight_parts(const Conv& conv) {
+int64_t group_weight_parts(const Conv& conv, bool channels_last) {
   int warps = 0;
-  const Cut p = cut_of(conv, warps);
+  const Cut p = cut_of(conv, channels_last, warps);
   return ceil_of(p.tiles, p.in_part);
 }
 

@@ -59,21 +59,28 @@ __device__ void stage_weights(unsigned char* target, const Cut& p, const T* w, i
   static_assert(kThreads == 256);
   const int o = static_cast<int>(threadIdx.x) % 16, result = static_cast<int>(threadIdx.x) / 16;
   const int c = result % p.x_channels, residue = result / p.x_channels;
-  const int rh = residue / p.w.stride, rw = residue % p.w.stride;
+  const int rh = residue / p.w.stride, rw = residue % p.w.stride, window = p.h.window * p.w.window;
+  constexpr int kAtOnce = 9;  // loads under way
   for (int block = 0; block < p.y_blocks; ++block) {
     const int channel = block * 16 + o;
     const bool there = rh < p.h.stride && channel < p.y_channels && x0 + c < p.all_x &&
                        y0 + channel < p.all_y && channel / p.in_group == c / p.in_group;
     const T* const source = w + int64_t{y0 + channel} * p.w_o + c % p.in_group * p.w_i;
-    for (int vh = 0; vh < p.h.window; ++vh) {
-      const int kh = tap_of(p.h, rh, vh);
-#pragma unroll 4
-      for (int vw = 0; vw < p.w.window; ++vw) {
-        const int kw = tap_of(p.w, rw, vw);
-        T value{};
-        if (there && kh >= 0 && kw >= 0) value = source[kh * p.w_h + kw * p.w_w];
-        const int row = ((block * p.h.window + vh) * p.w.window + vw) * 16 + result;
-        *reinterpret_cast<T*>(target + block_chunk(row, o / 8) + o % 8 * 2) = value;
+    int vh = 0, vw = 0;
+    for (int first = 0; first < window; first += kAtOnce) {
+      T values[kAtOnce];
+#pragma unroll
+      for (int k = 0; k < kAtOnce; ++k) {
+        const int kh = tap_of(p.h, rh, vh), kw = tap_of(p.w, rw, vw);
+        values[k] = T{};
+        if (there && first + k < window && kh >= 0 && kw >= 0) values[k] = source[kh * p.w_h + kw * p.w_w];
+        if (++vw == p.w.window) vw = 0, ++vh;
+      }
+#pragma unroll
+      for (int k = 0; k < kAtOnce; ++k) {
+        const int row = (block * window + first + k) * 16 + result;
+        if (first + k < window)
+          *reinterpret_cast<T*>(target + block_chunk(row, o / 8) + o % 8 * 2) = values[k];
       }
     }
   }

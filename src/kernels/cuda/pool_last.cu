@@ -177,7 +177,7 @@ void pool_last_sliding(const Pool& pool, float scale, Stream stream) {
   with_type(pool.grad_input.dtype, [&](auto type) {
     using T = decltype(type);
     pool.axes[2].stride == 2 ? launch_sliding<T, 2, 2, 2, kWide<T>>(pool, scale, stream)
-                             : launch_sliding<T, 1, 4, 2, kWide<T>>(pool, scale, stream);
+                             : launch_sliding<T, 1, sizeof(T) == 2 ? 5 : 4, 2, kWide<T>>(pool, scale, stream);
   });
 }
 

@@ -21,27 +21,18 @@ namespace {
 
 constexpr int kTaps = 10, kStride = 5;
 constexpr int kThreads = 256, kWarps = kThreads / 32;
-#ifndef RG_RUNS
-#define RG_RUNS 2
-#define RG_UNROLL 4
-#define RG_GIB 4
-#define RG_GWB 3
-#define RG_GWU 2
-#define RG_WPARTS 1600
-#endif
-constexpr int kRuns = RG_RUNS;         // of 32 places that a warp takes in grad_input
+constexpr int kRuns = 2;               // of 32 places that a warp takes in grad_input
 constexpr int kSpan = kRuns * 32 - 1;  // places of a block that it completes
-constexpr int kChannelsAtOnce = RG_UNROLL, kRunsAtOnce = RG_GWU;  // loads under way
-constexpr int kMine = 4;                                          // channels of a warp in grad_weight
-constexpr int kTile = 256;                                        // places whose x is in shared memory
-constexpr int kPartPlaces = RG_WPARTS;                            // of a part
+constexpr int kMine = 4;               // channels of a warp in grad_weight
+constexpr int kTile = 256;             // places whose x is in shared memory
+constexpr int kPartPlaces = 1600;      // of a part
 
 struct Wave {
   int channels, x, y, pad;
 };
 
 template <class T>
-__global__ void __launch_bounds__(kThreads, RG_GIB)
+__global__ void __launch_bounds__(kThreads, 4)
     grad_input_kernel(const __grid_constant__ Wave p, const T* y, Tensor w, T* x) {
   extern __shared__ __align__(16) float shared[];  // weights [channel][12], then sums [warp][tap][place]
   const int lane = static_cast<int>(threadIdx.x) % 32, warp = static_cast<int>(threadIdx.x) / 32;
@@ -53,7 +44,7 @@ __global__ void __launch_bounds__(kThreads, RG_GIB)
   const int first = static_cast<int>(blockIdx.x) * kSpan - 1;
   const T* const image = y + int64_t{blockIdx.y} * p.channels * p.y;
   float sums[kRuns][kTaps] = {};
-#pragma unroll kChannelsAtOnce
+#pragma unroll 4
   for (int o = warp; o < p.channels; o += kWarps) {
     float values[kRuns];
 #pragma unroll
@@ -95,7 +86,7 @@ __global__ void __launch_bounds__(kThreads, RG_GIB)
 }
 
 template <class T>
-__global__ void __launch_bounds__(kThreads, RG_GWB)
+__global__ void __launch_bounds__(kThreads, 2)
     grad_weight_kernel(const __grid_constant__ Wave p, const T* x, const T* y, int ranges, float* parts,
                        float* bias) {
   __shared__ float of_x[kTile * kStride + kTaps];
@@ -115,7 +106,7 @@ __global__ void __launch_bounds__(kThreads, RG_GWB)
       of_x[i] = static_cast<unsigned>(q) < static_cast<unsigned>(p.x) ? to_float(wave[q]) : 0.0f;
     }
     __syncthreads();
-#pragma unroll kRunsAtOnce
+#pragma unroll 4
     for (int run = 0; run < kTile; run += 32) {
       const int place = tile + run + lane;
       float values[kMine];
