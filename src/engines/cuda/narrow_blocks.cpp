@@ -23,7 +23,8 @@ bool has_group_kernel(const ConvPass& pass) {
 
 bool is_aligned(const void* address) { return reinterpret_cast<uintptr_t>(address) % 16 == 0; }
 
-// Kernels for groups need aligned tensors; others take them where these are not.
+// Kernels for groups need aligned tensors; others take them where these are
+// not.
 class NarrowBlocksStep final : public Step {
  public:
   explicit NarrowBlocksStep(const ConvPass& pass)
@@ -36,11 +37,11 @@ class NarrowBlocksStep final : public Step {
   }
   size_t workspace_bytes() const override {
     return std::max(static_cast<size_t>(parts_) * part_bytes(pass_),
-                    static_cast<size_t>(group_parts_) * (part_bytes(pass_) + sum_bytes(pass_)));
+                    sums_at() + static_cast<size_t>(group_parts_) * sum_bytes(pass_));
   }
   ChannelSums left_sums(const Bindings& bindings) const override {
     if (group_parts_ == 0 || !leaves_sums(pass_) || !are_aligned(bindings)) return {};
-    return {static_cast<size_t>(group_parts_) * part_bytes(pass_), group_parts_};
+    return {sums_at(), group_parts_};
   }
   std::string describe() const override {
     return describe_narrow(last_, grouped_ ? group_parts_ : parts_) + (grouped_ ? ", groups" : "");
@@ -53,9 +54,9 @@ class NarrowBlocksStep final : public Step {
       return grouped ? kernels::cuda::group_grad_input(conv, last_, stream_of(context))
                      : kernels::cuda::block_grad_input(conv, last_, stream_of(context));
     if (grouped) {
-      std::byte* const of_bias = workspace + static_cast<size_t>(group_parts_) * part_bytes(pass_);
       return kernels::cuda::group_grad_weight(conv, last_, reinterpret_cast<float*>(workspace),
-                                              reinterpret_cast<float*>(of_bias), stream_of(context));
+                                              reinterpret_cast<float*>(workspace + sums_at()),
+                                              stream_of(context));
     }
     auto* const sums = reinterpret_cast<float*>(workspace);
     stem_ ? kernels::cuda::stem_grad_weight(conv, last_, sums, stream_of(context))
@@ -63,6 +64,12 @@ class NarrowBlocksStep final : public Step {
   }
 
  private:
+  // Behind the parts of the kernels for groups.
+  size_t sums_at() const {
+    if (group_parts_ == 0) return 0;
+    return static_cast<size_t>(group_parts_ * kernels::cuda::group_part_floats(shape_of(pass_))) *
+           sizeof(float);
+  }
   bool are_aligned(const Bindings& bindings) const {
     return is_aligned(bindings[pass_.x.operand]) && is_aligned(bindings[pass_.y.operand]);
   }
@@ -79,18 +86,22 @@ class NarrowBlocksCandidate final : public Candidate {
     const auto* conv = std::get_if<ConvPass>(&pass);
     if (const Support narrow = is_narrow_pass(conv); !narrow.accepted()) return narrow;
     if (conv->x.dtype == DType::kF32) return Support::no("needs f16 or bf16");
-    // cuDNN took 0.080 ms for all gradients of 512 channels in 32 groups, 14 x 14; these kernels 0.101 ms.
+    // cuDNN took 0.080 ms for all gradients of 512 channels in 32 groups, 14 x
+    // 14; these kernels 0.101 ms.
     if (is_last(*conv) && conv->groups > 1 && conv->x_channels_per_group() >= 8 && !has_group_kernel(*conv))
       return Support::no("channels last with 8 or more channels a group");
     const kernels::cuda::Conv shape = shape_of(*conv);
     if (conv->kind == ConvPassKind::kGradInput)
-      return kernels::cuda::has_block_grad_input(shape)
-                 ? Support::yes()
-                 : Support::no("needs at most 16 results of a place and a small window");
+      return kernels::cuda::has_block_grad_input(shape) ? Support::yes()
+                                                        : Support::no(
+                                                              "needs at most 16 results of a place and a "
+                                                              "small window");
     const bool stem = kernels::cuda::has_stem_grad_weight(shape);
     return stem || kernels::cuda::has_block_grad_weight(shape)
                ? Support::yes()
-               : Support::no("needs groups of at most 16 channels and 3x3, or a stem with an even stride");
+               : Support::no(
+                     "needs groups of at most 16 channels and 3x3, or "
+                     "a stem with an even stride");
   }
   std::unique_ptr<const Step> make_step(const problem::Pass& pass) const override {
     return std::make_unique<NarrowBlocksStep>(std::get<ConvPass>(pass));

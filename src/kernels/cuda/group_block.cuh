@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Boxes of 16 channels on their way into shared memory while others are multiplied: rows of channels, as in
-// narrow_block.cuh, of full image rows with zeros beyond the edges.
+// Boxes of 16 channels on their way into shared memory while others are
+// multiplied: rows of channels, as in narrow_block.cuh, of full image rows with
+// zeros beyond the edges.
 //
-// Channels last: 16-byte copies that pass no register. Planes: a thread takes two neighbouring places of all
-// 16 channels, 16 words under way at once, and stores them when they are needed.
+// Channels last: 16-byte copies that pass no register. Planes: a thread takes
+// two neighbouring places of all 16 channels, 16 words under way at once, and
+// stores them when they are needed.
 #pragma once
 
 #include "kernels/cuda/narrow_block.cuh"
@@ -14,14 +16,16 @@ struct GroupImage {
   int channels, height, width;  // channels: of the whole tensor
 };
 
-// A box in shared memory: rows of `pitch` places, the image's column 0 at column `edge`.
+// A box in shared memory: rows of `pitch` places, the image's column 0 at
+// column `edge`.
 struct GroupBox {
   int rows, pitch, edge;
   int places;  // in all, whatever lies behind the last row included
   FastDiv by_pitch, by_half;
 };
 
-// Row 0 of the box is row `row0` of the image. Two threads a place: an access of a warp is 16 places.
+// Row 0 of the box is row `row0` of the image. Two threads a place: an access
+// of a warp is 16 places.
 template <class T>
 __device__ void copy_box(unsigned char* tile, const GroupBox& box, const GroupImage& image, const T* source,
                          int row0) {

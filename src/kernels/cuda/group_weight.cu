@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// w[o, c, t] = Σ_{n,p} y[n, o, p] · x[n, c, p − P + t] of narrow groups on tensor cores: 3x3, 16 channels of
-// whole groups at a time; what lies between groups is dropped. Σ_{n,p} y[n, o, p] on the side.
+// w[o, c, t] = Σ_{n,p} y[n, o, p] · x[n, c, p − P + t] of narrow groups on
+// tensor cores: 3x3, 16 channels of whole groups at a time; what lies between
+// groups is dropped. Σ_{n,p} y[n, o, p] on the side.
 //
-// A block goes through boxes of image rows, both tensors in shared memory; while it multiplies one, the next
-// is on its way. Its warps share the places: for 16 of them a warp reads y once and x once a tap, transposed
-// on the way, 19 products for 10 reads. They add up at the end; parts go to the workspace.
+// A block goes through boxes of image rows, both tensors in shared memory;
+// while it multiplies one, the next is on its way. Its warps share the places:
+// for 16 of them a warp reads y once and x once a tap, transposed on the way,
+// 19 products for 10 reads. They add up at the end; parts go to the workspace,
+// with what lies between groups, and a second kernel adds them in order.
 #include <algorithm>
 
-#include "kernels/cuda/elements.cuh"
+#include "kernels/cuda/formulas.cuh"
 #include "kernels/cuda/group_block.cuh"
 #include "kernels/cuda/group_blocks.h"
-#include "kernels/cuda/narrow_finish.h"
 
 namespace retrograd::kernels::cuda {
 namespace {
@@ -95,7 +97,7 @@ __global__ void __launch_bounds__(kWarps * 32, blocks_at_once(kWarps, kLast))
 
   // Three taps at a time: [warp][tap][y channel][x channel]
   auto* const of_warps = reinterpret_cast<float*>(shared);
-  float* const out = parts + (int64_t{part} * p.y.channels + first) * p.in_group * 9;
+  float* const out = parts + (int64_t{part} * p.y.channels + first) * 144;  // [tap][y channel][x channel]
 #pragma unroll
   for (int kh = 0; kh < 3; ++kh) {
     __syncthreads();
@@ -109,12 +111,10 @@ __global__ void __launch_bounds__(kWarps * 32, blocks_at_once(kWarps, kLast))
                                      lane % 4 * 2) = {sums[kh * 3 + kw][j][e], sums[kh * 3 + kw][j][e + 1]};
     __syncthreads();
     for (int i = static_cast<int>(threadIdx.x); i < 3 * 256; i += kWarps * 32) {
-      const int o = i / 16 % 16, c = i % 16, tap = kh * 3 + i / 256;
-      if (o / p.in_group != c / p.in_group) continue;
       float sum = of_warps[i];
 #pragma unroll
       for (int s = 1; s < kWarps; ++s) sum += of_warps[s * 3 * 256 + i];
-      out[(o * p.in_group + c % p.in_group) * 9 + tap] = sum;
+      out[kh * 3 * 256 + i] = sum;
     }
   }
   __syncthreads();
@@ -128,6 +128,30 @@ __global__ void __launch_bounds__(kWarps * 32, blocks_at_once(kWarps, kLast))
 #pragma unroll
   for (int s = 1; s < kWarps; ++s) sum += of_warps[s * 16 + static_cast<int>(threadIdx.x)];
   bias[int64_t{part} * p.y.channels + first + threadIdx.x] = sum;
+}
+
+// 32 sums of a block, eight threads share their parts; between groups there is
+// nothing.
+__global__ void __launch_bounds__(256)
+    group_finish_kernel(const __grid_constant__ Conv conv, int parts, const float* sums) {
+  __shared__ float shared[8][32];
+  const int lane = static_cast<int>(threadIdx.x) % 32, line = static_cast<int>(threadIdx.x) / 32;
+  const int in_group = static_cast<int>(conv.x_channels), channels = static_cast<int>(conv.groups) * in_group;
+  const int i = static_cast<int>(blockIdx.x) * 32 + lane;
+  const int c = i % 16, o = i / 16 % 16, tap = i / 256 % 9, first = i / 2304 * 16;
+  const bool together = o / in_group == c / in_group;
+  float sum = 0;
+  if (together) {
+#pragma unroll 4
+    for (int part = line; part < parts; part += 8) sum += sums[int64_t{part} * channels * 144 + i];
+  }
+  shared[line][lane] = sum;
+  __syncthreads();
+  if (line > 0 || !together) return;
+  for (int l = 1; l < 8; ++l) sum += shared[l][lane];
+  const Index5 at{first + o, c % in_group, 0, tap / 3, tap % 3};
+  if (!isfinite(sum)) sum = grad_weight_sum(conv, at, 0, 1);
+  store_any(conv.w.dtype, conv.w.data, offset_of(conv.w, at), sum);
 }
 
 int ceil_of(int64_t a, int64_t b) { return static_cast<int>((a + b - 1) / b); }
@@ -193,7 +217,8 @@ void launch_layout(const Conv& conv, bool last, float* workspace, float* bias, S
   else
     last ? launch<T, 8, true>(conv, p, workspace, bias, stream)
          : launch<T, 8, false>(conv, p, workspace, bias, stream);
-  add_parts(conv, ceil_of(p.tiles, p.in_part), workspace, stream);
+  group_finish_kernel<<<static_cast<unsigned>(p.y.channels * 144 / 32), 256, 0, stream>>>(
+      conv, ceil_of(p.tiles, p.in_part), workspace);
 }
 
 }  // namespace
@@ -210,6 +235,8 @@ int64_t group_weight_parts(const Conv& conv, bool channels_last) {
   const Cut p = cut_of(conv, channels_last, warps);
   return ceil_of(p.tiles, p.in_part);
 }
+
+int64_t group_part_floats(const Conv& conv) { return conv.groups * conv.x_channels * 144; }
 
 void group_grad_weight(const Conv& conv, bool channels_last, float* workspace, float* bias, Stream stream) {
   conv.x.dtype == DType::kF16 ? launch_layout<__half>(conv, channels_last, workspace, bias, stream)
