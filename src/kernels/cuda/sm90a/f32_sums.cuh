@@ -29,7 +29,12 @@ struct Cut {
   static constexpr int kBytes = kStages * kStageBytes + 1024;  // the first stage begins at a multiple of 1024
   static constexpr int kAhead = kStages == 3 ? 2 : kStages - 2;  // steps that copies are ahead
   // Registers: of 65536, with 168 or 128 a thread at the start.
-  static constexpr int kMultiplying = kGroups == 3 ? 144 : 224, kBringing = kGroups == 3 ? 80 : 56;
+  static constexpr int kMultiplying = kGroups == 3 ? 144
+                                      : kN > 128   ? 224
+                                                   : 216,
+                       kBringing = kGroups == 3 ? 80
+                                   : kN > 128   ? 56
+                                                : 72;
   static constexpr int kBoxBytes = kABytes + (kPanelsOfBoxes ? kPanelBytes : 0);
   static_assert(kProducts == 1 || kProducts == 3);
 };

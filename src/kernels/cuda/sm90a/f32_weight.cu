@@ -56,18 +56,18 @@ struct Items {
   }
 };
 
-// Of x one thread asks for boxes of 32 places by 32 channels of a tap, side by side. Of y every thread copies
-// blocks of four places by four channels, kBlocks of them, and transposes them where they lie.
+// Of x, boxes of 32 places by 32 channels of a tap, side by side: a lane asks for one. Of y every thread
+// copies blocks of four places by four channels, kBlocks of them, and transposes them where they lie.
 template <class C>
 struct Operands {
   static constexpr int kBlocks = C::kN / 64, kBoxes = C::kM / kTerms;
   const Product& p;
   const Maps& maps;
   const Items<C>& items;
-  const char *all, *source;
-  uint32_t number;
-  Item item;
-  int step;
+  const char *all, *from;        // from: this thread's first place and channels of the next step
+  uint32_t number, left, place;  // left: places of the item, from `place` on
+  int steps, channel, channels;  // channel: of this lane's box; channels: of y, from this thread's first on
+  uint16_t to[3];                // from tap 0 to the box's
 
   __device__ Operands(const Product& product, const Maps& m, const Items<C>& i, const char* y)
       : p(product), maps(m), items(i), all(y), number(blockIdx.x) {
@@ -75,63 +75,67 @@ struct Operands {
   }
   __device__ void begin() {
     if (number >= items.count) return;
-    item = items[number];
-    step = 0;
-    source = all + (static_cast<int64_t>(item.group) * p.y_filled + item.n0) * 4;
+    const Item item = items[number];
+    steps = item.steps;
+    place = item.begin;
+    left = item.end - item.begin;
+    const int first = item.n0 + static_cast<int>(threadIdx.x) / 8 * 4;
+    channels = p.y_filled - first;
+    from = all + static_cast<uint64_t>(place + place_of(0)) * p.y_pitch +
+           (static_cast<int64_t>(item.group) * p.y_filled + first) * 4;
+    // Beyond the last tap the sums are not written: any box will do.
+    auto c = static_cast<uint32_t>(
+        min(item.m0 + static_cast<int>(threadIdx.x) % kBoxes * kTerms, p.columns - kTerms));
+    uint32_t tap_w = maps.by_channels.split(c);
+    uint32_t tap_h = maps.by_kernel_w.split(tap_w);
+    const uint32_t tap_d = maps.by_kernel_h.split(tap_h);
+    to[0] = static_cast<uint16_t>(tap_d * p.dilation[0]);
+    to[1] = static_cast<uint16_t>(tap_h * p.dilation[1]);
+    to[2] = static_cast<uint16_t>(tap_w * p.dilation[2]);
+    channel = static_cast<int>(c) + item.group * p.x_filled;
   }
   // Eight lanes take eight times four places, so that they store to different banks; four lanes make 64
   // bytes. The places of a panel's eight terms are 0, 2, 4, 6, 1, 3, 5, 7: so are those of Fragments.
-  __device__ static int place(int i) {
-    const int chunk = static_cast<int>(threadIdx.x) % 8;
+  __device__ static uint32_t place_of(int i) {
+    const uint32_t chunk = threadIdx.x % 8;
     return chunk / 2 * 8 + chunk % 2 + 2 * i;
   }
-  __device__ static int channel(int block) { return (static_cast<int>(threadIdx.x) / 8 + block * 16) * 4; }
   // Where the panel has the i-th channel of a block: its i-th place is copied to there.
   __device__ static uint32_t target(uint32_t panels, int block, int i) {
-    const int row = channel(block) + i;
-    return panels + row * 128 + ((threadIdx.x % 8) ^ (row & 7)) * 16;
+    const uint32_t row = threadIdx.x / 8 * 4 + i;
+    return panels + row * 128 + ((threadIdx.x % 8) ^ (row & 7)) * 16 + block * 64 * 128;
   }
   __device__ void ask(uint32_t stage, uint32_t barrier) {
-    const uint32_t first = item.begin + static_cast<uint32_t>(step) * kTerms;
-    if (threadIdx.x == 0) ask_boxes(stage, barrier, first);
+    if (threadIdx.x < kBoxes) ask_box(stage + threadIdx.x * kTerms * 128, barrier);
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
-      const bool there = first + place(i) < item.end;
-      const char* from = source + static_cast<uint64_t>(there ? first + place(i) : 0) * p.y_pitch;
+      const bool there = place_of(i) < left;
+      const char* const row = from + static_cast<uint64_t>(2 * i) * p.y_pitch;
 #pragma unroll
       for (int b = 0; b < kBlocks; ++b) {
-        const bool inside = there && item.n0 + channel(b) < p.y_filled;
-        copy_chunk(target(stage + C::kABytes, b, i), inside ? from + channel(b) * 4 : all, inside);
+        const bool inside = there && b * 64 < channels;
+        copy_chunk(target(stage + C::kABytes, b, i), inside ? row + b * 256 : all, inside);
       }
     }
-    if (++step < item.steps) return;
+    from += static_cast<uint64_t>(kTerms) * p.y_pitch;
+    place += kTerms;
+    left -= kTerms;
+    if (--steps > 0) return;
     number += gridDim.x;
     begin();
   }
-  __device__ void ask_boxes(uint32_t stage, uint32_t barrier, uint32_t place) const {
+  __device__ void ask_box(uint32_t target, uint32_t barrier) const {
     uint32_t w = place;
     uint32_t h = p.outputs[2].split(w);
     uint32_t d = p.outputs[1].split(h);
     const auto n = static_cast<int>(p.outputs[0].split(d));
-    const int at_d = static_cast<int>(d) * p.stride[0] - p.pad[0],
-              at_h = static_cast<int>(h) * p.stride[1] - p.pad[1],
+    const int at_h = static_cast<int>(h) * p.stride[1] - p.pad[1],
               at_w = static_cast<int>(w) * p.stride[2] - p.pad[2];
-#pragma unroll
-    for (int i = 0; i < kBoxes; ++i) {
-      // Beyond the last tap the sums are not written: any box will do.
-      auto channel = static_cast<uint32_t>(min(item.m0 + i * kTerms, p.columns - kTerms));
-      uint32_t tap_w = maps.by_channels.split(channel);
-      uint32_t tap_h = maps.by_kernel_w.split(tap_w);
-      const uint32_t tap_d = maps.by_kernel_h.split(tap_h);
-      const auto to = [&](int a, uint32_t tap) { return static_cast<uint16_t>(tap * p.dilation[a]); };
-      const uint32_t target = stage + i * kTerms * 128;
-      const int c = static_cast<int>(channel) + item.group * p.x_filled;
-      if (maps.axes == 2)
-        hopper::load_places(target, &maps.places, barrier, c, at_w, at_h, n, to(2, tap_w), to(1, tap_h));
-      else
-        hopper::load_places(target, &maps.places, barrier, c, at_w, at_h, at_d, n, to(2, tap_w), to(1, tap_h),
-                            to(0, tap_d));
-    }
+    if (maps.axes == 2)
+      hopper::load_places(target, &maps.places, barrier, channel, at_w, at_h, n, to[2], to[1]);
+    else
+      hopper::load_places(target, &maps.places, barrier, channel, at_w, at_h,
+                          static_cast<int>(d) * p.stride[0] - p.pad[0], n, to[2], to[1], to[0]);
   }
   __device__ static void make_panels(uint32_t panels) {
 #pragma unroll
@@ -233,8 +237,8 @@ struct Tiling {
   int m, n;
   double step, rest;
 };
-constexpr Tiling kThree[] = {{128, 128, 1050, 4000}, {256, 64, 1050, 5000}, {192, 64, 850, 4500}};
-constexpr Tiling kOne[] = {{128, 128, 700, 4000}};
+constexpr Tiling kThree[] = {{128, 128, 1230, 4000}, {256, 64, 1140, 5000}, {192, 64, 945, 4500}};
+constexpr Tiling kOne[] = {{256, 64, 820, 5000}};
 
 // The tile and the number of parts that take least time on some 132 multiprocessors: whole turns of blocks,
 // and the parts' way through memory.
@@ -326,7 +330,7 @@ int64_t f32_weight_parts(const Conv& conv, ProductMath math) {
 
 bool f32_weight(const Product& p, const WeightProduct& product, Stream stream) {
   return product.math == ProductMath::kF32 ? launch_three(p, product, stream)
-                                           : launch<Weight<1, 1, 128, 2, 6>>(p, product, stream);
+                                           : launch<Weight<1, 2, 64, 2, 5>>(p, product, stream);
 }
 
 }  // namespace retrograd::kernels::cuda
