@@ -45,6 +45,44 @@ bool has_no_tap(const ProductAxes& axes) {
 }
 bool is_aligned(const void* address) { return reinterpret_cast<uintptr_t>(address) % 16 == 0; }
 
+// The products of a pass that have taps, without addresses.
+std::vector<GatherProduct> products_of(const ConvPass& p) {
+  std::vector<GatherProduct> all;
+  for (const ProductAxes& axes : product_axes(p)) {
+    if (has_no_tap(axes)) continue;
+    GatherProduct& product = all.emplace_back();
+    product.conv = shape_of(p);
+    product.forward = is_forward(p);
+    std::copy(axes.begin(), axes.end(), product.axes);
+  }
+  return all;
+}
+
+kernels::cuda::Tensor& result_of(GatherProduct& product) {
+  return product.forward ? product.conv.y : product.conv.x;
+}
+void set_channels_last(kernels::cuda::Tensor& tensor, const Sizes5& sizes) {
+  int64_t stride = 1;
+  for (const size_t axis : {1, 4, 3, 2, 0}) {
+    tensor.strides[axis] = stride;
+    stride *= sizes[axis];
+  }
+}
+
+// Whether a result of planes is made as rows and copied: residues would write every other element, and taps
+// are shared only where rows are written.
+bool goes_through_rows(const ConvPass& p) {
+  if (is_channels_last(p.result(), result_sizes(p))) return false;
+  if (product_axes(p).size() != 1) return true;
+  GatherProduct product = products_of(p)[0];
+  const double planes = kernels::cuda::wgmma_gather_microseconds(product);
+  set_channels_last(result_of(product), result_sizes(p));
+  constexpr double kCopied = 1.5e6;  // bytes a microsecond, read and written
+  return kernels::cuda::wgmma_gather_microseconds(product) + 3 +
+             static_cast<double>(bytes_of(result_sizes(p))) / kCopied <
+         planes;
+}
+
 class WgmmaStep final : public Step {
  public:
   explicit WgmmaStep(const ConvPass& pass)
@@ -53,8 +91,7 @@ class WgmmaStep final : public Step {
         products_(product_axes(pass)),
         copied_(!is_channels_last(source_of(pass), source_sizes(pass))),
         weights_copied_(!is_channels_last(pass.w, w_sizes(pass))),
-        // Residues would write every other element of a plane.
-        through_rows_(products_.size() > 1 && !is_channels_last(pass.result(), result_sizes(pass))) {
+        through_rows_(goes_through_rows(pass)) {
     for (const ProductAxes& axes : products_) padded_ = padded_ || leaves_source(axes);
     if (std::erase_if(products_, has_no_tap) > 0) cleared_ = true;
   }
@@ -103,7 +140,10 @@ class WgmmaStep final : public Step {
     product.source_rows = copied_ ? workspace : source.data;
     product.weight_rows = weights_copied_ ? weights : conv.w.data;
     const kernels::cuda::Conv callers = conv;
-    if (through_rows_) make_rows_of(result, weights + weight_bytes());
+    if (through_rows_) {
+      result.data = weights + weight_bytes();
+      set_channels_last(result, result_sizes(pass_));
+    }
     if (cleared_) kernels::cuda::clear(result.data, bytes_of_result(), stream);
     for (const ProductAxes& axes : products_) {
       std::copy(axes.begin(), axes.end(), product.axes);
@@ -118,15 +158,6 @@ class WgmmaStep final : public Step {
     size_t bytes = 2;
     for (const int64_t size : result_sizes(pass_)) bytes *= static_cast<size_t>(size);
     return bytes;
-  }
-  void make_rows_of(kernels::cuda::Tensor& result, std::byte* rows) const {
-    const Sizes5 sizes = result_sizes(pass_);
-    result.data = rows;
-    int64_t stride = 1;
-    for (const size_t axis : {1, 4, 3, 2, 0}) {
-      result.strides[axis] = stride;
-      stride *= sizes[axis];
-    }
   }
   void copy_source(const kernels::cuda::Conv& conv, const kernels::cuda::Tensor& source, std::byte* target,
                    kernels::cuda::Stream stream) const {
@@ -153,19 +184,6 @@ class WgmmaStep final : public Step {
   bool cleared_ = false;  // the result is set to zero before the products
 };
 
-// The products of a pass that have taps, without addresses.
-std::vector<GatherProduct> products_of(const ConvPass& p) {
-  std::vector<GatherProduct> all;
-  for (const ProductAxes& axes : product_axes(p)) {
-    if (has_no_tap(axes)) continue;
-    GatherProduct& product = all.emplace_back();
-    product.conv = shape_of(p);
-    product.forward = is_forward(p);
-    std::copy(axes.begin(), axes.end(), product.axes);
-  }
-  return all;
-}
-
 bool has_walkable_places(const ConvPass& p) {
   const auto products = products_of(p);
   return std::all_of(products.begin(), products.end(), kernels::cuda::wgmma_gather_takes);
@@ -180,10 +198,13 @@ bool is_faster_than_cudnn(const ConvPass& p) {
   if (pointwise) return false;  // and there it reads planes as they are
   double operations = 2.0 * static_cast<double>(p.batch * p.x_channels) * static_cast<double>(p.y_channels);
   for (const problem::Window& w : p.axes) operations *= static_cast<double>(w.kernel * w.y);
+  const bool through_rows = goes_through_rows(p), planes = !is_channels_last(p.x, x_sizes(p));
   double microseconds = 2;
-  for (const GatherProduct& product : products_of(p))
+  for (GatherProduct& product : products_of(p)) {
+    if (through_rows) set_channels_last(product.conv.x, x_sizes(p));
     microseconds += kernels::cuda::wgmma_gather_microseconds(product);
-  const bool copied = !is_channels_last(p.x, x_sizes(p)) && products_of(p).size() == 1;
+  }
+  const bool copied = planes && !through_rows;
   return operations / microseconds / 1e6 >= (copied ? 340 : p.x_channels <= 64 ? 400 : 500);
 }
 

@@ -31,6 +31,9 @@ CUtensorMapDataType data_type(MapType type) {
          : type == MapType::kBF16 ? CU_TENSOR_MAP_DATA_TYPE_BFLOAT16
                                   : CU_TENSOR_MAP_DATA_TYPE_FLOAT32;
 }
+CUtensorMapSwizzle swizzle_of(int row_bytes) {
+  return row_bytes == 128 ? CU_TENSOR_MAP_SWIZZLE_128B : CU_TENSOR_MAP_SWIZZLE_64B;
+}
 uint64_t bytes_of(MapType type) { return type == MapType::kF32 ? 4 : 2; }
 
 // Past the last place, relative to the end of the axis.
@@ -52,7 +55,7 @@ bool has_hopper_kernels() {
 bool make_map(const BoxMap& map, MapType type, const void* data, CUtensorMap* result) {
   const uint32_t steps[5] = {1, 1, 1, 1, 1};
   return tiled()(result, data_type(type), static_cast<uint32_t>(map.axes), const_cast<void*>(data), map.sizes,
-                 map.strides, map.box, steps, CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,
+                 map.strides, map.box, steps, CU_TENSOR_MAP_INTERLEAVE_NONE, swizzle_of(map.row_bytes),
                  CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE) == CUDA_SUCCESS;
 }
 
@@ -83,10 +86,10 @@ bool make_map(const PlacesMap& map, MapType type, const void* data, CUtensorMap*
   }
   sizes[rank - 1] = static_cast<uint64_t>(map.batch);
   strides[rank - 2] = stride;
-  const auto channels = static_cast<uint32_t>(128 / bytes_of(type));
+  const auto channels = static_cast<uint32_t>(static_cast<uint64_t>(map.row_bytes) / bytes_of(type));
   return im2col()(result, data_type(type), static_cast<uint32_t>(rank), const_cast<void*>(data), sizes,
                   strides, lower, upper, channels, map.places, steps, CU_TENSOR_MAP_INTERLEAVE_NONE,
-                  CU_TENSOR_MAP_SWIZZLE_128B, CU_TENSOR_MAP_L2_PROMOTION_L2_256B,
+                  swizzle_of(map.row_bytes), CU_TENSOR_MAP_L2_PROMOTION_L2_256B,
                   CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE) == CUDA_SUCCESS;
 }
 

@@ -16,16 +16,17 @@ enum class MapType : unsigned char { kF16, kBF16, kF32 };
 bool has_hopper_kernels();
 
 // Boxes of a tensor of up to five axes, innermost first; strides in bytes, multiples of 16, of all axes but
-// the first. A box's innermost axis is 128 bytes, swizzled over eight rows of them; outside the tensor there
-// are zeros. False: the driver declined.
+// the first. A box's innermost axis is 128 or 64 bytes, swizzled over eight rows of them; outside the tensor
+// there are zeros. False: the driver declined.
 struct BoxMap {
   int axes;
   uint64_t sizes[5], strides[4];
   uint32_t box[5];
+  int row_bytes = 128;  // of the box's innermost axis: 128 or 64
 };
 bool make_map(const BoxMap& map, MapType type, const void* data, CUtensorMap* result);
 
-// Rows of 128 bytes of channels of consecutive places of (c, w, h[, d], n), channels last and dense. Along an
+// Rows of channels of consecutive places of (c, w, h[, d], n), channels last and dense. Along an
 // axis, the places begin at first, lie step apart, and there are `count` of them.
 struct PlacesMap {
   int axes;  // w, h: 2; with d: 3
@@ -33,6 +34,7 @@ struct PlacesMap {
   int64_t sizes[3];  // w, h, d
   int64_t first[3], step[3], count[3];
   uint32_t places;  // of a box
+  int row_bytes = 128;
 };
 // What the hardware can say: first within ±128 (three axes: ±16), offsets of taps up to 255 (31), steps up
 // to 8.

@@ -25,6 +25,13 @@ __device__ inline uint64_t factor(uint32_t address, uint32_t leading = 16, uint3
          static_cast<uint64_t>(stride >> 4) << 32 | uint64_t{1} << 62;
 }
 
+// The same for rows of 64 bytes, chunk c of row r at c ^ (r / 2 % 4) (CU_TENSOR_MAP_SWIZZLE_64B); a multiple
+// of 512 plus 32 bytes for every 16 elements. Rows along the sum hold 32 results, and 16 terms are 1024
+// bytes.
+__device__ inline uint64_t narrow_factor(uint32_t address, uint32_t leading = 16) {
+  return (factor(address, leading, 512) & ~(uint64_t{3} << 62)) | uint64_t{2} << 62;
+}
+
 // Before the first product, and whenever registers of the sums were written by anything else.
 __device__ inline void fence_sums() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
 // Closes a group of products.

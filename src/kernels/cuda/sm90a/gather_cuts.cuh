@@ -6,19 +6,14 @@
 
 namespace retrograd::kernels::cuda::wgather {
 
-enum class Tiles : unsigned char { k128x128, k192x128, k128x256, k128x160, k256x64, k256x64Shared };
-
-// Microseconds of a tile's step, of 64 channels of a tap or of its shared taps, and of writing its results,
-// measured on an H200. Two teams that take turns in multiplying and writing gained 1 to 3 %.
-struct Pace {
-  Tiles tiles;
-  int places, channels, shared;
-  double step, store;
-};
-inline constexpr Pace kPaces[] = {
-    {Tiles::k128x128, 128, 128, 1, .345, 1.5}, {Tiles::k192x128, 192, 128, 1, .5, 2.0},
-    {Tiles::k128x256, 128, 256, 1, .62, 2.8},  {Tiles::k128x160, 128, 160, 1, .46, 1.8},
-    {Tiles::k256x64, 256, 64, 1, .59, 1.0},    {Tiles::k256x64Shared, 256, 64, 3, .98, 1.8},
+enum class Tiles : unsigned char {
+  k128x128,
+  k192x128,
+  k128x256,
+  k128x160,
+  k256x64,
+  k256x64Shared,
+  k512x32Shared
 };
 
 struct Choice {
@@ -42,6 +37,8 @@ bool launch_as(Tiles tiles, const GatherProduct& product, Stream stream) {
       return launch<T, Cut<kTurned, 2, 64, 2, 5>>(product, stream);
     case Tiles::k256x64Shared:
       return launch<T, Cut<kTurned, 2, 64, 2, 3, 3>>(product, stream);
+    case Tiles::k512x32Shared:
+      return launch<T, Cut<kTurned, 4, 32, 2, 5, 3, 64>>(product, stream);
   }
   return false;
 }

@@ -123,10 +123,11 @@ bool launch(const GatherProduct& product, Stream stream) {
   p.forward = product.forward;
   p.repair = product.padded;
   p.columns = static_cast<int>(product.forward ? conv.y_channels : conv.x_channels);
-  p.chunks = static_cast<int>((channels + kStepChannels - 1) / kStepChannels);
+  p.chunks = static_cast<int>((channels + C::kStepChannels - 1) / C::kStepChannels);
   p.result = product.forward ? conv.y : conv.x;
   PlacesMap places = describe(product, channels, C::kShared > 1, p);
   places.places = C::kBox;
+  places.row_bytes = C::kRowBytes;
   p.run = run_of(product, p.result);
   p.across = static_cast<uint32_t>((p.columns + C::kChannels - 1) / C::kChannels);
   p.tiles = (p.places + C::kPlaces - 1) / C::kPlaces * p.across;
@@ -137,7 +138,8 @@ bool launch(const GatherProduct& product, Stream stream) {
   const BoxMap boxes{3,
                      {u(conv.x_channels), u(taps), u(conv.y_channels)},
                      {u(conv.x_channels * 2), u(conv.x_channels * taps * 2)},
-                     {kStepChannels, 1, C::kWeights}};
+                     {C::kStepChannels, 1, C::kWeights},
+                     C::kRowBytes};
   CUtensorMap source, weights;
   if (!make_map(places, type, product.source_rows, &source) ||
       !make_map(boxes, type, product.weight_rows, &weights))

@@ -9,11 +9,9 @@
 
 namespace retrograd::kernels::cuda::wgather {
 
-constexpr int kRowBytes = 128;                // of shared memory: 64 channels
-constexpr int kStepChannels = kRowBytes / 2;  // of a step
-constexpr int kMostBox = 256;                 // places of one copy
-constexpr int kMostHalo = 16;                 // rows that shared taps reach further
-constexpr int kStagedPitch = 144;             // bytes of 64 staged places: rows begin in different banks
+constexpr int kMostBox = 256;      // places of one copy
+constexpr int kMostHalo = 16;      // rows that shared taps reach further
+constexpr int kStagedPitch = 144;  // bytes of 64 staged places: rows begin in different banks
 
 // Tiles of kPlaces x kChannels results by kGroups warpgroups of kBands times 64 places each.
 //
@@ -22,17 +20,19 @@ constexpr int kStagedPitch = 144;             // bytes of 64 staged places: rows
 //
 // kShared taps along w read the same rows of shared memory, each a few rows further: then places are counted
 // along lines as long as all their sources, and results beyond the line's end are left out.
-template <bool kTurned_, int kBands_, int kColumns_, int kGroups_, int kStages_, int kShared_ = 1>
+template <bool kTurned_, int kBands_, int kColumns_, int kGroups_, int kStages_, int kShared_ = 1,
+          int kRowBytes_ = 128>
 struct Cut {
   static constexpr bool kTurned = kTurned_;
   static constexpr int kBands = kBands_, kColumns = kColumns_, kGroups = kGroups_, kStages = kStages_,
                        kShared = kShared_;
+  static constexpr int kRowBytes = kRowBytes_, kStepChannels = kRowBytes / 2;  // a row has a step's channels
   static constexpr int kPlaces = kGroups * kBands * 64, kChannels = kColumns;
   static constexpr int kThreads = kGroups * 128 + 128;
   // Of a thread that asks for copies, and of one that multiplies: 512 a multiprocessor.
   static constexpr int kFewRegisters = kGroups == 2 ? 40 : 32,
                        kManyRegisters = (512 - kFewRegisters) / kGroups / 8 * 8;
-  static constexpr int kWeightBoxes = kTurned ? (kChannels + 63) / 64 : 1;
+  static constexpr int kWeightBoxes = kTurned ? (kChannels + kStepChannels - 1) / kStepChannels : 1;
   static constexpr int kWeights = kTurned ? kStepChannels : kChannels;  // rows of a box
   static constexpr int kHalo = kShared > 1 ? kMostHalo : 0, kSourceRows = kPlaces + kHalo,
                        kWeightRows = kWeightBoxes * kWeights;
@@ -114,14 +114,14 @@ __device__ void copy_tiles(const Args& p, const CUtensorMap* source, const CUten
           const auto to_d = static_cast<uint16_t>(p.offset[0] + d * p.offset_step[0]),
                      to_h = static_cast<uint16_t>(p.offset[1] + h * p.offset_step[1]),
                      to_w = static_cast<uint16_t>(C::kShared > 1 ? 0 : p.offset[2] + w * p.offset_step[2]);
-          for (int c = 0; c < p.chunks * kStepChannels; c += kStepChannels, ring.next()) {
+          for (int c = 0; c < p.chunks * C::kStepChannels; c += C::kStepChannels, ring.next()) {
             const uint32_t full = barriers.full + ring.stage * 8;
             const uint32_t stage = tiles + ring.stage * C::kStageBytes;
             hopper::wait(barriers.empty + ring.stage * 8, ring.parity ^ 1);
             hopper::arrive_expecting(full, C::kStageBytes);
 #pragma unroll
             for (int b = 0; b < C::kBoxes; ++b) {
-              const uint32_t target = stage + b * C::kBox * kRowBytes;
+              const uint32_t target = stage + b * C::kBox * C::kRowBytes;
               if (p.axes == 2)
                 hopper::load_places(target, source, full, c, at[b][3], at[b][2], at[b][0], to_w, to_h);
               else
@@ -130,9 +130,9 @@ __device__ void copy_tiles(const Args& p, const CUtensorMap* source, const CUten
             }
 #pragma unroll
             for (int b = 0; b < C::kShared * C::kWeightBoxes; ++b) {
-              const int x = channel + b % C::kWeightBoxes * 64,
+              const int x = channel + b % C::kWeightBoxes * C::kStepChannels,
                         tap = number + b / C::kWeightBoxes * p.tap_stride[2];
-              hopper::load_box(stage + (C::kSourceRows + b * C::kWeights) * kRowBytes, weights, full,
+              hopper::load_box(stage + (C::kSourceRows + b * C::kWeights) * C::kRowBytes, weights, full,
                                C::kTurned ? x : c, tap, C::kTurned ? c : channel);
             }
           }
@@ -148,8 +148,12 @@ struct Multiplier {
   uint64_t places, weights;  // the factors of the first stage
 
   __device__ Multiplier(uint32_t tiles, int group)
-      : places(hopper::factor(tiles + group * (C::kBands * 64 * kRowBytes))),
-        weights(hopper::factor(tiles + C::kSourceRows * kRowBytes, 64 * kRowBytes)) {}
+      : places(factor(tiles + group * (C::kBands * 64 * C::kRowBytes))),
+        weights(factor(tiles + C::kSourceRows * C::kRowBytes)) {}
+  __device__ static uint64_t factor(uint32_t address) {
+    constexpr uint32_t kLeading = C::kWeights * C::kRowBytes;  // of what is turned
+    return C::kRowBytes == 64 ? hopper::narrow_factor(address, kLeading) : hopper::factor(address, kLeading);
+  }
   __device__ void release(uint32_t stage, Barriers barriers) const {
     if (threadIdx.x % 128 == 0) hopper::arrive(barriers.empty + stage * 8);
   }
@@ -163,12 +167,13 @@ struct Multiplier {
       for (int tap = 0; tap < C::kShared; ++tap) {
         const int further = C::kShared > 1 ? p.offset[2] + tap * p.offset_step[2] : 0;
 #pragma unroll
-        for (int k = 0; k < 4; ++k)
+        for (int k = 0; k < C::kRowBytes / 32; ++k)
 #pragma unroll
           for (int i = 0; i < C::kBands; ++i)
             hopper::multiply<T, C::kColumns, false, C::kTurned>(
-                sums[i], places + at + further * (kRowBytes / 16) + i * (64 * kRowBytes / 16) + 2 * k,
-                weights + at + tap * (C::kWeightRows * kRowBytes / 16) + (C::kTurned ? 128 : 2) * k,
+                sums[i], places + at + further * (C::kRowBytes / 16) + i * (64 * C::kRowBytes / 16) + 2 * k,
+                weights + at + tap * (C::kWeightRows * C::kRowBytes / 16) +
+                    (C::kTurned ? C::kRowBytes : 2) * k,
                 step > 0 || tap > 0 || k > 0);
       }
       hopper::close_products();
