@@ -103,6 +103,10 @@ TEST(SpecialValuesTest, NanAndInfInSixteenBits) {
            "conv input=1x16x20x20@6400x1x320x16 weight=8x16x3x3@144x1x48x16 "
            "grad_output=1x8x20x20@3200x1x160x8 "
            "grad_input=1x16x20x20@6400x1x320x16 grad_weight=8x16x3x3@144x1x48x16 padding=1x1 dtype=bf16",
+           "conv input=2x32x6x8 weight=32x4x3x3 groups=8 padding=1x1 dtype=f16",
+           "conv input=1x16x30x28@13440x1x448x16 weight=16x8x3x3 groups=2 padding=1x1 dtype=bf16 "
+           "grad_output=1x16x30x28@13440x1x448x16 grad_input=1x16x30x28@13440x1x448x16",
+           "conv input=2x1x700 weight=9x1x10 stride=5 padding=2 dtype=bf16",
        })
     for (Operand operand : {Operand::kGradOutput, Operand::kInput, Operand::kWeight})
       for (double value : {std::nan(""), std::numeric_limits<double>::infinity()})
