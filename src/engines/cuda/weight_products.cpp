@@ -23,8 +23,7 @@ using problem::ConvPass;
 using problem::ConvPassKind;
 using problem::PassTensor;
 
-constexpr int64_t kChunk = 8;            // channels of 16 bytes
-constexpr int64_t kFewestChannels = 64;  // fewer leave most of a tile empty
+constexpr int64_t kChunk = 8;  // channels of 16 bytes
 
 int64_t filled(int64_t channels) { return ceil_div(channels, kChunk) * kChunk; }
 bool is_aligned(const void* address) { return reinterpret_cast<uintptr_t>(address) % 16 == 0; }
@@ -115,15 +114,15 @@ bool is_too_large(const ConvPass& p) {
 }
 
 // Where the product takes less time than cuDNN 9.19 on an H200: taps that share their x, unless lines are
-// short or the weights many, and patches of 64 channels.
+// short or the weights many; 3 x 3 x 3 taps of 32 channels; patches of 64 channels.
 bool is_faster_than_cudnn(const ConvPass& p) {
   const problem::Window& w = p.axes[2];
   const int64_t taps = p.axes[0].kernel * p.axes[1].kernel * w.kernel,
                 weights = p.x_channels * p.y_channels * taps;
   const int64_t places = p.batch * p.axes[0].y * p.axes[1].y * w.y;
-  if (p.x_channels % 64 != 0 || p.y_channels % 64 != 0 ||
-      static_cast<double>(weights) * static_cast<double>(places) < 2e9)
-    return false;
+  if (static_cast<double>(weights) * static_cast<double>(places) < 2e9) return false;
+  if (p.x_channels == 32 && p.y_channels == 32) return taps == 27;
+  if (p.x_channels % 64 != 0 || p.y_channels % 64 != 0) return false;
   if (w.kernel == 3 && w.stride == 1)
     return w.dilation > 1 || (13 * (w.y + 2 - w.pad_lo) <= 14 * w.y && weights <= 1 << 20);
   return w.kernel == 2 && w.stride == 2 && p.x_channels == 64 && p.y_channels >= 128 && taps <= 4;
@@ -142,13 +141,11 @@ class WeightProductsCandidate final : public Candidate {
     if (conv->x.dtype != conv->y.dtype || (conv->x.dtype != DType::kF16 && conv->x.dtype != DType::kBF16))
       return Support::no("needs f16 or bf16 operands");
     if (is_too_large(*conv)) return Support::no("needs 1 to 2^31 - 1 elements in x and y");
-    if (std::min(conv->x_channels, conv->y_channels) < kFewestChannels)
-      return Support::no(fmt::format("fewer than {} channels fill few tiles", kFewestChannels));
     if (before_cudnn_ && !is_faster_than_cudnn(*conv)) return Support::no("cuDNN is as fast");
     if (!kernels::cuda::has_hopper_kernels()) return Support::no("needs a GPU of compute capability 9.0");
     WeightPlan plan;
     if (!kernels::cuda::plan_wgmma_weight(shape_of(*conv), &plan))
-      return Support::no("many taps, or beyond what the copy engine reaches");
+      return Support::no("few channels, many taps, or beyond what the copy engine reaches");
     return Support::yes();
   }
   std::unique_ptr<const Step> make_step(const problem::Pass& pass) const override {

@@ -33,9 +33,9 @@ struct WeightWalk {
 };
 
 // y channels by x channels; with taps: times the three taps along w, 64x192Taps and 64x256Taps over several
-// rows of taps.
-enum class WeightCut : unsigned char { k128x64, k128x64Taps, k128x128Taps, k64x192Taps, k64x256Taps };
-inline constexpr int kWeightStages[] = {8, 8, 6, 6, 5};  // steps in flight
+// rows of taps. Pairs: up to 32 by 32 channels and all of 3 x 3 x 3 taps.
+enum class WeightCut : unsigned char { k128x64, k128x64Taps, k128x128Taps, k64x192Taps, k64x256Taps, kPairs };
+inline constexpr int kWeightStages[] = {8, 8, 6, 6, 5};  // steps in flight, but for pairs
 const char* name_of(WeightCut cut);
 
 struct WeightPlan {
@@ -57,5 +57,8 @@ PlacesMap weight_x_map(const WeightWalk& walk, int unit);
 // has_hopper_kernels(). False: the driver declined, and nothing was launched.
 bool wgmma_weight(const WeightPlan& plan, RowType type, const void* x_rows, const void* y_rows, float* parts,
                   Stream stream);
+// The same of a plan for pairs, which is not for others to call.
+bool wgmma_weight_pairs(const WeightPlan& plan, RowType type, const void* x_rows, const void* y_rows,
+                        float* parts, Stream stream);
 
 }  // namespace retrograd::kernels::cuda

@@ -25,6 +25,7 @@ constexpr std::array<CutShape, 5> kCuts = {{{WeightCut::k128x64, 128, 1, 1, fals
                                             {WeightCut::k128x128Taps, 128, 2, 3, false, 0.97, 10},
                                             {WeightCut::k64x192Taps, 64, 3, 3, true, 0.91, 8.5},
                                             {WeightCut::k64x256Taps, 64, 4, 3, true, 0.99, 9}}};
+constexpr int64_t kFewestChannels = 64;   // fewer leave most of a tile empty
 constexpr int kSharedBytes = 225 * 1024;  // of a multiprocessor, barriers aside
 
 int ceil_of(int64_t a, int64_t b) { return static_cast<int>((a + b - 1) / b); }
@@ -159,6 +160,34 @@ bool is_sayable(const WeightWalk& walk, bool many) {
   return true;
 }
 
+bool plan_pairs(const Conv& conv, WeightPlan* plan) {
+  const auto is_plain = [](const Axis& a) {
+    return a.kernel == 3 && a.stride == 1 && a.dilation == 1 && a.pad >= 0;
+  };
+  if (conv.x_channels > 32 || conv.y_channels > 32 || !std::all_of(conv.axes, conv.axes + 3, is_plain))
+    return false;
+  *plan = {};
+  plan->cut = WeightCut::kPairs;
+  plan->fills = true;
+  WeightWalk& w = plan->walk = make_walk(conv, {WeightCut::kPairs, 64, 1, 3, false, 0, 0});
+  WeightUnit& u = w.units[0];
+  const int64_t counts[3] = {conv.axes[0].y + 1, conv.axes[1].y + 1, line_pitch(conv.axes[2])};
+  for (int i = 0; i < 3; ++i) {
+    u.y_first[i] = 0;
+    u.x_first[i] = static_cast<int>(-conv.axes[i].pad);
+    u.counts[i] = FastDiv(counts[i]);
+  }
+  u.steps = static_cast<uint32_t>(ceil_of(conv.batch * counts[0] * counts[1] * counts[2], kTerms));
+  w.unit_count = 1;
+  plan->blocks = std::clamp(u.steps / 4, 1u, kProcessors);
+  plan->parts = plan->blocks;
+  u.part_steps = static_cast<uint32_t>(ceil_of(u.steps, plan->parts));
+  PlacesMap y = weight_y_map(w, 0);
+  --y.first[1], --y.first[2];
+  const int64_t none[3] = {}, reach[3] = {0, 2, 2};
+  return is_sayable(weight_y_map(w, 0), none) && is_sayable(y, none) && is_sayable(weight_x_map(w, 0), reach);
+}
+
 }  // namespace
 
 PlacesMap weight_y_map(const WeightWalk& walk, int unit) {
@@ -182,12 +211,15 @@ const char* name_of(WeightCut cut) {
     case WeightCut::k64x192Taps:
       return "64 x 192 x 3 taps";
     case WeightCut::k64x256Taps:
+      return "64 x 256 x 3 taps";
+    case WeightCut::kPairs:
       break;
   }
-  return "64 x 256 x 3 taps";
+  return "32 x 32 x 27 taps";
 }
 
 bool plan_wgmma_weight(const Conv& conv, WeightPlan* plan) {
+  if (std::min(conv.x_channels, conv.y_channels) < kFewestChannels) return plan_pairs(conv, plan);
   double least = 0;
   bool found = false;
   for (const CutShape& cut : kCuts) {

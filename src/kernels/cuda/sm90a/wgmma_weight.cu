@@ -130,6 +130,8 @@ void launch_in(const WeightPlan& plan, const Maps& maps, float* parts, Stream st
       return launch<E, CutOf<WeightCut::k64x192Taps, 3, 1, 1, 3, true>>(plan, maps, parts, stream);
     case WeightCut::k64x256Taps:
       return launch<E, CutOf<WeightCut::k64x256Taps, 2, 1, 2, 3, true>>(plan, maps, parts, stream);
+    case WeightCut::kPairs:
+      break;
   }
 }
 
@@ -137,6 +139,7 @@ void launch_in(const WeightPlan& plan, const Maps& maps, float* parts, Stream st
 
 bool wgmma_weight(const WeightPlan& plan, RowType type, const void* x_rows, const void* y_rows, float* parts,
                   Stream stream) {
+  if (plan.cut == WeightCut::kPairs) return wgmma_weight_pairs(plan, type, x_rows, y_rows, parts, stream);
   const MapType map_type = type == RowType::kBF16 ? MapType::kBF16 : MapType::kF16;
   Maps maps;
   for (int i = 0; i < plan.walk.unit_count; ++i)
