@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// grad_input in one launch, grad_weight in two.
+// grad_input in one launch, grad_weight in one or two.
 #include "engines/cuda/depthwise.h"
 
 #include <fmt/format.h>
