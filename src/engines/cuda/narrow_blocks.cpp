@@ -39,10 +39,6 @@ class NarrowBlocksStep final : public Step {
     return std::max(static_cast<size_t>(parts_) * part_bytes(pass_),
                     sums_at() + static_cast<size_t>(group_parts_) * sum_bytes(pass_));
   }
-  ChannelSums left_sums(const Bindings& bindings) const override {
-    if (group_parts_ == 0 || !leaves_sums(pass_) || !are_aligned(bindings)) return {};
-    return {sums_at(), group_parts_};
-  }
   std::string describe() const override {
     return describe_narrow(last_, grouped_ ? group_parts_ : parts_) + (grouped_ ? ", groups" : "");
   }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// grad_input in one launch, grad_weight in two, with the sums that grad_bias needs.
+// grad_input in one launch, grad_weight in two. The sums of grad_output that it makes on the way are not left
+// to grad_bias: asked for alone, that must have the same bits.
 #include "engines/cuda/waveform.h"
 
 #include "engines/cuda/narrow_pass.h"
@@ -28,9 +29,6 @@ class WaveformStep final : public Step {
       return kernels::cuda::waveform_grad_input(conv, stream_of(context));
     kernels::cuda::waveform_grad_weight(conv, reinterpret_cast<float*>(workspace),
                                         reinterpret_cast<float*>(workspace + sums_at()), stream_of(context));
-  }
-  ChannelSums left_sums(const Bindings&) const override {
-    return leaves_sums(pass_) ? ChannelSums{sums_at(), parts_} : ChannelSums{};
   }
 
  private:

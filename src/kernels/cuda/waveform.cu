@@ -73,6 +73,8 @@ __global__ void __launch_bounds__(kThreads, 4)
     for (int t = 0; t < kTaps; ++t) shared[(warp * kTaps + t) * kPlaces + k * 32 + lane] = sums[k][t];
   __syncthreads();
   const auto total = [&](int tap, int place) {
+    // Beyond y a zero has been multiplied, maybe with an infinity.
+    if (static_cast<unsigned>(first + place) >= static_cast<unsigned>(p.y)) return 0.0f;
     float sum = shared[tap * kPlaces + place];
 #pragma unroll
     for (int s = 1; s < kWarps; ++s) sum += shared[(s * kTaps + tap) * kPlaces + place];
