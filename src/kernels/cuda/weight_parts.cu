@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // A block makes a tile of y channels, taps and x channels. It reads 16 bytes a lane along the x channels, two
 // such and up to four parts of each in flight, and writes through shared memory along whichever of taps and x
-// channels is contiguous. Where the weights are few and the parts many, slices of a block add runs of parts,
-// and the slices are added in order. Bytes: the parts once, the weights once.
+// channels is contiguous, 16 bytes a lane where both lie side by side. Where the weights are few and the
+// parts many, slices of a block add runs of parts, and the slices are added in order. Bytes: the parts once,
+// the weights once.
 #include <algorithm>
 
 #include "kernels/cuda/elements.cuh"
@@ -19,16 +20,12 @@ constexpr int kInFlight = 4;  // parts
 struct Parts {
   Conv conv;
   bool repair, along_channels;  // along_channels: neighbours of the result are channels, else taps
+  bool in_runs;                 // the result is FP32, [y channel][x channel][tap], in whole 16 bytes
   int taps, kh, kw, tile_rows, tile_taps, tile_channels, across_taps, across_channels;
   int lanes, pitch;  // threads of a slice; floats from channel to channel in shared memory
   int64_t rows, x_filled, weights, count, slice;
   FastDiv by_chunks, by_taps, by_channels;  // of a tile
 };
-
-// Kept out of the kernel's registers.
-__device__ __noinline__ float by_formula(const Conv& conv, const Index5& at) {
-  return grad_weight_sum(conv, at, 0, 1);
-}
 
 __device__ void operator+=(float4& a, const float4& b) { a.x += b.x, a.y += b.y, a.z += b.z, a.w += b.w; }
 
@@ -99,18 +96,41 @@ __device__ void add(const Parts& p, const TileOf& tile, const float* parts, floa
   }
 }
 
-__global__ void __launch_bounds__(kThreads)
-    parts_kernel(const __grid_constant__ Parts p, const float* parts) {
-  extern __shared__ float sums[];
-  __shared__ int64_t tap_offsets[kMostTaps];
-  const TileOf tile = tile_of(p);
-  const int64_t* s = p.conv.w.strides;
-  if (static_cast<int>(threadIdx.x) < tile.taps) {
-    const int tap = tile.t0 + static_cast<int>(threadIdx.x);
-    tap_offsets[threadIdx.x] = tap / (p.kh * p.kw) * s[2] + tap / p.kw % p.kh * s[3] + tap % p.kw * s[4];
+// Kept out of the kernel's registers.
+__device__ __noinline__ float by_formula(const Parts& p, const TileOf& tile, uint32_t row, uint32_t c,
+                                         uint32_t t) {
+  const int tap = tile.t0 + static_cast<int>(t);
+  return grad_weight_sum(p.conv,
+                         {tile.row0 + row, tile.c0 + static_cast<int64_t>(c), tap / (p.kh * p.kw),
+                          tap / p.kw % p.kh, tap % p.kw},
+                         0, 1);
+}
+
+// The tile lies in the result as in shared memory.
+__device__ void write_run(const Parts& p, const TileOf& tile, const float* sums) {
+  const int all = tile.rows * tile.channels * p.taps, slices = kThreads / p.lanes,
+            in_slice = p.tile_rows * p.tile_channels * p.pitch;
+  float* const to = static_cast<float*>(p.conv.w.data) + tile.row0 * p.conv.w.strides[0] + tile.c0 * p.taps;
+  for (int i = static_cast<int>(threadIdx.x) * 4; i < all; i += kThreads * 4) {
+    float4 sum = *reinterpret_cast<const float4*>(sums + i);
+    for (int slice = 1; slice < slices; ++slice)
+      sum += *reinterpret_cast<const float4*>(sums + i + slice * in_slice);
+    float* const each[4] = {&sum.x, &sum.y, &sum.z, &sum.w};
+    if (p.repair && !(isfinite(sum.x) && isfinite(sum.y) && isfinite(sum.z) && isfinite(sum.w)))
+#pragma unroll
+      for (int j = 0; j < 4; ++j) {
+        auto t = static_cast<uint32_t>(i + j);
+        uint32_t c = p.by_taps.split(t);
+        const uint32_t row = p.by_channels.split(c);
+        if (!isfinite(*each[j])) *each[j] = by_formula(p, tile, row, c, t);
+      }
+    *reinterpret_cast<float4*>(to + i) = sum;
   }
-  add(p, tile, parts, sums);
-  __syncthreads();
+}
+
+__device__ void write_elements(const Parts& p, const TileOf& tile, const float* sums,
+                               const int64_t* tap_offsets) {
+  const int64_t* s = p.conv.w.strides;
   const int all = p.tile_rows * p.tile_channels * p.tile_taps, slices = kThreads / p.lanes,
             in_slice = p.tile_rows * p.tile_channels * p.pitch;
   for (int i = static_cast<int>(threadIdx.x); i < all; i += kThreads) {
@@ -130,13 +150,9 @@ __global__ void __launch_bounds__(kThreads)
     const float* at = sums + (row * p.tile_channels + c) * p.pitch + t;
     float sum = *at;
     for (int slice = 1; slice < slices; ++slice) sum += at[slice * in_slice];
-    const int64_t o = tile.row0 + row;
-    if (p.repair && !isfinite(sum)) {
-      const int tap = tile.t0 + static_cast<int>(t);
-      sum = by_formula(
-          p.conv, {o, tile.c0 + static_cast<int>(c), tap / (p.kh * p.kw), tap / p.kw % p.kh, tap % p.kw});
-    }
-    const int64_t offset = o * s[0] + (tile.c0 + static_cast<int64_t>(c)) * s[1] + tap_offsets[t];
+    if (p.repair && !isfinite(sum)) sum = by_formula(p, tile, row, c, t);
+    const int64_t offset =
+        (tile.row0 + row) * s[0] + (tile.c0 + static_cast<int64_t>(c)) * s[1] + tap_offsets[t];
     if (p.conv.w.dtype == DType::kF32)
       static_cast<float*>(p.conv.w.data)[offset] = sum;
     else
@@ -144,7 +160,34 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
+__global__ void __launch_bounds__(kThreads, 4)
+    parts_kernel(const __grid_constant__ Parts p, const float* parts) {
+  extern __shared__ __align__(16) float sums[];
+  __shared__ int64_t tap_offsets[kMostTaps];
+  const TileOf tile = tile_of(p);
+  const int64_t* s = p.conv.w.strides;
+  if (static_cast<int>(threadIdx.x) < tile.taps) {
+    const int tap = tile.t0 + static_cast<int>(threadIdx.x);
+    tap_offsets[threadIdx.x] = tap / (p.kh * p.kw) * s[2] + tap / p.kw % p.kh * s[3] + tap % p.kw * s[4];
+  }
+  add(p, tile, parts, sums);
+  __syncthreads();
+  if (p.in_runs)
+    write_run(p, tile, sums);
+  else
+    write_elements(p, tile, sums, tap_offsets);
+}
+
 int64_t ceil_of(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+bool is_run(const Parts& p) {
+  const int64_t* s = p.conv.w.strides;
+  const int64_t kd = p.conv.axes[0].kernel;
+  return p.conv.w.dtype == DType::kF32 && p.tile_taps == p.taps && p.conv.x_channels % 4 == 0 &&
+         (p.kw == 1 || s[4] == 1) && (p.kh == 1 || s[3] == p.kw) && (kd == 1 || s[2] == p.kh * p.kw) &&
+         s[1] == p.taps && s[0] == p.conv.x_channels * p.taps &&
+         reinterpret_cast<uintptr_t>(p.conv.w.data) % 16 == 0;
+}
 
 // About 512 tiles, if they are no smaller than 128 sums and no larger than kTile.
 void cut_tiles(Parts& p) {
@@ -157,7 +200,8 @@ void cut_tiles(Parts& p) {
                     : static_cast<int>(std::max<int64_t>(1, sums / (p.tile_taps * p.tile_channels)));
   p.across_taps = static_cast<int>(ceil_of(p.taps, p.tile_taps));
   p.across_channels = static_cast<int>(ceil_of(p.conv.x_channels, p.tile_channels));
-  p.pitch = p.tile_taps | 1;
+  p.in_runs = is_run(p);
+  p.pitch = p.in_runs ? p.taps : p.tile_taps | 1;
   p.by_chunks = FastDiv(p.tile_channels / 4);
   p.by_taps = FastDiv(p.tile_taps);
   p.by_channels = FastDiv(p.tile_channels);
