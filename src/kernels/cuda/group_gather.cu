@@ -248,9 +248,7 @@ bool has_group_grad_input(const Conv& conv, bool channels_last) {
   if (!has_group_blocks(conv, channels_last)) return false;
   int warps = 0;
   const Cut p = cut_of(conv, warps);
-  // Planes in several boxes took 127 us (128 channels, 56 x 56), 109 us in
-  // narrow_block_gather.cu.
-  return fits(p, warps) && (channels_last || warps == 4);
+  return fits(p, warps);
 }
 
 void group_grad_input(const Conv& conv, bool channels_last, Stream stream) {
