@@ -53,13 +53,6 @@ class Support {
   Reason reason_;
 };
 
-// Sums of grad_output's channels that a step leaves in the workspace: FP32, [parts][channels], `offset` bytes
-// from its beginning. No parts: none.
-struct ChannelSums {
-  size_t offset = 0;
-  int64_t parts = 0;
-};
-
 // One pass, ready to run any number of times, also concurrently with different bindings and workspaces.
 class Step {
  public:
@@ -80,14 +73,6 @@ class Step {
                              runtime::ExecutionContext& context) const {
     run(bindings, workspace, context);
   }
-
-  // What run() with these bindings leaves for a grad_bias step that comes next: who reads all of grad_output
-  // may add up its channels on the way.
-  virtual ChannelSums left_sums(const Bindings&) const { return {}; }
-  // Whether run_with_sums() may stand for run(), with sums that the step before has left.
-  virtual bool takes_sums() const { return false; }
-  virtual void run_with_sums(const Bindings&, const std::byte* /*workspace*/, const ChannelSums&,
-                             runtime::ExecutionContext&) const {}
 };
 
 class Candidate {

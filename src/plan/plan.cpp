@@ -154,18 +154,13 @@ Status Plan::execute(std::shared_ptr<const Plan> plan, const Bindings& bindings,
 void Plan::run(const Bindings& bindings, void* workspace, runtime::ExecutionContext& context) const {
   const auto start = std::chrono::steady_clock::now();
   std::string_view copy;  // what the last step left in the workspace
-  engines::ChannelSums sums;
   for (const Entry& entry : entries_) {
     if (bindings[entry.result] == nullptr) continue;
     const engines::Step& step = *entry.step;
     const bool made = !copy.empty() && copy == step.left_copy();
-    if (sums.parts > 0 && step.takes_sums())
-      step.run_with_sums(bindings, align(workspace), sums, context);
-    else
-      made ? step.run_with_copy(bindings, align(workspace), context)
-           : step.run(bindings, align(workspace), context);
+    made ? step.run_with_copy(bindings, align(workspace), context)
+         : step.run(bindings, align(workspace), context);
     copy = step.left_copy();
-    sums = step.left_sums(bindings);
   }
   if (call_record_.empty()) return;
   const std::chrono::duration<double, std::micro> elapsed = std::chrono::steady_clock::now() - start;

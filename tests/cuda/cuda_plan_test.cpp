@@ -48,6 +48,7 @@ constexpr const char* kProblems[] = {
     "conv input=4x32x40x40 weight=32x4x3x3 padding=1x1 groups=8 dtype=f16",
     "conv input=8x2x7x7 weight=2x2x1x1",
     "conv input=2x1x9000 weight=40x1x10 stride=5",
+    "conv input=16x64x64x64 weight=64x64x3x3 padding=1x1 dtype=bf16",
     "conv input=2x1x9000 weight=40x1x10 stride=5 dtype=bf16",
     "conv input=3x32x14x14@6272x1x448x32 weight=32x16x3x3 padding=1x1 groups=2 dtype=f16 "
     "grad_output=3x32x14x14@6272x1x448x32 grad_input=3x32x14x14@6272x1x448x32",

@@ -98,40 +98,6 @@ class CopyingCandidate final : public Candidate {
   std::string pass_without_;
 };
 
-// Its grad_weight leaves sums, unless the weights are bound elsewhere than `where`; its grad_bias takes them.
-class SummingCandidate final : public Candidate {
- public:
-  const char* name() const override { return "summing"; }
-  Support supports(const problem::Pass&) const override { return Support::yes(); }
-  std::unique_ptr<const Step> make_step(const problem::Pass& pass) const override {
-    return std::make_unique<SummingStep>(*this, std::string(name_of(pass)));
-  }
-  const void* where = nullptr;
-  mutable std::string ran;
-
- private:
-  class SummingStep final : public Step {
-   public:
-    SummingStep(const SummingCandidate& owner, std::string pass) : owner_(owner), pass_(std::move(pass)) {}
-    void run(const Bindings&, std::byte*, runtime::ExecutionContext&) const override {
-      owner_.ran += pass_ + " ";
-    }
-    engines::ChannelSums left_sums(const Bindings& bindings) const override {
-      if (pass_ != "grad_weight" || bindings[Operand::kGradWeight] != owner_.where) return {};
-      return {8, 3};
-    }
-    bool takes_sums() const override { return pass_ != "grad_weight"; }
-    void run_with_sums(const Bindings&, const std::byte*, const engines::ChannelSums& sums,
-                       runtime::ExecutionContext&) const override {
-      owner_.ran += pass_ + "+" + std::to_string(sums.offset) + "," + std::to_string(sums.parts) + " ";
-    }
-
-   private:
-    const SummingCandidate& owner_;
-    std::string pass_;
-  };
-};
-
 constexpr const char* kConv = "conv input=1x1x4 weight=1x1x1";
 
 struct Buffers {
@@ -179,24 +145,6 @@ TEST(PlanTest, StepsRunInOrderAndShareOneAlignedWorkspace) {
   }
   EXPECT_EQ(std::vector<std::string>(large.ran.begin(), large.ran.begin() + 2),
             (std::vector<std::string>{"grad_input", "grad_bias"}));
-}
-
-TEST(PlanTest, SumsThatAStepLeavesGoToTheNextOne) {
-  Buffers buffers;
-  const auto run = [&](const void* where, const Bindings& bindings) {
-    SummingCandidate candidate;
-    candidate.where = where;
-    const Candidate* const order[] = {&candidate};
-    const auto plan = make_plan(problem_of(kConv), cpu(), "test", order).value();
-    EXPECT_TRUE(Plan::execute(plan, bindings, nullptr, 0, *cpu().null_stream()).is_ok());
-    return candidate.ran;
-  };
-  const Bindings all = buffers.all();
-  EXPECT_EQ(run(all[Operand::kGradWeight], all), "grad_input grad_weight grad_bias+8,3 ");
-  EXPECT_EQ(run(nullptr, all), "grad_input grad_weight grad_bias ");
-  Bindings without_weight = all;
-  without_weight.set(Operand::kGradWeight, nullptr);
-  EXPECT_EQ(run(all[Operand::kGradWeight], without_weight), "grad_input grad_bias ");
 }
 
 TEST(PlanTest, AStepIsToldOfTheCopyThatTheOneBeforeHasLeft) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Two launches: parts of channels, then their sums. One where grad_weight has made the parts.
+// Two launches: parts of channels, then their sums.
 #include "engines/cuda/bias.h"
 
 #include <fmt/format.h>
@@ -35,11 +35,6 @@ class BiasStep final : public Step {
     planes_ ? kernels::cuda::bias_planes(bias, sums, stream_of(context))
             : kernels::cuda::bias_channels_last(bias, sums, stream_of(context));
   }
-  bool takes_sums() const override { return true; }
-  void run_with_sums(const Bindings& bindings, const std::byte* workspace, const ChannelSums& sums,
-                     runtime::ExecutionContext& context) const override {
-    bias_from_sums(pass_, bindings, workspace, sums, context);
-  }
 
  private:
   BiasPass pass_;
@@ -66,13 +61,6 @@ class BiasCandidate final : public Candidate {
 };
 
 }  // namespace
-
-void bias_from_sums(const BiasPass& pass, const Bindings& bindings, const std::byte* workspace,
-                    const ChannelSums& sums, runtime::ExecutionContext& context) {
-  kernels::cuda::bias_from_sums(bind(shape_of(pass), pass, bindings),
-                                reinterpret_cast<const float*>(workspace + sums.offset), sums.parts,
-                                stream_of(context));
-}
 
 const Candidate& bias() {
   static const BiasCandidate instance;

@@ -2,7 +2,6 @@
 // One launch a pass.
 #include "engines/cuda/direct.h"
 
-#include "engines/cuda/bias.h"
 #include "engines/cuda/shapes.h"
 #include "kernels/cuda/direct.h"
 
@@ -35,11 +34,6 @@ class DirectStep final : public Step {
   std::string describe() const override { return "one element after another, sums in FP32"; }
   void run(const Bindings& bindings, std::byte*, runtime::ExecutionContext& context) const override {
     std::visit([&](const auto& pass) { launch(pass, bindings, stream_of(context)); }, pass_);
-  }
-  bool takes_sums() const override { return std::holds_alternative<problem::BiasPass>(pass_); }
-  void run_with_sums(const Bindings& bindings, const std::byte* workspace, const ChannelSums& sums,
-                     runtime::ExecutionContext& context) const override {
-    bias_from_sums(std::get<problem::BiasPass>(pass_), bindings, workspace, sums, context);
   }
 
  private:

@@ -36,8 +36,7 @@ class NarrowBlocksStep final : public Step {
     if (grouped_) group_parts_ = kernels::cuda::group_weight_parts(shape_of(pass), last_);
   }
   size_t workspace_bytes() const override {
-    return std::max(static_cast<size_t>(parts_) * part_bytes(pass_),
-                    sums_at() + static_cast<size_t>(group_parts_) * sum_bytes(pass_));
+    return std::max(static_cast<size_t>(parts_) * part_bytes(pass_), group_bytes());
   }
   std::string describe() const override {
     return describe_narrow(last_, grouped_ ? group_parts_ : parts_) + (grouped_ ? ", groups" : "");
@@ -49,19 +48,14 @@ class NarrowBlocksStep final : public Step {
     if (pass_.kind == ConvPassKind::kGradInput)
       return grouped ? kernels::cuda::group_grad_input(conv, last_, stream_of(context))
                      : kernels::cuda::block_grad_input(conv, last_, stream_of(context));
-    if (grouped) {
-      return kernels::cuda::group_grad_weight(conv, last_, reinterpret_cast<float*>(workspace),
-                                              reinterpret_cast<float*>(workspace + sums_at()),
-                                              stream_of(context));
-    }
     auto* const sums = reinterpret_cast<float*>(workspace);
+    if (grouped) return kernels::cuda::group_grad_weight(conv, last_, sums, stream_of(context));
     stem_ ? kernels::cuda::stem_grad_weight(conv, last_, sums, stream_of(context))
           : kernels::cuda::block_grad_weight(conv, last_, sums, stream_of(context));
   }
 
  private:
-  // Behind the parts of the kernels for groups.
-  size_t sums_at() const {
+  size_t group_bytes() const {
     if (group_parts_ == 0) return 0;
     return static_cast<size_t>(group_parts_ * kernels::cuda::group_part_floats(shape_of(pass_))) *
            sizeof(float);

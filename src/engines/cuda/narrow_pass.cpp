@@ -51,12 +51,6 @@ size_t part_bytes(const ConvPass& pass) {
          sizeof(float);
 }
 
-bool leaves_sums(const ConvPass& pass) {
-  return pass.kind == ConvPassKind::kGradWeight && pass.y.operand == problem::Operand::kGradOutput;
-}
-
-size_t sum_bytes(const ConvPass& pass) { return static_cast<size_t>(pass.y_channels) * sizeof(float); }
-
 std::string describe_narrow(bool last, int64_t parts) {
   const char* const layout = last ? "channels last" : "planes";
   return parts == 0 ? layout : fmt::format("{}, {} parts", layout, parts);

@@ -13,10 +13,6 @@ Support is_narrow_pass(const problem::ConvPass* pass);
 bool is_last(const problem::ConvPass& pass);
 // FP32 sums of all weights.
 size_t part_bytes(const problem::ConvPass& pass);
-// Whether a step of this pass reads grad_output as y for grad_weight, so that it can leave its sums; the
-// bytes of one part of them.
-bool leaves_sums(const problem::ConvPass& pass);
-size_t sum_bytes(const problem::ConvPass& pass);
 // What a step says of itself; no parts: grad_input.
 std::string describe_narrow(bool last, int64_t parts);
 

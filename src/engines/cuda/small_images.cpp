@@ -5,7 +5,6 @@
 #include <fmt/format.h>
 
 #include "base/checked.h"
-#include "engines/cuda/bias.h"
 #include "engines/cuda/layouts.h"
 #include "engines/cuda/shapes.h"
 #include "kernels/cuda/direct.h"
@@ -85,11 +84,6 @@ class SmallBiasStep final : public Step {
   std::string describe() const override { return "a block a channel"; }
   void run(const Bindings& bindings, std::byte*, runtime::ExecutionContext& context) const override {
     kernels::cuda::direct_bias(bind(shape_of(pass_), pass_, bindings), stream_of(context));
-  }
-  bool takes_sums() const override { return true; }
-  void run_with_sums(const Bindings& bindings, const std::byte* workspace, const ChannelSums& sums,
-                     runtime::ExecutionContext& context) const override {
-    bias_from_sums(pass_, bindings, workspace, sums, context);
   }
 
  private:

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// grad_input in one launch, grad_weight in two. The sums of grad_output that it makes on the way are not left
-// to grad_bias: asked for alone, that must have the same bits.
+// grad_input in one launch, grad_weight in two.
 #include "engines/cuda/waveform.h"
 
 #include "engines/cuda/narrow_pass.h"
@@ -18,21 +17,17 @@ class WaveformStep final : public Step {
   explicit WaveformStep(const ConvPass& pass) : pass_(pass) {
     if (pass.kind == ConvPassKind::kGradWeight) parts_ = kernels::cuda::waveform_parts(shape_of(pass));
   }
-  size_t workspace_bytes() const override {
-    return static_cast<size_t>(parts_) * (part_bytes(pass_) + sum_bytes(pass_));
-  }
+  size_t workspace_bytes() const override { return static_cast<size_t>(parts_) * part_bytes(pass_); }
   std::string describe() const override { return describe_narrow(false, parts_); }
   void run(const Bindings& bindings, std::byte* workspace,
            runtime::ExecutionContext& context) const override {
     const kernels::cuda::Conv conv = bind(shape_of(pass_), pass_, bindings);
     if (pass_.kind == ConvPassKind::kGradInput)
       return kernels::cuda::waveform_grad_input(conv, stream_of(context));
-    kernels::cuda::waveform_grad_weight(conv, reinterpret_cast<float*>(workspace),
-                                        reinterpret_cast<float*>(workspace + sums_at()), stream_of(context));
+    kernels::cuda::waveform_grad_weight(conv, reinterpret_cast<float*>(workspace), stream_of(context));
   }
 
  private:
-  size_t sums_at() const { return static_cast<size_t>(parts_) * part_bytes(pass_); }
   ConvPass pass_;
   int64_t parts_ = 0;
 };

@@ -141,7 +141,9 @@ __global__ void __launch_bounds__(kThreads)
 }
 
 void finish(const Bias& bias, int64_t parts, const float* sums, Stream stream) {
-  if (parts > 1) bias_from_sums(bias, sums, parts, stream);
+  if (parts == 1) return;
+  const auto blocks = static_cast<unsigned>((bias.channels + kFinishChannels - 1) / kFinishChannels);
+  finish_kernel<<<blocks, kThreads, 0, stream>>>(bias.channels, parts, sums, bias.grad_bias);
 }
 
 bool is_aligned(const void* address) { return reinterpret_cast<uintptr_t>(address) % 16 == 0; }
@@ -190,11 +192,6 @@ void launch_channels_last(const Bias& bias, float* sums, Stream stream) {
 }
 
 }  // namespace
-
-void bias_from_sums(const Bias& bias, const float* sums, int64_t parts, Stream stream) {
-  const auto blocks = static_cast<unsigned>((bias.channels + kFinishChannels - 1) / kFinishChannels);
-  finish_kernel<<<blocks, kThreads, 0, stream>>>(bias.channels, parts, sums, bias.grad_bias);
-}
 
 int64_t bias_parts(const Bias& bias) {
   const int64_t terms = bias.batch * bias.spatial[0] * bias.spatial[1] * bias.spatial[2];

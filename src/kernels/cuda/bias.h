@@ -15,7 +15,5 @@ int64_t bias_parts(const Bias& bias);
 void bias_planes(const Bias& bias, float* workspace, Stream stream);
 // Channels innermost.
 void bias_channels_last(const Bias& bias, float* workspace, Stream stream);
-// From sums of parts of the channels that somebody has made already, [part][channel].
-void bias_from_sums(const Bias& bias, const float* sums, int64_t parts, Stream stream);
 
 }  // namespace retrograd::kernels::cuda

@@ -14,12 +14,11 @@ bool has_group_grad_input(const Conv& conv, bool channels_last);
 void group_grad_input(const Conv& conv, bool channels_last, Stream stream);
 
 // Each of `group_weight_parts` blocks that share the places leaves
-// `group_part_floats` sums of products in the workspace, and the sums of all y
-// channels in `bias`, [part][channel].
+// `group_part_floats` sums of products in the workspace.
 bool has_group_grad_weight(const Conv& conv, bool channels_last);
 int64_t group_part_floats(const Conv& conv);
 int64_t group_weight_parts(const Conv& conv, bool channels_last);
-void group_grad_weight(const Conv& conv, bool channels_last, float* workspace, float* bias, Stream stream);
+void group_grad_weight(const Conv& conv, bool channels_last, float* workspace, Stream stream);
 
 bool has_group_blocks(const Conv& conv, bool channels_last);
 

@@ -30,12 +30,9 @@ struct Cut {
   FastDiv by_width;
 };
 
-__device__ constexpr uint32_t two_ones(__half) { return 0x3c003c00; }
-__device__ constexpr uint32_t two_ones(__nv_bfloat16) { return 0x3f803f80; }
-
 template <class T, int kWarps, bool kLast>
 __global__ void __launch_bounds__(kWarps * 32, blocks_at_once(kWarps, kLast))
-    group_weight_kernel(const __grid_constant__ Cut p, const T* x, const T* y, float* parts, float* bias) {
+    group_weight_kernel(const __grid_constant__ Cut p, const T* x, const T* y, float* parts) {
   extern __shared__ __align__(128) unsigned char shared[];
   const int first = static_cast<int>(blockIdx.x) * 16, part = static_cast<int>(blockIdx.y);
   const int lane = static_cast<int>(threadIdx.x) % 32, warp = static_cast<int>(threadIdx.x) / 32;
@@ -63,7 +60,7 @@ __global__ void __launch_bounds__(kWarps * 32, blocks_at_once(kWarps, kLast))
     }
   };
 
-  float sums[9][2][4] = {}, of_bias[4] = {};
+  float sums[9][2][4] = {};
   int tile = part * p.in_part;
   fetch(tile, 0);
   for (int buffer = 0; tile < end; ++tile, buffer ^= 1) {
@@ -84,7 +81,6 @@ __global__ void __launch_bounds__(kWarps * 32, blocks_at_once(kWarps, kLast))
       const int base = row * p.x_box.pitch + static_cast<int>(column);
       uint32_t a[4];
       load_matrices<true>(at_y + block_chunk(step * 16 + y_line, y_chunk), a);
-      multiply_add(of_bias, a, two_ones(T{}), two_ones(T{}), T{});
 #pragma unroll
       for (int tap = 0; tap < 9; ++tap) {
         uint32_t b[4];
@@ -117,17 +113,6 @@ __global__ void __launch_bounds__(kWarps * 32, blocks_at_once(kWarps, kLast))
       out[kh * 3 * 256 + i] = sum;
     }
   }
-  __syncthreads();
-  if (lane % 4 == 0) {
-    of_warps[warp * 16 + lane / 4] = of_bias[0];
-    of_warps[warp * 16 + lane / 4 + 8] = of_bias[2];
-  }
-  __syncthreads();
-  if (threadIdx.x >= 16) return;
-  float sum = of_warps[threadIdx.x];
-#pragma unroll
-  for (int s = 1; s < kWarps; ++s) sum += of_warps[s * 16 + static_cast<int>(threadIdx.x)];
-  bias[int64_t{part} * p.y.channels + first + threadIdx.x] = sum;
 }
 
 // 32 sums of a block, eight threads share their parts; between groups there is
@@ -197,26 +182,24 @@ Cut cut_of(const Conv& conv, bool last, int& warps) {
 }
 
 template <class T, int kWarps, bool kLast>
-void launch(const Conv& conv, const Cut& p, float* workspace, float* bias, Stream stream) {
+void launch(const Conv& conv, const Cut& p, float* workspace, Stream stream) {
   const int bytes = bytes_of(p, kWarps);
   const dim3 grid(static_cast<unsigned>(p.y.channels / 16),
                   static_cast<unsigned>(ceil_of(p.tiles, p.in_part)));
   cudaFuncSetAttribute(group_weight_kernel<T, kWarps, kLast>, cudaFuncAttributeMaxDynamicSharedMemorySize,
                        bytes);
   group_weight_kernel<T, kWarps, kLast><<<grid, kWarps * 32, static_cast<size_t>(bytes), stream>>>(
-      p, static_cast<const T*>(conv.x.data), static_cast<const T*>(conv.y.data), workspace, bias);
+      p, static_cast<const T*>(conv.x.data), static_cast<const T*>(conv.y.data), workspace);
 }
 
 template <class T>
-void launch_layout(const Conv& conv, bool last, float* workspace, float* bias, Stream stream) {
+void launch_layout(const Conv& conv, bool last, float* workspace, Stream stream) {
   int warps = 0;
   const Cut p = cut_of(conv, last, warps);
   if (warps == 4)
-    last ? launch<T, 4, true>(conv, p, workspace, bias, stream)
-         : launch<T, 4, false>(conv, p, workspace, bias, stream);
+    last ? launch<T, 4, true>(conv, p, workspace, stream) : launch<T, 4, false>(conv, p, workspace, stream);
   else
-    last ? launch<T, 8, true>(conv, p, workspace, bias, stream)
-         : launch<T, 8, false>(conv, p, workspace, bias, stream);
+    last ? launch<T, 8, true>(conv, p, workspace, stream) : launch<T, 8, false>(conv, p, workspace, stream);
   group_finish_kernel<<<static_cast<unsigned>(p.y.channels * 144 / 32), 256, 0, stream>>>(
       conv, ceil_of(p.tiles, p.in_part), workspace);
 }
@@ -238,9 +221,9 @@ int64_t group_weight_parts(const Conv& conv, bool channels_last) {
 
 int64_t group_part_floats(const Conv& conv) { return conv.groups * conv.x_channels * 144; }
 
-void group_grad_weight(const Conv& conv, bool channels_last, float* workspace, float* bias, Stream stream) {
-  conv.x.dtype == DType::kF16 ? launch_layout<__half>(conv, channels_last, workspace, bias, stream)
-                              : launch_layout<__nv_bfloat16>(conv, channels_last, workspace, bias, stream);
+void group_grad_weight(const Conv& conv, bool channels_last, float* workspace, Stream stream) {
+  conv.x.dtype == DType::kF16 ? launch_layout<__half>(conv, channels_last, workspace, stream)
+                              : launch_layout<__nv_bfloat16>(conv, channels_last, workspace, stream);
 }
 
 }  // namespace retrograd::kernels::cuda

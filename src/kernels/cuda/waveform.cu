@@ -89,8 +89,7 @@ __global__ void __launch_bounds__(kThreads, 4)
 
 template <class T>
 __global__ void __launch_bounds__(kThreads, 2)
-    grad_weight_kernel(const __grid_constant__ Wave p, const T* x, const T* y, int ranges, float* parts,
-                       float* bias) {
+    grad_weight_kernel(const __grid_constant__ Wave p, const T* x, const T* y, int ranges, float* parts) {
   __shared__ float of_x[kTile * kStride + kTaps];
   const int lane = static_cast<int>(threadIdx.x) % 32, warp = static_cast<int>(threadIdx.x) / 32;
   const int part = static_cast<int>(blockIdx.y), n = part / ranges, begin = part % ranges * kPartPlaces,
@@ -100,7 +99,7 @@ __global__ void __launch_bounds__(kThreads, 2)
   const T* rows[kMine];
 #pragma unroll
   for (int m = 0; m < kMine; ++m) rows[m] = y + (int64_t{n} * p.channels + min(o0 + m, p.channels - 1)) * p.y;
-  float sums[kMine][kTaps] = {}, of_y[kMine] = {};
+  float sums[kMine][kTaps] = {};
   for (int tile = begin; tile < end; tile += kTile) {
     __syncthreads();
     for (int i = static_cast<int>(threadIdx.x); i < kTile * kStride + kTaps - kStride; i += kThreads) {
@@ -121,8 +120,6 @@ __global__ void __launch_bounds__(kThreads, 2)
 #pragma unroll
         for (int m = 0; m < kMine; ++m) sums[m][t] = fmaf(values[m], value, sums[m][t]);
       }
-#pragma unroll
-      for (int m = 0; m < kMine; ++m) of_y[m] += values[m];
     }
   }
 #pragma unroll
@@ -133,10 +130,8 @@ __global__ void __launch_bounds__(kThreads, 2)
       const float sum = warp_sum(sums[m][t]);
       if (lane == t) mine = sum;
     }
-    const float sum = warp_sum(of_y[m]);
-    if (o0 + m >= p.channels) continue;
-    if (lane < kTaps) parts[(int64_t{part} * p.channels + o0 + m) * kTaps + lane] = mine;
-    if (lane == 0) bias[int64_t{part} * p.channels + o0 + m] = sum;
+    if (lane < kTaps && o0 + m < p.channels)
+      parts[(int64_t{part} * p.channels + o0 + m) * kTaps + lane] = mine;
   }
 }
 
@@ -173,7 +168,7 @@ void waveform_grad_input(const Conv& conv, Stream stream) {
 
 int64_t waveform_parts(const Conv& conv) { return conv.batch * ceil_of(conv.axes[2].y, kPartPlaces); }
 
-void waveform_grad_weight(const Conv& conv, float* workspace, float* bias, Stream stream) {
+void waveform_grad_weight(const Conv& conv, float* workspace, Stream stream) {
   const Wave p = wave_of(conv);
   const auto parts = static_cast<int>(waveform_parts(conv));
   const dim3 grid(static_cast<unsigned>(ceil_of(p.channels, kWarps * kMine)), static_cast<unsigned>(parts));
@@ -181,7 +176,7 @@ void waveform_grad_weight(const Conv& conv, float* workspace, float* bias, Strea
     using T = decltype(type);
     grad_weight_kernel<T><<<grid, kThreads, 0, stream>>>(p, static_cast<const T*>(conv.x.data),
                                                          static_cast<const T*>(conv.y.data),
-                                                         ceil_of(p.y, kPartPlaces), workspace, bias);
+                                                         ceil_of(p.y, kPartPlaces), workspace);
   });
   add_parts(conv, parts, workspace, stream);
 }

@@ -12,9 +12,8 @@ namespace retrograd::kernels::cuda {
 bool has_waveform(const Conv& conv);
 void waveform_grad_input(const Conv& conv, Stream stream);
 
-// Each part leaves its sums of all weights in the workspace, [part][weight], and of the y channels in `bias`,
-// [part][channel].
+// Each part leaves its sums of all weights in the workspace, [part][weight].
 int64_t waveform_parts(const Conv& conv);
-void waveform_grad_weight(const Conv& conv, float* workspace, float* bias, Stream stream);
+void waveform_grad_weight(const Conv& conv, float* workspace, Stream stream);
 
 }  // namespace retrograd::kernels::cuda
