@@ -140,7 +140,7 @@ __global__ void __launch_bounds__(kThreads, 1)
 
 template <class E>
 void launch(const WeightPlan& plan, const Maps& maps, float* parts, Stream stream) {
-  constexpr int kBytes = kStages * kStageBytes + 1024;
+  constexpr int kBytes = kStages * kStageBytes + 1024 + 2048;  // as in wgmma_weight.cu, for sanitizers
   cudaFuncSetAttribute(pairs_kernel<E>, cudaFuncAttributeMaxDynamicSharedMemorySize, kBytes);
   pairs_kernel<E><<<plan.blocks, kThreads, kBytes, stream>>>(plan.walk, maps, parts);
 }
