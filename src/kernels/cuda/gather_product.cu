@@ -24,8 +24,6 @@ namespace {
 using gather::Cut;
 using gather::Fragments;
 using gather::Loader;
-using gather::Place;
-using gather::place_of;
 using gather::Product;
 
 // Kept out of the kernel's registers.

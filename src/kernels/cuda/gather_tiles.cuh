@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "kernels/cuda/fast_div.cuh"
+#include "kernels/cuda/places.cuh"
 #include "kernels/cuda/shapes.h"
 #include "kernels/cuda/tile_mma.cuh"
 
@@ -32,21 +33,6 @@ struct Product {
   int64_t weight_group;        // bytes of a group's weights
   Tensor result;
 };
-
-struct Place {
-  int n, at[3];
-};
-__device__ inline Place place_of(const Product& p, uint32_t m) {
-  Place place;
-  uint32_t w = m;
-  uint32_t h = p.results[2].split(w);
-  uint32_t d = p.results[1].split(h);
-  place.n = static_cast<int>(p.results[0].split(d));
-  place.at[0] = static_cast<int>(d);
-  place.at[1] = static_cast<int>(h);
-  place.at[2] = static_cast<int>(w);
-  return place;
-}
 
 // Tiles of kM x kN results by warps of kWarpM x kWarpN, kBlocks blocks a multiprocessor.
 template <int kM_, int kN_, int kWarpM_, int kWarpN_, int kStages_, int kBlocks_>

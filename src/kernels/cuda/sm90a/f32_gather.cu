@@ -18,8 +18,6 @@ namespace {
 using f32::Barriers;
 using f32::Cut;
 using f32::Multiplier;
-using gather::Place;
-using gather::place_of;
 using gather::Product;
 
 struct Maps {

@@ -4,6 +4,7 @@
 
 #include "kernels/cuda/fast_div.cuh"
 #include "kernels/cuda/hopper.cuh"
+#include "kernels/cuda/places.cuh"
 #include "kernels/cuda/shapes.h"
 #include "kernels/cuda/wgmma.cuh"
 
@@ -62,21 +63,6 @@ struct Args {
   Tensor result;
   int run;  // that many results of a channel lie side by side and aligned: 8, 4, 2 or 1
 };
-
-struct Place {
-  int n, at[3];
-};
-__device__ inline Place place_of(const Args& p, uint32_t m) {
-  Place place;
-  uint32_t w = m;
-  uint32_t h = p.results[2].split(w);
-  uint32_t d = p.results[1].split(h);
-  place.n = static_cast<int>(p.results[0].split(d));
-  place.at[0] = static_cast<int>(d);
-  place.at[1] = static_cast<int>(h);
-  place.at[2] = static_cast<int>(w);
-  return place;
-}
 
 template <class C>
 __device__ uint32_t first_place(const Args& p, uint32_t tile) {
