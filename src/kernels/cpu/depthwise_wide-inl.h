@@ -43,14 +43,18 @@ HWY_INLINE Place<D> place_of(int64_t first, int64_t last) {
           first >= last, first == 0 && last == lanes};
 }
 
-// body(load), where load reads the lanes of a place. AVX2's masked loads make a plane 8 % slower than plain
-// ones, AVX-512's cost nothing: there one body does, which is half as much to compile.
+// body(load, only), where load reads the lanes of a place, and only() leaves zeros in the others. AVX2's
+// masked loads make a plane 8 % slower than plain ones, AVX-512's cost nothing: there one body does, which is
+// half as much to compile.
 template <class D, class Body>
 HWY_INLINE void with_load(const Place<D>& place, const Body& body) {
   if constexpr (HWY_TARGET > HWY_AVX3)
-    if (place.full) return body([](const float* p) RG_INLINED { return hn::LoadU(D(), p); });
+    if (place.full)
+      return body([](const float* p) RG_INLINED { return hn::LoadU(D(), p); },
+                  [](hn::Vec<D> v) RG_INLINED { return v; });
   const auto mask = place.mask;
-  body([&](const float* p) RG_INLINED { return hn::MaskedLoad(mask, D(), p); });
+  body([&](const float* p) RG_INLINED { return hn::MaskedLoad(mask, D(), p); },
+       [&](hn::Vec<D> v) RG_INLINED { return hn::IfThenElseZero(mask, v); });
 }
 
 // Rows of the lowest tile that has code of its own: planes of real networks are 7, 14, 28 … high, and rows of
