@@ -13,6 +13,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 #include <memory>
 
 #include "base/checked.h"
@@ -108,6 +110,7 @@ class DepthwiseLineGradWeightStep final : public Step {
     auto* x = reinterpret_cast<float*>(memory + sum_bytes_);
     auto* y = reinterpret_cast<float*>(memory + sum_bytes_ + x_bytes_);
     const int64_t end_chunk = std::min(first_chunk + chunks_per_task_, chunks_.count());
+    const int64_t lanes = kernels::cpu::depthwise_line_lanes();
     kernels::cpu::DepthwiseLineDots line;
     line.x = x;
     line.offsets = chunks_.offsets().data();
@@ -119,11 +122,15 @@ class DepthwiseLineGradWeightStep final : public Step {
         const problem::Range positions = chunks_.at(chunk);
         line.count = positions.size();
         for (int64_t c = 0; c < block.channels; ++c) {
+          line.sums = sums + c * channel_sums();
+          if (std::isnan(line.sums[0])) continue;  // sum_masked() will do this channel
           chunks_.load_source(pass_.x, pass_.rounding, address(bindings, pass_.x, n, block.channel + c, 0),
                               chunk, x);
           line.y = load_y(bindings, n, block.channel + c, positions, y);
-          line.sums = sums + c * channel_sums();
           kernels::cpu::depthwise_line_dots(line);
+          // The first row tells of a tensor that is not finite at all: its others need not be added.
+          if (n == block.image && chunk == first_chunk && !all_finite(line.sums, taps_ * lanes))
+            line.sums[0] = std::numeric_limits<float>::quiet_NaN();
         }
       }
     for (int64_t c = 0; c < block.channels; ++c)

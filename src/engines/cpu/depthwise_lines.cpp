@@ -31,6 +31,7 @@ std::optional<Reason> unfit_for_lines(const problem::ConvPass& pass) {
   for (size_t axis = 0; axis < 2; ++axis) {
     const problem::Window& w = pass.axes[axis];
     if (w.x != 1 || w.y != 1 || w.kernel != 1) return "there is more than one row";
+    if (w.pad_lo != 0) return "the only row is read from the padding";
   }
   const problem::Window& w = pass.axes[2];
   if (w.stride != 1) return "the stride leaves gaps in the rows";

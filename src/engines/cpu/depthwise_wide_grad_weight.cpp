@@ -104,8 +104,7 @@ class DepthwiseWideGradWeightStep final : public Step {
       const ImageBlock block = cut_.task(task % blocks, task / blocks);
       std::byte* memory = workspace + total_bytes_ + static_cast<size_t>(slot) * slot_bytes_;
       float* total = totals + (task / blocks * cut_.channels + block.channel) * taps_;
-      sum_block(bindings, block, false, memory, total);
-      if (!all_finite(total, block.channels * taps_)) sum_block(bindings, block, true, memory, total);
+      if (!sum_block(bindings, block, false, memory, total)) sum_block(bindings, block, true, memory, total);
       if (cut_.image_blocks() == 1)
         store_channels(bindings, block.channel, block.channels, totals, row_of(memory));
     });
@@ -136,7 +135,8 @@ class DepthwiseWideGradWeightStep final : public Step {
     }
   }
 
-  void sum_block(const Bindings& bindings, const ImageBlock& block, bool masked, std::byte* memory,
+  // Whether all sums are finite, or masked.
+  bool sum_block(const Bindings& bindings, const ImageBlock& block, bool masked, std::byte* memory,
                  float* total) const {
     auto* sums = reinterpret_cast<float*>(memory);
     auto* x = reinterpret_cast<float*>(memory + sum_bytes_);
@@ -151,8 +151,12 @@ class DepthwiseWideGradWeightStep final : public Step {
         y_.load(y_address, part, y);
         sum_part(part, x_.view(x_address, part, x), y_.view(y_address, part, y), masked,
                  sums + c / pair_ * sum_floats_);
+        // The first part tells of a tensor that is not finite at all.
+        if (!masked && n + c == 0 && !all_finite(sums, ceil_div(part.channels, pair_) * sum_floats_))
+          return false;
       }
     kernels::cpu::add_wide_lanes(sums, lanes_, pair_ > 1, block.channels, taps_, total);
+    return masked || all_finite(total, block.channels * taps_);
   }
 
   void sum_part(const ImageBlock& part, const PlaneView& x, const PlaneView& y, bool masked,

@@ -217,6 +217,7 @@ class NarrowGatherStep final : public Step {
   void gather_strips(const Bindings& bindings, int64_t group, int64_t groups, const Task& task,
                      const float* weights) const {
     const auto& size = task.box.size;
+    const float* loaded = nullptr;
     for (int64_t k = 0; k < source_channels(pass_); k += cut_.channels_per_block) {
       const int64_t channels = std::min(cut_.channels_per_block, source_channels(pass_) - k);
       load_source(bindings, cut_.strips, group * source_channels(pass_) + k, groups * channels, task.box,
@@ -224,7 +225,8 @@ class NarrowGatherStep final : public Step {
       const bool masked =
           task.masked ||
           (cut_.pads_weights && !all_finite(task.strip, groups * channels * cut_.strips.channel_pitch()));
-      const float* valid = masked ? load_valid(cut_.strips, task.box, task.valid) : nullptr;
+      if (masked && loaded == nullptr) loaded = load_valid(cut_.strips, task.box, task.valid);
+      const float* valid = masked ? loaded : nullptr;
       kernels::cpu::RowSums rows;
       rows.outer = channels;
       rows.outer_stride = cut_.strips.channel_pitch();

@@ -233,11 +233,6 @@ class StemGradWeightStep final : public Step {
 
   // Positions along each axis.
   using Region = std::array<problem::Range, 3>;
-  static bool contains(const Region& region, const std::array<int64_t, 3>& place) {
-    for (size_t axis = 0; axis < 3; ++axis)
-      if (place[axis] < region[axis].begin || place[axis] >= region[axis].end) return false;
-    return true;
-  }
 
   // Positions of the box whose row (x channel, tap) reads inside x.
   Region live_region(const BoxGrid::Box& box, int64_t row) const {
@@ -262,20 +257,30 @@ class StemGradWeightStep final : public Step {
   void list_region(const BoxGrid::Box& box, const Region& region, const Region& except,
                    PositionList& list) const {
     list.count = 0;
-    const auto& [d, h, w] = cut_.axes;
+    const auto inside = [](const problem::Range& range, int64_t at) {
+      return at >= range.begin && at < range.end;
+    };
     for (int64_t n = 0; n < box.size[0]; ++n)
       for (int64_t z = region[0].begin; z < region[0].end; ++z)
-        for (int64_t y = region[1].begin; y < region[1].end; ++y)
-          for (int64_t x = region[2].begin; x < region[2].end; ++x) {
-            if (contains(except, {z, y, x})) continue;
-            const int64_t rz = z - box.first[1], ry = y - box.first[2], rx = x - box.first[3];
-            list.strip[list.count] =
-                n * cut_.x_block * plane() +
-                (rz * d.source_step * cut_.extent[1] + ry * h.source_step) * cut_.extent[2] +
-                rx * w.source_step;
-            list.panel[list.count++] =
-                (((n * box.size[1] + rz) * box.size[2] + ry) * box.size[3] + rx) * width_;
-          }
+        for (int64_t y = region[1].begin; y < region[1].end; ++y) {
+          const bool parted = inside(except[0], z) && inside(except[1], y) && except[2].size() > 0;
+          list_run(box, {n, z, y}, {region[2].begin, parted ? except[2].begin : region[2].end}, list);
+          if (parted) list_run(box, {n, z, y}, {except[2].end, region[2].end}, list);
+        }
+  }
+  // Positions side by side along W.
+  void list_run(const BoxGrid::Box& box, const std::array<int64_t, 3>& at, const problem::Range& run,
+                PositionList& list) const {
+    const auto& [d, h, w] = cut_.axes;
+    const int64_t n = at[0], z = at[1] - box.first[1], y = at[2] - box.first[2], x = run.begin - box.first[3];
+    int64_t strip = n * cut_.x_block * plane() +
+                    (z * d.source_step * cut_.extent[1] + y * h.source_step) * cut_.extent[2] +
+                    x * w.source_step;
+    int64_t panel = (((n * box.size[1] + z) * box.size[2] + y) * box.size[3] + x) * width_;
+    for (int64_t i = run.begin; i < run.end; ++i, strip += w.source_step, panel += width_) {
+      list.strip[list.count] = strip;
+      list.panel[list.count++] = panel;
+    }
   }
 
   // multiply() without the zeros around x: what all rows of a tile read inside x is one product, the rest is

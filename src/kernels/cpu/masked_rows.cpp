@@ -64,10 +64,11 @@ void masked_row_dots(const RowDots& r, const RowDotsMask& mask) {
 }
 #else
 
-constexpr int kTileResults = 4, kTileVectors = 2;
+constexpr int kTileResults = 4;
+constexpr int vectors_for(int results) { return std::min(8, (kFewRegisters ? 8 : 16) / results); }
 
 // kResults results from m on × kVectors vectors from x on.
-template <int kResults, int kVectors>
+template <int kResults, int kVectors, bool kLive>
 HWY_INLINE void sums(const RowSums& r, const float* valid, const float* live, int64_t m, int64_t x) {
   const D d;
   constexpr int n = static_cast<int>(hn::MaxLanes(D()));
@@ -77,18 +78,28 @@ HWY_INLINE void sums(const RowSums& r, const float* valid, const float* live, in
     constexpr int o = i() / kVectors, v = i() % kVectors;
     sum[i()] = r.accumulate ? hn::LoadU(d, out + o * r.out_stride + v * n) : hn::Zero(d);
   });
-  const float* weights = r.weights + m;
-  for (int64_t o = 0; o < r.outer; ++o)
+  const float* HWY_RESTRICT weights = r.weights + m;
+  const float* HWY_RESTRICT source = r.source + x;
+  const int64_t* HWY_RESTRICT offsets = r.offsets;
+  valid += x;
+  for (int64_t o = r.outer; o > 0; --o, source += r.outer_stride)
     for (int64_t j = 0; j < r.inner; ++j, weights += r.weight_step) {
-      const float* at = r.source + o * r.outer_stride + r.offsets[j] + x;
-      const float* valid_at = valid + r.offsets[j] + x;
+      const float* at = source + offsets[j];
+      const float* valid_at = valid + offsets[j];
+      V w[kResults];
+      [[maybe_unused]] bool used[kResults];
+      each(Indices<kResults>(), [&](auto i) RG_INLINED {
+        w[i()] = hn::Set(d, weights[i()]);
+        if constexpr (kLive) used[i()] = live[j * r.results + m + i()] != 0;
+      });
       each(Indices<kVectors>(), [&](auto v) RG_INLINED {
         const V s = held(hn::LoadU(d, at + v() * n));
         const auto there = is_set(hn::LoadU(d, valid_at + v() * n));
         each(Indices<kResults>(), [&](auto i) RG_INLINED {
-          if (live != nullptr && live[j * r.results + m + i()] == 0) return;
+          if constexpr (kLive)
+            if (!used[i()]) return;
           V& own = sum[i() * kVectors + v()];
-          own = hn::IfThenElse(there, hn::MulAdd(hn::Set(d, weights[i()]), s, own), own);
+          own = hn::IfThenElse(there, hn::MulAdd(w[i()], s, own), own);
         });
       });
     }
@@ -98,24 +109,28 @@ HWY_INLINE void sums(const RowSums& r, const float* valid, const float* live, in
   });
 }
 
-template <int kResults>
-HWY_NOINLINE void row(const RowSums& r, const float* valid, const float* live, int64_t m) {
-  constexpr int64_t n = static_cast<int64_t>(hn::MaxLanes(D()));
-  int64_t x = 0;
-  for (; x + kTileVectors * n <= r.count; x += kTileVectors * n)
-    sums<kResults, kTileVectors>(r, valid, live, m, x);
-  for (; x < r.count; x += n) sums<kResults, 1>(r, valid, live, m, x);
+// As many blocks of kVectors as are full, the rest with fewer vectors.
+template <int kResults, int kVectors, bool kLive>
+HWY_NOINLINE void row(const RowSums& r, const float* valid, const float* live, int64_t m, int64_t x) {
+  constexpr int64_t step = kVectors * static_cast<int64_t>(hn::MaxLanes(D()));
+  if constexpr (kVectors == 1) {
+    for (; x < r.count; x += step) sums<kResults, 1, kLive>(r, valid, live, m, x);
+  } else {
+    for (; x + step <= r.count; x += step) sums<kResults, kVectors, kLive>(r, valid, live, m, x);
+    if (x < r.count) row<kResults, kVectors / 2, kLive>(r, valid, live, m, x);
+  }
 }
 
-template <int... I>
+template <bool kLive, int... I>
 void sums_of(const RowSums& r, const float* valid, const float* live, std::integer_sequence<int, I...>) {
-  using Row = void (*)(const RowSums&, const float*, const float*, int64_t);
-  static constexpr Row kRows[] = {row<I + 1>...};
+  using Row = void (*)(const RowSums&, const float*, const float*, int64_t, int64_t);
+  static constexpr Row kRows[] = {row<I + 1, vectors_for(I + 1), kLive>...};
   for (int64_t m = 0; m < r.results; m += kTileResults)
-    kRows[std::min<int64_t>(r.results - m, kTileResults) - 1](r, valid, live, m);
+    kRows[std::min<int64_t>(r.results - m, kTileResults) - 1](r, valid, live, m, 0);
 }
 void masked_row_sums(const RowSums& r, const float* valid, const float* live) {
-  sums_of(r, valid, live, Indices<kTileResults>());
+  if (live != nullptr) return sums_of<true>(r, valid, live, Indices<kTileResults>());
+  sums_of<false>(r, valid, nullptr, Indices<kTileResults>());
 }
 
 constexpr int kTileChannels = 4, kTileTerms = 3;
