@@ -39,6 +39,9 @@ std::optional<Reason> unfit_for_lines(const problem::ConvPass& pass) {
   if (std::min(w.x, w.y) < kLeastPositions) return "rows are short";
   if (std::max(w.x, w.y) > kMostPositions) return "rows are longer than 2^22";
   if (w.kernel > kMostTaps) return "the kernel has more than 16 taps";
+  // Those that do are neighbours.
+  if (live_outputs(w, 0).size() == 0 || live_outputs(w, w.kernel - 1).size() == 0)
+    return "there are taps that read padding alone";
   if ((w.kernel - 1) * w.dilation > kMostReach) return "taps lie more than 2^13 places apart";
   return std::nullopt;
 }

@@ -56,7 +56,7 @@ class WideDots : WideRows<kLanes, kTapRows, kRows, kPair> {
         Rows rows{x, r.x_row, std::max<int64_t>(-from, 0), std::min<int64_t>(r.x_rows - from, kSources)};
         for (int64_t column = begin; column < end; column += kLanes, at += r.taps) {
           rows.top = x + column;
-          if (!kMasked && (kAllRegular || Base::is_regular(rows, r.rows - row))) {
+          if (kAllRegular || Base::is_regular(rows, r.rows - row)) {
             run<true>(r, rows, second, at, y + column, sums, r.width - column, kRows);
           } else if constexpr (!kAllRegular) {
             run<false>(r, rows, second, at, y + column, sums, r.width - column, r.rows - row);
@@ -92,35 +92,37 @@ class WideDots : WideRows<kLanes, kTapRows, kRows, kPair> {
       for (int64_t tap = 0; tap < r.taps; ++tap, ++place, sum += kTapRows * kSumLanes) {
         if (place->dead) continue;
         const float* HWY_RESTRICT at = rows.top + r.offsets[tap];
-        with_load(*place, [&](const auto& load, const auto& only)
-                              RG_INLINED { add<kRegular>(rows, second, at, y, y_rows, sum, load, only); });
+        with_lanes(*place, [&](const auto& lanes)
+                               RG_INLINED { add<kRegular>(rows, second, at, y, y_rows, sum, lanes); });
       }
       rows.top += r.x_depth;
     }
   }
 
-  template <bool kRegular, class Load, class Only>
+  template <bool kRegular, class Lanes>
   static HWY_INLINE void add(const Rows& rows, const Second& second, const float* HWY_RESTRICT at,
                              const V (&y)[kRows], [[maybe_unused]] int64_t y_rows, float* HWY_RESTRICT sum,
-                             const Load& load, [[maybe_unused]] const Only& only) {
+                             const Lanes& lanes) {
+    constexpr bool kSkips = kMasked && !Lanes::kAll;  // lanes
     V sums[kTapRows];
     each(Indices<kTapRows>(), [&](auto h) RG_INLINED { sums[h] = hn::Load(Whole(), sum + h * kSumLanes); });
-    // Lanes whose place is outside.
-    [[maybe_unused]] auto outside = hn::FirstN(Whole(), 0);
-    if constexpr (kMasked) {
-      const V there = both(only(hn::Set(D(), 1)), [&]() RG_INLINED { return only(hn::Set(D(), 1)); });
-      outside = hn::Eq(there, hn::Zero(Whole()));
+    [[maybe_unused]] auto inside = hn::FirstN(Whole(), 0);
+    if constexpr (kSkips) {
+      const auto ones = [&]() RG_INLINED { return lanes.only(hn::Set(D(), 1)); };
+      inside = hn::Ne(both(ones(), ones), hn::Zero(Whole()));
     }
     const auto add_source = [&](auto i) RG_INLINED {
       const float* HWY_RESTRICT p = at + i * rows.pitch;
-      const V v = held(both(load(p), [&]() RG_INLINED { return load(p + second.x); }));
+      const V v = held(both(lanes.load(p), [&]() RG_INLINED { return lanes.load(p + second.x); }));
       each(Indices<kTapRows>(), [&](auto h) RG_INLINED {
         constexpr int kRow = i - h;
         if constexpr (kRow < 0 || kRow >= kRows) {
-        } else if constexpr (!kMasked) {
-          sums[h] = hn::MulAdd(y[kRow], v, sums[h]);
-        } else if (kRow < y_rows) {
-          sums[h] = hn::IfThenElse(outside, sums[h], hn::MulAdd(y[kRow], v, sums[h]));
+        } else if (!kMasked || kRegular || kRow < y_rows) {
+          if constexpr (kSkips) {
+            sums[h] = masked_mul_add(inside, y[kRow], v, sums[h]);
+          } else {
+            sums[h] = hn::MulAdd(y[kRow], v, sums[h]);
+          }
         }
       });
     };

@@ -93,13 +93,13 @@ HWY_INLINE void sums(const RowSums& r, const float* valid, const float* live, in
         if constexpr (kLive) used[i()] = live[j * r.results + m + i()] != 0;
       });
       each(Indices<kVectors>(), [&](auto v) RG_INLINED {
-        const V s = held(hn::LoadU(d, at + v() * n));
         const auto there = is_set(hn::LoadU(d, valid_at + v() * n));
+        const V s = held(hn::IfThenElseZero(there, hn::LoadU(d, at + v() * n)));
         each(Indices<kResults>(), [&](auto i) RG_INLINED {
           if constexpr (kLive)
             if (!used[i()]) return;
           V& own = sum[i() * kVectors + v()];
-          own = hn::IfThenElse(there, hn::MulAdd(w[i()], s, own), own);
+          own = masked_mul_add(there, w[i()], s, own);
         });
       });
     }
@@ -174,11 +174,11 @@ HWY_NOINLINE void dots(const RowDots& r, const RowDotsMask& mask, int64_t o, int
       V values[kChannels];
       each(Indices<kChannels>(), [&](auto c) RG_INLINED { values[c()] = hn::LoadU(d, from + c() * step); });
       each(Indices<kTerms>(), [&](auto t) RG_INLINED {
-        const V s = held(hn::LoadU(d, source[t()] + at));
         const auto there = hn::And(y_there, is_set(hn::LoadU(d, valid[t()] + at)));
+        const V s = held(hn::IfThenElseZero(there, hn::LoadU(d, source[t()] + at)));
         each(Indices<kChannels>(), [&](auto c) RG_INLINED {
           V& own = sum[c() * kTerms + t()];
-          own = hn::IfThenElse(there, hn::MulAdd(values[c()], s, own), own);
+          own = masked_mul_add(there, values[c()], s, own);
         });
       });
     }
