@@ -52,7 +52,7 @@ Drawn draw_problem(uint64_t seed, int64_t number) {
   GeneratorOptions options;
   options.most_products = draw.weighted(kSizes).products;
   if (draw.chance(3)) options.mode = GeneratorOptions::Mode::kNetwork;
-  Drawn drawn{ProblemGenerator(draw.bits(), options).any(), draw_data(draw), draw.chance(20)};
+  Drawn drawn{ProblemGenerator(draw.bits(), options).any(), draw_data(draw), draw.chance(8)};
   // Most sums of integers are to be exact ones.
   const bool integers = drawn.data.numbers == DataSketch::Numbers::kIntegers;
   if (drawn.sketch.kind == ProblemKind::kAvgPool && integers && draw.chance(75)) drawn.sketch.divisor = 4;

@@ -66,6 +66,8 @@ void FaultGuard::note(std::string_view doing, unsigned seconds) {
   alarm(seconds);
 }
 
+void FaultGuard::done() { alarm(0); }
+
 sigjmp_buf* FaultGuard::arm() {
   armed_thread = pthread_self();
   armed = 1;

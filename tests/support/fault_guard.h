@@ -15,6 +15,7 @@ class FaultGuard {
   // What is blamed when the process has to end: a worker's fault cannot be taken back, nor can an abort, a
   // sanitizer's finding, or a step that ran longer than `seconds`.
   static void note(std::string_view doing, unsigned seconds);
+  static void done();  // nothing is waited for any more
 
   // Runs `body` on this thread. 0, or the signal that ended it: then nothing that `body` had was destroyed.
   // Threads that `body` waits for must not depend on its frames.

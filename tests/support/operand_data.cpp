@@ -33,7 +33,7 @@ Range range_of(DType dtype) {
     case DType::kBF16:
       return {0x1p-133, 127, 0x1.FEp127};
     case DType::kHiF8:
-      return {0x1p-22, 4, 32768};
+      return {0x1p-22, 7, 32768};
     case DType::kE4M3:
       return {0x1p-9, 7, 448};
   }
@@ -133,6 +133,9 @@ double special_value(Special special, DType dtype, Draw& draw) {
     case Special::kMinusZero:
       return -0.0;
     case Special::kDenormal:
+      // HIFLOAT8's are powers of two.
+      if (dtype == DType::kHiF8)
+        return sign * std::ldexp(range.smallest, static_cast<int>(draw.number(0, 6)));
       return sign * range.smallest * static_cast<double>(draw.log_number(1, range.denormals));
     case Special::kLargest:
       return sign * range.largest;

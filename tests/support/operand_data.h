@@ -40,8 +40,8 @@ struct DataSketch {
     unsigned kinds = 0;  // a bit for each Special
     bool operator==(const Specials&) const = default;
   };
-  std::array<Specials, 3> specials;  // grad_output, input, weight
-  std::array<Placement, problem::kOperandCount> placements;
+  std::array<Specials, 3> specials{};  // grad_output, input, weight
+  std::array<Placement, problem::kOperandCount> placements{};
   uint64_t seed = 0;
 
   bool has_specials() const;

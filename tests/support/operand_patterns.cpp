@@ -13,6 +13,7 @@ using Mode = GeneratorOptions::Mode;
 using Order = LayoutSketch::Order;
 
 constexpr int kMostAxes = 5;
+constexpr unsigned kAllAxes = (1U << kMostAxes) - 1;
 
 // What is drawn for one tensor. Broadcast and overlapping elements exist where nothing is written.
 enum class Pattern : unsigned char {
@@ -77,7 +78,7 @@ LayoutSketch draw_layout(Draw& draw, bool is_read, int rank) {
       break;
     case Pattern::kBroadcast:
       if (draw.chance(40)) layout.order = Order::kChannelsLast;
-      layout.broadcast = draw.chance(10) ? ~0U : bit(axis()) | (draw.chance(25) ? bit(axis()) : 0);
+      layout.broadcast = draw.chance(10) ? kAllAxes : bit(axis()) | (draw.chance(25) ? bit(axis()) : 0);
       break;
     case Pattern::kOverlapping:
       layout.overlapping = bit(axis()) | (draw.chance(25) ? bit(axis()) : 0);
@@ -85,7 +86,7 @@ LayoutSketch draw_layout(Draw& draw, bool is_read, int rank) {
     case Pattern::kMixed:
       shuffle_axes(draw, layout);
       leave_gaps(draw, layout);
-      layout.reversed = static_cast<unsigned>(draw.number(0, 31));
+      layout.reversed = static_cast<unsigned>(draw.number(0, kAllAxes));
       layout.broadcast = draw.chance(60) ? bit(axis()) : 0;
       layout.overlapping = draw.chance(20) ? bit(axis()) : 0;
       break;
@@ -128,13 +129,12 @@ void draw_truth_types(Draw& draw, ProblemSketch& s) {
 }  // namespace
 
 void draw_types(Draw& draw, Mode mode, ProblemSketch& s) {
-  const bool needs_f32 = s.math_mode != 0 || s.winograd;
   if (mode == Mode::kNetwork) {
     s.types.fill(some_type(draw));
     return;
   }
-  if (needs_f32) return;
-  draw_truth_types(draw, s);
+  if (s.math_mode != 0 || s.winograd) return;  // a class about f32
+  if (s.types == ProblemSketch{}.types) draw_truth_types(draw, s);
   if (s.kind == ProblemKind::kAvgPool) return;
   if (draw.chance(30)) s.math_mode = draw.number(1, 3);
   if (s.math_mode == 2 && s.type(Operand::kInput) == DType::kBF16) s.math_mode = 0;  // not legal
@@ -145,7 +145,7 @@ void draw_layouts(Draw& draw, Mode mode, ProblemSketch& s) {
   const int rank = s.kind == ProblemKind::kConvTbc ? 3
                    : s.without_batch               ? static_cast<int>(s.axes.size()) + 1
                                                    : static_cast<int>(s.axes.size()) + 2;
-  if (draw.chance(mode == Mode::kNetwork ? 50 : 30)) return;  // all row-major
+  if (draw.chance(mode == Mode::kNetwork ? 50 : 30)) return;  // as the class has them: mostly row-major
   if (mode == Mode::kNetwork || draw.chance(25)) {
     for (LayoutSketch& layout : s.layouts) layout.order = Order::kChannelsLast;
     return;

@@ -10,15 +10,6 @@ namespace {
 
 using Mode = GeneratorOptions::Mode;
 
-ProblemSketch draw_shape(Draw& draw, ProblemKind kind, std::span<const ShapeClass> classes) {
-  const ShapeClass& drawn = draw.weighted(classes);
-  ProblemSketch sketch;
-  sketch.kind = kind;
-  sketch.shape_class = drawn.name;
-  drawn.draw(draw, sketch);
-  return sketch;
-}
-
 void tbc_shape(Draw& draw, ProblemSketch& s) {
   s.batch = draw.number(1, 4);
   s.inputs = draw.chance(50) ? draw.number(1, 5) : draw.number(6, 40);
@@ -34,9 +25,9 @@ constexpr ShapeClass kTbc[] = {{"tbc", 1, tbc_shape}};
 
 // Bounds by halving: the batch of a network's problem is what they leave room for, and what is odd stays
 // odd in most of its sizes.
-bool ProblemGenerator::fit(ProblemSketch& s) {
+bool ProblemGenerator::fit(ProblemSketch& s, double most_products) {
   const auto fits = [&](const ProblemSketch& sketch) {
-    return products_of(sketch) <= options_.most_products && elements_of(sketch) <= options_.most_elements;
+    return products_of(sketch) <= most_products && elements_of(sketch) <= options_.most_elements;
   };
   for (int tries = 0; tries < 200 && !fits(s); ++tries) {
     ProblemSketch smaller = s;
@@ -53,35 +44,36 @@ bool ProblemGenerator::fit(ProblemSketch& s) {
     if (products_of(smaller) > 0) s = smaller;
   }
   if (options_.mode == Mode::kNetwork && fits(s) && !s.without_batch) {
-    const double room = std::min(options_.most_products / std::max(products_of(s), 1.0),
+    const double room = std::min(most_products / std::max(products_of(s), 1.0),
                                  options_.most_elements / std::max(elements_of(s), 1.0));
     s.batch = draw_.log_number(1, std::max<int64_t>(1, static_cast<int64_t>(std::min(room, 256.0))));
   }
   return fits(s);
 }
 
-template <class DrawOne>
-ProblemSketch ProblemGenerator::first_legal(DrawOne draw_one) {
+ProblemSketch ProblemGenerator::first_legal(ProblemKind kind, std::span<const ShapeClass> classes) {
   for (int tries = 0; tries < 1000; ++tries) {
-    ProblemSketch sketch = draw_one();
-    if (!fit(sketch)) continue;
+    const ShapeClass& drawn = draw_.weighted(classes);
+    ProblemSketch sketch;
+    sketch.kind = kind;
+    sketch.shape_class = drawn.name;
+    drawn.draw(draw_, sketch);
+    if (!fit(sketch, options_.most_products * drawn.room)) continue;
     if (options_.all_dtypes) draw_types(draw_, options_.mode, sketch);
+    if (!options_.all_dtypes) sketch.types = {};
     if (options_.any_strides) draw_layouts(draw_, options_.mode, sketch);
+    if (!options_.any_strides) sketch.layouts = {};
     if (to_request(sketch)) return sketch;
   }
   throw std::logic_error("no legal problem in 1000 draws: the bounds leave no room");
 }
 
 ProblemSketch ProblemGenerator::conv() {
-  const auto classes = options_.mode == Mode::kTruth ? truth_shapes() : network_shapes();
-  return first_legal([&] { return draw_shape(draw_, ProblemKind::kConv, classes); });
+  return first_legal(ProblemKind::kConv, options_.mode == Mode::kTruth ? truth_shapes() : network_shapes());
 }
-ProblemSketch ProblemGenerator::conv_tbc() {
-  return first_legal([&] { return draw_shape(draw_, ProblemKind::kConvTbc, kTbc); });
-}
+ProblemSketch ProblemGenerator::conv_tbc() { return first_legal(ProblemKind::kConvTbc, kTbc); }
 ProblemSketch ProblemGenerator::avgpool() {
-  const auto classes = options_.mode == Mode::kTruth ? truth_pools() : network_pools();
-  return first_legal([&] { return draw_shape(draw_, ProblemKind::kAvgPool, classes); });
+  return first_legal(ProblemKind::kAvgPool, options_.mode == Mode::kTruth ? truth_pools() : network_pools());
 }
 ProblemSketch ProblemGenerator::any() {
   const int64_t kind = draw_.number(1, 100);

@@ -25,6 +25,15 @@ struct GeneratorOptions {
   }
 };
 
+// What the generator is made of; each fills in the sizes and attributes of a problem, and those types and
+// layouts that it is about.
+struct ShapeClass {
+  const char* name;
+  int64_t weight;  // of all in its table
+  void (*draw)(Draw& draw, ProblemSketch& sketch);
+  double room = 1;  // times the bound of products: what the engines that it is aimed at need to accept
+};
+
 class ProblemGenerator {
  public:
   explicit ProblemGenerator(uint64_t seed, const GeneratorOptions& options = {})
@@ -36,20 +45,14 @@ class ProblemGenerator {
   ProblemSketch any();  // of the three, mostly convolutions
 
  private:
-  template <class DrawOne>
-  ProblemSketch first_legal(DrawOne draw_one);
-  bool fit(ProblemSketch& sketch);
+  ProblemSketch first_legal(ProblemKind kind, std::span<const ShapeClass> classes);
+  bool fit(ProblemSketch& sketch, double most_products);
 
   Draw draw_;
   GeneratorOptions options_;
 };
 
-// What the generator is made of; each fills in the sizes and attributes of a convolution.
-struct ShapeClass {
-  const char* name;
-  int64_t weight;  // of all in its table
-  void (*draw)(Draw& draw, ProblemSketch& sketch);
-};
+// The tables that classes are drawn from.
 std::span<const ShapeClass> truth_shapes();
 std::span<const ShapeClass> network_shapes();
 std::span<const ShapeClass> truth_pools();

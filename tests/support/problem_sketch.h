@@ -58,6 +58,7 @@ struct ProblemSketch {
   unsigned mask = 7;  // 1 grad_input, 2 grad_weight, 4 grad_bias; conv only
 
   LayoutSketch& layout(problem::Operand operand) { return layouts[static_cast<size_t>(operand)]; }
+  const LayoutSketch& layout(problem::Operand operand) const { return layouts[static_cast<size_t>(operand)]; }
   DType& type(problem::Operand operand) { return types[static_cast<size_t>(operand)]; }
 };
 

@@ -74,7 +74,7 @@ void drop_layouts(const ProblemSketch& from, Steps& steps) {
     if (now == LayoutSketch{}) continue;
     steps.add([i](ProblemSketch& s) { s.layouts[i] = {}; });
     const auto drop_bits = [&](unsigned LayoutSketch::*bits) {
-      for (unsigned bit = 1; bit <= now.*bits; bit *= 2)
+      for (unsigned bit = 1; bit < 1U << 5U; bit *= 2)
         if ((now.*bits & bit) != 0) steps.add([=](ProblemSketch& s) { s.layouts[i].*bits &= ~bit; });
     };
     drop_bits(&LayoutSketch::reversed);

@@ -3,7 +3,6 @@
 #include "support/trial.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <bit>
 #include <cstring>
@@ -30,10 +29,14 @@ bool has_exact_sums(const ProblemSketch& sketch) {
 
 }  // namespace
 
-Trial::Trial(runtime::Device& device) : device_(device), runner_(PassRunner::make(device)) {}
+Trial::Trial(runtime::Device& device) : Trial(device, engines::candidates(device.kind())) {}
+Trial::Trial(runtime::Device& device, std::span<const engines::Candidate* const> candidates)
+    : device_(device), candidates_(candidates), runner_(PassRunner::make(device)) {}
 
 std::optional<Failure> Trial::run(const ProblemSketch& sketch, const DataSketch& data, bool all_threads) {
-  return run_those(sketch, data, nullptr, all_threads);
+  auto failure = run_those(sketch, data, nullptr, all_threads);
+  FaultGuard::done();
+  return failure;
 }
 
 std::optional<Failure> Trial::run_those(const ProblemSketch& sketch, const DataSketch& data,
@@ -50,7 +53,7 @@ std::optional<Failure> Trial::run_those(const ProblemSketch& sketch, const DataS
   for (const problem::Pass& pass : problem.passes) {
     const Operand result = result_of(pass).operand;
     if (like != nullptr && result != like->result) continue;
-    for (const engines::Candidate* candidate : engines::candidates(device_.kind())) {
+    for (const engines::Candidate* candidate : candidates_) {
       if (like != nullptr && candidate != like->candidate) continue;
       FaultGuard::note(
           fmt::format("{} ran {} of \"{}\", {}", candidate->name(), name_of(pass), text, to_string(data)),
@@ -88,7 +91,6 @@ std::optional<Failure> Trial::run_those(const ProblemSketch& sketch, const DataS
       }
     }
   }
-  alarm(0);
   return std::nullopt;
 }
 
@@ -123,6 +125,7 @@ Trial::Smaller Trial::make_smaller(const ProblemSketch& sketch, const DataSketch
         break;
       }
   }
+  FaultGuard::done();
   return best;
 }
 

@@ -22,7 +22,8 @@ struct Failure {
 
 class Trial {
  public:
-  explicit Trial(runtime::Device& device);
+  explicit Trial(runtime::Device& device);  // all candidates of the device
+  Trial(runtime::Device& device, std::span<const engines::Candidate* const> candidates);
 
   // The first failure, or nothing. `all_threads`: once more on the process's thread pool, for the same bits.
   std::optional<Failure> run(const ProblemSketch& sketch, const DataSketch& data, bool all_threads);
@@ -42,6 +43,7 @@ class Trial {
                                    bool all_threads);
 
   runtime::Device& device_;
+  std::span<const engines::Candidate* const> candidates_;
   std::unique_ptr<PassRunner> runner_;
   runtime::ThreadPool caller_alone_{1};
   std::map<std::string, int64_t> runs_;  // by candidate

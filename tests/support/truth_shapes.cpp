@@ -133,6 +133,48 @@ void depthwise(Draw& draw, ProblemSketch& s) {
   maybe_transpose(draw, s);
 }
 
+// One channel a group and rows that are not left out, as wide as vectors are.
+void depthwise_rows(Draw& draw, ProblemSketch& s) {
+  s.batch = draw.number(1, 3);
+  s.groups = draw.number(3, 20);
+  const int axes = rank(draw);
+  for (int a = 0; a < axes; ++a) {
+    AxisSketch& axis = s.axes.emplace_back();
+    const bool last = a == axes - 1;
+    axis.size = last ? draw.pick({5, 7, 8, 9, 14, 15, 16, 17, 28, 31, 32, 33, 56, 65}) : draw.number(2, 9);
+    axis.kernel = draw.pick({1, 2, 3, 3, 3, 5, 7});
+    axis.stride = last ? draw.pick({1, 1, 1, 1, 2}) : draw.pick({1, 1, 2});
+    axis.dilation = draw.pick({1, 1, 1, 1, 2});
+    pad(draw, axis, axis.kernel / 2 + 1);
+  }
+  maybe_transpose(draw, s);
+}
+
+void depthwise_last(Draw& draw, ProblemSketch& s) {
+  depthwise_rows(draw, s);
+  s.groups = draw.chance(50) ? draw.number(4, 70) : near_vectors(draw, 65);
+  if (draw.chance(20)) s.outputs = draw.number(2, 3);
+  for (LayoutSketch& layout : s.layouts) layout.order = LayoutSketch::Order::kChannelsLast;
+}
+
+// Channels and rows enough for tile registers.
+void tiles(Draw& draw, ProblemSketch& s) {
+  s.batch = draw.number(1, 4);
+  s.groups = draw.chance(85) ? 1 : 2;
+  s.inputs = draw.chance(50) ? draw.pick({16, 31, 32, 33, 64}) : draw.number(8, 70);
+  s.outputs = draw.chance(50) ? draw.pick({16, 31, 32, 33, 64}) : draw.number(8, 70);
+  const int axes = rank(draw);
+  for (int a = 0; a < axes; ++a) {
+    AxisSketch& axis = s.axes.emplace_back();
+    axis.size = a == axes - 1 ? draw.number(4, 40) : draw.number(1, 5);
+    axis.kernel = draw.pick({1, 1, 2, 3, 3});
+    axis.stride = draw.pick({1, 1, 1, 2});
+    pad(draw, axis, axis.kernel / 2);
+  }
+  if (draw.chance(60)) s.types.fill(DType::kBF16);
+  maybe_transpose(draw, s);
+}
+
 void grouped(Draw& draw, ProblemSketch& s) {
   s.batch = draw.number(1, 2);
   s.groups = draw.number(2, 9);
@@ -182,10 +224,11 @@ void pointwise(Draw& draw, ProblemSketch& s) {
   s.outputs = some_channels(draw, 33);
   for (int a = rank(draw); a > 0; --a) {
     AxisSketch& axis = s.axes.emplace_back();
-    axis.size = draw.chance(50) ? draw.number(1, 8) : draw.number(9, 24);
-    axis.stride = draw.pick({1, 1, 1, 2});
+    axis.size = draw.chance(30) ? draw.number(1, 8) : draw.number(12, 24);
+    axis.stride = draw.pick({1, 1, 1, 1, 1, 2});
     if (draw.chance(10)) pad(draw, axis, 1);
   }
+  if (s.axes.size() == 1) s.axes[0].size = draw.number(200, 600);
   maybe_transpose(draw, s);
 }
 
@@ -223,10 +266,21 @@ void winograd(Draw& draw, ProblemSketch& s) {
 }
 
 constexpr ShapeClass kShapes[] = {
-    {"small", 26, small},          {"channels", 13, channels},        {"wide_rows", 10, wide_rows},
-    {"tiny_plane", 8, tiny_plane}, {"large_kernel", 6, large_kernel}, {"depthwise", 12, depthwise},
-    {"grouped", 7, grouped},       {"patches", 4, patches},           {"stem", 4, stem},
-    {"pointwise", 4, pointwise},   {"dilated", 4, dilated},           {"winograd", 2, winograd},
+    {"small", 24, small},
+    {"channels", 12, channels},
+    {"wide_rows", 9, wide_rows},
+    {"tiny_plane", 8, tiny_plane, 3},
+    {"large_kernel", 5, large_kernel},
+    {"depthwise", 10, depthwise},
+    {"depthwise_rows", 7, depthwise_rows},
+    {"depthwise_last", 4, depthwise_last},
+    {"grouped", 6, grouped},
+    {"patches", 4, patches},
+    {"stem", 4, stem},
+    {"pointwise", 3, pointwise, 4},
+    {"dilated", 4, dilated},
+    {"tiles", 2, tiles, 8},
+    {"winograd", 1, winograd, 25},
 };
 
 }  // namespace
