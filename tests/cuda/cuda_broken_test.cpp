@@ -6,7 +6,7 @@
 #include "cuda_fixture.h"
 #include "plan/plan.h"
 #include "problem/problem_text.h"
-#include "support/random_request.h"
+#include "support/legal_problem.h"
 
 namespace retrograd::test {
 namespace {

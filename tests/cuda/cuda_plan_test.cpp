@@ -11,9 +11,9 @@
 #include "engines/registry.h"
 #include "plan/plan.h"
 #include "problem/problem_text.h"
+#include "support/legal_problem.h"
 #include "support/operands.h"
 #include "support/oracle.h"
-#include "support/random_request.h"
 
 namespace retrograd::test {
 namespace {

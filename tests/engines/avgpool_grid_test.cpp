@@ -11,9 +11,9 @@
 #include "engines/registry.h"
 #include "problem/problem_text.h"
 #include "problem/window.h"
+#include "support/legal_problem.h"
 #include "support/operands.h"
 #include "support/oracle.h"
-#include "support/random_request.h"
 #include "support/tolerance.h"
 
 namespace retrograd::test {
@@ -83,8 +83,8 @@ void check(const AvgPoolRequest& pool, std::mt19937_64& random) {
       const double quotient = loss(moved, loss.weight, loss.bias) - base;
       // As in numeric_differentiation_test.cpp: the noise of the two losses, far below one unit of FP32.
       const double noise = std::ldexp(1.0 + std::abs(base) + std::abs(quotient), -40);
-      const double bound = sum_bound(DType::kF32, quotient, scattered.grad_input_magnitude[i],
-                                     scattered.longest_sum, accumulation);
+      const double bound = sum_bound(DType::kF32, quotient, scattered.grad_input.magnitudes[i],
+                                     scattered.grad_input.terms[i] + 1, accumulation);
       EXPECT_NEAR(operands[Operand::kGradInput]->get(index), quotient, bound + noise)
           << "grad_input[" << to_string(index) << "]";
       ++i;

@@ -8,9 +8,9 @@
 #include "kernels/cpu/bf16_tiles.h"
 #include "problem/problem_text.h"
 #include "support/exact.h"
+#include "support/legal_problem.h"
 #include "support/operands.h"
 #include "support/oracle.h"
-#include "support/random_request.h"
 
 namespace retrograd::test {
 namespace {

@@ -5,7 +5,7 @@
 #include "engines/cpu/limits.h"
 #include "engines/registry.h"
 #include "problem/problem_text.h"
-#include "support/random_request.h"
+#include "support/legal_problem.h"
 
 namespace retrograd::engines::cpu {
 namespace {

@@ -6,9 +6,10 @@
 #include "engines/registry.h"
 #include "problem/problem_text.h"
 #include "support/exact.h"
+#include "support/legal_problem.h"
 #include "support/operands.h"
 #include "support/oracle.h"
-#include "support/random_request.h"
+#include "support/problem_generator.h"
 #include "support/shape_files.h"
 
 namespace retrograd::test {
@@ -58,12 +59,14 @@ TEST(ExactDataTest, ShapeFiles) {
 class ExactRandomTest : public testing::TestWithParam<int> {};
 
 TEST_P(ExactRandomTest, AllKinds) {
-  std::mt19937_64 random(static_cast<uint64_t>(1000 + GetParam()));
-  SCOPED_TRACE(testing::Message() << "seed " << 1000 + GetParam());
+  const auto seed = static_cast<uint64_t>(1000 + GetParam());
+  std::mt19937_64 random(seed);
+  ProblemGenerator generator(seed);
+  SCOPED_TRACE(testing::Message() << "seed " << seed);
   for (int i = 0; i < 40 && !HasFatalFailure(); ++i) {
-    check_every_candidate(random_conv(random, {}), random);
-    check_every_candidate(random_conv_tbc(random, {}), random);
-    check_every_candidate(with_exact_divisor(random_avgpool(random, {})), random);
+    check_every_candidate(*to_request(generator.conv()), random);
+    check_every_candidate(*to_request(generator.conv_tbc()), random);
+    check_every_candidate(with_exact_divisor(*to_request(generator.avgpool())), random);
   }
 }
 INSTANTIATE_TEST_SUITE_P(Seeds, ExactRandomTest, testing::Range(0, 10));

@@ -16,8 +16,9 @@
 #include "problem/problem_text.h"
 #include "runtime/thread_pool.h"
 #include "support/guarded_memory.h"
+#include "support/legal_problem.h"
 #include "support/operands.h"
-#include "support/random_request.h"
+#include "support/problem_generator.h"
 #include "support/shape_files.h"
 
 namespace retrograd::test {
@@ -132,15 +133,11 @@ TEST_F(GuardPagesTest, ShapeFiles) {
 }
 
 TEST_F(GuardPagesTest, RandomRequests) {
-  std::mt19937_64 random(78);
-  RandomOptions larger;  // whole vectors of channels and of places, with tails
-  larger.most_channels = 40;
-  larger.largest_size = 12;
+  ProblemGenerator generator(78);
   for (int i = 0; i < 80 && !HasFailure(); ++i) {
-    const RandomOptions& options = i % 4 == 0 ? larger : RandomOptions{};
-    check(random_conv(random, options), all_candidates());
-    check(random_conv_tbc(random, options), all_candidates());
-    check(random_avgpool(random, options), all_candidates());
+    check(*to_request(generator.conv()), all_candidates());
+    check(*to_request(generator.conv_tbc()), all_candidates());
+    check(*to_request(generator.avgpool()), all_candidates());
   }
 }
 

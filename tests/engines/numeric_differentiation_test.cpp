@@ -9,9 +9,10 @@
 
 #include "engines/reference/reference.h"
 #include "problem/problem_text.h"
+#include "support/legal_problem.h"
 #include "support/operands.h"
 #include "support/oracle.h"
-#include "support/random_request.h"
+#include "support/problem_generator.h"
 #include "support/tolerance.h"
 
 namespace retrograd::test {
@@ -67,15 +68,13 @@ class NumericDifferentiation {
   double base_ = 0;
 };
 
-template <class Draw>
-void check_many(Draw draw, int problems, uint64_t seed) {
-  RandomOptions options;
-  options.all_dtypes = false;
-  options.largest_size = 5;
+void check_many(ProblemSketch (ProblemGenerator::*draw)(), int problems, uint64_t seed) {
+  // The loss is computed anew for every element.
+  ProblemGenerator generator(seed, {.most_products = 2000, .most_elements = 600, .all_dtypes = false});
   std::mt19937_64 random(seed);
   for (int i = 0; i < problems && !testing::Test::HasFailure(); ++i) {
     SCOPED_TRACE(testing::Message() << "seed " << seed << ", problem " << i);
-    problem::Request request = draw(random, options);
+    problem::Request request = *to_request((generator.*draw)());
     // Derivatives of what is asked for, not of rounded operands.
     if (auto* conv = std::get_if<problem::ConvRequest>(&request)) conv->math_mode %= 2;
     if (auto* tbc = std::get_if<problem::ConvTbcRequest>(&request)) tbc->math_mode %= 2;
@@ -83,9 +82,11 @@ void check_many(Draw draw, int problems, uint64_t seed) {
   }
 }
 
-TEST(NumericDifferentiationTest, RandomConvolutions) { check_many(random_conv, 150, 20261115); }
-TEST(NumericDifferentiationTest, RandomConvTbc) { check_many(random_conv_tbc, 60, 20261116); }
-TEST(NumericDifferentiationTest, RandomAveragePooling) { check_many(random_avgpool, 150, 20261117); }
+TEST(NumericDifferentiationTest, RandomConvolutions) { check_many(&ProblemGenerator::conv, 150, 20261115); }
+TEST(NumericDifferentiationTest, RandomConvTbc) { check_many(&ProblemGenerator::conv_tbc, 60, 20261116); }
+TEST(NumericDifferentiationTest, RandomAveragePooling) {
+  check_many(&ProblemGenerator::avgpool, 150, 20261117);
+}
 
 }  // namespace
 }  // namespace retrograd::test

@@ -9,9 +9,10 @@
 
 #include "engines/registry.h"
 #include "problem/problem_text.h"
+#include "support/legal_problem.h"
 #include "support/operands.h"
 #include "support/oracle.h"
-#include "support/random_request.h"
+#include "support/problem_generator.h"
 
 namespace retrograd::test {
 namespace {
@@ -75,14 +76,10 @@ void check_spread(const problem::Request& request, Operand poisoned, double pois
 
 TEST(SpecialValuesTest, NanAndInfReachWhatDependsOnThemOnly) {
   std::mt19937_64 random(5);
-  RandomOptions options;
-  options.all_dtypes = false;
-  options.odd_strides = false;  // broadcast operands would hold the value several times
+  // Broadcast operands would hold the value several times.
+  ProblemGenerator generator(5, {.all_dtypes = false, .any_strides = false});
   for (int i = 0; i < 60 && !HasFailure(); ++i) {
-    // Every other one wide enough for whole vectors of channels and of places.
-    options.most_channels = i % 2 == 0 ? 3 : 18;
-    options.largest_size = i % 2 == 0 ? 6 : 9;
-    const problem::Request request = random_conv(random, options);
+    const problem::Request request = *to_request(generator.conv());
     for (Operand operand : {Operand::kGradOutput, Operand::kInput, Operand::kWeight})
       for (double value : {std::nan(""), std::numeric_limits<double>::infinity()})
         check_spread(request, operand, value, random);
@@ -168,8 +165,8 @@ void check_values(const char* text, Fill&& fill, Judge&& judge) {
           ++i;
         });
       };
-      judge_all(Operand::kGradInput, exact.grad_input, exact.grad_input_magnitude);
-      judge_all(Operand::kGradWeight, exact.grad_weight, exact.grad_weight_magnitude);
+      judge_all(Operand::kGradInput, exact.grad_input.values, exact.grad_input.magnitudes);
+      judge_all(Operand::kGradWeight, exact.grad_weight.values, exact.grad_weight.magnitudes);
     }
   }
 }

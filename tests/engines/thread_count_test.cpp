@@ -8,8 +8,9 @@
 #include "engines/registry.h"
 #include "problem/problem_text.h"
 #include "runtime/thread_pool.h"
+#include "support/legal_problem.h"
 #include "support/operands.h"
-#include "support/random_request.h"
+#include "support/problem_generator.h"
 #include "support/shape_files.h"
 
 namespace retrograd::test {
@@ -65,14 +66,11 @@ TEST_F(ThreadCountTest, ShapeFiles) {
 }
 
 TEST_F(ThreadCountTest, RandomRequests) {
-  RandomOptions larger;
-  larger.most_channels = 40;
-  larger.most_groups = 12;
-  larger.largest_size = 12;
+  ProblemGenerator generator(9, {.most_products = 1e6});  // enough for several threads
   for (int i = 0; i < 12 && !HasFailure(); ++i) {
-    check(random_conv(random_, larger), all_candidates());
-    check(random_conv_tbc(random_, larger), all_candidates());
-    check(random_avgpool(random_, larger), all_candidates());
+    check(*to_request(generator.conv()), all_candidates());
+    check(*to_request(generator.conv_tbc()), all_candidates());
+    check(*to_request(generator.avgpool()), all_candidates());
   }
 }
 

@@ -12,8 +12,8 @@
 #include "engines/registry.h"
 #include "problem/problem_text.h"
 #include "runtime/thread_pool.h"
+#include "support/legal_problem.h"
 #include "support/operands.h"
-#include "support/random_request.h"
 #include "support/tolerance.h"
 
 namespace retrograd::test {

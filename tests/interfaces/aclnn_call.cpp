@@ -27,9 +27,12 @@ class AclnnCall {
     if (mask_ != nullptr) aclDestroyBoolArray(mask_);
   }
   aclTensor* tensor(const problem::TensorView& view, void* data) {
+    return tensor(view, data, acl_format(view.shape.rank()));
+  }
+  aclTensor* tensor(const problem::TensorView& view, void* data, aclFormat format) {
     tensors_.push_back(aclCreateTensor(view.shape.begin(), static_cast<uint64_t>(view.shape.rank()),
-                                       acl_type(view.dtype), view.strides.begin(), 0,
-                                       acl_format(view.shape.rank()), nullptr, 0, data));
+                                       acl_type(view.dtype), view.strides.begin(), 0, format, nullptr, 0,
+                                       data));
     return tensors_.back();
   }
   aclTensor* tensor(std::optional<HostTensor>& host) {
@@ -84,12 +87,22 @@ Prepared prepare(const problem::ConvTbcRequest& r, Operands& o, AclnnCall& call)
   return p;
 }
 
+int spatial_axes(const problem::AvgPoolRequest& r) {
+  return r.spatial_rank > 0 ? r.spatial_rank : r.input.shape.rank() - 2;
+}
+
 Prepared prepare(const problem::AvgPoolRequest& r, Operands& o, AclnnCall& call) {
   Prepared p;
-  const bool flat = r.input.shape.rank() == 4 || r.spatial_rank == 2;
-  const aclTensor* grad_output = call.tensor(o[Operand::kGradOutput]);
-  const aclTensor* self = call.tensor(r.input, nullptr);
-  aclTensor* grad_input = call.tensor(o[Operand::kGradInput]);
+  const bool flat = spatial_axes(r) == 2;
+  // Three spatial axes without a batch have the rank of NCHW.
+  const aclFormat format = flat ? acl_format(r.input.shape.rank()) : ACL_FORMAT_NCDHW;
+  const auto tensor = [&](Operand operand) {
+    HostTensor& host = *o[operand];
+    return call.tensor(host.view(), host.count() > 0 ? host.data() : nullptr, format);
+  };
+  const aclTensor* grad_output = tensor(Operand::kGradOutput);
+  const aclTensor* self = call.tensor(r.input, nullptr, format);
+  aclTensor* grad_input = tensor(Operand::kGradInput);
   const aclIntArray *kernel = call.array(r.kernel), *stride = call.array(r.stride),
                     *padding = call.array(r.padding);
   p.phase_two = flat ? aclnnAvgPool2dBackward : aclnnAvgPool3dBackward;
@@ -111,7 +124,7 @@ CallResult failure(const char* what) {
 
 bool aclnn_offers(const problem::Request& request) {
   if (const auto* pool = std::get_if<problem::AvgPoolRequest>(&request))
-    return !pool->uncorrected_ceil_sizes && (pool->input.shape.rank() > 3 || pool->spatial_rank == 2);
+    return !pool->uncorrected_ceil_sizes && spatial_axes(*pool) >= 2;
   const auto* conv = std::get_if<problem::ConvRequest>(&request);
   return conv == nullptr || conv->input.shape.rank() == 4 || conv->padding.size() == conv->stride.size();
 }

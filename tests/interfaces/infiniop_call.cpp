@@ -114,10 +114,12 @@ CallResult run(const problem::AvgPoolRequest& r, Operands& o) {
 
 CallResult run(const problem::ConvTbcRequest&, Operands&) { return {"infiniop has no conv_tbc"}; }
 
-// infiniop: grad_input has input's strides, grad_weight weight's, grad_bias is dense.
+// infiniop: grad_input has input's strides, grad_weight weight's, grad_bias is dense. What strides a result
+// may have is judged when the descriptor is made, before anybody says which results are wanted.
 bool results_follow_operands(const problem::ConvRequest& r) {
   const auto same = [](const std::optional<problem::TensorView>& result, const problem::TensorView& operand) {
-    return !result || (result->dtype == operand.dtype && result->strides == operand.strides);
+    return !overlaps_itself(operand) &&
+           (!result || (result->dtype == operand.dtype && result->strides == operand.strides));
   };
   return same(r.grad_input, r.input) && same(r.grad_weight, r.weight) &&
          (!r.grad_bias || (r.grad_bias->dtype == r.input.dtype && is_dense(*r.grad_bias)));

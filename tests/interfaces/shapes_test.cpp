@@ -8,8 +8,9 @@
 #include "calls.h"
 #include "problem/problem_text.h"
 #include "support/exact.h"
+#include "support/legal_problem.h"
 #include "support/oracle.h"
-#include "support/random_request.h"
+#include "support/problem_generator.h"
 #include "support/shape_files.h"
 
 namespace retrograd::test {
@@ -88,14 +89,12 @@ TEST_F(InterfaceShapesTest, InfiniopUsesWinogradWhereTheUserAllowsIt) {
 }
 
 TEST_F(InterfaceShapesTest, RandomRequests) {
-  RandomOptions dense;
-  dense.odd_strides = false;
-  dense.all_dtypes = false;
+  ProblemGenerator generator(2026), dense(2027, {.all_dtypes = false, .any_strides = false});
   for (int i = 0; i < 60 && !HasFatalFailure(); ++i) {
-    check_both(random_conv(random_, {}));
-    check_both(random_conv(random_, dense));
-    check_both(random_conv_tbc(random_, {}));
-    check_both(random_avgpool(random_, {}));
+    check_both(*to_request(generator.conv()));
+    check_both(*to_request(dense.conv()));
+    check_both(*to_request(generator.conv_tbc()));
+    check_both(*to_request(generator.avgpool()));
   }
   EXPECT_GT(calls_, 200);
 }

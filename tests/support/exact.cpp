@@ -48,15 +48,13 @@ void expect_near(const std::optional<HostTensor>& result, const std::vector<doub
 }  // namespace
 
 void expect_exact(const Operands& operands, const Gradients& exact) {
-  expect_exact(operands[Operand::kGradInput], exact.grad_input, Operand::kGradInput);
-  expect_exact(operands[Operand::kGradWeight], exact.grad_weight, Operand::kGradWeight);
-  expect_exact(operands[Operand::kGradBias], exact.grad_bias, Operand::kGradBias);
+  for (Operand operand : {Operand::kGradInput, Operand::kGradWeight, Operand::kGradBias})
+    expect_exact(operands[operand], exact.find(operand)->values, operand);
 }
 
 void expect_near(const Operands& operands, const Gradients& exact) {
-  expect_near(operands[Operand::kGradInput], exact.grad_input, Operand::kGradInput);
-  expect_near(operands[Operand::kGradWeight], exact.grad_weight, Operand::kGradWeight);
-  expect_near(operands[Operand::kGradBias], exact.grad_bias, Operand::kGradBias);
+  for (Operand operand : {Operand::kGradInput, Operand::kGradWeight, Operand::kGradBias})
+    expect_near(operands[operand], exact.find(operand)->values, operand);
 }
 
 bool allows_reduced_precision(const problem::Problem& problem) {

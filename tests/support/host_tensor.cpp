@@ -2,14 +2,10 @@
 // HostTensor's storage and its index walk.
 #include "support/host_tensor.h"
 
+#include <algorithm>
 #include <cstring>
 
 namespace retrograd::test {
-namespace {
-
-constexpr std::byte kPoison{0xCD};
-
-}  // namespace
 
 HostTensor::HostTensor(const problem::TensorView& view)
     : view_(view), count_(problem::element_count(view.shape).value()) {
@@ -35,26 +31,12 @@ void HostTensor::set(const Dims& index, double value) {
   store_from_f32(view_.dtype, at(index), static_cast<float>(value));
 }
 
-void HostTensor::for_each(const std::function<void(const Dims&)>& visit) const {
-  if (count_ == 0) return;
-  Dims index = Dims::filled(view_.shape.rank(), 0);
-  while (true) {
-    visit(index);
-    int axis = index.rank() - 1;
-    for (; axis >= 0; --axis) {
-      if (++index[axis] < view_.shape[axis]) break;
-      index[axis] = 0;
-    }
-    if (axis < 0) return;
-  }
-}
-
 std::vector<uint32_t> HostTensor::bits() const {
   std::vector<uint32_t> all;
   all.reserve(static_cast<size_t>(count_));
-  for_each([&](const Dims& index) {
+  for_each_byte([&](size_t byte) {
     uint32_t word = 0;
-    std::memcpy(&word, at(index), size_of(view_.dtype));  // little-endian
+    std::memcpy(&word, storage_.data() + byte, size_of(view_.dtype));  // little-endian
     all.push_back(word);
   });
   return all;
@@ -75,13 +57,11 @@ void HostTensor::poison() { storage_.assign(storage_.size(), kPoison); }
 bool HostTensor::gaps_untouched() const {
   const auto width = size_of(view_.dtype);
   if (static_cast<size_t>(count_) * width >= storage_.size()) return true;  // no gaps
-  std::vector<bool> element(storage_.size(), false);
-  for_each([&](const Dims& index) {
-    const auto first = static_cast<size_t>(at(index) - storage_.data());
-    for (size_t i = first; i < first + width; ++i) element[i] = true;
-  });
+  std::vector<char> element(storage_.size(), 0);
+  for_each_byte(
+      [&](size_t first) { std::fill_n(element.begin() + static_cast<ptrdiff_t>(first), width, 1); });
   for (size_t i = 0; i < storage_.size(); ++i)
-    if (!element[i] && storage_[i] != kPoison) return false;
+    if (element[i] == 0 && storage_[i] != kPoison) return false;
   return true;
 }
 

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstddef>
-#include <functional>
 #include <random>
 #include <span>
 #include <vector>
@@ -11,6 +10,8 @@
 #include "problem/tensor_view.h"
 
 namespace retrograd::test {
+
+inline constexpr std::byte kPoison{0xCD};  // what a result and the bytes around it hold before a run
 
 class HostTensor {
  public:
@@ -30,7 +31,15 @@ class HostTensor {
   double get(const Dims& index) const;
   void set(const Dims& index, double value);
   // Every index of the view, last axis fastest.
-  void for_each(const std::function<void(const Dims&)>& visit) const;
+  template <class Visit>
+  void for_each(Visit&& visit) const {
+    walk([&](const Dims& index, size_t) { visit(index); });
+  }
+  // In the same order, where each element begins in storage().
+  template <class Visit>
+  void for_each_byte(Visit&& visit) const {
+    walk([&](const Dims&, size_t byte) { visit(byte); });
+  }
   // The elements in that order, as stored bits.
   std::vector<uint32_t> bits() const;
 
@@ -43,6 +52,25 @@ class HostTensor {
 
  private:
   std::byte* at(const Dims& index);
+
+  template <class Visit>
+  void walk(Visit&& visit) const {
+    if (count_ == 0) return;
+    Dims index = Dims::filled(view_.shape.rank(), 0);
+    const auto width = static_cast<int64_t>(size_of(view_.dtype));
+    auto byte = static_cast<int64_t>(origin_);
+    while (true) {
+      visit(index, static_cast<size_t>(byte));
+      int axis = index.rank() - 1;
+      for (; axis >= 0; --axis) {
+        byte += view_.strides[axis] * width;
+        if (++index[axis] < view_.shape[axis]) break;
+        byte -= view_.strides[axis] * view_.shape[axis] * width;
+        index[axis] = 0;
+      }
+      if (axis < 0) return;
+    }
+  }
 
   problem::TensorView view_;
   int64_t count_ = 0;

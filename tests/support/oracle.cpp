@@ -2,7 +2,8 @@
 // Walks the products of a forward operator as its definition states them, axis by axis.
 #include "support/oracle.h"
 
-#include <cmath>
+#include <algorithm>
+#include <utility>
 
 namespace retrograd::test {
 
@@ -19,111 +20,130 @@ using problem::ConvRequest;
 using problem::ConvTbcRequest;
 using problem::Operand;
 
-// Counts through all values below `limits`.
-void for_each_index(const Dims& limits, const std::function<void(const Dims&)>& visit) {
-  for (int64_t limit : limits)
-    if (limit <= 0) return;
-  Dims index = Dims::filled(limits.rank(), 0);
-  while (true) {
-    visit(index);
-    int axis = index.rank() - 1;
-    for (; axis >= 0; --axis) {
-      if (++index[axis] < limits[axis]) break;
-      index[axis] = 0;
-    }
-    if (axis < 0) return;
-  }
-}
+// One step of the strided side, a tap, and the place of the wide side that they meet at; live ones only.
+struct Meeting {
+  int64_t step, tap, place;
+};
+struct Axis {
+  int64_t steps = 1, taps = 1, places = 1;
+  std::vector<Meeting> meetings{{0, 0, 0}};
+};
 
-Dims tail(const Dims& dims, int first) {
-  Dims rest;
-  for (int i = first; i < dims.rank(); ++i) rest.push_back(dims[i]);
-  return rest;
-}
-
-size_t volume(const Dims& dims) {
-  int64_t product = 1;
-  for (int64_t size : dims) product *= size;
-  return static_cast<size_t>(product);
-}
-
-void terms(const ConvRequest& r, const std::function<void(const Term&)>& visit) {
+void conv_axis(const ConvRequest& r, int a, Axis& axis) {
+  const auto i = static_cast<size_t>(a);
   const int axes = r.input.shape.rank() - 2;
-  // The strided side steps over the wide side: outputs over inputs, or (transposed) inputs over outputs.
-  const Dims& strided = r.transposed ? r.input.shape : r.grad_output.shape;
-  const Dims& wide = r.transposed ? r.grad_output.shape : r.input.shape;
-  const Dims strided_space = tail(strided, 2), wide_space = tail(wide, 2), taps = tail(r.weight.shape, 2);
-  const size_t strided_plane = volume(strided_space), wide_plane = volume(wide_space), kernel = volume(taps);
-  const bool pad_pairs = static_cast<int>(r.padding.size()) == 2 * axes && axes > 0;
+  const bool pad_pairs = static_cast<int>(r.padding.size()) == 2 * axes;
   const bool extra_pairs = static_cast<int>(r.output_padding.size()) == 2 * axes;
-  const auto batch = static_cast<size_t>(strided[0]), groups = static_cast<size_t>(r.groups);
+  const int64_t pad = r.padding[pad_pairs ? 2 * i : i] - (extra_pairs ? r.output_padding[2 * i] : 0);
+  // The strided side steps over the wide side: outputs over inputs, or (transposed) inputs over outputs.
+  axis.steps = (r.transposed ? r.input : r.grad_output).shape[a + 2];
+  axis.places = (r.transposed ? r.grad_output : r.input).shape[a + 2];
+  axis.taps = r.weight.shape[a + 2];
+  axis.meetings.clear();
+  for (int64_t step = 0; step < axis.steps; ++step)
+    for (int64_t tap = 0; tap < axis.taps; ++tap)
+      if (const int64_t at = step * r.stride[i] + tap * r.dilation[i] - pad; at >= 0 && at < axis.places)
+        axis.meetings.push_back({step, tap, at});
+}
+
+template <class Visit>
+void terms(const ConvRequest& r, Visit&& visit) {
+  const int axes = r.input.shape.rank() - 2;
+  Axis axis[3];  // those that a problem does not have come first, with one place each
+  for (int a = 0; a < axes; ++a) conv_axis(r, a, axis[3 - axes + a]);
+  const auto flat = [&](int64_t Axis::*size, int64_t d, int64_t h, int64_t w) {
+    return static_cast<size_t>((d * axis[1].*size + h) * axis[2].*size + w);
+  };
+  const auto volume = [&](int64_t Axis::*size) {
+    return static_cast<size_t>(axis[0].*size * axis[1].*size * axis[2].*size);
+  };
+  const size_t steps = volume(&Axis::steps), places = volume(&Axis::places), taps = volume(&Axis::taps);
+  const auto batch = static_cast<size_t>(r.input.shape[0]), groups = static_cast<size_t>(r.groups);
   const size_t strided_group = static_cast<size_t>(r.weight.shape[0]) / groups;
   const auto wide_group = static_cast<size_t>(r.weight.shape[1]);
-  for_each_index(strided_space, [&](const Dims& s) {
-    for_each_index(taps, [&](const Dims& tap) {
-      Dims place;
-      for (int a = 0; a < axes; ++a) {
-        const auto i = static_cast<size_t>(a);
-        const int64_t pad = r.padding[pad_pairs ? 2 * i : i] - (extra_pairs ? r.output_padding[2 * i] : 0);
-        const int64_t at = s[a] * r.stride[i] + tap[a] * r.dilation[i] - pad;
-        if (at < 0 || at >= wide_space[a]) return;
-        place.push_back(at);
+  for (const Meeting& d : axis[0].meetings)
+    for (const Meeting& h : axis[1].meetings)
+      for (const Meeting& w : axis[2].meetings) {
+        const size_t step = flat(&Axis::steps, d.step, h.step, w.step);
+        const size_t place = flat(&Axis::places, d.place, h.place, w.place);
+        const size_t tap = flat(&Axis::taps, d.tap, h.tap, w.tap);
+        for (size_t n = 0; n < batch; ++n)
+          for (size_t g = 0; g < groups; ++g)
+            for (size_t o = g * strided_group; o < (g + 1) * strided_group; ++o)
+              for (size_t i = 0; i < wide_group; ++i) {
+                const size_t narrow = (n * groups * strided_group + o) * steps + step;
+                const size_t broad = ((n * groups + g) * wide_group + i) * places + place;
+                const size_t weight = (o * wide_group + i) * taps + tap;
+                visit(r.transposed ? Term{broad, narrow, weight} : Term{narrow, broad, weight});
+              }
       }
-      const size_t s_at = flat_index(strided_space, s), w_at = flat_index(wide_space, place),
-                   tap_at = flat_index(taps, tap);
-      for (size_t n = 0; n < batch; ++n)
-        for (size_t g = 0; g < groups; ++g)
-          for (size_t o = g * strided_group; o < (g + 1) * strided_group; ++o)
-            for (size_t i = 0; i < wide_group; ++i) {
-              const size_t narrow = (n * groups * strided_group + o) * strided_plane + s_at;
-              const size_t broad = (n * groups * wide_group + g * wide_group + i) * wide_plane + w_at;
-              const size_t weight = (o * wide_group + i) * kernel + tap_at;
-              visit(r.transposed ? Term{broad, narrow, weight} : Term{narrow, broad, weight});
-            }
-    });
-  });
 }
 
-void terms(const ConvTbcRequest& r, const std::function<void(const Term&)>& visit) {
-  for_each_index(
-      {r.grad_output.shape[0], r.weight.shape[0], r.input.shape[1], r.weight.shape[1], r.weight.shape[2]},
-      [&](const Dims& i) {
-        const int64_t t = i[0] + i[1] - r.pad;
-        if (t < 0 || t >= r.input.shape[0]) return;
-        visit({flat_index(r.grad_output.shape, {i[0], i[2], i[4]}),
-               flat_index(r.input.shape, {t, i[2], i[3]}), flat_index(r.weight.shape, {i[1], i[3], i[4]})});
-      });
+template <class Visit>
+void terms(const ConvTbcRequest& r, Visit&& visit) {
+  const Dims& out = r.grad_output.shape;
+  const Dims& in = r.input.shape;
+  for (int64_t t_out = 0; t_out < out[0]; ++t_out)
+    for (int64_t tap = 0; tap < r.weight.shape[0]; ++tap) {
+      const int64_t t = t_out + tap - r.pad;
+      if (t < 0 || t >= in[0]) continue;
+      for (int64_t b = 0; b < in[1]; ++b)
+        for (int64_t i = 0; i < in[2]; ++i)
+          for (int64_t o = 0; o < out[2]; ++o)
+            visit(Term{flat_index(out, {t_out, b, o}), flat_index(in, {t, b, i}),
+                       flat_index(r.weight.shape, {tap, i, o})});
+    }
 }
 
-void terms(const AvgPoolRequest& r, const std::function<void(const Term&)>& visit) {
+// One window along one axis: the places that it holds, and how many it counts.
+struct PoolStep {
+  int64_t step, begin, end;
+  double padded;
+};
+
+template <class Visit>
+void terms(const AvgPoolRequest& r, Visit&& visit) {
   const int rank = r.input.shape.rank();
   const int axes = r.spatial_rank > 0 ? r.spatial_rank : rank - 2;
   const int first = rank - axes;
-  const auto entry = [&](const std::vector<int64_t>& values, int a) {
-    return values.size() == 1 ? values[0] : values[static_cast<size_t>(a)];
-  };
-  for_each_index(r.grad_output.shape, [&](const Dims& out) {
-    double padded = 1, inside = 1;
-    Dims begin, extent;
-    for (int a = 0; a < axes; ++a) {
-      const int64_t in = r.input.shape[first + a], kernel = entry(r.kernel, a), pad = entry(r.padding, a);
-      const int64_t start = out[first + a] * (r.stride.empty() ? kernel : entry(r.stride, a)) - pad;
-      const int64_t lo = std::max<int64_t>(start, 0), hi = std::min(start + kernel, in);
-      if (hi <= lo) return;
-      begin.push_back(lo);
-      extent.push_back(hi - lo);
-      inside *= static_cast<double>(hi - lo);
-      padded *= static_cast<double>(std::min(start + kernel, in + pad) - start);
+  std::vector<PoolStep> steps[3] = {{{0, 0, 1, 1}}, {{0, 0, 1, 1}}, {{0, 0, 1, 1}}};
+  int64_t in[3] = {1, 1, 1}, out[3] = {1, 1, 1}, planes = 1;
+  for (int i = 0; i < first; ++i) planes *= r.input.shape[i];
+  for (int a = 0; a < axes; ++a) {
+    const auto entry = [&](const std::vector<int64_t>& values) {
+      return values.size() == 1 ? values[0] : values[static_cast<size_t>(a)];
+    };
+    const int at = 3 - axes + a;
+    in[at] = r.input.shape[first + a];
+    out[at] = r.grad_output.shape[first + a];
+    const int64_t kernel = entry(r.kernel), pad = entry(r.padding);
+    const int64_t stride = r.stride.empty() ? kernel : entry(r.stride);
+    steps[at].clear();
+    for (int64_t o = 0; o < out[at]; ++o) {
+      const int64_t start = o * stride - pad, begin = std::max<int64_t>(start, 0);
+      const int64_t end = std::min(start + kernel, in[at]);
+      if (begin < end)
+        steps[at].push_back(
+            {o, begin, end, static_cast<double>(std::min(start + kernel, in[at] + pad) - start)});
     }
-    const double divisor = r.divisor_override != 0 ? static_cast<double>(r.divisor_override)
-                           : r.count_include_pad   ? padded
-                                                   : inside;
-    for_each_index(extent, [&](const Dims& e) {
-      Dims in = out;
-      for (int a = 0; a < axes; ++a) in[first + a] = begin[a] + e[a];
-      visit({flat_index(r.grad_output.shape, out), flat_index(r.input.shape, in), 0, 1 / divisor});
-    });
-  });
+  }
+  const auto flat = [](const int64_t(&size)[3], int64_t plane, int64_t d, int64_t h, int64_t w) {
+    return static_cast<size_t>(((plane * size[0] + d) * size[1] + h) * size[2] + w);
+  };
+  for (int64_t plane = 0; plane < planes; ++plane)
+    for (const PoolStep& d : steps[0])
+      for (const PoolStep& h : steps[1])
+        for (const PoolStep& w : steps[2]) {
+          const auto inside = static_cast<double>((d.end - d.begin) * (h.end - h.begin) * (w.end - w.begin));
+          const double divisor = r.divisor_override != 0 ? static_cast<double>(r.divisor_override)
+                                 : r.count_include_pad   ? d.padded * h.padded * w.padded
+                                                         : inside;
+          for (int64_t z = d.begin; z < d.end; ++z)
+            for (int64_t y = h.begin; y < h.end; ++y)
+              for (int64_t x = w.begin; x < w.end; ++x)
+                visit(
+                    Term{flat(out, plane, d.step, h.step, w.step), flat(in, plane, z, y, x), 0, 1 / divisor});
+        }
 }
 
 OperandRounding rounding_of(const problem::Request& request) {
@@ -139,8 +159,11 @@ OperandRounding rounding_of(const problem::Request& request) {
 
 std::vector<double> flatten(const HostTensor& tensor, OperandRounding rounding) {
   std::vector<double> values;
-  tensor.for_each(
-      [&](const Dims& index) { values.push_back(apply(rounding, static_cast<float>(tensor.get(index)))); });
+  values.reserve(static_cast<size_t>(tensor.count()));
+  const DType dtype = tensor.view().dtype;
+  tensor.for_each_byte([&](size_t byte) {
+    values.push_back(apply(rounding, load_as_f32(dtype, tensor.storage().data() + byte)));
+  });
   return values;
 }
 
@@ -154,6 +177,12 @@ void for_each_term(const problem::Request& request, const std::function<void(con
   std::visit([&](const auto& r) { terms(r, visit); }, request);
 }
 
+void Gradient::resize(size_t count) {
+  values.assign(count, 0);
+  magnitudes.assign(count, 0);
+  terms.assign(count, 0);
+}
+
 Gradients gradients_by_scattering(const problem::Request& request, const Operands& operands) {
   const OperandRounding rounding = rounding_of(request);
   const HostTensor& gy = *operands[Operand::kGradOutput];
@@ -164,30 +193,23 @@ Gradients gradients_by_scattering(const problem::Request& request, const Operand
       has_weight ? flatten(*operands[Operand::kWeight], rounding) : std::vector<double>{1.0};
 
   Gradients g;
-  g.grad_input.assign(rounded_x.size(), 0);
-  g.grad_weight.assign(rounded_w.size(), 0);
-  g.grad_input_magnitude = g.grad_input;
-  g.grad_weight_magnitude = g.grad_weight;
-  std::vector<int64_t> input_terms(rounded_x.size(), 0), weight_terms(rounded_w.size(), 0);
-  for_each_term(request, [&](const Term& term) {
-    const auto& [out, in, w, scale] = term;
-    const double to_input = rounded_gy[out] * rounded_w[w] * scale,
-                 to_weight = rounded_gy[out] * rounded_x[in];
-    g.grad_input[in] += to_input;
-    g.grad_input_magnitude[in] += std::abs(to_input);
-    g.grad_weight[w] += to_weight;
-    g.grad_weight_magnitude[w] += std::abs(to_weight);
-    g.longest_sum = std::max({g.longest_sum, ++input_terms[in], ++weight_terms[w]});
-  });
+  for (auto [gradient, count] :
+       {std::pair{&g.grad_input, rounded_x.size()}, {&g.grad_weight, rounded_w.size()}})
+    gradient->resize(count);
+  std::visit(
+      [&](const auto& r) {
+        terms(r, [&](const Term& term) {
+          const double to_input = rounded_gy[term.out] * rounded_w[term.w] * term.scale;
+          g.grad_input.add(term.in, to_input);
+          g.grad_weight.add(term.w, rounded_gy[term.out] * rounded_x[term.in]);
+        });
+      },
+      request);
 
   const int channel = channel_axis(request);
-  g.grad_bias.assign(static_cast<size_t>(gy.view().shape[channel]), 0);
-  g.grad_bias_magnitude = g.grad_bias;
-  gy.for_each([&](const Dims& index) {
-    const auto c = static_cast<size_t>(index[channel]);
-    g.grad_bias[c] += gy.get(index);
-    g.grad_bias_magnitude[c] += std::abs(gy.get(index));
-  });
+  g.grad_bias.resize(static_cast<size_t>(gy.view().shape[channel]));
+  gy.for_each(
+      [&](const Dims& index) { g.grad_bias.add(static_cast<size_t>(index[channel]), gy.get(index)); });
   return g;
 }
 

@@ -3,6 +3,7 @@
 // src/.
 #pragma once
 
+#include <cmath>
 #include <functional>
 #include <vector>
 
@@ -19,15 +20,33 @@ struct Term {
 };
 void for_each_term(const problem::Request& request, const std::function<void(const Term&)>& visit);
 
-// In the order HostTensor::for_each walks.
-struct Gradients {
-  std::vector<double> grad_input, grad_weight, grad_bias;
-  // Σ |terms| and number of terms of each element: what an error bound is derived from.
-  std::vector<double> grad_input_magnitude, grad_weight_magnitude, grad_bias_magnitude;
-  int64_t longest_sum = 1;
+// One gradient, in the order HostTensor::for_each walks.
+struct Gradient {
+  std::vector<double> values;
+  // Σ |terms| and the number of terms of each element: what an error bound is derived from.
+  std::vector<double> magnitudes;
+  std::vector<int64_t> terms;
+
+  void resize(size_t count);
+  void add(size_t at, double term) {
+    values[at] += term;
+    magnitudes[at] += std::abs(term);
+    ++terms[at];
+  }
 };
-// Sums the terms in double: exact for small integers. Operands are rounded first where the request's math
-// mode says so.
+struct Gradients {
+  Gradient grad_input, grad_weight, grad_bias;
+  // nullptr for an operand that is no result.
+  const Gradient* find(problem::Operand operand) const {
+    return operand == problem::Operand::kGradInput    ? &grad_input
+           : operand == problem::Operand::kGradWeight ? &grad_weight
+           : operand == problem::Operand::kGradBias   ? &grad_bias
+                                                      : nullptr;
+  }
+};
+// Sums the terms in double: exact for small integers, and what is not finite is NaN, Inf or -Inf as the terms
+// say, since no sum of finite FP32 products leaves the range of double. Operands are rounded first where the
+// request's math mode says so.
 Gradients gradients_by_scattering(const problem::Request& request, const Operands& operands);
 
 // Σ_out grad_output[out] · (forward(input, weight)[out] + bias[channel]), with operands given as flat vectors

@@ -40,11 +40,17 @@ double half_ulp(DType dtype, double value) {
 double sum_bound(DType dtype, double exact, double magnitude, int64_t terms, Accumulation accumulation) {
   // Each of n additions errs by at most u·Σ|terms| to first order; products in FP32 add one more.
   const double unit = std::ldexp(1.0, accumulation == Accumulation::kDouble ? -53 : -24);
-  const double sum_error = static_cast<double>(terms + 1) * unit * magnitude;
+  // In FP32, each addition of numbers near the smallest ones may lose half of the smallest on top.
+  const double underflow = accumulation == Accumulation::kDouble ? 0 : half_ulp(DType::kF32, 0);
+  const double sum_error = static_cast<double>(terms + 1) * (unit * magnitude + underflow);
   const double value = std::abs(exact) + sum_error;
   const double to_f32 = half_ulp(DType::kF32, value);
   // Half a unit is counted at the upper end, where a value may have been rounded up into the next binade.
   return sum_error + to_f32 + (dtype == DType::kF32 ? 0 : half_ulp(dtype, value + to_f32));
+}
+
+double lost_small_products(int64_t terms, double largest_operand) {
+  return static_cast<double>(terms) * std::ldexp(largest_operand, -137);
 }
 
 double reduced_precision_bound(double largest) { return 3e-5 * largest; }
