@@ -15,6 +15,7 @@ namespace {
 
 // Warnings can carry a caller's numbers, so their variety has no bound; the memory that remembers them has.
 constexpr size_t kMostDistinctWarnings = 1000;
+constexpr size_t kMostCharacters = 1000;
 
 std::atomic<Sink> sink_in_use{nullptr};
 
@@ -47,6 +48,12 @@ std::string record(Topic topic, std::string_view text) {
   }
   line += '\n';
   return line;
+}
+
+// The beginning of a long text, and how long it is.
+std::string cut(const std::string& text) {
+  if (text.size() <= kMostCharacters) return text;
+  return text.substr(0, kMostCharacters) + "... (" + std::to_string(text.size()) + " characters)";
 }
 
 // True the first time it sees a text. Lives for ever: threads may warn while the process exits.
@@ -92,7 +99,7 @@ void write(Topic topic, std::string_view text) noexcept {
 void warn_once(const std::string& text) noexcept {
   if (!enabled(Topic::kWarning)) return;
   try {
-    if (is_new_warning(text)) write(Topic::kWarning, text);
+    if (const std::string shown = cut(text); is_new_warning(shown)) write(Topic::kWarning, shown);
   } catch (...) {
   }
 }

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Does one thing in a fresh process, so that a test can look at it under an environment of its choice.
+#include <malloc.h>
+
 #include <cstdio>
 #include <latch>
 #include <string>
@@ -58,6 +60,13 @@ void warn_without_end() {
   for (int i = 0; i < 1500; ++i) log::warn_once("number " + std::to_string(i));
 }
 
+// Prints the bytes that a thousand warnings of a megabyte each have left behind.
+void warn_at_length() {
+  const size_t before = mallinfo2().uordblks;
+  for (int i = 0; i < 1100; ++i) log::warn_once("number " + std::to_string(i) + std::string(1 << 20, 'x'));
+  std::printf("kept=%zu\n", mallinfo2().uordblks - before);
+}
+
 // Destroyed after the thread_locals of the main thread.
 struct FailsAtExit {
   bool armed = false;
@@ -84,6 +93,7 @@ const struct {
     {"write_from_threads", write_from_threads},
     {"warn_from_threads", warn_from_threads},
     {"warn_without_end", warn_without_end},
+    {"warn_at_length", warn_at_length},
     {"fail_at_exit", fail_at_exit},
 };
 
