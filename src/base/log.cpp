@@ -70,16 +70,17 @@ bool is_new_warning(const std::string& text) {
 }  // namespace
 
 bool enabled(Topic topic) noexcept {
-  const Settings& s = settings();
+  const Settings* const s = settings_if_read();
+  if (s == nullptr) return false;
   switch (topic) {
     case Topic::kWarning:
-      return s.warnings;
+      return s->warnings;
     case Topic::kError:
-      return s.errors;
+      return s->errors;
     case Topic::kDispatch:
-      return s.dispatch;
+      return s->dispatch;
     case Topic::kCall:
-      return s.calls;
+      return s->calls;
   }
   return false;
 }

@@ -209,13 +209,6 @@ const ParsedSettings* parsed_environment() noexcept {
   return found;
 }
 
-// What holds where there is no memory for the environment: not for ever, only for this question.
-const Settings& default_settings() noexcept {
-  alignas(Settings) static std::byte storage[sizeof(Settings)];
-  static const auto* const defaults = new (storage) Settings;  // no destructor to register
-  return *defaults;
-}
-
 }  // namespace
 
 ParsedSettings parse_settings(const Lookup& lookup) {
@@ -238,17 +231,21 @@ std::optional<DeviceChoice> device_choice_from_name(std::string_view name) {
   return std::nullopt;
 }
 
-const Settings& settings() noexcept {
+const Settings& settings() {
+  if (const Settings* const found = settings_if_read()) return *found;
+  throw std::bad_alloc();
+}
+
+const Settings* settings_if_read() noexcept {
   const ParsedSettings* const parsed = parsed_environment();
-  if (parsed == nullptr) return default_settings();
-  // The log asks settings() whether warnings are wanted. So they are written only once `parsed` is complete,
-  // and behind a flag that is taken before the first of them: the call from inside finds it taken and
-  // returns.
+  if (parsed == nullptr) return nullptr;
+  // The log asks whether warnings are wanted. So they are written only once `parsed` is complete, and behind
+  // a flag that is taken before the first of them: the call from inside finds it taken and returns.
   static std::atomic<bool> announced{false};
   if (!parsed->warnings.empty() && !announced.exchange(true)) {
     for (const std::string& warning : parsed->warnings) log::warn_once(warning);
   }
-  return parsed->settings;
+  return &parsed->settings;
 }
 
 }  // namespace retrograd

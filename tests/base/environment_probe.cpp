@@ -4,6 +4,7 @@
 
 #include <cstdio>
 #include <latch>
+#include <new>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -12,6 +13,7 @@
 #include "base/last_error.h"
 #include "base/log.h"
 #include "base/settings.h"
+#include "failing_memory.h"
 
 namespace {
 
@@ -60,6 +62,21 @@ void warn_without_end() {
   for (int i = 0; i < 1500; ++i) log::warn_once("number " + std::to_string(i));
 }
 
+// The first question finds no memory, the second does.
+void settings_without_memory() {
+  bool refused = false;
+  {
+    const test::MemoryIsOut now;
+    try {
+      static_cast<void>(settings());
+    } catch (const std::bad_alloc&) {
+      refused = true;
+    }
+    log::write(log::Topic::kWarning, "one");
+  }
+  std::printf("refused=%d threads=%d\n", refused ? 1 : 0, settings().num_threads);
+}
+
 // Prints the bytes that a thousand warnings of a megabyte each have left behind.
 void warn_at_length() {
   const size_t before = mallinfo2().uordblks;
@@ -89,6 +106,7 @@ const struct {
   void (*run)();
 } kModes[] = {
     {"settings", print_settings},
+    {"settings_without_memory", settings_without_memory},
     {"topics", write_all_topics},
     {"write_from_threads", write_from_threads},
     {"warn_from_threads", warn_from_threads},
