@@ -81,7 +81,10 @@ void add_source(CLI::App& command, ProblemSource& source) {
                   "File of problems: a line each, or a table such as bench/shapes/conv.csv")
       ->allow_extra_args(false)
       ->type_name("FILE");
-  command.add_option("--rows", source.rows, "Only rows of the files whose name matches")->type_name("REGEX");
+  command
+      .add_option("--rows", source.rows,
+                  "Only rows of the files whose name holds a match; signs: . [a-z] ( ) | * + ? ^ $ \\")
+      ->type_name("PATTERN");
   command.add_option("--dtype", source.dtype, "Every tensor of this type: f32, f16, bf16, hif8, e4m3")
       ->type_name("TYPE");
   command.add_option("--math", source.math_mode, "cubeMathType of every convolution, 0 to 3")
