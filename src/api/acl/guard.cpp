@@ -10,6 +10,7 @@
 #include "aclnn/opdev/op_errno.h"
 #include "api/acl/runtime_state.h"
 #include "base/last_error.h"
+#include "base/per_process.h"
 
 namespace retrograd::api::acl {
 
@@ -97,9 +98,13 @@ int report(int code, const char* function, const std::string& message) noexcept 
   return code;
 }
 
+std::string not_initialised() {
+  return fmt::format("aclInit has not been called, or aclFinalize has{}", fork_note());
+}
+
 Outcome check_initialised() {
   if (RuntimeState::instance().initialised()) return Status::ok();
-  return Outcome(ACL_ERROR_UNINITIALIZE, "aclInit has not been called, or aclFinalize has");
+  return Outcome(ACL_ERROR_UNINITIALIZE, not_initialised());
 }
 
 }  // namespace retrograd::api::acl

@@ -62,7 +62,7 @@ Status RuntimeState::synchronise_device() {
 }
 
 Result<std::shared_ptr<runtime::Stream>> RuntimeState::operator_stream(aclrtStream stream) const {
-  if (!initialised_) return Status(Code::kNoDevice, "aclInit has not been called, or aclFinalize has");
+  if (!initialised_) return Status(Code::kNoDevice, not_initialised());
   if (stream == nullptr) return this->stream(nullptr);
   const auto entry = streams_.find(stream);
   if (entry == nullptr) {
