@@ -67,14 +67,6 @@ class HandleTable {
     return removed;
   }
 
-  // Every live object, for calls that concern all of them.
-  std::vector<std::shared_ptr<T>> all() const {
-    std::vector<std::shared_ptr<T>> objects;
-    std::lock_guard lock(mutex_);
-    for (const auto& entry : live_) objects.push_back(entry.second);
-    return objects;
-  }
-
   size_t size() const {
     std::lock_guard lock(mutex_);
     return live_.size();

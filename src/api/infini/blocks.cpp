@@ -9,7 +9,6 @@
 #include <set>
 
 #include "api/infini/devices.h"
-#include "api/infini/streams.h"
 #include "base/per_process.h"
 
 namespace retrograd::api::infini {
@@ -66,7 +65,7 @@ Answer free_block(void* address, MemorySpace space) {
   if (address == nullptr) return Answer::ok();
   if (LeavingBlocks::instance().contains(address)) return leaving_already(address);
   const auto block = AllocationTable::instance().find(address);
-  if (block && block->base == address) RG_CHECK(synchronize_streams(*block->device));
+  if (block && block->base == address) RG_CHECK(block->device->synchronize());
   return AllocationTable::instance().release(address, space, MemoryOwner::kInfini, "ptr");
 }
 

@@ -45,10 +45,4 @@ Answer find_event(infinirtEvent_t handle, const char* argument, std::shared_ptr<
                                               argument, handle, fork_note()));
 }
 
-Status synchronize_streams(runtime::Device& device) {
-  for (const auto& stream : streams().all())
-    if (&stream->device() == &device) RG_CHECK(stream->synchronize());
-  return device.synchronize();
-}
-
 }  // namespace retrograd::api::infini
