@@ -26,8 +26,8 @@ class InFlight {
   };
 
   // Waits for the calls that have begun, and not for those that begin meanwhile, so it comes to an end
-  // however many threads call. What a call reads after its begin it may rely on if it was true before
-  // drain(). Not from within a call.
+  // however many threads call. Clear a flag before: calls that have found it set are over afterwards. Not
+  // from within a call.
   void drain();
 
  private:
