@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cstdio>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -14,19 +13,15 @@
 #include "plan/plan.h"
 #include "problem/operand_views.h"
 #include "problem/problem_text.h"
+#include "tools/bench_jobs.h"
 #include "tools/bench_report.h"
 #include "tools/commands.h"
-#include "tools/operand_memory.h"
 #include "tools/peer.h"
 #include "tools/progress.h"
+#include "tools/timed_plan.h"
 
 namespace retrograd::tools {
 namespace {
-
-using Clock = std::chrono::steady_clock;
-double seconds_since(Clock::time_point begin) {
-  return std::chrono::duration<double>(Clock::now() - begin).count();
-}
 
 // One small problem of each kind: what a reader sees first.
 constexpr const char* kDefaultProblems[] = {
@@ -44,73 +39,6 @@ constexpr const char* kDefaultProblems[] = {
 // Rounds of everybody in turn: a slow moment of the machine then hits all of them, and the median drops it.
 constexpr int kRounds = 5;
 constexpr int kFewestRounds = 3;  // where a single call takes as long as the whole row should
-
-double median(std::vector<double> values) {
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
-}
-
-// Our own calls of one problem.
-class Ours {
- public:
-  static Result<Ours> make(const problem::Request& request) {
-    Ours ours;
-    RG_TRY(auto problem, problem::judge(request));
-    RG_TRY(ours.memory_, OperandMemory::make(problem));
-    ours.work_ = work_of(problem);
-    ours.device_ = runtime::find_device(runtime::DeviceKind::kCpu, 0);
-    const auto begin = Clock::now();
-    RG_TRY(auto again, problem::judge(request));
-    RG_TRY(ours.plan_, plan::make_plan(again, *ours.device_, "bench"));
-    ours.planning_seconds_ = seconds_since(begin);
-    const size_t bytes = ours.plan_->workspace_bytes();
-    ours.workspace_ = allocate_block(bytes);
-    if (!ours.workspace_) return Status(Code::kOutOfMemory, fmt::format("no memory for {} bytes", bytes));
-    std::fill_n(ours.workspace_.get(), bytes, std::byte{0});  // the caller's memory, used before
-    return ours;
-  }
-
-  Result<double> call() {
-    const auto begin = Clock::now();
-    RG_CHECK(plan::Plan::execute(plan_, memory_.bindings(), workspace_.get(), plan_->workspace_bytes(),
-                                 *device_->null_stream()));
-    return seconds_since(begin);
-  }
-  // The median of calls for about that long, at least one.
-  Result<double> time(double seconds, int64_t& runs) {
-    std::vector<double> times;
-    const auto begin = Clock::now();
-    do {
-      RG_TRY(const double one, call());
-      times.push_back(one);
-    } while (seconds_since(begin) < seconds);
-    runs += static_cast<int64_t>(times.size());
-    if (times.size() > 2) times.erase(times.begin());  // it found the caches full of somebody else's data
-    return median(std::move(times));
-  }
-
-  // One call that judges and plans again, as every call of aclnn does.
-  Result<double> whole_call(problem::Request request) {
-    const auto begin = Clock::now();
-    RG_TRY(const auto problem, problem::judge(std::move(request)));
-    RG_TRY(plan_, plan::make_plan(problem, *device_, "bench"));
-    RG_CHECK(call().status());
-    return seconds_since(begin);
-  }
-
-  const Work& work() const { return work_; }
-  double planning_seconds() const { return planning_seconds_; }
-  const plan::Plan& plan() const { return *plan_; }
-
- private:
-  OperandMemory memory_;
-  Work work_;
-  runtime::Device* device_ = nullptr;
-  std::shared_ptr<const plan::Plan> plan_;
-  double planning_seconds_ = 0;
-  AlignedBlock workspace_;
-};
 
 BenchFacts facts_of(const BenchOptions& options, const std::vector<std::unique_ptr<Peer>>& peers) {
   engines::candidates(runtime::DeviceKind::kCpu);  // from here on RETROGRAD_CPU_ISA is in effect
@@ -142,7 +70,7 @@ class Bench {
     row.pass = name_of(gradient);
     row.dtype = name_of(std::visit([](const auto& r) { return r.input.dtype; }, request));
     row.problem = to_text(request);
-    RG_TRY(auto ours, Ours::make(request));
+    RG_TRY(auto ours, TimedPlan::make(request));
     row.work = ours.work();
     row.steps = ours.plan().describe();
     row.workspace_bytes = ours.plan().workspace_bytes();
@@ -163,7 +91,7 @@ class Bench {
   }
 
  private:
-  Status run_rounds(Ours& ours, const problem::Request& request, BenchRow& row) {
+  Status run_rounds(TimedPlan& ours, const problem::Request& request, BenchRow& row) {
     std::vector<double> our_times, whole_times;
     std::vector<std::vector<double>> peer_times(peers_.size());
     const double share = options_.seconds / kRounds;
@@ -233,38 +161,6 @@ class Files {
   Status status_;
 };
 
-struct Job {
-  std::string name;
-  Gradient gradient;
-  problem::Request request;
-};
-
-Result<std::vector<Job>> make_jobs(const BenchOptions& options) {
-  ProblemSource source = options.problems;
-  if (source.texts.empty() && source.files.empty())
-    source.texts.assign(std::begin(kDefaultProblems), std::end(kDefaultProblems));
-  RG_TRY(const auto problems, collect(source));
-  std::vector<Gradient> gradients;
-  for (const std::string& pass : options.passes) {
-    const auto gradient = gradient_from_name(pass);
-    if (!gradient)
-      return Status(Code::kInvalidArgument, fmt::format("--passes: '{}' is not one of i, w, b, all", pass));
-    gradients.push_back(*gradient);
-  }
-  std::vector<Job> jobs;
-  for (const NamedProblem& each : problems) {
-    std::vector<std::string> seen;  // pooling's only gradient is all of them
-    for (Gradient gradient : gradients) {
-      auto request = with_gradient(each.request, gradient);
-      if (!request) continue;
-      if (std::find(seen.begin(), seen.end(), to_text(*request)) != seen.end()) continue;
-      seen.push_back(to_text(*request));
-      jobs.push_back({each.name, gradient, std::move(*request)});
-    }
-  }
-  return jobs;
-}
-
 void print_summary(const BenchFacts& facts, const std::vector<BenchRow>& rows) {
   if (rows.size() > 1) {
     const auto [low, high] = std::minmax_element(
@@ -284,7 +180,7 @@ int fail(const Status& status, int code) {
 }  // namespace
 
 int bench(const BenchOptions& options) {
-  const auto jobs = make_jobs(options);
+  const auto jobs = bench_jobs(options, kDefaultProblems);
   if (!jobs.is_ok()) return fail(jobs.status(), 2);
   std::vector<std::unique_ptr<Peer>> peers;
   for (const std::string& command : options.peers) {
@@ -304,7 +200,7 @@ int bench(const BenchOptions& options) {
   int code = 0;
   Progress progress(jobs.value().size());
   for (size_t i = 0; i < jobs.value().size(); ++i) {
-    const Job& job = jobs.value()[i];
+    const BenchJob& job = jobs.value()[i];
     progress.show(i, job.name);
     auto row = bench.measure(job.name, job.gradient, job.request);
     progress.clear();

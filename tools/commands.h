@@ -17,14 +17,18 @@ struct BenchOptions {
   std::vector<std::string> passes{"all"};
   double seconds = 0.5;  // a row, for us and for each peer
   bool first_call = false;
-  bool calls = false;              // bench_calls instead
-  std::vector<std::string> peers;  // commands
-  std::string json, csv;           // files to write
+  bool calls = false;               // bench_calls instead
+  std::vector<std::string> values;  // bench_values instead: finite, one-inf, all-nan
+  std::vector<std::string> peers;   // commands
+  std::string json, csv;            // files to write
 };
 int bench(const BenchOptions& options);
 // Whole calls through the C interfaces, and what of their time is the library's own. Problems and seconds
 // count.
 int bench_calls(const BenchOptions& options);
+
+// Calls on operands that are not finite, relative to the same on finite ones.
+int bench_values(const BenchOptions& options);
 
 struct CheckCommandOptions {
   ProblemSource problems;

@@ -26,6 +26,7 @@ constexpr const char* kBenchExamples = R"(Examples:
   retrograd bench "conv input=4x64x56x56 weight=64x64x3x3 padding=1x1" --passes i,w
   retrograd bench --shapes bench/shapes/conv.csv --rows 'dw3|dw5' --passes i,w,b,all --dtype bf16 --threads 1
   retrograd bench --calls "conv input=1x8x8x8 weight=8x8x3x3 padding=1x1"
+  retrograd bench --values one-inf,all-nan --shapes bench/shapes/conv.csv --passes i,w
   retrograd bench --shapes bench/shapes/conv.csv --peer ./onednn_peer --peer 'python3 torch_peer.py' --json out.json
 
 Each row: median of whole calls, operations (none on padding) and bytes (each tensor once) a second, per cent of
@@ -80,7 +81,10 @@ void add_source(CLI::App& command, ProblemSource& source) {
                   "File of problems: a line each, or a table such as bench/shapes/conv.csv")
       ->allow_extra_args(false)
       ->type_name("FILE");
-  command.add_option("--rows", source.rows, "Only rows of the files whose name matches")->type_name("REGEX");
+  command
+      .add_option("--rows", source.rows,
+                  "Only rows of the files whose name holds a match; signs: . [a-z] ( ) | * + ? ^ $ \\")
+      ->type_name("PATTERN");
   command.add_option("--dtype", source.dtype, "Every tensor of this type: f32, f16, bf16, hif8, e4m3")
       ->type_name("TYPE");
   command.add_option("--math", source.math_mode, "cubeMathType of every convolution, 0 to 3")
@@ -119,17 +123,28 @@ int run(int argc, char** argv) {
   CLI::Option* calls = bench_command.add_flag(
       "--calls", bench_options.calls,
       "Instead: convolutions through both C interfaces, part by part, and what is not arithmetic");
+  CLI::Option* values = bench_command
+                            .add_option("--values", bench_options.values,
+                                        "Instead: how many times longer a call takes where one operand holds "
+                                        "an infinity, or nothing but NaN")
+                            ->delimiter(',')
+                            ->allow_extra_args(false)
+                            ->type_name("finite,one-inf,all-nan")
+                            ->excludes(calls);
   bench_command
       .add_option("--peer", bench_options.peers, "Program that times the same (docs/how_to.md); repeatable")
       ->allow_extra_args(false)
       ->type_name("COMMAND")
-      ->excludes(calls);
+      ->excludes(calls)
+      ->excludes(values);
   bench_command.add_option("--json", bench_options.json, "Write everything there")
       ->type_name("FILE")
-      ->excludes(calls);
+      ->excludes(calls)
+      ->excludes(values);
   bench_command.add_option("--csv", bench_options.csv, "Write the rows there")
       ->type_name("FILE")
-      ->excludes(calls);
+      ->excludes(calls)
+      ->excludes(values);
 
   CheckCommandOptions check_options;
   CLI::App& check_command = *app.add_subcommand("check", "Judge results against sums in double");
@@ -175,7 +190,10 @@ int run(int argc, char** argv) {
   }
   // The library reads its settings once, at first use: not yet.
   if (threads > 0) setenv("RETROGRAD_NUM_THREADS", std::to_string(threads).c_str(), 1);
-  if (bench_command.parsed()) return bench_options.calls ? bench_calls(bench_options) : bench(bench_options);
+  if (bench_command.parsed()) {
+    if (bench_options.calls) return bench_calls(bench_options);
+    return bench_options.values.empty() ? bench(bench_options) : bench_values(bench_options);
+  }
   if (check_command.parsed()) return check(check_options);
   if (info_command.parsed()) return info();
   return explain(explained);

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <limits>
 #include <random>
 #include <vector>
 
@@ -27,7 +28,17 @@ void fill(std::byte* block, size_t bytes, DType dtype) {
     std::memcpy(block + at, numbers.data(), std::min(numbers.size(), bytes - at));
 }
 
+constexpr std::array<std::string_view, 3> kNames = {"finite", "one-inf", "all-nan"};
+
 }  // namespace
+
+std::string_view name_of(Values values) { return kNames[static_cast<size_t>(values)]; }
+
+std::optional<Values> values_from_name(std::string_view name) {
+  const auto found = std::find(kNames.begin(), kNames.end(), name);
+  if (found == kNames.end()) return std::nullopt;
+  return static_cast<Values>(found - kNames.begin());
+}
 
 Result<OperandMemory> OperandMemory::make(const problem::Problem& problem) {
   OperandMemory memory;
@@ -40,14 +51,28 @@ Result<OperandMemory> OperandMemory::make(const problem::Problem& problem) {
     const problem::OperandFacts& facts = problem.facts(operand);
     if (!views[i] || !touches(problem, operand)) continue;
     const auto bytes = static_cast<size_t>(facts.end_byte - facts.lowest_byte);
-    memory.blocks_[i] = bytes > left ? nullptr : allocate_block(bytes);
-    if (!memory.blocks_[i])
+    Part& part = memory.parts_[i];
+    part.block = bytes > left ? nullptr : allocate_block(bytes);
+    part.bytes = bytes;
+    part.dtype = views[i]->dtype;
+    if (!part.block)
       return Status(Code::kOutOfMemory, fmt::format("no memory for {} of {} bytes", facts.name, bytes));
     left -= bytes;
-    fill(memory.blocks_[i].get(), bytes, views[i]->dtype);
-    memory.bindings_.set(operand, memory.blocks_[i].get() - facts.lowest_byte);
+    memory.put(operand, Values::kFinite);
+    memory.bindings_.set(operand, part.block.get() - facts.lowest_byte);
   }
   return memory;
+}
+
+void OperandMemory::put(problem::Operand operand, Values values) {
+  const Part& own = part(operand);
+  const size_t width = size_of(own.dtype), count = own.bytes / width;
+  if (count == 0) return;
+  fill(own.block.get(), own.bytes, own.dtype);
+  if (values == Values::kOneInf)
+    store_from_f32(own.dtype, own.block.get() + count / 2 * width, std::numeric_limits<float>::infinity());
+  for (size_t i = 0; values == Values::kAllNan && i < count; ++i)
+    store_from_f32(own.dtype, own.block.get() + i * width, std::numeric_limits<float>::quiet_NaN());
 }
 
 }  // namespace retrograd::tools

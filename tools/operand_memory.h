@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory for the operands of a problem, holding small random numbers.
+// Memory for the operands of a problem, holding small random numbers, or what is not finite.
 #pragma once
 
 #include <array>
+#include <optional>
+#include <string_view>
 
 #include "base/status.h"
 #include "engines/engine.h"
@@ -11,14 +13,30 @@
 
 namespace retrograd::tools {
 
+enum class Values { kFinite, kOneInf, kAllNan };
+// "finite", "one-inf", "all-nan".
+std::string_view name_of(Values values);
+std::optional<Values> values_from_name(std::string_view name);
+
 class OperandMemory {
  public:
   // Only what the problem's passes touch.
   static Result<OperandMemory> make(const problem::Problem& problem);
   const engines::Bindings& bindings() const { return bindings_; }
 
+  bool holds(problem::Operand operand) const { return part(operand).block != nullptr; }
+  // Overwrites what an operand holds; nothing where it has no memory.
+  void put(problem::Operand operand, Values values);
+
  private:
-  std::array<AlignedBlock, problem::kOperandCount> blocks_;
+  struct Part {
+    AlignedBlock block;
+    size_t bytes = 0;
+    DType dtype = DType::kF32;
+  };
+  const Part& part(problem::Operand operand) const { return parts_[static_cast<size_t>(operand)]; }
+
+  std::array<Part, problem::kOperandCount> parts_;
   engines::Bindings bindings_;
 };
 

@@ -5,9 +5,9 @@
 #include <fmt/format.h>
 
 #include <filesystem>
-#include <regex>
 
 #include "problem/problem_text.h"
+#include "tools/row_pattern.h"
 #include "tools/shape_table.h"
 
 namespace retrograd::tools {
@@ -18,11 +18,16 @@ using problem::ConvRequest;
 using problem::ConvTbcRequest;
 using problem::Request;
 
-Status read_file(const std::string& file, const std::regex* rows, std::vector<NamedProblem>& out) {
+std::string shown(const std::string& text) {
+  constexpr size_t kMostShown = 80;
+  return text.size() <= kMostShown ? text : text.substr(0, kMostShown) + "...";
+}
+
+Status read_file(const std::string& file, const RowPattern* rows, std::vector<NamedProblem>& out) {
   RG_TRY(const auto lines, read_shapes(file));
   size_t kept = 0;
   for (const ShapeLine& line : lines) {
-    if (rows != nullptr && !std::regex_search(line.name, *rows)) continue;
+    if (rows != nullptr && !rows->found_in(line.name)) continue;
     ++kept;
     auto request = problem::parse_request(line.text);
     if (!request.is_ok())
@@ -65,12 +70,13 @@ Result<std::vector<NamedProblem>> collect(const ProblemSource& source) {
     RG_TRY(auto request, problem::parse_request(text));
     all.push_back({"", std::move(request)});
   }
-  std::optional<std::regex> rows;
-  try {
-    if (!source.rows.empty()) rows.emplace(source.rows);
-  } catch (const std::regex_error& error) {
-    return Status(Code::kInvalidArgument,
-                  fmt::format("--rows: '{}' is no regular expression: {}", source.rows, error.what()));
+  std::optional<RowPattern> rows;
+  if (!source.rows.empty()) {
+    auto parsed = RowPattern::parse(source.rows);
+    if (!parsed.is_ok())
+      return Status(Code::kInvalidArgument, fmt::format("--rows: '{}' is no pattern: {}", shown(source.rows),
+                                                        parsed.status().message()));
+    rows = std::move(parsed).value();
   }
   for (const std::string& file : source.files) RG_CHECK(read_file(file, rows ? &*rows : nullptr, all));
   if (source.math_mode)

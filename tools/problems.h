@@ -20,7 +20,7 @@ struct NamedProblem {
 struct ProblemSource {
   std::vector<std::string> texts;
   std::vector<std::string> files;  // *.csv: tables such as bench/shapes/conv.csv; others: a problem a line
-  std::string rows;                // a regular expression that the names from files must contain
+  std::string rows;                // what the names from files must contain: row_pattern.h
   std::string dtype;               // empty: as the problems say
   std::optional<int> math_mode;    // cubeMathType of convolutions; nullopt: as the problems say
 };

@@ -8,6 +8,7 @@
 #include <initializer_list>
 #include <span>
 #include <string>
+#include <string_view>
 
 namespace retrograd {
 
@@ -51,5 +52,7 @@ class Dims {
 
 // "2x3x224x224"; "scalar" for rank 0. The text form of a problem and every message print sizes this way.
 std::string to_string(const Dims& dims);
+// A caller's list with `separator` in between: "1x2x3"; of a long one the beginning, and how long it is.
+std::string joined(std::span<const int64_t> values, std::string_view separator);
 
 }  // namespace retrograd

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <list>
 #include <memory>
 #include <mutex>
 #include <unordered_map>
@@ -29,8 +30,10 @@ class HandleTable {
 
   // For handles whose first bytes clients read: the key is the address of memory that `object` owns.
   void insert_at(const void* key, std::shared_ptr<T> object) {
+    std::list<std::shared_ptr<T>> node;
+    node.push_back(std::move(object));
     std::lock_guard lock(mutex_);
-    live_.emplace(key, std::move(object));
+    if (live_.emplace(key, node.begin()).second) objects_.splice(objects_.end(), node);
   }
 
   // Null when the handle is dead, foreign or of another kind. The returned reference keeps the object alive
@@ -38,7 +41,7 @@ class HandleTable {
   std::shared_ptr<T> find(const void* key) const {
     std::lock_guard lock(mutex_);
     const auto it = live_.find(key);
-    return it == live_.end() ? nullptr : it->second;
+    return it == live_.end() ? nullptr : *it->second;
   }
 
   // Takes the handle out of the table; null when it was not in it.
@@ -46,19 +49,21 @@ class HandleTable {
     std::lock_guard lock(mutex_);
     const auto it = live_.find(key);
     if (it == live_.end()) return nullptr;
-    std::shared_ptr<T> object = std::move(it->second);
+    std::shared_ptr<T> object = std::move(*it->second);
+    objects_.erase(it->second);
     live_.erase(it);
     return object;
   }
 
-  // Takes out every handle whose object satisfies `condition`.
+  // Takes out every handle whose object satisfies `condition`. Needs no memory, so that what is being ended
+  // ends even when there is none.
   template <class Condition>
-  std::vector<std::shared_ptr<T>> remove_if(Condition condition) {
-    std::vector<std::shared_ptr<T>> removed;
+  std::list<std::shared_ptr<T>> remove_if(Condition condition) {
+    std::list<std::shared_ptr<T>> removed;
     std::lock_guard lock(mutex_);
     for (auto it = live_.begin(); it != live_.end();) {
-      if (condition(*it->second)) {
-        removed.push_back(std::move(it->second));
+      if (condition(**it->second)) {
+        removed.splice(removed.end(), objects_, it->second);
         it = live_.erase(it);
       } else {
         ++it;
@@ -69,10 +74,8 @@ class HandleTable {
 
   // Every live object, for calls that concern all of them.
   std::vector<std::shared_ptr<T>> all() const {
-    std::vector<std::shared_ptr<T>> objects;
     std::lock_guard lock(mutex_);
-    for (const auto& entry : live_) objects.push_back(entry.second);
-    return objects;
+    return {objects_.begin(), objects_.end()};
   }
 
   size_t size() const {
@@ -82,7 +85,8 @@ class HandleTable {
 
  private:
   mutable std::mutex mutex_;
-  std::unordered_map<const void*, std::shared_ptr<T>> live_;
+  std::list<std::shared_ptr<T>> objects_;  // a list: nodes move to another one without memory
+  std::unordered_map<const void*, typename std::list<std::shared_ptr<T>>::iterator> live_;
 };
 
 }  // namespace retrograd

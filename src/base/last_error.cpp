@@ -1,10 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 // Two text buffers a thread: what take() handed out must outlive the next set(), so that one writes to the
 // other.
+//
+// Failures are told about when memory is out, too. So a thread's buffers are no thread_local with a
+// destructor: registering one allocates, and the C library ends the process where it cannot. They are plain
+// memory behind a pointer, asked for without exceptions and freed by a key of the thread. Some are laid by
+// for threads whose first failure is that memory is out; who comes when they are gone has one fixed text.
 #include "base/last_error.h"
 
+#include <pthread.h>
+
 #include <algorithm>
+#include <atomic>
+#include <cstddef>
 #include <cstring>
+#include <new>
 #include <utility>
 
 #include "base/log.h"
@@ -12,9 +22,8 @@
 namespace retrograd::last_error {
 namespace {
 
-// A caller's static destructors may still fail after the main thread's thread_locals are gone. This flag has
-// no destructor and stays readable; from then on texts go to the log only.
-thread_local constinit bool gone = false;
+constexpr const char* kNoMemory =
+    "the call failed, and there was no memory for its message: the code it returned is all that is known";
 
 // A text, or as much of it as fits inside the object when there is no memory for all of it.
 class Buffer {
@@ -43,50 +52,112 @@ class Buffer {
 };
 
 struct Texts {
-  ~Texts() { gone = true; }
-
   Buffer buffers[2];
   int newest = 0;
   int taken = -1;  // the buffer take() handed out last
-  bool pending = false;
 };
 
-Texts* texts_of_this_thread() {
-  if (gone) return nullptr;
-  thread_local Texts texts;
-  return &texts;
+struct State {
+  Texts* texts;  // null: this thread never failed, or had no memory for them
+  bool pending;
+  bool fixed;  // the newest text is kNoMemory
+};
+
+// Initial-exec: the C library makes room for it when it loads us or starts a thread. Otherwise it would do so
+// at the first use on each thread where the library came by dlopen, and end the process without memory.
+__attribute__((tls_model("initial-exec"))) thread_local constinit State state{};
+
+// Texts laid by, made when the library is loaded.
+class Reserve {
+ public:
+  Reserve() {
+    for (Place& place : places_) new (place.memory) Texts;
+  }
+  Texts* take() {
+    for (Place& place : places_)
+      if (!place.taken.test_and_set(std::memory_order_acquire)) return texts_in(place);
+    return nullptr;
+  }
+  // False when they are none of these.
+  bool give_back(Texts* texts) {
+    for (Place& place : places_) {
+      if (texts_in(place) != texts) continue;
+      *texts = Texts();
+      place.taken.clear(std::memory_order_release);
+      return true;
+    }
+    return false;
+  }
+
+ private:
+  // Never destroyed: threads may fail while the process exits.
+  struct Place {
+    std::atomic_flag taken;
+    alignas(Texts) std::byte memory[sizeof(Texts)];
+  };
+  static Texts* texts_in(Place& place) { return std::launder(reinterpret_cast<Texts*>(place.memory)); }
+  Place places_[16];
+} reserve;
+
+// Frees the texts of a thread that ends. Those of the main thread live as long as the process: static
+// destructors of callers may still fail, and read why.
+void free_texts(void* address) {
+  auto* const texts = static_cast<Texts*>(address);
+  state = {};
+  if (!reserve.give_back(texts)) delete texts;
 }
 
-Buffer& next_buffer(Texts& texts) {
-  if (texts.newest == texts.taken) texts.newest = 1 - texts.newest;
-  texts.pending = true;
-  return texts.buffers[texts.newest];
+// A process has 1024 keys, and may have used them up.
+struct ThreadEnd {
+  pthread_key_t key = 0;
+  bool exists = pthread_key_create(&key, free_texts) == 0;
+};
+const ThreadEnd thread_end;
+
+Texts* texts_of_this_thread() {
+  if (state.texts != nullptr || !thread_end.exists) return state.texts;
+  Texts* made = new (std::nothrow) Texts;
+  if (made == nullptr) made = reserve.take();
+  if (made == nullptr) return nullptr;
+  if (pthread_setspecific(thread_end.key, made) == 0) return state.texts = made;
+  if (!reserve.give_back(made)) delete made;
+  return nullptr;
+}
+
+template <class Text>
+void keep(Text&& text) {
+  Texts* const texts = texts_of_this_thread();
+  state.pending = true;
+  state.fixed = texts == nullptr;
+  if (texts == nullptr) return;
+  if (texts->newest == texts->taken) texts->newest = 1 - texts->newest;
+  texts->buffers[texts->newest].set(std::forward<Text>(text));
 }
 
 }  // namespace
 
 void set(std::string text) noexcept {
   log::write(log::Topic::kError, text);
-  if (Texts* texts = texts_of_this_thread()) next_buffer(*texts).set(std::move(text));
+  keep(std::move(text));
 }
 
 void set(const char* text) noexcept {
   if (text == nullptr) text = "";
   log::write(log::Topic::kError, text);
-  if (Texts* texts = texts_of_this_thread()) next_buffer(*texts).set(text);
+  keep(text);
 }
 
 const char* take() noexcept {
-  Texts* texts = texts_of_this_thread();
-  if (texts == nullptr || !texts->pending) return nullptr;
-  texts->pending = false;
-  texts->taken = texts->newest;
-  return texts->buffers[texts->newest].c_str();
+  if (!std::exchange(state.pending, false)) return nullptr;
+  if (state.fixed) return kNoMemory;
+  Texts& texts = *state.texts;
+  texts.taken = texts.newest;
+  return texts.buffers[texts.newest].c_str();
 }
 
 const char* peek() noexcept {
-  const Texts* texts = texts_of_this_thread();
-  return texts == nullptr ? "" : texts->buffers[texts->newest].c_str();
+  if (state.fixed) return kNoMemory;
+  return state.texts == nullptr ? "" : state.texts->buffers[state.texts->newest].c_str();
 }
 
 }  // namespace retrograd::last_error

@@ -7,8 +7,8 @@
 namespace retrograd::last_error {
 
 // Also writes the text to the log (topic error). Neither form fails when memory is out: the first only moves,
-// the second keeps at least 255 characters. Use the second in handlers of std::bad_alloc, where building a
-// string could throw again.
+// the second keeps at least 255 characters; seventeen threads that first fail at once may have to do with a
+// fixed text. Use the second in handlers of std::bad_alloc, where building a string could throw again.
 void set(std::string text) noexcept;
 void set(const char* text) noexcept;
 // The pending text, then forgets it; null when nothing is pending. Valid until this thread's next take().

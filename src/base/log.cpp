@@ -15,6 +15,7 @@ namespace {
 
 // Warnings can carry a caller's numbers, so their variety has no bound; the memory that remembers them has.
 constexpr size_t kMostDistinctWarnings = 1000;
+constexpr size_t kMostCharacters = 1000;
 
 std::atomic<Sink> sink_in_use{nullptr};
 
@@ -49,6 +50,12 @@ std::string record(Topic topic, std::string_view text) {
   return line;
 }
 
+// The beginning of a long text, and how long it is.
+std::string cut(const std::string& text) {
+  if (text.size() <= kMostCharacters) return text;
+  return text.substr(0, kMostCharacters) + "... (" + std::to_string(text.size()) + " characters)";
+}
+
 // True the first time it sees a text. Lives for ever: threads may warn while the process exits.
 bool is_new_warning(const std::string& text) {
   struct Seen {
@@ -63,16 +70,17 @@ bool is_new_warning(const std::string& text) {
 }  // namespace
 
 bool enabled(Topic topic) noexcept {
-  const Settings& s = settings();
+  const Settings* const s = settings_if_read();
+  if (s == nullptr) return false;
   switch (topic) {
     case Topic::kWarning:
-      return s.warnings;
+      return s->warnings;
     case Topic::kError:
-      return s.errors;
+      return s->errors;
     case Topic::kDispatch:
-      return s.dispatch;
+      return s->dispatch;
     case Topic::kCall:
-      return s.calls;
+      return s->calls;
   }
   return false;
 }
@@ -92,7 +100,7 @@ void write(Topic topic, std::string_view text) noexcept {
 void warn_once(const std::string& text) noexcept {
   if (!enabled(Topic::kWarning)) return;
   try {
-    if (is_new_warning(text)) write(Topic::kWarning, text);
+    if (const std::string shown = cut(text); is_new_warning(shown)) write(Topic::kWarning, shown);
   } catch (...) {
   }
 }

@@ -14,7 +14,8 @@ bool enabled(Topic topic) noexcept;
 // Writes "retrograd: <topic>: <text>\n" if the topic is enabled, line ends inside the text as " | ".
 // Thread-safe, one write a record.
 void write(Topic topic, std::string_view text) noexcept;
-// The same text is written once in the life of the process, and at most a thousand different ones.
+// The same text is written once in the life of the process, and at most a thousand different ones, each as
+// far as its thousandth character.
 void warn_once(const std::string& text) noexcept;
 
 // Where records go, without their final line end; stderr when null. For the whole process; for tests.

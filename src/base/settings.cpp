@@ -8,6 +8,7 @@
 #include <atomic>
 #include <charconv>
 #include <cstdlib>
+#include <new>
 
 #include "base/log.h"
 
@@ -186,14 +187,26 @@ std::optional<std::string> from_environment(std::string_view variable) {
   return value == nullptr ? std::nullopt : std::optional<std::string>(value);
 }
 
-// Without memory even for this, the defaults serve as well as anything.
+// Null without memory.
 const ParsedSettings* parse_environment() noexcept {
   try {
     return new ParsedSettings(parse_settings(from_environment));
   } catch (...) {
-    static const ParsedSettings defaults;
-    return &defaults;
+    return nullptr;
   }
+}
+
+// The settings that all threads have agreed on; null until one of them had the memory to read them. Never
+// destroyed: worker threads ask while the process exits.
+const ParsedSettings* parsed_environment() noexcept {
+  static std::atomic<const ParsedSettings*> agreed{nullptr};
+  const ParsedSettings* found = agreed.load(std::memory_order_acquire);
+  if (found != nullptr) return found;
+  const ParsedSettings* const mine = parse_environment();
+  if (mine == nullptr) return agreed.load(std::memory_order_acquire);
+  if (agreed.compare_exchange_strong(found, mine, std::memory_order_acq_rel)) return mine;
+  delete mine;
+  return found;
 }
 
 }  // namespace
@@ -218,17 +231,21 @@ std::optional<DeviceChoice> device_choice_from_name(std::string_view name) {
   return std::nullopt;
 }
 
-const Settings& settings() noexcept {
-  // Never destroyed: worker threads ask while the process exits.
-  static const ParsedSettings* const parsed = parse_environment();
-  // The log asks settings() whether warnings are wanted. So they are written only once `parsed` is complete,
-  // and behind a flag that is taken before the first of them: the call from inside finds it taken and
-  // returns.
+const Settings& settings() {
+  if (const Settings* const found = settings_if_read()) return *found;
+  throw std::bad_alloc();
+}
+
+const Settings* settings_if_read() noexcept {
+  const ParsedSettings* const parsed = parsed_environment();
+  if (parsed == nullptr) return nullptr;
+  // The log asks whether warnings are wanted. So they are written only once `parsed` is complete, and behind
+  // a flag that is taken before the first of them: the call from inside finds it taken and returns.
   static std::atomic<bool> announced{false};
   if (!parsed->warnings.empty() && !announced.exchange(true)) {
     for (const std::string& warning : parsed->warnings) log::warn_once(warning);
   }
-  return parsed->settings;
+  return &parsed->settings;
 }
 
 }  // namespace retrograd

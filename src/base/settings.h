@@ -40,7 +40,10 @@ ParsedSettings parse_settings(const std::function<std::optional<std::string>(std
 // "cpu", "cuda" or "auto"; nullopt for anything else.
 std::optional<DeviceChoice> device_choice_from_name(std::string_view name);
 
-// The process's settings, parsed from the environment at first use; its warnings are logged then.
-const Settings& settings() noexcept;
+// The process's settings, parsed from the environment at first use; its warnings are logged then. Throws
+// std::bad_alloc where there is no memory for that: defaults would stay with whatever is made of them.
+const Settings& settings();
+// Null in that case; for the log, which has nobody to tell.
+const Settings* settings_if_read() noexcept;
 
 }  // namespace retrograd

@@ -164,7 +164,11 @@ void Plan::run(const Bindings& bindings, void* workspace, runtime::ExecutionCont
   }
   if (call_record_.empty()) return;
   const std::chrono::duration<double, std::micro> elapsed = std::chrono::steady_clock::now() - start;
-  log::write(log::Topic::kCall, fmt::format("us={:.3f} {}", elapsed.count(), call_record_));
+  // On a stream's thread nobody catches; a record that finds no memory is lost.
+  try {
+    log::write(log::Topic::kCall, fmt::format("us={:.3f} {}", elapsed.count(), call_record_));
+  } catch (...) {
+  }
 }
 
 Answer ask(const engines::Candidate& candidate, const problem::Pass& pass, size_t workspace_limit) {

@@ -47,7 +47,8 @@ class OverlapSearch {
     const int64_t lowest = std::max(-last, ceil_div(-rest - sum, stride));
     const int64_t highest = std::min(last, floor_div(rest - sum, stride));
     // d and −d are the same pair of indices: until something is nonzero, only d ≥ 0 need be tried.
-    for (int64_t d = nonzero ? lowest : std::max<int64_t>(lowest, 0); d <= highest; ++d)
+    // The range may be as long as the axis, and each value costs something even without a visit.
+    for (int64_t d = nonzero ? lowest : std::max<int64_t>(lowest, 0); d <= highest && budget_ > 0; ++d)
       if (visit(axis + 1, sum + d * stride, nonzero || d != 0)) return true;
     return false;
   }

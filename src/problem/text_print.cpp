@@ -25,8 +25,7 @@ class Line {
   void list(const char* key, const std::vector<int64_t>& values, size_t count, int64_t normal) {
     const bool is_default = values.size() == count &&
                             std::all_of(values.begin(), values.end(), [&](int64_t v) { return v == normal; });
-    if (!is_default)
-      text_ += fmt::format(" {}={}", key, values.empty() ? "none" : fmt::to_string(fmt::join(values, "x")));
+    if (!is_default) text_ += fmt::format(" {}={}", key, values.empty() ? "none" : joined(values, "x"));
   }
   void number(const char* key, int64_t value, int64_t normal) {
     if (value != normal) text_ += fmt::format(" {}={}", key, value);

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include <memory>
 #include <vector>
 
 #include "runtime/cuda/cuda_devices.h"
@@ -19,7 +20,12 @@ namespace {
 
 // Never destroyed: callers free memory and streams from static destructors of their own.
 const std::vector<Device*>& cpu_devices() {
-  static const auto& all = *new std::vector<Device*>{new HostDevice(0)};
+  static const auto& all = *[] {
+    auto device = std::make_unique<HostDevice>(0);
+    auto list = std::make_unique<std::vector<Device*>>(1, device.get());
+    static_cast<void>(device.release());
+    return list.release();
+  }();
   return all;
 }
 const std::vector<Device*>& cuda_devices() {
@@ -34,9 +40,9 @@ const std::vector<Device*>& devices_of(DeviceKind kind) {
 
 std::span<Device* const> devices() {
   static const auto& all = *[] {
-    auto* list = new std::vector<Device*>(cpu_devices());
+    auto list = std::make_unique<std::vector<Device*>>(cpu_devices());
     list->insert(list->end(), cuda_devices().begin(), cuda_devices().end());
-    return list;
+    return list.release();
   }();
   return all;
 }

@@ -84,16 +84,13 @@ class ThreadPool::Team {
     try {
       for (size_t i = 1; i < shares_.size(); ++i) workers_.emplace_back([this, i] { work(i); });
     } catch (const std::system_error& error) {
-      log::warn_once(fmt::format("only {} of {} threads for parallel loops: {}", this->threads(), threads,
-                                 error.what()));
+      warn_of_fewer(threads, error);
+    } catch (...) {
+      end_workers();  // no destructor runs for an object that was not made
+      throw;
     }
   }
-  ~Team() {
-    ending_.store(true);
-    loops_.fetch_add(1);
-    loops_.notify_all();
-    for (std::thread& worker : workers_) worker.join();
-  }
+  ~Team() { end_workers(); }
   int threads() const { return static_cast<int>(workers_.size()) + 1; }
 
   // False, and nothing done, while another loop runs.
@@ -108,6 +105,21 @@ class ThreadPool::Team {
   }
 
  private:
+  void end_workers() {
+    ending_.store(true);
+    loops_.fetch_add(1);
+    loops_.notify_all();
+    for (std::thread& worker : workers_) worker.join();
+  }
+  // Loops run on fewer threads as well, so a warning that finds no memory is no failure.
+  void warn_of_fewer(int wanted, const std::system_error& error) noexcept {
+    try {
+      log::warn_once(
+          fmt::format("only {} of {} threads for parallel loops: {}", threads(), wanted, error.what()));
+    } catch (...) {
+    }
+  }
+
   // The ranges that a thread begins with, the same in every loop of that size: its caches hold what it left
   // there. Then it takes what the others have not begun.
   struct alignas(64) Share {

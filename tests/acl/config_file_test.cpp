@@ -46,13 +46,48 @@ TEST_F(ConfigFile, ThatIsNoJsonObjectIsRefused) {
                                                        {"\"cpu\"", "string"},
                                                        {"null", "null"},
                                                        {"\xff\xfe", "no JSON"},
-                                                       {std::string(100000, '['), "no JSON"},
+                                                       {std::string(100, '['), "no JSON"},
                                                        {std::string("{}\0{}", 5), "no JSON"}};
   for (const auto& [text, found] : cases) {
     const char* path = holding(text);
     EXPECT_TRUE(failed_with(aclInit(path), ACL_ERROR_PARSE_FILE, {path_, found, "expected a JSON object"}));
     EXPECT_TRUE(failed_with(aclnnInit(path), ACLNN_ERR_PARAM_INVALID, {path_, found}));
   }
+}
+
+// A tree of it would be as deep on the stack of whoever walks, prints or frees it.
+TEST_F(ConfigFile, ThatIsNestedTooDeepIsRefused) {
+  constexpr size_t kDeep = 100000;
+  const auto nested = [](const std::string& before, const std::string& after, const std::string& key) {
+    std::string text = "{\"" + key + "\": ";
+    for (size_t i = 0; i < kDeep; ++i) text += before;
+    text += "1";
+    for (size_t i = 0; i < kDeep; ++i) text += after;
+    return text + "}";
+  };
+  for (const std::string key : {"RETROGRAD_DEVICE", "others"})
+    for (const std::string& text : {nested("[", "]", key), nested("{\"a\":", "}", key)}) {
+      const char* path = holding(text);
+      EXPECT_TRUE(failed_with(aclInit(path), ACL_ERROR_PARSE_FILE, {path_, "nested"}));
+      EXPECT_TRUE(failed_with(aclnnInit(path), ACLNN_ERR_PARAM_INVALID, {path_, "nested"}));
+    }
+  ASSERT_EQ(aclInit(holding(R"({"others": [[[[[[[[{"a": [1]}]]]]]]]]})")), ACL_SUCCESS);
+  EXPECT_EQ(aclFinalize(), ACL_SUCCESS);
+}
+
+// /proc/self/mem is a regular file to stat and opens; its first page is not there to be read.
+TEST_F(ConfigFile, ThatOpensButCannotBeReadIsRefused) {
+  const std::string path = "/proc/self/mem";
+  ASSERT_TRUE(std::filesystem::is_regular_file(path));
+  EXPECT_TRUE(failed_with(aclInit(path.c_str()), ACL_ERROR_INVALID_FILE, {path, "can be read"}));
+  EXPECT_TRUE(failed_with(aclnnInit(path.c_str()), ACLNN_ERR_PARAM_INVALID, {path, "can be read"}));
+}
+
+// Longer than any address space in practice, and a regular file to stat.
+TEST_F(ConfigFile, ThatNeverEndsIsRefused) {
+  std::ofstream(path_, std::ios::binary) << "{";
+  std::filesystem::resize_file(path_, uintmax_t{1} << 32);  // a hole: takes no space
+  EXPECT_TRUE(failed_with(aclInit(path_.c_str()), ACL_ERROR_INVALID_FILE, {path_, "MiB"}));
 }
 
 TEST_F(ConfigFile, MayHoldKeysOfOthers) {

@@ -61,6 +61,18 @@ TEST_F(ConvAccepts, WrongBiasSizesWithAWarning) {
             std::string::npos);
 }
 
+// The longest array there is: its beginning and its length say enough.
+TEST_F(ConvAccepts, LongBiasSizesWithAShortWarning) {
+  Conv call;
+  call.bias_sizes = Sizes(65536, 3);
+  ::testing::internal::CaptureStderr();
+  expect_accepted(call);
+  const std::string warning = ::testing::internal::GetCapturedStderr();
+  EXPECT_NE(warning.find("biasSizes is [3, 3, 3"), std::string::npos) << warning;
+  EXPECT_NE(warning.find(", ...(65536 entries)], expected [4]"), std::string::npos) << warning;
+  EXPECT_LT(warning.size(), 300u);
+}
+
 TEST_F(ConvAccepts, RightBiasSizesSilently) {
   ::testing::internal::CaptureStderr();
   expect_accepted(Conv());

@@ -189,6 +189,10 @@ const Rule<Conv> kAttributeRules[] = {
      },
      kInvalid,
      {"stride has 3 entries", "expected 2"}},
+    {"StrideOfTheLongestKind",
+     [](Conv& c) { c.stride = Sizes(65536, 7); },
+     kInvalid,
+     {"stride has 65536 entries", "stride=7x7x7", "x...(65536 entries)"}},
     {"StrideEmpty", [](Conv& c) { c.stride = Sizes{}; }, kInvalid, {"stride has 0 entries"}},
     {"DilationTooLong",
      [](Conv& c) {

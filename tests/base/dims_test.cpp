@@ -46,5 +46,15 @@ TEST(Dims, PrintsSizesJoinedByX) {
   EXPECT_EQ(to_string(Dims{}), "scalar");
 }
 
+TEST(Joined, PrintsWhatAPersonReads) {
+  const auto numbers = [](size_t count) { return std::vector<int64_t>(count, 5); };
+  EXPECT_EQ(joined({}, ", "), "");
+  EXPECT_EQ(joined(std::vector<int64_t>{7}, ", "), "7");
+  EXPECT_EQ(joined(std::vector<int64_t>{7, -9}, "x"), "7x-9");
+  EXPECT_EQ(joined(numbers(16), "x"), "5x5x5x5x5x5x5x5x5x5x5x5x5x5x5x5");
+  EXPECT_EQ(joined(numbers(17), "x"), "5x5x5x5x5x5x5x5x5x5x5x5x5x5x5x5x...(17 entries)");
+  EXPECT_EQ(joined(numbers(70), ", "), "5, 5, 5, 5, 5, 5, 5, 5, 5, 5, 5, 5, 5, 5, 5, 5, ...(70 entries)");
+}
+
 }  // namespace
 }  // namespace retrograd

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Does one thing in a fresh process, so that a test can look at it under an environment of its choice.
+#include <malloc.h>
+
 #include <cstdio>
 #include <latch>
+#include <new>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -10,6 +13,7 @@
 #include "base/last_error.h"
 #include "base/log.h"
 #include "base/settings.h"
+#include "failing_memory.h"
 
 namespace {
 
@@ -58,6 +62,28 @@ void warn_without_end() {
   for (int i = 0; i < 1500; ++i) log::warn_once("number " + std::to_string(i));
 }
 
+// The first question finds no memory, the second does.
+void settings_without_memory() {
+  bool refused = false;
+  {
+    const test::MemoryIsOut now;
+    try {
+      static_cast<void>(settings());
+    } catch (const std::bad_alloc&) {
+      refused = true;
+    }
+    log::write(log::Topic::kWarning, "one");
+  }
+  std::printf("refused=%d threads=%d\n", refused ? 1 : 0, settings().num_threads);
+}
+
+// Prints the bytes that a thousand warnings of a megabyte each have left behind.
+void warn_at_length() {
+  const size_t before = mallinfo2().uordblks;
+  for (int i = 0; i < 1100; ++i) log::warn_once("number " + std::to_string(i) + std::string(1 << 20, 'x'));
+  std::printf("kept=%zu\n", mallinfo2().uordblks - before);
+}
+
 // Destroyed after the thread_locals of the main thread.
 struct FailsAtExit {
   bool armed = false;
@@ -80,10 +106,12 @@ const struct {
   void (*run)();
 } kModes[] = {
     {"settings", print_settings},
+    {"settings_without_memory", settings_without_memory},
     {"topics", write_all_topics},
     {"write_from_threads", write_from_threads},
     {"warn_from_threads", warn_from_threads},
     {"warn_without_end", warn_without_end},
+    {"warn_at_length", warn_at_length},
     {"fail_at_exit", fail_at_exit},
 };
 

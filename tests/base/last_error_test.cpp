@@ -5,7 +5,10 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <latch>
 #include <thread>
+#include <vector>
 
 #include "base/log.h"
 #include "failing_memory.h"
@@ -142,11 +145,43 @@ TEST_F(LastError, KeepsTheBeginningOfALongTextWhenMemoryIsOut) {
   });
 }
 
-TEST_F(LastError, MayBeSetWhenTheThreadsOwnObjectsAreGone) {
+// More threads than texts are laid by for, all of them alive with their first failure; and again, since
+// threads that end give back what they were given.
+TEST_F(LastError, IsThereForManyThreadsWhoseFirstFailureFindsNoMemory) {
+  constexpr int kThreads = 40, kLaidBy = 16;
+  for (int round = 0; round < 2; ++round) {
+    std::latch all_failed(kThreads);
+    std::atomic<int> whole = 0, fixed = 0;
+    {
+      std::vector<std::jthread> threads;
+      for (int i = 0; i < kThreads; ++i)
+        threads.emplace_back([&] {
+          {
+            const test::MemoryIsOut now;
+            last_error::set(kLong.c_str());
+          }
+          const std::string text = last_error::peek();
+          if (text == kLong) ++whole;
+          if (text.find("no memory for its message") != std::string::npos) ++fixed;
+          EXPECT_EQ(last_error::take(), text);
+          EXPECT_EQ(last_error::take(), nullptr);
+          all_failed.arrive_and_wait();
+          last_error::set("one");
+          EXPECT_STREQ(last_error::take(), "one");
+        });
+    }
+    EXPECT_EQ(whole, kLaidBy);
+    EXPECT_EQ(whole + fixed, kThreads);
+  }
+}
+
+TEST_F(LastError, IsStillThereForStaticDestructors) {
   const auto result = test::run_probe("fail_at_exit", {});
   EXPECT_EQ(result.exit_code, 0);
   EXPECT_EQ(result.lines,
-            (std::vector<std::string>{"retrograd: warning: still heard", "take=null peek=\"\""}));
+            (std::vector<std::string>{"retrograd: warning: still heard",
+                                      "take=text peek=\"another text too long for the inside of a string "
+                                      "object, at exit\""}));
 }
 
 }  // namespace

@@ -78,6 +78,18 @@ TEST_F(LogSink, GetsTheSameWarningOnce) {
   EXPECT_EQ(heard()[1].second, "retrograd: warning: " + two);
 }
 
+TEST_F(LogSink, GetsTheBeginningOfALongWarning) {
+  const std::string text = "biasSizes of this test is [" + std::string(100'000, '7') + "]";
+  log::warn_once(text);
+  ASSERT_EQ(heard().size(), 1u);
+  const std::string& line = heard()[0].second;
+  EXPECT_EQ(line.find("retrograd: warning: biasSizes of this test is [777"), 0u);
+  EXPECT_NE(line.find("... (100028 characters)"), std::string::npos) << line.substr(line.size() - 50);
+  EXPECT_LT(line.size(), 1100u);
+  log::warn_once(text);
+  EXPECT_EQ(heard().size(), 1u);
+}
+
 TEST(Log, WritesOnlyWarningsByDefault) {
   const auto result = run_probe("topics", {});
   EXPECT_EQ(result.exit_code, 0);
@@ -133,6 +145,21 @@ TEST(Log, StopsAfterAThousandDifferentWarnings) {
   const auto result = run_probe("warn_without_end", {});
   ASSERT_EQ(result.lines.size(), 1000u);
   EXPECT_EQ(result.lines.back(), "retrograd: warning: number 999");
+}
+
+// What remembers the texts is bounded, not only their number.
+TEST(Log, KeepsLittleOfLongWarnings) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "a sanitizer's allocator does not tell mallinfo2 anything";
+#endif
+  const auto result = run_probe("warn_at_length", {});
+  ASSERT_EQ(result.exit_code, 0);
+  ASSERT_FALSE(result.lines.empty());
+  size_t kept = 0;
+  for (const std::string& line : result.lines)
+    if (line.starts_with("kept=")) kept = std::stoull(line.substr(5));
+  EXPECT_GT(kept, 0u);
+  EXPECT_LT(kept, size_t{4} << 20);
 }
 
 }  // namespace

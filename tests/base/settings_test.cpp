@@ -234,5 +234,12 @@ TEST(Settings, LogTheirWarningsAtFirstUse) {
   EXPECT_EQ(silenced.lines, (std::vector<std::string>{"num_threads=0 device=-1 hf32=11"}));
 }
 
+// Defaults in their place would stay with whatever was made of them: the pool, the choice of kernels.
+TEST(Settings, AreRefusedWithoutMemoryAndReadLater) {
+  const auto result = test::run_probe("settings_without_memory", {{"RETROGRAD_NUM_THREADS", "3"}});
+  EXPECT_EQ(result.exit_code, 0);
+  EXPECT_EQ(result.lines, (std::vector<std::string>{"refused=1 threads=3"}));
+}
+
 }  // namespace
 }  // namespace retrograd

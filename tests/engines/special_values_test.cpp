@@ -110,6 +110,37 @@ TEST(SpecialValuesTest, NanAndInfInSixteenBits) {
         check_spread(parsed(text), operand, value, random);
 }
 
+// Zeros stand for places outside in one engine or another on each of these; what is not finite must not meet
+// them, and must reach everything else.
+TEST(SpecialValuesTest, NanAndInfInEveryEngine) {
+  std::mt19937_64 random(7);
+  for (const char* text : {
+           "conv input=1x32x8x16 weight=32x1x1x1 groups=32",
+           "conv input=1x32x8x16 weight=32x1x1x1 groups=32 transposed=1",
+           "conv input=2x24x9x19 weight=24x1x3x3 padding=1x1 groups=24",
+           "conv input=2x24x9x19 weight=24x1x3x3 padding=1x1 groups=24 transposed=1",
+           "conv input=2x24x7x7 weight=24x1x5x5 padding=2x2 groups=24",
+           "conv input=2x24x14x14 weight=24x1x3x3 padding=1x1 stride=2x2 groups=24",
+           "conv input=1x16x12x40 weight=16x1x7x7 padding=6x6 dilation=2x2 groups=16",
+           "conv input=2x17x70 weight=17x1x3 padding=1 groups=17",
+           "conv input=2x17x70 weight=17x1x5 padding=8 dilation=4 groups=17 transposed=1",
+           "conv input=2x12x10x13 weight=12x4x3x3 padding=1x1 groups=3",
+           "conv input=2x12x10x13 weight=12x4x3x3 padding=1x1 groups=3 transposed=1",
+           "conv input=1x12x14x14 weight=12x4x3x3 padding=1x1 stride=2x2 groups=3",
+           "conv input=2x1x20x40 weight=3x1x3x3 padding=1x1",
+           "conv input=2x1x6x20x40 weight=3x1x3x3x3 padding=1x1x1",
+           "conv input=1x3x20x22 weight=33x3x5x5 padding=2x2 stride=2x2",
+           "conv input=1x2x300 weight=5x2x9 padding=4",
+           "conv input=1x16x5x7 weight=32x16x5x5 padding=2x2",
+           "conv input=1x16x5x7 weight=32x16x5x5 padding=2x2 dtype=bf16",
+           "conv input=1x16x1x9 weight=32x16x1x7 padding=0x3",
+           "conv input=2x64x3x3 weight=64x64x3x3 padding=1x1 dtype=bf16",
+       })
+    for (Operand operand : {Operand::kGradOutput, Operand::kInput, Operand::kWeight})
+      for (double value : {std::nan(""), std::numeric_limits<double>::infinity()})
+        for (int place = 0; place < 4; ++place) check_spread(parsed(text), operand, value, random);
+}
+
 // Runs every candidate that must be exact on what `fill` makes of the operands, and hands each result over:
 // operand, value, exact value, sum of the terms' magnitudes.
 template <class Fill, class Judge>

@@ -12,14 +12,13 @@ namespace {
 
 constexpr float kGuard = -1000;
 
-void expect_sums(int results, int64_t count, int64_t weight_step, bool accumulate) {
-  const int64_t step = weight_step == 0 ? results : weight_step;
+void expect_sums(int results, int64_t count, int64_t step, bool accumulate) {
   const std::array<int64_t, 3> offsets = {1, 7, 0};
   constexpr int64_t kOuter = 2;
   const int64_t reach = count + row_overrun(), outer_stride = reach + 9, out_stride = reach + 5;
   std::vector<float> source(static_cast<size_t>(kOuter * outer_stride + 8)), weights;
   for (size_t i = 0; i < source.size(); ++i) source[i] = static_cast<float>(i * 7 % 13) - 6;
-  for (int64_t i = 0; i < kOuter * 3 * step; ++i) weights.push_back(static_cast<float>(i % 5) - 2);
+  for (int64_t i = 0; i < kOuter * 3 * step + results; ++i) weights.push_back(static_cast<float>(i % 5) - 2);
   std::vector<float> out(static_cast<size_t>(results * out_stride), kGuard), want = out;
   for (int m = 0; m < results; ++m)
     for (int64_t x = 0; x < count; ++x) {
@@ -37,7 +36,7 @@ void expect_sums(int results, int64_t count, int64_t weight_step, bool accumulat
             .outer = kOuter,
             .outer_stride = outer_stride,
             .weights = weights.data(),
-            .weight_step = weight_step,
+            .weight_step = step,
             .results = results,
             .out = out.data(),
             .out_stride = out_stride,
@@ -54,7 +53,12 @@ void expect_sums(int results, int64_t count, int64_t weight_step, bool accumulat
 TEST(RowSums, EveryNumberOfResultsAndEveryTail) {
   for (int results = 1; results <= row_results(); ++results)
     for (int64_t count = 1; count <= 2 * row_positions(results) + 3; ++count)
-      expect_sums(results, count, count % 3 == 0 ? results + 2 : 0, count % 2 == 0);
+      expect_sums(results, count, count % 3 == 0 ? results + 2 : results, count % 2 == 0);
+}
+
+// A tensor may hold the same weights for every term.
+TEST(RowSums, StepsOfZeroAreTaken) {
+  for (int results = 1; results <= row_results(); ++results) expect_sums(results, 19, 0, false);
 }
 
 }  // namespace

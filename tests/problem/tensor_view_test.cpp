@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <ctime>
 #include <limits>
 #include <random>
 #include <set>
@@ -123,6 +124,31 @@ TEST(TensorViewTest, AViewMustStayInItsStorage) {
 TEST(TensorViewTest, OverlappingOutputsAreRefused) {
   expect_message(check_output_view(strided({2, 3}, {1, 1}), "gradInput"), Code::kBadStrides,
                  {"gradInput.strides is 1x1", "2x3", "share an address"});
+}
+
+// Processor time of this thread: the machine may be busy.
+double seconds_used() {
+  timespec now = {};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
+}
+
+// Strides without a common factor and as large as the sizes: every value of the first axis can be cancelled
+// by one of the second, and none is. Milliseconds are allowed; trying all of them takes seconds.
+TEST(TensorViewTest, ContrivedStridesAreGivenUpSoon) {
+  TensorView view = dense_view(DType::kF32, {700'000'007, 700'000'005});
+  view.strides = {700'000'009, 700'000'008};
+  ASSERT_TRUE(check_view(view, "view").is_ok());
+  const double before = seconds_used();
+  EXPECT_TRUE(overlaps_itself(view));
+  EXPECT_LT(seconds_used() - before, 0.1);
+  for (const Dims& shape : {Dims{30011, 30013, 30029}, Dims{997, 1009, 1013, 1019, 1021}}) {
+    TensorView deep = dense_view(DType::kF32, shape);
+    for (int i = 0; i < shape.rank(); ++i) deep.strides[i] = 1'000'003 + 2 * i;
+    const double begin = seconds_used();
+    EXPECT_TRUE(overlaps_itself(deep));
+    EXPECT_LT(seconds_used() - begin, 0.1);
+  }
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include <cstdio>
 #include <exception>
 #include <new>
 
@@ -12,6 +13,17 @@
 #include "base/last_error.h"
 
 namespace retrograd::api::acl {
+namespace {
+
+// report() without a string.
+int report_text(int code, const char* function, const char* what) noexcept {
+  char text[256];
+  std::snprintf(text, sizeof text, "%d %s: %s", code, function, what);
+  last_error::set(text);
+  return code;
+}
+
+}  // namespace
 
 Outcome::Outcome(Status status) : code_(to_acl_error(status.code())), message_(status.message()) {}
 
@@ -75,26 +87,28 @@ Status not_null(const void* pointer, const char* name) {
   return Status(Code::kNullArgument, fmt::format("{} is null, expected an address", name));
 }
 
-Status current_exception_status() {
-  try {
-    throw;
-  } catch (const std::bad_alloc&) {
-    return Status(Code::kOutOfMemory, "the host is out of memory");
-  } catch (const std::exception& error) {
-    return Status(Code::kInternal, fmt::format("unexpected: {}", error.what()));
-  } catch (...) {
-    return Status(Code::kInternal, "unexpected exception");
-  }
-}
-
 int report(int code, const char* function, const std::string& message) noexcept {
   if (code == 0) return code;
   try {
     last_error::set(fmt::format("{} {}: {}", code, function, message));
   } catch (...) {
-    last_error::set("no memory for the text of this failure");
+    report_text(code, function, "no memory for the text of this failure");
   }
   return code;
+}
+
+int report_exception(int (*number_of)(Code), const char* function) noexcept {
+  std::exception_ptr held;  // keeps the text of what() while it is printed
+  try {
+    held = std::current_exception();
+    throw;
+  } catch (const std::bad_alloc&) {
+    return report_text(number_of(Code::kOutOfMemory), function, "the host is out of memory");
+  } catch (const std::exception& error) {
+    return report_text(number_of(Code::kInternal), function, error.what());
+  } catch (...) {
+    return report_text(number_of(Code::kInternal), function, "an unknown exception");
+  }
 }
 
 Outcome check_initialised() {

@@ -32,10 +32,11 @@ aclnnStatus to_aclnn_status(Code code);
 
 Status not_null(const void* pointer, const char* name);
 
-// The Status of the exception being handled.
-Status current_exception_status();
 // Leaves "<code> <function>: <message>" as this thread's last error, unless the code is 0; returns the code.
 int report(int code, const char* function, const std::string& message) noexcept;
+// For catch (...): the same for the exception that is being handled, whose code `number_of` tells. Needs no
+// memory, which may be what is missing.
+int report_exception(int (*number_of)(Code), const char* function) noexcept;
 // ACL_ERROR_UNINITIALIZE before aclInit and after aclFinalize.
 Outcome check_initialised();
 
@@ -46,8 +47,7 @@ aclError guard_any_state(const char* function, Body&& body) noexcept {
     const Outcome outcome = body();
     return report(outcome.code(), function, outcome.message());
   } catch (...) {
-    const Status status = current_exception_status();
-    return report(to_acl_error(status.code()), function, status.message());
+    return report_exception(to_acl_error, function);
   }
 }
 
@@ -67,8 +67,7 @@ aclnnStatus guard_operator(const char* function, Body&& body) noexcept {
     const Status status = body();
     return report(to_aclnn_status(status.code()), function, status.message());
   } catch (...) {
-    const Status status = current_exception_status();
-    return report(to_aclnn_status(status.code()), function, status.message());
+    return report_exception(to_aclnn_status, function);
   }
 }
 

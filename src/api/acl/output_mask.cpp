@@ -40,12 +40,16 @@ Status read_masked_outputs(PhaseOne& call, const OutputMask& mask, const MaskedA
   return Status::ok();
 }
 
-void judge_bias_sizes(const OutputMask& mask, int64_t channels, const char* operation) {
+void judge_bias_sizes(const OutputMask& mask, int64_t channels, const char* operation) noexcept {
   const auto& sizes = mask.bias_sizes;
   if (!mask.grad_bias || (sizes.size() == 1 && sizes[0] == channels)) return;
-  log::warn_once(
-      fmt::format("{}: biasSizes is [{}], expected [{}], the channels of gradOutput; it is not used",
-                  operation, fmt::join(sizes, ", "), channels));
+  // The call has succeeded by now: a warning that finds no memory is lost.
+  try {
+    log::warn_once(
+        fmt::format("{}: biasSizes is [{}], expected [{}], the channels of gradOutput; it is not used",
+                    operation, joined(sizes, ", "), channels));
+  } catch (...) {
+  }
 }
 
 }  // namespace retrograd::api::acl

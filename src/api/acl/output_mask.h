@@ -32,6 +32,6 @@ Status read_masked_outputs(PhaseOne& call, const OutputMask& mask, const MaskedA
                            problem::ConvRequest& request);
 
 // The sizes are not needed, so wrong ones are worth a warning only.
-void judge_bias_sizes(const OutputMask& mask, int64_t channels, const char* operation);
+void judge_bias_sizes(const OutputMask& mask, int64_t channels, const char* operation) noexcept;
 
 }  // namespace retrograd::api::acl

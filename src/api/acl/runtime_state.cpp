@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-#include <vector>
+#include <list>
 
 #include "api/acl/config_file.h"
 #include "api/acl/objects.h"
@@ -44,8 +44,8 @@ Outcome RuntimeState::initialise(const char* config_path) {
 
 Outcome RuntimeState::finalise() {
   const auto all = [](const auto&) { return true; };
-  std::vector<std::shared_ptr<StreamEntry>> streams;
-  std::vector<std::shared_ptr<ContextEntry>> contexts;
+  std::list<std::shared_ptr<StreamEntry>> streams;
+  std::list<std::shared_ptr<ContextEntry>> contexts;
   {
     std::lock_guard lock(mutex_);
     if (!initialised_) {
@@ -87,8 +87,8 @@ int RuntimeState::device_count() const { return runtime::device_count(kind()); }
 runtime::Device* RuntimeState::device(int32_t index) const { return runtime::find_device(kind(), index); }
 
 const char* RuntimeState::soc_name() const {
-  const auto context = current_context();
-  if (context.is_ok()) return context.value()->device().soc_name();
+  // Not current_context(): the text of its failure would need memory.
+  if (const auto entry = contexts_.find(t_current_context)) return entry->context->device().soc_name();
   const runtime::Device* first = device(0);
   return first != nullptr ? first->soc_name() : "Retrograd-None";
 }
@@ -185,7 +185,7 @@ Status RuntimeState::destroy_context(aclrtContext context) {
 
 void RuntimeState::drain_context(aclrtContext context) {
   std::shared_ptr<ContextEntry> entry;
-  std::vector<std::shared_ptr<StreamEntry>> streams;
+  std::list<std::shared_ptr<StreamEntry>> streams;
   {
     std::lock_guard lock(mutex_);
     entry = contexts_.remove(context);

@@ -41,6 +41,13 @@ infiniStatus_t number_of(Code code) {
   return INFINI_STATUS_INTERNAL_ERROR;
 }
 
+// No string: the memory for one may be what is missing.
+void report_text(infiniStatus_t number, const char* function, const char* what) noexcept {
+  char text[256];
+  std::snprintf(text, sizeof text, "%d %s: %s", static_cast<int>(number), function, what);
+  last_error::set(text);
+}
+
 }  // namespace
 
 Answer::Answer(Status status) : number_(number_of(status.code())), sentence_(status.message()) {}
@@ -49,29 +56,28 @@ Answer null_pointer(const char* argument) {
   return {INFINI_STATUS_NULL_POINTER, fmt::format("{} is null, expected an address", argument)};
 }
 
-infiniStatus_t report(const char* function, const Answer& answer) {
-  if (!answer.is_ok())
+infiniStatus_t report(const char* function, const Answer& answer) noexcept {
+  if (answer.is_ok()) return INFINI_STATUS_SUCCESS;
+  try {
     last_error::set(fmt::format("{} {}: {}", static_cast<int>(answer.number()), function, answer.sentence()));
+  } catch (...) {
+    report_text(answer.number(), function, "no memory for the text of this failure");
+  }
   return answer.number();
 }
 
 infiniStatus_t report_exception(const char* function) noexcept {
-  const char* what = "an unknown exception";
   std::exception_ptr held;  // keeps the text of what() while it is printed
   try {
     held = std::current_exception();
     throw;
   } catch (const std::bad_alloc&) {
-    what = "out of host memory";
+    report_text(INFINI_STATUS_INTERNAL_ERROR, function, "out of host memory");
   } catch (const std::exception& error) {
-    what = error.what();
+    report_text(INFINI_STATUS_INTERNAL_ERROR, function, error.what());
   } catch (...) {
+    report_text(INFINI_STATUS_INTERNAL_ERROR, function, "an unknown exception");
   }
-  // No string: the memory for one may be what is missing.
-  char text[256];
-  std::snprintf(text, sizeof text, "%d %s: %s", static_cast<int>(INFINI_STATUS_INTERNAL_ERROR), function,
-                what);
-  last_error::set(text);
   return INFINI_STATUS_INTERNAL_ERROR;
 }
 

@@ -31,7 +31,7 @@ class [[nodiscard]] Answer {
 Answer null_pointer(const char* argument);
 
 // The number of `answer`; a failure's text is kept for retrogradGetLastError.
-infiniStatus_t report(const char* function, const Answer& answer);
+infiniStatus_t report(const char* function, const Answer& answer) noexcept;
 // For catch (...): reports the exception that is being handled.
 infiniStatus_t report_exception(const char* function) noexcept;
 

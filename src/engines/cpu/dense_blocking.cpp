@@ -310,8 +310,7 @@ DenseBlocking plan_dense_gather(const ConvPass& pass, int64_t narrowest, const C
   const bool pads_much = !registers && !has_columns && live_part(pass) < 1 - kPaddingWorthSkipping;
   cut.images_inside = pass.batch >= kShortestRun && (total[3] < kShortestRun || pads_much);
   cut.skips_dead_taps = {true, true, cut.images_inside || cuts_help || !leaves};
-  if (!cuts_help && !cut.images_inside)
-    for (DensePhase& phase : cut.phases) phase.w_cuts = {0, phase.axes[2].count};
+  cut.crosses_cuts = !cuts_help && !cut.images_inside;
   cut.in_place = is_read_in_place(pass, cut);
   cut_tasks(pass, total, cut);
   cut_whole_images(pass, total, cut);

@@ -34,6 +34,8 @@ struct DenseBlocking {
   std::array<int64_t, 3> extent{};  // of the strip of a full box
   // Taps that read outside the source are left out along this axis, so that the strip needs no padding.
   std::array<bool, 3> skips_dead_taps{};
+  // Tiles go on where other taps begin to be live along W: the strip is padded there, unless none ever are.
+  bool crosses_cuts = false;
   // Rows of a tile are images at one place, not neighbours along W: every dead tap can be left out.
   bool images_inside = false;
   // Every task has all places of its images and one tile of result channels: strips are loaded once, for all

@@ -10,7 +10,7 @@
 // or images at one place: taps that read outside the source are left out. Only where the live taps change
 // from one neighbour to the next and the plane is too low for columns is the strip padded with zeros. That
 // multiplies a weight by 0 where the mathematics skips it, which is the same unless the weight is not finite:
-// weights are looked at while they are packed, and a pass with such a weight is left to the reference.
+// weights are looked at while they are packed, and with such a one tiles end where the live taps change.
 #include "engines/cpu/dense_gather.h"
 
 #include <fmt/format.h>
@@ -30,7 +30,6 @@
 #include "engines/cpu/rows.h"
 #include "engines/cpu/task_slots.h"
 #include "engines/cpu/weight_panels.h"
-#include "engines/reference/reference.h"
 #include "kernels/cpu/bf16_tiles.h"
 #include "kernels/cpu/tile_product.h"
 
@@ -54,7 +53,7 @@ bool reads_weights_in_place(const ConvPass& pass, const DenseBlocking& cut) {
 
 class DenseGatherStep final : public Step {
  public:
-  // What it cannot compute, `fallback` does.
+  // With a fallback for numbers that are too small for their cells, where the pass is over cells.
   DenseGatherStep(const CellPass& cells, std::unique_ptr<const Step> fallback)
       : pass_(joined_rows(cells.pass)),
         partner_(is_forward(pass_) ? cells.x : cells.y),
@@ -71,13 +70,12 @@ class DenseGatherStep final : public Step {
       pads_ |= phase.taps > 0 && !cut_.skips_dead_taps[2] && phase.axes[2].leaves_source();
     sum_bytes_ = part_bytes<float>(results_.sum_floats());
     row_bytes_ = part_bytes<float>(results_.row_floats());
-    list_bytes_ = part_bytes<int64_t>(cut_.most_taps);
     if (cut_.whole_images) {
       block_bytes_ = part_bytes<float>(panels_.block_floats(cut_.channels_per_block));
       pack_bytes_ = part_bytes<float>(panels_.scratch_floats());
     }
-    slot_bytes_ = sum_bytes_ + sources_.strip_bytes() + sources_.turned_bytes() + row_bytes_ +
-                  2 * list_bytes_ + block_bytes_ + pack_bytes_;
+    slot_bytes_ = sum_bytes_ + sources_.strip_bytes() + sources_.turned_bytes() + row_bytes_ + block_bytes_ +
+                  pack_bytes_;
   }
 
   std::string describe() const override {
@@ -93,7 +91,7 @@ class DenseGatherStep final : public Step {
 
   size_t workspace_bytes() const override {
     return std::max(panels_.bytes() + sources_.shared_bytes() + static_cast<size_t>(slots_) * slot_bytes_,
-                    fallback_->workspace_bytes());
+                    fallback_ ? fallback_->workspace_bytes() : 0);
   }
 
   void run(const Bindings& bindings, std::byte* workspace,
@@ -102,7 +100,7 @@ class DenseGatherStep final : public Step {
     auto* shared = reinterpret_cast<float*>(workspace + panels_.bytes());
     std::byte* slots = workspace + panels_.bytes() + sources_.shared_bytes();
     const float* weights = weights_in_place_ ? static_cast<const float*>(bindings[pass_.w.operand]) : panels;
-    std::atomic<bool> sound{true};
+    std::atomic<bool> sound{true}, finite{true};
     const auto judge = [&](bool task_is_sound) {
       if (!task_is_sound) sound.store(false, std::memory_order_relaxed);
     };
@@ -110,7 +108,11 @@ class DenseGatherStep final : public Step {
       return make_task(index, slots + static_cast<size_t>(slot) * slot_bytes_);
     };
     const auto prepare = [&](int64_t index, int64_t slot) {
-      if (!cut_.whole_images) return judge(panels_.pack(bindings, index, slot, panels, pads_));
+      if (!cut_.whole_images) {
+        const PanelFacts facts = panels_.pack(bindings, index, slot, panels, pads_);
+        if (!facts.finite) finite.store(false, std::memory_order_relaxed);
+        return judge(facts.large);
+      }
       DenseTask task = task_of(sources_.task_of(index), slot);
       sources_.share(bindings, task, index, shared);
       judge(task.sound);
@@ -118,6 +120,7 @@ class DenseGatherStep final : public Step {
     const auto compute = [&](int64_t index, int64_t slot) {
       if (!sound.load(std::memory_order_relaxed)) return;
       DenseTask task = task_of(index, slot);
+      task.masked = !finite.load(std::memory_order_relaxed);
       run_task(bindings, task, weights, shared);
       judge(task.sound);
     };
@@ -153,8 +156,6 @@ class DenseGatherStep final : public Step {
     task.strip = reinterpret_cast<float*>(take(sources_.strip_bytes()));
     task.turned = reinterpret_cast<float*>(take(sources_.turned_bytes()));
     task.row = reinterpret_cast<float*>(take(row_bytes_));
-    task.offsets = reinterpret_cast<int64_t*>(take(list_bytes_));
-    task.b_offsets = reinterpret_cast<int64_t*>(take(list_bytes_));
     task.block = reinterpret_cast<float*>(take(block_bytes_));
     task.pack = reinterpret_cast<float*>(take(pack_bytes_));
     return task;
@@ -165,9 +166,12 @@ class DenseGatherStep final : public Step {
     for (int64_t first = 0; first < all; first += cut_.channels_per_block) {
       const int64_t channels = std::min(cut_.channels_per_block, all - first);
       const DenseSource source = sources_.at(bindings, task, first, channels, shared);
-      if (cut_.whole_images)
-        task.sound &= panels_.pack_block(bindings, task.group, task.m_first, first, channels, task.block,
-                                         task.pack, pads_);
+      if (cut_.whole_images) {
+        const PanelFacts facts = panels_.pack_block(bindings, task.group, task.m_first, first, channels,
+                                                    task.block, task.pack, pads_);
+        task.sound &= facts.large;
+        task.masked = !facts.finite;
+      }
       for (int64_t m = 0; m < task.m_count; m += cut_.width_at(task.m_first + m))
         for (size_t phase = 0; phase < cut_.phases.size(); ++phase)
           DenseTiles(cut_, cut_.phases[phase], task, source)
@@ -189,9 +193,13 @@ class DenseGatherStep final : public Step {
     } else if (!weights_in_place_) {
       panel.first = panels_.at(panels, task.group, phase, task.m_first + m, first);
     } else {
-      panel.k_stride = is_forward(pass_) ? pass_.w.strides[1] : pass_.w.strides[0];
-      panel.first = panels + task.group * pass_.y_channels_per_group() * pass_.w.strides[0] + task.m_first +
-                    m + first * panel.k_stride;
+      const auto& s = pass_.w.strides;
+      panel.one_tap = true;
+      panel.k_stride = is_forward(pass_) ? s[1] : s[0];
+      panel.first = panels + task.group * pass_.y_channels_per_group() * s[0] + task.m_first + m +
+                    first * panel.k_stride;
+      for (size_t axis = 0; axis < 3; ++axis)
+        panel.first += cut_.phases[phase].axes[axis].taps[0].tap * s[axis + 2];
     }
     return panel;
   }
@@ -204,10 +212,10 @@ class DenseGatherStep final : public Step {
   DenseSources sources_;
   DenseResults results_;
   int64_t slots_;
-  std::unique_ptr<const Step> fallback_;
+  std::unique_ptr<const Step> fallback_;  // of a pass over cells
   bool weights_in_place_ = false;
   bool pads_ = false;
-  size_t sum_bytes_ = 0, row_bytes_ = 0, list_bytes_ = 0;
+  size_t sum_bytes_ = 0, row_bytes_ = 0;
   size_t block_bytes_ = 0, pack_bytes_ = 0;  // where tasks have whole images
   size_t slot_bytes_ = 0;
 };
@@ -233,8 +241,7 @@ class DenseGatherCandidate final : public Candidate {
     return Support::yes();
   }
   std::unique_ptr<const Step> make_step(const problem::Pass& pass) const override {
-    return std::make_unique<DenseGatherStep>(CellPass{.pass = std::get<ConvPass>(pass)},
-                                             reference::candidate().make_step(pass));
+    return std::make_unique<DenseGatherStep>(CellPass{.pass = std::get<ConvPass>(pass)}, nullptr);
   }
 };
 

@@ -49,9 +49,8 @@ class DenseGradWeightStep final : public Step {
         lane_floats_(taps_ * cut_.row_block * cut_.width),
         sum_floats_(cut_.lane_group * lane_floats_),
         sum_bytes_(cut_.splits > 1 ? part_bytes<float>(tasks() * sum_floats_) : 0),
-        list_bytes_(part_bytes<int64_t>(count_of(cut_.grid.box))),
         slot_bytes_(operands_.panel_bytes() + operands_.raw_bytes() + operands_.copy_bytes() +
-                    2 * list_bytes_ + (cut_.splits > 1 ? 0 : part_bytes<float>(sum_floats_))) {}
+                    (cut_.splits > 1 ? 0 : part_bytes<float>(sum_floats_))) {}
 
   size_t workspace_bytes() const override {
     return std::max(sum_bytes_ + static_cast<size_t>(std::min(slots_, tasks())) * slot_bytes_,
@@ -97,9 +96,7 @@ class DenseGradWeightStep final : public Step {
     task.panel = reinterpret_cast<float*>(scratch);
     task.raw = reinterpret_cast<float*>(scratch += operands_.panel_bytes());
     task.copy = reinterpret_cast<float*>(scratch += operands_.raw_bytes());
-    task.a_offsets = reinterpret_cast<int64_t*>(scratch += operands_.copy_bytes());
-    task.b_offsets = reinterpret_cast<int64_t*>(scratch += list_bytes_);
-    task.sums = reinterpret_cast<float*>(scratch + list_bytes_);
+    task.sums = reinterpret_cast<float*>(scratch + operands_.copy_bytes());
     return task;
   }
 
@@ -127,7 +124,7 @@ class DenseGradWeightStep final : public Step {
 
   void sum_taps(const GradWeightTask& task, const BoxGrid::Box& box, const GradWeightLayout& scalars,
                 const GradWeightLayout& panel, bool accumulate, float* out) const {
-    GradWeightPositions positions(pass_, cut_.lanes_are_x, cells_.tiles, box, scalars, panel, task);
+    GradWeightPositions positions(pass_, cut_.lanes_are_x, cells_.tiles, box, scalars, panel);
     for (int64_t d = 0; d < pass_.axes[0].kernel; ++d)
       for (int64_t h = 0; h < pass_.axes[1].kernel; ++h)
         for (int64_t w = 0; w < pass_.axes[2].kernel; ++w, out += cut_.row_block * task.width)
@@ -218,7 +215,7 @@ class DenseGradWeightStep final : public Step {
   int64_t slots_;
   int64_t taps_;
   int64_t lane_floats_, sum_floats_;  // of a block of lanes, of a task
-  size_t sum_bytes_, list_bytes_, slot_bytes_;
+  size_t sum_bytes_, slot_bytes_;
 };
 
 class DenseGradWeightCandidate final : public Candidate {

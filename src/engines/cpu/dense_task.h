@@ -14,8 +14,8 @@ struct DenseTask {
   BoxGrid::Box box;
   std::array<int64_t, 3> start;  // place of the strip in the source
   float *sums, *strip, *turned, *row, *block, *pack;
-  int64_t *offsets, *b_offsets;
-  bool sound = true;  // no weight that must be finite is not, no number was too small for its cell
+  bool sound = true;    // no number was too small for its cell
+  bool masked = false;  // a weight is not finite: no tile may multiply it by the zeros around the source
 };
 
 // Where a source value lies: floats from one image, channel and place to the next.

@@ -22,7 +22,8 @@ int64_t DenseTiles::place(size_t axis, int64_t j) const {
 }
 
 TapRange DenseTiles::taps(size_t axis, int64_t j) const {
-  if (!cut_.skips_dead_taps[axis]) return {0, static_cast<int64_t>(phase_.axes[axis].taps.size())};
+  if (!cut_.skips_dead_taps[axis] && !task_.masked)
+    return {0, static_cast<int64_t>(phase_.axes[axis].taps.size())};
   return live_range(phase_.axes[axis], task_.box.first[axis + 1] + j);
 }
 
@@ -30,7 +31,8 @@ TapRange DenseTiles::taps(size_t axis, int64_t j) const {
 TapRange DenseTiles::taps_of_w(int64_t j, int64_t count) const {
   const int64_t first = task_.box.first[3] + j;
   const TapRange left = live_range(phase_.axes[2], first);
-  if (cut_.skips_dead_taps[2] || left.last - left.first == static_cast<int64_t>(phase_.axes[2].taps.size()))
+  if (cut_.skips_dead_taps[2] || task_.masked ||
+      left.last - left.first == static_cast<int64_t>(phase_.axes[2].taps.size()))
     return left;
   const TapRange right = live_range(phase_.axes[2], first + count - 1);
   if (left.first == left.last || right.first == right.last)
@@ -42,12 +44,12 @@ void DenseTiles::run(const DensePanel& panel, int64_t channels, bool accumulate,
   panel_ = panel;
   sums_ = sums;
   tile_.width = panel.width;
-  tile_.offsets = task_.offsets;
+  tile_.offsets = offsets_;
   tile_.outer = channels;
   tile_.outer_stride = source_.channel;
   tile_.b = panel.first;
-  tile_.b_outer_stride = panel.k_stride != 0 ? panel.k_stride : phase_.taps * panel.width;
-  tile_.accumulate = accumulate;
+  tile_.b_outer_stride = panel.one_tap ? panel.k_stride : phase_.taps * panel.width;
+  accumulate_ = accumulate;
   const int64_t images = task_.box.size[0];
   for (int64_t n = 0; n < (cut_.images_inside ? 1 : images); ++n)
     for (int64_t z = 0; z < count(0); ++z)
@@ -70,7 +72,7 @@ void DenseTiles::run(const DensePanel& panel, int64_t channels, bool accumulate,
 // Rows from y on that have the same live taps, and may share a tile.
 int64_t DenseTiles::rows_alike(int64_t y) const {
   int64_t rows = 1;
-  if (panel_.in_registers || cut_.images_inside) return rows;
+  if ((panel_.in_registers && !task_.masked) || cut_.images_inside) return rows;
   while (y + rows < count(1) && taps(1, y + rows) == h_taps_) ++rows;
   return rows;
 }
@@ -78,14 +80,13 @@ int64_t DenseTiles::rows_alike(int64_t y) const {
 // Whether the rows y and y + 1 are so short that they are one product of tile registers.
 bool DenseTiles::two_rows_fit(int64_t y) const {
   return panel_.in_registers && !cut_.images_inside && y + 1 < count(1) && count(2) > 0 &&
-         count(2) <= kernels::cpu::kRegisterRows && count(2) == task_.box.size[3] &&
-         phase_.w_cuts.size() == 2 && taps(1, y) == taps(1, y + 1);
+         count(2) <= kernels::cpu::kRegisterRows && count(2) == task_.box.size[3] && cuts().size() == 2 &&
+         phase_.taps <= kTapsAtOnce && taps(1, y) == taps(1, y + 1);
 }
 
 void DenseTiles::run_two_rows(const float* upper, const float* lower, int64_t position) {
   const int64_t rows = count(2);
-  list_taps({d_taps_, h_taps_, taps(2, 0)});
-  if (listed_count_ == 0) {
+  if (list_taps({d_taps_, h_taps_, taps(2, 0)}, 0) == 0) {
     run_area(upper, 1, position);
     return run_area(lower, 1, position + rows);
   }
@@ -94,6 +95,7 @@ void DenseTiles::run_two_rows(const float* upper, const float* lower, int64_t po
   tile_.rows = static_cast<int>(2 * rows);
   tile_.c_stride = cut_.m_block;
   tile_.c = sums_ + position * cut_.m_block;
+  tile_.accumulate = accumulate_;
   registers_.product(tile_, static_cast<int>(rows));
 }
 
@@ -103,9 +105,10 @@ void DenseTiles::run_area(const float* at, int64_t height, int64_t position) {
   const int64_t begin = task_.box.first[3], end = begin + count(2), pitch = task_.box.size[3];
   const int64_t down = phase_.axes[1].source_step * source_.axis[1];
   const int64_t step = phase_.axes[2].source_step * source_.axis[2];
-  for (size_t i = 1; i < phase_.w_cuts.size(); ++i) {
-    int64_t x = std::max(phase_.w_cuts[i - 1], begin) - begin;
-    const int64_t stop = std::min(phase_.w_cuts[i], end) - begin;
+  const std::span<const int64_t> cuts = this->cuts();
+  for (size_t i = 1; i < cuts.size(); ++i) {
+    int64_t x = std::max(cuts[i - 1], begin) - begin;
+    const int64_t stop = std::min(cuts[i], end) - begin;
     if (x >= stop) continue;
     if (cut_.images_inside) {
       run_images(x, stop, at, position);
@@ -133,38 +136,52 @@ void DenseTiles::run_line(int64_t x, Line line) {
                                      x += line.along_w ? rows : 0, tile_.c += rows * tile_.c_stride) {
     rows = panel_.in_registers ? kernels::cpu::next_register_rows(line.count)
                                : kernels::cpu::next_tile_rows(line.count, tile_.width, line.step);
-    list_taps({d_taps_, h_taps_, taps_of_w(x, line.along_w ? rows : 1)});
+    const std::array<TapRange, 3> ranges{d_taps_, h_taps_, taps_of_w(x, line.along_w ? rows : 1)};
     tile_.set_rows(line.at, line.step, rows);
-    if (listed_count_ == 0)
-      for (int64_t i = 0; !tile_.accumulate && i < rows; ++i)
-        std::fill_n(tile_.c + i * tile_.c_stride, panel_.width, 0.0F);
-    else if (panel_.in_registers)
-      registers_.product(tile_);
-    else if (panel_.of_cells)
-      kernels::cpu::bf16_tile_product(tile_);
-    else
-      kernels::cpu::tile_product(tile_);
+    const int64_t live = list_taps(ranges, 0);
+    for (int64_t i = 0; live == 0 && !accumulate_ && i < rows; ++i)
+      std::fill_n(tile_.c + i * tile_.c_stride, panel_.width, 0.0F);
+    for (int64_t from = 0; from < live; from += kTapsAtOnce) {
+      if (from > 0) list_taps(ranges, from);
+      tile_.accumulate = accumulate_ || from > 0;
+      multiply();
+    }
   }
 }
 
-// Offsets of the live taps, unless they are the last ones again.
-void DenseTiles::list_taps(const std::array<TapRange, 3>& ranges) {
-  if (listed_count_ >= 0 && ranges == listed_) return;
+void DenseTiles::multiply() {
+  if (panel_.in_registers)
+    registers_.product(tile_);
+  else if (panel_.of_cells)
+    kernels::cpu::bf16_tile_product(tile_);
+  else
+    kernels::cpu::tile_product(tile_);
+}
+
+// Unless they are the last ones again.
+int64_t DenseTiles::list_taps(const std::array<TapRange, 3>& ranges, int64_t from) {
+  if (from == listed_from_ && ranges == listed_) return live_;
   listed_ = ranges;
-  listed_count_ = 0;
+  listed_from_ = from;
   const auto &d = phase_.axes[0].taps, &h = phase_.axes[1].taps, &w = phase_.axes[2].taps;
-  for (int64_t a = ranges[0].first; a < ranges[0].last; ++a)
-    for (int64_t b = ranges[1].first; b < ranges[1].last; ++b)
-      for (int64_t c = ranges[2].first; c < ranges[2].last; ++c, ++listed_count_) {
-        task_.offsets[listed_count_] = d[static_cast<size_t>(a)].offset * source_.axis[0] +
-                                       h[static_cast<size_t>(b)].offset * source_.axis[1] +
-                                       w[static_cast<size_t>(c)].offset * source_.axis[2];
-        task_.b_offsets[listed_count_] =
-            ((a * static_cast<int64_t>(h.size()) + b) * static_cast<int64_t>(w.size()) + c) * panel_.width;
-      }
-  tile_.inner = listed_count_;
-  const bool in_order = listed_count_ == phase_.taps && panel_.k_stride == 0;
-  tile_.b_offsets = in_order ? nullptr : task_.b_offsets;
+  const auto size = [](const TapRange& r) { return r.last - r.first; };
+  const int64_t h_size = size(ranges[1]), w_size = size(ranges[2]);
+  live_ = size(ranges[0]) * h_size * w_size;
+  int64_t count = 0;
+  for (int64_t i = from; i < live_ && count < kTapsAtOnce;) {
+    const int64_t b = ranges[1].first + i / w_size % h_size, a = ranges[0].first + i / w_size / h_size;
+    const int64_t row = d[static_cast<size_t>(a)].offset * source_.axis[0] +
+                        h[static_cast<size_t>(b)].offset * source_.axis[1];
+    const int64_t b_row = (a * static_cast<int64_t>(h.size()) + b) * static_cast<int64_t>(w.size());
+    for (int64_t c = ranges[2].first + i % w_size; c < ranges[2].last && count < kTapsAtOnce; ++c, ++i) {
+      offsets_[count] = row + w[static_cast<size_t>(c)].offset * source_.axis[2];
+      b_offsets_[count++] = (b_row + c) * panel_.width;
+    }
+  }
+  tile_.inner = count;
+  const bool in_order = count == phase_.taps && !panel_.one_tap;
+  tile_.b_offsets = in_order ? nullptr : b_offsets_;
+  return live_;
 }
 
 }  // namespace retrograd::engines::cpu

@@ -86,14 +86,19 @@ struct Scratch {
   float* rows;
   int64_t* tags;
   float* out;
-  const float** sources;
-  const float** row_weights;
 };
 
 // Some rows of results of one chunk of channels.
 struct Group {
   int64_t chunk = 0, image = 0, depth = 0;
   Range places, rows;
+};
+
+// Rows of taps, and of the source, that a row of results reads. On the stack, not in the workspace: a caller
+// who shares that by mistake gets wrong numbers, not a crash.
+struct TapRows {
+  const float* sources[kMostTerms];
+  const float* weights[kMostTerms];
 };
 
 class DepthwiseChannelsGatherStep final : public Step {
@@ -116,9 +121,8 @@ class DepthwiseChannelsGatherStep final : public Step {
     row_bytes_ = part_bytes<float>(converts ? cut_.slots.count() * cut_.source_places * most : 0);
     tag_bytes_ = part_bytes<int64_t>(converts ? cut_.slots.count() : 0);
     out_bytes_ = part_bytes<float>(writes_in_place() ? 0 : cut_.rows_per_group * cut_.segment * most);
-    list_bytes_ = part_bytes<const float*>(pass_.axes[0].kernel * pass_.axes[1].kernel);
     slot_bytes_ = part_bytes<int64_t>(1) + weight_bytes_ + unordered_bytes_ + buffer_bytes_ + row_bytes_ +
-                  tag_bytes_ + out_bytes_ + 2 * list_bytes_;
+                  tag_bytes_ + out_bytes_;
   }
 
   std::string describe() const override {
@@ -155,8 +159,6 @@ class DepthwiseChannelsGatherStep final : public Step {
     s.rows = reinterpret_cast<float*>(take(row_bytes_));
     s.tags = reinterpret_cast<int64_t*>(take(tag_bytes_));
     s.out = reinterpret_cast<float*>(take(out_bytes_));
-    s.sources = reinterpret_cast<const float**>(take(list_bytes_));
-    s.row_weights = reinterpret_cast<const float**>(take(list_bytes_));
     return s;
   }
 
@@ -214,9 +216,10 @@ class DepthwiseChannelsGatherStep final : public Step {
                (group.image * s[0] + channels.begin + group.depth * s[2] + group.rows.begin * s[3]) *
                    static_cast<int64_t>(size_of(result.dtype));
     const int64_t row_floats = writes_in_place() ? s[3] : group.places.size() * channels.size();
+    TapRows lists;
     DepthwiseRow row;
-    row.sources = scratch.sources;
-    row.weights = scratch.row_weights;
+    row.sources = lists.sources;
+    row.weights = lists.weights;
     row.source_place = rows.place_floats();
     row.source_start = axes_[2].sources(group.places.begin, group.places.end).begin;
     row.out_place = writes_in_place() ? s[4] : channels.size();
@@ -231,7 +234,7 @@ class DepthwiseChannelsGatherStep final : public Step {
         row.out_rows = end - j;
         row.out_row = phase.step * row_floats;
         row.source_row = phase.source_step * rows.row_floats();
-        list_rows(group.depth, phase, {j, end}, rows, scratch, row);
+        list_rows(group.depth, phase, {j, end}, rows, scratch.weights, lists, row);
         float* at = out + (phase.first + j * phase.step - group.rows.begin) * row_floats;
         for (int64_t block = 0; block < channel_blocks(cut_.chunks, channels.size()); ++block) {
           row.source_at = block_start(cut_.chunks, channels.size(), block);
@@ -251,7 +254,7 @@ class DepthwiseChannelsGatherStep final : public Step {
   // The rows of the source and of the weights behind the first of some rows of results, which are alike; all
   // that the others read is loaded.
   void list_rows(int64_t d, const AxisPhase& ph, const Range& results, ChannelRows& rows,
-                 const Scratch& scratch, DepthwiseRow& row) const {
+                 const float* weights, TapRows& lists, DepthwiseRow& row) const {
     const AxisPhase& pd = axes_[0].phase_of(d);
     const int64_t place_d = d / pd.step * pd.source_step, place_h = results.begin * ph.source_step;
     row.rows = 0;
@@ -261,8 +264,8 @@ class DepthwiseChannelsGatherStep final : public Step {
         if (place_h + th.offset < 0 || place_h + th.offset >= ph.source_size) continue;
         for (int64_t i = rows.in_place() ? 0 : results.size(); i-- > 1;)
           rows.row(place_d + td.offset, place_h + i * ph.source_step + th.offset);
-        scratch.sources[row.rows] = rows.row(place_d + td.offset, place_h + th.offset);
-        scratch.row_weights[row.rows++] = scratch.weights + taps_.row_of(td.tap, th.tap) * cut_.chunks.lanes;
+        lists.sources[row.rows] = rows.row(place_d + td.offset, place_h + th.offset);
+        lists.weights[row.rows++] = weights + taps_.row_of(td.tap, th.tap) * cut_.chunks.lanes;
       }
     }
   }
@@ -274,7 +277,7 @@ class DepthwiseChannelsGatherStep final : public Step {
   Cut cut_;
   int64_t groups_ = 0, groups_per_task_ = 1, tasks_ = 0;
   size_t weight_bytes_ = 0, unordered_bytes_ = 0, buffer_bytes_ = 0, row_bytes_ = 0, tag_bytes_ = 0,
-         out_bytes_ = 0, list_bytes_ = 0, slot_bytes_ = 0;
+         out_bytes_ = 0, slot_bytes_ = 0;
 };
 
 class DepthwiseChannelsGatherCandidate final : public Candidate {

@@ -31,6 +31,7 @@ constexpr int64_t kStripFloats = 65536;                 // 256 KiB, a quarter of
 constexpr int64_t kMostStripFloats = int64_t{1} << 22;  // dilation may spread the rows of a box far apart
 constexpr int64_t kMostMultiplier = DepthwiseStrip::kMostSources;
 constexpr int64_t kMostTerms = 65536;
+constexpr int64_t kMostTapRows = 512;
 constexpr int64_t kWantedTasks = 32;
 constexpr int64_t kVectorsPerTask = 32768;  // multiply-adds of a vector: about 10 µs
 constexpr int64_t kPlaceCost = 16;          // of transposing a place there and back, in multiply-adds
@@ -68,8 +69,13 @@ struct Scratch {
   float* weights;
   float* unordered;  // weights in the order of the tensor
   float* buffer;
-  const float** sources;
-  const float** row_weights;
+};
+
+// Rows of taps, and of the source, that a row of results reads. On the stack, not in the workspace: a caller
+// who shares that by mistake gets wrong numbers, not a crash.
+struct TapRows {
+  const float* sources[kMostTapRows];
+  const float* weights[kMostTapRows];
 };
 
 class DepthwiseGatherStep final : public Step {
@@ -85,16 +91,13 @@ class DepthwiseGatherStep final : public Step {
     blocks_per_task_ = std::clamp<int64_t>(kVectorsPerTask / cost, 1, blocks_.repeats(0));
     tasks_ = ceil_div(blocks_.repeats(0), blocks_per_task_) * blocks_.period * grid_.count();
     rows_per_store_ = std::clamp<int64_t>(kPlacesPerStore / grid_.box[3], 1, grid_.box[2]);
-    const int64_t rows = source_channels(pass_) * pass_.axes[0].kernel * pass_.axes[1].kernel;
     strip_bytes_ =
         part_bytes<float>(DepthwiseStrip::most_floats(axes_, grid_, source_channels(pass_), blocks_.lanes));
     out_bytes_ = part_bytes<float>(rows_per_store_ * grid_.box[3] * blocks_.lanes);
     weight_bytes_ = part_bytes<float>(source_channels(pass_) * taps_.vectors() * blocks_.lanes);
     unordered_bytes_ = part_bytes<float>(taps_.unordered_vectors() * blocks_.lanes);
     buffer_bytes_ = part_bytes<float>(lane_buffer_floats(blocks_.lanes));
-    list_bytes_ = part_bytes<const float*>(rows);
-    slot_bytes_ =
-        strip_bytes_ + out_bytes_ + weight_bytes_ + unordered_bytes_ + buffer_bytes_ + 2 * list_bytes_;
+    slot_bytes_ = strip_bytes_ + out_bytes_ + weight_bytes_ + unordered_bytes_ + buffer_bytes_;
   }
 
   size_t workspace_bytes() const override {
@@ -129,8 +132,6 @@ class DepthwiseGatherStep final : public Step {
     s.weights = reinterpret_cast<float*>(take(weight_bytes_));
     s.unordered = reinterpret_cast<float*>(take(unordered_bytes_));
     s.buffer = reinterpret_cast<float*>(take(buffer_bytes_));
-    s.sources = reinterpret_cast<const float**>(take(list_bytes_));
-    s.row_weights = reinterpret_cast<const float**>(take(list_bytes_));
     return s;
   }
 
@@ -201,16 +202,17 @@ class DepthwiseGatherStep final : public Step {
     const int64_t lanes = blocks_.lanes;
     const AxisPhase& pd = axes_[0].phase_of(d);
     const int64_t place_d = d / pd.step * pd.source_step, place_h = rows.begin * ph.source_step;
+    TapRows lists;
     DepthwiseRow row;
-    row.sources = scratch.sources;
-    row.weights = scratch.row_weights;
+    row.sources = lists.sources;
+    row.weights = lists.weights;
     for (int64_t source = 0; source < source_channels(pass_); ++source)
       for (const PhaseTap& td : pd.taps) {
         if (place_d + td.offset < 0 || place_d + td.offset >= pd.source_size) continue;
         for (const PhaseTap& th : ph.taps) {
           if (place_h + th.offset < 0 || place_h + th.offset >= ph.source_size) continue;
-          scratch.sources[row.rows] = strip.row(source, place_d + td.offset, place_h + th.offset);
-          scratch.row_weights[row.rows++] =
+          lists.sources[row.rows] = strip.row(source, place_d + td.offset, place_h + th.offset);
+          lists.weights[row.rows++] =
               scratch.weights + (source * taps_.vectors() + taps_.row_of(td.tap, th.tap)) * lanes;
         }
       }
@@ -230,7 +232,7 @@ class DepthwiseGatherStep final : public Step {
   DepthwiseTaps taps_;
   int64_t tasks_ = 0, blocks_per_task_ = 1, rows_per_store_ = 1;
   size_t strip_bytes_ = 0, out_bytes_ = 0, weight_bytes_ = 0, unordered_bytes_ = 0, buffer_bytes_ = 0,
-         list_bytes_ = 0, slot_bytes_ = 0;
+         slot_bytes_ = 0;
 };
 
 class DepthwiseGatherCandidate final : public Candidate {
@@ -247,6 +249,8 @@ class DepthwiseGatherCandidate final : public Candidate {
       return Support::no("there are too few planes to fill a vector with them");
     int64_t terms = sources;
     for (const problem::Window& window : conv->axes) terms *= window.kernel;
+    if (sources * conv->axes[0].kernel * conv->axes[1].kernel > kMostTapRows)
+      return Support::no("the kernels of a result have more than 512 rows");
     if (terms > kMostTerms) return Support::no("a result is a sum of more than 2^16 products");
     const ConvPass rows = with_long_rows(*conv);
     if (DepthwiseStrip::most_floats(gather_axes(rows), cut_results(rows, blocks), sources, blocks.lanes) >

@@ -5,13 +5,12 @@
 // stays in L1, with zeros where it ends; FP32 results are written where they belong.
 //
 // Places outside a row count as zeros, which differs from leaving them out only for weights that are not
-// finite: such a pass is left to the reference.
+// finite: such a channel runs with masks (masked_rows.h).
 #include "engines/cpu/depthwise_line_gather.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <atomic>
 #include <memory>
 
 #include "base/checked.h"
@@ -20,8 +19,8 @@
 #include "engines/cpu/depthwise_lines.h"
 #include "engines/cpu/gather_sides.h"
 #include "engines/cpu/task_slots.h"
-#include "engines/reference/reference.h"
 #include "kernels/cpu/depthwise_line.h"
+#include "kernels/cpu/masked_rows.h"
 
 namespace retrograd::engines::cpu {
 namespace {
@@ -36,14 +35,13 @@ class DepthwiseLineGatherStep final : public Step {
         phase_(gather_axes(pass)[2].phases.front()),
         chunks_(phase_),
         in_place_(is_plain(pass.result(), OperandRounding::kNone)),
-        taps_(pass.axes[2].kernel),
-        reference_(reference::candidate().make_step(pass)) {
+        taps_(pass.axes[2].kernel) {
     const int64_t vectors = ceil_div(chunks_.most_positions(), kernels::cpu::kMostLineLanes * 2);
     cut_ = cut_into_image_blocks(pass.batch, pass.groups, vectors * (taps_ + 2), 1);
     weight_bytes_ = part_bytes<float>((cut_.channels_per_task + 1) * taps_);
     source_bytes_ = part_bytes<float>(chunks_.source_floats());
-    slot_bytes_ =
-        weight_bytes_ + source_bytes_ + (in_place_ ? 0 : part_bytes<float>(chunks_.most_positions()));
+    result_bytes_ = part_bytes<float>(chunks_.most_positions() + kernels::cpu::row_overrun());
+    slot_bytes_ = weight_bytes_ + 2 * source_bytes_ + result_bytes_;
   }
 
   std::string describe() const override {
@@ -57,23 +55,22 @@ class DepthwiseLineGatherStep final : public Step {
 
   void run(const Bindings& bindings, std::byte* workspace,
            runtime::ExecutionContext& context) const override {
-    std::atomic<bool> finite{true};
     const int64_t blocks = cut_.channel_blocks(), chunks = chunks_.count();
     run_tasks_nearby(*context.pool, tasks(), slots_, [&](int64_t task, int64_t slot) {
       std::byte* memory = workspace + static_cast<size_t>(slot) * slot_bytes_;
       const ImageBlock block = cut_.task(task / chunks % blocks, task / chunks / blocks);
-      if (!run_block(bindings, block, task % chunks, memory)) finite.store(false, std::memory_order_relaxed);
+      run_block(bindings, block, task % chunks, memory);
     });
-    if (!finite && phase_.leaves_source()) reference_->run(bindings, workspace, context);
   }
 
  private:
   int64_t tasks() const { return cut_.channel_blocks() * cut_.image_blocks() * chunks_.count(); }
 
-  bool run_block(const Bindings& bindings, const ImageBlock& block, int64_t chunk, std::byte* memory) const {
+  void run_block(const Bindings& bindings, const ImageBlock& block, int64_t chunk, std::byte* memory) const {
     auto* weights = reinterpret_cast<float*>(memory);
     auto* source = reinterpret_cast<float*>(memory + weight_bytes_);
     auto* result = reinterpret_cast<float*>(memory + weight_bytes_ + source_bytes_);
+    auto* valid = reinterpret_cast<float*>(memory + weight_bytes_ + source_bytes_ + result_bytes_);
     const problem::PassTensor &from = source_of(pass_), &to = pass_.result();
     const auto address = [&](const problem::PassTensor& tensor, int64_t image, int64_t channel,
                              int64_t place) {
@@ -87,23 +84,36 @@ class DepthwiseLineGatherStep final : public Step {
     line.count = positions.size();
     line.offsets = chunks_.offsets().data();
     line.taps = taps_;
+    bool finite = true;
     for (int64_t c = 0; c < block.channels; ++c)
-      if (!load_weights(bindings, block.channel + c, weights + (c + 1) * taps_, weights + c * taps_))
-        return false;
+      finite &= load_weights(bindings, block.channel + c, weights + (c + 1) * taps_, weights + c * taps_);
+    if (!finite) chunks_.load_valid(chunk, valid);
     // Rows of neighbouring channels follow each other in memory.
     for (int64_t n = block.image; n < block.image + block.images; ++n)
       for (int64_t c = 0; c < block.channels; ++c) {
         chunks_.load_source(from, pass_.rounding, address(from, n, block.channel + c, 0), chunk, source);
         std::byte* const out = address(to, n, block.channel + c, positions.begin);
         line.weights = weights + c * taps_;
-        line.out = in_place_ ? reinterpret_cast<float*>(out) : result;
-        kernels::cpu::depthwise_line(line);
-        if (!in_place_) store_row(to.dtype, out, 1, result, 1, line.count);
+        const bool masked = !finite && !all_finite(line.weights, taps_);
+        line.out = in_place_ && !masked ? reinterpret_cast<float*>(out) : result;
+        masked ? run_masked(line, valid) : kernels::cpu::depthwise_line(line);
+        if (line.out == result) store_row(to.dtype, out, 1, result, 1, line.count);
       }
-    return true;
   }
 
-  // Those of a channel in the order of the phase's taps.
+  // As depthwise_line() without the places outside; writes up to a vector more.
+  static void run_masked(const kernels::cpu::DepthwiseLine& line, const float* valid) {
+    kernels::cpu::masked_row_sums({.source = line.source,
+                                   .offsets = line.offsets,
+                                   .inner = line.taps,
+                                   .weights = line.weights,
+                                   .weight_step = 1,
+                                   .out = line.out,
+                                   .count = line.count},
+                                  valid, nullptr);
+  }
+
+  // Those of a channel in the order of the phase's taps; whether all are finite.
   bool load_weights(const Bindings& bindings, int64_t channel, float* raw, float* weights) const {
     const auto bytes = static_cast<int64_t>(size_of(pass_.w.dtype));
     load_row(pass_.w.dtype, pass_.rounding,
@@ -119,9 +129,8 @@ class DepthwiseLineGatherStep final : public Step {
   LineChunks chunks_;
   bool in_place_;
   int64_t taps_;
-  std::unique_ptr<const Step> reference_;
   ImageCut cut_;
-  size_t weight_bytes_ = 0, source_bytes_ = 0, slot_bytes_ = 0;
+  size_t weight_bytes_ = 0, source_bytes_ = 0, result_bytes_ = 0, slot_bytes_ = 0;
 };
 
 class DepthwiseLineGatherCandidate final : public Candidate {

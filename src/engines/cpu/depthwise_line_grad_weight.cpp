@@ -6,21 +6,23 @@
 // channels are added in order.
 //
 // Places outside a row count as zeros, which differs from leaving them out only where what they are
-// multiplied with is not finite: then a sum is not finite either, and the pass is left to the reference.
+// multiplied with is not finite: then a sum is not finite either, and its channel runs again with masks
+// (masked_rows.h).
 #include "engines/cpu/depthwise_line_grad_weight.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <atomic>
+#include <cmath>
+#include <limits>
 #include <memory>
 
 #include "base/checked.h"
 #include "engines/cpu/depthwise_blocks.h"
 #include "engines/cpu/depthwise_lines.h"
 #include "engines/cpu/task_slots.h"
-#include "engines/reference/reference.h"
 #include "kernels/cpu/depthwise_line.h"
+#include "kernels/cpu/masked_rows.h"
 
 namespace retrograd::engines::cpu {
 namespace {
@@ -36,15 +38,16 @@ class DepthwiseLineGradWeightStep final : public Step {
         slots_(runtime::ThreadPool::instance().threads()),
         chunks_(forward_phase(pass.axes[2])),
         y_in_place_(is_plain(pass.y, pass.rounding)),
-        taps_(pass.axes[2].kernel),
-        reference_(reference::candidate().make_step(pass)) {
+        taps_(pass.axes[2].kernel) {
     const int64_t vectors = ceil_div(chunks_.most_positions(), kernels::cpu::kMostLineLanes * 2);
     chunks_per_task_ = ceil_div(chunks_.count(), kMostRowParts);
     cut_ = cut_into_image_blocks(pass.batch, pass.groups, chunks_per_task_ * vectors * (taps_ + 2), 1);
     total_bytes_ = part_bytes<float>(parts() * cut_.channels * taps_);
     sum_bytes_ = part_bytes<float>(cut_.channels_per_task * channel_sums());
     x_bytes_ = part_bytes<float>(chunks_.source_floats());
-    slot_bytes_ = sum_bytes_ + x_bytes_ + (y_in_place_ ? 0 : part_bytes<float>(chunks_.most_positions()));
+    y_bytes_ = y_in_place_ ? 0 : part_bytes<float>(chunks_.most_positions());
+    masked_bytes_ = part_bytes<float>(taps_ * kernels::cpu::dot_lanes());
+    slot_bytes_ = sum_bytes_ + 2 * x_bytes_ + y_bytes_ + masked_bytes_;
   }
 
   std::string describe() const override {
@@ -61,17 +64,17 @@ class DepthwiseLineGradWeightStep final : public Step {
            runtime::ExecutionContext& context) const override {
     auto* totals = reinterpret_cast<float*>(workspace);
     const int64_t blocks = cut_.channel_blocks();
-    std::atomic<bool> finite{true};
     run_tasks_nearby(*context.pool, tasks(), slots_, [&](int64_t task, int64_t slot) {
       std::byte* memory = workspace + total_bytes_ + static_cast<size_t>(slot) * slot_bytes_;
       const int64_t part = task / blocks;
       const ImageBlock block = cut_.task(task % blocks, part / row_parts());
       float* total = totals + (part * cut_.channels + block.channel) * taps_;
-      sum_block(bindings, block, part % row_parts() * chunks_per_task_, memory, total);
-      if (!all_finite(total, block.channels * taps_)) finite.store(false, std::memory_order_relaxed);
+      const int64_t first = part % row_parts() * chunks_per_task_;
+      sum_block(bindings, block, first, memory, total);
+      for (int64_t c = 0; c < block.channels; ++c, total += taps_)
+        if (!all_finite(total, taps_)) sum_masked(bindings, block, c, first, memory, total);
       if (parts() == 1) store_channels(bindings, block.channel, block.channels, totals);
     });
-    if (!finite) return reference_->run(bindings, workspace, context);
     if (parts() == 1) return;
     for (int64_t part = 1; part < parts(); ++part)
       for (int64_t i = 0; i < cut_.channels * taps_; ++i)
@@ -86,18 +89,28 @@ class DepthwiseLineGradWeightStep final : public Step {
   int64_t tasks() const { return cut_.channel_blocks() * parts(); }
   int64_t channel_sums() const { return taps_ * kernels::cpu::kMostLineLanes; }
 
+  const std::byte* address(const Bindings& bindings, const problem::PassTensor& tensor, int64_t image,
+                           int64_t channel, int64_t place) const {
+    return static_cast<const std::byte*>(bindings[tensor.operand]) +
+           (image * tensor.strides[0] + channel * tensor.strides[1] + place) *
+               static_cast<int64_t>(size_of(tensor.dtype));
+  }
+  // A chunk of y, in place or converted.
+  const float* load_y(const Bindings& bindings, int64_t image, int64_t channel,
+                      const problem::Range& positions, float* y) const {
+    const std::byte* const row = address(bindings, pass_.y, image, channel, positions.begin);
+    if (y_in_place_) return reinterpret_cast<const float*>(row);
+    load_row(pass_.y.dtype, pass_.rounding, row, 1, positions.size(), y);
+    return y;
+  }
+
   void sum_block(const Bindings& bindings, const ImageBlock& block, int64_t first_chunk, std::byte* memory,
                  float* total) const {
     auto* sums = reinterpret_cast<float*>(memory);
     auto* x = reinterpret_cast<float*>(memory + sum_bytes_);
     auto* y = reinterpret_cast<float*>(memory + sum_bytes_ + x_bytes_);
-    const auto address = [&](const problem::PassTensor& tensor, int64_t image, int64_t channel,
-                             int64_t place) {
-      return static_cast<const std::byte*>(bindings[tensor.operand]) +
-             (image * tensor.strides[0] + channel * tensor.strides[1] + place) *
-                 static_cast<int64_t>(size_of(tensor.dtype));
-    };
     const int64_t end_chunk = std::min(first_chunk + chunks_per_task_, chunks_.count());
+    const int64_t lanes = kernels::cpu::depthwise_line_lanes();
     kernels::cpu::DepthwiseLineDots line;
     line.x = x;
     line.offsets = chunks_.offsets().data();
@@ -109,16 +122,47 @@ class DepthwiseLineGradWeightStep final : public Step {
         const problem::Range positions = chunks_.at(chunk);
         line.count = positions.size();
         for (int64_t c = 0; c < block.channels; ++c) {
-          chunks_.load_source(pass_.x, pass_.rounding, address(pass_.x, n, block.channel + c, 0), chunk, x);
-          const std::byte* const row = address(pass_.y, n, block.channel + c, positions.begin);
-          if (!y_in_place_) load_row(pass_.y.dtype, pass_.rounding, row, 1, line.count, y);
-          line.y = y_in_place_ ? reinterpret_cast<const float*>(row) : y;
           line.sums = sums + c * channel_sums();
+          if (std::isnan(line.sums[0])) continue;  // sum_masked() will do this channel
+          chunks_.load_source(pass_.x, pass_.rounding, address(bindings, pass_.x, n, block.channel + c, 0),
+                              chunk, x);
+          line.y = load_y(bindings, n, block.channel + c, positions, y);
           kernels::cpu::depthwise_line_dots(line);
+          // The first row tells of a tensor that is not finite at all: its others need not be added.
+          if (n == block.image && chunk == first_chunk && !all_finite(line.sums, taps_ * lanes))
+            line.sums[0] = std::numeric_limits<float>::quiet_NaN();
         }
       }
     for (int64_t c = 0; c < block.channels; ++c)
       kernels::cpu::add_line_lanes(sums + c * channel_sums(), taps_, total + c * taps_);
+  }
+
+  // Channel c of a block without the places outside.
+  void sum_masked(const Bindings& bindings, const ImageBlock& block, int64_t c, int64_t first_chunk,
+                  std::byte* memory, float* total) const {
+    auto* x = reinterpret_cast<float*>(memory + sum_bytes_);
+    auto* y = reinterpret_cast<float*>(memory + sum_bytes_ + x_bytes_);
+    auto* valid = reinterpret_cast<float*>(memory + sum_bytes_ + x_bytes_ + y_bytes_);
+    auto* sums = reinterpret_cast<float*>(memory + sum_bytes_ + 2 * x_bytes_ + y_bytes_);
+    const int64_t end_chunk = std::min(first_chunk + chunks_per_task_, chunks_.count());
+    kernels::cpu::RowDots dots;
+    dots.source = x;
+    dots.offsets = chunks_.offsets().data();
+    dots.terms = taps_;
+    dots.sums = sums;
+    for (int64_t chunk = first_chunk; chunk < end_chunk; ++chunk) {
+      const problem::Range positions = chunks_.at(chunk);
+      dots.count = positions.size();
+      chunks_.load_valid(chunk, valid);
+      for (int64_t n = block.image; n < block.image + block.images; ++n) {
+        chunks_.load_source(pass_.x, pass_.rounding, address(bindings, pass_.x, n, block.channel + c, 0),
+                            chunk, x);
+        dots.y = load_y(bindings, n, block.channel + c, positions, y);
+        kernels::cpu::masked_row_dots(dots, {.valid = valid, .valid_terms = taps_});
+        dots.accumulate = true;
+      }
+    }
+    kernels::cpu::lane_totals(sums, taps_, total);
   }
 
   void store_channels(const Bindings& bindings, int64_t first, int64_t channels, const float* totals) const {
@@ -135,9 +179,8 @@ class DepthwiseLineGradWeightStep final : public Step {
   int64_t chunks_per_task_ = 1;
   bool y_in_place_;
   int64_t taps_;
-  std::unique_ptr<const Step> reference_;
   ImageCut cut_;
-  size_t total_bytes_ = 0, sum_bytes_ = 0, x_bytes_ = 0, slot_bytes_ = 0;
+  size_t total_bytes_ = 0, sum_bytes_ = 0, x_bytes_ = 0, y_bytes_ = 0, masked_bytes_ = 0, slot_bytes_ = 0;
 };
 
 class DepthwiseLineGradWeightCandidate final : public Candidate {

@@ -32,8 +32,14 @@ class LineChunks {
   int64_t source_floats() const;
   void load_source(const problem::PassTensor& tensor, OperandRounding rounding, const std::byte* row,
                    int64_t chunk, float* out) const;
+  // The same as if all of the source were ones (kernels/cpu/masked_rows.h).
+  void load_valid(int64_t chunk, float* out) const;
 
  private:
+  // load(first place, places, out) puts down the places of a chunk that are inside the source.
+  template <class Load>
+  void load_chunk(int64_t chunk, float* out, const Load& load) const;
+
   int64_t total_ = 0, size_ = 0;
   int64_t lowest_ = 0, reach_ = 0;  // offsets
   int64_t positions_ = 0;

@@ -3,16 +3,13 @@
 //
 // A task takes some channels of some images, packs their weights and computes their planes where they lie;
 // types other than FP32 are converted some planes at a time. Rows of a result whose taps are the same, a
-// phase, read every `step`th row of the source, so strides and dilations along H are pitches.
-//
-// Places outside a row count as zeros, which differs from leaving them out only for weights that are not
-// finite: such a pass is left to the reference.
+// phase, read every `step`th row of the source, so strides and dilations along H are pitches. Places outside
+// a row are left out, so what is not finite needs no look.
 #include "engines/cpu/depthwise_wide_gather.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <atomic>
 #include <memory>
 
 #include "base/checked.h"
@@ -21,7 +18,6 @@
 #include "engines/cpu/depthwise_blocks.h"
 #include "engines/cpu/gather_sides.h"
 #include "engines/cpu/task_slots.h"
-#include "engines/reference/reference.h"
 #include "kernels/cpu/depthwise_wide.h"
 
 namespace retrograd::engines::cpu {
@@ -53,8 +49,7 @@ class DepthwiseWideGatherStep final : public Step {
         slots_(runtime::ThreadPool::instance().threads()),
         source_(source_of(pass), pass.rounding, sizes_of(pass, is_forward(pass))),
         result_(pass.result(), OperandRounding::kNone, sizes_of(pass, !is_forward(pass))),
-        axes_(gather_axes(pass)),
-        reference_(reference::candidate().make_step(pass)) {
+        axes_(gather_axes(pass)) {
     list_taps();
     const int64_t width = ceil_div(axes_[2].results, static_cast<int64_t>(axes_[2].phases.size()));
     lanes_ = kernels::cpu::depthwise_wide_lanes(width);
@@ -85,14 +80,11 @@ class DepthwiseWideGatherStep final : public Step {
 
   void run(const Bindings& bindings, std::byte* workspace,
            runtime::ExecutionContext& context) const override {
-    std::atomic<bool> finite{true};
     run_tasks_nearby(*context.pool, tasks(), slots_, [&](int64_t task, int64_t slot) {
       std::byte* memory = workspace + static_cast<size_t>(slot) * slot_bytes_;
       const int64_t blocks = cut_.channel_blocks();
-      if (!run_block(bindings, cut_.task(task % blocks, task / blocks), memory))
-        finite.store(false, std::memory_order_relaxed);
+      run_block(bindings, cut_.task(task % blocks, task / blocks), memory);
     });
-    if (!finite && leaves_source_) reference_->run(bindings, workspace, context);
   }
 
  private:
@@ -103,7 +95,6 @@ class DepthwiseWideGatherStep final : public Step {
     for (size_t i = 0; i < axes_[2].phases.size(); ++i) {
       const AxisPhase& phase = axes_[2].phases[i];
       taps_[i] = static_cast<int64_t>(phase.taps.size());
-      leaves_source_ |= phase.leaves_source();
       for (const PhaseTap& tap : phase.taps) offsets_.push_back(tap.offset);
     }
     kernel_ = pass_.axes[0].kernel * pass_.axes[1].kernel * pass_.axes[2].kernel;
@@ -126,7 +117,7 @@ class DepthwiseWideGatherStep final : public Step {
     packed_ = static_cast<int64_t>(order_.size());
   }
 
-  bool pack_weights(const Bindings& bindings, const ImageBlock& block, float* raw, float* packed) const {
+  void pack_weights(const Bindings& bindings, const ImageBlock& block, float* raw, float* packed) const {
     const auto& s = pass_.w.strides;
     const auto bytes = static_cast<int64_t>(size_of(pass_.w.dtype));
     const auto* base = static_cast<const std::byte*>(bindings[pass_.w.operand]);
@@ -148,15 +139,14 @@ class DepthwiseWideGatherStep final : public Step {
       }
       for (int64_t i = 0; i < packed_; ++i) packed[c * packed_ + i] = raw[order_[static_cast<size_t>(i)]];
     }
-    return all_finite(packed, block.channels * packed_);
   }
 
-  bool run_block(const Bindings& bindings, const ImageBlock& block, std::byte* memory) const {
+  void run_block(const Bindings& bindings, const ImageBlock& block, std::byte* memory) const {
     auto* weights = reinterpret_cast<float*>(memory);
     auto* raw = reinterpret_cast<float*>(memory + weight_bytes_);
     auto* source = reinterpret_cast<float*>(memory + weight_bytes_ + raw_bytes_);
     auto* result = reinterpret_cast<float*>(memory + weight_bytes_ + raw_bytes_ + source_bytes_);
-    if (!pack_weights(bindings, block, raw, weights)) return false;
+    pack_weights(bindings, block, raw, weights);
     void* const from = bindings[source_of(pass_).operand];
     void* const to = bindings[pass_.result().operand];
     for (int64_t n = 0; n < block.images; ++n)
@@ -168,7 +158,6 @@ class DepthwiseWideGatherStep final : public Step {
                  result_.view(to, part, result));
         result_.store(to, part, result);
       }
-    return true;
   }
 
   void run_part(const ImageBlock& part, const PlaneView& source, const float* weights,
@@ -230,14 +219,12 @@ class DepthwiseWideGatherStep final : public Step {
   int64_t slots_;
   BlockTensor source_, result_;
   std::array<GatherAxis, 3> axes_;
-  std::unique_ptr<const Step> reference_;
   std::vector<RowPhase> row_phases_;
   std::vector<int64_t> offsets_;        // along W, of all phases
   std::array<int64_t, 2> taps_{};       // of each phase along W
   std::vector<int64_t> order_;          // of the packed weights, as taps of the tensor
   std::vector<int64_t> first_weights_;  // of each phase along H
   std::vector<int64_t> first_depths_;   // the first tap of each phase along D
-  bool leaves_source_ = false;
   ImageCut cut_;
   int64_t lanes_ = 0, kernel_ = 0, packed_ = 0;
   size_t weight_bytes_ = 0, raw_bytes_ = 0, source_bytes_ = 0, result_bytes_ = 0, slot_bytes_ = 0;

@@ -6,20 +6,18 @@
 // rows, dilations classes of them.
 //
 // Places outside a row count as zeros, which differs from leaving them out only where what they are
-// multiplied with is not finite: then a sum is not finite either, and the pass is left to the reference.
+// multiplied with is not finite: then a sum is not finite either, and its task runs again with masks.
 #include "engines/cpu/depthwise_wide_grad_weight.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <atomic>
 #include <memory>
 
 #include "base/checked.h"
 #include "engines/cpu/depthwise_blocks.h"
 #include "engines/cpu/limits.h"
 #include "engines/cpu/task_slots.h"
-#include "engines/reference/reference.h"
 #include "kernels/cpu/depthwise_wide_dots.h"
 
 namespace retrograd::engines::cpu {
@@ -67,8 +65,7 @@ class DepthwiseWideGradWeightStep final : public Step {
         x_(pass.x, pass.rounding, x_sizes(pass)),
         y_(pass.y, pass.rounding, y_sizes(pass)),
         lanes_(kernels::cpu::depthwise_wide_lanes(pass.axes[2].y)),
-        taps_(taps_of(pass)),
-        reference_(reference::candidate().make_step(pass)) {
+        taps_(taps_of(pass)) {
     list_taps();
     int64_t tap_rows = 0;
     for (const RowPhase& rows : row_phases_)
@@ -103,17 +100,14 @@ class DepthwiseWideGradWeightStep final : public Step {
            runtime::ExecutionContext& context) const override {
     auto* totals = reinterpret_cast<float*>(workspace);
     const int64_t blocks = cut_.channel_blocks();
-    std::atomic<bool> finite{true};
     run_tasks_nearby(*context.pool, tasks(), slots_, [&](int64_t task, int64_t slot) {
       const ImageBlock block = cut_.task(task % blocks, task / blocks);
       std::byte* memory = workspace + total_bytes_ + static_cast<size_t>(slot) * slot_bytes_;
       float* total = totals + (task / blocks * cut_.channels + block.channel) * taps_;
-      sum_block(bindings, block, memory, total);
-      if (!all_finite(total, block.channels * taps_)) finite.store(false, std::memory_order_relaxed);
+      if (!sum_block(bindings, block, false, memory, total)) sum_block(bindings, block, true, memory, total);
       if (cut_.image_blocks() == 1)
         store_channels(bindings, block.channel, block.channels, totals, row_of(memory));
     });
-    if (!finite) return reference_->run(bindings, workspace, context);
     if (cut_.image_blocks() > 1)
       store_channels(bindings, 0, cut_.channels, totals, row_of(workspace + total_bytes_));
   }
@@ -141,7 +135,9 @@ class DepthwiseWideGradWeightStep final : public Step {
     }
   }
 
-  void sum_block(const Bindings& bindings, const ImageBlock& block, std::byte* memory, float* total) const {
+  // Whether all sums are finite, or masked.
+  bool sum_block(const Bindings& bindings, const ImageBlock& block, bool masked, std::byte* memory,
+                 float* total) const {
     auto* sums = reinterpret_cast<float*>(memory);
     auto* x = reinterpret_cast<float*>(memory + sum_bytes_);
     auto* y = reinterpret_cast<float*>(memory + sum_bytes_ + x_bytes_);
@@ -153,13 +149,18 @@ class DepthwiseWideGradWeightStep final : public Step {
                               std::min(cut_.channels_per_part, block.channels - c)};
         x_.load(x_address, part, x);
         y_.load(y_address, part, y);
-        sum_part(part, x_.view(x_address, part, x), y_.view(y_address, part, y),
+        sum_part(part, x_.view(x_address, part, x), y_.view(y_address, part, y), masked,
                  sums + c / pair_ * sum_floats_);
+        // The first part tells of a tensor that is not finite at all.
+        if (!masked && n + c == 0 && !all_finite(sums, ceil_div(part.channels, pair_) * sum_floats_))
+          return false;
       }
     kernels::cpu::add_wide_lanes(sums, lanes_, pair_ > 1, block.channels, taps_, total);
+    return masked || all_finite(total, block.channels * taps_);
   }
 
-  void sum_part(const ImageBlock& part, const PlaneView& x, const PlaneView& y, float* sums) const {
+  void sum_part(const ImageBlock& part, const PlaneView& x, const PlaneView& y, bool masked,
+                float* sums) const {
     const auto& [wd, wh, ww] = pass_.axes;
     DepthwiseWideDots dots;
     dots.lanes = lanes_;
@@ -174,6 +175,7 @@ class DepthwiseWideGradWeightStep final : public Step {
     dots.x_width = ww.x;
     dots.offsets = offsets_.data();
     dots.taps = ww.kernel;
+    dots.masked = masked;
     for (int64_t d = 0; d < wd.y; ++d) {
       const problem::Range live = live_taps(wd, d);
       if (live.size() == 0) continue;
@@ -230,12 +232,11 @@ class DepthwiseWideGradWeightStep final : public Step {
   BlockTensor x_, y_;
   int64_t lanes_, taps_;
   int64_t pair_ = 1, sum_floats_ = 0;  // planes that share sums, and their size
-  std::unique_ptr<const Step> reference_;
-  std::vector<int64_t> offsets_;      // along W
-  std::vector<int64_t> residues_;     // along H, those that have taps
-  std::vector<RowPhase> row_phases_;  // of each
-  std::vector<int64_t> first_sums_;   // of each
-  std::vector<int64_t> order_;        // of the sums, as taps of the tensor
+  std::vector<int64_t> offsets_;       // along W
+  std::vector<int64_t> residues_;      // along H, those that have taps
+  std::vector<RowPhase> row_phases_;   // of each
+  std::vector<int64_t> first_sums_;    // of each
+  std::vector<int64_t> order_;         // of the sums, as taps of the tensor
   ImageCut cut_;
   size_t total_bytes_ = 0, sum_bytes_ = 0, x_bytes_ = 0, y_bytes_ = 0, slot_bytes_ = 0;
 };

@@ -13,7 +13,6 @@ namespace {
 using problem::ConvPass;
 using problem::Window;
 
-constexpr int64_t kPositionsPerBox = 768;    // 112 is a third slower: sums are loaded and stored once a box
 constexpr int64_t kSumFloats = 81920;        // of a task
 constexpr int64_t kGroupSumFloats = 163840;  // of a task that has several blocks of lanes
 constexpr int64_t kWantedTasks = 16;

@@ -15,8 +15,7 @@ struct GradWeightTask {
   int64_t lane_block;                                           // the first that it has
   int64_t width;                                                // of its tiles
   float *panel, *raw, *copy;
-  float* sums;  // of its own, where no other split adds to them
-  int64_t *a_offsets, *b_offsets;
+  float* sums;        // of its own, where no other split adds to them
   bool sound = true;  // no number was too small for its cell
 };
 

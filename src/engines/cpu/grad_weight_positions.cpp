@@ -8,15 +8,13 @@ namespace retrograd::engines::cpu {
 
 GradWeightPositions::GradWeightPositions(const problem::ConvPass& pass, bool lanes_are_x, bool runs,
                                          const BoxGrid::Box& box, const GradWeightLayout& rows,
-                                         const GradWeightLayout& panel, const GradWeightTask& task)
+                                         const GradWeightLayout& panel)
     : pass_(pass),
       lanes_are_x_(lanes_are_x),
       runs_(runs),
       box_(box),
       rows_(rows),
       panel_(panel),
-      row_list_(task.a_offsets),
-      panel_list_(task.b_offsets),
       one_row_(!runs && box.size[0] * box.size[1] * box.size[2] == 1) {}
 
 GradWeightPositions::Live GradWeightPositions::live_at(const std::array<int64_t, 3>& tap) const {

@@ -26,8 +26,7 @@ class GradWeightPositions {
  public:
   // `runs`: rows of positions are listed, not each.
   GradWeightPositions(const problem::ConvPass& pass, bool lanes_are_x, bool runs, const BoxGrid::Box& box,
-                      const GradWeightLayout& rows, const GradWeightLayout& panel,
-                      const GradWeightTask& task);
+                      const GradWeightLayout& rows, const GradWeightLayout& panel);
 
   ListedPositions at(const std::array<int64_t, 3>& tap);
 
@@ -43,7 +42,8 @@ class GradWeightPositions {
   bool lanes_are_x_, runs_;
   const BoxGrid::Box& box_;
   const GradWeightLayout &rows_, &panel_;
-  int64_t *row_list_, *panel_list_;
+  // On the stack, not in the workspace: a caller who shares that by mistake gets wrong numbers, not a crash.
+  int64_t row_list_[kPositionsPerBox], panel_list_[kPositionsPerBox];
   bool one_row_;
   Live listed_;
   int64_t count_ = -1;  // in the lists

@@ -253,6 +253,19 @@ void list_taps(const ConvPass& pass, NarrowCut& cut) {
   });
 }
 
+void list_live(NarrowCut& cut) {
+  if (!cut.pads_weights) return;
+  for (NarrowCall& call : cut.calls) {
+    const NarrowProduct& p = cut.products[call.product];
+    call.live = size_of_list(cut.live);
+    for (int64_t term = 0; term < p.terms(); ++term)
+      for (int64_t i = 0; i < call.count; ++i) {
+        const int64_t residue = (call.first + i) % p.residues;
+        cut.live.push_back(p.tap_of[static_cast<size_t>(residue * p.terms() + term)] == kNoTap ? 0 : 1);
+      }
+  }
+}
+
 void list_offsets(NarrowCut& cut) {
   size_t product = 0;
   each_product(cut, [&](const AxisFold& d, const AxisFold& h, const AxisFold& w) {
@@ -303,6 +316,7 @@ NarrowCut plan_narrow(const ConvPass& pass) {
   order_units(cut);
   list_taps(pass, cut);
   list_calls(cut);
+  list_live(cut);
   cut_positions(pass, cut);
   plan_in_place(pass, cut);
   lay_out_sums(cut);

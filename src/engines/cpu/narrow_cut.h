@@ -31,6 +31,7 @@ struct NarrowCall {
   int64_t first = 0, count = 0;  // results of the product
   int64_t weights = 0;           // where those of the call start, within a group's
   int64_t row = 0;               // of the sums of a part
+  int64_t live = 0;              // where those of the call start, in NarrowCut::live
 };
 
 // A row of the result along W, which its residues fill together: one channel, one residue of D and of H.
@@ -78,6 +79,7 @@ struct NarrowCut {
   int64_t row_pitch = 0, plane_pitch = 0, out_pitch = 0;  // of the sums, in floats
   bool leaves_source = false;
   bool pads_weights = false;  // with zeros, so that what is not finite in the source goes where it should not
+  std::vector<float> live;    // [term][result] of each call, 0 where a zero was padded; empty: none was
 
   int64_t parts() const { return static_cast<int64_t>(first_call.size()) - 1; }
   int64_t group_sums() const { return rows_per_part() * out_pitch; }  // floats

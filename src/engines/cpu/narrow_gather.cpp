@@ -9,8 +9,8 @@
 // (axis_folds.h); all residues are computed from the same strips, and woven together when they are stored.
 //
 // Zeros stand for places outside the source. They multiply weights that the mathematics skips, which differs
-// only if those are not finite: weights are looked at while they are packed, and such a pass is left to the
-// reference.
+// only if those are not finite: weights are looked at while they are packed, and such a pass runs with masks
+// (masked_rows.h). So do strips that are not finite where weights are padded with zeros.
 #include "engines/cpu/narrow_gather.h"
 
 #include <fmt/format.h>
@@ -26,7 +26,7 @@
 #include "engines/cpu/rows.h"
 #include "engines/cpu/task_slots.h"
 #include "engines/cpu/weight_panels.h"
-#include "engines/reference/reference.h"
+#include "kernels/cpu/masked_rows.h"
 #include "kernels/cpu/row_sums.h"
 #include "kernels/cpu/tile_product.h"
 
@@ -47,10 +47,7 @@ constexpr int64_t kProductsForThreads = int64_t{1} << 18;
 class NarrowGatherStep final : public Step {
  public:
   explicit NarrowGatherStep(const ConvPass& pass)
-      : pass_(pass),
-        cut_(plan_narrow(pass)),
-        slots_(runtime::ThreadPool::instance().threads()),
-        reference_(reference::candidate().make_step(pass)) {
+      : pass_(pass), cut_(plan_narrow(pass)), slots_(runtime::ThreadPool::instance().threads()) {
     const int64_t weights = pass.groups * cut_.group_weights;
     if (std::min(kProductsForThreads, weights) * std::min(kProductsForThreads, count_of(cut_.grid.total)) <
         kProductsForThreads)
@@ -66,8 +63,12 @@ class NarrowGatherStep final : public Step {
     sum_bytes_ = part_bytes<float>(cut_.groups_at_once * cut_.group_sums());
     const int64_t packing =
         cut_.group_weights > 0 ? rows_per_packing_task() * cut_.kernel_taps * result_channels(pass) : 0;
-    slot_bytes_ = std::max(strip_bytes_ + sum_bytes_ + part_bytes<float>(ways() * cut_.grid.box[3]),
-                           part_bytes<float>(packing));
+    row_bytes_ = part_bytes<float>(ways() * cut_.grid.box[3]);
+    const ResidueStrips& strips = in_place.on ? in_place.strips : cut_.strips;
+    const size_t valid_bytes = cut_.leaves_source || cut_.pads_weights
+                                   ? part_bytes<float>(strips.channel_pitch() + kernels::cpu::row_overrun())
+                                   : 0;
+    slot_bytes_ = std::max(strip_bytes_ + sum_bytes_ + row_bytes_ + valid_bytes, part_bytes<float>(packing));
   }
 
   std::string describe() const override {
@@ -97,12 +98,10 @@ class NarrowGatherStep final : public Step {
       if (!pack_weights(bindings, task, packed, reinterpret_cast<float*>(scratch_of(slot))))
         finite.store(false, std::memory_order_relaxed);
     });
-    if (!finite && cut_.leaves_source) return reference_->run(bindings, workspace, context);
+    const bool masked = !finite && cut_.leaves_source;
     run_tasks(*context.pool, cut_.tasks, slots_, [&](int64_t task, int64_t slot) {
-      if (!run_task(bindings, task, weights, scratch_of(slot)))
-        finite.store(false, std::memory_order_relaxed);
+      run_task(bindings, task, weights, masked, scratch_of(slot));
     });
-    if (!finite && cut_.pads_weights) reference_->run(bindings, workspace, context);
   }
 
  private:
@@ -168,24 +167,27 @@ class NarrowGatherStep final : public Step {
     size_t first_call, last_call;
     BoxGrid::Box box;
     float *strip, *sums;
+    float* valid;  // 1 for each place of a strip that is inside the source, where that is asked for
+    bool masked;   // zeros outside the source are not multiplied
   };
 
-  // Whether all of the source that zeros were multiplied with was finite.
-  bool run_task(const Bindings& bindings, int64_t index, const float* weights, std::byte* scratch) const {
+  void run_task(const Bindings& bindings, int64_t index, const float* weights, bool masked,
+                std::byte* scratch) const {
     const int64_t boxes = cut_.grid.count(), part = index / boxes % cut_.parts();
     const int64_t first_group = index / boxes / cut_.parts() * cut_.groups_per_task;
     const Task task{.first_call = cut_.first_call[static_cast<size_t>(part)],
                     .last_call = cut_.first_call[static_cast<size_t>(part) + 1],
                     .box = cut_.grid.at(index % boxes),
                     .strip = reinterpret_cast<float*>(scratch),
-                    .sums = reinterpret_cast<float*>(scratch + strip_bytes_)};
+                    .sums = reinterpret_cast<float*>(scratch + strip_bytes_),
+                    .valid = reinterpret_cast<float*>(scratch + strip_bytes_ + sum_bytes_ + row_bytes_),
+                    .masked = masked};
     NarrowSums stored{
         .box = task.box,
         .first_unit = part * cut_.units_per_part,
         .last_unit = std::min((part + 1) * cut_.units_per_part, static_cast<int64_t>(cut_.units.size())),
         .sums = task.sums,
         .row = reinterpret_cast<float*>(scratch + strip_bytes_ + sum_bytes_)};
-    bool finite = true;
     const int64_t end = std::min(first_group + cut_.groups_per_task, pass_.groups);
     for (int64_t group = first_group; group < end; group += cut_.groups_at_once) {
       stored.group = group;
@@ -194,11 +196,10 @@ class NarrowGatherStep final : public Step {
       if (cut_.in_place.on) {
         gather_in_place(bindings, group, task, weights + group * group_weights());
       } else if (cut_.group_weights > 0) {
-        finite &= gather_strips(bindings, group, stored.groups, task, weights);
+        gather_strips(bindings, group, stored.groups, task, weights);
       }
       store_narrow(pass_, cut_, bindings, stored);
     }
-    return finite;
   }
 
   // Results that no tap reaches.
@@ -213,16 +214,19 @@ class NarrowGatherStep final : public Step {
   }
 
   // Where there are several groups, all of their source channels are one block.
-  bool gather_strips(const Bindings& bindings, int64_t group, int64_t groups, const Task& task,
+  void gather_strips(const Bindings& bindings, int64_t group, int64_t groups, const Task& task,
                      const float* weights) const {
     const auto& size = task.box.size;
-    bool finite = true;
+    const float* loaded = nullptr;
     for (int64_t k = 0; k < source_channels(pass_); k += cut_.channels_per_block) {
       const int64_t channels = std::min(cut_.channels_per_block, source_channels(pass_) - k);
       load_source(bindings, cut_.strips, group * source_channels(pass_) + k, groups * channels, task.box,
                   task.strip);
-      if (cut_.pads_weights)
-        finite &= all_finite(task.strip, groups * channels * cut_.strips.channel_pitch());
+      const bool masked =
+          task.masked ||
+          (cut_.pads_weights && !all_finite(task.strip, groups * channels * cut_.strips.channel_pitch()));
+      if (masked && loaded == nullptr) loaded = load_valid(cut_.strips, task.box, task.valid);
+      const float* valid = masked ? loaded : nullptr;
       kernels::cpu::RowSums rows;
       rows.outer = channels;
       rows.outer_stride = cut_.strips.channel_pitch();
@@ -231,9 +235,8 @@ class NarrowGatherStep final : public Step {
       for (int64_t i = 0; i < groups; ++i)
         add_block(task, weights + (group + i) * group_weights(), k,
                   task.strip + i * channels * cut_.strips.channel_pitch(), task.sums + i * cut_.group_sums(),
-                  rows);
+                  rows, valid);
     }
-    return finite;
   }
 
   // The box is a part of one row.
@@ -257,7 +260,7 @@ class NarrowGatherStep final : public Step {
       rows.accumulate = k > 0;
       rows.count = stop - begin;
       rows.fetch_next = true;
-      add_block(task, weights, k, source + k * s[1], task.sums + begin - first, rows);
+      add_block(task, weights, k, source + k * s[1], task.sums + begin - first, rows, nullptr);
     }
     gather_edge(bindings, group, task, weights, stop, end);
   }
@@ -277,7 +280,8 @@ class NarrowGatherStep final : public Step {
       rows.accumulate = k > 0;
       rows.count = end - begin;
       load_source(bindings, in_place.strips, group * all + k, rows.outer, box, task.strip);
-      add_block(task, weights, k, task.strip, task.sums + begin - task.box.first[3], rows);
+      const float* valid = task.masked ? load_valid(in_place.strips, box, task.valid) : nullptr;
+      add_block(task, weights, k, task.strip, task.sums + begin - task.box.first[3], rows, valid);
     }
   }
 
@@ -290,9 +294,19 @@ class NarrowGatherStep final : public Step {
     std::fill_n(strip + channels * strips.channel_pitch(), kernels::cpu::row_overrun(), 0.0F);
   }
 
-  // sums[row][plane][row of positions] += the products of rows.outer source channels from k on.
+  // One channel of strips as if all of the source were ones.
+  static const float* load_valid(const ResidueStrips& strips, const BoxGrid::Box& box, float* valid) {
+    const float one = 1;
+    strips.load(PassTensor{}, OperandRounding::kNone, reinterpret_cast<const std::byte*>(&one), 1, box,
+                valid);
+    std::fill_n(valid + strips.channel_pitch(), kernels::cpu::row_overrun(), 0.0F);
+    return valid;
+  }
+
+  // sums[row][plane][row of positions] += the products of rows.outer source channels from k on; with `valid`
+  // those alone that are inside the source.
   void add_block(const Task& task, const float* weights, int64_t k, const float* source, float* sums,
-                 kernels::cpu::RowSums rows) const {
+                 kernels::cpu::RowSums rows, const float* valid) const {
     const auto& extent = cut_.strips.extent();
     const auto& size = task.box.size;
     for (size_t i = task.first_call; i < task.last_call; ++i) {
@@ -305,12 +319,17 @@ class NarrowGatherStep final : public Step {
       rows.results = static_cast<int>(call.count);
       rows.weights = weights_in_place_ ? weights + call.first + k * pass_.w.strides[0]
                                        : weights + call.weights + k * call.count * product.terms();
-      rows.weight_step = weights_in_place_ ? pass_.w.strides[0] : 0;
+      rows.weight_step = weights_in_place_ ? pass_.w.strides[0] : call.count;
       for (int64_t z = 0; z < size[1]; ++z)
         for (int64_t y = 0; y < (cut_.whole_planes ? 1 : size[2]); ++y) {
-          rows.source = source + (z * extent[1] + y) * extent[2];
+          const int64_t at = (z * extent[1] + y) * extent[2];
+          rows.source = source + at;
           rows.out = sums + call.row * cut_.out_pitch + z * cut_.plane_pitch + y * cut_.row_pitch;
-          kernels::cpu::row_sums(rows);
+          if (valid == nullptr)
+            kernels::cpu::row_sums(rows);
+          else
+            kernels::cpu::masked_row_sums(rows, valid + at,
+                                          cut_.live.empty() ? nullptr : cut_.live.data() + call.live);
         }
     }
   }
@@ -318,9 +337,8 @@ class NarrowGatherStep final : public Step {
   ConvPass pass_;
   NarrowCut cut_;
   int64_t slots_;
-  std::unique_ptr<const Step> reference_;
   bool weights_in_place_ = false;
-  size_t weight_bytes_ = 0, strip_bytes_ = 0, sum_bytes_ = 0, slot_bytes_ = 0;
+  size_t weight_bytes_ = 0, strip_bytes_ = 0, sum_bytes_ = 0, row_bytes_ = 0, slot_bytes_ = 0;
 };
 
 class NarrowGatherCandidate final : public Candidate {

@@ -10,13 +10,13 @@
 // vector of sums a weight.
 //
 // Zeros around x and behind y multiply what the mathematics skips, which
-// differs only if that is not finite: both are looked at, and such a pass is
-// left to the reference.
+// differs only if that is not finite: both are looked at, and such a box runs
+// with masks (masked_rows.h).
 #include "engines/cpu/narrow_grad_weight.h"
 
 #include <algorithm>
 #include <array>
-#include <atomic>
+#include <utility>
 #include <vector>
 
 #include "base/checked.h"
@@ -24,7 +24,7 @@
 #include "engines/cpu/limits.h"
 #include "engines/cpu/rows.h"
 #include "engines/cpu/task_slots.h"
-#include "engines/reference/reference.h"
+#include "kernels/cpu/masked_rows.h"
 #include "kernels/cpu/row_dots.h"
 
 namespace retrograd::engines::cpu {
@@ -47,7 +47,6 @@ class NarrowGradWeightStep final : public Step {
       : pass_(pass),
         cut_(cut_dots(pass)),
         slots_(runtime::ThreadPool::instance().threads()),
-        reference_(reference::candidate().make_step(pass)),
         blocks_(ceil_div(pass.groups, cut_.groups_at_once) * cut_.y_blocks * cut_.x_blocks) {
     list_terms();
     for (const AxisFold& axis : cut_.axes) leaves_source_ |= axis.leaves_source();
@@ -63,7 +62,10 @@ class NarrowGradWeightStep final : public Step {
         part_bytes<float>(cut_.groups_at_once * cut_.x_block * cut_.strips.channel_pitch() + lanes);
     sum_bytes_ = part_bytes<float>(total_floats_ * lanes);
     const int64_t copied = cut_.groups_at_once > 1 ? cut_.groups_at_once * cut_.y_block : cut_.call_channels;
-    slot_bytes_ = strip_bytes_ + sum_bytes_ + part_bytes<float>(copied * cut_.y_stride);
+    copy_bytes_ = part_bytes<float>(copied * cut_.y_stride);
+    valid_bytes_ = part_bytes<float>(cut_.strips.channel_pitch() + lanes);
+    slot_bytes_ = strip_bytes_ + sum_bytes_ + copy_bytes_ + valid_bytes_ +
+                  (cut_.copies_y() ? part_bytes<float>(cut_.y_stride) : 0);
   }
 
   size_t workspace_bytes() const override {
@@ -73,13 +75,10 @@ class NarrowGradWeightStep final : public Step {
   void run(const Bindings& bindings, std::byte* workspace,
            runtime::ExecutionContext& context) const override {
     auto* totals = reinterpret_cast<float*>(workspace);
-    std::atomic<bool> finite{true};
     run_tasks(*context.pool, blocks_ * cut_.splits, slots_, [&](int64_t task, int64_t slot) {
-      if (!sum_split(bindings, place_of(task % blocks_), task / blocks_, totals + task * total_floats_,
-                     workspace + total_bytes_ + static_cast<size_t>(slot) * slot_bytes_))
-        finite.store(false, std::memory_order_relaxed);
+      sum_split(bindings, place_of(task % blocks_), task / blocks_, totals + task * total_floats_,
+                workspace + total_bytes_ + static_cast<size_t>(slot) * slot_bytes_);
     });
-    if (!finite) return reference_->run(bindings, workspace, context);
     context.pool->parallel_for(blocks_, std::max<int64_t>(1, 16384 / std::max<int64_t>(total_floats_, 1)),
                                [&](int64_t begin, int64_t end) {
                                  for (int64_t block = begin; block < end; ++block)
@@ -116,13 +115,13 @@ class NarrowGradWeightStep final : public Step {
       offsets_.push_back(offsets_[offsets_.size() - taps] + cut_.strips.channel_pitch());
   }
 
-  // totals[group][y channel][x channel][tap] of a split; whether all that zeros were
-  // multiplied with was finite.
-  bool sum_split(const Bindings& bindings, const Place& place, int64_t split, float* totals,
+  // totals[group][y channel][x channel][tap] of a split.
+  void sum_split(const Bindings& bindings, const Place& place, int64_t split, float* totals,
                  std::byte* scratch) const {
     auto* strips = reinterpret_cast<float*>(scratch);
     auto* sums = reinterpret_cast<float*>(scratch + strip_bytes_);
     auto* copy = reinterpret_cast<float*>(scratch + strip_bytes_ + sum_bytes_);
+    auto* valid = reinterpret_cast<float*>(scratch + strip_bytes_ + sum_bytes_ + copy_bytes_);
     const auto& x = pass_.x;
     const auto* x_base = static_cast<const std::byte*>(bindings[x.operand]) +
                          (place.group * pass_.x_channels_per_group() + place.x_first) * x.strides[1] *
@@ -130,19 +129,18 @@ class NarrowGradWeightStep final : public Step {
     const int64_t group_strips = place.x_count * cut_.strips.channel_pitch();
     const int64_t strip_floats = place.groups * group_strips;
     const bool several = cut_.groups_at_once > 1;
-    bool finite = true;
     const int64_t first = split * cut_.boxes_per_split;
     const int64_t last = std::min(first + cut_.boxes_per_split, cut_.grid.count());
     for (int64_t index = first; index < last; ++index) {
-      const BoxGrid::Box box = cut_.grid.at(index);
-      cut_.strips.load(x, pass_.rounding, x_base, place.groups * place.x_count, box, strips);
+      Box box{cut_.grid.at(index), valid, false};
+      cut_.strips.load(x, pass_.rounding, x_base, place.groups * place.x_count, box.at, strips);
       std::fill_n(strips + strip_floats, kernels::cpu::dot_lanes(), 0.0F);
-      finite &= all_finite(strips, strip_floats);
+      if (!all_finite(strips, strip_floats)) mask(box);
       kernels::cpu::RowDots dots;
       dots.offsets = offsets_.data();
       dots.terms = place.x_count * cut_.taps;
       const int64_t y_first = place.group * pass_.y_channels_per_group() + place.y_first;
-      if (several) finite &= copy_y(bindings, y_first, place.groups * place.y_count, box, copy);
+      if (several) copy_y(bindings, y_first, place.groups * place.y_count, box, copy);
       for (int64_t g = 0; g < place.groups; ++g)
         for (int64_t o = 0; o < place.y_count; o += cut_.call_channels) {
           const int64_t row = g * place.y_count + o;
@@ -150,13 +148,38 @@ class NarrowGradWeightStep final : public Step {
           dots.accumulate = index > first;
           dots.sums = sums + row * dots.terms * kernels::cpu::dot_lanes();
           dots.next = next_call(place, index, last, o);
-          if (!several && cut_.copies_y()) finite &= copy_y(bindings, y_first + o, dots.channels, box, copy);
-          finite &= add_box(bindings, y_first + o, box, strips + g * group_strips,
-                            several ? copy + row * cut_.y_stride : copy, dots);
+          if (!several && cut_.copies_y()) copy_y(bindings, y_first + o, dots.channels, box, copy);
+          add_box(bindings, y_first + o, box, strips + g * group_strips,
+                  several ? copy + row * cut_.y_stride : copy, dots);
         }
     }
     kernels::cpu::lane_totals(sums, place.groups * place.y_count * place.x_count * cut_.taps, totals);
-    return finite;
+  }
+
+  // A box while it is added.
+  struct Box {
+    BoxGrid::Box at;
+    float* valid;  // behind it: that of y, where y is copied
+    bool masked;   // something is not finite, and `valid` says which places are there
+  };
+  float* y_valid(const Box& box) const {
+    return cut_.copies_y() ? box.valid + valid_bytes_ / sizeof(float) : nullptr;
+  }
+  // As if all of x and y were ones.
+  void mask(Box& box) const {
+    if (std::exchange(box.masked, true)) return;
+    const float one = 1;
+    const auto* ones = reinterpret_cast<const std::byte*>(&one);
+    cut_.strips.load({}, OperandRounding::kNone, ones, 1, box.at, box.valid);
+    std::fill_n(box.valid + cut_.strips.channel_pitch(), kernels::cpu::dot_lanes(), 0.0F);
+    if (cut_.copies_y()) load_y({}, OperandRounding::kNone, ones, 1, box.at, y_valid(box));
+  }
+  void add_rows(const Box& box, const float* strips, const kernels::cpu::RowDots& dots, int64_t y_at) const {
+    if (!box.masked) return kernels::cpu::row_dots(dots);
+    const float* y = y_valid(box);
+    kernels::cpu::masked_row_dots(dots, {.valid = box.valid + (dots.source - strips),
+                                         .valid_terms = cut_.taps,
+                                         .y_valid = y == nullptr ? nullptr : y + y_at});
   }
 
   // How far behind y the next call reads: its next channels, or the first ones of the next box.
@@ -170,50 +193,44 @@ class NarrowGradWeightStep final : public Step {
   }
 
   // One call for the whole box, or one for each of its planes.
-  bool add_box(const Bindings& bindings, int64_t channel, const BoxGrid::Box& box, const float* strips,
-               const float* copy, kernels::cpu::RowDots& dots) const {
+  void add_box(const Bindings& bindings, int64_t channel, Box& box, const float* strips, const float* copy,
+               kernels::cpu::RowDots& dots) const {
     const auto& s = pass_.y.strides;
+    const auto& [first, size] = box.at;
     const auto* base = static_cast<const std::byte*>(bindings[pass_.y.operand]) +
-                       (box.first[0] * s[0] + channel * s[1]) * static_cast<int64_t>(size_of(pass_.y.dtype));
-    bool finite = true;
-    if (cut_.y == DotsRows::kOneRow) {
-      add_one_row(box, strips, copy, dots);
-      return finite;
-    }
+                       (first[0] * s[0] + channel * s[1]) * static_cast<int64_t>(size_of(pass_.y.dtype));
+    if (cut_.y == DotsRows::kOneRow) return add_one_row(box, strips, copy, dots);
     const auto& extent = cut_.strips.extent();
     const bool copied = cut_.copies_y(), joined = cut_.y == DotsRows::kJoined;
-    const auto* y = copied ? copy
-                           : reinterpret_cast<const float*>(base) + box.first[1] * s[2] +
-                                 box.first[2] * s[3] + box.first[3];
+    const auto* y =
+        copied ? copy : reinterpret_cast<const float*>(base) + first[1] * s[2] + first[2] * s[3] + first[3];
     const int64_t plane = copied ? cut_.y_extent[1] * cut_.y_pitch : s[2];
     const int64_t image = copied ? cut_.y_extent[0] * plane : s[0];
     dots.y_stride = copied ? cut_.y_stride : s[1];
     dots.y_row = copied ? cut_.y_pitch : s[3];
     dots.source_row = extent[2];
-    dots.rows = joined ? 1 : box.size[2];
-    dots.count = joined ? box.size[2] * box.size[3] : copied ? cut_.y_pitch : box.size[3];
-    for (int64_t n = 0; n < box.size[0]; ++n)
-      for (int64_t z = 0; z < box.size[1]; ++z) {
+    dots.rows = joined ? 1 : size[2];
+    dots.count = joined ? size[2] * size[3] : copied ? cut_.y_pitch : size[3];
+    for (int64_t n = 0; n < size[0]; ++n)
+      for (int64_t z = 0; z < size[1]; ++z) {
         dots.source = strips + (n * extent[0] + z) * extent[1] * extent[2];
         dots.y = y + n * image + z * plane;
-        if (!copied && leaves_source_) finite &= rows_are_finite(dots);
-        kernels::cpu::row_dots(dots);
+        if (!copied && leaves_source_ && !rows_are_finite(dots)) mask(box);
+        add_rows(box, strips, dots, n * image + z * plane);
         dots.accumulate = true;
       }
-    return finite;
   }
 
-  void add_one_row(const BoxGrid::Box& box, const float* strips, const float* copy,
+  void add_one_row(const Box& box, const float* strips, const float* copy,
                    kernels::cpu::RowDots& dots) const {
     const auto& extent = cut_.strips.extent();
+    const auto& size = box.at.size;
     dots.y = copy;
     dots.y_stride = cut_.y_stride;
     dots.source = strips;
-    dots.count =
-        (((box.size[0] - 1) * extent[0] + box.size[1] - 1) * extent[1] + box.size[2] - 1) * extent[2] +
-        box.size[3];
+    dots.count = (((size[0] - 1) * extent[0] + size[1] - 1) * extent[1] + size[2] - 1) * extent[2] + size[3];
     dots.count = std::min(rounded_up(dots.count, kernels::cpu::dot_lanes()), cut_.y_stride);
-    kernels::cpu::row_dots(dots);
+    add_rows(box, strips, dots, 0);
   }
 
   static bool rows_are_finite(const kernels::cpu::RowDots& dots) {
@@ -226,15 +243,23 @@ class NarrowGradWeightStep final : public Step {
     return finite;
   }
 
-  // A box of y, zeros where there is no position; whether what zeros are multiplied with is finite.
-  bool copy_y(const Bindings& bindings, int64_t channel, int64_t channels, const BoxGrid::Box& box,
-              float* copy) const {
+  // A box of y, zeros where there is no position.
+  void copy_y(const Bindings& bindings, int64_t channel, int64_t channels, Box& box, float* copy) const {
     const auto& s = pass_.y.strides;
-    const auto bytes = static_cast<int64_t>(size_of(pass_.y.dtype));
-    const auto* base = static_cast<const std::byte*>(bindings[pass_.y.operand]) +
-                       (box.first[0] * s[0] + channel * s[1]) * bytes;
+    const auto* base =
+        static_cast<const std::byte*>(bindings[pass_.y.operand]) +
+        (box.at.first[0] * s[0] + channel * s[1]) * static_cast<int64_t>(size_of(pass_.y.dtype));
+    load_y(pass_.y, pass_.rounding, base, channels, box.at, copy);
+    if (leaves_source_ && !all_finite(copy, channels * cut_.y_stride)) mask(box);
+  }
+
+  // `base` is the first of `channels` channels in the box's first image.
+  void load_y(const problem::PassTensor& y, OperandRounding rounding, const std::byte* base, int64_t channels,
+              const BoxGrid::Box& box, float* copy) const {
+    const auto& s = y.strides;
+    const auto bytes = static_cast<int64_t>(size_of(y.dtype));
     // Channels that lie together are read together.
-    const int64_t at_once = is_channels_last(pass_.y) ? channels : 1;
+    const int64_t at_once = is_channels_last(y) ? channels : 1;
     StripShape shape{.channels = at_once, .channel_pitch = cut_.y_stride, .extent = cut_.y_extent};
     for (size_t axis = 0; axis < 3; ++axis) {
       shape.start[axis] = box.first[axis + 1];
@@ -242,11 +267,10 @@ class NarrowGradWeightStep final : public Step {
     }
     for (int64_t o = 0; o < channels; o += at_once)
       for (int64_t n = 0; n < box.size[0]; ++n)
-        load_strip(pass_.y, pass_.rounding, base + (n * s[0] + o * s[1]) * bytes, shape,
+        load_strip(y, rounding, base + (n * s[0] + o * s[1]) * bytes, shape,
                    copy + o * cut_.y_stride + n * shape.plane());
     for (int64_t o = 0; o < channels; ++o)
       std::fill(copy + o * cut_.y_stride + box.size[0] * shape.plane(), copy + (o + 1) * cut_.y_stride, 0.0F);
-    return !leaves_source_ || all_finite(copy, channels * cut_.y_stride);
   }
 
   void store_block(const Bindings& bindings, int64_t block, float* totals) const {
@@ -296,12 +320,12 @@ class NarrowGradWeightStep final : public Step {
   ConvPass pass_;
   DotsCut cut_;
   int64_t slots_;
-  std::unique_ptr<const Step> reference_;
   int64_t blocks_;  // tasks of one split
   std::vector<int64_t> offsets_;
   bool leaves_source_ = false;
   int64_t total_floats_ = 0;  // weights of one block
-  size_t total_bytes_ = 0, strip_bytes_ = 0, sum_bytes_ = 0, slot_bytes_ = 0;
+  size_t total_bytes_ = 0, strip_bytes_ = 0, sum_bytes_ = 0, copy_bytes_ = 0, valid_bytes_ = 0,
+         slot_bytes_ = 0;
 };
 
 // Channels as lanes would leave half a vector empty, or spend their time on packing.

@@ -12,6 +12,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <vector>
 
 #include "base/checked.h"
 #include "engines/cpu/cache_room.h"
@@ -40,8 +41,9 @@ constexpr int64_t kFewestChannels = 8;      // of the source
 constexpr int64_t kFewestPositions = 64;
 constexpr int64_t kShortestRun = 256;  // dense_gather.cpp is faster on small planes without idle places
 constexpr int64_t kFewestStreamedFloats = 1 << 19;
-constexpr int64_t kLine = 64;      // bytes, of the caches and of the longest vector
-constexpr int64_t kRowsAhead = 8;  // of the source, fetched while a row is multiplied
+constexpr int64_t kLine = 64;              // bytes, of the caches and of the longest vector
+constexpr int64_t kRowsAhead = 8;          // of the source, fetched while a row is multiplied
+constexpr int64_t kChannelsAtOnce = 4096;  // as many offsets as a plan keeps
 
 class PointwiseGatherStep final : public Step {
  public:
@@ -61,7 +63,10 @@ class PointwiseGatherStep final : public Step {
     cut_tasks();
     slots_ = std::min(slots_, tasks());
     weight_bytes_ = part_bytes<float>(weights_.floats());
-    list_bytes_ = part_bytes<int64_t>(k_);
+    for (int64_t k = 0; k < std::min(k_, kChannelsAtOnce); ++k) {
+      weight_list_.push_back(k * tile_rows_);
+      source_list_.push_back(k * source_of(pass_).strides[1]);
+    }
     panel_bytes_ = part_bytes<float>(chunk_ * width_ * k_);
     row_bytes_ = part_bytes<float>(weights_.scratch_floats());
     slot_bytes_ = panel_bytes_ + row_bytes_ + part_bytes<float>(tile_rows_ * chunk_ * width_);
@@ -80,35 +85,24 @@ class PointwiseGatherStep final : public Step {
   }
 
   size_t workspace_bytes() const override {
-    return weight_bytes_ + 2 * list_bytes_ + static_cast<size_t>(slots_) * slot_bytes_;
+    return weight_bytes_ + static_cast<size_t>(slots_) * slot_bytes_;
   }
 
   void run(const Bindings& bindings, std::byte* workspace,
            runtime::ExecutionContext& context) const override {
     auto* weights = reinterpret_cast<float*>(workspace);
-    Lists lists{reinterpret_cast<int64_t*>(workspace + weight_bytes_),
-                reinterpret_cast<int64_t*>(workspace + weight_bytes_ + list_bytes_)};
-    for (int64_t k = 0; k < k_; ++k) {
-      lists.weights[k] = k * tile_rows_;
-      lists.source[k] = k * source_of(pass_).strides[1];
-    }
-    std::byte* slots = workspace + weight_bytes_ + 2 * list_bytes_;
+    std::byte* slots = workspace + weight_bytes_;
     const auto pack = [&](int64_t task, int64_t slot) {
       auto* row = reinterpret_cast<float*>(slots + static_cast<size_t>(slot) * slot_bytes_ + panel_bytes_);
       weights_.pack(bindings, task, row, weights);
     };
     const auto compute = [&](int64_t task, int64_t slot) {
-      run_task(bindings, task, weights, lists, slots + static_cast<size_t>(slot) * slot_bytes_);
+      run_task(bindings, task, weights, slots + static_cast<size_t>(slot) * slot_bytes_);
     };
     run_stages(*context.pool, slots_, weights_.tasks(), pack, tasks(), compute);
   }
 
  private:
-  // Floats from the first channel to channel k: in a tile's packed weights, and in the source.
-  struct Lists {
-    int64_t *weights, *source;
-  };
-
   int64_t tasks() const { return pass_.groups * chunks_ * m_blocks_; }
 
   void cut_tasks() {
@@ -126,8 +120,7 @@ class PointwiseGatherStep final : public Step {
     m_blocks_ = ceil_div(m_tiles_, tiles_per_task_);
   }
 
-  void run_task(const Bindings& bindings, int64_t task, const float* weights, const Lists& lists,
-                std::byte* scratch) const {
+  void run_task(const Bindings& bindings, int64_t task, const float* weights, std::byte* scratch) const {
     auto* panels = reinterpret_cast<float*>(scratch);
     auto* sums = reinterpret_cast<float*>(scratch + panel_bytes_ + row_bytes_);
     const int64_t m_block = task % m_blocks_, chunk = task / m_blocks_ % chunks_;
@@ -145,13 +138,12 @@ class PointwiseGatherStep final : public Step {
       for (int64_t p = first; p < last; p += width_) {
         const Panel panel = panel_at(bindings, c, p);
         for (int64_t index = begin; index < end; ++index)
-          if (!multiply(c, panel, weights, lists, index))
-            store(bindings, c, index, p, std::min(p + width_, last));
+          if (!multiply(c, panel, weights, index)) store(bindings, c, index, p, std::min(p + width_, last));
       }
     } else {
       for (int64_t index = begin; index < end; ++index) {
         for (int64_t p = first; p < last; p += width_)
-          if (!multiply(c, panel_at(bindings, c, p), weights, lists, index) && !converts)
+          if (!multiply(c, panel_at(bindings, c, p), weights, index) && !converts)
             store(bindings, c, index, p, std::min(p + width_, last));
         if (converts) store(bindings, c, index, first, last);
       }
@@ -185,30 +177,34 @@ class PointwiseGatherStep final : public Step {
   }
 
   // One tile of one panel; whether the results are where they belong, or among the sums.
-  bool multiply(const Chunk& c, const Panel& panel, const float* weights, const Lists& lists,
-                int64_t index) const {
-    kernels::cpu::TileProduct tile;
-    tile.offsets = lists.weights;
-    tile.inner = k_;
-    tile.set_rows(weights_.at(weights, c.group, index), 1, rows_of(index));
-    float* packed = c.panels + (panel.p - c.first) * k_;
-    tile.b = packed;
-    if (index == c.first_tile && panel.in_place != nullptr) {
-      tile.b = panel.in_place;
-      tile.b_offsets = lists.source;
-      tile.b_copy = packed;
-      tile.b_ahead = kRowsAhead * source_of(pass_).strides[1];
-    } else if (index == c.first_tile + 1) {
-      tile.next = panel.next;
-      tile.next_stride = source_of(pass_).strides[1];
-    }
+  bool multiply(const Chunk& c, const Panel& panel, const float* weights, int64_t index) const {
+    const float* const rows = weights_.at(weights, c.group, index);
+    float* const packed = c.panels + (panel.p - c.first) * k_;
+    const int64_t source_stride = source_of(pass_).strides[1], stride = pass_.result().strides[1];
     const bool direct = panel.results != nullptr;
-    const int64_t stride = pass_.result().strides[1];
+    kernels::cpu::TileProduct tile;
+    tile.offsets = weight_list_.data();
     tile.c =
         direct ? panel.results + (c.group * m_ + index * tile_rows_) * stride : c.sums + (panel.p - c.first);
     tile.c_stride = direct ? stride : chunk_ * width_;
-    tile.stream = streams_ && direct && reinterpret_cast<uintptr_t>(tile.c) % kLine == 0;
-    kernels::cpu::tile_product(tile);
+    for (int64_t k = 0; k < k_; k += kChannelsAtOnce) {
+      tile.inner = std::min(kChannelsAtOnce, k_ - k);
+      tile.set_rows(rows + k * tile_rows_, 1, rows_of(index));
+      tile.b = packed + k * width_;
+      if (index == c.first_tile && panel.in_place != nullptr) {
+        tile.b_copy = packed + k * width_;
+        tile.b = panel.in_place + k * source_stride;
+        tile.b_offsets = source_list_.data();
+        tile.b_ahead = kRowsAhead * source_stride;
+      } else if (index == c.first_tile + 1 && panel.next != nullptr) {
+        tile.next = panel.next + k * source_stride;
+        tile.next_stride = source_stride;
+      }
+      tile.accumulate = k > 0;
+      tile.stream =
+          streams_ && direct && k_ <= kChannelsAtOnce && reinterpret_cast<uintptr_t>(tile.c) % kLine == 0;
+      kernels::cpu::tile_product(tile);
+    }
     return direct;
   }
 
@@ -270,11 +266,13 @@ class PointwiseGatherStep final : public Step {
   CacheRoom room_;  // panels have a quarter of L2; one that L1 holds is read by all tiles before the next
   int64_t width_, k_, m_, m_tiles_, tile_rows_, panels_;
   PointwiseWeights weights_;
+  // Floats from the first channel to channel k: in a tile's packed weights, and in the source.
+  std::vector<int64_t> weight_list_, source_list_;
   int64_t slots_;
   int64_t chunk_ = 0, chunks_ = 0;  // panels in a chunk, and how many chunks there are
   int64_t tiles_per_task_ = 0, m_blocks_ = 0;
   bool streams_ = false;  // results go past the caches where they are aligned
-  size_t weight_bytes_ = 0, list_bytes_ = 0, panel_bytes_ = 0, row_bytes_ = 0, slot_bytes_ = 0;
+  size_t weight_bytes_ = 0, panel_bytes_ = 0, row_bytes_ = 0, slot_bytes_ = 0;
 };
 
 class PointwiseGatherCandidate final : public Candidate {

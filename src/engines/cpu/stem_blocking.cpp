@@ -11,7 +11,6 @@ namespace {
 
 using problem::ConvPass;
 
-constexpr int64_t kPositionsPerBox = 512;  // 112 is a third slower: the sums are loaded and stored once a box
 constexpr int64_t kYChannelsPerTask = 128;
 constexpr int64_t kRowsPerTask = 384;  // of (x channel, tap)
 constexpr int64_t kWantedTasks = 8;
@@ -28,7 +27,7 @@ StemBlocking plan_stem(const ConvPass& pass, int64_t tile_width) {
     total[axis + 1] = cut.axes[axis].count;
     cut.taps *= static_cast<int64_t>(cut.axes[axis].taps.size());
   }
-  cut.grid = cut_into_boxes(total, kPositionsPerBox);
+  cut.grid = cut_into_boxes(total, kStemPositionsPerBox);
   for (size_t axis = 0; axis < 3; ++axis) {
     const AxisPhase& a = cut.axes[axis];
     cut.extent[axis] =

@@ -7,12 +7,11 @@
 // the strip. Partial sums of the splits are added in order at the end.
 //
 // Zero padding multiplies y by 0 where the mathematics skips it, which differs only if y is not finite: y is
-// looked at while it is packed, and such a pass is left to the reference.
+// looked at while it is packed, and such a box leaves out what is padded.
 #include "engines/cpu/stem_grad_weight.h"
 
 #include <algorithm>
 #include <array>
-#include <atomic>
 #include <vector>
 
 #include "base/checked.h"
@@ -20,7 +19,6 @@
 #include "engines/cpu/rows.h"
 #include "engines/cpu/stem_blocking.h"
 #include "engines/cpu/task_slots.h"
-#include "engines/reference/reference.h"
 #include "kernels/cpu/tile_product.h"
 #include "kernels/cpu/transpose.h"
 
@@ -39,7 +37,6 @@ class StemGradWeightStep final : public Step {
         width_(kernels::cpu::tile_width()),
         cut_(plan_stem(pass, width_)),
         slots_(runtime::ThreadPool::instance().threads()),
-        reference_(reference::candidate().make_step(pass)),
         blocks_(pass.groups * cut_.y_blocks * cut_.x_blocks),
         rows_(cut_.x_block * cut_.taps) {
     for (const PhaseTap& d : cut_.axes[0].taps)
@@ -56,7 +53,7 @@ class StemGradWeightStep final : public Step {
     panel_bytes_ = part_bytes<float>(positions * cut_.y_block);
     strip_bytes_ = part_bytes<float>(cut_.grid.box[0] * cut_.x_block * plane());
     row_bytes_ = part_bytes<float>(cut_.grid.box[3] * width_);
-    slot_bytes_ = panel_bytes_ + strip_bytes_ + row_bytes_ + part_bytes<int64_t>(positions);
+    slot_bytes_ = panel_bytes_ + strip_bytes_ + row_bytes_;
   }
 
   size_t workspace_bytes() const override {
@@ -66,18 +63,15 @@ class StemGradWeightStep final : public Step {
   void run(const Bindings& bindings, std::byte* workspace,
            runtime::ExecutionContext& context) const override {
     auto* sums = reinterpret_cast<float*>(workspace);
-    std::atomic<bool> finite{true};
     const auto sum = [&](int64_t task, int64_t slot) {
-      if (!sum_split(bindings, task % blocks_, task / blocks_, sums + task * sum_floats_,
-                     workspace + sum_bytes_ + static_cast<size_t>(slot) * slot_bytes_))
-        finite.store(false, std::memory_order_relaxed);
+      sum_split(bindings, task % blocks_, task / blocks_, sums + task * sum_floats_,
+                workspace + sum_bytes_ + static_cast<size_t>(slot) * slot_bytes_);
     };
     const auto finish = [&](int64_t block, int64_t) {
       add_splits(sums, block);
       store_block(bindings, block, sums + block * sum_floats_);
     };
     run_stages(*context.pool, slots_, blocks_ * cut_.splits, sum, blocks_, finish);
-    if (!finite && leaves_source_) reference_->run(bindings, workspace, context);
   }
 
  private:
@@ -101,28 +95,29 @@ class StemGradWeightStep final : public Step {
     int64_t first, last;
   };
 
-  // sums[(x channel, tap)][y_block]; whether all of y was finite.
-  bool sum_split(const Bindings& bindings, int64_t block, int64_t split, float* sums,
+  // sums[(x channel, tap)][y_block]
+  void sum_split(const Bindings& bindings, int64_t block, int64_t split, float* sums,
                  std::byte* scratch) const {
     const Place place = place_of(block);
     auto* panels = reinterpret_cast<float*>(scratch);
     auto* strip = reinterpret_cast<float*>(scratch + panel_bytes_);
     auto* row = reinterpret_cast<float*>(scratch + panel_bytes_ + strip_bytes_);
-    auto* bases = reinterpret_cast<int64_t*>(scratch + panel_bytes_ + strip_bytes_ + row_bytes_);
+    int64_t bases[kStemPositionsPerBox];  // not in the workspace, which a caller may share by mistake
     const int64_t first = split * cut_.boxes_per_split;
     const int64_t last = std::min(first + cut_.boxes_per_split, cut_.grid.count());
-    bool finite = true;
     if (first >= last) std::fill_n(sums, sum_floats_, 0.0F);
     for (int64_t index = first; index < last; ++index) {
       const BoxGrid::Box box = cut_.grid.at(index);
       const int64_t positions = count_of(box.size);
       load_panels(bindings, place, box, row, panels);
-      finite &= all_finite(panels, positions * cut_.y_block);
       load_source(bindings, place, box, strip);
+      if (leaves_source_ && !all_finite(panels, positions * cut_.y_block)) {
+        multiply_live(place, box, strip, panels, index > first, sums);
+        continue;
+      }
       list_positions(box, bases);
       multiply(place, box, {strip, panels, bases, positions}, index > first, sums);
     }
-    return finite;
   }
 
   // panels[y block of width][position][width]
@@ -236,6 +231,102 @@ class StemGradWeightStep final : public Step {
     }
   }
 
+  // Positions along each axis.
+  using Region = std::array<problem::Range, 3>;
+
+  // Positions of the box whose row (x channel, tap) reads inside x.
+  Region live_region(const BoxGrid::Box& box, int64_t row) const {
+    Region live;
+    int64_t tap = row % cut_.taps;
+    for (size_t axis = 3; axis-- > 0;) {
+      const auto& taps = cut_.axes[axis].taps;
+      const auto count = static_cast<int64_t>(taps.size());
+      live[axis] = live_outputs(pass_.axes[axis], taps[static_cast<size_t>(tap % count)].tap);
+      live[axis].begin = std::max(live[axis].begin, box.first[axis + 1]);
+      live[axis].end = std::min(live[axis].end, box.first[axis + 1] + box.size[axis + 1]);
+      tap /= count;
+    }
+    return live;
+  }
+
+  // Where positions of a region lie, those of another one left out.
+  struct PositionList {
+    int64_t count = 0;
+    int64_t strip[kStemPositionsPerBox], panel[kStemPositionsPerBox];
+  };
+  void list_region(const BoxGrid::Box& box, const Region& region, const Region& except,
+                   PositionList& list) const {
+    list.count = 0;
+    const auto inside = [](const problem::Range& range, int64_t at) {
+      return at >= range.begin && at < range.end;
+    };
+    for (int64_t n = 0; n < box.size[0]; ++n)
+      for (int64_t z = region[0].begin; z < region[0].end; ++z)
+        for (int64_t y = region[1].begin; y < region[1].end; ++y) {
+          const bool parted = inside(except[0], z) && inside(except[1], y) && except[2].size() > 0;
+          list_run(box, {n, z, y}, {region[2].begin, parted ? except[2].begin : region[2].end}, list);
+          if (parted) list_run(box, {n, z, y}, {except[2].end, region[2].end}, list);
+        }
+  }
+  // Positions side by side along W.
+  void list_run(const BoxGrid::Box& box, const std::array<int64_t, 3>& at, const problem::Range& run,
+                PositionList& list) const {
+    const auto& [d, h, w] = cut_.axes;
+    const int64_t n = at[0], z = at[1] - box.first[1], y = at[2] - box.first[2], x = run.begin - box.first[3];
+    int64_t strip = n * cut_.x_block * plane() +
+                    (z * d.source_step * cut_.extent[1] + y * h.source_step) * cut_.extent[2] +
+                    x * w.source_step;
+    int64_t panel = (((n * box.size[1] + z) * box.size[2] + y) * box.size[3] + x) * width_;
+    for (int64_t i = run.begin; i < run.end; ++i, strip += w.source_step, panel += width_) {
+      list.strip[list.count] = strip;
+      list.panel[list.count++] = panel;
+    }
+  }
+
+  // multiply() without the zeros around x: what all rows of a tile read inside x is one product, the rest is
+  // added row by row.
+  void multiply_live(const Place& place, const BoxGrid::Box& box, const float* strip, const float* panels,
+                     bool accumulate, float* sums) const {
+    const int64_t rows = place.x_count * cut_.taps, positions = count_of(box.size);
+    PositionList list;
+    for (int64_t first = 0; first < rows; first += kernels::cpu::kTileRows) {
+      const int64_t count = std::min<int64_t>(kernels::cpu::kTileRows, rows - first);
+      Region shared = live_region(box, first);
+      for (int64_t i = 1; i < count; ++i) {
+        const Region own = live_region(box, first + i);
+        for (size_t axis = 0; axis < 3; ++axis) {
+          shared[axis].begin = std::max(shared[axis].begin, own[axis].begin);
+          shared[axis].end = std::min(shared[axis].end, own[axis].end);
+        }
+      }
+      list_region(box, shared, {}, list);
+      multiply_list(place, list, strip, panels, positions, {first, first + count}, accumulate, sums);
+      for (int64_t row = first; row < first + count; ++row) {
+        list_region(box, live_region(box, row), shared, list);
+        if (list.count > 0) multiply_list(place, list, strip, panels, positions, {row, row + 1}, true, sums);
+      }
+    }
+  }
+
+  void multiply_list(const Place& place, const PositionList& list, const float* strip, const float* panels,
+                     int64_t positions, const problem::Range& rows, bool accumulate, float* sums) const {
+    kernels::cpu::TileProduct tile;
+    tile.rows = static_cast<int>(rows.size());
+    tile.offsets = list.strip;
+    tile.b_offsets = list.panel;
+    tile.inner = list.count;
+    tile.c_stride = cut_.y_block;
+    tile.accumulate = accumulate;
+    for (int i = 0; i < tile.rows; ++i)
+      tile.a[i] = strip + (rows.begin + i) / cut_.taps * plane() +
+                  tap_offsets_[static_cast<size_t>((rows.begin + i) % cut_.taps)];
+    for (int64_t c = 0; c < place.y_count; c += width_) {
+      tile.b = panels + c * positions;
+      tile.c = sums + rows.begin * cut_.y_block + c;
+      kernels::cpu::tile_product(tile);
+    }
+  }
+
   void add_splits(float* sums, int64_t block) const {
     float* total = sums + block * sum_floats_;
     const Place place = place_of(block);
@@ -283,7 +374,6 @@ class StemGradWeightStep final : public Step {
   int64_t width_;
   StemBlocking cut_;
   int64_t slots_;
-  std::unique_ptr<const Step> reference_;
   int64_t blocks_;  // tasks of one split
   int64_t rows_;    // of a full block
   std::vector<int64_t> tap_offsets_;

@@ -61,33 +61,33 @@ WeightPanels::Tile WeightPanels::tile_at(int64_t group, int64_t m) const {
 
 int64_t WeightPanels::tasks() const { return pass_.groups * ceil_div(cut_.channels, cut_.width); }
 
-bool WeightPanels::pack(const Bindings& bindings, int64_t task, int64_t slot, float* panels,
-                        bool judge) const {
+PanelFacts WeightPanels::pack(const Bindings& bindings, int64_t task, int64_t slot, float* panels,
+                              bool judge) const {
   const int64_t all = source_channels(pass_), blocks = ceil_div(cut_.channels, cut_.width);
   const int64_t group = task / blocks, first = task % blocks * cut_.width;
   auto* scratch = reinterpret_cast<float*>(reinterpret_cast<std::byte*>(panels) + panel_bytes_ +
                                            static_cast<size_t>(slot) * slot_bytes_);
-  bool sound = true;
+  PanelFacts facts;
   for (int64_t m = first; m < std::min(first + cut_.width, cut_.channels); m += cut_.width_at(m)) {
     for (int64_t k = 0; k < all; k += channels_)
       pack_channels(bindings, tile_at(group, m), k, std::min(channels_, all - k), scratch,
                     [&](size_t phase) { return const_cast<float*>(at(panels, group, phase, m, k)); });
-    sound &= are_sound(at(panels, group, 0, m, 0), all * cut_.all_taps * cut_.width_at(m), judge);
+    look_at(at(panels, group, 0, m, 0), all * cut_.all_taps * cut_.width_at(m), judge, facts);
   }
-  return sound;
+  return facts;
 }
 
-bool WeightPanels::are_sound(const float* panel, int64_t count, bool judge) const {
-  if (partner_ == 0) return !judge || all_finite(panel, count);
-  return kernels::cpu::cells_are_large(panel, count) &&
-         (!judge || kernels::cpu::cells_are_finite(panel, count));
+void WeightPanels::look_at(const float* panel, int64_t count, bool judge, PanelFacts& facts) const {
+  if (partner_ != 0) facts.large &= kernels::cpu::cells_are_large(panel, count);
+  if (judge)
+    facts.finite &= partner_ != 0 ? kernels::cpu::cells_are_finite(panel, count) : all_finite(panel, count);
 }
 
 int64_t WeightPanels::block_floats(int64_t channels) const { return cut_.width * cut_.all_taps * channels; }
 
-bool WeightPanels::pack_block(const Bindings& bindings, int64_t group, int64_t first, int64_t k,
-                              int64_t channels, float* block, float* scratch, bool judge) const {
-  bool sound = true;
+PanelFacts WeightPanels::pack_block(const Bindings& bindings, int64_t group, int64_t first, int64_t k,
+                                    int64_t channels, float* block, float* scratch, bool judge) const {
+  PanelFacts facts;
   for (int64_t m = first; m < std::min(first + cut_.width, cut_.channels); m += cut_.width_at(m)) {
     const Tile tile = tile_at(group, m);
     const auto start = [&](size_t phase) {
@@ -96,9 +96,9 @@ bool WeightPanels::pack_block(const Bindings& bindings, int64_t group, int64_t f
     for (int64_t c = 0; c < channels; c += channels_)
       pack_channels(bindings, tile, k + c, std::min(channels_, channels - c), scratch,
                     [&](size_t phase) { return start(phase) + c * cut_.phases[phase].taps * tile.width; });
-    sound &= are_sound(start(0), channels * cut_.all_taps * tile.width, judge);
+    look_at(start(0), channels * cut_.all_taps * tile.width, judge, facts);
   }
-  return sound;
+  return facts;
 }
 
 template <class Place>

@@ -11,6 +11,12 @@ namespace retrograd::engines::cpu {
 // Whether the taps of one pair of channels are one row of the weight's memory.
 bool taps_follow_each_other(const problem::ConvPass& pass);
 
+// What packed weights are.
+struct PanelFacts {
+  bool large = true;   // none is too small for its cell
+  bool finite = true;  // all are; not looked at unless asked for
+};
+
 class WeightPanels {
  public:
   // Both must outlive this. `partner`: of the cells that the pass is over (bf16_cells.h), or 0.
@@ -21,13 +27,12 @@ class WeightPanels {
   }
   // Tasks of pack(), before those of the cut and in as many slots.
   int64_t tasks() const;
-  // False when `judge` is set and a weight is not finite, or one is too small for its cell.
-  bool pack(const Bindings& bindings, int64_t task, int64_t slot, float* panels, bool judge) const;
+  PanelFacts pack(const Bindings& bindings, int64_t task, int64_t slot, float* panels, bool judge) const;
   // The part of pack() that one task needs where cut.whole_images: block[tile][phase][k][tap][width] of the
   // tiles of cut.width result channels and source channels [k, k + channels); `scratch` holds
   // scratch_floats().
-  bool pack_block(const Bindings& bindings, int64_t group, int64_t m, int64_t k, int64_t channels,
-                  float* block, float* scratch, bool judge) const;
+  PanelFacts pack_block(const Bindings& bindings, int64_t group, int64_t m, int64_t k, int64_t channels,
+                        float* block, float* scratch, bool judge) const;
   // Floats of a block, and of the scratch it takes to pack one.
   int64_t block_floats(int64_t channels) const;
   int64_t scratch_floats() const { return static_cast<int64_t>(slot_bytes_ / sizeof(float)); }
@@ -48,7 +53,7 @@ class WeightPanels {
   void load(const std::byte* source, int64_t stride, int64_t count, float* out) const;
   void load_channels(const std::byte* source, const Tile& tile, int64_t channels, float* scratch,
                      float* rows) const;
-  bool are_sound(const float* panel, int64_t count, bool judge) const;
+  void look_at(const float* panel, int64_t count, bool judge, PanelFacts& facts) const;
   void load_taps(const std::byte* source, const Tile& tile, int64_t channels, float* scratch,
                  float* rows) const;
 

@@ -43,14 +43,28 @@ HWY_INLINE Place<D> place_of(int64_t first, int64_t last) {
           first >= last, first == 0 && last == lanes};
 }
 
-// body(load), where load reads the lanes of a place. AVX2's masked loads make a plane 8 % slower than plain
-// ones, AVX-512's cost nothing: there one body does, which is half as much to compile.
+// How the lanes of a place are read: load(p), with zeros in the others, and only(v) leaves zeros there.
+template <class D>
+struct AllLanes {
+  static constexpr bool kAll = true;
+  HWY_INLINE hn::Vec<D> load(const float* p) const { return hn::LoadU(D(), p); }
+  HWY_INLINE hn::Vec<D> only(hn::Vec<D> v) const { return v; }
+};
+template <class D>
+struct MaskedLanes {
+  static constexpr bool kAll = false;
+  hn::Mask<D> mask;
+  HWY_INLINE hn::Vec<D> load(const float* p) const { return hn::MaskedLoad(mask, D(), p); }
+  HWY_INLINE hn::Vec<D> only(hn::Vec<D> v) const { return hn::IfThenElseZero(mask, v); }
+};
+
+// body(lanes). AVX2's masked loads make a plane 8 % slower than plain ones, AVX-512's cost nothing: there one
+// body does, which is half as much to compile.
 template <class D, class Body>
-HWY_INLINE void with_load(const Place<D>& place, const Body& body) {
+HWY_INLINE void with_lanes(const Place<D>& place, const Body& body) {
   if constexpr (HWY_TARGET > HWY_AVX3)
-    if (place.full) return body([](const float* p) RG_INLINED { return hn::LoadU(D(), p); });
-  const auto mask = place.mask;
-  body([&](const float* p) RG_INLINED { return hn::MaskedLoad(mask, D(), p); });
+    if (place.full) return body(AllLanes<D>());
+  body(MaskedLanes<D>{place.mask});
 }
 
 // Rows of the lowest tile that has code of its own: planes of real networks are 7, 14, 28 … high, and rows of

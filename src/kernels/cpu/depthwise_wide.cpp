@@ -82,8 +82,8 @@ class WideTile : WideRows<kLanes, kTapRows, kRows, kPair> {
         for (const int64_t* end = offset + r.taps[phase]; offset < end; ++offset, ++place, w += kTapRows) {
           if (place->dead) continue;
           const float* HWY_RESTRICT at = rows.top + *offset;
-          with_load(*place, [&](const auto& load)
-                                RG_INLINED { add<kRegular>(rows, second, at, w, sums[phase], load); });
+          with_lanes(*place, [&](const auto& lanes)
+                                 RG_INLINED { add<kRegular>(rows, second, at, w, sums[phase], lanes); });
         }
       });
       rows.top += r.source_depth;
@@ -92,17 +92,17 @@ class WideTile : WideRows<kLanes, kTapRows, kRows, kPair> {
     store<kRegular>(r, second, column, stored, sums, out);
   }
 
-  template <bool kRegular, class Load>
+  template <bool kRegular, class Lanes>
   static HWY_INLINE void add(const Rows& rows, const Second& second, const float* HWY_RESTRICT at,
-                             const float* HWY_RESTRICT weights, V (&sums)[kRows], const Load& load) {
+                             const float* HWY_RESTRICT weights, V (&sums)[kRows], const Lanes& lanes) {
     V w[kTapRows];
     each(Indices<kTapRows>(), [&](auto h) RG_INLINED {
-      w[h] = held(both(hn::Set(D(), weights[h]),
-                       [&]() RG_INLINED { return hn::Set(D(), weights[second.weights + h]); }));
+      w[h] = held(both(lanes.only(hn::Set(D(), weights[h])),
+                       [&]() RG_INLINED { return lanes.only(hn::Set(D(), weights[second.weights + h])); }));
     });
     const auto add_source = [&](auto i) RG_INLINED {
       const float* HWY_RESTRICT p = at + i * rows.pitch;
-      const V v = held(both(load(p), [&]() RG_INLINED { return load(p + second.source); }));
+      const V v = held(both(lanes.load(p), [&]() RG_INLINED { return lanes.load(p + second.source); }));
       each(Indices<kTapRows>(), [&](auto h) RG_INLINED {
         constexpr int kRow = i - h;
         if constexpr (kRow >= 0 && kRow < kRows) sums[kRow] = hn::MulAdd(w[h], v, sums[kRow]);

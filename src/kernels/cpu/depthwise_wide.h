@@ -6,8 +6,8 @@
 //
 // A tile is up to 8 rows of results × one vector: a vector of the source is loaded once for all the rows that
 // read it, and weights are broadcast once a tile. Rows outside the source are left out; places outside are
-// masked, and count as zeros, so weights must be finite. Reading around the ends of rows needs loads that do
-// not touch masked places: AVX2 and AVX-512 have them.
+// masked, in the weights too, so that what is not finite meets no zeros. Reading around the ends of rows
+// needs loads that do not touch masked places: AVX2 and AVX-512 have them.
 #pragma once
 
 #include <cstdint>

@@ -25,8 +25,10 @@ int64_t wide_planes(int64_t lanes, int64_t tap_rows) {
   return lanes < kMostLanes && tap_rows <= kMostPairTapRows ? 2 : 1;
 }
 
-// kRows rows of y × one vector; kAllRegular: only tiles that are regular. Sums are kSumLanes apart.
-template <int kLanes, int kSumLanes, int kTapRows, int kRows, bool kAllRegular, bool kPair>
+// kRows rows of y × one vector; kAllRegular: only tiles that are regular; kMasked: places outside are left
+// out. Sums are kSumLanes apart.
+template <int kLanes, int kSumLanes, int kTapRows, int kRows, bool kAllRegular, bool kPair,
+          bool kMasked = false>
 class WideDots : WideRows<kLanes, kTapRows, kRows, kPair> {
   using Base = WideRows<kLanes, kTapRows, kRows, kPair>;
   using Base::both, Base::kSources;
@@ -90,24 +92,38 @@ class WideDots : WideRows<kLanes, kTapRows, kRows, kPair> {
       for (int64_t tap = 0; tap < r.taps; ++tap, ++place, sum += kTapRows * kSumLanes) {
         if (place->dead) continue;
         const float* HWY_RESTRICT at = rows.top + r.offsets[tap];
-        with_load(*place,
-                  [&](const auto& load) RG_INLINED { add<kRegular>(rows, second, at, y, sum, load); });
+        with_lanes(*place, [&](const auto& lanes)
+                               RG_INLINED { add<kRegular>(rows, second, at, y, y_rows, sum, lanes); });
       }
       rows.top += r.x_depth;
     }
   }
 
-  template <bool kRegular, class Load>
+  template <bool kRegular, class Lanes>
   static HWY_INLINE void add(const Rows& rows, const Second& second, const float* HWY_RESTRICT at,
-                             const V (&y)[kRows], float* HWY_RESTRICT sum, const Load& load) {
+                             const V (&y)[kRows], [[maybe_unused]] int64_t y_rows, float* HWY_RESTRICT sum,
+                             const Lanes& lanes) {
+    constexpr bool kSkips = kMasked && !Lanes::kAll;  // lanes
     V sums[kTapRows];
     each(Indices<kTapRows>(), [&](auto h) RG_INLINED { sums[h] = hn::Load(Whole(), sum + h * kSumLanes); });
+    [[maybe_unused]] auto inside = hn::FirstN(Whole(), 0);
+    if constexpr (kSkips) {
+      const auto ones = [&]() RG_INLINED { return lanes.only(hn::Set(D(), 1)); };
+      inside = hn::Ne(both(ones(), ones), hn::Zero(Whole()));
+    }
     const auto add_source = [&](auto i) RG_INLINED {
       const float* HWY_RESTRICT p = at + i * rows.pitch;
-      const V v = held(both(load(p), [&]() RG_INLINED { return load(p + second.x); }));
+      const V v = held(both(lanes.load(p), [&]() RG_INLINED { return lanes.load(p + second.x); }));
       each(Indices<kTapRows>(), [&](auto h) RG_INLINED {
         constexpr int kRow = i - h;
-        if constexpr (kRow >= 0 && kRow < kRows) sums[h] = hn::MulAdd(y[kRow], v, sums[h]);
+        if constexpr (kRow < 0 || kRow >= kRows) {
+        } else if (!kMasked || kRegular || kRow < y_rows) {
+          if constexpr (kSkips) {
+            sums[h] = masked_mul_add(inside, y[kRow], v, sums[h]);
+          } else {
+            sums[h] = hn::MulAdd(y[kRow], v, sums[h]);
+          }
+        }
       });
     };
     Base::template each_source<kRegular>(rows, add_source);
@@ -132,7 +148,9 @@ class Columns {
   }
 
   void run(const DepthwiseWideDots& r, const TileGroup& g) {
-    const Tile columns = tile(Indices<kMostRows - kLeast + 1>(), g);
+    const Tile columns = r.masked
+                             ? WideDots<kLanes, kSumLanes, kTapRows, kMostRows, false, kPair, true>::columns
+                             : tile(Indices<kMostRows - kLeast + 1>(), g);
     if (all_fit_) return columns(r, g, places_, begin_, end_);
     for (int64_t column = begin_; column < end_; column += kLanes) {
       list_places(r, column, places_);
@@ -165,8 +183,9 @@ class Columns {
 
 template <int kTapRows, class Run>
 HWY_INLINE void each_group(const DepthwiseWideDots& r, int64_t step, bool together, const Run& run) {
-  each_tile_group<kTapRows>(r.planes, step, together, r.rows, r.first_row, r.x_rows,
-                            least_rows(kTapRows, kMostRows), kMostRows, run);
+  // Masked tiles are all of kMostRows: none is regular.
+  const int least = r.masked ? kMostRows + 1 : least_rows(kTapRows, kMostRows);
+  each_tile_group<kTapRows>(r.planes, step, together, r.rows, r.first_row, r.x_rows, least, kMostRows, run);
 }
 
 template <int kLanes, int kTapRows>

@@ -5,8 +5,8 @@
 //
 // A tile is up to 8 rows of y × one vector, which stay in registers while x passes. Where vectors have two
 // rows of 8 those are of neighbouring planes, and so are the halves of the sums: [pair][d][t][h][plane][l].
-// Rows outside x are left out; places outside count as zeros, so a sum that is not finite may be one too
-// many: the caller looks.
+// Rows outside x are left out; places outside count as zeros, which make NaN of what is not finite. Where a
+// sum is not, the caller asks again with `masked`, which leaves them out and takes a little longer.
 #pragma once
 
 #include <cstdint>
@@ -37,7 +37,8 @@ struct DepthwiseWideDots {
   int64_t width = 0;  // of y
   int64_t x_width = 0;
   const int64_t* offsets = nullptr;
-  int64_t taps = 0;  // at most kMostWideTaps
+  int64_t taps = 0;     // at most kMostWideTaps
+  bool masked = false;  // zeros are not multiplied
 };
 void depthwise_wide_dots(const DepthwiseWideDots& planes);
 

@@ -34,9 +34,8 @@ HWY_INLINE void sums(const RowSums& r, int64_t first) {
     float* out = r.out + m * r.out_stride + x;
     V sum = r.accumulate ? hn::LoadU(d, out) : hn::Zero(d);
     const float* weights = r.weights + m;
-    const int64_t weight_step = r.weight_step == 0 ? kResults : r.weight_step;
     for (int64_t o = 0; o < r.outer; ++o)
-      for (int64_t j = 0; j < r.inner; ++j, weights += weight_step)
+      for (int64_t j = 0; j < r.inner; ++j, weights += r.weight_step)
         sum = hn::MulAdd(hn::Set(d, *weights), hn::LoadU(d, r.source + o * r.outer_stride + r.offsets[j] + x),
                          sum);
     hn::StoreU(sum, d, out);
@@ -56,7 +55,7 @@ HWY_INLINE void sums(const RowSums& r, int64_t x) {
   const float* HWY_RESTRICT weights = r.weights;
   const float* HWY_RESTRICT source = r.source + x;
   const int64_t* HWY_RESTRICT offsets = r.offsets;
-  const int64_t inner = r.inner, weight_step = r.weight_step == 0 ? kResults : r.weight_step;
+  const int64_t inner = r.inner, weight_step = r.weight_step;
   const bool fetch_next = r.fetch_next;
   for (int64_t o = r.outer; o > 0; --o) {
     if (fetch_next)

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Sums with positions as the vector side, for results of few channels.
 //
-//   out[m][x] (+)= Σ_{o < outer} Σ_{j < inner} source[o·outer_stride + offsets[j] + x] · weights[(o·inner +
-//   j)·results + m]
+//   out[m][x] (+)= Σ_{o < outer} Σ_{j < inner} source[o·outer_stride + offsets[j] + x]
+//                                              · weights[(o·inner + j)·weight_step + m]
 //
 // The sums of `results` rows × some vectors stay in registers: 24 of them where there are 32 registers, 12
 // where there are 16. A vector read from any place costs two cycles on AVX-512 (it crosses a cache line) and
@@ -20,7 +20,7 @@ struct RowSums {
   int64_t outer = 1;
   int64_t outer_stride = 0;
   const float* weights = nullptr;
-  int64_t weight_step = 0;  // from those of one term to those of the next; 0: `results`, as above
+  int64_t weight_step = 0;  // from those of one term to those of the next
   int results = 1;          // 1 to row_results()
   float* out = nullptr;     // row m at out + m·out_stride
   int64_t out_stride = 0;

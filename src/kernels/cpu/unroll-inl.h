@@ -43,6 +43,17 @@ HWY_INLINE V held(V value) {
   return value;
 }
 
+// sum + a · b where the mask is set and sum elsewhere, whatever a holds there; b must hold zeros there.
+// AVX-512 masks for nothing; elsewhere a blend would take longer than the product.
+template <class Mask, class V>
+HWY_INLINE V masked_mul_add(Mask mask, V a, V b, V sum) {
+  namespace hn = hwy::HWY_NAMESPACE;
+  if constexpr (HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3)
+    return hn::IfThenElse(mask, hn::MulAdd(a, b, sum), sum);
+  else
+    return hn::MulAdd(hn::IfThenElseZero(mask, a), b, sum);
+}
+
 }  // namespace HWY_NAMESPACE
 }  // namespace retrograd::kernels::cpu
 HWY_AFTER_NAMESPACE();

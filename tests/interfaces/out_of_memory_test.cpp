@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: Apache-2.0
+// Every public call with its n-th request for memory, and for a thread, refused, for every n. The call must
+// answer with its interface's code for that and a message, leave nothing behind, and succeed when repeated.
+//
+// Each case is a process of its own, forked before anything was called: what a process does once, at first
+// use, is refused too. The parent never calls the library.
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <chrono>
+#include <csignal>
+#include <cstdarg>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "acl/acl.h"
+#include "exported_calls.h"
+#include "failing_allocations.h"
+#include "retrograd/retrograd.h"
+
+namespace retrograd::test {
+namespace {
+
+using retrograd::testing::FailingAllocations;
+using retrograd::testing::Fault;
+using retrograd::testing::live_blocks;
+
+constexpr int kNotReached = 0, kPassed = 1, kFailed = 3;  // exit codes of a case
+constexpr unsigned kMostSeconds = 60;                     // a case takes milliseconds; more is a deadlock
+constexpr size_t kMostRequests = 5000;
+
+bool leaks_too = true;  // look for them as well
+
+std::vector<ExportedCall> all_calls() {
+  std::vector<ExportedCall> calls;
+  for (const auto& some : {exported_acl_calls(), exported_infini_calls()})
+    calls.insert(calls.end(), some.begin(), some.end());
+  return calls;
+}
+
+[[noreturn, gnu::format(printf, 1, 2)]] void fail(const char* format, ...) {
+  std::va_list arguments;
+  va_start(arguments, format);
+  std::vfprintf(stderr, format, arguments);
+  va_end(arguments);
+  std::fputc('\n', stderr);
+  std::_Exit(kFailed);
+}
+
+// What the failing call left for its caller to read.
+std::string message_of(const ExportedCall& row) {
+  const bool acl = row.out_of_memory != kInfiniOutOfMemory;
+  const char* const text = acl ? aclGetRecentErrMsg() : retrogradGetLastError();
+  return text == nullptr ? "" : text;
+}
+
+// One whole life of a call: set up, refused once, repeated, undone. False when nothing was refused.
+bool live_through(const ExportedCall& row, Fault fault, size_t nth, bool first) {
+  row.setup();
+  written = Written();
+  int code = 0;
+  bool happened = false;
+  {
+    const FailingAllocations failing(fault, nth);
+    code = row.call();
+    happened = failing.happened();
+  }
+  if (code != row.expected) {
+    if (!happened) fail("returned %d with memory enough", code);
+    if (code != row.out_of_memory) fail("returned %d, expected %d", code, row.out_of_memory);
+    if (!written.untouched()) fail("wrote a result although it failed");
+  }
+  // Earlier failures of this process have left texts that retrogradGetLastError would show.
+  if (code != 0 && first && message_of(row).empty()) fail("returned %d without a message", code);
+  if (code != row.expected) {
+    code = row.call();
+    if (code != row.expected) fail("returned %d when repeated: %s", code, message_of(row).c_str());
+  }
+  if (code == 0 && row.undo != nullptr) row.undo();
+  row.teardown();
+  return happened;
+}
+
+// Whether the failing call keeps memory: blocks that grow in number each time. Stacks of ended threads, which
+// the C library keeps, and tables' room grow too, but not for ever.
+void look_for_leaks(const ExportedCall& row, Fault fault, size_t nth) {
+  std::array<long, 4> live;
+  for (long& after : live) {
+    live_through(row, fault, nth, false);
+    after = live_blocks();
+  }
+  for (size_t i = 2; i < live.size(); ++i)
+    if (live[i] <= live[i - 1]) return;
+  fail("keeps %ld blocks each time", live.back() - live[live.size() - 2]);
+}
+
+int run_case(const ExportedCall& row, Fault fault, size_t nth) {
+  alarm(kMostSeconds);
+  const bool happened = live_through(row, fault, nth, true);
+  // What the log writes besides is not worth the time.
+  if (happened && leaks_too) look_for_leaks(row, fault, nth);
+  return happened ? kPassed : kNotReached;
+}
+
+// The exit code of the case in a process of its own, and what it wrote to stderr.
+int fork_case(const ExportedCall& row, Fault fault, size_t nth, std::string& output) {
+  FILE* const captured = std::tmpfile();
+  const pid_t child = fork();
+  if (child == 0) {
+    dup2(fileno(captured), STDERR_FILENO);
+    std::_Exit(run_case(row, fault, nth));
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  std::array<char, 1000> buffer;  // the end of it: the log may come before
+  if (std::fseek(captured, -long{buffer.size()}, SEEK_END) != 0) std::rewind(captured);
+  output.assign(buffer.data(), std::fread(buffer.data(), 1, buffer.size(), captured));
+  std::fclose(captured);
+  if (WIFEXITED(status)) return WEXITSTATUS(status);
+  output += std::string("\ndied of ") + strsignal(WTERMSIG(status));
+  return kFailed;
+}
+
+struct Tally {
+  size_t cases = 0, rows = 0, rows_without = 0;
+};
+
+void check_everywhere(Fault fault, const char* what) {
+  Tally tally;
+  for (const ExportedCall& row : all_calls()) {
+    ++tally.rows;
+    for (size_t nth = 1;; ++nth) {
+      std::string output;
+      const int ended = fork_case(row, fault, nth, output);
+      if (ended != kNotReached && ended != kPassed)
+        ADD_FAILURE() << row.name << " with " << what << " number " << nth << " refused: " << output;
+      if (ended == kNotReached) {
+        tally.rows_without += nth == 1 ? 1 : 0;
+        break;
+      }
+      ++tally.cases;
+      if (nth == kMostRequests) {
+        ADD_FAILURE() << row.name << " asks for more than " << kMostRequests;
+        break;
+      }
+    }
+  }
+  std::printf("%zu cases, %zu rows, of which %zu ask for none\n", tally.cases, tally.rows,
+              tally.rows_without);
+  EXPECT_GT(tally.cases, 0u);
+}
+
+class OutOfMemory : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    // More than one worker: a pool may be refused in the middle.
+    setenv("RETROGRAD_NUM_THREADS", "3", 1);
+    setenv("RETROGRAD_VERBOSE", "warning", 1);
+    if (!retrograd::testing::replaces_malloc())
+      std::printf("operator new alone is refused: a sanitizer's malloc cannot be stood in front of\n");
+  }
+};
+
+TEST_F(OutOfMemory, OneAllocationRefused) { check_everywhere(Fault::kOneAllocation, "allocation"); }
+
+TEST_F(OutOfMemory, AllAllocationsRefusedFromOneOn) {
+  check_everywhere(Fault::kAllAllocations, "all allocations from");
+}
+
+// Records of the log are lost then, and nothing else; some are written by streams' threads.
+TEST_F(OutOfMemory, OneAllocationRefusedWithALog) {
+  setenv("RETROGRAD_VERBOSE", "call,error", 1);
+  leaks_too = false;
+  check_everywhere(Fault::kOneAllocation, "allocation");
+  leaks_too = true;
+}
+
+TEST_F(OutOfMemory, OneThreadRefused) { check_everywhere(Fault::kOneThread, "thread"); }
+
+TEST_F(OutOfMemory, AllThreadsRefusedFromOneOn) { check_everywhere(Fault::kAllThreads, "all threads from"); }
+
+// The table and the export list name the same functions.
+TEST(ExportedCalls, AreThoseOfTheList) {
+  std::set<std::string> exported, listed;
+  std::ifstream file(EXPORTS_FILE);
+  for (std::string line; std::getline(file, line);)
+    if (!line.empty() && line[0] != '#') exported.insert(line);
+  ASSERT_GT(exported.size(), 100u);
+  for (const ExportedCall& row : all_calls()) listed.insert(row.name);
+  EXPECT_EQ(listed, exported);
+}
+
+// The parts of this test can fail: a call that dies, hangs up half-way, leaks or forgets its message is seen.
+int sloppy(Fault fault, const ExportedCall& row) {
+  std::string output;
+  return fork_case(row, fault, 1, output);
+}
+
+TEST(SloppyCalls, AreSeen) {
+  const auto nothing = [] {};
+  const auto leaks = [] {
+    static std::vector<int*> kept;
+    int* const block = new (std::nothrow) int(7);
+    if (block == nullptr) return kInfiniOutOfMemory;
+    kept.push_back(block);
+    return 0;
+  };
+  const auto dies = []() noexcept -> int {
+    static std::vector<int> grows;
+    grows.resize(grows.size() + 1000);
+    return 0;
+  };
+  const auto is_silent = []() -> int {
+    const int* const block = new (std::nothrow) int(0);
+    const int code = block == nullptr ? kAclOutOfMemory : 0;
+    delete block;
+    return code;
+  };
+  const auto is_fine = [] { return 0; };
+  EXPECT_EQ(sloppy(Fault::kOneAllocation, {"leaks", kInfiniOutOfMemory, nothing, leaks, nullptr, nothing}),
+            kFailed);
+  EXPECT_EQ(sloppy(Fault::kOneAllocation, {"dies", kInfiniOutOfMemory, nothing, dies, nullptr, nothing}),
+            kFailed);
+  EXPECT_EQ(sloppy(Fault::kOneAllocation, {"silent", kAclOutOfMemory, nothing, is_silent, nullptr, nothing}),
+            kFailed);
+  EXPECT_EQ(sloppy(Fault::kOneAllocation, {"fine", kInfiniOutOfMemory, nothing, is_fine, nullptr, nothing}),
+            kNotReached);
+}
+
+}  // namespace
+
+void require(bool good, const char* what) {
+  if (good) return;
+  const char* const acl = aclGetRecentErrMsg();
+  fail("the preparation failed: %s: %s", what, acl != nullptr ? acl : retrogradGetLastError());
+}
+
+}  // namespace retrograd::test
