@@ -34,12 +34,14 @@ struct Options {
   int64_t problem = -1;
 };
 
-// Thousands a second: nearly all are small, some cross the engines' blocks.
+// Nearly all are small, hundreds to thousands a second; some cross the engines' blocks. A GPU's tiles are
+// larger, and its launches take longer than small sums.
 struct Size {
   double products;
   int64_t weight;
 };
-constexpr Size kSizes[] = {{6e3, 88}, {6e4, 11}, {2e6, 1}};
+constexpr Size kSizesOnCpu[] = {{6e3, 88}, {6e4, 11}, {2e6, 1}};
+constexpr Size kSizesOnGpu[] = {{6e3, 60}, {6e4, 30}, {4e6, 10}};
 
 struct Drawn {
   ProblemSketch sketch;
@@ -47,11 +49,12 @@ struct Drawn {
   bool all_threads = false;
 };
 
-Drawn draw_problem(uint64_t seed, int64_t number) {
+Drawn draw_problem(runtime::DeviceKind device, uint64_t seed, int64_t number) {
   Draw draw(seed * 0x9E3779B97F4A7C15U + static_cast<uint64_t>(number));
   GeneratorOptions options;
-  options.most_products = draw.weighted(kSizes).products;
-  if (draw.chance(3)) options.mode = GeneratorOptions::Mode::kNetwork;
+  const bool on_gpu = device != runtime::DeviceKind::kCpu;
+  options.most_products = draw.weighted(on_gpu ? kSizesOnGpu : kSizesOnCpu).products;
+  if (draw.chance(on_gpu ? 20 : 3)) options.mode = GeneratorOptions::Mode::kNetwork;
   Drawn drawn{ProblemGenerator(draw.bits(), options).any(), draw_data(draw), draw.chance(8)};
   // Most sums of integers are to be exact ones.
   const bool integers = drawn.data.numbers == DataSketch::Numbers::kIntegers;
@@ -66,7 +69,7 @@ class Fuzz {
 
   // False when the device is lost.
   bool one_problem(int64_t number) {
-    const Drawn drawn = draw_problem(options_.seed, number);
+    const Drawn drawn = draw_problem(device_.kind(), options_.seed, number);
     ++problems_;
     ++shapes_[drawn.sketch.shape_class];
     special_ += drawn.data.has_specials() ? 1 : 0;

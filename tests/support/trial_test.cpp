@@ -229,6 +229,43 @@ TEST(TrialTest, BytesBesideTheResultAndOperandsThatAreReadAreWatched) {
       << operand->failure.what;
 }
 
+// What a GPU's problems go through, on the CPU as a device.
+TEST(PassRunnerTest, CopiesGiveTheSameBitsAndStrayBytesAreSeen) {
+  const auto copies = PassRunner::make_copying(cpu()), guarded = PassRunner::make(cpu());
+  const Spoiler behind([](const problem::Pass& pass, const engines::Bindings& bindings) {
+    const auto& bias = std::get<problem::BiasPass>(pass);
+    result_at(pass, bindings)[bias.channels * static_cast<int64_t>(size_of(bias.grad_bias.dtype))] =
+        std::byte{1};
+  });
+  ProblemGenerator generator(12, {.most_products = 3000});
+  Draw draw(12);
+  int strays = 0;
+  for (int i = 0; i < 200; ++i) {
+    const problem::Request request = *to_request(generator.any());
+    SCOPED_TRACE(problem::to_text(request));
+    const problem::Problem problem = legal_problem(request);
+    const DataSketch data = draw_data(draw);
+    Operands operands(request);
+    fill(operands, data);
+    ASSERT_TRUE(copies->place(operands, data).is_ok());
+    ASSERT_TRUE(guarded->place(operands, data).is_ok());
+    for (const problem::Pass& pass : problem.passes) {
+      HostTensor& result = *operands[result_of(pass).operand];
+      auto& pool = runtime::ThreadPool::instance();
+      ASSERT_TRUE(guarded->run(reference(), problem, pass, pool, operands).is_ok());
+      const auto bits = result.bits();
+      result.poison();
+      ASSERT_TRUE(copies->run(reference(), problem, pass, pool, operands).is_ok());
+      EXPECT_EQ(result.bits(), bits);
+      EXPECT_TRUE(result.gaps_untouched());
+      if (std::get_if<problem::BiasPass>(&pass) == nullptr || !is_dense(result.view())) continue;
+      EXPECT_FALSE(copies->run(behind, problem, pass, pool, operands).is_ok());
+      ++strays;
+    }
+  }
+  EXPECT_GT(strays, 50);
+}
+
 TEST(TrialTest, AFaultIsSurvivedAndNamed) {
   const auto fault = first_failure([](const problem::Pass& pass, const engines::Bindings& bindings) {
     if (std::get_if<problem::AvgPoolPass>(&pass) != nullptr)
