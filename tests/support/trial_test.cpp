@@ -40,8 +40,7 @@ class VerdictTest : public testing::Test {
     ASSERT_TRUE(run_on_cpu(legal_problem(request_), *operands_, only).is_ok());
   }
   std::optional<std::string> verdict(Operand operand) {
-    Standard standard = standard_for(reference(), runtime::DeviceKind::kCpu, data_, *operands_);
-    standard.accumulation = Accumulation::kFloat;
+    const Standard standard = standard_of(data_, *operands_, runtime::DeviceKind::kCpu);
     return find_error(*(*operands_)[operand], *exact_.find(operand), standard);
   }
   // The element as it is, then as `value`.
@@ -177,8 +176,7 @@ std::optional<Trial::Smaller> first_failure(Spoiler::Spoil spoil, int most = 300
   for (int i = 0; i < most; ++i) {
     const ProblemSketch sketch = generator.any();
     const DataSketch data = draw_data(draw);
-    if (const auto failure = trial.run(sketch, data, false))
-      return trial.make_smaller(sketch, data, *failure);
+    if (const auto failure = trial.run(sketch, data, {})) return trial.make_smaller(sketch, data, *failure);
   }
   return std::nullopt;
 }

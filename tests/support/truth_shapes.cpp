@@ -220,8 +220,8 @@ void stem(Draw& draw, ProblemSketch& s) {
 void pointwise(Draw& draw, ProblemSketch& s) {
   s.batch = draw.number(1, 2);
   s.groups = draw.chance(80) ? 1 : draw.number(2, 4);
-  s.inputs = some_channels(draw, 33);
-  s.outputs = some_channels(draw, 33);
+  s.inputs = draw.chance(60) ? draw.number(8, 20) : some_channels(draw, 33);
+  s.outputs = draw.chance(60) ? draw.number(8, 20) : some_channels(draw, 33);
   for (int a = rank(draw); a > 0; --a) {
     AxisSketch& axis = s.axes.emplace_back();
     axis.size = draw.chance(30) ? draw.number(1, 8) : draw.number(12, 24);
