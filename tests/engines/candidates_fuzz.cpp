@@ -13,6 +13,7 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <ctime>
 #include <map>
 #include <random>
 
@@ -34,25 +35,29 @@ struct Options {
   int64_t problem = -1;
 };
 
-// Thousands a second: nearly all are small, some cross the engines' blocks.
+// Nearly all are small, hundreds to thousands a second; some cross the engines' blocks. A GPU's tiles are
+// larger, and its launches take longer than small sums.
 struct Size {
   double products;
   int64_t weight;
 };
-constexpr Size kSizes[] = {{6e3, 88}, {6e4, 11}, {2e6, 1}};
+constexpr Size kSizesOnCpu[] = {{6e3, 88}, {6e4, 11}, {2e6, 1}};
+constexpr Size kSizesOnGpu[] = {{6e3, 60}, {6e4, 30}, {4e6, 10}};
 
 struct Drawn {
   ProblemSketch sketch;
   DataSketch data;
-  bool all_threads = false;
+  Effort effort;
 };
 
-Drawn draw_problem(uint64_t seed, int64_t number) {
+Drawn draw_problem(runtime::DeviceKind device, uint64_t seed, int64_t number) {
   Draw draw(seed * 0x9E3779B97F4A7C15U + static_cast<uint64_t>(number));
   GeneratorOptions options;
-  options.most_products = draw.weighted(kSizes).products;
-  if (draw.chance(3)) options.mode = GeneratorOptions::Mode::kNetwork;
-  Drawn drawn{ProblemGenerator(draw.bits(), options).any(), draw_data(draw), draw.chance(8)};
+  const bool on_gpu = device != runtime::DeviceKind::kCpu;
+  options.most_products = draw.weighted(on_gpu ? kSizesOnGpu : kSizesOnCpu).products;
+  if (draw.chance(on_gpu ? 20 : 3)) options.mode = GeneratorOptions::Mode::kNetwork;
+  Drawn drawn{
+      ProblemGenerator(draw.bits(), options).any(), draw_data(draw), {draw.chance(8), draw.chance(40)}};
   // Most sums of integers are to be exact ones.
   const bool integers = drawn.data.numbers == DataSketch::Numbers::kIntegers;
   if (drawn.sketch.kind == ProblemKind::kAvgPool && integers && draw.chance(75)) drawn.sketch.divisor = 4;
@@ -66,11 +71,14 @@ class Fuzz {
 
   // False when the device is lost.
   bool one_problem(int64_t number) {
-    const Drawn drawn = draw_problem(options_.seed, number);
+    const Drawn drawn = draw_problem(device_.kind(), options_.seed, number);
     ++problems_;
-    ++shapes_[drawn.sketch.shape_class];
     special_ += drawn.data.has_specials() ? 1 : 0;
-    const auto failure = trial_.run(drawn.sketch, drawn.data, drawn.all_threads);
+    const std::clock_t begin = std::clock();
+    const auto failure = trial_.run(drawn.sketch, drawn.data, drawn.effort);
+    Shape& shape = shapes_[drawn.sketch.shape_class];
+    ++shape.problems;
+    shape.seconds += static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC;
     if (!failure) return true;
     ++failures_;
     tell(drawn, number, *failure);
@@ -82,9 +90,9 @@ class Fuzz {
   void report(double seconds) const {
     fmt::print("{}: {} problems, {:.0f} a second, {} with special values, {} failed\n", device_.label(),
                problems_, static_cast<double>(problems_) / seconds, special_, failures_);
-    fmt::print("shapes:");
-    for (const auto& [name, count] : shapes_) fmt::print(" {} {}", name, count);
-    fmt::print("\n");
+    for (const auto& [name, shape] : shapes_)
+      fmt::print("  {:<20} {} problems, {:.0f} a second of the processor\n", name, shape.problems,
+                 static_cast<double>(shape.problems) / shape.seconds);
     for (const auto& [name, runs] : trial_.runs()) fmt::print("  {:<36} {} runs\n", name, runs);
   }
 
@@ -111,7 +119,12 @@ class Fuzz {
   runtime::Device& device_;
   Trial trial_;
   int64_t problems_ = 0, special_ = 0, failures_ = 0;
-  std::map<std::string, int64_t> shapes_, told_;
+  struct Shape {
+    int64_t problems = 0;
+    double seconds = 0;
+  };
+  std::map<std::string, Shape> shapes_;
+  std::map<std::string, int> told_;
 };
 
 bool read(int argc, char** argv, Options& options) {

@@ -36,8 +36,7 @@ void check(const problem::Request& request, std::mt19937_64& random) {
       const auto order = with_the_exact_behind(*candidate, all);
       const Status status = run_on(*device, problem, operands, order);
       ASSERT_TRUE(status.is_ok()) << status.message();
-      const Standard standard =
-          standard_for(*candidate, device->kind(), {.numbers = DataSketch::Numbers::kNormal}, operands);
+      const Standard standard = standard_for(*candidate, device->kind(), {});
       for (Operand operand : {Operand::kGradInput, Operand::kGradWeight, Operand::kGradBias}) {
         if (!operands[operand]) continue;
         const auto error = find_error(*operands[operand], *exact.find(operand), standard);

@@ -137,9 +137,9 @@ void tiny(Draw& draw, ProblemSketch& s) {
 }
 
 constexpr ShapeClass kShapes[] = {
-    {"dense", 45, dense},          {"depthwise", 20, depthwise},
-    {"grouped", 12, grouped},      {"stem_or_patches", 10, stem_or_patches},
-    {"transposed", 8, transposed}, {"tiny", 5, tiny},
+    {"dense", 45, dense, 1, 50},          {"depthwise", 20, depthwise, 1, 50},
+    {"grouped", 12, grouped, 1, 50},      {"stem_or_patches", 10, stem_or_patches, 1, 50},
+    {"transposed", 8, transposed, 1, 50}, {"tiny", 5, tiny, 1, 50},
 };
 
 }  // namespace

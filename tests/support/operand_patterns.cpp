@@ -145,7 +145,6 @@ void draw_layouts(Draw& draw, Mode mode, ProblemSketch& s) {
   const int rank = s.kind == ProblemKind::kConvTbc ? 3
                    : s.without_batch               ? static_cast<int>(s.axes.size()) + 1
                                                    : static_cast<int>(s.axes.size()) + 2;
-  if (draw.chance(mode == Mode::kNetwork ? 50 : 30)) return;  // as the class has them: mostly row-major
   if (mode == Mode::kNetwork || draw.chance(25)) {
     for (LayoutSketch& layout : s.layouts) layout.order = Order::kChannelsLast;
     return;

@@ -206,6 +206,9 @@ class CopyingRunner final : public PassRunner {
 
 std::unique_ptr<PassRunner> PassRunner::make(runtime::Device& device) {
   if (device.kind() == runtime::DeviceKind::kCpu) return std::make_unique<GuardedRunner>();
+  return make_copying(device);
+}
+std::unique_ptr<PassRunner> PassRunner::make_copying(runtime::Device& device) {
   return std::make_unique<CopyingRunner>(device);
 }
 

@@ -14,6 +14,8 @@ namespace retrograd::test {
 class PassRunner {
  public:
   static std::unique_ptr<PassRunner> make(runtime::Device& device);
+  // What a GPU gets, on any device.
+  static std::unique_ptr<PassRunner> make_copying(runtime::Device& device);
   virtual ~PassRunner() = default;
 
   // Copies of all operands; valid until the next call.

@@ -81,7 +81,7 @@ constexpr ShapeClass kTruth[] = {
     {"pool_channels", 20, many_channels},
     {"pool_whole_plane", 15, whole_plane},
 };
-constexpr ShapeClass kNetwork[] = {{"pool", 1, of_networks}};
+constexpr ShapeClass kNetwork[] = {{"pool", 1, of_networks, 1, 50}};
 
 }  // namespace
 

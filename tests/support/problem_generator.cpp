@@ -61,7 +61,7 @@ ProblemSketch ProblemGenerator::first_legal(ProblemKind kind, std::span<const Sh
     if (!fit(sketch, options_.most_products * drawn.room)) continue;
     if (options_.all_dtypes) draw_types(draw_, options_.mode, sketch);
     if (!options_.all_dtypes) sketch.types = {};
-    if (options_.any_strides) draw_layouts(draw_, options_.mode, sketch);
+    if (options_.any_strides && draw_.chance(drawn.layouts)) draw_layouts(draw_, options_.mode, sketch);
     if (!options_.any_strides) sketch.layouts = {};
     if (to_request(sketch)) return sketch;
   }

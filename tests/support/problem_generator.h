@@ -31,7 +31,8 @@ struct ShapeClass {
   const char* name;
   int64_t weight;  // of all in its table
   void (*draw)(Draw& draw, ProblemSketch& sketch);
-  double room = 1;  // times the bound of products: what the engines that it is aimed at need to accept
+  double room = 1;   // times the bound of products: what the engines that it is aimed at need to accept
+  int layouts = 70;  // percent whose layouts are drawn; the others keep the class's own
 };
 
 class ProblemGenerator {

@@ -195,6 +195,16 @@ TEST(ProblemGeneratorTest, EverythingIsDrawn) {
                                << " problems, among them: " << *missing.begin();
 }
 
+TEST(ProblemGeneratorTest, WhatIsLeftOutIsMissed) {
+  Features drawn;
+  ProblemGenerator generator(20261116, {.all_dtypes = false, .any_strides = false});
+  for (int i = 0; i < 5000; ++i) drawn.merge(features_of(generator.any()));
+  EXPECT_TRUE(drawn.contains("weight f32") && drawn.contains("weight dense"));
+  for (const char* never : {"weight rank 4 broadcast along 0", "grad_output rank 3 reversed along 2",
+                            "input channels last", "grad_input with gaps", "weight bf16", "mixed operands"})
+    EXPECT_TRUE(!drawn.contains(never) && expected_features().contains(never)) << never;
+}
+
 TEST(ProblemGeneratorTest, EverySpecialValueAndPlaceIsDrawn) {
   Features missing;
   const auto special = [](size_t operand, Special kind, Amount amount) {

@@ -31,16 +31,22 @@ bool has_exact_sums(const ProblemSketch& sketch) {
 
 Trial::Trial(runtime::Device& device) : Trial(device, engines::candidates(device.kind())) {}
 Trial::Trial(runtime::Device& device, std::span<const engines::Candidate* const> candidates)
-    : device_(device), candidates_(candidates), runner_(PassRunner::make(device)) {}
+    : device_(device),
+      candidates_(candidates),
+      without_reference_(candidates),
+      runner_(PassRunner::make(device)) {
+  if (candidates.size() > 1 && device.kind() == runtime::DeviceKind::kCpu)
+    without_reference_ = candidates.first(candidates.size() - 1);
+}
 
-std::optional<Failure> Trial::run(const ProblemSketch& sketch, const DataSketch& data, bool all_threads) {
-  auto failure = run_those(sketch, data, nullptr, all_threads);
+std::optional<Failure> Trial::run(const ProblemSketch& sketch, const DataSketch& data, Effort effort) {
+  auto failure = run_those(sketch, data, nullptr, effort);
   FaultGuard::done();
   return failure;
 }
 
 std::optional<Failure> Trial::run_those(const ProblemSketch& sketch, const DataSketch& data,
-                                        const Failure* like, bool all_threads) {
+                                        const Failure* like, Effort effort) {
   const auto request = to_request(sketch);
   if (!request) return Failure{.what = "no legal request"};
   const problem::Problem problem = problem::make_problem(*request).value();
@@ -50,10 +56,12 @@ std::optional<Failure> Trial::run_those(const ProblemSketch& sketch, const DataS
   const Gradients exact = gradients_by_scattering(*request, operands);
   if (const Status placed = runner_->place(operands, data); !placed.is_ok())
     return Failure{.what = placed.message(), .final = true};
+  Standard of_data = standard_of(data, operands, device_.kind());
+  of_data.exact_bits &= has_exact_sums(sketch);
   for (const problem::Pass& pass : problem.passes) {
     const Operand result = result_of(pass).operand;
     if (like != nullptr && result != like->result) continue;
-    for (const engines::Candidate* candidate : candidates_) {
+    for (const engines::Candidate* candidate : effort.reference ? candidates_ : without_reference_) {
       if (like != nullptr && candidate != like->candidate) continue;
       FaultGuard::note(
           fmt::format("{} ran {} of \"{}\", {}", candidate->name(), name_of(pass), text, to_string(data)),
@@ -76,13 +84,12 @@ std::optional<Failure> Trial::run_those(const ProblemSketch& sketch, const DataS
         failure.final = device_.kind() != runtime::DeviceKind::kCpu && !device_.synchronize().is_ok();
         return failure;
       }
-      Standard standard = standard_for(*candidate, device_.kind(), data, operands);
-      standard.exact_bits &= has_exact_sums(sketch);
+      const Standard standard = standard_for(*candidate, device_.kind(), of_data);
       if (auto error = find_error(*operands[result], *exact.find(result), standard)) {
         failure.what = std::move(*error);
         return failure;
       }
-      if (!all_threads || device_.kind() != runtime::DeviceKind::kCpu) continue;
+      if (!effort.all_threads || device_.kind() != runtime::DeviceKind::kCpu) continue;
       const auto bits = operands[result]->bits();
       status = runner_->run(*candidate, problem, pass, runtime::ThreadPool::instance(), operands);
       if (!status.is_ok() || operands[result]->bits() != bits) {
@@ -105,7 +112,7 @@ Trial::Smaller Trial::make_smaller(const ProblemSketch& sketch, const DataSketch
       DataSketch salted = d;
       salted.seed += salt;
       ++attempts;
-      auto found = run_those(s, salted, &failure, false);
+      auto found = run_those(s, salted, &failure, {});
       if (!found || found->candidate == nullptr || best.failure.final) continue;
       best = {s, salted, std::move(*found)};
       return true;

@@ -20,13 +20,19 @@ struct Failure {
   bool final = false;  // the device is lost: nothing can be run after it
 };
 
+// What takes as long as all the rest.
+struct Effort {
+  bool all_threads = false;  // once more on the process's thread pool, for the same bits
+  bool reference = true;     // which accepts everything
+};
+
 class Trial {
  public:
   explicit Trial(runtime::Device& device);  // all candidates of the device
   Trial(runtime::Device& device, std::span<const engines::Candidate* const> candidates);
 
-  // The first failure, or nothing. `all_threads`: once more on the process's thread pool, for the same bits.
-  std::optional<Failure> run(const ProblemSketch& sketch, const DataSketch& data, bool all_threads);
+  // The first failure, or nothing.
+  std::optional<Failure> run(const ProblemSketch& sketch, const DataSketch& data, Effort effort);
 
   // A sketch and data that fail with the same candidate and gradient, and have less of everything.
   struct Smaller {
@@ -40,10 +46,10 @@ class Trial {
 
  private:
   std::optional<Failure> run_those(const ProblemSketch& sketch, const DataSketch& data, const Failure* like,
-                                   bool all_threads);
+                                   Effort effort);
 
   runtime::Device& device_;
-  std::span<const engines::Candidate* const> candidates_;
+  std::span<const engines::Candidate*const> candidates_, without_reference_;
   std::unique_ptr<PassRunner> runner_;
   runtime::ThreadPool caller_alone_{1};
   std::map<std::string, int64_t> runs_;  // by candidate

@@ -40,8 +40,7 @@ class VerdictTest : public testing::Test {
     ASSERT_TRUE(run_on_cpu(legal_problem(request_), *operands_, only).is_ok());
   }
   std::optional<std::string> verdict(Operand operand) {
-    Standard standard = standard_for(reference(), runtime::DeviceKind::kCpu, data_, *operands_);
-    standard.accumulation = Accumulation::kFloat;
+    const Standard standard = standard_of(data_, *operands_, runtime::DeviceKind::kCpu);
     return find_error(*(*operands_)[operand], *exact_.find(operand), standard);
   }
   // The element as it is, then as `value`.
@@ -177,8 +176,7 @@ std::optional<Trial::Smaller> first_failure(Spoiler::Spoil spoil, int most = 300
   for (int i = 0; i < most; ++i) {
     const ProblemSketch sketch = generator.any();
     const DataSketch data = draw_data(draw);
-    if (const auto failure = trial.run(sketch, data, false))
-      return trial.make_smaller(sketch, data, *failure);
+    if (const auto failure = trial.run(sketch, data, {})) return trial.make_smaller(sketch, data, *failure);
   }
   return std::nullopt;
 }
@@ -227,6 +225,43 @@ TEST(TrialTest, BytesBesideTheResultAndOperandsThatAreReadAreWatched) {
   ASSERT_TRUE(operand.has_value());
   EXPECT_NE(operand->failure.what.find("grad_output, which is read, was written"), std::string::npos)
       << operand->failure.what;
+}
+
+// What a GPU's problems go through, on the CPU as a device.
+TEST(PassRunnerTest, CopiesGiveTheSameBitsAndStrayBytesAreSeen) {
+  const auto copies = PassRunner::make_copying(cpu()), guarded = PassRunner::make(cpu());
+  const Spoiler behind([](const problem::Pass& pass, const engines::Bindings& bindings) {
+    const auto& bias = std::get<problem::BiasPass>(pass);
+    result_at(pass, bindings)[bias.channels * static_cast<int64_t>(size_of(bias.grad_bias.dtype))] =
+        std::byte{1};
+  });
+  ProblemGenerator generator(12, {.most_products = 3000});
+  Draw draw(12);
+  int strays = 0;
+  for (int i = 0; i < 200; ++i) {
+    const problem::Request request = *to_request(generator.any());
+    SCOPED_TRACE(problem::to_text(request));
+    const problem::Problem problem = legal_problem(request);
+    const DataSketch data = draw_data(draw);
+    Operands operands(request);
+    fill(operands, data);
+    ASSERT_TRUE(copies->place(operands, data).is_ok());
+    ASSERT_TRUE(guarded->place(operands, data).is_ok());
+    for (const problem::Pass& pass : problem.passes) {
+      HostTensor& result = *operands[result_of(pass).operand];
+      auto& pool = runtime::ThreadPool::instance();
+      ASSERT_TRUE(guarded->run(reference(), problem, pass, pool, operands).is_ok());
+      const auto bits = result.bits();
+      result.poison();
+      ASSERT_TRUE(copies->run(reference(), problem, pass, pool, operands).is_ok());
+      EXPECT_EQ(result.bits(), bits);
+      EXPECT_TRUE(result.gaps_untouched());
+      if (std::get_if<problem::BiasPass>(&pass) == nullptr || !is_dense(result.view())) continue;
+      EXPECT_FALSE(copies->run(behind, problem, pass, pool, operands).is_ok());
+      ++strays;
+    }
+  }
+  EXPECT_GT(strays, 50);
 }
 
 TEST(TrialTest, AFaultIsSurvivedAndNamed) {

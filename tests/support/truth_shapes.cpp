@@ -137,7 +137,7 @@ void depthwise(Draw& draw, ProblemSketch& s) {
 void depthwise_rows(Draw& draw, ProblemSketch& s) {
   s.batch = draw.number(1, 3);
   s.groups = draw.number(3, 20);
-  const int axes = rank(draw);
+  const int axes = draw.pick({1, 1, 1, 2, 2, 2, 3});
   for (int a = 0; a < axes; ++a) {
     AxisSketch& axis = s.axes.emplace_back();
     const bool last = a == axes - 1;
@@ -220,8 +220,8 @@ void stem(Draw& draw, ProblemSketch& s) {
 void pointwise(Draw& draw, ProblemSketch& s) {
   s.batch = draw.number(1, 2);
   s.groups = draw.chance(80) ? 1 : draw.number(2, 4);
-  s.inputs = some_channels(draw, 33);
-  s.outputs = some_channels(draw, 33);
+  s.inputs = draw.chance(60) ? draw.number(8, 20) : some_channels(draw, 33);
+  s.outputs = draw.chance(60) ? draw.number(8, 20) : some_channels(draw, 33);
   for (int a = rank(draw); a > 0; --a) {
     AxisSketch& axis = s.axes.emplace_back();
     axis.size = draw.chance(30) ? draw.number(1, 8) : draw.number(12, 24);
@@ -266,21 +266,21 @@ void winograd(Draw& draw, ProblemSketch& s) {
 }
 
 constexpr ShapeClass kShapes[] = {
-    {"small", 24, small},
-    {"channels", 12, channels},
-    {"wide_rows", 9, wide_rows},
+    {"small", 20, small},
+    {"channels", 11, channels},
+    {"wide_rows", 8, wide_rows},
     {"tiny_plane", 8, tiny_plane, 3},
     {"large_kernel", 5, large_kernel},
-    {"depthwise", 10, depthwise},
-    {"depthwise_rows", 7, depthwise_rows},
-    {"depthwise_last", 4, depthwise_last},
+    {"depthwise", 9, depthwise},
+    {"depthwise_rows", 12, depthwise_rows, 2, 30},
+    {"depthwise_last", 5, depthwise_last, 2, 30},
     {"grouped", 6, grouped},
     {"patches", 4, patches},
     {"stem", 4, stem},
-    {"pointwise", 3, pointwise, 4},
+    {"pointwise", 3, pointwise, 15, 35},
     {"dilated", 4, dilated},
-    {"tiles", 2, tiles, 8},
-    {"winograd", 1, winograd, 25},
+    {"tiles", 3, tiles, 10, 40},
+    {"winograd", 1, winograd, 40, 30},
 };
 
 }  // namespace

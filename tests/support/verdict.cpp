@@ -85,18 +85,12 @@ class Judge {
 
 }  // namespace
 
-Standard standard_for(const engines::Candidate& candidate, runtime::DeviceKind device, const DataSketch& data,
-                      const Operands& operands) {
+Standard standard_of(const DataSketch& data, const Operands& operands, runtime::DeviceKind device) {
   Standard standard;
-  const bool on_gpu = device == runtime::DeviceKind::kCuda;
   standard.exact_bits = data.numbers == DataSketch::Numbers::kIntegers && !data.has(Special::kDenormal) &&
                         !data.has(Special::kLargest) && !data.has(Special::kMinusZero);
-  standard.winograd = candidate.reduces_precision() && !on_gpu;
-  // TF32 operands are off by at most 2^-11 of themselves.
-  if (candidate.reduces_precision() && on_gpu) standard.product_error = std::ldexp(1.001, -10);
-  if (std::string_view(candidate.name()) == "reference") standard.accumulation = Accumulation::kDouble;
   if (!data.has_specials()) return standard;
-  const bool small = data.has(Special::kDenormal) && on_gpu;
+  const bool may_lose = data.has(Special::kDenormal) && device == runtime::DeviceKind::kCuda;
   for (Operand operand : {Operand::kGradOutput, Operand::kInput, Operand::kWeight}) {
     if (!operands[operand]) continue;
     const HostTensor& tensor = *operands[operand];
@@ -105,11 +99,22 @@ Standard standard_for(const engines::Candidate& candidate, runtime::DeviceKind d
       if (!std::isfinite(value)) {
         standard.has_nonfinite = true;
       } else {
-        if (small) standard.largest_operand = std::max(standard.largest_operand, std::abs(value));
+        if (may_lose) standard.largest_operand = std::max(standard.largest_operand, std::abs(value));
         if (std::abs(value) > 0x1p60) standard.may_overflow = true;
       }
     });
   }
+  return standard;
+}
+
+Standard standard_for(const engines::Candidate& candidate, runtime::DeviceKind device,
+                      const Standard& of_data) {
+  Standard standard = of_data;
+  const bool on_gpu = device == runtime::DeviceKind::kCuda;
+  standard.winograd = candidate.reduces_precision() && !on_gpu;
+  // TF32 operands are off by at most 2^-11 of themselves.
+  if (candidate.reduces_precision() && on_gpu) standard.product_error = std::ldexp(1.001, -10);
+  if (std::string_view(candidate.name()) == "reference") standard.accumulation = Accumulation::kDouble;
   return standard;
 }
 

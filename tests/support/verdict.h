@@ -23,8 +23,10 @@ struct Standard {
   bool has_nonfinite = false;  // among the operands
   bool may_overflow = false;   // operands are so large that finite sums may leave FP32's range
 };
-Standard standard_for(const engines::Candidate& candidate, runtime::DeviceKind device, const DataSketch& data,
-                      const Operands& operands);
+// What follows from the data, then from the candidate.
+Standard standard_of(const DataSketch& data, const Operands& operands, runtime::DeviceKind device);
+Standard standard_for(const engines::Candidate& candidate, runtime::DeviceKind device,
+                      const Standard& of_data);
 
 // Nothing where the result is right; otherwise the first element that is not and what it should be.
 std::optional<std::string> find_error(const HostTensor& result, const Gradient& expected,
