@@ -52,7 +52,9 @@ class Judge {
     const double right = rounded(dtype_, exact);  // a type without infinities has NaN instead
     if (std::isnan(right) ? std::isnan(value) : value == right) return nullptr;
     // An infinity may meet an opposite one that finite terms have overflowed to, or one of a transform.
-    if ((standard_.may_overflow || standard_.winograd) && !std::isfinite(value)) return nullptr;
+    // Where operands are rounded, a small one may be zero and make NaN.
+    if ((standard_.may_overflow || standard_.winograd || standard_.rounds_operands) && !std::isfinite(value))
+      return nullptr;
     return std::isnan(exact) ? "a term is NaN, or infinities of both signs meet" : "a term is infinite";
   }
 
@@ -65,7 +67,8 @@ class Judge {
       bound_ = reduced_precision_bound(largest_) +
                sum_bound(DType::kF32, 0, 0, 48 * (terms + 36), Accumulation::kFloat);
     } else {
-      if (standard_.may_overflow && magnitude > kLargestFloat / 2) return nullptr;
+      // A GPU adds before it divides by the size of a pooling window.
+      if (standard_.may_overflow && magnitude > kLargestFloat / (standard_.on_gpu ? 4096 : 2)) return nullptr;
       // The largest numbers are rounded to infinities, which make NaN of a zero.
       if (standard_.may_overflow && standard_.rounds_operands && !std::isfinite(value)) return nullptr;
       bound_ = sum_bound(DType::kF32, exact, magnitude, terms + 1, standard_.accumulation) +
@@ -116,6 +119,7 @@ Standard standard_for(const engines::Candidate& candidate, runtime::DeviceKind d
   standard.winograd = candidate.reduces_precision() && !on_gpu;
   // On a GPU, products in FP32 are three of TF32 numbers, which lose what is below 2^-21 of them; where one
   // is allowed, operands are off by at most 2^-11 of themselves.
+  standard.on_gpu = on_gpu;
   standard.rounds_operands = candidate.reduces_precision() && on_gpu;
   if (on_gpu) standard.product_error = standard.rounds_operands ? std::ldexp(1.001, -10) : std::ldexp(1, -20);
   if (std::string_view(candidate.name()) == "reference") standard.accumulation = Accumulation::kDouble;

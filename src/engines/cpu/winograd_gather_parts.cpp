@@ -8,6 +8,7 @@
 #include "base/checked.h"
 #include "engines/cpu/gather_sides.h"
 #include "engines/cpu/winograd_strips.h"
+#include "kernels/cpu/float_at.h"
 #include "kernels/cpu/tile_product.h"
 #include "kernels/cpu/transpose.h"
 #include "kernels/cpu/winograd.h"
@@ -151,7 +152,7 @@ void WinogradGatherParts::load_taps(const float* weight, int64_t m_stride, int64
   for (int64_t h = 0; h < 3; ++h)
     for (int64_t w = 0; w < 3; ++w)
       for (int64_t m = 0; m < channels; ++m)
-        taps[(h * 3 + w) * width_ + m] = weight[m * m_stride + h * s[3] + w * s[4]];
+        taps[(h * 3 + w) * width_ + m] = kernels::cpu::float_at(weight + m * m_stride + h * s[3] + w * s[4]);
 }
 
 void WinogradGatherParts::multiply(const WinogradBlock& b, const WinogradTerms& terms, const float* data,

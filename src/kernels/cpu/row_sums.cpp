@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "kernels/cpu/float_at.h"
+
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/cpu/row_sums.cpp"
 #include "hwy/cache_control.h"
@@ -36,8 +38,8 @@ HWY_INLINE void sums(const RowSums& r, int64_t first) {
     const float* weights = r.weights + m;
     for (int64_t o = 0; o < r.outer; ++o)
       for (int64_t j = 0; j < r.inner; ++j, weights += r.weight_step)
-        sum = hn::MulAdd(hn::Set(d, *weights), hn::LoadU(d, r.source + o * r.outer_stride + r.offsets[j] + x),
-                         sum);
+        sum = hn::MulAdd(hn::Set(d, float_at(weights)),
+                         hn::LoadU(d, r.source + o * r.outer_stride + r.offsets[j] + x), sum);
     hn::StoreU(sum, d, out);
   }
 }
@@ -68,14 +70,14 @@ HWY_INLINE void sums(const RowSums& r, int64_t x) {
         V s[kVectors];
         each(Indices<kVectors>(), [&](auto v) HWY_ATTR { s[v()] = hn::LoadU(d, at + v() * n); });
         each(Indices<kResults>(), [&](auto m) HWY_ATTR {
-          const V w = hn::Set(d, weights[m()]);
+          const V w = hn::Set(d, float_at(weights + m()));
           each(Indices<kVectors>(), [&](auto v) HWY_ATTR {
             sum[m() * kVectors + v()] = hn::MulAdd(w, s[v()], sum[m() * kVectors + v()]);
           });
         });
       } else {
         V w[kResults];
-        each(Indices<kResults>(), [&](auto m) HWY_ATTR { w[m()] = hn::Set(d, weights[m()]); });
+        each(Indices<kResults>(), [&](auto m) HWY_ATTR { w[m()] = hn::Set(d, float_at(weights + m())); });
         each(Indices<kVectors>(), [&](auto v) HWY_ATTR {
           const V s = held(hn::LoadU(d, at + v() * n));
           each(Indices<kResults>(), [&](auto m) HWY_ATTR {

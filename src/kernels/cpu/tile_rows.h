@@ -5,6 +5,7 @@
 
 #include <cstdint>
 
+#include "kernels/cpu/float_at.h"
 #include "kernels/cpu/tile_product.h"
 
 // DO(i) for every row that a tile can have; those that may lie anywhere first.
@@ -12,10 +13,8 @@
 #define RG_TILE_ROWS(DO) RG_LISTED_ROWS(DO) DO(8) DO(9) DO(10) DO(11) DO(12) DO(13)
 
 #if defined(__GNUC__)
-#define RG_INLINE inline __attribute__((always_inline))
 #define RG_RESTRICT __restrict__
 #else
-#define RG_INLINE inline
 #define RG_RESTRICT
 #endif
 
@@ -53,7 +52,7 @@ class ListedRows {
     template <int i>
     RG_INLINE float get() const {
 #define RG_GET(k) \
-  if constexpr (i == k) return rows.a##k##_[offset];
+  if constexpr (i == k) return float_at(rows.a##k##_ + offset);
       RG_LISTED_ROWS(RG_GET)
 #undef RG_GET
       return 0;
@@ -86,10 +85,10 @@ class SpacedRows {
     RG_INLINE float get() const {
       const float* base = i < 7 ? p : q;
       constexpr int k = i % 7;
-      if constexpr (k == 3) return base[rows.s3_];
-      if constexpr (k == 5) return base[rows.s5_];
-      if constexpr (k == 6) return base[2 * rows.s3_];
-      return base[k * rows.s1_];
+      if constexpr (k == 3) return float_at(base + rows.s3_);
+      if constexpr (k == 5) return float_at(base + rows.s5_);
+      if constexpr (k == 6) return float_at(base + 2 * rows.s3_);
+      return float_at(base + k * rows.s1_);
     }
   };
   RG_INLINE At at(int64_t offset) const {
