@@ -70,7 +70,8 @@ typedef enum aclrtMemAttr RETROGRAD_ACL_INT {
 /* configPath: a file with a JSON object, of which the key "RETROGRAD_DEVICE" (cpu, cuda or auto) counts; or
  * null. */
 RETROGRAD_API aclError aclInit(const char* configPath);
-/* Also destroys every stream, event, context and memory block that is still alive. */
+/* Also destroys every stream, event, context and memory block that is still alive. Calls of other threads
+ * that have begun come to their end first; those that begin meanwhile are refused. */
 RETROGRAD_API aclError aclFinalize(void);
 /* The text of this thread's last failure, then forgotten; null when nothing is pending. */
 RETROGRAD_API const char* aclGetRecentErrMsg(void);

@@ -72,12 +72,6 @@ class HandleTable {
     return removed;
   }
 
-  // Every live object, for calls that concern all of them.
-  std::vector<std::shared_ptr<T>> all() const {
-    std::lock_guard lock(mutex_);
-    return {objects_.begin(), objects_.end()};
-  }
-
   size_t size() const {
     std::lock_guard lock(mutex_);
     return live_.size();

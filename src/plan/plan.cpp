@@ -192,6 +192,8 @@ Result<std::shared_ptr<const Plan>> make_plan(const problem::Problem& problem, r
                                               std::string_view operation,
                                               std::span<const engines::Candidate* const> candidates,
                                               size_t workspace_limit) {
+  // Made now: execute() asks it, and allocates nothing.
+  runtime::AllocationTable::instance();
   auto plan = std::make_shared<Plan>();
   plan->device_ = &device;
   plan->operands_ = problem.operands;

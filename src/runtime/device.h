@@ -41,8 +41,9 @@ class Device {
   virtual Status copy(void* destination, const void* source, size_t bytes) = 0;
   virtual Status fill(void* destination, int value, size_t bytes) = 0;
 
-  // Waits for streams that callers made themselves, too.
-  virtual Status synchronize() { return null_stream()->synchronize(); }
+  // Waits until every stream, of whichever interface, has finished what was put on it; on a GPU streams that
+  // callers made themselves, too.
+  virtual Status synchronize() = 0;
 
   virtual Result<std::shared_ptr<Stream>> create_stream() = 0;
   virtual Result<std::shared_ptr<Event>> create_event(bool timing = true) = 0;

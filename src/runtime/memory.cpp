@@ -7,6 +7,8 @@
 #include <new>
 #include <utility>
 
+#include "base/per_process.h"
+
 namespace retrograd::runtime {
 namespace {
 
@@ -40,8 +42,8 @@ auto block_holding(Blocks& blocks, const void* address) {
 
 AllocationTable& AllocationTable::instance() {
   // Never destroyed: callers free blocks from static destructors of their own.
-  static auto* table = new AllocationTable;
-  return *table;
+  static constinit PerProcess<AllocationTable> table;
+  return table.get();
 }
 
 Result<void*> AllocationTable::allocate(Device& device, size_t bytes, MemorySpace space, MemoryOwner owner) {
@@ -59,15 +61,15 @@ Result<void*> AllocationTable::allocate(Device& device, size_t bytes, MemorySpac
   return address;
 }
 
-Status AllocationTable::release(void* address, MemorySpace space, MemoryOwner owner) {
+Status AllocationTable::release(void* address, MemorySpace space, MemoryOwner owner, std::string_view what) {
   const auto refuse = [&](const std::string& why) {
-    return Status(Code::kInvalidArgument, fmt::format("address {} {}", fmt::ptr(address), why));
+    return Status(Code::kInvalidArgument, fmt::format("{} is {}, which {}", what, fmt::ptr(address), why));
   };
   Allocation block;
   {
     std::lock_guard lock(mutex_);
     const auto it = block_holding(blocks_, address);
-    if (it == blocks_.end()) return refuse("is not the start of a live block");
+    if (it == blocks_.end()) return refuse(fmt::format("is not the start of a live block{}", fork_note()));
     block = it->second;
     if (block.base != address)
       return refuse(fmt::format("lies {} bytes into a block of {} bytes, expected its start {}",
@@ -112,6 +114,12 @@ size_t AllocationTable::release_all(MemoryOwner owner) {
       if (it->second.owner == owner) taken.insert(blocks_.extract(it));
       it = next;
     }
+  }
+  // Streams of the other interface may be working on these blocks, too.
+  const Device* waited_for = nullptr;
+  for (const auto& [base, block] : taken) {
+    if (block.device != waited_for) static_cast<void>(block.device->synchronize());
+    waited_for = block.device;
   }
   for (const auto& [base, block] : taken) give_back(block);
   return taken.size();

@@ -30,14 +30,16 @@ class AllocationTable {
   static AllocationTable& instance();
 
   Result<void*> allocate(Device& device, size_t bytes, MemorySpace space, MemoryOwner owner);
-  // kInvalidArgument when `address` is not the start of a live block of that space and owner.
-  Status release(void* address, MemorySpace space, MemoryOwner owner);
+  // kInvalidArgument when `address` is not the start of a live block of that space and owner; `what` names
+  // the argument in the message.
+  Status release(void* address, MemorySpace space, MemoryOwner owner, std::string_view what = "address");
   // The block that holds `address`, if it is one of ours.
   std::optional<Allocation> find(const void* address) const;
   // Fails when [address, address + bytes) starts in a block of ours and runs past its end.
   // `what` names the argument in the message. Memory we did not hand out cannot be judged and passes.
   Status check_range(const void* address, size_t bytes, std::string_view what) const;
-  // Frees every block of `owner`; how many there were.
+  // Frees every block of `owner`, once the devices have finished what was put on their streams; how many
+  // there were.
   size_t release_all(MemoryOwner owner);
   size_t live_blocks(MemoryOwner owner) const;
 

@@ -18,6 +18,7 @@
 
 #include "base/checked.h"
 #include "base/log.h"
+#include "base/per_process.h"
 #include "base/settings.h"
 
 namespace retrograd::runtime {
@@ -211,8 +212,8 @@ ThreadPool::ThreadPool(int threads) {
 ThreadPool::~ThreadPool() = default;
 
 ThreadPool& ThreadPool::instance() {
-  static auto* pool = new ThreadPool(settings().num_threads);
-  return *pool;
+  static constinit PerProcess<ThreadPool> pool;
+  return pool.get(settings().num_threads);
 }
 
 void ThreadPool::run(int64_t items, int64_t grain, RangeFunction function, void* context) {

@@ -30,7 +30,8 @@ class ThreadPool {
         const_cast<std::remove_const_t<Function>*>(&body));
   }
 
-  // The process's pool: RETROGRAD_NUM_THREADS threads, made at first use and never destroyed.
+  // The process's pool: RETROGRAD_NUM_THREADS threads, made at first use and never destroyed. A
+  // forked child has one of its own.
   static ThreadPool& instance();
 
  private:

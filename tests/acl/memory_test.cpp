@@ -64,11 +64,11 @@ TEST_F(Memory, IsFreedByTheStartOfItsBlockOnceAndInItsSpace) {
   ASSERT_EQ(aclrtMallocHost(&host, 128), ACL_SUCCESS);
   char own = 0;
   constexpr aclError kParam = ACL_ERROR_RT_PARAM_INVALID;
-  EXPECT_TRUE(
-      failed_with(aclrtFree(static_cast<char*>(device) + 1), kParam, {"1 bytes into a block of 128"}));
-  EXPECT_TRUE(failed_with(aclrtFree(&own), kParam, {"not the start of a live block"}));
-  EXPECT_TRUE(failed_with(aclrtFree(host), kParam, {"host memory", "device memory"}));
-  EXPECT_TRUE(failed_with(aclrtFreeHost(device), kParam, {"device memory", "host memory"}));
+  EXPECT_TRUE(failed_with(aclrtFree(static_cast<char*>(device) + 1), kParam,
+                          {"devPtr is 0x", "1 bytes into a block of 128"}));
+  EXPECT_TRUE(failed_with(aclrtFree(&own), kParam, {"devPtr is 0x", "not the start of a live block"}));
+  EXPECT_TRUE(failed_with(aclrtFree(host), kParam, {"devPtr is 0x", "host memory", "device memory"}));
+  EXPECT_TRUE(failed_with(aclrtFreeHost(device), kParam, {"hostPtr is 0x", "device memory", "host memory"}));
   EXPECT_EQ(aclrtFree(device), ACL_SUCCESS);
   EXPECT_EQ(aclrtFreeHost(host), ACL_SUCCESS);
   EXPECT_TRUE(failed_with(aclrtFree(device), kParam, {"not the start of a live block"}));

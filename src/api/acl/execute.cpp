@@ -49,6 +49,8 @@ Result<plan::Bindings> bind(const Executor& executor) {
 aclnnStatus execute(const char* operation, void* workspace, uint64_t workspace_size, aclOpExecutor* executor,
                     aclrtStream stream) noexcept {
   return guard_operator(operation, [&]() -> Status {
+    // An aclFinalize that comes meanwhile waits until the work is on its stream, and for the stream.
+    const InFlight::Call call(calls_in_flight());
     RG_TRY(const auto found, find(executor, "executor"));
     std::lock_guard lock(found->mutex);
     RG_CHECK(check_operation(*found, executor, operation));

@@ -11,6 +11,7 @@
 #include "aclnn/opdev/op_errno.h"
 #include "api/acl/runtime_state.h"
 #include "base/last_error.h"
+#include "base/per_process.h"
 
 namespace retrograd::api::acl {
 namespace {
@@ -111,9 +112,13 @@ int report_exception(int (*number_of)(Code), const char* function) noexcept {
   }
 }
 
+std::string not_initialised() {
+  return fmt::format("aclInit has not been called, or aclFinalize has{}", fork_note());
+}
+
 Outcome check_initialised() {
   if (RuntimeState::instance().initialised()) return Status::ok();
-  return Outcome(ACL_ERROR_UNINITIALIZE, "aclInit has not been called, or aclFinalize has");
+  return Outcome(ACL_ERROR_UNINITIALIZE, not_initialised());
 }
 
 }  // namespace retrograd::api::acl

@@ -8,6 +8,8 @@
 
 #include "acl/acl_base.h"
 #include "aclnn/acl_meta.h"
+#include "base/in_flight.h"
+#include "base/no_cancellation.h"
 #include "base/status.h"
 
 namespace retrograd::api::acl {
@@ -37,12 +39,15 @@ int report(int code, const char* function, const std::string& message) noexcept;
 // For catch (...): the same for the exception that is being handled, whose code `number_of` tells. Needs no
 // memory, which may be what is missing.
 int report_exception(int (*number_of)(Code), const char* function) noexcept;
+// What is said before aclInit and after aclFinalize.
+std::string not_initialised();
 // ACL_ERROR_UNINITIALIZE before aclInit and after aclFinalize.
 Outcome check_initialised();
 
 // For aclInit and aclFinalize, which run in either state.
 template <class Body>
 aclError guard_any_state(const char* function, Body&& body) noexcept {
+  const NoCancellation here;
   try {
     const Outcome outcome = body();
     return report(outcome.code(), function, outcome.message());
@@ -51,10 +56,12 @@ aclError guard_any_state(const char* function, Body&& body) noexcept {
   }
 }
 
-// For runtime calls: nothing but 100001 before aclInit.
+// For runtime calls: nothing but 100001 before aclInit. An aclFinalize that comes meanwhile waits for the
+// body.
 template <class Body>
 aclError guard_runtime(const char* function, Body&& body) noexcept {
   return guard_any_state(function, [&]() -> Outcome {
+    const InFlight::Call call(calls_in_flight());
     if (const Outcome initialised = check_initialised(); initialised.code() != 0) return initialised;
     return body();
   });
@@ -63,6 +70,7 @@ aclError guard_runtime(const char* function, Body&& body) noexcept {
 // For operators and their objects; `body` returns a Status.
 template <class Body>
 aclnnStatus guard_operator(const char* function, Body&& body) noexcept {
+  const NoCancellation here;
   try {
     const Status status = body();
     return report(to_aclnn_status(status.code()), function, status.message());

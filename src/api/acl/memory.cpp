@@ -26,7 +26,7 @@ Outcome allocate(void** address, const char* name, size_t bytes, MemorySpace spa
 
 Outcome release(void* address, const char* name, MemorySpace space) {
   RG_CHECK(not_null(address, name));
-  return AllocationTable::instance().release(address, space, MemoryOwner::kAcl);
+  return AllocationTable::instance().release(address, space, MemoryOwner::kAcl, name);
 }
 
 Status check_block(const void* address, const char* name, size_t count) {

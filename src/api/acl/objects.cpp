@@ -40,9 +40,9 @@ Status null_handle(const char* name, const char* type) {
 }
 
 Status dead_handle(const char* name, const void* handle, const char* type) {
-  return Status(
-      Code::kBadHandle,
-      fmt::format("{} is {}, expected a live {}: it was destroyed, or was never one", name, handle, type));
+  return Status(Code::kBadHandle,
+                fmt::format("{} is {}, expected a live {}: it was destroyed, or was never one{}", name,
+                            handle, type, fork_note()));
 }
 
 }  // namespace retrograd::api::acl

@@ -16,6 +16,7 @@
 #include "aclnn/acl_meta.h"
 #include "base/dims.h"
 #include "base/handle_table.h"
+#include "base/per_process.h"
 #include "base/status.h"
 #include "plan/plan.h"
 
@@ -104,8 +105,8 @@ const char* type_name();
 // Never destroyed: a caller's own static objects may outlive ours.
 template <class Handle>
 HandleTable<Object<Handle>>& table() {
-  static auto& live = *new HandleTable<Object<Handle>>;
-  return live;
+  static constinit PerProcess<HandleTable<Object<Handle>>> live;
+  return live.get();
 }
 
 Status null_handle(const char* name, const char* type);

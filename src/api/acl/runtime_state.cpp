@@ -8,6 +8,8 @@
 
 #include "api/acl/config_file.h"
 #include "api/acl/objects.h"
+#include "base/in_flight.h"
+#include "base/per_process.h"
 #include "runtime/memory.h"
 
 namespace retrograd::api::acl {
@@ -25,11 +27,12 @@ Status no_context() {
 }  // namespace
 
 RuntimeState& RuntimeState::instance() {
-  static auto& state = *new RuntimeState;
-  return state;
+  static constinit PerProcess<RuntimeState> state;
+  return state.get();
 }
 
 Outcome RuntimeState::initialise(const char* config_path) {
+  std::lock_guard whole(lifecycle_mutex_);
   std::lock_guard lock(mutex_);
   if (initialised_)
     return Outcome(ACL_ERROR_REPEAT_INITIALIZE, "called a second time, expected aclFinalize before");
@@ -42,7 +45,10 @@ Outcome RuntimeState::initialise(const char* config_path) {
   return Status::ok();
 }
 
+// First new work is refused, then calls that are going on come to their end, then their work does, and only
+// then is anything taken away.
 Outcome RuntimeState::finalise() {
+  std::lock_guard whole(lifecycle_mutex_);
   const auto all = [](const auto&) { return true; };
   std::list<std::shared_ptr<StreamEntry>> streams;
   std::list<std::shared_ptr<ContextEntry>> contexts;
@@ -51,9 +57,13 @@ Outcome RuntimeState::finalise() {
     if (!initialised_) {
       if (finalised_before_)
         return Outcome(ACL_ERROR_REPEAT_FINALIZE, "called a second time, expected aclInit before");
-      return Outcome(ACL_ERROR_UNINITIALIZE, "aclInit has not been called");
+      return Outcome(ACL_ERROR_UNINITIALIZE, fmt::format("aclInit has not been called{}", fork_note()));
     }
     initialised_ = false;
+  }
+  calls_in_flight().drain();
+  {
+    std::lock_guard lock(mutex_);
     finalised_before_ = true;
     configured_ = DeviceChoice::kAuto;
     streams = streams_.remove_if(all);
@@ -196,7 +206,7 @@ void RuntimeState::drain_context(aclrtContext context) {
 }
 
 Result<runtime::Device*> RuntimeState::operator_device() const {
-  if (!initialised_) return Status(Code::kNoDevice, "aclInit has not been called, or aclFinalize has");
+  if (!initialised_) return Status(Code::kNoDevice, not_initialised());
   RG_TRY(const auto context, current_context());
   return &context->device();
 }

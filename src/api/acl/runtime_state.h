@@ -28,7 +28,8 @@ class RuntimeState {
   static RuntimeState& instance();
 
   Outcome initialise(const char* config_path);
-  // Destroys everything the aclrt calls made that is still alive.
+  // Destroys everything the aclrt calls made that is still alive. Waits for calls of other threads that have
+  // begun; those that begin meanwhile are refused.
   Outcome finalise();
   bool initialised() const { return initialised_; }
 
@@ -84,6 +85,7 @@ class RuntimeState {
   Result<aclrtContext> insert_context(runtime::Device& device, bool is_default);
   void drain_context(aclrtContext context);
 
+  std::mutex lifecycle_mutex_;  // held by initialise() and finalise() from their begin to their end
   mutable std::mutex
       mutex_;  // held while contexts and streams are made or unmade, never while waiting for work
   std::atomic<bool> initialised_{false};

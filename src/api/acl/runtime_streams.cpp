@@ -2,8 +2,6 @@
 // Streams and events of the acl runtime: making, finding and ending them.
 #include <fmt/format.h>
 
-#include <vector>
-
 #include "api/acl/objects.h"
 #include "api/acl/runtime_state.h"
 
@@ -46,23 +44,11 @@ Status RuntimeState::destroy_stream(aclrtStream stream, bool drop_pending) {
 
 Status RuntimeState::synchronise_device() {
   RG_TRY(const auto context, current_context());
-  const runtime::Device* const device = &context->device();
-  std::vector<std::shared_ptr<runtime::Stream>> streams;
-  // Nothing is removed: the table is only walked.
-  streams_.remove_if([&](const StreamEntry& entry) {
-    if (&entry.stream->device() == device) streams.push_back(entry.stream);
-    return false;
-  });
-  contexts_.remove_if([&](const ContextEntry& entry) {
-    if (&entry.context->device() == device) streams.push_back(entry.context->default_stream());
-    return false;
-  });
-  for (const auto& stream : streams) RG_CHECK(stream->synchronize());
   return context->device().synchronize();
 }
 
 Result<std::shared_ptr<runtime::Stream>> RuntimeState::operator_stream(aclrtStream stream) const {
-  if (!initialised_) return Status(Code::kNoDevice, "aclInit has not been called, or aclFinalize has");
+  if (!initialised_) return Status(Code::kNoDevice, not_initialised());
   if (stream == nullptr) return this->stream(nullptr);
   const auto entry = streams_.find(stream);
   if (entry == nullptr) {

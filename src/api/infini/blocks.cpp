@@ -9,7 +9,7 @@
 #include <set>
 
 #include "api/infini/devices.h"
-#include "api/infini/streams.h"
+#include "base/per_process.h"
 
 namespace retrograd::api::infini {
 namespace {
@@ -21,8 +21,8 @@ using runtime::MemorySpace;
 class LeavingBlocks {
  public:
   static LeavingBlocks& instance() {
-    static auto& blocks = *new LeavingBlocks;
-    return blocks;
+    static constinit PerProcess<LeavingBlocks> blocks;
+    return blocks.get();
   }
   // False when it is leaving already.
   bool add(const void* address) {
@@ -65,8 +65,8 @@ Answer free_block(void* address, MemorySpace space) {
   if (address == nullptr) return Answer::ok();
   if (LeavingBlocks::instance().contains(address)) return leaving_already(address);
   const auto block = AllocationTable::instance().find(address);
-  if (block && block->base == address) RG_CHECK(synchronize_streams(*block->device));
-  return AllocationTable::instance().release(address, space, MemoryOwner::kInfini);
+  if (block && block->base == address) RG_CHECK(block->device->synchronize());
+  return AllocationTable::instance().release(address, space, MemoryOwner::kInfini, "ptr");
 }
 
 Answer free_block_later(void* address, runtime::Stream& stream) {
@@ -75,7 +75,8 @@ Answer free_block_later(void* address, runtime::Stream& stream) {
   if (!block || block->base != address || block->space != MemorySpace::kDevice ||
       block->owner != MemoryOwner::kInfini)
     return Status(Code::kInvalidArgument,
-                  fmt::format("ptr is {}, expected the start of a live block of infinirtMalloc", address));
+                  fmt::format("ptr is {}, expected the start of a live block of infinirtMalloc{}", address,
+                              fork_note()));
   if (block->device != &stream.device())
     return Status(Code::kWrongDevice, fmt::format("ptr is {}, a block of {}; the stream is of {}", address,
                                                   block->device->label(), stream.device().label()));
@@ -84,7 +85,7 @@ Answer free_block_later(void* address, runtime::Stream& stream) {
     // First off the list, then out of the table: the address can be handed out again only after the second.
     LeavingBlocks::instance().remove(address);
     static_cast<void>(
-        AllocationTable::instance().release(address, MemorySpace::kDevice, MemoryOwner::kInfini));
+        AllocationTable::instance().release(address, MemorySpace::kDevice, MemoryOwner::kInfini, "ptr"));
   });
   if (!submitted.is_ok()) LeavingBlocks::instance().remove(address);
   return submitted;

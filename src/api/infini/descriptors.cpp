@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Looks handles and descriptors up before they are followed. The tables are never destroyed, so that a
-// client's static destructors find them.
+// Looks handles and descriptors up before they are followed.
 #include "api/infini/descriptors.h"
 
 #include "api/infini/devices.h"
@@ -29,24 +28,18 @@ Result<DType> dtype_of(infiniDtype_t dtype, const char* argument) {
 
 }  // namespace
 
-HandleTable<InfiniopHandle>& handles() {
-  static auto& table = *new HandleTable<InfiniopHandle>;
-  return table;
+CellMint& cells() {
+  static constinit PerProcess<CellMint> mint;
+  return mint.get();
 }
 
-HandleTable<InfiniopTensorDescriptor>& tensor_descriptors() {
-  static auto& table = *new HandleTable<InfiniopTensorDescriptor>;
-  return table;
+Status not_alive(const void* pointer, const char* argument) {
+  return {Code::kBadHandle, fmt::format("{} is {}, which is not alive: destroyed, or never created as such{}",
+                                        argument, pointer, fork_note())};
 }
 
-HandleTable<InfiniopDescriptor>& operator_descriptors() {
-  static auto& table = *new HandleTable<InfiniopDescriptor>;
-  return table;
-}
-
-Result<std::shared_ptr<InfiniopDescriptor>> find_descriptor(const InfiniopDescriptor* pointer,
-                                                            Operation operation) {
-  RG_TRY(auto descriptor, find_live(operator_descriptors(), pointer, "desc"));
+Result<std::shared_ptr<Operator>> find_descriptor(const InfiniopDescriptor* pointer, Operation operation) {
+  RG_TRY(auto descriptor, find_live(pointer, "desc"));
   if (descriptor->operation != operation)
     return Status(Code::kBadHandle, fmt::format("desc is a descriptor of {}, expected one of {}",
                                                 name_of(descriptor->operation), name_of(operation)));
@@ -54,12 +47,12 @@ Result<std::shared_ptr<InfiniopDescriptor>> find_descriptor(const InfiniopDescri
 }
 
 Answer device_of(const InfiniopHandle* handle, runtime::Device*& device) {
-  RG_TRY(const auto object, find_live(handles(), handle, "handle"));
-  return find_device(static_cast<infiniDevice_t>(object->device), object->device_id, device);
+  RG_CHECK(find_live(handle, "handle").status());
+  return find_device(static_cast<infiniDevice_t>(handle->device), handle->device_id, device);
 }
 
 Result<problem::TensorView> view_of(const InfiniopTensorDescriptor* pointer, const char* argument) {
-  RG_TRY(const auto descriptor, find_live(tensor_descriptors(), pointer, argument));
+  RG_TRY(const auto descriptor, find_live(pointer, argument));
   RG_TRY(const DType dtype, dtype_of(descriptor->dtype, argument));
   problem::TensorView view;
   view.dtype = dtype;
@@ -83,13 +76,12 @@ Status workspace_size(const InfiniopDescriptor* pointer, Operation operation, si
 }
 
 Status destroy_descriptor(InfiniopDescriptor* pointer, Operation operation) {
-  RG_TRY(const auto descriptor, find_descriptor(pointer, operation));
-  operator_descriptors().remove(pointer);
-  return Status::ok();
+  RG_CHECK(find_descriptor(pointer, operation).status());
+  return destroy(pointer, "desc");
 }
 
-Status run(const InfiniopDescriptor& descriptor, const plan::Bindings& bindings, void* workspace,
-           size_t workspace_size, infinirtStream_t stream) {
+Status run(const Operator& descriptor, const plan::Bindings& bindings, void* workspace, size_t workspace_size,
+           infinirtStream_t stream) {
   RG_TRY(const auto queue, find_stream(stream, descriptor.plan->device()));
   Status status = plan::Plan::execute(descriptor.plan, bindings, workspace, workspace_size, *queue);
   // A block too small for its tensor: to the documents a wrong argument of the run, whose tensors were
@@ -99,9 +91,7 @@ Status run(const InfiniopDescriptor& descriptor, const plan::Bindings& bindings,
 }
 
 Status create_descriptor(runtime::Device& device, problem::Request request, InfiniopDescriptor** out) {
-  auto descriptor = std::make_shared<InfiniopDescriptor>();
-  descriptor->device = type_of(device);
-  descriptor->device_id = device.index();
+  auto descriptor = std::make_shared<Operator>();
   descriptor->operation = std::holds_alternative<problem::AvgPoolRequest>(request)
                               ? Operation::kAvgPoolBackward
                               : Operation::kConvBackward;
@@ -114,7 +104,7 @@ Status create_descriptor(runtime::Device& device, problem::Request request, Infi
     problem.facts(operand).name = problem::name_of(operand).data();
   }
   RG_TRY(descriptor->plan, plan::make_plan(problem, device, name_of(descriptor->operation)));
-  publish(operator_descriptors(), std::move(descriptor), out);
+  publish(std::move(descriptor), InfiniopDescriptor{type_of(device), device.index()}, out);
   return Status::ok();
 }
 

@@ -7,71 +7,108 @@
 #include <cstddef>
 #include <initializer_list>
 #include <memory>
+#include <new>
 
 #include "api/infini/guard.h"
+#include "base/cell_mint.h"
 #include "base/handle_table.h"
+#include "base/per_process.h"
 #include "infiniop.h"
 #include "infinirt.h"
 #include "plan/plan.h"
 #include "problem/tensor_view.h"
 
-// Clients read these two ints behind a handle and behind an operator descriptor.
+// What a caller's pointer leads to: a cell of its own, whose address is never used again, with the two ints
+// that clients read behind a handle and behind an operator descriptor. The object itself is found in a table.
 struct InfiniopHandle {
   int device = 0;
   int device_id = 0;
 };
-
-struct InfiniopTensorDescriptor {
-  infiniDtype_t dtype = INFINI_DTYPE_INVALID;
-  retrograd::Dims shape, strides;
+struct InfiniopDescriptor {
+  int device = 0;
+  int device_id = 0;
 };
+struct InfiniopTensorDescriptor {};
 
 namespace retrograd::api::infini {
 
 enum class Operation : unsigned char { kConvBackward, kAvgPoolBackward };
 
-}  // namespace retrograd::api::infini
+// The device stands in the cell, where a client may write it.
+struct Handle {};
 
-struct InfiniopDescriptor {
-  int device = 0;
-  int device_id = 0;
-  retrograd::api::infini::Operation operation = retrograd::api::infini::Operation::kConvBackward;
-  std::shared_ptr<const retrograd::plan::Plan> plan;
+struct Tensor {
+  infiniDtype_t dtype = INFINI_DTYPE_INVALID;
+  Dims shape, strides;
+};
+
+struct Operator {
+  Operation operation = Operation::kConvBackward;
+  std::shared_ptr<const plan::Plan> plan;
   // A tensor without elements has no data to point at.
   bool grad_output_is_empty = false;
 };
 
-namespace retrograd::api::infini {
+// The object of each C type.
+template <class Cell>
+struct ObjectOf;
+template <>
+struct ObjectOf<InfiniopHandle> {
+  using Type = Handle;
+};
+template <>
+struct ObjectOf<InfiniopTensorDescriptor> {
+  using Type = Tensor;
+};
+template <>
+struct ObjectOf<InfiniopDescriptor> {
+  using Type = Operator;
+};
+template <class Cell>
+using Object = typename ObjectOf<Cell>::Type;
 
-HandleTable<InfiniopHandle>& handles();
-HandleTable<InfiniopTensorDescriptor>& tensor_descriptors();
-HandleTable<InfiniopDescriptor>& operator_descriptors();
+// Of all kinds, so that an address is never of two kinds either.
+CellMint& cells();
+
+// Which are alive. Never destroyed, so that a client's static destructors find it.
+template <class Cell>
+HandleTable<Object<Cell>>& table() {
+  static constinit PerProcess<HandleTable<Object<Cell>>> live;
+  return live.get();
+}
+
+Status not_alive(const void* pointer, const char* argument);
 
 // The live object behind a caller's pointer.
-template <class T>
-Result<std::shared_ptr<T>> find_live(const HandleTable<T>& table, const T* pointer, const char* argument) {
+template <class Cell>
+Result<std::shared_ptr<Object<Cell>>> find_live(const Cell* pointer, const char* argument) {
   if (pointer == nullptr) return Status(Code::kNullArgument, fmt::format("{} is null", argument));
-  if (auto object = table.find(pointer)) return object;
-  return Status(Code::kBadHandle,
-                fmt::format("{} is {}, which is not alive: destroyed, or never created as such", argument,
-                            fmt::ptr(pointer)));
+  if (auto object = table<Cell>().find(pointer)) return object;
+  return not_alive(pointer, argument);
 }
-template <class T>
-Status destroy(HandleTable<T>& table, T* pointer, const char* argument) {
-  RG_TRY(const auto object, find_live(table, pointer, argument));
-  table.remove(pointer);
+template <class Cell>
+Status destroy(Cell* pointer, const char* argument) {
+  if (pointer == nullptr) return Status(Code::kNullArgument, fmt::format("{} is null", argument));
+  // Two threads may be destroying it: the one that takes it out of the table goes on.
+  if (table<Cell>().remove(pointer) == nullptr) return not_alive(pointer, argument);
+  cells().give_back(pointer);
   return Status::ok();
 }
-// Puts `object` into `table` and its address into `out`.
-template <class T>
-void publish(HandleTable<T>& table, std::shared_ptr<T> object, T** out) {
-  T* const address = object.get();
-  table.insert_at(address, std::move(object));
-  *out = address;
+// Hands out a cell that holds `contents` and leads to `object`.
+template <class Cell>
+void publish(std::shared_ptr<Object<Cell>> object, const Cell& contents, Cell** out) {
+  static_assert(sizeof(Cell) <= CellMint::kCellBytes);
+  Cell* const cell = new (cells().take()) Cell(contents);
+  try {
+    table<Cell>().insert_at(cell, std::move(object));
+  } catch (...) {
+    cells().give_back(cell);
+    throw;
+  }
+  *out = cell;
 }
 
-Result<std::shared_ptr<InfiniopDescriptor>> find_descriptor(const InfiniopDescriptor* pointer,
-                                                            Operation operation);
+Result<std::shared_ptr<Operator>> find_descriptor(const InfiniopDescriptor* pointer, Operation operation);
 
 // The device a handle stands for.
 Answer device_of(const InfiniopHandle* handle, runtime::Device*& device);
@@ -86,8 +123,8 @@ int spatial_rank(std::initializer_list<const problem::TensorView*> views);
 Status workspace_size(const InfiniopDescriptor* pointer, Operation operation, size_t* size);
 Status destroy_descriptor(InfiniopDescriptor* pointer, Operation operation);
 // Runs the plan of `descriptor` on `stream`.
-Status run(const InfiniopDescriptor& descriptor, const plan::Bindings& bindings, void* workspace,
-           size_t workspace_size, infinirtStream_t stream);
+Status run(const Operator& descriptor, const plan::Bindings& bindings, void* workspace, size_t workspace_size,
+           infinirtStream_t stream);
 // Has `request` judged and planned for `device`, and hands the descriptor out; writes nothing on failure.
 Status create_descriptor(runtime::Device& device, problem::Request request, InfiniopDescriptor** out);
 

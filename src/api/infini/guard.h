@@ -5,6 +5,8 @@
 #include <string>
 #include <utility>
 
+#include "base/in_flight.h"
+#include "base/no_cancellation.h"
 #include "base/status.h"
 #include "infinicore.h"
 
@@ -35,10 +37,13 @@ infiniStatus_t report(const char* function, const Answer& answer) noexcept;
 // For catch (...): reports the exception that is being handled.
 infiniStatus_t report_exception(const char* function) noexcept;
 
-// Every C function is one guard(__func__, body).
+// Every C function is one guard(__func__, body). aclFinalize waits for those that are going on: they may use
+// acl's memory.
 template <class Body>
 infiniStatus_t guard(const char* function, Body&& body) noexcept {
+  const NoCancellation here;
   try {
+    const InFlight::Call call(calls_in_flight());
     return report(function, std::forward<Body>(body)());
   } catch (...) {
     return report_exception(function);

@@ -2,7 +2,6 @@
 // infinirt: devices.
 #include "api/infini/devices.h"
 #include "api/infini/guard.h"
-#include "api/infini/streams.h"
 #include "infinirt.h"
 
 using namespace retrograd;
@@ -61,7 +60,7 @@ infiniStatus_t infinirtGetDevice(infiniDevice_t* device_ptr, int* device_id_ptr)
 }
 
 infiniStatus_t infinirtDeviceSynchronize(void) {
-  return guard(__func__, []() -> Answer { return synchronize_streams(current_device()); });
+  return guard(__func__, []() -> Answer { return current_device().synchronize(); });
 }
 
 infiniStatus_t infinirtGetMemInfo(infiniDevice_t device, int device_id, size_t* free_mem, size_t* total_mem) {

@@ -4,16 +4,18 @@
 
 #include <fmt/format.h>
 
+#include "base/per_process.h"
+
 namespace retrograd::api::infini {
 
 HandleTable<runtime::Stream>& streams() {
-  static auto& table = *new HandleTable<runtime::Stream>;
-  return table;
+  static constinit PerProcess<HandleTable<runtime::Stream>> table;
+  return table.get();
 }
 
 HandleTable<runtime::Event>& events() {
-  static auto& table = *new HandleTable<runtime::Event>;
-  return table;
+  static constinit PerProcess<HandleTable<runtime::Event>> table;
+  return table.get();
 }
 
 infinirtStream_t publish_stream(std::shared_ptr<runtime::Stream> stream) {
@@ -31,21 +33,16 @@ Result<std::shared_ptr<runtime::Stream>> find_stream(infinirtStream_t handle, ru
   if (!is_minted_handle(handle))
     if (auto stream = device.adopt_stream(handle)) return stream;
   return Status(Code::kBadHandle,
-                fmt::format("stream is {}, expected null or a live stream of infinirtStreamCreate", handle));
+                fmt::format("stream is {}, expected null or a live stream of infinirtStreamCreate{}", handle,
+                            fork_note()));
 }
 
 Answer find_event(infinirtEvent_t handle, const char* argument, std::shared_ptr<runtime::Event>& event) {
   if (handle == nullptr) return null_pointer(argument);
   event = events().find(handle);
   if (event != nullptr) return Answer::ok();
-  return Status(Code::kBadHandle,
-                fmt::format("{} is {}, expected a live event of infinirtEventCreate", argument, handle));
-}
-
-Status synchronize_streams(runtime::Device& device) {
-  for (const auto& stream : streams().all())
-    if (&stream->device() == &device) RG_CHECK(stream->synchronize());
-  return device.synchronize();
+  return Status(Code::kBadHandle, fmt::format("{} is {}, expected a live event of infinirtEventCreate{}",
+                                              argument, handle, fork_note()));
 }
 
 }  // namespace retrograd::api::infini

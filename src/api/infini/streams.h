@@ -22,7 +22,4 @@ Result<std::shared_ptr<runtime::Stream>> find_stream(infinirtStream_t handle, ru
 // The event behind `handle`. `argument` is its name in the message.
 Answer find_event(infinirtEvent_t handle, const char* argument, std::shared_ptr<runtime::Event>& event);
 
-// Waits until every stream of `device` has finished what was put on it.
-Status synchronize_streams(runtime::Device& device);
-
 }  // namespace retrograd::api::infini

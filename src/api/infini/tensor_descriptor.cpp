@@ -32,17 +32,17 @@ infiniStatus_t infiniopCreateTensorDescriptor(infiniopTensorDescriptor_t* desc_p
       return Status(Code::kBadShape, fmt::format("ndim is {}, expected at most {}", ndim, Dims::kMaxRank));
     if (shape == nullptr && ndim > 0)
       return Status(Code::kNullArgument, fmt::format("shape is null, expected {} sizes", ndim));
-    auto descriptor = std::make_shared<InfiniopTensorDescriptor>();
+    auto descriptor = std::make_shared<Tensor>();
     descriptor->dtype = dtype;
     RG_TRY(descriptor->shape, shape_of(ndim, shape));
     descriptor->strides = problem::dense_view(DType::kF32, descriptor->shape).strides;
     for (size_t i = 0; strides != nullptr && i < ndim; ++i)
       descriptor->strides[static_cast<int>(i)] = strides[i];
-    publish(tensor_descriptors(), std::move(descriptor), desc_ptr);
+    publish(std::move(descriptor), InfiniopTensorDescriptor{}, desc_ptr);
     return Answer::ok();
   });
 }
 
 infiniStatus_t infiniopDestroyTensorDescriptor(infiniopTensorDescriptor_t desc) {
-  return guard(__func__, [&]() -> Answer { return destroy(tensor_descriptors(), desc, "desc"); });
+  return guard(__func__, [&]() -> Answer { return destroy(desc, "desc"); });
 }

@@ -41,6 +41,7 @@ constexpr int64_t kMostPhases = 4096;
 constexpr int64_t kMostSourceResidues = 64;
 constexpr int64_t kFewTerms = 64;  // where the dense engine would spend its time on turning results over
 constexpr int64_t kMostTerms = int64_t{1} << 20;
+constexpr int64_t kMostResults = int64_t{1} << 14;  // of a group: the plan lists them
 // Fewer products than these take less time than waking a thread.
 constexpr int64_t kProductsForThreads = int64_t{1} << 18;
 
@@ -364,6 +365,8 @@ class NarrowGatherCandidate final : public Candidate {
       return Support::no("the strides make more than 4096 phases or 64 strips");
     if (terms.get().value_or(INT64_MAX) > kMostTerms)
       return Support::no("a result is a sum of more than 2^20 products");
+    if ((residues * result_channels(*conv)).get().value_or(INT64_MAX) > kMostResults)
+      return Support::no("a group has more than 2^14 channels and residues of them");
     const problem::Window& w = conv->axes[2];
     const int64_t row = is_forward(*conv) ? w.y : ceil_div(w.x, w.stride);
     if (row < 4) return Support::no("rows of fewer than 4 places do not fill a vector");

@@ -72,9 +72,10 @@ void set_channels_last(kernels::cuda::Tensor& tensor, const Sizes5& sizes) {
 // Whether a result of planes is made as rows and copied: residues would write every other element, and taps
 // are shared only where rows are written.
 bool goes_through_rows(const ConvPass& p) {
-  if (is_channels_last(p.result(), result_sizes(p))) return false;
+  const std::vector<GatherProduct> products = products_of(p);
+  if (products.empty() || is_channels_last(p.result(), result_sizes(p))) return false;  // empty: zeros
   if (product_axes(p).size() != 1) return true;
-  GatherProduct product = products_of(p)[0];
+  GatherProduct product = products[0];
   const double planes = kernels::cuda::wgmma_gather_microseconds(product);
   set_channels_last(result_of(product), result_sizes(p));
   constexpr double kCopied = 1.5e6;  // bytes a microsecond, read and written

@@ -7,8 +7,11 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstdlib>
+#include <map>
+#include <mutex>
 #include <new>
 
+#include "base/per_process.h"
 #include "runtime/host/host_event.h"
 #include "runtime/host/host_memory.h"
 #include "runtime/host/host_stream.h"
@@ -24,6 +27,44 @@ size_t largest_block() {
   const auto info = host_memory_info();
   return info.is_ok() ? std::min<size_t>(info.value().total_bytes, PTRDIFF_MAX) : PTRDIFF_MAX;
 }
+
+// The streams of all CPU devices, in the order in which they were made.
+class StreamList {
+ public:
+  static StreamList& instance() {
+    static constinit PerProcess<StreamList> list;
+    return list.get();
+  }
+  void add(const std::shared_ptr<Stream>& stream) {
+    std::lock_guard lock(mutex_);
+    if (streams_.size() >= full_) {
+      std::erase_if(streams_, [](const auto& entry) { return entry.second.expired(); });
+      full_ = std::max(kAtLeast, 2 * streams_.size());
+    }
+    streams_.emplace(last_ + 1, stream);
+    ++last_;
+  }
+  uint64_t last() const {
+    std::lock_guard lock(mutex_);
+    return last_;
+  }
+  // The first live stream after number `number`, which becomes its own; null when there is none.
+  std::shared_ptr<Stream> next(uint64_t& number) const {
+    std::lock_guard lock(mutex_);
+    for (auto it = streams_.upper_bound(number); it != streams_.end(); ++it) {
+      number = it->first;
+      if (auto stream = it->second.lock()) return stream;
+    }
+    return nullptr;
+  }
+
+ private:
+  static constexpr size_t kAtLeast = 64;
+  mutable std::mutex mutex_;
+  std::map<uint64_t, std::weak_ptr<Stream>> streams_;
+  size_t full_ = kAtLeast;  // when dead ones are cleared away
+  uint64_t last_ = 0;
+};
 
 }  // namespace
 
@@ -59,7 +100,27 @@ Status HostDevice::fill(void* destination, int value, size_t bytes) {
   return Status::ok();
 }
 
-Result<std::shared_ptr<Stream>> HostDevice::create_stream() { return HostStream::create(*this); }
+// Streams that are made meanwhile are not waited for. Allocates nothing.
+Status HostDevice::synchronize() {
+  const StreamList& list = StreamList::instance();
+  const uint64_t last = list.last();
+  uint64_t number = 0;
+  while (const auto stream = list.next(number)) {
+    if (number > last) break;
+    if (&stream->device() == this) RG_CHECK(stream->synchronize());
+  }
+  return Status::ok();
+}
+
+Result<std::shared_ptr<Stream>> HostDevice::create_stream() {
+  RG_TRY(auto stream, HostStream::create(*this));
+  try {
+    StreamList::instance().add(stream);
+  } catch (const std::bad_alloc&) {
+    return Status(Code::kOutOfMemory, fmt::format("no memory for a stream of {}", label()));
+  }
+  return stream;
+}
 
 Result<std::shared_ptr<Event>> HostDevice::create_event(bool timing) {
   try {

@@ -25,6 +25,9 @@ class HostDevice final : public Device {
   Status copy(void* destination, const void* source, size_t bytes) override;
   Status fill(void* destination, int value, size_t bytes) override;
 
+  // Waits for all streams that it made.
+  Status synchronize() override;
+
   Result<std::shared_ptr<Stream>> create_stream() override;
   Result<std::shared_ptr<Event>> create_event(bool timing) override;
   std::shared_ptr<Stream> null_stream() override { return null_stream_; }

@@ -11,11 +11,12 @@
 namespace retrograd::runtime {
 
 // The pool is made here and not at the first submit, which must not allocate.
-InlineStream::InlineStream(Device& device) : device_(device), context_{.pool = &ThreadPool::instance()} {}
+InlineStream::InlineStream(Device& device) : device_(device) { ThreadPool::instance(); }
 
 Status InlineStream::submit(Task task) {
   if (!task) return Status(Code::kNullArgument, "the task is empty");
-  ExecutionContext context = context_;
+  // Asked for each time: a forked child makes its own at its first.
+  ExecutionContext context{.pool = &ThreadPool::instance()};
   task(context);
   return Status::ok();
 }

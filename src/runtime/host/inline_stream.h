@@ -27,7 +27,6 @@ class InlineStream final : public Stream {
 
  private:
   Device& device_;
-  ExecutionContext context_;
 };
 
 }  // namespace retrograd::runtime
