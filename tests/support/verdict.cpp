@@ -66,6 +66,8 @@ class Judge {
                sum_bound(DType::kF32, 0, 0, 48 * (terms + 36), Accumulation::kFloat);
     } else {
       if (standard_.may_overflow && magnitude > kLargestFloat / 2) return nullptr;
+      // The largest numbers are rounded to infinities, which make NaN of a zero.
+      if (standard_.may_overflow && standard_.rounds_operands && !std::isfinite(value)) return nullptr;
       bound_ = sum_bound(DType::kF32, exact, magnitude, terms + 1, standard_.accumulation) +
                standard_.product_error * magnitude + lost_small_products(terms, standard_.largest_operand);
     }
@@ -112,8 +114,10 @@ Standard standard_for(const engines::Candidate& candidate, runtime::DeviceKind d
   Standard standard = of_data;
   const bool on_gpu = device == runtime::DeviceKind::kCuda;
   standard.winograd = candidate.reduces_precision() && !on_gpu;
-  // TF32 operands are off by at most 2^-11 of themselves.
-  if (candidate.reduces_precision() && on_gpu) standard.product_error = std::ldexp(1.001, -10);
+  // On a GPU, products in FP32 are three of TF32 numbers, which lose what is below 2^-21 of them; where one
+  // is allowed, operands are off by at most 2^-11 of themselves.
+  standard.rounds_operands = candidate.reduces_precision() && on_gpu;
+  if (on_gpu) standard.product_error = standard.rounds_operands ? std::ldexp(1.001, -10) : std::ldexp(1, -20);
   if (std::string_view(candidate.name()) == "reference") standard.accumulation = Accumulation::kDouble;
   return standard;
 }

@@ -18,7 +18,8 @@ struct Standard {
   bool exact_bits = false;  // sums of small integers
   bool winograd = false;    // near the largest result of the tensor; NaN and Inf spread over tiles
   Accumulation accumulation = Accumulation::kFloat;
-  double product_error = 0;    // of rounded operands, relative to a product
+  double product_error = 0;  // of what a product is made of, relative to it
+  bool rounds_operands = false;
   double largest_operand = 0;  // where small products may be lost (a GPU), otherwise 0
   bool has_nonfinite = false;  // among the operands
   bool may_overflow = false;   // operands are so large that finite sums may leave FP32's range
