@@ -38,11 +38,11 @@ struct Options {
 // Nearly all are small, hundreds to thousands a second; some cross the engines' blocks. A GPU's tiles are
 // larger, and its launches take longer than small sums.
 struct Size {
-  double products;
+  double products, elements;
   int64_t weight;
 };
-constexpr Size kSizesOnCpu[] = {{6e3, 88}, {6e4, 11}, {2e6, 1}};
-constexpr Size kSizesOnGpu[] = {{6e3, 60}, {6e4, 30}, {4e6, 10}};
+constexpr Size kSizesOnCpu[] = {{6e3, 6e4, 88}, {6e4, 2e5, 11}, {2e6, 5e5, 1}};
+constexpr Size kSizesOnGpu[] = {{6e3, 6e4, 60}, {6e4, 2e5, 30}, {4e6, 1e6, 10}};
 
 struct Drawn {
   ProblemSketch sketch;
@@ -54,7 +54,9 @@ Drawn draw_problem(runtime::DeviceKind device, uint64_t seed, int64_t number) {
   Draw draw(seed * 0x9E3779B97F4A7C15U + static_cast<uint64_t>(number));
   GeneratorOptions options;
   const bool on_gpu = device != runtime::DeviceKind::kCpu;
-  options.most_products = draw.weighted(on_gpu ? kSizesOnGpu : kSizesOnCpu).products;
+  const Size& size = draw.weighted(on_gpu ? kSizesOnGpu : kSizesOnCpu);
+  options.most_products = size.products;
+  options.most_elements = size.elements;
   if (draw.chance(on_gpu ? 20 : 3)) options.mode = GeneratorOptions::Mode::kNetwork;
   Drawn drawn{
       ProblemGenerator(draw.bits(), options).any(), draw_data(draw), {draw.chance(8), draw.chance(40)}};

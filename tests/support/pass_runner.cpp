@@ -58,10 +58,10 @@ class GuardedRunner final : public PassRunner {
       if (const auto operand = static_cast<Operand>(i);
           operands.tensors[i] && (operand == result || reads(pass, operand)))
         bindings.set(operand, blocks_[i]->data() + begins_[i] + operands.tensors[i]->origin());
-    const auto step = candidate.make_step(pass);
+    step_ = candidate.make_step(pass);
     // A step's workspace is aligned: what is too short to end at the page is followed by garbage that must
     // stay.
-    const size_t asked = step->workspace_bytes(),
+    const size_t asked = step_->workspace_bytes(),
                  aligned = (asked + kAlignment - 1) / kAlignment * kAlignment;
     GuardedMemory& memory = room_for(workspace_, std::bit_ceil(std::max<size_t>(aligned, 1U << 16U)));
     std::byte* const workspace = memory.data() + (memory.bytes().size() - aligned);
@@ -71,7 +71,7 @@ class GuardedRunner final : public PassRunner {
     const auto around = surroundings(result, *operands[result]);
     std::fill(around.begin(), around.end(), kPoison);
     runtime::ExecutionContext context{.pool = &pool};
-    step->run(bindings, workspace, context);
+    step_->run(bindings, workspace, context);
 
     if (!all_are({workspace + asked, aligned - asked}, kGarbage))
       return failed("bytes behind the workspace were written");
@@ -112,6 +112,7 @@ class GuardedRunner final : public PassRunner {
     return Status::ok();
   }
 
+  std::unique_ptr<const engines::Step> step_;  // freed by the next run where a fault has ended this one
   std::unique_ptr<GuardedMemory> blocks_[problem::kOperandCount], workspace_;
   size_t begins_[problem::kOperandCount] = {};
 };
