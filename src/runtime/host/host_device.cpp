@@ -35,14 +35,14 @@ class StreamList {
     static constinit PerProcess<StreamList> list;
     return list.get();
   }
-  void add(const std::shared_ptr<Stream>& stream) {
+  // The same stream, which leaves the list when it is destroyed: a dead entry would keep its memory.
+  std::shared_ptr<Stream> add(std::shared_ptr<Stream> stream) {
+    const auto listed = std::make_shared<Listed>(*this, std::move(stream));
+    std::shared_ptr<Stream> handle(listed, listed->stream.get());
     std::lock_guard lock(mutex_);
-    if (streams_.size() >= full_) {
-      std::erase_if(streams_, [](const auto& entry) { return entry.second.expired(); });
-      full_ = std::max(kAtLeast, 2 * streams_.size());
-    }
-    streams_.emplace(last_ + 1, stream);
-    ++last_;
+    streams_.emplace(last_ + 1, handle);
+    listed->number = ++last_;
+    return handle;
   }
   uint64_t last() const {
     std::lock_guard lock(mutex_);
@@ -59,10 +59,19 @@ class StreamList {
   }
 
  private:
-  static constexpr size_t kAtLeast = 64;
+  struct Listed {
+    Listed(StreamList& in, std::shared_ptr<Stream> own) : list(in), stream(std::move(own)) {}
+    ~Listed() {
+      if (number == 0) return;
+      std::lock_guard lock(list.mutex_);
+      list.streams_.erase(number);
+    }
+    StreamList& list;
+    std::shared_ptr<Stream> stream;
+    uint64_t number = 0;  // 0: not in the list yet
+  };
   mutable std::mutex mutex_;
   std::map<uint64_t, std::weak_ptr<Stream>> streams_;
-  size_t full_ = kAtLeast;  // when dead ones are cleared away
   uint64_t last_ = 0;
 };
 
@@ -115,11 +124,10 @@ Status HostDevice::synchronize() {
 Result<std::shared_ptr<Stream>> HostDevice::create_stream() {
   RG_TRY(auto stream, HostStream::create(*this));
   try {
-    StreamList::instance().add(stream);
+    return StreamList::instance().add(std::move(stream));
   } catch (const std::bad_alloc&) {
     return Status(Code::kOutOfMemory, fmt::format("no memory for a stream of {}", label()));
   }
-  return stream;
 }
 
 Result<std::shared_ptr<Event>> HostDevice::create_event(bool timing) {
