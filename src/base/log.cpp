@@ -8,6 +8,7 @@
 #include <mutex>
 #include <unordered_set>
 
+#include "base/per_process.h"
 #include "base/settings.h"
 
 namespace retrograd::log {
@@ -62,7 +63,8 @@ bool is_new_warning(const std::string& text) {
     std::mutex mutex;
     std::unordered_set<std::string> texts;
   };
-  static Seen& seen = *new Seen;
+  static constinit PerProcess<Seen> in_process;  // a forked child's own lock: another thread may hold ours
+  Seen& seen = in_process.get();
   std::lock_guard lock(seen.mutex);
   return seen.texts.size() < kMostDistinctWarnings && seen.texts.insert(text).second;
 }
