@@ -132,15 +132,14 @@ void launch_long_row(const PoolAxis& w, float scale, const T* y, T* x, Stream st
       <<<blocks_for((p.vectors + kLongEach - 1) / kLongEach), kThreads, 0, stream>>>(p, y, x);
 }
 
-// Axes along which one window covers everything count as one; rows that are tiled exactly as one long row.
+// Neighbouring axes along which one window covers everything count as one; rows that are tiled exactly as one long row.
 void merge(PoolAxis (&a)[3], int64_t& planes) {
   const auto whole = [](const PoolAxis& axis) { return axis.y == 1 && axis.kernel == axis.x; };
-  for (int i = 1; i >= 0; --i)
-    if (whole(a[i]) && whole(a[2])) {
-      a[2].x *= a[i].x;
-      a[2].kernel = a[2].stride = a[2].x;
-      a[i] = {1, 1, 1, 1, 0};
-    }
+  for (int i = 1; i >= 0 && whole(a[i]) && whole(a[2]); --i) {
+    a[2].x *= a[i].x;
+    a[2].kernel = a[2].stride = a[2].x;
+    a[i] = {1, 1, 1, 1, 0};
+  }
   const auto untouched = [](const PoolAxis& axis) { return axis.kernel == 1 && axis.stride == 1; };
   if (!untouched(a[0]) || !untouched(a[1]) || a[2].x != a[2].y * a[2].stride) return;
   const int64_t rows = planes * a[0].x * a[1].x;
