@@ -73,6 +73,8 @@ class Judge {
       if (standard_.may_overflow && standard_.rounds_operands && !std::isfinite(value)) return nullptr;
       bound_ = sum_bound(DType::kF32, exact, magnitude, terms + 1, standard_.accumulation) +
                standard_.product_error * magnitude + lost_small_products(terms, standard_.largest_operand);
+      // cuDNN adds some sums of 16-bit results in parts; none may be more than the next number away.
+      if (standard_.on_gpu && dtype_ != DType::kF32) bound_ += half_ulp(dtype_, exact);
     }
     // Rounding keeps the order, so the result lies between the rounded ends.
     const double low = rounded(dtype_, exact - bound_), high = rounded(dtype_, exact + bound_);
