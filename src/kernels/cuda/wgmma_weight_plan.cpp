@@ -41,9 +41,11 @@ Extent live_outputs(const Axis& a, int64_t tap) {
   const int64_t end = std::min(a.y, a.x <= shift ? 0 : (a.x - shift + a.stride - 1) / a.stride);
   return {static_cast<int>(begin), static_cast<int>(std::max<int64_t>(end - begin, 0))};
 }
-// Shifts of one line must not meet what the next one begins with: zeros lie between.
+// Shifts of one line must not meet what the next one begins with: zeros lie between. And all of x that they
+// reach must be in its own line, which is longer where there is more padding before it than behind.
 int line_pitch(const Axis& a) {
-  return static_cast<int>(std::max(a.y + (a.kernel - 1) * a.dilation - a.pad, a.y));
+  const int64_t reach = a.y + (a.kernel - 1) * a.dilation;
+  return static_cast<int>(std::max({a.y, reach - a.pad, std::min(a.pad + a.x, reach)}));
 }
 
 WeightUnit make_unit(const Conv& conv, const CutShape& cut, int64_t kd, int64_t kh, int64_t kw) {
