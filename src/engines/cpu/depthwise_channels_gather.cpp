@@ -94,13 +94,6 @@ struct Group {
   Range places, rows;
 };
 
-// Rows of taps, and of the source, that a row of results reads. On the stack, not in the workspace: a caller
-// who shares that by mistake gets wrong numbers, not a crash.
-struct TapRows {
-  const float* sources[kMostTerms];
-  const float* weights[kMostTerms];
-};
-
 class DepthwiseChannelsGatherStep final : public Step {
  public:
   explicit DepthwiseChannelsGatherStep(const ConvPass& pass)
@@ -216,7 +209,7 @@ class DepthwiseChannelsGatherStep final : public Step {
                (group.image * s[0] + channels.begin + group.depth * s[2] + group.rows.begin * s[3]) *
                    static_cast<int64_t>(size_of(result.dtype));
     const int64_t row_floats = writes_in_place() ? s[3] : group.places.size() * channels.size();
-    TapRows lists;
+    TapRows<kMostTerms> lists;
     DepthwiseRow row;
     row.sources = lists.sources;
     row.weights = lists.weights;
@@ -254,7 +247,7 @@ class DepthwiseChannelsGatherStep final : public Step {
   // The rows of the source and of the weights behind the first of some rows of results, which are alike; all
   // that the others read is loaded.
   void list_rows(int64_t d, const AxisPhase& ph, const Range& results, ChannelRows& rows,
-                 const float* weights, TapRows& lists, DepthwiseRow& row) const {
+                 const float* weights, TapRows<kMostTerms>& lists, DepthwiseRow& row) const {
     const AxisPhase& pd = axes_[0].phase_of(d);
     const int64_t place_d = d / pd.step * pd.source_step, place_h = results.begin * ph.source_step;
     row.rows = 0;

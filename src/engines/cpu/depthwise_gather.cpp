@@ -71,13 +71,6 @@ struct Scratch {
   float* buffer;
 };
 
-// Rows of taps, and of the source, that a row of results reads. On the stack, not in the workspace: a caller
-// who shares that by mistake gets wrong numbers, not a crash.
-struct TapRows {
-  const float* sources[kMostTapRows];
-  const float* weights[kMostTapRows];
-};
-
 class DepthwiseGatherStep final : public Step {
  public:
   explicit DepthwiseGatherStep(const ConvPass& pass)
@@ -202,7 +195,7 @@ class DepthwiseGatherStep final : public Step {
     const int64_t lanes = blocks_.lanes;
     const AxisPhase& pd = axes_[0].phase_of(d);
     const int64_t place_d = d / pd.step * pd.source_step, place_h = rows.begin * ph.source_step;
-    TapRows lists;
+    TapRows<kMostTapRows> lists;
     DepthwiseRow row;
     row.sources = lists.sources;
     row.weights = lists.weights;

@@ -13,6 +13,14 @@
 
 namespace retrograd::engines::cpu {
 
+// Rows of taps, and of the source, that a row of results reads. On the stack, not in the workspace: a caller
+// who shares that by mistake gets wrong numbers, not a crash.
+template <int64_t kMost>
+struct TapRows {
+  const float* sources[kMost];
+  const float* weights[kMost];
+};
+
 class DepthwiseTaps {
  public:
   DepthwiseTaps(const problem::ConvPass& pass, const std::array<GatherAxis, 3>& axes);
