@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <utility>
 
 #include "base/checked.h"
 #include "problem/problem_text.h"
@@ -19,6 +20,23 @@ struct Token {
   size_t column = 0;  // of the key
   bool used = false;
 };
+
+// Letters to put in, take out or replace to make one word the other; neighbours that changed places count
+// once.
+size_t distance(std::string_view a, std::string_view b) {
+  std::vector<size_t> before, last, now(b.size() + 1);
+  for (size_t j = 0; j <= b.size(); ++j) now[j] = j;
+  for (size_t i = 1; i <= a.size(); ++i) {
+    before = std::exchange(last, now);
+    now[0] = i;
+    for (size_t j = 1; j <= b.size(); ++j) {
+      now[j] = std::min({last[j] + 1, now[j - 1] + 1, last[j - 1] + (a[i - 1] == b[j - 1] ? 0 : 1)});
+      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
+        now[j] = std::min(now[j], before[j - 2] + 1);
+    }
+  }
+  return now.back();
+}
 
 class Fields {
  public:
@@ -61,9 +79,12 @@ class Fields {
   Status finish() const {
     for (const Token& token : tokens_)
       if (!token.used)
-        return fail(token.column, fmt::format("'{}' is not known here, expected one of {}", token.key,
-                                              fmt::join(asked_, ", ")));
+        return fail(token.column, fmt::format("'{}' is not known here, expected one of {}{}", token.key,
+                                              fmt::join(asked_, ", "), nearest_to(token.key)));
     return Status::ok();
+  }
+  Status missing(std::string_view key) const {
+    return fail(text_.size(), fmt::format("'{}' is missing", key));
   }
 
   Status fail(size_t column, const std::string& sentence) const {
@@ -74,6 +95,15 @@ class Fields {
   }
 
  private:
+  // "; the nearest is 'weight'", where one is near.
+  std::string nearest_to(std::string_view key) const {
+    constexpr size_t kNear = 2, kLongest = 32;
+    if (key.size() > kLongest || asked_.empty()) return {};
+    const auto nearest = *std::min_element(
+        asked_.begin(), asked_.end(), [&](auto a, auto b) { return distance(key, a) < distance(key, b); });
+    return distance(key, nearest) > kNear ? std::string() : fmt::format("; the nearest is '{}'", nearest);
+  }
+
   std::string_view text_;
   std::vector<Token> tokens_;
   std::vector<std::string_view> asked_;
@@ -111,13 +141,18 @@ class Reader {
     }
   }
 
-  Status status() { return status_.is_ok() ? fields_.finish() : status_; }
-  bool ok() const { return status_.is_ok(); }
+  // What is missing comes last: it may be there under a name that is not known.
+  Status status() {
+    RG_CHECK(status_);
+    RG_CHECK(fields_.finish());
+    return missing_;
+  }
+  bool ok() const { return status_.is_ok() && missing_.is_ok(); }
 
   TensorView tensor(std::string_view key, std::optional<TensorView> otherwise) {
     Token* token = fields_.find(key);
     if (token == nullptr) {
-      if (!otherwise) note(fields_.fail(0, fmt::format("'{}' is missing", key)));
+      if (!otherwise && missing_.is_ok()) missing_ = fields_.missing(key);
       return otherwise.value_or(TensorView{});
     }
     std::string_view text = token->value;
@@ -201,7 +236,7 @@ class Reader {
 
   Fields& fields_;
   DType dtype_ = DType::kF32;
-  Status status_;
+  Status status_, missing_;
 };
 
 size_t spatial_axes(const TensorView& view) {

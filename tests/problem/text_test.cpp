@@ -56,7 +56,10 @@ TEST(ProblemTextTest, MistakesArePointedAt) {
   for (const Mistake& m : std::initializer_list<Mistake>{
            {"convolution input=1x1x1", "'convolution' is not one of conv, conv_tbc, avgpool", 0},
            {"", "'' is not one of conv, conv_tbc, avgpool", 0},
-           {"conv input=1x1x4", "'weight' is missing", 0},
+           {"conv input=1x1x4", "'weight' is missing", 16},
+           {"conv input=1x1x4 weigth=1x1x1", "; the nearest is 'weight'", 17},
+           {"conv inptu=1x1x4 weight=1x1x1", "'inptu' is not known here, expected one of dtype, input", 5},
+           {"conv input=1x1x4 weight=1x1x1 stried=2", "; the nearest is 'stride'", 30},
            {"conv input=1x1xq weight=1x1x1", "SHAPE[:dtype][@strides]", 11},
            {"conv input=1x1x4@1x1 weight=1x1x1", "SHAPE[:dtype][@strides]", 11},
            {"conv input=1x1x4:f64 weight=1x1x1", "'f64' is not one of f32, f16, bf16, hif8, e4m3", 11},

@@ -64,7 +64,8 @@ TEST(ProblemsTest, TypeAndMathModeOfAll) {
 TEST(ProblemsTest, FailuresPoint) {
   const auto missing = collect(text_source("conv input=1x2x9"));
   ASSERT_FALSE(missing.is_ok());
-  EXPECT_NE(missing.status().message().find("'weight' is missing\nconv input=1x2x9\n^"), std::string::npos);
+  EXPECT_NE(missing.status().message().find("'weight' is missing\nconv input=1x2x9\n                ^"),
+            std::string::npos);
 }
 
 // 7 outputs × 3 taps × 4 × 2 channels; padding adds outputs but no products outside the input.
