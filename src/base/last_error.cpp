@@ -8,8 +8,6 @@
 // for threads whose first failure is that memory is out; who comes when they are gone has one fixed text.
 #include "base/last_error.h"
 
-#include <pthread.h>
-
 #include <algorithm>
 #include <atomic>
 #include <cstddef>
@@ -18,6 +16,7 @@
 #include <utility>
 
 #include "base/log.h"
+#include "base/thread_slot.h"
 
 namespace retrograd::last_error {
 namespace {
@@ -55,17 +54,8 @@ struct Texts {
   Buffer buffers[2];
   int newest = 0;
   int taken = -1;  // the buffer take() handed out last
+  bool pending = false;
 };
-
-struct State {
-  Texts* texts;  // null: this thread never failed, or had no memory for them
-  bool pending;
-  bool fixed;  // the newest text is kNoMemory
-};
-
-// Initial-exec: the C library makes room for it when it loads us or starts a thread. Otherwise it would do so
-// at the first use on each thread where the library came by dlopen, and end the process without memory.
-__attribute__((tls_model("initial-exec"))) thread_local constinit State state{};
 
 // Texts laid by, made when the library is loaded.
 class Reserve {
@@ -99,27 +89,24 @@ class Reserve {
   Place places_[16];
 } reserve;
 
+// What a thread has that failed without memory for texts: before and after it was told so. Never written to.
+Texts lost, lost_and_told;
+bool is_lost(const Texts* texts) { return texts == &lost || texts == &lost_and_told; }
+
 // Frees the texts of a thread that ends. Those of the main thread live as long as the process: static
 // destructors of callers may still fail, and read why.
 void free_texts(void* address) {
   auto* const texts = static_cast<Texts*>(address);
-  state = {};
-  if (!reserve.give_back(texts)) delete texts;
+  if (!is_lost(texts) && !reserve.give_back(texts)) delete texts;
 }
 
-// A process has 1024 keys, and may have used them up.
-struct ThreadEnd {
-  pthread_key_t key = 0;
-  bool exists = pthread_key_create(&key, free_texts) == 0;
-};
-const ThreadEnd thread_end;
+const ThreadSlot<Texts> slot(free_texts);
 
 Texts* texts_of_this_thread() {
-  if (state.texts != nullptr || !thread_end.exists) return state.texts;
+  if (Texts* const texts = slot.get(); texts != nullptr && !is_lost(texts)) return texts;
   Texts* made = new (std::nothrow) Texts;
   if (made == nullptr) made = reserve.take();
-  if (made == nullptr) return nullptr;
-  if (pthread_setspecific(thread_end.key, made) == 0) return state.texts = made;
+  if (made == nullptr || slot.set(made)) return made;
   if (!reserve.give_back(made)) delete made;
   return nullptr;
 }
@@ -127,9 +114,11 @@ Texts* texts_of_this_thread() {
 template <class Text>
 void keep(Text&& text) {
   Texts* const texts = texts_of_this_thread();
-  state.pending = true;
-  state.fixed = texts == nullptr;
-  if (texts == nullptr) return;
+  if (texts == nullptr) {
+    static_cast<void>(slot.set(&lost));
+    return;
+  }
+  texts->pending = true;
   if (texts->newest == texts->taken) texts->newest = 1 - texts->newest;
   texts->buffers[texts->newest].set(std::forward<Text>(text));
 }
@@ -148,16 +137,21 @@ void set(const char* text) noexcept {
 }
 
 const char* take() noexcept {
-  if (!std::exchange(state.pending, false)) return nullptr;
-  if (state.fixed) return kNoMemory;
-  Texts& texts = *state.texts;
-  texts.taken = texts.newest;
-  return texts.buffers[texts.newest].c_str();
+  Texts* const texts = slot.get();
+  if (texts == nullptr || texts == &lost_and_told) return nullptr;
+  if (texts == &lost) {
+    static_cast<void>(slot.set(&lost_and_told));
+    return kNoMemory;
+  }
+  if (!std::exchange(texts->pending, false)) return nullptr;
+  texts->taken = texts->newest;
+  return texts->buffers[texts->newest].c_str();
 }
 
 const char* peek() noexcept {
-  if (state.fixed) return kNoMemory;
-  return state.texts == nullptr ? "" : state.texts->buffers[state.texts->newest].c_str();
+  const Texts* const texts = slot.get();
+  if (texts == nullptr) return "";
+  return is_lost(texts) ? kNoMemory : texts->buffers[texts->newest].c_str();
 }
 
 }  // namespace retrograd::last_error

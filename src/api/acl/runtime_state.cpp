@@ -10,13 +10,19 @@
 #include "api/acl/objects.h"
 #include "base/in_flight.h"
 #include "base/per_process.h"
+#include "base/thread_slot.h"
 #include "runtime/memory.h"
 
 namespace retrograd::api::acl {
 namespace {
 
 // Handles are never reused, so one that is not in the table any more means that the context died.
-thread_local const void* t_current_context = nullptr;
+const ThreadSlot<const void> current_handle;
+
+Status make_current(const void* context) {
+  if (current_handle.set(context)) return Status::ok();
+  return {Code::kOutOfMemory, "this thread has no room for its current context"};
+}
 
 Status no_context() {
   return Status(
@@ -98,7 +104,7 @@ runtime::Device* RuntimeState::device(int32_t index) const { return runtime::fin
 
 const char* RuntimeState::soc_name() const {
   // Not current_context(): the text of its failure would need memory.
-  if (const auto entry = contexts_.find(t_current_context)) return entry->context->device().soc_name();
+  if (const auto entry = contexts_.find(current_handle.get())) return entry->context->device().soc_name();
   const runtime::Device* first = device(0);
   return first != nullptr ? first->soc_name() : "Retrograd-None";
 }
@@ -129,8 +135,8 @@ Outcome RuntimeState::set_device(int32_t index) {
   if (entry.handle == nullptr) {
     RG_TRY(entry.handle, insert_context(*chosen, /*is_default=*/true));
   }
+  RG_CHECK(make_current(entry.handle));
   ++entry.sets;
-  t_current_context = entry.handle;
   return Status::ok();
 }
 
@@ -153,20 +159,19 @@ Outcome RuntimeState::reset_device(int32_t index, bool to_zero) {
 }
 
 Result<std::shared_ptr<runtime::Context>> RuntimeState::current_context() const {
-  const auto entry = contexts_.find(t_current_context);
+  const auto entry = contexts_.find(current_handle.get());
   if (entry == nullptr) return no_context();
   return entry->context;
 }
 
 Result<aclrtContext> RuntimeState::current_context_handle() const {
-  if (contexts_.find(t_current_context) == nullptr) return no_context();
-  return const_cast<aclrtContext>(t_current_context);
+  if (contexts_.find(current_handle.get()) == nullptr) return no_context();
+  return const_cast<aclrtContext>(current_handle.get());
 }
 
 Status RuntimeState::set_current_context(aclrtContext context) {
   if (contexts_.find(context) == nullptr) return dead_handle("context", context, "aclrtContext");
-  t_current_context = context;
-  return Status::ok();
+  return make_current(context);
 }
 
 Outcome RuntimeState::create_context(aclrtContext* context, int32_t index) {
@@ -175,7 +180,7 @@ Outcome RuntimeState::create_context(aclrtContext* context, int32_t index) {
   std::lock_guard lock(mutex_);
   if (auto state = check_initialised(); state.code() != ACL_SUCCESS) return state;
   RG_TRY(*context, insert_context(*chosen, /*is_default=*/false));
-  t_current_context = *context;
+  RG_CHECK(make_current(*context));
   return Status::ok();
 }
 

@@ -4,11 +4,12 @@
 
 #include <fmt/format.h>
 
+#include "base/thread_slot.h"
+
 namespace retrograd::api::infini {
 namespace {
 
-// A plain pointer: devices are never destroyed, and a thread_local without a destructor can be read at exit.
-thread_local runtime::Device* current = nullptr;
+const ThreadSlot<runtime::Device> current;  // null: (CPU, 0)
 
 }  // namespace
 
@@ -40,10 +41,13 @@ Answer find_device(infiniDevice_t type, int id, runtime::Device*& device) {
 }
 
 runtime::Device& current_device() {
-  if (current == nullptr) current = runtime::find_device(runtime::DeviceKind::kCpu, 0);
-  return *current;
+  runtime::Device* const device = current.get();
+  return device != nullptr ? *device : *runtime::find_device(runtime::DeviceKind::kCpu, 0);
 }
 
-void set_current_device(runtime::Device& device) { current = &device; }
+Status set_current_device(runtime::Device& device) {
+  if (current.set(&device)) return Status::ok();
+  return {Code::kOutOfMemory, "this thread has no room for its current device"};
+}
 
 }  // namespace retrograd::api::infini

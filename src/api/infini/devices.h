@@ -21,6 +21,6 @@ Answer find_device(infiniDevice_t type, int id, runtime::Device*& device);
 
 // Of the calling thread; (CPU, 0) until it sets another.
 runtime::Device& current_device();
-void set_current_device(runtime::Device& device);
+Status set_current_device(runtime::Device& device);
 
 }  // namespace retrograd::api::infini

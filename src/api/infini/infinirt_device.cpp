@@ -43,8 +43,7 @@ infiniStatus_t infinirtSetDevice(infiniDevice_t device, int device_id) {
   return guard(__func__, [&]() -> Answer {
     runtime::Device* found = nullptr;
     if (Answer answer = find_device(device, device_id, found); !answer.is_ok()) return answer;
-    set_current_device(*found);
-    return Answer::ok();
+    return set_current_device(*found);
   });
 }
 

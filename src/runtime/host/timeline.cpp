@@ -5,12 +5,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <utility>
+
+#include "base/thread_slot.h"
 
 namespace retrograd::runtime {
 namespace {
 
-thread_local const Timeline* timeline_of_this_thread = nullptr;
+const ThreadSlot<const Timeline> timeline_of_this_thread;
 
 // Beyond this a deadline could overflow the clock, and nobody is there to see the difference.
 constexpr std::chrono::hours kLongestTimeout{24 * 365 * 10};
@@ -28,7 +29,7 @@ void Timeline::advance() {
 Status Timeline::wait(uint64_t count, std::chrono::milliseconds timeout) const {
   const auto reached = [&] { return done() >= count; };
   if (reached()) return Status::ok();
-  if (timeline_of_this_thread == this)
+  if (timeline_of_this_thread.get() == this)
     return Status(Code::kInvalidArgument, "a task of a stream cannot wait for its own stream to go on");
   std::unique_lock lock(mutex_);
   if (timeout >= kLongestTimeout) {
@@ -41,11 +42,13 @@ Status Timeline::wait(uint64_t count, std::chrono::milliseconds timeout) const {
                                             count - done(), limit.count()));
 }
 
-Timeline::TaskScope::TaskScope(const Timeline& timeline)
-    : outer_(std::exchange(timeline_of_this_thread, &timeline)) {}
+// Where a thread has no room for it, a task that waits for its own stream is not noticed.
+Timeline::TaskScope::TaskScope(const Timeline& timeline) : outer_(timeline_of_this_thread.get()) {
+  static_cast<void>(timeline_of_this_thread.set(&timeline));
+}
 
-Timeline::TaskScope::~TaskScope() { timeline_of_this_thread = outer_; }
+Timeline::TaskScope::~TaskScope() { static_cast<void>(timeline_of_this_thread.set(outer_)); }
 
-bool Timeline::on_a_worker() { return timeline_of_this_thread != nullptr; }
+bool Timeline::on_a_worker() { return timeline_of_this_thread.get() != nullptr; }
 
 }  // namespace retrograd::runtime
