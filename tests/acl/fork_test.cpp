@@ -101,6 +101,10 @@ TEST_F(Fork, AChildWorksWithWhatItMakesItself) {
 
 // Whatever another thread of the parent holds at that moment, its locks are not the child's.
 TEST_F(Fork, MayComeWhileOtherThreadsCall) {
+#if defined(__SANITIZE_ADDRESS__)
+  GTEST_SKIP()
+      << "the address sanitizer's own locks stay held in a child of a process whose threads allocate";
+#endif
   std::atomic<bool> over{false};
   std::vector<std::thread> threads;
   for (int i = 0; i < 3; ++i)

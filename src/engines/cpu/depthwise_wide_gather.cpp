@@ -19,6 +19,7 @@
 #include "engines/cpu/gather_sides.h"
 #include "engines/cpu/task_slots.h"
 #include "kernels/cpu/depthwise_wide.h"
+#include "kernels/cpu/float_at.h"
 
 namespace retrograd::engines::cpu {
 namespace {
@@ -129,7 +130,8 @@ class DepthwiseWideGatherStep final : public Step {
     for (int64_t c = 0; c < block.channels; ++c) {
       if (in_place) {
         const float* from = reinterpret_cast<const float*>(base) + (block.channel + c) * s[0];
-        for (int64_t i = 0; i < packed_; ++i) packed[c * packed_ + i] = from[order_[static_cast<size_t>(i)]];
+        for (int64_t i = 0; i < packed_; ++i)
+          packed[c * packed_ + i] = kernels::cpu::float_at(from + order_[static_cast<size_t>(i)]);
         continue;
       }
       for (int64_t tap = 0; tap < kernel_; tap += width) {

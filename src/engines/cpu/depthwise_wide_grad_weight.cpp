@@ -12,6 +12,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstring>
 #include <memory>
 
 #include "base/checked.h"
@@ -215,7 +216,8 @@ class DepthwiseWideGradWeightStep final : public Step {
       for (int64_t i = 0; i < taps_; ++i) {
         float total = totals[channel * taps_ + i];
         for (int64_t b = 1; b < blocks; ++b) total += totals[(b * cut_.channels + channel) * taps_ + i];
-        row[order_[static_cast<size_t>(i)]] = total;
+        // A caller's floats may lie at any address.
+        std::memcpy(static_cast<void*>(row + order_[static_cast<size_t>(i)]), &total, sizeof total);
       }
       if (in_place) continue;
       for (int64_t tap = 0; tap < taps_; tap += width) {
