@@ -12,7 +12,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstring>
 #include <memory>
 
 #include "base/checked.h"
@@ -20,6 +19,7 @@
 #include "engines/cpu/limits.h"
 #include "engines/cpu/task_slots.h"
 #include "kernels/cpu/depthwise_wide_dots.h"
+#include "kernels/cpu/float_at.h"
 
 namespace retrograd::engines::cpu {
 namespace {
@@ -216,8 +216,7 @@ class DepthwiseWideGradWeightStep final : public Step {
       for (int64_t i = 0; i < taps_; ++i) {
         float total = totals[channel * taps_ + i];
         for (int64_t b = 1; b < blocks; ++b) total += totals[(b * cut_.channels + channel) * taps_ + i];
-        // A caller's floats may lie at any address.
-        std::memcpy(static_cast<void*>(row + order_[static_cast<size_t>(i)]), &total, sizeof total);
+        kernels::cpu::put_float(total, row + order_[static_cast<size_t>(i)]);
       }
       if (in_place) continue;
       for (int64_t tap = 0; tap < taps_; tap += width) {

@@ -7,6 +7,7 @@
 #include "hwy/cache_control.h"
 #include "hwy/foreach_target.h"
 #include "hwy/highway.h"
+#include "kernels/cpu/float_at.h"
 #include "kernels/cpu/targets.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -21,13 +22,13 @@ int64_t plane_lanes() { return static_cast<int64_t>(hn::Lanes(D())); }
 void planes_to_lanes_one_by_one(const float* const* planes, int64_t count, float* out) {
   const int64_t lanes = plane_lanes();
   for (int64_t l = 0; l < lanes; ++l)
-    for (int64_t i = 0; i < count; ++i) out[i * lanes + l] = planes[l][i];
+    for (int64_t i = 0; i < count; ++i) out[i * lanes + l] = float_at(planes[l] + i);
 }
 
 void lanes_to_planes_one_by_one(const float* in, int64_t count, float* const* planes) {
   const int64_t lanes = plane_lanes();
   for (int64_t l = 0; l < lanes; ++l)
-    for (int64_t i = 0; i < count; ++i) planes[l][i] = in[i * lanes + l];
+    for (int64_t i = 0; i < count; ++i) put_float(in[i * lanes + l], planes[l] + i);
 }
 
 #if HWY_TARGET == HWY_SCALAR || HWY_HAVE_SCALABLE

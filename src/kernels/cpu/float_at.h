@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reading single floats of a caller's tensor, which begins at any byte. Plain code, always inlined: it
-// becomes part of whatever instruction set it is used in.
+// Reading and writing single floats of a caller's tensor, which begins at any byte. Plain code, always
+// inlined: it becomes part of whatever instruction set it is used in.
 #pragma once
 
 #include <cstring>
@@ -18,6 +18,10 @@ RG_INLINE float float_at(const float* address) {
   float value;
   std::memcpy(&value, address, sizeof value);
   return value;
+}
+
+RG_INLINE void put_float(float value, float* address) {
+  std::memcpy(static_cast<void*>(address), &value, sizeof value);
 }
 
 }  // namespace retrograd::kernels::cpu
