@@ -9,6 +9,7 @@
 #include "hwy/cache_control.h"
 #include "hwy/foreach_target.h"
 #include "hwy/highway.h"
+#include "kernels/cpu/float_at.h"
 #include "kernels/cpu/targets.h"
 #include "kernels/cpu/unroll-inl.h"
 
@@ -101,7 +102,7 @@ HWY_NOINLINE void tile(const RowDots& r, int64_t term, const Fetched& fetched) {
     if (rest == 0) continue;
     HWY_ALIGN float ends[kChannels * HWY_MAX_BYTES / sizeof(float)] = {};
     for (int o = 0; o < kChannels; ++o)
-      for (int64_t x = 0; x < rest; ++x) ends[o * n + x] = y[o * r.y_stride + whole + x];
+      for (int64_t x = 0; x < rest; ++x) ends[o * n + x] = float_at(y + o * r.y_stride + whole + x);
     step<kChannels, kTerms>(ends, n, source, at + whole, sum);
   }
   each(Indices<kChannels * kTerms>(), [&](auto i) HWY_ATTR {
