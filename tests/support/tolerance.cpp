@@ -51,9 +51,7 @@ double sum_bound(DType dtype, double exact, double magnitude, int64_t terms, Acc
 }
 
 double lost_small_products(int64_t terms, double largest_operand) {
-  if (largest_operand == 0) return 0;
-  // cuDNN also loses results below the smallest normal number.
-  return static_cast<double>(terms) * std::ldexp(largest_operand, -137) + std::numeric_limits<float>::min();
+  return static_cast<double>(terms) * std::ldexp(largest_operand, -137);
 }
 
 double reduced_precision_bound(double largest) { return 3e-5 * largest; }

@@ -21,6 +21,7 @@ struct Standard {
   double product_error = 0;  // of what a product is made of, relative to it
   bool rounds_operands = false;
   bool on_gpu = false;
+  bool by_cudnn = false;       // 16-bit results may be the next number
   double largest_operand = 0;  // where small products may be lost (a GPU), otherwise 0
   bool has_nonfinite = false;  // among the operands
   bool may_overflow = false;   // operands are so large that finite sums may leave FP32's range
