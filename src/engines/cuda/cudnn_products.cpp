@@ -38,14 +38,18 @@ int64_t pad_behind(const problem::Window& w) {
   return std::max<int64_t>((w.y - 1) * w.stride + (w.kernel - 1) * w.dilation + 1 - w.x - w.pad_lo, 0);
 }
 
+// One tap that leaves nothing out and reads no padding.
+bool is_pointwise(const ConvPass& p) {
+  return std::all_of(p.axes.begin(), p.axes.end(), [](const problem::Window& w) {
+    return w.kernel == 1 && w.stride == 1 && w.pad_lo == 0 && w.x == w.y;
+  });
+}
+
 // Kernels of one tap on row-major planes are products of matrices as they lie. Where planes are no whole
 // 16-byte vectors, cuDNN takes three times as long as in channels-last form, copies included.
 bool is_pointwise_on_planes(const ConvPass& p) {
-  const bool pointwise = std::all_of(p.axes.begin(), p.axes.end(), [](const problem::Window& w) {
-    return w.kernel == 1 && w.stride == 1 && w.pad_lo == 0 && w.x == w.y;
-  });
   const int64_t places = p.axes[0].x * p.axes[1].x * p.axes[2].x;
-  return pointwise && p.groups == 1 && places % kChunk == 0 && p.x_channels % kChunk == 0 &&
+  return is_pointwise(p) && p.groups == 1 && places % kChunk == 0 && p.x_channels % kChunk == 0 &&
          p.y_channels % kChunk == 0 && is_planes(p.x, x_sizes(p)) && is_planes(p.y, y_sizes(p)) &&
          is_planes(p.w, w_sizes(p));
 }
@@ -108,12 +112,8 @@ class CudnnStep final : public Step {
         type_(pass.x.dtype == DType::kF16 ? RowType::kF16 : RowType::kBF16),
         x_filled_(filled(pass.x_channels)),
         y_filled_(filled(pass.y_channels)) {
-    // Engines of cuDNN fill in zeros for strides, too, so only kernels of one tap that leave nothing out are
-    // safe.
-    const auto is_plain = [](const problem::Window& w) {
-      return w.kernel == 1 && w.stride == 1 && w.pad_lo == 0;
-    };
-    padded_ = !std::all_of(pass.axes.begin(), pass.axes.end(), is_plain);
+    // Engines of cuDNN fill in zeros for strides, too.
+    padded_ = !is_pointwise(pass);
     if (!found.channels_last) {
       x_ = y_ = w_ = {.in_place = true};
       return;
@@ -263,14 +263,14 @@ class CudnnCandidate final : public Candidate {
       return Support::no("its engines for forward results in f16 lose -Inf");
     // What candidates_fuzz found of cuDNN 9.19 on an H200 (tests/shapes/gpu.txt): wrong terms where padding
     // is as wide as the image, in some batches and with some strides; parts of sums rounded to 16 bits where
-    // the kernel is larger than the image, and in grad_weight of groups of few channels.
+    // the kernel is larger than the image, and in grad_weight of few channels, with groups and without.
     if (std::any_of(conv->axes.begin(), conv->axes.end(), [](const problem::Window& w) {
           return w.kernel > 1 && std::max({w.pad_lo, pad_behind(w), (w.kernel - 1) * w.dilation}) >= w.x;
         }))
       return Support::no("its results are wrong where the kernel or the padding is as wide as the image");
-    if (conv->groups > 1 && conv->kind == ConvPassKind::kGradWeight &&
+    if (conv->kind == ConvPassKind::kGradWeight &&
         std::min(conv->x_channels_per_group(), conv->y_channels_per_group()) < kChunk)
-      return Support::no("its grad_weight of groups of few channels is not exact");
+      return Support::no("its grad_weight of fewer than 8 channels is not exact");
     if (!is_sayable(*conv)) return Support::no("sizes or paddings that cuDNN has no form for");
     if (is_f32(*conv) && (!is_planes(conv->x, x_sizes(*conv)) || !is_planes(conv->y, y_sizes(*conv)) ||
                           !is_planes(conv->w, w_sizes(*conv))))
