@@ -4,8 +4,8 @@
 #include <gtest/gtest.h>
 
 #include "engines/registry.h"
-#include "kernels/cpu/bf16_pairs.h"
-#include "kernels/cpu/bf16_tiles.h"
+#include "kernels/cpu/dense/bf16_pairs.h"
+#include "kernels/cpu/dense/bf16_tiles.h"
 #include "problem/problem_text.h"
 #include "support/exact.h"
 #include "support/legal_problem.h"

@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-#include "engines/cpu/dense_blocking.h"
+#include "engines/cpu/dense/dense_blocking.h"
 
 namespace retrograd::engines::cpu {
 namespace {

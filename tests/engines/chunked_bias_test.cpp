@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // cpu.chunked_bias: how it cuts, what it declines and why. Its results are
 // judged with every candidate's elsewhere.
-#include "engines/cpu/chunked_bias.h"
+#include "engines/cpu/bias/chunked_bias.h"
 
 #include <gtest/gtest.h>
 

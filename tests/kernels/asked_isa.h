@@ -8,8 +8,8 @@
 #include <string>
 
 #include "base/settings.h"
-#include "kernels/cpu/bf16_pairs.h"
-#include "kernels/cpu/bf16_tiles.h"
+#include "kernels/cpu/dense/bf16_pairs.h"
+#include "kernels/cpu/dense/bf16_tiles.h"
 #include "kernels/cpu/targets.h"
 
 namespace retrograd::test {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Cells of every length, what is too small for them, and tiles of every size, against plain loops.
-#include "kernels/cpu/bf16_pairs.h"
+#include "kernels/cpu/dense/bf16_pairs.h"
 
 #include <gtest/gtest.h>
 
@@ -9,7 +9,7 @@
 #include <cstring>
 #include <vector>
 
-#include "kernels/cpu/bf16_tiles.h"
+#include "kernels/cpu/dense/bf16_tiles.h"
 
 namespace retrograd::kernels::cpu {
 namespace {

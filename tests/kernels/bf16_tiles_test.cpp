@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Products with tile registers against plain loops: on registers in memory everywhere, which shows that
 // addresses and shapes are right, and on those of the processor where it has them.
-#include "kernels/cpu/bf16_tiles.h"
+#include "kernels/cpu/dense/bf16_tiles.h"
 
 #include <gtest/gtest.h>
 
@@ -11,7 +11,7 @@
 #include <limits>
 #include <vector>
 
-#include "kernels/cpu/bf16_tiles-inl.h"
+#include "kernels/cpu/dense/bf16_tiles-inl.h"
 
 namespace retrograd::kernels::cpu {
 namespace {

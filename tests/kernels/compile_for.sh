@@ -25,7 +25,7 @@ case $machine in
 esac
 
 count=0
-for file in "$src"/kernels/cpu/*.cpp; do
+for file in "$src"/kernels/cpu/*.cpp "$src"/kernels/cpu/*/*.cpp; do
   "$compiler" "${options[@]}" "$file"
   count=$((count + 1))
 done

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Rows of depthwise convolutions against plain loops: every number of taps and of vectors in a tile, tails.
-#include "kernels/cpu/depthwise_line.h"
+#include "kernels/cpu/depthwise/depthwise_line.h"
 
 #include <gtest/gtest.h>
 

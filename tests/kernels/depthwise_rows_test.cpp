@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Depthwise kernels with planes or channels as lanes against plain loops: lanes side by side and with gaps
 // between places, every number of taps, dead taps at both ends, steps and dilation.
-#include "kernels/cpu/depthwise_rows.h"
+#include "kernels/cpu/depthwise/depthwise_rows.h"
 
 #include <gtest/gtest.h>
 
@@ -9,8 +9,8 @@
 #include <random>
 #include <vector>
 
-#include "kernels/cpu/depthwise_dots.h"
-#include "kernels/cpu/depthwise_lanes.h"
+#include "kernels/cpu/depthwise/depthwise_dots.h"
+#include "kernels/cpu/depthwise/depthwise_lanes.h"
 
 namespace retrograd::kernels::cpu {
 namespace {

@@ -2,7 +2,7 @@
 // Depthwise kernels with vectors along W against plain loops: every number of tap rows, rows that are and are
 // not whole tiles, rows of less and more than a vector, borders of any width, pairs and odd numbers of
 // planes.
-#include "kernels/cpu/depthwise_wide.h"
+#include "kernels/cpu/depthwise/depthwise_wide.h"
 
 #include <gtest/gtest.h>
 
@@ -10,7 +10,7 @@
 #include <random>
 #include <vector>
 
-#include "kernels/cpu/depthwise_wide_dots.h"
+#include "kernels/cpu/depthwise/depthwise_wide_dots.h"
 
 namespace retrograd::kernels::cpu {
 namespace {

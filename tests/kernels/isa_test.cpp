@@ -3,7 +3,7 @@
 #include <map>
 
 #include "kernels/asked_isa.h"
-#include "kernels/cpu/tile_product.h"
+#include "kernels/cpu/dense/tile_product.h"
 
 namespace retrograd::test {
 namespace {

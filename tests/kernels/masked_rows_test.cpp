@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Masked sums against plain loops that leave products out, with NaN wherever a product must be left out.
-#include "kernels/cpu/masked_rows.h"
+#include "kernels/cpu/layout/masked_rows.h"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Conversions of rows against the codecs of base/dtype.h: every code, every boundary, every length.
-#include "kernels/cpu/row_convert.h"
+#include "kernels/cpu/layout/row_convert.h"
 
 #include <gtest/gtest.h>
 

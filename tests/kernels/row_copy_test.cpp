@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Rows of every length, and of every way to put them together, against plain loops; nothing else is touched.
-#include "kernels/cpu/row_copy.h"
+#include "kernels/cpu/layout/row_copy.h"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Every number of channels and terms, and rows that end within a vector, against plain loops.
-#include "kernels/cpu/row_dots.h"
+#include "kernels/cpu/few_channels/row_dots.h"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Quotients of pooling: rounded as a division rounds, whatever they are made by.
-#include "kernels/cpu/row_pool.h"
+#include "kernels/cpu/pooling/row_pool.h"
 
 #include <gtest/gtest.h>
 

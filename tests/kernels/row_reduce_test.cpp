@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Sums of rows and columns against sums in double: exact on small integers,
 // whatever the sizes and strides.
-#include "kernels/cpu/row_reduce.h"
+#include "kernels/cpu/bias/row_reduce.h"
 
 #include <gtest/gtest.h>
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Spaced rows of every length against a plain loop; nothing else is touched.
-#include "kernels/cpu/row_space.h"
+#include "kernels/cpu/layout/row_space.h"
 
 #include <gtest/gtest.h>
 
 #include <vector>
 
-#include "kernels/cpu/tile_product.h"
+#include "kernels/cpu/dense/tile_product.h"
 
 namespace retrograd::kernels::cpu {
 namespace {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Every number of results, and rows that end in every block of vectors, against plain loops.
-#include "kernels/cpu/row_sums.h"
+#include "kernels/cpu/few_channels/row_sums.h"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tiles of every number of rows and every width, against plain loops. Small integers: sums have no rounding.
-#include "kernels/cpu/tile_product.h"
+#include "kernels/cpu/dense/tile_product.h"
 
 #include <gtest/gtest.h>
 

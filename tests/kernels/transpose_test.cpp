@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Every size around the tiles, between guards that must stay as they are.
-#include "kernels/cpu/transpose.h"
+#include "kernels/cpu/layout/transpose.h"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The transforms against direct correlations of the same tiles in double.
-#include "kernels/cpu/winograd.h"
+#include "kernels/cpu/winograd/winograd.h"
 
 #include <gtest/gtest.h>
 

@@ -8,9 +8,9 @@
 
 #include "base/settings.h"
 #include "engines/registry.h"
-#include "kernels/cpu/bf16_pairs.h"
+#include "kernels/cpu/dense/bf16_pairs.h"
+#include "kernels/cpu/dense/tile_product.h"
 #include "kernels/cpu/targets.h"
-#include "kernels/cpu/tile_product.h"
 #include "plan/plan.h"
 #include "tools/problems.h"
 

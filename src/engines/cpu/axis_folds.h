@@ -8,8 +8,8 @@
 // Residues that read through the same offsets are folded: they become further result channels of one product.
 // A patch embedding is then one matrix product, where phases of a tap each would read y once a residue. They
 // are folded only where every pair (r, offset) has a tap. A stem of 7 taps and stride 2 would need products
-// for 8: with sums for all registers (kernels/cpu/row_sums.h) its residues alone are faster, 152 GFLOP/s
-// against 118 (rn50_stem_7x7s2, 2 threads on Zen 4).
+// for 8: with sums for all registers (kernels/cpu/few_channels/row_sums.h) its residues alone are faster, 152
+// GFLOP/s against 118 (rn50_stem_7x7s2, 2 threads on Zen 4).
 #pragma once
 
 #include <cstdint>

@@ -5,10 +5,10 @@
 #include <algorithm>
 #include <cstring>
 
-#include "kernels/cpu/row_convert.h"
-#include "kernels/cpu/row_copy.h"
-#include "kernels/cpu/row_space.h"
-#include "kernels/cpu/transpose.h"
+#include "kernels/cpu/layout/row_convert.h"
+#include "kernels/cpu/layout/row_copy.h"
+#include "kernels/cpu/layout/row_space.h"
+#include "kernels/cpu/layout/transpose.h"
 
 namespace retrograd::engines::cpu {
 namespace {

@@ -4,22 +4,7 @@
 
 #include <array>
 
-#include "engines/cuda/bias.h"
-#include "engines/cuda/cudnn_products.h"
-#include "engines/cuda/depthwise.h"
-#include "engines/cuda/depthwise_last.h"
-#include "engines/cuda/depthwise_tiles.h"
-#include "engines/cuda/depthwise_transposed.h"
-#include "engines/cuda/direct.h"
-#include "engines/cuda/narrow_blocks.h"
-#include "engines/cuda/narrow_gather.h"
-#include "engines/cuda/narrow_tiles.h"
-#include "engines/cuda/pool.h"
-#include "engines/cuda/row_products.h"
-#include "engines/cuda/small_images.h"
-#include "engines/cuda/waveform.h"
-#include "engines/cuda/weight_products.h"
-#include "engines/cuda/wgmma_products.h"
+#include "engines/cuda/implementations.h"
 
 namespace retrograd::engines::cuda {
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // One launch a pass.
-#include "engines/cuda/direct.h"
-
-#include "engines/cuda/shapes.h"
 #include "kernels/cuda/direct.h"
+
+#include "engines/cuda/implementations.h"
+#include "engines/cuda/shapes.h"
 
 namespace retrograd::engines::cuda {
 namespace {

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // One launch a pass; two for grad_weight of more than a few images.
-#include "engines/cuda/small_images.h"
+#include "kernels/cuda/small_images.h"
 
 #include <fmt/format.h>
 
 #include "base/checked.h"
+#include "engines/cuda/implementations.h"
 #include "engines/cuda/layouts.h"
 #include "engines/cuda/shapes.h"
 #include "kernels/cuda/direct.h"
-#include "kernels/cuda/small_images.h"
 
 namespace retrograd::engines::cuda {
 namespace {

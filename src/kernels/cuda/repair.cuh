@@ -3,7 +3,7 @@
 #pragma once
 
 #include "kernels/cuda/formulas.cuh"
-#include "kernels/cuda/results.h"
+#include "kernels/cuda/layout/results.h"
 
 namespace retrograd::kernels::cuda {
 

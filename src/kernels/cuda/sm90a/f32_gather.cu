@@ -6,11 +6,11 @@
 #include <algorithm>
 #include <cstdlib>
 
-#include "kernels/cuda/f32_gather.h"
+#include "kernels/cuda/dense/f32_gather.h"
+#include "kernels/cuda/dense/gather_tiles.cuh"
+#include "kernels/cuda/dense/tensor_map.h"
 #include "kernels/cuda/formulas.cuh"
-#include "kernels/cuda/gather_tiles.cuh"
 #include "kernels/cuda/sm90a/f32_sums.cuh"
-#include "kernels/cuda/tensor_map.h"
 
 namespace retrograd::kernels::cuda {
 namespace {

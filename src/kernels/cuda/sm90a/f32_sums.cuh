@@ -10,9 +10,9 @@
 // one panel.
 #pragma once
 
-#include "kernels/cuda/hopper.cuh"
+#include "kernels/cuda/dense/hopper.cuh"
+#include "kernels/cuda/dense/tile_mma.cuh"
 #include "kernels/cuda/sm90a/tf32_panels.cuh"
-#include "kernels/cuda/tile_mma.cuh"
 
 namespace retrograd::kernels::cuda::f32 {
 

@@ -7,9 +7,9 @@
 // four channels at a time on its way to the panels.
 #include <algorithm>
 
-#include "kernels/cuda/f32_weight.h"
+#include "kernels/cuda/dense/f32_weight.h"
+#include "kernels/cuda/dense/tensor_map.h"
 #include "kernels/cuda/sm90a/f32_sums.cuh"
-#include "kernels/cuda/tensor_map.h"
 
 namespace retrograd::kernels::cuda {
 namespace {

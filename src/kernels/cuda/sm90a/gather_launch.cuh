@@ -8,9 +8,9 @@
 #include <cstdlib>
 #include <type_traits>
 
-#include "kernels/cuda/gather_product.h"
+#include "kernels/cuda/dense/gather_product.h"
+#include "kernels/cuda/dense/tensor_map.h"
 #include "kernels/cuda/sm90a/gather_store.cuh"
-#include "kernels/cuda/tensor_map.h"
 
 namespace retrograd::kernels::cuda::wgather {
 

@@ -2,11 +2,11 @@
 // The loop of wgmma_gather: one thread asks for tiles (TMA), warpgroups multiply them.
 #pragma once
 
+#include "kernels/cuda/dense/hopper.cuh"
+#include "kernels/cuda/dense/wgmma.cuh"
 #include "kernels/cuda/fast_div.cuh"
-#include "kernels/cuda/hopper.cuh"
 #include "kernels/cuda/places.cuh"
 #include "kernels/cuda/shapes.h"
-#include "kernels/cuda/wgmma.cuh"
 
 namespace retrograd::kernels::cuda::wgather {
 

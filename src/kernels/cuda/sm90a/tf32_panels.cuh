@@ -3,7 +3,7 @@
 // for every product and lets it be made there.
 #pragma once
 
-#include "kernels/cuda/wgmma.cuh"
+#include "kernels/cuda/dense/wgmma.cuh"
 
 namespace retrograd::kernels::cuda::hopper {
 

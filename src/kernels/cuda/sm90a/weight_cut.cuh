@@ -3,8 +3,8 @@
 // the other, then as many of x for each of its groups, and those that shifts reach.
 #pragma once
 
-#include "kernels/cuda/hopper.cuh"
-#include "kernels/cuda/wgmma_weight.h"
+#include "kernels/cuda/dense/hopper.cuh"
+#include "kernels/cuda/dense/wgmma_weight.h"
 
 namespace retrograd::kernels::cuda::wweight {
 

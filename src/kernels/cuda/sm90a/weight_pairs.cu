@@ -7,9 +7,9 @@
 //   (0,0)(0,1)  (1,0)(1,1)  (2,0)(2,1)  (0,2)(1,2)  (2,2)
 // with the three taps along w as shifts, so a block has all weights and 90 % of its products count. A part of
 // the places is one block's; walks have a line and a plane more than y.
-#include "kernels/cuda/hopper.cuh"
-#include "kernels/cuda/wgmma.cuh"
-#include "kernels/cuda/wgmma_weight.h"
+#include "kernels/cuda/dense/hopper.cuh"
+#include "kernels/cuda/dense/wgmma.cuh"
+#include "kernels/cuda/dense/wgmma_weight.h"
 
 namespace retrograd::kernels::cuda {
 namespace {

@@ -2,8 +2,8 @@
 // What a warpgroup of wgmma_weight multiplies and keeps.
 #pragma once
 
+#include "kernels/cuda/dense/wgmma.cuh"
 #include "kernels/cuda/sm90a/weight_cut.cuh"
-#include "kernels/cuda/wgmma.cuh"
 
 namespace retrograd::kernels::cuda::wweight {
 

@@ -4,8 +4,8 @@
 // A block makes tiles of places by channels. One thread asks the copy engine for 64 channels of a tap at a
 // time, which also fills in zeros beyond the edge; two or three warpgroups multiply what has arrived. Blocks
 // stay and take tile after tile, so that copies run on while results are written.
+#include "kernels/cuda/dense/wgmma_gather.h"
 #include "kernels/cuda/sm90a/gather_cuts.cuh"
-#include "kernels/cuda/wgmma_gather.h"
 
 namespace retrograd::kernels::cuda {
 namespace wgather {

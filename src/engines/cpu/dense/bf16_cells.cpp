@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which passes are run over cells, and how cells are read.
+#include "engines/cpu/dense/bf16_cells.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+#include "engines/cpu/dense/dense_blocking.h"
+#include "engines/cpu/dense/grad_weight_blocking.h"
+#include "engines/cpu/gather_sides.h"
+#include "kernels/cpu/dense/bf16_pairs.h"
+#include "kernels/cpu/dense/bf16_tiles.h"
+
+namespace retrograd::engines::cpu {
+namespace {
+
+using problem::ConvPass;
+using problem::ConvPassKind;
+using problem::PassTensor;
+
+constexpr int64_t kFewestChannels = 16;  // a vector of results; fewer are the narrow engines'
+constexpr int64_t kFewestSources = 32;   // channels to add over: with fewer, reading them takes the time
+constexpr int64_t kSmallestPlane = 8;    // rows of fewer numbers take longer to pair than to multiply
+constexpr int64_t kShortestRow = 6;      // of places that tile registers add over
+constexpr int64_t kChunk = 256;
+
+bool is_grad_weight(const ConvPass& p) { return p.kind == ConvPassKind::kGradWeight; }
+
+// The tensor as one of cells where numbers that share one lie side by side; nullopt where they do not.
+std::optional<PassTensor> as_cells(const PassTensor& tensor, int64_t partner, const std::byte* source,
+                                   const StripShape& shape) {
+  if (partner != 1 || reinterpret_cast<uintptr_t>(source) % sizeof(float) != 0) return std::nullopt;
+  PassTensor cells{tensor.operand, DType::kF32, {}};
+  for (size_t i = 1; i < 5; ++i) {
+    const bool counts = i == 1 ? shape.channels > 1 : shape.extent[i - 2] > 1 || shape.start[i - 2] != 0;
+    if (!counts) continue;
+    if (tensor.strides[i] % 2 != 0) return std::nullopt;
+    cells.strides[i] = tensor.strides[i] / 2;
+  }
+  return cells;
+}
+
+// Why the pass, on any machine, has no use for pairs. An image too many may be paired with none.
+std::optional<Reason> unfit_for_pairs(const ConvPass& pass, bool with_rest) {
+  const PassTensor& a = is_grad_weight(pass) ? pass.x : source_of(pass);
+  const PassTensor& b = is_grad_weight(pass) ? pass.y : pass.w;
+  if (a.dtype != DType::kBF16 || b.dtype != DType::kBF16) return "the operands are not both bf16";
+  const int64_t x = pass.x_channels_per_group(), y = pass.y_channels_per_group();
+  if ((is_grad_weight(pass) ? std::min(x, y) : result_channels(pass)) < kFewestChannels)
+    return "a group has too few channels to fill a vector with them";
+  if (!is_grad_weight(pass) && source_channels(pass) < kFewestSources)
+    return fmt::format("{} source channels are too few for pairs", source_channels(pass));
+  const int64_t plane = pass.axes[0].y * pass.axes[1].y * pass.axes[2].y;
+  if (is_grad_weight(pass) && plane > 1 && plane < kSmallestPlane)
+    return fmt::format("planes of {} places are too small for pairs", plane);
+  const int64_t added = is_grad_weight(pass) ? pass.batch : source_channels(pass);
+  if (added % 2 != 0 && !(with_rest && is_grad_weight(pass)))
+    return fmt::format("{} {} are no pairs", added, is_grad_weight(pass) ? "images" : "source channels");
+  // A partner at distance 0 would read as none at all.
+  const CellPass cells = pass_over_cells(pass);
+  if ((is_grad_weight(pass) ? cells.x : cells.w) == 0 ||
+      (is_grad_weight(pass) || !is_forward(pass) ? cells.y : cells.x) == 0)
+    return "numbers of a pair lie in one place";
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::optional<Reason> unfit_for_cells(const ConvPass& pass) {
+  if (!kernels::cpu::has_bf16_products()) return "this machine has no fast products of bf16 pairs";
+  return unfit_for_pairs(pass, false);
+}
+
+std::optional<Reason> unfit_for_tiles(const ConvPass& pass) {
+  if (auto reason = unfit_for_pairs(pass, true)) return reason;
+  // Only now: the first question asks the system for leave, which then holds for the whole process.
+  if (!kernels::cpu::has_bf16_tiles()) return "this machine has no tiles of bf16 products";
+  const int64_t row = joined_rows(without_idle_places(pass)).axes[2].y;
+  if (is_grad_weight(pass) && row < kShortestRow)
+    return fmt::format("rows of {} places are too short for tiles", row);
+  return std::nullopt;
+}
+
+CellPass pass_over_cells(const ConvPass& pass, bool tiles) {
+  CellPass cells{.pass = pass, .tiles = tiles};
+  ConvPass& p = cells.pass;
+  const auto pair = [](PassTensor& tensor, size_t axis, int64_t& partner) {
+    partner = tensor.strides[axis];
+    tensor.strides[axis] *= 2;
+  };
+  if (is_grad_weight(pass)) {
+    cells.rest = p.batch % 2 != 0;
+    p.batch = (p.batch + 1) / 2;
+    pair(p.x, 0, cells.x);
+    pair(p.y, 0, cells.y);
+  } else if (is_forward(pass)) {
+    p.x_channels /= 2;
+    pair(p.x, 1, cells.x);
+    pair(p.w, 1, cells.w);
+  } else {
+    p.y_channels /= 2;
+    pair(p.y, 1, cells.y);
+    pair(p.w, 0, cells.w);
+  }
+  return cells;
+}
+
+bool load_cells(const std::byte* source, int64_t partner, int64_t stride, int64_t count, float* out) {
+  constexpr int64_t kBytes = 2;
+  std::array<std::byte, kChunk * kBytes> low, high;
+  const bool alone = partner == kNoPartner;
+  if (alone) high.fill(std::byte{0});
+  bool large = true;
+  for (int64_t i = 0; i < count; i += kChunk) {
+    const int64_t part = std::min(kChunk, count - i);
+    const std::byte* from = source + i * stride * kBytes;
+    if (stride == 1) {
+      large &= kernels::cpu::pair_row(from, alone ? high.data() : from + partner * kBytes, part, out + i);
+      continue;
+    }
+    for (int64_t j = 0; j < part; ++j) {
+      std::memcpy(low.data() + j * kBytes, from + j * stride * kBytes, kBytes);
+      if (!alone) std::memcpy(high.data() + j * kBytes, from + (j * stride + partner) * kBytes, kBytes);
+    }
+    large &= kernels::cpu::pair_row(low.data(), high.data(), part, out + i);
+  }
+  return large;
+}
+
+bool load_cell_strip(const PassTensor& tensor, int64_t partner, const std::byte* source,
+                     const StripShape& shape, float* out) {
+  if (const auto cells = as_cells(tensor, partner, source, shape)) {
+    load_strip(*cells, OperandRounding::kNone, source, shape, out);
+    return kernels::cpu::cells_are_large(out, shape.channels * shape.plane());
+  }
+  std::array<int64_t, 3> begin, end;
+  for (size_t axis = 0; axis < 3; ++axis) {
+    begin[axis] = std::clamp<int64_t>(-shape.start[axis], 0, shape.extent[axis]);
+    end[axis] = std::clamp(shape.size[axis] - shape.start[axis], begin[axis], shape.extent[axis]);
+  }
+  const auto& s = tensor.strides;
+  const int64_t width = shape.extent[2];
+  // Rows that follow each other on both sides are one.
+  const bool joined = end[2] - begin[2] == width && s[3] == width * s[4] && begin[1] < end[1];
+  bool large = true;
+  for (int64_t c = 0; c < shape.channels; ++c)
+    for (int64_t d = 0; d < shape.extent[0]; ++d) {
+      float* area = out + (c * shape.extent[0] + d) * shape.extent[1] * width;
+      for (int64_t h = 0; h < shape.extent[1]; ++h) {
+        float* row = area + h * width;
+        if (d < begin[0] || d >= end[0] || h < begin[1] || h >= end[1]) {
+          std::fill_n(row, width, 0.0F);
+          continue;
+        }
+        std::fill_n(row, begin[2], 0.0F);
+        std::fill_n(row + end[2], width - end[2], 0.0F);
+        const int64_t at = c * s[1] + (shape.start[0] + d) * s[2] + (shape.start[1] + h) * s[3] +
+                           (shape.start[2] + begin[2]) * s[4];
+        const int64_t rows = joined ? end[1] - h : 1;
+        large &= load_cells(source + at * static_cast<int64_t>(size_of(tensor.dtype)), partner, s[4],
+                            joined ? rows * width : end[2] - begin[2], row + begin[2]);
+        h += rows - 1;
+      }
+    }
+  return large;
+}
+
+}  // namespace retrograd::engines::cpu

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// Passes over BF16 numbers in pairs, for machines that multiply pairs natively
+// (kernels/cpu/dense/bf16_pairs.h).
+//
+// Two numbers that the pass adds over, two source channels or two images, share a cell of 32 bits. The pass
+// over cells is the same pass with half as many of them; dense_gather.cpp and dense_grad_weight.cpp run it,
+// with cells where they else have floats.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+
+#include "engines/cpu/rows.h"
+#include "engines/engine.h"
+#include "problem/pass.h"
+
+namespace retrograd::engines::cpu {
+
+struct CellPass {
+  problem::ConvPass pass;
+  // Elements from a number to the one that shares its cell; 0: numbers are not paired.
+  int64_t x = 0, y = 0, w = 0;
+  bool tiles = false;  // for the tile registers of kernels/cpu/dense/bf16_tiles.h
+  bool rest = false;   // the numbers of the last image have no partner
+};
+// Why the machine or the pass has no use for pairs; nullopt where it has.
+std::optional<Reason> unfit_for_cells(const problem::ConvPass& pass);
+// The same of tile registers.
+std::optional<Reason> unfit_for_tiles(const problem::ConvPass& pass);
+CellPass pass_over_cells(const problem::ConvPass& pass, bool tiles = false);
+
+// The partner of a number that has none: zero.
+inline constexpr int64_t kNoPartner = INT64_MIN;
+// out[i] = the cell of source[i·stride] and its partner. False where the instruction would lose a number.
+bool load_cells(const std::byte* source, int64_t partner, int64_t stride, int64_t count, float* out);
+// As load_strip.
+bool load_cell_strip(const problem::PassTensor& tensor, int64_t partner, const std::byte* source,
+                     const StripShape& shape, float* out);
+
+}  // namespace retrograd::engines::cpu

@@ -1,0 +1,322 @@
+// SPDX-License-Identifier: Apache-2.0
+// The cuts of dense_blocking.h. The constants were chosen by measurement on a core with 32 KiB of L1 and 1
+// MiB of L2.
+#include "engines/cpu/dense/dense_blocking.h"
+
+#include <algorithm>
+
+#include "base/checked.h"
+#include "engines/cpu/gather_sides.h"
+#include "engines/cpu/rows.h"
+#include "kernels/cpu/dense/bf16_tiles.h"
+#include "kernels/cpu/dense/tile_product.h"
+
+namespace retrograd::engines::cpu {
+namespace {
+
+using problem::ConvPass;
+using problem::PassTensor;
+using problem::Window;
+
+// Parts of L2: packed weights that the tiles of a box stream through L1, a strip, and sums; half the L2 would
+// be enough for them together. A source that is read in place is not used so often that sums should be taken
+// up once more for it.
+int64_t panel_room(const DenseBlocking& cut) { return cut.room.l2 / 4; }
+int64_t strip_room(const DenseBlocking& cut) { return cut.room.l2 / (cut.in_place ? 1 : 4); }
+int64_t sum_room(const DenseBlocking& cut) { return cut.room.l2 / 2; }
+// Of tasks with whole images: more are a tenth slower, for they are read for each strip.
+int64_t whole_sum_room(const DenseBlocking& cut) { return cut.room.l2 / 4; }
+constexpr int64_t kLineFloats = 16;
+constexpr int64_t kFewestPositions = 48;    // fewer spend their time reading weights
+constexpr int64_t kWantedTasks = 16;        // enough for the threads to share evenly
+constexpr int64_t kTaskProducts = 1 << 19;  // about 10 us: less is not worth handing out
+constexpr int64_t kMostImagesInside = 16;
+constexpr int64_t kFewestColumnRows = 8;  // of a plane, for tiles that go down it
+// Of a plane whose dead taps are left out at its borders rather than image by image: 7.8 ms for 8.7
+// (rn50_3x3_14), whose source is then read in place.
+constexpr int64_t kColumnsForImages = 14;
+constexpr int64_t kShortestRun = 4;  // rows of a tile that keep the multipliers busy
+constexpr double kPaddingWorthSkipping = 0.05;
+// Cycles a float: copied to a strip, or read for the first time where it lies; of packed weights read again
+// for another box, and of sums taken up again.
+constexpr double kCopyCost = 0.6, kTurnCost = 1.2, kInPlaceCost = 0.3, kPanelCost = 0.12, kSumCost = 0.2;
+// And of weights packed for all tasks, through memory, or for one task, which stays in L2.
+constexpr double kPackCost = 4.5, kPackHereCost = 1.8;
+constexpr int64_t kFewestWholeTasks = 8;
+constexpr int64_t kMostSharedFloats = 1 << 22;  // of strips for all tasks
+
+// The part of (output, tap) pairs that read inside the input.
+double live_part(const ConvPass& p) {
+  double part = 1;
+  for (const Window& w : p.axes) {
+    double live = 0;
+    for (int64_t tap = 0; tap < w.kernel; ++tap) live += static_cast<double>(live_outputs(w, tap).size());
+    part *= live / (static_cast<double>(w.kernel) * static_cast<double>(w.y));
+  }
+  return part;
+}
+
+// Where the live taps change along the axis.
+std::vector<int64_t> cuts_of(const AxisPhase& axis) {
+  std::vector<int64_t> cuts{0, axis.count};
+  for (const PhaseTap& tap : axis.taps) {
+    const int64_t begin = ceil_div(std::max<int64_t>(-tap.offset, 0), axis.source_step);
+    const int64_t end = ceil_div(std::max<int64_t>(axis.source_size - tap.offset, 0), axis.source_step);
+    cuts.push_back(std::clamp<int64_t>(begin, 0, axis.count));
+    cuts.push_back(std::clamp<int64_t>(end, 0, axis.count));
+  }
+  std::sort(cuts.begin(), cuts.end());
+  cuts.erase(std::unique(cuts.begin(), cuts.end()), cuts.end());
+  return cuts;
+}
+
+// Whether it takes no longer to run from cut to cut with the live taps only than through all of the axis with
+// all of them: tiles of one or two rows wait for their own additions, unless `height` is enough for tiles
+// that go down a column, and registers take as long for one row as for all that they hold.
+bool cuts_pay(const AxisPhase& axis, int64_t height, const std::vector<int64_t>& cuts, bool registers) {
+  constexpr double kOneRow = 2.4, kTwoRows = 1.2, kColumn = 1.1, kAsLong = 1.01;
+  const auto cost = [&](int64_t run) {
+    constexpr int64_t kRows = kernels::cpu::kRegisterRows;
+    if (registers) return static_cast<double>(ceil_div(run, kRows) * kRows);
+    const bool column = run < kLongColumn && height >= kFewestColumnRows;
+    return static_cast<double>(run) * (column ? kColumn : run == 1 ? kOneRow : run == 2 ? kTwoRows : 1);
+  };
+  double rows = 0;
+  for (size_t i = 1; i < cuts.size(); ++i) {
+    const TapRange live = live_range(axis, cuts[i - 1]);
+    rows += cost(cuts[i] - cuts[i - 1]) * static_cast<double>(live.last - live.first);
+  }
+  const double whole = registers ? cost(axis.count) : static_cast<double>(axis.count);
+  return cuts.size() == 2 ||
+         rows <= kAsLong * whole * static_cast<double>(std::max<size_t>(axis.taps.size(), 1));
+}
+
+// Whether the channels of a plain tensor may be read in turn where they are: not all in the same lines of L1,
+// and not place by place from far away.
+bool has_near_channels(const PassTensor& tensor) {
+  constexpr int64_t kNearFloats = 1280, kUnluckyFloats = 256;
+  return tensor.strides[1] > 0 && tensor.strides[1] % kUnluckyFloats != 0 &&
+         (tensor.strides[4] == 1 || tensor.strides[1] <= kNearFloats);
+}
+
+bool is_read_in_place(const ConvPass& pass, const DenseBlocking& cut) {
+  const PassTensor& source = source_of(pass);
+  // Places a multiple of 1 KiB apart share four sets of L1, which the rows of a tile then fight for: 1.9
+  // times slower than a copy (256 channels last, 14 x 14).
+  const bool aliased = source.strides[4] % 256 == 0 && source.strides[4] != 0;
+  return is_plain(source, pass.rounding) && cut.skips_dead_taps[2] && !aliased &&
+         (source.strides[1] == 1 || (!cut.images_inside && has_near_channels(source)));
+}
+
+void list_phases(const ConvPass& pass, DenseBlocking& cut) {
+  const auto phases_of = [&](const Window& window) {
+    return is_forward(pass) ? std::vector<AxisPhase>{forward_phase(window)} : grad_input_phases(window);
+  };
+  cut.w_phases = phases_of(pass.axes[2]).size();
+  for (const AxisPhase& d : phases_of(pass.axes[0]))
+    for (const AxisPhase& h : phases_of(pass.axes[1]))
+      for (const AxisPhase& w : phases_of(pass.axes[2])) {
+        DensePhase phase{.axes = {d, h, w}, .taps_before = cut.all_taps, .w_cuts = cuts_of(w)};
+        phase.taps = static_cast<int64_t>(d.taps.size() * h.taps.size() * w.taps.size());
+        cut.all_taps += phase.taps;
+        cut.most_taps = std::max(cut.most_taps, phase.taps);
+        cut.phases.push_back(std::move(phase));
+      }
+  const int64_t lanes = kernels::cpu::covering_lanes(cut.channels, cut.narrowest);
+  cut.panel_floats = ceil_div(lanes * source_channels(pass) * cut.all_taps, kLineFloats) * kLineFloats;
+}
+
+// The strip of a box: the union of what its phases read.
+void measure_strip(DenseBlocking& cut) {
+  for (size_t axis = 0; axis < 3; ++axis) {
+    int64_t lowest = INT64_MAX, highest = INT64_MIN;
+    for (const DensePhase& phase : cut.phases)
+      if (phase.taps > 0) {
+        lowest = std::min(lowest, phase.axes[axis].lowest_offset());
+        highest = std::max(highest, phase.axes[axis].highest_offset());
+      }
+    if (lowest > highest) lowest = highest = 0;
+    const AxisPhase& any = cut.phases.front().axes[axis];
+    cut.lowest[axis] = lowest;
+    cut.extent[axis] = (cut.grid.box[axis + 1] - 1) * any.source_step + highest - lowest + 1;
+    if (cut.skips_dead_taps[axis]) cut.extent[axis] = std::min(cut.extent[axis], any.source_size);
+  }
+}
+
+// Even pieces of at most `most`.
+int64_t even_piece(int64_t total, int64_t most) { return ceil_div(total, ceil_div(total, most)); }
+
+// Boxes of about `wanted` positions.
+void cut_grid(const Positions& total, int64_t wanted, DenseBlocking& cut) {
+  if (!cut.images_inside) {
+    cut.grid = cut_into_boxes(total, wanted);
+    return;
+  }
+  const int64_t images = even_piece(total[0], kMostImagesInside);
+  cut.grid = cut_into_boxes({1, total[1], total[2], total[3]}, std::max<int64_t>(wanted / images, 1));
+  cut.grid.total = total;
+  cut.grid.box[0] = images;
+  cut.grid.boxes[0] = ceil_div(total[0], images);
+}
+
+// Source channels that are multiplied before the sums are taken up again.
+int64_t channels_at_once(const ConvPass& pass, const DenseBlocking& cut) {
+  const int64_t strip = cut.grid.box[0] * cut.plane();
+  const int64_t channels =
+      std::min(panel_room(cut) / (std::max<int64_t>(cut.most_taps, 1) * cut.width), strip_room(cut) / strip);
+  return even_piece(source_channels(pass), std::max<int64_t>(channels, 1));
+}
+
+double load_cost(const DenseBlocking& cut) {
+  return cut.in_place ? kInPlaceCost : cut.images_inside ? kTurnCost : kCopyCost;
+}
+
+// Cycles spent on reading sources, on reading weights again and on taking up sums again.
+double overhead(const ConvPass& pass, const DenseBlocking& cut) {
+  const auto k = static_cast<double>(source_channels(pass)), groups = static_cast<double>(pass.groups);
+  const double sources = groups * static_cast<double>(cut.grid.count() * cut.m_blocks) * k *
+                         static_cast<double>(cut.grid.box[0] * cut.plane());
+  const double weights =
+      groups * static_cast<double>(cut.grid.count()) * static_cast<double>(cut.panel_floats);
+  const double results = groups * static_cast<double>(count_of(cut.grid.total)) *
+                         static_cast<double>(cut.channels) * static_cast<double>(cut.phases.size());
+  const int64_t blocks = ceil_div(source_channels(pass), channels_at_once(pass, cut));
+  return sources * load_cost(cut) + weights * kPanelCost +
+         results * static_cast<double>(blocks - 1) * kSumCost;
+}
+
+// Large boxes copy little more than they use, few boxes read weights seldom; but there must be tasks enough
+// for the threads, and the sums of a task must stay in L2. Halves the boxes until both are so, and further as
+// long as it pays.
+void cut_tasks(const ConvPass& pass, const Positions& total, DenseBlocking& cut) {
+  const auto phases = static_cast<int64_t>(cut.phases.size());
+  const int64_t tiles = ceil_div(result_channels(pass), cut.width);
+  const int64_t positions = count_of(total);
+  const double products =
+      static_cast<double>(positions) * static_cast<double>(pass.groups * cut.panel_floats);
+  const auto tasks =
+      static_cast<int64_t>(std::clamp(products / kTaskProducts, 1.0, static_cast<double>(kWantedTasks)));
+  double best = -1;
+  bool best_is_enough = false;
+  DenseBlocking tried = cut;
+  for (int64_t wanted = positions;; wanted = ceil_div(wanted, 2)) {
+    cut_grid(total, wanted, tried);
+    const int64_t room = sum_room(cut) / (count_of(tried.grid.box) * phases * cut.width);
+    const int64_t shares = std::min(tiles, ceil_div(tasks, tried.grid.count() * pass.groups));
+    const bool last = wanted <= kFewestPositions;
+    if (room > 0 || last) {
+      const int64_t m_tiles =
+          even_piece(tiles, std::clamp<int64_t>(tiles / shares, 1, std::max<int64_t>(room, 1)));
+      tried.m_block = m_tiles * cut.width;
+      tried.m_blocks = ceil_div(tiles, m_tiles);
+      measure_strip(tried);
+      const double cost = overhead(pass, tried);
+      const bool enough = tried.tasks(pass.groups) >= tasks;
+      if (best < 0 || (enough && !best_is_enough) || (enough == best_is_enough && cost < best)) {
+        best = cost;
+        best_is_enough = enough;
+        cut = tried;
+      }
+    }
+    if (last) return;
+  }
+}
+
+// Where all places of some images fit into a task, with sums for one tile of result channels.
+void cut_whole_images(const ConvPass& pass, const Positions& total, DenseBlocking& cut) {
+  DenseBlocking tried = cut;
+  const auto phases = static_cast<int64_t>(cut.phases.size());
+  const int64_t tiles = ceil_div(result_channels(pass), cut.width);
+  const int64_t places = count_of({1, total[1], total[2], total[3]});
+  int64_t images = whole_sum_room(cut) / (places * phases * cut.width);
+  if (cut.images_inside) images = std::min(images, kMostImagesInside);
+  if (images == 0 || cut.most_taps == 1) return;  // one tap: packing is copying
+  images = even_piece(total[0], std::min(images, total[0]));
+  tried.grid = {total, {images, total[1], total[2], total[3]}, {ceil_div(total[0], images), 1, 1, 1}};
+  tried.m_block = cut.width;
+  tried.m_blocks = tiles;
+  tried.whole_images = true;
+  if (tried.tasks(pass.groups) < kFewestWholeTasks) return;
+  measure_strip(tried);
+  const auto k = static_cast<double>(source_channels(pass)), groups = static_cast<double>(pass.groups);
+  const double once = groups * k * static_cast<double>(total[0] * tried.plane());
+  if (once > static_cast<double>(kMostSharedFloats)) return;
+  const double weights = groups * static_cast<double>(cut.panel_floats);
+  const double whole = once * load_cost(cut) + once * static_cast<double>(tiles) * kPanelCost +
+                       weights * static_cast<double>(tried.grid.count()) * kPackHereCost;
+  if (whole < overhead(pass, cut) + weights * kPackCost) cut = tried;
+}
+
+// Blocks of channels that tile registers add over without a rest.
+void fill_registers(int64_t channels, DenseBlocking& cut) {
+  constexpr int64_t kCells = kernels::cpu::kRegisterCells;
+  if (channels % kCells != 0) return;
+  cut.channels_per_block =
+      even_piece(channels / kCells, std::max<int64_t>(cut.channels_per_block / kCells, 1)) * kCells;
+}
+
+}  // namespace
+
+int64_t DenseBlocking::width_at(int64_t m) const {
+  return kernels::cpu::next_tile_width(channels - m, narrowest);
+}
+
+TapRange live_range(const AxisPhase& axis, int64_t j) {
+  const auto inside = [&](const PhaseTap& tap) {
+    const int64_t place = j * axis.source_step + tap.offset;
+    return place >= 0 && place < axis.source_size;
+  };
+  const auto size = static_cast<int64_t>(axis.taps.size());
+  TapRange range{0, size};
+  while (range.first < size && !inside(axis.taps[static_cast<size_t>(range.first)])) ++range.first;
+  while (range.last > range.first && !inside(axis.taps[static_cast<size_t>(range.last - 1)])) --range.last;
+  return range;
+}
+
+ConvPass joined_rows(ConvPass pass) {
+  const auto is_idle = [](const Window& w) {
+    return w.kernel == 1 && w.stride == 1 && w.pad_lo == 0 && w.x == w.y;
+  };
+  Window& inner = pass.axes[2];
+  for (size_t axis = 2; axis-- > 0;) {
+    Window& outer = pass.axes[axis];
+    const auto touches = [&](const problem::PassTensor& t) {
+      return outer.y == 1 || t.strides[axis + 2] == inner.y * t.strides[4];
+    };
+    if (!is_idle(inner) || !is_idle(outer) || !touches(pass.x) || !touches(pass.y)) break;
+    inner.x = inner.y = inner.y * outer.y;
+    outer.x = outer.y = 1;
+  }
+  return pass;
+}
+
+DenseBlocking plan_dense_gather(const ConvPass& pass, int64_t narrowest, const CacheRoom& room,
+                                bool registers) {
+  DenseBlocking cut;
+  cut.narrowest = narrowest;
+  cut.room = room;
+  cut.channels = result_channels(pass);
+  cut.width = kernels::cpu::fitting_tile_width(cut.channels);
+  list_phases(pass, cut);
+  Positions total{pass.batch, 1, 1, 1};
+  bool cuts_help = true, leaves = false;
+  for (const DensePhase& phase : cut.phases) {
+    for (size_t axis = 0; axis < 3; ++axis)
+      total[axis + 1] = std::max(total[axis + 1], phase.axes[axis].count);
+    cuts_help &= cuts_pay(phase.axes[2], phase.axes[1].count, phase.w_cuts, registers);
+    leaves |= phase.taps > 0 && phase.axes[2].leaves_source();
+  }
+  const bool has_columns = cuts_help && std::min(total[2], total[3]) >= kColumnsForImages;
+  const bool pads_much = !registers && !has_columns && live_part(pass) < 1 - kPaddingWorthSkipping;
+  cut.images_inside = pass.batch >= kShortestRun && (total[3] < kShortestRun || pads_much);
+  cut.skips_dead_taps = {true, true, cut.images_inside || cuts_help || !leaves};
+  cut.crosses_cuts = !cuts_help && !cut.images_inside;
+  cut.in_place = is_read_in_place(pass, cut);
+  cut_tasks(pass, total, cut);
+  cut_whole_images(pass, total, cut);
+  cut.channels_per_block = channels_at_once(pass, cut);
+  if (registers) fill_registers(source_channels(pass), cut);
+  return cut;
+}
+
+}  // namespace retrograd::engines::cpu

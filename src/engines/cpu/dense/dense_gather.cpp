@@ -1,0 +1,294 @@
+// SPDX-License-Identifier: Apache-2.0
+// result[n, m, place(j)] = Σ_k Σ_t source[n, k, j·source_step + offset(t)] · weight[k, m, t]
+//
+// A task is one box of positions and a block of result channels of one group. For each block of source
+// channels it copies a strip, unless the source can be read in place, then runs all tiles of rows (positions)
+// × `width` result channels over it; sums of the box stay in a buffer [phase][position][m] until the last
+// block is done. Strip and sums stay in L2, from where packed weights stream through L1 for each tile.
+//
+// A tile's rows are neighbours along W that have the same live taps, neighbours along H at the borders of W,
+// or images at one place: taps that read outside the source are left out. Only where the live taps change
+// from one neighbour to the next and the plane is too low for columns is the strip padded with zeros. That
+// multiplies a weight by 0 where the mathematics skips it, which is the same unless the weight is not finite:
+// weights are looked at while they are packed, and with such a one tiles end where the live taps change.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <atomic>
+#include <utility>
+
+#include "base/checked.h"
+#include "engines/cpu/dense/bf16_cells.h"
+#include "engines/cpu/dense/dense_blocking.h"
+#include "engines/cpu/dense/dense_results.h"
+#include "engines/cpu/dense/dense_sources.h"
+#include "engines/cpu/dense/dense_tiles.h"
+#include "engines/cpu/dense/weight_panels.h"
+#include "engines/cpu/gather_sides.h"
+#include "engines/cpu/implementations.h"
+#include "engines/cpu/limits.h"
+#include "engines/cpu/rows.h"
+#include "engines/cpu/task_slots.h"
+#include "kernels/cpu/dense/bf16_tiles.h"
+#include "kernels/cpu/dense/tile_product.h"
+
+namespace retrograd::engines::cpu {
+namespace {
+
+using problem::ConvPass;
+using problem::ConvPassKind;
+
+constexpr size_t kMostPhases = 4096;
+constexpr int64_t kMostListedTaps = int64_t{1} << 22;
+
+// Whether weights of one tap, whose result channels lie side by side, are used so few times that packing them
+// would take as long.
+bool reads_weights_in_place(const ConvPass& pass, const DenseBlocking& cut) {
+  constexpr int64_t kMostPositions = 64;
+  const int64_t m_stride = is_forward(pass) ? pass.w.strides[0] : pass.w.strides[1];
+  return cut.phases.size() == 1 && cut.most_taps == 1 && m_stride == 1 && is_plain(pass.w, pass.rounding) &&
+         result_channels(pass) % cut.width == 0 && count_of(cut.grid.total) <= kMostPositions;
+}
+
+class DenseGatherStep final : public Step {
+ public:
+  // With a fallback for numbers that are too small for their cells, where the pass is over cells.
+  DenseGatherStep(const CellPass& cells, std::unique_ptr<const Step> fallback)
+      : pass_(joined_rows(cells.pass)),
+        partner_(is_forward(pass_) ? cells.x : cells.y),
+        tiles_(cells.tiles),
+        cut_(plan_dense_gather(pass_, partner_ != 0 ? kernels::cpu::tile_widths()[1] : 0,
+                               room_in(machine_caches()), tiles_)),
+        panels_(pass_, cut_, cells.w),
+        sources_(pass_, cut_, partner_, tiles_),
+        results_(pass_, cut_),
+        slots_(std::min<int64_t>(runtime::ThreadPool::instance().threads(), cut_.tasks(pass_.groups))),
+        fallback_(std::move(fallback)) {
+    weights_in_place_ = partner_ == 0 && reads_weights_in_place(pass_, cut_);
+    for (const DensePhase& phase : cut_.phases)
+      pads_ |= phase.taps > 0 && !cut_.skips_dead_taps[2] && phase.axes[2].leaves_source();
+    sum_bytes_ = part_bytes<float>(results_.sum_floats());
+    row_bytes_ = part_bytes<float>(results_.row_floats());
+    if (cut_.whole_images) {
+      block_bytes_ = part_bytes<float>(panels_.block_floats(cut_.channels_per_block));
+      pack_bytes_ = part_bytes<float>(panels_.scratch_floats());
+    }
+    slot_bytes_ = sum_bytes_ + sources_.strip_bytes() + sources_.turned_bytes() + row_bytes_ + block_bytes_ +
+                  pack_bytes_;
+  }
+
+  std::string describe() const override {
+    return fmt::format(
+        "tiles of {} positions x {} channels; {} tasks: {} groups, {}, {} blocks of {} result channels; "
+        "strips "
+        "of {} source channels{}{}; {} phases of up to {} taps",
+        tiles_ ? kernels::cpu::kTileRegisterRows : kernels::cpu::tile_rows(cut_.width), cut_.width,
+        cut_.tasks(pass_.groups), pass_.groups, to_string(cut_.grid), cut_.m_blocks, cut_.m_block,
+        cut_.channels_per_block, sources_.in_place() ? " read in place" : "",
+        cut_.whole_images ? " for all tasks" : "", cut_.phases.size(), cut_.most_taps);
+  }
+
+  size_t workspace_bytes() const override {
+    return std::max(panels_.bytes() + sources_.shared_bytes() + static_cast<size_t>(slots_) * slot_bytes_,
+                    fallback_ ? fallback_->workspace_bytes() : 0);
+  }
+
+  void run(const Bindings& bindings, std::byte* workspace,
+           runtime::ExecutionContext& context) const override {
+    auto* panels = reinterpret_cast<float*>(workspace);
+    auto* shared = reinterpret_cast<float*>(workspace + panels_.bytes());
+    std::byte* slots = workspace + panels_.bytes() + sources_.shared_bytes();
+    const float* weights = weights_in_place_ ? static_cast<const float*>(bindings[pass_.w.operand]) : panels;
+    std::atomic<bool> sound{true}, finite{true};
+    const auto judge = [&](bool task_is_sound) {
+      if (!task_is_sound) sound.store(false, std::memory_order_relaxed);
+    };
+    const auto task_of = [&](int64_t index, int64_t slot) {
+      return make_task(index, slots + static_cast<size_t>(slot) * slot_bytes_);
+    };
+    const auto prepare = [&](int64_t index, int64_t slot) {
+      if (!cut_.whole_images) {
+        const PanelFacts facts = panels_.pack(bindings, index, slot, panels, pads_);
+        if (!facts.finite) finite.store(false, std::memory_order_relaxed);
+        return judge(facts.large);
+      }
+      DenseTask task = task_of(sources_.task_of(index), slot);
+      sources_.share(bindings, task, index, shared);
+      judge(task.sound);
+    };
+    const auto compute = [&](int64_t index, int64_t slot) {
+      if (!sound.load(std::memory_order_relaxed)) return;
+      DenseTask task = task_of(index, slot);
+      task.masked = !finite.load(std::memory_order_relaxed);
+      run_task(bindings, task, weights, shared);
+      judge(task.sound);
+    };
+    run_stages(*context.pool, slots_, preparations(), prepare, cut_.tasks(pass_.groups), compute);
+    if (!sound) fallback_->run(bindings, workspace, context);
+  }
+
+ private:
+  // Weights are packed, or strips copied, for all tasks.
+  int64_t preparations() const {
+    if (cut_.whole_images) return sources_.in_place() ? 0 : sources_.strips();
+    return weights_in_place_ ? 0 : panels_.tasks();
+  }
+
+  DenseTask make_task(int64_t index, std::byte* scratch) const {
+    DenseTask task;
+    task.m_first = index % cut_.m_blocks * cut_.m_block;
+    task.m_count = std::min(cut_.m_block, result_channels(pass_) - task.m_first);
+    index /= cut_.m_blocks;
+    task.group = index / cut_.grid.count();
+    task.box = cut_.grid.at(index % cut_.grid.count());
+    for (size_t axis = 0; axis < 3; ++axis) {
+      const int64_t step = cut_.phases.front().axes[axis].source_step;
+      task.start[axis] = task.box.first[axis + 1] * step + cut_.lowest[axis];
+      if (cut_.skips_dead_taps[axis]) task.start[axis] = std::max<int64_t>(task.start[axis], 0);
+    }
+    const auto take = [&](size_t bytes) {
+      std::byte* part = scratch;
+      scratch += bytes;
+      return part;
+    };
+    task.sums = reinterpret_cast<float*>(take(sum_bytes_));
+    task.strip = reinterpret_cast<float*>(take(sources_.strip_bytes()));
+    task.turned = reinterpret_cast<float*>(take(sources_.turned_bytes()));
+    task.row = reinterpret_cast<float*>(take(row_bytes_));
+    task.block = reinterpret_cast<float*>(take(block_bytes_));
+    task.pack = reinterpret_cast<float*>(take(pack_bytes_));
+    return task;
+  }
+
+  void run_task(const Bindings& bindings, DenseTask& task, const float* panels, float* shared) const {
+    const int64_t all = source_channels(pass_);
+    for (int64_t first = 0; first < all; first += cut_.channels_per_block) {
+      const int64_t channels = std::min(cut_.channels_per_block, all - first);
+      const DenseSource source = sources_.at(bindings, task, first, channels, shared);
+      if (cut_.whole_images) {
+        const PanelFacts facts = panels_.pack_block(bindings, task.group, task.m_first, first, channels,
+                                                    task.block, task.pack, pads_);
+        task.sound &= facts.large;
+        task.masked = !facts.finite;
+      }
+      for (int64_t m = 0; m < task.m_count; m += cut_.width_at(task.m_first + m))
+        for (size_t phase = 0; phase < cut_.phases.size(); ++phase)
+          DenseTiles(cut_, cut_.phases[phase], task, source)
+              .run(panel_of(task, panels, phase, m, first, channels), channels, first > 0,
+                   task.sums + static_cast<int64_t>(phase) * results_.phase_floats() + m);
+    }
+    results_.store(bindings, task);
+  }
+
+  DensePanel panel_of(const DenseTask& task, const float* panels, size_t phase, int64_t m, int64_t first,
+                      int64_t channels) const {
+    DensePanel panel{.first = nullptr,
+                     .width = cut_.width_at(task.m_first + m),
+                     .of_cells = partner_ != 0,
+                     .in_registers = tiles_};
+    if (cut_.whole_images) {
+      panel.first = task.block + cut_.panel_start(phase, task.m_first + m, channels) -
+                    cut_.panel_start(0, task.m_first, channels);
+    } else if (!weights_in_place_) {
+      panel.first = panels_.at(panels, task.group, phase, task.m_first + m, first);
+    } else {
+      const auto& s = pass_.w.strides;
+      panel.one_tap = true;
+      panel.k_stride = is_forward(pass_) ? s[1] : s[0];
+      panel.first = panels + task.group * pass_.y_channels_per_group() * s[0] + task.m_first + m +
+                    first * panel.k_stride;
+      for (size_t axis = 0; axis < 3; ++axis)
+        panel.first += cut_.phases[phase].axes[axis].taps[0].tap * s[axis + 2];
+    }
+    return panel;
+  }
+
+  ConvPass pass_;
+  int64_t partner_;  // of the source's cells; 0: they are numbers
+  bool tiles_;       // of cells, with tile registers
+  DenseBlocking cut_;
+  WeightPanels panels_;
+  DenseSources sources_;
+  DenseResults results_;
+  int64_t slots_;
+  std::unique_ptr<const Step> fallback_;  // of a pass over cells
+  bool weights_in_place_ = false;
+  bool pads_ = false;
+  size_t sum_bytes_ = 0, row_bytes_ = 0;
+  size_t block_bytes_ = 0, pack_bytes_ = 0;  // where tasks have whole images
+  size_t slot_bytes_ = 0;
+};
+
+class DenseGatherCandidate final : public Candidate {
+ public:
+  const char* name() const override { return "cpu.dense_gather"; }
+  Support supports(const problem::Pass& pass) const override {
+    const auto* conv = std::get_if<ConvPass>(&pass);
+    if (conv == nullptr || conv->kind == ConvPassKind::kGradWeight)
+      return Support::no("computes forward and grad_input only");
+    if (const auto reason = unfit_size(*conv)) return Support::no(*reason);
+    if (conv->kind == ConvPassKind::kGradInput) {
+      // One phase for each residue; a stride far beyond the kernel makes phases that hold next to nothing.
+      Checked phases = 1;
+      for (const problem::Window& w : conv->axes) phases = phases * std::min(w.stride, w.x);
+      if (phases.get().value_or(INT64_MAX) > static_cast<int64_t>(kMostPhases))
+        return Support::no("the strides make more than 4096 phases");
+      for (const problem::Window& w : conv->axes) phases = phases * w.kernel;
+      if (phases.get().value_or(INT64_MAX) > kMostListedTaps)
+        return Support::no("the taps of all phases make a list of more than 2^22");
+    }
+    return Support::yes();
+  }
+  std::unique_ptr<const Step> make_step(const problem::Pass& pass) const override {
+    return std::make_unique<DenseGatherStep>(CellPass{.pass = std::get<ConvPass>(pass)}, nullptr);
+  }
+};
+
+class Bf16GatherCandidate final : public Candidate {
+ public:
+  const char* name() const override { return "cpu.bf16_gather"; }
+  Support supports(const problem::Pass& pass) const override {
+    const Support dense = dense_gather().supports(pass);
+    if (!dense.accepted()) return dense;
+    if (const auto reason = unfit_for_cells(std::get<ConvPass>(pass))) return Support::no(*reason);
+    return dense;
+  }
+  std::unique_ptr<const Step> make_step(const problem::Pass& pass) const override {
+    return std::make_unique<DenseGatherStep>(pass_over_cells(std::get<ConvPass>(pass)),
+                                             dense_gather().make_step(pass));
+  }
+};
+
+class AmxGatherCandidate final : public Candidate {
+ public:
+  const char* name() const override { return "cpu.amx_gather"; }
+  Support supports(const problem::Pass& pass) const override {
+    const Support dense = dense_gather().supports(pass);
+    if (!dense.accepted()) return dense;
+    if (const auto reason = unfit_for_tiles(std::get<ConvPass>(pass))) return Support::no(*reason);
+    return dense;
+  }
+  std::unique_ptr<const Step> make_step(const problem::Pass& pass) const override {
+    return std::make_unique<DenseGatherStep>(pass_over_cells(std::get<ConvPass>(pass), true),
+                                             dense_gather().make_step(pass));
+  }
+};
+
+}  // namespace
+
+const Candidate& amx_gather() {
+  static const AmxGatherCandidate instance;
+  return instance;
+}
+
+const Candidate& bf16_gather() {
+  static const Bf16GatherCandidate instance;
+  return instance;
+}
+
+const Candidate& dense_gather() {
+  static const DenseGatherCandidate instance;
+  return instance;
+}
+
+}  // namespace retrograd::engines::cpu

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sums [position][m] are turned over to rows of the result; rows of a strided result are woven from the
+// phases of W.
+#include "engines/cpu/dense/dense_results.h"
+
+#include <algorithm>
+
+#include "engines/cpu/gather_sides.h"
+#include "engines/cpu/rows.h"
+#include "kernels/cpu/layout/row_copy.h"
+#include "kernels/cpu/layout/transpose.h"
+
+namespace retrograd::engines::cpu {
+
+using problem::PassTensor;
+
+DenseResults::DenseResults(const problem::ConvPass& pass, const DenseBlocking& cut)
+    : pass_(pass), cut_(cut), phase_floats_(count_of(cut.grid.box) * cut.m_block) {}
+
+int64_t DenseResults::row_floats() const {
+  const int64_t row = cut_.m_block * cut_.grid.box[3];
+  return cut_.w_phases > 1 ? 2 * row * static_cast<int64_t>(cut_.w_phases) : row;
+}
+
+void DenseResults::store(const Bindings& bindings, const DenseTask& task) const {
+  for (size_t first = 0; first < cut_.phases.size(); first += cut_.w_phases)
+    store_phases(bindings, task, first);
+}
+
+// Phases that differ along W only fill the same rows of the result, one after the other.
+void DenseResults::store_phases(const Bindings& bindings, const DenseTask& task, size_t first) const {
+  const auto& s = pass_.result().strides;
+  const auto& [d, h, any_w] = cut_.phases[first].axes;
+  const auto& box = task.box;
+  const int64_t depth = std::min(box.size[1], d.count - box.first[1]);
+  const int64_t height = std::min(box.size[2], h.count - box.first[2]);
+  const int64_t images = cut_.images_inside ? box.size[0] : 1;  // between two neighbours of the sums
+  // Rows of plain FP32 that follow each other in the sums and in the result are one.
+  const bool joined = cut_.w_phases == 1 && h.step == 1 && box.size[3] == any_w.count &&
+                      pass_.result().dtype == DType::kF32 && s[4] == 1 && s[3] == any_w.count;
+  for (int64_t n = 0; n < box.size[0]; ++n)
+    for (int64_t z = 0; z < depth; ++z)
+      for (int64_t y = 0; y < (joined ? std::min<int64_t>(height, 1) : height); ++y) {
+        const int64_t line = (z * box.size[2] + y) * box.size[3];
+        const int64_t position =
+            cut_.images_inside ? line * images + n : n * box.size[1] * box.size[2] * box.size[3] + line;
+        const int64_t at =
+            (box.first[0] + n) * s[0] + (task.group * result_channels(pass_) + task.m_first) * s[1] +
+            (d.first + (box.first[1] + z) * d.step) * s[2] + (h.first + (box.first[2] + y) * h.step) * s[3];
+        const Row row{.at = at + box.first[3] * any_w.step * s[4],
+                      .channels = task.m_count,
+                      .sums = task.sums + position * cut_.m_block +
+                              (cut_.w_phases > 1 ? 0 : static_cast<int64_t>(first) * phase_floats_),
+                      .sum_stride = images * cut_.m_block};
+        if (cut_.w_phases > 1)
+          store_woven(bindings, task, row, first);
+        else
+          store_plain(bindings, row,
+                      joined ? height * any_w.count : std::min(box.size[3], any_w.count - box.first[3]),
+                      task.row);
+      }
+}
+
+// result[at + m·s1 + x·s4] = sums[x·sum_stride + m]
+void DenseResults::store_plain(const Bindings& bindings, const Row& r, int64_t count, float* scratch) const {
+  const PassTensor& result = pass_.result();
+  const auto& s = result.strides;
+  const auto bytes = static_cast<int64_t>(size_of(result.dtype));
+  std::byte* base = static_cast<std::byte*>(bindings[result.operand]) + r.at * bytes;
+  if (s[1] == 1) {
+    for (int64_t x = 0; x < count; ++x)
+      store_row(result.dtype, base + x * s[4] * bytes, 1, r.sums + x * r.sum_stride, 1, r.channels);
+  } else if (result.dtype == DType::kF32 && s[4] == 1) {
+    kernels::cpu::transpose(r.sums, r.sum_stride, reinterpret_cast<float*>(base), s[1], count, r.channels);
+  } else {
+    kernels::cpu::transpose(r.sums, r.sum_stride, scratch, count, count, r.channels);
+    for (int64_t m = 0; m < r.channels; ++m)
+      store_row(result.dtype, base + m * s[1] * bytes, s[4], scratch + m * count, 1, count);
+  }
+}
+
+// The phases of W fill one row together: they are turned over to [phase][m][position] and woven.
+void DenseResults::store_woven(const Bindings& bindings, const DenseTask& task, const Row& r,
+                               size_t first) const {
+  const PassTensor& result = pass_.result();
+  const auto& s = result.strides;
+  const auto bytes = static_cast<int64_t>(size_of(result.dtype));
+  const int64_t ways = static_cast<int64_t>(cut_.w_phases), begin = task.box.first[3];
+  const int64_t length = cut_.grid.box[3];
+  kernels::cpu::WovenRows woven{.in = task.row,
+                                .way_stride = cut_.m_block * length,
+                                .ways = ways,
+                                .in_stride = length,
+                                .out_stride = s[1],
+                                .rows = r.channels};
+  woven.end = std::min((begin + task.box.size[3]) * ways, pass_.axes[2].x) - begin * ways;
+  for (int64_t way = 0; way < ways; ++way) {
+    const int64_t index = static_cast<int64_t>(first) + way;
+    const DensePhase& phase = cut_.phases[static_cast<size_t>(index)];
+    const int64_t count = std::min(task.box.size[3], phase.axes[2].count - begin);
+    float* block = task.row + way * woven.way_stride;
+    if (phase.taps == 0)
+      std::fill_n(block, r.channels * length, 0.0F);
+    else if (count > 0)
+      kernels::cpu::transpose(r.sums + index * phase_floats_, r.sum_stride, block, length, count, r.channels);
+  }
+  std::byte* base = static_cast<std::byte*>(bindings[result.operand]) + r.at * bytes;
+  if (result.dtype == DType::kF32 && s[4] == 1) {
+    woven.out = reinterpret_cast<float*>(base);
+    return kernels::cpu::weave_rows(woven);
+  }
+  woven.out = task.row + ways * woven.way_stride;
+  woven.out_stride = ways * length;
+  kernels::cpu::weave_rows(woven);
+  for (int64_t m = 0; m < r.channels; ++m)
+    store_row(result.dtype, base + m * s[1] * bytes, s[4], woven.out + m * woven.out_stride, 1, woven.end);
+}
+
+}  // namespace retrograd::engines::cpu

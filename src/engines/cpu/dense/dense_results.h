@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// How the sums of a task of dense_gather.cpp become results.
+#pragma once
+
+#include "engines/cpu/dense/dense_blocking.h"
+#include "engines/cpu/dense/dense_task.h"
+#include "engines/engine.h"
+
+namespace retrograd::engines::cpu {
+
+class DenseResults {
+ public:
+  // Both must outlive this.
+  DenseResults(const problem::ConvPass& pass, const DenseBlocking& cut);
+
+  // Sums of a task, [phase][position][m_block], and what storing them takes.
+  int64_t sum_floats() const { return static_cast<int64_t>(cut_.phases.size()) * phase_floats_; }
+  int64_t phase_floats() const { return phase_floats_; }
+  int64_t row_floats() const;
+
+  void store(const Bindings& bindings, const DenseTask& task) const;
+
+ private:
+  // A row of the result, for all channels of a task.
+  struct Row {
+    int64_t at, channels;
+    const float* sums;
+    int64_t sum_stride;  // from one position to the next
+  };
+  void store_phases(const Bindings& bindings, const DenseTask& task, size_t first) const;
+  void store_plain(const Bindings& bindings, const Row& row, int64_t count, float* scratch) const;
+  void store_woven(const Bindings& bindings, const DenseTask& task, const Row& row, size_t first) const;
+
+  const problem::ConvPass& pass_;
+  const DenseBlocking& cut_;
+  int64_t phase_floats_;
+};
+
+}  // namespace retrograd::engines::cpu

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where the tasks of dense_gather.cpp read: in the caller's tensor, or in a strip copied from it.
+#pragma once
+
+#include "engines/cpu/dense/dense_blocking.h"
+#include "engines/cpu/dense/dense_task.h"
+#include "engines/engine.h"
+
+namespace retrograd::engines::cpu {
+
+class DenseSources {
+ public:
+  // Both must outlive this. `partner`: of the source's cells (bf16_cells.h), or 0; `tiles`: they are for tile
+  // registers.
+  DenseSources(const problem::ConvPass& pass, const DenseBlocking& cut, int64_t partner, bool tiles);
+
+  bool in_place() const { return cut_.in_place; }
+  // Of a task's strip, of the same turned over, and of the strips that all tasks share.
+  size_t strip_bytes() const { return strip_bytes_; }
+  size_t turned_bytes() const { return turned_bytes_; }
+  size_t shared_bytes() const { return shared_bytes_; }
+
+  // Source channels [first, first + channels) of the task; `shared` is where share() put its strips.
+  DenseSource at(const Bindings& bindings, DenseTask& task, int64_t first, int64_t channels,
+                 float* shared) const;
+
+  // Strips for all tasks, where those have whole images: [group][box][block of channels].
+  int64_t strips() const;
+  // Which task's source strip `index` is, and the copy of it.
+  int64_t task_of(int64_t index) const;
+  void share(const Bindings& bindings, DenseTask& task, int64_t index, float* shared) const;
+
+ private:
+  int64_t blocks() const;
+  DenseSource find(const Bindings& bindings, const DenseTask& task, int64_t first) const;
+  DenseSource load(const Bindings& bindings, DenseTask& task, int64_t first, int64_t channels) const;
+  float* shared_strip(const DenseTask& task, int64_t first, float* shared) const;
+  DenseSource in_strip(const float* strip, int64_t channels) const;
+  DenseSource turned(const float* strip, int64_t images, int64_t channels) const;
+  bool turns() const { return cut_.images_inside || tiles_; }
+  int64_t shared_floats() const;
+  const float* whole_planes(const Bindings& bindings, const DenseTask& task, int64_t first) const;
+
+  const problem::ConvPass& pass_;
+  const DenseBlocking& cut_;
+  int64_t partner_;
+  bool tiles_;
+  size_t strip_bytes_ = 0, turned_bytes_ = 0, shared_bytes_ = 0;
+};
+
+}  // namespace retrograd::engines::cpu

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+// The cuts of grad_weight_blocking.h.
+#include "engines/cpu/dense/grad_weight_blocking.h"
+
+#include <algorithm>
+
+#include "base/checked.h"
+#include "kernels/cpu/dense/tile_product.h"
+
+namespace retrograd::engines::cpu {
+namespace {
+
+using problem::ConvPass;
+using problem::Window;
+
+constexpr int64_t kSumFloats = 81920;        // of a task
+constexpr int64_t kGroupSumFloats = 163840;  // of a task that has several blocks of lanes
+constexpr int64_t kWantedTasks = 16;
+constexpr int64_t kTaskProducts = 1 << 19;  // about 10 us: less is not worth handing out
+constexpr double kPackedPerProduct = 12;    // packing a float costs as much as this many products
+
+// Rows whose places are a multiple of 1 KiB apart share a few sets of the caches, from which they push each
+// other: this many times slower. Lanes are copied, and have none of it.
+constexpr double kCrowded = 1.6;
+bool is_crowded(const problem::PassTensor& rows) {
+  constexpr int64_t kUnluckyFloats = 256;
+  return rows.strides[1] == 1 && rows.strides[4] != 0 && rows.strides[4] % kUnluckyFloats == 0;
+}
+
+int64_t taps_of(const ConvPass& p) { return p.axes[0].kernel * p.axes[1].kernel * p.axes[2].kernel; }
+
+// What the pass costs with these channels as lanes, for each output position.
+double cost(const ConvPass& p, int64_t narrowest, int64_t lanes, int64_t rows, int64_t taps, double places) {
+  // A tile of few rows waits for its own additions.
+  const auto full_rows = static_cast<double>(std::max<int64_t>(rows, p.groups > 1 ? 4 : 6));
+  return static_cast<double>(kernels::cpu::covering_lanes(lanes, narrowest)) * full_rows *
+             static_cast<double>(taps) +
+         kPackedPerProduct * static_cast<double>(lanes) * places;
+}
+
+}  // namespace
+
+ConvPass without_idle_places(ConvPass pass) {
+  for (size_t axis = 0; axis < 3; ++axis) {
+    Window& w = pass.axes[axis];
+    if (w.kernel != 1 || w.stride == 1 || w.pad_lo != 0 || (w.y - 1) * w.stride >= w.x) continue;
+    if (w.y > 1) pass.x.strides[axis + 2] *= w.stride;
+    w.x = w.y;
+    w.stride = 1;
+  }
+  return pass;
+}
+
+int64_t GradWeightBlocking::width_at(int64_t lane) const {
+  return kernels::cpu::next_tile_width(lanes - lane, narrowest);
+}
+
+int64_t GradWeightBlocking::lane_first(int64_t block) const {
+  // Behind the full tiles there are at most two more, of which the second is behind one of half the width.
+  const int64_t full = lanes / width;
+  return block <= full ? block * width : full * width + (block - full) * (width / 2);
+}
+
+namespace {
+
+// Places of x for each of y.
+double places_of_x(const ConvPass& pass) {
+  double places = 1;
+  for (const Window& w : pass.axes) places *= static_cast<double>(w.x) / static_cast<double>(w.y);
+  return places;
+}
+
+// As many blocks of lanes in a task as leave enough tasks and a task's sums in L2.
+void group_lanes(const ConvPass& pass, int64_t tasks, GradWeightBlocking& cut) {
+  const int64_t sums = taps_of(pass) * cut.row_block * cut.width;
+  const int64_t most = std::clamp<int64_t>(kGroupSumFloats / sums, 1, cut.lane_blocks);
+  for (cut.lane_group = most; cut.lane_group > 1; --cut.lane_group)
+    if (cut.blocks(pass.groups) * cut.grid.count() >= tasks) return;
+}
+
+GradWeightBlocking plan_sides(const ConvPass& pass, int64_t narrowest, bool registers, bool lanes_are_x) {
+  GradWeightBlocking cut;
+  cut.narrowest = narrowest;
+  cut.lanes_are_x = lanes_are_x;
+  const int64_t x = pass.x_channels_per_group(), y = pass.y_channels_per_group(), taps = taps_of(pass);
+  const Positions total{pass.batch, pass.axes[0].y, pass.axes[1].y, pass.axes[2].y};
+  const int64_t rows = cut.lanes_are_x ? y : x;
+  cut.lanes = cut.lanes_are_x ? x : y;
+  cut.width = kernels::cpu::fitting_tile_width(cut.lanes);
+  cut.lane_blocks = cut.lanes / cut.width;
+  for (int64_t lane = cut.lane_blocks * cut.width; lane < cut.lanes; lane += cut.width_at(lane))
+    ++cut.lane_blocks;
+  cut.grid = cut_into_boxes(total, kPositionsPerBox);
+  for (size_t axis = 0; axis < 3; ++axis) {
+    const Window& w = pass.axes[axis];
+    cut.extent[axis] =
+        std::min(w.x, (cut.grid.box[axis + 1] - 1) * w.stride + (w.kernel - 1) * w.dilation + 1);
+  }
+  const int64_t most_rows = std::max<int64_t>(kSumFloats / (taps * cut.width), kernels::cpu::kMostTileRows);
+  cut.row_blocks = ceil_div(rows, most_rows);
+  cut.row_block = ceil_div(rows, cut.row_blocks);
+  const double products = static_cast<double>(count_of(total)) * static_cast<double>(taps) *
+                          static_cast<double>(x) * static_cast<double>(y) * static_cast<double>(pass.groups);
+  const auto tasks =
+      static_cast<int64_t>(std::clamp(products / kTaskProducts, 1.0, static_cast<double>(kWantedTasks)));
+  if (registers) group_lanes(pass, tasks, cut);
+  const int64_t splits = std::clamp<int64_t>(tasks / cut.blocks(pass.groups), 1, cut.grid.count());
+  cut.boxes_per_split = ceil_div(cut.grid.count(), splits);
+  cut.splits = ceil_div(cut.grid.count(), cut.boxes_per_split);
+  return cut;
+}
+
+// Numbers that all tasks copy for each output position; those of lanes are turned over, too.
+double copies(const ConvPass& pass, const GradWeightBlocking& cut) {
+  const double x = places_of_x(pass);
+  const auto lanes = static_cast<double>(cut.lanes * cut.row_blocks);
+  const auto rows = static_cast<double>(cut.row_block * cut.row_blocks * cut.lane_groups());
+  return cut.lanes_are_x ? 2 * lanes * x + rows : 2 * lanes + rows * x;
+}
+
+}  // namespace
+
+GradWeightBlocking plan_grad_weight(const ConvPass& pass, int64_t narrowest, bool registers) {
+  if (registers) {
+    const GradWeightBlocking x = plan_sides(pass, narrowest, true, true);
+    if (pass.axes[2].stride != 1) return x;
+    const GradWeightBlocking y = plan_sides(pass, narrowest, true, false);
+    return copies(pass, x) <= copies(pass, y) ? x : y;
+  }
+  const int64_t x = pass.x_channels_per_group(), y = pass.y_channels_per_group(), taps = taps_of(pass);
+  const double lanes_x =
+      cost(pass, narrowest, x, y, taps, places_of_x(pass)) * (is_crowded(pass.y) ? kCrowded : 1);
+  const double lanes_y = cost(pass, narrowest, y, x, taps, 1) * (is_crowded(pass.x) ? kCrowded : 1);
+  return plan_sides(pass, narrowest, false, lanes_x <= lanes_y);
+}
+
+}  // namespace retrograd::engines::cpu

@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: Apache-2.0
+// Weights are turned over in blocks [m][k, tap] → [k, tap][m], straight from the caller's memory where that
+// is plain FP32.
+#include "engines/cpu/dense/weight_panels.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/checked.h"
+#include "engines/cpu/dense/bf16_cells.h"
+#include "engines/cpu/gather_sides.h"
+#include "engines/cpu/rows.h"
+#include "engines/cpu/task_slots.h"
+#include "kernels/cpu/dense/bf16_pairs.h"
+#include "kernels/cpu/layout/transpose.h"
+
+namespace retrograd::engines::cpu {
+namespace {
+
+constexpr int64_t kBlockFloats = 8192;
+constexpr int64_t kChannelsAhead = 2;  // fetched while one is turned over
+
+// Weights of the next channel lie far away, for each channel anew: the machine does not foresee them.
+void fetch(const float* row, int64_t count) {
+  constexpr int64_t kLineFloats = 16;
+  for (int64_t i = 0; i < count; i += kLineFloats) __builtin_prefetch(row + i);
+}
+
+// The weight is [y channel][x channel in the group][taps]: forward gathers x for results y, grad_input the
+// reverse.
+int64_t m_stride(const problem::ConvPass& p) { return is_forward(p) ? p.w.strides[0] : p.w.strides[1]; }
+int64_t k_stride(const problem::ConvPass& p) { return is_forward(p) ? p.w.strides[1] : p.w.strides[0]; }
+
+}  // namespace
+
+bool taps_follow_each_other(const problem::ConvPass& p) {
+  const auto& s = p.w.strides;
+  const int64_t w = p.axes[2].kernel, h = p.axes[1].kernel;
+  return (w == 1 || s[4] == 1) && (h == 1 || s[3] == w) && (p.axes[0].kernel == 1 || s[2] == h * w);
+}
+
+WeightPanels::WeightPanels(const problem::ConvPass& pass, const DenseBlocking& cut, int64_t partner)
+    : pass_(pass),
+      cut_(cut),
+      partner_(partner),
+      taps_(pass.axes[0].kernel * pass.axes[1].kernel * pass.axes[2].kernel),
+      channels_(std::clamp<int64_t>(kBlockFloats / (taps_ * cut.width), 1, source_channels(pass))),
+      slots_(std::min<int64_t>(runtime::ThreadPool::instance().threads(), cut.tasks(pass.groups))),
+      panel_bytes_(part_bytes<float>(pass.groups * cut.panel_floats)),
+      slot_bytes_(2 * part_bytes<float>(cut.width * channels_ * taps_)) {}
+
+const float* WeightPanels::at(const float* panels, int64_t group, size_t phase, int64_t m, int64_t k) const {
+  return panels + group * cut_.panel_floats + cut_.panel_start(phase, m, source_channels(pass_)) +
+         k * cut_.phases[phase].taps * cut_.width_at(m);
+}
+
+WeightPanels::Tile WeightPanels::tile_at(int64_t group, int64_t m) const {
+  const int64_t width = cut_.width_at(m);
+  return {group, m, std::min(width, cut_.channels - m), width};
+}
+
+int64_t WeightPanels::tasks() const { return pass_.groups * ceil_div(cut_.channels, cut_.width); }
+
+PanelFacts WeightPanels::pack(const Bindings& bindings, int64_t task, int64_t slot, float* panels,
+                              bool judge) const {
+  const int64_t all = source_channels(pass_), blocks = ceil_div(cut_.channels, cut_.width);
+  const int64_t group = task / blocks, first = task % blocks * cut_.width;
+  auto* scratch = reinterpret_cast<float*>(reinterpret_cast<std::byte*>(panels) + panel_bytes_ +
+                                           static_cast<size_t>(slot) * slot_bytes_);
+  PanelFacts facts;
+  for (int64_t m = first; m < std::min(first + cut_.width, cut_.channels); m += cut_.width_at(m)) {
+    for (int64_t k = 0; k < all; k += channels_)
+      pack_channels(bindings, tile_at(group, m), k, std::min(channels_, all - k), scratch,
+                    [&](size_t phase) { return const_cast<float*>(at(panels, group, phase, m, k)); });
+    look_at(at(panels, group, 0, m, 0), all * cut_.all_taps * cut_.width_at(m), judge, facts);
+  }
+  return facts;
+}
+
+void WeightPanels::look_at(const float* panel, int64_t count, bool judge, PanelFacts& facts) const {
+  if (partner_ != 0) facts.large &= kernels::cpu::cells_are_large(panel, count);
+  if (judge)
+    facts.finite &= partner_ != 0 ? kernels::cpu::cells_are_finite(panel, count) : all_finite(panel, count);
+}
+
+int64_t WeightPanels::block_floats(int64_t channels) const { return cut_.width * cut_.all_taps * channels; }
+
+PanelFacts WeightPanels::pack_block(const Bindings& bindings, int64_t group, int64_t first, int64_t k,
+                                    int64_t channels, float* block, float* scratch, bool judge) const {
+  PanelFacts facts;
+  for (int64_t m = first; m < std::min(first + cut_.width, cut_.channels); m += cut_.width_at(m)) {
+    const Tile tile = tile_at(group, m);
+    const auto start = [&](size_t phase) {
+      return block + cut_.panel_start(phase, m, channels) - cut_.panel_start(0, first, channels);
+    };
+    for (int64_t c = 0; c < channels; c += channels_)
+      pack_channels(bindings, tile, k + c, std::min(channels_, channels - c), scratch,
+                    [&](size_t phase) { return start(phase) + c * cut_.phases[phase].taps * tile.width; });
+    look_at(start(0), channels * cut_.all_taps * tile.width, judge, facts);
+  }
+  return facts;
+}
+
+template <class Place>
+void WeightPanels::pack_channels(const Bindings& bindings, const Tile& tile, int64_t k, int64_t channels,
+                                 float* scratch, const Place& place) const {
+  const auto bytes = static_cast<int64_t>(size_of(pass_.w.dtype));
+  const auto* base = static_cast<const std::byte*>(bindings[pass_.w.operand]);
+  const bool direct = cut_.phases.size() == 1 && cut_.phases.front().taps == taps_;
+  const int64_t block = channels_ * taps_ * tile.width;
+  const int64_t from = tile.group * pass_.y_channels_per_group() * pass_.w.strides[0] +
+                       tile.m * m_stride(pass_) + k * k_stride(pass_);
+  float* rows = direct ? place(0) : scratch + block;
+  if (tile.count < tile.width) std::fill_n(rows, channels * taps_ * tile.width, 0.0F);
+  load_channels(base + from * bytes, tile, channels, scratch, rows);
+  for (size_t index = 0; !direct && index < cut_.phases.size(); ++index) {
+    const DensePhase& phase = cut_.phases[index];
+    float* out = place(index);
+    for (int64_t c = 0; c < channels; ++c)
+      for (const PhaseTap& d : phase.axes[0].taps)
+        for (const PhaseTap& h : phase.axes[1].taps)
+          for (const PhaseTap& w : phase.axes[2].taps) {
+            const int64_t tap = (d.tap * pass_.axes[1].kernel + h.tap) * pass_.axes[2].kernel + w.tap;
+            std::copy_n(rows + (c * taps_ + tap) * tile.width, tile.width, out);
+            out += tile.width;
+          }
+  }
+}
+
+void WeightPanels::load(const std::byte* source, int64_t stride, int64_t count, float* out) const {
+  if (partner_ != 0)
+    load_cells(source, partner_, stride, count, out);
+  else
+    load_row(pass_.w.dtype, pass_.rounding, source, stride, count, out);
+}
+
+// rows[channel][tap][width] of the weights at `source`.
+void WeightPanels::load_channels(const std::byte* source, const Tile& tile, int64_t channels, float* scratch,
+                                 float* rows) const {
+  const int64_t ms = m_stride(pass_), ks = k_stride(pass_), width = tile.width, m_count = tile.count;
+  if (is_plain(pass_.w, pass_.rounding) && taps_follow_each_other(pass_)) {
+    const auto* plain = reinterpret_cast<const float*>(source);
+    if (ks == taps_) return kernels::cpu::transpose(plain, ms, rows, width, m_count, channels * taps_);
+    for (int64_t c = 0; c < channels; ++c, rows += taps_ * width) {
+      if (ms == taps_ && c + kChannelsAhead < channels)
+        fetch(plain + (c + kChannelsAhead) * ks, m_count * taps_);
+      if (taps_ == 1 && ms == 1)
+        std::copy_n(plain + c * ks, m_count, rows);
+      else
+        kernels::cpu::transpose(plain + c * ks, ms, rows, width, m_count, taps_);
+    }
+    return;
+  }
+  if (taps_ > 1 && (ms == 1 || ks == 1)) return load_taps(source, tile, channels, scratch, rows);
+  const auto& s = pass_.w.strides;
+  const auto bytes = static_cast<int64_t>(size_of(pass_.w.dtype));
+  // Conversions want long rows: all channels of an m, or all m of a channel, where they follow each other.
+  if (taps_follow_each_other(pass_) && ks == taps_) {
+    for (int64_t m = 0; m < m_count; ++m)
+      load(source + m * ms * bytes, 1, channels * taps_, scratch + m * channels * taps_);
+    return kernels::cpu::transpose(scratch, channels * taps_, rows, width, m_count, channels * taps_);
+  }
+  if (taps_follow_each_other(pass_) && ms == taps_) {
+    for (int64_t c = 0; c < channels; ++c, rows += taps_ * width) {
+      load(source + c * ks * bytes, 1, m_count * taps_, taps_ == 1 ? rows : scratch);
+      if (taps_ > 1) kernels::cpu::transpose(scratch, taps_, rows, width, m_count, taps_);
+    }
+    return;
+  }
+  float* out = scratch;
+  for (int64_t m = 0; m < m_count; ++m)
+    for (int64_t c = 0; c < channels; ++c) {
+      if (taps_follow_each_other(pass_)) {
+        load(source + (m * ms + c * ks) * bytes, 1, taps_, out);
+        out += taps_;
+        continue;
+      }
+      for (int64_t d = 0; d < pass_.axes[0].kernel; ++d)
+        for (int64_t h = 0; h < pass_.axes[1].kernel; ++h) {
+          load(source + (m * ms + c * ks + d * s[2] + h * s[3]) * bytes, s[4], pass_.axes[2].kernel, out);
+          out += pass_.axes[2].kernel;
+        }
+    }
+  kernels::cpu::transpose(scratch, channels * taps_, rows, width, m_count, channels * taps_);
+}
+
+// The same where the channels of a tap lie side by side, as in channels-last weights.
+void WeightPanels::load_taps(const std::byte* source, const Tile& tile, int64_t channels, float* scratch,
+                             float* rows) const {
+  const auto& s = pass_.w.strides;
+  const int64_t ms = m_stride(pass_), ks = k_stride(pass_), pitch = taps_ * tile.width;
+  const int64_t m_count = tile.count;
+  const int64_t in_h = pass_.axes[1].kernel, in_w = pass_.axes[2].kernel;
+  const auto bytes = static_cast<int64_t>(size_of(pass_.w.dtype));
+  for (int64_t tap = 0; tap < taps_; ++tap, rows += tile.width) {
+    const std::byte* from =
+        source + (tap / in_w / in_h * s[2] + tap / in_w % in_h * s[3] + tap % in_w * s[4]) * bytes;
+    if (ms == 1) {
+      for (int64_t c = 0; c < channels; ++c) load(from + c * ks * bytes, 1, m_count, rows + c * pitch);
+    } else if (is_plain(pass_.w, pass_.rounding)) {
+      kernels::cpu::transpose(reinterpret_cast<const float*>(from), ms, rows, pitch, m_count, channels);
+    } else {
+      for (int64_t m = 0; m < m_count; ++m) load(from + m * ms * bytes, 1, channels, scratch + m * channels);
+      kernels::cpu::transpose(scratch, channels, rows, pitch, m_count, channels);
+    }
+  }
+}
+
+}  // namespace retrograd::engines::cpu

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+// Cutting planes into blocks, and rows into classes.
+#include "engines/cpu/depthwise/depthwise_blocks.h"
+
+#include <algorithm>
+
+#include "base/checked.h"
+
+namespace retrograd::engines::cpu {
+namespace {
+
+constexpr int64_t kWantedTasks = 32;
+constexpr int64_t kVectorsPerTask = 32768;  // multiply-adds of a vector: about 10 µs
+constexpr int64_t kPartFloats = 32768;      // 128 KiB
+
+}  // namespace
+
+int64_t ImageCut::channel_blocks() const { return ceil_div(channels, channels_per_task); }
+int64_t ImageCut::image_blocks() const { return ceil_div(batch, images_per_task); }
+
+ImageBlock ImageCut::task(int64_t channel_block, int64_t image_block) const {
+  const int64_t image = image_block * images_per_task, channel = channel_block * channels_per_task;
+  return {image, std::min(images_per_task, batch - image), channel,
+          std::min(channels_per_task, channels - channel)};
+}
+
+ImageCut cut_into_image_blocks(int64_t batch, int64_t channels, int64_t plane_cost, int64_t plane_floats) {
+  ImageCut cut{.batch = batch, .channels = channels};
+  const int64_t planes = std::max<int64_t>(kVectorsPerTask / std::max<int64_t>(plane_cost, 1), 1);
+  // All images where there are channels enough: weights are packed once for all of them.
+  const int64_t blocks = std::min(channels, std::max<int64_t>(batch * channels / planes, 1));
+  cut.channels_per_task = ceil_div(channels, blocks);
+  cut.images_per_task = batch;
+  if (cut.channel_blocks() < kWantedTasks) {
+    const int64_t wanted = ceil_div(kWantedTasks, cut.channel_blocks());
+    const int64_t least = ceil_div(planes, cut.channels_per_task);
+    cut.images_per_task = std::clamp(ceil_div(batch, wanted), std::min(least, batch), batch);
+  }
+  cut.channels_per_part =
+      std::clamp<int64_t>(kPartFloats / std::max<int64_t>(plane_floats, 1), 1, cut.channels_per_task);
+  return cut;
+}
+
+BlockTensor::BlockTensor(const problem::PassTensor& tensor, OperandRounding rounding,
+                         const std::array<int64_t, 3>& sizes)
+    : tensor_(tensor),
+      rounding_(rounding),
+      sizes_(sizes),
+      in_place_(is_plain(tensor, rounding) && (tensor.strides[4] == 1 || sizes[2] == 1)) {}
+
+template <class Body>
+void BlockTensor::for_each_run(const ImageBlock& block, const Body& body) const {
+  const auto& s = tensor_.strides;
+  const std::array<int64_t, 5> counts{block.images, block.channels, sizes_[0], sizes_[1], sizes_[2]};
+  // Axes that follow each other in memory are one.
+  size_t axis = 4;
+  int64_t run = sizes_[2];
+  while (axis > 0 && (counts[axis - 1] == 1 || s[axis - 1] == run * s[4])) run *= counts[--axis];
+  std::array<int64_t, 4> outer{1, 1, 1, 1};
+  for (size_t i = 0; i < axis; ++i) outer[i] = counts[i];
+  int64_t to = 0;
+  for (int64_t n = 0; n < outer[0]; ++n)
+    for (int64_t c = 0; c < outer[1]; ++c)
+      for (int64_t d = 0; d < outer[2]; ++d)
+        for (int64_t h = 0; h < outer[3]; ++h, to += run)
+          body((block.image + n) * s[0] + (block.channel + c) * s[1] + d * s[2] + h * s[3], to, run);
+}
+
+PlaneView BlockTensor::view(void* address, const ImageBlock& block, float* buffer) const {
+  const auto& s = tensor_.strides;
+  if (in_place_)
+    return {static_cast<float*>(address) + block.image * s[0] + block.channel * s[1],
+            {s[0], s[1], s[2], s[3]}};
+  const int64_t area = sizes_[1] * sizes_[2], plane = plane_floats();
+  return {buffer, {block.channels * plane, plane, area, sizes_[2]}};
+}
+
+void BlockTensor::load(const void* address, const ImageBlock& block, float* buffer) const {
+  if (in_place_) return;
+  const auto bytes = static_cast<int64_t>(size_of(tensor_.dtype));
+  const auto* base = static_cast<const std::byte*>(address);
+  for_each_run(block, [&](int64_t from, int64_t to, int64_t count) {
+    load_row(tensor_.dtype, rounding_, base + from * bytes, tensor_.strides[4], count, buffer + to);
+  });
+}
+
+void BlockTensor::store(void* address, const ImageBlock& block, const float* buffer) const {
+  if (in_place_) return;
+  const auto bytes = static_cast<int64_t>(size_of(tensor_.dtype));
+  auto* base = static_cast<std::byte*>(address);
+  for_each_run(block, [&](int64_t to, int64_t from, int64_t count) {
+    store_row(tensor_.dtype, base + to * bytes, tensor_.strides[4], buffer + from, 1, count);
+  });
+}
+
+bool make_row_phase(const AxisPhase& phase, RowPhase& result) {
+  result = {.first = phase.first, .result_step = phase.step, .step = 1, .taps = {}, .classes = {}};
+  if (phase.taps.empty()) {
+    result.classes.push_back({.position = 0, .positions = phase.count});
+    return true;
+  }
+  const auto& taps = phase.taps;
+  const bool falling = taps.front().offset > taps.back().offset;
+  if (taps.size() > 1) result.step = std::abs(taps[1].offset - taps[0].offset);
+  for (size_t i = 0; i < taps.size(); ++i) {
+    const PhaseTap& tap = taps[falling ? taps.size() - 1 - i : i];
+    if (tap.offset != phase.lowest_offset() + static_cast<int64_t>(i) * result.step) return false;
+    result.taps.push_back(tap.tap);
+  }
+  for (int64_t c = 0; c < std::min(result.step, phase.count); ++c) {
+    const int64_t base = c + phase.lowest_offset();
+    const int64_t first = floor_div(base, result.step);
+    const int64_t source = base - first * result.step;
+    result.classes.push_back(
+        {.position = c,
+         .positions = ceil_div(phase.count - c, result.step),
+         .source = source,
+         .source_rows = ceil_div(std::max<int64_t>(phase.source_size - source, 0), result.step),
+         .first = first});
+  }
+  return true;
+}
+
+}  // namespace retrograd::engines::cpu

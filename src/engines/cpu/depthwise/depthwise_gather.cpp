@@ -1,0 +1,264 @@
+// SPDX-License-Identifier: Apache-2.0
+// result[n, c, q] = Σ_s Σ_t source[n, s(c), place(q, t)] · weight[s, c, t]   with one s or one c a group
+//
+// Lanes are planes (n, c) of the result. A task takes blocks of lanes that have the same channels, packs
+// their weights [s][d][h][w][lane] once, and computes a box of places of each: source rows are transposed
+// into a strip [s][d][h][w][lane] just before the first row of results that reads them, rows of results are
+// written as soon as some are done. The strip is clipped to the source and only live taps are multiplied, so
+// what is not finite needs no look.
+#include <algorithm>
+#include <vector>
+
+#include "base/checked.h"
+#include "engines/cpu/boxes.h"
+#include "engines/cpu/depthwise/depthwise_strip.h"
+#include "engines/cpu/depthwise/depthwise_taps.h"
+#include "engines/cpu/gather_sides.h"
+#include "engines/cpu/implementations.h"
+#include "engines/cpu/task_slots.h"
+
+namespace retrograd::engines::cpu {
+namespace {
+
+using kernels::cpu::DepthwiseRow;
+using problem::ConvPass;
+using problem::PassTensor;
+using problem::Range;
+
+constexpr int64_t kStripFloats = 65536;                 // 256 KiB, a quarter of L2
+constexpr int64_t kMostStripFloats = int64_t{1} << 22;  // dilation may spread the rows of a box far apart
+constexpr int64_t kMostMultiplier = DepthwiseStrip::kMostSources;
+constexpr int64_t kMostTerms = 65536;
+constexpr int64_t kMostTapRows = 512;
+constexpr int64_t kWantedTasks = 32;
+constexpr int64_t kVectorsPerTask = 32768;  // multiply-adds of a vector: about 10 µs
+constexpr int64_t kPlaceCost = 16;          // of transposing a place there and back, in multiply-adds
+constexpr int64_t kPlacesPerStore = 256;
+
+// Products of one result; a phase has its share of the taps.
+int64_t terms_of(const ConvPass& pass) {
+  int64_t terms = source_channels(pass);
+  for (const problem::Window& w : pass.axes)
+    terms *= is_forward(pass) ? w.kernel : ceil_div(w.kernel, w.stride);
+  return terms;
+}
+
+// Boxes whose source fits the strip; smaller ones where there are few blocks of lanes.
+BoxGrid cut_results(const ConvPass& pass, const PlaneBlocks& blocks) {
+  Positions total{1, 1, 1, 1};
+  double places = 1, sources_a_place = 1;
+  for (size_t axis = 0; axis < 3; ++axis) {
+    const problem::Window& w = pass.axes[axis];
+    total[axis + 1] = is_forward(pass) ? w.y : w.x;
+    places *= static_cast<double>(total[axis + 1]);
+    sources_a_place *= is_forward(pass) ? static_cast<double>(w.stride) : 1 / static_cast<double>(w.stride);
+  }
+  const auto floats_a_place = static_cast<double>(blocks.lanes * source_channels(pass)) * sources_a_place;
+  const double share = places * static_cast<double>(blocks.blocks) / kWantedTasks;
+  const double least = kVectorsPerTask / static_cast<double>(terms_of(pass) + kPlaceCost);
+  const double wanted = std::min(kStripFloats / floats_a_place, std::max(share, least));
+  return cut_into_boxes(total, static_cast<int64_t>(std::clamp(wanted, 16.0, 1e9)));
+}
+
+// The memory of one task.
+struct Scratch {
+  float* strip;
+  float* out;
+  float* weights;
+  float* unordered;  // weights in the order of the tensor
+  float* buffer;
+};
+
+class DepthwiseGatherStep final : public Step {
+ public:
+  explicit DepthwiseGatherStep(const ConvPass& pass)
+      : pass_(with_long_rows(pass)),
+        slots_(runtime::ThreadPool::instance().threads()),
+        blocks_(cut_into_plane_blocks(pass.batch, result_channels(pass) * pass.groups)),
+        grid_(cut_results(pass_, blocks_)),
+        axes_(gather_axes(pass_)),
+        taps_(pass_, axes_) {
+    const int64_t cost = count_of(grid_.box) * (terms_of(pass_) + kPlaceCost);
+    blocks_per_task_ = std::clamp<int64_t>(kVectorsPerTask / cost, 1, blocks_.repeats(0));
+    tasks_ = ceil_div(blocks_.repeats(0), blocks_per_task_) * blocks_.period * grid_.count();
+    rows_per_store_ = std::clamp<int64_t>(kPlacesPerStore / grid_.box[3], 1, grid_.box[2]);
+    strip_bytes_ =
+        part_bytes<float>(DepthwiseStrip::most_floats(axes_, grid_, source_channels(pass_), blocks_.lanes));
+    out_bytes_ = part_bytes<float>(rows_per_store_ * grid_.box[3] * blocks_.lanes);
+    weight_bytes_ = part_bytes<float>(source_channels(pass_) * taps_.vectors() * blocks_.lanes);
+    unordered_bytes_ = part_bytes<float>(taps_.unordered_vectors() * blocks_.lanes);
+    buffer_bytes_ = part_bytes<float>(lane_buffer_floats(blocks_.lanes));
+    slot_bytes_ = strip_bytes_ + out_bytes_ + weight_bytes_ + unordered_bytes_ + buffer_bytes_;
+  }
+
+  size_t workspace_bytes() const override {
+    return static_cast<size_t>(std::min(slots_, tasks_)) * slot_bytes_;
+  }
+
+  void run(const Bindings& bindings, std::byte* workspace,
+           runtime::ExecutionContext& context) const override {
+    run_tasks_nearby(*context.pool, tasks_, slots_, [&](int64_t task, int64_t slot) {
+      const Scratch scratch = scratch_at(workspace + static_cast<size_t>(slot) * slot_bytes_);
+      const BoxGrid::Box box = grid_.at(task % grid_.count());
+      const int64_t channels = task / grid_.count() % blocks_.period;
+      const int64_t first = task / grid_.count() / blocks_.period * blocks_per_task_;
+      const int64_t end = std::min(first + blocks_per_task_, blocks_.repeats(channels));
+      if (first >= end) return;
+      pack_weights(bindings, channels, scratch);
+      for (int64_t i = first; i < end; ++i) {
+        const int64_t block = channels + i * blocks_.period;
+        // Lanes beyond the last plane repeat it, so their weights must be its weights.
+        if (i > 0 && blocks_.used(block) < blocks_.lanes) pack_weights(bindings, block, scratch);
+        run_box(bindings, block, box, scratch);
+      }
+    });
+  }
+
+ private:
+  Scratch scratch_at(std::byte* at) const {
+    const auto take = [&](size_t bytes) { return std::exchange(at, at + bytes); };
+    Scratch s{};
+    s.strip = reinterpret_cast<float*>(take(strip_bytes_));
+    s.out = reinterpret_cast<float*>(take(out_bytes_));
+    s.weights = reinterpret_cast<float*>(take(weight_bytes_));
+    s.unordered = reinterpret_cast<float*>(take(unordered_bytes_));
+    s.buffer = reinterpret_cast<float*>(take(buffer_bytes_));
+    return s;
+  }
+
+  // [s][d][h][slot][lane]
+  void pack_weights(const Bindings& bindings, int64_t block, const Scratch& scratch) const {
+    const auto& s = pass_.w.strides;
+    const int64_t lanes = blocks_.lanes, sources = source_channels(pass_), results = result_channels(pass_);
+    LanePlanes planes = lane_planes(pass_.w, pass_.rounding, bindings[pass_.w.operand], lanes);
+    for (int64_t source = 0; source < sources; ++source) {
+      // The weights of a channel are the same in every image.
+      const problem::Strides5 channel_stride{0, 1, 0, 0, 0};
+      place_lanes(planes, blocks_, block, channel_stride, [&](int64_t channel) {
+        return is_forward(pass_) ? channel * s[0] + source * s[1]
+                                 : (channel / results * sources + source) * s[0] + channel % results * s[1];
+      });
+      taps_.pack(planes, s, scratch.unordered, scratch.buffer,
+                 scratch.weights + source * taps_.vectors() * lanes);
+    }
+  }
+
+  void run_box(const Bindings& bindings, int64_t block, const BoxGrid::Box& box,
+               const Scratch& scratch) const {
+    const int64_t sources = source_channels(pass_), results = result_channels(pass_);
+    const PassTensor& source = source_of(pass_);
+    std::array<LanePlanes, DepthwiseStrip::kMostSources> planes;
+    for (int64_t i = 0; i < sources; ++i) {
+      LanePlanes& p = planes[static_cast<size_t>(i)];
+      p = lane_planes(source, pass_.rounding, bindings[source.operand], blocks_.lanes);
+      place_lanes(p, blocks_, block, source.strides,
+                  [&](int64_t channel) { return channel / results * sources + i; });
+    }
+    DepthwiseStrip strip(axes_, box, source.strides, planes.data(), sources, scratch.strip, scratch.buffer);
+    const PassTensor& tensor = pass_.result();
+    const auto& s = tensor.strides;
+    LanePlanes result = lane_planes(tensor, OperandRounding::kNone, bindings[tensor.operand], blocks_.lanes);
+    place_lanes(result, blocks_, block, s, [](int64_t channel) { return channel; });
+    const int64_t width = box.size[3], h_end = box.first[2] + box.size[2];
+    for (int64_t d = box.first[1]; d < box.first[1] + box.size[1]; ++d)
+      for (int64_t h = box.first[2]; h < h_end; h += rows_per_store_) {
+        const int64_t rows = std::min(rows_per_store_, h_end - h);
+        run_rows(strip, d, {h, h + rows}, box, scratch);
+        store_lane_rows(result, {d * s[2] + h * s[3] + box.first[3] * s[4], s[3], s[4], rows, width},
+                        scratch.buffer, scratch.out);
+      }
+  }
+
+  // Rows of one depth, those that read the same rows of weights together.
+  void run_rows(DepthwiseStrip& strip, int64_t d, const Range& rows, const BoxGrid::Box& box,
+                const Scratch& scratch) const {
+    for (size_t i = 0; i < axes_[1].phases.size(); ++i) {
+      const AxisPhase& phase = axes_[1].phases[i];
+      const Range& full = taps_.full_rows(i);
+      const Range positions = positions_in(phase, rows.begin, rows.end);
+      if (positions.size() == 0) continue;
+      strip.load_up_to((positions.end - 1) * phase.source_step + phase.highest_offset() + 1);
+      for (int64_t j = positions.begin; j < positions.end;) {
+        const bool is_full = j >= full.begin && j < full.end;
+        const int64_t end = is_full ? std::min(full.end, positions.end) : j + 1;
+        float* out = scratch.out + (phase.first + j * phase.step - rows.begin) * box.size[3] * blocks_.lanes;
+        run_rows_alike(strip, d, phase, {j, end}, box, scratch, out);
+        j = end;
+      }
+    }
+  }
+
+  void run_rows_alike(const DepthwiseStrip& strip, int64_t d, const AxisPhase& ph, const Range& rows,
+                      const BoxGrid::Box& box, const Scratch& scratch, float* out) const {
+    const int64_t lanes = blocks_.lanes;
+    const AxisPhase& pd = axes_[0].phase_of(d);
+    const int64_t place_d = d / pd.step * pd.source_step, place_h = rows.begin * ph.source_step;
+    TapRows<kMostTapRows> lists;
+    DepthwiseRow row;
+    row.sources = lists.sources;
+    row.weights = lists.weights;
+    for (int64_t source = 0; source < source_channels(pass_); ++source)
+      for (const PhaseTap& td : pd.taps) {
+        if (place_d + td.offset < 0 || place_d + td.offset >= pd.source_size) continue;
+        for (const PhaseTap& th : ph.taps) {
+          if (place_h + th.offset < 0 || place_h + th.offset >= ph.source_size) continue;
+          lists.sources[row.rows] = strip.row(source, place_d + td.offset, place_h + th.offset);
+          lists.weights[row.rows++] =
+              scratch.weights + (source * taps_.vectors() + taps_.row_of(td.tap, th.tap)) * lanes;
+        }
+      }
+    row.out_rows = rows.size();
+    row.source_row = ph.source_step * strip.row_floats();
+    row.out_row = ph.step * box.size[3] * lanes;
+    row.source_place = row.out_place = lanes;
+    row.source_start = strip.range(2).begin;
+    taps_.run({box.first[3], box.first[3] + box.size[3]}, row, out);
+  }
+
+  ConvPass pass_;
+  int64_t slots_;
+  PlaneBlocks blocks_;
+  BoxGrid grid_;  // of places of the result
+  std::array<GatherAxis, 3> axes_;
+  DepthwiseTaps taps_;
+  int64_t tasks_ = 0, blocks_per_task_ = 1, rows_per_store_ = 1;
+  size_t strip_bytes_ = 0, out_bytes_ = 0, weight_bytes_ = 0, unordered_bytes_ = 0, buffer_bytes_ = 0,
+         slot_bytes_ = 0;
+};
+
+class DepthwiseGatherCandidate final : public Candidate {
+ public:
+  const char* name() const override { return "cpu.depthwise_gather"; }
+  Support supports(const problem::Pass& pass) const override {
+    const auto* conv = std::get_if<ConvPass>(&pass);
+    if (const Support dense = dense_gather().supports(pass); !dense.accepted()) return dense;
+    const int64_t sources = source_channels(*conv), results = result_channels(*conv);
+    if (std::min(sources, results) > 1 || std::max(sources, results) > kMostMultiplier)
+      return Support::no("a group has more than one channel on both sides, or more than 8");
+    const PlaneBlocks blocks = cut_into_plane_blocks(conv->batch, conv->groups * results);
+    if (blocks.planes * 2 < blocks.blocks * blocks.lanes)
+      return Support::no("there are too few planes to fill a vector with them");
+    int64_t terms = sources;
+    for (const problem::Window& window : conv->axes) terms *= window.kernel;
+    if (sources * conv->axes[0].kernel * conv->axes[1].kernel > kMostTapRows)
+      return Support::no("the kernels of a result have more than 512 rows");
+    if (terms > kMostTerms) return Support::no("a result is a sum of more than 2^16 products");
+    const ConvPass rows = with_long_rows(*conv);
+    if (DepthwiseStrip::most_floats(gather_axes(rows), cut_results(rows, blocks), sources, blocks.lanes) >
+        kMostStripFloats)
+      return Support::no("a box of all lanes would read more than 2^22 places");
+    return Support::yes();
+  }
+  std::unique_ptr<const Step> make_step(const problem::Pass& pass) const override {
+    return std::make_unique<DepthwiseGatherStep>(std::get<ConvPass>(pass));
+  }
+};
+
+}  // namespace
+
+const Candidate& depthwise_gather() {
+  static const DepthwiseGatherCandidate instance;
+  return instance;
+}
+
+}  // namespace retrograd::engines::cpu

@@ -1,0 +1,260 @@
+// SPDX-License-Identifier: Apache-2.0
+// w[c, t] = Σ_n Σ_p x[n, x(c), p·stride + offset(t)] · y[n, y(c), p]   with one x or one y channel a group
+//
+// Lanes are pairs (n, c) of planes. A task takes some boxes of positions of the blocks of lanes that have the
+// same channels and sums all taps a lane; x comes through a strip of lanes, y some rows at a time. A lane's
+// sums are then one row of the workspace, and the rows of a channel are added in order: of the planes, then
+// of the tasks. As in depthwise_gather.cpp only live products are made.
+#include <algorithm>
+#include <utility>
+
+#include "base/checked.h"
+#include "engines/cpu/boxes.h"
+#include "engines/cpu/depthwise/depthwise_dot_taps.h"
+#include "engines/cpu/depthwise/depthwise_strip.h"
+#include "engines/cpu/implementations.h"
+#include "engines/cpu/limits.h"
+#include "engines/cpu/rows.h"
+#include "engines/cpu/task_slots.h"
+
+namespace retrograd::engines::cpu {
+namespace {
+
+using problem::ConvPass;
+using problem::ConvPassKind;
+using problem::Range;
+
+constexpr int64_t kStripFloats = 65536;                 // 256 KiB, a quarter of L2
+constexpr int64_t kMostStripFloats = int64_t{1} << 22;  // dilation may spread the rows of a box far apart
+constexpr int64_t kMostMultiplier = 8;
+constexpr int64_t kMostTaps = 16384;
+constexpr int64_t kWantedTasks = 32;
+constexpr int64_t kVectorsPerTask = 32768;  // multiply-adds of a vector: about 10 µs
+constexpr int64_t kPlaceCost = 16;          // of transposing a place of x and of y, in multiply-adds
+constexpr int64_t kPlacesPerGroup = 128;    // of y: 8 KiB, so that x stays in L1 beside it
+
+int64_t pairs_of(const ConvPass& pass) { return std::max(pass.x_channels, pass.y_channels); }
+
+int64_t taps_of(const ConvPass& pass) {
+  return pass.axes[0].kernel * pass.axes[1].kernel * pass.axes[2].kernel;
+}
+
+BoxGrid cut_positions(const ConvPass& pass, const PlaneBlocks& blocks) {
+  Positions total{1, 1, 1, 1};
+  double places = 1, floats_a_place = static_cast<double>(blocks.lanes);
+  for (size_t axis = 0; axis < 3; ++axis) {
+    total[axis + 1] = pass.axes[axis].y;
+    places *= static_cast<double>(total[axis + 1]);
+    floats_a_place *= static_cast<double>(pass.axes[axis].stride);
+  }
+  const double share = places * static_cast<double>(blocks.blocks) / kWantedTasks;
+  const double least = kVectorsPerTask / static_cast<double>(taps_of(pass) + kPlaceCost);
+  const double wanted = std::min(kStripFloats / floats_a_place, std::max(share, least));
+  return cut_into_boxes(total, static_cast<int64_t>(std::clamp(wanted, 16.0, 1e9)));
+}
+
+// The memory of one task.
+struct Scratch {
+  float* strip;
+  float* y;
+  float* sums;
+  float* before;  // the sums without the last block, where it has lanes that are no planes
+  float* buffer;
+};
+
+class DepthwiseGradWeightStep final : public Step {
+ public:
+  explicit DepthwiseGradWeightStep(const ConvPass& pass)
+      : pass_(with_long_rows(pass)),
+        slots_(runtime::ThreadPool::instance().threads()),
+        blocks_(cut_into_plane_blocks(pass.batch, pairs_of(pass))),
+        grid_(cut_positions(pass_, blocks_)),
+        axes_(gather_axes(pass_)),
+        dot_taps_(pass_, axes_[2]),
+        taps_(taps_of(pass_)),
+        rows_per_group_(std::clamp<int64_t>(kPlacesPerGroup / grid_.box[3], 1, grid_.box[2])) {
+    units_ = blocks_.repeats(0) * grid_.count();
+    const int64_t cost = count_of(grid_.box) * (taps_ + kPlaceCost);
+    const int64_t most = ceil_div(kWantedTasks, blocks_.period);
+    units_per_split_ = std::min(units_, std::max(ceil_div(units_, most), ceil_div(kVectorsPerTask, cost)));
+    splits_ = ceil_div(units_, units_per_split_);
+    row_bytes_ = part_bytes<float>(blocks_.period * splits_ * blocks_.lanes * taps_);
+    strip_bytes_ = part_bytes<float>(DepthwiseStrip::most_floats(axes_, grid_, 1, blocks_.lanes));
+    y_bytes_ = part_bytes<float>(rows_per_group_ * grid_.box[3] * blocks_.lanes);
+    sum_bytes_ = part_bytes<float>(taps_ * blocks_.lanes);
+    slot_bytes_ =
+        strip_bytes_ + y_bytes_ + 2 * sum_bytes_ + part_bytes<float>(lane_buffer_floats(blocks_.lanes));
+  }
+
+  size_t workspace_bytes() const override {
+    return row_bytes_ + static_cast<size_t>(std::min(slots_, tasks())) * slot_bytes_;
+  }
+
+  void run(const Bindings& bindings, std::byte* workspace,
+           runtime::ExecutionContext& context) const override {
+    auto* rows = reinterpret_cast<float*>(workspace);
+    run_tasks_nearby(*context.pool, tasks(), slots_, [&](int64_t task, int64_t slot) {
+      const Scratch scratch = scratch_at(workspace + row_bytes_ + static_cast<size_t>(slot) * slot_bytes_);
+      sum_split(bindings, task % blocks_.period, task / blocks_.period, scratch);
+      LanePlanes planes = lane_planes({.dtype = DType::kF32}, OperandRounding::kNone,
+                                      rows + task * blocks_.lanes * taps_, blocks_.lanes);
+      for (int64_t lane = 0; lane < blocks_.lanes; ++lane)
+        planes.offsets[static_cast<size_t>(lane)] = lane * taps_;
+      store_lanes(planes, 0, 1, taps_, scratch.buffer, scratch.sums);
+    });
+    context.pool->parallel_for(blocks_.channels, ceil_div(4096, taps_), [&](int64_t begin, int64_t end) {
+      for (int64_t channel = begin; channel < end; ++channel) store_channel(bindings, channel, rows);
+    });
+  }
+
+ private:
+  int64_t tasks() const { return blocks_.period * splits_; }
+
+  Scratch scratch_at(std::byte* at) const {
+    const auto take = [&](size_t bytes) { return reinterpret_cast<float*>(std::exchange(at, at + bytes)); };
+    Scratch s{};
+    s.strip = take(strip_bytes_);
+    s.y = take(y_bytes_);
+    s.sums = take(sum_bytes_);
+    s.before = take(sum_bytes_);
+    s.buffer = take(0);
+    return s;
+  }
+
+  void sum_split(const Bindings& bindings, int64_t channels, int64_t split, const Scratch& scratch) const {
+    std::fill_n(scratch.sums, taps_ * blocks_.lanes, 0.0F);
+    const int64_t units = blocks_.repeats(channels) * grid_.count();
+    int64_t partial = -1;  // the block that has lanes beyond the last plane
+    for (int64_t unit = split * units_per_split_; unit < std::min((split + 1) * units_per_split_, units);
+         ++unit) {
+      const int64_t block = channels + unit / grid_.count() * blocks_.period;
+      if (blocks_.used(block) < blocks_.lanes && partial < 0) {
+        partial = block;
+        std::copy_n(scratch.sums, taps_ * blocks_.lanes, scratch.before);
+      }
+      sum_box(bindings, block, grid_.at(unit % grid_.count()), scratch);
+    }
+    if (partial < 0) return;
+    for (int64_t tap = 0; tap < taps_; ++tap)
+      for (int64_t lane = blocks_.used(partial); lane < blocks_.lanes; ++lane)
+        scratch.sums[tap * blocks_.lanes + lane] = scratch.before[tap * blocks_.lanes + lane];
+  }
+
+  void sum_box(const Bindings& bindings, int64_t block, const BoxGrid::Box& box,
+               const Scratch& scratch) const {
+    const int64_t pairs = pairs_of(pass_);
+    LanePlanes x = lane_planes(pass_.x, pass_.rounding, bindings[pass_.x.operand], blocks_.lanes);
+    LanePlanes y = lane_planes(pass_.y, pass_.rounding, bindings[pass_.y.operand], blocks_.lanes);
+    place_lanes(x, blocks_, block, pass_.x.strides,
+                [&](int64_t pair) { return pair / (pairs / pass_.x_channels); });
+    place_lanes(y, blocks_, block, pass_.y.strides,
+                [&](int64_t pair) { return pair / (pairs / pass_.y_channels); });
+    DepthwiseStrip strip(axes_, box, pass_.x.strides, &x, 1, scratch.strip, scratch.buffer);
+    const problem::Window& wh = pass_.axes[1];
+    const auto& s = pass_.y.strides;
+    const int64_t h_end = box.first[2] + box.size[2];
+    for (int64_t d = box.first[1]; d < box.first[1] + box.size[1]; ++d)
+      for (int64_t h = box.first[2]; h < h_end; h += rows_per_group_) {
+        const Range rows{h, std::min(h + rows_per_group_, h_end)};
+        load_lane_rows(y, {d * s[2] + h * s[3] + box.first[3] * s[4], s[3], s[4], rows.size(), box.size[3]},
+                       scratch.buffer, scratch.y);
+        strip.load_up_to(position(wh, rows.end - 1, wh.kernel - 1) + 1);
+        for (int64_t tap = 0; tap < pass_.axes[0].kernel; ++tap) {
+          const int64_t depth = position(pass_.axes[0], d, tap);
+          if (depth >= 0 && depth < pass_.axes[0].x) sum_depth(strip, box, tap, depth, rows, scratch);
+        }
+      }
+  }
+
+  // Rows of y against all taps of one depth.
+  void sum_depth(const DepthwiseStrip& strip, const BoxGrid::Box& box, int64_t depth_tap, int64_t depth,
+                 const Range& rows, const Scratch& scratch) const {
+    const int64_t lanes = blocks_.lanes, first = strip.range(1).begin;
+    kernels::cpu::DepthwiseDots dots;
+    dots.x = strip.row(0, depth, first);
+    dots.x_row = strip.row_floats();
+    dots.y = scratch.y;
+    dots.y_row = box.size[3] * lanes;
+    dots.x_place = dots.y_place = lanes;
+    dots.first = box.first[3];
+    dots.count = box.size[3];
+    dots.start = strip.range(2).begin;
+    dots.sums = scratch.sums + depth_tap * pass_.axes[1].kernel * pass_.axes[2].kernel * lanes;
+    dot_taps_.add(rows, first, lanes, dots);
+  }
+
+  // Adds the rows of all lanes and splits of one channel in order.
+  void store_channel(const Bindings& bindings, int64_t channel, float* rows) const {
+    float* total = nullptr;
+    const int64_t end = std::min(blocks_.period * blocks_.lanes, blocks_.planes);
+    for (int64_t plane = channel; plane < end; plane += blocks_.channels)
+      for (int64_t split = 0; split < splits_; ++split) {
+        float* row = rows + ((split * blocks_.period + plane / blocks_.lanes) * blocks_.lanes +
+                             plane % blocks_.lanes) *
+                                taps_;
+        if (total == nullptr) {
+          total = row;
+        } else {
+          for (int64_t tap = 0; tap < taps_; ++tap) total[tap] += row[tap];
+        }
+      }
+    const auto& s = pass_.w.strides;
+    const auto& [kd, kh, kw] = pass_.axes;
+    const int64_t inner = pass_.x_channels_per_group();
+    const int64_t at = channel / inner * s[0] + channel % inner * s[1];
+    const auto bytes = static_cast<int64_t>(size_of(pass_.w.dtype));
+    auto* base = static_cast<std::byte*>(bindings[pass_.w.operand]);
+    const bool one_run = s[3] == kw.kernel * s[4] && s[2] == kh.kernel * s[3];
+    const int64_t width = one_run ? taps_ : kw.kernel;
+    for (int64_t tap = 0; tap < taps_; tap += width) {
+      const int64_t row = tap / kw.kernel;
+      store_row(pass_.w.dtype, base + (at + row / kh.kernel * s[2] + row % kh.kernel * s[3]) * bytes, s[4],
+                total + tap, 1, width);
+    }
+  }
+
+  ConvPass pass_;
+  int64_t slots_;
+  PlaneBlocks blocks_;  // of pairs
+  BoxGrid grid_;        // of positions of y
+  std::array<GatherAxis, 3> axes_;
+  DepthwiseDotTaps dot_taps_;
+  int64_t taps_, rows_per_group_;
+  int64_t units_ = 0, units_per_split_ = 1, splits_ = 1;
+  size_t row_bytes_ = 0, strip_bytes_ = 0, y_bytes_ = 0, sum_bytes_ = 0, slot_bytes_ = 0;
+};
+
+class DepthwiseGradWeightCandidate final : public Candidate {
+ public:
+  const char* name() const override { return "cpu.depthwise_grad_weight"; }
+  Support supports(const problem::Pass& pass) const override {
+    const auto* conv = std::get_if<ConvPass>(&pass);
+    if (conv == nullptr || conv->kind != ConvPassKind::kGradWeight)
+      return Support::no("computes grad_weight only");
+    if (const auto reason = unfit_size(*conv)) return Support::no(*reason);
+    const int64_t x = conv->x_channels_per_group(), y = conv->y_channels_per_group();
+    if (std::min(x, y) > 1 || std::max(x, y) > kMostMultiplier)
+      return Support::no("a group has more than one channel on both sides, or more than 8");
+    const PlaneBlocks blocks = cut_into_plane_blocks(conv->batch, pairs_of(*conv));
+    if (blocks.planes * 2 < blocks.blocks * blocks.lanes)
+      return Support::no("there are too few planes to fill a vector with them");
+    if (taps_of(*conv) > kMostTaps) return Support::no("the kernel has more than 2^14 taps");
+    const ConvPass rows = with_long_rows(*conv);
+    if (DepthwiseStrip::most_floats(gather_axes(rows), cut_positions(rows, blocks), 1, blocks.lanes) >
+        kMostStripFloats)
+      return Support::no("a box of all lanes would read more than 2^22 places");
+    return Support::yes();
+  }
+  std::unique_ptr<const Step> make_step(const problem::Pass& pass) const override {
+    return std::make_unique<DepthwiseGradWeightStep>(std::get<ConvPass>(pass));
+  }
+};
+
+}  // namespace
+
+const Candidate& depthwise_grad_weight() {
+  static const DepthwiseGradWeightCandidate instance;
+  return instance;
+}
+
+}  // namespace retrograd::engines::cpu

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runs of places of many planes: transposed in place where planes are plain FP32 rows, copied where lanes lie
+// side by side (channels last), converted row by row into a buffer otherwise.
+#include "engines/cpu/depthwise/depthwise_planes.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "base/checked.h"
+#include "engines/cpu/rows.h"
+
+namespace retrograd::engines::cpu {
+namespace {
+
+constexpr int64_t kBufferPlaces = 64;
+
+int64_t element_bytes(const LanePlanes& p) { return static_cast<int64_t>(size_of(p.dtype)); }
+
+std::byte* address(const LanePlanes& p, int64_t lane, int64_t at) {
+  return p.base + (p.offsets[static_cast<size_t>(lane)] + at) * element_bytes(p);
+}
+
+bool is_plain(const LanePlanes& p) { return p.dtype == DType::kF32 && p.rounding == OperandRounding::kNone; }
+
+// Calls body(lane, lanes) for each run of lanes that lie side by side; whether there are few enough of them.
+template <class Body>
+void for_each_side_by_side(const LanePlanes& p, const Body& body) {
+  for (int64_t l = 0; l < p.lanes;) {
+    int64_t end = l + 1;
+    while (end < p.lanes &&
+           p.offsets[static_cast<size_t>(end)] == p.offsets[static_cast<size_t>(end) - 1] + 1)
+      ++end;
+    body(l, end - l);
+    l = end;
+  }
+}
+
+bool mostly_side_by_side(const LanePlanes& p) {
+  int64_t runs = 0;
+  for_each_side_by_side(p, [&](int64_t, int64_t) { ++runs; });
+  return runs * 4 <= p.lanes;
+}
+
+std::array<float*, kernels::cpu::kMostPlaneLanes> buffer_rows(const LanePlanes& p, float* buffer) {
+  std::array<float*, kernels::cpu::kMostPlaneLanes> rows{};
+  for (int64_t l = 0; l < p.lanes; ++l) rows[static_cast<size_t>(l)] = buffer + l * kBufferPlaces;
+  return rows;
+}
+
+std::array<float*, kernels::cpu::kMostPlaneLanes> plane_rows(const LanePlanes& p, int64_t at) {
+  std::array<float*, kernels::cpu::kMostPlaneLanes> rows{};
+  for (int64_t l = 0; l < p.lanes; ++l)
+    rows[static_cast<size_t>(l)] = reinterpret_cast<float*>(address(p, l, at));
+  return rows;
+}
+
+bool one_run(const LaneRows& r) { return r.rows == 1 || r.row_stride == r.stride * r.width; }
+
+}  // namespace
+
+PlaneBlocks cut_into_plane_blocks(int64_t batch, int64_t channels) {
+  PlaneBlocks cut;
+  cut.lanes = kernels::cpu::plane_lanes();
+  cut.channels = channels;
+  cut.planes = batch * channels;
+  cut.blocks = ceil_div(cut.planes, cut.lanes);
+  cut.period = std::min(cut.blocks, channels / std::gcd(channels, cut.lanes));
+  return cut;
+}
+
+LanePlanes lane_planes(const problem::PassTensor& tensor, OperandRounding rounding, void* address,
+                       int64_t lanes) {
+  LanePlanes planes;
+  planes.dtype = tensor.dtype;
+  planes.rounding = rounding;
+  planes.lanes = lanes;
+  planes.base = static_cast<std::byte*>(address);
+  return planes;
+}
+
+int64_t lane_buffer_floats(int64_t lanes) { return lanes * kBufferPlaces; }
+
+void load_lanes(const LanePlanes& p, int64_t at, int64_t stride, int64_t count, float* buffer, float* out) {
+  if (stride == 1 && is_plain(p)) return kernels::cpu::planes_to_lanes(plane_rows(p, at).data(), count, out);
+  if (stride != 1 && mostly_side_by_side(p)) {
+    for_each_side_by_side(p, [&](int64_t lane, int64_t lanes) {
+      if (lanes == p.lanes && is_plain(p))
+        return kernels::cpu::copy_lanes(reinterpret_cast<const float*>(address(p, lane, at)), stride, count,
+                                        out);
+      for (int64_t i = 0; i < count; ++i)
+        load_row(p.dtype, p.rounding, address(p, lane, at + i * stride), 1, lanes, out + i * p.lanes + lane);
+    });
+    return;
+  }
+  const auto rows = buffer_rows(p, buffer);
+  for (int64_t i = 0; i < count; i += kBufferPlaces) {
+    const int64_t places = std::min(kBufferPlaces, count - i);
+    for (int64_t l = 0; l < p.lanes; ++l)
+      load_row(p.dtype, p.rounding, address(p, l, at + i * stride), stride, places,
+               rows[static_cast<size_t>(l)]);
+    kernels::cpu::planes_to_lanes(rows.data(), places, out + i * p.lanes);
+  }
+}
+
+void store_lanes(const LanePlanes& p, int64_t at, int64_t stride, int64_t count, float* buffer,
+                 const float* in) {
+  if (stride == 1 && is_plain(p)) return kernels::cpu::lanes_to_planes(in, count, plane_rows(p, at).data());
+  if (stride != 1 && mostly_side_by_side(p)) {
+    for_each_side_by_side(p, [&](int64_t lane, int64_t lanes) {
+      for (int64_t i = 0; i < count; ++i)
+        store_row(p.dtype, address(p, lane, at + i * stride), 1, in + i * p.lanes + lane, 1, lanes);
+    });
+    return;
+  }
+  const auto rows = buffer_rows(p, buffer);
+  for (int64_t i = 0; i < count; i += kBufferPlaces) {
+    const int64_t places = std::min(kBufferPlaces, count - i);
+    kernels::cpu::lanes_to_planes(in + i * p.lanes, places, rows.data());
+    for (int64_t l = 0; l < p.lanes; ++l)
+      store_row(p.dtype, address(p, l, at + i * stride), stride, rows[static_cast<size_t>(l)], 1, places);
+  }
+}
+
+void load_lane_rows(const LanePlanes& planes, const LaneRows& r, float* buffer, float* out) {
+  if (one_run(r)) return load_lanes(planes, r.at, r.stride, r.rows * r.width, buffer, out);
+  for (int64_t row = 0; row < r.rows; ++row)
+    load_lanes(planes, r.at + row * r.row_stride, r.stride, r.width, buffer,
+               out + row * r.width * planes.lanes);
+}
+
+void store_lane_rows(const LanePlanes& planes, const LaneRows& r, float* buffer, const float* in) {
+  if (one_run(r)) return store_lanes(planes, r.at, r.stride, r.rows * r.width, buffer, in);
+  for (int64_t row = 0; row < r.rows; ++row)
+    store_lanes(planes, r.at + row * r.row_stride, r.stride, r.width, buffer,
+                in + row * r.width * planes.lanes);
+}
+
+}  // namespace retrograd::engines::cpu

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+// The planes of a tensor, (n, c) with n outermost, as the lanes of vectors: blocks of lanes, and runs of
+// their places read into strips [place][lane] of FP32 and written back, whatever the type and strides.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+#include "base/dtype.h"
+#include "kernels/cpu/depthwise/depthwise_lanes.h"
+#include "problem/pass.h"
+
+namespace retrograd::engines::cpu {
+
+// How planes are cut into blocks of lanes. Blocks mix images, so that few channels fill vectors too; the
+// channels of the lanes repeat every `period` blocks.
+struct PlaneBlocks {
+  int64_t lanes = 1;
+  int64_t channels = 1;
+  int64_t planes = 0;
+  int64_t blocks = 0;
+  int64_t period = 1;
+
+  // Blocks with the same channels as block `first` < period.
+  int64_t repeats(int64_t first) const { return (blocks - first + period - 1) / period; }
+  // Lanes of a block that are planes; the others repeat the last one, so they compute the same and may be
+  // written to the same place.
+  int64_t used(int64_t block) const {
+    return lanes < planes - block * lanes ? lanes : planes - block * lanes;
+  }
+};
+PlaneBlocks cut_into_plane_blocks(int64_t batch, int64_t channels);
+
+// The planes of one block in memory.
+struct LanePlanes {
+  DType dtype = DType::kF32;
+  OperandRounding rounding = OperandRounding::kNone;
+  int64_t lanes = 0;
+  std::byte* base = nullptr;
+  std::array<int64_t, kernels::cpu::kMostPlaneLanes> offsets{};  // elements; of each lane
+};
+LanePlanes lane_planes(const problem::PassTensor& tensor, OperandRounding rounding, void* address,
+                       int64_t lanes);
+
+// Lane l is channel `channel_of(c)` of image n for plane (n, c) of the block.
+template <class ChannelOf>
+void place_lanes(LanePlanes& planes, const PlaneBlocks& blocks, int64_t block,
+                 const problem::Strides5& strides, const ChannelOf& channel_of) {
+  int64_t image = block * blocks.lanes / blocks.channels, channel = block * blocks.lanes % blocks.channels;
+  const int64_t used = blocks.used(block);
+  for (int64_t lane = 0; lane < blocks.lanes; ++lane) {
+    planes.offsets[static_cast<size_t>(lane)] = image * strides[0] + channel_of(channel) * strides[1];
+    if (lane + 1 >= used) continue;
+    if (++channel == blocks.channels) {
+      channel = 0;
+      ++image;
+    }
+  }
+}
+
+// Floats that the functions below need to convert in.
+int64_t lane_buffer_floats(int64_t lanes);
+// out[i][l] = place `at` + i·stride of lane l, i < count; elements.
+void load_lanes(const LanePlanes& planes, int64_t at, int64_t stride, int64_t count, float* buffer,
+                float* out);
+void store_lanes(const LanePlanes& planes, int64_t at, int64_t stride, int64_t count, float* buffer,
+                 const float* in);
+
+// Rows (d, h) × w of places, `rows` of them from `at` on and `width` wide: one run where they follow each
+// other.
+struct LaneRows {
+  int64_t at = 0;
+  int64_t row_stride = 0;
+  int64_t stride = 1;
+  int64_t rows = 0;
+  int64_t width = 0;
+};
+void load_lane_rows(const LanePlanes& planes, const LaneRows& rows, float* buffer, float* out);
+void store_lane_rows(const LanePlanes& planes, const LaneRows& rows, float* buffer, const float* in);
+
+}  // namespace retrograd::engines::cpu

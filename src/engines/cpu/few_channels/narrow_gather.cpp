@@ -1,0 +1,386 @@
+// SPDX-License-Identifier: Apache-2.0
+// result[n, m, place(j)] = Σ_k Σ_t source[n, k, j·source_step + offset(t)] · weight[k, m, t]
+//
+// with positions j as the vector side. A task is a box of positions of one or more groups, or of a part of
+// the results of one. Block by block of source channels it copies strips (residue_strips.h) and adds to the
+// sums of all its results; a whole plane of results is one long row in the pitch of the strip, the columns
+// between two rows being computed and dropped, so that planes of 7 × 7 fill vectors too. Residues of a
+// strided grad_input that read through the same offsets are further result channels of one product
+// (axis_folds.h); all residues are computed from the same strips, and woven together when they are stored.
+//
+// Zeros stand for places outside the source. They multiply weights that the mathematics skips, which differs
+// only if those are not finite: weights are looked at while they are packed, and such a pass runs with masks
+// (masked_rows.h). So do strips that are not finite where weights are padded with zeros.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <atomic>
+
+#include "base/checked.h"
+#include "engines/cpu/dense/weight_panels.h"
+#include "engines/cpu/few_channels/narrow_cut.h"
+#include "engines/cpu/few_channels/narrow_store.h"
+#include "engines/cpu/gather_sides.h"
+#include "engines/cpu/implementations.h"
+#include "engines/cpu/limits.h"
+#include "engines/cpu/rows.h"
+#include "engines/cpu/task_slots.h"
+#include "kernels/cpu/dense/tile_product.h"
+#include "kernels/cpu/few_channels/row_sums.h"
+#include "kernels/cpu/layout/masked_rows.h"
+
+namespace retrograd::engines::cpu {
+namespace {
+
+using problem::ConvPass;
+using problem::PassTensor;
+
+constexpr int64_t kFloatsPackedPerTask = 16384;
+constexpr int64_t kMostPhases = 4096;
+constexpr int64_t kMostSourceResidues = 64;
+constexpr int64_t kFewTerms = 64;  // where the dense engine would spend its time on turning results over
+constexpr int64_t kMostTerms = int64_t{1} << 20;
+constexpr int64_t kMostResults = int64_t{1} << 14;  // of a group: the plan lists them
+// Fewer products than these take less time than waking a thread.
+constexpr int64_t kProductsForThreads = int64_t{1} << 18;
+
+class NarrowGatherStep final : public Step {
+ public:
+  explicit NarrowGatherStep(const ConvPass& pass)
+      : pass_(pass), cut_(plan_narrow(pass)), slots_(runtime::ThreadPool::instance().threads()) {
+    const int64_t weights = pass.groups * cut_.group_weights;
+    if (std::min(kProductsForThreads, weights) * std::min(kProductsForThreads, count_of(cut_.grid.total)) <
+        kProductsForThreads)
+      slots_ = 1;
+    weights_in_place_ = reads_weights_in_place();
+    weight_bytes_ = weights_in_place_ ? 0 : part_bytes<float>(weights);
+    // Rows are read a little beyond their end.
+    const NarrowInPlace& in_place = cut_.in_place;
+    strip_bytes_ = part_bytes<float>(
+        (in_place.on ? in_place.edge_channels * in_place.strips.channel_pitch()
+                     : cut_.groups_at_once * cut_.channels_per_block * cut_.strips.channel_pitch()) +
+        kernels::cpu::row_overrun());
+    sum_bytes_ = part_bytes<float>(cut_.groups_at_once * cut_.group_sums());
+    const int64_t packing =
+        cut_.group_weights > 0 ? rows_per_packing_task() * cut_.kernel_taps * result_channels(pass) : 0;
+    row_bytes_ = part_bytes<float>(ways() * cut_.grid.box[3]);
+    const ResidueStrips& strips = in_place.on ? in_place.strips : cut_.strips;
+    const size_t valid_bytes = cut_.leaves_source || cut_.pads_weights
+                                   ? part_bytes<float>(strips.channel_pitch() + kernels::cpu::row_overrun())
+                                   : 0;
+    slot_bytes_ = std::max(strip_bytes_ + sum_bytes_ + row_bytes_ + valid_bytes, part_bytes<float>(packing));
+  }
+
+  std::string describe() const override {
+    return fmt::format(
+        "{} x {} results in calls of up to {}, {} tasks: {} of up to {} groups, {} at once, {} parts; strips "
+        "of {} of {} "
+        "source channels",
+        cut_.units.size(), ways(), kernels::cpu::row_results(), cut_.tasks, to_string(cut_.grid),
+        cut_.groups_per_task, cut_.groups_at_once, cut_.parts(), cut_.channels_per_block,
+        source_channels(pass_));
+  }
+
+  size_t workspace_bytes() const override {
+    return weight_bytes_ +
+           static_cast<size_t>(std::min(slots_, std::max(cut_.tasks, packing_tasks()))) * slot_bytes_;
+  }
+
+  void run(const Bindings& bindings, std::byte* workspace,
+           runtime::ExecutionContext& context) const override {
+    auto* packed = reinterpret_cast<float*>(workspace);
+    const float* weights = weights_in_place_ ? static_cast<const float*>(bindings[pass_.w.operand]) : packed;
+    const auto scratch_of = [&](int64_t slot) {
+      return workspace + weight_bytes_ + static_cast<size_t>(slot) * slot_bytes_;
+    };
+    std::atomic<bool> finite{true};
+    run_tasks(*context.pool, packing_tasks(), slots_, [&](int64_t task, int64_t slot) {
+      if (!pack_weights(bindings, task, packed, reinterpret_cast<float*>(scratch_of(slot))))
+        finite.store(false, std::memory_order_relaxed);
+    });
+    const bool masked = !finite && cut_.leaves_source;
+    run_tasks(*context.pool, cut_.tasks, slots_, [&](int64_t task, int64_t slot) {
+      run_task(bindings, task, weights, masked, scratch_of(slot));
+    });
+  }
+
+ private:
+  int64_t ways() const { return static_cast<int64_t>(cut_.ways.size()); }
+  // Whether the weights of a source channel lie in the order of the results, as with patches: packing them
+  // would take a tenth of the time of vit_patch_16x16s16_3_768.
+  bool reads_weights_in_place() const {
+    return !is_forward(pass_) && cut_.products.size() == 1 && cut_.products.front().in_order &&
+           !cut_.leaves_source && !cut_.pads_weights && is_plain(pass_.w, pass_.rounding) &&
+           taps_follow_each_other(pass_) && pass_.w.strides[1] == cut_.kernel_taps;
+  }
+  int64_t group_weights() const {
+    return weights_in_place_ ? pass_.y_channels_per_group() * pass_.w.strides[0] : cut_.group_weights;
+  }
+  // Rows of weights are those of one (group, source channel).
+  int64_t rows_per_packing_task() const {
+    return std::clamp<int64_t>(kFloatsPackedPerTask / (result_channels(pass_) * cut_.kernel_taps), 1,
+                               pass_.groups * source_channels(pass_));
+  }
+  int64_t packing_tasks() const {
+    if (cut_.group_weights == 0 || weights_in_place_) return 0;
+    return ceil_div(pass_.groups * source_channels(pass_), rows_per_packing_task());
+  }
+
+  // weights[group][call][k][term][result]; whether all were finite.
+  bool pack_weights(const Bindings& bindings, int64_t task, float* weights, float* taps) const {
+    const int64_t rows = rows_per_packing_task(), all = pass_.groups * source_channels(pass_);
+    const int64_t row_floats = result_channels(pass_) * cut_.kernel_taps;
+    bool finite = true;
+    for (int64_t row = task * rows, end = std::min((task + 1) * rows, all); row < end;) {
+      const int64_t group = row / source_channels(pass_), k = row % source_channels(pass_);
+      const int64_t count = std::min(end - row, source_channels(pass_) - k);
+      for (int64_t i = 0; i < count; ++i) load_taps(bindings, group, k + i, taps + i * row_floats);
+      finite &= all_finite(taps, count * row_floats);
+      cut_.spread_weights(taps, k, count, weights + group * cut_.group_weights);
+      row += count;
+    }
+    return finite;
+  }
+
+  // taps[m][tap] of source channel k.
+  void load_taps(const Bindings& bindings, int64_t group, int64_t k, float* taps) const {
+    const auto& s = pass_.w.strides;
+    const auto bytes = static_cast<int64_t>(size_of(pass_.w.dtype));
+    const auto* base = static_cast<const std::byte*>(bindings[pass_.w.operand]);
+    const bool forward = is_forward(pass_);
+    const int64_t m_stride = forward ? s[0] : s[1], k_stride = forward ? s[1] : s[0];
+    const auto& [d, h, w] = pass_.axes;
+    // Taps that follow each other in memory are one row.
+    const bool plane = s[3] == w.kernel * s[4], volume = plane && s[2] == h.kernel * s[3];
+    const int64_t row = volume ? d.kernel * h.kernel * w.kernel : plane ? h.kernel * w.kernel : w.kernel;
+    for (int64_t m = 0; m < result_channels(pass_); ++m)
+      for (int64_t td = 0; td < (volume ? 1 : d.kernel); ++td)
+        for (int64_t th = 0; th < (plane ? 1 : h.kernel); ++th, taps += row) {
+          const int64_t at = group * pass_.y_channels_per_group() * s[0] + m * m_stride + k * k_stride +
+                             td * s[2] + th * s[3];
+          load_row(pass_.w.dtype, pass_.rounding, base + at * bytes, s[4], row, taps);
+        }
+  }
+
+  // A task while it runs.
+  struct Task {
+    size_t first_call, last_call;
+    BoxGrid::Box box;
+    float *strip, *sums;
+    float* valid;  // 1 for each place of a strip that is inside the source, where that is asked for
+    bool masked;   // zeros outside the source are not multiplied
+  };
+
+  void run_task(const Bindings& bindings, int64_t index, const float* weights, bool masked,
+                std::byte* scratch) const {
+    const int64_t boxes = cut_.grid.count(), part = index / boxes % cut_.parts();
+    const int64_t first_group = index / boxes / cut_.parts() * cut_.groups_per_task;
+    const Task task{.first_call = cut_.first_call[static_cast<size_t>(part)],
+                    .last_call = cut_.first_call[static_cast<size_t>(part) + 1],
+                    .box = cut_.grid.at(index % boxes),
+                    .strip = reinterpret_cast<float*>(scratch),
+                    .sums = reinterpret_cast<float*>(scratch + strip_bytes_),
+                    .valid = reinterpret_cast<float*>(scratch + strip_bytes_ + sum_bytes_ + row_bytes_),
+                    .masked = masked};
+    NarrowSums stored{
+        .box = task.box,
+        .first_unit = part * cut_.units_per_part,
+        .last_unit = std::min((part + 1) * cut_.units_per_part, static_cast<int64_t>(cut_.units.size())),
+        .sums = task.sums,
+        .row = reinterpret_cast<float*>(scratch + strip_bytes_ + sum_bytes_)};
+    const int64_t end = std::min(first_group + cut_.groups_per_task, pass_.groups);
+    for (int64_t group = first_group; group < end; group += cut_.groups_at_once) {
+      stored.group = group;
+      stored.groups = std::min(cut_.groups_at_once, end - group);
+      for (int64_t i = 0; i < stored.groups; ++i) clear_empty(task, task.sums + i * cut_.group_sums());
+      if (cut_.in_place.on) {
+        gather_in_place(bindings, group, task, weights + group * group_weights());
+      } else if (cut_.group_weights > 0) {
+        gather_strips(bindings, group, stored.groups, task, weights);
+      }
+      store_narrow(pass_, cut_, bindings, stored);
+    }
+  }
+
+  // Results that no tap reaches.
+  void clear_empty(const Task& task, float* sums) const {
+    for (size_t i = task.first_call; i < task.last_call; ++i) {
+      const NarrowCall& call = cut_.calls[i];
+      const NarrowProduct& product = cut_.products[call.product];
+      if (product.terms() > 0) continue;
+      for (int64_t result = 0; result < call.count; ++result)
+        std::fill_n(sums + (call.row + result * product.row_step) * cut_.out_pitch, cut_.out_pitch, 0.0F);
+    }
+  }
+
+  // Where there are several groups, all of their source channels are one block.
+  void gather_strips(const Bindings& bindings, int64_t group, int64_t groups, const Task& task,
+                     const float* weights) const {
+    const auto& size = task.box.size;
+    const float* loaded = nullptr;
+    for (int64_t k = 0; k < source_channels(pass_); k += cut_.channels_per_block) {
+      const int64_t channels = std::min(cut_.channels_per_block, source_channels(pass_) - k);
+      load_source(bindings, cut_.strips, group * source_channels(pass_) + k, groups * channels, task.box,
+                  task.strip);
+      const bool masked =
+          task.masked ||
+          (cut_.pads_weights && !all_finite(task.strip, groups * channels * cut_.strips.channel_pitch()));
+      if (masked && loaded == nullptr) loaded = load_valid(cut_.strips, task.box, task.valid);
+      const float* valid = masked ? loaded : nullptr;
+      kernels::cpu::RowSums rows;
+      rows.outer = channels;
+      rows.outer_stride = cut_.strips.channel_pitch();
+      rows.accumulate = k > 0;
+      rows.count = cut_.whole_planes ? (size[2] - 1) * cut_.row_pitch + size[3] : size[3];
+      for (int64_t i = 0; i < groups; ++i)
+        add_block(task, weights + (group + i) * group_weights(), k,
+                  task.strip + i * channels * cut_.strips.channel_pitch(), task.sums + i * cut_.group_sums(),
+                  rows, valid);
+    }
+  }
+
+  // The box is a part of one row.
+  void gather_in_place(const Bindings& bindings, int64_t group, const Task& task,
+                       const float* weights) const {
+    const int64_t lanes = kernels::cpu::row_overrun(), all = source_channels(pass_);
+    const int64_t first = task.box.first[3], end = first + task.box.size[3];
+    const StripAxis& w = cut_.in_place.strips.axis(2);
+    const int64_t begin = std::clamp(-w.lowest_offset, first, end);
+    const int64_t inside = std::max<int64_t>(std::min(end, w.size - w.highest_offset) - begin, 0);
+    const int64_t stop = begin + inside / lanes * lanes;
+    // A call writes up to a vector too much, so from the left to the right.
+    gather_edge(bindings, group, task, weights, first, begin);
+    const auto& s = source_of(pass_).strides;
+    const auto* source = static_cast<const float*>(bindings[source_of(pass_).operand]) +
+                         task.box.first[0] * s[0] + group * all * s[1] + begin + w.lowest_offset;
+    for (int64_t k = 0; k < all && begin < stop; k += cut_.in_place.channels) {
+      kernels::cpu::RowSums rows;
+      rows.outer = std::min(cut_.in_place.channels, all - k);
+      rows.outer_stride = s[1];
+      rows.accumulate = k > 0;
+      rows.count = stop - begin;
+      rows.fetch_next = true;
+      add_block(task, weights, k, source + k * s[1], task.sums + begin - first, rows, nullptr);
+    }
+    gather_edge(bindings, group, task, weights, stop, end);
+  }
+
+  void gather_edge(const Bindings& bindings, int64_t group, const Task& task, const float* weights,
+                   int64_t begin, int64_t end) const {
+    if (begin >= end) return;
+    const NarrowInPlace& in_place = cut_.in_place;
+    const int64_t all = source_channels(pass_);
+    BoxGrid::Box box = task.box;
+    box.first[3] = begin;
+    box.size[3] = end - begin;
+    for (int64_t k = 0; k < all; k += in_place.edge_channels) {
+      kernels::cpu::RowSums rows;
+      rows.outer = std::min(in_place.edge_channels, all - k);
+      rows.outer_stride = in_place.strips.channel_pitch();
+      rows.accumulate = k > 0;
+      rows.count = end - begin;
+      load_source(bindings, in_place.strips, group * all + k, rows.outer, box, task.strip);
+      const float* valid = task.masked ? load_valid(in_place.strips, box, task.valid) : nullptr;
+      add_block(task, weights, k, task.strip, task.sums + begin - task.box.first[3], rows, valid);
+    }
+  }
+
+  void load_source(const Bindings& bindings, const ResidueStrips& strips, int64_t channel, int64_t channels,
+                   const BoxGrid::Box& box, float* strip) const {
+    const PassTensor& tensor = source_of(pass_);
+    const auto bytes = static_cast<int64_t>(size_of(tensor.dtype));
+    const auto* base = static_cast<const std::byte*>(bindings[tensor.operand]);
+    strips.load(tensor, pass_.rounding, base + channel * tensor.strides[1] * bytes, channels, box, strip);
+    std::fill_n(strip + channels * strips.channel_pitch(), kernels::cpu::row_overrun(), 0.0F);
+  }
+
+  // One channel of strips as if all of the source were ones.
+  static const float* load_valid(const ResidueStrips& strips, const BoxGrid::Box& box, float* valid) {
+    const float one = 1;
+    strips.load(PassTensor{}, OperandRounding::kNone, reinterpret_cast<const std::byte*>(&one), 1, box,
+                valid);
+    std::fill_n(valid + strips.channel_pitch(), kernels::cpu::row_overrun(), 0.0F);
+    return valid;
+  }
+
+  // sums[row][plane][row of positions] += the products of rows.outer source channels from k on; with `valid`
+  // those alone that are inside the source.
+  void add_block(const Task& task, const float* weights, int64_t k, const float* source, float* sums,
+                 kernels::cpu::RowSums rows, const float* valid) const {
+    const auto& extent = cut_.strips.extent();
+    const auto& size = task.box.size;
+    for (size_t i = task.first_call; i < task.last_call; ++i) {
+      const NarrowCall& call = cut_.calls[i];
+      const NarrowProduct& product = cut_.products[call.product];
+      if (product.terms() == 0) continue;
+      rows.offsets = product.offsets.data();
+      rows.inner = product.terms();
+      rows.out_stride = product.row_step * cut_.out_pitch;
+      rows.results = static_cast<int>(call.count);
+      rows.weights = weights_in_place_ ? weights + call.first + k * pass_.w.strides[0]
+                                       : weights + call.weights + k * call.count * product.terms();
+      rows.weight_step = weights_in_place_ ? pass_.w.strides[0] : call.count;
+      for (int64_t z = 0; z < size[1]; ++z)
+        for (int64_t y = 0; y < (cut_.whole_planes ? 1 : size[2]); ++y) {
+          const int64_t at = (z * extent[1] + y) * extent[2];
+          rows.source = source + at;
+          rows.out = sums + call.row * cut_.out_pitch + z * cut_.plane_pitch + y * cut_.row_pitch;
+          if (valid == nullptr)
+            kernels::cpu::row_sums(rows);
+          else
+            kernels::cpu::masked_row_sums(rows, valid + at,
+                                          cut_.live.empty() ? nullptr : cut_.live.data() + call.live);
+        }
+    }
+  }
+
+  ConvPass pass_;
+  NarrowCut cut_;
+  int64_t slots_;
+  bool weights_in_place_ = false;
+  size_t weight_bytes_ = 0, strip_bytes_ = 0, sum_bytes_ = 0, row_bytes_ = 0, slot_bytes_ = 0;
+};
+
+class NarrowGatherCandidate final : public Candidate {
+ public:
+  const char* name() const override { return "cpu.narrow_gather"; }
+  Support supports(const problem::Pass& pass) const override {
+    const auto* conv = std::get_if<ConvPass>(&pass);
+    if (conv == nullptr || conv->kind == problem::ConvPassKind::kGradWeight)
+      return Support::no("computes forward and grad_input only");
+    if (const auto reason = unfit_size(*conv)) return Support::no(*reason);
+    Checked residues = 1, terms = source_channels(*conv);
+    for (const problem::Window& w : conv->axes) {
+      residues = residues * (is_forward(*conv) ? w.stride : std::min(w.stride, w.x));
+      terms = terms * w.kernel;
+    }
+    // Channels side by side are read in place by dense_gather, turned over here.
+    const auto& source = source_of(*conv).strides;
+    const bool channels_last = source[1] == 1 && source[4] != 1 && source_channels(*conv) > 1;
+    if (result_channels(*conv) >= kernels::cpu::tile_width() / 2 &&
+        (channels_last || terms.get().value_or(INT64_MAX) > kFewTerms))
+      return Support::no("a group has channels enough to fill a vector with them");
+    if (residues.get().value_or(INT64_MAX) > (is_forward(*conv) ? kMostSourceResidues : kMostPhases))
+      return Support::no("the strides make more than 4096 phases or 64 strips");
+    if (terms.get().value_or(INT64_MAX) > kMostTerms)
+      return Support::no("a result is a sum of more than 2^20 products");
+    if ((residues * result_channels(*conv)).get().value_or(INT64_MAX) > kMostResults)
+      return Support::no("a group has more than 2^14 channels and residues of them");
+    const problem::Window& w = conv->axes[2];
+    const int64_t row = is_forward(*conv) ? w.y : ceil_div(w.x, w.stride);
+    if (row < 4) return Support::no("rows of fewer than 4 places do not fill a vector");
+    return Support::yes();
+  }
+  std::unique_ptr<const Step> make_step(const problem::Pass& pass) const override {
+    return std::make_unique<NarrowGatherStep>(std::get<ConvPass>(pass));
+  }
+};
+
+}  // namespace
+
+const Candidate& narrow_gather() {
+  static const NarrowGatherCandidate instance;
+  return instance;
+}
+
+}  // namespace retrograd::engines::cpu

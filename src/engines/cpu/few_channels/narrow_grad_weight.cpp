@@ -1,0 +1,373 @@
+// SPDX-License-Identifier: Apache-2.0
+// w[o, i, t] = Σ_p y[o, p] · x[i, p·stride + offset(t)]   with few o, or few
+// (i, t)
+//
+// with positions p as the vector side, so that neither operand is transposed. x
+// is copied apart by residues (residue_strips.h): there, neighbours in p are
+// neighbours in memory and t is an offset. y is read where it lies if that
+// makes whole vectors, else it is copied (dots_cut.h). A task owns a block of y
+// channels, a block of x channels and a split of the boxes, and keeps one
+// vector of sums a weight.
+//
+// Zeros around x and behind y multiply what the mathematics skips, which
+// differs only if that is not finite: both are looked at, and such a box runs
+// with masks (masked_rows.h).
+#include <algorithm>
+#include <array>
+#include <utility>
+#include <vector>
+
+#include "base/checked.h"
+#include "engines/cpu/few_channels/dots_cut.h"
+#include "engines/cpu/implementations.h"
+#include "engines/cpu/limits.h"
+#include "engines/cpu/rows.h"
+#include "engines/cpu/task_slots.h"
+#include "kernels/cpu/few_channels/row_dots.h"
+#include "kernels/cpu/layout/masked_rows.h"
+
+namespace retrograd::engines::cpu {
+namespace {
+
+using problem::ConvPass;
+using problem::ConvPassKind;
+
+constexpr int64_t kMostResidues = 64;
+constexpr int64_t kMostTaps = 4096;
+constexpr int64_t kFewRows = 64;  // (i, t): where the dense engine would spend its time on packing y
+// Fewer products than these take less time than waking a thread.
+constexpr int64_t kProductsForThreads = int64_t{1} << 18;
+
+int64_t rounded_up(int64_t a, int64_t b) { return ceil_div(a, b) * b; }
+
+class NarrowGradWeightStep final : public Step {
+ public:
+  explicit NarrowGradWeightStep(const ConvPass& pass)
+      : pass_(pass),
+        cut_(cut_dots(pass)),
+        slots_(runtime::ThreadPool::instance().threads()),
+        blocks_(ceil_div(pass.groups, cut_.groups_at_once) * cut_.y_blocks * cut_.x_blocks) {
+    list_terms();
+    for (const AxisFold& axis : cut_.axes) leaves_source_ |= axis.leaves_source();
+    const int64_t lanes = kernels::cpu::dot_lanes();
+    const int64_t weights = pass.y_channels * pass.x_channels_per_group() * cut_.taps;
+    if (std::min(kProductsForThreads, weights) * std::min(kProductsForThreads, count_of(cut_.grid.total)) <
+        kProductsForThreads)
+      slots_ = 1;
+    total_floats_ = cut_.groups_at_once * cut_.y_block * cut_.x_block * cut_.taps;
+    total_bytes_ = part_bytes<float>(blocks_ * cut_.splits * total_floats_);
+    // A call of the kernel reads whole vectors.
+    strip_bytes_ =
+        part_bytes<float>(cut_.groups_at_once * cut_.x_block * cut_.strips.channel_pitch() + lanes);
+    sum_bytes_ = part_bytes<float>(total_floats_ * lanes);
+    const int64_t copied = cut_.groups_at_once > 1 ? cut_.groups_at_once * cut_.y_block : cut_.call_channels;
+    copy_bytes_ = part_bytes<float>(copied * cut_.y_stride);
+    valid_bytes_ = part_bytes<float>(cut_.strips.channel_pitch() + lanes);
+    slot_bytes_ = strip_bytes_ + sum_bytes_ + copy_bytes_ + valid_bytes_ +
+                  (cut_.copies_y() ? part_bytes<float>(cut_.y_stride) : 0);
+  }
+
+  size_t workspace_bytes() const override {
+    return total_bytes_ + static_cast<size_t>(std::min(slots_, blocks_ * cut_.splits)) * slot_bytes_;
+  }
+
+  void run(const Bindings& bindings, std::byte* workspace,
+           runtime::ExecutionContext& context) const override {
+    auto* totals = reinterpret_cast<float*>(workspace);
+    run_tasks(*context.pool, blocks_ * cut_.splits, slots_, [&](int64_t task, int64_t slot) {
+      sum_split(bindings, place_of(task % blocks_), task / blocks_, totals + task * total_floats_,
+                workspace + total_bytes_ + static_cast<size_t>(slot) * slot_bytes_);
+    });
+    context.pool->parallel_for(blocks_, std::max<int64_t>(1, 16384 / std::max<int64_t>(total_floats_, 1)),
+                               [&](int64_t begin, int64_t end) {
+                                 for (int64_t block = begin; block < end; ++block)
+                                   store_block(bindings, block, totals);
+                               });
+  }
+
+ private:
+  struct Place {
+    int64_t group, groups;
+    int64_t y_first, y_count, x_first, x_count;  // channels within the group
+  };
+  Place place_of(int64_t block) const {
+    const int64_t rest = block / cut_.x_blocks;
+    const int64_t y_first = rest % cut_.y_blocks * cut_.y_block,
+                  x_first = block % cut_.x_blocks * cut_.x_block;
+    const int64_t group = rest / cut_.y_blocks * cut_.groups_at_once;
+    return {.group = group,
+            .groups = std::min(cut_.groups_at_once, pass_.groups - group),
+            .y_first = y_first,
+            .y_count = std::min(cut_.y_block, pass_.y_channels_per_group() - y_first),
+            .x_first = x_first,
+            .x_count = std::min(cut_.x_block, pass_.x_channels_per_group() - x_first)};
+  }
+  // offsets_[x channel][tap] into the strips.
+  void list_terms() {
+    const auto& [d, h, w] = cut_.axes;
+    offsets_.reserve(static_cast<size_t>(cut_.x_block * cut_.taps));
+    for (const int64_t od : d.offsets)
+      for (const int64_t oh : h.offsets)
+        for (const int64_t ow : w.offsets) offsets_.push_back(cut_.strips.offset_of({od, oh, ow}));
+    const size_t taps = offsets_.size(), all = taps * static_cast<size_t>(cut_.x_block);
+    while (offsets_.size() < all)
+      offsets_.push_back(offsets_[offsets_.size() - taps] + cut_.strips.channel_pitch());
+  }
+
+  // totals[group][y channel][x channel][tap] of a split.
+  void sum_split(const Bindings& bindings, const Place& place, int64_t split, float* totals,
+                 std::byte* scratch) const {
+    auto* strips = reinterpret_cast<float*>(scratch);
+    auto* sums = reinterpret_cast<float*>(scratch + strip_bytes_);
+    auto* copy = reinterpret_cast<float*>(scratch + strip_bytes_ + sum_bytes_);
+    auto* valid = reinterpret_cast<float*>(scratch + strip_bytes_ + sum_bytes_ + copy_bytes_);
+    const auto& x = pass_.x;
+    const auto* x_base = static_cast<const std::byte*>(bindings[x.operand]) +
+                         (place.group * pass_.x_channels_per_group() + place.x_first) * x.strides[1] *
+                             static_cast<int64_t>(size_of(x.dtype));
+    const int64_t group_strips = place.x_count * cut_.strips.channel_pitch();
+    const int64_t strip_floats = place.groups * group_strips;
+    const bool several = cut_.groups_at_once > 1;
+    const int64_t first = split * cut_.boxes_per_split;
+    const int64_t last = std::min(first + cut_.boxes_per_split, cut_.grid.count());
+    for (int64_t index = first; index < last; ++index) {
+      Box box{cut_.grid.at(index), valid, false};
+      cut_.strips.load(x, pass_.rounding, x_base, place.groups * place.x_count, box.at, strips);
+      std::fill_n(strips + strip_floats, kernels::cpu::dot_lanes(), 0.0F);
+      if (!all_finite(strips, strip_floats)) mask(box);
+      kernels::cpu::RowDots dots;
+      dots.offsets = offsets_.data();
+      dots.terms = place.x_count * cut_.taps;
+      const int64_t y_first = place.group * pass_.y_channels_per_group() + place.y_first;
+      if (several) copy_y(bindings, y_first, place.groups * place.y_count, box, copy);
+      for (int64_t g = 0; g < place.groups; ++g)
+        for (int64_t o = 0; o < place.y_count; o += cut_.call_channels) {
+          const int64_t row = g * place.y_count + o;
+          dots.channels = static_cast<int>(std::min(cut_.call_channels, place.y_count - o));
+          dots.accumulate = index > first;
+          dots.sums = sums + row * dots.terms * kernels::cpu::dot_lanes();
+          dots.next = next_call(place, index, last, o);
+          if (!several && cut_.copies_y()) copy_y(bindings, y_first + o, dots.channels, box, copy);
+          add_box(bindings, y_first + o, box, strips + g * group_strips,
+                  several ? copy + row * cut_.y_stride : copy, dots);
+        }
+    }
+    kernels::cpu::lane_totals(sums, place.groups * place.y_count * place.x_count * cut_.taps, totals);
+  }
+
+  // A box while it is added.
+  struct Box {
+    BoxGrid::Box at;
+    float* valid;  // behind it: that of y, where y is copied
+    bool masked;   // something is not finite, and `valid` says which places are there
+  };
+  float* y_valid(const Box& box) const {
+    return cut_.copies_y() ? box.valid + valid_bytes_ / sizeof(float) : nullptr;
+  }
+  // As if all of x and y were ones.
+  void mask(Box& box) const {
+    if (std::exchange(box.masked, true)) return;
+    const float one = 1;
+    const auto* ones = reinterpret_cast<const std::byte*>(&one);
+    cut_.strips.load({}, OperandRounding::kNone, ones, 1, box.at, box.valid);
+    std::fill_n(box.valid + cut_.strips.channel_pitch(), kernels::cpu::dot_lanes(), 0.0F);
+    if (cut_.copies_y()) load_y({}, OperandRounding::kNone, ones, 1, box.at, y_valid(box));
+  }
+  void add_rows(const Box& box, const float* strips, const kernels::cpu::RowDots& dots, int64_t y_at) const {
+    if (!box.masked) return kernels::cpu::row_dots(dots);
+    const float* y = y_valid(box);
+    kernels::cpu::masked_row_dots(dots, {.valid = box.valid + (dots.source - strips),
+                                         .valid_terms = cut_.taps,
+                                         .y_valid = y == nullptr ? nullptr : y + y_at});
+  }
+
+  // How far behind y the next call reads: its next channels, or the first ones of the next box.
+  int64_t next_call(const Place& place, int64_t index, int64_t last, int64_t o) const {
+    const auto& s = pass_.y.strides;
+    if (cut_.copies_y()) return 0;
+    if (o + cut_.call_channels < place.y_count) return cut_.call_channels * s[1];
+    if (index + 1 == last) return 0;
+    const auto at = [&](const Positions& p) { return p[0] * s[0] + p[1] * s[2] + p[2] * s[3] + p[3] * s[4]; };
+    return at(cut_.grid.at(index + 1).first) - at(cut_.grid.at(index).first) - o * s[1];
+  }
+
+  // One call for the whole box, or one for each of its planes.
+  void add_box(const Bindings& bindings, int64_t channel, Box& box, const float* strips, const float* copy,
+               kernels::cpu::RowDots& dots) const {
+    const auto& s = pass_.y.strides;
+    const auto& [first, size] = box.at;
+    const auto* base = static_cast<const std::byte*>(bindings[pass_.y.operand]) +
+                       (first[0] * s[0] + channel * s[1]) * static_cast<int64_t>(size_of(pass_.y.dtype));
+    if (cut_.y == DotsRows::kOneRow) return add_one_row(box, strips, copy, dots);
+    const auto& extent = cut_.strips.extent();
+    const bool copied = cut_.copies_y(), joined = cut_.y == DotsRows::kJoined;
+    const auto* y =
+        copied ? copy : reinterpret_cast<const float*>(base) + first[1] * s[2] + first[2] * s[3] + first[3];
+    const int64_t plane = copied ? cut_.y_extent[1] * cut_.y_pitch : s[2];
+    const int64_t image = copied ? cut_.y_extent[0] * plane : s[0];
+    dots.y_stride = copied ? cut_.y_stride : s[1];
+    dots.y_row = copied ? cut_.y_pitch : s[3];
+    dots.source_row = extent[2];
+    dots.rows = joined ? 1 : size[2];
+    dots.count = joined ? size[2] * size[3] : copied ? cut_.y_pitch : size[3];
+    for (int64_t n = 0; n < size[0]; ++n)
+      for (int64_t z = 0; z < size[1]; ++z) {
+        dots.source = strips + (n * extent[0] + z) * extent[1] * extent[2];
+        dots.y = y + n * image + z * plane;
+        if (!copied && leaves_source_ && !rows_are_finite(dots)) mask(box);
+        add_rows(box, strips, dots, n * image + z * plane);
+        dots.accumulate = true;
+      }
+  }
+
+  void add_one_row(const Box& box, const float* strips, const float* copy,
+                   kernels::cpu::RowDots& dots) const {
+    const auto& extent = cut_.strips.extent();
+    const auto& size = box.at.size;
+    dots.y = copy;
+    dots.y_stride = cut_.y_stride;
+    dots.source = strips;
+    dots.count = (((size[0] - 1) * extent[0] + size[1] - 1) * extent[1] + size[2] - 1) * extent[2] + size[3];
+    dots.count = std::min(rounded_up(dots.count, kernels::cpu::dot_lanes()), cut_.y_stride);
+    add_rows(box, strips, dots, 0);
+  }
+
+  static bool rows_are_finite(const kernels::cpu::RowDots& dots) {
+    const bool joined = dots.y_row == dots.count;
+    bool finite = true;
+    for (int64_t o = 0; o < dots.channels; ++o)
+      for (int64_t row = 0; row < (joined ? 1 : dots.rows); ++row)
+        finite &= all_finite(dots.y + o * dots.y_stride + row * dots.y_row,
+                             joined ? dots.rows * dots.count : dots.count);
+    return finite;
+  }
+
+  // A box of y, zeros where there is no position.
+  void copy_y(const Bindings& bindings, int64_t channel, int64_t channels, Box& box, float* copy) const {
+    const auto& s = pass_.y.strides;
+    const auto* base =
+        static_cast<const std::byte*>(bindings[pass_.y.operand]) +
+        (box.at.first[0] * s[0] + channel * s[1]) * static_cast<int64_t>(size_of(pass_.y.dtype));
+    load_y(pass_.y, pass_.rounding, base, channels, box.at, copy);
+    if (leaves_source_ && !all_finite(copy, channels * cut_.y_stride)) mask(box);
+  }
+
+  // `base` is the first of `channels` channels in the box's first image.
+  void load_y(const problem::PassTensor& y, OperandRounding rounding, const std::byte* base, int64_t channels,
+              const BoxGrid::Box& box, float* copy) const {
+    const auto& s = y.strides;
+    const auto bytes = static_cast<int64_t>(size_of(y.dtype));
+    // Channels that lie together are read together.
+    const int64_t at_once = is_channels_last(y) ? channels : 1;
+    StripShape shape{.channels = at_once, .channel_pitch = cut_.y_stride, .extent = cut_.y_extent};
+    for (size_t axis = 0; axis < 3; ++axis) {
+      shape.start[axis] = box.first[axis + 1];
+      shape.size[axis] = box.first[axis + 1] + box.size[axis + 1];
+    }
+    for (int64_t o = 0; o < channels; o += at_once)
+      for (int64_t n = 0; n < box.size[0]; ++n)
+        load_strip(y, rounding, base + (n * s[0] + o * s[1]) * bytes, shape,
+                   copy + o * cut_.y_stride + n * shape.plane());
+    for (int64_t o = 0; o < channels; ++o)
+      std::fill(copy + o * cut_.y_stride + box.size[0] * shape.plane(), copy + (o + 1) * cut_.y_stride, 0.0F);
+  }
+
+  void store_block(const Bindings& bindings, int64_t block, float* totals) const {
+    const Place place = place_of(block);
+    float* total = totals + block * total_floats_;
+    const int64_t rows = place.groups * place.y_count, used = rows * place.x_count * cut_.taps;
+    for (int64_t split = 1; split < cut_.splits; ++split) {
+      const float* part = totals + (split * blocks_ + block) * total_floats_;
+      for (int64_t i = 0; i < used; ++i) total[i] += part[i];
+    }
+    const auto& s = pass_.w.strides;
+    const auto bytes = static_cast<int64_t>(size_of(pass_.w.dtype));
+    auto* base = static_cast<std::byte*>(bindings[pass_.w.operand]);
+    // Rows of several groups are all that these have: they follow each other.
+    for (int64_t o = 0; o < rows; ++o)
+      for (int64_t i = 0; i < place.x_count; ++i, total += cut_.taps) {
+        const int64_t at = (place.group * pass_.y_channels_per_group() + place.y_first + o) * s[0] +
+                           (place.x_first + i) * s[1];
+        store_taps(base + at * bytes, total);
+      }
+  }
+
+  void store_taps(std::byte* base, const float* total) const {
+    const auto& s = pass_.w.strides;
+    const auto bytes = static_cast<int64_t>(size_of(pass_.w.dtype));
+    const auto& [d, h, w] = cut_.axes;
+    const auto& axes = pass_.axes;
+    if (cut_.taps == axes[0].kernel * axes[1].kernel * axes[2].kernel) {
+      const bool joined = s[3] == axes[2].kernel * s[4] && s[2] == axes[1].kernel * s[3];
+      const int64_t row = joined ? cut_.taps : axes[2].kernel;
+      for (int64_t td = 0; td < (joined ? 1 : axes[0].kernel); ++td)
+        for (int64_t th = 0; th < (joined ? 1 : axes[1].kernel); ++th, total += row)
+          store_row(pass_.w.dtype, base + (td * s[2] + th * s[3]) * bytes, s[4], total, 1, row);
+      return;
+    }
+    // Taps that never read inside x are in no list: their gradient is zero.
+    const float zero = 0;
+    for (int64_t td = 0; td < axes[0].kernel; ++td)
+      for (int64_t th = 0; th < axes[1].kernel; ++th)
+        store_row(pass_.w.dtype, base + (td * s[2] + th * s[3]) * bytes, s[4], &zero, 0, axes[2].kernel);
+    for (const int64_t td : d.taps)
+      for (const int64_t th : h.taps)
+        for (const int64_t tw : w.taps)
+          store_row(pass_.w.dtype, base + (td * s[2] + th * s[3] + tw * s[4]) * bytes, 1, total++, 1, 1);
+  }
+
+  ConvPass pass_;
+  DotsCut cut_;
+  int64_t slots_;
+  int64_t blocks_;  // tasks of one split
+  std::vector<int64_t> offsets_;
+  bool leaves_source_ = false;
+  int64_t total_floats_ = 0;  // weights of one block
+  size_t total_bytes_ = 0, strip_bytes_ = 0, sum_bytes_ = 0, copy_bytes_ = 0, valid_bytes_ = 0,
+         slot_bytes_ = 0;
+};
+
+// Channels as lanes would leave half a vector empty, or spend their time on packing.
+bool is_narrow(const ConvPass& pass, int64_t taps) {
+  const int64_t half = kernels::cpu::dot_lanes() / 2;
+  const int64_t y = pass.y_channels_per_group(), x = pass.x_channels_per_group();
+  // A vector of x channels is what the dense engine packs instead of y, where there is but one tap: 2.0 ms
+  // for 2.6 (64 channels of 56 x 56 to 256).
+  const bool packs_x = taps == 1 && x >= kernels::cpu::dot_lanes();
+  return y < half || (y == half && x <= half) || (x <= kFewRows / taps && !packs_x);
+}
+
+class NarrowGradWeightCandidate final : public Candidate {
+ public:
+  const char* name() const override { return "cpu.narrow_grad_weight"; }
+  Support supports(const problem::Pass& pass) const override {
+    const auto* conv = std::get_if<ConvPass>(&pass);
+    if (conv == nullptr || conv->kind != ConvPassKind::kGradWeight)
+      return Support::no("computes grad_weight only");
+    if (const auto reason = unfit_size(*conv)) return Support::no(*reason);
+    Checked residues = 1;
+    int64_t taps = 1;
+    for (const problem::Window& w : conv->axes) {
+      residues = residues * w.stride;
+      taps *= w.kernel;
+    }
+    if (!is_narrow(*conv, taps)) return Support::no("a group has channels enough to fill a vector with them");
+    if (residues.get().value_or(INT64_MAX) > kMostResidues)
+      return Support::no("the strides make more than 64 strips");
+    if (taps > kMostTaps) return Support::no("the kernel has more than 4096 taps to keep sums of");
+    if (conv->axes[2].y < 4) return Support::no("rows of fewer than 4 places do not fill a vector");
+    return Support::yes();
+  }
+  std::unique_ptr<const Step> make_step(const problem::Pass& pass) const override {
+    return std::make_unique<NarrowGradWeightStep>(std::get<ConvPass>(pass));
+  }
+};
+
+}  // namespace
+
+const Candidate& narrow_grad_weight() {
+  static const NarrowGradWeightCandidate instance;
+  return instance;
+}
+
+}  // namespace retrograd::engines::cpu

@@ -1,0 +1,408 @@
+// SPDX-License-Identifier: Apache-2.0
+// w[o, i, t] = Σ_p x[i, p·stride + offset(t)] · y[o, p],   p over batch and space
+//
+// A task owns a block of y channels, a block of x channels and a split of the positions. For each box of
+// positions it transposes y to panels [position][width], copies a zero-padded strip of x, and runs tiles of 6
+// (i, t) rows × `width` channels, with the positions as the sum: taps, stride and dilation are offsets into
+// the strip. Partial sums of the splits are added in order at the end.
+//
+// Zero padding multiplies y by 0 where the mathematics skips it, which differs only if y is not finite: y is
+// looked at while it is packed, and such a box leaves out what is padded.
+#include <algorithm>
+#include <array>
+#include <vector>
+
+#include "base/checked.h"
+#include "engines/cpu/few_channels/stem_blocking.h"
+#include "engines/cpu/implementations.h"
+#include "engines/cpu/limits.h"
+#include "engines/cpu/rows.h"
+#include "engines/cpu/task_slots.h"
+#include "kernels/cpu/dense/tile_product.h"
+#include "kernels/cpu/layout/transpose.h"
+
+namespace retrograd::engines::cpu {
+namespace {
+
+using problem::ConvPass;
+using problem::ConvPassKind;
+
+constexpr int64_t kMostXChannels = 3;
+
+class StemGradWeightStep final : public Step {
+ public:
+  explicit StemGradWeightStep(const ConvPass& pass)
+      : pass_(pass),
+        width_(kernels::cpu::tile_width()),
+        cut_(plan_stem(pass, width_)),
+        slots_(runtime::ThreadPool::instance().threads()),
+        blocks_(pass.groups * cut_.y_blocks * cut_.x_blocks),
+        rows_(cut_.x_block * cut_.taps) {
+    for (const PhaseTap& d : cut_.axes[0].taps)
+      for (const PhaseTap& h : cut_.axes[1].taps)
+        for (const PhaseTap& w : cut_.axes[2].taps)
+          tap_offsets_.push_back(((d.offset - cut_.axes[0].lowest_offset()) * cut_.extent[1] + h.offset -
+                                  cut_.axes[1].lowest_offset()) *
+                                     cut_.extent[2] +
+                                 w.offset - cut_.axes[2].lowest_offset());
+    for (const AxisPhase& axis : cut_.axes) leaves_source_ |= axis.leaves_source();
+    const int64_t positions = count_of(cut_.grid.box);
+    sum_floats_ = rows_ * cut_.y_block;
+    sum_bytes_ = part_bytes<float>(blocks_ * cut_.splits * sum_floats_);
+    panel_bytes_ = part_bytes<float>(positions * cut_.y_block);
+    strip_bytes_ = part_bytes<float>(cut_.grid.box[0] * cut_.x_block * plane());
+    row_bytes_ = part_bytes<float>(cut_.grid.box[3] * width_);
+    slot_bytes_ = panel_bytes_ + strip_bytes_ + row_bytes_;
+  }
+
+  size_t workspace_bytes() const override {
+    return sum_bytes_ + static_cast<size_t>(std::min(slots_, blocks_ * cut_.splits)) * slot_bytes_;
+  }
+
+  void run(const Bindings& bindings, std::byte* workspace,
+           runtime::ExecutionContext& context) const override {
+    auto* sums = reinterpret_cast<float*>(workspace);
+    const auto sum = [&](int64_t task, int64_t slot) {
+      sum_split(bindings, task % blocks_, task / blocks_, sums + task * sum_floats_,
+                workspace + sum_bytes_ + static_cast<size_t>(slot) * slot_bytes_);
+    };
+    const auto finish = [&](int64_t block, int64_t) {
+      add_splits(sums, block);
+      store_block(bindings, block, sums + block * sum_floats_);
+    };
+    run_stages(*context.pool, slots_, blocks_ * cut_.splits, sum, blocks_, finish);
+  }
+
+ private:
+  struct Place {
+    int64_t group, y_first, y_count, x_first, x_count;  // channels within the group
+  };
+  Place place_of(int64_t block) const {
+    const int64_t x_index = block % cut_.x_blocks, rest = block / cut_.x_blocks;
+    const int64_t y_first = rest % cut_.y_blocks * cut_.y_block, x_first = x_index * cut_.x_block;
+    return {rest / cut_.y_blocks, y_first, std::min(cut_.y_block, pass_.y_channels_per_group() - y_first),
+            x_first, std::min(cut_.x_block, pass_.x_channels_per_group() - x_first)};
+  }
+  int64_t plane() const { return cut_.extent[0] * cut_.extent[1] * cut_.extent[2]; }
+  // Of a box.
+  struct Operands {
+    const float *strip, *panels;
+    const int64_t* bases;  // of the positions in the strip
+    int64_t positions;
+  };
+  struct TapRange {
+    int64_t first, last;
+  };
+
+  // sums[(x channel, tap)][y_block]
+  void sum_split(const Bindings& bindings, int64_t block, int64_t split, float* sums,
+                 std::byte* scratch) const {
+    const Place place = place_of(block);
+    auto* panels = reinterpret_cast<float*>(scratch);
+    auto* strip = reinterpret_cast<float*>(scratch + panel_bytes_);
+    auto* row = reinterpret_cast<float*>(scratch + panel_bytes_ + strip_bytes_);
+    int64_t bases[kStemPositionsPerBox];  // not in the workspace, which a caller may share by mistake
+    const int64_t first = split * cut_.boxes_per_split;
+    const int64_t last = std::min(first + cut_.boxes_per_split, cut_.grid.count());
+    if (first >= last) std::fill_n(sums, sum_floats_, 0.0F);
+    for (int64_t index = first; index < last; ++index) {
+      const BoxGrid::Box box = cut_.grid.at(index);
+      const int64_t positions = count_of(box.size);
+      load_panels(bindings, place, box, row, panels);
+      load_source(bindings, place, box, strip);
+      if (leaves_source_ && !all_finite(panels, positions * cut_.y_block)) {
+        multiply_live(place, box, strip, panels, index > first, sums);
+        continue;
+      }
+      list_positions(box, bases);
+      multiply(place, box, {strip, panels, bases, positions}, index > first, sums);
+    }
+  }
+
+  // panels[y block of width][position][width]
+  void load_panels(const Bindings& bindings, const Place& place, const BoxGrid::Box& box, float* row,
+                   float* panels) const {
+    const auto& s = pass_.y.strides;
+    const auto bytes = static_cast<int64_t>(size_of(pass_.y.dtype));
+    const auto* base = static_cast<const std::byte*>(bindings[pass_.y.operand]);
+    const int64_t positions = count_of(box.size);
+    for (int64_t c = 0; c < cut_.y_block; c += width_) {
+      float* out = panels + c * positions;
+      const int64_t count = std::clamp<int64_t>(place.y_count - c, 0, width_);
+      if (count < width_) std::fill_n(out, positions * width_, 0.0F);
+      const int64_t channel = place.group * pass_.y_channels_per_group() + place.y_first + c;
+      for (int64_t n = 0; n < box.size[0]; ++n)
+        for (int64_t z = 0; z < box.size[1]; ++z)
+          for (int64_t y = 0; y < box.size[2]; ++y, out += box.size[3] * width_) {
+            const int64_t at = (box.first[0] + n) * s[0] + channel * s[1] + (box.first[1] + z) * s[2] +
+                               (box.first[2] + y) * s[3] + box.first[3] * s[4];
+            load_panel_row(base + at * bytes, box.size[3], count, row, out);
+          }
+    }
+  }
+
+  // out[x][width] of `count` channels.
+  void load_panel_row(const std::byte* source, int64_t length, int64_t count, float* row, float* out) const {
+    const auto& s = pass_.y.strides;
+    if (is_plain(pass_.y, pass_.rounding) && s[4] == 1)
+      return kernels::cpu::transpose(reinterpret_cast<const float*>(source), s[1], out, width_, count,
+                                     length);
+    const auto bytes = static_cast<int64_t>(size_of(pass_.y.dtype));
+    for (int64_t c = 0; c < count; ++c)
+      load_row(pass_.y.dtype, pass_.rounding, source + c * s[1] * bytes, s[4], length, row + c * length);
+    kernels::cpu::transpose(row, length, out, width_, count, length);
+  }
+
+  void load_source(const Bindings& bindings, const Place& place, const BoxGrid::Box& box,
+                   float* strip) const {
+    const auto& s = pass_.x.strides;
+    const auto bytes = static_cast<int64_t>(size_of(pass_.x.dtype));
+    StripShape shape{.channels = place.x_count, .extent = cut_.extent};
+    for (size_t axis = 0; axis < 3; ++axis) {
+      shape.start[axis] = box.first[axis + 1] * cut_.axes[axis].source_step + cut_.axes[axis].lowest_offset();
+      shape.size[axis] = cut_.axes[axis].source_size;
+    }
+    for (int64_t n = 0; n < box.size[0]; ++n) {
+      const int64_t at =
+          (box.first[0] + n) * s[0] + (place.group * pass_.x_channels_per_group() + place.x_first) * s[1];
+      load_strip(pass_.x, pass_.rounding,
+                 static_cast<const std::byte*>(bindings[pass_.x.operand]) + at * bytes, shape,
+                 strip + n * cut_.x_block * plane());
+    }
+  }
+
+  void list_positions(const BoxGrid::Box& box, int64_t* bases) const {
+    const auto& [d, h, w] = cut_.axes;
+    for (int64_t n = 0; n < box.size[0]; ++n)
+      for (int64_t z = 0; z < box.size[1]; ++z)
+        for (int64_t y = 0; y < box.size[2]; ++y)
+          for (int64_t x = 0; x < box.size[3]; ++x)
+            *bases++ = n * cut_.x_block * plane() +
+                       (z * d.source_step * cut_.extent[1] + y * h.source_step) * cut_.extent[2] +
+                       x * w.source_step;
+  }
+
+  // Taps of D through which some position of the box reads inside x: beside a border a third of them may not.
+  TapRange live_depths(const BoxGrid::Box& box) const {
+    const AxisPhase& d = cut_.axes[0];
+    const int64_t first = box.first[1] * d.source_step, last = first + (box.size[1] - 1) * d.source_step;
+    TapRange live{0, static_cast<int64_t>(d.taps.size())};
+    const auto offset = [&](int64_t tap) { return d.taps[static_cast<size_t>(tap)].offset; };
+    while (live.first < live.last && last + offset(live.first) < 0) ++live.first;
+    while (live.first < live.last && first + offset(live.last - 1) >= d.source_size) --live.last;
+    return live;
+  }
+
+  void multiply(const Place& place, const BoxGrid::Box& box, const Operands& operands, bool accumulate,
+                float* sums) const {
+    if (cut_.taps == 0) return;
+    const TapRange live = live_depths(box);
+    const int64_t area = cut_.taps / static_cast<int64_t>(cut_.axes[0].taps.size());
+    const int64_t first = live.first * area, last = live.last * area;
+    if (last - first == cut_.taps)
+      return multiply_rows(place, operands, 0, place.x_count * cut_.taps, accumulate, sums);
+    for (int64_t i = 0; i < place.x_count; ++i) {
+      const int64_t row = i * cut_.taps;
+      if (!accumulate) std::fill_n(sums + row * cut_.y_block, cut_.taps * cut_.y_block, 0.0F);
+      multiply_rows(place, operands, row + first, row + last, accumulate, sums);
+    }
+  }
+
+  // Rows (x channel, tap) from `first` to `last`.
+  void multiply_rows(const Place& place, const Operands& operands, int64_t first, int64_t last,
+                     bool accumulate, float* sums) const {
+    kernels::cpu::TileProduct tile;
+    tile.offsets = operands.bases;
+    tile.inner = operands.positions;
+    tile.outer = 1;
+    tile.c_stride = cut_.y_block;
+    tile.accumulate = accumulate;
+    for (int64_t c = 0; c < place.y_count; c += width_) {
+      tile.b = operands.panels + c * operands.positions;
+      for (int64_t r = first; r < last; r += kernels::cpu::kTileRows) {
+        tile.rows = static_cast<int>(std::min<int64_t>(kernels::cpu::kTileRows, last - r));
+        for (int i = 0; i < tile.rows; ++i)
+          tile.a[i] = operands.strip + (r + i) / cut_.taps * plane() +
+                      tap_offsets_[static_cast<size_t>((r + i) % cut_.taps)];
+        tile.c = sums + r * cut_.y_block + c;
+        kernels::cpu::tile_product(tile);
+      }
+    }
+  }
+
+  // Positions along each axis.
+  using Region = std::array<problem::Range, 3>;
+
+  // Positions of the box whose row (x channel, tap) reads inside x.
+  Region live_region(const BoxGrid::Box& box, int64_t row) const {
+    Region live;
+    int64_t tap = row % cut_.taps;
+    for (size_t axis = 3; axis-- > 0;) {
+      const auto& taps = cut_.axes[axis].taps;
+      const auto count = static_cast<int64_t>(taps.size());
+      live[axis] = live_outputs(pass_.axes[axis], taps[static_cast<size_t>(tap % count)].tap);
+      live[axis].begin = std::max(live[axis].begin, box.first[axis + 1]);
+      live[axis].end = std::min(live[axis].end, box.first[axis + 1] + box.size[axis + 1]);
+      tap /= count;
+    }
+    return live;
+  }
+
+  // Where positions of a region lie, those of another one left out.
+  struct PositionList {
+    int64_t count = 0;
+    int64_t strip[kStemPositionsPerBox], panel[kStemPositionsPerBox];
+  };
+  void list_region(const BoxGrid::Box& box, const Region& region, const Region& except,
+                   PositionList& list) const {
+    list.count = 0;
+    const auto inside = [](const problem::Range& range, int64_t at) {
+      return at >= range.begin && at < range.end;
+    };
+    for (int64_t n = 0; n < box.size[0]; ++n)
+      for (int64_t z = region[0].begin; z < region[0].end; ++z)
+        for (int64_t y = region[1].begin; y < region[1].end; ++y) {
+          const bool parted = inside(except[0], z) && inside(except[1], y) && except[2].size() > 0;
+          list_run(box, {n, z, y}, {region[2].begin, parted ? except[2].begin : region[2].end}, list);
+          if (parted) list_run(box, {n, z, y}, {except[2].end, region[2].end}, list);
+        }
+  }
+  // Positions side by side along W.
+  void list_run(const BoxGrid::Box& box, const std::array<int64_t, 3>& at, const problem::Range& run,
+                PositionList& list) const {
+    const auto& [d, h, w] = cut_.axes;
+    const int64_t n = at[0], z = at[1] - box.first[1], y = at[2] - box.first[2], x = run.begin - box.first[3];
+    int64_t strip = n * cut_.x_block * plane() +
+                    (z * d.source_step * cut_.extent[1] + y * h.source_step) * cut_.extent[2] +
+                    x * w.source_step;
+    int64_t panel = (((n * box.size[1] + z) * box.size[2] + y) * box.size[3] + x) * width_;
+    for (int64_t i = run.begin; i < run.end; ++i, strip += w.source_step, panel += width_) {
+      list.strip[list.count] = strip;
+      list.panel[list.count++] = panel;
+    }
+  }
+
+  // multiply() without the zeros around x: what all rows of a tile read inside x is one product, the rest is
+  // added row by row.
+  void multiply_live(const Place& place, const BoxGrid::Box& box, const float* strip, const float* panels,
+                     bool accumulate, float* sums) const {
+    const int64_t rows = place.x_count * cut_.taps, positions = count_of(box.size);
+    PositionList list;
+    for (int64_t first = 0; first < rows; first += kernels::cpu::kTileRows) {
+      const int64_t count = std::min<int64_t>(kernels::cpu::kTileRows, rows - first);
+      Region shared = live_region(box, first);
+      for (int64_t i = 1; i < count; ++i) {
+        const Region own = live_region(box, first + i);
+        for (size_t axis = 0; axis < 3; ++axis) {
+          shared[axis].begin = std::max(shared[axis].begin, own[axis].begin);
+          shared[axis].end = std::min(shared[axis].end, own[axis].end);
+        }
+      }
+      list_region(box, shared, {}, list);
+      multiply_list(place, list, strip, panels, positions, {first, first + count}, accumulate, sums);
+      for (int64_t row = first; row < first + count; ++row) {
+        list_region(box, live_region(box, row), shared, list);
+        if (list.count > 0) multiply_list(place, list, strip, panels, positions, {row, row + 1}, true, sums);
+      }
+    }
+  }
+
+  void multiply_list(const Place& place, const PositionList& list, const float* strip, const float* panels,
+                     int64_t positions, const problem::Range& rows, bool accumulate, float* sums) const {
+    kernels::cpu::TileProduct tile;
+    tile.rows = static_cast<int>(rows.size());
+    tile.offsets = list.strip;
+    tile.b_offsets = list.panel;
+    tile.inner = list.count;
+    tile.c_stride = cut_.y_block;
+    tile.accumulate = accumulate;
+    for (int i = 0; i < tile.rows; ++i)
+      tile.a[i] = strip + (rows.begin + i) / cut_.taps * plane() +
+                  tap_offsets_[static_cast<size_t>((rows.begin + i) % cut_.taps)];
+    for (int64_t c = 0; c < place.y_count; c += width_) {
+      tile.b = panels + c * positions;
+      tile.c = sums + rows.begin * cut_.y_block + c;
+      kernels::cpu::tile_product(tile);
+    }
+  }
+
+  void add_splits(float* sums, int64_t block) const {
+    float* total = sums + block * sum_floats_;
+    const Place place = place_of(block);
+    const int64_t used = place.x_count * cut_.taps * cut_.y_block;
+    for (int64_t split = 1; split < cut_.splits; ++split) {
+      const float* part = sums + (split * blocks_ + block) * sum_floats_;
+      for (int64_t i = 0; i < used; ++i) total[i] += part[i];
+    }
+  }
+
+  void store_block(const Bindings& bindings, int64_t block, const float* sums) const {
+    const Place place = place_of(block);
+    const auto& s = pass_.w.strides;
+    const auto bytes = static_cast<int64_t>(size_of(pass_.w.dtype));
+    auto* base = static_cast<std::byte*>(bindings[pass_.w.operand]);
+    base +=
+        ((place.group * pass_.y_channels_per_group() + place.y_first) * s[0] + place.x_first * s[1]) * bytes;
+    for (int64_t i = 0; i < place.x_count; ++i) {
+      // Taps that never read inside x have no row: their gradient is zero.
+      store_dead_taps(base + i * s[1] * bytes, place.y_count);
+      const float* row = sums + i * cut_.taps * cut_.y_block;
+      for (const PhaseTap& d : cut_.axes[0].taps)
+        for (const PhaseTap& h : cut_.axes[1].taps)
+          for (const PhaseTap& w : cut_.axes[2].taps) {
+            const int64_t at = i * s[1] + d.tap * s[2] + h.tap * s[3] + w.tap * s[4];
+            store_row(pass_.w.dtype, base + at * bytes, s[0], row, 1, place.y_count);
+            row += cut_.y_block;
+          }
+    }
+  }
+
+  void store_dead_taps(std::byte* base, int64_t count) const {
+    const int64_t all = pass_.axes[0].kernel * pass_.axes[1].kernel * pass_.axes[2].kernel;
+    if (cut_.taps == all) return;
+    const auto& s = pass_.w.strides;
+    const auto bytes = static_cast<int64_t>(size_of(pass_.w.dtype));
+    const float zero = 0;
+    for (int64_t d = 0; d < pass_.axes[0].kernel; ++d)
+      for (int64_t h = 0; h < pass_.axes[1].kernel; ++h)
+        for (int64_t w = 0; w < pass_.axes[2].kernel; ++w)
+          store_row(pass_.w.dtype, base + (d * s[2] + h * s[3] + w * s[4]) * bytes, s[0], &zero, 0, count);
+  }
+
+  ConvPass pass_;
+  int64_t width_;
+  StemBlocking cut_;
+  int64_t slots_;
+  int64_t blocks_;  // tasks of one split
+  int64_t rows_;    // of a full block
+  std::vector<int64_t> tap_offsets_;
+  bool leaves_source_ = false;
+  int64_t sum_floats_ = 0;
+  size_t sum_bytes_ = 0, panel_bytes_ = 0, strip_bytes_ = 0, row_bytes_ = 0, slot_bytes_ = 0;
+};
+
+class StemGradWeightCandidate final : public Candidate {
+ public:
+  const char* name() const override { return "cpu.stem_grad_weight"; }
+  Support supports(const problem::Pass& pass) const override {
+    const auto* conv = std::get_if<ConvPass>(&pass);
+    if (conv == nullptr || conv->kind != ConvPassKind::kGradWeight)
+      return Support::no("computes grad_weight only");
+    if (conv->x_channels_per_group() > kMostXChannels)
+      return Support::no("a group has x channels enough to fill a tile's rows with them");
+    if (const auto reason = unfit_size(*conv)) return Support::no(*reason);
+    return Support::yes();
+  }
+  std::unique_ptr<const Step> make_step(const problem::Pass& pass) const override {
+    return std::make_unique<StemGradWeightStep>(std::get<ConvPass>(pass));
+  }
+};
+
+}  // namespace
+
+const Candidate& stem_grad_weight() {
+  static const StemGradWeightCandidate instance;
+  return instance;
+}
+
+}  // namespace retrograd::engines::cpu

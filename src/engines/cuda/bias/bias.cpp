@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+// Two launches: parts of channels, then their sums.
+#include "kernels/cuda/bias/bias.h"
+
+#include <fmt/format.h>
+
+#include "engines/cuda/implementations.h"
+#include "engines/cuda/layouts.h"
+#include "engines/cuda/shapes.h"
+
+namespace retrograd::engines::cuda {
+namespace {
+
+using problem::BiasPass;
+
+Sizes5 sizes_of(const BiasPass& p) { return {p.batch, p.channels, p.spatial[0], p.spatial[1], p.spatial[2]}; }
+
+class BiasStep final : public Step {
+ public:
+  explicit BiasStep(const BiasPass& pass)
+      : pass_(pass),
+        planes_(is_planes(pass.grad_output, sizes_of(pass)) &&
+                (pass.channels == 1 || !is_channels_last(pass.grad_output, sizes_of(pass)))),
+        parts_(kernels::cuda::bias_parts(shape_of(pass))) {}
+  size_t workspace_bytes() const override {
+    return static_cast<size_t>(parts_ * pass_.channels) * sizeof(float);
+  }
+  std::string describe() const override {
+    return fmt::format("{}, {} parts a channel", planes_ ? "planes" : "channels last", parts_);
+  }
+  void run(const Bindings& bindings, std::byte* workspace,
+           runtime::ExecutionContext& context) const override {
+    const kernels::cuda::Bias bias = bind(shape_of(pass_), pass_, bindings);
+    auto* sums = reinterpret_cast<float*>(workspace);
+    planes_ ? kernels::cuda::bias_planes(bias, sums, stream_of(context))
+            : kernels::cuda::bias_channels_last(bias, sums, stream_of(context));
+  }
+
+ private:
+  BiasPass pass_;
+  bool planes_;
+  int64_t parts_;
+};
+
+class BiasCandidate final : public Candidate {
+ public:
+  const char* name() const override { return "cuda.bias"; }
+  Support supports(const problem::Pass& pass) const override {
+    const auto* bias = std::get_if<BiasPass>(&pass);
+    if (bias == nullptr) return Support::no("grad_bias only");
+    if (!is_wide_type(bias->grad_output.dtype)) return Support::no("needs f32, f16 or bf16");
+    if (!fits_31_bits(sizes_of(*bias))) return Support::no("needs 1 to 2^31 - 1 elements");
+    if (!is_planes(bias->grad_output, sizes_of(*bias)) &&
+        !is_channels_last(bias->grad_output, sizes_of(*bias)))
+      return Support::no("needs a dense grad_output, row-major or channels last");
+    return Support::yes();
+  }
+  std::unique_ptr<const Step> make_step(const problem::Pass& pass) const override {
+    return std::make_unique<BiasStep>(std::get<BiasPass>(pass));
+  }
+};
+
+}  // namespace
+
+const Candidate& bias() {
+  static const BiasCandidate instance;
+  return instance;
+}
+
+}  // namespace retrograd::engines::cuda

@@ -1,0 +1,301 @@
+// SPDX-License-Identifier: Apache-2.0
+// Operands into cuDNN's form, its convolution, the result back.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/checked.h"
+#include "engines/cuda/implementations.h"
+#include "engines/cuda/layouts.h"
+#include "engines/cuda/shapes.h"
+#include "kernels/cuda/direct.h"
+#include "kernels/cuda/layout/results.h"
+#include "runtime/cuda/cudnn.h"
+
+namespace retrograd::engines::cuda {
+namespace {
+
+using kernels::cuda::Result;
+using kernels::cuda::RowType;
+using problem::ConvPass;
+using problem::ConvPassKind;
+using problem::PassTensor;
+using runtime::CudnnConvolution;
+using runtime::CudnnShape;
+
+constexpr int64_t kChunk = 8;  // channels that tensor cores read at once
+
+int64_t filled(int64_t channels) { return ceil_div(channels, kChunk) * kChunk; }
+bool is_f32(const ConvPass& pass) { return pass.x.dtype == DType::kF32; }
+Sizes5 w_sizes(const ConvPass& p) {
+  return {p.y_channels, p.x_channels_per_group(), p.axes[0].kernel, p.axes[1].kernel, p.axes[2].kernel};
+}
+size_t rounded_up(int64_t bytes) { return static_cast<size_t>((bytes + 255) / 256 * 256); }
+
+// The least padding behind x that gives y outputs.
+int64_t pad_behind(const problem::Window& w) {
+  return std::max<int64_t>((w.y - 1) * w.stride + (w.kernel - 1) * w.dilation + 1 - w.x - w.pad_lo, 0);
+}
+
+// One tap that leaves nothing out and reads no padding.
+bool is_pointwise(const ConvPass& p) {
+  return std::all_of(p.axes.begin(), p.axes.end(), [](const problem::Window& w) {
+    return w.kernel == 1 && w.stride == 1 && w.pad_lo == 0 && w.x == w.y;
+  });
+}
+
+// Kernels of one tap on row-major planes are products of matrices as they lie. Where planes are no whole
+// 16-byte vectors, cuDNN takes three times as long as in channels-last form, copies included.
+bool is_pointwise_on_planes(const ConvPass& p) {
+  const int64_t places = p.axes[0].x * p.axes[1].x * p.axes[2].x;
+  return is_pointwise(p) && p.groups == 1 && places % kChunk == 0 && p.x_channels % kChunk == 0 &&
+         p.y_channels % kChunk == 0 && is_planes(p.x, x_sizes(p)) && is_planes(p.y, y_sizes(p)) &&
+         is_planes(p.w, w_sizes(p));
+}
+
+CudnnShape cudnn_shape(const ConvPass& p, bool channels_last) {
+  CudnnShape s;
+  s.pass = p.kind == ConvPassKind::kForward     ? runtime::CudnnPass::kForward
+           : p.kind == ConvPassKind::kGradInput ? runtime::CudnnPass::kBackwardData
+                                                : runtime::CudnnPass::kBackwardFilter;
+  s.type = is_f32(p)                  ? runtime::CudnnType::kF32
+           : p.x.dtype == DType::kF16 ? runtime::CudnnType::kF16
+                                      : runtime::CudnnType::kBF16;
+  s.channels_last = channels_last;
+  const problem::Window& depth = p.axes[0];
+  s.axes = depth.x == 1 && depth.y == 1 && depth.kernel == 1 && depth.pad_lo == 0 ? 2 : 3;
+  s.batch = p.batch;
+  s.groups = p.groups;
+  s.x_channels = is_f32(p) ? p.x_channels : filled(p.x_channels);
+  s.y_channels = is_f32(p) ? p.y_channels : filled(p.y_channels);
+  for (size_t i = 0; i < 3; ++i) {
+    const problem::Window& w = p.axes[i];
+    s.x[i] = w.x;
+    s.y[i] = w.y;
+    s.kernel[i] = w.kernel;
+    s.stride[i] = w.stride;
+    s.dilation[i] = w.dilation;
+    s.pad_lo[i] = w.pad_lo;
+    s.pad_hi[i] = pad_behind(w);
+  }
+  return s;
+}
+
+// The convolution and whether it is in channels-last form; null where cuDNN has none.
+struct Found {
+  std::shared_ptr<const CudnnConvolution> convolution;
+  bool channels_last = false;
+};
+Found find_convolution(const ConvPass& p) {
+  if (is_f32(p) || is_pointwise_on_planes(p))
+    if (auto found = CudnnConvolution::find(cudnn_shape(p, false))) return {std::move(found), false};
+  if (is_f32(p)) return {};
+  return {CudnnConvolution::find(cudnn_shape(p, true)), true};
+}
+
+// A tensor in channels-last form: where it lies, or a copy in the workspace.
+struct Form {
+  bool in_place = false;
+  size_t bytes = 0;  // of the copy
+};
+Form form_of(const PassTensor& tensor, const Sizes5& sizes, int64_t filled_channels) {
+  if (filled_channels == sizes[1] && is_channels_last(tensor, sizes)) return {.in_place = true};
+  return {.bytes = rounded_up(sizes[0] * sizes[2] * sizes[3] * sizes[4] * filled_channels * 2)};
+}
+
+class CudnnStep final : public Step {
+ public:
+  CudnnStep(const ConvPass& pass, Found found)
+      : pass_(pass),
+        convolution_(std::move(found.convolution)),
+        type_(pass.x.dtype == DType::kF16 ? RowType::kF16 : RowType::kBF16),
+        x_filled_(filled(pass.x_channels)),
+        y_filled_(filled(pass.y_channels)) {
+    // Engines of cuDNN fill in zeros for strides, too.
+    padded_ = !is_pointwise(pass);
+    if (!found.channels_last) {
+      x_ = y_ = w_ = {.in_place = true};
+      return;
+    }
+    x_ = form_of(pass.x, x_sizes(pass), x_filled_);
+    y_ = form_of(pass.y, y_sizes(pass), y_filled_);
+    const Sizes5 sizes = w_sizes(pass);
+    w_.in_place = y_filled_ == sizes[0] && w_channels() == sizes[1] && is_channels_last(pass.w, sizes);
+    if (!w_.in_place) w_.bytes = rounded_up(y_filled_ * w_channels() * sizes[2] * sizes[3] * sizes[4] * 2);
+  }
+
+  size_t workspace_bytes() const override {
+    return x_.bytes + y_.bytes + w_.bytes + convolution_->workspace_bytes();
+  }
+  std::string describe() const override {
+    return fmt::format("x {}, y {}, w {}, {} bytes for cuDNN", x_.in_place ? "in place" : "copied",
+                       y_.in_place ? "in place" : "copied", w_.in_place ? "in place" : "copied",
+                       convolution_->workspace_bytes());
+  }
+
+  void run(const Bindings& bindings, std::byte* workspace,
+           runtime::ExecutionContext& context) const override {
+    run_from(bindings, workspace, false, context);
+  }
+  std::string_view left_copy() const override {
+    return (grad_output_is_x() ? x_ : y_).in_place ? std::string_view{} : "channels last";
+  }
+  void run_with_copy(const Bindings& bindings, std::byte* workspace,
+                     runtime::ExecutionContext& context) const override {
+    run_from(bindings, workspace, true, context);
+  }
+
+ private:
+  // Whether the pass reads the tensor that `result` would write.
+  bool uses(ConvPassKind result) const { return pass_.kind != result; }
+  static bool is_aligned(const void* address) { return reinterpret_cast<uintptr_t>(address) % 16 == 0; }
+  int64_t w_channels() const { return pass_.groups == 1 ? x_filled_ : pass_.x_channels_per_group(); }
+  bool grad_output_is_x() const { return pass_.x.operand == problem::Operand::kGradOutput; }
+
+  struct Places {
+    std::byte *x, *y, *w, *rest;
+  };
+  // The copy of grad_output comes first: the next step may want it.
+  Places places(std::byte* workspace) const {
+    const bool x_first = grad_output_is_x();
+    std::byte* const second = workspace + (x_first ? x_ : y_).bytes;
+    std::byte* const w = second + (x_first ? y_ : x_).bytes;
+    return {x_first ? workspace : second, x_first ? second : workspace, w, w + w_.bytes};
+  }
+
+  void run_from(const Bindings& bindings, std::byte* workspace, bool grad_output_is_there,
+                runtime::ExecutionContext& context) const {
+    const auto stream = stream_of(context);
+    const kernels::cuda::Conv conv = bind(shape_of(pass_), pass_, bindings);
+    const Places at = places(workspace);
+    const bool x_is_there = grad_output_is_there && grad_output_is_x();
+    const bool y_is_there = grad_output_is_there && !grad_output_is_x();
+    if (uses(ConvPassKind::kGradInput) && !x_.in_place && !x_is_there) copy(conv, conv.x, true, at.x, stream);
+    if (uses(ConvPassKind::kForward) && !y_.in_place && !y_is_there) copy(conv, conv.y, false, at.y, stream);
+    if (uses(ConvPassKind::kGradWeight) && !w_.in_place)
+      kernels::cuda::make_filter(conv, y_filled_, w_channels(), type_, at.w, stream);
+    void* const x = x_.in_place ? conv.x.data : at.x;
+    void* const y = y_.in_place ? conv.y.data : at.y;
+    void* const w = w_.in_place ? conv.w.data : at.w;
+    if (!is_aligned(x) || !is_aligned(y) || !is_aligned(w) ||
+        !convolution_->run(x, y, w, at.rest, context.native_stream))
+      return run_directly(conv, stream);
+    finish(conv, at, stream);
+  }
+
+  void copy(const kernels::cuda::Conv& conv, const kernels::cuda::Tensor& tensor, bool is_x,
+            std::byte* target, kernels::cuda::Stream stream) const {
+    kernels::cuda::Rows rows{};
+    rows.batch = conv.batch;
+    rows.groups = 1;
+    rows.channels = is_x ? pass_.x_channels : pass_.y_channels;
+    for (int i = 0; i < 3; ++i) rows.spatial[i] = is_x ? conv.axes[i].x : conv.axes[i].y;
+    rows.source = tensor;
+    rows.rounding = OperandRounding::kNone;
+    kernels::cuda::make_rows(rows, type_, target, stream);
+  }
+
+  void finish(const kernels::cuda::Conv& conv, const Places& at, kernels::cuda::Stream stream) const {
+    switch (pass_.kind) {
+      case ConvPassKind::kForward:
+        if (y_.in_place) return repair(conv, Result::kForward, stream);
+        return kernels::cuda::take_rows(conv, Result::kForward, y_filled_, type_, at.y, padded_, stream);
+      case ConvPassKind::kGradInput:
+        if (x_.in_place) return repair(conv, Result::kGradInput, stream);
+        return kernels::cuda::take_rows(conv, Result::kGradInput, x_filled_, type_, at.x, padded_, stream);
+      case ConvPassKind::kGradWeight:
+        if (w_.in_place) return repair(conv, Result::kGradWeight, stream);
+        return kernels::cuda::take_filter(conv, y_filled_, w_channels(), type_, at.w, padded_, stream);
+    }
+  }
+  void repair(const kernels::cuda::Conv& conv, Result result, kernels::cuda::Stream stream) const {
+    if (padded_) kernels::cuda::repair_result(conv, result, stream);
+  }
+
+  void run_directly(const kernels::cuda::Conv& conv, kernels::cuda::Stream stream) const {
+    switch (pass_.kind) {
+      case ConvPassKind::kForward:
+        return kernels::cuda::direct_forward(conv, stream);
+      case ConvPassKind::kGradInput:
+        return kernels::cuda::direct_grad_input(conv, stream);
+      case ConvPassKind::kGradWeight:
+        return kernels::cuda::direct_grad_weight(conv, stream);
+    }
+  }
+
+  ConvPass pass_;
+  std::shared_ptr<const CudnnConvolution> convolution_;
+  RowType type_;
+  int64_t x_filled_, y_filled_;
+  Form x_, y_, w_;
+  bool padded_ = false;
+};
+
+// Whether cuDNN can say it: no negative padding, and its formula for the outputs gives y.
+bool is_sayable(const ConvPass& p) {
+  return std::all_of(p.axes.begin(), p.axes.end(), [](const problem::Window& w) {
+    for (int64_t size : {w.pad_lo, w.kernel, w.stride, w.dilation})
+      if (size < 0 || size >= 1 << 20) return false;
+    return problem::output_size({w.x, w.kernel, w.stride, w.dilation, w.pad_lo, pad_behind(w)}) == w.y;
+  });
+}
+
+class CudnnCandidate final : public Candidate {
+ public:
+  const char* name() const override { return "cuda.cudnn"; }
+  Support supports(const problem::Pass& pass) const override {
+    const auto* conv = std::get_if<ConvPass>(&pass);
+    if (conv == nullptr) return Support::no("convolutions only");
+    if (!is_wide_type(conv->x.dtype) || conv->x.dtype != conv->y.dtype || conv->x.dtype != conv->w.dtype ||
+        conv->rounding != OperandRounding::kNone)
+      return Support::no("needs f32, f16 or bf16, all the same, and no rounding of operands");
+    if (!fits_31_bits(x_sizes(*conv)) || !fits_31_bits(y_sizes(*conv)) || !fits_31_bits(w_sizes(*conv)))
+      return Support::no("needs 1 to 2^31 - 1 elements in each tensor");
+    if (conv->groups > 1 && conv->x_channels == conv->groups && conv->y_channels == conv->groups)
+      return Support::no("one channel a group");
+    // Its engines for grad_weight in f32 give 11.999996 for 12 without a note that they transform; with
+    // groups of 48 channels and 5x5 taps cuDNN 9.19 is off by 8e-4.
+    if (is_f32(*conv) && (conv->groups == 1 || conv->kind == ConvPassKind::kGradWeight))
+      return Support::no("f32 without groups, and grad_weight: our own products are exact");
+    // cuDNN 9.19 on an H200 gives 0 for every -Inf there; PyTorch, which calls it, does so, too.
+    if (conv->kind == ConvPassKind::kForward && conv->x.dtype == DType::kF16)
+      return Support::no("its engines for forward results in f16 lose -Inf");
+    // What candidates_fuzz found of cuDNN 9.19 on an H200 (tests/shapes/gpu.txt): wrong terms where padding
+    // is as wide as the image, in some batches and with some strides; parts of sums rounded to 16 bits where
+    // the kernel is larger than the image, and in grad_weight of few channels, with groups and without.
+    if (std::any_of(conv->axes.begin(), conv->axes.end(), [](const problem::Window& w) {
+          return w.kernel > 1 && std::max({w.pad_lo, pad_behind(w), (w.kernel - 1) * w.dilation}) >= w.x;
+        }))
+      return Support::no("its results are wrong where the kernel or the padding is as wide as the image");
+    if (conv->kind == ConvPassKind::kGradWeight &&
+        std::min(conv->x_channels_per_group(), conv->y_channels_per_group()) < kChunk)
+      return Support::no("its grad_weight of fewer than 8 channels is not exact");
+    if (!is_sayable(*conv)) return Support::no("sizes or paddings that cuDNN has no form for");
+    if (is_f32(*conv) && (!is_planes(conv->x, x_sizes(*conv)) || !is_planes(conv->y, y_sizes(*conv)) ||
+                          !is_planes(conv->w, w_sizes(*conv))))
+      return Support::no("f32 needs dense row-major tensors");
+    if (!is_f32(*conv) && conv->groups > 1 &&
+        (conv->x_channels % kChunk != 0 || conv->y_channels % kChunk != 0))
+      return Support::no("groups need multiples of 8 channels");
+    if (filled(conv->y_channels) * filled(conv->x_channels) * conv->axes[0].kernel * conv->axes[1].kernel *
+            conv->axes[2].kernel >=
+        int64_t{1} << 31)
+      return Support::no("needs fewer than 2^31 weights when channels are filled up");
+    if (find_convolution(*conv).convolution == nullptr)
+      return Support::no("cuDNN is not there, or does not take this");
+    return Support::yes();
+  }
+  std::unique_ptr<const Step> make_step(const problem::Pass& pass) const override {
+    const auto& conv = std::get<ConvPass>(pass);
+    return std::make_unique<CudnnStep>(conv, find_convolution(conv));
+  }
+};
+
+}  // namespace
+
+const Candidate& cudnn_products() {
+  static const CudnnCandidate instance;
+  return instance;
+}
+
+}  // namespace retrograd::engines::cuda

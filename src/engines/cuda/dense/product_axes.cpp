@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+// Residues and the taps that match them.
+#include "engines/cuda/dense/product_axes.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "base/checked.h"
+
+namespace retrograd::engines::cuda {
+namespace {
+
+using kernels::cuda::ProductAxis;
+
+ProductAxis forward_axis(const problem::Window& w) {
+  return {.results = w.y,
+          .result_step = 1,
+          .result_first = 0,
+          .source = w.x,
+          .step = w.stride,
+          .first = -w.pad_lo,
+          .taps = w.kernel,
+          .tap_step = w.dilation,
+          .tap_first = 0,
+          .tap_stride = 1,
+          .kernel = w.kernel};
+}
+
+// Places r + i·stride of x. Tap t reaches them when stride divides r + pad − t·dilation, from output
+// i + (r + pad − t·dilation)/stride; such taps lie stride/gcd(stride, dilation) apart.
+ProductAxis residue_axis(const problem::Window& w, int64_t residue) {
+  ProductAxis axis{.results = ceil_div(w.x - residue, w.stride),
+                   .result_step = w.stride,
+                   .result_first = residue,
+                   .source = w.y,
+                   .step = 1,
+                   .first = 0,
+                   .taps = 0,
+                   .tap_step = 0,
+                   .tap_first = 0,
+                   .tap_stride = w.stride / std::gcd(w.stride, w.dilation),
+                   .kernel = w.kernel};
+  int64_t tap = 0;
+  while (tap < std::min(w.kernel, axis.tap_stride) && (residue + w.pad_lo - tap * w.dilation) % w.stride != 0)
+    ++tap;
+  if (tap >= std::min(w.kernel, axis.tap_stride)) return axis;
+  axis.tap_first = tap;
+  axis.taps = ceil_div(w.kernel - tap, axis.tap_stride);
+  axis.first = (residue + w.pad_lo - tap * w.dilation) / w.stride;
+  axis.tap_step = -(axis.tap_stride * w.dilation / w.stride);
+  return axis;
+}
+
+bool leaves(int64_t lowest, int64_t highest, int64_t size) { return lowest < 0 || highest >= size; }
+
+}  // namespace
+
+std::vector<ProductAxes> product_axes(const problem::ConvPass& pass) {
+  const auto& [d, h, w] = pass.axes;
+  if (pass.kind == problem::ConvPassKind::kForward)
+    return {{forward_axis(d), forward_axis(h), forward_axis(w)}};
+  std::vector<ProductAxes> all;
+  for (int64_t rd = 0; rd < std::min(d.stride, d.x); ++rd)
+    for (int64_t rh = 0; rh < std::min(h.stride, h.x); ++rh)
+      for (int64_t rw = 0; rw < std::min(w.stride, w.x); ++rw)
+        all.push_back({residue_axis(d, rd), residue_axis(h, rh), residue_axis(w, rw)});
+  return all;
+}
+
+bool leaves_source(const ProductAxes& axes) {
+  return std::any_of(axes.begin(), axes.end(), [](const ProductAxis& a) {
+    const int64_t reach = (a.taps - 1) * a.tap_step;
+    return a.taps > 0 && leaves(a.first + std::min<int64_t>(reach, 0),
+                                a.first + (a.results - 1) * a.step + std::max<int64_t>(reach, 0), a.source);
+  });
+}
+
+bool leaves_source(const problem::ConvPass& pass) {
+  return std::any_of(pass.axes.begin(), pass.axes.end(), [](const problem::Window& w) {
+    return leaves(-w.pad_lo, (w.y - 1) * w.stride - w.pad_lo + (w.kernel - 1) * w.dilation, w.x);
+  });
+}
+
+}  // namespace retrograd::engines::cuda

@@ -1,0 +1,282 @@
+// SPDX-License-Identifier: Apache-2.0
+// Rows of both operands, then the product.
+#include "engines/cuda/dense/row_steps.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/checked.h"
+#include "engines/cuda/dense/product_axes.h"
+#include "engines/cuda/layouts.h"
+#include "engines/cuda/shapes.h"
+#include "kernels/cuda/dense/weight_product.h"
+#include "kernels/cuda/direct.h"
+
+namespace retrograd::engines::cuda {
+namespace {
+
+using kernels::cuda::ProductMath;
+using kernels::cuda::RowType;
+using problem::ConvPass;
+using problem::ConvPassKind;
+using problem::PassTensor;
+
+RowType row_type(const ConvPass& pass, const PassTensor& a, const PassTensor& b) {
+  const auto in_f16 = [&](const PassTensor& t) {
+    return t.dtype == DType::kF16 || is_8bit(t.dtype) ||
+           (t.dtype == DType::kF32 && pass.rounding == OperandRounding::kF16);
+  };
+  if (in_f16(a) && in_f16(b)) return RowType::kF16;
+  if (a.dtype == DType::kBF16 && b.dtype == DType::kBF16) return RowType::kBF16;
+  return RowType::kF32;
+}
+
+// FP32 operands of 10 mantissa bits are TF32 numbers already.
+ProductMath math_of(RowType type, OperandRounding rounding) {
+  switch (type) {
+    case RowType::kF16:
+      return ProductMath::kF16;
+    case RowType::kBF16:
+      return ProductMath::kBF16;
+    case RowType::kF32:
+      break;
+  }
+  return rounding == OperandRounding::kHf32Bits10 ? ProductMath::kTF32 : ProductMath::kF32;
+}
+const char* name_of(ProductMath math) {
+  switch (math) {
+    case ProductMath::kF16:
+      return "f16";
+    case ProductMath::kBF16:
+      return "bf16";
+    case ProductMath::kTF32:
+      return "tf32";
+    case ProductMath::kF32:
+      break;
+  }
+  return "three tf32";
+}
+
+DType dtype_of(RowType type) {
+  return type == RowType::kF16 ? DType::kF16 : type == RowType::kBF16 ? DType::kBF16 : DType::kF32;
+}
+
+// One operand, x or y, on its way to rows.
+struct RowOperand {
+  bool in_place = false;  // it is rows already
+  int64_t filled = 0;     // channels of a group
+  size_t bytes = 0;       // of the workspace
+};
+
+RowOperand row_operand(const ConvPass& pass, const PassTensor& tensor, const Sizes5& sizes, RowType type) {
+  const int64_t channels = sizes[1] / pass.groups, chunk = kernels::cuda::chunk_elements(type);
+  RowOperand operand;
+  operand.filled = ceil_div(channels, chunk) * chunk;
+  operand.in_place = tensor.dtype == dtype_of(type) && channels % chunk == 0 &&
+                     is_channels_last(tensor, sizes) &&
+                     (pass.rounding == OperandRounding::kNone || tensor.dtype != DType::kF32);
+  const int64_t elements = sizes[0] * sizes[2] * sizes[3] * sizes[4] * pass.groups * operand.filled;
+  if (!operand.in_place)
+    operand.bytes = static_cast<size_t>(elements) * kernels::cuda::row_element_bytes(type);
+  operand.bytes = (operand.bytes + 255) / 256 * 256;
+  return operand;
+}
+
+// The address of the rows: the operand itself, or where they have been made.
+const void* rows_of(const RowOperand& operand, const kernels::cuda::Conv& conv,
+                    const kernels::cuda::Tensor& tensor, bool is_x, RowType type, std::byte* workspace,
+                    kernels::cuda::Stream stream) {
+  if (operand.in_place) return tensor.data;
+  kernels::cuda::Rows rows{};
+  rows.batch = conv.batch;
+  rows.groups = conv.groups;
+  rows.channels = is_x ? conv.x_channels : conv.y_channels;
+  for (int i = 0; i < 3; ++i) rows.spatial[i] = is_x ? conv.axes[i].x : conv.axes[i].y;
+  rows.source = tensor;
+  rows.rounding = conv.rounding;
+  kernels::cuda::make_rows(rows, type, workspace, stream);
+  return workspace;
+}
+
+// What a step leaves for the next one: rows of grad_output, rounded as both want them.
+std::string_view name_of_rows(RowType type, OperandRounding rounding) {
+  if (type != RowType::kF32) return type == RowType::kF16 ? "f16 rows" : "bf16 rows";
+  switch (rounding) {
+    case OperandRounding::kNone:
+      return "f32 rows";
+    case OperandRounding::kF16:
+      return "f32 rows of f16";
+    case OperandRounding::kHf32Bits11:
+      return "f32 rows of 11 bits";
+    case OperandRounding::kHf32Bits10:
+      break;
+  }
+  return "f32 rows of 10 bits";
+}
+
+bool is_aligned(const void* address) { return reinterpret_cast<uintptr_t>(address) % 16 == 0; }
+
+bool has_no_tap(const ProductAxes& axes) {
+  return std::any_of(axes.begin(), axes.end(), [](const auto& axis) { return axis.taps == 0; });
+}
+
+class GatherStep final : public Step {
+ public:
+  explicit GatherStep(const ConvPass& pass)
+      : pass_(pass),
+        forward_(pass.kind == ConvPassKind::kForward),
+        type_(row_type(pass, source(), pass.w)),
+        math_(math_of(type_, pass.rounding)),
+        operand_(row_operand(pass, source(), forward_ ? x_sizes(pass) : y_sizes(pass), type_)),
+        products_(product_axes(pass)) {
+    for (const ProductAxes& axes : products_) padded_ = padded_ || leaves_source(axes);
+    const Sizes5 sizes = forward_ ? y_sizes(pass) : x_sizes(pass);
+    if (!is_planes(pass.result(), sizes) && !is_channels_last(pass.result(), sizes)) return;
+    // One sweep over all places takes less time than writing zeros to every other one.
+    if (std::erase_if(products_, has_no_tap) == 0) return;
+    cleared_ = size_of(pass.result().dtype);
+    for (const int64_t size : sizes) cleared_ *= static_cast<size_t>(size);
+  }
+  size_t workspace_bytes() const override {
+    int64_t weights = pass_.groups * operand_.filled *
+                      (forward_ ? pass_.y_channels_per_group() : pass_.x_channels_per_group());
+    for (const problem::Window& axis : pass_.axes) weights *= axis.kernel;
+    return operand_.bytes + static_cast<size_t>(weights) * kernels::cuda::row_element_bytes(type_);
+  }
+  std::string describe() const override {
+    return fmt::format("{} rows{}, {} product{}, multiplied as {}", retrograd::name_of(dtype_of(type_)),
+                       operand_.in_place ? " in place" : "", products_.size(),
+                       products_.size() == 1 ? "" : "s", name_of(math_));
+  }
+  std::string_view left_copy() const override {
+    const bool is_copied = source().operand == problem::Operand::kGradOutput && !operand_.in_place;
+    return is_copied ? name_of_rows(type_, pass_.rounding) : std::string_view{};
+  }
+  void run(const Bindings& bindings, std::byte* workspace,
+           runtime::ExecutionContext& context) const override {
+    run_from(bindings, workspace, false, context);
+  }
+  void run_with_copy(const Bindings& bindings, std::byte* workspace,
+                     runtime::ExecutionContext& context) const override {
+    run_from(bindings, workspace, true, context);
+  }
+
+ private:
+  void run_from(const Bindings& bindings, std::byte* workspace, bool is_there,
+                runtime::ExecutionContext& context) const {
+    const auto stream = stream_of(context);
+    kernels::cuda::GatherProduct product{};
+    product.conv = bind(shape_of(pass_), pass_, bindings);
+    const kernels::cuda::Tensor& tensor = forward_ ? product.conv.x : product.conv.y;
+    if (operand_.in_place && !is_aligned(tensor.data))
+      return forward_ ? kernels::cuda::direct_forward(product.conv, stream)
+                      : kernels::cuda::direct_grad_input(product.conv, stream);
+    product.forward = forward_;
+    product.padded = padded_;
+    product.math = math_;
+    product.source_rows =
+        is_there ? workspace : rows_of(operand_, product.conv, tensor, forward_, type_, workspace, stream);
+    product.weight_rows = workspace + operand_.bytes;
+    kernels::cuda::make_weight_rows(product.conv, !forward_, type_, workspace + operand_.bytes, stream);
+    if (cleared_ > 0)
+      kernels::cuda::clear((forward_ ? product.conv.y : product.conv.x).data, cleared_, stream);
+    for (const ProductAxes& axes : products_) {
+      std::copy(axes.begin(), axes.end(), product.axes);
+      kernels::cuda::gather_product(product, stream);
+    }
+  }
+  const PassTensor& source() const { return forward_ ? pass_.x : pass_.y; }
+
+  ConvPass pass_;
+  bool forward_;
+  RowType type_;
+  ProductMath math_;
+  RowOperand operand_;
+  std::vector<ProductAxes> products_;
+  bool padded_ = false;
+  size_t cleared_ = 0;  // bytes of the result that are set to zero before the products
+};
+
+class WeightStep final : public Step {
+ public:
+  explicit WeightStep(const ConvPass& pass)
+      : pass_(pass),
+        type_(row_type(pass, pass.x, pass.y)),
+        math_(math_of(type_, pass.rounding)),
+        x_(row_operand(pass, pass.x, x_sizes(pass), type_)),
+        y_(row_operand(pass, pass.y, y_sizes(pass), type_)),
+        parts_(kernels::cuda::weight_product_parts(shape_of(pass), math_)) {}
+  size_t workspace_bytes() const override {
+    const int64_t floats = kernels::cuda::weight_product_floats(shape_of(pass_), math_);
+    return x_.bytes + y_.bytes + static_cast<size_t>(floats) * sizeof(float);
+  }
+  std::string describe() const override {
+    return fmt::format("{} rows{}{}, {} parts, multiplied as {}", retrograd::name_of(dtype_of(type_)),
+                       x_.in_place ? ", x in place" : "", y_.in_place ? ", y in place" : "", parts_,
+                       name_of(math_));
+  }
+  std::string_view left_copy() const override {
+    return x_.in_place || y_.in_place ? std::string_view{} : name_of_rows(type_, pass_.rounding);
+  }
+  void run(const Bindings& bindings, std::byte* workspace,
+           runtime::ExecutionContext& context) const override {
+    run_from(bindings, workspace, false, context);
+  }
+  void run_with_copy(const Bindings& bindings, std::byte* workspace,
+                     runtime::ExecutionContext& context) const override {
+    run_from(bindings, workspace, true, context);
+  }
+
+ private:
+  void run_from(const Bindings& bindings, std::byte* workspace, bool is_there,
+                runtime::ExecutionContext& context) const {
+    const auto stream = stream_of(context);
+    kernels::cuda::WeightProduct product{};
+    product.conv = bind(shape_of(pass_), pass_, bindings);
+    if ((x_.in_place && !is_aligned(product.conv.x.data)) ||
+        (y_.in_place && !is_aligned(product.conv.y.data)))
+      return kernels::cuda::direct_grad_weight(product.conv, stream);
+    product.padded = leaves_source(pass_);
+    product.math = math_;
+    // grad_output's rows come first: they may be there already.
+    const bool x_first = pass_.x.operand == problem::Operand::kGradOutput;
+    std::byte* const at_x = workspace + (x_first ? 0 : y_.bytes);
+    std::byte* const at_y = workspace + (x_first ? x_.bytes : 0);
+    product.x_rows =
+        is_there && x_first ? at_x : rows_of(x_, product.conv, product.conv.x, true, type_, at_x, stream);
+    product.y_rows =
+        is_there && !x_first ? at_y : rows_of(y_, product.conv, product.conv.y, false, type_, at_y, stream);
+    product.workspace = reinterpret_cast<float*>(workspace + x_.bytes + y_.bytes);
+    kernels::cuda::weight_product(product, stream);
+  }
+
+  ConvPass pass_;
+  RowType type_;
+  ProductMath math_;
+  RowOperand x_, y_;
+  int64_t parts_;
+};
+
+}  // namespace
+
+RowType row_type_of(const ConvPass& pass) {
+  switch (pass.kind) {
+    case ConvPassKind::kForward:
+      return row_type(pass, pass.x, pass.w);
+    case ConvPassKind::kGradInput:
+      return row_type(pass, pass.y, pass.w);
+    case ConvPassKind::kGradWeight:
+      break;
+  }
+  return row_type(pass, pass.x, pass.y);
+}
+
+std::unique_ptr<const Step> make_row_step(const ConvPass& pass, bool in_tf32) {
+  ConvPass rounded = pass;
+  if (in_tf32) rounded.rounding = OperandRounding::kHf32Bits10;
+  if (pass.kind == ConvPassKind::kGradWeight) return std::make_unique<WeightStep>(rounded);
+  return std::make_unique<GatherStep>(rounded);
+}
+
+}  // namespace retrograd::engines::cuda

@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+// Operands into rows of channels, the product in parts, their sum.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/checked.h"
+#include "engines/cuda/implementations.h"
+#include "engines/cuda/layouts.h"
+#include "engines/cuda/shapes.h"
+#include "kernels/cuda/dense/tensor_map.h"
+#include "kernels/cuda/dense/weight_parts.h"
+#include "kernels/cuda/dense/wgmma_weight.h"
+#include "kernels/cuda/direct.h"
+
+namespace retrograd::engines::cuda {
+namespace {
+
+using kernels::cuda::RowType;
+using kernels::cuda::WeightPlan;
+using problem::ConvPass;
+using problem::ConvPassKind;
+using problem::PassTensor;
+
+constexpr int64_t kChunk = 8;  // channels of 16 bytes
+
+int64_t filled(int64_t channels) { return ceil_div(channels, kChunk) * kChunk; }
+bool is_aligned(const void* address) { return reinterpret_cast<uintptr_t>(address) % 16 == 0; }
+
+// Bytes of the copy that a tensor needs; 0: it is rows already.
+size_t copy_bytes(const PassTensor& tensor, const Sizes5& sizes) {
+  if (sizes[1] % kChunk == 0 && is_channels_last(tensor, sizes)) return 0;
+  return static_cast<size_t>((sizes[0] * sizes[2] * sizes[3] * sizes[4] * filled(sizes[1]) * 2 + 255) / 256 *
+                             256);
+}
+
+class WeightProductStep final : public Step {
+ public:
+  WeightProductStep(const ConvPass& pass, const WeightPlan& plan)
+      : pass_(pass),
+        plan_(plan),
+        type_(pass.x.dtype == DType::kF16 ? RowType::kF16 : RowType::kBF16),
+        x_bytes_(copy_bytes(pass.x, x_sizes(pass))),
+        y_bytes_(copy_bytes(pass.y, y_sizes(pass))) {}
+  size_t workspace_bytes() const override {
+    return x_bytes_ + y_bytes_ + static_cast<size_t>(plan_.parts * plan_.walk.weights) * sizeof(float);
+  }
+  std::string describe() const override {
+    return fmt::format("x {}, y {}, {}, {} blocks, {} parts", x_bytes_ == 0 ? "in place" : "copied",
+                       y_bytes_ == 0 ? "in place" : "copied", name_of(plan_.cut), plan_.blocks, plan_.parts);
+  }
+  void run(const Bindings& bindings, std::byte* workspace,
+           runtime::ExecutionContext& context) const override {
+    run_from(bindings, workspace, false, context);
+  }
+  std::string_view left_copy() const override {
+    return (grad_output_is_x() ? x_bytes_ : y_bytes_) == 0 ? std::string_view{} : "channels last";
+  }
+  void run_with_copy(const Bindings& bindings, std::byte* workspace,
+                     runtime::ExecutionContext& context) const override {
+    run_from(bindings, workspace, true, context);
+  }
+
+ private:
+  bool grad_output_is_x() const { return pass_.x.operand == problem::Operand::kGradOutput; }
+
+  void run_from(const Bindings& bindings, std::byte* workspace, bool grad_output_is_there,
+                runtime::ExecutionContext& context) const {
+    const auto stream = stream_of(context);
+    const kernels::cuda::Conv conv = bind(shape_of(pass_), pass_, bindings);
+    // The copy of grad_output comes first: the next step may want it.
+    const bool x_first = grad_output_is_x();
+    std::byte* const second = workspace + (x_first ? x_bytes_ : y_bytes_);
+    const void* const x =
+        rows_of(conv, true, x_first ? workspace : second, x_first && grad_output_is_there, stream);
+    const void* const y =
+        rows_of(conv, false, x_first ? second : workspace, !x_first && grad_output_is_there, stream);
+    if (!is_aligned(x) || !is_aligned(y)) return kernels::cuda::direct_grad_weight(conv, stream);
+    auto* const parts = reinterpret_cast<float*>(workspace + x_bytes_ + y_bytes_);
+    if (!kernels::cuda::wgmma_weight(plan_, type_, x, y, parts, stream))
+      return kernels::cuda::direct_grad_weight(conv, stream);
+    kernels::cuda::add_weight_parts({conv, plan_.fills, plan_.walk.x_channels, parts, plan_.parts}, stream);
+  }
+
+  const void* rows_of(const kernels::cuda::Conv& conv, bool is_x, std::byte* copy, bool is_there,
+                      kernels::cuda::Stream stream) const {
+    const kernels::cuda::Tensor& tensor = is_x ? conv.x : conv.y;
+    if ((is_x ? x_bytes_ : y_bytes_) == 0) return tensor.data;
+    if (is_there) return copy;
+    kernels::cuda::Rows rows{};
+    rows.batch = conv.batch;
+    rows.groups = 1;
+    rows.channels = is_x ? conv.x_channels : conv.y_channels;
+    for (int i = 0; i < 3; ++i) rows.spatial[i] = is_x ? conv.axes[i].x : conv.axes[i].y;
+    rows.source = tensor;
+    rows.rounding = OperandRounding::kNone;
+    kernels::cuda::make_rows(rows, type_, copy, stream);
+    return copy;
+  }
+
+  ConvPass pass_;
+  WeightPlan plan_;
+  RowType type_;
+  size_t x_bytes_, y_bytes_;
+};
+
+bool is_too_large(const ConvPass& p) {
+  if (!fits_31_bits(x_sizes(p)) || !fits_31_bits(y_sizes(p))) return true;
+  // Walks are longer than y by what lies between lines.
+  Checked places = p.batch;
+  for (const problem::Window& w : p.axes) places = places * (w.y + (w.kernel - 1) * w.dilation);
+  return !places.get() || *places.get() >= int64_t{1} << 30;
+}
+
+// Where the product takes less time than cuDNN 9.19 on an H200: taps that share their x, unless lines are
+// short or the weights many; 3 x 3 x 3 taps of 32 channels; patches of 64 channels.
+bool is_faster_than_cudnn(const ConvPass& p) {
+  const problem::Window& w = p.axes[2];
+  const int64_t taps = p.axes[0].kernel * p.axes[1].kernel * w.kernel,
+                weights = p.x_channels * p.y_channels * taps;
+  const int64_t places = p.batch * p.axes[0].y * p.axes[1].y * w.y;
+  if (static_cast<double>(weights) * static_cast<double>(places) < 2e9) return false;
+  if (p.x_channels == 32 && p.y_channels == 32) return taps == 27;
+  if (p.x_channels % 64 != 0 || p.y_channels % 64 != 0) return false;
+  if (w.kernel == 3 && w.stride == 1)
+    return w.dilation > 1 || (13 * (w.y + 2 - w.pad_lo) <= 14 * w.y && weights <= 1 << 20);
+  return w.kernel == 2 && w.stride == 2 && p.x_channels == 64 && p.y_channels >= 128 && taps <= 4;
+}
+
+class WeightProductsCandidate final : public Candidate {
+ public:
+  explicit WeightProductsCandidate(bool before_cudnn) : before_cudnn_(before_cudnn) {}
+  const char* name() const override {
+    return before_cudnn_ ? "cuda.weight_products" : "cuda.every_weight_product";
+  }
+  Support supports(const problem::Pass& pass) const override {
+    const auto* conv = std::get_if<ConvPass>(&pass);
+    if (conv == nullptr || conv->kind != ConvPassKind::kGradWeight) return Support::no("grad_weight only");
+    if (conv->groups != 1) return Support::no("no groups");
+    if (conv->x.dtype != conv->y.dtype || (conv->x.dtype != DType::kF16 && conv->x.dtype != DType::kBF16))
+      return Support::no("needs f16 or bf16 operands");
+    if (is_too_large(*conv)) return Support::no("needs 1 to 2^31 - 1 elements in x and y");
+    if (before_cudnn_ && !is_faster_than_cudnn(*conv)) return Support::no("cuDNN is as fast");
+    if (!kernels::cuda::has_hopper_kernels()) return Support::no("needs a GPU of compute capability 9.0");
+    WeightPlan plan;
+    if (!kernels::cuda::plan_wgmma_weight(shape_of(*conv), &plan))
+      return Support::no("few channels, many taps, or beyond what the copy engine reaches");
+    return Support::yes();
+  }
+  std::unique_ptr<const Step> make_step(const problem::Pass& pass) const override {
+    const auto& conv = std::get<ConvPass>(pass);
+    WeightPlan plan;
+    kernels::cuda::plan_wgmma_weight(shape_of(conv), &plan);
+    return std::make_unique<WeightProductStep>(conv, plan);
+  }
+
+ private:
+  bool before_cudnn_;
+};
+
+}  // namespace
+
+const Candidate& weight_products() {
+  static const WeightProductsCandidate instance(true);
+  return instance;
+}
+const Candidate& every_weight_product() {
+  static const WeightProductsCandidate instance(false);
+  return instance;
+}
+
+}  // namespace retrograd::engines::cuda

@@ -1,0 +1,268 @@
+// SPDX-License-Identifier: Apache-2.0
+// The source as rows, weights as filters, then a product for each residue of the strides.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/checked.h"
+#include "engines/cuda/dense/product_axes.h"
+#include "engines/cuda/implementations.h"
+#include "engines/cuda/layouts.h"
+#include "engines/cuda/shapes.h"
+#include "kernels/cuda/dense/tensor_map.h"
+#include "kernels/cuda/dense/wgmma_gather.h"
+#include "kernels/cuda/direct.h"
+#include "kernels/cuda/layout/results.h"
+
+namespace retrograd::engines::cuda {
+namespace {
+
+using kernels::cuda::GatherProduct;
+using kernels::cuda::ProductMath;
+using kernels::cuda::Result;
+using kernels::cuda::RowType;
+using problem::ConvPass;
+using problem::ConvPassKind;
+
+constexpr int64_t kChunk = 8;         // channels of 16 bytes
+constexpr int64_t kMostProducts = 8;  // residues of strides: each is a launch
+
+bool is_forward(const ConvPass& p) { return p.kind == ConvPassKind::kForward; }
+const problem::PassTensor& source_of(const ConvPass& p) { return is_forward(p) ? p.x : p.y; }
+Sizes5 source_sizes(const ConvPass& p) { return is_forward(p) ? x_sizes(p) : y_sizes(p); }
+Sizes5 result_sizes(const ConvPass& p) { return is_forward(p) ? y_sizes(p) : x_sizes(p); }
+size_t bytes_of(const Sizes5& sizes) {
+  int64_t elements = 1;
+  for (const int64_t size : sizes) elements *= size;
+  return static_cast<size_t>((elements * 2 + 255) / 256 * 256);
+}
+Sizes5 w_sizes(const ConvPass& p) {
+  return {p.y_channels, p.x_channels, p.axes[0].kernel, p.axes[1].kernel, p.axes[2].kernel};
+}
+bool has_no_tap(const ProductAxes& axes) {
+  return std::any_of(axes.begin(), axes.end(), [](const auto& axis) { return axis.taps == 0; });
+}
+bool is_aligned(const void* address) { return reinterpret_cast<uintptr_t>(address) % 16 == 0; }
+
+// The products of a pass that have taps, without addresses.
+std::vector<GatherProduct> products_of(const ConvPass& p) {
+  std::vector<GatherProduct> all;
+  for (const ProductAxes& axes : product_axes(p)) {
+    if (has_no_tap(axes)) continue;
+    GatherProduct& product = all.emplace_back();
+    product.conv = shape_of(p);
+    product.forward = is_forward(p);
+    std::copy(axes.begin(), axes.end(), product.axes);
+  }
+  return all;
+}
+
+kernels::cuda::Tensor& result_of(GatherProduct& product) {
+  return product.forward ? product.conv.y : product.conv.x;
+}
+void set_channels_last(kernels::cuda::Tensor& tensor, const Sizes5& sizes) {
+  int64_t stride = 1;
+  for (const size_t axis : {1, 4, 3, 2, 0}) {
+    tensor.strides[axis] = stride;
+    stride *= sizes[axis];
+  }
+}
+
+// Whether a result of planes is made as rows and copied: residues would write every other element, and taps
+// are shared only where rows are written.
+bool goes_through_rows(const ConvPass& p) {
+  const std::vector<GatherProduct> products = products_of(p);
+  if (products.empty() || is_channels_last(p.result(), result_sizes(p))) return false;  // empty: zeros
+  if (product_axes(p).size() != 1) return true;
+  GatherProduct product = products[0];
+  const double planes = kernels::cuda::wgmma_gather_microseconds(product);
+  set_channels_last(result_of(product), result_sizes(p));
+  constexpr double kCopied = 1.5e6;  // bytes a microsecond, read and written
+  return kernels::cuda::wgmma_gather_microseconds(product) + 3 +
+             static_cast<double>(bytes_of(result_sizes(p))) / kCopied <
+         planes;
+}
+
+class WgmmaStep final : public Step {
+ public:
+  explicit WgmmaStep(const ConvPass& pass)
+      : pass_(pass),
+        type_(pass.x.dtype == DType::kF16 ? RowType::kF16 : RowType::kBF16),
+        products_(product_axes(pass)),
+        copied_(!is_channels_last(source_of(pass), source_sizes(pass))),
+        weights_copied_(!is_channels_last(pass.w, w_sizes(pass))),
+        through_rows_(goes_through_rows(pass)) {
+    for (const ProductAxes& axes : products_) padded_ = padded_ || leaves_source(axes);
+    if (std::erase_if(products_, has_no_tap) > 0) cleared_ = true;
+  }
+  size_t workspace_bytes() const override {
+    return source_bytes() + weight_bytes() + (through_rows_ ? bytes_of(result_sizes(pass_)) : 0);
+  }
+  std::string describe() const override {
+    return fmt::format("{} rows{}, weights {}, {} product{}{}", type_ == RowType::kF16 ? "f16" : "bf16",
+                       copied_ ? "" : " in place", weights_copied_ ? "copied" : "in place", products_.size(),
+                       products_.size() == 1 ? "" : "s", through_rows_ ? ", result copied" : "");
+  }
+  void run(const Bindings& bindings, std::byte* workspace,
+           runtime::ExecutionContext& context) const override {
+    run_from(bindings, workspace, false, context);
+  }
+  std::string_view left_copy() const override { return copied_ ? "channels last" : std::string_view{}; }
+  void run_with_copy(const Bindings& bindings, std::byte* workspace,
+                     runtime::ExecutionContext& context) const override {
+    run_from(bindings, workspace, true, context);
+  }
+
+ private:
+  size_t source_bytes() const { return copied_ ? bytes_of(source_sizes(pass_)) : 0; }
+  size_t weight_bytes() const { return weights_copied_ ? bytes_of(w_sizes(pass_)) : 0; }
+
+  // The source of either pass is grad_output.
+  void run_from(const Bindings& bindings, std::byte* workspace, bool source_is_there,
+                runtime::ExecutionContext& context) const {
+    const auto stream = stream_of(context);
+    const bool forward = is_forward(pass_);
+    GatherProduct product{};
+    product.conv = bind(shape_of(pass_), pass_, bindings);
+    kernels::cuda::Conv& conv = product.conv;
+    const kernels::cuda::Tensor source = forward ? conv.x : conv.y;
+    kernels::cuda::Tensor& result = forward ? conv.y : conv.x;
+    if (copied_ && !source_is_there) copy_source(conv, source, workspace, stream);
+    if ((!copied_ && !is_aligned(source.data)) || (!weights_copied_ && !is_aligned(conv.w.data)) ||
+        !is_aligned(result.data))
+      return run_directly(conv, stream);
+    std::byte* const weights = workspace + source_bytes();
+    if (weights_copied_)
+      kernels::cuda::make_filter(conv, pass_.y_channels, pass_.x_channels, type_, weights, stream);
+    product.forward = forward;
+    product.padded = padded_;
+    product.math = type_ == RowType::kF16 ? ProductMath::kF16 : ProductMath::kBF16;
+    product.source_rows = copied_ ? workspace : source.data;
+    product.weight_rows = weights_copied_ ? weights : conv.w.data;
+    const kernels::cuda::Conv callers = conv;
+    if (through_rows_) {
+      result.data = weights + weight_bytes();
+      set_channels_last(result, result_sizes(pass_));
+    }
+    if (cleared_) kernels::cuda::clear(result.data, bytes_of_result(), stream);
+    for (const ProductAxes& axes : products_) {
+      std::copy(axes.begin(), axes.end(), product.axes);
+      if (!kernels::cuda::wgmma_gather(product, stream)) return run_directly(callers, stream);
+    }
+    if (through_rows_)
+      kernels::cuda::take_rows(callers, forward ? Result::kForward : Result::kGradInput,
+                               result_sizes(pass_)[1], type_, result.data, false, stream);
+  }
+
+  size_t bytes_of_result() const {
+    size_t bytes = 2;
+    for (const int64_t size : result_sizes(pass_)) bytes *= static_cast<size_t>(size);
+    return bytes;
+  }
+  void copy_source(const kernels::cuda::Conv& conv, const kernels::cuda::Tensor& source, std::byte* target,
+                   kernels::cuda::Stream stream) const {
+    const Sizes5 sizes = source_sizes(pass_);
+    kernels::cuda::Rows rows{};
+    rows.batch = conv.batch;
+    rows.groups = 1;
+    rows.channels = sizes[1];
+    for (size_t i = 0; i < 3; ++i) rows.spatial[i] = sizes[2 + i];
+    rows.source = source;
+    rows.rounding = OperandRounding::kNone;
+    kernels::cuda::make_rows(rows, type_, target, stream);
+  }
+  void run_directly(const kernels::cuda::Conv& conv, kernels::cuda::Stream stream) const {
+    is_forward(pass_) ? kernels::cuda::direct_forward(conv, stream)
+                      : kernels::cuda::direct_grad_input(conv, stream);
+  }
+
+  ConvPass pass_;
+  RowType type_;
+  std::vector<ProductAxes> products_;
+  bool copied_, weights_copied_, through_rows_;
+  bool padded_ = false;
+  bool cleared_ = false;  // the result is set to zero before the products
+};
+
+bool has_walkable_places(const ConvPass& p) {
+  const auto products = products_of(p);
+  return std::all_of(products.begin(), products.end(), kernels::cuda::wgmma_gather_takes);
+}
+
+// cuDNN 9.19 on an H200 does 340 to 650 TFLOP/s, the fewer the fewer channels there are; to planes, its
+// result is copied, which ours is only where residues are.
+bool is_faster_than_cudnn(const ConvPass& p) {
+  if (is_forward(p)) return true;
+  const bool pointwise = std::all_of(p.axes.begin(), p.axes.end(),
+                                     [](const problem::Window& w) { return w.kernel == 1 && w.stride == 1; });
+  if (pointwise) return false;  // and there it reads planes as they are
+  double operations = 2.0 * static_cast<double>(p.batch * p.x_channels) * static_cast<double>(p.y_channels);
+  for (const problem::Window& w : p.axes) operations *= static_cast<double>(w.kernel * w.y);
+  const bool through_rows = goes_through_rows(p), planes = !is_channels_last(p.x, x_sizes(p));
+  double microseconds = 2;
+  for (GatherProduct& product : products_of(p)) {
+    if (through_rows) set_channels_last(product.conv.x, x_sizes(p));
+    microseconds += kernels::cuda::wgmma_gather_microseconds(product);
+  }
+  const bool copied = planes && !through_rows;
+  const bool residues = products_of(p).size() > 1;  // of which cuDNN makes one launch
+  return operations / microseconds / 1e6 >= (residues ? 620 : copied ? 340 : p.x_channels <= 64 ? 400 : 500);
+}
+
+Support takes(const ConvPass& p) {
+  if (p.kind == ConvPassKind::kGradWeight) return Support::no("forward and grad_input only");
+  if ((p.x.dtype != DType::kF16 && p.x.dtype != DType::kBF16) || p.x.dtype != p.y.dtype ||
+      p.x.dtype != p.w.dtype || p.rounding != OperandRounding::kNone)
+    return Support::no("needs f16 or bf16, all the same, and no rounding of operands");
+  if (p.groups != 1 || p.x_channels % kChunk != 0 || p.y_channels % kChunk != 0)
+    return Support::no("needs one group and multiples of 8 channels");
+  if (!fits_31_bits(x_sizes(p)) || !fits_31_bits(y_sizes(p)) || !fits_31_bits(w_sizes(p)))
+    return Support::no("needs 1 to 2^31 - 1 elements in each tensor");
+  const Sizes5 sizes = result_sizes(p);
+  if (!is_planes(p.result(), sizes) && !is_channels_last(p.result(), sizes))
+    return Support::no("needs a dense result, channels last or row-major");
+  int64_t products = 1;
+  for (const problem::Window& w : p.axes) {
+    for (const int64_t size : {w.stride, w.dilation, w.kernel})
+      if (size >= 1 << 20) return Support::no("windows beyond what the copy engine walks over");
+    if (p.kind == ConvPassKind::kGradInput) products *= std::min(w.stride, w.x);
+  }
+  if (products > kMostProducts)
+    return Support::no(
+        fmt::format("{} residues of the strides, at most {} are taken", products, kMostProducts));
+  if (!kernels::cuda::has_hopper_kernels()) return Support::no("needs a Hopper GPU");
+  if (!has_walkable_places(p)) return Support::no("windows beyond what the copy engine walks over");
+  return Support::yes();
+}
+
+class WgmmaCandidate final : public Candidate {
+ public:
+  explicit WgmmaCandidate(bool first) : first_(first) {}
+  const char* name() const override { return first_ ? "cuda.wgmma_first" : "cuda.wgmma_products"; }
+  Support supports(const problem::Pass& pass) const override {
+    const auto* conv = std::get_if<ConvPass>(&pass);
+    if (conv == nullptr) return Support::no("convolutions only");
+    const Support support = takes(*conv);
+    if (!support.accepted() || !first_ || is_faster_than_cudnn(*conv)) return support;
+    return Support::no("cuDNN is as fast there");
+  }
+  std::unique_ptr<const Step> make_step(const problem::Pass& pass) const override {
+    return std::make_unique<WgmmaStep>(std::get<ConvPass>(pass));
+  }
+
+ private:
+  bool first_;
+};
+
+}  // namespace
+
+const Candidate& wgmma_first() {
+  static const WgmmaCandidate instance(true);
+  return instance;
+}
+const Candidate& wgmma_products() {
+  static const WgmmaCandidate instance(false);
+  return instance;
+}
+
+}  // namespace retrograd::engines::cuda

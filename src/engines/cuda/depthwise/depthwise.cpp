@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+// grad_input in one launch, grad_weight in one or two.
+#include "engines/cuda/depthwise/depthwise.h"
+
+#include <fmt/format.h>
+
+#include "engines/cuda/implementations.h"
+#include "engines/cuda/layouts.h"
+#include "engines/cuda/shapes.h"
+#include "kernels/cuda/depthwise/depthwise.h"
+
+namespace retrograd::engines::cuda {
+namespace {
+
+using problem::ConvPass;
+using problem::ConvPassKind;
+
+class DepthwiseStep final : public Step {
+ public:
+  explicit DepthwiseStep(const ConvPass& pass)
+      : pass_(pass),
+        parts_(pass.kind == ConvPassKind::kGradWeight ? kernels::cuda::depthwise_parts(shape_of(pass)) : 0) {}
+  size_t workspace_bytes() const override {
+    return static_cast<size_t>(parts_ * pass_.groups * pass_.axes[1].kernel * pass_.axes[2].kernel) *
+           sizeof(float);
+  }
+  std::string describe() const override {
+    return parts_ == 0 ? "planes" : fmt::format("planes, {} parts a channel", parts_);
+  }
+  void run(const Bindings& bindings, std::byte* workspace,
+           runtime::ExecutionContext& context) const override {
+    const kernels::cuda::Conv conv = bind(shape_of(pass_), pass_, bindings);
+    if (pass_.kind == ConvPassKind::kGradInput)
+      return kernels::cuda::depthwise_grad_input(conv, stream_of(context));
+    kernels::cuda::depthwise_grad_weight(conv, reinterpret_cast<float*>(workspace), stream_of(context));
+  }
+
+ private:
+  ConvPass pass_;
+  int64_t parts_;
+};
+
+class DepthwiseCandidate final : public Candidate {
+ public:
+  const char* name() const override { return "cuda.depthwise"; }
+  Support supports(const problem::Pass& pass) const override {
+    const auto* conv = std::get_if<ConvPass>(&pass);
+    if (const Support square = is_small_square(conv); !square.accepted()) return square;
+    if (conv->axes[1].x * conv->axes[2].x > int64_t{1} << 24) return Support::no("needs planes under 2^24");
+    if (!is_planes(conv->x, x_sizes(*conv)) || !is_planes(conv->y, y_sizes(*conv)))
+      return Support::no("needs dense row-major x and y");
+    return Support::yes();
+  }
+  std::unique_ptr<const Step> make_step(const problem::Pass& pass) const override {
+    return std::make_unique<DepthwiseStep>(std::get<ConvPass>(pass));
+  }
+};
+
+}  // namespace
+
+Support is_small_square(const ConvPass* pass) {
+  if (pass == nullptr || pass->kind == ConvPassKind::kForward)
+    return Support::no("grad_input and grad_weight only");
+  if (pass->x_channels != pass->groups || pass->y_channels != pass->groups)
+    return Support::no("needs one channel a group on both sides");
+  if (!is_wide_type(pass->x.dtype) || pass->x.dtype != pass->y.dtype ||
+      (pass->kind == ConvPassKind::kGradInput && pass->w.dtype != pass->x.dtype))
+    return Support::no("needs f32, f16 or bf16, all the same");
+  if (pass->rounding != OperandRounding::kNone) return Support::no("does not round operands");
+  const auto& [d, h, w] = pass->axes;
+  const auto fits = [&](const problem::Window& a) {
+    return a.kernel == w.kernel && a.stride == w.stride && a.dilation == 1 && a.pad_lo == w.kernel / 2;
+  };
+  const bool flat = d.x == 1 && d.y == 1 && d.kernel == 1 && d.pad_lo == 0;
+  if (!flat || (w.kernel != 3 && w.kernel != 5 && w.kernel != 7) || w.stride > 2 || !fits(h) || !fits(w))
+    return Support::no(
+        "needs kernels of 3x3, 5x5 or 7x7, stride 1 or 2, dilation 1, padding of half a kernel");
+  if (!fits_31_bits(x_sizes(*pass)) || !fits_31_bits(y_sizes(*pass)))
+    return Support::no("needs 1 to 2^31 - 1 elements");
+  return Support::yes();
+}
+
+const Candidate& depthwise() {
+  static const DepthwiseCandidate instance;
+  return instance;
+}
+
+}  // namespace retrograd::engines::cuda

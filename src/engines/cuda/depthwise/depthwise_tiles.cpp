@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+// forward and grad_input in one launch, grad_weight in two.
+#include "kernels/cuda/depthwise/depthwise_tiles.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "base/checked.h"
+#include "engines/cuda/implementations.h"
+#include "engines/cuda/layouts.h"
+#include "engines/cuda/shapes.h"
+
+namespace retrograd::engines::cuda {
+namespace {
+
+using problem::ConvPass;
+using problem::ConvPassKind;
+
+constexpr int64_t kLongestKernel = 64;
+constexpr int64_t kMostStrips = 256;  // of eight taps: a thread each
+
+class TilesStep final : public Step {
+ public:
+  explicit TilesStep(const ConvPass& pass)
+      : pass_(pass),
+        parts_(pass.kind == ConvPassKind::kGradWeight ? kernels::cuda::depthwise_tiles_parts(shape_of(pass))
+                                                      : 0) {}
+  size_t workspace_bytes() const override {
+    return static_cast<size_t>(parts_ * pass_.groups * pass_.axes[1].kernel * pass_.axes[2].kernel) *
+           sizeof(float);
+  }
+  std::string describe() const override {
+    return parts_ == 0 ? "tiles" : fmt::format("tiles, {} parts a channel", parts_);
+  }
+  void run(const Bindings& bindings, std::byte* workspace,
+           runtime::ExecutionContext& context) const override {
+    const kernels::cuda::Conv conv = bind(shape_of(pass_), pass_, bindings);
+    if (pass_.kind == ConvPassKind::kGradWeight)
+      return kernels::cuda::depthwise_tiles_grad_weight(conv, reinterpret_cast<float*>(workspace),
+                                                        stream_of(context));
+    kernels::cuda::depthwise_tiles_gather(conv, pass_.kind == ConvPassKind::kForward, stream_of(context));
+  }
+
+ private:
+  ConvPass pass_;
+  int64_t parts_;
+};
+
+class TilesCandidate final : public Candidate {
+ public:
+  const char* name() const override { return "cuda.depthwise_tiles"; }
+  Support supports(const problem::Pass& pass) const override {
+    const auto* conv = std::get_if<ConvPass>(&pass);
+    if (conv == nullptr) return Support::no("convolutions only");
+    if (conv->x_channels != conv->groups || conv->y_channels != conv->groups)
+      return Support::no("needs one channel a group on both sides");
+    if (!is_wide_type(conv->x.dtype) || conv->x.dtype != conv->y.dtype ||
+        (conv->kind != ConvPassKind::kGradWeight && conv->w.dtype != conv->x.dtype))
+      return Support::no("needs f32, f16 or bf16, all the same");
+    if (conv->rounding != OperandRounding::kNone) return Support::no("does not round operands");
+    const auto& [d, h, w] = conv->axes;
+    if (d.x != 1 || d.y != 1 || d.kernel != 1 || d.pad_lo != 0) return Support::no("one or two axes only");
+    for (const problem::Window& axis : {h, w})
+      if (axis.stride != 1 || axis.dilation != 1 || axis.kernel > kLongestKernel || axis.pad_lo > 1 << 20 ||
+          axis.pad_lo < -(1 << 20))
+        return Support::no("needs stride 1, dilation 1, at most 64 taps an axis");
+    if (h.kernel * ceil_div(w.kernel, 8) > kMostStrips) return Support::no("too many taps for a block");
+    if (!fits_31_bits(x_sizes(*conv)) || !fits_31_bits(y_sizes(*conv)))
+      return Support::no("needs 1 to 2^31 - 1 elements");
+    for (const auto& [height, width] : {std::pair(h.x, w.x), std::pair(h.y, w.y)})
+      if (ceil_div(height, 32) * ceil_div(width, 32) > 65535)
+        return Support::no("needs planes of at most 65535 tiles");
+    if (!is_planes(conv->x, x_sizes(*conv)) || !is_planes(conv->y, y_sizes(*conv)))
+      return Support::no("needs dense row-major x and y");
+    return Support::yes();
+  }
+  std::unique_ptr<const Step> make_step(const problem::Pass& pass) const override {
+    return std::make_unique<TilesStep>(std::get<ConvPass>(pass));
+  }
+};
+
+}  // namespace
+
+const Candidate& depthwise_tiles() {
+  static const TilesCandidate instance;
+  return instance;
+}
+
+}  // namespace retrograd::engines::cuda

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// Every implementation for GPUs, by family; candidates.cpp puts them in order.
+#pragma once
+
+#include "engines/engine.h"
+
+namespace retrograd::engines::cuda {
+
+// dense/: products on tensor cores.
+// Any strides and types, over rows of channels, into which operands are brought in the workspace. FP32 is
+// made of three TF32 products, or of one where the caller allows it (tf32_products).
+const Candidate& row_products();
+const Candidate& tf32_products();
+const Candidate& wgmma_first();  // forward, grad_input in FP16 and BF16 by Hopper's warpgroup products
+const Candidate& wgmma_products();
+const Candidate& weight_products();  // grad_weight, the same
+const Candidate& every_weight_product();
+// cuDNN, where it is there: 16-bit types in channels-last form, into which operands of other layouts are
+// brought in the workspace; FP32 as it lies.
+const Candidate& cudnn_products();
+
+// few_channels/: groups of up to 16 channels, and stems.
+const Candidate& narrow_tiles();   // FP32, tiles in shared memory
+const Candidate& narrow_blocks();  // 16-bit types on tensor cores
+const Candidate& narrow_gather();  // grad_input with at most four x channels a group
+const Candidate& waveform();       // the first layer of a network on waveforms
+
+// depthwise/: one channel a group.
+const Candidate& depthwise();             // 3x3 to 7x7
+const Candidate& depthwise_last();        // the same, channels last
+const Candidate& depthwise_tiles();       // stride 1, kernels up to 64 x 64
+const Candidate& depthwise_transposed();  // channels last, through row-major planes and the engines for those
+
+const Candidate& bias();          // bias/: dense tensors
+const Candidate& pool();          // pooling/: dense tensors
+const Candidate& small_images();  // so small that launches count more than products
+const Candidate& direct();        // every pass, straight from its formula; needs no workspace
+
+}  // namespace retrograd::engines::cuda

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+// One instruction set only, and one that Highway does not know: intrinsics. The system hands tile registers
+// only to processes that ask for them, because they make the state of every thread 8 KiB larger.
+#include "kernels/cpu/dense/bf16_tiles.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cstdlib>
+#include <string_view>
+
+#include "kernels/cpu/dense/bf16_pairs.h"
+#include "kernels/cpu/dense/bf16_tiles-inl.h"
+#include "kernels/cpu/targets.h"
+
+#if defined(__x86_64__) && defined(__linux__) && (defined(__GNUC__) || defined(__clang__))
+#include <cpuid.h>
+#include <immintrin.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+namespace retrograd::kernels::cpu {
+namespace {
+
+// The instructions name their registers in their text: one of these is left in each function.
+#define RG_REGISTERS(DO) DO(0) DO(1) DO(2) DO(3) DO(4) DO(5) DO(6) DO(7)
+struct AmxRegisters {
+  RG_AMX static void configure(const TileConfig& config) {
+    asm volatile("" : : "m"(config) : "memory");  // g++ takes the instruction to read eight bytes
+    _tile_loadconfig(&config);
+  }
+  RG_AMX static void release() { _tile_release(); }
+
+  template <int kIndex>
+  RG_AMX static inline void zero() {
+#define RG_ZERO(i) \
+  if constexpr (kIndex == i) _tile_zero(i);
+    RG_REGISTERS(RG_ZERO)
+#undef RG_ZERO
+  }
+  template <int kIndex>
+  RG_AMX static inline void load(const float* from, int64_t row_bytes) {
+#define RG_LOAD(i) \
+  if constexpr (kIndex == i) _tile_loadd(i, from, row_bytes);
+    RG_REGISTERS(RG_LOAD)
+#undef RG_LOAD
+  }
+  template <int kIndex>
+  RG_AMX static inline void store(float* to, int64_t row_bytes) {
+#define RG_STORE(i) \
+  if constexpr (kIndex == i) _tile_stored(i, to, row_bytes);
+    RG_REGISTERS(RG_STORE)
+#undef RG_STORE
+  }
+  template <int kRow, int kColumn>
+  RG_AMX static inline void multiply() {
+    if constexpr (kRow == 0 && kColumn == 0) _tile_dpbf16ps(0, 4, 6);
+    if constexpr (kRow == 0 && kColumn == 1) _tile_dpbf16ps(1, 4, 7);
+    if constexpr (kRow == 1 && kColumn == 0) _tile_dpbf16ps(2, 5, 6);
+    if constexpr (kRow == 1 && kColumn == 1) _tile_dpbf16ps(3, 5, 7);
+  }
+};
+#undef RG_REGISTERS
+
+bool processor_has_tiles() {
+  constexpr unsigned kAmxBf16 = 1U << 22, kAmxTile = 1U << 24, kXsave = 1U << 27;
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  if (__get_cpuid(1, &a, &b, &c, &d) == 0 || (c & kXsave) == 0) return false;
+  if (__get_cpuid_count(7, 0, &a, &b, &c, &d) == 0) return false;
+  return (d & kAmxBf16) != 0 && (d & kAmxTile) != 0 && __builtin_cpu_supports("avx512bf16") != 0;
+}
+
+// Of the system, for all threads of the process, those that are there and those to come.
+bool ask_for_tiles() {
+  constexpr long kRequestPermission = 0x1023, kTileData = 18;  // arch_prctl(2): ARCH_REQ_XCOMP_PERM
+  return syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
+}
+
+std::atomic<bool> pairs_stand_in{false};
+
+// The product in pieces that bf16_tile_product takes.
+void product_of_pairs(TileProduct tile, int upper) {
+  const float *a = tile.a[0], *lower = tile.a[1];
+  const int rows = tile.rows, most = tile_rows(tile.width == 0 ? tile_width() : tile.width);
+  for (int row = 0; row < rows; row += tile.rows) {
+    const float* first = row < upper ? a + row * tile.a_stride : lower + (row - upper) * tile.a_stride;
+    tile.set_rows(first, tile.a_stride, std::min(most, (row < upper ? upper : rows) - row));
+    bf16_tile_product(tile);
+    tile.c += tile.rows * tile.c_stride;
+  }
+}
+
+}  // namespace
+
+bool let_pairs_stand_in_for_tiles() {
+  pairs_stand_in = __builtin_cpu_supports("avx512bf16") != 0;
+  return pairs_stand_in;
+}
+
+bool machine_has_bf16_tiles() {
+  static const bool has = processor_has_tiles() && ask_for_tiles();
+  return has;
+}
+
+bool has_bf16_tiles() {
+  static const bool has = bf16_tiles_allowed() && std::string_view(target_name()).starts_with("AVX3") &&
+                          (pairs_stand_in || machine_has_bf16_tiles());
+  return has;
+}
+
+Bf16Tiles::~Bf16Tiles() {
+  if (configured_.depth != 0) AmxRegisters::release();
+}
+
+void Bf16Tiles::product(const TileProduct& tile, int upper) {
+  if (pairs_stand_in) return product_of_pairs(tile, upper);
+  tile_register_product<AmxRegisters>(tile, upper, configured_);
+}
+void Bf16Tiles::product(const TileProduct& tile) {
+  TileProduct in_two = tile;
+  const int upper = cut_in_two(in_two);
+  product(in_two, upper);
+}
+
+}  // namespace retrograd::kernels::cpu
+
+#else
+
+namespace retrograd::kernels::cpu {
+
+bool machine_has_bf16_tiles() { return false; }
+bool has_bf16_tiles() { return false; }
+bool let_pairs_stand_in_for_tiles() { return false; }
+Bf16Tiles::~Bf16Tiles() = default;
+void Bf16Tiles::product(const TileProduct&) { std::abort(); }
+void Bf16Tiles::product(const TileProduct&, int) { std::abort(); }
+
+}  // namespace retrograd::kernels::cpu
+
+#endif

@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: Apache-2.0
+// Tiles of results with planes or channels as lanes, once for every instruction set.
+#include "kernels/cpu/depthwise/depthwise_rows.h"
+
+#include <utility>
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/cpu/depthwise/depthwise_rows.cpp"
+#include "hwy/foreach_target.h"
+#include "hwy/highway.h"
+#include "kernels/cpu/targets.h"
+#include "kernels/cpu/unroll-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace retrograd::kernels::cpu {
+namespace HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+using D = hn::CappedTag<float, 16>;
+using V = hn::Vec<D>;
+
+HWY_INLINE int64_t lanes() { return static_cast<int64_t>(hn::Lanes(D())); }
+
+// Accumulators are named variables, by macros: g++ 12 leaves some arrays of them in memory, and vectors of
+// unknown size have no arrays at all.
+#define RG_EACH(DO) DO(0) DO(1) DO(2) DO(3) DO(4) DO(5) DO(6) DO(7) DO(8) DO(9) DO(10) DO(11) DO(12) DO(13)
+#define RG_EACH_DOWN(DO) \
+  DO(13) DO(12) DO(11) DO(10) DO(9) DO(8) DO(7) DO(6) DO(5) DO(4) DO(3) DO(2) DO(1) DO(0)
+#define RG_CLEAR(i) V a##i = hn::Zero(d);
+#define RG_ADD(i) \
+  if constexpr (i < kTile) a##i = hn::MulAdd(weight, hn::LoadU(d, RG_AT(i)), a##i);
+// A jump to the first live position, then multiply-adds only.
+#define RG_ADD_FROM(i) \
+  case i:              \
+    RG_ADD(i) [[fallthrough]];
+#define RG_ADD_WITHIN(i) \
+  if (i >= begin && i < end) RG_ADD(i)
+#define RG_STORE(i) \
+  if constexpr (i < kTile) hn::StoreU(a##i, d, out + i * out_pitch);
+
+// Places from `source` on. Where their pitch is not known every third has a pointer: with them and one
+// multiple of the pitch a load has its address, where 14 multiples would take all registers.
+#define RG_PLACES(address)                                                                    \
+  const float* const source = (address);                                                      \
+  [[maybe_unused]] const float* const at[] = {source, source + 3 * pitch, source + 6 * pitch, \
+                                              source + 9 * pitch};
+#define RG_AT(i) (kDense ? source + i * n : at[i / 3 % 4] + i % 3 * pitch)
+
+template <int kTile, bool kDense>
+HWY_INLINE void tile_row(const DepthwiseRow& r, int64_t first, int64_t down, float* HWY_RESTRICT out) {
+  const D d;
+  const int64_t n = lanes(), pitch = kDense ? n : r.source_step * r.source_place,
+                out_pitch = r.out_step * r.out_place;
+  const int64_t start = (first * r.source_step - r.source_start) * r.source_place + r.source_at + down;
+  RG_EACH(RG_CLEAR)
+  if (first >= r.full_begin && first + kTile <= r.full_end) {
+    for (int64_t row = 0; row < r.rows; ++row) {
+      const float* HWY_RESTRICT weights = r.weights[row] + r.first_slot * n + r.weight_at;
+      for (int64_t t = 0; t < r.tap_count; ++t, weights += n) {
+        RG_PLACES(r.sources[row] + (start + r.taps[t].offset * r.source_place))
+        const V weight = hn::Load(d, weights);
+        RG_EACH(RG_ADD)
+      }
+    }
+  } else {
+    for (int64_t row = 0; row < r.rows; ++row) {
+      const float* HWY_RESTRICT weights = r.weights[row] + r.first_slot * n + r.weight_at;
+      for (int64_t t = 0; t < r.tap_count; ++t, weights += n) {
+        const DepthwiseTap& tap = r.taps[t];
+        const int64_t begin = tap.begin - first, end = tap.end - first;
+        if (begin >= kTile || end <= 0) continue;
+        RG_PLACES(r.sources[row] + (start + tap.offset * r.source_place))
+        const V weight = hn::Load(d, weights);
+        if (begin <= 0 && end >= kTile) {
+          RG_EACH(RG_ADD)
+        } else if (begin <= 0) {
+          switch (end - 1) {
+            RG_EACH_DOWN(RG_ADD_FROM)
+            default:
+              break;
+          }
+        } else if (end >= kTile) {
+          switch (begin) {
+            RG_EACH(RG_ADD_FROM)
+            default:
+              break;
+          }
+        } else {
+          RG_EACH(RG_ADD_WITHIN)
+        }
+      }
+    }
+  }
+  RG_EACH(RG_STORE)
+}
+
+template <int kTile, bool kDense>
+HWY_NOINLINE void tile(const DepthwiseRow& r, int64_t first, float* HWY_RESTRICT out) {
+  for (int64_t row = 0; row < r.out_rows; ++row)
+    tile_row<kTile, kDense>(r, first, row * r.source_row, out + row * r.out_row);
+}
+
+// Neighbouring sources, each loaded once for the three results that read it. `now` starts with the source.
+#define RG_SOURCE(j, now, before, last)                     \
+  if constexpr (j <= kTile) {                               \
+    const V x = held(hn::LoadU(d, RG_AT(j)));               \
+    if constexpr (j < kTile) now = hn::MulAdd(low, x, now); \
+    before = hn::MulAdd(middle, x, before);                 \
+    if constexpr (j > 1) last = hn::MulAdd(high, x, last);  \
+  }
+
+// Three neighbouring taps; of the sources, at most the first and the last lie outside.
+template <int kTile, bool kDense>
+HWY_INLINE void row_of_three(const DepthwiseRow& r, int64_t first, int64_t down, float* HWY_RESTRICT out) {
+  const D d;
+  const int64_t n = lanes(), pitch = kDense ? n : r.source_place, out_pitch = r.out_step * r.out_place;
+  const bool falling = r.taps[0].offset > r.taps[2].offset;
+  const int64_t place = first + (falling ? r.taps[2] : r.taps[0]).offset;
+  const bool has_first = place >= 0, has_last = place + kTile + 1 < r.source_size;
+  const int64_t low_slot = (r.first_slot + (falling ? 2 : 0)) * n,
+                high_slot = (r.first_slot + (falling ? 0 : 2)) * n;
+  RG_EACH(RG_CLEAR)
+  for (int64_t row = 0; row < r.rows; ++row) {
+    RG_PLACES(r.sources[row] + (place - r.source_start) * pitch + r.source_at + down)
+    const float* HWY_RESTRICT weights = r.weights[row] + r.weight_at;
+    const V low = hn::Load(d, weights + low_slot), middle = hn::Load(d, weights + (r.first_slot + 1) * n),
+            high = hn::Load(d, weights + high_slot);
+    if (has_first) a0 = hn::MulAdd(low, hn::LoadU(d, source), a0);
+    RG_SOURCE(1, a1, a0, a0)
+    RG_SOURCE(2, a2, a1, a0)
+    RG_SOURCE(3, a3, a2, a1)
+    RG_SOURCE(4, a4, a3, a2)
+    RG_SOURCE(5, a5, a4, a3)
+    RG_SOURCE(6, a6, a5, a4)
+    RG_SOURCE(7, a7, a6, a5)
+    RG_SOURCE(8, a8, a7, a6)
+    RG_SOURCE(9, a9, a8, a7)
+    RG_SOURCE(10, a10, a9, a8)
+    RG_SOURCE(11, a11, a10, a9)
+    RG_SOURCE(12, a12, a11, a10)
+    RG_SOURCE(13, a13, a12, a11)
+    RG_SOURCE(14, a13, a13, a12)
+    if (has_last) {
+      const V x = hn::LoadU(d, RG_AT((kTile + 1)));
+#define RG_LAST(i) \
+  if constexpr (i == kTile - 1) a##i = hn::MulAdd(high, x, a##i);
+      RG_EACH(RG_LAST)
+    }
+  }
+  RG_EACH(RG_STORE)
+}
+
+template <int kTile, bool kDense>
+HWY_NOINLINE void tile_of_three(const DepthwiseRow& r, int64_t first, float* HWY_RESTRICT out) {
+  for (int64_t row = 0; row < r.out_rows; ++row)
+    row_of_three<kTile, kDense>(r, first, row * r.source_row, out + row * r.out_row);
+}
+
+// Whether tile_of_three computes these positions.
+bool is_three(const DepthwiseRow& r, int64_t first, int64_t width) {
+  if (r.source_step != 1 || r.tap_count != 3 || width < 2) return false;
+  const int64_t step = r.taps[1].offset - r.taps[0].offset;
+  if ((step != 1 && step != -1) || r.taps[2].offset - r.taps[1].offset != step) return false;
+  const int64_t middle = first + r.taps[1].offset;
+  return middle >= 0 && middle + width <= r.source_size;
+}
+
+// Tiles of up to 8 are hardly slower than those of up to 14, and half as much to compile.
+template <bool kDense>
+constexpr int64_t kMostPositions = kDense ? kDepthwiseTile : 8;
+
+template <bool kDense, size_t... kI>
+void tiles(std::index_sequence<kI...>, const DepthwiseRow& r) {
+  using Tile = void (*)(const DepthwiseRow&, int64_t, float*);
+  static constexpr Tile kTiles[] = {tile<kI + 1, kDense>...};
+  static constexpr Tile kThrees[] = {tile_of_three<kI + 1, kDense>...};
+  // Even tiles: 15 positions are 8 and 7, since 14 and 1 would leave one chain of additions alone.
+  int64_t left = (r.count + kMostPositions<kDense> - 1) / kMostPositions<kDense>;
+  for (int64_t i = 0; i < r.count; --left) {
+    const int64_t width = (r.count - i + left - 1) / left;
+    const bool three = is_three(r, r.first + i, width);
+    (three ? kThrees : kTiles)[width - 1](r, r.first + i, r.out + i * r.out_step * r.out_place);
+    i += width;
+  }
+}
+
+void depthwise_row(const DepthwiseRow& r) {
+  if (r.source_step == 1 && r.source_place == lanes()) {
+    tiles<true>(std::make_index_sequence<kMostPositions<true>>(), r);
+  } else {
+    tiles<false>(std::make_index_sequence<kMostPositions<false>>(), r);
+  }
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace retrograd::kernels::cpu
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace retrograd::kernels::cpu {
+namespace {
+
+HWY_EXPORT(depthwise_row);
+
+using Row = void (*)(const DepthwiseRow&);
+
+}  // namespace
+
+void depthwise_row(const DepthwiseRow& row) {
+  static const Row chosen = RG_CHOSEN(depthwise_row);
+  chosen(row);
+}
+
+}  // namespace retrograd::kernels::cpu
+#endif

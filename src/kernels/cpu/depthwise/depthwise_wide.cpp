@@ -1,0 +1,291 @@
+// SPDX-License-Identifier: Apache-2.0
+// Tiles of rows with vectors along W, for instruction sets with masked loads.
+#include "kernels/cpu/depthwise/depthwise_wide.h"
+
+#include <algorithm>
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/cpu/depthwise/depthwise_wide.cpp"
+#include "hwy/foreach_target.h"
+#include "hwy/highway.h"
+#include "kernels/cpu/depthwise/depthwise_wide-inl.h"
+#include "kernels/cpu/targets.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace retrograd::kernels::cpu {
+namespace HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+#if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX2
+
+int64_t wide_lanes(int64_t width) {
+  const auto most = static_cast<int64_t>(hn::Lanes(Tag<16>()));
+  return width <= 8 ? HWY_MIN(most, 8) : most;
+}
+
+// kRows rows of results × one vector of each phase; kAllRegular: only tiles that are regular.
+template <int kLanes, int kTapRows, int kPhases, int kRows, bool kAllRegular, bool kPair>
+class WideTile : WideRows<kLanes, kTapRows, kRows, kPair> {
+  using Base = WideRows<kLanes, kTapRows, kRows, kPair>;
+  using Base::both, Base::kSources;
+  using typename Base::D, typename Base::Rows, typename Base::V, typename Base::Whole;
+  using Sums = V[kPhases][kRows];
+
+  // Floats from a plane to the other one of a pair.
+  struct Second {
+    int64_t source, weights, out;
+  };
+
+ public:
+  // Columns [begin, end) of a group.
+  static HWY_NOINLINE void columns(const DepthwiseWide& r, const TileGroup& g,
+                                   const Place<D>* HWY_RESTRICT places, int64_t begin, int64_t end) {
+    const int64_t taps = r.taps[0] + r.taps[1];
+    for (int64_t plane = g.plane; plane < g.plane + g.planes; plane += kPair ? 2 : 1) {
+      // A last plane alone is its own second.
+      const bool has_second = plane + 1 < g.plane + g.planes;
+      const Second second{has_second ? r.source_plane : 0, has_second ? r.weight_plane : 0,
+                          has_second ? r.out_plane : 0};
+      const float* weights = r.weights + plane * r.weight_plane;
+      for (int64_t tile = 0, row = g.row; tile < g.tiles; ++tile, row += kRows) {
+        const int64_t from = row + r.first_row;
+        const float* source = r.source + plane * r.source_plane + from * r.source_row;
+        float* out = r.out + plane * r.out_plane + row * r.out_row;
+        const Place<D>* HWY_RESTRICT at = places;
+        Rows rows{source, r.source_row, std::max<int64_t>(-from, 0),
+                  std::min<int64_t>(r.source_rows - from, kSources)};
+        for (int64_t column = begin; column < end; column += kLanes, at += taps) {
+          rows.top = source + column;
+          if (kAllRegular || Base::is_regular(rows, r.rows - row)) {
+            run<true>(r, rows, second, at, weights, out, column, kRows);
+          } else if constexpr (!kAllRegular) {
+            run<false>(r, rows, second, at, weights, out, column, r.rows - row);
+          }
+        }
+      }
+    }
+  }
+
+ private:
+  template <bool kRegular>
+  static HWY_INLINE void run(const DepthwiseWide& r, Rows rows, const Second& second,
+                             const Place<D>* HWY_RESTRICT places, const float* HWY_RESTRICT weights,
+                             float* out, int64_t column, int64_t stored) {
+    Sums sums;
+    each(Indices<kPhases * kRows>(),
+         [&](auto i) RG_INLINED { sums[i / kRows][i % kRows] = hn::Zero(Whole()); });
+    for (int64_t depth = 0; depth < r.depths; ++depth) {
+      const float* HWY_RESTRICT w = weights;
+      const int64_t* HWY_RESTRICT offset = r.offsets;
+      const Place<D>* HWY_RESTRICT place = places;
+      each(Indices<kPhases>(), [&](auto phase) RG_INLINED {
+        for (const int64_t* end = offset + r.taps[phase]; offset < end; ++offset, ++place, w += kTapRows) {
+          if (place->dead) continue;
+          const float* HWY_RESTRICT at = rows.top + *offset;
+          with_lanes(*place, [&](const auto& lanes)
+                                 RG_INLINED { add<kRegular>(rows, second, at, w, sums[phase], lanes); });
+        }
+      });
+      rows.top += r.source_depth;
+      weights += r.weight_depth;
+    }
+    store<kRegular>(r, second, column, stored, sums, out);
+  }
+
+  template <bool kRegular, class Lanes>
+  static HWY_INLINE void add(const Rows& rows, const Second& second, const float* HWY_RESTRICT at,
+                             const float* HWY_RESTRICT weights, V (&sums)[kRows], const Lanes& lanes) {
+    V w[kTapRows];
+    each(Indices<kTapRows>(), [&](auto h) RG_INLINED {
+      w[h] = held(both(lanes.only(hn::Set(D(), weights[h])),
+                       [&]() RG_INLINED { return lanes.only(hn::Set(D(), weights[second.weights + h])); }));
+    });
+    const auto add_source = [&](auto i) RG_INLINED {
+      const float* HWY_RESTRICT p = at + i * rows.pitch;
+      const V v = held(both(lanes.load(p), [&]() RG_INLINED { return lanes.load(p + second.source); }));
+      each(Indices<kTapRows>(), [&](auto h) RG_INLINED {
+        constexpr int kRow = i - h;
+        if constexpr (kRow >= 0 && kRow < kRows) sums[kRow] = hn::MulAdd(w[h], v, sums[kRow]);
+      });
+    };
+    Base::template each_source<kRegular>(rows, add_source);
+  }
+
+  template <bool kRegular>
+  static HWY_INLINE void store(const DepthwiseWide& r, const Second& second, int64_t column, int64_t rows,
+                               Sums& sums, float* out) {
+    const D d;
+    const int64_t left = r.width - column * kPhases;
+    float* HWY_RESTRICT to = out + column * kPhases;
+    const auto each_row = [&](const auto& body) RG_INLINED {
+      each(Indices<kRows>(), [&](auto j) RG_INLINED {
+        if (kRegular || j < rows) body(j, to + j * r.out_row);
+      });
+    };
+    if constexpr (kPair) {
+      const auto mask = hn::FirstN(d, static_cast<size_t>(std::min<int64_t>(left, kLanes)));
+      each_row([&](auto j, float* at) RG_INLINED {
+        hn::BlendedStore(hn::LowerHalf(d, sums[0][j]), mask, d, at);
+        // g++ would make one instruction of both, which faults at masked places, unlike a masked store.
+        hn::BlendedStore(held(hn::UpperHalf(d, sums[0][j])), mask, d, at + second.out);
+      });
+    } else if constexpr (kPhases == 1) {
+      if (left >= kLanes)
+        return each_row([&](auto j, float* at) RG_INLINED { hn::StoreU(sums[0][j], d, at); });
+      const auto mask = hn::FirstN(d, static_cast<size_t>(left));
+      each_row([&](auto j, float* at) RG_INLINED { hn::BlendedStore(sums[0][j], mask, d, at); });
+    } else {
+      const hn::RebindToSigned<D> di;
+      const auto half = hn::ShiftRight<1>(hn::Iota(di, 0));
+      const auto low = hn::IndicesFromVec(d, half);
+      const auto high = hn::IndicesFromVec(d, hn::Add(half, hn::Set(di, kLanes / 2)));
+      const auto low_mask = hn::FirstN(d, static_cast<size_t>(std::min<int64_t>(left, kLanes)));
+      const auto high_mask =
+          hn::FirstN(d, static_cast<size_t>(std::clamp<int64_t>(left - kLanes, 0, kLanes)));
+      each_row([&](auto j, float* at) RG_INLINED {
+        const V even = sums[0][j], odd = sums[1][j];
+        hn::BlendedStore(hn::OddEven(hn::TableLookupLanes(odd, low), hn::TableLookupLanes(even, low)),
+                         low_mask, d, at);
+        if (left > kLanes)
+          hn::BlendedStore(hn::OddEven(hn::TableLookupLanes(odd, high), hn::TableLookupLanes(even, high)),
+                           high_mask, d, at + kLanes);
+      });
+    }
+  }
+};
+
+// Rows that stay in registers beside their weights and a vector of the source.
+constexpr int most_rows(int tap_rows, int phases) {
+  return kFewRegisters ? HWY_MIN(8, (15 - tap_rows) / phases) : 8;
+}
+
+// Columns [begin, end) of a plane in vectors of kLanes.
+template <int kLanes, int kTapRows, int kPhases, bool kPair = false>
+class Columns {
+  using D = Tag<kLanes>;
+  static constexpr int kMost = most_rows(kTapRows, kPhases), kLeast = least_rows(kTapRows, kMost);
+
+ public:
+  Columns(const DepthwiseWide& r, int64_t begin, int64_t end)
+      : begin_(begin),
+        end_(end),
+        taps_(r.taps[0] + r.taps[1]),
+        all_fit_((end - begin + kLanes - 1) / kLanes * taps_ <= kPlaces) {
+    if (all_fit_)
+      for (int64_t column = begin, i = 0; column < end; column += kLanes, i += taps_)
+        list_places(r, column, places_ + i);
+  }
+
+  void run(const DepthwiseWide& r, const TileGroup& g) {
+    const Tile columns = tile(Indices<kMost - kLeast + 1>(), g);
+    if (all_fit_) return columns(r, g, places_, begin_, end_);
+    for (int64_t column = begin_; column < end_; column += kLanes) {
+      list_places(r, column, places_);
+      columns(r, g, places_, column, column + 1);
+    }
+  }
+
+ private:
+  using Tile = void (*)(const DepthwiseWide&, const TileGroup&, const Place<D>*, int64_t, int64_t);
+
+  template <int... I>
+  static Tile tile(std::integer_sequence<int, I...>, const TileGroup& g) {
+    static constexpr Tile kTiles[] = {
+        WideTile<kLanes, kTapRows, kPhases, kLeast + I, true, kPair>::columns...};
+    if (g.regular) return kTiles[g.height - kLeast];
+    return WideTile<kLanes, kTapRows, kPhases, kMost, false, kPair>::columns;
+  }
+
+  void list_places(const DepthwiseWide& r, int64_t column, Place<D>* places) const {
+    for (int64_t t = 0; t < taps_; ++t) {
+      const int64_t at = column + r.offsets[t];
+      places[t] = place_of<D>(-at, r.source_width - at);
+    }
+  }
+
+  int64_t begin_, end_, taps_;
+  bool all_fit_;
+  Place<D> places_[kPlaces];
+};
+
+template <int kTapRows, int kPhases, class Run>
+HWY_INLINE void each_group(const DepthwiseWide& r, int64_t step, bool together, const Run& run) {
+  constexpr int kMost = most_rows(kTapRows, kPhases);
+  each_tile_group<kTapRows>(r.planes, step, together, r.rows, r.first_row, r.source_rows,
+                            least_rows(kTapRows, kMost), kMost, run);
+}
+
+template <int kLanes, int kTapRows, int kPhases>
+void tiles(const DepthwiseWide& r) {
+  const int64_t positions = (r.width + kPhases - 1) / kPhases;
+  if constexpr (kPhases == 1 && kTapRows <= 3 && kLanes == 8 && hn::MaxLanes(Tag<16>()) == 16) {
+    Columns<8, kTapRows, kPhases, true> pairs(r, 0, positions);
+    return each_group<kTapRows, kPhases>(r, 2, true, [&](const TileGroup& g) HWY_ATTR { pairs.run(r, g); });
+  } else if constexpr (kLanes == 16) {
+    // What remains of a row costs half as much in half a vector.
+    const int64_t rest = positions % kLanes, halves = rest <= kLanes / 2 ? rest : 0;
+    if (halves > 0) {
+      Columns<kLanes, kTapRows, kPhases> whole(r, 0, positions - halves);
+      Columns<kLanes / 2, kTapRows, kPhases> half(r, positions - halves, positions);
+      return each_group<kTapRows, kPhases>(r, 1, false, [&](const TileGroup& g) HWY_ATTR {
+        whole.run(r, g);
+        half.run(r, g);
+      });
+    }
+  }
+  Columns<kLanes, kTapRows, kPhases> whole(r, 0, positions);
+  each_group<kTapRows, kPhases>(r, 1, true, [&](const TileGroup& g) HWY_ATTR { whole.run(r, g); });
+}
+
+template <int kLanes>
+void wide(const DepthwiseWide& r) {
+  using Planes = void (*)(const DepthwiseWide&);
+  static constexpr Planes kOne[] = {tiles<kLanes, 1, 1>, tiles<kLanes, 2, 1>, tiles<kLanes, 3, 1>,
+                                    tiles<kLanes, 4, 1>, tiles<kLanes, 5, 1>, tiles<kLanes, 6, 1>,
+                                    tiles<kLanes, 7, 1>};
+  static constexpr Planes kTwo[] = {tiles<kLanes, 1, 2>, tiles<kLanes, 2, 2>, tiles<kLanes, 3, 2>,
+                                    tiles<kLanes, 4, 2>};
+  static_assert(std::size(kOne) == kMostWideTapRows && std::size(kTwo) == kMostWideTapRowsOfTwo);
+  (r.phases == 1 ? kOne : kTwo)[r.tap_rows - 1](r);
+}
+
+void depthwise_wide(const DepthwiseWide& r) {
+  if (r.lanes == 16) {
+    wide<HWY_MIN(16, hn::MaxLanes(Tag<16>()))>(r);
+  } else {
+    wide<8>(r);
+  }
+}
+
+#else
+int64_t wide_lanes(int64_t) { return 0; }
+void depthwise_wide(const DepthwiseWide&) {}
+#endif
+
+}  // namespace HWY_NAMESPACE
+}  // namespace retrograd::kernels::cpu
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace retrograd::kernels::cpu {
+namespace {
+
+HWY_EXPORT(wide_lanes);
+HWY_EXPORT(depthwise_wide);
+
+struct Chosen {
+  int64_t (*lanes)(int64_t);
+  void (*planes)(const DepthwiseWide&);
+};
+const Chosen& chosen() {
+  static const Chosen instance{RG_CHOSEN(wide_lanes), RG_CHOSEN(depthwise_wide)};
+  return instance;
+}
+
+}  // namespace
+
+int64_t depthwise_wide_lanes(int64_t width) { return chosen().lanes(width); }
+void depthwise_wide(const DepthwiseWide& planes) { chosen().planes(planes); }
+
+}  // namespace retrograd::kernels::cpu
+#endif

@@ -1,0 +1,287 @@
+// SPDX-License-Identifier: Apache-2.0
+// Tiles of rows of y with vectors along W, for instruction sets with masked loads.
+#include "kernels/cpu/depthwise/depthwise_wide_dots.h"
+
+#include <algorithm>
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/cpu/depthwise/depthwise_wide_dots.cpp"
+#include "hwy/foreach_target.h"
+#include "hwy/highway.h"
+#include "kernels/cpu/depthwise/depthwise_wide-inl.h"
+#include "kernels/cpu/targets.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace retrograd::kernels::cpu {
+namespace HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+#if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX2
+
+// Two rows of half a vector share one: with more than three rows of taps that was slower.
+constexpr int kMostLanes = HWY_MIN(16, static_cast<int>(hn::MaxLanes(Tag<16>())));
+constexpr int kMostPairTapRows = 3;
+int64_t wide_planes(int64_t lanes, int64_t tap_rows) {
+  return lanes < kMostLanes && tap_rows <= kMostPairTapRows ? 2 : 1;
+}
+
+// kRows rows of y × one vector; kAllRegular: only tiles that are regular; kMasked: places outside are left
+// out. Sums are kSumLanes apart.
+template <int kLanes, int kSumLanes, int kTapRows, int kRows, bool kAllRegular, bool kPair,
+          bool kMasked = false>
+class WideDots : WideRows<kLanes, kTapRows, kRows, kPair> {
+  using Base = WideRows<kLanes, kTapRows, kRows, kPair>;
+  using Base::both, Base::kSources;
+  using typename Base::D, typename Base::Rows, typename Base::V, typename Base::Whole;
+
+  // Floats from a plane to the other one of a pair.
+  struct Second {
+    int64_t x, y;
+  };
+
+ public:
+  // Columns [begin, end) of a group.
+  static HWY_NOINLINE void columns(const DepthwiseWideDots& r, const TileGroup& g,
+                                   const Place<D>* HWY_RESTRICT places, int64_t begin, int64_t end) {
+    for (int64_t plane = g.plane; plane < g.plane + g.planes; plane += kPair ? 2 : 1) {
+      // A last plane alone is its own second; nobody reads the sums of that.
+      const bool has_second = plane + 1 < g.plane + g.planes;
+      const Second second{has_second ? r.x_plane : 0, has_second ? r.y_plane : 0};
+      float* sums = r.sums + (kPair ? plane / 2 : plane) * r.sum_plane;
+      for (int64_t tile = 0, row = g.row; tile < g.tiles; ++tile, row += kRows) {
+        const int64_t from = row + r.first_row;
+        const float* x = r.x + plane * r.x_plane + from * r.x_row;
+        const float* y = r.y + plane * r.y_plane + row * r.y_row;
+        const Place<D>* HWY_RESTRICT at = places;
+        Rows rows{x, r.x_row, std::max<int64_t>(-from, 0), std::min<int64_t>(r.x_rows - from, kSources)};
+        for (int64_t column = begin; column < end; column += kLanes, at += r.taps) {
+          rows.top = x + column;
+          if (kAllRegular || Base::is_regular(rows, r.rows - row)) {
+            run<true>(r, rows, second, at, y + column, sums, r.width - column, kRows);
+          } else if constexpr (!kAllRegular) {
+            run<false>(r, rows, second, at, y + column, sums, r.width - column, r.rows - row);
+          }
+        }
+      }
+    }
+  }
+
+ private:
+  template <bool kRegular>
+  static HWY_INLINE void run(const DepthwiseWideDots& r, Rows rows, const Second& second,
+                             const Place<D>* HWY_RESTRICT places, const float* HWY_RESTRICT y_at,
+                             float* HWY_RESTRICT sums, int64_t left, int64_t y_rows) {
+    const D d;
+    V y[kRows];
+    const auto load_y = [&](const auto& load) RG_INLINED {
+      each(Indices<kRows>(), [&](auto j) RG_INLINED {
+        const float* HWY_RESTRICT p = y_at + j * r.y_row;
+        y[j] = kRegular || j < y_rows ? held(both(load(p), [&]() RG_INLINED { return load(p + second.y); }))
+                                      : hn::Zero(Whole());
+      });
+    };
+    if (left >= kLanes) {
+      load_y([](const float* p) RG_INLINED { return hn::LoadU(D(), p); });
+    } else {
+      const auto mask = hn::FirstN(d, static_cast<size_t>(left));
+      load_y([&](const float* p) RG_INLINED { return hn::MaskedLoad(mask, D(), p); });
+    }
+    for (int64_t depth = 0; depth < r.depths; ++depth) {
+      float* HWY_RESTRICT sum = sums + depth * r.sum_depth;
+      const Place<D>* HWY_RESTRICT place = places;
+      for (int64_t tap = 0; tap < r.taps; ++tap, ++place, sum += kTapRows * kSumLanes) {
+        if (place->dead) continue;
+        const float* HWY_RESTRICT at = rows.top + r.offsets[tap];
+        with_lanes(*place, [&](const auto& lanes)
+                               RG_INLINED { add<kRegular>(rows, second, at, y, y_rows, sum, lanes); });
+      }
+      rows.top += r.x_depth;
+    }
+  }
+
+  template <bool kRegular, class Lanes>
+  static HWY_INLINE void add(const Rows& rows, const Second& second, const float* HWY_RESTRICT at,
+                             const V (&y)[kRows], [[maybe_unused]] int64_t y_rows, float* HWY_RESTRICT sum,
+                             const Lanes& lanes) {
+    constexpr bool kSkips = kMasked && !Lanes::kAll;  // lanes
+    V sums[kTapRows];
+    each(Indices<kTapRows>(), [&](auto h) RG_INLINED { sums[h] = hn::Load(Whole(), sum + h * kSumLanes); });
+    [[maybe_unused]] auto inside = hn::FirstN(Whole(), 0);
+    if constexpr (kSkips) {
+      const auto ones = [&]() RG_INLINED { return lanes.only(hn::Set(D(), 1)); };
+      inside = hn::Ne(both(ones(), ones), hn::Zero(Whole()));
+    }
+    const auto add_source = [&](auto i) RG_INLINED {
+      const float* HWY_RESTRICT p = at + i * rows.pitch;
+      const V v = held(both(lanes.load(p), [&]() RG_INLINED { return lanes.load(p + second.x); }));
+      each(Indices<kTapRows>(), [&](auto h) RG_INLINED {
+        constexpr int kRow = i - h;
+        if constexpr (kRow < 0 || kRow >= kRows) {
+        } else if (!kMasked || kRegular || kRow < y_rows) {
+          if constexpr (kSkips) {
+            sums[h] = masked_mul_add(inside, y[kRow], v, sums[h]);
+          } else {
+            sums[h] = hn::MulAdd(y[kRow], v, sums[h]);
+          }
+        }
+      });
+    };
+    Base::template each_source<kRegular>(rows, add_source);
+    each(Indices<kTapRows>(), [&](auto h) RG_INLINED { hn::Store(sums[h], Whole(), sum + h * kSumLanes); });
+  }
+};
+
+constexpr int kMostRows = kFewRegisters ? 7 : 8;
+
+// Columns [begin, end) of a plane in vectors of kLanes.
+template <int kLanes, int kSumLanes, int kTapRows, bool kPair = false>
+class Columns {
+  using D = Tag<kLanes>;
+  static constexpr int kLeast = least_rows(kTapRows, kMostRows);
+
+ public:
+  Columns(const DepthwiseWideDots& r, int64_t begin, int64_t end)
+      : begin_(begin), end_(end), all_fit_((end - begin + kLanes - 1) / kLanes * r.taps <= kPlaces) {
+    if (all_fit_)
+      for (int64_t column = begin, i = 0; column < end; column += kLanes, i += r.taps)
+        list_places(r, column, places_ + i);
+  }
+
+  void run(const DepthwiseWideDots& r, const TileGroup& g) {
+    const Tile columns = r.masked
+                             ? WideDots<kLanes, kSumLanes, kTapRows, kMostRows, false, kPair, true>::columns
+                             : tile(Indices<kMostRows - kLeast + 1>(), g);
+    if (all_fit_) return columns(r, g, places_, begin_, end_);
+    for (int64_t column = begin_; column < end_; column += kLanes) {
+      list_places(r, column, places_);
+      columns(r, g, places_, column, column + 1);
+    }
+  }
+
+ private:
+  using Tile = void (*)(const DepthwiseWideDots&, const TileGroup&, const Place<D>*, int64_t, int64_t);
+
+  template <int... I>
+  static Tile tile(std::integer_sequence<int, I...>, const TileGroup& g) {
+    static constexpr Tile kTiles[] = {
+        WideDots<kLanes, kSumLanes, kTapRows, kLeast + I, true, kPair>::columns...};
+    if (g.regular) return kTiles[g.height - kLeast];
+    return WideDots<kLanes, kSumLanes, kTapRows, kMostRows, false, kPair>::columns;
+  }
+
+  static void list_places(const DepthwiseWideDots& r, int64_t column, Place<D>* places) {
+    for (int64_t t = 0; t < r.taps; ++t) {
+      const int64_t at = column + r.offsets[t];
+      places[t] = place_of<D>(-at, std::min(r.x_width - at, r.width - column));
+    }
+  }
+
+  int64_t begin_, end_;
+  bool all_fit_;
+  Place<D> places_[kPlaces];
+};
+
+template <int kTapRows, class Run>
+HWY_INLINE void each_group(const DepthwiseWideDots& r, int64_t step, bool together, const Run& run) {
+  // Masked tiles are all of kMostRows: none is regular.
+  const int least = r.masked ? kMostRows + 1 : least_rows(kTapRows, kMostRows);
+  each_tile_group<kTapRows>(r.planes, step, together, r.rows, r.first_row, r.x_rows, least, kMostRows, run);
+}
+
+template <int kLanes, int kTapRows>
+void tiles(const DepthwiseWideDots& r) {
+  if constexpr (kLanes < kMostLanes && kTapRows <= kMostPairTapRows) {
+    if (r.pairs) {
+      Columns<kLanes, kMostLanes, kTapRows, true> pairs(r, 0, r.width);
+      return each_group<kTapRows>(r, 2, true, [&](const TileGroup& g) HWY_ATTR { pairs.run(r, g); });
+    }
+  } else if constexpr (kLanes == 16) {
+    // What remains of a row costs half as much in half a vector.
+    const int64_t rest = r.width % kLanes, halves = rest <= kLanes / 2 ? rest : 0;
+    if (halves > 0) {
+      Columns<kLanes, kLanes, kTapRows> whole(r, 0, r.width - halves);
+      Columns<kLanes / 2, kLanes, kTapRows> half(r, r.width - halves, r.width);
+      return each_group<kTapRows>(r, 1, false, [&](const TileGroup& g) HWY_ATTR {
+        whole.run(r, g);
+        half.run(r, g);
+      });
+    }
+  }
+  Columns<kLanes, kLanes, kTapRows> whole(r, 0, r.width);
+  each_group<kTapRows>(r, 1, true, [&](const TileGroup& g) HWY_ATTR { whole.run(r, g); });
+}
+
+template <int kLanes>
+void dots(const DepthwiseWideDots& r) {
+  using Planes = void (*)(const DepthwiseWideDots&);
+  static constexpr Planes kTiles[] = {tiles<kLanes, 1>, tiles<kLanes, 2>, tiles<kLanes, 3>, tiles<kLanes, 4>,
+                                      tiles<kLanes, 5>, tiles<kLanes, 6>, tiles<kLanes, 7>};
+  static_assert(std::size(kTiles) == kMostWideTapRows);
+  kTiles[r.tap_rows - 1](r);
+}
+
+void depthwise_wide_dots(const DepthwiseWideDots& r) {
+  if (r.lanes == 16) {
+    dots<HWY_MIN(16, hn::MaxLanes(Tag<16>()))>(r);
+  } else {
+    dots<8>(r);
+  }
+}
+
+template <int kLanes>
+void add_lanes(const float* sums, int64_t pitch, int64_t count, float* out) {
+  const Tag<kLanes> d;
+  for (int64_t i = 0; i < count; ++i) out[i] = hn::GetLane(hn::SumOfLanes(d, hn::Load(d, sums + i * pitch)));
+}
+
+void add_wide_lanes(const float* sums, int64_t lanes, bool pairs, int64_t planes, int64_t taps, float* out) {
+  for (int64_t plane = 0; plane < planes; ++plane, out += taps) {
+    if (pairs) {
+      add_lanes<8>(sums + (plane / 2 * 2 * taps + plane % 2) * lanes, 2 * lanes, taps, out);
+    } else if (lanes == 16) {
+      add_lanes<kMostLanes>(sums + plane * taps * lanes, lanes, taps, out);
+    } else {
+      add_lanes<8>(sums + plane * taps * lanes, lanes, taps, out);
+    }
+  }
+}
+
+#else
+void depthwise_wide_dots(const DepthwiseWideDots&) {}
+int64_t wide_planes(int64_t, int64_t) { return 1; }
+void add_wide_lanes(const float*, int64_t, bool, int64_t, int64_t, float*) {}
+#endif
+
+}  // namespace HWY_NAMESPACE
+}  // namespace retrograd::kernels::cpu
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace retrograd::kernels::cpu {
+namespace {
+
+HWY_EXPORT(depthwise_wide_dots);
+HWY_EXPORT(wide_planes);
+HWY_EXPORT(add_wide_lanes);
+
+struct Chosen {
+  void (*dots)(const DepthwiseWideDots&);
+  int64_t (*planes)(int64_t, int64_t);
+  void (*add)(const float*, int64_t, bool, int64_t, int64_t, float*);
+};
+const Chosen& chosen() {
+  static const Chosen instance{RG_CHOSEN(depthwise_wide_dots), RG_CHOSEN(wide_planes),
+                               RG_CHOSEN(add_wide_lanes)};
+  return instance;
+}
+
+}  // namespace
+
+void depthwise_wide_dots(const DepthwiseWideDots& planes) { chosen().dots(planes); }
+int64_t depthwise_wide_planes(int64_t lanes, int64_t tap_rows) { return chosen().planes(lanes, tap_rows); }
+void add_wide_lanes(const float* sums, int64_t lanes, bool pairs, int64_t planes, int64_t taps, float* out) {
+  chosen().add(sums, lanes, pairs, planes, taps, out);
+}
+
+}  // namespace retrograd::kernels::cpu
+#endif

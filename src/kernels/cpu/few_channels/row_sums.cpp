@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sums along rows, once for every instruction set.
+#include "kernels/cpu/few_channels/row_sums.h"
+
+#include <algorithm>
+
+#include "kernels/cpu/float_at.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/cpu/few_channels/row_sums.cpp"
+#include "hwy/cache_control.h"
+#include "hwy/foreach_target.h"
+#include "hwy/highway.h"
+#include "kernels/cpu/targets.h"
+#include "kernels/cpu/unroll-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace retrograd::kernels::cpu {
+namespace HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+using D = hn::ScalableTag<float>;
+using V = hn::Vec<D>;
+
+constexpr int64_t kLineFloats = 16;
+constexpr int kMostResults = kFewRegisters ? 6 : 12;
+constexpr int vectors_for(int results) { return std::min(8, kSums / results); }
+
+#if HWY_HAVE_SCALABLE
+// Vectors without a size make no arrays: one sum at a time.
+template <int kResults, int kVectors>
+HWY_INLINE void sums(const RowSums& r, int64_t first) {
+  const D d;
+  const int64_t n = static_cast<int64_t>(hn::Lanes(d));
+  for (int64_t i = 0; i < kResults * kVectors; ++i) {
+    const int64_t m = i / kVectors, x = first + i % kVectors * n;
+    float* out = r.out + m * r.out_stride + x;
+    V sum = r.accumulate ? hn::LoadU(d, out) : hn::Zero(d);
+    const float* weights = r.weights + m;
+    for (int64_t o = 0; o < r.outer; ++o)
+      for (int64_t j = 0; j < r.inner; ++j, weights += r.weight_step)
+        sum = hn::MulAdd(hn::Set(d, float_at(weights)),
+                         hn::LoadU(d, r.source + o * r.outer_stride + r.offsets[j] + x), sum);
+    hn::StoreU(sum, d, out);
+  }
+}
+#else
+template <int kResults, int kVectors>
+HWY_INLINE void sums(const RowSums& r, int64_t x) {
+  const D d;
+  const int64_t n = static_cast<int64_t>(hn::Lanes(d));
+  V sum[kResults * kVectors];
+  float* out = r.out + x;
+  each(Indices<kResults * kVectors>(), [&](auto i) HWY_ATTR {
+    constexpr int m = i() / kVectors, v = i() % kVectors;
+    sum[i()] = r.accumulate ? hn::LoadU(d, out + m * r.out_stride + v * n) : hn::Zero(d);
+  });
+  const float* HWY_RESTRICT weights = r.weights;
+  const float* HWY_RESTRICT source = r.source + x;
+  const int64_t* HWY_RESTRICT offsets = r.offsets;
+  const int64_t inner = r.inner, weight_step = r.weight_step;
+  const bool fetch_next = r.fetch_next;
+  for (int64_t o = r.outer; o > 0; --o) {
+    if (fetch_next)
+      for (int64_t ahead = 0; ahead < kVectors * n; ahead += kLineFloats)
+        hwy::Prefetch(source + kVectors * n + ahead);
+    for (int64_t j = 0; j < inner; ++j) {
+      const float* at = source + offsets[j];
+      // The fewer ones stay in registers, the more numerous pass by.
+      if constexpr (kVectors <= kResults) {
+        V s[kVectors];
+        each(Indices<kVectors>(), [&](auto v) HWY_ATTR { s[v()] = hn::LoadU(d, at + v() * n); });
+        each(Indices<kResults>(), [&](auto m) HWY_ATTR {
+          const V w = hn::Set(d, float_at(weights + m()));
+          each(Indices<kVectors>(), [&](auto v) HWY_ATTR {
+            sum[m() * kVectors + v()] = hn::MulAdd(w, s[v()], sum[m() * kVectors + v()]);
+          });
+        });
+      } else {
+        V w[kResults];
+        each(Indices<kResults>(), [&](auto m) HWY_ATTR { w[m()] = hn::Set(d, float_at(weights + m())); });
+        each(Indices<kVectors>(), [&](auto v) HWY_ATTR {
+          const V s = held(hn::LoadU(d, at + v() * n));
+          each(Indices<kResults>(), [&](auto m) HWY_ATTR {
+            sum[m() * kVectors + v()] = hn::MulAdd(w[m()], s, sum[m() * kVectors + v()]);
+          });
+        });
+      }
+      weights += weight_step;
+    }
+    source += r.outer_stride;
+  }
+  each(Indices<kResults * kVectors>(), [&](auto i) HWY_ATTR {
+    constexpr int m = i() / kVectors, v = i() % kVectors;
+    hn::StoreU(sum[i()], d, out + m * r.out_stride + v * n);
+  });
+}
+#endif
+
+// As many blocks of kVectors as are full, the rest with fewer vectors.
+template <int kResults, int kVectors>
+HWY_NOINLINE void row(const RowSums& r, int64_t x) {
+  const int64_t step = kVectors * static_cast<int64_t>(hn::Lanes(D()));
+  if constexpr (kVectors == 1) {
+    for (; x < r.count; x += step) sums<kResults, 1>(r, x);
+  } else {
+    for (; x + step <= r.count; x += step) sums<kResults, kVectors>(r, x);
+    if (x < r.count) row<kResults, kVectors / 2>(r, x);
+  }
+}
+
+template <int... I>
+HWY_INLINE void dispatch(const RowSums& r, std::integer_sequence<int, I...>) {
+  using Row = void (*)(const RowSums&, int64_t);
+  static constexpr Row kRows[] = {row<I + 1, vectors_for(I + 1)>...};
+  kRows[r.results - 1](r, 0);
+}
+
+void row_sums(const RowSums& r) { dispatch(r, Indices<kMostResults>()); }
+
+int row_results() { return kMostResults; }
+int64_t row_positions(int results) { return vectors_for(results) * static_cast<int64_t>(hn::Lanes(D())); }
+int64_t row_overrun() { return static_cast<int64_t>(hn::Lanes(D())); }
+
+}  // namespace HWY_NAMESPACE
+}  // namespace retrograd::kernels::cpu
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace retrograd::kernels::cpu {
+namespace {
+
+HWY_EXPORT(row_sums);
+HWY_EXPORT(row_results);
+HWY_EXPORT(row_positions);
+HWY_EXPORT(row_overrun);
+
+struct Chosen {
+  void (*sums)(const RowSums&);
+  int64_t (*positions)(int);
+  int results;
+  int64_t overrun;
+};
+const Chosen& chosen() {
+  static const Chosen instance{RG_CHOSEN(row_sums), RG_CHOSEN(row_positions), RG_CHOSEN(row_results)(),
+                               RG_CHOSEN(row_overrun)()};
+  return instance;
+}
+
+}  // namespace
+
+void row_sums(const RowSums& rows) { chosen().sums(rows); }
+int row_results() { return chosen().results; }
+int64_t row_positions(int results) { return chosen().positions(results); }
+int64_t row_overrun() { return chosen().overrun; }
+
+}  // namespace retrograd::kernels::cpu
+#endif

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+// Conversions of rows, once for every instruction set.
+#include "kernels/cpu/layout/row_convert.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/cpu/layout/row_convert.cpp"
+#include "hwy/foreach_target.h"
+#include "hwy/highway.h"
+#include "kernels/cpu/elements-inl.h"
+#include "kernels/cpu/targets.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace retrograd::kernels::cpu {
+namespace HWY_NAMESPACE {
+
+void decode_row(DType dtype, const std::byte* source, int64_t count, float* out) {
+  // By vectors this would be stored, read and stored again.
+  if (dtype == DType::kHiF8) {
+    const float* HWY_RESTRICT values = hif8_values();
+    for (int64_t i = 0; i < count; ++i) out[i] = values[static_cast<uint8_t>(source[i])];
+    return;
+  }
+  with_elements(dtype, [&](auto elements) {
+    in_vectors(count, [&](auto d, int64_t i) {
+      store_codes(elements.load(d, source + i * elements.kBytes), d, reinterpret_cast<std::byte*>(out + i));
+    });
+  });
+}
+
+void encode_row(DType dtype, const float* row, int64_t count, std::byte* destination) {
+  with_elements(dtype, [&](auto elements) {
+    in_vectors(count, [&](auto d, int64_t i) {
+      const auto value = load_codes(d, reinterpret_cast<const std::byte*>(row + i));
+      elements.store(value, d, destination + i * elements.kBytes);
+    });
+  });
+}
+
+template <int kMantissaBits, class D>
+HWY_INLINE hn::Vec<D> cut_mantissa(D d, hn::Vec<D> v) {
+  constexpr uint32_t kHalf = 1u << (23 - kMantissaBits - 1);
+  const hn::Rebind<uint32_t, D> words;
+  const auto sum = hn::Add(hn::BitCast(words, v), hn::Set(words, kHalf));
+  const auto cut = hn::BitCast(d, hn::And(sum, hn::Set(words, ~(2 * kHalf - 1))));
+  return hn::IfThenElse(hn::IsNaN(v), v, cut);
+}
+
+template <class D>
+HWY_INLINE hn::Vec<D> round_to_half(D d, hn::Vec<D> v) {
+  HWY_ALIGN std::byte codes[2 * hn::MaxLanes(d)];
+  const Elements<DType::kF16> elements;
+  elements.store(v, d, codes);
+  return elements.load(d, codes);
+}
+
+// Rounding what is rounded changes nothing, so vectors may overlap.
+void round_row(OperandRounding rounding, float* row, int64_t count) {
+  const auto each = [&](auto round) {
+    in_vectors(count, [&](auto d, int64_t i) {
+      auto* at = reinterpret_cast<std::byte*>(row + i);
+      store_codes(round(d, load_codes(d, at)), d, at);
+    });
+  };
+  switch (rounding) {
+    case OperandRounding::kNone:
+      return;
+    case OperandRounding::kF16:
+      return each([](auto d, auto v) { return round_to_half(d, v); });
+    case OperandRounding::kHf32Bits11:
+      return each([](auto d, auto v) { return cut_mantissa<11>(d, v); });
+    case OperandRounding::kHf32Bits10:
+      return each([](auto d, auto v) { return cut_mantissa<10>(d, v); });
+  }
+}
+
+// Zero times what is not finite is NaN, and stays in the sum.
+bool all_finite(const float* values, int64_t count) {
+  const Floats<kLanes> d;
+  auto sum0 = hn::Zero(d), sum1 = sum0, sum2 = sum0, sum3 = sum0;
+  const auto zero = hn::Zero(d);
+  int64_t i = 0;
+  for (; i + 4 * kLanes <= count; i += 4 * kLanes) {
+    sum0 = hn::MulAdd(zero, hn::LoadU(d, values + i), sum0);
+    sum1 = hn::MulAdd(zero, hn::LoadU(d, values + i + kLanes), sum1);
+    sum2 = hn::MulAdd(zero, hn::LoadU(d, values + i + 2 * kLanes), sum2);
+    sum3 = hn::MulAdd(zero, hn::LoadU(d, values + i + 3 * kLanes), sum3);
+  }
+  const auto sum = hn::Add(hn::Add(sum0, sum1), hn::Add(sum2, sum3));
+  bool finite = hn::AllTrue(d, hn::Eq(sum, zero));
+  in_vectors(count - i, [&](auto tag, int64_t at) {
+    const auto v = load_codes(tag, reinterpret_cast<const std::byte*>(values + i + at));
+    finite &= hn::AllTrue(tag, hn::Eq(hn::Mul(v, hn::Zero(tag)), hn::Zero(tag)));
+  });
+  return finite;
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace retrograd::kernels::cpu
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace retrograd::kernels::cpu {
+namespace {
+
+HWY_EXPORT(decode_row);
+HWY_EXPORT(encode_row);
+HWY_EXPORT(round_row);
+HWY_EXPORT(all_finite);
+
+struct Chosen {
+  void (*decode)(DType, const std::byte*, int64_t, float*);
+  void (*encode)(DType, const float*, int64_t, std::byte*);
+  void (*round)(OperandRounding, float*, int64_t);
+  bool (*finite)(const float*, int64_t);
+};
+const Chosen& chosen() {
+  static const Chosen instance{RG_CHOSEN(decode_row), RG_CHOSEN(encode_row), RG_CHOSEN(round_row),
+                               RG_CHOSEN(all_finite)};
+  return instance;
+}
+
+}  // namespace
+
+void decode_row(DType dtype, const std::byte* source, int64_t count, float* out) {
+  chosen().decode(dtype, source, count, out);
+}
+void encode_row(DType dtype, const float* row, int64_t count, std::byte* destination) {
+  chosen().encode(dtype, row, count, destination);
+}
+void round_row(OperandRounding rounding, float* row, int64_t count) { chosen().round(rounding, row, count); }
+bool all_finite(const float* values, int64_t count) { return chosen().finite(values, count); }
+
+}  // namespace retrograd::kernels::cpu
+#endif

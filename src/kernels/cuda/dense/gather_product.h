@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// forward and grad_input as a matrix product over rows of channels: places by result channels, summed over
+// taps and source channels. Strides of grad_input come as one product for each residue.
+#pragma once
+
+#include "kernels/cuda/layout/channel_rows.h"
+#include "kernels/cuda/shapes.h"
+
+namespace retrograd::kernels::cuda {
+
+// Along one axis: result i of this product lies at i·result_step + result_first and reads, for tap j, the
+// source at i·step + first + j·tap_step, with weight number tap_first + j·tap_stride.
+struct ProductAxis {
+  int64_t results, result_step, result_first;
+  int64_t source, step, first;
+  int64_t taps, tap_step, tap_first, tap_stride, kernel;
+};
+
+struct GatherProduct {
+  Conv conv;     // for results that are not finite, which are taken from the formula
+  bool forward;  // the result is y, else x
+  bool padded;   // whether a tap may lie beyond the edge
+  ProductAxis axes[3];
+  ProductMath math;
+  const void* source_rows;
+  const void* weight_rows;
+};
+
+void gather_product(const GatherProduct& product, Stream stream);
+
+// Zeros, whatever the type of the elements.
+void clear(void* data, size_t bytes, Stream stream);
+
+}  // namespace retrograd::kernels::cuda

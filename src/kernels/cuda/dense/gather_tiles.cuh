@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+// The parts of gather_product's kernel: what it is told, how its tiles get into shared memory, how fragments
+// come out of it.
+#pragma once
+
+#include <algorithm>
+
+#include "kernels/cuda/dense/tile_mma.cuh"
+#include "kernels/cuda/fast_div.cuh"
+#include "kernels/cuda/places.cuh"
+#include "kernels/cuda/shapes.h"
+
+namespace retrograd::kernels::cuda::gather {
+
+constexpr int kStepBytes = 128;  // of a row
+
+struct DeviceAxis {
+  int step, first, tap_step, source;
+};
+
+struct Product {
+  Conv conv;
+  bool forward, repair;
+  DeviceAxis axes[3];
+  FastDiv results[3];  // of an axis
+  int result_step[3], result_first[3];
+  FastDiv taps[3];  // of an axis
+  int tap_first[3], tap_stride[3], kernel[3];
+  uint32_t places;
+  int columns, chunks, steps;  // chunks: of a tap
+  uint32_t pitch;              // bytes from place to place
+  uint32_t filled;             // bytes of a group's channels
+  int64_t weight_group;        // bytes of a group's weights
+  Tensor result;
+};
+
+// Tiles of kM x kN results by warps of kWarpM x kWarpN, kBlocks blocks a multiprocessor.
+template <int kM_, int kN_, int kWarpM_, int kWarpN_, int kStages_, int kBlocks_>
+struct Cut {
+  static constexpr int kM = kM_, kN = kN_, kWarpM = kWarpM_, kWarpN = kWarpN_, kStages = kStages_,
+                       kBlocks = kBlocks_;
+  static constexpr int kThreads = kM / kWarpM * (kN / kWarpN) * 32;
+  static constexpr int kStageBytes = (kM + kN) * kStepBytes;
+  static constexpr int kPitch = kM + 4;  // of results in shared memory: fragments go to different banks
+  static constexpr int kBytes = std::max(kStages * kStageBytes, 4 * kPitch * kN);
+};
+
+// What a thread copies: one chunk of every kPass-th row of both tiles.
+template <class C>
+struct Loader {
+  static constexpr int kPass = C::kThreads / 8, kRowsA = C::kM / kPass, kRowsB = C::kN / kPass;
+  const Product& p;
+  const int4* rows;  // of the tile: image, then where its first tap is
+  const char *source, *weights, *weight_at;
+  int n0, row0, c, tap[3];
+  int places[kRowsA];  // −1: beyond the edge
+  uint32_t target;
+
+  __device__ Loader(const Product& product, const int4* places_of_rows, const char* s, const char* w,
+                    int first_column, uint32_t base)
+      : p(product), rows(places_of_rows), source(s), weights(w), n0(first_column), tap{0, 0, 0} {
+    row0 = static_cast<int>(threadIdx.x) / 8;
+    c = static_cast<int>(threadIdx.x) % 8;
+    target = base + static_cast<uint32_t>(row0 * kStepBytes + (c ^ (row0 & 7)) * 16);
+    find_tap();
+    find_rows();
+  }
+  __device__ void find_tap() {
+    while (c >= p.chunks) {
+      c -= p.chunks;
+      if (++tap[2] == static_cast<int>(p.taps[2].divisor)) {
+        tap[2] = 0;
+        if (++tap[1] == static_cast<int>(p.taps[1].divisor)) {
+          tap[1] = 0;
+          ++tap[0];
+        }
+      }
+    }
+  }
+  __device__ void find_rows() {
+    const bool live = tap[0] < static_cast<int>(p.taps[0].divisor);
+#pragma unroll
+    for (int i = 0; i < kRowsA; ++i) {
+      const int4 row = rows[row0 + i * kPass];
+      const int sd = row.y + tap[0] * p.axes[0].tap_step, sh = row.z + tap[1] * p.axes[1].tap_step,
+                sw = row.w + tap[2] * p.axes[2].tap_step;
+      const bool inside = live && static_cast<unsigned>(sd) < static_cast<unsigned>(p.axes[0].source) &&
+                          static_cast<unsigned>(sh) < static_cast<unsigned>(p.axes[1].source) &&
+                          static_cast<unsigned>(sw) < static_cast<unsigned>(p.axes[2].source);
+      places[i] = inside ? ((row.x + sd) * p.axes[1].source + sh) * p.axes[2].source + sw : -1;
+    }
+    const int number = ((p.tap_first[0] + tap[0] * p.tap_stride[0]) * p.kernel[1] + p.tap_first[1] +
+                        tap[1] * p.tap_stride[1]) *
+                           p.kernel[2] +
+                       p.tap_first[2] + tap[2] * p.tap_stride[2];
+    weight_at = live ? weights + (static_cast<int64_t>(number) * p.columns + n0 + row0) * p.filled : nullptr;
+  }
+  __device__ void load(uint32_t stage) {
+    const uint32_t at = target + stage;
+#pragma unroll
+    for (int i = 0; i < kRowsA; ++i)
+      copy_chunk(at + i * kPass * kStepBytes,
+                 source + static_cast<uint64_t>(static_cast<uint32_t>(max(places[i], 0))) * p.pitch + c * 16,
+                 places[i] >= 0);
+#pragma unroll
+    for (int i = 0; i < kRowsB; ++i) {
+      const bool there = weight_at != nullptr && n0 + row0 + i * kPass < p.columns;
+      copy_chunk(at + (C::kM + i * kPass) * kStepBytes,
+                 there ? weight_at + static_cast<uint64_t>(i * kPass) * p.filled + c * 16 : weights, there);
+    }
+    c += 8;
+    if (c < p.chunks) return;
+    find_tap();
+    find_rows();
+  }
+};
+
+// The fragments a warp multiplies next.
+template <class C>
+struct Fragments {
+  uint32_t a[C::kWarpM / 16][4], b[C::kWarpN / 8][2];
+
+  // of 32 bytes: the k-th of a step
+  __device__ void load(uint32_t stage, int first_row, int first_column, int k) {
+    const int lane = static_cast<int>(threadIdx.x) % 32, line = lane % 8, matrix = lane / 8;
+    const uint32_t of_a =
+        stage + (first_row + matrix % 2 * 8 + line) * kStepBytes + (((2 * k + matrix / 2) ^ line) * 16);
+    const uint32_t of_b = stage + (C::kM + first_column + matrix / 2 * 8 + line) * kStepBytes +
+                          (((2 * k + matrix % 2) ^ line) * 16);
+#pragma unroll
+    for (int i = 0; i < C::kWarpM / 16; ++i) load_matrices<false>(of_a + i * 16 * kStepBytes, a[i]);
+#pragma unroll
+    for (int j = 0; j < C::kWarpN / 16; ++j) {
+      uint32_t r[4];
+      load_matrices<false>(of_b + j * 16 * kStepBytes, r);
+      b[2 * j][0] = r[0], b[2 * j][1] = r[1], b[2 * j + 1][0] = r[2], b[2 * j + 1][1] = r[3];
+    }
+  }
+};
+
+}  // namespace retrograd::kernels::cuda::gather

@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: Apache-2.0
+// A block makes a tile of y channels, taps and x channels. It reads 16 bytes a lane along the x channels, two
+// such and up to four parts of each in flight, and writes through shared memory along whichever of taps and x
+// channels is contiguous, 16 bytes a lane where both lie side by side. Where the weights are few and the
+// parts many, slices of a block add runs of parts, and the slices are added in order. Bytes: the parts once,
+// the weights once.
+#include <algorithm>
+
+#include "kernels/cuda/dense/weight_parts.h"
+#include "kernels/cuda/elements.cuh"
+#include "kernels/cuda/fast_div.cuh"
+#include "kernels/cuda/formulas.cuh"
+
+namespace retrograd::kernels::cuda {
+namespace {
+
+constexpr int kThreads = 256, kTile = 2048, kMostTaps = 32;
+constexpr int kInFlight = 4;  // parts
+
+struct Parts {
+  Conv conv;
+  bool repair, along_channels;  // along_channels: neighbours of the result are channels, else taps
+  bool in_runs;                 // the result is FP32, [y channel][x channel][tap], in whole 16 bytes
+  int taps, kh, kw, tile_rows, tile_taps, tile_channels, across_taps, across_channels;
+  int lanes, pitch;  // threads of a slice; floats from channel to channel in shared memory
+  int64_t rows, x_filled, weights, count, slice;
+  FastDiv by_chunks, by_taps, by_channels;  // of a tile
+};
+
+__device__ void operator+=(float4& a, const float4& b) { a.x += b.x, a.y += b.y, a.z += b.z, a.w += b.w; }
+
+struct TileOf {
+  int64_t row0;
+  int t0, c0, rows, taps, channels;  // that are there
+};
+__device__ TileOf tile_of(const Parts& p) {
+  unsigned rest = blockIdx.x;
+  TileOf tile;
+  tile.t0 = static_cast<int>(rest % p.across_taps) * p.tile_taps;
+  rest /= p.across_taps;
+  tile.c0 = static_cast<int>(rest % p.across_channels) * p.tile_channels;
+  tile.row0 = int64_t{rest / p.across_channels} * p.tile_rows;
+  tile.rows = static_cast<int>(min(int64_t{p.tile_rows}, p.rows - tile.row0));
+  tile.taps = min(p.tile_taps, p.taps - tile.t0);
+  tile.channels = min(p.tile_channels, static_cast<int>(p.conv.x_channels) - tile.c0);
+  return tile;
+}
+
+// Where four channels of a tap are in the tile, and in the parts; −1: nowhere.
+struct Chunk {
+  int at;
+  int64_t from;
+};
+__device__ Chunk chunk_of(const Parts& p, const TileOf& tile, int i) {
+  auto c = static_cast<uint32_t>(i);
+  uint32_t t = p.by_chunks.split(c);
+  const uint32_t row = p.by_taps.split(t);
+  if (static_cast<int>(row) >= tile.rows || static_cast<int>(t) >= tile.taps ||
+      static_cast<int>(c * 4) >= tile.channels)
+    return {-1, 0};
+  return {static_cast<int>((row * p.tile_channels + c * 4) * p.pitch + t),
+          ((tile.row0 + row) * p.taps + tile.t0 + t) * p.x_filled + tile.c0 + c * 4};
+}
+
+// Every slice has its own tile in shared memory.
+__device__ void add(const Parts& p, const TileOf& tile, const float* parts, float* sums) {
+  const int lane = static_cast<int>(threadIdx.x) % p.lanes, slice = static_cast<int>(threadIdx.x) / p.lanes;
+  const int chunks = p.tile_rows * p.tile_taps * (p.tile_channels / 4);
+  const int64_t begin = slice * p.slice, end = min(begin + p.slice, p.count);
+  sums += slice * p.tile_rows * p.tile_channels * p.pitch;
+  for (int i = lane; i < chunks; i += 2 * p.lanes) {
+    const Chunk first = chunk_of(p, tile, i),
+                second = i + p.lanes < chunks ? chunk_of(p, tile, i + p.lanes) : Chunk{-1, 0};
+    float4 a{}, b{};
+    const auto* of_a = reinterpret_cast<const float4*>(parts + begin * p.weights + first.from);
+    const auto* of_b = reinterpret_cast<const float4*>(parts + begin * p.weights + second.from);
+    const int64_t step = p.weights / 4;
+    for (int64_t part = begin; part < end; part += kInFlight) {
+      float4 more_a[kInFlight], more_b[kInFlight];
+#pragma unroll
+      for (int j = 0; j < kInFlight; ++j) {
+        more_a[j] = first.at >= 0 && part + j < end ? __ldcs(of_a + j * step) : float4{};
+        more_b[j] = second.at >= 0 && part + j < end ? __ldcs(of_b + j * step) : float4{};
+      }
+#pragma unroll
+      for (int j = 0; j < kInFlight; ++j) a += more_a[j], b += more_b[j];
+      of_a += kInFlight * step, of_b += kInFlight * step;
+    }
+    const auto put = [&](int at, const float4& value) {
+      if (at < 0) return;
+      sums[at] = value.x, sums[at + p.pitch] = value.y, sums[at + 2 * p.pitch] = value.z;
+      sums[at + 3 * p.pitch] = value.w;
+    };
+    put(first.at, a);
+    put(second.at, b);
+  }
+}
+
+// Kept out of the kernel's registers.
+__device__ __noinline__ float by_formula(const Parts& p, const TileOf& tile, uint32_t row, uint32_t c,
+                                         uint32_t t) {
+  const int tap = tile.t0 + static_cast<int>(t);
+  return grad_weight_sum(p.conv,
+                         {tile.row0 + row, tile.c0 + static_cast<int64_t>(c), tap / (p.kh * p.kw),
+                          tap / p.kw % p.kh, tap % p.kw},
+                         0, 1);
+}
+
+// The tile lies in the result as in shared memory.
+__device__ void write_run(const Parts& p, const TileOf& tile, const float* sums) {
+  const int all = tile.rows * tile.channels * p.taps, slices = kThreads / p.lanes,
+            in_slice = p.tile_rows * p.tile_channels * p.pitch;
+  float* const to = static_cast<float*>(p.conv.w.data) + tile.row0 * p.conv.w.strides[0] + tile.c0 * p.taps;
+  for (int i = static_cast<int>(threadIdx.x) * 4; i < all; i += kThreads * 4) {
+    float4 sum = *reinterpret_cast<const float4*>(sums + i);
+    for (int slice = 1; slice < slices; ++slice)
+      sum += *reinterpret_cast<const float4*>(sums + i + slice * in_slice);
+    float* const each[4] = {&sum.x, &sum.y, &sum.z, &sum.w};
+    if (p.repair && !(isfinite(sum.x) && isfinite(sum.y) && isfinite(sum.z) && isfinite(sum.w)))
+#pragma unroll
+      for (int j = 0; j < 4; ++j) {
+        auto t = static_cast<uint32_t>(i + j);
+        uint32_t c = p.by_taps.split(t);
+        const uint32_t row = p.by_channels.split(c);
+        if (!isfinite(*each[j])) *each[j] = by_formula(p, tile, row, c, t);
+      }
+    *reinterpret_cast<float4*>(to + i) = sum;
+  }
+}
+
+__device__ void write_elements(const Parts& p, const TileOf& tile, const float* sums,
+                               const int64_t* tap_offsets) {
+  const int64_t* s = p.conv.w.strides;
+  const int all = p.tile_rows * p.tile_channels * p.tile_taps, slices = kThreads / p.lanes,
+            in_slice = p.tile_rows * p.tile_channels * p.pitch;
+  for (int i = static_cast<int>(threadIdx.x); i < all; i += kThreads) {
+    uint32_t t, c, row;
+    if (p.along_channels) {
+      c = static_cast<uint32_t>(i);
+      t = p.by_channels.split(c);
+      row = p.by_taps.split(t);
+    } else {
+      t = static_cast<uint32_t>(i);
+      c = p.by_taps.split(t);
+      row = p.by_channels.split(c);
+    }
+    if (static_cast<int>(row) >= tile.rows || static_cast<int>(t) >= tile.taps ||
+        static_cast<int>(c) >= tile.channels)
+      continue;
+    const float* at = sums + (row * p.tile_channels + c) * p.pitch + t;
+    float sum = *at;
+    for (int slice = 1; slice < slices; ++slice) sum += at[slice * in_slice];
+    if (p.repair && !isfinite(sum)) sum = by_formula(p, tile, row, c, t);
+    const int64_t offset =
+        (tile.row0 + row) * s[0] + (tile.c0 + static_cast<int64_t>(c)) * s[1] + tap_offsets[t];
+    if (p.conv.w.dtype == DType::kF32)
+      static_cast<float*>(p.conv.w.data)[offset] = sum;
+    else
+      store_any(p.conv.w.dtype, p.conv.w.data, offset, sum);
+  }
+}
+
+__global__ void __launch_bounds__(kThreads, 4)
+    parts_kernel(const __grid_constant__ Parts p, const float* parts) {
+  extern __shared__ __align__(16) float sums[];
+  __shared__ int64_t tap_offsets[kMostTaps];
+  const TileOf tile = tile_of(p);
+  const int64_t* s = p.conv.w.strides;
+  if (static_cast<int>(threadIdx.x) < tile.taps) {
+    const int tap = tile.t0 + static_cast<int>(threadIdx.x);
+    tap_offsets[threadIdx.x] = tap / (p.kh * p.kw) * s[2] + tap / p.kw % p.kh * s[3] + tap % p.kw * s[4];
+  }
+  add(p, tile, parts, sums);
+  __syncthreads();
+  if (p.in_runs)
+    write_run(p, tile, sums);
+  else
+    write_elements(p, tile, sums, tap_offsets);
+}
+
+int64_t ceil_of(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+bool is_run(const Parts& p) {
+  const int64_t* s = p.conv.w.strides;
+  const int64_t kd = p.conv.axes[0].kernel;
+  return p.conv.w.dtype == DType::kF32 && p.tile_taps == p.taps && p.conv.x_channels % 4 == 0 &&
+         (p.kw == 1 || s[4] == 1) && (p.kh == 1 || s[3] == p.kw) && (kd == 1 || s[2] == p.kh * p.kw) &&
+         s[1] == p.taps && s[0] == p.conv.x_channels * p.taps &&
+         reinterpret_cast<uintptr_t>(p.conv.w.data) % 16 == 0;
+}
+
+// About 512 tiles, if they are no smaller than 128 sums and no larger than kTile.
+void cut_tiles(Parts& p) {
+  const int64_t sums = std::clamp<int64_t>(p.weights / 512, 128, kTile);
+  p.tile_taps = std::min(p.taps, kMostTaps);
+  p.tile_channels = static_cast<int>(
+      std::min(std::max<int64_t>(sums / p.tile_taps / 32 * 32, 32), ceil_of(p.conv.x_channels, 4) * 4));
+  p.tile_rows = p.tile_channels < p.conv.x_channels || p.tile_taps < p.taps
+                    ? 1
+                    : static_cast<int>(std::max<int64_t>(1, sums / (p.tile_taps * p.tile_channels)));
+  p.across_taps = static_cast<int>(ceil_of(p.taps, p.tile_taps));
+  p.across_channels = static_cast<int>(ceil_of(p.conv.x_channels, p.tile_channels));
+  p.in_runs = is_run(p);
+  p.pitch = p.in_runs ? p.taps : p.tile_taps | 1;
+  p.by_chunks = FastDiv(p.tile_channels / 4);
+  p.by_taps = FastDiv(p.tile_taps);
+  p.by_channels = FastDiv(p.tile_channels);
+  const int chunks = p.tile_rows * p.tile_taps * p.tile_channels / 4;
+  p.lanes = kThreads;
+  while (p.lanes > 32 && p.lanes / 2 >= chunks && kThreads / p.lanes * 4 <= p.count) p.lanes /= 2;
+  p.slice = ceil_of(p.count, kThreads / p.lanes);
+}
+
+}  // namespace
+
+void add_weight_parts(const WeightParts& parts, Stream stream) {
+  const Conv& conv = parts.conv;
+  Parts p;
+  p.conv = conv;
+  p.repair = parts.repair;
+  p.along_channels = conv.w.strides[1] == 1;
+  p.taps = static_cast<int>(conv.axes[0].kernel * conv.axes[1].kernel * conv.axes[2].kernel);
+  p.kh = static_cast<int>(conv.axes[1].kernel);
+  p.kw = static_cast<int>(conv.axes[2].kernel);
+  p.rows = conv.groups * conv.y_channels;
+  p.x_filled = parts.x_filled;
+  p.weights = p.rows * p.taps * p.x_filled;
+  p.count = parts.count;
+  cut_tiles(p);
+  const int64_t blocks = ceil_of(p.rows, p.tile_rows) * p.across_taps * p.across_channels;
+  const size_t bytes = sizeof(float) * p.tile_rows * p.tile_channels * p.pitch * (kThreads / p.lanes);
+  parts_kernel<<<static_cast<unsigned>(blocks), kThreads, bytes, stream>>>(p, parts.parts);
+}
+
+}  // namespace retrograd::kernels::cuda

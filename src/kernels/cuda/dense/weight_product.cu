@@ -1,0 +1,272 @@
+// SPDX-License-Identifier: Apache-2.0
+// w[o, tap, c] = Σ_p y[p, o] · x[place(p, tap), c]
+//
+// A block makes kM y channels by kN columns (tap, x channel) over a part of the places, 128 bytes of a
+// column a step, several steps in flight. Rows of both operands run along channels, so the fragments are
+// transposed as they are read. Parts go to the workspace as FP32, a second kernel adds them in order.
+#include <algorithm>
+#include <type_traits>
+
+#include "kernels/cuda/dense/f32_weight.h"
+#include "kernels/cuda/dense/tensor_map.h"
+#include "kernels/cuda/dense/weight_parts.h"
+#include "kernels/cuda/dense/weight_product.h"
+#include "kernels/cuda/dense/weight_tiles.cuh"
+
+namespace retrograd::kernels::cuda {
+namespace {
+
+using weight::Cut;
+using weight::Fragments;
+using weight::Product;
+using weight::Stage;
+
+template <class Math, class C>
+__global__ void __launch_bounds__(C::kThreads, C::kBlocks)
+    product_kernel(const __grid_constant__ Product p, const char* x_rows, const char* y_rows, float* parts) {
+  using E = typename Math::Element;
+  using S = Stage<E, C>;
+  constexpr int kTerms = S::kTerms, kChunksM = C::kM / S::kChunk, kChunksN = C::kN / S::kChunk;
+  extern __shared__ __align__(128) unsigned char shared[];
+  __shared__ int4 table[C::kStages][kTerms];  // places of a step: image, then where tap 0 is, without padding
+  const uint32_t base = shared_address(shared);
+  const int n0 = static_cast<int>(blockIdx.x) * C::kN, m0 = static_cast<int>(blockIdx.y) * C::kM;
+  const int group = static_cast<int>(blockIdx.z) % p.groups, number = static_cast<int>(blockIdx.z) / p.groups;
+  const uint32_t begin = static_cast<uint32_t>(number) * p.part, end = min(begin + p.part, p.places);
+  const int steps = end > begin ? static_cast<int>((end - begin + kTerms - 1) / kTerms) : 0;
+
+  // A thread copies the same chunk of every kPass-th row: one place in its row, one tap.
+  static_assert(C::kThreads % kChunksM == 0 && C::kThreads % kChunksN == 0);
+  constexpr int kPassM = C::kThreads / kChunksM, kPassN = C::kThreads / kChunksN;
+  const int chunk_m = static_cast<int>(threadIdx.x) % kChunksM,
+            row_m = static_cast<int>(threadIdx.x) / kChunksM;
+  const int chunk_n = static_cast<int>(threadIdx.x) % kChunksN,
+            row_n = static_cast<int>(threadIdx.x) / kChunksN;
+  const int column = n0 + chunk_n * S::kChunk;
+  const int tap = column / p.x_filled, channel = column % p.x_filled;
+  const int shift[3] = {tap / (p.kernel[1] * p.kernel[2]) * p.dilation[0] - p.pad[0],
+                        tap / p.kernel[2] % p.kernel[1] * p.dilation[1] - p.pad[1],
+                        tap % p.kernel[2] * p.dilation[2] - p.pad[2]};
+  const bool live_m = m0 + chunk_m * S::kChunk < p.y_filled, live_n = tap < p.taps;
+  y_rows += (static_cast<int64_t>(group) * p.y_filled + (live_m ? m0 + chunk_m * S::kChunk : 0)) * sizeof(E);
+  x_rows += (static_cast<int64_t>(group) * p.x_filled + channel) * sizeof(E);
+
+  const auto tabulate = [&](int step, int term) {
+    const uint32_t place = begin + static_cast<uint32_t>(step) * kTerms + term;
+    uint32_t w = min(place, p.places - 1);
+    uint32_t h = p.outputs[2].split(w);
+    uint32_t d = p.outputs[1].split(h);
+    const uint32_t n = p.outputs[0].split(d);
+    table[step % C::kStages][term] =
+        int4{static_cast<int>(n) * p.source[0], static_cast<int>(d) * p.stride[0],
+             static_cast<int>(h) * p.stride[1],
+             place < end ? static_cast<int>(w) * p.stride[2] : -(1 << 30)};  // beyond every edge
+  };
+  const auto load = [&](int step) {
+    const int slot = step % C::kStages;
+    const uint32_t stage = base + static_cast<uint32_t>(slot) * S::kBytes;
+    const uint32_t first = begin + static_cast<uint32_t>(step) * kTerms;
+#pragma unroll
+    for (int i = 0; i < kTerms; i += kPassM) {
+      const uint32_t place = first + row_m + i;
+      const bool inside = place < end && live_m;
+      copy_chunk(stage + (row_m + i) * S::kRowM + chunk_m * 16,
+                 y_rows + static_cast<uint64_t>(inside ? place : 0) * p.y_pitch, inside);
+    }
+#pragma unroll
+    for (int i = 0; i < kTerms; i += kPassN) {
+      const int4 place = table[slot][row_n + i];
+      const int sd = place.y + shift[0], sh = place.z + shift[1], sw = place.w + shift[2];
+      const bool inside = live_n && static_cast<unsigned>(sd) < static_cast<unsigned>(p.source[0]) &&
+                          static_cast<unsigned>(sh) < static_cast<unsigned>(p.source[1]) &&
+                          static_cast<unsigned>(sw) < static_cast<unsigned>(p.source[2]);
+      const int at = ((place.x + sd) * p.source[1] + sh) * p.source[2] + sw;
+      copy_chunk(stage + kTerms * S::kRowM + (row_n + i) * S::kRowN + chunk_n * 16,
+                 x_rows + static_cast<uint64_t>(static_cast<uint32_t>(inside ? at : 0)) * p.x_pitch, inside);
+    }
+  };
+
+  for (int i = static_cast<int>(threadIdx.x); i < C::kStages * kTerms; i += C::kThreads)
+    tabulate(i / kTerms, i % kTerms);
+  __syncthreads();
+#pragma unroll
+  for (int i = 0; i < C::kStages - 1; ++i) {
+    if (i < steps) load(i);
+    close_copies();
+  }
+  const int warp = static_cast<int>(threadIdx.x) / 32;
+  const int first_row = warp / (C::kN / C::kWarpN) * C::kWarpM,
+            first_column = warp % (C::kN / C::kWarpN) * C::kWarpN;
+  WarpSums<Math, C::kWarpM, C::kWarpN> sums;
+  Fragments<E, C> fragments[2];
+  wait_for_copies<C::kStages - 2>();
+  __syncthreads();
+  fragments[0].load(base, first_row, first_column, 0);
+  uint32_t reading = 0;
+  for (int step = 0; step < steps; ++step) {
+#pragma unroll
+    for (int k = 0; k < 4; ++k) {
+      if (k == 3) {
+        wait_for_copies<C::kStages - 2>();
+        __syncthreads();
+        reading = reading == (C::kStages - 1) * S::kBytes ? 0u : reading + S::kBytes;
+      }
+      fragments[(k + 1) % 2].load(base + reading, first_row, first_column, (k + 1) % 4);
+      if (k == 0) {
+        if (step + C::kStages - 1 < steps) load(step + C::kStages - 1);
+        close_copies();
+      }
+      // The barrier is between this and the copies that read it.
+      if (k == 1 && threadIdx.x < kTerms) tabulate(step + C::kStages, static_cast<int>(threadIdx.x));
+      sums.add(fragments[k % 2].a, fragments[k % 2].b);
+    }
+    sums.settle();
+  }
+  wait_for_copies<0>();
+
+  // [part][group][y channel][tap][x channel, filled up]
+  float* out = parts + number * p.weights + static_cast<int64_t>(group) * p.rows * p.columns;
+  Fragments<E, C>::visit(sums.sums, [&](int row, int offset, auto values) {
+    const int o = m0 + first_row + row, n = n0 + first_column + offset;
+    if (o < p.rows && n < p.columns)
+      *reinterpret_cast<decltype(values)*>(out + static_cast<int64_t>(o) * p.columns + n) = values;
+  });
+}
+
+int64_t ceil_of(int64_t a, int64_t b) { return (a + b - 1) / b; }
+int64_t filled_to(int64_t channels, int64_t chunk) { return ceil_of(channels, chunk) * chunk; }
+int64_t taps_of(const Conv& conv) { return conv.axes[0].kernel * conv.axes[1].kernel * conv.axes[2].kernel; }
+int64_t places_of(const Conv& conv) { return conv.batch * conv.axes[0].y * conv.axes[1].y * conv.axes[2].y; }
+
+template <class Math, class C>
+void launch(const Product& p, const WeightProduct& product, int64_t parts, Stream stream) {
+  constexpr int kBytes = C::kStages * Stage<typename Math::Element, C>::kBytes;
+  cudaFuncSetAttribute(product_kernel<Math, C>, cudaFuncAttributeMaxDynamicSharedMemorySize, kBytes);
+  const dim3 grid(static_cast<unsigned>(ceil_of(p.columns, C::kN)),
+                  static_cast<unsigned>(ceil_of(p.rows, C::kM)), static_cast<unsigned>(p.groups * parts));
+  product_kernel<Math, C><<<grid, C::kThreads, kBytes, stream>>>(p, static_cast<const char*>(product.x_rows),
+                                                                 static_cast<const char*>(product.y_rows),
+                                                                 product.workspace);
+}
+
+Product prepare(const WeightProduct& product, int64_t parts) {
+  const Conv& conv = product.conv;
+  const int64_t chunk = chunk_elements(product.math), element = 16 / chunk;
+  Product p;
+  for (int a = 0; a < 3; ++a) {
+    const Axis& axis = conv.axes[a];
+    p.outputs[a] = FastDiv(axis.y > 0 ? axis.y : 1);
+    p.stride[a] = static_cast<int>(axis.stride);
+    p.dilation[a] = static_cast<int>(axis.dilation);
+    p.pad[a] = static_cast<int>(axis.pad);
+    p.source[a] = static_cast<int>(axis.x);
+    p.kernel[a] = static_cast<int>(axis.kernel);
+  }
+  p.places = static_cast<uint32_t>(places_of(conv));
+  p.part = static_cast<uint32_t>(filled_to(ceil_of(p.places, parts), 64));
+  p.rows = static_cast<int>(conv.y_channels);
+  p.y_filled = static_cast<int>(filled_to(p.rows, chunk));
+  p.x_filled = static_cast<int>(filled_to(conv.x_channels, chunk));
+  p.groups = static_cast<int>(conv.groups);
+  p.y_pitch = static_cast<uint32_t>(p.y_filled * element * p.groups);
+  p.x_pitch = static_cast<uint32_t>(p.x_filled * element * p.groups);
+  p.taps = static_cast<int>(taps_of(conv));
+  p.columns = p.taps * p.x_filled;
+  p.weights = conv.groups * conv.y_channels * p.columns;
+  return p;
+}
+
+struct Choice {
+  int m, n;
+  int64_t parts;
+};
+
+// The tile and the number of parts that take least time on some 132 multiprocessors: whole waves of blocks,
+// each with its beginning and end of some six steps, and the parts' way through memory.
+Choice choose(const Conv& conv, ProductMath math) {
+  struct Tile {
+    int m, n, at_once;
+    double speed;
+  };
+  constexpr Tile kTiles[] = {{128, 128, 1, 1.0}, {128, 64, 2, 0.98}, {64, 128, 2, 0.97}, {32, 128, 2, 0.85}};
+  const int64_t columns = taps_of(conv) * filled_to(conv.x_channels, chunk_elements(math));
+  const int64_t steps = ceil_of(places_of(conv), 8 * chunk_elements(math));
+  const auto weights = static_cast<double>(conv.groups * conv.y_channels * columns);
+  const int64_t most = std::clamp<int64_t>(steps / 4, 1, 256);
+  Choice best{};
+  double least = 0;
+  for (const Tile& tile : kTiles) {
+    const int64_t blocks = ceil_of(columns, tile.n) * ceil_of(conv.y_channels, tile.m) * conv.groups;
+    for (int64_t parts = 1; parts <= most && parts * conv.groups <= 65535; ++parts) {
+      const int64_t slots = 132 * tile.at_once, rest = ceil_of(blocks * parts % slots, 132);
+      const double turns = static_cast<double>(blocks * parts / slots * tile.at_once) +
+                           static_cast<double>(rest) * (rest < tile.at_once ? 1.2 : 1.0);
+      const double time =
+          turns * static_cast<double>(ceil_of(steps, parts) + 6) * tile.m * tile.n / tile.speed +
+          0.015 * static_cast<double>(parts) * weights;
+      if (best.parts != 0 && time >= least) continue;
+      least = time;
+      best = {tile.m, tile.n, parts};
+    }
+  }
+  return best;
+}
+
+bool is_f32(ProductMath math) { return math == ProductMath::kF32 || math == ProductMath::kTF32; }
+// 0: not there
+int64_t parts_on_warpgroups(const Conv& conv, ProductMath math) {
+  return is_f32(math) && has_hopper_kernels() ? f32_weight_parts(conv, math) : 0;
+}
+
+template <class Math>
+void launch_tiles(const Product& p, const WeightProduct& product, const Choice& choice, Stream stream) {
+  const auto [m, n, parts] = choice;
+  if (m == 32)
+    launch<Math, Cut<32, 128, 32, 32, 4, 2>>(p, product, parts, stream);
+  else if (m == 64)
+    launch<Math, Cut<64, 128, 64, 32, 4, 2>>(p, product, parts, stream);
+  else if (n == 64)
+    launch<Math, Cut<128, 64, 64, 32, 4, 2>>(p, product, parts, stream);
+  else
+    launch<Math, Cut<128, 128, 64, 32, 4, 1>>(p, product, parts, stream);
+}
+
+template <class Math>
+void launch_in(const WeightProduct& product, Stream stream) {
+  const bool repair = product.padded || product.math == ProductMath::kF32;
+  const int64_t on_warpgroups = parts_on_warpgroups(product.conv, product.math);
+  const Choice choice = on_warpgroups > 0 ? Choice{0, 0, on_warpgroups} : choose(product.conv, product.math);
+  const Product p = prepare(product, choice.parts);
+  if (on_warpgroups == 0 || !f32_weight(p, product, stream)) launch_tiles<Math>(p, product, choice, stream);
+  add_weight_parts({product.conv, repair, p.x_filled, product.workspace, ceil_of(p.places, p.part)}, stream);
+}
+
+}  // namespace
+
+int64_t weight_product_parts(const Conv& conv, ProductMath math) {
+  const int64_t on_warpgroups = parts_on_warpgroups(conv, math);
+  return on_warpgroups > 0 ? on_warpgroups : choose(conv, math).parts;
+}
+
+// Enough for every device.
+int64_t weight_product_floats(const Conv& conv, ProductMath math) {
+  const int64_t parts =
+      std::max(choose(conv, math).parts, is_f32(math) ? f32_weight_parts(conv, math) : int64_t{0});
+  return parts * conv.groups * conv.y_channels * taps_of(conv) *
+         filled_to(conv.x_channels, chunk_elements(math));
+}
+
+void weight_product(const WeightProduct& product, Stream stream) {
+  switch (product.math) {
+    case ProductMath::kF16:
+      return launch_in<InF16>(product, stream);
+    case ProductMath::kBF16:
+      return launch_in<InBF16>(product, stream);
+    case ProductMath::kTF32:
+      return launch_in<InTF32>(product, stream);
+    case ProductMath::kF32:
+      return launch_in<InF32>(product, stream);
+  }
+}
+
+}  // namespace retrograd::kernels::cuda

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+// grad_weight as a matrix product over rows of channels: y channels by x channels for each tap, summed over
+// places.
+#pragma once
+
+#include "kernels/cuda/layout/channel_rows.h"
+#include "kernels/cuda/shapes.h"
+
+namespace retrograd::kernels::cuda {
+
+struct WeightProduct {
+  Conv conv;
+  bool padded;  // whether a tap may lie beyond the edge: results that are not finite are taken from the
+                // formula
+  ProductMath math;
+  const void* x_rows;
+  const void* y_rows;
+  float* workspace;
+};
+
+// How many parts the places are cut into, and how many floats of workspace they take.
+int64_t weight_product_parts(const Conv& conv, ProductMath math);
+int64_t weight_product_floats(const Conv& conv, ProductMath math);
+void weight_product(const WeightProduct& product, Stream stream);
+
+}  // namespace retrograd::kernels::cuda

@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: Apache-2.0
+// w[kh,kw] = Σ_{n,o} x[n, S·o − P + (kh,kw)] · y[n, o] of one channel.
+//
+// A block takes one channel and a part of the images. A thread keeps kCols columns of y and all K² sums, and
+// walks down rows of x, read in packs: a row of x meets the last K rows of its columns of y. At the end the
+// block adds the sums of its threads, and a second kernel the parts, both in a fixed order. Bytes: x once, y
+// once.
+//
+// Values beyond the edge count as zero; who adds the parts takes a sum that is not finite from the formula.
+#include "kernels/cuda/block_sum.cuh"
+#include "kernels/cuda/depthwise/depthwise.h"
+#include "kernels/cuda/depthwise/depthwise_bands.h"
+#include "kernels/cuda/depthwise/depthwise_parts.h"
+#include "kernels/cuda/depthwise/depthwise_row.cuh"
+#include "kernels/cuda/depthwise/depthwise_small.h"
+#include "kernels/cuda/depthwise/depthwise_whole.h"
+#include "kernels/cuda/types.h"
+
+namespace retrograd::kernels::cuda {
+namespace {
+
+constexpr int kThreads = 128;
+constexpr int kBandRows = 32;  // of y that a thread walks at a time, at most
+constexpr int kStridedBandRows = 14, kLongBandRows = 56;
+constexpr int64_t kWantedBlocks = 2112;
+
+struct Planes {
+  int channels, items, items_in_part;  // an item: a band of an image
+  int width;                           // threads of a row of y, at most kThreads
+  int groups;                          // rows that the block walks at once
+  int bands, band_rows;                // of a plane
+  int xh, xw, yh, yw;
+};
+
+template <class T, int kK, int kCols>
+__device__ void walk(const T* x, const T* y, const Planes& p, int column, int o_begin, int o_end,
+                     float (&sums)[kK][kK]) {
+  constexpr int kP = kK / 2;
+  float ring[kK][kCols] = {};  // y of rows i + P − kh
+  RowPiece<T, kP, kCols, kP> next_x;
+  RowPiece<T, 0, kCols, 0> next_y;
+  const auto load = [&](int i) {
+    next_x.load(x, i, static_cast<unsigned>(i) < static_cast<unsigned>(p.xh), column, p.xw);
+    next_y.load(y, i + kP, i + kP < o_end, column, p.yw);
+  };
+  const int end = o_end + kK - 1 - kP;
+  load(o_begin - kP);
+  for (int i = o_begin - kP; i < end; ++i) {
+    float row[kCols + kK - 1];
+#pragma unroll
+    for (int kh = kK - 1; kh > 0; --kh)
+#pragma unroll
+      for (int j = 0; j < kCols; ++j) ring[kh][j] = ring[kh - 1][j];
+    next_x.expand(row);
+    next_y.expand(ring[0]);
+    if (i + 1 < end) load(i + 1);
+#pragma unroll
+    for (int kh = 0; kh < kK; ++kh) {
+      // Rows of y outside the band are zeros; many products are worth a branch.
+      const int o = i + kP - kh;
+      if (kK > 3 && (o < o_begin || o >= o_end)) continue;
+#pragma unroll
+      for (int j = 0; j < kCols; ++j)  // in this order neighbouring products go to different sums
+#pragma unroll
+        for (int kw = 0; kw < kK; ++kw) sums[kh][kw] = fmaf(row[j + kw], ring[kh][j], sums[kh][kw]);
+    }
+  }
+}
+
+// kPacked: rows of x are whole and aligned packs of kCols·S.
+template <class T, int kK, int kS, int kCols, bool kPacked>
+__device__ void walk_strided(const T* x, const T* y, const Planes& p, int column, int o_begin, int o_end,
+                             float (&sums)[kK][kK]) {
+  constexpr int kP = kK / 2, kRight = kK - kS - kP, kWide = (kCols - 1) * kS + kK;
+  const int x0 = column * kS;
+  for (int o = o_begin; o < o_end; ++o) {
+    float values[kCols], rows[kK][kWide];
+    load_row<T, 0, kCols, 0>(y, o, true, column, p.yw, values);
+#pragma unroll
+    for (int kh = 0; kh < kK; ++kh) {
+      const int i = o * kS - kP + kh;
+      const bool live = static_cast<unsigned>(i) < static_cast<unsigned>(p.xh);
+      if constexpr (kPacked) {
+        load_row<T, kP, kCols * kS, kRight>(x, i, live, x0, p.xw, rows[kh]);
+      } else {
+        const T* at = x + static_cast<int64_t>(i) * p.xw + x0 - kP;
+#pragma unroll
+        for (int c = 0; c < kWide; ++c)
+          rows[kh][c] = live && static_cast<unsigned>(x0 - kP + c) < static_cast<unsigned>(p.xw)
+                            ? to_float(at[c])
+                            : 0.0f;
+      }
+    }
+#pragma unroll
+    for (int kh = 0; kh < kK; ++kh)
+#pragma unroll
+      for (int kw = 0; kw < kK; ++kw)
+#pragma unroll
+        for (int j = 0; j < kCols; ++j) sums[kh][kw] = fmaf(rows[kh][j * kS + kw], values[j], sums[kh][kw]);
+  }
+}
+
+template <class T, int kK, int kS, int kCols, bool kPacked>
+__global__ void __launch_bounds__(kThreads)
+    grad_weight_kernel(Planes p, const T* x, const T* y, float* parts) {
+  constexpr int kTaps = kK * kK;
+  const int channel = static_cast<int>(blockIdx.x), part = static_cast<int>(blockIdx.y);
+  const int column =
+      (static_cast<int>(blockIdx.z) * p.width + static_cast<int>(threadIdx.x) % p.width) * kCols;
+  const int group = static_cast<int>(threadIdx.x) / p.width;
+  const int last = min((part + 1) * p.items_in_part, p.items);
+  float sums[kK][kK] = {};
+  if (group < p.groups && column < p.yw) {
+    for (int item = part * p.items_in_part + group; item < last; item += p.groups) {
+      const int64_t plane = static_cast<int64_t>(item / p.bands) * p.channels + channel;
+      const int o_begin = item % p.bands * p.band_rows, o_end = min(o_begin + p.band_rows, p.yh);
+      const T* of_x = x + plane * p.xh * p.xw;
+      const T* of_y = y + plane * p.yh * p.yw;
+      if constexpr (kS == 1) {
+        walk<T, kK, kCols>(of_x, of_y, p, column, o_begin, o_end, sums);
+      } else {
+        walk_strided<T, kK, kS, kCols, kPacked>(of_x, of_y, p, column, o_begin, o_end, sums);
+      }
+    }
+  }
+  __shared__ float of_warps[kThreads / 32][kTaps];
+#pragma unroll
+  for (int kh = 0; kh < kK; ++kh)
+#pragma unroll
+    for (int kw = 0; kw < kK; ++kw) {
+      const float sum = warp_sum(sums[kh][kw]);
+      if (threadIdx.x % 32 == 0) of_warps[threadIdx.x / 32][kh * kK + kw] = sum;
+    }
+  __syncthreads();
+  if (threadIdx.x >= kTaps) return;
+  float sum = 0;
+  for (int i = 0; i < kThreads / 32; ++i) sum += of_warps[i][threadIdx.x];
+  const int64_t slot = static_cast<int64_t>(part) * gridDim.z + blockIdx.z;
+  parts[(slot * p.channels + channel) * kTaps + threadIdx.x] = sum;
+}
+
+// Columns of y that a thread keeps. The addresses are not known yet where parts are counted, so this is the
+// most it can be.
+int most_columns(const Conv& conv) {
+  const Axis& w = conv.axes[2];
+  const int wide = 16 / static_cast<int>(size_of(conv.x.dtype));
+  if (w.stride != 1) return w.x % wide == 0 && w.y % (wide / 2) == 0 ? wide / 2 : 1;
+  for (int columns = w.kernel == 7 ? 8 : wide; columns > 1; columns /= 2)
+    if (w.x % columns == 0 && w.y % columns == 0) return columns;
+  return 1;
+}
+int64_t column_tiles(const Conv& conv, int columns) {
+  return (conv.axes[2].y / columns + kThreads - 1) / kThreads;
+}
+
+struct Cut {
+  int64_t tiles, width, groups, bands, band_rows, items_in_part, parts;
+};
+// Every group of threads of a block has an item; where there are blocks enough, several.
+Cut cut(const Conv& conv, int columns, int rows = 0, int64_t wanted = kWantedBlocks) {
+  if (rows == 0)
+    rows = conv.axes[2].stride != 1 ? kStridedBandRows : conv.axes[2].kernel == 7 ? kLongBandRows : kBandRows;
+  const int64_t height = conv.axes[1].y;
+  Cut c;
+  c.tiles = column_tiles(conv, columns);
+  c.width = (conv.axes[2].y / columns + c.tiles - 1) / c.tiles;
+  c.groups = kThreads / c.width;
+  c.bands = (height + rows - 1) / rows;
+  c.band_rows = (height + c.bands - 1) / c.bands;
+  const int64_t items = conv.batch * c.bands;
+  const int64_t rounds = items * conv.groups * c.tiles / (c.groups * wanted);
+  c.items_in_part = c.groups * (rounds < 1 ? 1 : rounds);
+  c.parts = (items + c.items_in_part - 1) / c.items_in_part;
+  return c;
+}
+
+template <class T, int kK, int kS, int kCols, bool kPacked>
+void launch(const Conv& conv, float* workspace, Stream stream, int rows = 0, int64_t wanted = kWantedBlocks) {
+  const Axis &h = conv.axes[1], &w = conv.axes[2];
+  const Cut c = cut(conv, kCols, rows, wanted);
+  Planes p;
+  p.channels = static_cast<int>(conv.groups);
+  p.items = static_cast<int>(conv.batch * c.bands);
+  p.items_in_part = static_cast<int>(c.items_in_part);
+  p.width = static_cast<int>(c.width);
+  p.groups = static_cast<int>(c.groups);
+  p.bands = static_cast<int>(c.bands);
+  p.band_rows = static_cast<int>(c.band_rows);
+  p.xh = static_cast<int>(h.x);
+  p.xw = static_cast<int>(w.x);
+  p.yh = static_cast<int>(h.y);
+  p.yw = static_cast<int>(w.y);
+  const dim3 grid(static_cast<unsigned>(conv.groups), static_cast<unsigned>(c.parts),
+                  static_cast<unsigned>(c.tiles));
+  grad_weight_kernel<T, kK, kS, kCols, kPacked><<<grid, kThreads, 0, stream>>>(
+      p, static_cast<const T*>(conv.x.data), static_cast<const T*>(conv.y.data), workspace);
+  add_parts(conv, c.parts * c.tiles, PartOrder::kTapsOfChannel, workspace, stream);
+}
+
+template <class T, int kK>
+void launch_stride(const Conv& conv, float* workspace, Stream stream) {
+  constexpr int kWide = 16 / sizeof(T);
+  const auto aligned = [&](int columns) {
+    const size_t all = static_cast<size_t>(columns * conv.axes[2].stride) * sizeof(T),
+                 bytes = all < 16 ? all : 16;
+    return most_columns(conv) >= columns && reinterpret_cast<uintptr_t>(conv.x.data) % bytes == 0 &&
+           reinterpret_cast<uintptr_t>(conv.y.data) % bytes == 0;
+  };
+  if (conv.axes[2].stride != 1) {
+    if (aligned(kWide / 2)) return launch<T, kK, 2, kWide / 2, true>(conv, workspace, stream);
+    return launch<T, kK, 2, 1, false>(conv, workspace, stream);
+  }
+  if (kK == 7 && aligned(8)) return launch<T, kK, 1, 8, true>(conv, workspace, stream);
+  if (aligned(kWide)) return launch<T, kK, 1, kWide, true>(conv, workspace, stream);
+  if (kWide > 4 && aligned(4)) return launch<T, kK, 1, 4, true>(conv, workspace, stream);
+  if (aligned(2)) return launch<T, kK, 1, 2, true>(conv, workspace, stream);
+  launch<T, kK, 1, 1, true>(conv, workspace, stream);
+}
+
+}  // namespace
+
+int64_t depthwise_parts(const Conv& conv) {
+  int64_t most = 0;
+  for (int columns = most_columns(conv); columns >= 1; columns /= 2) {
+    const Cut c = cut(conv, columns);
+    if (c.parts * c.tiles > most) most = c.parts * c.tiles;
+  }
+  // Which of them it is, addresses decide.
+  if (is_small(conv) && depthwise_small_parts(conv) > most) most = depthwise_small_parts(conv);
+  if (is_whole(conv) && depthwise_whole_parts(conv) > most) most = depthwise_whole_parts(conv);
+  if (is_bands(conv) && depthwise_bands_parts(conv) > most) most = depthwise_bands_parts(conv);
+  return most;
+}
+
+void depthwise_grad_weight(const Conv& conv, float* workspace, Stream stream) {
+  if (is_small(conv)) return depthwise_small_grad_weight(conv, workspace, stream);
+  if (is_whole(conv)) return depthwise_whole_grad_weight(conv, workspace, stream);
+  if (is_bands(conv)) {
+    depthwise_bands_grad_weight(conv, workspace, stream);
+    return add_parts(conv, depthwise_bands_parts(conv), PartOrder::kTapsOfChannel, workspace, stream);
+  }
+  with_type(conv.x.dtype, [&](auto type) {
+    using T = decltype(type);
+    switch (conv.axes[2].kernel) {
+      case 3:
+        return launch_stride<T, 3>(conv, workspace, stream);
+      case 5:
+        return launch_stride<T, 5>(conv, workspace, stream);
+      default:
+        return launch_stride<T, 7>(conv, workspace, stream);
+    }
+  });
+}
+
+}  // namespace retrograd::kernels::cuda

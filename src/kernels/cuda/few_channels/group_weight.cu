@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: Apache-2.0
+// w[o, c, t] = Σ_{n,p} y[n, o, p] · x[n, c, p − P + t] of narrow groups on
+// tensor cores: 3x3, 16 channels of whole groups at a time; what lies between
+// groups is dropped. Σ_{n,p} y[n, o, p] on the side.
+//
+// A block goes through boxes of image rows, both tensors in shared memory;
+// while it multiplies one, the next is on its way. Its warps share the places:
+// for 16 of them a warp reads y once and x once a tap, transposed on the way,
+// 19 products for 10 reads. They add up at the end; parts go to the workspace,
+// with what lies between groups, and a second kernel adds them in order.
+#include <algorithm>
+
+#include "kernels/cuda/few_channels/group_block.cuh"
+#include "kernels/cuda/few_channels/group_blocks.h"
+#include "kernels/cuda/formulas.cuh"
+
+namespace retrograd::kernels::cuda {
+namespace {
+
+constexpr int kMostShared = 72 * 1024;
+// Blocks of a multiprocessor at once: what their registers allow.
+constexpr int blocks_at_once(int warps, bool last) { return warps == 8 ? last ? 2 : 1 : last ? 4 : 3; }
+
+struct Cut {
+  GroupImage x, y;
+  int in_group;
+  int rows, row_tiles, tiles, in_part;  // rows of y in a box
+  int above;                            // rows of x that a box begins above its rows of y
+  GroupBox x_box, y_box;
+  FastDiv by_width;
+};
+
+template <class T, int kWarps, bool kLast>
+__global__ void __launch_bounds__(kWarps * 32, blocks_at_once(kWarps, kLast))
+    group_weight_kernel(const __grid_constant__ Cut p, const T* x, const T* y, float* parts) {
+  extern __shared__ __align__(128) unsigned char shared[];
+  const int first = static_cast<int>(blockIdx.x) * 16, part = static_cast<int>(blockIdx.y);
+  const int lane = static_cast<int>(threadIdx.x) % 32, warp = static_cast<int>(threadIdx.x) / 32;
+  const int y_line = lane / 16 * 8 + lane % 8, y_chunk = lane / 8 % 2;
+  const int x_line = lane / 8 % 2 * 8 + lane % 8, x_chunk = lane / 16;
+  const int y_bytes = p.y_box.places * 32, tile_bytes = y_bytes + p.x_box.places * 32;
+  const int64_t x_plane = int64_t{p.x.height} * p.x.width, y_plane = int64_t{p.y.height} * p.y.width;
+  if constexpr (!kLast) {
+    clear_bytes(shared, 2 * tile_bytes);
+    __syncthreads();
+  }
+  TwoPlaces of_x, of_y;
+  const int end = min((part + 1) * p.in_part, p.tiles);
+  const auto fetch = [&](int tile, int buffer) {
+    if (tile >= end) return;
+    const int n = tile / p.row_tiles, row0 = tile % p.row_tiles * p.rows;
+    const T* const from_y = y + n * y_plane * p.y.channels + first * (kLast ? 1 : y_plane);
+    const T* const from_x = x + n * x_plane * p.x.channels + first * (kLast ? 1 : x_plane);
+    if constexpr (kLast) {
+      copy_box(shared + buffer * tile_bytes, p.y_box, p.y, from_y, row0);
+      copy_box(shared + buffer * tile_bytes + y_bytes, p.x_box, p.x, from_x, row0 - p.above);
+    } else {
+      of_y.load(p.y_box, p.y, from_y, row0);
+      of_x.load(p.x_box, p.x, from_x, row0 - p.above);
+    }
+  };
+
+  float sums[9][2][4] = {};
+  int tile = part * p.in_part;
+  fetch(tile, 0);
+  for (int buffer = 0; tile < end; ++tile, buffer ^= 1) {
+    if constexpr (kLast) {
+      close_copies();
+      wait_for_copies<0>();
+    } else {
+      of_y.store(shared + buffer * tile_bytes, p.y_box);
+      of_x.store(shared + buffer * tile_bytes + y_bytes, p.x_box);
+    }
+    __syncthreads();
+    fetch(tile + 1, buffer ^ 1);
+    const uint32_t at_y = shared_address(shared) + static_cast<uint32_t>(buffer * tile_bytes),
+                   at_x = at_y + static_cast<uint32_t>(y_bytes);
+    for (int step = warp; step < p.y_box.places / 16; step += kWarps) {
+      uint32_t column = static_cast<uint32_t>(min(step * 16 + x_line, p.rows * p.y.width - 1));
+      const int row = static_cast<int>(p.by_width.split(column));
+      const int base = row * p.x_box.pitch + static_cast<int>(column);
+      uint32_t a[4];
+      load_matrices<true>(at_y + block_chunk(step * 16 + y_line, y_chunk), a);
+#pragma unroll
+      for (int tap = 0; tap < 9; ++tap) {
+        uint32_t b[4];
+        load_matrices<true>(at_x + block_chunk(base + tap / 3 * p.x_box.pitch + tap % 3, x_chunk), b);
+        multiply_add(sums[tap][0], a, b[0], b[1], T{});
+        multiply_add(sums[tap][1], a, b[2], b[3], T{});
+      }
+    }
+  }
+
+  // Three taps at a time: [warp][tap][y channel][x channel]
+  auto* const of_warps = reinterpret_cast<float*>(shared);
+  float* const out = parts + (int64_t{part} * p.y.channels + first) * 144;  // [tap][y channel][x channel]
+#pragma unroll
+  for (int kh = 0; kh < 3; ++kh) {
+    __syncthreads();
+#pragma unroll
+    for (int kw = 0; kw < 3; ++kw)
+#pragma unroll
+      for (int j = 0; j < 2; ++j)
+#pragma unroll
+        for (int e = 0; e < 4; e += 2)
+          *reinterpret_cast<float2*>(of_warps + (warp * 3 + kw) * 256 + (lane / 4 + e / 2 * 8) * 16 + j * 8 +
+                                     lane % 4 * 2) = {sums[kh * 3 + kw][j][e], sums[kh * 3 + kw][j][e + 1]};
+    __syncthreads();
+    for (int i = static_cast<int>(threadIdx.x); i < 3 * 256; i += kWarps * 32) {
+      float sum = of_warps[i];
+#pragma unroll
+      for (int s = 1; s < kWarps; ++s) sum += of_warps[s * 3 * 256 + i];
+      out[kh * 3 * 256 + i] = sum;
+    }
+  }
+}
+
+// 32 sums of a block, eight threads share their parts; between groups there is
+// nothing.
+__global__ void __launch_bounds__(256)
+    group_finish_kernel(const __grid_constant__ Conv conv, int parts, const float* sums) {
+  __shared__ float shared[8][32];
+  const int lane = static_cast<int>(threadIdx.x) % 32, line = static_cast<int>(threadIdx.x) / 32;
+  const int in_group = static_cast<int>(conv.x_channels), channels = static_cast<int>(conv.groups) * in_group;
+  const int i = static_cast<int>(blockIdx.x) * 32 + lane;
+  const int c = i % 16, o = i / 16 % 16, tap = i / 256 % 9, first = i / 2304 * 16;
+  const bool together = o / in_group == c / in_group;
+  float sum = 0;
+  if (together) {
+#pragma unroll 4
+    for (int part = line; part < parts; part += 8) sum += sums[int64_t{part} * channels * 144 + i];
+  }
+  shared[line][lane] = sum;
+  __syncthreads();
+  if (line > 0 || !together) return;
+  for (int l = 1; l < 8; ++l) sum += shared[l][lane];
+  const Index5 at{first + o, c % in_group, 0, tap / 3, tap % 3};
+  if (!isfinite(sum)) sum = grad_weight_sum(conv, at, 0, 1);
+  store_any(conv.w.dtype, conv.w.data, offset_of(conv.w, at), sum);
+}
+
+int ceil_of(int64_t a, int64_t b) { return static_cast<int>((a + b - 1) / b); }
+
+void set_rows(Cut& p, int rows) {
+  p.rows = rows;
+  p.y_box.rows = rows;
+  p.y_box.places = ceil_of(rows * p.y.width, 16) * 16;
+  p.x_box.rows = rows + 2;
+  p.x_box.places = p.x_box.rows * p.x_box.pitch;
+}
+int bytes_of(const Cut& p, int warps) {
+  return std::max(2 * (p.y_box.places + p.x_box.places) * 32, warps * 3 * 1024);
+}
+bool fits(const Cut& p, int warps) {
+  return p.x_box.rows * std::max(p.x.width, p.y.width) <= warps * 64 && bytes_of(p, warps) <= kMostShared;
+}
+
+Cut cut_of(const Conv& conv, bool last, int& warps) {
+  const Axis &h = conv.axes[1], &w = conv.axes[2];
+  const int all = static_cast<int>(conv.groups * conv.x_channels);
+  Cut p{};
+  p.x = {all, static_cast<int>(h.x), static_cast<int>(w.x)};
+  p.y = {all, static_cast<int>(h.y), static_cast<int>(w.y)};
+  p.in_group = static_cast<int>(conv.x_channels);
+  p.above = static_cast<int>(h.pad);
+  p.y_box.pitch = p.y.width;
+  p.y_box.edge = 0;
+  p.x_box.pitch = p.y.width + 2;
+  p.x_box.edge = static_cast<int>(w.pad);
+  p.y_box.by_pitch = p.by_width = FastDiv(p.y.width);
+  p.x_box.by_pitch = FastDiv(p.x_box.pitch);
+  p.y_box.by_half = FastDiv(std::max(1, p.y.width / 2));
+  p.x_box.by_half = FastDiv(std::max(1, p.x.width / 2));
+  set_rows(p, p.y.height);
+  warps = fits(p, 4) ? 4 : 8;
+  for (int tiles = 1; !fits(p, warps) && p.rows > 1; ++tiles) set_rows(p, ceil_of(p.y.height, tiles));
+  p.row_tiles = ceil_of(p.y.height, p.rows);
+  p.tiles = static_cast<int>(conv.batch) * p.row_tiles;
+  const int wanted = 132 * blocks_at_once(warps, last) / (all / 16);
+  p.in_part = ceil_of(p.tiles, std::max(1, std::min(p.tiles, wanted)));
+  return p;
+}
+
+template <class T, int kWarps, bool kLast>
+void launch(const Conv& conv, const Cut& p, float* workspace, Stream stream) {
+  const int bytes = bytes_of(p, kWarps);
+  const dim3 grid(static_cast<unsigned>(p.y.channels / 16),
+                  static_cast<unsigned>(ceil_of(p.tiles, p.in_part)));
+  cudaFuncSetAttribute(group_weight_kernel<T, kWarps, kLast>, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                       bytes);
+  group_weight_kernel<T, kWarps, kLast><<<grid, kWarps * 32, static_cast<size_t>(bytes), stream>>>(
+      p, static_cast<const T*>(conv.x.data), static_cast<const T*>(conv.y.data), workspace);
+}
+
+template <class T>
+void launch_layout(const Conv& conv, bool last, float* workspace, Stream stream) {
+  int warps = 0;
+  const Cut p = cut_of(conv, last, warps);
+  if (warps == 4)
+    last ? launch<T, 4, true>(conv, p, workspace, stream) : launch<T, 4, false>(conv, p, workspace, stream);
+  else
+    last ? launch<T, 8, true>(conv, p, workspace, stream) : launch<T, 8, false>(conv, p, workspace, stream);
+  group_finish_kernel<<<static_cast<unsigned>(p.y.channels * 144 / 32), 256, 0, stream>>>(
+      conv, ceil_of(p.tiles, p.in_part), workspace);
+}
+
+}  // namespace
+
+bool has_group_grad_weight(const Conv& conv, bool channels_last) {
+  if (!has_group_blocks(conv, channels_last)) return false;
+  int warps = 0;
+  const Cut p = cut_of(conv, channels_last, warps);
+  return fits(p, warps);
+}
+
+int64_t group_weight_parts(const Conv& conv, bool channels_last) {
+  int warps = 0;
+  const Cut p = cut_of(conv, channels_last, warps);
+  return ceil_of(p.tiles, p.in_part);
+}
+
+int64_t group_part_floats(const Conv& conv) { return conv.groups * conv.x_channels * 144; }
+
+void group_grad_weight(const Conv& conv, bool channels_last, float* workspace, Stream stream) {
+  conv.x.dtype == DType::kF16 ? launch_layout<__half>(conv, channels_last, workspace, stream)
+                              : launch_layout<__nv_bfloat16>(conv, channels_last, workspace, stream);
+}
+
+}  // namespace retrograd::kernels::cuda

@@ -1,0 +1,314 @@
+// SPDX-License-Identifier: Apache-2.0
+// x[n, c, q] = Σ_{o, t} y[n, o, (q + P − t·D)/S] · w[o, c, t] on tensor cores, for 16 results of a place.
+//
+// Along an axis the S places iS … iS + S − 1 of x read the same window of y: with residues r and channels c
+// the results of a super-place are (r_h, r_w, c), at most 16. Without strides they are 16 channels of whole
+// groups. For each place of the window they are a 16 x 16 matrix of weights by 16 y channels, zero where no
+// tap matches or groups differ. A block keeps these matrices, takes boxes of super-places and goes through
+// the y channels 16 at a time: their box of y in shared memory, read by each warp where the window finds it.
+// Groups of four waste three products of four, which tensor cores have to spare; bytes are the limit.
+//
+// Zeros are multiplied: a result that is not finite is taken from the formula.
+#include <algorithm>
+
+#include "kernels/cuda/few_channels/narrow_block.cuh"
+#include "kernels/cuda/few_channels/narrow_blocks.h"
+#include "kernels/cuda/few_channels/narrow_repair.cuh"
+#include "kernels/cuda/pack.cuh"
+
+namespace retrograd::kernels::cuda {
+namespace {
+
+constexpr int kThreads = 256;
+constexpr int kWarps = kThreads / 32;
+constexpr int kTiles = 4;  // of 16 super-places that a warp makes
+constexpr int kMostPlaces = kWarps * kTiles * 16;
+constexpr int kMostWeights = 48 * 1024, kMostTile = 32 * 1024;
+constexpr int kWantedBlocks = 132 * 2;
+
+// Window place v of super-place i is y at i + low + v·step, and meets residue r with tap
+// first + r − v·tap_step.
+struct BlockAxis {
+  int x, y, kernel, stride;
+  int low, window, step;
+  int first, tap_step;
+};
+__device__ int tap_of(const BlockAxis& a, int r, int v) {
+  const int tap = a.first + r - v * a.tap_step;
+  return tap < a.kernel ? tap : -1;
+}
+
+struct Cut {
+  BlockAxis h, w;
+  int all_x, all_y;            // channels of all groups
+  int x_channels, y_channels;  // of a block of the grid
+  int in_group;                // x channels and y channels of different groups do not meet
+  int y_blocks;                // of 16 y channels
+  int rows, width;             // super-places of a box
+  int row_tiles, column_tiles, tiles;
+  int box_rows, pitch;  // of y
+  int staged_pitch;     // super-places
+  FastDiv by_width, by_pitch, by_stride, by_channels;
+  bool last, whole, pairs;  // pairs: two neighbouring results are written at once
+  int64_t w_o, w_i, w_h, w_w;
+};
+
+// [y block][window place][result][y channel]. A thread keeps its result and its y channel of a block.
+template <class T>
+__device__ void stage_weights(unsigned char* target, const Cut& p, const T* w, int x0, int y0) {
+  static_assert(kThreads == 256);
+  const int o = static_cast<int>(threadIdx.x) % 16, result = static_cast<int>(threadIdx.x) / 16;
+  const int c = result % p.x_channels, residue = result / p.x_channels;
+  const int rh = residue / p.w.stride, rw = residue % p.w.stride, window = p.h.window * p.w.window;
+  constexpr int kAtOnce = 9;  // loads under way
+  for (int block = 0; block < p.y_blocks; ++block) {
+    const int channel = block * 16 + o;
+    const bool there = rh < p.h.stride && channel < p.y_channels && x0 + c < p.all_x &&
+                       y0 + channel < p.all_y && channel / p.in_group == c / p.in_group;
+    const T* const source = w + int64_t{y0 + channel} * p.w_o + c % p.in_group * p.w_i;
+    int vh = 0, vw = 0;
+    for (int first = 0; first < window; first += kAtOnce) {
+      T values[kAtOnce];
+#pragma unroll
+      for (int k = 0; k < kAtOnce; ++k) {
+        const int kh = tap_of(p.h, rh, vh), kw = tap_of(p.w, rw, vw);
+        values[k] = T{};
+        if (there && first + k < window && kh >= 0 && kw >= 0) values[k] = source[kh * p.w_h + kw * p.w_w];
+        if (++vw == p.w.window) vw = 0, ++vh;
+      }
+#pragma unroll
+      for (int k = 0; k < kAtOnce; ++k) {
+        const int row = (block * window + first + k) * 16 + result;
+        if (first + k < window)
+          *reinterpret_cast<T*>(target + block_chunk(row, o / 8) + o % 8 * 2) = values[k];
+      }
+    }
+  }
+}
+
+// Results of a box from [result][super-place] to x, a warp a row.
+template <class T>
+__device__ void write_box(T* image, const T* staged, const Cut& p, int x0, int live, int h0, int w0, int rows,
+                          int columns) {
+  const int lane = static_cast<int>(threadIdx.x) % 32, warp = static_cast<int>(threadIdx.x) / 32;
+  const int channels = p.last ? 1 : live, each = p.last ? p.x_channels : 1;
+  for (int line = warp; line < rows * channels; line += kWarps) {
+    const int h = line / channels, first = line % channels;
+    const T* const source = staged + h / p.h.stride * p.width;
+    const int residues = h % p.h.stride * p.w.stride;
+    const int64_t row = int64_t{h0 + h} * p.w.x + w0;
+    for (int i = lane; i < columns * each; i += 32) {
+      uint32_t c = static_cast<uint32_t>(i), residue = c;
+      if (p.last) residue = p.by_channels.split(c);
+      const int column = static_cast<int>(residue), channel = p.last ? static_cast<int>(c) : first;
+      if (channel >= live) continue;
+      const int place = static_cast<int>(p.by_stride.split(residue));
+      const int result = (residues + static_cast<int>(residue)) * p.x_channels + channel;
+      image[p.last ? (row + column) * p.all_x + x0 + channel
+                   : int64_t{x0 + channel} * p.h.x * p.w.x + row + column] =
+          source[result * p.staged_pitch + place];
+    }
+  }
+}
+
+template <class T>
+__global__ void __launch_bounds__(kThreads, 2)
+    gather_kernel(const __grid_constant__ Conv conv, const __grid_constant__ Cut p, const T* y, const T* w,
+                  T* x) {
+  extern __shared__ __align__(128) unsigned char shared[];
+  const int x0 = static_cast<int>(blockIdx.x) * p.x_channels,
+            y0 = static_cast<int>(blockIdx.x) * p.y_channels;
+  const int y_live = min(p.y_channels, p.all_y - y0), x_live = min(p.x_channels, p.all_x - x0);
+  const int64_t y_plane = int64_t{p.h.y} * p.w.y, x_plane = int64_t{p.h.x} * p.w.x;
+  unsigned char* const of_weights = shared;
+  unsigned char* const tile = shared + p.y_blocks * p.h.window * p.w.window * 512;
+  auto* const staged = reinterpret_cast<T*>(tile);  // [result][super-place]
+  const int lane = static_cast<int>(threadIdx.x) % 32, warp = static_cast<int>(threadIdx.x) / 32;
+  const uint32_t from = shared_address(tile), with = shared_address(of_weights);
+  stage_weights(of_weights, p, w, x0, y0);
+
+  for (int number = static_cast<int>(blockIdx.y); number < p.tiles; number += static_cast<int>(gridDim.y)) {
+    const int column0 = number % p.column_tiles * p.width,
+              row0 = number / p.column_tiles % p.row_tiles * p.rows,
+              n = number / p.column_tiles / p.row_tiles;
+    const int places = min(p.rows, (p.h.x + p.h.stride - 1) / p.h.stride - row0) * p.width;
+    int base[kTiles];
+#pragma unroll
+    for (int i = 0; i < kTiles; ++i) {
+      uint32_t column = static_cast<uint32_t>(min((warp + i * kWarps) * 16 + lane % 16, places - 1));
+      const int row = static_cast<int>(p.by_width.split(column));
+      base[i] = row * p.pitch + static_cast<int>(column);
+    }
+    float sums[kTiles][2][4] = {};
+    int matrix = 0;
+    for (int block = 0; block < p.y_blocks; ++block) {
+      const int o0 = block * kBlockChannels, live = min(kBlockChannels, y_live - o0);
+      const BlockImage<T> image{y + n * y_plane * p.all_y + (y0 + o0) * (p.last ? 1 : y_plane),
+                                p.last ? 1 : y_plane,
+                                p.last ? p.all_y : 1,
+                                live,
+                                p.h.y,
+                                p.w.y,
+                                p.whole && live == kBlockChannels};
+      __syncthreads();
+      stage_block(tile, image, p.box_rows * p.pitch, p.box_rows * p.pitch, p.by_pitch, row0 + p.h.low,
+                  column0 + p.w.low);
+      __syncthreads();
+      for (int vh = 0; vh < p.h.window; ++vh)
+        for (int vw = 0; vw < p.w.window; ++vw, ++matrix) {
+          const int shift = vh * p.h.step * p.pitch + vw * p.w.step;
+          uint32_t b[4];
+          load_matrices<false>(with + block_chunk(matrix * 16 + lane / 16 * 8 + lane % 8, lane / 8 % 2), b);
+#pragma unroll
+          for (int i = 0; i < kTiles; ++i) {
+            if ((warp + i * kWarps) * 16 >= places) break;
+            uint32_t a[4];
+            load_matrices<false>(from + block_chunk(base[i] + shift, lane / 16), a);
+            multiply_add(sums[i][0], a, b[0], b[1], T{});
+            multiply_add(sums[i][1], a, b[2], b[3], T{});
+          }
+        }
+    }
+
+    const int h0 = row0 * p.h.stride, w0 = column0 * p.w.stride;
+    const int rows = min(p.rows * p.h.stride, p.h.x - h0), columns = min(p.width * p.w.stride, p.w.x - w0);
+    T* const image = x + n * x_plane * p.all_x;
+    bool finite = true;
+    __syncthreads();
+#pragma unroll
+    for (int i = 0; i < kTiles; ++i)
+#pragma unroll
+      for (int half = 0; half < 2; ++half) {
+        const int place = (warp + i * kWarps) * 16 + lane / 4 + half * 8;
+        if (place >= places) continue;
+#pragma unroll
+        for (int j = 0; j < 2; ++j) {
+          const int result = j * 8 + lane % 4 * 2;
+          const float* const two = &sums[i][j][half * 2];
+          finite = finite && isfinite(two[0]) && isfinite(two[1]);
+          const T first = from_float<T>(two[0]), second = from_float<T>(two[1]);
+          if (p.last && p.pairs) {  // stride 1, full width: places here are places there
+            T* const target = image + (int64_t{h0} * p.w.x + place) * p.all_x + x0 + result;
+            if (result < x_live) *reinterpret_cast<Pack<T, 2>*>(target) = {first, second};
+          } else {
+            staged[result * p.staged_pitch + place] = first;
+            staged[(result + 1) * p.staged_pitch + place] = second;
+          }
+        }
+      }
+    finite = __syncthreads_and(finite);
+    if (!p.pairs) {
+      write_box(image, staged, p, x0, x_live, h0, w0, rows, columns);
+    } else if (!p.last) {  // a channel's rows are one run here and there
+      for (int c = warp; c < x_live; c += kWarps) {
+        auto* const target = reinterpret_cast<uint32_t*>(image + (x0 + c) * x_plane + int64_t{h0} * p.w.x);
+        const auto* const source = reinterpret_cast<const uint32_t*>(staged + c * p.staged_pitch);
+        for (int i = lane; i < rows * p.w.x / 2; i += 32) target[i] = source[i];
+      }
+    }
+    if (finite) continue;
+    __syncthreads();
+    for (int i = static_cast<int>(threadIdx.x); i < rows * columns; i += kThreads)
+      repair_grad_input(conv, n, {x0, x_live}, {h0 + i / columns, 1}, {w0 + i % columns, 1});
+  }
+}
+
+int ceil_of(int64_t a, int64_t b) { return static_cast<int>((a + b - 1) / b); }
+
+BlockAxis axis_of(const Axis& a) {
+  const int pad = static_cast<int>(a.pad), dilation = static_cast<int>(a.dilation);
+  BlockAxis b{};
+  b.x = static_cast<int>(a.x), b.y = static_cast<int>(a.y);
+  b.kernel = static_cast<int>(a.kernel), b.stride = static_cast<int>(a.stride);
+  if (a.stride == 1) {
+    b.low = pad - (b.kernel - 1) * dilation;
+    b.window = b.kernel, b.step = dilation;
+    b.first = b.kernel - 1, b.tap_step = 1;
+    return b;
+  }
+  const int above = pad - b.kernel + 1;  // of the last tap, for residue 0
+  b.low = above >= 0 ? (above + b.stride - 1) / b.stride : -(-above / b.stride);
+  b.window = (b.stride - 1 + pad) / b.stride - b.low + 1, b.step = 1;
+  b.first = pad - b.stride * b.low, b.tap_step = b.stride;
+  return b;
+}
+
+void set_rows(Cut& p, int rows) {
+  p.rows = rows;
+  p.box_rows = rows + (p.h.window - 1) * p.h.step;
+  p.staged_pitch = ceil_of(rows * p.width, 16) * 16 + 8;  // an odd number of chunks
+}
+int64_t weight_bytes(const Cut& p) { return int64_t{p.y_blocks} * p.h.window * p.w.window * 512; }
+int64_t tile_bytes(const Cut& p) {
+  return std::max(int64_t{p.box_rows} * p.pitch * 32, int64_t{p.staged_pitch} * 32);
+}
+
+Cut cut_of(const Conv& conv, bool last) {
+  Cut p{};
+  p.h = axis_of(conv.axes[1]), p.w = axis_of(conv.axes[2]);
+  p.all_x = static_cast<int>(conv.groups * conv.x_channels);
+  p.all_y = static_cast<int>(conv.groups * conv.y_channels);
+  const bool together = conv.groups > 1 && conv.x_channels == conv.y_channels &&
+                        p.h.stride * p.w.stride == 1 && kBlockChannels % conv.x_channels == 0;
+  p.in_group = together ? static_cast<int>(conv.x_channels) : 1 << 20;
+  p.x_channels = together ? kBlockChannels : static_cast<int>(conv.x_channels);
+  p.y_channels = together ? kBlockChannels : static_cast<int>(conv.y_channels);
+  p.y_blocks = ceil_of(p.y_channels, kBlockChannels);
+  const int super_h = ceil_of(p.h.x, p.h.stride), super_w = ceil_of(p.w.x, p.w.stride);
+  p.column_tiles = ceil_of(super_w, kMostPlaces);
+  p.width = ceil_of(super_w, p.column_tiles);
+  p.pitch = p.width + (p.w.window - 1) * p.w.step;
+  set_rows(p, 1);
+  for (int tiles = super_h; tiles >= 1; --tiles) {  // evenly
+    Cut trial = p;
+    set_rows(trial, ceil_of(super_h, tiles));
+    if (tile_bytes(trial) > kMostTile || trial.rows * p.width > kMostPlaces) break;
+    p = trial;
+  }
+  p.row_tiles = ceil_of(super_h, p.rows);
+  p.tiles = static_cast<int>(conv.batch) * p.row_tiles * p.column_tiles;
+  p.by_width = FastDiv(p.width);
+  p.by_pitch = FastDiv(p.pitch);
+  p.by_stride = FastDiv(p.w.stride);
+  p.by_channels = FastDiv(p.x_channels);
+  p.last = last;
+  p.whole =
+      last && p.all_y % 8 == 0 && p.y_channels % 8 == 0 && reinterpret_cast<uintptr_t>(conv.y.data) % 16 == 0;
+  const bool even =
+      last ? p.all_x % 2 == 0 && p.x_channels % 2 == 0 : p.h.x * p.w.x % 2 == 0 && p.rows * p.w.x % 2 == 0;
+  p.pairs = even && p.h.stride * p.w.stride == 1 && p.column_tiles == 1 &&
+            reinterpret_cast<uintptr_t>(conv.x.data) % 4 == 0;
+  p.w_o = conv.w.strides[0], p.w_i = conv.w.strides[1], p.w_h = conv.w.strides[3], p.w_w = conv.w.strides[4];
+  return p;
+}
+
+template <class T>
+void launch(const Conv& conv, bool last, Stream stream) {
+  const Cut p = cut_of(conv, last);
+  const int blocks = ceil_of(p.all_x, p.x_channels);
+  const int bytes = static_cast<int>(weight_bytes(p) + tile_bytes(p));
+  const int each = ceil_of(p.tiles, std::min(p.tiles, ceil_of(kWantedBlocks, blocks)));
+  const dim3 grid(static_cast<unsigned>(blocks), static_cast<unsigned>(ceil_of(p.tiles, each)));
+  cudaFuncSetAttribute(gather_kernel<T>, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
+  gather_kernel<T><<<grid, kThreads, static_cast<size_t>(bytes), stream>>>(
+      conv, p, static_cast<const T*>(conv.y.data), static_cast<const T*>(conv.w.data),
+      static_cast<T*>(conv.x.data));
+}
+
+}  // namespace
+
+bool has_block_grad_input(const Conv& conv) {
+  const Axis &h = conv.axes[1], &w = conv.axes[2];
+  if (h.kernel > 16 || w.kernel > 16 || (h.stride > 1 && h.dilation > 1) || (w.stride > 1 && w.dilation > 1))
+    return false;
+  if (h.stride > 16 || w.stride > 16 || h.stride * w.stride * conv.x_channels > kBlockChannels) return false;
+  const Cut p = cut_of(conv, false);
+  return weight_bytes(p) <= kMostWeights && tile_bytes(p) <= kMostTile && p.rows * p.width <= kMostPlaces;
+}
+
+void block_grad_input(const Conv& conv, bool channels_last, Stream stream) {
+  conv.x.dtype == DType::kF16 ? launch<__half>(conv, channels_last, stream)
+                              : launch<__nv_bfloat16>(conv, channels_last, stream);
+}
+
+}  // namespace retrograd::kernels::cuda

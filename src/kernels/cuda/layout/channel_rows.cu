@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+// Tiles of 64 places and 64 channels go through shared memory: read along whichever of the two is contiguous,
+// written along channels in 16-byte chunks. Bytes: the source once, the rows once.
+#include "kernels/cuda/elements.cuh"
+#include "kernels/cuda/fast_div.cuh"
+#include "kernels/cuda/layout/channel_rows.h"
+#include "kernels/cuda/layout/plane_rows.h"
+#include "kernels/cuda/layout/plane_rows_f32.h"
+
+namespace retrograd::kernels::cuda {
+namespace {
+
+constexpr int kThreads = 256;
+constexpr int kTile = 64;
+
+struct Source {
+  const void* data;
+  DType dtype;
+  OperandRounding rounding;
+};
+
+template <class S>
+__device__ float read(const Source& source, int64_t offset) {
+  return round_operand(source.rounding, to_float(static_cast<const S*>(source.data)[offset]));
+}
+struct Any {};
+template <>
+__device__ inline float read<Any>(const Source& source, int64_t offset) {
+  return round_operand(source.rounding, load_any(source.dtype, source.data, offset));
+}
+
+struct Places {
+  int64_t places, channels, filled, groups;
+  int64_t sn, sc, sd, sh, sw;
+  FastDiv w, h, d;
+  bool along_places;  // neighbouring lanes read neighbouring places
+};
+
+__device__ int64_t place_offset(const Places& p, int64_t place) {
+  auto w = static_cast<uint32_t>(place);
+  uint32_t h = p.w.split(w);
+  uint32_t d = p.h.split(h);
+  const uint32_t n = p.d.split(d);
+  return n * p.sn + d * p.sd + h * p.sh + w * p.sw;
+}
+
+template <class S, class E>
+__global__ void __launch_bounds__(kThreads) rows_kernel(Places p, Source source, E* target) {
+  constexpr int kChunk = 16 / sizeof(E);
+  // The odd number of words a row keeps columns of the tile in different banks.
+  constexpr int kPitch = kTile + 4 / sizeof(E);
+  __shared__ __align__(16) E tile[kTile][kPitch];
+  const int64_t place0 = blockIdx.x * int64_t{kTile}, channel0 = blockIdx.y * int64_t{kTile};
+  const int64_t group = blockIdx.z;
+  const int minor = static_cast<int>(threadIdx.x) % kTile, major = static_cast<int>(threadIdx.x) / kTile;
+  if (p.along_places) {
+    const int64_t place = place0 + minor;
+    if (place < p.places) {
+      const int64_t at = place_offset(p, place);
+#pragma unroll 8
+      for (int c = major; c < kTile; c += kThreads / kTile) {
+        const int64_t channel = channel0 + c;
+        tile[minor][c] = from_float<E>(
+            channel < p.channels ? read<S>(source, at + (group * p.channels + channel) * p.sc) : 0.0f);
+      }
+    }
+  } else {
+    const int64_t channel = channel0 + minor;
+    for (int i = major; i < kTile; i += kThreads / kTile) {
+      const int64_t place = place0 + i;
+      if (place >= p.places) break;
+      tile[i][minor] =
+          from_float<E>(channel < p.channels
+                            ? read<S>(source, place_offset(p, place) + (group * p.channels + channel) * p.sc)
+                            : 0.0f);
+    }
+  }
+  __syncthreads();
+  for (int i = threadIdx.x; i < kTile * (kTile / kChunk); i += kThreads) {
+    const int chunk = i % (kTile / kChunk), row = i / (kTile / kChunk);
+    const int64_t place = place0 + row, channel = channel0 + chunk * kChunk;
+    if (place >= p.places || channel >= p.filled) continue;
+    const auto* words = reinterpret_cast<const uint32_t*>(&tile[row][chunk * kChunk]);
+    const uint4 pack{words[0], words[1], words[2], words[3]};
+    *reinterpret_cast<uint4*>(target + (place * p.groups + group) * p.filled + channel) = pack;
+  }
+}
+
+int64_t filled_to(int64_t channels, RowType type) {
+  const int64_t chunk = chunk_elements(type);
+  return (channels + chunk - 1) / chunk * chunk;
+}
+
+template <class E>
+void launch_rows(const Rows& rows, RowType type, void* target, Stream stream) {
+  Places p;
+  p.places = rows.batch * rows.spatial[0] * rows.spatial[1] * rows.spatial[2];
+  p.channels = rows.channels;
+  p.filled = filled_to(rows.channels, type);
+  p.groups = rows.groups;
+  const int64_t* strides = rows.source.strides;
+  p.sn = strides[0], p.sc = strides[1], p.sd = strides[2], p.sh = strides[3], p.sw = strides[4];
+  p.w = FastDiv(rows.spatial[2]);
+  p.h = FastDiv(rows.spatial[1]);
+  p.d = FastDiv(rows.spatial[0]);
+  p.along_places = p.sc != 1 || p.channels == 1;
+  const Source source{rows.source.data, rows.source.dtype, rows.rounding};
+  const dim3 grid(static_cast<unsigned>((p.places + kTile - 1) / kTile),
+                  static_cast<unsigned>((p.filled + kTile - 1) / kTile), static_cast<unsigned>(p.groups));
+  E* out = static_cast<E*>(target);
+  switch (rows.source.dtype) {
+    case DType::kF32:
+      return rows_kernel<float, E><<<grid, kThreads, 0, stream>>>(p, source, out);
+    case DType::kF16:
+      return rows_kernel<__half, E><<<grid, kThreads, 0, stream>>>(p, source, out);
+    case DType::kBF16:
+      return rows_kernel<__nv_bfloat16, E><<<grid, kThreads, 0, stream>>>(p, source, out);
+    case DType::kHiF8:
+    case DType::kE4M3:
+      return rows_kernel<Any, E><<<grid, kThreads, 0, stream>>>(p, source, out);
+  }
+}
+
+}  // namespace
+
+void make_rows(const Rows& rows, RowType type, void* target, Stream stream) {
+  PlaneRows planes{rows.batch,
+                   rows.channels,
+                   {rows.spatial[0], rows.spatial[1], rows.spatial[2]},
+                   0,
+                   0,
+                   rows.batch,
+                   filled_to(rows.channels, type)};
+  if (rows.groups == 1 && rows.rounding == OperandRounding::kNone && has_planes(rows.source, type, planes))
+    return planes_to_rows(planes, rows.source.data, target, stream);
+  switch (type) {
+    case RowType::kF16:
+      return launch_rows<__half>(rows, type, target, stream);
+    case RowType::kBF16:
+      return launch_rows<__nv_bfloat16>(rows, type, target, stream);
+    case RowType::kF32:
+      if (make_rows_of_planes(rows, static_cast<float*>(target), stream)) return;
+      return launch_rows<float>(rows, type, target, stream);
+  }
+}
+
+}  // namespace retrograd::kernels::cuda

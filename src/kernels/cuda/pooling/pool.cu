@@ -1,0 +1,278 @@
+// SPDX-License-Identifier: Apache-2.0
+// grad_input[q] = Σ_{p : q in window p} grad_output[p] / divisor(p), gathered: each result is written once.
+//
+// Bytes: grad_output once, grad_input once. All kernels are limited by index arithmetic before they are by
+// memory, so: FastDiv, several results a thread, kernel and stride known to the compiler where they are
+// common.
+//   disjoint   windows side by side, no padding: pool_disjoint.cu.
+//   sliding    3x3 windows, stride 1 or 2, padding 1: a thread takes a few columns and eight rows; each sum
+//   of
+//              a row is used by all results that need it.
+//   anything   a thread a result, windows as they come.
+#include "kernels/cuda/fast_div.cuh"
+#include "kernels/cuda/pack.cuh"
+#include "kernels/cuda/pooling/pool.h"
+#include "kernels/cuda/pooling/pool_disjoint.h"
+#include "kernels/cuda/pooling/pool_last.h"
+#include "kernels/cuda/pooling/pool_staged.h"
+#include "kernels/cuda/types.h"
+
+namespace retrograd::kernels::cuda {
+namespace {
+
+constexpr int kThreads = 256;
+
+unsigned blocks_for(int64_t threads) { return static_cast<unsigned>((threads + kThreads - 1) / kThreads); }
+__device__ uint32_t thread_number() { return blockIdx.x * kThreads + threadIdx.x; }
+
+bool is_aligned(const void* address, size_t bytes) {
+  return reinterpret_cast<uintptr_t>(address) % bytes == 0;
+}
+
+// ---- 3x3 windows
+
+__host__ __device__ constexpr int floor_div(int a, int b) { return a / b - (a % b < 0 ? 1 : 0); }
+
+// Which windows hold the place r, counted from the first window of a tile that starts at a multiple of kS:
+// first(r) to last(r).
+template <int kK, int kS, int kP>
+struct Holding {
+  __host__ __device__ static constexpr int first(int r) { return floor_div(r + kP - kK, kS) + 1; }
+  __host__ __device__ static constexpr int last(int r) { return floor_div(r + kP, kS); }
+};
+
+struct Sliding {
+  uint32_t threads;
+  FastDiv columns, bands;  // of a plane: groups of kCols columns, of kRows rows
+  int xh, xw, yh, yw;
+  float scale;
+};
+
+template <class T, int kS, int kRows, int kCols, bool kPacked>
+__global__ void __launch_bounds__(kThreads) sliding_kernel(Sliding p, const T* y, T* x) {
+  using H = Holding<3, kS, 1>;
+  uint32_t number = thread_number();
+  if (number >= p.threads) return;
+  uint32_t band = p.columns.split(number);
+  const uint32_t plane = p.bands.split(band);
+  const int x0 = static_cast<int>(number) * kCols, h0 = static_cast<int>(band) * kRows;
+  const int ox = x0 / kS, oh = h0 / kS;
+  constexpr int kFirst = H::first(0), kLastRow = H::last(kRows - 1), kLastCol = H::last(kCols - 1);
+  const T* source = y + static_cast<int64_t>(plane) * p.yh * p.yw;
+  float sums[kLastRow - kFirst + 1][kCols];  // of the windows of a row that hold each column
+#pragma unroll
+  for (int r = kFirst; r <= kLastRow; ++r) {
+    float row[kLastCol - kFirst + 1];
+    const bool live = static_cast<unsigned>(oh + r) < static_cast<unsigned>(p.yh);
+#pragma unroll
+    for (int c = kFirst; c <= kLastCol; ++c)
+      row[c - kFirst] = live && static_cast<unsigned>(ox + c) < static_cast<unsigned>(p.yw)
+                            ? to_float(source[(oh + r) * p.yw + ox + c])
+                            : 0.0f;
+#pragma unroll
+    for (int c = 0; c < kCols; ++c) {
+      float sum = row[H::first(c) - kFirst];
+#pragma unroll
+      for (int i = H::first(c) + 1; i <= H::last(c); ++i) sum += row[i - kFirst];
+      sums[r - kFirst][c] = sum;
+    }
+  }
+  T* target = x + static_cast<int64_t>(plane) * p.xh * p.xw + x0;
+#pragma unroll
+  for (int r = 0; r < kRows; ++r) {
+    if (h0 + r >= p.xh) return;
+    float results[kCols];
+#pragma unroll
+    for (int c = 0; c < kCols; ++c) {
+      float sum = sums[H::first(r) - kFirst][c];
+#pragma unroll
+      for (int i = H::first(r) + 1; i <= H::last(r); ++i) sum += sums[i - kFirst][c];
+      results[c] = fmaf(sum, p.scale, 0.0f);  // no negative zeros
+    }
+    T* row = target + static_cast<int64_t>(h0 + r) * p.xw;
+    if constexpr (kPacked) {
+      store_pack<T, kCols>(row, results);
+    } else {
+#pragma unroll
+      for (int c = 0; c < kCols; ++c)
+        if (x0 + c < p.xw) row[c] = from_float<T>(results[c]);
+    }
+  }
+}
+
+template <class T, int kS, int kCols, bool kPacked>
+void launch_sliding(const Pool& pool, float scale, Stream stream) {
+  constexpr int kRows = 8;
+  const PoolAxis &h = pool.axes[1], &w = pool.axes[2];
+  const int64_t columns = (w.x + kCols - 1) / kCols, bands = (h.x + kRows - 1) / kRows;
+  Sliding p;
+  p.threads = static_cast<uint32_t>(pool.batch * pool.channels * pool.axes[0].x * columns * bands);
+  p.columns = FastDiv(columns);
+  p.bands = FastDiv(bands);
+  p.xh = static_cast<int>(h.x);
+  p.xw = static_cast<int>(w.x);
+  p.yh = static_cast<int>(h.y);
+  p.yw = static_cast<int>(w.y);
+  p.scale = scale;
+  sliding_kernel<T, kS, kRows, kCols, kPacked><<<blocks_for(p.threads), kThreads, 0, stream>>>(
+      p, static_cast<const T*>(pool.grad_output.data), static_cast<T*>(pool.grad_input.data));
+}
+
+// ---- any windows
+
+struct AnyAxis {
+  int x, y, kernel, pad, end;  // end: of what a window counts
+  int begin;                   // the same for its start
+  FastDiv stride;
+};
+
+struct Any {
+  uint32_t threads;
+  FastDiv w, h, d, vectors;
+  AnyAxis axes[3];
+  bool uniform;
+  float scale;
+};
+
+struct Held {
+  int begin, end;
+};
+__device__ Held windows_holding(const AnyAxis& a, uint32_t index) {
+  const int shifted = static_cast<int>(index) + a.pad;
+  const int begin = shifted < a.kernel ? 0 : static_cast<int>(a.stride.quotient(shifted - a.kernel)) + 1;
+  return {begin, min(static_cast<int>(a.stride.quotient(shifted)) + 1, a.y)};
+}
+__device__ float count_of(const AnyAxis& a, int window) {
+  const int start = window * static_cast<int>(a.stride.divisor) - a.pad;
+  return static_cast<float>(min(start + a.kernel, a.end) - max(start, a.begin));
+}
+
+// kCount neighbouring channels of a channels-last tensor; 1 with vectors = 1 walks a row-major one.
+template <class T, int kCount>
+__global__ void __launch_bounds__(kThreads) any_kernel(Any p, const T* y, T* x) {
+  uint32_t rest = thread_number();
+  if (rest >= p.threads) return;
+  const int64_t target = static_cast<int64_t>(rest) * kCount;
+  uint32_t w = p.vectors.split(rest);
+  const uint32_t vector = rest;
+  uint32_t h = p.w.split(w);
+  uint32_t d = p.h.split(h);
+  const uint32_t plane = p.d.split(d);
+  const auto& [ad, ah, aw] = p.axes;
+  const Held rd = windows_holding(ad, d), rh = windows_holding(ah, h), rw = windows_holding(aw, w);
+  const int64_t step = static_cast<int64_t>(p.vectors.divisor) * kCount;  // of a place
+  const T* source = y + static_cast<int64_t>(plane) * ad.y * ah.y * aw.y * step + vector * kCount;
+  float sums[kCount] = {};
+  for (int od = rd.begin; od < rd.end; ++od)
+    for (int oh = rh.begin; oh < rh.end; ++oh)
+      for (int ow = rw.begin; ow < rw.end; ++ow) {
+        float values[kCount];
+        load_pack<T, kCount>(source + ((static_cast<int64_t>(od) * ah.y + oh) * aw.y + ow) * step, values);
+        const float divisor = p.uniform ? 1.0f : count_of(ad, od) * count_of(ah, oh) * count_of(aw, ow);
+#pragma unroll
+        for (int i = 0; i < kCount; ++i) sums[i] += p.uniform ? values[i] : values[i] / divisor;
+      }
+#pragma unroll
+  for (int i = 0; i < kCount; ++i) sums[i] = fmaf(sums[i], p.scale, 0.0f);
+  store_pack<T, kCount>(x + target, sums);
+}
+
+template <class T, int kCount>
+void launch_any(const Pool& pool, int64_t planes, int64_t vectors, bool uniform, float scale, Stream stream) {
+  Any p;
+  p.threads = static_cast<uint32_t>(planes * pool.axes[0].x * pool.axes[1].x * pool.axes[2].x * vectors);
+  p.vectors = FastDiv(vectors);
+  p.w = FastDiv(pool.axes[2].x);
+  p.h = FastDiv(pool.axes[1].x);
+  p.d = FastDiv(pool.axes[0].x);
+  for (int i = 0; i < 3; ++i) {
+    const PoolAxis& a = pool.axes[i];
+    p.axes[i] = {static_cast<int>(a.x),
+                 static_cast<int>(a.y),
+                 static_cast<int>(a.kernel),
+                 static_cast<int>(a.pad),
+                 static_cast<int>(pool.count_include_pad ? a.x + a.pad : a.x),
+                 pool.count_include_pad ? -static_cast<int>(a.pad) : 0,
+                 FastDiv(a.stride)};
+  }
+  p.uniform = uniform;
+  p.scale = scale;
+  any_kernel<T, kCount><<<blocks_for(p.threads), kThreads, 0, stream>>>(
+      p, static_cast<const T*>(pool.grad_output.data), static_cast<T*>(pool.grad_input.data));
+}
+
+// ---- which
+
+// Whether every window divides by the same number, and what to multiply with then.
+struct Divisor {
+  bool uniform;
+  float scale;
+};
+Divisor divisor_of(const Pool& pool) {
+  if (pool.divisor_override != 0) return {true, 1.0f / static_cast<float>(pool.divisor_override)};
+  double count = 1;
+  for (const PoolAxis& a : pool.axes) {
+    const bool unpadded = a.pad == 0 || pool.count_include_pad;
+    if (!unpadded || (a.y - 1) * a.stride - a.pad + a.kernel > a.x + a.pad) return {false, 1.0f};
+    count *= static_cast<double>(a.kernel);
+  }
+  return {true, static_cast<float>(1.0 / count)};
+}
+
+bool is_disjoint(const Pool& pool) {
+  for (const PoolAxis& a : pool.axes)
+    if (a.pad != 0 || a.kernel != a.stride || a.y * a.stride > a.x + a.stride - 1) return false;
+  return true;
+}
+
+bool is_sliding(const Pool& pool) {
+  const auto& [d, h, w] = pool.axes;
+  const auto three = [](const PoolAxis& a) { return a.kernel == 3 && a.pad == 1 && a.stride <= 2; };
+  return d.kernel == 1 && d.stride == 1 && d.pad == 0 && three(h) && three(w) && h.stride == w.stride;
+}
+
+template <class T>
+void run_planes(const Pool& pool, Stream stream) {
+  const Divisor divisor = divisor_of(pool);
+  const int64_t planes = pool.batch * pool.channels;
+  if (divisor.uniform && is_disjoint(pool)) return pool_disjoint(pool, divisor.scale, stream);
+  if (divisor.uniform && is_sliding(pool)) {
+    const bool narrow = pool.axes[2].x % 2 != 0 || sizeof(T) == 2;
+    if (pool.axes[2].stride == 1 && narrow && pool_staged_fits(pool))
+      return pool_staged(pool, divisor.scale, stream);
+    const bool even = pool.axes[2].x % 2 == 0 && is_aligned(pool.grad_input.data, 2 * sizeof(T));
+    if (pool.axes[2].stride == 2)
+      return even ? launch_sliding<T, 2, 2, true>(pool, divisor.scale, stream)
+                  : launch_sliding<T, 2, 2, false>(pool, divisor.scale, stream);
+    return even ? launch_sliding<T, 1, 2, true>(pool, divisor.scale, stream)
+                : launch_sliding<T, 1, 1, false>(pool, divisor.scale, stream);
+  }
+  launch_any<T, 1>(pool, planes, 1, divisor.uniform, divisor.scale, stream);
+}
+
+template <class T>
+void run_channels_last(const Pool& pool, Stream stream) {
+  const Divisor divisor = divisor_of(pool);
+  constexpr int kWide = 16 / sizeof(T);
+  if (pool.channels % kWide == 0 && is_aligned(pool.grad_input.data, 16) &&
+      is_aligned(pool.grad_output.data, 16)) {
+    if (divisor.uniform && is_disjoint(pool)) return pool_last_side_by_side(pool, divisor.scale, stream);
+    if (divisor.uniform && is_sliding(pool) && pool.axes[0].x == 1)
+      return pool_last_sliding(pool, divisor.scale, stream);
+    return launch_any<T, kWide>(pool, pool.batch, pool.channels / kWide, divisor.uniform, divisor.scale,
+                                stream);
+  }
+  launch_any<T, 1>(pool, pool.batch, pool.channels, divisor.uniform, divisor.scale, stream);
+}
+
+}  // namespace
+
+void pool_planes(const Pool& pool, Stream stream) {
+  with_type(pool.grad_input.dtype, [&](auto type) { run_planes<decltype(type)>(pool, stream); });
+}
+
+void pool_channels_last(const Pool& pool, Stream stream) {
+  with_type(pool.grad_input.dtype, [&](auto type) { run_channels_last<decltype(type)>(pool, stream); });
+}
+
+}  // namespace retrograd::kernels::cuda
