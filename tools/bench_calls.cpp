@@ -8,6 +8,7 @@
 #include <functional>
 #include <vector>
 
+#include "engines/machines.h"
 #include "engines/registry.h"
 #include "plan/plan.h"
 #include "problem/problem_text.h"
@@ -61,11 +62,12 @@ class Arithmetic {
  public:
   static Result<Arithmetic> make(const problem::Problem& problem) {
     Arithmetic made;
+    const Machine& machine = engines::machine_of(runtime::DeviceKind::kCpu);
     for (const problem::Pass& pass : problem.passes)
-      for (const engines::Candidate* candidate : engines::candidates(runtime::DeviceKind::kCpu))
-        if (auto answer = plan::ask(*candidate, pass, SIZE_MAX); answer.step != nullptr) {
-          made.bytes_ = std::max(made.bytes_, answer.step->workspace_bytes());
-          made.steps_.push_back(std::move(answer.step));
+      for (plan::Answer& answer : plan::judge(engines::candidates(runtime::DeviceKind::kCpu), pass, machine))
+        if (auto step = plan::make_step(answer, pass, machine, SIZE_MAX)) {
+          made.bytes_ = std::max(made.bytes_, step->workspace_bytes());
+          made.steps_.push_back(std::move(step));
           break;
         }
     made.workspace_ = allocate_block(made.bytes_);

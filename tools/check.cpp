@@ -5,6 +5,7 @@
 #include <cstdio>
 
 #include "base/settings.h"
+#include "engines/machines.h"
 #include "engines/registry.h"
 #include "plan/plan.h"
 #include "problem/problem_text.h"
@@ -19,9 +20,11 @@ using Data = PassCheck::Data;
 
 std::vector<const engines::Candidate*> judged_candidates(const problem::Pass& pass, bool all) {
   std::vector<const engines::Candidate*> chosen;
-  for (const engines::Candidate* candidate : engines::candidates(runtime::DeviceKind::kCpu)) {
-    if (!plan::ask(*candidate, pass, settings().workspace_limit).support.accepted()) continue;
-    chosen.push_back(candidate);
+  const Machine& machine = engines::machine_of(runtime::DeviceKind::kCpu);
+  for (plan::Answer& answer : plan::judge(engines::candidates(runtime::DeviceKind::kCpu), pass, machine)) {
+    if (!answer.support.accepted() || !plan::make_step(answer, pass, machine, settings().workspace_limit))
+      continue;
+    chosen.push_back(answer.candidate);
     if (!all) break;
   }
   return chosen;

@@ -11,6 +11,7 @@
 #include <random>
 #include <vector>
 
+#include "engines/machines.h"
 #include "engines/reference/passes.h"
 #include "runtime/thread_pool.h"
 #include "support/operands.h"
@@ -142,7 +143,7 @@ class Check final : public PassCheck {
   }
 
   void run(const engines::Candidate& candidate) {
-    const auto step = candidate.make_step(pass_);
+    const auto step = candidate.make_step(pass_, engines::machine_of(runtime::DeviceKind::kCpu));
     const AlignedBlock workspace = allocate_block(step->workspace_bytes());
     std::fill_n(workspace.get(), step->workspace_bytes(), std::byte{0xFF});
     runtime::ExecutionContext context;

@@ -5,6 +5,7 @@
 #include <cstdio>
 
 #include "base/settings.h"
+#include "engines/machines.h"
 #include "engines/registry.h"
 #include "kernels/cpu/targets.h"
 #include "plan/plan.h"
@@ -17,24 +18,24 @@
 namespace retrograd::tools {
 namespace {
 
-// Every candidate for this kind of pass in order of preference: the first that accepts computes it.
-void tell_pass(const problem::Pass& pass, runtime::Device& device) {
+// Every candidate for this kind of pass, the cheapest first: that one computes it.
+void tell_pass(const problem::Pass& pass, runtime::DeviceKind kind, const Machine& machine) {
   fmt::print("{}\n", name_of(pass));
   bool chosen = false;
-  for (const engines::Candidate* candidate : engines::candidates(device.kind())) {
-    const plan::Answer answer = plan::ask(*candidate, pass, settings().workspace_limit);
-    const bool takes = answer.support.accepted();
-    const std::string reason = takes ? "" : answer.support.reason();
+  for (plan::Answer& answer : plan::judge(engines::candidates(kind), pass, machine)) {
+    std::unique_ptr<const engines::Step> step;
+    if (answer.support.accepted()) step = plan::make_step(answer, pass, machine, settings().workspace_limit);
+    const std::string reason = answer.support.accepted() ? "" : answer.support.reason();
     if (reason.starts_with("computes ")) continue;  // other passes only
-    fmt::print("  {:<30} {}\n", candidate->name(),
-               !takes   ? "declines: " + reason
-               : chosen ? "would take it"
-                        : "takes it");
-    if (takes && !chosen) {
-      if (const std::string how = answer.step->describe(); !how.empty()) fmt::print("    {}\n", how);
-      fmt::print("    workspace {} bytes\n", answer.step->workspace_bytes());
+    fmt::print("  {:<34} {}\n", answer.candidate->name(),
+               step == nullptr ? "declines: " + reason
+                               : fmt::format("{:>10.1f} us  {}", answer.microseconds,
+                                             chosen ? "would take it" : "takes it"));
+    if (step != nullptr && !chosen) {
+      if (const std::string how = step->describe(); !how.empty()) fmt::print("    {}\n", how);
+      fmt::print("    workspace {} bytes\n", step->workspace_bytes());
     }
-    chosen |= takes;
+    chosen |= step != nullptr;
   }
 }
 
@@ -56,7 +57,8 @@ int explain(const std::string& text) {
   for (const std::string& warning : problem.value().warnings) fmt::print("warning    {}\n", warning);
   if (const std::string math = effect_of_math_mode(problem.value()); !math.empty())
     fmt::print("math       {}\n", math);
-  for (const problem::Pass& pass : problem.value().passes) tell_pass(pass, device);
+  for (const problem::Pass& pass : problem.value().passes)
+    tell_pass(pass, device.kind(), engines::machine_of(device));
   const auto plan = plan::make_plan(problem.value(), device, "explain");
   if (!plan.is_ok()) {
     fmt::print(stderr, "{}\n", plan.status().message());

@@ -91,6 +91,7 @@ void tell_settings() {
       {"RETROGRAD_CPU_ISA", s.cpu_isa.empty() ? "the best there is" : s.cpu_isa},
       {"RETROGRAD_WORKSPACE_LIMIT",
        s.workspace_limit == SIZE_MAX ? "no limit" : fmt::format("{} bytes", s.workspace_limit)},
+      {"RETROGRAD_TUNING", s.tuning.empty() ? "the built-in table" : s.tuning},
       {"RETROGRAD_WINOGRAD", s.winograd ? "1" : "0"},
       {"RETROGRAD_VERBOSE", topics(s)},
   };

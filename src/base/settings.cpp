@@ -220,6 +220,7 @@ ParsedSettings parse_settings(const Lookup& lookup) {
   parse_workspace_limit(lookup, out);
   parse_winograd(lookup, out);
   parse_cudnn(lookup, out);
+  out.settings.tuning = value_of(lookup, "RETROGRAD_TUNING").value_or("");
   parse_verbose(lookup, out);
   return out;
 }

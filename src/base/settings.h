@@ -25,6 +25,7 @@ struct Settings {
   std::string cpu_isa;                 // RETROGRAD_CPU_ISA; empty: the best that the machine has
   size_t workspace_limit = SIZE_MAX;   // RETROGRAD_WORKSPACE_LIMIT, bytes a plan
   bool winograd = false;               // RETROGRAD_WINOGRAD
+  std::string tuning;                  // RETROGRAD_TUNING: a file of efficiencies (engines/cost.h)
   bool cudnn = true;                   // RETROGRAD_CUDNN: whether cuDNN is used where it is there
   bool warnings = true, errors = false, dispatch = false, calls = false;  // RETROGRAD_VERBOSE
 };

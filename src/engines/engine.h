@@ -11,6 +11,7 @@
 #include <string_view>
 #include <utility>
 
+#include "base/machine.h"
 #include "problem/pass.h"
 #include "runtime/device.h"
 
@@ -75,6 +76,17 @@ class Step {
   }
 };
 
+// What an implementation does for a pass, beside a machine's peaks: what its cost is made of (cost.h).
+struct Effort {
+  double operations = 0;  // multiplications and additions, those on padding and in idle lanes included
+  double bytes = 0;       // moved from and to memory, copies included
+  double launches = 1;    // kernels on a GPU, parallel loops on a CPU
+};
+// What the pass itself needs: products without those on padding, each tensor touched once.
+Effort effort_of(const problem::Pass& pass);
+
+// An implementation of passes: one kernel family with one way of cutting. All that it knows of the processor
+// is in the Machine; what it answers is a function of the two.
 class Candidate {
  public:
   virtual ~Candidate() = default;
@@ -82,9 +94,11 @@ class Candidate {
   // Whether results may differ from FP32 sums of exact products: such a candidate takes only passes that
   // allow it.
   virtual bool reduces_precision() const { return false; }
-  virtual Support supports(const problem::Pass& pass) const = 0;
-  // Only for a pass that supports() accepted.
-  virtual std::unique_ptr<const Step> make_step(const problem::Pass& pass) const = 0;
+  virtual Support supports(const problem::Pass& pass, const Machine& machine) const = 0;
+  // Only for a pass that supports() accepted, as the two below.
+  virtual Effort effort(const problem::Pass& pass, const Machine& machine) const;
+  // Null where a library that it stands on has nothing for this pass after all.
+  virtual std::unique_ptr<const Step> make_step(const problem::Pass& pass, const Machine& machine) const = 0;
 };
 
 }  // namespace retrograd::engines

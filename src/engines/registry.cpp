@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// The lists of candidates. Order is preference; adding an engine is a line.
+// The lists of candidates. Order breaks ties of cost; adding an implementation is a line here and one in
+// tuning/.
 #include "engines/registry.h"
 
 #include <array>
 
-#include "base/caches.h"
 #include "base/settings.h"
 #include "engines/cpu/implementations.h"
 #include "engines/cuda/candidates.h"
@@ -14,10 +14,8 @@
 namespace retrograd::engines {
 
 std::span<const Candidate* const> candidates(runtime::DeviceKind kind) {
-  // Before the first candidate asks how wide a vector is.
+  // Before the first kernel is asked how wide a vector is.
   [[maybe_unused]] static const bool limited = kernels::cpu::limit_targets(settings().cpu_isa);
-  // Reading /sys takes 0.2 ms: once for the process, and not in the first call that a cache's size decides.
-  [[maybe_unused]] static const Caches& caches = machine_caches();
   static const std::array<const Candidate*, 23> on_cpu = {
       &cpu::winograd_gather(),             // forward, grad_input: 3x3, where reduced precision is allowed
       &cpu::winograd_grad_weight(),        // grad_weight: the same

@@ -6,9 +6,12 @@
 
 #include <algorithm>
 #include <chrono>
+#include <limits>
 
 #include "base/log.h"
 #include "base/settings.h"
+#include "engines/cost.h"
+#include "engines/machines.h"
 #include "engines/registry.h"
 #include "problem/problem_text.h"
 #include "runtime/memory.h"
@@ -20,33 +23,9 @@ using problem::Operand;
 
 constexpr size_t kWorkspaceAlignment = 64;
 
-void tell(std::string_view operation, const problem::Pass& pass, const engines::Candidate& candidate,
-          const engines::Support& support) {
-  log::write(log::Topic::kDispatch,
-             fmt::format("op={} pass={} candidate={} {}", operation, name_of(pass), candidate.name(),
-                         support.accepted() ? "accepted" : fmt::format("declined: {}", support.reason())));
-}
-
 // Products and additions of all passes that are certainly done before a sleeping thread has woken up, about
 // 40 us later (`retrograd bench --calls`): 10 to 20 us.
-constexpr double kBriefOperations = 1 << 17;
-
-// An upper bound: padding counts as well.
-double operations_of(const problem::Pass& pass) {
-  const auto number = [](int64_t value) { return static_cast<double>(value); };
-  if (const auto* conv = std::get_if<problem::ConvPass>(&pass)) {
-    double count = number(conv->batch) * number(conv->y_channels) * number(conv->x_channels_per_group());
-    for (const problem::Window& axis : conv->axes) count *= number(axis.y) * number(axis.kernel);
-    return count;
-  }
-  if (const auto* bias = std::get_if<problem::BiasPass>(&pass))
-    return number(bias->reduction_length()) * number(bias->channels);
-  const auto& pool = std::get<problem::AvgPoolPass>(pass);
-  double count = number(pool.batch) * number(pool.channels);
-  for (const problem::PoolWindow& axis : pool.axes)
-    count *= std::max(number(axis.x), number(axis.y) * number(axis.kernel));
-  return count;
-}
+constexpr double kBriefOperations = 1 << 18;
 
 // What a plan asks for so that a step finds its bytes aligned, whatever the address.
 size_t with_alignment(size_t step_bytes) {
@@ -57,16 +36,24 @@ struct Choice {
   const engines::Candidate* candidate = nullptr;
   std::unique_ptr<const engines::Step> step;
 };
-// The first candidate that accepts the pass and keeps within the limit.
-Choice choose(std::string_view operation, const problem::Pass& pass,
+// The cheapest that takes the pass and keeps within the limit; of equals the first.
+Choice choose(std::string_view operation, const problem::Pass& pass, const Machine& machine,
               std::span<const engines::Candidate* const> candidates, size_t workspace_limit) {
-  const bool telling = log::enabled(log::Topic::kDispatch);
-  for (const engines::Candidate* candidate : candidates) {
-    Answer answer = ask(*candidate, pass, workspace_limit);
-    if (telling) tell(operation, pass, *candidate, answer.support);
-    if (answer.support.accepted()) return {candidate, std::move(answer.step)};
+  std::vector<Answer> answers = judge(candidates, pass, machine);
+  Choice choice;
+  for (Answer& answer : answers) {
+    if (!answer.support.accepted()) continue;
+    choice.step = make_step(answer, pass, machine, workspace_limit);
+    if (choice.step == nullptr) continue;
+    choice.candidate = answer.candidate;
+    break;
   }
-  return {};
+  if (log::enabled(log::Topic::kDispatch))
+    for (const Answer& answer : answers)
+      log::write(log::Topic::kDispatch,
+                 fmt::format("op={} pass={} candidate={} {}", operation, name_of(pass),
+                             answer.candidate->name(), answer.text(answer.candidate == choice.candidate)));
+  return choice;
 }
 
 unsigned bit_of(Operand operand) { return 1u << static_cast<unsigned>(operand); }
@@ -171,15 +158,38 @@ void Plan::run(const Bindings& bindings, void* workspace, runtime::ExecutionCont
   }
 }
 
-Answer ask(const engines::Candidate& candidate, const problem::Pass& pass, size_t workspace_limit) {
-  engines::Support support = candidate.supports(pass);
-  if (!support.accepted()) return {std::move(support), nullptr};
-  auto step = candidate.make_step(pass);
+std::string Answer::text(bool chosen) const {
+  if (!support.accepted()) return fmt::format("declined: {}", support.reason());
+  return fmt::format("{} us={:.1f}", chosen ? "chosen" : "accepted", microseconds);
+}
+
+std::vector<Answer> judge(std::span<const engines::Candidate* const> candidates, const problem::Pass& pass,
+                          const Machine& machine) {
+  std::vector<Answer> answers;
+  answers.reserve(candidates.size());
+  for (const engines::Candidate* candidate : candidates) {
+    engines::Support support = candidate->supports(pass, machine);
+    const double microseconds = support.accepted() ? engines::cost(*candidate, pass, machine)
+                                                   : std::numeric_limits<double>::infinity();
+    answers.push_back({candidate, std::move(support), microseconds});
+  }
+  std::stable_sort(answers.begin(), answers.end(),
+                   [](const Answer& a, const Answer& b) { return a.microseconds < b.microseconds; });
+  return answers;
+}
+
+std::unique_ptr<const engines::Step> make_step(Answer& answer, const problem::Pass& pass,
+                                               const Machine& machine, size_t workspace_limit) {
+  auto step = answer.candidate->make_step(pass, machine);
+  if (step == nullptr) {
+    answer.support = engines::Support::no("the library that it calls does not take this");
+    return nullptr;
+  }
   const size_t bytes = with_alignment(step->workspace_bytes());
-  if (bytes <= workspace_limit) return {std::move(support), std::move(step)};
-  return {engines::Support::no(
-              fmt::format("needs {} bytes of workspace, the limit is {}", bytes, workspace_limit)),
-          nullptr};
+  if (bytes <= workspace_limit) return step;
+  answer.support = engines::Support::no(
+      fmt::format("needs {} bytes of workspace, the limit is {}", bytes, workspace_limit));
+  return nullptr;
 }
 
 Result<std::shared_ptr<const Plan>> make_plan(const problem::Problem& problem, runtime::Device& device,
@@ -199,15 +209,16 @@ Result<std::shared_ptr<const Plan>> make_plan(const problem::Problem& problem, r
   plan->operands_ = problem.operands;
   plan->entries_.reserve(problem.passes.size());
   double operations = 0;
+  const Machine& machine = engines::machine_of(device);
   for (const problem::Pass& pass : problem.passes) {
-    auto [candidate, step] = choose(operation, pass, candidates, workspace_limit);
+    auto [candidate, step] = choose(operation, pass, machine, candidates, workspace_limit);
     if (candidate == nullptr)
       return Status(Code::kInternal,
                     fmt::format("no engine of {} accepts the pass {}", device.label(), name_of(pass)));
     plan->workspace_bytes_ = std::max(plan->workspace_bytes_, with_alignment(step->workspace_bytes()));
     plan->entries_.push_back(
         {std::move(step), candidate->name(), name_of(pass), result_of(pass).operand, touched_operands(pass)});
-    operations += operations_of(pass);
+    operations += engines::effort_of(pass).operations;
   }
   plan->brief_ = operations <= kBriefOperations;
   if (log::enabled(log::Topic::kCall))

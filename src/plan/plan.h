@@ -63,9 +63,9 @@ class Plan {
   std::string call_record_;  // what RETROGRAD_VERBOSE=call prints behind the time; empty when it is off
 };
 
-// Asks the candidates of the device in order; RETROGRAD_VERBOSE=dispatch prints what each said. One whose
-// step needs more than RETROGRAD_WORKSPACE_LIMIT is passed over; the last one needs nothing. `operation` is
-// the name of the C operator, for the log.
+// Asks the candidates of the device and takes the cheapest for each pass; RETROGRAD_VERBOSE=dispatch prints
+// what each said. One whose step needs more than RETROGRAD_WORKSPACE_LIMIT is passed over; the last one needs
+// nothing. `operation` is the name of the C operator, for the log.
 Result<std::shared_ptr<const Plan>> make_plan(const problem::Problem& problem, runtime::Device& device,
                                               std::string_view operation);
 // The same with a list and a limit of the caller's own, for tests.
@@ -74,12 +74,19 @@ Result<std::shared_ptr<const Plan>> make_plan(const problem::Problem& problem, r
                                               std::span<const engines::Candidate* const> candidates,
                                               size_t workspace_limit = SIZE_MAX);
 
-// What one candidate answers to a pass: a step, or why it has none. One whose step needs more workspace than
-// the limit declines too.
+// What one candidate answers to a pass: that it takes it and what it is thought to cost, or why not.
 struct Answer {
+  const engines::Candidate* candidate;
   engines::Support support;
-  std::unique_ptr<const engines::Step> step;  // null unless the support is accepted
+  double microseconds;  // infinite where it does not
+  std::string text(bool chosen) const;
 };
-Answer ask(const engines::Candidate& candidate, const problem::Pass& pass, size_t workspace_limit);
+// All of them, the cheapest first; of equals in the order of the list.
+std::vector<Answer> judge(std::span<const engines::Candidate* const> candidates, const problem::Pass& pass,
+                          const Machine& machine);
+// The step of an answer that accepts; null, with the reason in the answer, where it has none or where it
+// needs more workspace than the limit.
+std::unique_ptr<const engines::Step> make_step(Answer& answer, const problem::Pass& pass,
+                                               const Machine& machine, size_t workspace_limit);
 
 }  // namespace retrograd::plan

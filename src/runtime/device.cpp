@@ -12,6 +12,11 @@
 
 namespace retrograd::runtime {
 
+const Machine& Device::gpu_machine() const {
+  static const Machine none{.name = "no GPU", .kind = Machine::Kind::kGpu, .cpu = {}, .gpu = {}};
+  return none;
+}
+
 std::string Device::label() const {
   return fmt::format("{}:{}", kind_ == DeviceKind::kCpu ? "cpu" : "cuda", index_);
 }

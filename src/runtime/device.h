@@ -7,6 +7,7 @@
 #include <span>
 #include <string>
 
+#include "base/machine.h"
 #include "base/status.h"
 #include "runtime/stream.h"
 
@@ -28,6 +29,9 @@ class Device {
   std::string label() const;
   // "Retrograd-CPU", "Retrograd-CUDA-sm90": what aclrtGetSocName answers.
   virtual const char* soc_name() const = 0;
+
+  // What planning knows of it; of a CPU, engines/machines.h tells.
+  virtual const Machine& gpu_machine() const;
 
   // At least 64-byte aligned. `bytes` is not 0.
   virtual Result<void*> allocate(size_t bytes) = 0;

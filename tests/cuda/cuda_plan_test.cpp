@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "cuda_fixture.h"
+#include "engines/machines.h"
 #include "engines/registry.h"
 #include "plan/plan.h"
 #include "problem/problem_text.h"
@@ -73,7 +74,8 @@ void for_each_candidate(Run&& run) {
     for (const char* text : kProblems) {
       const problem::Problem problem = legal_problem(problem::parse_request(text).value());
       bool accepted = false;
-      for (const problem::Pass& pass : problem.passes) accepted |= candidate->supports(pass).accepted();
+      for (const problem::Pass& pass : problem.passes)
+        accepted |= candidate->supports(pass, engines::machine_of(gpu())).accepted();
       taken |= accepted;
       if (!accepted) continue;
       SCOPED_TRACE(std::string(candidate->name()) + ": " + text);

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "engines/machines.h"
 #include "engines/registry.h"
 #include "problem/problem_text.h"
 #include "problem/window.h"
@@ -56,7 +57,8 @@ std::vector<std::pair<runtime::Device*, const engines::Candidate*>> takers(const
   std::vector<std::pair<runtime::Device*, const engines::Candidate*>> all;
   for (runtime::Device* device : devices_under_test())
     for (const engines::Candidate* candidate : engines::candidates(device->kind()))
-      if (candidate->supports(pass).accepted()) all.emplace_back(device, candidate);
+      if (candidate->supports(pass, engines::machine_of(*device)).accepted())
+        all.emplace_back(device, candidate);
   return all;
 }
 

@@ -3,6 +3,7 @@
 // of exact products all the same.
 #include <gtest/gtest.h>
 
+#include "engines/machines.h"
 #include "engines/registry.h"
 #include "kernels/cpu/dense/bf16_pairs.h"
 #include "kernels/cpu/dense/bf16_tiles.h"
@@ -35,7 +36,8 @@ void check(const char* text, std::initializer_list<Operand> small_ones, bool til
     const std::string_view name = candidate->name();
     if (!name.starts_with(tiles ? "cpu.amx" : "cpu.bf16")) continue;
     SCOPED_TRACE(candidate->name());
-    for (const problem::Pass& pass : problem.passes) found += candidate->supports(pass).accepted();
+    for (const problem::Pass& pass : problem.passes)
+      found += candidate->supports(pass, engines::machine_of(runtime::DeviceKind::kCpu)).accepted();
     operands.poison_results();
     const engines::Candidate* const order[] = {candidate,
                                                engines::candidates(runtime::DeviceKind::kCpu).back()};

@@ -5,6 +5,9 @@
 
 #include <gtest/gtest.h>
 
+#include "engines/cpu/implementations.h"
+#include "engines/machines.h"
+
 namespace retrograd::engines::cpu {
 namespace {
 
@@ -65,15 +68,22 @@ TEST(ChunkedBiasTest, SmallSumsStayWithTheCaller) {
 
 TEST(ChunkedBiasTest, DeclinesWithAReason) {
   const Candidate& candidate = chunked_bias();
-  EXPECT_EQ(candidate.supports(problem::ConvPass{}).reason(), "computes grad_bias only");
-  EXPECT_EQ(candidate.supports(planes(0, 3, 4, 4)).reason(), "there is nothing to add");
-  EXPECT_NE(candidate.supports(planes(1, int64_t{1} << 30, 1, 1)).reason().find("1073741824 channels"),
+  EXPECT_EQ(candidate.supports(problem::ConvPass{}, machine_of(runtime::DeviceKind::kCpu)).reason(),
+            "computes grad_bias only");
+  EXPECT_EQ(candidate.supports(planes(0, 3, 4, 4), machine_of(runtime::DeviceKind::kCpu)).reason(),
+            "there is nothing to add");
+  EXPECT_NE(candidate.supports(planes(1, int64_t{1} << 30, 1, 1), machine_of(runtime::DeviceKind::kCpu))
+                .reason()
+                .find("1073741824 channels"),
             std::string::npos);
-  EXPECT_TRUE(candidate.supports(planes(1, 1, 1, 1)).accepted());
+  EXPECT_TRUE(candidate.supports(planes(1, 1, 1, 1), machine_of(runtime::DeviceKind::kCpu)).accepted());
 }
 
 TEST(ChunkedBiasTest, WorkspaceHoldsOnePartialSumAChunk) {
-  EXPECT_EQ(chunked_bias().make_step(planes(4, 2, 128, 128))->workspace_bytes(), 2 * 2 * sizeof(double));
+  EXPECT_EQ(chunked_bias()
+                .make_step(planes(4, 2, 128, 128), machine_of(runtime::DeviceKind::kCpu))
+                ->workspace_bytes(),
+            2 * 2 * sizeof(double));
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "engines/cpu/limits.h"
+#include "engines/machines.h"
 #include "engines/registry.h"
 #include "problem/problem_text.h"
 #include "support/legal_problem.h"
@@ -30,10 +31,12 @@ TEST(CpuLimitsTest, EnormousProblemsAreDeclinedOrPlannedInLittleMemory) {
     for (const problem::Pass& pass : test::legal_problem(request.value()).passes) {
       if (std::holds_alternative<problem::BiasPass>(pass)) continue;
       for (const Candidate* candidate : all.first(all.size() - 1)) {
-        const Support support = candidate->supports(pass);
+        const Support support = candidate->supports(pass, machine_of(runtime::DeviceKind::kCpu));
         ++asked;
         if (support.accepted()) {
-          EXPECT_LT(candidate->make_step(pass)->workspace_bytes(), size_t{1} << 30) << candidate->name();
+          EXPECT_LT(candidate->make_step(pass, machine_of(runtime::DeviceKind::kCpu))->workspace_bytes(),
+                    size_t{1} << 30)
+              << candidate->name();
         } else {
           EXPECT_FALSE(support.reason().empty()) << candidate->name();
           ++declined;

@@ -3,6 +3,7 @@
 // nothing else. One that reduces precision must be near it.
 #include <gtest/gtest.h>
 
+#include "engines/machines.h"
 #include "engines/registry.h"
 #include "problem/problem_text.h"
 #include "support/exact.h"
@@ -27,7 +28,8 @@ void check_every_candidate(const problem::Request& request, std::mt19937_64& ran
     for (const engines::Candidate* candidate : all) {
       SCOPED_TRACE(candidate->name());
       bool accepts_any = false;
-      for (const problem::Pass& pass : problem.passes) accepts_any |= candidate->supports(pass).accepted();
+      for (const problem::Pass& pass : problem.passes)
+        accepts_any |= candidate->supports(pass, engines::machine_of(*device)).accepted();
       if (!accepts_any && !problem.passes.empty()) continue;
       operands.poison_results();
       const auto order = with_the_exact_behind(*candidate, all);

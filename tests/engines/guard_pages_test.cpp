@@ -12,6 +12,7 @@
 #include <cstring>
 #include <memory>
 
+#include "engines/machines.h"
 #include "engines/registry.h"
 #include "problem/problem_text.h"
 #include "runtime/thread_pool.h"
@@ -54,10 +55,10 @@ class GuardPagesTest : public testing::Test {
     operands.fill_normal(random_, 1.0);
     for (const problem::Pass& pass : legal_problem(request).passes)
       for (const engines::Candidate* candidate : candidates) {
-        if (!candidate->supports(pass).accepted()) continue;
+        if (!candidate->supports(pass, engines::machine_of(runtime::DeviceKind::kCpu)).accepted()) continue;
         SCOPED_TRACE(candidate->name());
         operands.poison_results();
-        const auto step = candidate->make_step(pass);
+        const auto step = candidate->make_step(pass, engines::machine_of(runtime::DeviceKind::kCpu));
         run_in_ordinary_memory(*step, operands);
         for (const Against against : {Against::kEnd, Against::kStart}) {
           std::snprintf(running, sizeof running, "\ntouched a guard page at the %s: %s, pass %s of \"%s\"\n",

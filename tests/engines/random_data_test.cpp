@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "engines/machines.h"
 #include "engines/registry.h"
 #include "problem/problem_text.h"
 #include "support/legal_problem.h"
@@ -30,7 +31,9 @@ void check(const problem::Request& request, std::mt19937_64& random) {
     const auto all = engines::candidates(device->kind());
     for (const engines::Candidate* candidate : all) {
       SCOPED_TRACE(candidate->name());
-      const auto accepts = [&](const problem::Pass& pass) { return candidate->supports(pass).accepted(); };
+      const auto accepts = [&](const problem::Pass& pass) {
+        return candidate->supports(pass, engines::machine_of(*device)).accepted();
+      };
       if (std::none_of(problem.passes.begin(), problem.passes.end(), accepts)) continue;
       operands.poison_results();
       const auto order = with_the_exact_behind(*candidate, all);

@@ -7,6 +7,7 @@
 #include <memory>
 #include <thread>
 
+#include "engines/machines.h"
 #include "engines/registry.h"
 #include "problem/problem_text.h"
 #include "runtime/thread_pool.h"
@@ -54,8 +55,8 @@ void run_misused(const problem::Request& request, std::mt19937_64& random) {
   runtime::ExecutionContext context{.pool = &runtime::ThreadPool::instance()};
   for (const problem::Pass& pass : legal_problem(request).passes)
     for (const engines::Candidate* candidate : engines::candidates(runtime::DeviceKind::kCpu)) {
-      if (!candidate->supports(pass).accepted()) continue;
-      const auto step = candidate->make_step(pass);
+      if (!candidate->supports(pass, engines::machine_of(runtime::DeviceKind::kCpu)).accepted()) continue;
+      const auto step = candidate->make_step(pass, engines::machine_of(runtime::DeviceKind::kCpu));
       if (step->workspace_bytes() == 0) continue;
       const HostTensor& result = *operands[result_of(pass).operand];
       // Operands between pages that nobody may touch, so that an offset from the workspace would show.

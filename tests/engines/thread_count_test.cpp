@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <memory>
 
+#include "engines/machines.h"
 #include "engines/registry.h"
 #include "problem/problem_text.h"
 #include "runtime/thread_pool.h"
@@ -26,8 +27,8 @@ class ThreadCountTest : public testing::Test {
     operands.fill_normal(random_, 1.0);
     for (const problem::Pass& pass : legal_problem(request).passes)
       for (const engines::Candidate* candidate : candidates) {
-        if (!candidate->supports(pass).accepted()) continue;
-        const auto step = candidate->make_step(pass);
+        if (!candidate->supports(pass, engines::machine_of(runtime::DeviceKind::kCpu)).accepted()) continue;
+        const auto step = candidate->make_step(pass, engines::machine_of(runtime::DeviceKind::kCpu));
         const std::vector<uint32_t> first = bits(*step, pass, operands, pools_[0]);
         for (runtime::ThreadPool& pool : pools_)
           EXPECT_EQ(bits(*step, pass, operands, pool), first)

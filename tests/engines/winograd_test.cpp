@@ -9,6 +9,7 @@
 #include <memory>
 #include <vector>
 
+#include "engines/machines.h"
 #include "engines/registry.h"
 #include "problem/problem_text.h"
 #include "runtime/thread_pool.h"
@@ -31,7 +32,7 @@ problem::Request parsed(const std::string& text) {
 const engines::Candidate& chosen(const problem::Pass& pass) {
   const auto all = engines::candidates(runtime::DeviceKind::kCpu);
   return **std::find_if(all.begin(), all.end(), [&](const engines::Candidate* candidate) {
-    return candidate->supports(pass).accepted();
+    return candidate->supports(pass, engines::machine_of(runtime::DeviceKind::kCpu)).accepted();
   });
 }
 
@@ -49,7 +50,9 @@ bool reduces(const std::string& text) { return chosen_for(text).find("winograd")
 std::string reason(const std::string& name, const std::string& text) {
   const problem::Problem problem = legal_problem(parsed(text));
   for (const engines::Candidate* candidate : engines::candidates(runtime::DeviceKind::kCpu))
-    if (candidate->name() == name) return candidate->supports(problem.passes.front()).reason();
+    if (candidate->name() == name)
+      return candidate->supports(problem.passes.front(), engines::machine_of(runtime::DeviceKind::kCpu))
+          .reason();
   return "no such candidate";
 }
 
@@ -114,7 +117,7 @@ double relative_error(const HostTensor& values, const HostTensor& exact) {
 
 void run_step(const engines::Candidate& candidate, const problem::Pass& pass, Operands& operands,
               runtime::ThreadPool& pool = runtime::ThreadPool::instance()) {
-  const auto step = candidate.make_step(pass);
+  const auto step = candidate.make_step(pass, engines::machine_of(runtime::DeviceKind::kCpu));
   const std::unique_ptr<void, void (*)(void*)> workspace(
       std::aligned_alloc(64, step->workspace_bytes() / 64 * 64 + 64), std::free);
   runtime::ExecutionContext context{.pool = &pool};

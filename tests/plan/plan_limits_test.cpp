@@ -6,6 +6,7 @@
 
 #include <chrono>
 
+#include "engines/machines.h"
 #include "engines/registry.h"
 #include "problem/problem.h"
 #include "problem/problem_text.h"
@@ -48,8 +49,8 @@ TEST(PlanLimitsTest, EnormousTensorsArePlannedAtOnce) {
     const auto begin = std::chrono::steady_clock::now();
     for (const problem::Pass& pass : problem.value().passes)
       for (const engines::Candidate* candidate : engines::candidates(runtime::DeviceKind::kCpu))
-        if (candidate->supports(pass).accepted()) {
-          const auto step = candidate->make_step(pass);
+        if (candidate->supports(pass, engines::machine_of(runtime::DeviceKind::kCpu)).accepted()) {
+          const auto step = candidate->make_step(pass, engines::machine_of(runtime::DeviceKind::kCpu));
           EXPECT_LT(resident_kilobytes() - before, 65536) << candidate->name() << " " << name_of(pass);
         }
     const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - begin;

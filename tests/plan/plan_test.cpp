@@ -36,11 +36,12 @@ class ProbeCandidate final : public Candidate {
   ProbeCandidate(const char* name, std::string pass, size_t workspace)
       : name_(name), pass_(std::move(pass)), workspace_(workspace) {}
   const char* name() const override { return name_; }
-  Support supports(const problem::Pass& pass) const override {
+  Support supports(const problem::Pass& pass, const Machine& /*machine*/) const override {
     return pass_ == "any" || pass_ == name_of(pass) ? Support::yes()
                                                     : Support::no("computes " + pass_ + " only");
   }
-  std::unique_ptr<const Step> make_step(const problem::Pass& pass) const override {
+  std::unique_ptr<const Step> make_step(const problem::Pass& pass,
+                                        const Machine& /*machine*/) const override {
     return std::make_unique<ProbeStep>(*this, std::string(name_of(pass)));
   }
 
@@ -73,8 +74,9 @@ class CopyingCandidate final : public Candidate {
  public:
   explicit CopyingCandidate(std::string pass_without) : pass_without_(std::move(pass_without)) {}
   const char* name() const override { return "copying"; }
-  Support supports(const problem::Pass&) const override { return Support::yes(); }
-  std::unique_ptr<const Step> make_step(const problem::Pass& pass) const override {
+  Support supports(const problem::Pass&, const Machine& /*machine*/) const override { return Support::yes(); }
+  std::unique_ptr<const Step> make_step(const problem::Pass& pass,
+                                        const Machine& /*machine*/) const override {
     return std::make_unique<CopyingStep>(*this, std::string(name_of(pass)));
   }
   mutable std::string ran;

@@ -8,6 +8,7 @@
 #include <bit>
 #include <cstring>
 
+#include "engines/machines.h"
 #include "plan/plan.h"
 #include "support/guarded_memory.h"
 
@@ -58,7 +59,7 @@ class GuardedRunner final : public PassRunner {
       if (const auto operand = static_cast<Operand>(i);
           operands.tensors[i] && (operand == result || reads(pass, operand)))
         bindings.set(operand, blocks_[i]->data() + begins_[i] + operands.tensors[i]->origin());
-    step_ = candidate.make_step(pass);
+    step_ = candidate.make_step(pass, engines::machine_of(runtime::DeviceKind::kCpu));
     // A step's workspace is aligned: what is too short to end at the page is followed by garbage that must
     // stay.
     const size_t asked = step_->workspace_bytes(),

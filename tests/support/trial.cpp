@@ -7,6 +7,7 @@
 #include <bit>
 #include <cstring>
 
+#include "engines/machines.h"
 #include "engines/registry.h"
 #include "problem/problem_text.h"
 #include "support/fault_guard.h"
@@ -69,7 +70,7 @@ std::optional<Failure> Trial::run_those(const ProblemSketch& sketch, const DataS
       bool accepted = false;
       Status status;
       const int signal = FaultGuard::run([&] {
-        accepted = candidate->supports(pass).accepted();
+        accepted = candidate->supports(pass, engines::machine_of(device_)).accepted();
         if (accepted) status = runner_->run(*candidate, problem, pass, caller_alone_, operands);
       });
       Failure failure{candidate, result, "", false};

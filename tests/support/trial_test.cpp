@@ -9,6 +9,7 @@
 #include <cstring>
 #include <limits>
 
+#include "engines/machines.h"
 #include "engines/registry.h"
 #include "problem/problem_text.h"
 #include "support/fault_guard.h"
@@ -137,8 +138,11 @@ class Spoiler final : public engines::Candidate {
   using Spoil = void (*)(const problem::Pass& pass, const engines::Bindings& bindings);
   explicit Spoiler(Spoil spoil) : spoil_(spoil) {}
   const char* name() const override { return "spoiler"; }
-  engines::Support supports(const problem::Pass& pass) const override { return reference().supports(pass); }
-  std::unique_ptr<const engines::Step> make_step(const problem::Pass& pass) const override {
+  engines::Support supports(const problem::Pass& pass, const Machine& /*machine*/) const override {
+    return reference().supports(pass, engines::machine_of(runtime::DeviceKind::kCpu));
+  }
+  std::unique_ptr<const engines::Step> make_step(const problem::Pass& pass,
+                                                 const Machine& /*machine*/) const override {
     return std::make_unique<SpoiledStep>(pass, spoil_);
   }
 
@@ -146,7 +150,9 @@ class Spoiler final : public engines::Candidate {
   class SpoiledStep final : public engines::Step {
    public:
     SpoiledStep(const problem::Pass& pass, Spoil spoil)
-        : pass_(pass), spoil_(spoil), step_(reference().make_step(pass)) {}
+        : pass_(pass),
+          spoil_(spoil),
+          step_(reference().make_step(pass, engines::machine_of(runtime::DeviceKind::kCpu))) {}
     void run(const engines::Bindings& bindings, std::byte* workspace,
              runtime::ExecutionContext& context) const override {
       step_->run(bindings, workspace, context);

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <functional>
 
+#include "engines/machines.h"
 #include "engines/reference/element.h"
 #include "engines/reference/reference.h"
 #include "problem/problem_text.h"
@@ -23,7 +24,10 @@ using Damage = std::function<void(std::byte* result)>;
 class DamagedStep final : public engines::Step {
  public:
   DamagedStep(const problem::Pass& pass, Damage damage)
-      : pass_(pass), step_(engines::reference::candidate().make_step(pass)), damage_(std::move(damage)) {}
+      : pass_(pass),
+        step_(
+            engines::reference::candidate().make_step(pass, engines::machine_of(runtime::DeviceKind::kCpu))),
+        damage_(std::move(damage)) {}
   void run(const engines::Bindings& bindings, std::byte* workspace,
            runtime::ExecutionContext& context) const override {
     step_->run(bindings, workspace, context);
@@ -42,8 +46,11 @@ class Damaged final : public engines::Candidate {
       : damage_(std::move(damage)), reduces_precision_(reduces_precision) {}
   const char* name() const override { return "damaged"; }
   bool reduces_precision() const override { return reduces_precision_; }
-  engines::Support supports(const problem::Pass&) const override { return engines::Support::yes(); }
-  std::unique_ptr<const engines::Step> make_step(const problem::Pass& pass) const override {
+  engines::Support supports(const problem::Pass&, const Machine& /*machine*/) const override {
+    return engines::Support::yes();
+  }
+  std::unique_ptr<const engines::Step> make_step(const problem::Pass& pass,
+                                                 const Machine& /*machine*/) const override {
     return std::make_unique<DamagedStep>(pass, damage_);
   }
 

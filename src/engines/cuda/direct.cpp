@@ -43,8 +43,9 @@ class DirectStep final : public Step {
 class DirectCandidate final : public Candidate {
  public:
   const char* name() const override { return "cuda.direct"; }
-  Support supports(const problem::Pass&) const override { return Support::yes(); }
-  std::unique_ptr<const Step> make_step(const problem::Pass& pass) const override {
+  Support supports(const problem::Pass&, const Machine& /*machine*/) const override { return Support::yes(); }
+  std::unique_ptr<const Step> make_step(const problem::Pass& pass,
+                                        const Machine& /*machine*/) const override {
     return std::make_unique<DirectStep>(pass);
   }
 };

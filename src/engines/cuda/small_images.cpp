@@ -93,7 +93,7 @@ class SmallBiasStep final : public Step {
 class SmallCandidate final : public Candidate {
  public:
   const char* name() const override { return "cuda.small_images"; }
-  Support supports(const problem::Pass& pass) const override {
+  Support supports(const problem::Pass& pass, const Machine& /*machine*/) const override {
     if (const auto* bias = std::get_if<BiasPass>(&pass)) {
       const bool few = bias->reduction_length() <= kBiasTerms && bias->channels <= kBiasChannels;
       return few ? Support::yes() : Support::no("needs at most 2048 terms and 1024 channels");
@@ -117,7 +117,8 @@ class SmallCandidate final : public Candidate {
     if (bytes > kSharedBytes) return Support::no("needs images that fit into 48 KiB");
     return Support::yes();
   }
-  std::unique_ptr<const Step> make_step(const problem::Pass& pass) const override {
+  std::unique_ptr<const Step> make_step(const problem::Pass& pass,
+                                        const Machine& /*machine*/) const override {
     if (const auto* bias = std::get_if<BiasPass>(&pass)) return std::make_unique<SmallBiasStep>(*bias);
     return std::make_unique<SmallStep>(std::get<ConvPass>(pass));
   }

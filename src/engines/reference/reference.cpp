@@ -90,8 +90,9 @@ class ReferenceStep final : public Step {
 class ReferenceCandidate final : public Candidate {
  public:
   const char* name() const override { return "reference"; }
-  Support supports(const problem::Pass&) const override { return Support::yes(); }
-  std::unique_ptr<const Step> make_step(const problem::Pass& pass) const override {
+  Support supports(const problem::Pass&, const Machine& /*machine*/) const override { return Support::yes(); }
+  std::unique_ptr<const Step> make_step(const problem::Pass& pass,
+                                        const Machine& /*machine*/) const override {
     return std::make_unique<ReferenceStep>(pass);
   }
 };

@@ -11,12 +11,56 @@
 #include "runtime/cuda/cuda_event.h"
 #include "runtime/cuda/cuda_status.h"
 #include "runtime/cuda/cuda_stream.h"
+#include "runtime/cuda/cudnn.h"
 
 namespace retrograd::runtime {
+
+namespace {
+
+// Nominal peaks of an architecture, in operations a cycle and multiprocessor.
+struct Peaks {
+  int architecture;
+  double fp32, f16, tf32;
+};
+constexpr Peaks kPeaks[] = {
+    {80, 128, 2048, 1024}, {86, 256, 1024, 512},   {89, 256, 1024, 512},
+    {90, 256, 4096, 2048}, {100, 256, 8192, 4096},
+};
+
+Machine describe(int index, int major, int minor) {
+  const auto attribute = [&](cudaDeviceAttr name) {
+    int value = 0;
+    if (cudaDeviceGetAttribute(&value, name, index) != cudaSuccess) static_cast<void>(cudaGetLastError());
+    return value;
+  };
+  Machine machine{
+      .name = fmt::format("sm{}{}", major, minor), .kind = Machine::Kind::kGpu, .cpu = {}, .gpu = {}};
+  GpuFacts& gpu = machine.gpu;
+  gpu.architecture = major * 10 + minor;
+  gpu.multiprocessors = attribute(cudaDevAttrMultiProcessorCount);
+  gpu.shared_bytes = attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin);
+  gpu.l2_bytes = attribute(cudaDevAttrL2CacheSize);
+  const Peaks* peaks = &kPeaks[0];
+  for (const Peaks& row : kPeaks)
+    if (row.architecture <= gpu.architecture) peaks = &row;
+  // kHz x multiprocessors x operations a cycle: 1e12 of them are a TFLOP/s.
+  const double cycles = 1e3 * attribute(cudaDevAttrClockRate) * gpu.multiprocessors / 1e12;
+  gpu.fp32_tflops = cycles * peaks->fp32;
+  gpu.f16_tflops = cycles * peaks->f16;
+  gpu.tf32_tflops = cycles * peaks->tf32;
+  // Two transfers a clock on the width of the bus; a copy reaches about 85 % of it.
+  gpu.copy_gbs = 0.85 * 2 * 1e3 * attribute(cudaDevAttrMemoryClockRate) *
+                 attribute(cudaDevAttrGlobalMemoryBusWidth) / 8 / 1e9;
+  gpu.cudnn = cudnn_is_there();
+  return machine;
+}
+
+}  // namespace
 
 CudaDevice::CudaDevice(int index, int major, int minor)
     : Device(DeviceKind::kCuda, index),
       soc_name_(fmt::format("Retrograd-CUDA-sm{}{}", major, minor)),
+      machine_(describe(index, major, minor)),
       null_stream_(std::make_shared<CudaStream>(*this, nullptr, CudaStream::Ownership::kForeign)) {}
 
 Result<void*> CudaDevice::allocate(size_t bytes) {

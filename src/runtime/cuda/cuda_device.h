@@ -16,6 +16,7 @@ class CudaDevice final : public Device {
   CudaDevice(int index, int major, int minor);
 
   const char* soc_name() const override { return soc_name_.c_str(); }
+  const Machine& gpu_machine() const override { return machine_; }
   Result<void*> allocate(size_t bytes) override;
   void deallocate(void* address) noexcept override;
   // Pinned.
@@ -37,6 +38,7 @@ class CudaDevice final : public Device {
 
  private:
   std::string soc_name_;
+  Machine machine_;
   std::shared_ptr<Stream> null_stream_;
   std::mutex mutex_;
   std::unordered_map<void*, std::shared_ptr<Stream>> adopted_;

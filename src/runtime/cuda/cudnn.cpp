@@ -229,6 +229,8 @@ bool is_wanted(const Descriptor& config, const CudnnShape& shape) {
 
 }  // namespace
 
+bool cudnn_is_there() { return library() != nullptr; }
+
 std::shared_ptr<const CudnnConvolution> CudnnConvolution::find(const CudnnShape& shape) {
   if (library() == nullptr) return nullptr;
   int device = 0;

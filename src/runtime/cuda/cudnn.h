@@ -11,6 +11,9 @@
 
 namespace retrograd::runtime {
 
+// Whether cuDNN can be loaded and the settings allow it.
+bool cudnn_is_there();
+
 enum class CudnnPass : unsigned char { kForward, kBackwardData, kBackwardFilter };
 enum class CudnnType : unsigned char { kF32, kF16, kBF16 };
 

@@ -150,7 +150,7 @@ class ChunkedBiasStep final : public Step {
 class ChunkedBiasCandidate final : public Candidate {
  public:
   const char* name() const override { return "cpu.chunked_bias"; }
-  Support supports(const problem::Pass& pass) const override {
+  Support supports(const problem::Pass& pass, const Machine& /*machine*/) const override {
     const auto* bias = std::get_if<BiasPass>(&pass);
     if (bias == nullptr) return Support::no("computes grad_bias only");
     if (bias->channels == 0 || bias->reduction_length() == 0) return Support::no("there is nothing to add");
@@ -158,7 +158,8 @@ class ChunkedBiasCandidate final : public Candidate {
       return Support::no(fmt::format("{} channels make too many partial sums", bias->channels));
     return Support::yes();
   }
-  std::unique_ptr<const Step> make_step(const problem::Pass& pass) const override {
+  std::unique_ptr<const Step> make_step(const problem::Pass& pass,
+                                        const Machine& /*machine*/) const override {
     return std::make_unique<ChunkedBiasStep>(std::get<BiasPass>(pass));
   }
 };

@@ -222,7 +222,7 @@ class DenseGatherStep final : public Step {
 class DenseGatherCandidate final : public Candidate {
  public:
   const char* name() const override { return "cpu.dense_gather"; }
-  Support supports(const problem::Pass& pass) const override {
+  Support supports(const problem::Pass& pass, const Machine& /*machine*/) const override {
     const auto* conv = std::get_if<ConvPass>(&pass);
     if (conv == nullptr || conv->kind == ConvPassKind::kGradWeight)
       return Support::no("computes forward and grad_input only");
@@ -239,7 +239,8 @@ class DenseGatherCandidate final : public Candidate {
     }
     return Support::yes();
   }
-  std::unique_ptr<const Step> make_step(const problem::Pass& pass) const override {
+  std::unique_ptr<const Step> make_step(const problem::Pass& pass,
+                                        const Machine& /*machine*/) const override {
     return std::make_unique<DenseGatherStep>(CellPass{.pass = std::get<ConvPass>(pass)}, nullptr);
   }
 };
@@ -247,30 +248,30 @@ class DenseGatherCandidate final : public Candidate {
 class Bf16GatherCandidate final : public Candidate {
  public:
   const char* name() const override { return "cpu.bf16_gather"; }
-  Support supports(const problem::Pass& pass) const override {
-    const Support dense = dense_gather().supports(pass);
+  Support supports(const problem::Pass& pass, const Machine& machine) const override {
+    const Support dense = dense_gather().supports(pass, machine);
     if (!dense.accepted()) return dense;
     if (const auto reason = unfit_for_cells(std::get<ConvPass>(pass))) return Support::no(*reason);
     return dense;
   }
-  std::unique_ptr<const Step> make_step(const problem::Pass& pass) const override {
+  std::unique_ptr<const Step> make_step(const problem::Pass& pass, const Machine& machine) const override {
     return std::make_unique<DenseGatherStep>(pass_over_cells(std::get<ConvPass>(pass)),
-                                             dense_gather().make_step(pass));
+                                             dense_gather().make_step(pass, machine));
   }
 };
 
 class AmxGatherCandidate final : public Candidate {
  public:
   const char* name() const override { return "cpu.amx_gather"; }
-  Support supports(const problem::Pass& pass) const override {
-    const Support dense = dense_gather().supports(pass);
+  Support supports(const problem::Pass& pass, const Machine& machine) const override {
+    const Support dense = dense_gather().supports(pass, machine);
     if (!dense.accepted()) return dense;
     if (const auto reason = unfit_for_tiles(std::get<ConvPass>(pass))) return Support::no(*reason);
     return dense;
   }
-  std::unique_ptr<const Step> make_step(const problem::Pass& pass) const override {
+  std::unique_ptr<const Step> make_step(const problem::Pass& pass, const Machine& machine) const override {
     return std::make_unique<DenseGatherStep>(pass_over_cells(std::get<ConvPass>(pass), true),
-                                             dense_gather().make_step(pass));
+                                             dense_gather().make_step(pass, machine));
   }
 };
 

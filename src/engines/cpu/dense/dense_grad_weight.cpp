@@ -220,14 +220,15 @@ class DenseGradWeightStep final : public Step {
 class DenseGradWeightCandidate final : public Candidate {
  public:
   const char* name() const override { return "cpu.dense_grad_weight"; }
-  Support supports(const problem::Pass& pass) const override {
+  Support supports(const problem::Pass& pass, const Machine& /*machine*/) const override {
     const auto* conv = std::get_if<ConvPass>(&pass);
     if (conv == nullptr || conv->kind != ConvPassKind::kGradWeight)
       return Support::no("computes grad_weight only");
     if (const auto reason = unfit_size(*conv)) return Support::no(*reason);
     return Support::yes();
   }
-  std::unique_ptr<const Step> make_step(const problem::Pass& pass) const override {
+  std::unique_ptr<const Step> make_step(const problem::Pass& pass,
+                                        const Machine& /*machine*/) const override {
     return std::make_unique<DenseGradWeightStep>(CellPass{.pass = std::get<ConvPass>(pass)}, nullptr);
   }
 };
@@ -235,30 +236,30 @@ class DenseGradWeightCandidate final : public Candidate {
 class Bf16GradWeightCandidate final : public Candidate {
  public:
   const char* name() const override { return "cpu.bf16_grad_weight"; }
-  Support supports(const problem::Pass& pass) const override {
-    const Support dense = dense_grad_weight().supports(pass);
+  Support supports(const problem::Pass& pass, const Machine& machine) const override {
+    const Support dense = dense_grad_weight().supports(pass, machine);
     if (!dense.accepted()) return dense;
     if (const auto reason = unfit_for_cells(std::get<ConvPass>(pass))) return Support::no(*reason);
     return dense;
   }
-  std::unique_ptr<const Step> make_step(const problem::Pass& pass) const override {
+  std::unique_ptr<const Step> make_step(const problem::Pass& pass, const Machine& machine) const override {
     return std::make_unique<DenseGradWeightStep>(pass_over_cells(std::get<ConvPass>(pass)),
-                                                 dense_grad_weight().make_step(pass));
+                                                 dense_grad_weight().make_step(pass, machine));
   }
 };
 
 class AmxGradWeightCandidate final : public Candidate {
  public:
   const char* name() const override { return "cpu.amx_grad_weight"; }
-  Support supports(const problem::Pass& pass) const override {
-    const Support dense = dense_grad_weight().supports(pass);
+  Support supports(const problem::Pass& pass, const Machine& machine) const override {
+    const Support dense = dense_grad_weight().supports(pass, machine);
     if (!dense.accepted()) return dense;
     if (const auto reason = unfit_for_tiles(std::get<ConvPass>(pass))) return Support::no(*reason);
     return dense;
   }
-  std::unique_ptr<const Step> make_step(const problem::Pass& pass) const override {
+  std::unique_ptr<const Step> make_step(const problem::Pass& pass, const Machine& machine) const override {
     return std::make_unique<DenseGradWeightStep>(pass_over_cells(std::get<ConvPass>(pass), true),
-                                                 dense_grad_weight().make_step(pass));
+                                                 dense_grad_weight().make_step(pass, machine));
   }
 };
 

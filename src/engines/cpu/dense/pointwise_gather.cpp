@@ -277,7 +277,7 @@ class PointwiseGatherStep final : public Step {
 class PointwiseGatherCandidate final : public Candidate {
  public:
   const char* name() const override { return "cpu.pointwise_gather"; }
-  Support supports(const problem::Pass& pass) const override {
+  Support supports(const problem::Pass& pass, const Machine& /*machine*/) const override {
     const auto* conv = std::get_if<ConvPass>(&pass);
     if (conv == nullptr || conv->kind == ConvPassKind::kGradWeight)
       return Support::no("computes forward and grad_input only");
@@ -294,7 +294,8 @@ class PointwiseGatherCandidate final : public Candidate {
       return Support::no("a group has fewer than 8 source channels");
     return Support::yes();
   }
-  std::unique_ptr<const Step> make_step(const problem::Pass& pass) const override {
+  std::unique_ptr<const Step> make_step(const problem::Pass& pass,
+                                        const Machine& /*machine*/) const override {
     return std::make_unique<PointwiseGatherStep>(std::get<ConvPass>(pass));
   }
 };

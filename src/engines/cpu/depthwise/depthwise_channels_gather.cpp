@@ -274,9 +274,9 @@ class DepthwiseChannelsGatherStep final : public Step {
 class DepthwiseChannelsGatherCandidate final : public Candidate {
  public:
   const char* name() const override { return "cpu.depthwise_channels_gather"; }
-  Support supports(const problem::Pass& pass) const override {
+  Support supports(const problem::Pass& pass, const Machine& machine) const override {
     const auto* conv = std::get_if<ConvPass>(&pass);
-    if (const Support dense = dense_gather().supports(pass); !dense.accepted()) return dense;
+    if (const Support dense = dense_gather().supports(pass, machine); !dense.accepted()) return dense;
     if (const auto reason = unfit_for_channels(*conv)) return Support::no(*reason);
     int64_t terms = 1;
     for (const problem::Window& window : conv->axes) terms *= window.kernel;
@@ -289,7 +289,8 @@ class DepthwiseChannelsGatherCandidate final : public Candidate {
       return Support::no("a window of a vector of channels would read more than 2^22 places");
     return Support::yes();
   }
-  std::unique_ptr<const Step> make_step(const problem::Pass& pass) const override {
+  std::unique_ptr<const Step> make_step(const problem::Pass& pass,
+                                        const Machine& /*machine*/) const override {
     return std::make_unique<DepthwiseChannelsGatherStep>(std::get<ConvPass>(pass));
   }
 };

@@ -260,7 +260,7 @@ class DepthwiseChannelsGradWeightStep final : public Step {
 class DepthwiseChannelsGradWeightCandidate final : public Candidate {
  public:
   const char* name() const override { return "cpu.depthwise_channels_grad_weight"; }
-  Support supports(const problem::Pass& pass) const override {
+  Support supports(const problem::Pass& pass, const Machine& /*machine*/) const override {
     const auto* conv = std::get_if<ConvPass>(&pass);
     if (conv == nullptr || conv->kind != ConvPassKind::kGradWeight)
       return Support::no("computes grad_weight only");
@@ -274,7 +274,8 @@ class DepthwiseChannelsGradWeightCandidate final : public Candidate {
       return Support::no("a band of a vector of channels would read more than 2^22 places");
     return Support::yes();
   }
-  std::unique_ptr<const Step> make_step(const problem::Pass& pass) const override {
+  std::unique_ptr<const Step> make_step(const problem::Pass& pass,
+                                        const Machine& /*machine*/) const override {
     return std::make_unique<DepthwiseChannelsGradWeightStep>(std::get<ConvPass>(pass));
   }
 };

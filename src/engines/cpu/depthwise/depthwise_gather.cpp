@@ -229,9 +229,9 @@ class DepthwiseGatherStep final : public Step {
 class DepthwiseGatherCandidate final : public Candidate {
  public:
   const char* name() const override { return "cpu.depthwise_gather"; }
-  Support supports(const problem::Pass& pass) const override {
+  Support supports(const problem::Pass& pass, const Machine& machine) const override {
     const auto* conv = std::get_if<ConvPass>(&pass);
-    if (const Support dense = dense_gather().supports(pass); !dense.accepted()) return dense;
+    if (const Support dense = dense_gather().supports(pass, machine); !dense.accepted()) return dense;
     const int64_t sources = source_channels(*conv), results = result_channels(*conv);
     if (std::min(sources, results) > 1 || std::max(sources, results) > kMostMultiplier)
       return Support::no("a group has more than one channel on both sides, or more than 8");
@@ -249,7 +249,8 @@ class DepthwiseGatherCandidate final : public Candidate {
       return Support::no("a box of all lanes would read more than 2^22 places");
     return Support::yes();
   }
-  std::unique_ptr<const Step> make_step(const problem::Pass& pass) const override {
+  std::unique_ptr<const Step> make_step(const problem::Pass& pass,
+                                        const Machine& /*machine*/) const override {
     return std::make_unique<DepthwiseGatherStep>(std::get<ConvPass>(pass));
   }
 };

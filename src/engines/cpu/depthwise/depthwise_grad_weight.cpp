@@ -227,7 +227,7 @@ class DepthwiseGradWeightStep final : public Step {
 class DepthwiseGradWeightCandidate final : public Candidate {
  public:
   const char* name() const override { return "cpu.depthwise_grad_weight"; }
-  Support supports(const problem::Pass& pass) const override {
+  Support supports(const problem::Pass& pass, const Machine& /*machine*/) const override {
     const auto* conv = std::get_if<ConvPass>(&pass);
     if (conv == nullptr || conv->kind != ConvPassKind::kGradWeight)
       return Support::no("computes grad_weight only");
@@ -245,7 +245,8 @@ class DepthwiseGradWeightCandidate final : public Candidate {
       return Support::no("a box of all lanes would read more than 2^22 places");
     return Support::yes();
   }
-  std::unique_ptr<const Step> make_step(const problem::Pass& pass) const override {
+  std::unique_ptr<const Step> make_step(const problem::Pass& pass,
+                                        const Machine& /*machine*/) const override {
     return std::make_unique<DepthwiseGradWeightStep>(std::get<ConvPass>(pass));
   }
 };

@@ -135,14 +135,15 @@ class DepthwiseLineGatherStep final : public Step {
 class DepthwiseLineGatherCandidate final : public Candidate {
  public:
   const char* name() const override { return "cpu.depthwise_line_gather"; }
-  Support supports(const problem::Pass& pass) const override {
+  Support supports(const problem::Pass& pass, const Machine& /*machine*/) const override {
     const auto* conv = std::get_if<ConvPass>(&pass);
     if (conv == nullptr || conv->kind == problem::ConvPassKind::kGradWeight)
       return Support::no("computes forward and grad_input only");
     if (const auto reason = unfit_for_lines(*conv)) return Support::no(*reason);
     return Support::yes();
   }
-  std::unique_ptr<const Step> make_step(const problem::Pass& pass) const override {
+  std::unique_ptr<const Step> make_step(const problem::Pass& pass,
+                                        const Machine& /*machine*/) const override {
     return std::make_unique<DepthwiseLineGatherStep>(std::get<ConvPass>(pass));
   }
 };

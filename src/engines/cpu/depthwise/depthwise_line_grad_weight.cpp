@@ -185,14 +185,15 @@ class DepthwiseLineGradWeightStep final : public Step {
 class DepthwiseLineGradWeightCandidate final : public Candidate {
  public:
   const char* name() const override { return "cpu.depthwise_line_grad_weight"; }
-  Support supports(const problem::Pass& pass) const override {
+  Support supports(const problem::Pass& pass, const Machine& /*machine*/) const override {
     const auto* conv = std::get_if<ConvPass>(&pass);
     if (conv == nullptr || conv->kind != problem::ConvPassKind::kGradWeight)
       return Support::no("computes grad_weight only");
     if (const auto reason = unfit_for_lines(*conv)) return Support::no(*reason);
     return Support::yes();
   }
-  std::unique_ptr<const Step> make_step(const problem::Pass& pass) const override {
+  std::unique_ptr<const Step> make_step(const problem::Pass& pass,
+                                        const Machine& /*machine*/) const override {
     return std::make_unique<DepthwiseLineGradWeightStep>(std::get<ConvPass>(pass));
   }
 };

@@ -233,9 +233,9 @@ class DepthwiseWideGatherStep final : public Step {
 class DepthwiseWideGatherCandidate final : public Candidate {
  public:
   const char* name() const override { return "cpu.depthwise_wide_gather"; }
-  Support supports(const problem::Pass& pass) const override {
+  Support supports(const problem::Pass& pass, const Machine& machine) const override {
     const auto* conv = std::get_if<ConvPass>(&pass);
-    if (const Support dense = dense_gather().supports(pass); !dense.accepted()) return dense;
+    if (const Support dense = dense_gather().supports(pass, machine); !dense.accepted()) return dense;
     if (source_channels(*conv) != 1 || result_channels(*conv) != 1)
       return Support::no("a group has more than one channel");
     if (conv->batch * conv->groups < kLeastPlanes) return Support::no("there are too few planes");
@@ -246,7 +246,8 @@ class DepthwiseWideGatherCandidate final : public Candidate {
       return Support::no("a plane to convert has more than 2^18 places");
     return supports_window(*conv);
   }
-  std::unique_ptr<const Step> make_step(const problem::Pass& pass) const override {
+  std::unique_ptr<const Step> make_step(const problem::Pass& pass,
+                                        const Machine& /*machine*/) const override {
     return std::make_unique<DepthwiseWideGatherStep>(std::get<ConvPass>(pass));
   }
 

@@ -244,7 +244,7 @@ class DepthwiseWideGradWeightStep final : public Step {
 class DepthwiseWideGradWeightCandidate final : public Candidate {
  public:
   const char* name() const override { return "cpu.depthwise_wide_grad_weight"; }
-  Support supports(const problem::Pass& pass) const override {
+  Support supports(const problem::Pass& pass, const Machine& /*machine*/) const override {
     const auto* conv = std::get_if<ConvPass>(&pass);
     if (conv == nullptr || conv->kind != ConvPassKind::kGradWeight)
       return Support::no("computes grad_weight only");
@@ -259,7 +259,8 @@ class DepthwiseWideGradWeightCandidate final : public Candidate {
       return Support::no("a plane to convert has more than 2^18 places");
     return supports_window(*conv);
   }
-  std::unique_ptr<const Step> make_step(const problem::Pass& pass) const override {
+  std::unique_ptr<const Step> make_step(const problem::Pass& pass,
+                                        const Machine& /*machine*/) const override {
     return std::make_unique<DepthwiseWideGradWeightStep>(std::get<ConvPass>(pass));
   }
 

@@ -344,7 +344,7 @@ class NarrowGatherStep final : public Step {
 class NarrowGatherCandidate final : public Candidate {
  public:
   const char* name() const override { return "cpu.narrow_gather"; }
-  Support supports(const problem::Pass& pass) const override {
+  Support supports(const problem::Pass& pass, const Machine& /*machine*/) const override {
     const auto* conv = std::get_if<ConvPass>(&pass);
     if (conv == nullptr || conv->kind == problem::ConvPassKind::kGradWeight)
       return Support::no("computes forward and grad_input only");
@@ -371,7 +371,8 @@ class NarrowGatherCandidate final : public Candidate {
     if (row < 4) return Support::no("rows of fewer than 4 places do not fill a vector");
     return Support::yes();
   }
-  std::unique_ptr<const Step> make_step(const problem::Pass& pass) const override {
+  std::unique_ptr<const Step> make_step(const problem::Pass& pass,
+                                        const Machine& /*machine*/) const override {
     return std::make_unique<NarrowGatherStep>(std::get<ConvPass>(pass));
   }
 };

@@ -340,7 +340,7 @@ bool is_narrow(const ConvPass& pass, int64_t taps) {
 class NarrowGradWeightCandidate final : public Candidate {
  public:
   const char* name() const override { return "cpu.narrow_grad_weight"; }
-  Support supports(const problem::Pass& pass) const override {
+  Support supports(const problem::Pass& pass, const Machine& /*machine*/) const override {
     const auto* conv = std::get_if<ConvPass>(&pass);
     if (conv == nullptr || conv->kind != ConvPassKind::kGradWeight)
       return Support::no("computes grad_weight only");
@@ -358,7 +358,8 @@ class NarrowGradWeightCandidate final : public Candidate {
     if (conv->axes[2].y < 4) return Support::no("rows of fewer than 4 places do not fill a vector");
     return Support::yes();
   }
-  std::unique_ptr<const Step> make_step(const problem::Pass& pass) const override {
+  std::unique_ptr<const Step> make_step(const problem::Pass& pass,
+                                        const Machine& /*machine*/) const override {
     return std::make_unique<NarrowGradWeightStep>(std::get<ConvPass>(pass));
   }
 };

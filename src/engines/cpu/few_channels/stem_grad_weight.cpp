@@ -384,7 +384,7 @@ class StemGradWeightStep final : public Step {
 class StemGradWeightCandidate final : public Candidate {
  public:
   const char* name() const override { return "cpu.stem_grad_weight"; }
-  Support supports(const problem::Pass& pass) const override {
+  Support supports(const problem::Pass& pass, const Machine& /*machine*/) const override {
     const auto* conv = std::get_if<ConvPass>(&pass);
     if (conv == nullptr || conv->kind != ConvPassKind::kGradWeight)
       return Support::no("computes grad_weight only");
@@ -393,7 +393,8 @@ class StemGradWeightCandidate final : public Candidate {
     if (const auto reason = unfit_size(*conv)) return Support::no(*reason);
     return Support::yes();
   }
-  std::unique_ptr<const Step> make_step(const problem::Pass& pass) const override {
+  std::unique_ptr<const Step> make_step(const problem::Pass& pass,
+                                        const Machine& /*machine*/) const override {
     return std::make_unique<StemGradWeightStep>(std::get<ConvPass>(pass));
   }
 };

@@ -384,7 +384,7 @@ class AvgPoolRowsStep final : public Step {
 class AvgPoolRowsCandidate final : public Candidate {
  public:
   const char* name() const override { return "cpu.avgpool_rows"; }
-  Support supports(const problem::Pass& pass) const override {
+  Support supports(const problem::Pass& pass, const Machine& /*machine*/) const override {
     const auto* pool = std::get_if<AvgPoolPass>(&pass);
     if (pool == nullptr) return Support::no("computes average pooling only");
     if (size_of(pool->grad_output.dtype) == 1 || size_of(pool->grad_input.dtype) == 1)
@@ -400,7 +400,8 @@ class AvgPoolRowsCandidate final : public Candidate {
       return Support::no("rows of quotients, before and after they are expanded, are more than 2^26 floats");
     return Support::yes();
   }
-  std::unique_ptr<const Step> make_step(const problem::Pass& pass) const override {
+  std::unique_ptr<const Step> make_step(const problem::Pass& pass,
+                                        const Machine& /*machine*/) const override {
     const auto& pool = std::get<AvgPoolPass>(pass);
     if (is_fill(pool)) return std::make_unique<AvgPoolFillStep>(pool);
     return std::make_unique<AvgPoolRowsStep>(pool);

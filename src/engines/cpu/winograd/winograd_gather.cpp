@@ -189,7 +189,7 @@ class WinogradGatherCandidate final : public Candidate {
  public:
   const char* name() const override { return "cpu.winograd_gather"; }
   bool reduces_precision() const override { return true; }
-  Support supports(const problem::Pass& pass) const override {
+  Support supports(const problem::Pass& pass, const Machine& /*machine*/) const override {
     const auto* conv = std::get_if<ConvPass>(&pass);
     if (conv == nullptr || conv->kind == ConvPassKind::kGradWeight)
       return Support::no("computes forward and grad_input only");
@@ -200,7 +200,8 @@ class WinogradGatherCandidate final : public Candidate {
       return Support::no("the transformed tiles of a block exceed the cache");
     return Support::yes();
   }
-  std::unique_ptr<const Step> make_step(const problem::Pass& pass) const override {
+  std::unique_ptr<const Step> make_step(const problem::Pass& pass,
+                                        const Machine& /*machine*/) const override {
     const auto& conv = std::get<ConvPass>(pass);
     if (cut_winograd_gather(conv, kernels::cpu::tile_width()).keeps_kernels)
       return std::make_unique<KeptKernelsStep>(conv);

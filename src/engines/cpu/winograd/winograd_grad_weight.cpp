@@ -303,7 +303,7 @@ class WinogradGradWeightCandidate final : public Candidate {
  public:
   const char* name() const override { return "cpu.winograd_grad_weight"; }
   bool reduces_precision() const override { return true; }
-  Support supports(const problem::Pass& pass) const override {
+  Support supports(const problem::Pass& pass, const Machine& /*machine*/) const override {
     const auto* conv = std::get_if<ConvPass>(&pass);
     if (conv == nullptr || conv->kind != ConvPassKind::kGradWeight)
       return Support::no("computes grad_weight only");
@@ -317,7 +317,8 @@ class WinogradGradWeightCandidate final : public Candidate {
       return Support::no("a row of transformed tiles exceeds the cache");
     return Support::yes();
   }
-  std::unique_ptr<const Step> make_step(const problem::Pass& pass) const override {
+  std::unique_ptr<const Step> make_step(const problem::Pass& pass,
+                                        const Machine& /*machine*/) const override {
     return std::make_unique<WinogradGradWeightStep>(std::get<ConvPass>(pass));
   }
 };

@@ -45,7 +45,7 @@ class BiasStep final : public Step {
 class BiasCandidate final : public Candidate {
  public:
   const char* name() const override { return "cuda.bias"; }
-  Support supports(const problem::Pass& pass) const override {
+  Support supports(const problem::Pass& pass, const Machine& /*machine*/) const override {
     const auto* bias = std::get_if<BiasPass>(&pass);
     if (bias == nullptr) return Support::no("grad_bias only");
     if (!is_wide_type(bias->grad_output.dtype)) return Support::no("needs f32, f16 or bf16");
@@ -55,7 +55,8 @@ class BiasCandidate final : public Candidate {
       return Support::no("needs a dense grad_output, row-major or channels last");
     return Support::yes();
   }
-  std::unique_ptr<const Step> make_step(const problem::Pass& pass) const override {
+  std::unique_ptr<const Step> make_step(const problem::Pass& pass,
+                                        const Machine& /*machine*/) const override {
     return std::make_unique<BiasStep>(std::get<BiasPass>(pass));
   }
 };

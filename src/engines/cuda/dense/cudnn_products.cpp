@@ -243,7 +243,7 @@ bool is_sayable(const ConvPass& p) {
 class CudnnCandidate final : public Candidate {
  public:
   const char* name() const override { return "cuda.cudnn"; }
-  Support supports(const problem::Pass& pass) const override {
+  Support supports(const problem::Pass& pass, const Machine& /*machine*/) const override {
     const auto* conv = std::get_if<ConvPass>(&pass);
     if (conv == nullptr) return Support::no("convolutions only");
     if (!is_wide_type(conv->x.dtype) || conv->x.dtype != conv->y.dtype || conv->x.dtype != conv->w.dtype ||
@@ -285,7 +285,8 @@ class CudnnCandidate final : public Candidate {
       return Support::no("cuDNN is not there, or does not take this");
     return Support::yes();
   }
-  std::unique_ptr<const Step> make_step(const problem::Pass& pass) const override {
+  std::unique_ptr<const Step> make_step(const problem::Pass& pass,
+                                        const Machine& /*machine*/) const override {
     const auto& conv = std::get<ConvPass>(pass);
     return std::make_unique<CudnnStep>(conv, find_convolution(conv));
   }

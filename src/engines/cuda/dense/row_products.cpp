@@ -60,7 +60,7 @@ class RowProductsCandidate final : public Candidate {
   explicit RowProductsCandidate(bool in_tf32) : in_tf32_(in_tf32) {}
   const char* name() const override { return in_tf32_ ? "cuda.tf32_products" : "cuda.row_products"; }
   bool reduces_precision() const override { return in_tf32_; }
-  Support supports(const problem::Pass& pass) const override {
+  Support supports(const problem::Pass& pass, const Machine& /*machine*/) const override {
     const auto* conv = std::get_if<ConvPass>(&pass);
     if (conv == nullptr) return Support::no("convolutions only");
     if (conv->batch == 0 || conv->x_channels == 0 || conv->y_channels == 0)
@@ -87,7 +87,8 @@ class RowProductsCandidate final : public Candidate {
     }
     return Support::yes();
   }
-  std::unique_ptr<const Step> make_step(const problem::Pass& pass) const override {
+  std::unique_ptr<const Step> make_step(const problem::Pass& pass,
+                                        const Machine& /*machine*/) const override {
     return make_row_step(std::get<ConvPass>(pass), in_tf32_);
   }
 

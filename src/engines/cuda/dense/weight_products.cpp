@@ -133,7 +133,7 @@ class WeightProductsCandidate final : public Candidate {
   const char* name() const override {
     return before_cudnn_ ? "cuda.weight_products" : "cuda.every_weight_product";
   }
-  Support supports(const problem::Pass& pass) const override {
+  Support supports(const problem::Pass& pass, const Machine& /*machine*/) const override {
     const auto* conv = std::get_if<ConvPass>(&pass);
     if (conv == nullptr || conv->kind != ConvPassKind::kGradWeight) return Support::no("grad_weight only");
     if (conv->groups != 1) return Support::no("no groups");
@@ -147,7 +147,8 @@ class WeightProductsCandidate final : public Candidate {
       return Support::no("few channels, many taps, or beyond what the copy engine reaches");
     return Support::yes();
   }
-  std::unique_ptr<const Step> make_step(const problem::Pass& pass) const override {
+  std::unique_ptr<const Step> make_step(const problem::Pass& pass,
+                                        const Machine& /*machine*/) const override {
     const auto& conv = std::get<ConvPass>(pass);
     WeightPlan plan;
     kernels::cuda::plan_wgmma_weight(shape_of(conv), &plan);

@@ -239,14 +239,15 @@ class WgmmaCandidate final : public Candidate {
  public:
   explicit WgmmaCandidate(bool first) : first_(first) {}
   const char* name() const override { return first_ ? "cuda.wgmma_first" : "cuda.wgmma_products"; }
-  Support supports(const problem::Pass& pass) const override {
+  Support supports(const problem::Pass& pass, const Machine& /*machine*/) const override {
     const auto* conv = std::get_if<ConvPass>(&pass);
     if (conv == nullptr) return Support::no("convolutions only");
     const Support support = takes(*conv);
     if (!support.accepted() || !first_ || is_faster_than_cudnn(*conv)) return support;
     return Support::no("cuDNN is as fast there");
   }
-  std::unique_ptr<const Step> make_step(const problem::Pass& pass) const override {
+  std::unique_ptr<const Step> make_step(const problem::Pass& pass,
+                                        const Machine& /*machine*/) const override {
     return std::make_unique<WgmmaStep>(std::get<ConvPass>(pass));
   }
 

@@ -43,7 +43,7 @@ class DepthwiseStep final : public Step {
 class DepthwiseCandidate final : public Candidate {
  public:
   const char* name() const override { return "cuda.depthwise"; }
-  Support supports(const problem::Pass& pass) const override {
+  Support supports(const problem::Pass& pass, const Machine& /*machine*/) const override {
     const auto* conv = std::get_if<ConvPass>(&pass);
     if (const Support square = is_small_square(conv); !square.accepted()) return square;
     if (conv->axes[1].x * conv->axes[2].x > int64_t{1} << 24) return Support::no("needs planes under 2^24");
@@ -51,7 +51,8 @@ class DepthwiseCandidate final : public Candidate {
       return Support::no("needs dense row-major x and y");
     return Support::yes();
   }
-  std::unique_ptr<const Step> make_step(const problem::Pass& pass) const override {
+  std::unique_ptr<const Step> make_step(const problem::Pass& pass,
+                                        const Machine& /*machine*/) const override {
     return std::make_unique<DepthwiseStep>(std::get<ConvPass>(pass));
   }
 };

@@ -52,7 +52,7 @@ class LastStep final : public Step {
 class LastCandidate final : public Candidate {
  public:
   const char* name() const override { return "cuda.depthwise_last"; }
-  Support supports(const problem::Pass& pass) const override {
+  Support supports(const problem::Pass& pass, const Machine& /*machine*/) const override {
     const auto* conv = std::get_if<ConvPass>(&pass);
     if (const Support square = is_small_square(conv); !square.accepted()) return square;
     if (conv->groups % 2 != 0) return Support::no("needs an even number of channels");
@@ -61,7 +61,8 @@ class LastCandidate final : public Candidate {
       return Support::no("needs channels-last x and y");
     return Support::yes();
   }
-  std::unique_ptr<const Step> make_step(const problem::Pass& pass) const override {
+  std::unique_ptr<const Step> make_step(const problem::Pass& pass,
+                                        const Machine& /*machine*/) const override {
     return std::make_unique<LastStep>(std::get<ConvPass>(pass));
   }
 

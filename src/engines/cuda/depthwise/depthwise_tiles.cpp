@@ -50,7 +50,7 @@ class TilesStep final : public Step {
 class TilesCandidate final : public Candidate {
  public:
   const char* name() const override { return "cuda.depthwise_tiles"; }
-  Support supports(const problem::Pass& pass) const override {
+  Support supports(const problem::Pass& pass, const Machine& /*machine*/) const override {
     const auto* conv = std::get_if<ConvPass>(&pass);
     if (conv == nullptr) return Support::no("convolutions only");
     if (conv->x_channels != conv->groups || conv->y_channels != conv->groups)
@@ -75,7 +75,8 @@ class TilesCandidate final : public Candidate {
       return Support::no("needs dense row-major x and y");
     return Support::yes();
   }
-  std::unique_ptr<const Step> make_step(const problem::Pass& pass) const override {
+  std::unique_ptr<const Step> make_step(const problem::Pass& pass,
+                                        const Machine& /*machine*/) const override {
     return std::make_unique<TilesStep>(std::get<ConvPass>(pass));
   }
 };

@@ -110,7 +110,7 @@ class TransposedStep final : public Step {
 class TransposedCandidate final : public Candidate {
  public:
   const char* name() const override { return "cuda.depthwise_transposed"; }
-  Support supports(const problem::Pass& pass) const override {
+  Support supports(const problem::Pass& pass, const Machine& /*machine*/) const override {
     const auto* conv = std::get_if<ConvPass>(&pass);
     if (conv == nullptr || conv->groups != conv->x_channels || conv->groups != conv->y_channels)
       return Support::no("needs one channel a group on both sides");
@@ -122,7 +122,8 @@ class TransposedCandidate final : public Candidate {
     if (engine_for(in_planes(*conv)) == nullptr) return Support::no("no engine takes it in planes either");
     return Support::yes();
   }
-  std::unique_ptr<const Step> make_step(const problem::Pass& pass) const override {
+  std::unique_ptr<const Step> make_step(const problem::Pass& pass,
+                                        const Machine& /*machine*/) const override {
     return std::make_unique<TransposedStep>(std::get<ConvPass>(pass));
   }
 };

@@ -72,7 +72,7 @@ class NarrowBlocksStep final : public Step {
 class NarrowBlocksCandidate final : public Candidate {
  public:
   const char* name() const override { return "cuda.narrow_blocks"; }
-  Support supports(const problem::Pass& pass) const override {
+  Support supports(const problem::Pass& pass, const Machine& /*machine*/) const override {
     const auto* conv = std::get_if<ConvPass>(&pass);
     if (const Support narrow = is_narrow_pass(conv); !narrow.accepted()) return narrow;
     if (conv->x.dtype == DType::kF32) return Support::no("needs f16 or bf16");
@@ -93,7 +93,8 @@ class NarrowBlocksCandidate final : public Candidate {
                      "needs groups of at most 16 channels and 3x3, or "
                      "a stem with an even stride");
   }
-  std::unique_ptr<const Step> make_step(const problem::Pass& pass) const override {
+  std::unique_ptr<const Step> make_step(const problem::Pass& pass,
+                                        const Machine& /*machine*/) const override {
     return std::make_unique<NarrowBlocksStep>(std::get<ConvPass>(pass));
   }
 };

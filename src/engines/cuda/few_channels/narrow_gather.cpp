@@ -36,7 +36,7 @@ bool is_small(const problem::Window& w) {
 class NarrowCandidate final : public Candidate {
  public:
   const char* name() const override { return "cuda.narrow_gather"; }
-  Support supports(const problem::Pass& pass) const override {
+  Support supports(const problem::Pass& pass, const Machine& /*machine*/) const override {
     const auto* conv = std::get_if<ConvPass>(&pass);
     if (conv == nullptr || conv->kind != problem::ConvPassKind::kGradInput)
       return Support::no("grad_input only");
@@ -58,7 +58,8 @@ class NarrowCandidate final : public Candidate {
       return Support::no("needs dense row-major x and y");
     return Support::yes();
   }
-  std::unique_ptr<const Step> make_step(const problem::Pass& pass) const override {
+  std::unique_ptr<const Step> make_step(const problem::Pass& pass,
+                                        const Machine& /*machine*/) const override {
     return std::make_unique<NarrowStep>(std::get<ConvPass>(pass));
   }
 };

@@ -42,7 +42,7 @@ class NarrowTilesStep final : public Step {
 class NarrowTilesCandidate final : public Candidate {
  public:
   const char* name() const override { return "cuda.narrow_tiles"; }
-  Support supports(const problem::Pass& pass) const override {
+  Support supports(const problem::Pass& pass, const Machine& /*machine*/) const override {
     const auto* conv = std::get_if<ConvPass>(&pass);
     if (const Support narrow = is_narrow_pass(conv); !narrow.accepted()) return narrow;
     if (conv->x.dtype != DType::kF32) return Support::no("needs f32");
@@ -55,7 +55,8 @@ class NarrowTilesCandidate final : public Candidate {
                                                               : kernels::cuda::has_narrow_grad_weight(shape);
     return taken ? Support::yes() : Support::no("no kernel for this window and these channels");
   }
-  std::unique_ptr<const Step> make_step(const problem::Pass& pass) const override {
+  std::unique_ptr<const Step> make_step(const problem::Pass& pass,
+                                        const Machine& /*machine*/) const override {
     return std::make_unique<NarrowTilesStep>(std::get<ConvPass>(pass));
   }
 };

@@ -35,7 +35,7 @@ class WaveformStep final : public Step {
 class WaveformCandidate final : public Candidate {
  public:
   const char* name() const override { return "cuda.waveform"; }
-  Support supports(const problem::Pass& pass) const override {
+  Support supports(const problem::Pass& pass, const Machine& /*machine*/) const override {
     const auto* conv = std::get_if<ConvPass>(&pass);
     if (const Support narrow = is_narrow_pass(conv); !narrow.accepted()) return narrow;
     if (is_last(*conv)) return Support::no("needs row-major x and y");
@@ -43,7 +43,8 @@ class WaveformCandidate final : public Candidate {
                ? Support::yes()
                : Support::no("needs one x channel, one axis, ten taps and stride 5");
   }
-  std::unique_ptr<const Step> make_step(const problem::Pass& pass) const override {
+  std::unique_ptr<const Step> make_step(const problem::Pass& pass,
+                                        const Machine& /*machine*/) const override {
     return std::make_unique<WaveformStep>(std::get<ConvPass>(pass));
   }
 };

@@ -38,7 +38,7 @@ class PoolStep final : public Step {
 class PoolCandidate final : public Candidate {
  public:
   const char* name() const override { return "cuda.pool"; }
-  Support supports(const problem::Pass& pass) const override {
+  Support supports(const problem::Pass& pass, const Machine& /*machine*/) const override {
     const auto* pool = std::get_if<AvgPoolPass>(&pass);
     if (pool == nullptr) return Support::no("average pooling only");
     if (!is_wide_type(pool->grad_input.dtype) || pool->grad_input.dtype != pool->grad_output.dtype)
@@ -53,7 +53,8 @@ class PoolCandidate final : public Candidate {
       return Support::no("needs dense tensors of one layout, row-major or channels last");
     return Support::yes();
   }
-  std::unique_ptr<const Step> make_step(const problem::Pass& pass) const override {
+  std::unique_ptr<const Step> make_step(const problem::Pass& pass,
+                                        const Machine& /*machine*/) const override {
     return std::make_unique<PoolStep>(std::get<AvgPoolPass>(pass));
   }
 };

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+// The table of named machines. Peaks and bandwidths are the makers' figures; the efficiencies in tuning/ say
+// what is reached of them.
+#include "base/machine.h"
+
+#include <array>
+
+namespace retrograd {
+namespace {
+
+constexpr int64_t kKiB = 1024, kMiB = 1024 * kKiB;
+
+struct CpuRow {
+  std::string_view name;
+  int vector_floats;
+  bool bf16_pairs, bf16_tiles;
+  int64_t l1_kib, l2_kib, l3_kib;
+  int l3_shared_by, threads;
+  double gflops, copy_gbs;
+};
+constexpr CpuRow kCpus[] = {
+    // peak: GHz x vectors of multiply-adds a cycle x floats x 2
+    {"zen3", 8, false, false, 32, 512, 32768, 8, 8, 3.5 * 2 * 8 * 2, 40},
+    {"zen4", 16, true, false, 32, 1024, 32768, 8, 8, 3.7 * 1 * 16 * 2, 55},
+    {"sapphire-rapids", 16, false, true, 48, 2048, 107520, 16, 16, 2.6 * 2 * 16 * 2, 120},
+    {"neoverse-n1", 4, false, false, 64, 1024, 32768, 16, 16, 2.8 * 2 * 4 * 2, 100},
+};
+struct GpuRow {
+  std::string_view name;
+  GpuFacts facts;
+};
+constexpr GpuRow kGpus[] = {
+    {"h200", {90, 132, 227 * kKiB, 50 * kMiB, 67, 989, 494, 4000, true}},
+    {"a100", {80, 108, 163 * kKiB, 40 * kMiB, 19.5, 312, 156, 1400, true}},
+    {"rtx4090", {89, 128, 99 * kKiB, 72 * kMiB, 82, 165, 82, 920, true}},
+};
+
+}  // namespace
+
+std::optional<Machine> named_machine(std::string_view name) {
+  for (const CpuRow& row : kCpus) {
+    if (row.name != name) continue;
+    Machine machine{.name = std::string(name), .kind = Machine::Kind::kCpu, .cpu = {}, .gpu = {}};
+    machine.cpu = {.vector_floats = row.vector_floats,
+                   .bf16_pairs = row.bf16_pairs,
+                   .bf16_tiles = row.bf16_tiles,
+                   .caches = {{Cache{row.l1_kib * kKiB, 1}, Cache{row.l2_kib * kKiB, 1},
+                               Cache{row.l3_kib * kKiB, row.l3_shared_by}}},
+                   .threads = row.threads,
+                   .gflops = row.gflops,
+                   .copy_gbs = row.copy_gbs};
+    return machine;
+  }
+  for (const GpuRow& row : kGpus)
+    if (row.name == name)
+      return Machine{.name = std::string(name), .kind = Machine::Kind::kGpu, .cpu = {}, .gpu = row.facts};
+  return std::nullopt;
+}
+
+std::span<const std::string_view> machine_names() {
+  static constexpr auto kNames = [] {
+    std::array<std::string_view, std::size(kCpus) + std::size(kGpus)> names;
+    size_t i = 0;
+    for (const CpuRow& row : kCpus) names[i++] = row.name;
+    for (const GpuRow& row : kGpus) names[i++] = row.name;
+    return names;
+  }();
+  return kNames;
+}
+
+}  // namespace retrograd

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// Machine: what planning knows of a processor. A plain value: a device fills it in once, a table of names
+// gives it for machines that are not here, and nothing that plans asks the hardware again.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "base/caches.h"
+
+namespace retrograd {
+
+struct CpuFacts {
+  int vector_floats = 4;    // 16, 8, 4, or 1 without vectors
+  bool bf16_pairs = false;  // multiplies pairs of BF16 as fast as FP32
+  bool bf16_tiles = false;  // has AMX's tile registers for BF16
+  Caches caches;
+  int threads = 1;
+  double gflops = 30;    // peak of one thread in FP32
+  double copy_gbs = 10;  // copy bandwidth of memory, all threads; bytes read and bytes written both count
+};
+
+struct GpuFacts {
+  int architecture = 0;  // 90: compute capability 9.0
+  int multiprocessors = 0;
+  int64_t shared_bytes = 0;  // of a block, at most
+  int64_t l2_bytes = 0;
+  double fp32_tflops = 0;  // multiply-adds outside tensor cores
+  double f16_tflops = 0;   // tensor cores, 16-bit operands, FP32 sums, dense
+  double tf32_tflops = 0;
+  double copy_gbs = 0;
+  bool cudnn = false;
+};
+
+struct Machine {
+  enum class Kind : unsigned char { kCpu, kGpu };
+  std::string name;
+  Kind kind = Kind::kCpu;
+  CpuFacts cpu;  // of a CPU
+  GpuFacts gpu;  // of a GPU
+};
+
+// "zen3", "zen4", "sapphire-rapids", "neoverse-n1", "h200", "a100", "rtx4090"; nothing for other names.
+std::optional<Machine> named_machine(std::string_view name);
+std::span<const std::string_view> machine_names();
+
+}  // namespace retrograd

@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+// The formula, the tables that are built in, and the file that replaces them.
+#include "engines/cost.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <fstream>
+#include <sstream>
+
+#include "base/checked.h"
+#include "base/log.h"
+#include "base/settings.h"
+#include "engines/builtin_tuning.h"
+
+namespace retrograd::engines {
+namespace {
+
+double number(int64_t value) { return static_cast<double>(value); }
+
+double bytes_of(const problem::PassTensor& tensor, double elements) {
+  return elements * number(static_cast<int64_t>(size_of(tensor.dtype)));
+}
+
+Effort effort_of(const problem::ConvPass& p) {
+  double x = number(p.batch) * number(p.x_channels), y = number(p.batch) * number(p.y_channels);
+  double w = number(p.y_channels) * number(p.x_channels_per_group());
+  double products = number(p.batch) * w;
+  for (const problem::Window& axis : p.axes) {
+    x *= number(axis.x);
+    y *= number(axis.y);
+    w *= number(axis.kernel);
+    // A tap beyond the image meets padding alone.
+    products *= number(axis.y) * number(std::min(axis.kernel, ceil_div(axis.x, axis.dilation)));
+  }
+  return {.operations = 2 * products,
+          .bytes = bytes_of(p.x, x) + bytes_of(p.y, y) + bytes_of(p.w, w),
+          .launches = 1};
+}
+
+Effort effort_of(const problem::BiasPass& p) {
+  const double elements = number(p.reduction_length()) * number(p.channels);
+  return {.operations = elements, .bytes = bytes_of(p.grad_output, elements), .launches = 1};
+}
+
+Effort effort_of(const problem::AvgPoolPass& p) {
+  double x = number(p.batch) * number(p.channels), y = x, taps = x;
+  for (const problem::PoolWindow& axis : p.axes) {
+    x *= number(axis.x);
+    y *= number(axis.y);
+    taps *= std::max(number(axis.x), number(axis.y) * number(axis.kernel));
+  }
+  return {.operations = taps, .bytes = bytes_of(p.grad_input, x) + bytes_of(p.grad_output, y), .launches = 1};
+}
+
+bool is_sixteen_bits(const problem::Pass& pass) { return size_of(result_of(pass).dtype) == 2; }
+
+// Operations a microsecond.
+double peak_of(const Machine& machine, const problem::Pass& pass) {
+  if (machine.kind == Machine::Kind::kCpu) return machine.cpu.gflops * machine.cpu.threads * 1e3;
+  return (is_sixteen_bits(pass) ? machine.gpu.f16_tflops : machine.gpu.fp32_tflops) * 1e6;
+}
+// Bytes a microsecond.
+double bandwidth_of(const Machine& machine) {
+  return (machine.kind == Machine::Kind::kCpu ? machine.cpu.copy_gbs : machine.gpu.copy_gbs) * 1e3;
+}
+
+std::vector<std::string_view> words_of(std::string_view line) {
+  std::vector<std::string_view> words;
+  line = line.substr(0, line.find('#'));
+  constexpr std::string_view kSpace = " \t\r";
+  while (true) {
+    const size_t begin = line.find_first_not_of(kSpace);
+    if (begin == std::string_view::npos) return words;
+    const size_t end = std::min(line.find_first_of(kSpace, begin), line.size());
+    words.push_back(line.substr(begin, end - begin));
+    line.remove_prefix(end);
+  }
+}
+
+const Tuning& builtin_tuning(const Machine& machine) {
+  static const Tuning cpu = Tuning::parse(kBuiltinCpuTuning).value();
+  static const Tuning gpu = Tuning::parse(kBuiltinGpuTuning).value();
+  return machine.kind == Machine::Kind::kCpu ? cpu : gpu;
+}
+
+// What RETROGRAD_TUNING names, or nothing.
+std::optional<Tuning> read_tuning(const std::string& path) {
+  if (path.empty()) return std::nullopt;
+  std::ifstream file(path);
+  std::stringstream text;
+  if (!file || !(text << file.rdbuf())) {
+    log::warn_once(fmt::format("RETROGRAD_TUNING: {} cannot be read; the built-in table is used", path));
+    return std::nullopt;
+  }
+  auto tuning = Tuning::parse(text.str());
+  if (tuning.is_ok()) return std::move(tuning).value();
+  log::warn_once(
+      fmt::format("RETROGRAD_TUNING: {}: {}; the built-in table is used", path, tuning.status().message()));
+  return std::nullopt;
+}
+
+}  // namespace
+
+Effort effort_of(const problem::Pass& pass) {
+  return std::visit([](const auto& p) { return effort_of(p); }, pass);
+}
+
+Effort Candidate::effort(const problem::Pass& pass, const Machine&) const { return effort_of(pass); }
+
+Result<Tuning> Tuning::parse(std::string_view text) {
+  Tuning tuning;
+  int line_number = 0;
+  while (!text.empty()) {
+    const size_t end = std::min(text.find('\n'), text.size());
+    const std::vector<std::string_view> words = words_of(text.substr(0, end));
+    text.remove_prefix(std::min(end + 1, text.size()));
+    ++line_number;
+    if (words.empty()) continue;
+    const auto refused = [&](std::string reason) {
+      return Status(Code::kInvalidArgument, fmt::format("line {}: {}", line_number, reason));
+    };
+    if (words.size() != 4)
+      return refused(fmt::format("{} words, expected 4: name arithmetic memory start", words.size()));
+    double values[3];
+    for (size_t i = 0; i < 3; ++i) {
+      const std::string_view word = words[i + 1];
+      const auto [stop, error] = std::from_chars(word.data(), word.data() + word.size(), values[i]);
+      const bool whole = error == std::errc() && stop == word.data() + word.size();
+      if (!whole || !(values[i] > 0) || values[i] > 1e6)
+        return refused(fmt::format("'{}' is not a number above 0 and up to 1000000", word));
+    }
+    tuning.set(std::string(words[0]), {values[0], values[1], values[2]});
+  }
+  return tuning;
+}
+
+std::string Tuning::to_text() const {
+  std::string text;
+  for (const Row& row : rows_)
+    text += fmt::format("{:<34} {:>7.4g} {:>7.4g} {:>7.4g}\n", row.name, row.efficiency.arithmetic,
+                        row.efficiency.memory, row.efficiency.start);
+  return text;
+}
+
+void Tuning::set(std::string name, Efficiency efficiency) {
+  for (Row& row : rows_)
+    if (row.name == name) {
+      row.efficiency = efficiency;
+      return;
+    }
+  rows_.push_back({std::move(name), efficiency});
+}
+
+Efficiency Tuning::of(std::string_view name) const {
+  const auto row = std::find_if(rows_.begin(), rows_.end(), [&](const Row& r) { return r.name == name; });
+  return row == rows_.end() ? Efficiency{} : row->efficiency;
+}
+
+const Tuning& tuning_for(const Machine& machine) {
+  static const std::optional<Tuning> from_file = read_tuning(settings().tuning);
+  return from_file ? *from_file : builtin_tuning(machine);
+}
+
+double cost(const Candidate& candidate, const problem::Pass& pass, const Machine& machine,
+            const Tuning& tuning) {
+  const Effort effort = candidate.effort(pass, machine);
+  const Efficiency efficiency = tuning.of(candidate.name());
+  return effort.launches * efficiency.start +
+         std::max(effort.operations / (peak_of(machine, pass) * efficiency.arithmetic),
+                  effort.bytes / (bandwidth_of(machine) * efficiency.memory));
+}
+
+double cost(const Candidate& candidate, const problem::Pass& pass, const Machine& machine) {
+  return cost(candidate, pass, machine, tuning_for(machine));
+}
+
+}  // namespace retrograd::engines

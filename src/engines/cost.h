@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// What an implementation is thought to take for a pass, in microseconds:
+//
+//   launches x start + max(operations / (peak x arithmetic), bytes / (bandwidth x memory))
+//
+// Operations, bytes and launches are the implementation's own (engine.h), the peaks are the machine's, and
+// the three efficiencies are data: tuning/, measured by `retrograd tune`.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/status.h"
+#include "engines/engine.h"
+
+namespace retrograd::engines {
+
+struct Efficiency {
+  double arithmetic = 0.5;  // of the machine's peak
+  double memory = 0.5;      // of its copy bandwidth
+  double start = 1;         // microseconds a launch
+};
+
+// A table of efficiencies: one line an implementation, "name arithmetic memory start", # begins a comment.
+class Tuning {
+ public:
+  // The message names line and reason.
+  static Result<Tuning> parse(std::string_view text);
+  std::string to_text() const;
+  void set(std::string name, Efficiency efficiency);
+  // The default for a name that is not there.
+  Efficiency of(std::string_view name) const;
+
+ private:
+  struct Row {
+    std::string name;
+    Efficiency efficiency;
+  };
+  std::vector<Row> rows_;
+};
+
+// The table that goes with a machine: the file that RETROGRAD_TUNING names, or the built-in one of its kind.
+// A file that cannot be read is warned about once.
+const Tuning& tuning_for(const Machine& machine);
+
+double cost(const Candidate& candidate, const problem::Pass& pass, const Machine& machine,
+            const Tuning& tuning);
+double cost(const Candidate& candidate, const problem::Pass& pass, const Machine& machine);
+
+}  // namespace retrograd::engines

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// Asks the processor, once.
+#include "engines/machines.h"
+
+#include <array>
+
+#include "base/settings.h"
+#include "kernels/cpu/dense/bf16_pairs.h"
+#include "kernels/cpu/dense/bf16_tiles.h"
+#include "kernels/cpu/depthwise/depthwise_lanes.h"
+#include "kernels/cpu/targets.h"
+#include "runtime/thread_pool.h"
+
+namespace retrograd::engines {
+namespace {
+
+// Nominal: two vectors of multiply-adds a cycle at 3 GHz. Choices compare costs of the same machine.
+constexpr double kGflopsAFloat = 3 * 2 * 2;
+constexpr double kCopyGbsAThread = 8;
+
+Machine this_cpu() {
+  // Before the first kernel is asked how wide a vector is.
+  kernels::cpu::limit_targets(settings().cpu_isa);
+  Machine machine;
+  machine.name = kernels::cpu::target_name();
+  machine.kind = Machine::Kind::kCpu;
+  CpuFacts& cpu = machine.cpu;
+  cpu.vector_floats = static_cast<int>(kernels::cpu::plane_lanes());
+  cpu.bf16_pairs = kernels::cpu::has_bf16_products();
+  cpu.bf16_tiles = kernels::cpu::has_bf16_tiles();
+  cpu.caches = machine_caches();
+  cpu.threads = runtime::ThreadPool::instance().threads();
+  cpu.gflops = kGflopsAFloat * cpu.vector_floats;
+  cpu.copy_gbs = kCopyGbsAThread * cpu.threads;
+  return machine;
+}
+
+}  // namespace
+
+const Machine& machine_of(const runtime::Device& device) {
+  if (device.kind() == runtime::DeviceKind::kCuda) return device.gpu_machine();
+  static const Machine cpu = this_cpu();
+  return cpu;
+}
+
+const Machine& machine_of(runtime::DeviceKind kind) {
+  static const Machine none{.name = "no GPU", .kind = Machine::Kind::kGpu, .cpu = {}, .gpu = {}};
+  const runtime::Device* const device = runtime::find_device(kind, 0);
+  return device == nullptr ? none : machine_of(*device);
+}
+
+}  // namespace retrograd::engines
