@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+// The cost formula, tables of efficiencies, and named machines.
+#include "engines/cost.h"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "engines/machines.h"
+#include "engines/registry.h"
+#include "problem/problem_text.h"
+#include "support/legal_problem.h"
+
+namespace retrograd::engines {
+namespace {
+
+class Constant final : public Candidate {
+ public:
+  explicit Constant(Effort effort) : effort_(effort) {}
+  const char* name() const override { return "test.constant"; }
+  Support supports(const problem::Pass&, const Machine&) const override { return Support::yes(); }
+  Effort effort(const problem::Pass&, const Machine&) const override { return effort_; }
+  std::unique_ptr<const Step> make_step(const problem::Pass&, const Machine&) const override {
+    return nullptr;
+  }
+
+ private:
+  Effort effort_;
+};
+
+Machine small_cpu() {
+  Machine machine;
+  machine.cpu.gflops = 10;  // 10 000 operations a microsecond and thread
+  machine.cpu.threads = 2;
+  machine.cpu.copy_gbs = 4;  // 4 000 bytes a microsecond
+  return machine;
+}
+
+TEST(CostTest, IsStartAndTheLongerOfArithmeticAndMemory) {
+  Tuning tuning;
+  tuning.set("test.constant", {.arithmetic = 0.5, .memory = 0.25, .start = 3});
+  const problem::Pass pass = problem::BiasPass{};
+  const auto us = [&](Effort effort) { return cost(Constant(effort), pass, small_cpu(), tuning); };
+  EXPECT_DOUBLE_EQ(us({.operations = 1e6, .bytes = 1, .launches = 1}), 3 + 100);
+  EXPECT_DOUBLE_EQ(us({.operations = 1, .bytes = 1e6, .launches = 1}), 3 + 1000);
+  EXPECT_DOUBLE_EQ(us({.operations = 1e6, .bytes = 1e6, .launches = 4}), 12 + 1000);
+}
+
+TEST(CostTest, SixteenBitsHaveAPeakOfTheirOwnOnGpus) {
+  const Machine h200 = *named_machine("h200");
+  Tuning tuning;
+  tuning.set("test.constant", {.arithmetic = 1, .memory = 1, .start = 1e-9});
+  problem::ConvPass pass;
+  const Constant candidate({.operations = 1e9, .bytes = 0, .launches = 0});
+  const double f32 = cost(candidate, pass, h200, tuning);
+  pass.x.dtype = pass.y.dtype = pass.w.dtype = DType::kF16;
+  EXPECT_NEAR(f32 / cost(candidate, pass, h200, tuning), h200.gpu.f16_tflops / h200.gpu.fp32_tflops, 1e-9);
+}
+
+TEST(CostTest, EffortCountsProductsAndBytesOnce) {
+  const problem::Problem problem =
+      test::legal_problem(problem::parse_request("conv input=2x3x5x7 weight=4x3x1x1 mask=i").value());
+  const Effort effort = effort_of(problem.passes.front());
+  EXPECT_EQ(effort.operations, 2.0 * 2 * 3 * 4 * 35);
+  EXPECT_EQ(effort.bytes, 4.0 * (2 * 3 * 35 + 2 * 4 * 35 + 12));
+}
+
+TEST(TuningTest, TextAndBack) {
+  const auto tuning = Tuning::parse("# a comment\n\n  a.b 0.5 0.25 3 # behind\nc 1e-3 1 10\n");
+  ASSERT_TRUE(tuning.is_ok()) << tuning.status().message();
+  EXPECT_EQ(tuning.value().of("a.b").arithmetic, 0.5);
+  EXPECT_EQ(tuning.value().of("a.b").start, 3);
+  EXPECT_EQ(tuning.value().of("c").arithmetic, 1e-3);
+  const auto again = Tuning::parse(tuning.value().to_text());
+  ASSERT_TRUE(again.is_ok());
+  EXPECT_EQ(again.value().of("a.b").memory, 0.25);
+}
+
+TEST(TuningTest, RefusalsNameLineAndReason) {
+  const auto refusal = [](const char* text) { return Tuning::parse(text).status().message(); };
+  EXPECT_EQ(refusal("a 1 1 1\nb 1 1\n"), "line 2: 3 words, expected 4: name arithmetic memory start");
+  EXPECT_EQ(refusal("a 1 x 1"), "line 1: 'x' is not a number above 0 and up to 1000000");
+  EXPECT_EQ(refusal("a 1 0 1"), "line 1: '0' is not a number above 0 and up to 1000000");
+  EXPECT_EQ(refusal("a -1 1 1"), "line 1: '-1' is not a number above 0 and up to 1000000");
+  EXPECT_EQ(refusal("a nan 1 1"), "line 1: 'nan' is not a number above 0 and up to 1000000");
+  EXPECT_EQ(refusal("a 1 1e400 1"), "line 1: '1e400' is not a number above 0 and up to 1000000");
+}
+
+// A name that is missing would get the default's 50 %, and win against all that were measured.
+TEST(TuningTest, TheBuiltInTablesNameEveryImplementation) {
+  for (const auto& [kind, machine] : {std::pair(runtime::DeviceKind::kCpu, named_machine("zen4")),
+                                      std::pair(runtime::DeviceKind::kCuda, named_machine("h200"))}) {
+    const std::string table = fmt::format("\n{}", tuning_for(*machine).to_text());
+    for (const Candidate* candidate : candidates(kind))
+      EXPECT_NE(table.find(fmt::format("\n{} ", candidate->name())), std::string::npos)
+          << candidate->name() << " is not in tuning/";
+  }
+}
+
+TEST(MachineTest, NamesAreKnownAndPlausible) {
+  std::set<std::string_view> names(machine_names().begin(), machine_names().end());
+  for (const char* name : {"zen3", "zen4", "sapphire-rapids", "neoverse-n1", "h200", "a100", "rtx4090"})
+    EXPECT_TRUE(names.contains(name)) << name;
+  for (const std::string_view name : machine_names()) {
+    const auto machine = named_machine(name);
+    ASSERT_TRUE(machine.has_value()) << name;
+    EXPECT_EQ(machine->name, name);
+    if (machine->kind == Machine::Kind::kCpu) {
+      EXPECT_GT(machine->cpu.gflops, 10) << name;
+      EXPECT_GT(machine->cpu.caches.level[1].bytes, machine->cpu.caches.level[0].bytes) << name;
+    } else {
+      EXPECT_GT(machine->gpu.f16_tflops, machine->gpu.fp32_tflops) << name;
+      EXPECT_GE(machine->gpu.architecture, 80) << name;
+    }
+  }
+  EXPECT_FALSE(named_machine("cray-1").has_value());
+}
+
+}  // namespace
+}  // namespace retrograd::engines
