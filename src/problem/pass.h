@@ -28,9 +28,11 @@ struct PassTensor {
 };
 
 // The plain convolution y = x ⋆ w, seen from one of its three sides:
-//   kForward     y[n,o,p] = Σ_{i,t} x[n,i,position(p,t)] · w[o,i,t]      (gradInput of a transposed
-//   convolution) kGradInput   x[n,i,q] = Σ_{o,t} y[n,o,output_reading(q,t)] · w[o,i,t] kGradWeight  w[o,i,t]
-//   = Σ_{n,p} x[n,i,position(p,t)] · y[n,o,p]
+// clang-format off
+//   kForward     y[n,o,p] = Σ_{i,t} x[n,i,position(p,t)] · w[o,i,t]         gradInput of a transposed convolution
+//   kGradInput   x[n,i,q] = Σ_{o,t} y[n,o,output_reading(q,t)] · w[o,i,t]
+//   kGradWeight  w[o,i,t] = Σ_{n,p} x[n,i,position(p,t)] · y[n,o,p]
+// clang-format on
 // i runs over the x channels of o's group. The result is the operand on the left, the other two are read.
 enum class ConvPassKind : unsigned char { kForward, kGradInput, kGradWeight };
 
@@ -43,7 +45,7 @@ struct ConvPass {
   std::array<Window, 3> axes;
   PassTensor x, y, w;
   OperandRounding rounding = OperandRounding::kNone;
-  bool winograd_allowed = false;  // products of FP32 operands need not be exact (formats.md, Winograd)
+  bool winograd_allowed = false;  // products of FP32 operands need not be exact (docs/numerics.md, Winograd)
   bool hf32_allowed = false;      // FP32 operands may be rounded to HF32 or, on a GPU, to TF32
 
   int64_t x_channels_per_group() const { return x_channels / groups; }

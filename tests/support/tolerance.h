@@ -20,7 +20,7 @@ double sum_bound(DType dtype, double exact, double magnitude, int64_t terms, Acc
 // What a GPU may lose besides (numerics.md): of operands below 2^-103, all that lies below 2^-137.
 double lost_small_products(int64_t terms, double largest_operand);
 
-// Where reduced precision is allowed (formats.md, Winograd): bound of |result − exact| for every element of a
+// Where reduced precision is allowed (docs/numerics.md, Winograd): bound of |result − exact| for every element of a
 // tensor whose largest element is `largest`, in magnitude.
 double reduced_precision_bound(double largest);
 

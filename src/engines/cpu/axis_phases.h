@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Forward and grad_input as one form: a result gathers, for each of its places, values at fixed offsets.
 //
-//   forward     y[j]           gathers x[j·stride + (t·dilation − pad)]                      for all taps t
-//   grad_input  x[r + stride·j] gathers y[j + (r + pad − t·dilation)/stride]   for taps t that make the
-//   quotient whole
+// clang-format off
+//   forward     y[j]             gathers  x[j·stride + (t·dilation − pad)]           for all taps t
+//   grad_input  x[r + stride·j]  gathers  y[j + (r + pad − t·dilation) ÷ stride]     for taps t with a whole quotient
+// clang-format on
 //
 // A stride above 1 splits grad_input into one dense phase for each residue r, so that no product is spent on
 // zeros that were only inserted; every tap belongs to exactly one phase.

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Sums of elements of any type, at the speed of memory:
 //
-//   sum_rows      Σ_r Σ_i source[r·row_stride + i]                 places of a
-//   channel that lie together add_columns   sums[c] += Σ_p source[p·stride + c]
-//   channels of a place that lie together
+// clang-format off
+//   sum_rows      Σ_r Σ_i source[r·row_stride + i]        NCHW: the elements of a channel lie together
+//   add_columns   sums[c] += Σ_p source[p·stride + c]     NHWC: the channels of a position lie together
+// clang-format on
 //
-// FP32 sums of at most 8192 elements (sum_rows: 32 of them side by side, 256
-// elements each) or 128 (add_columns); sums of those in double. The order of
-// additions is the same whatever the vectors of the machine.
+// FP32 sums of at most 8192 elements (sum_rows: 32 of them side by side, 256 elements each) or 128
+// (add_columns); sums of those in double. The order of additions does not depend on the machine's vectors.
 #pragma once
 
 #include <cstddef>

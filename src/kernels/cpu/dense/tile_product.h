@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The micro-kernel all dense convolution passes share: a tile of results, rows × channels, kept in registers.
 //
-//   c[i][v] (+)= Σ_{o < outer} Σ_{j < inner} a[i][o·outer_stride + offsets[j]] · b[o·b_outer_stride + β(j) +
-//   v]
+// clang-format off
+//   c[i][v] (+)= Σ_{o < outer} Σ_{j < inner} a[i][o·outer_stride + offsets[j]] · b[o·b_outer_stride + β(j) + v]
+// clang-format on
 //
 // Rows are scalars read in place and broadcast, so taps, stride and dilation are only offsets; v runs over
 // `width` channels. β(j) is b_offsets[j] where rows of b are left out, and j·width where b_offsets is null.

@@ -4,11 +4,12 @@
 // Bytes: grad_output once, grad_input once. All kernels are limited by index arithmetic before they are by
 // memory, so: FastDiv, several results a thread, kernel and stride known to the compiler where they are
 // common.
-//   disjoint   windows side by side, no padding: pool_disjoint.cu.
-//   sliding    3x3 windows, stride 1 or 2, padding 1: a thread takes a few columns and eight rows; each sum
-//   of
-//              a row is used by all results that need it.
-//   anything   a thread a result, windows as they come.
+// clang-format off
+//   disjoint   windows side by side, no padding: pool_disjoint.cu
+//   sliding    3x3 windows, stride 1 or 2, padding 1: a thread takes a few columns and eight rows; each sum of a row
+//              is used by all results that need it
+//   anything   a thread a result, windows as they come
+// clang-format on
 #include "kernels/cuda/fast_div.cuh"
 #include "kernels/cuda/pack.cuh"
 #include "kernels/cuda/pooling/pool.h"
