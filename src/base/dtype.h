@@ -18,7 +18,7 @@ std::string_view name_of(DType dtype);
 std::optional<DType> dtype_from_name(std::string_view name);
 inline bool is_8bit(DType dtype) { return dtype == DType::kHiF8 || dtype == DType::kE4M3; }
 
-// Decoding is exact. Encoding rounds once, as formats.md says: FP16, BF16 and E4M3 to nearest even,
+// Decoding is exact. Encoding rounds once, as docs/numerics.md says: FP16, BF16 and E4M3 to nearest even,
 // HIFLOAT8 half away from zero. NaN stays NaN.
 float f16_to_f32(uint16_t bits);
 uint16_t f32_to_f16(float value);
