@@ -2,7 +2,8 @@
 find_program(RETROGRAD_CCACHE ccache)
 if(PROJECT_IS_TOP_LEVEL AND RETROGRAD_CCACHE AND NOT DEFINED CMAKE_CXX_COMPILER_LAUNCHER)
   set(CMAKE_C_COMPILER_LAUNCHER ${RETROGRAD_CCACHE})
-  set(CMAKE_CXX_COMPILER_LAUNCHER ${RETROGRAD_CCACHE})
+  # Without it, what includes a precompiled header (tests/CMakeLists.txt) would not be kept.
+  set(CMAKE_CXX_COMPILER_LAUNCHER env CCACHE_SLOPPINESS=pch_defines,time_macros ${RETROGRAD_CCACHE})
 endif()
 
 add_library(retrograd_options INTERFACE)

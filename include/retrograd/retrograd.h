@@ -7,14 +7,14 @@
 #include "export.h"
 
 #define RETROGRAD_VERSION_MAJOR 0
-#define RETROGRAD_VERSION_MINOR 1
+#define RETROGRAD_VERSION_MINOR 2
 #define RETROGRAD_VERSION_PATCH 0
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
-/* The version of the library that was loaded, "0.1.0"; the macros above are that of the header. */
+/* The version of the library that was loaded, "0.2.0"; the macros above are that of the header. */
 RETROGRAD_API const char* retrogradVersion(void);
 
 /* Why the calling thread's last failing call failed: "<number> <function>: <sentence>". Never null; "" when

@@ -15,20 +15,20 @@ inline constexpr int kF32Bias = 127;
 
 // Works on magnitudes: bit patterns without their sign. The infinities and NaNs of each type are its own
 // affair.
-template <int ExponentBits, int MantissaBits>
+template <int kExponentBits, int kMantissaBits>
 struct Layout {
-  static constexpr int kBias = (1 << (ExponentBits - 1)) - 1;
-  static constexpr int kDroppedBits = kF32MantissaBits - MantissaBits;
+  static constexpr int kBias = (1 << (kExponentBits - 1)) - 1;
+  static constexpr int kDroppedBits = kF32MantissaBits - kMantissaBits;
   static constexpr uint32_t kRebias = static_cast<uint32_t>(kF32Bias - kBias) << kF32MantissaBits;
   // FP32 exponent field of the smallest normal value, 2^(1 - kBias).
   static constexpr uint32_t kFirstNormalField = static_cast<uint32_t>(kF32Bias - kBias + 1);
 
   // The FP32 pattern of a finite magnitude; exact.
   static constexpr uint32_t decode(uint32_t magnitude) {
-    if (magnitude >> MantissaBits != 0) return (magnitude << kDroppedBits) + kRebias;
+    if (magnitude >> kMantissaBits != 0) return (magnitude << kDroppedBits) + kRebias;
     if (magnitude == 0) return 0;
-    // Subnormal, magnitude * 2^(1 - kBias - MantissaBits): move the leading one to the implied place.
-    const int shift = std::countl_zero(magnitude) - (31 - MantissaBits);
+    // Subnormal, magnitude * 2^(1 - kBias - kMantissaBits): move the leading one to the implied place.
+    const int shift = std::countl_zero(magnitude) - (31 - kMantissaBits);
     const uint32_t mantissa = (magnitude << (shift + kDroppedBits)) & ((1u << kF32MantissaBits) - 1);
     return ((kFirstNormalField - static_cast<uint32_t>(shift)) << kF32MantissaBits) | mantissa;
   }

@@ -104,7 +104,7 @@ TEST(SpecialValuesTest, NanAndInfInSixteenBits) {
            "conv input=1x16x30x28@13440x1x448x16 weight=16x8x3x3 groups=2 padding=1x1 dtype=bf16 "
            "grad_output=1x16x30x28@13440x1x448x16 grad_input=1x16x30x28@13440x1x448x16",
            "conv input=2x1x700 weight=9x1x10 stride=5 padding=2 dtype=bf16",
-           "conv input=2x1x7 weight=2x1x1 grad_output=2x2x8 padding=0x1 dtype=f16",  // one tap, and padding behind
+           "conv input=2x1x7 weight=2x1x1 grad_output=2x2x8 padding=0x1 dtype=f16",  // padding behind one tap
        })
     for (Operand operand : {Operand::kGradOutput, Operand::kInput, Operand::kWeight})
       for (double value : {std::nan(""), std::numeric_limits<double>::infinity()})

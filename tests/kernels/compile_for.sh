@@ -3,7 +3,7 @@
 # Exits 77, which ctest shows as skipped, where the compiler or Highway's headers are not installed.
 set -euo pipefail
 machine=$1 src=$2 compiler=$3
-options=(-std=c++20 -O0 -c -o /dev/null -Wall -Wextra -Wshadow -Wconversion -Werror -ffp-contract=off -I "$src")
+options=(-std=c++20 -Wall -Wextra -Wshadow -Wconversion -Werror -ffp-contract=off -I "$src")
 skip() {
   echo "skipped: $1"
   exit 77
@@ -24,10 +24,16 @@ case $machine in
   *) echo "no machine '$machine'" >&2 && exit 2 ;;
 esac
 
-count=0
+# Templates are instantiated either way; code is made for those that include inline assembly, whose constraints nothing
+# else looks at: all would take three times as long.
+count=0 assembled=0
 for file in "$src"/kernels/cpu/*.cpp "$src"/kernels/cpu/*/*.cpp; do
-  "$compiler" "${options[@]}" "$file"
+  case ${file##*/} in
+    masked_rows.cpp | tile_product.cpp) output=(-O0 -c -o /dev/null) assembled=$((assembled + 1)) ;;
+    *) output=(-fsyntax-only) ;;
+  esac
+  "$compiler" "${options[@]}" "${output[@]}" "$file"
   count=$((count + 1))
 done
-[ $count -gt 0 ]
+[ $assembled = 2 ] || { echo "the files with inline assembly have other names now" >&2 && exit 1; }
 echo "$count files compile for $machine"

@@ -17,11 +17,11 @@ enum class Accumulation { kDouble, kFloat };
 // own rounding errors, the rounding to FP32, and the rounding to the result's type.
 double sum_bound(DType dtype, double exact, double magnitude, int64_t terms, Accumulation accumulation);
 
-// What a GPU may lose besides (numerics.md): of operands below 2^-103, all that lies below 2^-137.
+// What a GPU may lose besides (docs/numerics.md): of operands below 2^-103, all that lies below 2^-137.
 double lost_small_products(int64_t terms, double largest_operand);
 
-// Where reduced precision is allowed (docs/numerics.md, Winograd): bound of |result − exact| for every element of a
-// tensor whose largest element is `largest`, in magnitude.
+// Where reduced precision is allowed (docs/numerics.md, Winograd): bound of |result − exact| for every
+// element of a tensor whose largest element is `largest`, in magnitude.
 double reduced_precision_bound(double largest);
 
 }  // namespace retrograd::test
