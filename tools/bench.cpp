@@ -8,6 +8,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "engines/machines.h"
 #include "engines/registry.h"
 #include "kernels/cpu/targets.h"
 #include "plan/plan.h"
@@ -16,6 +17,8 @@
 #include "tools/bench_jobs.h"
 #include "tools/bench_report.h"
 #include "tools/commands.h"
+#include "tools/device_limits.h"
+#include "tools/devices.h"
 #include "tools/peer.h"
 #include "tools/progress.h"
 #include "tools/timed_plan.h"
@@ -40,12 +43,14 @@ constexpr const char* kDefaultProblems[] = {
 constexpr int kRounds = 5;
 constexpr int kFewestRounds = 3;  // where a single call takes as long as the whole row should
 
-BenchFacts facts_of(const BenchOptions& options, const std::vector<std::unique_ptr<Peer>>& peers) {
+BenchFacts facts_of(const BenchOptions& options, const runtime::Device& device,
+                    const std::vector<std::unique_ptr<Peer>>& peers) {
   engines::candidates(runtime::DeviceKind::kCpu);  // from here on RETROGRAD_CPU_ISA is in effect
   BenchFacts facts;
   facts.version = RETROGRAD_VERSION;
-  facts.processor = processor_name();
-  facts.target = kernels::cpu::target_name();
+  const bool on_cpu = device.kind() == runtime::DeviceKind::kCpu;
+  facts.processor = on_cpu ? processor_name() : engines::machine_of(device).name;
+  facts.target = on_cpu ? kernels::cpu::target_name() : device.soc_name();
   facts.threads = runtime::ThreadPool::instance().threads();
   facts.caches = read_caches();
   facts.seconds = options.seconds;
@@ -53,14 +58,19 @@ BenchFacts facts_of(const BenchOptions& options, const std::vector<std::unique_p
   return facts;
 }
 
+DType dtype_of(const problem::Request& request) {
+  return std::visit([](const auto& r) { return r.input.dtype; }, request);
+}
+
 class Bench {
  public:
-  Bench(const BenchOptions& options, std::vector<std::unique_ptr<Peer>>& peers)
+  Bench(const BenchOptions& options, runtime::Device& device, std::vector<std::unique_ptr<Peer>>& peers)
       : options_(options),
+        device_(device),
         peers_(peers),
-        facts_(facts_of(options, peers)),
-        limits_(runtime::ThreadPool::instance(), facts_.caches),
-        start_(limits_.measure_peak()) {}
+        facts_(facts_of(options, device, peers)),
+        limits_(device),
+        start_(limits_.measure(0, DType::kF32).peak) {}
   const BenchFacts& facts() const { return facts_; }
   double first_peak() const { return start_; }
 
@@ -68,13 +78,12 @@ class Bench {
     BenchRow row;
     row.name = name;
     row.pass = name_of(gradient);
-    row.dtype = name_of(std::visit([](const auto& r) { return r.input.dtype; }, request));
+    row.dtype = name_of(dtype_of(request));
     row.problem = to_text(request);
-    RG_TRY(auto ours, TimedPlan::make(request));
+    RG_TRY(auto ours, TimedPlan::make(request, device_));
     row.work = ours.work();
     row.steps = ours.plan().describe();
     row.workspace_bytes = ours.plan().workspace_bytes();
-    row.level = level_of(row.work.bytes, facts_.caches, facts_.threads);
     RG_TRY(const double warm_up, ours.call());
     if (options_.first_call) {
       row.planning_seconds = ours.planning_seconds();
@@ -99,8 +108,10 @@ class Bench {
     for (int round = 0; round < kRounds; ++round) {
       const double budget = options_.seconds * static_cast<double>(2 * (1 + peers_.size()));
       if (round >= kFewestRounds && seconds_since(begin) > budget) break;
-      row.peak = std::max(row.peak, limits_.measure_peak());
-      row.copy = std::max(row.copy, limits_.measure_copy(row.level));
+      const Limits limits = limits_.measure(row.work.bytes, dtype_of(request));
+      row.peak = std::max(row.peak, limits.peak);
+      row.copy = std::max(row.copy, limits.copy);
+      row.level = limits.level;
       if (options_.first_call) {
         RG_TRY(const double whole, ours.whole_call(request));
         whole_times.push_back(whole);
@@ -126,9 +137,10 @@ class Bench {
   }
 
   const BenchOptions& options_;
+  runtime::Device& device_;
   std::vector<std::unique_ptr<Peer>>& peers_;
   BenchFacts facts_;
-  MachineLimits limits_;
+  DeviceLimits limits_;
   double start_;
 };
 
@@ -182,13 +194,15 @@ int fail(const Status& status, int code) {
 int bench(const BenchOptions& options) {
   const auto jobs = bench_jobs(options, kDefaultProblems);
   if (!jobs.is_ok()) return fail(jobs.status(), 2);
+  const auto device = device_from_name(options.device);
+  if (!device.is_ok()) return fail(device.status(), 1);
   std::vector<std::unique_ptr<Peer>> peers;
   for (const std::string& command : options.peers) {
     auto peer = Peer::start(command, runtime::ThreadPool::instance().threads());
     if (!peer.is_ok()) return fail(peer.status(), 1);
     peers.push_back(std::move(peer).value());
   }
-  Bench bench(options, peers);
+  Bench bench(options, *device.value(), peers);
   Files files(options, bench.facts());
   if (!files.status().is_ok()) return fail(files.status(), 2);
 

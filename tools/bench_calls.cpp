@@ -14,6 +14,7 @@
 #include "problem/problem_text.h"
 #include "runtime/thread_pool.h"
 #include "tools/acl_call.h"
+#include "tools/aligned_block.h"
 #include "tools/commands.h"
 #include "tools/infini_call.h"
 #include "tools/operand_memory.h"
@@ -135,7 +136,8 @@ Status show(const problem::Request& request, double seconds) {
   const auto* conv = std::get_if<problem::ConvRequest>(&request);
   if (conv == nullptr) return {Code::kInvalidArgument, "--calls times convolutions"};
   RG_TRY(const auto problem, problem::judge(request));
-  RG_TRY(const OperandMemory memory, OperandMemory::make(problem));
+  RG_TRY(const OperandMemory memory,
+         OperandMemory::make(problem, *runtime::find_device(runtime::DeviceKind::kCpu, 0)));
   RG_TRY(const double arithmetic, time_arithmetic(problem, memory.bindings(), seconds));
   fmt::print("{}\n  arithmetic {:.2f}\n", to_text(request), arithmetic);
   RG_CHECK(show_acl(*conv, memory.bindings(), seconds, arithmetic));

@@ -7,6 +7,7 @@
 #include <cstdio>
 
 #include "tools/bench_jobs.h"
+#include "tools/devices.h"
 #include "tools/timed_plan.h"
 
 namespace retrograd::tools {
@@ -32,8 +33,9 @@ struct Case {
   std::vector<double> times;
 };
 
-Status measure(const BenchJob& job, const std::vector<Values>& kinds, double seconds) {
-  RG_TRY(auto plan, TimedPlan::make(job.request));
+Status measure(const BenchJob& job, const std::vector<Values>& kinds, double seconds,
+               runtime::Device& device) {
+  RG_TRY(auto plan, TimedPlan::make(job.request, device));
   RG_CHECK(plan.call().status());
   std::vector<Case> cases(1);
   for (const Values values : kinds)
@@ -43,10 +45,10 @@ Status measure(const BenchJob& job, const std::vector<Values>& kinds, double sec
   int64_t runs = 0;
   for (int round = 0; round < kRounds; ++round)
     for (Case& each : cases) {
-      plan.memory().put(each.operand, each.values);
+      RG_CHECK(plan.memory().put(each.operand, each.values));
       RG_TRY(const double time, plan.time(seconds / kRounds, runs));
       each.times.push_back(time);
-      plan.memory().put(each.operand, Values::kFinite);
+      RG_CHECK(plan.memory().put(each.operand, Values::kFinite));
     }
   const double finite = median(cases.front().times);
   fmt::print("{:<28} {:<3} {:10.1f} us", job.name, name_of(job.gradient), finite * 1e6);
@@ -76,10 +78,13 @@ int bench_values(const BenchOptions& options) {
   }
   const auto jobs = bench_jobs(options, kProblems);
   if (!jobs.is_ok()) return fail(jobs.status(), 2);
+  const auto device = device_from_name(options.device);
+  if (!device.is_ok()) return fail(device.status(), 1);
   fmt::print("time of a call on finite numbers, and how many times longer it takes on others\n");
   int code = 0;
   for (const BenchJob& job : jobs.value())
-    if (const Status status = measure(job, kinds, options.seconds); !status.is_ok()) code = fail(status, 1);
+    if (const Status status = measure(job, kinds, options.seconds, *device.value()); !status.is_ok())
+      code = fail(status, 1);
   return code;
 }
 

@@ -17,10 +17,12 @@ struct BenchOptions {
   std::vector<std::string> passes{"all"};
   double seconds = 0.5;  // a row, for us and for each peer
   bool first_call = false;
-  bool calls = false;               // bench_calls instead
-  std::vector<std::string> values;  // bench_values instead: finite, one-inf, all-nan
-  std::vector<std::string> peers;   // commands
-  std::string json, csv;            // files to write
+  bool calls = false;                 // bench_calls instead
+  std::vector<std::string> values;    // bench_values instead: finite, one-inf, all-nan
+  bool every_implementation = false;  // bench_implementations instead
+  std::string device = "cpu";         // or cuda
+  std::vector<std::string> peers;     // commands
+  std::string json, csv;              // files to write
 };
 int bench(const BenchOptions& options);
 // Whole calls through the C interfaces, and what of their time is the library's own. Problems and seconds
@@ -29,6 +31,23 @@ int bench_calls(const BenchOptions& options);
 
 // Calls on operands that are not finite, relative to the same on finite ones.
 int bench_values(const BenchOptions& options);
+
+// Every implementation that takes a pass, and how much slower than the fastest the chosen one is.
+int bench_implementations(const BenchOptions& options);
+
+struct SweepOptions {
+  uint64_t seed = 1;
+  int64_t count = 100;         // problems
+  std::string device = "cpu";  // or cuda
+  std::string dtype;           // empty: as drawn
+  std::vector<std::string> passes{"i", "w", "b"};
+  double seconds = 0.02;           // a figure
+  double gflop = 0;                // a problem has at most that many; 0: 1 on a CPU, 40 on a GPU
+  std::vector<std::string> peers;  // commands
+  bool every = false;              // every implementation, not only the chosen one
+  std::string json, csv;           // files to write
+};
+int sweep(const SweepOptions& options);
 
 struct CheckCommandOptions {
   ProblemSource problems;

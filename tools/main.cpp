@@ -26,12 +26,24 @@ constexpr const char* kBenchExamples = R"(Examples:
   retrograd bench "conv input=4x64x56x56 weight=64x64x3x3 padding=1x1" --passes i,w
   retrograd bench --shapes bench/shapes/conv.csv --rows 'dw3|dw5' --passes i,w,b,all --dtype bf16 --threads 1
   retrograd bench --calls "conv input=1x8x8x8 weight=8x8x3x3 padding=1x1"
+  retrograd bench --every-implementation "conv input=4x64x28x28 weight=64x1x3x3 padding=1x1 groups=64"
   retrograd bench --values one-inf,all-nan --shapes bench/shapes/conv.csv --passes i,w
   retrograd bench --shapes bench/shapes/conv.csv --peer ./onednn_peer --peer 'python3 torch_peer.py' --json out.json
 
 Each row: median of whole calls, operations (none on padding) and bytes (each tensor once) a second, per cent of
 the FMA peak and of the copy bandwidth of the level the tensors live in, both measured with the row, the larger of
 the two (roof), workspace, and how many times longer each peer takes.
+)";
+
+constexpr const char* kSweepExamples = R"(Examples:
+  retrograd sweep --seed 7 --count 50
+  retrograd sweep --seed 7 --count 200 --every-implementation --csv figures.csv
+  retrograd sweep --count 100 --dtype f32 --passes i,w --peer ./onednn_peer
+  retrograd sweep --device cuda --count 200 --every-implementation --json figures.json
+
+Problems as networks have them, the same ones for the same seed and bounds. Prints percentiles by family of the share
+of what the machine can do, of regret (time of the chosen implementation over that of the fastest) and of the fastest
+peer's time over ours, then the worst twenty as problems to paste.
 )";
 
 constexpr const char* kCheckExamples = R"(Examples:
@@ -92,6 +104,43 @@ void add_source(CLI::App& command, ProblemSource& source) {
       ->type_name("N");
 }
 
+void add_device(CLI::App& command, std::string& device) {
+  command.add_option("--device", device, "Where it runs: cpu, or the first NVIDIA GPU")
+      ->check(CLI::IsMember({"cpu", "cuda"}))
+      ->capture_default_str()
+      ->type_name("cpu|cuda");
+}
+
+void add_peers(CLI::App& command, std::vector<std::string>& peers) {
+  command.add_option("--peer", peers, "Program that times the same (docs/how_to.md); repeatable")
+      ->allow_extra_args(false)
+      ->type_name("COMMAND");
+}
+
+void add_sweep(CLI::App& command, SweepOptions& options) {
+  command.add_option("--seed", options.seed, "Of the problems")->capture_default_str()->type_name("N");
+  command.add_option("--count", options.count, "How many problems")
+      ->check(CLI::Range(int64_t{1}, int64_t{1000000}))
+      ->capture_default_str()
+      ->type_name("N");
+  add_device(command, options.device);
+  command.add_option("--dtype", options.dtype, "Every tensor of this type: f32, f16, bf16, hif8, e4m3")
+      ->type_name("TYPE");
+  command.add_option("--passes", options.passes, "Gradients, each timed by itself")
+      ->delimiter(',')
+      ->allow_extra_args(false)
+      ->type_name("i,w,b");
+  command.add_option("--seconds", options.seconds, "Time a figure")
+      ->check(above_zero())
+      ->capture_default_str()
+      ->type_name("S");
+  command
+      .add_option("--gflop", options.gflop,
+                  "Most operations of a problem, in 10^9 (default: 1 on a CPU, 40 on a GPU)")
+      ->check(above_zero())
+      ->type_name("X");
+}
+
 int run(int argc, char** argv) {
   CLI::App app("Looks into the backward operators of libretrograd", "retrograd");
   app.footer(kProblemHelp);
@@ -146,6 +195,25 @@ int run(int argc, char** argv) {
       ->excludes(calls)
       ->excludes(values);
 
+  CLI::Option* every = bench_command.add_flag(
+      "--every-implementation", bench_options.every_implementation,
+      "Instead: everybody that takes a pass, timed next to what was predicted, and regret");
+  every->excludes(calls)->excludes(values);
+  add_device(bench_command, bench_options.device);
+
+  SweepOptions sweep_options;
+  CLI::App& sweep_command =
+      *app.add_subcommand("sweep", "Time drawn problems: percentiles, regret, ratio to peers, the worst");
+  sweep_command.footer(kSweepExamples);
+  add_sweep(sweep_command, sweep_options);
+  add_threads(sweep_command, threads);
+  add_peers(sweep_command, sweep_options.peers);
+  sweep_command.add_flag("--every-implementation", sweep_options.every,
+                         "Everybody that takes a pass, not only the one that is chosen");
+  sweep_command.add_option("--json", sweep_options.json, "Write everything there")->type_name("FILE");
+  sweep_command.add_option("--csv", sweep_options.csv, "A row for each implementation of a pass there")
+      ->type_name("FILE");
+
   CheckCommandOptions check_options;
   CLI::App& check_command = *app.add_subcommand("check", "Judge results against sums in double");
   check_command.footer(std::string(kCheckExamples) + kProblemHelp);
@@ -192,8 +260,10 @@ int run(int argc, char** argv) {
   if (threads > 0) setenv("RETROGRAD_NUM_THREADS", std::to_string(threads).c_str(), 1);
   if (bench_command.parsed()) {
     if (bench_options.calls) return bench_calls(bench_options);
+    if (bench_options.every_implementation) return bench_implementations(bench_options);
     return bench_options.values.empty() ? bench(bench_options) : bench_values(bench_options);
   }
+  if (sweep_command.parsed()) return sweep(sweep_options);
   if (check_command.parsed()) return check(check_options);
   if (info_command.parsed()) return info();
   return explain(explained);

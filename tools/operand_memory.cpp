@@ -6,7 +6,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstring>
 #include <limits>
 #include <random>
 #include <vector>
@@ -17,15 +16,30 @@
 namespace retrograd::tools {
 namespace {
 
-void fill(std::byte* block, size_t bytes, DType dtype) {
-  constexpr size_t kPeriod = 4093;  // prime: rows of a tensor do not all hold the same numbers
+// One period of what an operand holds; prime, so that rows of a tensor do not all hold the same numbers.
+std::vector<std::byte> numbers_of(DType dtype, Values values) {
+  constexpr size_t kPeriod = 4093;
   const size_t width = size_of(dtype);
   std::vector<std::byte> numbers(kPeriod * width);
   std::mt19937 random(1);
   std::uniform_real_distribution<float> number(-1, 1);
-  for (size_t i = 0; i < kPeriod; ++i) store_from_f32(dtype, numbers.data() + i * width, number(random));
-  for (size_t at = 0; at < bytes; at += numbers.size())
-    std::memcpy(block + at, numbers.data(), std::min(numbers.size(), bytes - at));
+  for (size_t i = 0; i < kPeriod; ++i)
+    store_from_f32(dtype, numbers.data() + i * width,
+                   values == Values::kAllNan ? std::numeric_limits<float>::quiet_NaN() : number(random));
+  return numbers;
+}
+
+// The period, then what is there already again and again: a device copies its own memory fastest.
+Status repeat(runtime::Device& device, std::byte* block, size_t bytes,
+              const std::vector<std::byte>& numbers) {
+  size_t done = std::min(bytes, numbers.size());
+  RG_CHECK(device.copy(block, numbers.data(), done));
+  while (done < bytes) {
+    const size_t next = std::min(done, bytes - done);
+    RG_CHECK(device.copy(block + done, block, next));
+    done += next;
+  }
+  return Status::ok();
 }
 
 constexpr std::array<std::string_view, 3> kNames = {"finite", "one-inf", "all-nan"};
@@ -40,10 +54,11 @@ std::optional<Values> values_from_name(std::string_view name) {
   return static_cast<Values>(found - kNames.begin());
 }
 
-Result<OperandMemory> OperandMemory::make(const problem::Problem& problem) {
+Result<OperandMemory> OperandMemory::make(const problem::Problem& problem, runtime::Device& device) {
   OperandMemory memory;
+  memory.device_ = &device;
   // The system would grant more than there is, and end the program later.
-  RG_TRY(const auto info, runtime::find_device(runtime::DeviceKind::kCpu, 0)->memory_info());
+  RG_TRY(const auto info, device.memory_info());
   size_t left = info.free_bytes;
   const auto views = views_of(problem.request);
   for (size_t i = 0; i < problem::kOperandCount; ++i) {
@@ -52,27 +67,28 @@ Result<OperandMemory> OperandMemory::make(const problem::Problem& problem) {
     if (!views[i] || !touches(problem, operand)) continue;
     const auto bytes = static_cast<size_t>(facts.end_byte - facts.lowest_byte);
     Part& part = memory.parts_[i];
-    part.block = bytes > left ? nullptr : allocate_block(bytes);
+    auto block = bytes > left ? Status(Code::kOutOfMemory, "") : DeviceBlock::allocate(device, bytes);
+    if (!block.is_ok())
+      return Status(Code::kOutOfMemory, fmt::format("no memory for {} of {} bytes", facts.name, bytes));
+    part.block = std::move(block).value();
     part.bytes = bytes;
     part.dtype = views[i]->dtype;
-    if (!part.block)
-      return Status(Code::kOutOfMemory, fmt::format("no memory for {} of {} bytes", facts.name, bytes));
     left -= bytes;
-    memory.put(operand, Values::kFinite);
+    RG_CHECK(memory.put(operand, Values::kFinite));
     memory.bindings_.set(operand, part.block.get() - facts.lowest_byte);
   }
   return memory;
 }
 
-void OperandMemory::put(problem::Operand operand, Values values) {
+Status OperandMemory::put(problem::Operand operand, Values values) {
   const Part& own = part(operand);
   const size_t width = size_of(own.dtype), count = own.bytes / width;
-  if (count == 0) return;
-  fill(own.block.get(), own.bytes, own.dtype);
-  if (values == Values::kOneInf)
-    store_from_f32(own.dtype, own.block.get() + count / 2 * width, std::numeric_limits<float>::infinity());
-  for (size_t i = 0; values == Values::kAllNan && i < count; ++i)
-    store_from_f32(own.dtype, own.block.get() + i * width, std::numeric_limits<float>::quiet_NaN());
+  if (count == 0) return Status::ok();
+  RG_CHECK(repeat(*device_, own.block.get(), own.bytes, numbers_of(own.dtype, values)));
+  if (values != Values::kOneInf) return Status::ok();
+  std::array<std::byte, 8> infinite{};
+  store_from_f32(own.dtype, infinite.data(), std::numeric_limits<float>::infinity());
+  return device_->copy(own.block.get() + count / 2 * width, infinite.data(), width);
 }
 
 }  // namespace retrograd::tools

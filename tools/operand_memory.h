@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory for the operands of a problem, holding small random numbers, or what is not finite.
+// Memory of a device for the operands of a problem, holding small random numbers, or what is not finite.
 #pragma once
 
 #include <array>
@@ -9,7 +9,7 @@
 #include "base/status.h"
 #include "engines/engine.h"
 #include "problem/problem.h"
-#include "tools/aligned_block.h"
+#include "tools/device_block.h"
 
 namespace retrograd::tools {
 
@@ -21,21 +21,22 @@ std::optional<Values> values_from_name(std::string_view name);
 class OperandMemory {
  public:
   // Only what the problem's passes touch.
-  static Result<OperandMemory> make(const problem::Problem& problem);
+  static Result<OperandMemory> make(const problem::Problem& problem, runtime::Device& device);
   const engines::Bindings& bindings() const { return bindings_; }
 
-  bool holds(problem::Operand operand) const { return part(operand).block != nullptr; }
+  bool holds(problem::Operand operand) const { return part(operand).block.get() != nullptr; }
   // Overwrites what an operand holds; nothing where it has no memory.
-  void put(problem::Operand operand, Values values);
+  Status put(problem::Operand operand, Values values);
 
  private:
   struct Part {
-    AlignedBlock block;
+    DeviceBlock block;
     size_t bytes = 0;
     DType dtype = DType::kF32;
   };
   const Part& part(problem::Operand operand) const { return parts_[static_cast<size_t>(operand)]; }
 
+  runtime::Device* device_ = nullptr;
   std::array<Part, problem::kOperandCount> parts_;
   engines::Bindings bindings_;
 };

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// `retrograd sweep`: drawn problems against the machine, the other implementations and the peers.
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "tools/sweep_figures.h"
+
+namespace retrograd::tools {
+namespace {
+
+int fail(const Status& status) {
+  fmt::print(stderr, "retrograd sweep: {}\n", status.message());
+  return status.code() == Code::kInvalidArgument ? 2 : 1;
+}
+
+}  // namespace
+
+int sweep(const SweepOptions& options) {
+  // Written as it goes: a run that is stopped has still measured something.
+  std::ofstream csv, json;
+  const auto open = [](std::ofstream& file, const char* option, const std::string& name) {
+    if (!name.empty()) file.open(name);
+    return name.empty() || file
+               ? Status::ok()
+               : Status(Code::kInvalidArgument, fmt::format("{}: '{}' cannot be written", option, name));
+  };
+  if (const Status opened = open(csv, "--csv", options.csv); !opened.is_ok()) return fail(opened);
+  if (const Status opened = open(json, "--json", options.json); !opened.is_ok()) return fail(opened);
+  if (csv.is_open()) csv << sweep_csv_header();
+  const auto figures = measure_sweep(options, [&](const SweepFigure& figure) {
+    if (csv.is_open()) csv << sweep_csv_rows(options, figure) << std::flush;
+  });
+  if (!figures.is_ok()) return fail(figures.status());
+  if (json.is_open()) json << sweep_json(options, figures.value()).dump(1) << '\n';
+  fmt::print("seed {}, {} problems, {} figures, {}\n{}", options.seed, options.count, figures.value().size(),
+             options.device, sweep_summary(options, figures.value()));
+  return 0;
+}
+
+}  // namespace retrograd::tools

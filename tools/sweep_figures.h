@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// The figures of a sweep: problems drawn from what networks have, and what was measured of each pass.
+#pragma once
+
+#include <functional>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <vector>
+
+#include "tools/bench_report.h"
+#include "tools/commands.h"
+#include "tools/implementation_times.h"
+
+namespace retrograd::tools {
+
+struct SweepProblem {
+  int64_t index = 0;   // of its draw
+  std::string family;  // "dense", "depthwise", …: the class of shapes it was drawn from
+  problem::Request request;
+};
+// The same for the same seed, bounds and types.
+Result<std::vector<SweepProblem>> sweep_problems(const SweepOptions& options);
+
+struct SweepFigure {
+  int64_t index = 0;
+  std::string family;
+  std::string gradient;  // "i", "w", "b"
+  std::string problem;   // as text, that gradient alone
+  PassTimes times;
+  double roofline = 0;  // share of what the machine can do, of 1
+  std::vector<PeerRow> peers;
+
+  // Time of the fastest peer over ours; 0: none took it.
+  double ratio() const;
+};
+// Measures all of them; `each` sees a figure as soon as it is there. A problem that fails is reported on
+// stderr and left out.
+Result<std::vector<SweepFigure>> measure_sweep(const SweepOptions& options,
+                                               const std::function<void(const SweepFigure&)>& each);
+
+// One row for each implementation that was timed.
+std::string sweep_csv_header();
+std::string sweep_csv_rows(const SweepOptions& options, const SweepFigure& figure);
+nlohmann::json sweep_json(const SweepOptions& options, const std::vector<SweepFigure>& figures);
+// Percentiles by family, then the worst twenty.
+std::string sweep_summary(const SweepOptions& options, const std::vector<SweepFigure>& figures);
+
+}  // namespace retrograd::tools
