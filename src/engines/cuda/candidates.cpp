@@ -9,13 +9,12 @@
 namespace retrograd::engines::cuda {
 
 std::span<const Candidate* const> candidates() {
-  static const std::array<const Candidate*, 19> all = {
+  static const std::array<const Candidate*, 18> all = {
       &depthwise(),             // grad_input, grad_weight: one channel a group, 3x3 to 7x7
       &depthwise_last(),        // the same, channels last
       &depthwise_tiles(),       // one channel a group, stride 1, larger kernels
       &depthwise_transposed(),  // one channel a group, channels last, larger kernels
       &small_images(),          // grad_input, grad_weight, grad_bias of small images
-      &waveform(),              // grad_input, grad_weight: one x channel, ten taps, stride 5
       &narrow_blocks(),         // grad_input, grad_weight: groups of up to 16 channels, 16-bit types
       &narrow_tiles(),          // grad_input, grad_weight: few x channels a group, common windows
       &narrow_gather(),         // grad_input: at most four x channels a group

@@ -23,7 +23,6 @@ const Candidate& cudnn_products();
 const Candidate& narrow_tiles();   // FP32, tiles in shared memory
 const Candidate& narrow_blocks();  // 16-bit types on tensor cores
 const Candidate& narrow_gather();  // grad_input with at most four x channels a group
-const Candidate& waveform();       // the first layer of a network on waveforms
 
 // depthwise/: one channel a group.
 const Candidate& depthwise();             // 3x3 to 7x7

@@ -5,6 +5,7 @@
 #include <array>
 #include <cstdint>
 
+#include "base/machine.h"
 #include "problem/pass.h"
 
 namespace retrograd::engines::cuda {
@@ -19,6 +20,9 @@ bool is_channels_last(const problem::PassTensor& tensor, const Sizes5& sizes);
 bool fits_31_bits(const Sizes5& sizes);
 // FP32, FP16 or BF16.
 bool is_wide_type(DType dtype);
+
+// Whether the GPU has Hopper's warpgroup products and copy engine, as sm_90a code knows them.
+inline bool has_warpgroups(const Machine& machine) { return machine.gpu.architecture == 90; }
 
 Sizes5 x_sizes(const problem::ConvPass& pass);
 Sizes5 y_sizes(const problem::ConvPass& pass);

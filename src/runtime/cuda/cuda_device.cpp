@@ -27,6 +27,20 @@ constexpr Peaks kPeaks[] = {
     {90, 256, 4096, 2048}, {100, 256, 8192, 4096},
 };
 
+// Whether the driver describes tensors to the copy engine of Hopper GPUs.
+bool has_tensor_maps() {
+  for (const char* name : {"cuTensorMapEncodeTiled", "cuTensorMapEncodeIm2col"}) {
+    void* function = nullptr;
+    cudaDriverEntryPointQueryResult status{};
+    if (cudaGetDriverEntryPointByVersion(name, &function, 12000, cudaEnableDefault, &status) != cudaSuccess) {
+      static_cast<void>(cudaGetLastError());
+      return false;
+    }
+    if (status != cudaDriverEntryPointSuccess || function == nullptr) return false;
+  }
+  return true;
+}
+
 Machine describe(int index, int major, int minor) {
   const auto attribute = [&](cudaDeviceAttr name) {
     int value = 0;
@@ -52,6 +66,8 @@ Machine describe(int index, int major, int minor) {
   gpu.copy_gbs = 0.85 * 2 * 1e3 * attribute(cudaDevAttrMemoryClockRate) *
                  attribute(cudaDevAttrGlobalMemoryBusWidth) / 8 / 1e9;
   gpu.cudnn = cudnn_is_there();
+  // Without them it is what its kernels for other GPUs make of it.
+  if (gpu.architecture == 90 && !has_tensor_maps()) gpu.architecture = 80;
   return machine;
 }
 

@@ -243,9 +243,10 @@ bool is_sayable(const ConvPass& p) {
 class CudnnCandidate final : public Candidate {
  public:
   const char* name() const override { return "cuda.cudnn"; }
-  Support supports(const problem::Pass& pass, const Machine& /*machine*/) const override {
+  Support supports(const problem::Pass& pass, const Machine& machine) const override {
     const auto* conv = std::get_if<ConvPass>(&pass);
     if (conv == nullptr) return Support::no("convolutions only");
+    if (!machine.gpu.cudnn) return Support::no("cuDNN is not there");
     if (!is_wide_type(conv->x.dtype) || conv->x.dtype != conv->y.dtype || conv->x.dtype != conv->w.dtype ||
         conv->rounding != OperandRounding::kNone)
       return Support::no("needs f32, f16 or bf16, all the same, and no rounding of operands");
@@ -281,14 +282,14 @@ class CudnnCandidate final : public Candidate {
             conv->axes[2].kernel >=
         int64_t{1} << 31)
       return Support::no("needs fewer than 2^31 weights when channels are filled up");
-    if (find_convolution(*conv).convolution == nullptr)
-      return Support::no("cuDNN is not there, or does not take this");
     return Support::yes();
   }
   std::unique_ptr<const Step> make_step(const problem::Pass& pass,
                                         const Machine& /*machine*/) const override {
     const auto& conv = std::get<ConvPass>(pass);
-    return std::make_unique<CudnnStep>(conv, find_convolution(conv));
+    Found found = find_convolution(conv);
+    if (found.convolution == nullptr) return nullptr;
+    return std::make_unique<CudnnStep>(conv, std::move(found));
   }
 };
 

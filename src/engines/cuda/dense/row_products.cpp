@@ -7,6 +7,7 @@
 #include "base/checked.h"
 #include "engines/cuda/dense/row_steps.h"
 #include "engines/cuda/implementations.h"
+#include "engines/cuda/layouts.h"
 
 namespace retrograd::engines::cuda {
 namespace {
@@ -87,9 +88,8 @@ class RowProductsCandidate final : public Candidate {
     }
     return Support::yes();
   }
-  std::unique_ptr<const Step> make_step(const problem::Pass& pass,
-                                        const Machine& /*machine*/) const override {
-    return make_row_step(std::get<ConvPass>(pass), in_tf32_);
+  std::unique_ptr<const Step> make_step(const problem::Pass& pass, const Machine& machine) const override {
+    return make_row_step(std::get<ConvPass>(pass), in_tf32_, has_warpgroups(machine));
   }
 
  private:

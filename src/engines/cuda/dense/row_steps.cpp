@@ -123,8 +123,9 @@ bool has_no_tap(const ProductAxes& axes) {
 
 class GatherStep final : public Step {
  public:
-  explicit GatherStep(const ConvPass& pass)
+  GatherStep(const ConvPass& pass, bool warpgroups)
       : pass_(pass),
+        warpgroups_(warpgroups),
         forward_(pass.kind == ConvPassKind::kForward),
         type_(row_type(pass, source(), pass.w)),
         math_(math_of(type_, pass.rounding)),
@@ -174,6 +175,7 @@ class GatherStep final : public Step {
                       : kernels::cuda::direct_grad_input(product.conv, stream);
     product.forward = forward_;
     product.padded = padded_;
+    product.warpgroups = warpgroups_;
     product.math = math_;
     product.source_rows =
         is_there ? workspace : rows_of(operand_, product.conv, tensor, forward_, type_, workspace, stream);
@@ -189,7 +191,7 @@ class GatherStep final : public Step {
   const PassTensor& source() const { return forward_ ? pass_.x : pass_.y; }
 
   ConvPass pass_;
-  bool forward_;
+  bool warpgroups_, forward_;
   RowType type_;
   ProductMath math_;
   RowOperand operand_;
@@ -200,15 +202,16 @@ class GatherStep final : public Step {
 
 class WeightStep final : public Step {
  public:
-  explicit WeightStep(const ConvPass& pass)
+  WeightStep(const ConvPass& pass, bool warpgroups)
       : pass_(pass),
+        warpgroups_(warpgroups),
         type_(row_type(pass, pass.x, pass.y)),
         math_(math_of(type_, pass.rounding)),
         x_(row_operand(pass, pass.x, x_sizes(pass), type_)),
         y_(row_operand(pass, pass.y, y_sizes(pass), type_)),
-        parts_(kernels::cuda::weight_product_parts(shape_of(pass), math_)) {}
+        parts_(kernels::cuda::weight_product_parts(shape_of(pass), math_, warpgroups)) {}
   size_t workspace_bytes() const override {
-    const int64_t floats = kernels::cuda::weight_product_floats(shape_of(pass_), math_);
+    const int64_t floats = kernels::cuda::weight_product_floats(shape_of(pass_), math_, warpgroups_);
     return x_.bytes + y_.bytes + static_cast<size_t>(floats) * sizeof(float);
   }
   std::string describe() const override {
@@ -238,6 +241,7 @@ class WeightStep final : public Step {
         (y_.in_place && !is_aligned(product.conv.y.data)))
       return kernels::cuda::direct_grad_weight(product.conv, stream);
     product.padded = leaves_source(pass_);
+    product.warpgroups = warpgroups_;
     product.math = math_;
     // grad_output's rows come first: they may be there already.
     const bool x_first = pass_.x.operand == problem::Operand::kGradOutput;
@@ -252,6 +256,7 @@ class WeightStep final : public Step {
   }
 
   ConvPass pass_;
+  bool warpgroups_;
   RowType type_;
   ProductMath math_;
   RowOperand x_, y_;
@@ -272,11 +277,11 @@ RowType row_type_of(const ConvPass& pass) {
   return row_type(pass, pass.x, pass.y);
 }
 
-std::unique_ptr<const Step> make_row_step(const ConvPass& pass, bool in_tf32) {
+std::unique_ptr<const Step> make_row_step(const ConvPass& pass, bool in_tf32, bool warpgroups) {
   ConvPass rounded = pass;
   if (in_tf32) rounded.rounding = OperandRounding::kHf32Bits10;
-  if (pass.kind == ConvPassKind::kGradWeight) return std::make_unique<WeightStep>(rounded);
-  return std::make_unique<GatherStep>(rounded);
+  if (pass.kind == ConvPassKind::kGradWeight) return std::make_unique<WeightStep>(rounded, warpgroups);
+  return std::make_unique<GatherStep>(rounded, warpgroups);
 }
 
 }  // namespace retrograd::engines::cuda

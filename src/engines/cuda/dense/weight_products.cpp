@@ -8,7 +8,6 @@
 #include "engines/cuda/implementations.h"
 #include "engines/cuda/layouts.h"
 #include "engines/cuda/shapes.h"
-#include "kernels/cuda/dense/tensor_map.h"
 #include "kernels/cuda/dense/weight_parts.h"
 #include "kernels/cuda/dense/wgmma_weight.h"
 #include "kernels/cuda/direct.h"
@@ -133,7 +132,7 @@ class WeightProductsCandidate final : public Candidate {
   const char* name() const override {
     return before_cudnn_ ? "cuda.weight_products" : "cuda.every_weight_product";
   }
-  Support supports(const problem::Pass& pass, const Machine& /*machine*/) const override {
+  Support supports(const problem::Pass& pass, const Machine& machine) const override {
     const auto* conv = std::get_if<ConvPass>(&pass);
     if (conv == nullptr || conv->kind != ConvPassKind::kGradWeight) return Support::no("grad_weight only");
     if (conv->groups != 1) return Support::no("no groups");
@@ -141,7 +140,7 @@ class WeightProductsCandidate final : public Candidate {
       return Support::no("needs f16 or bf16 operands");
     if (is_too_large(*conv)) return Support::no("needs 1 to 2^31 - 1 elements in x and y");
     if (before_cudnn_ && !is_faster_than_cudnn(*conv)) return Support::no("cuDNN is as fast");
-    if (!kernels::cuda::has_hopper_kernels()) return Support::no("needs a GPU of compute capability 9.0");
+    if (!has_warpgroups(machine)) return Support::no("needs a GPU of compute capability 9.0");
     WeightPlan plan;
     if (!kernels::cuda::plan_wgmma_weight(shape_of(*conv), &plan))
       return Support::no("few channels, many taps, or beyond what the copy engine reaches");

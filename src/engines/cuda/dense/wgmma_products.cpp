@@ -9,7 +9,6 @@
 #include "engines/cuda/implementations.h"
 #include "engines/cuda/layouts.h"
 #include "engines/cuda/shapes.h"
-#include "kernels/cuda/dense/tensor_map.h"
 #include "kernels/cuda/dense/wgmma_gather.h"
 #include "kernels/cuda/direct.h"
 #include "kernels/cuda/layout/results.h"
@@ -209,7 +208,7 @@ bool is_faster_than_cudnn(const ConvPass& p) {
   return operations / microseconds / 1e6 >= (residues ? 620 : copied ? 340 : p.x_channels <= 64 ? 400 : 500);
 }
 
-Support takes(const ConvPass& p) {
+Support takes(const ConvPass& p, const Machine& machine) {
   if (p.kind == ConvPassKind::kGradWeight) return Support::no("forward and grad_input only");
   if ((p.x.dtype != DType::kF16 && p.x.dtype != DType::kBF16) || p.x.dtype != p.y.dtype ||
       p.x.dtype != p.w.dtype || p.rounding != OperandRounding::kNone)
@@ -230,7 +229,7 @@ Support takes(const ConvPass& p) {
   if (products > kMostProducts)
     return Support::no(
         fmt::format("{} residues of the strides, at most {} are taken", products, kMostProducts));
-  if (!kernels::cuda::has_hopper_kernels()) return Support::no("needs a Hopper GPU");
+  if (!has_warpgroups(machine)) return Support::no("needs a Hopper GPU");
   if (!has_walkable_places(p)) return Support::no("windows beyond what the copy engine walks over");
   return Support::yes();
 }
@@ -239,10 +238,10 @@ class WgmmaCandidate final : public Candidate {
  public:
   explicit WgmmaCandidate(bool first) : first_(first) {}
   const char* name() const override { return first_ ? "cuda.wgmma_first" : "cuda.wgmma_products"; }
-  Support supports(const problem::Pass& pass, const Machine& /*machine*/) const override {
+  Support supports(const problem::Pass& pass, const Machine& machine) const override {
     const auto* conv = std::get_if<ConvPass>(&pass);
     if (conv == nullptr) return Support::no("convolutions only");
-    const Support support = takes(*conv);
+    const Support support = takes(*conv, machine);
     if (!support.accepted() || !first_ || is_faster_than_cudnn(*conv)) return support;
     return Support::no("cuDNN is as fast there");
   }

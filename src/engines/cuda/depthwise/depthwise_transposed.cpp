@@ -35,9 +35,9 @@ ConvPass in_planes(const ConvPass& pass) {
   return copy;
 }
 
-const Candidate* engine_for(const ConvPass& planes) {
+const Candidate* engine_for(const ConvPass& planes, const Machine& machine) {
   for (const Candidate* candidate : {&depthwise(), &depthwise_tiles()})
-    if (candidate->supports(planes).accepted()) return candidate;
+    if (candidate->supports(planes, machine).accepted()) return candidate;
   return nullptr;
 }
 
@@ -49,13 +49,13 @@ size_t bytes_of(const PassTensor& tensor, const Sizes5& sizes) {
 
 class TransposedStep final : public Step {
  public:
-  explicit TransposedStep(const ConvPass& pass)
+  TransposedStep(const ConvPass& pass, const Machine& machine)
       : pass_(pass),
         planes_(in_planes(pass)),
         type_(pass.x.dtype == DType::kF32   ? RowType::kF32
               : pass.x.dtype == DType::kF16 ? RowType::kF16
                                             : RowType::kBF16),
-        inner_(engine_for(planes_)->make_step(planes_)) {}
+        inner_(engine_for(planes_, machine)->make_step(planes_, machine)) {}
   size_t workspace_bytes() const override { return x_bytes() + y_bytes() + inner_->workspace_bytes(); }
   std::string describe() const override { return fmt::format("copies in planes, {}", inner_->describe()); }
   void run(const Bindings& bindings, std::byte* workspace,
@@ -110,7 +110,7 @@ class TransposedStep final : public Step {
 class TransposedCandidate final : public Candidate {
  public:
   const char* name() const override { return "cuda.depthwise_transposed"; }
-  Support supports(const problem::Pass& pass, const Machine& /*machine*/) const override {
+  Support supports(const problem::Pass& pass, const Machine& machine) const override {
     const auto* conv = std::get_if<ConvPass>(&pass);
     if (conv == nullptr || conv->groups != conv->x_channels || conv->groups != conv->y_channels)
       return Support::no("needs one channel a group on both sides");
@@ -119,12 +119,12 @@ class TransposedCandidate final : public Candidate {
     if (conv->groups % 8 != 0) return Support::no("needs multiples of 8 channels");
     if (!is_channels_last(conv->x, x_sizes(*conv)) || !is_channels_last(conv->y, y_sizes(*conv)))
       return Support::no("needs channels-last x and y");
-    if (engine_for(in_planes(*conv)) == nullptr) return Support::no("no engine takes it in planes either");
+    if (engine_for(in_planes(*conv), machine) == nullptr)
+      return Support::no("no engine takes it in planes either");
     return Support::yes();
   }
-  std::unique_ptr<const Step> make_step(const problem::Pass& pass,
-                                        const Machine& /*machine*/) const override {
-    return std::make_unique<TransposedStep>(std::get<ConvPass>(pass));
+  std::unique_ptr<const Step> make_step(const problem::Pass& pass, const Machine& machine) const override {
+    return std::make_unique<TransposedStep>(std::get<ConvPass>(pass), machine);
   }
 };
 

@@ -7,7 +7,7 @@
 
 namespace retrograd::kernels::cuda {
 
-// False: nothing was launched, and gather_product is to do it. Needs has_hopper_kernels().
+// False: nothing was launched, and gather_product is to do it. Needs a Hopper GPU.
 bool f32_gather(const gather::Product& p, const GatherProduct& product, Stream stream);
 
 }  // namespace retrograd::kernels::cuda

@@ -14,7 +14,6 @@
 #include "kernels/cuda/dense/f32_gather.h"
 #include "kernels/cuda/dense/gather_product.h"
 #include "kernels/cuda/dense/gather_tiles.cuh"
-#include "kernels/cuda/dense/tensor_map.h"
 #include "kernels/cuda/elements.cuh"
 #include "kernels/cuda/formulas.cuh"
 
@@ -196,7 +195,7 @@ void launch_in(const GatherProduct& product, Stream stream) {
   const Product p = prepare(product, 16 / sizeof(typename Math::Element));
   if (p.places == 0 || p.columns == 0) return;
   if constexpr (std::is_same_v<Math, InF32> || std::is_same_v<Math, InTF32>)
-    if (has_hopper_kernels() && f32_gather(p, product, stream)) return;
+    if (product.warpgroups && f32_gather(p, product, stream)) return;
   const int64_t groups = product.conv.groups;
   if (p.columns <= 32) return launch<Math, Cut<128, 32, 64, 32, 2, 4>>(p, product, stream);
   const double wide = time_of(p, groups, 128, 64, 2, 1.0), small = time_of(p, groups, 64, 64, 3, 0.92);

@@ -17,9 +17,10 @@ struct ProductAxis {
 };
 
 struct GatherProduct {
-  Conv conv;     // for results that are not finite, which are taken from the formula
-  bool forward;  // the result is y, else x
-  bool padded;   // whether a tap may lie beyond the edge
+  Conv conv;        // for results that are not finite, which are taken from the formula
+  bool forward;     // the result is y, else x
+  bool padded;      // whether a tap may lie beyond the edge
+  bool warpgroups;  // the GPU has Hopper's products
   ProductAxis axes[3];
   ProductMath math;
   const void* source_rows;

@@ -43,15 +43,6 @@ int64_t upper_corner(const PlacesMap& map, int axis) {
 
 }  // namespace
 
-bool has_hopper_kernels() {
-  int device = 0, major = 0, minor = 0;
-  if (cudaGetDevice(&device) != cudaSuccess ||
-      cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device) != cudaSuccess ||
-      cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, device) != cudaSuccess)
-    return false;
-  return major == 9 && minor == 0 && tiled() != nullptr && im2col() != nullptr;
-}
-
 bool make_map(const BoxMap& map, MapType type, const void* data, CUtensorMap* result) {
   const uint32_t steps[5] = {1, 1, 1, 1, 1};
   return tiled()(result, data_type(type), static_cast<uint32_t>(map.axes), const_cast<void*>(data), map.sizes,

@@ -12,9 +12,6 @@ namespace retrograd::kernels::cuda {
 // Elements of 16 bits, or FP32.
 enum class MapType : unsigned char { kF16, kBF16, kF32 };
 
-// Whether the current device has wgmma and TMA as sm_90a code knows them, and the driver describes tensors.
-bool has_hopper_kernels();
-
 // Boxes of a tensor of up to five axes, innermost first; strides in bytes, multiples of 16, of all axes but
 // the first. A box's innermost axis is 128 or 64 bytes, swizzled over eight rows of them; outside the tensor
 // there are zeros. False: the driver declined.

@@ -8,7 +8,6 @@
 #include <type_traits>
 
 #include "kernels/cuda/dense/f32_weight.h"
-#include "kernels/cuda/dense/tensor_map.h"
 #include "kernels/cuda/dense/weight_parts.h"
 #include "kernels/cuda/dense/weight_product.h"
 #include "kernels/cuda/dense/weight_tiles.cuh"
@@ -214,8 +213,8 @@ Choice choose(const Conv& conv, ProductMath math) {
 
 bool is_f32(ProductMath math) { return math == ProductMath::kF32 || math == ProductMath::kTF32; }
 // 0: not there
-int64_t parts_on_warpgroups(const Conv& conv, ProductMath math) {
-  return is_f32(math) && has_hopper_kernels() ? f32_weight_parts(conv, math) : 0;
+int64_t parts_on_warpgroups(const Conv& conv, ProductMath math, bool warpgroups) {
+  return is_f32(math) && warpgroups ? f32_weight_parts(conv, math) : 0;
 }
 
 template <class Math>
@@ -234,7 +233,7 @@ void launch_tiles(const Product& p, const WeightProduct& product, const Choice& 
 template <class Math>
 void launch_in(const WeightProduct& product, Stream stream) {
   const bool repair = product.padded || product.math == ProductMath::kF32;
-  const int64_t on_warpgroups = parts_on_warpgroups(product.conv, product.math);
+  const int64_t on_warpgroups = parts_on_warpgroups(product.conv, product.math, product.warpgroups);
   const Choice choice = on_warpgroups > 0 ? Choice{0, 0, on_warpgroups} : choose(product.conv, product.math);
   const Product p = prepare(product, choice.parts);
   if (on_warpgroups == 0 || !f32_weight(p, product, stream)) launch_tiles<Math>(p, product, choice, stream);
@@ -243,15 +242,14 @@ void launch_in(const WeightProduct& product, Stream stream) {
 
 }  // namespace
 
-int64_t weight_product_parts(const Conv& conv, ProductMath math) {
-  const int64_t on_warpgroups = parts_on_warpgroups(conv, math);
+int64_t weight_product_parts(const Conv& conv, ProductMath math, bool warpgroups) {
+  const int64_t on_warpgroups = parts_on_warpgroups(conv, math, warpgroups);
   return on_warpgroups > 0 ? on_warpgroups : choose(conv, math).parts;
 }
 
-// Enough for every device.
-int64_t weight_product_floats(const Conv& conv, ProductMath math) {
-  const int64_t parts =
-      std::max(choose(conv, math).parts, is_f32(math) ? f32_weight_parts(conv, math) : int64_t{0});
+// Enough for either kernel: the copy engine may decline.
+int64_t weight_product_floats(const Conv& conv, ProductMath math, bool warpgroups) {
+  const int64_t parts = std::max(choose(conv, math).parts, parts_on_warpgroups(conv, math, warpgroups));
   return parts * conv.groups * conv.y_channels * taps_of(conv) *
          filled_to(conv.x_channels, chunk_elements(math));
 }

@@ -10,8 +10,9 @@ namespace retrograd::kernels::cuda {
 
 struct WeightProduct {
   Conv conv;
-  bool padded;  // whether a tap may lie beyond the edge: results that are not finite are taken from the
-                // formula
+  bool padded;      // whether a tap may lie beyond the edge: results that are not finite are taken from the
+                    // formula
+  bool warpgroups;  // the GPU has Hopper's products
   ProductMath math;
   const void* x_rows;
   const void* y_rows;
@@ -19,8 +20,8 @@ struct WeightProduct {
 };
 
 // How many parts the places are cut into, and how many floats of workspace they take.
-int64_t weight_product_parts(const Conv& conv, ProductMath math);
-int64_t weight_product_floats(const Conv& conv, ProductMath math);
+int64_t weight_product_parts(const Conv& conv, ProductMath math, bool warpgroups);
+int64_t weight_product_floats(const Conv& conv, ProductMath math, bool warpgroups);
 void weight_product(const WeightProduct& product, Stream stream);
 
 }  // namespace retrograd::kernels::cuda

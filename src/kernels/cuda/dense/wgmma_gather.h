@@ -12,7 +12,7 @@ bool wgmma_gather_takes(const GatherProduct& product);
 // About how long it takes on an H200, the launch aside. Looks at sizes and strides only.
 double wgmma_gather_microseconds(const GatherProduct& product);
 
-// False: nothing was launched. Needs has_hopper_kernels(), one group, multiples of eight channels, addresses
+// False: nothing was launched. Needs a Hopper GPU, one group, multiples of eight channels, addresses
 // that are multiples of 16, weights as [y channels][taps][x channels], and a dense result, its channels
 // innermost or outside its places.
 bool wgmma_gather(const GatherProduct& product, Stream stream);

@@ -54,7 +54,7 @@ PlacesMap weight_y_map(const WeightWalk& walk, int unit);
 PlacesMap weight_x_map(const WeightWalk& walk, int unit);
 
 // Into plan.parts · y channels · taps · x channels (filled up) floats. Rows are aligned to 16 bytes; needs
-// has_hopper_kernels(). False: the driver declined, and nothing was launched.
+// a Hopper GPU. False: the driver declined, and nothing was launched.
 bool wgmma_weight(const WeightPlan& plan, RowType type, const void* x_rows, const void* y_rows, float* parts,
                   Stream stream);
 // The same of a plan for pairs, which is not for others to call.

@@ -8,21 +8,10 @@
 // stores them when they are needed.
 #pragma once
 
+#include "kernels/cuda/few_channels/group_plan.h"
 #include "kernels/cuda/few_channels/narrow_block.cuh"
 
 namespace retrograd::kernels::cuda {
-
-struct GroupImage {
-  int channels, height, width;  // channels: of the whole tensor
-};
-
-// A box in shared memory: rows of `pitch` places, the image's column 0 at
-// column `edge`.
-struct GroupBox {
-  int rows, pitch, edge;
-  int places;  // in all, whatever lies behind the last row included
-  FastDiv by_pitch, by_half;
-};
 
 // Row 0 of the box is row `row0` of the image. Two threads a place: an access
 // of a warp is 16 places.

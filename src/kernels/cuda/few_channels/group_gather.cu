@@ -12,6 +12,7 @@
 // Zeros are multiplied: a result that is not finite is taken from the formula.
 #include <algorithm>
 
+#include "kernels/cuda/counts.h"
 #include "kernels/cuda/few_channels/group_block.cuh"
 #include "kernels/cuda/few_channels/group_blocks.h"
 #include "kernels/cuda/few_channels/narrow_repair.cuh"
@@ -20,20 +21,11 @@
 namespace retrograd::kernels::cuda {
 namespace {
 
+using namespace group_gather;
+
 constexpr int kTiles = 2;  // of 16 places that a warp makes at once
-constexpr int kWeightBytes = 9 * 512;
 // Blocks of a multiprocessor at once: what their registers allow.
 constexpr int blocks_at_once(int warps) { return warps == 8 ? 2 : 4; }
-
-struct Cut {
-  GroupImage x, y;
-  int in_group;
-  int rows, row_tiles, tiles;  // rows of x in a box
-  int above;                   // rows of y that a box begins above its rows of x
-  GroupBox box;
-  FastDiv by_width;
-  int64_t w_o, w_i, w_h, w_w;
-};
 
 // [tap][result][y channel], taps in the order in which the window meets them.
 // `kLast`: results are laid so that a thread's four are neighbours.
@@ -177,40 +169,6 @@ __global__ void __launch_bounds__(kWarps * 32, blocks_at_once(kWarps))
   }
 }
 
-int ceil_of(int64_t a, int64_t b) { return static_cast<int>((a + b - 1) / b); }
-
-void set_rows(Cut& p, int rows) {
-  p.rows = rows;
-  p.box.rows = rows + 2;
-  p.box.places = p.box.rows * p.box.pitch;
-}
-bool fits(const Cut& p, int warps) {
-  return p.box.rows * p.y.width <= warps * 64 && kWeightBytes + 2 * p.box.places * 32 <= 48 * 1024;
-}
-
-// As many rows as fit, evenly; four warps where they take a whole image.
-Cut cut_of(const Conv& conv, int& warps) {
-  const Axis &h = conv.axes[1], &w = conv.axes[2];
-  const int all = static_cast<int>(conv.groups * conv.x_channels);
-  Cut p{};
-  p.x = {all, static_cast<int>(h.x), static_cast<int>(w.x)};
-  p.y = {all, static_cast<int>(h.y), static_cast<int>(w.y)};
-  p.in_group = static_cast<int>(conv.x_channels);
-  p.above = 2 - static_cast<int>(h.pad);
-  p.box.pitch = p.x.width + 2;
-  p.box.edge = 2 - static_cast<int>(w.pad);
-  p.box.by_pitch = FastDiv(p.box.pitch);
-  p.box.by_half = FastDiv(std::max(1, p.y.width / 2));
-  p.by_width = FastDiv(p.x.width);
-  p.w_o = conv.w.strides[0], p.w_i = conv.w.strides[1], p.w_h = conv.w.strides[3], p.w_w = conv.w.strides[4];
-  set_rows(p, p.x.height);
-  warps = fits(p, 4) ? 4 : 8;
-  for (int tiles = 1; !fits(p, warps) && p.rows > 1; ++tiles) set_rows(p, ceil_of(p.x.height, tiles));
-  p.row_tiles = ceil_of(p.x.height, p.rows);
-  p.tiles = static_cast<int>(conv.batch) * p.row_tiles;
-  return p;
-}
-
 template <class T, int kWarps, bool kLast>
 void launch(const Conv& conv, const Cut& p, Stream stream) {
   const int columns = p.x.channels / 16, wanted = 132 * blocks_at_once(kWarps);
@@ -231,25 +189,6 @@ void launch_layout(const Conv& conv, bool last, Stream stream) {
 }
 
 }  // namespace
-
-bool has_group_blocks(const Conv& conv, bool channels_last) {
-  const Axis &h = conv.axes[1], &w = conv.axes[2];
-  if (conv.groups == 1 || conv.x_channels != conv.y_channels || conv.x_channels > 16 ||
-      16 % conv.x_channels != 0 || conv.groups * conv.x_channels % 16 != 0)
-    return false;
-  for (const Axis& a : {h, w})
-    if (a.kernel != 3 || a.stride != 1 || a.dilation != 1 || a.pad < 0 || a.pad > 2) return false;
-  // Planes are read and written two places at a time.
-  if (!channels_last && (w.x % 2 != 0 || w.y % 2 != 0)) return false;
-  return true;
-}
-
-bool has_group_grad_input(const Conv& conv, bool channels_last) {
-  if (!has_group_blocks(conv, channels_last)) return false;
-  int warps = 0;
-  const Cut p = cut_of(conv, warps);
-  return fits(p, warps);
-}
 
 void group_grad_input(const Conv& conv, bool channels_last, Stream stream) {
   conv.x.dtype == DType::kF16 ? launch_layout<__half>(conv, channels_last, stream)

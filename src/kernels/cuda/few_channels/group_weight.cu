@@ -10,6 +10,7 @@
 // with what lies between groups, and a second kernel adds them in order.
 #include <algorithm>
 
+#include "kernels/cuda/counts.h"
 #include "kernels/cuda/few_channels/group_block.cuh"
 #include "kernels/cuda/few_channels/group_blocks.h"
 #include "kernels/cuda/formulas.cuh"
@@ -17,18 +18,7 @@
 namespace retrograd::kernels::cuda {
 namespace {
 
-constexpr int kMostShared = 72 * 1024;
-// Blocks of a multiprocessor at once: what their registers allow.
-constexpr int blocks_at_once(int warps, bool last) { return warps == 8 ? last ? 2 : 1 : last ? 4 : 3; }
-
-struct Cut {
-  GroupImage x, y;
-  int in_group;
-  int rows, row_tiles, tiles, in_part;  // rows of y in a box
-  int above;                            // rows of x that a box begins above its rows of y
-  GroupBox x_box, y_box;
-  FastDiv by_width;
-};
+using namespace group_weight;
 
 template <class T, int kWarps, bool kLast>
 __global__ void __launch_bounds__(kWarps * 32, blocks_at_once(kWarps, kLast))
@@ -139,48 +129,6 @@ __global__ void __launch_bounds__(256)
   store_any(conv.w.dtype, conv.w.data, offset_of(conv.w, at), sum);
 }
 
-int ceil_of(int64_t a, int64_t b) { return static_cast<int>((a + b - 1) / b); }
-
-void set_rows(Cut& p, int rows) {
-  p.rows = rows;
-  p.y_box.rows = rows;
-  p.y_box.places = ceil_of(rows * p.y.width, 16) * 16;
-  p.x_box.rows = rows + 2;
-  p.x_box.places = p.x_box.rows * p.x_box.pitch;
-}
-int bytes_of(const Cut& p, int warps) {
-  return std::max(2 * (p.y_box.places + p.x_box.places) * 32, warps * 3 * 1024);
-}
-bool fits(const Cut& p, int warps) {
-  return p.x_box.rows * std::max(p.x.width, p.y.width) <= warps * 64 && bytes_of(p, warps) <= kMostShared;
-}
-
-Cut cut_of(const Conv& conv, bool last, int& warps) {
-  const Axis &h = conv.axes[1], &w = conv.axes[2];
-  const int all = static_cast<int>(conv.groups * conv.x_channels);
-  Cut p{};
-  p.x = {all, static_cast<int>(h.x), static_cast<int>(w.x)};
-  p.y = {all, static_cast<int>(h.y), static_cast<int>(w.y)};
-  p.in_group = static_cast<int>(conv.x_channels);
-  p.above = static_cast<int>(h.pad);
-  p.y_box.pitch = p.y.width;
-  p.y_box.edge = 0;
-  p.x_box.pitch = p.y.width + 2;
-  p.x_box.edge = static_cast<int>(w.pad);
-  p.y_box.by_pitch = p.by_width = FastDiv(p.y.width);
-  p.x_box.by_pitch = FastDiv(p.x_box.pitch);
-  p.y_box.by_half = FastDiv(std::max(1, p.y.width / 2));
-  p.x_box.by_half = FastDiv(std::max(1, p.x.width / 2));
-  set_rows(p, p.y.height);
-  warps = fits(p, 4) ? 4 : 8;
-  for (int tiles = 1; !fits(p, warps) && p.rows > 1; ++tiles) set_rows(p, ceil_of(p.y.height, tiles));
-  p.row_tiles = ceil_of(p.y.height, p.rows);
-  p.tiles = static_cast<int>(conv.batch) * p.row_tiles;
-  const int wanted = 132 * blocks_at_once(warps, last) / (all / 16);
-  p.in_part = ceil_of(p.tiles, std::max(1, std::min(p.tiles, wanted)));
-  return p;
-}
-
 template <class T, int kWarps, bool kLast>
 void launch(const Conv& conv, const Cut& p, float* workspace, Stream stream) {
   const int bytes = bytes_of(p, kWarps);
@@ -205,21 +153,6 @@ void launch_layout(const Conv& conv, bool last, float* workspace, Stream stream)
 }
 
 }  // namespace
-
-bool has_group_grad_weight(const Conv& conv, bool channels_last) {
-  if (!has_group_blocks(conv, channels_last)) return false;
-  int warps = 0;
-  const Cut p = cut_of(conv, channels_last, warps);
-  return fits(p, warps);
-}
-
-int64_t group_weight_parts(const Conv& conv, bool channels_last) {
-  int warps = 0;
-  const Cut p = cut_of(conv, channels_last, warps);
-  return ceil_of(p.tiles, p.in_part);
-}
-
-int64_t group_part_floats(const Conv& conv) { return conv.groups * conv.x_channels * 144; }
 
 void group_grad_weight(const Conv& conv, bool channels_last, float* workspace, Stream stream) {
   conv.x.dtype == DType::kF16 ? launch_layout<__half>(conv, channels_last, workspace, stream)

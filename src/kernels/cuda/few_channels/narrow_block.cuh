@@ -7,10 +7,9 @@
 
 #include "kernels/cuda/dense/tile_mma.cuh"
 #include "kernels/cuda/fast_div.cuh"
+#include "kernels/cuda/few_channels/narrow_blocks.h"
 
 namespace retrograd::kernels::cuda {
-
-constexpr int kBlockChannels = 16;
 
 __device__ inline uint32_t block_chunk(int place, int chunk) {
   return static_cast<uint32_t>(place * 32 + ((chunk ^ (place >> 2 & 1)) << 4));

@@ -11,7 +11,9 @@
 // Zeros are multiplied: a result that is not finite is taken from the formula.
 #include <algorithm>
 
+#include "kernels/cuda/counts.h"
 #include "kernels/cuda/few_channels/narrow_block.cuh"
+#include "kernels/cuda/few_channels/narrow_block_gather_plan.h"
 #include "kernels/cuda/few_channels/narrow_blocks.h"
 #include "kernels/cuda/few_channels/narrow_repair.cuh"
 #include "kernels/cuda/pack.cuh"
@@ -19,39 +21,14 @@
 namespace retrograd::kernels::cuda {
 namespace {
 
-constexpr int kThreads = 256;
-constexpr int kWarps = kThreads / 32;
-constexpr int kTiles = 4;  // of 16 super-places that a warp makes
-constexpr int kMostPlaces = kWarps * kTiles * 16;
-constexpr int kMostWeights = 48 * 1024, kMostTile = 32 * 1024;
+using namespace block_gather;
+
 constexpr int kWantedBlocks = 132 * 2;
 
-// Window place v of super-place i is y at i + low + v·step, and meets residue r with tap
-// first + r − v·tap_step.
-struct BlockAxis {
-  int x, y, kernel, stride;
-  int low, window, step;
-  int first, tap_step;
-};
 __device__ int tap_of(const BlockAxis& a, int r, int v) {
   const int tap = a.first + r - v * a.tap_step;
   return tap < a.kernel ? tap : -1;
 }
-
-struct Cut {
-  BlockAxis h, w;
-  int all_x, all_y;            // channels of all groups
-  int x_channels, y_channels;  // of a block of the grid
-  int in_group;                // x channels and y channels of different groups do not meet
-  int y_blocks;                // of 16 y channels
-  int rows, width;             // super-places of a box
-  int row_tiles, column_tiles, tiles;
-  int box_rows, pitch;  // of y
-  int staged_pitch;     // super-places
-  FastDiv by_width, by_pitch, by_stride, by_channels;
-  bool last, whole, pairs;  // pairs: two neighbouring results are written at once
-  int64_t w_o, w_i, w_h, w_w;
-};
 
 // [y block][window place][result][y channel]. A thread keeps its result and its y channel of a block.
 template <class T>
@@ -213,75 +190,6 @@ __global__ void __launch_bounds__(kThreads, 2)
   }
 }
 
-int ceil_of(int64_t a, int64_t b) { return static_cast<int>((a + b - 1) / b); }
-
-BlockAxis axis_of(const Axis& a) {
-  const int pad = static_cast<int>(a.pad), dilation = static_cast<int>(a.dilation);
-  BlockAxis b{};
-  b.x = static_cast<int>(a.x), b.y = static_cast<int>(a.y);
-  b.kernel = static_cast<int>(a.kernel), b.stride = static_cast<int>(a.stride);
-  if (a.stride == 1) {
-    b.low = pad - (b.kernel - 1) * dilation;
-    b.window = b.kernel, b.step = dilation;
-    b.first = b.kernel - 1, b.tap_step = 1;
-    return b;
-  }
-  const int above = pad - b.kernel + 1;  // of the last tap, for residue 0
-  b.low = above >= 0 ? (above + b.stride - 1) / b.stride : -(-above / b.stride);
-  b.window = (b.stride - 1 + pad) / b.stride - b.low + 1, b.step = 1;
-  b.first = pad - b.stride * b.low, b.tap_step = b.stride;
-  return b;
-}
-
-void set_rows(Cut& p, int rows) {
-  p.rows = rows;
-  p.box_rows = rows + (p.h.window - 1) * p.h.step;
-  p.staged_pitch = ceil_of(rows * p.width, 16) * 16 + 8;  // an odd number of chunks
-}
-int64_t weight_bytes(const Cut& p) { return int64_t{p.y_blocks} * p.h.window * p.w.window * 512; }
-int64_t tile_bytes(const Cut& p) {
-  return std::max(int64_t{p.box_rows} * p.pitch * 32, int64_t{p.staged_pitch} * 32);
-}
-
-Cut cut_of(const Conv& conv, bool last) {
-  Cut p{};
-  p.h = axis_of(conv.axes[1]), p.w = axis_of(conv.axes[2]);
-  p.all_x = static_cast<int>(conv.groups * conv.x_channels);
-  p.all_y = static_cast<int>(conv.groups * conv.y_channels);
-  const bool together = conv.groups > 1 && conv.x_channels == conv.y_channels &&
-                        p.h.stride * p.w.stride == 1 && kBlockChannels % conv.x_channels == 0;
-  p.in_group = together ? static_cast<int>(conv.x_channels) : 1 << 20;
-  p.x_channels = together ? kBlockChannels : static_cast<int>(conv.x_channels);
-  p.y_channels = together ? kBlockChannels : static_cast<int>(conv.y_channels);
-  p.y_blocks = ceil_of(p.y_channels, kBlockChannels);
-  const int super_h = ceil_of(p.h.x, p.h.stride), super_w = ceil_of(p.w.x, p.w.stride);
-  p.column_tiles = ceil_of(super_w, kMostPlaces);
-  p.width = ceil_of(super_w, p.column_tiles);
-  p.pitch = p.width + (p.w.window - 1) * p.w.step;
-  set_rows(p, 1);
-  for (int tiles = super_h; tiles >= 1; --tiles) {  // evenly
-    Cut trial = p;
-    set_rows(trial, ceil_of(super_h, tiles));
-    if (tile_bytes(trial) > kMostTile || trial.rows * p.width > kMostPlaces) break;
-    p = trial;
-  }
-  p.row_tiles = ceil_of(super_h, p.rows);
-  p.tiles = static_cast<int>(conv.batch) * p.row_tiles * p.column_tiles;
-  p.by_width = FastDiv(p.width);
-  p.by_pitch = FastDiv(p.pitch);
-  p.by_stride = FastDiv(p.w.stride);
-  p.by_channels = FastDiv(p.x_channels);
-  p.last = last;
-  p.whole =
-      last && p.all_y % 8 == 0 && p.y_channels % 8 == 0 && reinterpret_cast<uintptr_t>(conv.y.data) % 16 == 0;
-  const bool even =
-      last ? p.all_x % 2 == 0 && p.x_channels % 2 == 0 : p.h.x * p.w.x % 2 == 0 && p.rows * p.w.x % 2 == 0;
-  p.pairs = even && p.h.stride * p.w.stride == 1 && p.column_tiles == 1 &&
-            reinterpret_cast<uintptr_t>(conv.x.data) % 4 == 0;
-  p.w_o = conv.w.strides[0], p.w_i = conv.w.strides[1], p.w_h = conv.w.strides[3], p.w_w = conv.w.strides[4];
-  return p;
-}
-
 template <class T>
 void launch(const Conv& conv, bool last, Stream stream) {
   const Cut p = cut_of(conv, last);
@@ -296,15 +204,6 @@ void launch(const Conv& conv, bool last, Stream stream) {
 }
 
 }  // namespace
-
-bool has_block_grad_input(const Conv& conv) {
-  const Axis &h = conv.axes[1], &w = conv.axes[2];
-  if (h.kernel > 16 || w.kernel > 16 || (h.stride > 1 && h.dilation > 1) || (w.stride > 1 && w.dilation > 1))
-    return false;
-  if (h.stride > 16 || w.stride > 16 || h.stride * w.stride * conv.x_channels > kBlockChannels) return false;
-  const Cut p = cut_of(conv, false);
-  return weight_bytes(p) <= kMostWeights && tile_bytes(p) <= kMostTile && p.rows * p.width <= kMostPlaces;
-}
 
 void block_grad_input(const Conv& conv, bool channels_last, Stream stream) {
   conv.x.dtype == DType::kF16 ? launch<__half>(conv, channels_last, stream)

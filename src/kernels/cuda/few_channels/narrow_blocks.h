@@ -9,6 +9,8 @@
 
 namespace retrograd::kernels::cuda {
 
+inline constexpr int kBlockChannels = 16;
+
 // grad_input: at most 16 results of a place (x channels by residues of the strides), or narrow groups, 16
 // channels of whole groups at a time. grad_weight: narrow groups of 1, 2, 4, 8 or 16 channels, as many of x
 // as of y, 3x3.

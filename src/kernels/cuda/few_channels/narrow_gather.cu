@@ -78,11 +78,6 @@ __global__ void __launch_bounds__(kThreads)
 
 }  // namespace
 
-size_t narrow_bytes(const Conv& conv) {
-  return static_cast<size_t>(conv.y_channels * conv.axes[1].kernel * conv.axes[2].kernel * kWide) *
-         sizeof(float);
-}
-
 void narrow_grad_input(const Conv& conv, Stream stream) {
   const Axis &h = conv.axes[1], &w = conv.axes[2];
   Narrow p;

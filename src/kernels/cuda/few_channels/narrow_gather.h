@@ -12,7 +12,10 @@ namespace retrograd::kernels::cuda {
 inline constexpr int64_t kNarrowChannels = 4;
 
 // Shared memory that the weights of a group take.
-size_t narrow_bytes(const Conv& conv);
+inline size_t narrow_bytes(const Conv& conv) {
+  return static_cast<size_t>(conv.y_channels * conv.axes[1].kernel * conv.axes[2].kernel * kNarrowChannels) *
+         sizeof(float);
+}
 void narrow_grad_input(const Conv& conv, Stream stream);
 
 }  // namespace retrograd::kernels::cuda

@@ -6,45 +6,6 @@
 
 namespace retrograd::kernels::cuda {
 
-// One axis. q = iS + r and r + P = S·a + b: tap b + S·j reads y at i + P/S + a − j. With P = S·(P/S) + kPhase
-// everything but P/S is known to the compiler. The window begins at i + P/S + kLow.
-template <int kTaps, int kStride, int kPhase>
-struct GatherReach {
-  __host__ __device__ static constexpr int carry(int r) { return (r + kPhase) / kStride; }
-  __host__ __device__ static constexpr int rest(int r) { return (r + kPhase) % kStride; }
-  __host__ __device__ static constexpr int low() {
-    int lowest = 0;
-    for (int r = 0; r < kStride; ++r) {
-      const int taps = (kTaps - rest(r) + kStride - 1) / kStride;
-      if (carry(r) - taps + 1 < lowest) lowest = carry(r) - taps + 1;
-    }
-    return lowest;
-  }
-  static constexpr int kLow = low();
-  static constexpr int kWindow = carry(kStride - 1) - kLow + 1;
-  // The tap with which residue r reads place v of the window; −1: none.
-  __host__ __device__ static constexpr int tap(int r, int v) {
-    const int j = carry(r) - kLow - v, t = rest(r) + kStride * j;
-    return j >= 0 && t < kTaps ? t : -1;
-  }
-};
-
-// kHeld: weights of a y channel stay in registers while rows of y go by, each row serving all pieces.
-template <int kC_, int kKh_, int kKw_, int kSh_, int kSw_, int kPieces_, bool kHeld_>
-struct GatherShape {
-  static constexpr int kC = kC_, kKh = kKh_, kKw = kKw_, kSh = kSh_, kSw = kSw_, kPieces = kPieces_;
-  static constexpr bool kHeld = kHeld_;
-  // Padding is half a kernel where there is a stride; without one its phase is 0 anyway.
-  static constexpr int kPhaseH = kSh == 1 ? 0 : kKh / 2 % kSh,
-                       kPhaseW = kSw == 1 || kKh == 1 ? 0 : kKw / 2 % kSw;
-  using H = GatherReach<kKh, kSh, kPhaseH>;
-  using W = GatherReach<kKw, kSw, kPhaseW>;
-  static constexpr bool kAlongRows = kKh > 1;                   // how a thread's pieces lie
-  static constexpr int kChunks = (4 + W::kWindow - 1 + 3) / 4;  // of a row of y that a piece reads
-  static constexpr int kLine = (kKw * kC + 3) / 4;              // chunks of a row of weights
-  static constexpr int kWeights = (kKh * kLine | 1) * 4;        // floats of a y channel
-};
-
 template <class S>
 struct GatherSums {
   float of[S::kPieces][S::kSh][S::kC][4 * S::kSw] = {};

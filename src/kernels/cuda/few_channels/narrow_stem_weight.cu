@@ -13,33 +13,17 @@
 // Zeros beyond the edges are multiplied; a sum that is not finite is taken from the formula.
 #include <algorithm>
 
+#include "kernels/cuda/counts.h"
 #include "kernels/cuda/elements.cuh"
 #include "kernels/cuda/few_channels/narrow_block.cuh"
 #include "kernels/cuda/few_channels/narrow_blocks.h"
 #include "kernels/cuda/few_channels/narrow_finish.h"
+#include "kernels/cuda/few_channels/narrow_stem_weight_plan.h"
 
 namespace retrograd::kernels::cuda {
 namespace {
 
-constexpr int kThreads = 128;
-constexpr int kWarps = kThreads / 32;
-constexpr int most_shared(int kh) { return (kh == 7 ? 48 : 32) * 1024; }
-constexpr int wanted_blocks(int kh) { return 132 * (kh == 7 ? 3 : 6); }
-
-struct Cut {
-  int groups, x_channels, y_channels;  // channels of a group
-  int xh, xw, yh, yw;
-  int kw, stride_h, stride_w, pad_h, pad_w;
-  int o_blocks, o_chunks,
-      shares;  // 16 y channels each in a block; blocks along them; warps that share places
-  int rows, width, row_tiles, column_tiles;
-  int box_rows, pitch;  // of x, pixels; the pitch is even
-  int filled;           // places of y, a multiple of 16
-  int tiles, in_part;
-  FastDiv by_width, by_pitch;
-  bool last, whole;
-  int64_t weights;
-};
+using namespace stem_weight;
 
 // A thread a pixel.
 template <class T>
@@ -177,60 +161,9 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
-int ceil_of(int64_t a, int64_t b) { return static_cast<int>((a + b - 1) / b); }
-
-void set_tile(Cut& p, int kh, int pairs, int rows, int width) {
-  p.rows = rows;
-  p.width = width;
-  p.box_rows = (rows - 1) * p.stride_h + kh;
-  p.pitch = (width - 1) * p.stride_w + 2 * pairs;
-  if (kh == 1) p.box_rows = 1, p.pitch = ceil_of(rows * width, 16) * 64;  // patches: 32 bytes a place
-  p.filled = ceil_of(rows * width, 16) * 16;
-}
-int64_t bytes_of(const Cut& p, int pairs) {
-  return std::max<int64_t>(kWarps * 16 * pairs * 8 * 4,
-                           int64_t{p.o_blocks} * p.filled * 32 + int64_t{p.box_rows} * p.pitch * 8);
-}
-
-template <int kKh, int kPairs>
-Cut cut_of(const Conv& conv, bool last) {
-  const Axis &h = conv.axes[1], &w = conv.axes[2];
-  Cut p{};
-  p.groups = static_cast<int>(conv.groups);
-  p.x_channels = static_cast<int>(conv.x_channels), p.y_channels = static_cast<int>(conv.y_channels);
-  p.xh = static_cast<int>(h.x), p.xw = static_cast<int>(w.x);
-  p.yh = static_cast<int>(h.y), p.yw = static_cast<int>(w.y);
-  p.kw = static_cast<int>(w.kernel);
-  p.stride_h = static_cast<int>(h.stride), p.stride_w = static_cast<int>(w.stride);
-  p.pad_h = static_cast<int>(h.pad), p.pad_w = static_cast<int>(w.pad);
-  p.weights = conv.groups * conv.y_channels * conv.x_channels * h.kernel * w.kernel;
-  p.o_chunks = ceil_of(p.y_channels, 16 * kWarps);
-  p.o_blocks = ceil_of(p.y_channels, 16 * p.o_chunks);
-  p.shares = kWarps / p.o_blocks;
-  p.last = last;
-  p.whole = last && p.y_channels % 8 == 0 && reinterpret_cast<uintptr_t>(conv.y.data) % 16 == 0;
-  p.column_tiles = 1;
-  set_tile(p, kKh, kPairs, 1, p.yw);
-  while (bytes_of(p, kPairs) > most_shared(kKh) && p.column_tiles < p.yw)
-    set_tile(p, kKh, kPairs, 1, ceil_of(p.yw, ++p.column_tiles));
-  for (int tiles = p.yh; tiles >= 1; --tiles) {
-    Cut trial = p;
-    set_tile(trial, kKh, kPairs, ceil_of(p.yh, tiles), p.width);
-    if (bytes_of(trial, kPairs) > most_shared(kKh)) break;
-    p = trial;
-  }
-  p.by_width = FastDiv(p.width);
-  p.by_pitch = FastDiv(p.pitch);
-  p.row_tiles = ceil_of(p.yh, p.rows);
-  p.column_tiles = ceil_of(p.yw, p.width);
-  p.tiles = static_cast<int>(conv.batch) * p.row_tiles * p.column_tiles;
-  p.in_part = ceil_of(p.tiles, std::max(1, std::min(p.tiles, wanted_blocks(kKh) / (p.groups * p.o_chunks))));
-  return p;
-}
-
 template <class T, int kKh, int kPairs>
 void launch(const Conv& conv, bool last, float* workspace, Stream stream) {
-  const Cut p = cut_of<kKh, kPairs>(conv, last);
+  const Cut p = cut_of(conv, last, kKh, kPairs);
   const int parts = ceil_of(p.tiles, p.in_part);
   const dim3 grid(static_cast<unsigned>(p.groups * p.o_chunks), static_cast<unsigned>(parts));
   stem_kernel<T, kKh, kPairs><<<grid, kThreads, static_cast<size_t>(bytes_of(p, kPairs)), stream>>>(
@@ -238,37 +171,7 @@ void launch(const Conv& conv, bool last, float* workspace, Stream stream) {
   add_parts(conv, parts, workspace, stream);
 }
 
-template <int kKh>
-struct Rows {};
-// Calls function(rows of taps, pairs of taps) where there is a kernel.
-template <class Function>
-bool with_window(const Conv& conv, Function&& function) {
-  const int64_t kh = conv.axes[1].kernel, kw = conv.axes[2].kernel;
-  if (kh == 1 && kw * conv.x_channels <= 16 && conv.axes[1].dilation * conv.axes[2].dilation == 1)
-    return function(Rows<1>{}, Rows<2>{}), true;
-  if (conv.x_channels > 4 || conv.axes[2].stride % 2 != 0 ||
-      conv.axes[1].dilation * conv.axes[2].dilation != 1)
-    return false;
-  if (kh == 7 && kw > 4 && kw <= 8) return function(Rows<7>{}, Rows<4>{}), true;
-  if (kh == 3 && kw <= 4) return function(Rows<3>{}, Rows<2>{}), true;
-  if (kh == 4 && kw <= 4) return function(Rows<4>{}, Rows<2>{}), true;
-  return false;
-}
-
 }  // namespace
-
-bool has_stem_grad_weight(const Conv& conv) {
-  return with_window(conv, [](auto, auto) {});
-}
-
-int64_t stem_weight_parts(const Conv& conv) {
-  int64_t parts = 0;
-  with_window(conv, [&]<int kKh, int kPairs>(Rows<kKh>, Rows<kPairs>) {
-    const Cut p = cut_of<kKh, kPairs>(conv, false);
-    parts = ceil_of(p.tiles, p.in_part);
-  });
-  return parts;
-}
 
 void stem_grad_weight(const Conv& conv, bool channels_last, float* workspace, Stream stream) {
   with_window(conv, [&]<int kKh, int kPairs>(Rows<kKh>, Rows<kPairs>) {

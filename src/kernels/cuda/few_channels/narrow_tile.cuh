@@ -7,18 +7,9 @@
 #pragma once
 
 #include "kernels/cuda/dense/tile_mma.cuh"
+#include "kernels/cuda/few_channels/narrow_shapes.h"
 
 namespace retrograd::kernels::cuda {
-
-// Floats from row to row: an odd number of chunks.
-__host__ __device__ constexpr int odd_pitch(int columns) { return ((columns + 3) / 4 | 1) * 4; }
-
-struct Box {
-  int channels, rows, columns;
-  int pitch, plane;         // floats from row to row, from channel to channel
-  int lanes;                // threads that share a row: 8, 16 or 32
-  int in_group, group_gap;  // channels after which `group_gap` floats are left out
-};
 
 // A tensor's image, from its first channel on: height x width, `all` channels in the tensor.
 struct Image {
@@ -92,8 +83,6 @@ __device__ void stage(float* tile, const Box& box, const Image& image, int row0,
     stage_planes<1, 8>(tile + first, now, image, row0, column0 + first);
   }
 }
-
-inline int lanes_for(int columns) { return columns <= 8 ? 8 : columns <= 16 ? 16 : 32; }
 
 template <int kChunks>
 __device__ void load_chunks(const float* address, float* values) {

@@ -13,6 +13,7 @@
 // Values of y beyond the edge are zeros; a result that is not finite is taken from the formula.
 #include <algorithm>
 
+#include "kernels/cuda/counts.h"
 #include "kernels/cuda/few_channels/narrow_gather_sums.cuh"
 #include "kernels/cuda/few_channels/narrow_repair.cuh"
 #include "kernels/cuda/few_channels/narrow_tile.cuh"
@@ -187,8 +188,6 @@ __global__ void __launch_bounds__(kMostThreads, 2)
                       {(column0 + (quad + k * p.quads) * 4) * S::kSw, 4 * S::kSw});
 }
 
-int ceil_of(int64_t a, int64_t b) { return static_cast<int>((a + b - 1) / b); }
-
 // Sizes that depend on how many rows and quads of super-places a block has.
 template <class S>
 void set_tile(Cut& p, int rows, int quads) {
@@ -278,38 +277,10 @@ void launch(const Conv& conv, Stream stream) {
       static_cast<float*>(conv.x.data));
 }
 
-// Calls function(S{}) with the first shape that fits.
-template <class S, class... More, class Function>
-bool with_shape(const Conv& conv, Function&& function) {
-  const Axis &h = conv.axes[1], &w = conv.axes[2];
-  if (h.kernel == S::kKh && w.kernel == S::kKw && (h.y == 1 || h.stride == S::kSh) && w.stride == S::kSw &&
-      h.pad % S::kSh == S::kPhaseH && w.pad % S::kSw == S::kPhaseW && conv.x_channels % S::kC == 0 &&
-      (S::kPieces <= 2 || h.x > 16)) {
-    function(S{});
-    return true;
-  }
-  if constexpr (sizeof...(More) > 0) return with_shape<More...>(conv, function);
-  return false;
-}
-template <class Function>
-bool with_any_shape(const Conv& conv, Function&& function) {
-  return with_shape<GatherShape<4, 3, 3, 1, 1, 4, true>,
-                    GatherShape<4, 3, 3, 1, 1, 2, true>,    // narrow groups
-                    GatherShape<4, 3, 3, 2, 2, 1, false>,   //
-                    GatherShape<3, 7, 7, 2, 2, 1, false>,   // stems
-                    GatherShape<3, 5, 5, 1, 1, 2, false>,   // small networks
-                    GatherShape<1, 1, 10, 1, 5, 2, false>>  // waveforms
-      (conv, function);
-}
-
 }  // namespace
 
-bool has_narrow_grad_input(const Conv& conv) {
-  return with_any_shape(conv, [](auto) {});
-}
-
 void narrow_tiles_grad_input(const Conv& conv, bool channels_last, Stream stream) {
-  with_any_shape(conv, [&](auto shape) {
+  with_gather_shape(conv, [&](auto shape) {
     using S = decltype(shape);
     channels_last ? launch<S, true>(conv, stream) : launch<S, false>(conv, stream);
   });

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+// Boxes as large as shared memory holds, evenly; parts for the multiprocessors of a large GPU. Their number
+// is the order of sums: a function of the problem alone.
+#include "kernels/cuda/few_channels/narrow_block_weight_plan.h"
+
+#include <algorithm>
+
+#include "kernels/cuda/counts.h"
+
+namespace retrograd::kernels::cuda {
+namespace block_weight {
+namespace {
+
+constexpr int kMostShared = 48 * 1024;
+constexpr int kWantedBlocks = 132 * 4;
+
+void set_rows(Cut& p, int rows, int kh) {
+  p.rows = rows;
+  p.box_rows = (rows - 1) * p.stride_h + (kh - 1) * p.dilation_h + 1;
+  p.places = rows * p.yw;
+  p.filled = ceil_of(p.places, 16) * 16;
+}
+}  // namespace
+
+int64_t bytes_of(const Cut& p) {
+  return std::max<int64_t>(8 * 1024, p.filled * 32 + int64_t{p.box_rows} * p.pitch * 32);
+}
+
+Cut cut_of(const Conv& conv, bool last) {
+  const Axis &h = conv.axes[1], &w = conv.axes[2];
+  Cut p{};
+  p.all_x = static_cast<int>(conv.groups * conv.x_channels);
+  p.all_y = static_cast<int>(conv.groups * conv.y_channels);
+  const bool together =
+      conv.groups > 1 && conv.x_channels == conv.y_channels && kBlockChannels % conv.x_channels == 0;
+  p.in_group = together ? static_cast<int>(conv.x_channels) : 1 << 20;
+  p.x_in_group = static_cast<int>(conv.x_channels);
+  p.x_channels = together ? kBlockChannels : static_cast<int>(conv.x_channels);
+  p.y_channels = together ? kBlockChannels : static_cast<int>(conv.y_channels);
+  p.o_chunks = ceil_of(p.y_channels, kBlockChannels);
+  p.xh = static_cast<int>(h.x), p.xw = static_cast<int>(w.x);
+  p.yh = static_cast<int>(h.y), p.yw = static_cast<int>(w.y);
+  p.stride_h = static_cast<int>(h.stride), p.stride_w = static_cast<int>(w.stride);
+  p.dilation_h = static_cast<int>(h.dilation), p.dilation_w = static_cast<int>(w.dilation);
+  p.pad_h = static_cast<int>(h.pad), p.pad_w = static_cast<int>(w.pad);
+  p.pitch = (p.yw - 1) * p.stride_w + static_cast<int>(w.kernel - 1) * p.dilation_w + 1;
+  p.by_width = FastDiv(p.yw);
+  p.by_pitch = FastDiv(p.pitch);
+  p.last = last;
+  p.x_whole =
+      last && p.all_x % 8 == 0 && p.x_channels % 8 == 0 && reinterpret_cast<uintptr_t>(conv.x.data) % 16 == 0;
+  p.y_whole =
+      last && p.all_y % 8 == 0 && p.y_channels % 8 == 0 && reinterpret_cast<uintptr_t>(conv.y.data) % 16 == 0;
+  p.weights = int64_t{p.all_y} * p.x_in_group * h.kernel * w.kernel;
+  const int kh = static_cast<int>(h.kernel);
+  set_rows(p, 1, kh);
+  for (int tiles = p.yh; tiles >= 1; --tiles) {
+    Cut trial = p;
+    set_rows(trial, ceil_of(p.yh, tiles), kh);
+    if (bytes_of(trial) > kMostShared) break;
+    p = trial;
+  }
+  p.row_tiles = ceil_of(p.yh, p.rows);
+  p.tiles = static_cast<int>(conv.batch) * p.row_tiles;
+  const int blocks = ceil_of(p.all_x, p.x_channels) * p.o_chunks;
+  p.in_part = ceil_of(p.tiles, std::max(1, std::min(p.tiles, kWantedBlocks / blocks)));
+  return p;
+}
+
+}  // namespace block_weight
+
+bool has_block_grad_weight(const Conv& conv) {
+  const int64_t kernel = conv.axes[1].kernel;
+  return conv.x_channels <= kBlockChannels && (kernel == 3 || kernel == 5) && conv.axes[2].kernel == kernel &&
+         block_weight::bytes_of(block_weight::cut_of(conv, false)) <= block_weight::kMostShared;
+}
+
+int64_t block_weight_parts(const Conv& conv) {
+  const block_weight::Cut p = block_weight::cut_of(conv, false);
+  return ceil_of(p.tiles, p.in_part);
+}
+
+}  // namespace retrograd::kernels::cuda
