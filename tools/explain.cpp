@@ -13,6 +13,7 @@
 #include "runtime/thread_pool.h"
 #include "tools/commands.h"
 #include "tools/math_mode.h"
+#include "tools/problems.h"
 
 namespace retrograd::tools {
 namespace {
@@ -41,11 +42,12 @@ void tell_pass(const problem::Pass& pass, runtime::Device& device) {
 }  // namespace
 
 int explain(const std::string& text) {
-  const auto request = problem::parse_request(text);
+  auto request = problem::parse_request(text);
   if (!request.is_ok()) {
     fmt::print(stderr, "{}\n", request.status().message());
     return 2;
   }
+  apply_settings(request.value());
   fmt::print("problem    {}\n", to_text(request.value()));
   auto problem = problem::make_problem(request.value());
   if (!problem.is_ok()) {

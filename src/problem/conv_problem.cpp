@@ -252,9 +252,10 @@ class ConvJudge {
     RG_TRY(const DType compute, promote(r_));
     RG_TRY(conv_.rounding,
            choose_rounding(r_.math_mode, compute, r_.hf32_mantissa_bits, names_.math_mode, warnings_));
-    // 2 and 3 say how operands are to be rounded: what is made of them then is to be exact.
-    conv_.winograd_allowed =
-        compute == DType::kF32 && (r_.math_mode == 1 || (r_.math_mode == 0 && r_.winograd));
+    // Never unless the user says so. 2 and 3 say how operands are to be rounded: what is made of them then is
+    // to be exact; 0 is the promise of exact products where the interface has a choice.
+    conv_.winograd_allowed = compute == DType::kF32 && r_.winograd &&
+                             (r_.math_mode == 1 || (r_.math_mode == 0 && !r_.follows_aclnn()));
     conv_.hf32_allowed = compute == DType::kF32 && r_.math_mode == 1;
     RG_CHECK(judge_output_type(r_.grad_input, names_.grad_input, compute, is_8bit(compute)));
     RG_CHECK(judge_output_type(r_.grad_weight, names_.grad_weight, compute, compute == DType::kHiF8));

@@ -50,7 +50,7 @@ struct ConvRequest {
   bool transposed = false;
   int64_t groups = 1;
   int64_t math_mode = 0;  // cubeMathType, 0 to 3
-  bool winograd = false;  // allowed although math_mode is 0: infiniop, which has none, where the user says so
+  bool winograd = false;  // the user allows it (RETROGRAD_WINOGRAD); aclnn uses it where math_mode is 1
 
   // Rules that differ by interface.
   bool one_dtype = false;            // infiniop: all operands of one type; otherwise promotion
@@ -58,6 +58,8 @@ struct ConvRequest {
   int64_t max_groups = std::numeric_limits<int64_t>::max();  // aclnn: kAclnnMaxGroups
   int hf32_mantissa_bits = 11;
   ConvNames names;
+
+  bool follows_aclnn() const { return max_groups == kAclnnMaxGroups; }
 };
 
 // conv_tbc backward: grad_output (T_out, B, C_out), input (T_in, B, C_in), weight (K, C_in, C_out), bias

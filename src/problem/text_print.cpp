@@ -70,7 +70,7 @@ std::string print(const ConvRequest& r) {
   line.dtype();
   if (r.one_dtype) {
     line.word("rules", "infiniop");
-  } else if (r.max_groups == kAclnnMaxGroups) {
+  } else if (r.follows_aclnn()) {
     line.word("rules", "aclnn");
   }
   return line.take();

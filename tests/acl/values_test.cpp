@@ -41,6 +41,24 @@ TEST_F(Gradients, OfTheTbcSampleAre2And5And5) {
   EXPECT_EQ(out[2], filled(call.grad_bias, 5));
 }
 
+// Exact data, exact results: Winograd would print 575.9995 here, and is an option.
+TEST_F(Gradients, OfOnesAreWholeNumbersWhereReducedPrecisionIsAllowed) {
+  ConvCall call;
+  call.grad_output.shape = call.input.shape = call.grad_input.shape = {1, 64, 14, 14};
+  call.weight.shape = call.grad_weight.shape = {64, 64, 3, 3};
+  call.grad_bias.shape = {64};
+  call.bias_sizes = {64};
+  call.padding = {1, 1};
+  call.cube_math_type = 1;
+  const auto out = run(call, {ones(call.grad_output), ones(call.input), ones(call.weight)}, stream_);
+  for (size_t y = 1; y < 13; ++y)
+    for (size_t x = 1; x < 13; ++x) ASSERT_EQ(out[0][y * 14 + x], 64 * 9);
+  for (size_t i = 0; i < out[1].size(); i += 9) {
+    ASSERT_EQ(out[1][i], 13 * 13);
+    ASSERT_EQ(out[1][i + 4], 14 * 14);
+  }
+}
+
 // x = [1 2 3 4], w = [1 2], dy = [1 10 100]: dx = dy ∗ w, dw[t] = Σ x[o+t]·dy[o].
 ConvCall one_dimensional() {
   ConvCall call;

@@ -29,6 +29,7 @@ problem::ConvRequest empty_request(bool transposed, int64_t groups, int64_t math
   request.groups = groups;
   request.max_groups = problem::kAclnnMaxGroups;
   request.math_mode = math_mode;
+  request.winograd = settings().winograd;
   request.hf32_mantissa_bits = settings().hf32_mantissa_bits;
   request.names = kNames;
   return request;
