@@ -152,6 +152,37 @@ TEST_F(Gradients, OfConvTbc) {
   EXPECT_EQ(out[2], (Values{16, 20}));
 }
 
+// Rounded once, from FP32: 7.8125 is between two codes of either type.
+TEST_F(Gradients, OfConvTbcHave8BitWeightsWhereAskedFor) {
+  TbcCall call;
+  call.self.shape = {1, 1, 4};
+  call.input.shape = call.grad_input.shape = {1, 1, 1};
+  call.weight.shape = call.grad_weight.shape = {1, 1, 4};
+  call.pad = 0;
+  for (const aclDataType type : {ACL_HIFLOAT8, ACL_FLOAT8_E4M3FN}) {
+    call.grad_weight.dtype = type;
+    for (const aclDataType inputs : {ACL_FLOAT, ACL_FLOAT16, ACL_BF16}) {
+      for (TensorArg* tensor : call.inputs()) tensor->dtype = inputs;
+      EXPECT_EQ(run(call, {{1, 2, 4, -1}, {1}, {1, 1, 1, 1}}, stream_)[1], (Values{1, 2, 4, -1}));
+      EXPECT_EQ(run(call, {{5, 0, 0, 0}, {1.5625f}, {1, 1, 1, 1}}, stream_)[1], (Values{8, 0, 0, 0}));
+    }
+  }
+}
+
+// Without a batch nothing of a transposed convolution is judged but its weight.
+TEST_F(Gradients, OfATransposedConvolutionWithoutABatchAreZeros) {
+  ConvCall call;
+  make_transposed(call);
+  call.grad_output.shape = {0, 5, 77, 0};
+  call.input.shape = call.grad_input.shape = {0, 3, 0, 1234};
+  const auto out = run(call, {{}, {}, ones(call.weight)}, stream_);
+  EXPECT_TRUE(out[0].empty());
+  EXPECT_EQ(out[1], filled(call.grad_weight, 0));
+  EXPECT_EQ(out[2], filled(call.grad_bias, 0));
+  call.grad_output.shape = {0, 999, 1, 1};  // its channels neither
+  EXPECT_EQ(run(call, {{}, {}, ones(call.weight)}, stream_)[2], filled(call.grad_bias, 0));
+}
+
 TEST_F(Gradients, OfAvgPool2dInCeilModeLeaveTheLastWindowToItself) {
   // Width 5, kernel 2, stride 2, ceil: the third window holds one place of the input, and divides by 1.
   Pool2dCall call;

@@ -32,7 +32,7 @@ Status read_tensors(PhaseOne& call, const Tensors& tensors, problem::ConvTbcRequ
   RG_TRY(request.grad_input,
          call.output(tensors.grad_input, "gradInput", Operand::kGradInput, kConvTbcRules));
   RG_TRY(request.grad_weight,
-         call.output(tensors.grad_weight, "gradWeight", Operand::kGradWeight, kConvTbcRules));
+         call.output(tensors.grad_weight, "gradWeight", Operand::kGradWeight, kConvTbcGradWeightRules));
   RG_TRY(request.grad_bias, call.output(tensors.grad_bias, "gradBias", Operand::kGradBias, kConvTbcRules));
   return Status::ok();
 }

@@ -43,12 +43,15 @@ inline constexpr FormatRule kConvTbcFormats[] = {{1, {ACL_FORMAT_ND, ACL_FORMAT_
                                                  {3, {ACL_FORMAT_ND, ACL_FORMAT_NCL}}};
 inline constexpr FormatRule kPool2dFormats[] = {{3, {ACL_FORMAT_NCL, ACL_FORMAT_NCHW, ACL_FORMAT_ND}},
                                                 {4, {ACL_FORMAT_NCHW, ACL_FORMAT_ND}}};
-inline constexpr FormatRule kPool3dFormats[] = {{4, {ACL_FORMAT_NCDHW, ACL_FORMAT_ND}},
+inline constexpr FormatRule kPool3dFormats[] = {{4, {ACL_FORMAT_NCHW, ACL_FORMAT_NCDHW, ACL_FORMAT_ND}},
                                                 {5, {ACL_FORMAT_NCDHW, ACL_FORMAT_ND}}};
 
 inline constexpr TensorRules kConvRules{kAllTypes, kConvFormats};
 inline constexpr TensorRules kConvBiasRules{kAllTypes, kConvBiasFormats};
+// Of a transposed convolution: any format.
+inline constexpr TensorRules kTransposedBiasRules{kAllTypes, {}};
 inline constexpr TensorRules kConvTbcRules{kWideTypes, kConvTbcFormats};
+inline constexpr TensorRules kConvTbcGradWeightRules{kAllTypes, kConvTbcFormats};
 inline constexpr TensorRules kPool2dRules{kWideTypes, kPool2dFormats};
 inline constexpr TensorRules kPool3dRules{kWideTypes, kPool3dFormats};
 
