@@ -277,12 +277,14 @@ class ConvJudge {
   Status judge_types() {
     RG_TRY(const DType compute, promote(r_));
     RG_TRY(conv_.rounding,
-           choose_rounding(r_.math_mode, compute, r_.hf32_mantissa_bits, names_.math_mode, warnings_));
-    // Never unless the user says so. 2 and 3 say how operands are to be rounded: what is made of them then is
-    // to be exact; 0 is the promise of exact products where the interface has a choice.
+           choose_rounding({r_.math_mode, names_.math_mode, r_.hf32_mantissa_bits, r_.product}, compute,
+                           warnings_));
+    // Never unless the user says so. Where operands are to be rounded, what is made of them then is to be
+    // exact; 0 is the promise of exact products where the interface has a choice.
     conv_.winograd_allowed = compute == DType::kF32 && r_.winograd &&
+                             conv_.rounding == OperandRounding::kNone &&
                              (r_.math_mode == 1 || (r_.math_mode == 0 && !r_.follows_aclnn()));
-    conv_.hf32_allowed = compute == DType::kF32 && r_.math_mode == 1;
+    conv_.hf32_allowed = compute == DType::kF32 && r_.math_mode == 1 && !r_.product;
     RG_CHECK(judge_output_type(r_.grad_input, names_.grad_input, compute, is_8bit(compute)));
     RG_CHECK(judge_output_type(r_.grad_weight, names_.grad_weight, compute, compute == DType::kHiF8));
     return judge_output_type(r_.grad_bias, names_.grad_bias, compute, false);
