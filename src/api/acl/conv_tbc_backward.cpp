@@ -4,6 +4,7 @@
 #include "api/acl/execute.h"
 #include "api/acl/guard.h"
 #include "api/acl/phase_one.h"
+#include "api/acl/runtime_state.h"
 #include "base/settings.h"
 
 using namespace retrograd;
@@ -59,6 +60,7 @@ aclnnStatus aclnnConvTbcBackwardGetWorkspaceSize(const aclTensor* self, const ac
     request.pad = pad;
     request.math_mode = cubeMathType;
     request.hf32_mantissa_bits = settings().hf32_mantissa_bits;
+    request.product = RuntimeState::instance().product();
     request.names = kNames;
     RG_CHECK(read_tensors(call, {self, input, weight, bias, gradInput, gradWeight, gradBias}, request));
     return call.finish(std::move(request), workspaceSize, executor);

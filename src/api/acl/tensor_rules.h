@@ -11,6 +11,7 @@
 #include "api/acl/objects.h"
 #include "base/dtype.h"
 #include "base/status.h"
+#include "problem/request.h"
 
 namespace retrograd::api::acl {
 
@@ -56,6 +57,9 @@ inline constexpr TensorRules kPool2dRules{kWideTypes, kPool2dFormats};
 inline constexpr TensorRules kPool3dRules{kWideTypes, kPool3dFormats};
 
 Result<DType> check_tensor(const Tensor& tensor, const char* name, const TensorRules& rules);
+
+// The formats that problems tell apart; the others are kUnsaid.
+problem::Format to_format(aclFormat format);
 
 // "ACL_FLOAT16 (1)"; "77" for what is no enumerator.
 std::string describe(aclDataType dtype);
