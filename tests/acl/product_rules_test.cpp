@@ -603,6 +603,22 @@ TEST(Products, RefuseModesOfBf16) {
   EXPECT_TRUE(refused(call.phase_one(), ACLNN_ERR_PARAM_INVALID, {"cubeMathType is 2 (USE_FP16)"}));
 }
 
+// 8 bits are for gradWeight at most.
+TEST(Products, RefuseTbcTensorsOf8Bits) {
+  for (const std::string product : kProducts) {
+    const Rules rules(product);
+    for (const aclDataType type : {ACL_HIFLOAT8, ACL_FLOAT8_E4M3FN})
+      for (size_t which = 0; which < 6; ++which) {
+        TbcCall call;
+        call.cube_math_type = 1;
+        TensorArg* const others[] = {&call.self, &call.input,      &call.weight,
+                                     &call.bias, &call.grad_input, &call.grad_bias};
+        others[which]->dtype = type;
+        EXPECT_TRUE(refused(call.phase_one(), ACLNN_ERR_PARAM_INVALID, {".dtype is "})) << product << which;
+      }
+  }
+}
+
 // --- Arithmetic. 1 + 2^-12 is half a step of HF32 above 1, 1 + 2^-11 half a step of FP16: the first rounds
 // away from zero in HF32 and to 1 in FP16, the second stays in HF32 and becomes 1, which is even, in FP16.
 constexpr float kHalfHf32 = 1.0f + 0x1p-12f, kHalfF16 = 1.0f + 0x1p-11f;

@@ -36,6 +36,16 @@ TEST(ProductRulesTest, AllThatAreBrokenAreFound) {
   EXPECT_EQ(broken("avgpool input=1x1x999 kernel=900 dtype=bf16", Product::kTraining), Names{});
 }
 
+// The interface refuses them before rules are looked at; a line of text does not.
+TEST(ProductRulesTest, EightBitOperandsOfTbcAreRefusedByEveryProduct) {
+  for (const Product product : kProducts) {
+    EXPECT_EQ(broken("conv_tbc input=5x1x2 weight=1x2x2:hif8 grad_weight=1x2x2:hif8 math=1", product).front(),
+              "tbc.8bit");
+    EXPECT_EQ(broken("conv_tbc input=5x1x2 weight=1x2x2 grad_weight=1x2x2:hif8 math=1", product).empty(),
+              product == Product::k910_95);
+  }
+}
+
 TEST(ProductRulesTest, APlainProblemBreaksNone) {
   for (const Product product : kProducts) {
     EXPECT_EQ(broken("conv input=2x3x10x10 weight=6x3x3x3 padding=1x1", product), Names{});
