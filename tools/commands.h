@@ -59,7 +59,11 @@ struct CheckCommandOptions {
 // 1 also when a result is wrong.
 int check(const CheckCommandOptions& options);
 
-int explain(const std::string& text);
+struct ExplainOptions {
+  std::string problem;
+  std::string rules;  // a product whose rules are judged and followed, or "all"; empty: none
+};
+int explain(const ExplainOptions& options);
 
 int info();
 

@@ -11,9 +11,11 @@
 #include "plan/plan.h"
 #include "problem/problem.h"
 #include "problem/problem_text.h"
+#include "problem/product_rules.h"
 #include "runtime/thread_pool.h"
 #include "tools/commands.h"
 #include "tools/math_mode.h"
+#include "tools/problems.h"
 
 namespace retrograd::tools {
 namespace {
@@ -39,15 +41,88 @@ void tell_pass(const problem::Pass& pass, runtime::DeviceKind kind, const Machin
   }
 }
 
+// A problem of one product is one of aclnn.
+void follow(problem::Request& request, Product product) {
+  if (auto* conv = std::get_if<problem::ConvRequest>(&request)) {
+    conv->product = product;
+    if (!conv->one_dtype) {
+      conv->max_groups = problem::kAclnnMaxGroups;
+      conv->asymmetric_any_rank = false;
+    }
+  }
+  if (auto* tbc = std::get_if<problem::ConvTbcRequest>(&request)) tbc->product = product;
+}
+
+// "keeps", "breaks", or "-" where the product has no such rule.
+const char* standing(std::string_view rule, const problem::Request& request, Product product,
+                     const std::vector<problem::BrokenRule>& broken) {
+  for (const problem::BrokenRule& each : broken)
+    if (each.rule->name == rule) return "breaks";
+  for (const problem::ProductRule& each : problem::product_rules())
+    if (each.name == rule && each.products.has(product) && concerns(each, request)) return "keeps";
+  return "-";
+}
+
+void print_trimmed(std::string_view row) { fmt::print("{}\n", row.substr(0, row.find_last_not_of(' ') + 1)); }
+
+// The rules as rows, the products as columns, then a sentence for each that is broken.
+bool tell_all_rules(const problem::Request& request) {
+  std::vector<std::vector<problem::BrokenRule>> broken;
+  bool any = false;
+  std::string row = fmt::format("{:<22}", "rules");
+  for (const Product product : kProducts) {
+    row += fmt::format(" {:<9}", name_of(product));
+    broken.push_back(broken_rules(request, product));
+    any |= !broken.back().empty();
+  }
+  print_trimmed(row);
+  std::string_view last;
+  for (const problem::ProductRule& rule : problem::product_rules()) {
+    if (rule.name == last || !concerns(rule, request)) continue;
+    last = rule.name;
+    row = fmt::format("  {:<20}", rule.name);
+    for (size_t i = 0; i < broken.size(); ++i)
+      row += fmt::format(" {:<9}", standing(rule.name, request, kProducts[i], broken[i]));
+    print_trimmed(row);
+  }
+  for (const auto& of_product : broken)
+    for (const problem::BrokenRule& each : of_product) fmt::print("refused    {}\n", each.sentence);
+  return !any;
+}
+
+bool tell_rules(const problem::Request& request, Product product) {
+  const auto broken = broken_rules(request, product);
+  fmt::print("rules      {}: {}\n", name_of(product),
+             broken.empty() ? "all are kept" : fmt::format("{} broken", broken.size()));
+  for (const problem::BrokenRule& each : broken) fmt::print("refused    {}\n", each.sentence);
+  return broken.empty();
+}
+
+// Whether the rules asked for are kept; a single product's are followed from then on.
+bool judge_rules(const std::string& rules, problem::Request& request) {
+  if (rules.empty()) return true;
+  if (std::holds_alternative<problem::AvgPoolRequest>(request)) {
+    fmt::print("rules      products have none for pooling\n");
+    return true;
+  }
+  if (rules == "all") return tell_all_rules(request);
+  const Product product = *product_from_name(rules);
+  follow(request, product);
+  return tell_rules(request, product);
+}
+
 }  // namespace
 
-int explain(const std::string& text) {
-  const auto request = problem::parse_request(text);
+int explain(const ExplainOptions& options) {
+  auto request = problem::parse_request(options.problem);
   if (!request.is_ok()) {
     fmt::print(stderr, "{}\n", request.status().message());
     return 2;
   }
+  apply_settings(request.value());
   fmt::print("problem    {}\n", to_text(request.value()));
+  const bool rules_kept = judge_rules(options.rules, request.value());
+  if (!rules_kept && options.rules != "all") return 1;
   auto problem = problem::make_problem(request.value());
   if (!problem.is_ok()) {
     fmt::print(stderr, "refused    {}\n", problem.status().message());
@@ -67,7 +142,7 @@ int explain(const std::string& text) {
   fmt::print("device     {}, {} threads, {}\nworkspace  {} bytes\n", device.label(),
              runtime::ThreadPool::instance().threads(), kernels::cpu::target_name(),
              plan.value()->workspace_bytes());
-  return 0;
+  return rules_kept ? 0 : 1;
 }
 
 }  // namespace retrograd::tools

@@ -59,8 +59,10 @@ at a fixed sample of elements. Exit code: 0 all is right, 1 a result is wrong or
 constexpr const char* kExplainExamples = R"(Examples:
   retrograd explain "conv input=2x3x10x10 weight=6x3x3x3 stride=2x2"
   RETROGRAD_CPU_ISA=avx2 retrograd explain "conv input=1x64x56x56 weight=64x64x3x3 padding=1x1 math=1"
+  retrograd explain --rules a2 "conv input=1x8x600x600 weight=8x8x3x3 padding=256x1"
+  retrograd explain --rules all "conv_tbc input=64x2x8 weight=3x8x8 math=3"
 
-Exit code: 0 legal, 1 refused, 2 the text is wrong.
+Exit code: 0 legal, 1 refused (by the rules of a product, too), 2 the text is wrong.
 )";
 
 constexpr const char* kInfoExamples = R"(Examples:
@@ -232,11 +234,16 @@ int run(int argc, char** argv) {
       ->capture_default_str()
       ->type_name("N");
 
-  std::string explained;
+  ExplainOptions explain_options;
   CLI::App& explain_command = *app.add_subcommand(
       "explain", "Is it legal, which engine takes which pass and how, why the others do not");
   explain_command.footer(std::string(kExplainExamples) + kProblemHelp);
-  explain_command.add_option("problem", explained, "A problem in quotes")->required();
+  explain_command.add_option("problem", explain_options.problem, "A problem in quotes")->required();
+  explain_command
+      .add_option("--rules", explain_options.rules,
+                  "Every rule of a product that the problem breaks; all: a table of rules and products")
+      ->check(CLI::IsMember({"a2", "a3", "910_95", "training", "all"}))
+      ->type_name("PRODUCT");
   add_threads(explain_command, threads);
 
   CLI::App& info_command =
@@ -266,7 +273,7 @@ int run(int argc, char** argv) {
   if (sweep_command.parsed()) return sweep(sweep_options);
   if (check_command.parsed()) return check(check_options);
   if (info_command.parsed()) return info();
-  return explain(explained);
+  return explain(explain_options);
 }
 
 }  // namespace

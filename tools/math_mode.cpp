@@ -26,8 +26,9 @@ std::string effect_on(const problem::ConvPass& pass, int64_t mode) {
       break;
   }
   if (pass.hf32_allowed)
-    return "engines with fewer multiplications (Winograd) are allowed, on a GPU operands rounded to TF32; "
-           "sums stay FP32";
+    return fmt::format("on a GPU operands may be rounded to TF32; {}; sums stay FP32",
+                       pass.winograd_allowed ? "engines with fewer multiplications (Winograd) are allowed"
+                                             : "on the CPU every product is in its place");
   if (pass.winograd_allowed)
     return "operands are multiplied as they are; engines with fewer multiplications (Winograd) are allowed";
   return mode == 0 ? "operands are multiplied as they are, every product in its place"

@@ -6,6 +6,7 @@
 
 #include <filesystem>
 
+#include "base/settings.h"
 #include "problem/problem_text.h"
 #include "tools/row_pattern.h"
 #include "tools/shape_table.h"
@@ -81,6 +82,7 @@ Result<std::vector<NamedProblem>> collect(const ProblemSource& source) {
   for (const std::string& file : source.files) RG_CHECK(read_file(file, rows ? &*rows : nullptr, all));
   if (source.math_mode)
     for (NamedProblem& each : all) set_math_mode(each.request, *source.math_mode);
+  for (NamedProblem& each : all) apply_settings(each.request);
   if (source.dtype.empty()) return all;
   const auto dtype = dtype_from_name(source.dtype);
   if (!dtype)
@@ -88,6 +90,12 @@ Result<std::vector<NamedProblem>> collect(const ProblemSource& source) {
                   fmt::format("--dtype: '{}' is not one of f32, f16, bf16, hif8, e4m3", source.dtype));
   for (NamedProblem& each : all) each.request = with_dtype(std::move(each.request), *dtype);
   return all;
+}
+
+void apply_settings(Request& request) {
+  // Without rules, mode 0 is aclnn's: exact.
+  auto* conv = std::get_if<ConvRequest>(&request);
+  if (conv != nullptr && (conv->math_mode == 1 || conv->one_dtype)) conv->winograd |= settings().winograd;
 }
 
 Request with_dtype(Request request, DType dtype) {

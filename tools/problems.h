@@ -24,8 +24,12 @@ struct ProblemSource {
   std::string dtype;               // empty: as the problems say
   std::optional<int> math_mode;    // cubeMathType of convolutions; nullopt: as the problems say
 };
-// In the order given. A failure says which file, line and token.
+// In the order given, with the settings applied. A failure says which file, line and token.
 Result<std::vector<NamedProblem>> collect(const ProblemSource& source);
+
+// With RETROGRAD_WINOGRAD a convolution may use Winograd as the interfaces' callers may, whatever its text
+// says.
+void apply_settings(problem::Request& request);
 
 // Every operand of type `dtype`; results that may not have it become FP32.
 problem::Request with_dtype(problem::Request request, DType dtype);

@@ -7,6 +7,7 @@ that was stopped goes on where it was, and a part of the rows can be measured ag
 import csv
 import dataclasses
 import json
+import os
 import pathlib
 import re
 import shlex
@@ -40,7 +41,7 @@ def suite_rows(root, suite, rows):
 
 
 def is_winograd_row(row):
-    """Dense 3×3 of stride 1, 64 channels and 14 positions an axis or more: where cubeMathType 1 may use Winograd."""
+    """Dense 3×3 of stride 1, 64 channels and 14 positions an axis or more: where Winograd may be used with RETROGRAD_WINOGRAD=1."""
     return (row["kernel"], row["stride"], row["dilation"], row["groups"], row["transposed"]) == (
         "3x3", "1x1", "1x1", "1", "0") and min(int(row["Cin"]), int(row["Cout"])) >= 64 and min(
             int(size) for size in row["spatial_in"].split("x")) >= 14
@@ -76,6 +77,11 @@ def merge_row(rows):
     return best
 
 
+def environment(part):
+    """Winograd is an option: its part sets it, the others leave the exact mode alone."""
+    return {**os.environ, "RETROGRAD_WINOGRAD": "1" if part == "winograd" else "0"}
+
+
 def call(run, part, threads, name, arguments, peers):
     """One slice, as often as asked for; its JSON in the part's folder."""
     folder = run.results / f"{part}-{threads}t"
@@ -92,7 +98,7 @@ def call(run, part, threads, name, arguments, peers):
         command += ["--peer", shlex.quote(peer)]
     passes = []
     for _ in range(run.repeat):
-        subprocess.run(command, check=True)
+        subprocess.run(command, check=True, env=environment(part))
         passes.append(json.loads(partial.read_text(encoding="utf-8")))
     partial.write_text(json.dumps(merge(passes), indent=1), encoding="utf-8")
     partial.rename(final)

@@ -136,7 +136,7 @@ def report(parts):
                 "</details>"]
     for name, title in (("winograd-2t", "two threads"), ("winograd-1t", "one thread")):
         if parts.get(name):
-            out += [f"### Winograd allowed (cubeMathType 1), {title}",
+            out += [f"### Winograd allowed (RETROGRAD_WINOGRAD=1, cubeMathType 1), {title}",
                     winograd(parts[name], parts.get(name.replace("winograd", "suite")))]
     for name, title in (("bf16-2t", "BF16"), ("f16-2t", "FLOAT16")):
         if parts.get(name) and two:

@@ -14,7 +14,7 @@ sys.path.insert(0, str(HERE.parent / "report"))
 
 import alike  # noqa: E402
 from goals import goals  # noqa: E402
-from measure import is_winograd_row, merge, suite_rows  # noqa: E402
+from measure import environment, is_winograd_row, merge, suite_rows  # noqa: E402
 from page import insert  # noqa: E402
 from results import FAMILIES, Part, Row, family_of, geometric_mean, load  # noqa: E402
 
@@ -102,6 +102,10 @@ class Families(unittest.TestCase):
 
 
 class Suites(unittest.TestCase):
+    def test_only_the_winograd_part_allows_it(self):
+        self.assertEqual(environment("winograd")["RETROGRAD_WINOGRAD"], "1")
+        self.assertEqual(environment("suite")["RETROGRAD_WINOGRAD"], "0")
+
     def test_winograd_rows(self):
         root = HERE.parents[1]
         if not (root / "bench/shapes/conv.csv").exists():

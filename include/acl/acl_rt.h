@@ -67,22 +67,24 @@ typedef enum aclrtMemAttr RETROGRAD_ACL_INT {
   ACL_HBM_MEM_P2P_NORMAL = 9,
 } aclrtMemAttr;
 
-/* configPath: a file with a JSON object, of which the key "RETROGRAD_DEVICE" (cpu, cuda or auto) counts; or
- * null. */
+/* configPath: a file with a JSON object, of which the keys "RETROGRAD_DEVICE" (cpu, cuda or auto) and "rules"
+ * (a2, a3, 910_95 or training: the product whose limits operators keep) count; or null. */
 RETROGRAD_API aclError aclInit(const char* configPath);
 /* Also destroys every stream, event, context and memory block that is still alive. Calls of other threads
  * that have begun come to their end first; those that begin meanwhile are refused. */
 RETROGRAD_API aclError aclFinalize(void);
 /* The text of this thread's last failure, then forgotten; null when nothing is pending. */
 RETROGRAD_API const char* aclGetRecentErrMsg(void);
+/* These three answer before aclInit, too. The version is that of the acl interface, 1.0.0. */
 RETROGRAD_API const char* aclrtGetSocName(void);
+RETROGRAD_API aclError aclrtGetVersion(int32_t* majorVersion, int32_t* minorVersion, int32_t* patchVersion);
+RETROGRAD_API aclError aclrtGetDeviceCount(uint32_t* count);
 
 /* Each set counts; the device's default context dies with the reset that answers the last one. */
 RETROGRAD_API aclError aclrtSetDevice(int32_t deviceId);
 RETROGRAD_API aclError aclrtResetDevice(int32_t deviceId);
 RETROGRAD_API aclError aclrtResetDeviceForce(int32_t deviceId);
 RETROGRAD_API aclError aclrtGetDevice(int32_t* deviceId);
-RETROGRAD_API aclError aclrtGetDeviceCount(uint32_t* count);
 RETROGRAD_API aclError aclrtGetRunMode(aclrtRunMode* runMode);
 RETROGRAD_API aclError aclrtSynchronizeDevice(void);
 RETROGRAD_API aclError aclrtGetMemInfo(aclrtMemAttr attr, size_t* free, size_t* total);

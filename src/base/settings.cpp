@@ -128,6 +128,22 @@ void parse_winograd(const Lookup& lookup, ParsedSettings& out) {
   }
 }
 
+void parse_rules(const Lookup& lookup, ParsedSettings& out) {
+  constexpr std::string_view kVariable = "RETROGRAD_RULES";
+  const auto value = value_of(lookup, kVariable);
+  if (!value) return;
+  out.settings.rules = product_from_name(*value);
+  if (!out.settings.rules) {
+    out.warnings.push_back(
+        illegal(kVariable, *value, "a2, a3, 910_95 or training",
+                "it is ignored, and no product's rules are kept unless a configuration file says so"));
+  }
+}
+
+void parse_soc_name(const Lookup& lookup, ParsedSettings& out) {
+  out.settings.soc_name = value_of(lookup, "RETROGRAD_SOC_NAME").value_or("");
+}
+
 void parse_cudnn(const Lookup& lookup, ParsedSettings& out) {
   constexpr std::string_view kVariable = "RETROGRAD_CUDNN";
   const auto value = value_of(lookup, kVariable);
@@ -219,6 +235,8 @@ ParsedSettings parse_settings(const Lookup& lookup) {
   parse_cpu_isa(lookup, out);
   parse_workspace_limit(lookup, out);
   parse_winograd(lookup, out);
+  parse_rules(lookup, out);
+  parse_soc_name(lookup, out);
   parse_cudnn(lookup, out);
   out.settings.tuning = value_of(lookup, "RETROGRAD_TUNING").value_or("");
   parse_verbose(lookup, out);

@@ -10,6 +10,8 @@
 #include <string_view>
 #include <vector>
 
+#include "base/product.h"
+
 namespace retrograd {
 
 enum class DeviceChoice : unsigned char { kAuto, kCpu, kCuda };
@@ -26,6 +28,8 @@ struct Settings {
   size_t workspace_limit = SIZE_MAX;   // RETROGRAD_WORKSPACE_LIMIT, bytes a plan
   bool winograd = false;               // RETROGRAD_WINOGRAD
   std::string tuning;                  // RETROGRAD_TUNING: a file of efficiencies (engines/cost.h)
+  std::optional<Product> rules;        // RETROGRAD_RULES: the product whose rules aclnn keeps
+  std::string soc_name;                // RETROGRAD_SOC_NAME; empty: as the device or the product is called
   bool cudnn = true;                   // RETROGRAD_CUDNN: whether cuDNN is used where it is there
   bool warnings = true, errors = false, dispatch = false, calls = false;  // RETROGRAD_VERBOSE
 };

@@ -111,26 +111,28 @@ Strides5 strides_5d(const TensorView& view) {
   return strides;
 }
 
-Result<OperandRounding> choose_rounding(int64_t math_mode, DType compute, int hf32_mantissa_bits,
-                                        const char* math_name, std::vector<std::string>& warnings) {
-  if (math_mode < 0 || math_mode > 3)
+Result<OperandRounding> choose_rounding(const MathRequest& math, DType compute,
+                                        std::vector<std::string>& warnings) {
+  if (math.mode < 0 || math.mode > 3)
     return Status(
         Code::kInvalidArgument,
         fmt::format("{} is {}, expected 0 (KEEP_DTYPE), 1 (ALLOW_FP32_DOWN_PRECISION), 2 (USE_FP16) or "
                     "3 (USE_HF32)",
-                    math_name, math_mode));
-  if (math_mode == 2 && compute == DType::kBF16)
+                    math.name, math.mode));
+  if (math.mode == 2 && compute == DType::kBF16)
     return Status(
         Code::kBadDtype,
-        fmt::format("{} is 2 (USE_FP16), which bf16 operands do not allow: use 0, 1 or 3", math_name));
-  if (math_mode == 3 && (compute == DType::kF16 || compute == DType::kBF16))
-    warnings.push_back(fmt::format("{} is 3 (USE_HF32), which changes nothing for {} operands", math_name,
+        fmt::format("{} is 2 (USE_FP16), which bf16 operands do not allow: use 0, 1 or 3", math.name));
+  if (math.mode == 3 && (compute == DType::kF16 || compute == DType::kBF16))
+    warnings.push_back(fmt::format("{} is 3 (USE_HF32), which changes nothing for {} operands", math.name,
                                    name_of(compute)));
   if (compute != DType::kF32) return OperandRounding::kNone;
-  if (math_mode == 2) return OperandRounding::kF16;
-  if (math_mode == 3)
-    return hf32_mantissa_bits == 10 ? OperandRounding::kHf32Bits10 : OperandRounding::kHf32Bits11;
-  return OperandRounding::kNone;
+  const auto hf32 =
+      math.hf32_mantissa_bits == 10 ? OperandRounding::kHf32Bits10 : OperandRounding::kHf32Bits11;
+  if (math.mode == 1 && math.product)
+    return *math.product == Product::kTraining ? OperandRounding::kF16 : hf32;
+  if (math.mode == 2) return OperandRounding::kF16;
+  return math.mode == 3 ? hf32 : OperandRounding::kNone;
 }
 
 Status expect_rank(const TensorView& view, int rank, const char* name, const char* why) {

@@ -31,9 +31,16 @@ TensorView permuted(const TensorView& view, std::initializer_list<int> order);
 // A (N, C, spatial…) view's strides along (N, C, D, H, W); the axes it does not have get stride 0.
 Strides5 strides_5d(const TensorView& view);
 
+// What cubeMathType is chosen by.
+struct MathRequest {
+  int64_t mode = 0;
+  const char* name = "";  // of the argument
+  int hf32_mantissa_bits = 11;
+  std::optional<Product> product;  // whose arithmetic mode 1 is
+};
 // Judges cubeMathType for products made in `compute`; a note worth a warning goes to `warnings`.
-Result<OperandRounding> choose_rounding(int64_t math_mode, DType compute, int hf32_mantissa_bits,
-                                        const char* math_name, std::vector<std::string>& warnings);
+Result<OperandRounding> choose_rounding(const MathRequest& math, DType compute,
+                                        std::vector<std::string>& warnings);
 
 // Messages for the two commonest rules.
 Status expect_rank(const TensorView& view, int rank, const char* name, const char* why);

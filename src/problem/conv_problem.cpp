@@ -2,6 +2,7 @@
 // Judges a convolution-backward request, rule by rule, and makes the problem of it.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <string>
 #include <string_view>
 
@@ -55,6 +56,8 @@ class ConvJudge {
     spatial_rank_ = rank - 2;
     // With no batch or (plain) no channels there is nothing to slide over, and sizes of 0 become legal.
     empty_input_ = r_.input.shape[0] == 0 || (!r_.transposed && r_.input.shape[1] == 0);
+    // Without a batch nothing of a transposed convolution but its weight is judged by size.
+    weight_alone_ = r_.transposed && r_.input.shape[0] == 0;
     return Status::ok();
   }
 
@@ -158,7 +161,7 @@ class ConvJudge {
       return {Code::kBadShape,
               fmt::format("{}.shape[1] is {}, expected at least 1: only an empty batch allows 0",
                           names_.weight, weight[1])};
-    if (checked_mul(weight[1], r_.groups) != grad_output[1])
+    if (checked_mul(weight[1], r_.groups) != grad_output[1] && !weight_alone_)
       return {Code::kInvalidArgument,
               fmt::format(
                   "{} is {}, but {} * {}.shape[1] ({}) must equal {}.shape[1], which is {} (transposed){}",
@@ -173,7 +176,30 @@ class ConvJudge {
   }
 
   Status judge_spatial_sizes() {
+    if (weight_alone_) return leave_weight_alone();
     for (int axis = 0; axis < spatial_rank_; ++axis) RG_CHECK(judge_axis(axis));
+    return Status::ok();
+  }
+
+  // Sizes that fit the weight in place of those that were given: both tensors are empty, and stay so.
+  Status leave_weight_alone() {
+    const auto channels = checked_mul(r_.weight.shape[1], r_.groups);
+    if (!channels)
+      return {Code::kBadShape, fmt::format("{} * {}.shape[1] ({} * {}) does not fit in 64 bits",
+                                           names_.groups, names_.weight, r_.groups, r_.weight.shape[1])};
+    Dims x{0, *channels}, y{0, r_.input.shape[1]};
+    for (int axis = 0; axis < spatial_rank_; ++axis) {
+      Window& window = conv_.axes[static_cast<size_t>(3 - spatial_rank_ + axis)];
+      window.kernel = r_.weight.shape[axis + 2];
+      window.x = std::max<int64_t>(window.kernel, 1);
+      if (!positions_fit(window))
+        return {Code::kBadShape, fmt::format("{}.shape[{}] is {}: the window positions do not fit in 64 bits",
+                                             names_.weight, axis + 2, window.kernel)};
+      x.push_back(window.x);
+      y.push_back(1);
+    }
+    empty_grad_output_view_ = dense_view(r_.grad_output.dtype, x);
+    empty_input_view_ = dense_view(r_.input.dtype, y);
     return Status::ok();
   }
 
@@ -251,11 +277,14 @@ class ConvJudge {
   Status judge_types() {
     RG_TRY(const DType compute, promote(r_));
     RG_TRY(conv_.rounding,
-           choose_rounding(r_.math_mode, compute, r_.hf32_mantissa_bits, names_.math_mode, warnings_));
-    // 2 and 3 say how operands are to be rounded: what is made of them then is to be exact.
-    conv_.winograd_allowed =
-        compute == DType::kF32 && (r_.math_mode == 1 || (r_.math_mode == 0 && r_.winograd));
-    conv_.hf32_allowed = compute == DType::kF32 && r_.math_mode == 1;
+           choose_rounding({r_.math_mode, names_.math_mode, r_.hf32_mantissa_bits, r_.product}, compute,
+                           warnings_));
+    // Never unless the user says so. Where operands are to be rounded, what is made of them then is to be
+    // exact; 0 is the promise of exact products where the interface has a choice.
+    conv_.winograd_allowed = compute == DType::kF32 && r_.winograd &&
+                             conv_.rounding == OperandRounding::kNone &&
+                             (r_.math_mode == 1 || (r_.math_mode == 0 && !r_.follows_aclnn()));
+    conv_.hf32_allowed = compute == DType::kF32 && r_.math_mode == 1 && !r_.product;
     RG_CHECK(judge_output_type(r_.grad_input, names_.grad_input, compute, is_8bit(compute)));
     RG_CHECK(judge_output_type(r_.grad_weight, names_.grad_weight, compute, compute == DType::kHiF8));
     return judge_output_type(r_.grad_bias, names_.grad_bias, compute, false);
@@ -275,7 +304,8 @@ class ConvJudge {
   }
 
   Status judge_outputs() {
-    const int64_t c_out = r_.grad_output.shape[1];
+    const TensorView& grad_output = weight_alone_ ? empty_grad_output_view_ : r_.grad_output;
+    const int64_t c_out = grad_output.shape[1];
     if (r_.grad_input) {
       RG_CHECK(expect_shape(*r_.grad_input, r_.input.shape, names_.grad_input, "the shape of the input"));
       RG_CHECK(check_output_view(*r_.grad_input, names_.grad_input));
@@ -289,8 +319,8 @@ class ConvJudge {
       RG_CHECK(check_output_view(*r_.grad_bias, names_.grad_bias));
     }
     const auto address = [](const std::optional<TensorView>& view) { return view ? &*view : nullptr; };
-    conv_.grad_output = &r_.grad_output;
-    conv_.input = &r_.input;
+    conv_.grad_output = &grad_output;
+    conv_.input = weight_alone_ ? &empty_input_view_ : &r_.input;
     conv_.weight = &r_.weight;
     conv_.grad_input = address(r_.grad_input);
     conv_.grad_weight = address(r_.grad_weight);
@@ -303,7 +333,8 @@ class ConvJudge {
   const ConvRequest& r_;
   const ConvNames& names_;
   int spatial_rank_ = 0;
-  bool empty_input_ = false;
+  bool empty_input_ = false, weight_alone_ = false;
+  TensorView empty_grad_output_view_, empty_input_view_;  // where the weight alone is judged
   ConvCanonical conv_;
   std::vector<std::string> warnings_;
 };

@@ -20,7 +20,7 @@ Status judge_types(const ConvTbcRequest& r) {
                            {r.grad_input, n.grad_input},   {r.grad_weight, n.grad_weight},
                            {r.grad_bias, n.grad_bias}};
   for (const auto& [view, name] : all)
-    if (is_8bit(view.dtype))
+    if (is_8bit(view.dtype) && &view != &r.grad_weight)
       return {Code::kBadDtype,
               fmt::format("{}.dtype is {}, expected f32, f16 or bf16", name, name_of(view.dtype))};
   for (const auto& [view, name] : {all[1], all[2], all[3]})
@@ -72,10 +72,10 @@ Status fill_problem(const ConvTbcRequest& request, Problem& problem) {
   RG_CHECK(judge_shapes(request));
   RG_CHECK(judge_types(request));
   ConvCanonical conv;
-  RG_TRY(conv.rounding,
-         choose_rounding(request.math_mode, request.grad_output.dtype, request.hf32_mantissa_bits,
-                         request.names.math_mode, problem.warnings));
-  conv.hf32_allowed = request.grad_output.dtype == DType::kF32 && request.math_mode == 1;
+  RG_TRY(conv.rounding, choose_rounding({request.math_mode, request.names.math_mode,
+                                         request.hf32_mantissa_bits, request.product},
+                                        request.grad_output.dtype, problem.warnings));
+  conv.hf32_allowed = request.grad_output.dtype == DType::kF32 && request.math_mode == 1 && !request.product;
   const TensorView grad_output = permuted(request.grad_output, {1, 2, 0});
   const TensorView input = permuted(request.input, {1, 2, 0});
   const TensorView weight = permuted(request.weight, {2, 1, 0});

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "problem/problem_text.h"
+#include "problem/product_rules.h"
 
 namespace retrograd::problem {
 
@@ -14,6 +15,7 @@ namespace {
 
 // Requests are large: this one is moved once, into the problem it was judged for.
 Status fill(Request& request, Problem& problem) {
+  if (const auto product = product_of(request)) RG_CHECK(keep_product_rules(request, *product));
   RG_CHECK(std::visit([&](const auto& asked) { return fill_problem(asked, problem); }, request));
   problem.request = std::move(request);
   return Status::ok();

@@ -6,9 +6,11 @@
 #include <cstdint>
 #include <limits>
 #include <optional>
+#include <string_view>
 #include <variant>
 #include <vector>
 
+#include "base/product.h"
 #include "problem/tensor_view.h"
 
 namespace retrograd::problem {
@@ -28,6 +30,7 @@ struct ConvNames {
   const char* grad_input = "grad_input";
   const char* grad_weight = "grad_weight";
   const char* grad_bias = "grad_bias";
+  const char* bias_sizes = "bias_sizes";
 };
 
 struct PoolNames {
@@ -41,6 +44,15 @@ struct PoolNames {
 
 inline constexpr int64_t kAclnnMaxGroups = 65535;
 
+// What a caller called the order of a tensor's axes, where the interface asks: product rules compare them.
+enum class Format : unsigned char { kUnsaid, kNcl, kNd, kNchw, kNcdhw };
+std::string_view name_of(Format format);  // "-", "ncl", "nd", "nchw", "ncdhw"
+
+struct ConvFormats {
+  Format grad_output = Format::kUnsaid, input = Format::kUnsaid, weight = Format::kUnsaid,
+         grad_input = Format::kUnsaid, grad_weight = Format::kUnsaid;
+};
+
 // Convolution backward. Tensors are (N, C, spatial…), the weight (C_out, C_in/groups, k…), for a transposed
 // convolution (C_in, C_out/groups, k…).
 struct ConvRequest {
@@ -50,14 +62,23 @@ struct ConvRequest {
   bool transposed = false;
   int64_t groups = 1;
   int64_t math_mode = 0;  // cubeMathType, 0 to 3
-  bool winograd = false;  // allowed although math_mode is 0: infiniop, which has none, where the user says so
+  bool winograd = false;  // the user allows it (RETROGRAD_WINOGRAD); aclnn uses it where math_mode is 1
 
   // Rules that differ by interface.
   bool one_dtype = false;            // infiniop: all operands of one type; otherwise promotion
   bool asymmetric_any_rank = false;  // padding may hold lo, hi for every axis; otherwise in 2-D only
   int64_t max_groups = std::numeric_limits<int64_t>::max();  // aclnn: kAclnnMaxGroups
+
+  // The product whose limits are kept and whose arithmetic is followed (product_rules.h), and what only its
+  // rules look at.
+  std::optional<Product> product;
+  std::optional<std::vector<int64_t>> bias_sizes;
+  ConvFormats formats;
+
   int hf32_mantissa_bits = 11;
   ConvNames names;
+
+  bool follows_aclnn() const { return max_groups == kAclnnMaxGroups; }
 };
 
 // conv_tbc backward: grad_output (T_out, B, C_out), input (T_in, B, C_in), weight (K, C_in, C_out), bias
@@ -67,6 +88,7 @@ struct ConvTbcRequest {
   TensorView grad_input, grad_weight, grad_bias;
   int64_t pad = 0;
   int64_t math_mode = 0;
+  std::optional<Product> product;
   int hf32_mantissa_bits = 11;
   ConvNames names;
 };

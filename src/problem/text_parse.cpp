@@ -128,6 +128,15 @@ std::optional<std::vector<int64_t>> parse_list(std::string_view text) {
   }
 }
 
+bool parse_format(std::string_view text, Format& format) {
+  for (const Format each : {Format::kUnsaid, Format::kNcl, Format::kNd, Format::kNchw, Format::kNcdhw})
+    if (text == name_of(each)) {
+      format = each;
+      return true;
+    }
+  return false;
+}
+
 // Reads typed values out of the fields, keeping the first failure.
 class Reader {
  public:
@@ -190,6 +199,29 @@ class Reader {
     if (!values)
       note(fields_.fail(*token, fmt::format("'{}' is no list of numbers, as in 1x2", token->value)));
     return values.value_or(otherwise);
+  }
+
+  std::optional<std::vector<int64_t>> optional_list(std::string_view key) {
+    if (fields_.find(key) == nullptr) return std::nullopt;
+    return list(key, {});
+  }
+
+  // Five names with commas between them: grad_output, input, weight, grad_input, grad_weight.
+  ConvFormats formats(std::string_view key) {
+    ConvFormats f;
+    const Token* token = fields_.find(key);
+    if (token == nullptr) return f;
+    std::string_view rest = token->value;
+    bool known = std::count(rest.begin(), rest.end(), ',') == 4;
+    for (Format* each : {&f.grad_output, &f.input, &f.weight, &f.grad_input, &f.grad_weight}) {
+      const size_t end = std::min(rest.find(','), rest.size());
+      known = known && parse_format(rest.substr(0, end), *each);
+      rest.remove_prefix(std::min(end + 1, rest.size()));
+    }
+    if (!known)
+      note(fields_.fail(*token, fmt::format("'{}' is not five of -, ncl, nd, nchw, ncdhw with commas between",
+                                            token->value)));
+    return f;
   }
 
   int64_t number(std::string_view key, int64_t otherwise) {
@@ -306,6 +338,9 @@ Result<Request> parse_conv(Fields& fields) {
   r.one_dtype = rules == "infiniop";
   r.asymmetric_any_rank = rules != "aclnn";
   if (rules == "aclnn") r.max_groups = kAclnnMaxGroups;
+  r.product = product_from_name(read.word("product", "", "a2 a3 910_95 training"));
+  r.bias_sizes = read.optional_list("bias_sizes");
+  r.formats = read.formats("formats");
   RG_CHECK(read.status());
   return Request(std::move(r));
 }
@@ -317,6 +352,7 @@ Result<Request> parse_conv_tbc(Fields& fields) {
   r.weight = read.tensor("weight", std::nullopt);
   r.pad = read.number("pad", 0);
   r.math_mode = read.number("math", 0);
+  r.product = product_from_name(read.word("product", "", "a2 a3 910_95 training"));
   Dims bias, grad_output;
   if (r.input.shape.rank() == 3 && r.weight.shape.rank() == 3) {
     bias = {r.weight.shape[2]};

@@ -34,6 +34,13 @@ class Line {
   void dtype() {
     if (dtype_ != DType::kF32) word("dtype", name_of(dtype_));
   }
+  void product(Product product) { word("product", name_of(product)); }
+  // Tensors that belong together have one format, unless it is printed.
+  void formats(const ConvFormats& f) {
+    if (f.grad_output == f.input && f.grad_input == f.input && f.grad_weight == f.weight) return;
+    word("formats", fmt::format("{},{},{},{},{}", name_of(f.grad_output), name_of(f.input), name_of(f.weight),
+                                name_of(f.grad_input), name_of(f.grad_weight)));
+  }
   std::string take() { return std::move(text_); }
 
  private:
@@ -70,9 +77,14 @@ std::string print(const ConvRequest& r) {
   line.dtype();
   if (r.one_dtype) {
     line.word("rules", "infiniop");
-  } else if (r.max_groups == kAclnnMaxGroups) {
+  } else if (r.follows_aclnn()) {
     line.word("rules", "aclnn");
   }
+  if (r.product) line.product(*r.product);
+  if (r.bias_sizes && r.grad_bias &&
+      *r.bias_sizes != std::vector<int64_t>{r.grad_bias->shape.rank() == 1 ? r.grad_bias->shape[0] : -1})
+    line.list("bias_sizes", *r.bias_sizes, 0, 0);
+  line.formats(r.formats);
   return line.take();
 }
 
@@ -88,6 +100,7 @@ std::string print(const ConvTbcRequest& r) {
   line.result("grad_bias", r.grad_bias, r.bias.shape);
   line.number("math", r.math_mode, 0);
   line.dtype();
+  if (r.product) line.product(*r.product);
   return line.take();
 }
 
@@ -109,6 +122,22 @@ std::string print(const AvgPoolRequest& r) {
 }
 
 }  // namespace
+
+std::string_view name_of(Format format) {
+  switch (format) {
+    case Format::kUnsaid:
+      break;
+    case Format::kNcl:
+      return "ncl";
+    case Format::kNd:
+      return "nd";
+    case Format::kNchw:
+      return "nchw";
+    case Format::kNcdhw:
+      return "ncdhw";
+  }
+  return "-";
+}
 
 std::string to_text(const Request& request) {
   return std::visit([](const auto& r) { return print(r); }, request);

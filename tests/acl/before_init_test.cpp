@@ -13,7 +13,6 @@ TEST(BeforeInit, FinalizeIsToldThatNothingWasInitialised) {
 
 TEST(BeforeInit, EveryRuntimeCallIsRefused) {
   int32_t device = 0;
-  uint32_t count = 0;
   aclrtRunMode mode = ACL_HOST;
   size_t bytes = 0;
   int64_t value = 0;
@@ -28,7 +27,6 @@ TEST(BeforeInit, EveryRuntimeCallIsRefused) {
       {"aclrtResetDevice", aclrtResetDevice(0)},
       {"aclrtResetDeviceForce", aclrtResetDeviceForce(0)},
       {"aclrtGetDevice", aclrtGetDevice(&device)},
-      {"aclrtGetDeviceCount", aclrtGetDeviceCount(&count)},
       {"aclrtGetRunMode", aclrtGetRunMode(&mode)},
       {"aclrtSynchronizeDevice", aclrtSynchronizeDevice()},
       {"aclrtGetMemInfo", aclrtGetMemInfo(ACL_HBM_MEM, &bytes, &bytes)},
@@ -74,6 +72,19 @@ TEST(BeforeInit, EveryRuntimeCallIsRefused) {
 
 TEST(BeforeInit, WhatNeedsNoDeviceWorks) {
   EXPECT_EQ(aclGetRecentErrMsg() == nullptr, true);
+  uint32_t count = 0;
+  EXPECT_EQ(aclrtGetDeviceCount(&count), ACL_SUCCESS);
+  EXPECT_GE(count, 1u);
+  int32_t major = -1, minor = -1, patch = -1;
+  EXPECT_EQ(aclrtGetVersion(&major, &minor, &patch), ACL_SUCCESS);
+  EXPECT_EQ((std::vector{major, minor, patch}), (std::vector{1, 0, 0}));
+  EXPECT_TRUE(
+      failed_with(aclrtGetVersion(nullptr, &minor, &patch), ACL_ERROR_INVALID_PARAM, {"majorVersion"}));
+  EXPECT_TRUE(
+      failed_with(aclrtGetVersion(&major, nullptr, &patch), ACL_ERROR_INVALID_PARAM, {"minorVersion"}));
+  EXPECT_TRUE(
+      failed_with(aclrtGetVersion(&major, &minor, nullptr), ACL_ERROR_INVALID_PARAM, {"patchVersion"}));
+  EXPECT_TRUE(failed_with(aclrtGetDeviceCount(nullptr), ACL_ERROR_INVALID_PARAM, {"count is null"}));
   ASSERT_NE(aclrtGetSocName(), nullptr);
   EXPECT_TRUE(std::string(aclrtGetSocName()).starts_with("Retrograd-"));
   EXPECT_EQ(aclDataTypeSize(ACL_DOUBLE), 8u);

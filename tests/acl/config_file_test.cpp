@@ -131,6 +131,37 @@ TEST_F(ConfigFile, WithAnIllegalDeviceIsWarnedAboutOnceAndIgnored) {
   }
 }
 
+TEST_F(ConfigFile, ChoosesTheProductBesideTheDevice) {
+  ASSERT_EQ(aclInit(holding(R"({"others": {"rules": "a3"}, "rules": "a2", "RETROGRAD_DEVICE": "cpu"})")),
+            ACL_SUCCESS);
+  EXPECT_STREQ(aclrtGetSocName(), "Ascend910B1");
+  EXPECT_EQ(aclFinalize(), ACL_SUCCESS);
+  ASSERT_EQ(aclInit(holding(R"({"rules": ["a2"], "rules": "training"})")), ACL_SUCCESS);
+  EXPECT_STREQ(aclrtGetSocName(), "Ascend910A");
+  EXPECT_EQ(aclFinalize(), ACL_SUCCESS);
+  ASSERT_EQ(aclInit(holding(R"({"RETROGRAD_DEVICE": "cpu"})")), ACL_SUCCESS);
+  EXPECT_STREQ(aclrtGetSocName(), "Retrograd-CPU") << "forgotten";
+  EXPECT_EQ(aclFinalize(), ACL_SUCCESS);
+}
+
+TEST_F(ConfigFile, WithAnIllegalProductIsWarnedAboutOnceAndIgnored) {
+  for (const std::string& value : {std::string("\"A2\""), std::string("910"), std::string("[\"a2\"]")}) {
+    ::testing::internal::CaptureStderr();
+    ASSERT_EQ(aclInit(holding("{\"RETROGRAD_DEVICE\": \"cpu\", \"rules\": " + value + "}")), ACL_SUCCESS);
+    EXPECT_STREQ(aclrtGetSocName(), "Retrograd-CPU");
+    EXPECT_EQ(aclFinalize(), ACL_SUCCESS);
+    const std::string first = ::testing::internal::GetCapturedStderr();
+    EXPECT_NE(first.find("rules in " + path_ + " is " + value +
+                         ", expected \"a2\", \"a3\", \"910_95\" or \"training\"; it is ignored"),
+              std::string::npos)
+        << first;
+    ::testing::internal::CaptureStderr();
+    ASSERT_EQ(aclInit(path_.c_str()), ACL_SUCCESS);
+    EXPECT_EQ(aclFinalize(), ACL_SUCCESS);
+    EXPECT_EQ(::testing::internal::GetCapturedStderr(), "");
+  }
+}
+
 TEST_F(ConfigFile, IsForgottenAtFinalize) {
   ASSERT_EQ(aclInit(holding(R"({"RETROGRAD_DEVICE": "cuda"})")), ACL_SUCCESS);
   ASSERT_EQ(aclFinalize(), ACL_SUCCESS);

@@ -116,6 +116,39 @@ TEST_F(ConvAccepts, EveryFormatTheTableAllows) {
   expect_accepted(three);
 }
 
+TEST_F(ConvAccepts, AnyFormatOfATransposedBias) {
+  for (const aclFormat format :
+       {ACL_FORMAT_ND, ACL_FORMAT_NCL, ACL_FORMAT_NCHW, ACL_FORMAT_NC, ACL_FORMAT_NHWC}) {
+    Conv call;
+    make_transposed(call);
+    call.grad_bias.format = format;
+    expect_accepted(call);
+    Conv plain;
+    plain.grad_bias.format = format;
+    if (format == ACL_FORMAT_ND) {
+      expect_accepted(plain);
+    } else {
+      EXPECT_TRUE(refused(plain.phase_one(), ACLNN_ERR_PARAM_INVALID, {"gradBias.format"}));
+    }
+  }
+}
+
+// The weight alone is judged: its first axis is the input's channels, and not empty.
+TEST_F(ConvAccepts, AnySizesOfATransposedConvolutionWithoutABatch) {
+  Conv call;
+  make_transposed(call);
+  call.grad_output.shape = {0, 5, 123, 7};
+  call.input.shape = call.grad_input.shape = {0, 3, 4, 0};
+  expect_accepted(call);
+  call.weight.shape = call.grad_weight.shape = {3, 0, 0, 3};
+  call.grad_bias.shape = {0};
+  expect_accepted(call);
+  call.input.shape[1] = call.grad_input.shape[1] = 4;
+  EXPECT_TRUE(refused(call.phase_one(), ACLNN_ERR_PARAM_INVALID, {"weight.shape[0] is 3, expected 4"}));
+  call.weight.shape[0] = call.grad_weight.shape[0] = call.input.shape[1] = call.grad_input.shape[1] = 0;
+  EXPECT_TRUE(refused(call.phase_one(), ACLNN_ERR_PARAM_INVALID, {"weight.shape[0] is 0", "at least 1"}));
+}
+
 TEST_F(ConvAccepts, EveryPromotionTheTableAllows) {
   for (const aclDataType a : {ACL_FLOAT, ACL_FLOAT16, ACL_BF16}) {
     for (const aclDataType b : {ACL_FLOAT, ACL_FLOAT16, ACL_BF16}) {

@@ -77,8 +77,8 @@ TEST(Finalize, RefusesNewWorkAndFreesWhenNothingRunsAnyMore) {
     }
     while (inside < kThreads) std::this_thread::yield();
     std::thread ending([] { EXPECT_EQ(aclFinalize(), ACL_SUCCESS); });
-    uint32_t count = 0;
-    while (aclrtGetDeviceCount(&count) == ACL_SUCCESS) std::this_thread::yield();
+    aclrtRunMode mode = ACL_HOST;
+    while (aclrtGetRunMode(&mode) == ACL_SUCCESS) std::this_thread::yield();
     gate.open();
     ending.join();
   }
@@ -187,8 +187,8 @@ TEST(Finalize, IsOverBeforeTheNextInitBegins) {
   {
     StreamGate gate(nullptr);
     std::thread ending([] { EXPECT_EQ(aclFinalize(), ACL_SUCCESS); });
-    uint32_t count = 0;
-    while (aclrtGetDeviceCount(&count) == ACL_SUCCESS) std::this_thread::yield();
+    aclrtRunMode mode = ACL_HOST;
+    while (aclrtGetRunMode(&mode) == ACL_SUCCESS) std::this_thread::yield();
     gate.open_after(std::chrono::milliseconds(100));
     EXPECT_EQ(aclInit(nullptr), ACL_SUCCESS);
     EXPECT_EQ(aclrtSetDevice(0), ACL_SUCCESS);

@@ -239,7 +239,7 @@ TEST_F(AclTest, PoolingTakesTensorsWithoutABatchInTheFormatsOfTheirRank) {
   P3 three;
   three.grad_output.shape = {2, 1, 3, 2};
   three.self.shape = three.grad_input.shape = {2, 2, 6, 4};
-  for (const aclFormat format : {ACL_FORMAT_NCDHW, ACL_FORMAT_ND}) {
+  for (const aclFormat format : {ACL_FORMAT_NCHW, ACL_FORMAT_NCDHW, ACL_FORMAT_ND}) {
     three.grad_output.format = three.self.format = three.grad_input.format = format;
     expect_accepted(three);
   }

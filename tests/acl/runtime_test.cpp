@@ -19,11 +19,11 @@ TEST(Init, IsOnceAndMayComeAgainAfterFinalize) {
 TEST(Init, OfAclnnLeavesAclAlone) {
   EXPECT_EQ(aclnnInit(nullptr), ACLNN_SUCCESS);
   EXPECT_EQ(aclnnInit(""), ACLNN_SUCCESS);
-  uint32_t count = 0;
-  EXPECT_TRUE(failed_with(aclrtGetDeviceCount(&count), ACL_ERROR_UNINITIALIZE, {"aclInit"}));
+  aclrtRunMode mode = ACL_HOST;
+  EXPECT_TRUE(failed_with(aclrtGetRunMode(&mode), ACL_ERROR_UNINITIALIZE, {"aclInit"}));
   ASSERT_EQ(aclInit(nullptr), ACL_SUCCESS);
   EXPECT_EQ(aclnnFinalize(), ACLNN_SUCCESS);
-  EXPECT_EQ(aclrtGetDeviceCount(&count), ACL_SUCCESS);
+  EXPECT_EQ(aclrtGetRunMode(&mode), ACL_SUCCESS);
   EXPECT_EQ(aclFinalize(), ACL_SUCCESS);
 }
 

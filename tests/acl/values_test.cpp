@@ -41,6 +41,24 @@ TEST_F(Gradients, OfTheTbcSampleAre2And5And5) {
   EXPECT_EQ(out[2], filled(call.grad_bias, 5));
 }
 
+// Exact data, exact results: Winograd would print 575.9995 here, and is an option.
+TEST_F(Gradients, OfOnesAreWholeNumbersWhereReducedPrecisionIsAllowed) {
+  ConvCall call;
+  call.grad_output.shape = call.input.shape = call.grad_input.shape = {1, 64, 14, 14};
+  call.weight.shape = call.grad_weight.shape = {64, 64, 3, 3};
+  call.grad_bias.shape = {64};
+  call.bias_sizes = {64};
+  call.padding = {1, 1};
+  call.cube_math_type = 1;
+  const auto out = run(call, {ones(call.grad_output), ones(call.input), ones(call.weight)}, stream_);
+  for (size_t y = 1; y < 13; ++y)
+    for (size_t x = 1; x < 13; ++x) ASSERT_EQ(out[0][y * 14 + x], 64 * 9);
+  for (size_t i = 0; i < out[1].size(); i += 9) {
+    ASSERT_EQ(out[1][i], 13 * 13);
+    ASSERT_EQ(out[1][i + 4], 14 * 14);
+  }
+}
+
 // x = [1 2 3 4], w = [1 2], dy = [1 10 100]: dx = dy ∗ w, dw[t] = Σ x[o+t]·dy[o].
 ConvCall one_dimensional() {
   ConvCall call;
@@ -132,6 +150,37 @@ TEST_F(Gradients, OfConvTbc) {
   EXPECT_EQ(out[0], (Values{3 + 8 + 3 + 8, 5 + 12 + 9 + 16, 7 + 16 + 15 + 24}));
   EXPECT_EQ(out[1], (Values{3 + 50 + 700, 4 + 60 + 800, 1 + 30 + 500, 2 + 40 + 600}));
   EXPECT_EQ(out[2], (Values{16, 20}));
+}
+
+// Rounded once, from FP32: 7.8125 is between two codes of either type.
+TEST_F(Gradients, OfConvTbcHave8BitWeightsWhereAskedFor) {
+  TbcCall call;
+  call.self.shape = {1, 1, 4};
+  call.input.shape = call.grad_input.shape = {1, 1, 1};
+  call.weight.shape = call.grad_weight.shape = {1, 1, 4};
+  call.pad = 0;
+  for (const aclDataType type : {ACL_HIFLOAT8, ACL_FLOAT8_E4M3FN}) {
+    call.grad_weight.dtype = type;
+    for (const aclDataType inputs : {ACL_FLOAT, ACL_FLOAT16, ACL_BF16}) {
+      for (TensorArg* tensor : call.inputs()) tensor->dtype = inputs;
+      EXPECT_EQ(run(call, {{1, 2, 4, -1}, {1}, {1, 1, 1, 1}}, stream_)[1], (Values{1, 2, 4, -1}));
+      EXPECT_EQ(run(call, {{5, 0, 0, 0}, {1.5625f}, {1, 1, 1, 1}}, stream_)[1], (Values{8, 0, 0, 0}));
+    }
+  }
+}
+
+// Without a batch nothing of a transposed convolution is judged but its weight.
+TEST_F(Gradients, OfATransposedConvolutionWithoutABatchAreZeros) {
+  ConvCall call;
+  make_transposed(call);
+  call.grad_output.shape = {0, 5, 77, 0};
+  call.input.shape = call.grad_input.shape = {0, 3, 0, 1234};
+  const auto out = run(call, {{}, {}, ones(call.weight)}, stream_);
+  EXPECT_TRUE(out[0].empty());
+  EXPECT_EQ(out[1], filled(call.grad_weight, 0));
+  EXPECT_EQ(out[2], filled(call.grad_bias, 0));
+  call.grad_output.shape = {0, 999, 1, 1};  // its channels neither
+  EXPECT_EQ(run(call, {{}, {}, ones(call.weight)}, stream_)[2], filled(call.grad_bias, 0));
 }
 
 TEST_F(Gradients, OfAvgPool2dInCeilModeLeaveTheLastWindowToItself) {

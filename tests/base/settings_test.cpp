@@ -44,6 +44,8 @@ void expect_defaults(const Settings& s) {
   EXPECT_EQ(s.device, std::nullopt);
   EXPECT_EQ(s.hf32_mantissa_bits, 11);
   EXPECT_FALSE(s.winograd);
+  EXPECT_EQ(s.rules, std::nullopt);
+  EXPECT_EQ(s.soc_name, "");
   EXPECT_TRUE(s.cudnn);
   EXPECT_EQ(s.cpu_isa, "");
   EXPECT_EQ(s.workspace_limit, SIZE_MAX);
@@ -55,7 +57,8 @@ TEST(Settings, AreTheDefaultsWhenNothingIsSet) { expect_defaults(parse({}).setti
 TEST(Settings, TakeAnEmptyValueAsNotSet) {
   for (const char* variable :
        {"RETROGRAD_NUM_THREADS", "RETROGRAD_DEVICE", "RETROGRAD_HF32_BITS", "RETROGRAD_WINOGRAD",
-        "RETROGRAD_CUDNN", "RETROGRAD_CPU_ISA", "RETROGRAD_WORKSPACE_LIMIT", "RETROGRAD_VERBOSE"}) {
+        "RETROGRAD_RULES", "RETROGRAD_SOC_NAME", "RETROGRAD_CUDNN", "RETROGRAD_CPU_ISA",
+        "RETROGRAD_WORKSPACE_LIMIT", "RETROGRAD_VERBOSE"}) {
     expect_defaults(legal(variable, ""));
   }
 }
@@ -113,6 +116,25 @@ TEST(Settings, TakeZeroOrOneForCudnn) {
   EXPECT_TRUE(legal("RETROGRAD_CUDNN", "1").cudnn);
   EXPECT_EQ(illegal("RETROGRAD_CUDNN", "on"),
             "RETROGRAD_CUDNN is \"on\", legal is 0 or 1; 1 is used instead");
+}
+
+TEST(Settings, TakeTheFourProductsForRules) {
+  EXPECT_EQ(legal("RETROGRAD_RULES", "a2").rules, Product::kA2);
+  EXPECT_EQ(legal("RETROGRAD_RULES", "a3").rules, Product::kA3);
+  EXPECT_EQ(legal("RETROGRAD_RULES", "910_95").rules, Product::k910_95);
+  EXPECT_EQ(legal("RETROGRAD_RULES", "training").rules, Product::kTraining);
+  for (const char* value : {"A2", "a4", "910", "all", " a2", "1"}) {
+    EXPECT_EQ(illegal("RETROGRAD_RULES", value),
+              "RETROGRAD_RULES is \"" + std::string(value) +
+                  "\", legal is a2, a3, 910_95 or training; it is ignored, and no product's rules are kept "
+                  "unless a configuration file says so");
+    expect_defaults(parse({{"RETROGRAD_RULES", value}}).settings);
+  }
+}
+
+TEST(Settings, TakeAnyNameOfAChip) {
+  EXPECT_EQ(legal("RETROGRAD_SOC_NAME", "Ascend910B4").soc_name, "Ascend910B4");
+  EXPECT_EQ(legal("RETROGRAD_SOC_NAME", "my card").soc_name, "my card");
 }
 
 TEST(Settings, TakeZeroOrOneForWinograd) {

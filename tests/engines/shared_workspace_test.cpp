@@ -93,7 +93,7 @@ TEST(SharedWorkspaceTest, ShapesOfEveryEngine) {
            "conv input=2x32x90 weight=32x1x9 padding=4 groups=32",
            "conv input=2x3x40x40 weight=64x3x7x7 padding=3x3 stride=2x2",
            "conv input=2x24x20x20 weight=24x4x3x3 padding=1x1 groups=6",
-           "conv input=1x32x16x16 weight=32x32x3x3 padding=1x1 math=1",
+           "conv input=1x32x16x16 weight=32x32x3x3 padding=1x1 math=1 winograd=1",
            "avgpool input=2x16x33x33 kernel=3x3 stride=2x2 padding=1x1",
        }) {
     auto request = problem::parse_request(text);

@@ -59,28 +59,30 @@ std::string reason(const std::string& name, const std::string& text) {
 constexpr const char* kBoth = "cpu.winograd_gather cpu.winograd_grad_weight";
 const std::string kPlain = "conv input=2x64x14x14 weight=64x64x3x3 padding=1x1 mask=iw";
 
-TEST(WinogradSelectionTest, TakenWhereReducedPrecisionIsAllowed) {
-  EXPECT_EQ(chosen_for(kPlain + " math=1"), kBoth);
-  EXPECT_EQ(chosen_for(kPlain + " math=1 rules=aclnn"), kBoth);
+TEST(WinogradSelectionTest, TakenWhereTheUserAllowsIt) {
+  EXPECT_EQ(chosen_for(kPlain + " math=1 winograd=1"), kBoth);
+  EXPECT_EQ(chosen_for(kPlain + " math=1 winograd=1 rules=aclnn"), kBoth);
   EXPECT_EQ(chosen_for(kPlain + " winograd=1 rules=infiniop"), kBoth);
-  EXPECT_EQ(chosen_for("conv input=2x64x14x14 weight=64x64x3x3 padding=1x1 mask=iw math=1 transposed=1"),
-            kBoth);
+  EXPECT_EQ(
+      chosen_for("conv input=2x64x14x14 weight=64x64x3x3 padding=1x1 mask=iw math=1 winograd=1 transposed=1"),
+      kBoth);
 }
 
 TEST(WinogradSelectionTest, NeverWhereExactnessIsAskedFor) {
-  for (const char* mode : {" math=0", " math=2", " math=3", " rules=infiniop", " math=2 winograd=1",
-                           " math=3 winograd=1", " math=0 rules=aclnn"})
+  for (const char* mode :
+       {" math=0", " math=2", " math=3", " rules=infiniop", " math=2 winograd=1", " math=3 winograd=1",
+        " math=0 rules=aclnn", " math=0 winograd=1 rules=aclnn", " math=1", " math=1 rules=aclnn"})
     EXPECT_FALSE(reduces(kPlain + mode)) << mode;
   EXPECT_EQ(reason("cpu.winograd_gather", kPlain), "exact products are asked for");
 }
 
 TEST(WinogradSelectionTest, NeverForOtherTypes) {
   for (const char* dtype : {"f16", "bf16", "hif8"})
-    EXPECT_FALSE(reduces(kPlain + " math=1 dtype=" + dtype)) << dtype;
+    EXPECT_FALSE(reduces(kPlain + " math=1 winograd=1 dtype=" + dtype)) << dtype;
   // Products in FP32, operands or results not.
-  EXPECT_FALSE(reduces("conv input=2x64x14x14:f16 weight=64x64x3x3 padding=1x1 mask=iw math=1"));
+  EXPECT_FALSE(reduces("conv input=2x64x14x14:f16 weight=64x64x3x3 padding=1x1 mask=iw math=1 winograd=1"));
   EXPECT_EQ(reason("cpu.winograd_gather",
-                   "conv input=2x64x14x14 weight=64x64x3x3 padding=1x1 mask=i math=1 "
+                   "conv input=2x64x14x14 weight=64x64x3x3 padding=1x1 mask=i math=1 winograd=1 "
                    "grad_input=2x64x14x14:bf16"),
             "an operand is not f32");
 }
@@ -88,21 +90,25 @@ TEST(WinogradSelectionTest, NeverForOtherTypes) {
 TEST(WinogradSelectionTest, OnlyWhereItWins) {
   const std::string gather = "cpu.winograd_gather";
   for (const char* kernel : {"1x1", "3x1", "5x5", "3x4"})
-    EXPECT_EQ(reason(gather, fmt::format("conv input=2x64x14x14 weight=64x64x{} math=1", kernel)),
+    EXPECT_EQ(reason(gather, fmt::format("conv input=2x64x14x14 weight=64x64x{} math=1 winograd=1", kernel)),
               "the kernel is not 3x3 with stride and dilation 1")
         << kernel;
   for (const char* rest : {"stride=2x2", "stride=1x2", "dilation=2x2"})
-    EXPECT_EQ(reason(gather, fmt::format("conv input=2x64x14x14 weight=64x64x3x3 math=1 {}", rest)),
-              "the kernel is not 3x3 with stride and dilation 1")
+    EXPECT_EQ(
+        reason(gather, fmt::format("conv input=2x64x14x14 weight=64x64x3x3 math=1 winograd=1 {}", rest)),
+        "the kernel is not 3x3 with stride and dilation 1")
         << rest;
-  EXPECT_FALSE(reduces("conv input=2x8x14x14 weight=8x8x3x3 padding=1x1 mask=iw math=1"));
-  EXPECT_FALSE(reduces("conv input=2x64x14x14 weight=64x1x3x3 padding=1x1 groups=64 mask=iw math=1"));
-  EXPECT_EQ(reason(gather, "conv input=128x256x2x2 weight=256x256x3x3 padding=1x1 math=1"),
+  EXPECT_FALSE(reduces("conv input=2x8x14x14 weight=8x8x3x3 padding=1x1 mask=iw math=1 winograd=1"));
+  EXPECT_FALSE(
+      reduces("conv input=2x64x14x14 weight=64x1x3x3 padding=1x1 groups=64 mask=iw math=1 winograd=1"));
+  EXPECT_EQ(reason(gather, "conv input=128x256x2x2 weight=256x256x3x3 padding=1x1 math=1 winograd=1"),
             "planes so small leave too much of a tile unused");
-  EXPECT_EQ(reason(gather, "conv input=1x64x7x14x14 weight=64x64x3x3x3 padding=1x1x1 stride=2x1x1 math=1"),
+  EXPECT_EQ(reason(gather,
+                   "conv input=1x64x7x14x14 weight=64x64x3x3x3 padding=1x1x1 stride=2x1x1 math=1 winograd=1"),
             "the stride along D is not 1");
-  EXPECT_EQ(reason("cpu.winograd_grad_weight", "conv input=2x64x14x14 weight=64x64x3x3 math=1 mask=i"),
-            "computes grad_weight only");
+  EXPECT_EQ(
+      reason("cpu.winograd_grad_weight", "conv input=2x64x14x14 weight=64x64x3x3 math=1 winograd=1 mask=i"),
+      "computes grad_weight only");
 }
 
 // Largest error of the pass's result for one of its largest magnitude; `values` is what was computed.
@@ -175,11 +181,11 @@ TEST(WinogradErrorTest, WithinTheBoundFrom16To1024Channels) {
   for (const int64_t channels : {16, 32, 64, 128, 256, 512, 1024}) {
     // The sum runs over the channels of grad_output, of input when transposed, over places for grad_weight.
     const std::string gradient =
-        fmt::format("conv input=1x64x8x12 weight={0}x64x3x3 padding=1x1 mask=i math=1", channels);
+        fmt::format("conv input=1x64x8x12 weight={0}x64x3x3 padding=1x1 mask=i math=1 winograd=1", channels);
     const std::string transposed = fmt::format(
-        "conv input=1x64x8x12 weight=64x{0}x3x3 padding=1x1 mask=i math=1 transposed=1", channels);
-    const std::string weight =
-        fmt::format("conv input=1x{0}x16x12 weight=64x{0}x3x3 padding=1x1 mask=w math=1", channels);
+        "conv input=1x64x8x12 weight=64x{0}x3x3 padding=1x1 mask=i math=1 winograd=1 transposed=1", channels);
+    const std::string weight = fmt::format(
+        "conv input=1x{0}x16x12 weight=64x{0}x3x3 padding=1x1 mask=w math=1 winograd=1", channels);
     for (const std::string& text : {gradient, transposed, weight}) {
       const double error = worst_error(text);
       EXPECT_LE(error, reduced_precision_bound(1)) << text;
@@ -190,19 +196,20 @@ TEST(WinogradErrorTest, WithinTheBoundFrom16To1024Channels) {
 }
 
 TEST(WinogradErrorTest, WithinTheBoundForLongSumsOverPlaces) {
-  for (const char* text : {"conv input=16x32x28x28 weight=32x32x3x3 padding=1x1 mask=w math=1",
-                           "conv input=1x32x112x112 weight=32x32x3x3 padding=1x1 mask=w math=1"})
+  for (const char* text : {"conv input=16x32x28x28 weight=32x32x3x3 padding=1x1 mask=w math=1 winograd=1",
+                           "conv input=1x32x112x112 weight=32x32x3x3 padding=1x1 mask=w math=1 winograd=1"})
     EXPECT_LE(worst_error(text), reduced_precision_bound(1)) << text;
 }
 
 // Too many weights to keep them transformed: channels that fill no vector, more tiles than a block has,
 // groups, planes of which some taps lie outside.
 TEST(WinogradErrorTest, WithinTheBoundForManyWeights) {
-  for (const char* text : {"conv input=3x200x7x9 weight=192x200x3x3 padding=1x1 mask=i math=1",
-                           "conv input=1x200x5x8 weight=200x192x3x3 padding=1x1 mask=i math=1 transposed=1",
-                           "conv input=1x384x5x8 weight=400x192x3x3 padding=1x1 groups=2 mask=i math=1",
-                           "conv input=1x96x3x8x8 weight=136x96x3x3x3 padding=1x1x1 mask=i math=1",
-                           "conv input=1x16x9x140 weight=1160x16x3x3 padding=1x1 mask=i math=1"}) {
+  for (const char* text :
+       {"conv input=3x200x7x9 weight=192x200x3x3 padding=1x1 mask=i math=1 winograd=1",
+        "conv input=1x200x5x8 weight=200x192x3x3 padding=1x1 mask=i math=1 winograd=1 transposed=1",
+        "conv input=1x384x5x8 weight=400x192x3x3 padding=1x1 groups=2 mask=i math=1 winograd=1",
+        "conv input=1x96x3x8x8 weight=136x96x3x3x3 padding=1x1x1 mask=i math=1 winograd=1",
+        "conv input=1x16x9x140 weight=1160x16x3x3 padding=1x1 mask=i math=1 winograd=1"}) {
     EXPECT_LE(worst_error(text, {0.0}), reduced_precision_bound(1)) << text;
     expect_same_bits(text);
   }
@@ -210,7 +217,8 @@ TEST(WinogradErrorTest, WithinTheBoundForManyWeights) {
 
 // A value that is not finite reaches no further than the tiles that read it.
 TEST(WinogradNanTest, StaysInItsTiles) {
-  const problem::Request request = parsed("conv input=2x32x12x12 weight=32x32x3x3 padding=1x1 mask=i math=1");
+  const problem::Request request =
+      parsed("conv input=2x32x12x12 weight=32x32x3x3 padding=1x1 mask=i math=1 winograd=1");
   const problem::Problem problem = legal_problem(request);
   Operands operands(request);
   std::mt19937_64 random(3);

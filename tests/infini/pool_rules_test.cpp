@@ -123,22 +123,20 @@ const Rule kRules[] = {
      },
      INFINI_STATUS_BAD_TENSOR_SHAPE,
      {"does not fit"}},
-    {"KernelOf63Bits",
-     [](PoolCall& c) {
-       c.grad_input.shape = c.input.shape = {2, 3, 8};
-       c.grad_output.shape = {2, 3, 4};
-       c.kernel_size = {SIZE_MAX / 2};
-     },
-     INFINI_STATUS_BAD_TENSOR_SHAPE,
-     {"fit"}},
-    {"KernelOf64Bits",
+    {"KernelOf64BitsIn1d",
      [](PoolCall& c) {
        c.grad_input.shape = c.input.shape = {2, 3, 8};
        c.grad_output.shape = {2, 3, 4};
        c.kernel_size = {SIZE_MAX};
      },
      INFINI_STATUS_BAD_PARAM,
-     {"kernel_size[0] is 18446744073709551615"}},
+     {"kernel_size[0] is -1"}},
+    {"PadsOf64Bits",
+     [](PoolCall& c) {
+       c.pads = {0, SIZE_MAX};
+     },
+     INFINI_STATUS_BAD_PARAM,
+     {"pads[1] is 18446744073709551615"}},
     // Strides.
     {"GradInputOverlaps",
      [](PoolCall& c) {

@@ -165,8 +165,8 @@ TEST_F(PoolAttributes, Of64BitsAreReadToTheirEndAndNoFurther) {
   for (const PoolCall& call : {kPool1d, kPool2d, kPool3d}) expect_read<size_t>(call);
 }
 
-TEST_F(PoolAttributes, Of32BitsAreReadToTheirEndAndNoFurtherFromTwoDimensionsOn) {
-  for (const PoolCall& call : {kPool2d, kPool3d}) expect_read<int32_t>(call);
+TEST_F(PoolAttributes, Of32BitsAreReadToTheirEndAndNoFurther) {
+  for (const PoolCall& call : {kPool1d, kPool2d, kPool3d}) expect_read<int32_t>(call);
 }
 
 TEST_F(PoolAttributes, NullStridesAreTheKernel) {

@@ -292,6 +292,12 @@ const ExportedCall kCalls[] = {
      nullptr, teardown},
     {"aclGetRecentErrMsg", kRuntime, pending_error, [] { return aclGetRecentErrMsg() == nullptr ? 1 : 0; },
      nullptr, teardown},
+    {"aclrtGetVersion", kRuntime, nothing,
+     [] {
+       int32_t version[3];
+       return aclrtGetVersion(version, version + 1, version + 2);
+     },
+     nullptr, teardown},
     {"aclrtGetSocName", kRuntime, nothing, [] { return *aclrtGetSocName() == '\0' ? 1 : 0; }, nullptr,
      teardown},
 
@@ -314,7 +320,7 @@ const ExportedCall kCalls[] = {
      [] { return aclrtResetDeviceForce(0); }, nullptr, teardown},
     {"aclrtGetDevice", kRuntime, on_device,
      [] { return aclrtGetDevice(reinterpret_cast<int32_t*>(&written.number)); }, nullptr, teardown},
-    {"aclrtGetDeviceCount", kRuntime, initialised,
+    {"aclrtGetDeviceCount", kRuntime, nothing,
      [] { return aclrtGetDeviceCount(reinterpret_cast<uint32_t*>(&written.number)); }, nullptr, teardown},
     {"aclrtGetRunMode", kRuntime, initialised,
      [] { return aclrtGetRunMode(reinterpret_cast<aclrtRunMode*>(&written.number)); }, nullptr, teardown},

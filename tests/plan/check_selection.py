@@ -13,7 +13,7 @@ import subprocess
 import sys
 
 ISAS = {"avx512_bf16": "16b", "avx512": "16", "avx2": "8", "sse4": "4", "baseline": "1"}
-GOLDEN_MODES = ["f32", "f32/math=1", "bf16"]
+GOLDEN_MODES = ["f32", "f32/math=1", "f32/math=1/winograd=1", "bf16"]
 HEADER = """# problem x machine -> engines: what is planned for each row of bench/shapes, by the floats in a vector (b: and bf16).
 # "ninja -C build/dev update_selection" writes this file; look at the difference before you commit it.
 """

@@ -22,11 +22,18 @@ struct Mode {
   const char* name;
   DType dtype;
   int64_t math;
+  bool winograd = false;
 };
 constexpr Mode kModes[] = {
-    {"f32", DType::kF32, 0},        {"f32/math=1", DType::kF32, 1}, {"f32/math=2", DType::kF32, 2},
-    {"f32/math=3", DType::kF32, 3}, {"f16", DType::kF16, 0},        {"bf16", DType::kBF16, 0},
-    {"hif8", DType::kHiF8, 0},      {"e4m3", DType::kE4M3, 0},
+    {"f32", DType::kF32, 0},
+    {"f32/math=1", DType::kF32, 1},
+    {"f32/math=2", DType::kF32, 2},
+    {"f32/math=3", DType::kF32, 3},
+    {"f16", DType::kF16, 0},
+    {"bf16", DType::kBF16, 0},
+    {"hif8", DType::kHiF8, 0},
+    {"e4m3", DType::kE4M3, 0},
+    {"f32/math=1/winograd=1", DType::kF32, 1, true},
 };
 
 Status print_row(const tools::NamedProblem& row, runtime::Device& device) {
@@ -34,6 +41,7 @@ Status print_row(const tools::NamedProblem& row, runtime::Device& device) {
     problem::Request request = tools::with_dtype(row.request, mode.dtype);
     if (auto* conv = std::get_if<problem::ConvRequest>(&request)) {
       conv->math_mode = mode.math;
+      conv->winograd = mode.winograd;
     } else if (mode.math != 0 || is_8bit(mode.dtype)) {
       continue;  // pooling knows neither
     }

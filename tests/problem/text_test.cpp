@@ -24,6 +24,10 @@ TEST(ProblemTextTest, CanonicalLinesAreUnchanged) {
            "conv input=1x1x4 weight=1x1x1 grad_output=1x1x4 mask=none rules=aclnn",
            "conv input=1x1x4 weight=1x1x1 grad_output=1x1x4 rules=infiniop",
            "conv input=1x1x4 weight=1x1x1 grad_output=1x1x4 winograd=1 rules=infiniop",
+           "conv input=1x1x4 weight=1x1x1 grad_output=1x1x4 math=1 rules=aclnn product=910_95 bias_sizes=4x4 "
+           "formats=ncl,nd,-,nchw,ncdhw",
+           "conv_tbc input=7x2x3 weight=3x3x4 grad_output=7x2x4 pad=1 grad_weight=3x3x4:e4m3 math=1 "
+           "product=training",
            "conv input=1x-1x4 weight=1x1 grad_output=9x9x9x9x9 stride=none padding=1x2x3 groups=-4",
            "conv_tbc input=7x2x3 weight=3x3x4 grad_output=7x2x4 pad=1",
            "conv_tbc input=7x2x3@6x-3x1 weight=3x3x4 grad_output=7x2x4 bias=5 pad=1 grad_bias=5@2 math=2 "
@@ -67,6 +71,9 @@ TEST(ProblemTextTest, MistakesArePointedAt) {
            {"conv input=1x1x4 weight=1x1x1 groups=two", "'two' is no number", 37},
            {"conv input=1x1x4 weight=1x1x1 mask=xyz", "'xyz' is not one of iwb", 35},
            {"conv input=1x1x4 weight=1x1x1 transposed=2", "2 is neither 0 nor 1", 41},
+           {"conv input=1x1x4 weight=1x1x1 product=a4", "'a4' is not one of a2 a3 910_95 training", 38},
+           {"conv input=1x1x4 weight=1x1x1 formats=nd,nd,nd", "is not five of -, ncl, nd, nchw, ncdhw", 38},
+           {"conv input=1x1x4 weight=1x1x1 formats=nd,nd,nd,nd,nhwc", "is not five of", 38},
            {"avgpool input=1x1x4 kernel=2 spatial=4", "4 is not one of 0 to 3", 37},
            {"conv input=1x1x4 weight=1x1x1 color=red",
             "'color' is not known here, expected one of dtype, input", 30},

@@ -153,7 +153,11 @@ OperandRounding rounding_of(const problem::Request& request) {
   const bool fp32 = conv  ? problem::promote(*conv).value() == DType::kF32
                     : tbc ? tbc->grad_output.dtype == DType::kF32
                           : false;
-  if (!fp32 || mode < 2) return OperandRounding::kNone;
+  if (!fp32) return OperandRounding::kNone;
+  const auto product = conv ? conv->product : tbc ? tbc->product : std::nullopt;
+  if (mode == 1 && product)
+    return *product == Product::kTraining ? OperandRounding::kF16 : OperandRounding::kHf32Bits11;
+  if (mode < 2) return OperandRounding::kNone;
   return mode == 2 ? OperandRounding::kF16 : OperandRounding::kHf32Bits11;
 }
 

@@ -248,7 +248,7 @@ void dilated(Draw& draw, ProblemSketch& s) {
   maybe_transpose(draw, s);
 }
 
-// 3 x 3 with reduced precision allowed, channels and planes at which it is taken.
+// 3 x 3, mostly with Winograd allowed, channels and planes at which it is taken.
 void winograd(Draw& draw, ProblemSketch& s) {
   s.batch = draw.number(1, 3);
   s.inputs = draw.number(8, 70);
@@ -261,7 +261,7 @@ void winograd(Draw& draw, ProblemSketch& s) {
     pad(draw, axis, 2);
   }
   s.math_mode = draw.chance(80) ? 1 : 0;
-  s.winograd = s.math_mode == 0;
+  s.winograd = s.math_mode == 0 || draw.chance(90);
   s.transposed = draw.chance(20);
 }
 

@@ -20,8 +20,11 @@ const std::string kConv = "conv input=1x1x4 weight=1x1x1 ";
 
 TEST(MathModeTest, WhatItDoes) {
   EXPECT_TRUE(says(kConv, "cubeMathType 0 (KEEP_DTYPE): operands are multiplied as they are"));
-  EXPECT_TRUE(says(kConv + "math=1", "(ALLOW_FP32_DOWN_PRECISION): engines with fewer multiplications"));
-  EXPECT_TRUE(says(kConv + "math=1", "on a GPU operands rounded to TF32"));
+  EXPECT_TRUE(
+      says(kConv + "math=1", "(ALLOW_FP32_DOWN_PRECISION): on a GPU operands may be rounded to TF32"));
+  EXPECT_TRUE(says(kConv + "math=1", "on the CPU every product is in its place"));
+  EXPECT_TRUE(says(kConv + "math=1 winograd=1", "engines with fewer multiplications (Winograd) are allowed"));
+  EXPECT_TRUE(says(kConv + "winograd=1", "engines with fewer multiplications (Winograd) are allowed"));
   EXPECT_TRUE(says(kConv + "math=2", "(USE_FP16): FP32 operands are rounded to FP16"));
   EXPECT_TRUE(says(kConv + "math=3", "(USE_HF32): FP32 operands are rounded to 11"));
   EXPECT_TRUE(says(kConv + "math=1 dtype=bf16", "changes nothing"));

@@ -23,8 +23,8 @@ typedef struct InfiniopDescriptor* infiniopAvgPoolBackwardDescriptor_t;
 /* Tensors (N, C, spatial...) of F16, F32 or BF16, one type for all.
  * kernel_size, strides, pads hold one size_t for each spatial dimension. Null strides mean kernel_size, null
  * pads 0. With two or three spatial dimensions 32-bit numbers are taken too: all three arrays are read so
- * when the second 32-bit word of kernel_size or strides is not zero. With one dimension the arrays must be
- * 64-bit. All arguments are copied. */
+ * when the second 32-bit word of kernel_size or strides is not zero. With one dimension the 32-bit word is
+ * read, which is the low half of a 64-bit number. All arguments are copied. */
 RETROGRAD_API infiniStatus_t infiniopCreateAvgPoolBackwardDescriptor(
     infiniopHandle_t handle, infiniopAvgPoolBackwardDescriptor_t* desc_ptr,
     infiniopTensorDescriptor_t grad_input_desc, infiniopTensorDescriptor_t grad_output_desc,

@@ -22,7 +22,7 @@ namespace {
 
 using nlohmann::json;
 
-constexpr const char* kDeviceKey = "RETROGRAD_DEVICE";
+constexpr const char *kDeviceKey = "RETROGRAD_DEVICE", *kRulesKey = "rules";
 constexpr int kDeepest = 1000;
 constexpr size_t kMostBytes = size_t{16} << 20;
 constexpr size_t kMostCharactersShown = 80;
@@ -71,16 +71,20 @@ std::string in_quotes(const std::string& text) {
   return json(text).dump(-1, ' ', true, json::error_handler_t::replace);
 }
 
-// Hears what the text holds, and keeps the value of our key: its text, as far as it is shown, and its name
-// where it is a string.
+// The value of a key of ours: its text, as far as it is shown, and its name where it is a string.
+struct KeptValue {
+  const char* key;
+  std::optional<std::string> text, name;  // nothing: the key was not there, the value is no string
+};
+
+// Hears what the text holds, and keeps the values of our keys.
 class Reader final : public nlohmann::json_sax<json> {
  public:
   bool is_object() const { return top_ == Top::kObject; }
   bool too_deep() const { return too_deep_; }
   const char* top_name() const { return top_ == Top::kArray ? "array" : top_name_; }
-  // Nothing: the key was not there.
-  const std::optional<std::string>& device_text() const { return text_; }
-  const std::optional<std::string>& device_name() const { return name_; }
+  const KeptValue& device() const { return kept_[0]; }
+  const KeptValue& rules() const { return kept_[1]; }
 
   bool null() override { return scalar("null", "null"); }
   bool boolean(bool value) override { return scalar(value ? "true" : "false", "boolean"); }
@@ -88,7 +92,7 @@ class Reader final : public nlohmann::json_sax<json> {
   bool number_unsigned(uint64_t value) override { return scalar(std::to_string(value), "number"); }
   bool number_float(double, const std::string& text) override { return scalar(text, "number"); }
   bool string(std::string& value) override {
-    if (device_next()) name_ = value;
+    if (inside_ != nullptr && depth_ == 1) inside_->name = value;
     return scalar(in_quotes(value), "string");
   }
   bool binary(json::binary_t&) override { return scalar("binary", "binary"); }
@@ -98,12 +102,14 @@ class Reader final : public nlohmann::json_sax<json> {
   bool end_array() override { return end(']'); }
   bool key(std::string& name) override {
     if (depth_ == 1) {
-      inside_ = top_ == Top::kObject && name == kDeviceKey;
-      if (inside_) {
-        text_.emplace();
-        name_.reset();
+      inside_ = nullptr;
+      for (KeptValue& value : kept_) {
+        if (top_ != Top::kObject || name != value.key) continue;
+        inside_ = &value;
+        value.text.emplace();
+        value.name.reset();
       }
-    } else if (inside_) {
+    } else if (inside_ != nullptr) {
       show(in_quotes(name) + ":");
     }
     return true;
@@ -113,30 +119,29 @@ class Reader final : public nlohmann::json_sax<json> {
  private:
   enum class Top : unsigned char { kScalar, kArray, kObject };
 
-  // Whether what comes is our key's whole value.
-  bool device_next() const { return inside_ && depth_ == 1; }
   void show(const std::string& more) {
-    if (text_->size() > kMostCharactersShown) return;
+    if (inside_ == nullptr) return;
+    std::string& text = *inside_->text;
+    if (text.size() > kMostCharactersShown) return;
     // Entries of lists and objects follow each other with a comma.
-    const char last = text_->empty() ? '[' : text_->back();
-    if (last != '[' && last != '{' && last != ':' && more != "]" && more != "}") *text_ += ',';
-    *text_ += more;
-    if (text_->size() > kMostCharactersShown) text_->replace(kMostCharactersShown, std::string::npos, "...");
+    const char last = text.empty() ? '[' : text.back();
+    if (last != '[' && last != '{' && last != ':' && more != "]" && more != "}") text += ',';
+    text += more;
+    if (text.size() > kMostCharactersShown) text.replace(kMostCharactersShown, std::string::npos, "...");
   }
   bool scalar(const std::string& text, const char* kind) {
     if (depth_ == 0) top_name_ = kind;
-    if (inside_) show(text);
+    show(text);
     return true;
   }
   bool start(char bracket, Top top) {
     if (depth_ == 0) top_ = top;
-    if (inside_) show(std::string(1, bracket));
+    show(std::string(1, bracket));
     too_deep_ = ++depth_ > kDeepest;
     return !too_deep_;
   }
   bool end(char bracket) {
-    --depth_;
-    if (inside_) show(std::string(1, bracket));
+    if (--depth_ > 0) show(std::string(1, bracket));  // at 0 it ends no value of a key
     return true;
   }
 
@@ -144,16 +149,19 @@ class Reader final : public nlohmann::json_sax<json> {
   const char* top_name_ = "null";
   int depth_ = 0;
   bool too_deep_ = false;
-  bool inside_ = false;  // of the value of our key
-  std::optional<std::string> text_, name_;
+  KeptValue kept_[2] = {{kDeviceKey, {}, {}}, {kRulesKey, {}, {}}};
+  KeptValue* inside_ = nullptr;  // the value that is being read, if it is ours
 };
 
-std::optional<DeviceChoice> device_of(const Reader& reader, const char* path) {
-  if (!reader.device_text()) return std::nullopt;
-  const auto choice = reader.device_name() ? device_choice_from_name(*reader.device_name()) : std::nullopt;
+// What the value names; one that names nothing is warned about.
+template <class Choice>
+std::optional<Choice> choice_of(const KeptValue& value, std::optional<Choice> (*from_name)(std::string_view),
+                                const char* legal, const char* path) {
+  if (!value.text) return std::nullopt;
+  const auto choice = value.name ? from_name(*value.name) : std::nullopt;
   if (!choice)
-    log::warn_once(fmt::format("{} in {} is {}, expected \"cpu\", \"cuda\" or \"auto\"; it is ignored",
-                               kDeviceKey, path, *reader.device_text()));
+    log::warn_once(
+        fmt::format("{} in {} is {}, expected {}; it is ignored", value.key, path, *value.text, legal));
   return choice;
 }
 
@@ -164,7 +172,9 @@ ConfigFile read_config_file(const char* path) {
   const auto read = read_text(path);
   if (const auto* const expected = std::get_if<const char*>(&read)) {
     return {ConfigFile::Verdict::kUnreadable,
-            fmt::format("configPath is \"{}\", expected {}", path, *expected), std::nullopt};
+            fmt::format("configPath is \"{}\", expected {}", path, *expected),
+            {},
+            {}};
   }
   const auto& text = std::get<std::string>(read);
   Reader reader;
@@ -177,9 +187,13 @@ ConfigFile read_config_file(const char* path) {
                                         : "text that is no JSON";
     return {ConfigFile::Verdict::kMalformed,
             fmt::format("configPath is \"{}\", which holds {}, expected a JSON object", path, found),
-            std::nullopt};
+            {},
+            {}};
   }
-  return {ConfigFile::Verdict::kOk, {}, device_of(reader, path)};
+  return {ConfigFile::Verdict::kOk,
+          {},
+          choice_of(reader.device(), device_choice_from_name, "\"cpu\", \"cuda\" or \"auto\"", path),
+          choice_of(reader.rules(), product_from_name, "\"a2\", \"a3\", \"910_95\" or \"training\"", path)};
 }
 
 }  // namespace retrograd::api::acl

@@ -14,6 +14,7 @@ struct ConfigFile {
   Verdict verdict = Verdict::kOk;
   std::string message;                 // empty when kOk
   std::optional<DeviceChoice> device;  // the key RETROGRAD_DEVICE
+  std::optional<Product> rules;        // the key rules
 };
 
 // Null and "" are no file: all defaults. Keys we do not know are other programs' business and are passed

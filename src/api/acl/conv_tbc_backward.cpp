@@ -4,6 +4,7 @@
 #include "api/acl/execute.h"
 #include "api/acl/guard.h"
 #include "api/acl/phase_one.h"
+#include "api/acl/runtime_state.h"
 #include "base/settings.h"
 
 using namespace retrograd;
@@ -32,7 +33,7 @@ Status read_tensors(PhaseOne& call, const Tensors& tensors, problem::ConvTbcRequ
   RG_TRY(request.grad_input,
          call.output(tensors.grad_input, "gradInput", Operand::kGradInput, kConvTbcRules));
   RG_TRY(request.grad_weight,
-         call.output(tensors.grad_weight, "gradWeight", Operand::kGradWeight, kConvTbcRules));
+         call.output(tensors.grad_weight, "gradWeight", Operand::kGradWeight, kConvTbcGradWeightRules));
   RG_TRY(request.grad_bias, call.output(tensors.grad_bias, "gradBias", Operand::kGradBias, kConvTbcRules));
   return Status::ok();
 }
@@ -59,6 +60,7 @@ aclnnStatus aclnnConvTbcBackwardGetWorkspaceSize(const aclTensor* self, const ac
     request.pad = pad;
     request.math_mode = cubeMathType;
     request.hf32_mantissa_bits = settings().hf32_mantissa_bits;
+    request.product = RuntimeState::instance().product();
     request.names = kNames;
     RG_CHECK(read_tensors(call, {self, input, weight, bias, gradInput, gradWeight, gradBias}, request));
     return call.finish(std::move(request), workspaceSize, executor);

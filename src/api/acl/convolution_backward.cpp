@@ -7,6 +7,7 @@
 #include "api/acl/guard.h"
 #include "api/acl/output_mask.h"
 #include "api/acl/phase_one.h"
+#include "api/acl/runtime_state.h"
 #include "base/settings.h"
 
 using namespace retrograd;
@@ -21,7 +22,8 @@ constexpr problem::ConvNames kNames{.grad_output = "gradOutput",
                                     .math_mode = "cubeMathType",
                                     .grad_input = "gradInput",
                                     .grad_weight = "gradWeight",
-                                    .grad_bias = "gradBias"};
+                                    .grad_bias = "gradBias",
+                                    .bias_sizes = "biasSizes"};
 
 problem::ConvRequest empty_request(bool transposed, int64_t groups, int64_t math_mode) {
   problem::ConvRequest request;
@@ -29,9 +31,16 @@ problem::ConvRequest empty_request(bool transposed, int64_t groups, int64_t math
   request.groups = groups;
   request.max_groups = problem::kAclnnMaxGroups;
   request.math_mode = math_mode;
+  request.winograd = settings().winograd;
   request.hf32_mantissa_bits = settings().hf32_mantissa_bits;
+  request.product = RuntimeState::instance().product();
   request.names = kNames;
   return request;
+}
+
+problem::Format format_of(const aclTensor* tensor) {
+  const auto found = find(tensor, "");
+  return found.is_ok() ? to_format(found.value()->format) : problem::Format::kUnsaid;
 }
 
 }  // namespace
@@ -65,6 +74,12 @@ aclnnStatus aclnnConvolutionBackwardGetWorkspaceSize(
                           {padding, "padding", &request.padding},
                           {dilation, "dilation", &request.dilation},
                           {outputPadding, "outputPadding", &request.output_padding}}));
+    if (request.product) {
+      request.bias_sizes = mask.bias_sizes;
+      request.formats = {format_of(gradOutput), format_of(input), format_of(weight),
+                         mask.grad_input ? format_of(gradInput) : problem::Format::kUnsaid,
+                         mask.grad_weight ? format_of(gradWeight) : problem::Format::kUnsaid};
+    }
     const Dims& grad_output = request.grad_output.shape;
     const int64_t channels = grad_output.rank() > 1 ? grad_output[1] : 0;
     RG_CHECK(call.finish(std::move(request), workspaceSize, executor));

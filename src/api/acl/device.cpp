@@ -31,7 +31,7 @@ aclError aclrtGetDevice(int32_t* deviceId) {
 }
 
 aclError aclrtGetDeviceCount(uint32_t* count) {
-  return guard_runtime(__func__, [&]() -> Outcome {
+  return guard_any_state(__func__, [&]() -> Outcome {
     RG_CHECK(not_null(count, "count"));
     *count = static_cast<uint32_t>(RuntimeState::instance().device_count());
     return Status::ok();

@@ -28,6 +28,17 @@ const char* aclrtGetSocName() {
   }
 }
 
+aclError aclrtGetVersion(int32_t* majorVersion, int32_t* minorVersion, int32_t* patchVersion) {
+  return guard_any_state(__func__, [&]() -> Outcome {
+    RG_CHECK(not_null(majorVersion, "majorVersion"));
+    RG_CHECK(not_null(minorVersion, "minorVersion"));
+    RG_CHECK(not_null(patchVersion, "patchVersion"));
+    *majorVersion = 1;
+    *minorVersion = *patchVersion = 0;
+    return Status::ok();
+  });
+}
+
 aclnnStatus aclnnInit(const char* configPath) {
   return guard_operator(__func__, [&]() -> Status {
     const ConfigFile config = read_config_file(configPath);

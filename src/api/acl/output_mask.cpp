@@ -35,8 +35,9 @@ Status read_masked_outputs(PhaseOne& call, const OutputMask& mask, const MaskedA
                                                 Operand::kGradInput, kConvRules));
   RG_TRY(request.grad_weight, call.masked_output(mask.grad_weight, arguments.grad_weight, "gradWeight",
                                                  Operand::kGradWeight, kConvRules));
-  RG_TRY(request.grad_bias, call.masked_output(mask.grad_bias, arguments.grad_bias, "gradBias",
-                                               Operand::kGradBias, kConvBiasRules));
+  RG_TRY(request.grad_bias,
+         call.masked_output(mask.grad_bias, arguments.grad_bias, "gradBias", Operand::kGradBias,
+                            request.transposed ? kTransposedBiasRules : kConvBiasRules));
   return Status::ok();
 }
 

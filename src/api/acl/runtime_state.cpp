@@ -24,6 +24,21 @@ Status make_current(const void* context) {
   return {Code::kOutOfMemory, "this thread has no room for its current context"};
 }
 
+// One of the names that a product's chips have.
+const char* soc_name_of(Product product) {
+  switch (product) {
+    case Product::kA2:
+      return "Ascend910B1";
+    case Product::kA3:
+      return "Ascend910_9391";
+    case Product::k910_95:
+      return "Ascend910_9589";
+    case Product::kTraining:
+      break;
+  }
+  return "Ascend910A";
+}
+
 Status no_context() {
   return Status(
       Code::kNoDevice,
@@ -47,6 +62,7 @@ Outcome RuntimeState::initialise(const char* config_path) {
     return Outcome(ACL_ERROR_INVALID_FILE, config.message);
   if (config.verdict == ConfigFile::Verdict::kMalformed) return Outcome(ACL_ERROR_PARSE_FILE, config.message);
   configured_ = config.device.value_or(DeviceChoice::kAuto);
+  configured_rules_ = config.rules;
   initialised_ = true;
   return Status::ok();
 }
@@ -72,6 +88,7 @@ Outcome RuntimeState::finalise() {
     std::lock_guard lock(mutex_);
     finalised_before_ = true;
     configured_ = DeviceChoice::kAuto;
+    configured_rules_ = std::nullopt;
     streams = streams_.remove_if(all);
     contexts = contexts_.remove_if(all);
     default_contexts_.clear();
@@ -98,11 +115,18 @@ runtime::DeviceKind RuntimeState::kind() const {
   return any_cuda ? runtime::DeviceKind::kCuda : runtime::DeviceKind::kCpu;
 }
 
+std::optional<Product> RuntimeState::product() const {
+  const auto rules = settings().rules;
+  return rules ? rules : configured_rules_.load();
+}
+
 int RuntimeState::device_count() const { return runtime::device_count(kind()); }
 
 runtime::Device* RuntimeState::device(int32_t index) const { return runtime::find_device(kind(), index); }
 
 const char* RuntimeState::soc_name() const {
+  if (const std::string& name = settings().soc_name; !name.empty()) return name.c_str();
+  if (const auto chosen = product()) return soc_name_of(*chosen);
   // Not current_context(): the text of its failure would need memory.
   if (const auto entry = contexts_.find(current_handle.get())) return entry->context->device().soc_name();
   const runtime::Device* first = device(0);

@@ -33,6 +33,9 @@ class RuntimeState {
   Outcome finalise();
   bool initialised() const { return initialised_; }
 
+  // The product whose rules are kept; the environment wins over the file.
+  std::optional<Product> product() const;
+
   int device_count() const;
   const char* soc_name() const;
 
@@ -91,6 +94,7 @@ class RuntimeState {
   std::atomic<bool> initialised_{false};
   bool finalised_before_ = false;
   std::atomic<DeviceChoice> configured_{DeviceChoice::kAuto};
+  std::atomic<std::optional<Product>> configured_rules_{std::nullopt};
   std::map<int32_t, DefaultContext> default_contexts_;
   HandleTable<ContextEntry> contexts_;
   HandleTable<StreamEntry> streams_;

@@ -96,6 +96,21 @@ Status check_format(const Tensor& tensor, const char* name, std::span<const Form
 
 }  // namespace
 
+problem::Format to_format(aclFormat format) {
+  switch (format) {
+    case ACL_FORMAT_NCL:
+      return problem::Format::kNcl;
+    case ACL_FORMAT_ND:
+      return problem::Format::kNd;
+    case ACL_FORMAT_NCHW:
+      return problem::Format::kNchw;
+    case ACL_FORMAT_NCDHW:
+      return problem::Format::kNcdhw;
+    default:
+      return problem::Format::kUnsaid;
+  }
+}
+
 std::string describe(aclDataType dtype) { return describe_in(kTypeNames, dtype); }
 std::string describe(aclFormat format) { return describe_in(kFormatNames, format); }
 

@@ -11,6 +11,7 @@
 #include "api/acl/objects.h"
 #include "base/dtype.h"
 #include "base/status.h"
+#include "problem/request.h"
 
 namespace retrograd::api::acl {
 
@@ -43,16 +44,22 @@ inline constexpr FormatRule kConvTbcFormats[] = {{1, {ACL_FORMAT_ND, ACL_FORMAT_
                                                  {3, {ACL_FORMAT_ND, ACL_FORMAT_NCL}}};
 inline constexpr FormatRule kPool2dFormats[] = {{3, {ACL_FORMAT_NCL, ACL_FORMAT_NCHW, ACL_FORMAT_ND}},
                                                 {4, {ACL_FORMAT_NCHW, ACL_FORMAT_ND}}};
-inline constexpr FormatRule kPool3dFormats[] = {{4, {ACL_FORMAT_NCDHW, ACL_FORMAT_ND}},
+inline constexpr FormatRule kPool3dFormats[] = {{4, {ACL_FORMAT_NCHW, ACL_FORMAT_NCDHW, ACL_FORMAT_ND}},
                                                 {5, {ACL_FORMAT_NCDHW, ACL_FORMAT_ND}}};
 
 inline constexpr TensorRules kConvRules{kAllTypes, kConvFormats};
 inline constexpr TensorRules kConvBiasRules{kAllTypes, kConvBiasFormats};
+// Of a transposed convolution: any format.
+inline constexpr TensorRules kTransposedBiasRules{kAllTypes, {}};
 inline constexpr TensorRules kConvTbcRules{kWideTypes, kConvTbcFormats};
+inline constexpr TensorRules kConvTbcGradWeightRules{kAllTypes, kConvTbcFormats};
 inline constexpr TensorRules kPool2dRules{kWideTypes, kPool2dFormats};
 inline constexpr TensorRules kPool3dRules{kWideTypes, kPool3dFormats};
 
 Result<DType> check_tensor(const Tensor& tensor, const char* name, const TensorRules& rules);
+
+// The formats that problems tell apart; the others are kUnsaid.
+problem::Format to_format(aclFormat format);
 
 // "ACL_FLOAT16 (1)"; "77" for what is no enumerator.
 std::string describe(aclDataType dtype);

@@ -16,8 +16,9 @@ Result<problem::AvgPoolRequest> pool_request(const PoolTensors& tensors, const P
   if (attributes.kernel_size == nullptr) return Status(Code::kNullArgument, "kernel_size is null");
 
   const int count = spatial_rank({&request.grad_output, &request.input});
+  // One number of 32 bits, or the low half of one of 64: the same, and nothing behind it is read.
   const Width width =
-      fixed_width.value_or(attribute_width({attributes.kernel_size, attributes.strides}, count, Width::k64));
+      fixed_width.value_or(attribute_width({attributes.kernel_size, attributes.strides}, count, Width::k32));
   request.kernel = read_attribute(attributes.kernel_size, count, width, 1);
   request.padding = read_attribute(attributes.pads, count, width, 0);
   if (attributes.strides != nullptr) request.stride = read_attribute(attributes.strides, count, width, 1);
