@@ -7,10 +7,11 @@
 namespace retrograd::engines::cpu {
 
 // dense/: products of tiles in registers.
-const Candidate& dense_gather();       // channels as the vector side: packed weights, strips, tiles
-const Candidate& bf16_gather();        // the same over pairs of BF16 numbers (bf16_cells.h)
-const Candidate& amx_gather();         // and with tile registers
-const Candidate& dense_grad_weight();  // channels of one operand as the vector side, those of the other as rows
+const Candidate& dense_gather();  // channels as the vector side: packed weights, strips, tiles
+const Candidate& bf16_gather();   // the same over pairs of BF16 numbers (bf16_cells.h)
+const Candidate& amx_gather();    // and with tile registers
+const Candidate&
+dense_grad_weight();  // channels of one operand as the vector side, those of the other as rows
 const Candidate& bf16_grad_weight();
 const Candidate& amx_grad_weight();
 const Candidate& pointwise_gather();  // kernels with one tap: positions as the vector side
@@ -21,9 +22,9 @@ const Candidate& narrow_grad_weight();  // dot products along rows
 const Candidate& stem_grad_weight();    // output channels as the vector side, rows of (x channel, tap)
 
 // depthwise/: one channel a group on one side at least.
-const Candidate& depthwise_gather();         // planes as the vector side; channel multipliers
-const Candidate& depthwise_wide_gather();    // in place, vectors along W
-const Candidate& depthwise_line_gather();    // one dimension, vectors along the rows
+const Candidate& depthwise_gather();           // planes as the vector side; channel multipliers
+const Candidate& depthwise_wide_gather();      // in place, vectors along W
+const Candidate& depthwise_line_gather();      // one dimension, vectors along the rows
 const Candidate& depthwise_channels_gather();  // NHWC
 const Candidate& depthwise_grad_weight();
 const Candidate& depthwise_wide_grad_weight();
