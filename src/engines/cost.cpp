@@ -122,17 +122,18 @@ Result<Tuning> Tuning::parse(std::string_view text) {
     const auto refused = [&](std::string reason) {
       return Status(Code::kInvalidArgument, fmt::format("line {}: {}", line_number, reason));
     };
-    if (words.size() != 4)
-      return refused(fmt::format("{} words, expected 4: name arithmetic memory start", words.size()));
-    double values[3];
-    for (size_t i = 0; i < 3; ++i) {
+    if (words.size() != 5)
+      return refused(fmt::format("{} words, expected 5: name arithmetic memory start call", words.size()));
+    double values[4];
+    for (size_t i = 0; i < 4; ++i) {
       const std::string_view word = words[i + 1];
       const auto [stop, error] = std::from_chars(word.data(), word.data() + word.size(), values[i]);
       const bool whole = error == std::errc() && stop == word.data() + word.size();
-      if (!whole || !(values[i] > 0) || values[i] > 1e6)
+      const bool in_range = i == 3 ? values[i] >= 0 : values[i] > 0;  // a call may cost nothing
+      if (!whole || !in_range || values[i] > 1e6)
         return refused(fmt::format("'{}' is not a number above 0 and up to 1000000", word));
     }
-    tuning.set(std::string(words[0]), {values[0], values[1], values[2]});
+    tuning.set(std::string(words[0]), {values[0], values[1], values[2], values[3]});
   }
   return tuning;
 }
@@ -140,8 +141,8 @@ Result<Tuning> Tuning::parse(std::string_view text) {
 std::string Tuning::to_text() const {
   std::string text;
   for (const Row& row : rows_)
-    text += fmt::format("{:<34} {:>7.4g} {:>7.4g} {:>7.4g}\n", row.name, row.efficiency.arithmetic,
-                        row.efficiency.memory, row.efficiency.start);
+    text += fmt::format("{:<34} {:>7.4g} {:>7.4g} {:>7.4g} {:>7.4g}\n", row.name, row.efficiency.arithmetic,
+                        row.efficiency.memory, row.efficiency.start, row.efficiency.call);
   return text;
 }
 
@@ -168,7 +169,7 @@ double cost(const Candidate& candidate, const problem::Pass& pass, const Machine
             const Tuning& tuning) {
   const Effort effort = candidate.effort(pass, machine);
   const Efficiency efficiency = tuning.of(candidate.name());
-  return effort.launches * efficiency.start +
+  return effort.launches * efficiency.start + effort.calls * efficiency.call / 1000 +
          std::max(effort.operations / (peak_of(machine, pass) * efficiency.arithmetic),
                   effort.bytes / (bandwidth_of(machine) * efficiency.memory));
 }

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // What an implementation is thought to take for a pass, in microseconds:
 //
-//   launches x start + max(operations / (peak x arithmetic), bytes / (bandwidth x memory))
+// clang-format off
+//   launches × start + calls × call ÷ 1000 + max(operations ÷ (peak × arithmetic), bytes ÷ (bandwidth × memory))
+// clang-format on
 //
-// Operations, bytes and launches are the implementation's own (engine.h), the peaks are the machine's, and
-// the three efficiencies are data: tuning/, measured by `retrograd tune`.
+// Operations, bytes, launches and calls are the implementation's own (engine.h), the peaks are the machine's,
+// and the efficiencies are data: tuning/, measured by `retrograd tune`.
 #pragma once
 
 #include <optional>
@@ -21,9 +23,11 @@ struct Efficiency {
   double arithmetic = 0.5;  // of the machine's peak
   double memory = 0.5;      // of its copy bandwidth
   double start = 1;         // microseconds a launch
+  double call = 0;          // nanoseconds a call
 };
 
-// A table of efficiencies: one line an implementation, "name arithmetic memory start", # begins a comment.
+// A table of efficiencies: one line an implementation, "name arithmetic memory start call", # begins a
+// comment.
 class Tuning {
  public:
   // The message names line and reason.

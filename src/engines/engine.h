@@ -81,6 +81,7 @@ struct Effort {
   double operations = 0;  // multiplications and additions, those on padding and in idle lanes included
   double bytes = 0;       // moved from and to memory, copies included
   double launches = 1;    // kernels on a GPU, parallel loops on a CPU
+  double calls = 0;       // of inner kernels on a CPU: rows, tiles, groups
 };
 // What the pass itself needs: products without those on padding, each tensor touched once.
 Effort effort_of(const problem::Pass& pass);

@@ -24,6 +24,7 @@
 #include "engines/cpu/dense/dense_sources.h"
 #include "engines/cpu/dense/dense_tiles.h"
 #include "engines/cpu/dense/weight_panels.h"
+#include "engines/cpu/effort.h"
 #include "engines/cpu/gather_sides.h"
 #include "engines/cpu/implementations.h"
 #include "engines/cpu/limits.h"
@@ -222,6 +223,9 @@ class DenseGatherStep final : public Step {
 class DenseGatherCandidate final : public Candidate {
  public:
   const char* name() const override { return "cpu.dense_gather"; }
+  Effort effort(const problem::Pass& pass, const Machine& machine) const override {
+    return dense_gather_effort(pass, machine);
+  }
   Support supports(const problem::Pass& pass, const Machine& /*machine*/) const override {
     const auto* conv = std::get_if<ConvPass>(&pass);
     if (conv == nullptr || conv->kind == ConvPassKind::kGradWeight)
@@ -248,6 +252,9 @@ class DenseGatherCandidate final : public Candidate {
 class Bf16GatherCandidate final : public Candidate {
  public:
   const char* name() const override { return "cpu.bf16_gather"; }
+  Effort effort(const problem::Pass& pass, const Machine& machine) const override {
+    return dense_gather_effort(pass, machine);
+  }
   Support supports(const problem::Pass& pass, const Machine& machine) const override {
     const Support dense = dense_gather().supports(pass, machine);
     if (!dense.accepted()) return dense;
@@ -263,6 +270,9 @@ class Bf16GatherCandidate final : public Candidate {
 class AmxGatherCandidate final : public Candidate {
  public:
   const char* name() const override { return "cpu.amx_gather"; }
+  Effort effort(const problem::Pass& pass, const Machine& machine) const override {
+    return amx_gather_effort(pass, machine);
+  }
   Support supports(const problem::Pass& pass, const Machine& machine) const override {
     const Support dense = dense_gather().supports(pass, machine);
     if (!dense.accepted()) return dense;

@@ -14,6 +14,7 @@
 #include "engines/cpu/dense/grad_weight_operands.h"
 #include "engines/cpu/dense/grad_weight_positions.h"
 #include "engines/cpu/dense/weight_panels.h"
+#include "engines/cpu/effort.h"
 #include "engines/cpu/implementations.h"
 #include "engines/cpu/limits.h"
 #include "engines/cpu/rows.h"
@@ -220,6 +221,9 @@ class DenseGradWeightStep final : public Step {
 class DenseGradWeightCandidate final : public Candidate {
  public:
   const char* name() const override { return "cpu.dense_grad_weight"; }
+  Effort effort(const problem::Pass& pass, const Machine& machine) const override {
+    return dense_grad_weight_effort(pass, machine);
+  }
   Support supports(const problem::Pass& pass, const Machine& /*machine*/) const override {
     const auto* conv = std::get_if<ConvPass>(&pass);
     if (conv == nullptr || conv->kind != ConvPassKind::kGradWeight)
@@ -236,6 +240,9 @@ class DenseGradWeightCandidate final : public Candidate {
 class Bf16GradWeightCandidate final : public Candidate {
  public:
   const char* name() const override { return "cpu.bf16_grad_weight"; }
+  Effort effort(const problem::Pass& pass, const Machine& machine) const override {
+    return dense_grad_weight_effort(pass, machine);
+  }
   Support supports(const problem::Pass& pass, const Machine& machine) const override {
     const Support dense = dense_grad_weight().supports(pass, machine);
     if (!dense.accepted()) return dense;
@@ -251,6 +258,9 @@ class Bf16GradWeightCandidate final : public Candidate {
 class AmxGradWeightCandidate final : public Candidate {
  public:
   const char* name() const override { return "cpu.amx_grad_weight"; }
+  Effort effort(const problem::Pass& pass, const Machine& machine) const override {
+    return amx_grad_weight_effort(pass, machine);
+  }
   Support supports(const problem::Pass& pass, const Machine& machine) const override {
     const Support dense = dense_grad_weight().supports(pass, machine);
     if (!dense.accepted()) return dense;

@@ -17,6 +17,7 @@
 #include "engines/cpu/dense/grad_weight_blocking.h"
 #include "engines/cpu/dense/pointwise_positions.h"
 #include "engines/cpu/dense/pointwise_weights.h"
+#include "engines/cpu/effort.h"
 #include "engines/cpu/gather_sides.h"
 #include "engines/cpu/implementations.h"
 #include "engines/cpu/limits.h"
@@ -277,6 +278,9 @@ class PointwiseGatherStep final : public Step {
 class PointwiseGatherCandidate final : public Candidate {
  public:
   const char* name() const override { return "cpu.pointwise_gather"; }
+  Effort effort(const problem::Pass& pass, const Machine& machine) const override {
+    return pointwise_gather_effort(pass, machine);
+  }
   Support supports(const problem::Pass& pass, const Machine& /*machine*/) const override {
     const auto* conv = std::get_if<ConvPass>(&pass);
     if (conv == nullptr || conv->kind == ConvPassKind::kGradWeight)

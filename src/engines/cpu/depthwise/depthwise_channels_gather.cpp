@@ -14,6 +14,7 @@
 #include "base/checked.h"
 #include "engines/cpu/depthwise/depthwise_channels.h"
 #include "engines/cpu/depthwise/depthwise_taps.h"
+#include "engines/cpu/effort.h"
 #include "engines/cpu/gather_sides.h"
 #include "engines/cpu/implementations.h"
 #include "engines/cpu/task_slots.h"
@@ -274,6 +275,9 @@ class DepthwiseChannelsGatherStep final : public Step {
 class DepthwiseChannelsGatherCandidate final : public Candidate {
  public:
   const char* name() const override { return "cpu.depthwise_channels_gather"; }
+  Effort effort(const problem::Pass& pass, const Machine& machine) const override {
+    return depthwise_channels_effort(pass, machine);
+  }
   Support supports(const problem::Pass& pass, const Machine& machine) const override {
     const auto* conv = std::get_if<ConvPass>(&pass);
     if (const Support dense = dense_gather().supports(pass, machine); !dense.accepted()) return dense;

@@ -14,6 +14,7 @@
 #include "engines/cpu/depthwise/depthwise_channels.h"
 #include "engines/cpu/depthwise/depthwise_dot_taps.h"
 #include "engines/cpu/depthwise/depthwise_planes.h"
+#include "engines/cpu/effort.h"
 #include "engines/cpu/implementations.h"
 #include "engines/cpu/limits.h"
 #include "engines/cpu/task_slots.h"
@@ -260,6 +261,9 @@ class DepthwiseChannelsGradWeightStep final : public Step {
 class DepthwiseChannelsGradWeightCandidate final : public Candidate {
  public:
   const char* name() const override { return "cpu.depthwise_channels_grad_weight"; }
+  Effort effort(const problem::Pass& pass, const Machine& machine) const override {
+    return depthwise_channels_effort(pass, machine);
+  }
   Support supports(const problem::Pass& pass, const Machine& /*machine*/) const override {
     const auto* conv = std::get_if<ConvPass>(&pass);
     if (conv == nullptr || conv->kind != ConvPassKind::kGradWeight)

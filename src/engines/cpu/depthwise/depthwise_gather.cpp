@@ -13,6 +13,7 @@
 #include "engines/cpu/boxes.h"
 #include "engines/cpu/depthwise/depthwise_strip.h"
 #include "engines/cpu/depthwise/depthwise_taps.h"
+#include "engines/cpu/effort.h"
 #include "engines/cpu/gather_sides.h"
 #include "engines/cpu/implementations.h"
 #include "engines/cpu/task_slots.h"
@@ -229,6 +230,9 @@ class DepthwiseGatherStep final : public Step {
 class DepthwiseGatherCandidate final : public Candidate {
  public:
   const char* name() const override { return "cpu.depthwise_gather"; }
+  Effort effort(const problem::Pass& pass, const Machine& machine) const override {
+    return depthwise_planes_effort(pass, machine);
+  }
   Support supports(const problem::Pass& pass, const Machine& machine) const override {
     const auto* conv = std::get_if<ConvPass>(&pass);
     if (const Support dense = dense_gather().supports(pass, machine); !dense.accepted()) return dense;

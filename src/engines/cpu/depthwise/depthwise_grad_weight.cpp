@@ -12,6 +12,7 @@
 #include "engines/cpu/boxes.h"
 #include "engines/cpu/depthwise/depthwise_dot_taps.h"
 #include "engines/cpu/depthwise/depthwise_strip.h"
+#include "engines/cpu/effort.h"
 #include "engines/cpu/implementations.h"
 #include "engines/cpu/limits.h"
 #include "engines/cpu/rows.h"
@@ -227,6 +228,9 @@ class DepthwiseGradWeightStep final : public Step {
 class DepthwiseGradWeightCandidate final : public Candidate {
  public:
   const char* name() const override { return "cpu.depthwise_grad_weight"; }
+  Effort effort(const problem::Pass& pass, const Machine& machine) const override {
+    return depthwise_planes_effort(pass, machine);
+  }
   Support supports(const problem::Pass& pass, const Machine& /*machine*/) const override {
     const auto* conv = std::get_if<ConvPass>(&pass);
     if (conv == nullptr || conv->kind != ConvPassKind::kGradWeight)

@@ -15,6 +15,7 @@
 #include "engines/cpu/depthwise/depthwise_axes.h"
 #include "engines/cpu/depthwise/depthwise_blocks.h"
 #include "engines/cpu/depthwise/depthwise_lines.h"
+#include "engines/cpu/effort.h"
 #include "engines/cpu/gather_sides.h"
 #include "engines/cpu/implementations.h"
 #include "engines/cpu/task_slots.h"
@@ -135,6 +136,9 @@ class DepthwiseLineGatherStep final : public Step {
 class DepthwiseLineGatherCandidate final : public Candidate {
  public:
   const char* name() const override { return "cpu.depthwise_line_gather"; }
+  Effort effort(const problem::Pass& pass, const Machine& machine) const override {
+    return depthwise_rows_effort(pass, machine);
+  }
   Support supports(const problem::Pass& pass, const Machine& /*machine*/) const override {
     const auto* conv = std::get_if<ConvPass>(&pass);
     if (conv == nullptr || conv->kind == problem::ConvPassKind::kGradWeight)

@@ -18,6 +18,7 @@
 #include "base/checked.h"
 #include "engines/cpu/depthwise/depthwise_blocks.h"
 #include "engines/cpu/depthwise/depthwise_lines.h"
+#include "engines/cpu/effort.h"
 #include "engines/cpu/implementations.h"
 #include "engines/cpu/task_slots.h"
 #include "kernels/cpu/depthwise/depthwise_line.h"
@@ -185,6 +186,9 @@ class DepthwiseLineGradWeightStep final : public Step {
 class DepthwiseLineGradWeightCandidate final : public Candidate {
  public:
   const char* name() const override { return "cpu.depthwise_line_grad_weight"; }
+  Effort effort(const problem::Pass& pass, const Machine& machine) const override {
+    return depthwise_rows_effort(pass, machine);
+  }
   Support supports(const problem::Pass& pass, const Machine& /*machine*/) const override {
     const auto* conv = std::get_if<ConvPass>(&pass);
     if (conv == nullptr || conv->kind != problem::ConvPassKind::kGradWeight)

@@ -13,6 +13,7 @@
 #include "base/checked.h"
 #include "engines/cpu/depthwise/depthwise_axes.h"
 #include "engines/cpu/depthwise/depthwise_blocks.h"
+#include "engines/cpu/effort.h"
 #include "engines/cpu/gather_sides.h"
 #include "engines/cpu/implementations.h"
 #include "engines/cpu/task_slots.h"
@@ -233,6 +234,9 @@ class DepthwiseWideGatherStep final : public Step {
 class DepthwiseWideGatherCandidate final : public Candidate {
  public:
   const char* name() const override { return "cpu.depthwise_wide_gather"; }
+  Effort effort(const problem::Pass& pass, const Machine& machine) const override {
+    return depthwise_rows_effort(pass, machine);
+  }
   Support supports(const problem::Pass& pass, const Machine& machine) const override {
     const auto* conv = std::get_if<ConvPass>(&pass);
     if (const Support dense = dense_gather().supports(pass, machine); !dense.accepted()) return dense;

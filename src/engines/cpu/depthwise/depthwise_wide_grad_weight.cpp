@@ -14,6 +14,7 @@
 
 #include "base/checked.h"
 #include "engines/cpu/depthwise/depthwise_blocks.h"
+#include "engines/cpu/effort.h"
 #include "engines/cpu/implementations.h"
 #include "engines/cpu/limits.h"
 #include "engines/cpu/task_slots.h"
@@ -244,6 +245,9 @@ class DepthwiseWideGradWeightStep final : public Step {
 class DepthwiseWideGradWeightCandidate final : public Candidate {
  public:
   const char* name() const override { return "cpu.depthwise_wide_grad_weight"; }
+  Effort effort(const problem::Pass& pass, const Machine& machine) const override {
+    return depthwise_rows_effort(pass, machine);
+  }
   Support supports(const problem::Pass& pass, const Machine& /*machine*/) const override {
     const auto* conv = std::get_if<ConvPass>(&pass);
     if (conv == nullptr || conv->kind != ConvPassKind::kGradWeight)

@@ -18,6 +18,7 @@
 
 #include "base/checked.h"
 #include "engines/cpu/dense/weight_panels.h"
+#include "engines/cpu/effort.h"
 #include "engines/cpu/few_channels/narrow_cut.h"
 #include "engines/cpu/few_channels/narrow_store.h"
 #include "engines/cpu/gather_sides.h"
@@ -344,6 +345,9 @@ class NarrowGatherStep final : public Step {
 class NarrowGatherCandidate final : public Candidate {
  public:
   const char* name() const override { return "cpu.narrow_gather"; }
+  Effort effort(const problem::Pass& pass, const Machine& machine) const override {
+    return few_channels_gather_effort(pass, machine);
+  }
   Support supports(const problem::Pass& pass, const Machine& /*machine*/) const override {
     const auto* conv = std::get_if<ConvPass>(&pass);
     if (conv == nullptr || conv->kind == problem::ConvPassKind::kGradWeight)

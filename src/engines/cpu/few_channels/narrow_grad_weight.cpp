@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "base/checked.h"
+#include "engines/cpu/effort.h"
 #include "engines/cpu/few_channels/dots_cut.h"
 #include "engines/cpu/implementations.h"
 #include "engines/cpu/limits.h"
@@ -340,6 +341,9 @@ bool is_narrow(const ConvPass& pass, int64_t taps) {
 class NarrowGradWeightCandidate final : public Candidate {
  public:
   const char* name() const override { return "cpu.narrow_grad_weight"; }
+  Effort effort(const problem::Pass& pass, const Machine& machine) const override {
+    return few_channels_grad_weight_effort(pass, machine);
+  }
   Support supports(const problem::Pass& pass, const Machine& /*machine*/) const override {
     const auto* conv = std::get_if<ConvPass>(&pass);
     if (conv == nullptr || conv->kind != ConvPassKind::kGradWeight)

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "base/checked.h"
+#include "engines/cpu/effort.h"
 #include "engines/cpu/few_channels/stem_blocking.h"
 #include "engines/cpu/implementations.h"
 #include "engines/cpu/limits.h"
@@ -384,6 +385,9 @@ class StemGradWeightStep final : public Step {
 class StemGradWeightCandidate final : public Candidate {
  public:
   const char* name() const override { return "cpu.stem_grad_weight"; }
+  Effort effort(const problem::Pass& pass, const Machine& machine) const override {
+    return stem_grad_weight_effort(pass, machine);
+  }
   Support supports(const problem::Pass& pass, const Machine& /*machine*/) const override {
     const auto* conv = std::get_if<ConvPass>(&pass);
     if (conv == nullptr || conv->kind != ConvPassKind::kGradWeight)
