@@ -55,11 +55,17 @@ struct CheckCommandOptions {
   bool full = false;              // every element, however long its sums take
   int64_t products = 20'000'000;  // that the sums of a result may take before it is sampled
   uint64_t seed = 1;
+  std::string device = "cpu";  // or cuda
 };
 // 1 also when a result is wrong.
 int check(const CheckCommandOptions& options);
 
-int explain(const std::string& text);
+struct ExplainOptions {
+  std::string text;            // the problem
+  std::string machine;         // a name of base/machine.h; empty: what is here
+  std::string device = "cpu";  // or cuda
+};
+int explain(const ExplainOptions& options);
 
 int info();
 

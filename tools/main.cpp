@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "base/machine.h"
 #include "tools/commands.h"
 
 namespace retrograd::tools {
@@ -58,6 +59,7 @@ at a fixed sample of elements. Exit code: 0 all is right, 1 a result is wrong or
 
 constexpr const char* kExplainExamples = R"(Examples:
   retrograd explain "conv input=2x3x10x10 weight=6x3x3x3 stride=2x2"
+  retrograd explain --machine zen3 "conv input=1x64x56x56 weight=64x64x3x3 padding=1x1 dtype=bf16"
   RETROGRAD_CPU_ISA=avx2 retrograd explain "conv input=1x64x56x56 weight=64x64x3x3 padding=1x1 math=1"
 
 Exit code: 0 legal, 1 refused, 2 the text is wrong.
@@ -232,11 +234,18 @@ int run(int argc, char** argv) {
       ->capture_default_str()
       ->type_name("N");
 
-  std::string explained;
+  add_device(check_command, check_options.device);
+
+  ExplainOptions explain_options;
   CLI::App& explain_command = *app.add_subcommand(
       "explain", "Is it legal, which engine takes which pass and how, why the others do not");
   explain_command.footer(std::string(kExplainExamples) + kProblemHelp);
-  explain_command.add_option("problem", explained, "A problem in quotes")->required();
+  explain_command.add_option("problem", explain_options.text, "A problem in quotes")->required();
+  add_device(explain_command, explain_options.device);
+  explain_command
+      .add_option("--machine", explain_options.machine,
+                  fmt::format("Plan for another machine: {}", fmt::join(machine_names(), ", ")))
+      ->type_name("NAME");
   add_threads(explain_command, threads);
 
   CLI::App& info_command =
@@ -266,7 +275,7 @@ int run(int argc, char** argv) {
   if (sweep_command.parsed()) return sweep(sweep_options);
   if (check_command.parsed()) return check(check_options);
   if (info_command.parsed()) return info();
-  return explain(explained);
+  return explain(explain_options);
 }
 
 }  // namespace
