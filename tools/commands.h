@@ -40,6 +40,7 @@ struct SweepOptions {
   int64_t count = 100;         // problems
   std::string device = "cpu";  // or cuda
   std::string dtype;           // empty: as drawn
+  int math_mode = 0;           // cubeMathType of convolutions
   std::vector<std::string> passes{"i", "w", "b"};
   double seconds = 0.02;           // a figure
   double gflop = 0;                // a problem has at most that many; 0: 1 on a CPU, 40 on a GPU
@@ -48,6 +49,16 @@ struct SweepOptions {
   std::string json, csv;           // files to write
 };
 int sweep(const SweepOptions& options);
+
+struct TuneOptions {
+  uint64_t seed = 1;
+  int64_t count = 200;         // problems
+  std::string device = "cpu";  // or cuda
+  double seconds = 0.02;       // a figure
+  double gflop = 0;            // as of a sweep
+  std::string out;             // the file to write; empty: standard output
+};
+int tune(const TuneOptions& options);
 
 struct CheckCommandOptions {
   ProblemSource problems;

@@ -117,6 +117,7 @@ Result<std::vector<SweepProblem>> sweep_problems(const SweepOptions& options) {
     auto request = to_request(sketch);
     if (!request) continue;
     if (dtype) request = with_dtype(std::move(*request), *dtype);
+    request = with_math_mode(std::move(*request), options.math_mode);
     problems.push_back({i, sketch.shape_class, std::move(*request)});
   }
   return problems;
