@@ -19,7 +19,8 @@ constexpr double kFarthest = 3;        // an error beyond e^3 counts no more: an
 constexpr double kPrior = 0.003;       // what no figure depends on stays as it was
 constexpr double kErrorWeight = 0.05;  // of errors beside regret, when all are fitted together
 constexpr size_t kFewFigures = 5;      // fewer than that tell one factor, not three numbers
-constexpr double kFirstStep = 0.8, kLastStep = 0.01;
+// Steps on a logarithm, coarse ones first.
+constexpr double kSteps[] = {1.6, 0.8, 0.4, 0.2, 0.1, 0.05, 0.025};
 
 struct Named {
   Efficiency now, before;
@@ -82,7 +83,7 @@ void fit_alone(Named& named) {
   rescale(named);
   if (named.figures.size() < kFewFigures) return;
   const auto objective = [&] { return error_of(named.now, named.before, named.figures); };
-  for (double step = kFirstStep; step > kLastStep; step /= 2)
+  for (const double step : kSteps)
     while (descend(named.now, step, objective)) {
     }
 }
@@ -117,7 +118,7 @@ void fit_together(const std::vector<FitPass>& passes, Table& table) {
   for (const std::vector<Link>& links : choices)
     for (const Link& link : links) choices_of[link.figure->name].push_back(&links);
   constexpr int kSweeps = 4;
-  for (double step = 2 * kFirstStep; step > 2 * kLastStep; step /= 2)
+  for (const double step : kSteps)
     for (int sweep = 0; sweep < kSweeps; ++sweep) {
       bool fell = false;
       for (auto& [name, named] : table) {

@@ -88,10 +88,12 @@ TEST(SweepTest, TypesAndMathModeAsAsked) {
 TEST(SweepTest, RowsCanBeReadAgain) {
   const SweepOptions options = tiny_sweep();
   std::string csv;
-  const auto figures =
+  const auto result =
       measure_sweep(options, [&](const SweepFigure& figure) { csv += sweep_csv_rows(options, figure); });
-  ASSERT_TRUE(figures.is_ok()) << figures.status().message();
-  ASSERT_GE(figures.value().size(), 4U);
+  ASSERT_TRUE(result.is_ok()) << result.status().message();
+  EXPECT_EQ(result.value().failures, 0);
+  const std::vector<SweepFigure>& figures = result.value().figures;
+  ASSERT_GE(figures.size(), 4U);
   const size_t columns = split(sweep_csv_header(), ',').size();
   std::map<std::string, int> chosen;
   for (const std::string& line : split(csv, '\n')) {
@@ -105,11 +107,11 @@ TEST(SweepTest, RowsCanBeReadAgain) {
     EXPECT_EQ(to_text(request.value()), cells[11]);
     chosen[cells[11]] += cells[5] == "1" ? 1 : 0;
   }
-  EXPECT_EQ(chosen.size(), figures.value().size());
+  EXPECT_EQ(chosen.size(), figures.size());
   for (const auto& [text, count] : chosen) EXPECT_EQ(count, 1) << text;
-  const auto json = sweep_json(options, figures.value());
-  EXPECT_EQ(json["figures"].size(), figures.value().size());
-  EXPECT_NE(sweep_summary(options, figures.value()).find("regret"), std::string::npos);
+  const auto json = sweep_json(options, figures);
+  EXPECT_EQ(json["figures"].size(), figures.size());
+  EXPECT_NE(sweep_summary(options, figures).find("regret"), std::string::npos);
 }
 
 TEST(SweepTest, WrongPassIsRefused) {
