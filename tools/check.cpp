@@ -11,6 +11,7 @@
 #include "problem/problem_text.h"
 #include "tools/check_pass.h"
 #include "tools/commands.h"
+#include "tools/devices.h"
 #include "tools/progress.h"
 
 namespace retrograd::tools {
@@ -18,10 +19,11 @@ namespace {
 
 using Data = PassCheck::Data;
 
-std::vector<const engines::Candidate*> judged_candidates(const problem::Pass& pass, bool all) {
+std::vector<const engines::Candidate*> judged_candidates(const problem::Pass& pass, bool all,
+                                                         const runtime::Device& device) {
   std::vector<const engines::Candidate*> chosen;
-  const Machine& machine = engines::machine_of(runtime::DeviceKind::kCpu);
-  for (plan::Answer& answer : plan::judge(engines::candidates(runtime::DeviceKind::kCpu), pass, machine)) {
+  const Machine& machine = engines::machine_of(device);
+  for (plan::Answer& answer : plan::judge(engines::candidates(device.kind()), pass, machine)) {
     if (!answer.support.accepted() || !plan::make_step(answer, pass, machine, settings().workspace_limit))
       continue;
     chosen.push_back(answer.candidate);
@@ -48,7 +50,8 @@ std::string to_line(Data data, const Finding& f) {
 
 class Checker {
  public:
-  explicit Checker(const CheckCommandOptions& options) : options_(options) {
+  Checker(const CheckCommandOptions& options, runtime::Device& device) : options_(options) {
+    check_.device = &device;
     check_.full = options.full;
     check_.products = options.products;
     check_.seed = options.seed;
@@ -60,7 +63,7 @@ class Checker {
     fmt::print("{}{}{}\n", named.name, named.name.empty() ? "" : "  ", to_text(named.request));
     ++problems_;
     for (size_t i = 0; i < random.passes.size(); ++i) {
-      const auto candidates = judged_candidates(random.passes[i], options_.all_candidates);
+      const auto candidates = judged_candidates(random.passes[i], options_.all_candidates, *check_.device);
       std::vector<std::string> lines(candidates.size());
       RG_CHECK(judge(exact, i, Data::kExact, candidates, lines));
       RG_CHECK(judge(random, i, Data::kRandom, candidates, lines));
@@ -106,7 +109,12 @@ int check(const CheckCommandOptions& options) {
     fmt::print(stderr, "retrograd check: expected problems in quotes, or --shapes FILE\n");
     return 2;
   }
-  Checker checker(options);
+  const auto device = device_from_name(options.device);
+  if (!device.is_ok()) {
+    fmt::print(stderr, "retrograd check: {}\n", device.status().message());
+    return 1;
+  }
+  Checker checker(options, *device.value());
   int code = 0;
   Progress progress(problems.value().size());
   for (size_t i = 0; i < problems.value().size(); ++i) {

@@ -18,6 +18,7 @@
 #include "support/tolerance.h"
 #include "tools/aligned_block.h"
 #include "tools/element_index.h"
+#include "tools/implementation_times.h"
 
 namespace retrograd::tools {
 namespace {
@@ -55,7 +56,9 @@ double ulp_of(DType dtype, double value) { return 2 * test::half_ulp(dtype, valu
 class Check final : public PassCheck {
  public:
   Check(const problem::Problem& problem, size_t pass, Data data, const CheckOptions& options)
-      : request_(problem.request),
+      : device_(options.device),
+        problem_(with_pass(problem, pass)),
+        request_(problem.request),
         pass_(problem.passes[pass]),
         data_(data),
         shape_(shape_of(pass_)),
@@ -70,8 +73,12 @@ class Check final : public PassCheck {
 
   Finding judge(const engines::Candidate& candidate) override {
     operands_.poison_results();
-    run(candidate);
     Finding finding;
+    if (const Status status = run(candidate); !status.is_ok()) {
+      finding.ok = false;
+      finding.why = status.message();
+      return finding;
+    }
     finding.compared = static_cast<int64_t>(sample_.size());
     finding.elements = count();
     if (data_ == Data::kExact && !candidate.reduces_precision()) {
@@ -142,13 +149,18 @@ class Check final : public PassCheck {
     magnitude_ = sums(absolute);
   }
 
-  void run(const engines::Candidate& candidate) {
+  Status run(const engines::Candidate& candidate) {
+    if (device_ != nullptr && device_->kind() != runtime::DeviceKind::kCpu) {
+      const engines::Candidate* const list[] = {&candidate};
+      return test::run_on(*device_, problem_, operands_, list);
+    }
     const auto step = candidate.make_step(pass_, engines::machine_of(runtime::DeviceKind::kCpu));
     const AlignedBlock workspace = allocate_block(step->workspace_bytes());
     std::fill_n(workspace.get(), step->workspace_bytes(), std::byte{0xFF});
     runtime::ExecutionContext context;
     context.pool = &runtime::ThreadPool::instance();
     step->run(operands_.bindings(), workspace.get(), context);
+    return Status::ok();
   }
 
   const problem::PassTensor& result() const { return result_of(pass_); }
@@ -272,6 +284,8 @@ class Check final : public PassCheck {
     finding.why = fmt::format("{} elements were never written", left);
   }
 
+  runtime::Device* device_;
+  problem::Problem problem_;  // of this pass alone
   problem::Request request_;
   problem::Pass pass_;
   Data data_;

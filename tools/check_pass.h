@@ -30,6 +30,7 @@ struct CheckOptions {
   int64_t products = 20'000'000;
   bool full = false;  // every element, however long it takes
   uint64_t seed = 1;
+  runtime::Device* device = nullptr;  // that computes; null: the CPU
 };
 
 // The data of a pass and its exact results, made once and used for any number of candidates.

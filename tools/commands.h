@@ -40,6 +40,7 @@ struct SweepOptions {
   int64_t count = 100;         // problems
   std::string device = "cpu";  // or cuda
   std::string dtype;           // empty: as drawn
+  int math_mode = 0;           // cubeMathType of convolutions
   std::vector<std::string> passes{"i", "w", "b"};
   double seconds = 0.02;           // a figure
   double gflop = 0;                // a problem has at most that many; 0: 1 on a CPU, 40 on a GPU
@@ -49,12 +50,23 @@ struct SweepOptions {
 };
 int sweep(const SweepOptions& options);
 
+struct TuneOptions {
+  uint64_t seed = 1;
+  int64_t count = 200;         // problems
+  std::string device = "cpu";  // or cuda
+  double seconds = 0.02;       // a figure
+  double gflop = 0;            // as of a sweep
+  std::string out;             // the file to write; empty: standard output
+};
+int tune(const TuneOptions& options);
+
 struct CheckCommandOptions {
   ProblemSource problems;
   bool all_candidates = false;    // every one that accepts a pass, not only the chosen one
   bool full = false;              // every element, however long its sums take
   int64_t products = 20'000'000;  // that the sums of a result may take before it is sampled
   uint64_t seed = 1;
+  std::string device = "cpu";  // or cuda
 };
 // 1 also when a result is wrong.
 int check(const CheckCommandOptions& options);
@@ -62,6 +74,8 @@ int check(const CheckCommandOptions& options);
 struct ExplainOptions {
   std::string problem;
   std::string rules;  // a product whose rules are judged and followed, or "all"; empty: none
+  std::string machine;         // a name of base/machine.h; empty: what is here
+  std::string device = "cpu";  // or cuda
 };
 int explain(const ExplainOptions& options);
 

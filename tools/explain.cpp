@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// `retrograd explain`: judges one problem and tells how it would be computed.
+// `retrograd explain`: judges one problem and tells how it would be computed, here or on a machine of a name.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdio>
 
 #include "base/settings.h"
@@ -14,16 +15,41 @@
 #include "problem/product_rules.h"
 #include "runtime/thread_pool.h"
 #include "tools/commands.h"
+#include "tools/devices.h"
+#include "tools/machine_text.h"
 #include "tools/math_mode.h"
 #include "tools/problems.h"
 
 namespace retrograd::tools {
 namespace {
 
-// Every candidate for this kind of pass, the cheapest first: that one computes it.
-void tell_pass(const problem::Pass& pass, runtime::DeviceKind kind, const Machine& machine) {
+struct Place {
+  runtime::Device* device;  // null: a machine that is not here
+  runtime::DeviceKind kind;
+  Machine machine;
+};
+Result<Place> place_of(const ExplainOptions& options) {
+  if (options.machine.empty()) {
+    RG_TRY(runtime::Device* const device, device_from_name(options.device));
+    return Place{device, device->kind(), engines::machine_of(*device)};
+  }
+  auto machine = named_machine(options.machine);
+  if (!machine)
+    return Status(Code::kInvalidArgument, fmt::format("--machine: '{}' is not one of {}", options.machine,
+                                                      fmt::join(machine_names(), ", ")));
+  const auto kind =
+      machine->kind == Machine::Kind::kGpu ? runtime::DeviceKind::kCuda : runtime::DeviceKind::kCpu;
+  if (engines::candidates(kind).empty())
+    return Status(Code::kNoDevice,
+                  fmt::format("--machine {}: this build has no engines for NVIDIA GPUs", options.machine));
+  return Place{nullptr, kind, std::move(*machine)};
+}
+
+// Every candidate for this kind of pass, the cheapest first: that one computes it. Bytes of its workspace.
+size_t tell_pass(const problem::Pass& pass, runtime::DeviceKind kind, const Machine& machine) {
   fmt::print("{}\n", name_of(pass));
   bool chosen = false;
+  size_t workspace = 0;
   for (plan::Answer& answer : plan::judge(engines::candidates(kind), pass, machine)) {
     std::unique_ptr<const engines::Step> step;
     if (answer.support.accepted()) step = plan::make_step(answer, pass, machine, settings().workspace_limit);
@@ -35,10 +61,12 @@ void tell_pass(const problem::Pass& pass, runtime::DeviceKind kind, const Machin
                                              chosen ? "would take it" : "takes it"));
     if (step != nullptr && !chosen) {
       if (const std::string how = step->describe(); !how.empty()) fmt::print("    {}\n", how);
-      fmt::print("    workspace {} bytes\n", step->workspace_bytes());
+      workspace = step->workspace_bytes();
+      fmt::print("    workspace {} bytes\n", workspace);
     }
     chosen |= step != nullptr;
   }
+  return workspace;
 }
 
 // A problem of one product is one of aclnn.
@@ -120,6 +148,11 @@ int explain(const ExplainOptions& options) {
     return 2;
   }
   apply_settings(request.value());
+  const auto where = place_of(options);
+  if (!where.is_ok()) {
+    fmt::print(stderr, "retrograd explain: {}\n", where.status().message());
+    return where.status().code() == Code::kInvalidArgument ? 2 : 1;
+  }
   fmt::print("problem    {}\n", to_text(request.value()));
   const bool rules_kept = judge_rules(options.rules, request.value());
   if (!rules_kept && options.rules != "all") return 1;
@@ -128,19 +161,27 @@ int explain(const ExplainOptions& options) {
     fmt::print(stderr, "refused    {}\n", problem.status().message());
     return 1;
   }
-  runtime::Device& device = *runtime::find_device(runtime::DeviceKind::kCpu, 0);
   for (const std::string& warning : problem.value().warnings) fmt::print("warning    {}\n", warning);
   if (const std::string math = effect_of_math_mode(problem.value()); !math.empty())
     fmt::print("math       {}\n", math);
+  const auto& [device, kind, machine] = where.value();
+  size_t workspace = 0;
   for (const problem::Pass& pass : problem.value().passes)
-    tell_pass(pass, device.kind(), engines::machine_of(device));
-  const auto plan = plan::make_plan(problem.value(), device, "explain");
+    workspace = std::max(workspace, tell_pass(pass, kind, machine));
+  if (device == nullptr) {
+    fmt::print("machine    {}, planned for only\nworkspace  {} bytes\n", text_of(machine), workspace);
+    return 0;
+  }
+  const auto plan = plan::make_plan(problem.value(), *device, "explain");
   if (!plan.is_ok()) {
     fmt::print(stderr, "{}\n", plan.status().message());
     return 1;
   }
-  fmt::print("device     {}, {} threads, {}\nworkspace  {} bytes\n", device.label(),
-             runtime::ThreadPool::instance().threads(), kernels::cpu::target_name(),
+  fmt::print("device     {}, {}\nworkspace  {} bytes\n", device->label(),
+             kind == runtime::DeviceKind::kCpu
+                 ? fmt::format("{} threads, {}", runtime::ThreadPool::instance().threads(),
+                               kernels::cpu::target_name())
+                 : text_of(machine),
              plan.value()->workspace_bytes());
   return rules_kept ? 0 : 1;
 }

@@ -125,10 +125,15 @@ Result<PassTimes> time_implementations(const problem::Problem& problem, size_t p
     const engines::Candidate* const list[] = {answer.candidate};
     auto plan = plan::make_plan(one, device, "bench", list, settings().workspace_limit);
     if (!plan.is_ok()) continue;
+    auto runner = PlanRunner::make(std::move(plan).value(), bindings);
+    if (!runner.is_ok()) {  // no memory for its workspace
+      row.skipped = runner.status().message();
+      times.rows.push_back(std::move(row));
+      continue;
+    }
     if (runners.empty()) cheapest = row.predicted;
     row.chosen = runners.empty();
-    RG_TRY(auto runner, PlanRunner::make(std::move(plan).value(), bindings));
-    runners.push_back({std::move(row), std::move(runner), {}, 0});
+    runners.push_back({std::move(row), std::move(runner).value(), {}, 0});
     if (!options.every) break;
   }
   if (runners.empty())

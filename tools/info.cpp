@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/settings.h"
+#include "engines/machines.h"
 #include "engines/registry.h"
 #include "hwy/highway.h"
 #include "kernels/cpu/dense/bf16_pairs.h"
@@ -18,6 +19,7 @@
 #include "runtime/thread_pool.h"
 #include "tools/caches.h"
 #include "tools/commands.h"
+#include "tools/machine_text.h"
 
 extern char** environ;
 
@@ -67,6 +69,12 @@ std::vector<std::string> loaded_libraries() {
         paths.push_back(path);
   }
   return paths;
+}
+
+std::string names_of(std::span<const engines::Candidate* const> candidates) {
+  std::vector<const char*> names;
+  for (const engines::Candidate* candidate : candidates) names.push_back(candidate->name());
+  return fmt::format("{}", fmt::join(names, " "));
 }
 
 std::string topics(const Settings& s) {
@@ -135,10 +143,11 @@ int info() {
                                                   size_text(static_cast<double>(memory.value().total_bytes)),
                                                   size_text(static_cast<double>(memory.value().free_bytes)))
                                     : ""));
+    line("  planned as", text_of(engines::machine_of(*device)));
   }
-  std::vector<const char*> names;
-  for (const engines::Candidate* candidate : candidates) names.push_back(candidate->name());
-  line("engines", fmt::format("{}", fmt::join(names, " ")));
+  line("engines", names_of(candidates));
+  if (const auto on_gpu = engines::candidates(runtime::DeviceKind::kCuda); !on_gpu.empty())
+    line("  on GPUs", names_of(on_gpu));
   line("libraries", fmt::format("fmt {}.{}.{}, Highway {}.{}.{}", FMT_VERSION / 10000,
                                 FMT_VERSION / 100 % 100, FMT_VERSION % 100, HWY_MAJOR, HWY_MINOR, HWY_PATCH));
   for (const std::string& path : loaded_libraries()) line("", path);

@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "base/machine.h"
 #include "tools/commands.h"
 
 namespace retrograd::tools {
@@ -46,6 +47,16 @@ of what the machine can do, of regret (time of the chosen implementation over th
 peer's time over ours, then the worst twenty as problems to paste.
 )";
 
+constexpr const char* kTuneExamples = R"(Examples:
+  retrograd tune --out this_machine.txt && RETROGRAD_TUNING=this_machine.txt ./program
+  retrograd tune --count 1000 --seed 9 --out this_machine.txt
+  retrograd tune --device cuda --out this_gpu.txt
+
+Times every implementation on drawn problems and fits what it reaches of the machine's peaks. Prints how far costs are
+from what was measured, and regret (time of the chosen implementation over that of the fastest) before and after.
+Nothing else should run meanwhile. RETROGRAD_TUNING names the table that programs use instead of the built-in one.
+)";
+
 constexpr const char* kCheckExamples = R"(Examples:
   retrograd check "conv input=2x3x10x10 weight=6x3x3x3 stride=2x2"
   retrograd check --shapes bench/shapes/conv.csv --rows '^rnxt' --dtype bf16
@@ -58,6 +69,7 @@ at a fixed sample of elements. Exit code: 0 all is right, 1 a result is wrong or
 
 constexpr const char* kExplainExamples = R"(Examples:
   retrograd explain "conv input=2x3x10x10 weight=6x3x3x3 stride=2x2"
+  retrograd explain --machine zen3 "conv input=1x64x56x56 weight=64x64x3x3 padding=1x1 dtype=bf16"
   RETROGRAD_CPU_ISA=avx2 retrograd explain "conv input=1x64x56x56 weight=64x64x3x3 padding=1x1 math=1"
   retrograd explain --rules a2 "conv input=1x8x600x600 weight=8x8x3x3 padding=256x1"
   retrograd explain --rules all "conv_tbc input=64x2x8 weight=3x8x8 math=3"
@@ -119,19 +131,15 @@ void add_peers(CLI::App& command, std::vector<std::string>& peers) {
       ->type_name("COMMAND");
 }
 
-void add_sweep(CLI::App& command, SweepOptions& options) {
+// What sweep and tune draw, and for how long they time it.
+template <class Options>
+void add_draws(CLI::App& command, Options& options) {
   command.add_option("--seed", options.seed, "Of the problems")->capture_default_str()->type_name("N");
   command.add_option("--count", options.count, "How many problems")
       ->check(CLI::Range(int64_t{1}, int64_t{1000000}))
       ->capture_default_str()
       ->type_name("N");
   add_device(command, options.device);
-  command.add_option("--dtype", options.dtype, "Every tensor of this type: f32, f16, bf16, hif8, e4m3")
-      ->type_name("TYPE");
-  command.add_option("--passes", options.passes, "Gradients, each timed by itself")
-      ->delimiter(',')
-      ->allow_extra_args(false)
-      ->type_name("i,w,b");
   command.add_option("--seconds", options.seconds, "Time a figure")
       ->check(above_zero())
       ->capture_default_str()
@@ -207,13 +215,32 @@ int run(int argc, char** argv) {
   CLI::App& sweep_command =
       *app.add_subcommand("sweep", "Time drawn problems: percentiles, regret, ratio to peers, the worst");
   sweep_command.footer(kSweepExamples);
-  add_sweep(sweep_command, sweep_options);
+  add_draws(sweep_command, sweep_options);
+  sweep_command
+      .add_option("--dtype", sweep_options.dtype, "Every tensor of this type: f32, f16, bf16, hif8, e4m3")
+      ->type_name("TYPE");
+  sweep_command.add_option("--math", sweep_options.math_mode, "cubeMathType of every convolution, 0 to 3")
+      ->check(CLI::Range(0, 3))
+      ->type_name("N");
+  sweep_command.add_option("--passes", sweep_options.passes, "Gradients, each timed by itself")
+      ->delimiter(',')
+      ->allow_extra_args(false)
+      ->type_name("i,w,b");
   add_threads(sweep_command, threads);
   add_peers(sweep_command, sweep_options.peers);
   sweep_command.add_flag("--every-implementation", sweep_options.every,
                          "Everybody that takes a pass, not only the one that is chosen");
   sweep_command.add_option("--json", sweep_options.json, "Write everything there")->type_name("FILE");
   sweep_command.add_option("--csv", sweep_options.csv, "A row for each implementation of a pass there")
+      ->type_name("FILE");
+
+  TuneOptions tune_options;
+  CLI::App& tune_command =
+      *app.add_subcommand("tune", "Measure what implementations reach here: a table for RETROGRAD_TUNING");
+  tune_command.footer(kTuneExamples);
+  add_draws(tune_command, tune_options);
+  add_threads(tune_command, threads);
+  tune_command.add_option("--out", tune_options.out, "Write the table there (default: standard output)")
       ->type_name("FILE");
 
   CheckCommandOptions check_options;
@@ -234,6 +261,8 @@ int run(int argc, char** argv) {
       ->capture_default_str()
       ->type_name("N");
 
+  add_device(check_command, check_options.device);
+
   ExplainOptions explain_options;
   CLI::App& explain_command = *app.add_subcommand(
       "explain", "Is it legal, which engine takes which pass and how, why the others do not");
@@ -244,6 +273,11 @@ int run(int argc, char** argv) {
                   "Every rule of a product that the problem breaks; all: a table of rules and products")
       ->check(CLI::IsMember({"a2", "a3", "910_95", "training", "all"}))
       ->type_name("PRODUCT");
+  add_device(explain_command, explain_options.device);
+  explain_command
+      .add_option("--machine", explain_options.machine,
+                  fmt::format("Plan for another machine: {}", fmt::join(machine_names(), ", ")))
+      ->type_name("NAME");
   add_threads(explain_command, threads);
 
   CLI::App& info_command =
@@ -271,6 +305,7 @@ int run(int argc, char** argv) {
     return bench_options.values.empty() ? bench(bench_options) : bench_values(bench_options);
   }
   if (sweep_command.parsed()) return sweep(sweep_options);
+  if (tune_command.parsed()) return tune(tune_options);
   if (check_command.parsed()) return check(check_options);
   if (info_command.parsed()) return info();
   return explain(explain_options);

@@ -58,11 +58,6 @@ void set_dtype(AvgPoolRequest& r, DType dtype) {
   r.input.dtype = r.grad_output.dtype = r.grad_input.dtype = dtype;
 }
 
-void set_math_mode(Request& request, int mode) {
-  if (auto* conv = std::get_if<ConvRequest>(&request)) conv->math_mode = mode;
-  if (auto* tbc = std::get_if<ConvTbcRequest>(&request)) tbc->math_mode = mode;
-}
-
 }  // namespace
 
 Result<std::vector<NamedProblem>> collect(const ProblemSource& source) {
@@ -81,7 +76,7 @@ Result<std::vector<NamedProblem>> collect(const ProblemSource& source) {
   }
   for (const std::string& file : source.files) RG_CHECK(read_file(file, rows ? &*rows : nullptr, all));
   if (source.math_mode)
-    for (NamedProblem& each : all) set_math_mode(each.request, *source.math_mode);
+    for (NamedProblem& each : all) each.request = with_math_mode(std::move(each.request), *source.math_mode);
   for (NamedProblem& each : all) apply_settings(each.request);
   if (source.dtype.empty()) return all;
   const auto dtype = dtype_from_name(source.dtype);
@@ -100,6 +95,12 @@ void apply_settings(Request& request) {
 
 Request with_dtype(Request request, DType dtype) {
   std::visit([&](auto& r) { set_dtype(r, dtype); }, request);
+  return request;
+}
+
+Request with_math_mode(Request request, int mode) {
+  if (auto* conv = std::get_if<ConvRequest>(&request)) conv->math_mode = mode;
+  if (auto* tbc = std::get_if<ConvTbcRequest>(&request)) tbc->math_mode = mode;
   return request;
 }
 

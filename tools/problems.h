@@ -34,6 +34,9 @@ void apply_settings(problem::Request& request);
 // Every operand of type `dtype`; results that may not have it become FP32.
 problem::Request with_dtype(problem::Request request, DType dtype);
 
+// A convolution with that cubeMathType; pooling as it is.
+problem::Request with_math_mode(problem::Request request, int mode);
+
 // A part of a call that is timed by itself.
 enum class Gradient : unsigned char { kInput, kWeight, kBias, kAll };
 // "i", "w", "b" or "all".

@@ -30,14 +30,16 @@ int sweep(const SweepOptions& options) {
   if (const Status opened = open(csv, "--csv", options.csv); !opened.is_ok()) return fail(opened);
   if (const Status opened = open(json, "--json", options.json); !opened.is_ok()) return fail(opened);
   if (csv.is_open()) csv << sweep_csv_header();
-  const auto figures = measure_sweep(options, [&](const SweepFigure& figure) {
+  const auto result = measure_sweep(options, [&](const SweepFigure& figure) {
     if (csv.is_open()) csv << sweep_csv_rows(options, figure) << std::flush;
   });
-  if (!figures.is_ok()) return fail(figures.status());
-  if (json.is_open()) json << sweep_json(options, figures.value()).dump(1) << '\n';
-  fmt::print("seed {}, {} problems, {} figures, {}\n{}", options.seed, options.count, figures.value().size(),
-             options.device, sweep_summary(options, figures.value()));
-  return 0;
+  if (!result.is_ok()) return fail(result.status());
+  const std::vector<SweepFigure>& figures = result.value().figures;
+  if (json.is_open()) json << sweep_json(options, figures).dump(1) << '\n';
+  fmt::print("seed {}, {} problems, {} figures, {}\n{}", options.seed, options.count, figures.size(),
+             options.device, sweep_summary(options, figures));
+  if (csv.is_open() && !csv) return fail({Code::kInternal, "--csv: the disk is full"});
+  return result.value().failures == 0 ? 0 : 1;
 }
 
 }  // namespace retrograd::tools

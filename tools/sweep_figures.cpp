@@ -74,6 +74,16 @@ class Sweep {
     return Status::ok();
   }
 
+  int tell_lost_peers() const {
+    int lost = 0;
+    for (const auto& peer : peers_) {
+      if (!peer->lost()) continue;
+      fmt::print(stderr, "retrograd sweep: lost {}: {}\n", peer->name(), peer->why_lost());
+      ++lost;
+    }
+    return lost;
+  }
+
  private:
   PeerRow time_peer(Peer& peer, const std::string& problem) const {
     PeerRow row;
@@ -117,13 +127,14 @@ Result<std::vector<SweepProblem>> sweep_problems(const SweepOptions& options) {
     auto request = to_request(sketch);
     if (!request) continue;
     if (dtype) request = with_dtype(std::move(*request), *dtype);
+    request = with_math_mode(std::move(*request), options.math_mode);
     problems.push_back({i, sketch.shape_class, std::move(*request)});
   }
   return problems;
 }
 
-Result<std::vector<SweepFigure>> measure_sweep(const SweepOptions& options,
-                                               const std::function<void(const SweepFigure&)>& each) {
+Result<SweepResult> measure_sweep(const SweepOptions& options,
+                                  const std::function<void(const SweepFigure&)>& each) {
   RG_TRY(const auto problems, sweep_problems(options));
   RG_TRY(auto gradients, gradients_of(options));
   RG_TRY(runtime::Device* const device, device_from_name(options.device));
@@ -133,7 +144,8 @@ Result<std::vector<SweepFigure>> measure_sweep(const SweepOptions& options,
     peers.push_back(std::move(peer));
   }
   Sweep sweep(options, std::move(gradients), *device, std::move(peers));
-  std::vector<SweepFigure> figures;
+  SweepResult result;
+  std::vector<SweepFigure>& figures = result.figures;
   Progress progress(problems.size());
   for (size_t i = 0; i < problems.size(); ++i) {
     progress.show(i, problems[i].family);
@@ -142,10 +154,13 @@ Result<std::vector<SweepFigure>> measure_sweep(const SweepOptions& options,
     if (!status.is_ok()) {
       progress.clear();
       fmt::print(stderr, "retrograd sweep: {}: {}\n", to_text(problems[i].request), status.message());
+      ++result.failures;
     }
     for (size_t f = before; f < figures.size(); ++f) each(figures[f]);
   }
-  return figures;
+  progress.clear();
+  result.failures += sweep.tell_lost_peers();
+  return result;
 }
 
 }  // namespace retrograd::tools

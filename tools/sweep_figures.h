@@ -33,10 +33,13 @@ struct SweepFigure {
   // Time of the fastest peer over ours; 0: none took it.
   double ratio() const;
 };
-// Measures all of them; `each` sees a figure as soon as it is there. A problem that fails is reported on
-// stderr and left out.
-Result<std::vector<SweepFigure>> measure_sweep(const SweepOptions& options,
-                                               const std::function<void(const SweepFigure&)>& each);
+struct SweepResult {
+  std::vector<SweepFigure> figures;
+  int failures = 0;  // problems left out and peers lost, reported on stderr
+};
+// Measures all of them; `each` sees a figure as soon as it is there.
+Result<SweepResult> measure_sweep(const SweepOptions& options,
+                                  const std::function<void(const SweepFigure&)>& each);
 
 // One row for each implementation that was timed.
 std::string sweep_csv_header();

@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sweeps: the same problems for the same seed, rows that can be read again, and who is chosen.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <sstream>
+
+#include "engines/cost.h"
+#include "engines/machines.h"
+#include "engines/registry.h"
+#include "plan/plan.h"
+#include "problem/problem_text.h"
+#include "tools/operand_memory.h"
+#include "tools/sweep_figures.h"
+
+namespace retrograd::tools {
+namespace {
+
+runtime::Device& cpu() { return *runtime::find_device(runtime::DeviceKind::kCpu, 0); }
+
+SweepOptions tiny_sweep() {
+  SweepOptions options;
+  options.seed = 5;
+  options.count = 4;
+  options.gflop = 0.0005;
+  options.seconds = 0.0005;
+  options.every = true;
+  return options;
+}
+
+std::vector<std::string> texts_of(const SweepOptions& options) {
+  std::vector<std::string> texts;
+  const auto problems = sweep_problems(options);
+  for (const SweepProblem& problem : problems.value()) texts.push_back(to_text(problem.request));
+  return texts;
+}
+
+std::vector<std::string> split(const std::string& text, char sign) {
+  std::vector<std::string> parts;
+  std::istringstream in(text);
+  for (std::string part; std::getline(in, part, sign);) parts.push_back(part);
+  return parts;
+}
+
+TEST(SweepTest, SameProblemsForASeed) {
+  SweepOptions options;
+  options.count = 60;
+  const auto first = texts_of(options);
+  ASSERT_EQ(first.size(), 60U);
+  EXPECT_EQ(first, texts_of(options));
+  options.count = 20;
+  const auto fewer = texts_of(options);
+  EXPECT_TRUE(std::equal(fewer.begin(), fewer.end(), first.begin()));
+  options.seed = 2;
+  EXPECT_NE(fewer, texts_of(options));
+}
+
+TEST(SweepTest, ProblemsKeepWithinTheBoundAndAreOfEveryFamily) {
+  SweepOptions options;
+  options.count = 300;
+  options.gflop = 0.1;
+  std::set<std::string> families;
+  const auto problems = sweep_problems(options);
+  for (const SweepProblem& drawn : problems.value()) {
+    families.insert(drawn.family);
+    // Both gradients of a convolution and a little for its bias.
+    EXPECT_LE(work_of(problem::judge(drawn.request).value()).operations, 0.11e9) << to_text(drawn.request);
+  }
+  EXPECT_EQ(families, (std::set<std::string>{"dense", "depthwise", "grouped", "pool", "stem_or_patches",
+                                             "tiny", "transposed"}));
+}
+
+TEST(SweepTest, TypesAndMathModeAsAsked) {
+  SweepOptions options;
+  options.count = 20;
+  options.dtype = "f16";
+  options.math_mode = 1;
+  for (const std::string& text : texts_of(options)) {
+    EXPECT_NE(text.find("dtype=f16"), std::string::npos) << text;
+    EXPECT_EQ(text.starts_with("conv"), text.find("math=1") != std::string::npos) << text;
+  }
+  options.dtype = "f33";
+  EXPECT_EQ(sweep_problems(options).status().code(), Code::kInvalidArgument);
+}
+
+TEST(SweepTest, RowsCanBeReadAgain) {
+  const SweepOptions options = tiny_sweep();
+  std::string csv;
+  const auto result =
+      measure_sweep(options, [&](const SweepFigure& figure) { csv += sweep_csv_rows(options, figure); });
+  ASSERT_TRUE(result.is_ok()) << result.status().message();
+  EXPECT_EQ(result.value().failures, 0);
+  const std::vector<SweepFigure>& figures = result.value().figures;
+  ASSERT_GE(figures.size(), 4U);
+  const size_t columns = split(sweep_csv_header(), ',').size();
+  std::map<std::string, int> chosen;
+  for (const std::string& line : split(csv, '\n')) {
+    const auto cells = split(line, ',');
+    ASSERT_EQ(cells.size(), columns) << line;
+    EXPECT_EQ(cells[0], "5");
+    EXPECT_GT(std::stod(cells[6]), 0) << line;
+    EXPECT_GT(std::stod(cells[7]), 0) << line;
+    const auto request = problem::parse_request(cells[11]);
+    ASSERT_TRUE(request.is_ok()) << line;
+    EXPECT_EQ(to_text(request.value()), cells[11]);
+    chosen[cells[11]] += cells[5] == "1" ? 1 : 0;
+  }
+  EXPECT_EQ(chosen.size(), figures.size());
+  for (const auto& [text, count] : chosen) EXPECT_EQ(count, 1) << text;
+  const auto json = sweep_json(options, figures);
+  EXPECT_EQ(json["figures"].size(), figures.size());
+  EXPECT_NE(sweep_summary(options, figures).find("regret"), std::string::npos);
+}
+
+TEST(SweepTest, WrongPassIsRefused) {
+  SweepOptions options = tiny_sweep();
+  options.passes = {"all"};
+  EXPECT_EQ(measure_sweep(options, [](const SweepFigure&) {}).status().code(), Code::kInvalidArgument);
+}
+
+TEST(SweepTest, WorstAreSortedByRegret) {
+  SweepOptions options;
+  options.every = true;
+  std::vector<SweepFigure> figures(3);
+  const double slower[] = {1, 3, 2};
+  for (size_t i = 0; i < figures.size(); ++i) {
+    figures[i].family = "dense";
+    figures[i].problem = "problem" + std::to_string(i);
+    figures[i].roofline = 0.5;
+    figures[i].times.rows.resize(2);
+    ImplementationTime& chosen = figures[i].times.rows[0];
+    chosen.name = "a";
+    chosen.chosen = true;
+    chosen.seconds = 1e-3 * slower[i];
+    figures[i].times.rows[1].name = "b";
+    figures[i].times.rows[1].seconds = 1e-3;
+  }
+  const std::string text = sweep_summary(options, figures);
+  const std::string worst = text.substr(text.find("worst regret"));
+  EXPECT_LT(worst.find("\"problem1\""), worst.find("\"problem2\""));
+  EXPECT_EQ(worst.find("\"problem0\""), std::string::npos);  // nothing to regret
+  EXPECT_NE(worst.find("3.000  \"problem1\"  , chosen a, fastest b"), std::string::npos) << worst;
+}
+
+TEST(ImplementationTimesTest, TheChosenOneIsThePlansOwn) {
+  const auto problem =
+      problem::judge(
+          problem::parse_request("conv input=2x16x6x6 weight=16x1x3x3 padding=1x1 groups=16").value())
+          .value();
+  const auto memory = OperandMemory::make(problem, cpu());
+  ASSERT_TRUE(memory.is_ok());
+  const auto plan = plan::make_plan(problem, cpu(), "test").value()->describe();
+  for (size_t i = 0; i < problem.passes.size(); ++i) {
+    const auto times = time_implementations(problem, i, memory.value().bindings(), cpu(),
+                                            {.seconds = 0.0005, .every = true});
+    ASSERT_TRUE(times.is_ok()) << times.status().message();
+    EXPECT_NE(plan.find(times.value().pass + ":" + times.value().chosen().name), std::string::npos) << plan;
+    EXPECT_GE(times.value().regret(), 1);
+    EXPECT_GE(times.value().rows.size(), 2U);  // the reference takes everything
+    for (const ImplementationTime& row : times.value().rows)
+      EXPECT_EQ(row.seconds == 0, !row.skipped.empty());
+  }
+}
+
+TEST(ImplementationTimesTest, PartsMakeUpTheCost) {
+  const auto problem =
+      problem::judge(problem::parse_request("conv input=2x16x6x6 weight=16x16x3x3 mask=i").value()).value();
+  const auto memory = OperandMemory::make(problem, cpu());
+  const auto times =
+      time_implementations(problem, 0, memory.value().bindings(), cpu(), {.seconds = 0.0005, .every = false})
+          .value();
+  const Machine& machine = engines::machine_of(cpu());
+  const ImplementationTime& row = times.chosen();
+  const engines::Efficiency efficiency = engines::tuning_for(machine).of(row.name);
+  EXPECT_NEAR(row.predicted,
+              row.effort.launches * efficiency.start +
+                  std::max(row.arithmetic / efficiency.arithmetic, row.memory / efficiency.memory),
+              1e-9 * row.predicted);
+}
+
+}  // namespace
+}  // namespace retrograd::tools

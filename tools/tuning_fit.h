@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// Fits the efficiencies of engines/cost.h to measured times: costs close to what was measured, and above all
+// the right one the cheapest.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "engines/cost.h"
+
+namespace retrograd::tools {
+
+// One implementation of a pass. Times in microseconds.
+struct FitFigure {
+  std::string name;
+  double arithmetic = 0, memory = 0;  // at the machine's peaks
+  double launches = 1;
+  double measured = 0;
+};
+using FitPass = std::vector<FitFigure>;  // everybody that took it
+
+// The formula of engines::cost.
+double predicted(const engines::Efficiency& efficiency, const FitFigure& figure);
+
+// Time of the one that a table takes over that of the fastest: 1 is best.
+double regret(const engines::Tuning& tuning, const FitPass& pass);
+double mean_regret(const engines::Tuning& tuning, const std::vector<FitPass>& passes);  // geometric
+
+// How far costs are from what was measured, as a factor: the median over the figures of a name; 0: none.
+double typical_error(const engines::Tuning& tuning, const std::vector<FitPass>& passes,
+                     const std::string& name);
+
+// `start` with the lines of all that was measured replaced.
+engines::Tuning fit(const std::vector<FitPass>& passes, const engines::Tuning& start);
+
+}  // namespace retrograd::tools
