@@ -108,6 +108,7 @@ json to_json(const SweepFigure& figure) {
 
 std::string sweep_csv_header() {
   return "seed,index,family,pass,implementation,chosen,measured_us,predicted_us,operations,bytes,launches,"
+         "calls,"
          "problem\n";
 }
 
@@ -116,10 +117,10 @@ std::string sweep_csv_rows(const SweepOptions& options, const SweepFigure& figur
   std::string text;
   for (const ImplementationTime& row : figure.times.rows)
     if (row.seconds > 0)
-      text += fmt::format("{},{},{},{},{},{},{:.3f},{:.3f},{:.0f},{:.0f},{:g},{}\n", options.seed,
+      text += fmt::format("{},{},{},{},{},{},{:.3f},{:.3f},{:.0f},{:.0f},{:g},{:.0f},{}\n", options.seed,
                           figure.index, figure.family, figure.times.pass, row.name, row.chosen ? 1 : 0,
                           row.seconds * 1e6, row.predicted, row.effort.operations, row.effort.bytes,
-                          row.effort.launches, figure.problem);
+                          row.effort.launches, row.effort.calls, figure.problem);
   return text;
 }
 

@@ -22,7 +22,8 @@ FitPass fit_pass(const SweepFigure& figure) {
   FitPass pass;
   for (const ImplementationTime& row : figure.times.rows)
     if (row.seconds > 0)
-      pass.push_back({row.name, row.arithmetic, row.memory, row.effort.launches, row.seconds * 1e6});
+      pass.push_back(
+          {row.name, row.arithmetic, row.memory, row.effort.launches, row.effort.calls, row.seconds * 1e6});
   return pass;
 }
 
@@ -61,7 +62,7 @@ std::string comments(const TuneOptions& options, const runtime::Device& device, 
   const bool on_cpu = device.kind() == runtime::DeviceKind::kCpu;
   return fmt::format(
       "# Efficiencies of implementations: name, share of the peak, share of the copy bandwidth, microseconds "
-      "to start.\n"
+      "to start, nanoseconds a call.\n"
       "# RETROGRAD_TUNING=FILE uses it (docs/dispatch.md).\n"
       "# machine: {}{}\n"
       "# date: {:%Y-%m-%d}, version {}\n"

@@ -18,7 +18,7 @@ using engines::Tuning;
 constexpr double kFarthest = 3;        // an error beyond e^3 counts no more: an outlier
 constexpr double kPrior = 0.003;       // what no figure depends on stays as it was
 constexpr double kErrorWeight = 0.05;  // of errors beside regret, when all are fitted together
-constexpr size_t kFewFigures = 5;      // fewer than that tell one factor, not three numbers
+constexpr size_t kFewFigures = 5;      // fewer than that tell one factor, not four numbers
 // Steps on a logarithm, coarse ones first.
 constexpr double kSteps[] = {1.6, 0.8, 0.4, 0.2, 0.1, 0.05, 0.025};
 
@@ -28,13 +28,15 @@ struct Named {
 };
 using Table = std::map<std::string, Named>;
 
-// A coordinate: one of the three numbers, or all of them, faster by that factor.
-constexpr int kCoordinates = 4;
+// A coordinate: one of the four numbers, or all of them, faster by that factor.
+constexpr int kCoordinates = 5;
 Efficiency moved(Efficiency efficiency, int coordinate, double factor) {
   const auto scaled = [](double value, double by) { return std::clamp(value * by, 1e-5, 1e5); };
-  if (coordinate == 0 || coordinate == 3) efficiency.arithmetic = scaled(efficiency.arithmetic, factor);
-  if (coordinate == 1 || coordinate == 3) efficiency.memory = scaled(efficiency.memory, factor);
-  if (coordinate == 2 || coordinate == 3) efficiency.start = scaled(efficiency.start, 1 / factor);
+  const bool all = coordinate == kCoordinates - 1;
+  if (coordinate == 0 || all) efficiency.arithmetic = scaled(efficiency.arithmetic, factor);
+  if (coordinate == 1 || all) efficiency.memory = scaled(efficiency.memory, factor);
+  if (coordinate == 2 || all) efficiency.start = scaled(efficiency.start, 1 / factor);
+  if ((coordinate == 3 || all) && efficiency.call > 0) efficiency.call = scaled(efficiency.call, 1 / factor);
   return efficiency;
 }
 
@@ -47,7 +49,8 @@ double error_of(const Efficiency& efficiency, const Efficiency& before,
     sum += std::min(kFarthest, distance(predicted(efficiency, figure), figure.measured));
   return sum / static_cast<double>(figures.size()) +
          kPrior * (distance(efficiency.arithmetic, before.arithmetic) +
-                   distance(efficiency.memory, before.memory) + distance(efficiency.start, before.start));
+                   distance(efficiency.memory, before.memory) + distance(efficiency.start, before.start) +
+                   (before.call > 0 ? distance(efficiency.call, before.call) : 0));
 }
 
 // Steps along every coordinate as long as `objective` falls.
@@ -71,7 +74,7 @@ bool descend(Efficiency& now, double step, const Objective& objective) {
   return fell;
 }
 
-// One factor for all three, as far as few figures go.
+// One factor for all of them, as far as few figures go.
 void rescale(Named& named) {
   std::vector<double> factors;
   for (const FitFigure& figure : named.figures)
@@ -153,7 +156,7 @@ double badness(const std::vector<FitPass>& passes, const Table& table) {
 }  // namespace
 
 double predicted(const Efficiency& efficiency, const FitFigure& figure) {
-  return figure.launches * efficiency.start +
+  return figure.launches * efficiency.start + figure.calls * efficiency.call / 1000 +
          std::max(figure.arithmetic / efficiency.arithmetic, figure.memory / efficiency.memory);
 }
 

@@ -14,7 +14,7 @@ namespace retrograd::tools {
 struct FitFigure {
   std::string name;
   double arithmetic = 0, memory = 0;  // at the machine's peaks
-  double launches = 1;
+  double launches = 1, calls = 0;
   double measured = 0;
 };
 using FitPass = std::vector<FitFigure>;  // everybody that took it

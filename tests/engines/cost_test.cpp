@@ -39,18 +39,19 @@ Machine small_cpu() {
 
 TEST(CostTest, IsStartAndTheLongerOfArithmeticAndMemory) {
   Tuning tuning;
-  tuning.set("test.constant", {.arithmetic = 0.5, .memory = 0.25, .start = 3});
+  tuning.set("test.constant", {.arithmetic = 0.5, .memory = 0.25, .start = 3, .call = 2000});
   const problem::Pass pass = problem::BiasPass{};
   const auto us = [&](Effort effort) { return cost(Constant(effort), pass, small_cpu(), tuning); };
   EXPECT_DOUBLE_EQ(us({.operations = 1e6, .bytes = 1, .launches = 1}), 3 + 100);
   EXPECT_DOUBLE_EQ(us({.operations = 1, .bytes = 1e6, .launches = 1}), 3 + 1000);
+  EXPECT_DOUBLE_EQ(us({.operations = 1e6, .bytes = 1, .launches = 1, .calls = 5}), 3 + 10 + 100);
   EXPECT_DOUBLE_EQ(us({.operations = 1e6, .bytes = 1e6, .launches = 4}), 12 + 1000);
 }
 
 TEST(CostTest, SixteenBitsHaveAPeakOfTheirOwnOnGpus) {
   const Machine h200 = *named_machine("h200");
   Tuning tuning;
-  tuning.set("test.constant", {.arithmetic = 1, .memory = 1, .start = 1e-9});
+  tuning.set("test.constant", {.arithmetic = 1, .memory = 1, .start = 1e-9, .call = 0});
   problem::ConvPass pass;
   const Constant candidate({.operations = 1e9, .bytes = 0, .launches = 0});
   const double f32 = cost(candidate, pass, h200, tuning);
@@ -67,10 +68,11 @@ TEST(CostTest, EffortCountsProductsAndBytesOnce) {
 }
 
 TEST(TuningTest, TextAndBack) {
-  const auto tuning = Tuning::parse("# a comment\n\n  a.b 0.5 0.25 3 # behind\nc 1e-3 1 10\n");
+  const auto tuning = Tuning::parse("# a comment\n\n  a.b 0.5 0.25 3 7 # behind\nc 1e-3 1 10 0\n");
   ASSERT_TRUE(tuning.is_ok()) << tuning.status().message();
   EXPECT_EQ(tuning.value().of("a.b").arithmetic, 0.5);
   EXPECT_EQ(tuning.value().of("a.b").start, 3);
+  EXPECT_EQ(tuning.value().of("a.b").call, 7);
   EXPECT_EQ(tuning.value().of("c").arithmetic, 1e-3);
   const auto again = Tuning::parse(tuning.value().to_text());
   ASSERT_TRUE(again.is_ok());
@@ -79,12 +81,12 @@ TEST(TuningTest, TextAndBack) {
 
 TEST(TuningTest, RefusalsNameLineAndReason) {
   const auto refusal = [](const char* text) { return Tuning::parse(text).status().message(); };
-  EXPECT_EQ(refusal("a 1 1 1\nb 1 1\n"), "line 2: 3 words, expected 4: name arithmetic memory start");
-  EXPECT_EQ(refusal("a 1 x 1"), "line 1: 'x' is not a number above 0 and up to 1000000");
-  EXPECT_EQ(refusal("a 1 0 1"), "line 1: '0' is not a number above 0 and up to 1000000");
-  EXPECT_EQ(refusal("a -1 1 1"), "line 1: '-1' is not a number above 0 and up to 1000000");
-  EXPECT_EQ(refusal("a nan 1 1"), "line 1: 'nan' is not a number above 0 and up to 1000000");
-  EXPECT_EQ(refusal("a 1 1e400 1"), "line 1: '1e400' is not a number above 0 and up to 1000000");
+  EXPECT_EQ(refusal("a 1 1 1 1\nb 1 1\n"), "line 2: 3 words, expected 5: name arithmetic memory start call");
+  EXPECT_EQ(refusal("a 1 x 1 1"), "line 1: 'x' is not a number above 0 and up to 1000000");
+  EXPECT_EQ(refusal("a 1 0 1 1"), "line 1: '0' is not a number above 0 and up to 1000000");
+  EXPECT_EQ(refusal("a -1 1 1 1"), "line 1: '-1' is not a number above 0 and up to 1000000");
+  EXPECT_EQ(refusal("a nan 1 1 1"), "line 1: 'nan' is not a number above 0 and up to 1000000");
+  EXPECT_EQ(refusal("a 1 1e400 1 1"), "line 1: '1e400' is not a number above 0 and up to 1000000");
 }
 
 // A name that is missing would get the default's 50 %, and win against all that were measured.

@@ -20,7 +20,7 @@ std::vector<FitPass> made_from(const Efficiency& first, const Efficiency& second
   std::vector<FitPass> passes;
   for (int i = 0; i < 80; ++i) {
     const double arithmetic = std::exp(exponent(random));
-    FitFigure figure{"first", arithmetic, arithmetic * std::exp(balance(random)), 1, 0};
+    FitFigure figure{"first", arithmetic, arithmetic * std::exp(balance(random)), 1, 0, 0};
     figure.measured = predicted(first, figure) * noise(random);
     FitFigure other = figure;
     other.name = "second";
@@ -53,7 +53,7 @@ TEST(TuningFitTest, FindsWhatTimesWereMadeFrom) {
 TEST(TuningFitTest, FewFiguresTellOneFactor) {
   Tuning start;
   start.set("first", {0.8, 0.4, 2});
-  FitFigure figure{"first", 80, 1, 1, 0};
+  FitFigure figure{"first", 80, 1, 1, 0, 0};
   figure.measured = 4 * predicted(start.of("first"), figure);
   const Efficiency found = fit({{figure}}, start).of("first");
   EXPECT_NEAR(found.arithmetic, 0.2, 1e-9);
@@ -73,8 +73,8 @@ TEST(TuningFitTest, ChoicesAreNotMadeWorse) {
   std::mt19937 random(1);
   std::uniform_real_distribution<double> any(-1, 1);
   for (int i = 0; i < 40; ++i) {
-    const FitFigure wide{"wide", 100, 10, 1, 400};
-    const FitFigure general{"general", 100, 10, 1, i % 2 == 0 ? 4e4 : 410 * std::exp(0.1 * any(random))};
+    const FitFigure wide{"wide", 100, 10, 1, 0, 400};
+    const FitFigure general{"general", 100, 10, 1, 0, i % 2 == 0 ? 4e4 : 410 * std::exp(0.1 * any(random))};
     passes.push_back({wide, general});
     passes.push_back({{"general", 100, 10, 1, 200}});
   }
