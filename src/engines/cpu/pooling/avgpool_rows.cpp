@@ -265,10 +265,12 @@ class AvgPoolRowsStep final : public Step {
   void list_stream() {
     if (cut_.unit > 1 || !is_stream(pass_)) return;
     const PoolWindow &h = pass_.axes[1], &w = pass_.axes[2];
-    const int64_t period = kernels::cpu::pool_stream_period(w.y, w.stride, h.stride);
+    const int64_t period =
+        kernels::cpu::pool_stream_period(kernels::cpu::vector_shape().pool_lanes(), w.y, w.stride, h.stride);
     if (period > kMostStreamVectors) return;
     stream_.resize(static_cast<size_t>(period));
-    const int64_t advance = kernels::cpu::list_pool_stream(w.y, w.stride, h.stride, period, stream_.data());
+    const int64_t advance = kernels::cpu::list_pool_stream(kernels::cpu::vector_shape().pool_lanes(), w.y,
+                                                           w.stride, h.stride, period, stream_.data());
     if (advance > 0) whole_.stream = {stream_.data(), period, advance};
   }
 
@@ -301,7 +303,7 @@ class AvgPoolRowsStep final : public Step {
     const auto one = [](const AxisCounts& axis) { return axis.counts.empty(); };
     if (cut_.unit == 1)
       whole_.fused = fused_way(pass_, one(counts_[0]) && one(counts_[1]) && one(counts_[2]));
-    whole_.derive();
+    whole_.derive(kernels::cpu::vector_shape());
   }
 
   // Images, channels and depths with windows of 1; the last axis is what one task takes several of, so axes
