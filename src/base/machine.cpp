@@ -12,7 +12,8 @@ constexpr int64_t kKiB = 1024, kMiB = 1024 * kKiB;
 
 struct CpuRow {
   std::string_view name;
-  int vector_floats;
+  int vector_floats, vector_registers;
+  bool masked_loads;
   bool bf16_pairs, bf16_tiles;
   int64_t l1_kib, l2_kib, l3_kib;
   int l3_shared_by, threads;
@@ -20,10 +21,11 @@ struct CpuRow {
 };
 constexpr CpuRow kCpus[] = {
     // peak: GHz x vectors of multiply-adds a cycle x floats x 2
-    {"zen3", 8, false, false, 32, 512, 32768, 8, 8, 3.5 * 2 * 8 * 2, 40},
-    {"zen4", 16, true, false, 32, 1024, 32768, 8, 8, 3.7 * 1 * 16 * 2, 55},
-    {"sapphire-rapids", 16, false, true, 48, 2048, 107520, 16, 16, 2.6 * 2 * 16 * 2, 120},
-    {"neoverse-n1", 4, false, false, 64, 1024, 32768, 16, 16, 2.8 * 2 * 4 * 2, 100},
+    {"zen3", 8, 16, true, false, false, 32, 512, 32768, 8, 8, 3.5 * 2 * 8 * 2, 40},
+    {"zen4", 16, 32, true, true, false, 32, 1024, 32768, 8, 8, 3.7 * 1 * 16 * 2, 55},
+    {"sapphire-rapids", 16, 32, true, false, true, 48, 2048, 107520, 16, 16, 2.6 * 2 * 16 * 2, 120},
+    {"neoverse-n1", 4, 32, false, false, false, 64, 1024, 32768, 16, 16, 2.8 * 2 * 4 * 2, 100},
+    {"no-vectors", 1, 16, false, false, false, 32, 256, 2048, 2, 2, 1.5 * 2 * 1 * 2, 10},
 };
 struct GpuRow {
   std::string_view name;
@@ -42,6 +44,8 @@ std::optional<Machine> named_machine(std::string_view name) {
     if (row.name != name) continue;
     Machine machine{.name = std::string(name), .kind = Machine::Kind::kCpu, .cpu = {}, .gpu = {}};
     machine.cpu = {.vector_floats = row.vector_floats,
+                   .vector_registers = row.vector_registers,
+                   .masked_loads = row.masked_loads,
                    .bf16_pairs = row.bf16_pairs,
                    .bf16_tiles = row.bf16_tiles,
                    .caches = {{Cache{row.l1_kib * kKiB, 1}, Cache{row.l2_kib * kKiB, 1},

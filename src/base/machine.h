@@ -14,9 +14,11 @@
 namespace retrograd {
 
 struct CpuFacts {
-  int vector_floats = 4;    // 16, 8, 4, or 1 without vectors
-  bool bf16_pairs = false;  // multiplies pairs of BF16 as fast as FP32
-  bool bf16_tiles = false;  // has AMX's tile registers for BF16
+  int vector_floats = 4;      // 16, 8, 4, or 1 without vectors
+  int vector_registers = 16;  // 32, or 16 on x86 before AVX-512
+  bool masked_loads = false;  // which do not touch the lanes that they leave out: AVX2 and AVX-512
+  bool bf16_pairs = false;    // multiplies pairs of BF16 as fast as FP32
+  bool bf16_tiles = false;    // has AMX's tile registers for BF16
   Caches caches;
   int threads = 1;
   double gflops = 30;    // peak of one thread in FP32
@@ -43,7 +45,8 @@ struct Machine {
   GpuFacts gpu;  // of a GPU
 };
 
-// "zen3", "zen4", "sapphire-rapids", "neoverse-n1", "h200", "a100", "rtx4090"; nothing for other names.
+// "zen3", "zen4", "sapphire-rapids", "neoverse-n1", "no-vectors", "h200", "a100", "rtx4090"; nothing for
+// other names.
 std::optional<Machine> named_machine(std::string_view name);
 std::span<const std::string_view> machine_names();
 

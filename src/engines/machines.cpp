@@ -7,8 +7,8 @@
 #include "base/settings.h"
 #include "kernels/cpu/dense/bf16_pairs.h"
 #include "kernels/cpu/dense/bf16_tiles.h"
-#include "kernels/cpu/depthwise/depthwise_lanes.h"
 #include "kernels/cpu/targets.h"
+#include "kernels/cpu/vector_shape.h"
 #include "runtime/thread_pool.h"
 
 namespace retrograd::engines {
@@ -25,7 +25,10 @@ Machine this_cpu() {
   machine.name = kernels::cpu::target_name();
   machine.kind = Machine::Kind::kCpu;
   CpuFacts& cpu = machine.cpu;
-  cpu.vector_floats = static_cast<int>(kernels::cpu::plane_lanes());
+  const kernels::cpu::VectorShape& vectors = kernels::cpu::vector_shape();
+  cpu.vector_floats = static_cast<int>(vectors.floats);
+  cpu.vector_registers = vectors.registers;
+  cpu.masked_loads = vectors.masked_loads;
   cpu.bf16_pairs = kernels::cpu::has_bf16_products();
   cpu.bf16_tiles = kernels::cpu::has_bf16_tiles();
   cpu.caches = machine_caches();

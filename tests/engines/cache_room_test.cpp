@@ -31,7 +31,7 @@ TEST(CacheRoomTest, StripsAndSumsOfATaskKeepToIt) {
   pass.axes[1] = pass.axes[2] = {.x = 56, .y = 56, .kernel = 3, .stride = 1, .dilation = 1, .pad_lo = 1};
   for (const int64_t l2 : {256 << 10, 1 << 20, 4 << 20}) {
     const CacheRoom room = room_in(caches_of(32 << 10, l2, 1));
-    const DenseBlocking cut = plan_dense_gather(pass, 0, room);
+    const DenseBlocking cut = plan_dense_gather(pass, kernels::cpu::VectorShape{16, 32, true}, room);
     EXPECT_LE(count_of(cut.grid.box) * cut.m_block, room.l2 / 2) << l2;
     EXPECT_LE(cut.grid.box[0] * cut.plane() * cut.channels_per_block, room.l2 / 4) << l2;
   }

@@ -29,7 +29,7 @@ std::vector<float> pool_pairs(const std::vector<float>& grad_output, float divis
   p.kernel = p.stride = 2;
   p.phases = phases.data();
   p.counts.all = divisor;
-  p.derive();
+  p.derive(vector_shape());
   std::vector<float> scratch(static_cast<size_t>(p.scratch_floats())), out(2 * grad_output.size());
   clear_pool_scratch(p, scratch.data());
   pool_volumes(p, reinterpret_cast<const std::byte*>(grad_output.data()),

@@ -1,16 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 // Prints which engine takes which pass of every row of the benchmark suites, in every element type and math
-// mode, for the vectors of this machine. check_selection.py runs it once for each instruction set.
+// mode, for every CPU that has a name (base/machine.h): planning is a function of the pass and the machine,
+// so none of them need be here. check_selection.py compares.
 //
-//   selection_table FILE…      rn50_3x3_56 bf16 grad_input:cpu.dense_gather grad_weight:cpu.dense_grad_weight
-//   …
+//   selection_table FILE…      machine zen3
+//                              rn50_3x3_56 bf16 grad_input:cpu.dense_gather grad_weight:cpu.dense_grad_weight
+//                              …
+//   selection_table --here[=ISA] FILE…   the same for this machine, or with the vectors of a lesser
+//                              instruction set: avx2, sse4, baseline
+//   selection_table --try FILE…   every candidate plans every pass for every CPU, and on any number of
+//   threads
+//                              the same
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cmath>
+#include <string_view>
+
 #include "base/settings.h"
+#include "engines/cost.h"
+#include "engines/machines.h"
 #include "engines/registry.h"
-#include "kernels/cpu/dense/bf16_pairs.h"
-#include "kernels/cpu/dense/tile_product.h"
-#include "kernels/cpu/targets.h"
 #include "plan/plan.h"
 #include "tools/problems.h"
 
@@ -36,7 +46,35 @@ constexpr Mode kModes[] = {
     {"f32/math=1/winograd=1", DType::kF32, 1, true},
 };
 
-Status print_row(const tools::NamedProblem& row, runtime::Device& device) {
+auto all_candidates() { return engines::candidates(runtime::DeviceKind::kCpu); }
+
+std::vector<Machine> named_cpus() {
+  std::vector<Machine> cpus;
+  for (const std::string_view name : machine_names())
+    if (auto machine = named_machine(name); machine->kind == Machine::Kind::kCpu) cpus.push_back(*machine);
+  return cpus;
+}
+
+// This machine with the vectors of a lesser instruction set, written down by hand: what a process that is
+// limited to it plans for.
+Result<Machine> this_machine(std::string_view isa) {
+  Machine machine = engines::machine_of(runtime::DeviceKind::kCpu);
+  if (isa.empty()) return machine;
+  CpuFacts& cpu = machine.cpu;
+  const int before = cpu.vector_floats;
+  cpu.vector_floats = isa == "avx2" ? 8 : isa == "sse4" ? 4 : isa == "baseline" ? 1 : 0;
+  if (cpu.vector_floats == 0 || cpu.vector_floats > before)
+    return Status(Code::kInvalidArgument, fmt::format("'{}' is not less than {}", isa, machine.name));
+  cpu.vector_registers = 16;
+  cpu.masked_loads = cpu.vector_floats >= 8;
+  cpu.bf16_pairs = cpu.bf16_tiles = false;
+  cpu.gflops *= cpu.vector_floats / static_cast<double>(before);
+  return machine;
+}
+
+// In every type and mode that the row has.
+template <class Body>
+Status each_problem(const tools::NamedProblem& row, const Body& body) {
   for (const Mode& mode : kModes) {
     problem::Request request = tools::with_dtype(row.request, mode.dtype);
     if (auto* conv = std::get_if<problem::ConvRequest>(&request)) {
@@ -46,28 +84,97 @@ Status print_row(const tools::NamedProblem& row, runtime::Device& device) {
       continue;  // pooling knows neither
     }
     RG_TRY(auto problem, problem::judge(request));
-    RG_TRY(const auto plan, plan::make_plan(std::move(problem), device, "selection_table"));
-    fmt::print("{} {} {}\n", row.name, mode.name, plan->describe());
+    RG_CHECK(body(mode.name, problem));
   }
   return Status::ok();
 }
 
-Status print_table(std::vector<std::string> files) {
-  runtime::Device& device = *runtime::find_device(runtime::DeviceKind::kCpu, 0);
-  (void)engines::candidates(device.kind());
-  fmt::print("target {} lanes {}{}\n", kernels::cpu::target_name(), kernels::cpu::tile_width() / 2,
-             kernels::cpu::has_bf16_products() ? "b" : "");
+Status print_row(const tools::NamedProblem& row, const Machine& machine) {
+  return each_problem(row, [&](const char* mode, const problem::Problem& problem) {
+    std::string choices;
+    for (const problem::Pass& pass : problem.passes) {
+      auto answers = plan::judge(all_candidates(), pass, machine);
+      const auto chosen = std::find_if(answers.begin(), answers.end(), [&](plan::Answer& answer) {
+        return answer.support.accepted() &&
+               plan::make_step(answer, pass, machine, settings().workspace_limit) != nullptr;
+      });
+      if (chosen == answers.end()) return Status(Code::kInternal, "nobody takes " + row.name);
+      choices += fmt::format(" {}:{}", name_of(pass), chosen->candidate->name());
+    }
+    fmt::print("{} {}{}\n", row.name, mode, choices.empty() ? " nothing" : choices);
+    return Status::ok();
+  });
+}
+
+// What is wrong with what a candidate says of a pass, or nothing.
+std::string try_candidate(const engines::Candidate& candidate, const problem::Pass& pass,
+                          const Machine& machine) {
+  if (!candidate.supports(pass, machine).accepted()) return {};
+  const engines::Effort effort = candidate.effort(pass, machine);
+  if (!std::isfinite(engines::cost(candidate, pass, machine)) || effort.operations < 0 || effort.bytes < 0)
+    return "its cost is no number";
+  Machine alone = machine, many = machine;
+  alone.cpu.threads = 1;
+  many.cpu.threads = 61;
+  const auto step = candidate.make_step(pass, machine), one = candidate.make_step(pass, alone),
+             all = candidate.make_step(pass, many);
+  if (step == nullptr || one == nullptr || all == nullptr) return "it makes no step";
+  if (one->describe() != step->describe() || all->describe() != step->describe())
+    return "it cuts the work by the number of threads: " + one->describe() + " / " + all->describe();
+  if (one->workspace_bytes() > step->workspace_bytes() || step->workspace_bytes() > all->workspace_bytes())
+    return "more threads need less memory";
+  return {};
+}
+
+Status try_all(const std::vector<tools::NamedProblem>& rows) {
+  size_t passes = 0;
+  for (const Machine& machine : named_cpus())
+    for (const tools::NamedProblem& row : rows)
+      for (const Mode& mode : {kModes[0], kModes[1], kModes[5]}) {
+        problem::Request request = tools::with_dtype(row.request, mode.dtype);
+        if (auto* conv = std::get_if<problem::ConvRequest>(&request)) conv->math_mode = mode.math;
+        const auto problem = problem::judge(request);
+        if (!problem.is_ok()) continue;  // not in this type
+        for (const problem::Pass& pass : problem.value().passes) {
+          ++passes;
+          for (const engines::Candidate* candidate : all_candidates())
+            if (const std::string wrong = try_candidate(*candidate, pass, machine); !wrong.empty())
+              return {Code::kInternal, fmt::format("{}, {}, {}, {}: {}", machine.name, row.name,
+                                                   candidate->name(), name_of(pass), wrong)};
+        }
+      }
+  fmt::print("every candidate planned {} passes\n", passes);
+  return Status::ok();
+}
+
+Status run(std::vector<std::string> arguments) {
+  std::string option;
+  if (!arguments.empty() && arguments.front().starts_with("--")) {
+    option = arguments.front();
+    arguments.erase(arguments.begin());
+  }
   tools::ProblemSource source;
-  source.files = std::move(files);
+  source.files = std::move(arguments);
   RG_TRY(const auto rows, tools::collect(source));
-  for (const tools::NamedProblem& row : rows) RG_CHECK(print_row(row, device));
+  if (option == "--try") return try_all(rows);
+  std::vector<Machine> machines;
+  if (option.starts_with("--here")) {
+    RG_TRY(Machine machine, this_machine(option.size() > 7 ? std::string_view(option).substr(7) : ""));
+    machines.push_back(std::move(machine));
+  } else {
+    machines = named_cpus();
+  }
+  for (const Machine& machine : machines) {
+    fmt::print("machine {}\n", machine.name);
+    for (const tools::NamedProblem& row : rows) RG_CHECK(print_row(row, machine));
+  }
   return Status::ok();
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
-  const Status status = print_table({argv + 1, argv + argc});
+  const Status status = run({argv + 1, argv + argc});
   if (!status.is_ok()) fmt::print(stderr, "{}\n", status.message());
   return status.is_ok() ? 0 : 1;
 }

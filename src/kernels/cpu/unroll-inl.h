@@ -10,15 +10,13 @@
 #include <utility>
 
 #include "hwy/highway.h"
+#include "kernels/cpu/vector_shape-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace retrograd::kernels::cpu {
 namespace HWY_NAMESPACE {
 
-// x86 has 16 vector registers before AVX-512.
-constexpr bool kFewRegisters = HWY_ARCH_X86 && HWY_TARGET > HWY_AVX3;
-// Sums that stay in registers beside what they are made of.
-constexpr int kSums = kFewRegisters ? 12 : 24;
+constexpr bool kFewRegisters = kShape.few_registers();
 
 // body(0), body(1), … with constants. The front end unrolls it: g++ 12 keeps arrays with constant indices in
 // registers, and leaves those that its loop passes unroll on the stack.

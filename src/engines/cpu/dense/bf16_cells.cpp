@@ -12,7 +12,6 @@
 #include "engines/cpu/dense/grad_weight_blocking.h"
 #include "engines/cpu/gather_sides.h"
 #include "kernels/cpu/dense/bf16_pairs.h"
-#include "kernels/cpu/dense/bf16_tiles.h"
 
 namespace retrograd::engines::cpu {
 namespace {
@@ -69,15 +68,14 @@ std::optional<Reason> unfit_for_pairs(const ConvPass& pass, bool with_rest) {
 
 }  // namespace
 
-std::optional<Reason> unfit_for_cells(const ConvPass& pass) {
-  if (!kernels::cpu::has_bf16_products()) return "this machine has no fast products of bf16 pairs";
+std::optional<Reason> unfit_for_cells(const ConvPass& pass, const Machine& machine) {
+  if (!machine.cpu.bf16_pairs) return "this machine has no fast products of bf16 pairs";
   return unfit_for_pairs(pass, false);
 }
 
-std::optional<Reason> unfit_for_tiles(const ConvPass& pass) {
+std::optional<Reason> unfit_for_tiles(const ConvPass& pass, const Machine& machine) {
+  if (!machine.cpu.bf16_tiles) return "this machine has no tiles of bf16 products";
   if (auto reason = unfit_for_pairs(pass, true)) return reason;
-  // Only now: the first question asks the system for leave, which then holds for the whole process.
-  if (!kernels::cpu::has_bf16_tiles()) return "this machine has no tiles of bf16 products";
   const int64_t row = joined_rows(without_idle_places(pass)).axes[2].y;
   if (is_grad_weight(pass) && row < kShortestRow)
     return fmt::format("rows of {} places are too short for tiles", row);

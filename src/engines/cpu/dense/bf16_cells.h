@@ -25,9 +25,9 @@ struct CellPass {
   bool rest = false;   // the numbers of the last image have no partner
 };
 // Why the machine or the pass has no use for pairs; nullopt where it has.
-std::optional<Reason> unfit_for_cells(const problem::ConvPass& pass);
+std::optional<Reason> unfit_for_cells(const problem::ConvPass& pass, const Machine& machine);
 // The same of tile registers.
-std::optional<Reason> unfit_for_tiles(const problem::ConvPass& pass);
+std::optional<Reason> unfit_for_tiles(const problem::ConvPass& pass, const Machine& machine);
 CellPass pass_over_cells(const problem::ConvPass& pass, bool tiles = false);
 
 // The partner of a number that has none: zero.

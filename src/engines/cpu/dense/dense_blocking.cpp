@@ -9,7 +9,6 @@
 #include "engines/cpu/gather_sides.h"
 #include "engines/cpu/rows.h"
 #include "kernels/cpu/dense/bf16_tiles.h"
-#include "kernels/cpu/dense/tile_product.h"
 
 namespace retrograd::engines::cpu {
 namespace {
@@ -122,7 +121,7 @@ void list_phases(const ConvPass& pass, DenseBlocking& cut) {
         cut.most_taps = std::max(cut.most_taps, phase.taps);
         cut.phases.push_back(std::move(phase));
       }
-  const int64_t lanes = kernels::cpu::covering_lanes(cut.channels, cut.narrowest);
+  const int64_t lanes = cut.vectors.covering_lanes(cut.channels, cut.narrowest);
   cut.panel_floats = ceil_div(lanes * source_channels(pass) * cut.all_taps, kLineFloats) * kLineFloats;
 }
 
@@ -257,9 +256,7 @@ void fill_registers(int64_t channels, DenseBlocking& cut) {
 
 }  // namespace
 
-int64_t DenseBlocking::width_at(int64_t m) const {
-  return kernels::cpu::next_tile_width(channels - m, narrowest);
-}
+int64_t DenseBlocking::width_at(int64_t m) const { return vectors.next_tile_width(channels - m, narrowest); }
 
 TapRange live_range(const AxisPhase& axis, int64_t j) {
   const auto inside = [&](const PhaseTap& tap) {
@@ -290,13 +287,14 @@ ConvPass joined_rows(ConvPass pass) {
   return pass;
 }
 
-DenseBlocking plan_dense_gather(const ConvPass& pass, int64_t narrowest, const CacheRoom& room,
-                                bool registers) {
+DenseBlocking plan_dense_gather(const ConvPass& pass, const VectorShape& vectors, const CacheRoom& room,
+                                int64_t narrowest, bool registers) {
   DenseBlocking cut;
+  cut.vectors = vectors;
   cut.narrowest = narrowest;
   cut.room = room;
   cut.channels = result_channels(pass);
-  cut.width = kernels::cpu::fitting_tile_width(cut.channels);
+  cut.width = vectors.fitting_tile_width(cut.channels);
   list_phases(pass, cut);
   Positions total{pass.batch, 1, 1, 1};
   bool cuts_help = true, leaves = false;

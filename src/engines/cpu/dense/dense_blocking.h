@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // How a forward or grad_input pass is cut for dense_gather.cpp. Pure functions of the pass and the machine's
-// tile widths and caches, never of the threads.
+// vectors and caches, never of the threads.
 #pragma once
 
 #include <array>
@@ -10,6 +10,7 @@
 #include "engines/cpu/axis_phases.h"
 #include "engines/cpu/boxes.h"
 #include "engines/cpu/cache_room.h"
+#include "engines/cpu/machine_vectors.h"
 #include "problem/pass.h"
 
 namespace retrograd::engines::cpu {
@@ -48,6 +49,7 @@ struct DenseBlocking {
   int64_t channels = 0;   // of the result, in a group
   int64_t width = 0;      // of the tiles, the last ones of a group apart
   int64_t narrowest = 0;  // that a tile may be
+  VectorShape vectors;
   CacheRoom room;
   int64_t m_block = 0;  // result channels in a task, a multiple of the width
   int64_t m_blocks = 0;
@@ -70,8 +72,8 @@ problem::ConvPass joined_rows(problem::ConvPass pass);
 
 // `narrowest`: of the tiles there may be. `registers`: for tile registers (bf16_cells.h), which have more
 // rows and gain less by leaving taps out.
-DenseBlocking plan_dense_gather(const problem::ConvPass& pass, int64_t narrowest, const CacheRoom& room,
-                                bool registers = false);
+DenseBlocking plan_dense_gather(const problem::ConvPass& pass, const VectorShape& vectors,
+                                const CacheRoom& room, int64_t narrowest = 0, bool registers = false);
 
 // Taps [first, last) of an axis that read inside the source at position `j`.
 struct TapRange {

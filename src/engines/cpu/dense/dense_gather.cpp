@@ -54,16 +54,16 @@ bool reads_weights_in_place(const ConvPass& pass, const DenseBlocking& cut) {
 class DenseGatherStep final : public Step {
  public:
   // With a fallback for numbers that are too small for their cells, where the pass is over cells.
-  DenseGatherStep(const CellPass& cells, std::unique_ptr<const Step> fallback)
+  DenseGatherStep(const CellPass& cells, std::unique_ptr<const Step> fallback, const Machine& machine)
       : pass_(joined_rows(cells.pass)),
         partner_(is_forward(pass_) ? cells.x : cells.y),
         tiles_(cells.tiles),
-        cut_(plan_dense_gather(pass_, partner_ != 0 ? kernels::cpu::tile_widths()[1] : 0,
-                               room_in(machine_caches()), tiles_)),
-        panels_(pass_, cut_, cells.w),
+        cut_(plan_dense_gather(pass_, vectors_of(machine), room_in(machine.cpu.caches),
+                               partner_ != 0 ? vectors_of(machine).floats : 0, tiles_)),
+        panels_(pass_, cut_, machine.cpu.threads, cells.w),
         sources_(pass_, cut_, partner_, tiles_),
         results_(pass_, cut_),
-        slots_(std::min<int64_t>(runtime::ThreadPool::instance().threads(), cut_.tasks(pass_.groups))),
+        slots_(std::min<int64_t>(machine.cpu.threads, cut_.tasks(pass_.groups))),
         fallback_(std::move(fallback)) {
     weights_in_place_ = partner_ == 0 && reads_weights_in_place(pass_, cut_);
     for (const DensePhase& phase : cut_.phases)
@@ -83,7 +83,7 @@ class DenseGatherStep final : public Step {
         "tiles of {} positions x {} channels; {} tasks: {} groups, {}, {} blocks of {} result channels; "
         "strips "
         "of {} source channels{}{}; {} phases of up to {} taps",
-        tiles_ ? kernels::cpu::kTileRegisterRows : kernels::cpu::tile_rows(cut_.width), cut_.width,
+        tiles_ ? kernels::cpu::kTileRegisterRows : cut_.vectors.tile_rows(cut_.width), cut_.width,
         cut_.tasks(pass_.groups), pass_.groups, to_string(cut_.grid), cut_.m_blocks, cut_.m_block,
         cut_.channels_per_block, sources_.in_place() ? " read in place" : "",
         cut_.whole_images ? " for all tasks" : "", cut_.phases.size(), cut_.most_taps);
@@ -243,9 +243,8 @@ class DenseGatherCandidate final : public Candidate {
     }
     return Support::yes();
   }
-  std::unique_ptr<const Step> make_step(const problem::Pass& pass,
-                                        const Machine& /*machine*/) const override {
-    return std::make_unique<DenseGatherStep>(CellPass{.pass = std::get<ConvPass>(pass)}, nullptr);
+  std::unique_ptr<const Step> make_step(const problem::Pass& pass, const Machine& machine) const override {
+    return std::make_unique<DenseGatherStep>(CellPass{.pass = std::get<ConvPass>(pass)}, nullptr, machine);
   }
 };
 
@@ -258,12 +257,12 @@ class Bf16GatherCandidate final : public Candidate {
   Support supports(const problem::Pass& pass, const Machine& machine) const override {
     const Support dense = dense_gather().supports(pass, machine);
     if (!dense.accepted()) return dense;
-    if (const auto reason = unfit_for_cells(std::get<ConvPass>(pass))) return Support::no(*reason);
+    if (const auto reason = unfit_for_cells(std::get<ConvPass>(pass), machine)) return Support::no(*reason);
     return dense;
   }
   std::unique_ptr<const Step> make_step(const problem::Pass& pass, const Machine& machine) const override {
     return std::make_unique<DenseGatherStep>(pass_over_cells(std::get<ConvPass>(pass)),
-                                             dense_gather().make_step(pass, machine));
+                                             dense_gather().make_step(pass, machine), machine);
   }
 };
 
@@ -276,12 +275,12 @@ class AmxGatherCandidate final : public Candidate {
   Support supports(const problem::Pass& pass, const Machine& machine) const override {
     const Support dense = dense_gather().supports(pass, machine);
     if (!dense.accepted()) return dense;
-    if (const auto reason = unfit_for_tiles(std::get<ConvPass>(pass))) return Support::no(*reason);
+    if (const auto reason = unfit_for_tiles(std::get<ConvPass>(pass), machine)) return Support::no(*reason);
     return dense;
   }
   std::unique_ptr<const Step> make_step(const problem::Pass& pass, const Machine& machine) const override {
     return std::make_unique<DenseGatherStep>(pass_over_cells(std::get<ConvPass>(pass), true),
-                                             dense_gather().make_step(pass, machine));
+                                             dense_gather().make_step(pass, machine), machine);
   }
 };
 

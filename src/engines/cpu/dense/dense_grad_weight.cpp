@@ -38,13 +38,14 @@ CellPass without_idle_cells(CellPass cells) {
 class DenseGradWeightStep final : public Step {
  public:
   // With a fallback for numbers that are too small for their cells, where the pass is over cells.
-  DenseGradWeightStep(const CellPass& cells, std::unique_ptr<const Step> fallback)
+  DenseGradWeightStep(const CellPass& cells, std::unique_ptr<const Step> fallback, const Machine& machine)
       : cells_(without_idle_cells(cells)),
         pass_(cells_.pass),
         fallback_(std::move(fallback)),
-        cut_(plan_grad_weight(pass_, fallback_ ? kernels::cpu::tile_widths()[1] : 0, cells_.tiles)),
+        cut_(plan_grad_weight(pass_, vectors_of(machine), fallback_ ? vectors_of(machine).floats : 0,
+                              cells_.tiles)),
         operands_(cells_, cut_),
-        slots_(runtime::ThreadPool::instance().threads()),
+        slots_(machine.cpu.threads),
         taps_(pass_.axes[0].kernel * pass_.axes[1].kernel * pass_.axes[2].kernel),
         lane_floats_(taps_ * cut_.row_block * cut_.width),
         sum_floats_(cut_.lane_group * lane_floats_),
@@ -231,9 +232,9 @@ class DenseGradWeightCandidate final : public Candidate {
     if (const auto reason = unfit_size(*conv)) return Support::no(*reason);
     return Support::yes();
   }
-  std::unique_ptr<const Step> make_step(const problem::Pass& pass,
-                                        const Machine& /*machine*/) const override {
-    return std::make_unique<DenseGradWeightStep>(CellPass{.pass = std::get<ConvPass>(pass)}, nullptr);
+  std::unique_ptr<const Step> make_step(const problem::Pass& pass, const Machine& machine) const override {
+    return std::make_unique<DenseGradWeightStep>(CellPass{.pass = std::get<ConvPass>(pass)}, nullptr,
+                                                 machine);
   }
 };
 
@@ -246,12 +247,12 @@ class Bf16GradWeightCandidate final : public Candidate {
   Support supports(const problem::Pass& pass, const Machine& machine) const override {
     const Support dense = dense_grad_weight().supports(pass, machine);
     if (!dense.accepted()) return dense;
-    if (const auto reason = unfit_for_cells(std::get<ConvPass>(pass))) return Support::no(*reason);
+    if (const auto reason = unfit_for_cells(std::get<ConvPass>(pass), machine)) return Support::no(*reason);
     return dense;
   }
   std::unique_ptr<const Step> make_step(const problem::Pass& pass, const Machine& machine) const override {
     return std::make_unique<DenseGradWeightStep>(pass_over_cells(std::get<ConvPass>(pass)),
-                                                 dense_grad_weight().make_step(pass, machine));
+                                                 dense_grad_weight().make_step(pass, machine), machine);
   }
 };
 
@@ -264,12 +265,12 @@ class AmxGradWeightCandidate final : public Candidate {
   Support supports(const problem::Pass& pass, const Machine& machine) const override {
     const Support dense = dense_grad_weight().supports(pass, machine);
     if (!dense.accepted()) return dense;
-    if (const auto reason = unfit_for_tiles(std::get<ConvPass>(pass))) return Support::no(*reason);
+    if (const auto reason = unfit_for_tiles(std::get<ConvPass>(pass), machine)) return Support::no(*reason);
     return dense;
   }
   std::unique_ptr<const Step> make_step(const problem::Pass& pass, const Machine& machine) const override {
     return std::make_unique<DenseGradWeightStep>(pass_over_cells(std::get<ConvPass>(pass), true),
-                                                 dense_grad_weight().make_step(pass, machine));
+                                                 dense_grad_weight().make_step(pass, machine), machine);
   }
 };
 

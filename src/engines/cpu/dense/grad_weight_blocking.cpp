@@ -30,10 +30,11 @@ bool is_crowded(const problem::PassTensor& rows) {
 int64_t taps_of(const ConvPass& p) { return p.axes[0].kernel * p.axes[1].kernel * p.axes[2].kernel; }
 
 // What the pass costs with these channels as lanes, for each output position.
-double cost(const ConvPass& p, int64_t narrowest, int64_t lanes, int64_t rows, int64_t taps, double places) {
+double cost(const ConvPass& p, const VectorShape& vectors, int64_t narrowest, int64_t lanes, int64_t rows,
+            int64_t taps, double places) {
   // A tile of few rows waits for its own additions.
   const auto full_rows = static_cast<double>(std::max<int64_t>(rows, p.groups > 1 ? 4 : 6));
-  return static_cast<double>(kernels::cpu::covering_lanes(lanes, narrowest)) * full_rows *
+  return static_cast<double>(vectors.covering_lanes(lanes, narrowest)) * full_rows *
              static_cast<double>(taps) +
          kPackedPerProduct * static_cast<double>(lanes) * places;
 }
@@ -52,7 +53,7 @@ ConvPass without_idle_places(ConvPass pass) {
 }
 
 int64_t GradWeightBlocking::width_at(int64_t lane) const {
-  return kernels::cpu::next_tile_width(lanes - lane, narrowest);
+  return vectors.next_tile_width(lanes - lane, narrowest);
 }
 
 int64_t GradWeightBlocking::lane_first(int64_t block) const {
@@ -78,15 +79,17 @@ void group_lanes(const ConvPass& pass, int64_t tasks, GradWeightBlocking& cut) {
     if (cut.blocks(pass.groups) * cut.grid.count() >= tasks) return;
 }
 
-GradWeightBlocking plan_sides(const ConvPass& pass, int64_t narrowest, bool registers, bool lanes_are_x) {
+GradWeightBlocking plan_sides(const ConvPass& pass, const VectorShape& vectors, int64_t narrowest,
+                              bool registers, bool lanes_are_x) {
   GradWeightBlocking cut;
+  cut.vectors = vectors;
   cut.narrowest = narrowest;
   cut.lanes_are_x = lanes_are_x;
   const int64_t x = pass.x_channels_per_group(), y = pass.y_channels_per_group(), taps = taps_of(pass);
   const Positions total{pass.batch, pass.axes[0].y, pass.axes[1].y, pass.axes[2].y};
   const int64_t rows = cut.lanes_are_x ? y : x;
   cut.lanes = cut.lanes_are_x ? x : y;
-  cut.width = kernels::cpu::fitting_tile_width(cut.lanes);
+  cut.width = vectors.fitting_tile_width(cut.lanes);
   cut.lane_blocks = cut.lanes / cut.width;
   for (int64_t lane = cut.lane_blocks * cut.width; lane < cut.lanes; lane += cut.width_at(lane))
     ++cut.lane_blocks;
@@ -120,18 +123,19 @@ double copies(const ConvPass& pass, const GradWeightBlocking& cut) {
 
 }  // namespace
 
-GradWeightBlocking plan_grad_weight(const ConvPass& pass, int64_t narrowest, bool registers) {
+GradWeightBlocking plan_grad_weight(const ConvPass& pass, const VectorShape& vectors, int64_t narrowest,
+                                    bool registers) {
   if (registers) {
-    const GradWeightBlocking x = plan_sides(pass, narrowest, true, true);
+    const GradWeightBlocking x = plan_sides(pass, vectors, narrowest, true, true);
     if (pass.axes[2].stride != 1) return x;
-    const GradWeightBlocking y = plan_sides(pass, narrowest, true, false);
+    const GradWeightBlocking y = plan_sides(pass, vectors, narrowest, true, false);
     return copies(pass, x) <= copies(pass, y) ? x : y;
   }
   const int64_t x = pass.x_channels_per_group(), y = pass.y_channels_per_group(), taps = taps_of(pass);
   const double lanes_x =
-      cost(pass, narrowest, x, y, taps, places_of_x(pass)) * (is_crowded(pass.y) ? kCrowded : 1);
-  const double lanes_y = cost(pass, narrowest, y, x, taps, 1) * (is_crowded(pass.x) ? kCrowded : 1);
-  return plan_sides(pass, narrowest, false, lanes_x <= lanes_y);
+      cost(pass, vectors, narrowest, x, y, taps, places_of_x(pass)) * (is_crowded(pass.y) ? kCrowded : 1);
+  const double lanes_y = cost(pass, vectors, narrowest, y, x, taps, 1) * (is_crowded(pass.x) ? kCrowded : 1);
+  return plan_sides(pass, vectors, narrowest, false, lanes_x <= lanes_y);
 }
 
 }  // namespace retrograd::engines::cpu

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// How a grad_weight pass is cut for dense_grad_weight.cpp. Pure functions of the pass and the machine's tile
-// widths, never of the threads: sums are added in the order of the boxes within a split, then of the splits.
+// How a grad_weight pass is cut for dense_grad_weight.cpp. Pure functions of the pass and the machine's
+// vectors, never of the threads: sums are added in the order of the boxes within a split, then of the splits.
 #pragma once
 
 #include <array>
 #include <cstdint>
 
 #include "engines/cpu/boxes.h"
+#include "engines/cpu/machine_vectors.h"
 #include "problem/pass.h"
 
 namespace retrograd::engines::cpu {
@@ -15,6 +16,7 @@ namespace retrograd::engines::cpu {
 inline constexpr int64_t kPositionsPerBox = 768;
 
 struct GradWeightBlocking {
+  VectorShape vectors;
   bool lanes_are_x = false;  // which operand's channels fill the vectors; the other's are rows
   int64_t width = 0;         // of the tiles, the last ones of a group apart
   int64_t narrowest = 0;     // that a tile may be
@@ -36,7 +38,8 @@ struct GradWeightBlocking {
 };
 // `narrowest`: of the tiles there may be. `registers`: for tile registers (bf16_cells.h), which want
 // neighbours along W side by side in the rows and multiply so fast that copying takes as long.
-GradWeightBlocking plan_grad_weight(const problem::ConvPass& pass, int64_t narrowest, bool registers = false);
+GradWeightBlocking plan_grad_weight(const problem::ConvPass& pass, const VectorShape& vectors,
+                                    int64_t narrowest = 0, bool registers = false);
 
 // Where the kernel has one tap, a stride only leaves out places of x: the same pass over a view of x without
 // them.

@@ -21,6 +21,7 @@
 #include "engines/cpu/gather_sides.h"
 #include "engines/cpu/implementations.h"
 #include "engines/cpu/limits.h"
+#include "engines/cpu/machine_vectors.h"
 #include "engines/cpu/rows.h"
 #include "engines/cpu/task_slots.h"
 #include "kernels/cpu/dense/tile_product.h"
@@ -47,18 +48,18 @@ constexpr int64_t kChannelsAtOnce = 4096;  // as many offsets as a plan keeps
 
 class PointwiseGatherStep final : public Step {
  public:
-  explicit PointwiseGatherStep(const ConvPass& pass)
+  PointwiseGatherStep(const ConvPass& pass, const Machine& machine)
       : pass_(is_forward(pass) ? without_idle_places(pass) : pass),
         places_(pass_),
-        room_(room_in(machine_caches())),
-        width_(kernels::cpu::tile_width()),
+        room_(room_in(machine.cpu.caches)),
+        width_(vectors_of(machine).tile_width()),
         k_(source_channels(pass)),
         m_(result_channels(pass)),
-        m_tiles_(ceil_div(m_, kernels::cpu::tile_rows(width_))),
+        m_tiles_(ceil_div(m_, vectors_of(machine).tile_rows(width_))),
         tile_rows_(ceil_div(m_, m_tiles_)),
         panels_(ceil_div(places_.count(), width_)),
         weights_(pass_, tile_rows_),
-        slots_(runtime::ThreadPool::instance().threads()) {
+        slots_(machine.cpu.threads) {
     m_tiles_ = ceil_div(m_, tile_rows_);
     cut_tasks();
     slots_ = std::min(slots_, tasks());
@@ -298,9 +299,8 @@ class PointwiseGatherCandidate final : public Candidate {
       return Support::no("a group has fewer than 8 source channels");
     return Support::yes();
   }
-  std::unique_ptr<const Step> make_step(const problem::Pass& pass,
-                                        const Machine& /*machine*/) const override {
-    return std::make_unique<PointwiseGatherStep>(std::get<ConvPass>(pass));
+  std::unique_ptr<const Step> make_step(const problem::Pass& pass, const Machine& machine) const override {
+    return std::make_unique<PointwiseGatherStep>(std::get<ConvPass>(pass), machine);
   }
 };
 

@@ -39,13 +39,14 @@ bool taps_follow_each_other(const problem::ConvPass& p) {
   return (w == 1 || s[4] == 1) && (h == 1 || s[3] == w) && (p.axes[0].kernel == 1 || s[2] == h * w);
 }
 
-WeightPanels::WeightPanels(const problem::ConvPass& pass, const DenseBlocking& cut, int64_t partner)
+WeightPanels::WeightPanels(const problem::ConvPass& pass, const DenseBlocking& cut, int threads,
+                           int64_t partner)
     : pass_(pass),
       cut_(cut),
       partner_(partner),
       taps_(pass.axes[0].kernel * pass.axes[1].kernel * pass.axes[2].kernel),
       channels_(std::clamp<int64_t>(kBlockFloats / (taps_ * cut.width), 1, source_channels(pass))),
-      slots_(std::min<int64_t>(runtime::ThreadPool::instance().threads(), cut.tasks(pass.groups))),
+      slots_(std::min<int64_t>(threads, cut.tasks(pass.groups))),
       panel_bytes_(part_bytes<float>(pass.groups * cut.panel_floats)),
       slot_bytes_(2 * part_bytes<float>(cut.width * channels_ * taps_)) {}
 

@@ -19,8 +19,8 @@ struct PanelFacts {
 
 class WeightPanels {
  public:
-  // Both must outlive this. `partner`: of the cells that the pass is over (bf16_cells.h), or 0.
-  WeightPanels(const problem::ConvPass& pass, const DenseBlocking& cut, int64_t partner = 0);
+  // Pass and cut must outlive this. `partner`: of the cells that the pass is over (bf16_cells.h), or 0.
+  WeightPanels(const problem::ConvPass& pass, const DenseBlocking& cut, int threads, int64_t partner = 0);
 
   size_t bytes() const {
     return cut_.whole_images ? 0 : panel_bytes_ + static_cast<size_t>(slots_) * slot_bytes_;

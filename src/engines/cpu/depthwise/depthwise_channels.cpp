@@ -5,18 +5,16 @@
 #include <algorithm>
 
 #include "base/checked.h"
-#include "kernels/cpu/depthwise/depthwise_lanes.h"
 
 namespace retrograd::engines::cpu {
 
 using problem::PassTensor;
 using problem::Range;
 
-std::optional<Reason> unfit_for_channels(const problem::ConvPass& pass) {
+std::optional<Reason> unfit_for_channels(const problem::ConvPass& pass, int64_t lanes) {
   if (pass.x_channels != pass.groups || pass.y_channels != pass.groups)
     return "a group has more than one channel";
   if (pass.x.strides[1] != 1 || pass.y.strides[1] != 1) return "channels lie apart";
-  const int64_t lanes = kernels::cpu::plane_lanes();
   if (lanes < 4) return "there are no vectors";
   if (pass.groups < lanes) return "there are fewer channels than lanes";
   return std::nullopt;
@@ -33,8 +31,8 @@ int64_t ChannelChunks::most_channels() const {
   return std::min(channels, blocks_per_chunk * lanes + channels % lanes);
 }
 
-ChannelChunks cut_channels(int64_t channels, int64_t wanted) {
-  ChannelChunks cut{.channels = channels, .lanes = kernels::cpu::plane_lanes()};
+ChannelChunks cut_channels(int64_t channels, int64_t lanes, int64_t wanted) {
+  ChannelChunks cut{.channels = channels, .lanes = lanes};
   const int64_t full = channels / cut.lanes;
   const int64_t most = std::clamp<int64_t>(wanted / cut.lanes, 1, full);
   cut.blocks_per_chunk = ceil_div(full, ceil_div(full, most));

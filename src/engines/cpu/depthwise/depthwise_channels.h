@@ -15,7 +15,7 @@
 namespace retrograd::engines::cpu {
 
 // Why a pass cannot have channels as lanes, or nothing.
-std::optional<Reason> unfit_for_channels(const problem::ConvPass& pass);
+std::optional<Reason> unfit_for_channels(const problem::ConvPass& pass, int64_t lanes);
 
 // Channels cut into chunks of whole vectors; the last one takes what does not fill a vector too.
 struct ChannelChunks {
@@ -26,7 +26,7 @@ struct ChannelChunks {
   int64_t most_channels() const;
 };
 // Chunks of at most about `wanted` channels, even ones; there are as many channels as lanes.
-ChannelChunks cut_channels(int64_t channels, int64_t wanted);
+ChannelChunks cut_channels(int64_t channels, int64_t lanes, int64_t wanted);
 
 // Blocks of lanes that cover the channels of a chunk, and where one starts: the last two may overlap, and
 // compute the same where they do.

@@ -17,6 +17,7 @@
 #include "engines/cpu/effort.h"
 #include "engines/cpu/gather_sides.h"
 #include "engines/cpu/implementations.h"
+#include "engines/cpu/machine_vectors.h"
 #include "engines/cpu/task_slots.h"
 
 namespace retrograd::engines::cpu {
@@ -46,7 +47,7 @@ struct Cut {
   ChannelRows::Slots slots;
 };
 
-Cut cut_groups(const ConvPass& pass, const std::array<GatherAxis, 3>& axes) {
+Cut cut_groups(const ConvPass& pass, const std::array<GatherAxis, 3>& axes, int64_t lanes) {
   Cut cut;
   const int64_t width = axes[2].results, height = axes[1].results;
   cut.segments = ceil_div(width, kSegmentPlaces);
@@ -55,7 +56,7 @@ Cut cut_groups(const ConvPass& pass, const std::array<GatherAxis, 3>& axes) {
   cut.source_places = std::max<int64_t>(axes[2].most_sources(cut.segment), 1);
   cut.slots = {std::max<int64_t>(axes[0].most_sources(1), 1), std::max<int64_t>(axes[1].most_sources(1), 1)};
   const int64_t places = std::max(cut.source_places, cut.segment);
-  cut.chunks = cut_channels(pass.groups, kGroupFloats / (places * (cut.slots.count() + kRowsBeside)));
+  cut.chunks = cut_channels(pass.groups, lanes, kGroupFloats / (places * (cut.slots.count() + kRowsBeside)));
   const int64_t most = cut.chunks.most_channels();
   const int64_t source_height = axes[1].phases.front().source_size;
   const bool fits = cut.slots.depths * source_height <= kGroupFloats * 2 / (cut.source_places * most);
@@ -95,12 +96,12 @@ struct Group {
 
 class DepthwiseChannelsGatherStep final : public Step {
  public:
-  explicit DepthwiseChannelsGatherStep(const ConvPass& pass)
+  DepthwiseChannelsGatherStep(const ConvPass& pass, const Machine& machine)
       : pass_(with_long_rows(pass)),
-        slots_(runtime::ThreadPool::instance().threads()),
+        slots_(machine.cpu.threads),
         axes_(gather_axes(pass_)),
         taps_(pass_, axes_),
-        cut_(cut_groups(pass_, axes_)) {
+        cut_(cut_groups(pass_, axes_, vectors_of(machine).plane_lanes())) {
     const int64_t lanes = cut_.chunks.lanes, most = cut_.chunks.most_channels();
     const int64_t vectors = channel_blocks(cut_.chunks, most);
     groups_ = cut_.chunks.count() * pass_.batch * cut_.segments * axes_[0].results * cut_.groups;
@@ -281,21 +282,21 @@ class DepthwiseChannelsGatherCandidate final : public Candidate {
   Support supports(const problem::Pass& pass, const Machine& machine) const override {
     const auto* conv = std::get_if<ConvPass>(&pass);
     if (const Support dense = dense_gather().supports(pass, machine); !dense.accepted()) return dense;
-    if (const auto reason = unfit_for_channels(*conv)) return Support::no(*reason);
+    const int64_t lanes = vectors_of(machine).plane_lanes();
+    if (const auto reason = unfit_for_channels(*conv, lanes)) return Support::no(*reason);
     int64_t terms = 1;
     for (const problem::Window& window : conv->axes) terms *= window.kernel;
     if (terms > kMostTerms) return Support::no("the kernel has more than 64 taps");
     const ConvPass rows = with_long_rows(*conv);
-    const Cut cut = cut_groups(rows, gather_axes(rows));
+    const Cut cut = cut_groups(rows, gather_axes(rows), lanes);
     if ((Checked(cut.slots.depths) * cut.slots.rows * cut.source_places * cut.chunks.most_channels())
             .get()
             .value_or(INT64_MAX) > kMostRowFloats)
       return Support::no("a window of a vector of channels would read more than 2^22 places");
     return Support::yes();
   }
-  std::unique_ptr<const Step> make_step(const problem::Pass& pass,
-                                        const Machine& /*machine*/) const override {
-    return std::make_unique<DepthwiseChannelsGatherStep>(std::get<ConvPass>(pass));
+  std::unique_ptr<const Step> make_step(const problem::Pass& pass, const Machine& machine) const override {
+    return std::make_unique<DepthwiseChannelsGatherStep>(std::get<ConvPass>(pass), machine);
   }
 };
 

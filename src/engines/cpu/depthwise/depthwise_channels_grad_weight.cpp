@@ -17,6 +17,7 @@
 #include "engines/cpu/effort.h"
 #include "engines/cpu/implementations.h"
 #include "engines/cpu/limits.h"
+#include "engines/cpu/machine_vectors.h"
 #include "engines/cpu/task_slots.h"
 
 namespace retrograd::engines::cpu {
@@ -50,7 +51,7 @@ struct Cut {
   int64_t units = 0, units_per_split = 1, splits = 1;
 };
 
-Cut cut_bands(const ConvPass& pass, const std::array<GatherAxis, 3>& axes) {
+Cut cut_bands(const ConvPass& pass, const std::array<GatherAxis, 3>& axes, int64_t lanes) {
   Cut cut;
   const int64_t width = axes[2].results, height = axes[1].results, depth = axes[0].results;
   cut.segments = ceil_div(width, kSegmentPlaces);
@@ -62,7 +63,7 @@ Cut cut_bands(const ConvPass& pass, const std::array<GatherAxis, 3>& axes) {
   const int64_t taps = taps_of(pass), all = pass.batch * depth * height * width;
   const int64_t most_splits = std::max<int64_t>(all / (kPlacesPerSum * taps), 1);
   const int64_t wanted = kBandFloats / (places * (window + kRowsBeside));
-  cut.chunks = cut_channels(pass.groups,
+  cut.chunks = cut_channels(pass.groups, lanes,
                             std::min(wanted, pass.groups / std::max<int64_t>(kFewTasks / most_splits, 1)));
   const int64_t channels = cut.chunks.most_channels(), stride = pass.axes[1].stride;
   const int64_t x_rows = kBandFloats / (places * channels);
@@ -110,13 +111,13 @@ View view_rows(const PassTensor& tensor, OperandRounding rounding, const std::by
 
 class DepthwiseChannelsGradWeightStep final : public Step {
  public:
-  explicit DepthwiseChannelsGradWeightStep(const ConvPass& pass)
+  DepthwiseChannelsGradWeightStep(const ConvPass& pass, const Machine& machine)
       : pass_(with_long_rows(pass)),
-        slots_(runtime::ThreadPool::instance().threads()),
+        slots_(machine.cpu.threads),
         axes_(gather_axes(pass_)),
         dot_taps_(pass_, axes_[2]),
         taps_(taps_of(pass_)),
-        cut_(cut_bands(pass_, axes_)) {
+        cut_(cut_bands(pass_, axes_, vectors_of(machine).plane_lanes())) {
     const int64_t lanes = cut_.chunks.lanes, most = cut_.chunks.most_channels();
     sum_floats_ = channel_blocks(cut_.chunks, most) * taps_ * lanes;
     sum_bytes_ = part_bytes<float>(tasks() * sum_floats_);
@@ -264,23 +265,23 @@ class DepthwiseChannelsGradWeightCandidate final : public Candidate {
   Effort effort(const problem::Pass& pass, const Machine& machine) const override {
     return depthwise_channels_effort(pass, machine);
   }
-  Support supports(const problem::Pass& pass, const Machine& /*machine*/) const override {
+  Support supports(const problem::Pass& pass, const Machine& machine) const override {
     const auto* conv = std::get_if<ConvPass>(&pass);
     if (conv == nullptr || conv->kind != ConvPassKind::kGradWeight)
       return Support::no("computes grad_weight only");
     if (const auto reason = unfit_size(*conv)) return Support::no(*reason);
-    if (const auto reason = unfit_for_channels(*conv)) return Support::no(*reason);
+    const int64_t lanes = vectors_of(machine).plane_lanes();
+    if (const auto reason = unfit_for_channels(*conv, lanes)) return Support::no(*reason);
     if (taps_of(*conv) > kMostTaps) return Support::no("the kernel has more than 2^14 taps");
     const ConvPass rows = with_long_rows(*conv);
-    const Cut cut = cut_bands(rows, gather_axes(rows));
+    const Cut cut = cut_bands(rows, gather_axes(rows), lanes);
     if ((Checked(cut.x_rows) * cut.x_places * cut.chunks.most_channels()).get().value_or(INT64_MAX) >
         kMostBandFloats)
       return Support::no("a band of a vector of channels would read more than 2^22 places");
     return Support::yes();
   }
-  std::unique_ptr<const Step> make_step(const problem::Pass& pass,
-                                        const Machine& /*machine*/) const override {
-    return std::make_unique<DepthwiseChannelsGradWeightStep>(std::get<ConvPass>(pass));
+  std::unique_ptr<const Step> make_step(const problem::Pass& pass, const Machine& machine) const override {
+    return std::make_unique<DepthwiseChannelsGradWeightStep>(std::get<ConvPass>(pass), machine);
   }
 };
 

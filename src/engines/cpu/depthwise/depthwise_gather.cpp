@@ -16,6 +16,7 @@
 #include "engines/cpu/effort.h"
 #include "engines/cpu/gather_sides.h"
 #include "engines/cpu/implementations.h"
+#include "engines/cpu/machine_vectors.h"
 #include "engines/cpu/task_slots.h"
 
 namespace retrograd::engines::cpu {
@@ -72,10 +73,11 @@ struct Scratch {
 
 class DepthwiseGatherStep final : public Step {
  public:
-  explicit DepthwiseGatherStep(const ConvPass& pass)
+  DepthwiseGatherStep(const ConvPass& pass, const Machine& machine)
       : pass_(with_long_rows(pass)),
-        slots_(runtime::ThreadPool::instance().threads()),
-        blocks_(cut_into_plane_blocks(pass.batch, result_channels(pass) * pass.groups)),
+        slots_(machine.cpu.threads),
+        blocks_(cut_into_plane_blocks(pass.batch, result_channels(pass) * pass.groups,
+                                      vectors_of(machine).plane_lanes())),
         grid_(cut_results(pass_, blocks_)),
         axes_(gather_axes(pass_)),
         taps_(pass_, axes_) {
@@ -239,7 +241,8 @@ class DepthwiseGatherCandidate final : public Candidate {
     const int64_t sources = source_channels(*conv), results = result_channels(*conv);
     if (std::min(sources, results) > 1 || std::max(sources, results) > kMostMultiplier)
       return Support::no("a group has more than one channel on both sides, or more than 8");
-    const PlaneBlocks blocks = cut_into_plane_blocks(conv->batch, conv->groups * results);
+    const PlaneBlocks blocks =
+        cut_into_plane_blocks(conv->batch, conv->groups * results, vectors_of(machine).plane_lanes());
     if (blocks.planes * 2 < blocks.blocks * blocks.lanes)
       return Support::no("there are too few planes to fill a vector with them");
     int64_t terms = sources;
@@ -253,9 +256,8 @@ class DepthwiseGatherCandidate final : public Candidate {
       return Support::no("a box of all lanes would read more than 2^22 places");
     return Support::yes();
   }
-  std::unique_ptr<const Step> make_step(const problem::Pass& pass,
-                                        const Machine& /*machine*/) const override {
-    return std::make_unique<DepthwiseGatherStep>(std::get<ConvPass>(pass));
+  std::unique_ptr<const Step> make_step(const problem::Pass& pass, const Machine& machine) const override {
+    return std::make_unique<DepthwiseGatherStep>(std::get<ConvPass>(pass), machine);
   }
 };
 

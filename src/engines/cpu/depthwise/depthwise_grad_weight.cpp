@@ -15,6 +15,7 @@
 #include "engines/cpu/effort.h"
 #include "engines/cpu/implementations.h"
 #include "engines/cpu/limits.h"
+#include "engines/cpu/machine_vectors.h"
 #include "engines/cpu/rows.h"
 #include "engines/cpu/task_slots.h"
 
@@ -65,10 +66,10 @@ struct Scratch {
 
 class DepthwiseGradWeightStep final : public Step {
  public:
-  explicit DepthwiseGradWeightStep(const ConvPass& pass)
+  DepthwiseGradWeightStep(const ConvPass& pass, const Machine& machine)
       : pass_(with_long_rows(pass)),
-        slots_(runtime::ThreadPool::instance().threads()),
-        blocks_(cut_into_plane_blocks(pass.batch, pairs_of(pass))),
+        slots_(machine.cpu.threads),
+        blocks_(cut_into_plane_blocks(pass.batch, pairs_of(pass), vectors_of(machine).plane_lanes())),
         grid_(cut_positions(pass_, blocks_)),
         axes_(gather_axes(pass_)),
         dot_taps_(pass_, axes_[2]),
@@ -231,7 +232,7 @@ class DepthwiseGradWeightCandidate final : public Candidate {
   Effort effort(const problem::Pass& pass, const Machine& machine) const override {
     return depthwise_planes_effort(pass, machine);
   }
-  Support supports(const problem::Pass& pass, const Machine& /*machine*/) const override {
+  Support supports(const problem::Pass& pass, const Machine& machine) const override {
     const auto* conv = std::get_if<ConvPass>(&pass);
     if (conv == nullptr || conv->kind != ConvPassKind::kGradWeight)
       return Support::no("computes grad_weight only");
@@ -239,7 +240,8 @@ class DepthwiseGradWeightCandidate final : public Candidate {
     const int64_t x = conv->x_channels_per_group(), y = conv->y_channels_per_group();
     if (std::min(x, y) > 1 || std::max(x, y) > kMostMultiplier)
       return Support::no("a group has more than one channel on both sides, or more than 8");
-    const PlaneBlocks blocks = cut_into_plane_blocks(conv->batch, pairs_of(*conv));
+    const PlaneBlocks blocks =
+        cut_into_plane_blocks(conv->batch, pairs_of(*conv), vectors_of(machine).plane_lanes());
     if (blocks.planes * 2 < blocks.blocks * blocks.lanes)
       return Support::no("there are too few planes to fill a vector with them");
     if (taps_of(*conv) > kMostTaps) return Support::no("the kernel has more than 2^14 taps");
@@ -249,9 +251,8 @@ class DepthwiseGradWeightCandidate final : public Candidate {
       return Support::no("a box of all lanes would read more than 2^22 places");
     return Support::yes();
   }
-  std::unique_ptr<const Step> make_step(const problem::Pass& pass,
-                                        const Machine& /*machine*/) const override {
-    return std::make_unique<DepthwiseGradWeightStep>(std::get<ConvPass>(pass));
+  std::unique_ptr<const Step> make_step(const problem::Pass& pass, const Machine& machine) const override {
+    return std::make_unique<DepthwiseGradWeightStep>(std::get<ConvPass>(pass), machine);
   }
 };
 

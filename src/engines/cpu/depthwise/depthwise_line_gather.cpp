@@ -29,18 +29,18 @@ using problem::ConvPass;
 
 class DepthwiseLineGatherStep final : public Step {
  public:
-  explicit DepthwiseLineGatherStep(const ConvPass& pass)
+  DepthwiseLineGatherStep(const ConvPass& pass, const Machine& machine)
       : pass_(pass),
-        slots_(runtime::ThreadPool::instance().threads()),
+        slots_(machine.cpu.threads),
         phase_(gather_axes(pass)[2].phases.front()),
-        chunks_(phase_),
+        chunks_(phase_, vectors_of(machine)),
         in_place_(is_plain(pass.result(), OperandRounding::kNone)),
         taps_(pass.axes[2].kernel) {
     const int64_t vectors = ceil_div(chunks_.most_positions(), kernels::cpu::kMostLineLanes * 2);
     cut_ = cut_into_image_blocks(pass.batch, pass.groups, vectors * (taps_ + 2), 1);
     weight_bytes_ = part_bytes<float>((cut_.channels_per_task + 1) * taps_);
     source_bytes_ = part_bytes<float>(chunks_.source_floats());
-    result_bytes_ = part_bytes<float>(chunks_.most_positions() + kernels::cpu::row_overrun());
+    result_bytes_ = part_bytes<float>(chunks_.most_positions() + vectors_of(machine).row_overrun());
     slot_bytes_ = weight_bytes_ + 2 * source_bytes_ + result_bytes_;
   }
 
@@ -146,9 +146,8 @@ class DepthwiseLineGatherCandidate final : public Candidate {
     if (const auto reason = unfit_for_lines(*conv)) return Support::no(*reason);
     return Support::yes();
   }
-  std::unique_ptr<const Step> make_step(const problem::Pass& pass,
-                                        const Machine& /*machine*/) const override {
-    return std::make_unique<DepthwiseLineGatherStep>(std::get<ConvPass>(pass));
+  std::unique_ptr<const Step> make_step(const problem::Pass& pass, const Machine& machine) const override {
+    return std::make_unique<DepthwiseLineGatherStep>(std::get<ConvPass>(pass), machine);
   }
 };
 

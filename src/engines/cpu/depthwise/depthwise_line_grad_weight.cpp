@@ -33,10 +33,10 @@ constexpr int64_t kMostRowParts = 32;
 
 class DepthwiseLineGradWeightStep final : public Step {
  public:
-  explicit DepthwiseLineGradWeightStep(const ConvPass& pass)
+  DepthwiseLineGradWeightStep(const ConvPass& pass, const Machine& machine)
       : pass_(pass),
-        slots_(runtime::ThreadPool::instance().threads()),
-        chunks_(forward_phase(pass.axes[2])),
+        slots_(machine.cpu.threads),
+        chunks_(forward_phase(pass.axes[2]), vectors_of(machine)),
         y_in_place_(is_plain(pass.y, pass.rounding)),
         taps_(pass.axes[2].kernel) {
     const int64_t vectors = ceil_div(chunks_.most_positions(), kernels::cpu::kMostLineLanes * 2);
@@ -46,7 +46,7 @@ class DepthwiseLineGradWeightStep final : public Step {
     sum_bytes_ = part_bytes<float>(cut_.channels_per_task * channel_sums());
     x_bytes_ = part_bytes<float>(chunks_.source_floats());
     y_bytes_ = y_in_place_ ? 0 : part_bytes<float>(chunks_.most_positions());
-    masked_bytes_ = part_bytes<float>(taps_ * kernels::cpu::dot_lanes());
+    masked_bytes_ = part_bytes<float>(taps_ * vectors_of(machine).dot_lanes());
     slot_bytes_ = sum_bytes_ + 2 * x_bytes_ + y_bytes_ + masked_bytes_;
   }
 
@@ -196,9 +196,8 @@ class DepthwiseLineGradWeightCandidate final : public Candidate {
     if (const auto reason = unfit_for_lines(*conv)) return Support::no(*reason);
     return Support::yes();
   }
-  std::unique_ptr<const Step> make_step(const problem::Pass& pass,
-                                        const Machine& /*machine*/) const override {
-    return std::make_unique<DepthwiseLineGradWeightStep>(std::get<ConvPass>(pass));
+  std::unique_ptr<const Step> make_step(const problem::Pass& pass, const Machine& machine) const override {
+    return std::make_unique<DepthwiseLineGradWeightStep>(std::get<ConvPass>(pass), machine);
   }
 };
 

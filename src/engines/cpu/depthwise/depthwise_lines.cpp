@@ -7,8 +7,6 @@
 #include "base/checked.h"
 #include "engines/cpu/limits.h"
 #include "engines/cpu/rows.h"
-#include "kernels/cpu/depthwise/depthwise_line.h"
-#include "kernels/cpu/few_channels/row_sums.h"
 
 namespace retrograd::engines::cpu {
 namespace {
@@ -18,9 +16,6 @@ constexpr int64_t kMostPositions = int64_t{1} << 22;
 constexpr int64_t kMostReach = 8192;
 constexpr int64_t kMostTaps = 16;  // more pay for transposing 16 rows, whose loads are aligned
 constexpr int64_t kLeastPositions = 16;
-
-// Kernels work on whole vectors.
-int64_t floats_behind() { return std::max(kernels::cpu::kMostLineLanes, kernels::cpu::row_overrun()); }
 
 }  // namespace
 
@@ -46,9 +41,10 @@ std::optional<Reason> unfit_for_lines(const problem::ConvPass& pass) {
   return std::nullopt;
 }
 
-LineChunks::LineChunks(const AxisPhase& phase)
+LineChunks::LineChunks(const AxisPhase& phase, const VectorShape& vectors)
     : total_(phase.count),
       size_(phase.source_size),
+      behind_(std::max(kernels::cpu::kMostLineLanes, vectors.row_overrun())),
       lowest_(phase.lowest_offset()),
       reach_(phase.highest_offset() - phase.lowest_offset()),
       positions_(ceil_div(total_, ceil_div(total_, kChunkPositions))) {
@@ -61,7 +57,7 @@ problem::Range LineChunks::at(int64_t chunk) const {
   return {chunk * positions_, std::min((chunk + 1) * positions_, total_)};
 }
 
-int64_t LineChunks::source_floats() const { return positions_ + reach_ + floats_behind(); }
+int64_t LineChunks::source_floats() const { return positions_ + reach_ + behind_; }
 
 template <class Load>
 void LineChunks::load_chunk(int64_t chunk, float* out, const Load& load) const {
@@ -72,7 +68,7 @@ void LineChunks::load_chunk(int64_t chunk, float* out, const Load& load) const {
   out = std::fill_n(out, inside - first, 0.0F);
   load(inside, inside_end - inside, out);
   out += inside_end - inside;
-  std::fill(out, begin + (end - first) + floats_behind(), 0.0F);
+  std::fill(out, begin + (end - first) + behind_, 0.0F);
 }
 
 void LineChunks::load_source(const problem::PassTensor& tensor, OperandRounding rounding,

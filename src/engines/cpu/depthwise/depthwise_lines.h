@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "engines/cpu/axis_phases.h"
+#include "engines/cpu/machine_vectors.h"
 #include "engines/engine.h"
 #include "problem/pass.h"
 
@@ -19,7 +20,7 @@ std::optional<Reason> unfit_for_lines(const problem::ConvPass& pass);
 class LineChunks {
  public:
   // A phase that unfit_for_lines() has nothing against: positions and places advance together.
-  explicit LineChunks(const AxisPhase& phase);
+  LineChunks(const AxisPhase& phase, const VectorShape& vectors);
 
   int64_t count() const;
   problem::Range at(int64_t chunk) const;
@@ -41,6 +42,7 @@ class LineChunks {
   void load_chunk(int64_t chunk, float* out, const Load& load) const;
 
   int64_t total_ = 0, size_ = 0;
+  int64_t behind_ = 0;              // floats that kernels, which work on whole vectors, read on
   int64_t lowest_ = 0, reach_ = 0;  // offsets
   int64_t positions_ = 0;
   std::vector<int64_t> offsets_;

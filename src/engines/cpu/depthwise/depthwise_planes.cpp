@@ -58,9 +58,9 @@ bool one_run(const LaneRows& r) { return r.rows == 1 || r.row_stride == r.stride
 
 }  // namespace
 
-PlaneBlocks cut_into_plane_blocks(int64_t batch, int64_t channels) {
+PlaneBlocks cut_into_plane_blocks(int64_t batch, int64_t channels, int64_t lanes) {
   PlaneBlocks cut;
-  cut.lanes = kernels::cpu::plane_lanes();
+  cut.lanes = lanes;
   cut.channels = channels;
   cut.planes = batch * channels;
   cut.blocks = ceil_div(cut.planes, cut.lanes);

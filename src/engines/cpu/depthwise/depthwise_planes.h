@@ -30,7 +30,7 @@ struct PlaneBlocks {
     return lanes < planes - block * lanes ? lanes : planes - block * lanes;
   }
 };
-PlaneBlocks cut_into_plane_blocks(int64_t batch, int64_t channels);
+PlaneBlocks cut_into_plane_blocks(int64_t batch, int64_t channels, int64_t lanes);
 
 // The planes of one block in memory.
 struct LanePlanes {

@@ -16,6 +16,7 @@
 #include "engines/cpu/effort.h"
 #include "engines/cpu/gather_sides.h"
 #include "engines/cpu/implementations.h"
+#include "engines/cpu/machine_vectors.h"
 #include "engines/cpu/task_slots.h"
 #include "kernels/cpu/depthwise/depthwise_wide.h"
 #include "kernels/cpu/float_at.h"
@@ -44,15 +45,15 @@ bool one_row(const ConvPass& pass) {
 
 class DepthwiseWideGatherStep final : public Step {
  public:
-  explicit DepthwiseWideGatherStep(const ConvPass& pass)
+  DepthwiseWideGatherStep(const ConvPass& pass, const Machine& machine)
       : pass_(pass),
-        slots_(runtime::ThreadPool::instance().threads()),
+        slots_(machine.cpu.threads),
         source_(source_of(pass), pass.rounding, sizes_of(pass, is_forward(pass))),
         result_(pass.result(), OperandRounding::kNone, sizes_of(pass, !is_forward(pass))),
         axes_(gather_axes(pass)) {
     list_taps();
     const int64_t width = ceil_div(axes_[2].results, static_cast<int64_t>(axes_[2].phases.size()));
-    lanes_ = kernels::cpu::depthwise_wide_lanes(width);
+    lanes_ = vectors_of(machine).wide_lanes(width);
     int64_t terms = 1;
     for (const problem::Window& w : pass.axes)
       terms *= is_forward(pass) ? w.kernel : ceil_div(w.kernel, w.stride);
@@ -248,15 +249,14 @@ class DepthwiseWideGatherCandidate final : public Candidate {
     const BlockTensor y(conv->y, conv->rounding, sizes_of(*conv, false));
     if (!(x.in_place() && y.in_place()) && std::max(x.plane_floats(), y.plane_floats()) > kMostPlaneFloats)
       return Support::no("a plane to convert has more than 2^18 places");
-    return supports_window(*conv);
+    return supports_window(*conv, vectors_of(machine));
   }
-  std::unique_ptr<const Step> make_step(const problem::Pass& pass,
-                                        const Machine& /*machine*/) const override {
-    return std::make_unique<DepthwiseWideGatherStep>(std::get<ConvPass>(pass));
+  std::unique_ptr<const Step> make_step(const problem::Pass& pass, const Machine& machine) const override {
+    return std::make_unique<DepthwiseWideGatherStep>(std::get<ConvPass>(pass), machine);
   }
 
  private:
-  static Support supports_window(const ConvPass& conv) {
+  static Support supports_window(const ConvPass& conv, const VectorShape& vectors) {
     const auto& [kd, kh, kw] = conv.axes;
     if (kd.kernel * kh.kernel * kw.kernel > kMostTaps)
       return Support::no("the kernel has more than 2^12 taps");
@@ -266,7 +266,7 @@ class DepthwiseWideGatherCandidate final : public Candidate {
     if (one_row(conv)) return Support::no("there is one row");
     const auto axes = gather_axes(conv);
     const int64_t width = ceil_div(axes[2].results, static_cast<int64_t>(axes[2].phases.size()));
-    const int64_t lanes = kernels::cpu::depthwise_wide_lanes(width);
+    const int64_t lanes = vectors.wide_lanes(width);
     if (lanes == 0) return Support::no("there are no masked loads");
     if (width * 2 <= lanes) return Support::no("rows are shorter than half a vector");
     RowPhase rows;

@@ -17,6 +17,7 @@
 #include "engines/cpu/effort.h"
 #include "engines/cpu/implementations.h"
 #include "engines/cpu/limits.h"
+#include "engines/cpu/machine_vectors.h"
 #include "engines/cpu/task_slots.h"
 #include "kernels/cpu/depthwise/depthwise_wide_dots.h"
 #include "kernels/cpu/float_at.h"
@@ -60,18 +61,18 @@ std::array<int64_t, 3> y_sizes(const ConvPass& p) { return {p.axes[0].y, p.axes[
 
 class DepthwiseWideGradWeightStep final : public Step {
  public:
-  explicit DepthwiseWideGradWeightStep(const ConvPass& pass)
+  DepthwiseWideGradWeightStep(const ConvPass& pass, const Machine& machine)
       : pass_(pass),
-        slots_(runtime::ThreadPool::instance().threads()),
+        slots_(machine.cpu.threads),
         x_(pass.x, pass.rounding, x_sizes(pass)),
         y_(pass.y, pass.rounding, y_sizes(pass)),
-        lanes_(kernels::cpu::depthwise_wide_lanes(pass.axes[2].y)),
+        lanes_(vectors_of(machine).wide_lanes(pass.axes[2].y)),
         taps_(taps_of(pass)) {
     list_taps();
     int64_t tap_rows = 0;
     for (const RowPhase& rows : row_phases_)
       tap_rows = std::max(tap_rows, static_cast<int64_t>(rows.taps.size()));
-    pair_ = kernels::cpu::depthwise_wide_planes(lanes_, tap_rows);
+    pair_ = vectors_of(machine).wide_planes(lanes_, tap_rows);
     sum_floats_ = taps_ * pair_ * lanes_;
     const auto& [wd, wh, ww] = pass_.axes;
     const int64_t vectors = wd.y * wh.y * ceil_div(ww.y, lanes_);
@@ -248,7 +249,7 @@ class DepthwiseWideGradWeightCandidate final : public Candidate {
   Effort effort(const problem::Pass& pass, const Machine& machine) const override {
     return depthwise_rows_effort(pass, machine);
   }
-  Support supports(const problem::Pass& pass, const Machine& /*machine*/) const override {
+  Support supports(const problem::Pass& pass, const Machine& machine) const override {
     const auto* conv = std::get_if<ConvPass>(&pass);
     if (conv == nullptr || conv->kind != ConvPassKind::kGradWeight)
       return Support::no("computes grad_weight only");
@@ -261,22 +262,21 @@ class DepthwiseWideGradWeightCandidate final : public Candidate {
     const bool copies = !x.in_place() || !y.in_place();
     if (copies && std::max(x.plane_floats(), y.plane_floats()) > kMostPlaneFloats)
       return Support::no("a plane to convert has more than 2^18 places");
-    return supports_window(*conv);
+    return supports_window(*conv, vectors_of(machine));
   }
-  std::unique_ptr<const Step> make_step(const problem::Pass& pass,
-                                        const Machine& /*machine*/) const override {
-    return std::make_unique<DepthwiseWideGradWeightStep>(std::get<ConvPass>(pass));
+  std::unique_ptr<const Step> make_step(const problem::Pass& pass, const Machine& machine) const override {
+    return std::make_unique<DepthwiseWideGradWeightStep>(std::get<ConvPass>(pass), machine);
   }
 
  private:
-  static Support supports_window(const ConvPass& conv) {
+  static Support supports_window(const ConvPass& conv, const VectorShape& vectors) {
     const auto& [wd, wh, ww] = conv.axes;
     if (taps_of(conv) > kMostTaps) return Support::no("the kernel has more than 2^10 taps");
     if (ww.kernel > kernels::cpu::kMostWideTaps) return Support::no("the kernel is wider than 64");
     if (ww.stride > 1) return Support::no("the stride leaves gaps in the rows");
     if (wh.stride > wh.kernel * 8) return Support::no("the stride leaves most rows out");
     if (wh.y == 1) return Support::no("there is one row");
-    const int64_t lanes = kernels::cpu::depthwise_wide_lanes(ww.y);
+    const int64_t lanes = vectors.wide_lanes(ww.y);
     if (lanes == 0) return Support::no("there are no masked loads");
     if (ww.y * 2 <= lanes) return Support::no("rows are shorter than half a vector");
     RowPhase rows;

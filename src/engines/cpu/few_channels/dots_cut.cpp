@@ -6,7 +6,6 @@
 
 #include "base/checked.h"
 #include "engines/cpu/rows.h"
-#include "kernels/cpu/few_channels/row_dots.h"
 
 namespace retrograd::engines::cpu {
 namespace {
@@ -28,10 +27,10 @@ int64_t rounded_up(int64_t a, int64_t b) { return ceil_div(a, b) * b; }
 // vector as long as a line of the cache takes two, unless all of them begin with one.
 double cycles(const ConvPass& pass, const DotsCut& cut, int64_t channels) {
   const auto& s = pass.y.strides;
-  const int64_t x_loads = kernels::cpu::dot_lanes() < kLineFloats ? 1 : 2;
+  const int64_t x_loads = cut.vectors.dot_lanes() < kLineFloats ? 1 : 2;
   const int64_t y_loads = s[1] % kLineFloats == 0 && s[3] % kLineFloats == 0 ? 1 : x_loads;
   const int64_t terms = cut.taps * std::min(pass.x_channels_per_group(), kSumFloats / cut.taps);
-  const int64_t tiles = ceil_div(terms, kernels::cpu::dot_terms(static_cast<int>(channels)));
+  const int64_t tiles = ceil_div(terms, cut.vectors.dot_terms(static_cast<int>(channels)));
   int64_t sum = 0;
   for (int64_t i = 0; i < tiles; ++i) {
     const int64_t in_tile = (i + 1) * terms / tiles - i * terms / tiles;
@@ -42,14 +41,14 @@ double cycles(const ConvPass& pass, const DotsCut& cut, int64_t channels) {
 
 // Of a call: as many as there may be, or half of them with twice the terms.
 int64_t channels_of_call(const ConvPass& pass, const DotsCut& cut) {
-  const int64_t y = pass.y_channels_per_group(), most = kernels::cpu::dot_channels();
+  const int64_t y = pass.y_channels_per_group(), most = cut.vectors.dot_channels();
   const int64_t many = ceil_div(y, ceil_div(y, most)), few = ceil_div(y, ceil_div(y, most / 2));
   return cut.taps > 0 && cycles(pass, cut, few) < cycles(pass, cut, many) ? few : many;
 }
 
 void cut_channels(const ConvPass& pass, DotsCut& cut) {
   const int64_t y = pass.y_channels_per_group(), x = pass.x_channels_per_group();
-  const int64_t term = std::max<int64_t>(cut.taps, 1) * kernels::cpu::dot_lanes();
+  const int64_t term = std::max<int64_t>(cut.taps, 1) * cut.vectors.dot_lanes();
   cut.call_channels = channels_of_call(pass, cut);
   cut.x_block = std::clamp<int64_t>(kSumFloats / (cut.call_channels * term), 1, x);
   const int64_t calls = std::max<int64_t>(1, kSumFloats / (cut.call_channels * cut.x_block * term));
@@ -63,7 +62,7 @@ void choose_rows(const ConvPass& pass, DotsCut& cut) {
   const auto& extent = cut.strips.extent();
   const auto& s = pass.y.strides;
   const auto& box = cut.grid.box;
-  const int64_t lanes = kernels::cpu::dot_lanes();
+  const int64_t lanes = cut.vectors.dot_lanes();
   const bool plain = is_plain(pass.y, pass.rounding) && s[4] == 1;
   const int64_t row = box[3], pitch = extent[2], filled = rounded_up(row, lanes);
   if (plain && s[3] == row && pitch == row && row == cut.grid.total[3]) {
@@ -84,14 +83,14 @@ int64_t groups_of_a_line(const ConvPass& pass, const DotsCut& cut, int64_t posit
   if (!is_channels_last(pass.x) || !is_channels_last(pass.y) || cut.x_blocks > 1 || cut.y_blocks > 1)
     return 1;
   const int64_t channels = std::max(pass.x_channels_per_group(), pass.y_channels_per_group());
-  const int64_t sums = cut.y_block * cut.x_block * std::max<int64_t>(cut.taps, 1) * kernels::cpu::dot_lanes();
+  const int64_t sums = cut.y_block * cut.x_block * std::max<int64_t>(cut.taps, 1) * cut.vectors.dot_lanes();
   const int64_t tasks = pass.groups * ceil_div(positions, kFewestPositions);
   return std::max<int64_t>(
       1, std::min({kLineFloats / channels, pass.groups, tasks / kWantedTasks, kSumFloats / sums}));
 }
 
 void cut_positions(const ConvPass& pass, DotsCut& cut) {
-  const int64_t lanes = kernels::cpu::dot_lanes();
+  const int64_t lanes = cut.vectors.dot_lanes();
   const Positions total{pass.batch, cut.axes[0].count, cut.axes[1].count, cut.axes[2].count};
   cut.groups_at_once = groups_of_a_line(pass, cut, count_of(total));
   const int64_t blocks = ceil_div(pass.groups, cut.groups_at_once) * cut.y_blocks * cut.x_blocks;
@@ -117,8 +116,9 @@ void cut_positions(const ConvPass& pass, DotsCut& cut) {
 
 }  // namespace
 
-DotsCut cut_dots(const ConvPass& pass) {
+DotsCut cut_dots(const ConvPass& pass, const VectorShape& vectors) {
   DotsCut cut;
+  cut.vectors = vectors;
   for (size_t axis = 0; axis < 3; ++axis) {
     cut.axes[axis] = std::move(forward_folds(pass.axes[axis]).front());
     cut.taps *= static_cast<int64_t>(cut.axes[axis].offsets.size());

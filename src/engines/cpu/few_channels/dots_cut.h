@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How narrow_grad_weight cuts a pass: a pure function of the pass and the
-// vector width.
+// How narrow_grad_weight cuts a pass: a pure function of the pass and the machine's vectors.
 #pragma once
 
 #include <array>
@@ -9,6 +8,7 @@
 #include "engines/cpu/axis_folds.h"
 #include "engines/cpu/boxes.h"
 #include "engines/cpu/few_channels/residue_strips.h"
+#include "engines/cpu/machine_vectors.h"
 #include "problem/pass.h"
 
 namespace retrograd::engines::cpu {
@@ -24,6 +24,7 @@ enum class DotsRows {
 };
 
 struct DotsCut {
+  VectorShape vectors;
   std::array<AxisFold, 3> axes;
   int64_t taps = 1;           // that ever read inside x
   int64_t call_channels = 0;  // y channels of a call of the kernel
@@ -41,6 +42,6 @@ struct DotsCut {
   bool copies_y() const { return y == DotsRows::kOneRow || y == DotsRows::kFilled; }
 };
 
-DotsCut cut_dots(const problem::ConvPass& pass);
+DotsCut cut_dots(const problem::ConvPass& pass, const VectorShape& vectors);
 
 }  // namespace retrograd::engines::cpu

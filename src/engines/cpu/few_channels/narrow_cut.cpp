@@ -8,7 +8,6 @@
 #include "base/checked.h"
 #include "engines/cpu/gather_sides.h"
 #include "engines/cpu/rows.h"
-#include "kernels/cpu/few_channels/row_sums.h"
 #include "kernels/cpu/layout/row_copy.h"
 
 namespace retrograd::engines::cpu {
@@ -46,7 +45,7 @@ void each_product(const NarrowCut& cut, const Body& body) {
 // from any place takes two cycles: rows of the result are computed in pairs, though a quarter of the products
 // of three taps are then made for nothing. 0.68 ms became 0.60 for unet3d_first_1_16_32cube.
 void pair_rows(NarrowCut& cut) {
-  if (cut.channels > 1 || kernels::cpu::row_overrun() < kLineFloats || cut.folds[1].size() > 1) return;
+  if (cut.channels > 1 || cut.vectors.row_overrun() < kLineFloats || cut.folds[1].size() > 1) return;
   AxisFold& h = cut.folds[1].front();
   if (h.residues.size() > 1 || h.step > 1 || h.source_step > 1 || h.offsets.size() < 2 || h.count < 4) return;
   AxisFold pairs = in_pairs(h);
@@ -88,7 +87,7 @@ void order_units(NarrowCut& cut) {
 // whose products start at `product`. `part` is the first unit of the part.
 void list_calls_of_pair(int64_t first, int64_t last, int64_t pair, int64_t part, size_t product,
                         NarrowCut& cut) {
-  const auto most = static_cast<int64_t>(kernels::cpu::row_results());
+  const auto most = static_cast<int64_t>(cut.vectors.row_results());
   int64_t way = 0;
   for (const AxisFold& w : cut.folds[2]) {
     const NarrowProduct& p = cut.products[product];
@@ -135,8 +134,8 @@ int64_t channels_in_l1(const NarrowCut& cut) {
     const int64_t results =
         cut.channels * size_of_list(d.residues) * size_of_list(h.residues) * size_of_list(w.residues);
     const int64_t block =
-        ceil_div(results, ceil_div(results, static_cast<int64_t>(kernels::cpu::row_results())));
-    const int64_t row = kernels::cpu::row_positions(static_cast<int>(block)) + kLineFloats;
+        ceil_div(results, ceil_div(results, static_cast<int64_t>(cut.vectors.row_results())));
+    const int64_t row = cut.vectors.row_positions(static_cast<int>(block)) + kLineFloats;
     most = std::max(most, rows * row + rows * across * block);
   });
   return std::clamp<int64_t>(kFloatsInL1 / most, 1, cut.source_channels);
@@ -203,7 +202,7 @@ void plan_in_place(const ConvPass& pass, NarrowCut& cut) {
     return;
   NarrowInPlace& in_place = cut.in_place;
   const int64_t behind = std::max<int64_t>(cut.grid.total[3] - (w.size - w.highest_offset), 0);
-  in_place.edge = std::max(-w.lowest_offset, behind + kernels::cpu::row_overrun());
+  in_place.edge = std::max(-w.lowest_offset, behind + cut.vectors.row_overrun());
   in_place.on = in_place.edge * kInPlaceForEdge <= cut.grid.box[3];
   if (!in_place.on) return;
   in_place.strips = ResidueStrips({d, h, w}, {1, 1, 1, in_place.edge});
@@ -220,8 +219,8 @@ void lay_out_sums(NarrowCut& cut) {
   // A wide dilation makes a pitch far beyond the row.
   const int64_t pitch = cut.strips.extent()[2];
   cut.whole_planes = 2 * pitch <= 3 * box[3];
-  cut.row_pitch = cut.whole_planes ? pitch : in_lines(box[3] + kernels::cpu::row_overrun());
-  cut.plane_pitch = in_lines(box[2] * cut.row_pitch + kernels::cpu::row_overrun());
+  cut.row_pitch = cut.whole_planes ? pitch : in_lines(box[3] + cut.vectors.row_overrun());
+  cut.plane_pitch = in_lines(box[2] * cut.row_pitch + cut.vectors.row_overrun());
   cut.out_pitch = box[1] * cut.plane_pitch;
 }
 
@@ -304,8 +303,9 @@ void NarrowCut::spread_weights(const float* taps, int64_t k, int64_t count, floa
   }
 }
 
-NarrowCut plan_narrow(const ConvPass& pass) {
+NarrowCut plan_narrow(const ConvPass& pass, const VectorShape& vectors) {
   NarrowCut cut;
+  cut.vectors = vectors;
   cut.kernel_taps = pass.axes[0].kernel * pass.axes[1].kernel * pass.axes[2].kernel;
   cut.channels = result_channels(pass);
   cut.source_channels = source_channels(pass);

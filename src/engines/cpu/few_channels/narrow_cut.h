@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How narrow_gather cuts a pass: a pure function of the pass and the vector width.
+// How narrow_gather cuts a pass: a pure function of the pass and the machine's vectors.
 #pragma once
 
 #include <array>
@@ -9,6 +9,7 @@
 #include "engines/cpu/axis_folds.h"
 #include "engines/cpu/boxes.h"
 #include "engines/cpu/few_channels/residue_strips.h"
+#include "engines/cpu/machine_vectors.h"
 #include "problem/pass.h"
 
 namespace retrograd::engines::cpu {
@@ -54,6 +55,7 @@ struct NarrowInPlace {
 // All residues of a box are computed in one task, from the same strips, so that rows of the result are
 // written once and whole. Only where they are too many are the units cut into parts.
 struct NarrowCut {
+  VectorShape vectors;
   std::array<std::vector<AxisFold>, 3> folds;
   std::vector<NarrowProduct> products;
   std::vector<NarrowUnit> units;
@@ -90,6 +92,6 @@ struct NarrowCut {
   void spread_weights(const float* taps, int64_t k, int64_t count, float* weights) const;
 };
 
-NarrowCut plan_narrow(const problem::ConvPass& pass);
+NarrowCut plan_narrow(const problem::ConvPass& pass, const VectorShape& vectors);
 
 }  // namespace retrograd::engines::cpu

@@ -26,7 +26,6 @@
 #include "engines/cpu/limits.h"
 #include "engines/cpu/rows.h"
 #include "engines/cpu/task_slots.h"
-#include "kernels/cpu/dense/tile_product.h"
 #include "kernels/cpu/few_channels/row_sums.h"
 #include "kernels/cpu/layout/masked_rows.h"
 
@@ -47,8 +46,8 @@ constexpr int64_t kProductsForThreads = int64_t{1} << 18;
 
 class NarrowGatherStep final : public Step {
  public:
-  explicit NarrowGatherStep(const ConvPass& pass)
-      : pass_(pass), cut_(plan_narrow(pass)), slots_(runtime::ThreadPool::instance().threads()) {
+  NarrowGatherStep(const ConvPass& pass, const Machine& machine)
+      : pass_(pass), cut_(plan_narrow(pass, vectors_of(machine))), slots_(machine.cpu.threads) {
     const int64_t weights = pass.groups * cut_.group_weights;
     if (std::min(kProductsForThreads, weights) * std::min(kProductsForThreads, count_of(cut_.grid.total)) <
         kProductsForThreads)
@@ -60,14 +59,14 @@ class NarrowGatherStep final : public Step {
     strip_bytes_ = part_bytes<float>(
         (in_place.on ? in_place.edge_channels * in_place.strips.channel_pitch()
                      : cut_.groups_at_once * cut_.channels_per_block * cut_.strips.channel_pitch()) +
-        kernels::cpu::row_overrun());
+        cut_.vectors.row_overrun());
     sum_bytes_ = part_bytes<float>(cut_.groups_at_once * cut_.group_sums());
     const int64_t packing =
         cut_.group_weights > 0 ? rows_per_packing_task() * cut_.kernel_taps * result_channels(pass) : 0;
     row_bytes_ = part_bytes<float>(ways() * cut_.grid.box[3]);
     const ResidueStrips& strips = in_place.on ? in_place.strips : cut_.strips;
     const size_t valid_bytes = cut_.leaves_source || cut_.pads_weights
-                                   ? part_bytes<float>(strips.channel_pitch() + kernels::cpu::row_overrun())
+                                   ? part_bytes<float>(strips.channel_pitch() + cut_.vectors.row_overrun())
                                    : 0;
     slot_bytes_ = std::max(strip_bytes_ + sum_bytes_ + row_bytes_ + valid_bytes, part_bytes<float>(packing));
   }
@@ -77,7 +76,7 @@ class NarrowGatherStep final : public Step {
         "{} x {} results in calls of up to {}, {} tasks: {} of up to {} groups, {} at once, {} parts; strips "
         "of {} of {} "
         "source channels",
-        cut_.units.size(), ways(), kernels::cpu::row_results(), cut_.tasks, to_string(cut_.grid),
+        cut_.units.size(), ways(), cut_.vectors.row_results(), cut_.tasks, to_string(cut_.grid),
         cut_.groups_per_task, cut_.groups_at_once, cut_.parts(), cut_.channels_per_block,
         source_channels(pass_));
   }
@@ -348,7 +347,7 @@ class NarrowGatherCandidate final : public Candidate {
   Effort effort(const problem::Pass& pass, const Machine& machine) const override {
     return few_channels_gather_effort(pass, machine);
   }
-  Support supports(const problem::Pass& pass, const Machine& /*machine*/) const override {
+  Support supports(const problem::Pass& pass, const Machine& machine) const override {
     const auto* conv = std::get_if<ConvPass>(&pass);
     if (conv == nullptr || conv->kind == problem::ConvPassKind::kGradWeight)
       return Support::no("computes forward and grad_input only");
@@ -361,7 +360,7 @@ class NarrowGatherCandidate final : public Candidate {
     // Channels side by side are read in place by dense_gather, turned over here.
     const auto& source = source_of(*conv).strides;
     const bool channels_last = source[1] == 1 && source[4] != 1 && source_channels(*conv) > 1;
-    if (result_channels(*conv) >= kernels::cpu::tile_width() / 2 &&
+    if (result_channels(*conv) >= vectors_of(machine).floats &&
         (channels_last || terms.get().value_or(INT64_MAX) > kFewTerms))
       return Support::no("a group has channels enough to fill a vector with them");
     if (residues.get().value_or(INT64_MAX) > (is_forward(*conv) ? kMostSourceResidues : kMostPhases))
@@ -375,9 +374,8 @@ class NarrowGatherCandidate final : public Candidate {
     if (row < 4) return Support::no("rows of fewer than 4 places do not fill a vector");
     return Support::yes();
   }
-  std::unique_ptr<const Step> make_step(const problem::Pass& pass,
-                                        const Machine& /*machine*/) const override {
-    return std::make_unique<NarrowGatherStep>(std::get<ConvPass>(pass));
+  std::unique_ptr<const Step> make_step(const problem::Pass& pass, const Machine& machine) const override {
+    return std::make_unique<NarrowGatherStep>(std::get<ConvPass>(pass), machine);
   }
 };
 

@@ -43,14 +43,14 @@ int64_t rounded_up(int64_t a, int64_t b) { return ceil_div(a, b) * b; }
 
 class NarrowGradWeightStep final : public Step {
  public:
-  explicit NarrowGradWeightStep(const ConvPass& pass)
+  NarrowGradWeightStep(const ConvPass& pass, const Machine& machine)
       : pass_(pass),
-        cut_(cut_dots(pass)),
-        slots_(runtime::ThreadPool::instance().threads()),
+        cut_(cut_dots(pass, vectors_of(machine))),
+        slots_(machine.cpu.threads),
         blocks_(ceil_div(pass.groups, cut_.groups_at_once) * cut_.y_blocks * cut_.x_blocks) {
     list_terms();
     for (const AxisFold& axis : cut_.axes) leaves_source_ |= axis.leaves_source();
-    const int64_t lanes = kernels::cpu::dot_lanes();
+    const int64_t lanes = cut_.vectors.dot_lanes();
     const int64_t weights = pass.y_channels * pass.x_channels_per_group() * cut_.taps;
     if (std::min(kProductsForThreads, weights) * std::min(kProductsForThreads, count_of(cut_.grid.total)) <
         kProductsForThreads)
@@ -329,12 +329,12 @@ class NarrowGradWeightStep final : public Step {
 };
 
 // Channels as lanes would leave half a vector empty, or spend their time on packing.
-bool is_narrow(const ConvPass& pass, int64_t taps) {
-  const int64_t half = kernels::cpu::dot_lanes() / 2;
+bool is_narrow(const ConvPass& pass, int64_t taps, int64_t lanes) {
+  const int64_t half = lanes / 2;
   const int64_t y = pass.y_channels_per_group(), x = pass.x_channels_per_group();
   // A vector of x channels is what the dense engine packs instead of y, where there is but one tap: 2.0 ms
   // for 2.6 (64 channels of 56 x 56 to 256).
-  const bool packs_x = taps == 1 && x >= kernels::cpu::dot_lanes();
+  const bool packs_x = taps == 1 && x >= lanes;
   return y < half || (y == half && x <= half) || (x <= kFewRows / taps && !packs_x);
 }
 
@@ -344,7 +344,7 @@ class NarrowGradWeightCandidate final : public Candidate {
   Effort effort(const problem::Pass& pass, const Machine& machine) const override {
     return few_channels_grad_weight_effort(pass, machine);
   }
-  Support supports(const problem::Pass& pass, const Machine& /*machine*/) const override {
+  Support supports(const problem::Pass& pass, const Machine& machine) const override {
     const auto* conv = std::get_if<ConvPass>(&pass);
     if (conv == nullptr || conv->kind != ConvPassKind::kGradWeight)
       return Support::no("computes grad_weight only");
@@ -355,16 +355,16 @@ class NarrowGradWeightCandidate final : public Candidate {
       residues = residues * w.stride;
       taps *= w.kernel;
     }
-    if (!is_narrow(*conv, taps)) return Support::no("a group has channels enough to fill a vector with them");
+    if (!is_narrow(*conv, taps, vectors_of(machine).dot_lanes()))
+      return Support::no("a group has channels enough to fill a vector with them");
     if (residues.get().value_or(INT64_MAX) > kMostResidues)
       return Support::no("the strides make more than 64 strips");
     if (taps > kMostTaps) return Support::no("the kernel has more than 4096 taps to keep sums of");
     if (conv->axes[2].y < 4) return Support::no("rows of fewer than 4 places do not fill a vector");
     return Support::yes();
   }
-  std::unique_ptr<const Step> make_step(const problem::Pass& pass,
-                                        const Machine& /*machine*/) const override {
-    return std::make_unique<NarrowGradWeightStep>(std::get<ConvPass>(pass));
+  std::unique_ptr<const Step> make_step(const problem::Pass& pass, const Machine& machine) const override {
+    return std::make_unique<NarrowGradWeightStep>(std::get<ConvPass>(pass), machine);
   }
 };
 

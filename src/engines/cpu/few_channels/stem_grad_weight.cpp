@@ -17,6 +17,7 @@
 #include "engines/cpu/few_channels/stem_blocking.h"
 #include "engines/cpu/implementations.h"
 #include "engines/cpu/limits.h"
+#include "engines/cpu/machine_vectors.h"
 #include "engines/cpu/rows.h"
 #include "engines/cpu/task_slots.h"
 #include "kernels/cpu/dense/tile_product.h"
@@ -32,11 +33,11 @@ constexpr int64_t kMostXChannels = 3;
 
 class StemGradWeightStep final : public Step {
  public:
-  explicit StemGradWeightStep(const ConvPass& pass)
+  StemGradWeightStep(const ConvPass& pass, const Machine& machine)
       : pass_(pass),
-        width_(kernels::cpu::tile_width()),
+        width_(vectors_of(machine).tile_width()),
         cut_(plan_stem(pass, width_)),
-        slots_(runtime::ThreadPool::instance().threads()),
+        slots_(machine.cpu.threads),
         blocks_(pass.groups * cut_.y_blocks * cut_.x_blocks),
         rows_(cut_.x_block * cut_.taps) {
     for (const PhaseTap& d : cut_.axes[0].taps)
@@ -397,9 +398,8 @@ class StemGradWeightCandidate final : public Candidate {
     if (const auto reason = unfit_size(*conv)) return Support::no(*reason);
     return Support::yes();
   }
-  std::unique_ptr<const Step> make_step(const problem::Pass& pass,
-                                        const Machine& /*machine*/) const override {
-    return std::make_unique<StemGradWeightStep>(std::get<ConvPass>(pass));
+  std::unique_ptr<const Step> make_step(const problem::Pass& pass, const Machine& machine) const override {
+    return std::make_unique<StemGradWeightStep>(std::get<ConvPass>(pass), machine);
   }
 };
 

@@ -14,6 +14,7 @@
 #include "base/checked.h"
 #include "engines/cpu/implementations.h"
 #include "engines/cpu/limits.h"
+#include "engines/cpu/machine_vectors.h"
 #include "engines/cpu/pooling/pool_runs.h"
 #include "engines/cpu/task_slots.h"
 #include "kernels/cpu/pooling/row_pool.h"
@@ -46,8 +47,8 @@ constexpr int64_t kMostScratchFloats = int64_t{1} << 26;
 int64_t volume_of(const AvgPoolPass& p) { return p.axes[0].x * p.axes[1].x * p.axes[2].x; }
 
 // Threads to wake for a pass: none for a small one.
-int64_t slots_for(const AvgPoolPass& p) {
-  return p.batch * p.channels * volume_of(p) < kAlone ? 1 : runtime::ThreadPool::instance().threads();
+int64_t slots_for(const AvgPoolPass& p, const Machine& machine) {
+  return p.batch * p.channels * volume_of(p) < kAlone ? 1 : machine.cpu.threads;
 }
 
 // Equal problems side by side.
@@ -177,7 +178,8 @@ struct AxisCounts {
 
 class AvgPoolFillStep final : public Step {
  public:
-  explicit AvgPoolFillStep(const AvgPoolPass& pass) : pass_(pass) {
+  AvgPoolFillStep(const AvgPoolPass& pass, const Machine& machine)
+      : pass_(pass), slots_(slots_for(pass, machine)) {
     fill_.in_type = pass.grad_output.dtype;
     fill_.out_type = pass.grad_input.dtype;
     fill_.in_stride = pass.grad_output.strides[1];
@@ -193,7 +195,7 @@ class AvgPoolFillStep final : public Step {
     const auto in_bytes = static_cast<int64_t>(size_of(from.dtype));
     const auto out_bytes = static_cast<int64_t>(size_of(to.dtype));
     const int64_t volumes = pass_.batch * pass_.channels;
-    const int64_t grain = slots_for(pass_) == 1 ? volumes : std::max<int64_t>(1, kMostPerTask / fill_.size);
+    const int64_t grain = slots_ == 1 ? volumes : std::max<int64_t>(1, kMostPerTask / fill_.size);
     context.pool->parallel_for(volumes, grain, [&](int64_t begin, int64_t end) {
       // Volumes of one image, which lie `size` apart, or one alone.
       while (begin < end) {
@@ -209,19 +211,20 @@ class AvgPoolFillStep final : public Step {
 
  private:
   AvgPoolPass pass_;
+  int64_t slots_;
   kernels::cpu::PoolFill fill_;
 };
 
 class AvgPoolRowsStep final : public Step {
  public:
-  explicit AvgPoolRowsStep(const AvgPoolPass& whole)
+  AvgPoolRowsStep(const AvgPoolPass& whole, const Machine& machine)
       : pass_(split_depth(whole, outer_[2])),
         cut_(cut_pool(pass_)),
-        slots_(slots_for(whole)),
+        slots_(slots_for(whole, machine)),
         counts_{AxisCounts(pass_, 0), AxisCounts(pass_, 1), AxisCounts(pass_, 2)} {
     list_windows();
-    list_stream();
-    describe_volumes();
+    list_stream(vectors_of(machine).pool_lanes());
+    describe_volumes(vectors_of(machine));
     list_outer_axes();
     const int64_t volumes = outer_[2].size;
     const int64_t size = volume_of(pass_) * cut_.unit, all = size * outer_[0].size * outer_[1].size * volumes;
@@ -262,17 +265,18 @@ class AvgPoolRowsStep final : public Step {
     kernels::cpu::list_pool_phases(w.stride, w.kernel, phases_.data());
   }
 
-  void list_stream() {
+  void list_stream(int64_t lanes) {
     if (cut_.unit > 1 || !is_stream(pass_)) return;
     const PoolWindow &h = pass_.axes[1], &w = pass_.axes[2];
-    const int64_t period = kernels::cpu::pool_stream_period(w.y, w.stride, h.stride);
+    const int64_t period = kernels::cpu::pool_stream_period(lanes, w.y, w.stride, h.stride);
     if (period > kMostStreamVectors) return;
     stream_.resize(static_cast<size_t>(period));
-    const int64_t advance = kernels::cpu::list_pool_stream(w.y, w.stride, h.stride, period, stream_.data());
+    const int64_t advance =
+        kernels::cpu::list_pool_stream(lanes, w.y, w.stride, h.stride, period, stream_.data());
     if (advance > 0) whole_.stream = {stream_.data(), period, advance};
   }
 
-  void describe_volumes() {
+  void describe_volumes(const VectorShape& vectors) {
     const auto& [d, h, w] = pass_.axes;
     whole_.depths = d.x;
     whole_.depth_windows = d.y;
@@ -301,7 +305,7 @@ class AvgPoolRowsStep final : public Step {
     const auto one = [](const AxisCounts& axis) { return axis.counts.empty(); };
     if (cut_.unit == 1)
       whole_.fused = fused_way(pass_, one(counts_[0]) && one(counts_[1]) && one(counts_[2]));
-    whole_.derive();
+    whole_.derive(vectors);
   }
 
   // Images, channels and depths with windows of 1; the last axis is what one task takes several of, so axes
@@ -400,11 +404,10 @@ class AvgPoolRowsCandidate final : public Candidate {
       return Support::no("rows of quotients, before and after they are expanded, are more than 2^26 floats");
     return Support::yes();
   }
-  std::unique_ptr<const Step> make_step(const problem::Pass& pass,
-                                        const Machine& /*machine*/) const override {
+  std::unique_ptr<const Step> make_step(const problem::Pass& pass, const Machine& machine) const override {
     const auto& pool = std::get<AvgPoolPass>(pass);
-    if (is_fill(pool)) return std::make_unique<AvgPoolFillStep>(pool);
-    return std::make_unique<AvgPoolRowsStep>(pool);
+    if (is_fill(pool)) return std::make_unique<AvgPoolFillStep>(pool, machine);
+    return std::make_unique<AvgPoolRowsStep>(pool, machine);
   }
 };
 

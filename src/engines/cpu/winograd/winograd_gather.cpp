@@ -24,7 +24,6 @@
 #include "engines/cpu/task_slots.h"
 #include "engines/cpu/winograd/winograd_fit.h"
 #include "engines/cpu/winograd/winograd_gather_parts.h"
-#include "kernels/cpu/dense/tile_product.h"
 #include "kernels/cpu/winograd/winograd.h"
 
 namespace retrograd::engines::cpu {
@@ -54,8 +53,8 @@ std::string describe_cut(const ConvPass& pass, const WinogradGatherCut& cut, con
 
 class KeptKernelsStep final : public Step {
  public:
-  explicit KeptKernelsStep(const ConvPass& pass)
-      : pass_(pass), parts_(pass), slots_(runtime::ThreadPool::instance().threads()) {
+  KeptKernelsStep(const ConvPass& pass, const Machine& machine)
+      : pass_(pass), parts_(pass, vectors_of(machine)), slots_(machine.cpu.threads) {
     terms_ = depth_taps(parts_.cut()) * source_channels(pass);
     kernel_bytes_ = part_bytes<float>(pass.groups * parts_.m_blocks() * parts_.kernel_floats(terms_));
     data_bytes_ = part_bytes<float>(parts_.data_floats());
@@ -117,8 +116,8 @@ class KeptKernelsStep final : public Step {
 
 class ManyKernelsStep final : public Step {
  public:
-  explicit ManyKernelsStep(const ConvPass& pass)
-      : pass_(pass), parts_(pass), slots_(runtime::ThreadPool::instance().threads()) {
+  ManyKernelsStep(const ConvPass& pass, const Machine& machine)
+      : pass_(pass), parts_(pass, vectors_of(machine)), slots_(machine.cpu.threads) {
     data_bytes_ = part_bytes<float>(parts_.data_floats());
     kernel_bytes_ = part_bytes<float>(parts_.kernel_floats(parts_.cut().terms_at_once));
     product_bytes_ = part_bytes<float>(parts_.product_floats());
@@ -200,12 +199,11 @@ class WinogradGatherCandidate final : public Candidate {
       return Support::no("the transformed tiles of a block exceed the cache");
     return Support::yes();
   }
-  std::unique_ptr<const Step> make_step(const problem::Pass& pass,
-                                        const Machine& /*machine*/) const override {
+  std::unique_ptr<const Step> make_step(const problem::Pass& pass, const Machine& machine) const override {
     const auto& conv = std::get<ConvPass>(pass);
-    if (cut_winograd_gather(conv, kernels::cpu::tile_width()).keeps_kernels)
-      return std::make_unique<KeptKernelsStep>(conv);
-    return std::make_unique<ManyKernelsStep>(conv);
+    if (cut_winograd_gather(conv, vectors_of(machine).tile_width()).keeps_kernels)
+      return std::make_unique<KeptKernelsStep>(conv, machine);
+    return std::make_unique<ManyKernelsStep>(conv, machine);
   }
 };
 

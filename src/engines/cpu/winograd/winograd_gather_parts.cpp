@@ -30,10 +30,10 @@ int64_t source_offset(const ConvPass& p, const Window& w) { return is_forward(p)
 
 }  // namespace
 
-WinogradGatherParts::WinogradGatherParts(const ConvPass& pass)
+WinogradGatherParts::WinogradGatherParts(const ConvPass& pass, const VectorShape& vectors)
     : pass_(pass),
-      width_(kernels::cpu::tile_width()),
-      lanes_(kernels::cpu::winograd_lanes()),
+      width_(vectors.tile_width()),
+      lanes_(vectors.winograd_lanes()),
       cut_(cut_winograd_gather(pass, width_)),
       iota_(static_cast<size_t>(source_channels(pass))),
       m_blocks_(ceil_div(result_channels(pass), width_)),

@@ -4,6 +4,7 @@
 
 #include <vector>
 
+#include "engines/cpu/machine_vectors.h"
 #include "engines/cpu/winograd/winograd_gather.h"
 
 namespace retrograd::engines::cpu {
@@ -26,7 +27,7 @@ struct WinogradTerms {
 
 class WinogradGatherParts {
  public:
-  explicit WinogradGatherParts(const problem::ConvPass& pass);
+  WinogradGatherParts(const problem::ConvPass& pass, const VectorShape& vectors);
 
   const WinogradGatherCut& cut() const { return cut_; }
   int64_t lanes() const { return lanes_; }

@@ -15,6 +15,7 @@
 
 #include "base/checked.h"
 #include "engines/cpu/implementations.h"
+#include "engines/cpu/machine_vectors.h"
 #include "engines/cpu/task_slots.h"
 #include "engines/cpu/winograd/winograd_fit.h"
 #include "engines/cpu/winograd/winograd_strips.h"
@@ -44,12 +45,12 @@ int64_t round_up(int64_t value, int64_t step) { return ceil_div(value, step) * s
 
 class WinogradGradWeightStep final : public Step {
  public:
-  explicit WinogradGradWeightStep(const ConvPass& pass)
+  WinogradGradWeightStep(const ConvPass& pass, const Machine& machine)
       : pass_(pass),
-        lanes_(kernels::cpu::winograd_lanes()),
-        width_(kernels::cpu::tile_width()),
+        lanes_(vectors_of(machine).winograd_lanes()),
+        width_(vectors_of(machine).tile_width()),
         cut_(cut_winograd_grad_weight(pass, lanes_)),
-        slots_(runtime::ThreadPool::instance().threads()) {
+        slots_(machine.cpu.threads) {
     for (int64_t tile = 0; tile < cut_.tiles_per_split; ++tile) tile_offsets_.push_back(tile * cut_.x_tile);
     all_x_blocks_ = pass.groups * pass.axes[0].kernel * cut_.x_blocks;
     all_y_blocks_ = pass.groups * cut_.y_blocks;
@@ -303,12 +304,12 @@ class WinogradGradWeightCandidate final : public Candidate {
  public:
   const char* name() const override { return "cpu.winograd_grad_weight"; }
   bool reduces_precision() const override { return true; }
-  Support supports(const problem::Pass& pass, const Machine& /*machine*/) const override {
+  Support supports(const problem::Pass& pass, const Machine& machine) const override {
     const auto* conv = std::get_if<ConvPass>(&pass);
     if (conv == nullptr || conv->kind != ConvPassKind::kGradWeight)
       return Support::no("computes grad_weight only");
     if (const auto reason = winograd_unfit(*conv)) return Support::no(*reason);
-    const int64_t lanes = kernels::cpu::winograd_lanes();
+    const int64_t lanes = vectors_of(machine).winograd_lanes();
     WinogradGradWeightCut cut;
     cut_channels(*conv, lanes, cut);
     if (conv->batch * conv->axes[0].y * cut.tiles_h * cut.tiles_w < kFewestTiles)
@@ -317,9 +318,8 @@ class WinogradGradWeightCandidate final : public Candidate {
       return Support::no("a row of transformed tiles exceeds the cache");
     return Support::yes();
   }
-  std::unique_ptr<const Step> make_step(const problem::Pass& pass,
-                                        const Machine& /*machine*/) const override {
-    return std::make_unique<WinogradGradWeightStep>(std::get<ConvPass>(pass));
+  std::unique_ptr<const Step> make_step(const problem::Pass& pass, const Machine& machine) const override {
+    return std::make_unique<WinogradGradWeightStep>(std::get<ConvPass>(pass), machine);
   }
 };
 

@@ -6,7 +6,6 @@
 // 118.
 #include "kernels/cpu/dense/tile_product.h"
 
-#include <algorithm>
 #include <type_traits>
 
 #undef HWY_TARGET_INCLUDE
@@ -25,8 +24,9 @@ namespace hn = hwy::HWY_NAMESPACE;
 using Full = hn::ScalableTag<float>;
 using Half = hn::Half<Full>;
 
-// Rows of a tile of two vectors: 28 sums, 2 vectors of b and a broadcast fill 32 registers.
-constexpr int kTall = kFewRegisters || HWY_TARGET == HWY_SCALAR ? kTileRows : kTallTileRows;
+constexpr int kTall = kShape.tall_tile_rows();
+static_assert(has_lanes(2 * hn::MaxLanes(Full()), kShape.tile_widths()[0]));
+static_assert(has_lanes(hn::MaxLanes(Half()), kShape.tile_widths()[2]));
 
 // How rows of b are read: one after the other, perhaps with others fetched meanwhile, where b_offsets says,
 // or there and stored one after the other.
@@ -132,9 +132,6 @@ void tile_product(const TileProduct& t) {
   return with_rows<Full, kTall, 2, Reads::kCopied>(t);
 }
 void end_stream() { hwy::FlushStream(); }
-int64_t tall_rows() { return kTall; }
-int64_t vector_lanes() { return static_cast<int64_t>(hn::Lanes(Full())); }
-int64_t half_lanes() { return static_cast<int64_t>(hn::Lanes(Half())); }
 }  // namespace HWY_NAMESPACE
 }  // namespace retrograd::kernels::cpu
 HWY_AFTER_NAMESPACE();
@@ -145,54 +142,30 @@ namespace {
 
 HWY_EXPORT(tile_product);
 HWY_EXPORT(end_stream);
-HWY_EXPORT(tall_rows);
-HWY_EXPORT(vector_lanes);
-HWY_EXPORT(half_lanes);
 
 struct Chosen {
   void (*product)(const TileProduct&);
   void (*end_stream)();
-  std::array<int64_t, 3> widths;
-  int rows;
 };
 const Chosen& chosen() {
-  static const Chosen instance = [] {
-    const int64_t lanes = RG_CHOSEN(vector_lanes)();
-    return Chosen{RG_CHOSEN(tile_product),
-                  RG_CHOSEN(end_stream),
-                  {2 * lanes, lanes, RG_CHOSEN(half_lanes)()},
-                  static_cast<int>(RG_CHOSEN(tall_rows)())};
-  }();
+  static const Chosen instance{RG_CHOSEN(tile_product), RG_CHOSEN(end_stream)};
   return instance;
 }
 
 }  // namespace
 
-int64_t tile_width() { return chosen().widths[0]; }
-std::array<int64_t, 3> tile_widths() { return chosen().widths; }
-int64_t fitting_tile_width(int64_t channels) {
-  const auto& widths = chosen().widths;
-  return channels <= widths[2] ? widths[2] : channels <= widths[1] ? widths[1] : widths[0];
-}
+int64_t tile_width() { return vector_shape().tile_width(); }
+std::array<int64_t, 3> tile_widths() { return vector_shape().tile_widths(); }
+int64_t fitting_tile_width(int64_t channels) { return vector_shape().fitting_tile_width(channels); }
 int64_t next_tile_width(int64_t channels, int64_t narrowest) {
-  const auto& [full, vector, half] = chosen().widths;
-  if (channels > vector && channels <= vector + half && channels < full && narrowest <= half) return vector;
-  return std::max(narrowest, fitting_tile_width(channels));
+  return vector_shape().next_tile_width(channels, narrowest);
 }
 int64_t covering_lanes(int64_t channels, int64_t narrowest) {
-  int64_t lanes = channels / tile_width() * tile_width();
-  while (lanes < channels) lanes += next_tile_width(channels - lanes, narrowest);
-  return lanes;
+  return vector_shape().covering_lanes(channels, narrowest);
 }
-int tile_rows(int64_t width) { return width == chosen().widths[0] ? chosen().rows : kMostTileRows; }
-int tile_rows(int64_t width, int64_t stride) {
-  constexpr int64_t kUnluckyFloats = 512;
-  const int rows = tile_rows(width);
-  return stride % kUnluckyFloats == 0 && rows > kMostTileRows ? kTileRows : rows;
-}
+int tile_rows(int64_t width) { return vector_shape().tile_rows(width); }
 int64_t next_tile_rows(int64_t rows, int64_t width, int64_t stride) {
-  const int64_t most = tile_rows(width, stride), tiles = (rows + most - 1) / most;
-  return (rows + tiles - 1) / tiles;
+  return vector_shape().next_tile_rows(rows, width, stride);
 }
 void tile_product(const TileProduct& tile) { chosen().product(tile); }
 void end_stream() { chosen().end_stream(); }

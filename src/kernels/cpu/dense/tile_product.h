@@ -16,11 +16,9 @@
 #include <array>
 #include <cstdint>
 
-namespace retrograd::kernels::cpu {
+#include "kernels/cpu/vector_shape.h"
 
-inline constexpr int kTileRows = 6;       // of the full width, at any places
-inline constexpr int kTallTileRows = 14;  // of the full width, at equal distances, where registers suffice
-inline constexpr int kMostTileRows = 8;   // of the smaller ones
+namespace retrograd::kernels::cpu {
 
 struct TileProduct {
   const float* a[kMostTileRows];  // those beyond `rows` are not read
@@ -57,24 +55,15 @@ struct TileProduct {
   }
 };
 
-// Floats in a row of b and c of a full tile, for the instruction set of this machine.
+// VectorShape says what these are, for the instruction set of this machine: floats in a row of b and c of a
+// full tile, the widths there are, largest first, rows at equal distances that a tile may have, and how many
+// of `rows` rows `stride` floats apart the next one takes.
 int64_t tile_width();
-// The widths there are, largest first: two vectors, one, a half.
 std::array<int64_t, 3> tile_widths();
-// The smallest width that holds `channels`, or the full one.
 int64_t fitting_tile_width(int64_t channels);
-// Of the tiles of at least `narrowest` that cover `channels` with the fewest lanes, the width of the first:
-// 17 channels take 16 + 8 lanes with AVX-512, not 32.
 int64_t next_tile_width(int64_t channels, int64_t narrowest = 0);
-// Lanes of all of them.
 int64_t covering_lanes(int64_t channels, int64_t narrowest = 0);
-// Rows at equal distances that a tile of this width may have.
 int tile_rows(int64_t width);
-// The same for rows `stride` floats apart: fewer where they would push each other out of L1, which costs a
-// fifth (multiples of 2 KiB share one or two of its sets).
-int tile_rows(int64_t width, int64_t stride);
-// How many of `rows` rows `stride` floats apart the next tile takes: even shares, for a tile of one row is a
-// slow one.
 int64_t next_tile_rows(int64_t rows, int64_t width, int64_t stride);
 void tile_product(const TileProduct& tile);
 void end_stream();

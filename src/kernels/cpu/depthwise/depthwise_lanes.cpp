@@ -9,13 +9,15 @@
 #include "hwy/highway.h"
 #include "kernels/cpu/float_at.h"
 #include "kernels/cpu/targets.h"
+#include "kernels/cpu/vector_shape-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace retrograd::kernels::cpu {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
-using D = hn::CappedTag<float, 16>;
+using D = hn::CappedTag<float, kMostPlaneLanes>;
 using V = hn::Vec<D>;
+static_assert(has_lanes(hn::MaxLanes(D()), kShape.plane_lanes()));
 
 int64_t plane_lanes() { return static_cast<int64_t>(hn::Lanes(D())); }
 
@@ -141,26 +143,23 @@ HWY_AFTER_NAMESPACE();
 namespace retrograd::kernels::cpu {
 namespace {
 
-HWY_EXPORT(plane_lanes);
 HWY_EXPORT(planes_to_lanes);
 HWY_EXPORT(lanes_to_planes);
 HWY_EXPORT(copy_lanes);
 
 struct Chosen {
-  int64_t lanes;
   void (*to_lanes)(const float* const*, int64_t, float*);
   void (*to_planes)(const float*, int64_t, float* const*);
   void (*copy)(const float*, int64_t, int64_t, float*);
 };
 const Chosen& chosen() {
-  static const Chosen instance{RG_CHOSEN(plane_lanes)(), RG_CHOSEN(planes_to_lanes),
-                               RG_CHOSEN(lanes_to_planes), RG_CHOSEN(copy_lanes)};
+  static const Chosen instance{RG_CHOSEN(planes_to_lanes), RG_CHOSEN(lanes_to_planes), RG_CHOSEN(copy_lanes)};
   return instance;
 }
 
 }  // namespace
 
-int64_t plane_lanes() { return chosen().lanes; }
+int64_t plane_lanes() { return vector_shape().plane_lanes(); }
 void planes_to_lanes(const float* const* planes, int64_t count, float* out) {
   chosen().to_lanes(planes, count, out);
 }

@@ -12,9 +12,9 @@
 
 #include <cstdint>
 
-namespace retrograd::kernels::cpu {
+#include "kernels/cpu/vector_shape.h"
 
-inline constexpr int64_t kMostPlaneLanes = 16;
+namespace retrograd::kernels::cpu {
 
 // Lanes of a vector of floats of this machine, at most kMostPlaneLanes.
 int64_t plane_lanes();

@@ -18,6 +18,7 @@ namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 using D = hn::CappedTag<float, kMostLineLanes>;
 using V = hn::Vec<D>;
+static_assert(has_lanes(hn::MaxLanes(D()), kShape.line_lanes()));
 
 int64_t line_lanes() { return static_cast<int64_t>(hn::Lanes(D())); }
 
@@ -139,26 +140,24 @@ HWY_AFTER_NAMESPACE();
 namespace retrograd::kernels::cpu {
 namespace {
 
-HWY_EXPORT(line_lanes);
 HWY_EXPORT(depthwise_line);
 HWY_EXPORT(depthwise_line_dots);
 HWY_EXPORT(add_line_lanes);
 
 struct Chosen {
-  int64_t lanes;
   void (*line)(const DepthwiseLine&);
   void (*dots)(const DepthwiseLineDots&);
   void (*add)(const float*, int64_t, float*);
 };
 const Chosen& chosen() {
-  static const Chosen instance{RG_CHOSEN(line_lanes)(), RG_CHOSEN(depthwise_line),
-                               RG_CHOSEN(depthwise_line_dots), RG_CHOSEN(add_line_lanes)};
+  static const Chosen instance{RG_CHOSEN(depthwise_line), RG_CHOSEN(depthwise_line_dots),
+                               RG_CHOSEN(add_line_lanes)};
   return instance;
 }
 
 }  // namespace
 
-int64_t depthwise_line_lanes() { return chosen().lanes; }
+int64_t depthwise_line_lanes() { return vector_shape().line_lanes(); }
 void depthwise_line(const DepthwiseLine& line) { chosen().line(line); }
 void depthwise_line_dots(const DepthwiseLineDots& line) { chosen().dots(line); }
 void add_line_lanes(const float* sums, int64_t taps, float* out) { chosen().add(sums, taps, out); }

@@ -11,9 +11,10 @@
 
 #include <cstdint>
 
+#include "kernels/cpu/vector_shape.h"
+
 namespace retrograd::kernels::cpu {
 
-inline constexpr int64_t kMostLineLanes = 8;
 int64_t depthwise_line_lanes();
 
 struct DepthwiseLine {

@@ -18,10 +18,7 @@ namespace hn = hwy::HWY_NAMESPACE;
 
 #if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX2
 
-int64_t wide_lanes(int64_t width) {
-  const auto most = static_cast<int64_t>(hn::Lanes(Tag<16>()));
-  return width <= 8 ? HWY_MIN(most, 8) : most;
-}
+static_assert(has_lanes(hn::MaxLanes(Tag<16>()), kShape.wide_lanes(16)) && kShape.wide_lanes(8) == 8);
 
 // kRows rows of results × one vector of each phase; kAllRegular: only tiles that are regular.
 template <int kLanes, int kTapRows, int kPhases, int kRows, bool kAllRegular, bool kPair>
@@ -258,7 +255,7 @@ void depthwise_wide(const DepthwiseWide& r) {
 }
 
 #else
-int64_t wide_lanes(int64_t) { return 0; }
+static_assert(kShape.wide_lanes(16) == 0);
 void depthwise_wide(const DepthwiseWide&) {}
 #endif
 
@@ -270,21 +267,19 @@ HWY_AFTER_NAMESPACE();
 namespace retrograd::kernels::cpu {
 namespace {
 
-HWY_EXPORT(wide_lanes);
 HWY_EXPORT(depthwise_wide);
 
 struct Chosen {
-  int64_t (*lanes)(int64_t);
   void (*planes)(const DepthwiseWide&);
 };
 const Chosen& chosen() {
-  static const Chosen instance{RG_CHOSEN(wide_lanes), RG_CHOSEN(depthwise_wide)};
+  static const Chosen instance{RG_CHOSEN(depthwise_wide)};
   return instance;
 }
 
 }  // namespace
 
-int64_t depthwise_wide_lanes(int64_t width) { return chosen().lanes(width); }
+int64_t depthwise_wide_lanes(int64_t width) { return vector_shape().wide_lanes(width); }
 void depthwise_wide(const DepthwiseWide& planes) { chosen().planes(planes); }
 
 }  // namespace retrograd::kernels::cpu

@@ -18,12 +18,8 @@ namespace hn = hwy::HWY_NAMESPACE;
 
 #if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX2
 
-// Two rows of half a vector share one: with more than three rows of taps that was slower.
 constexpr int kMostLanes = HWY_MIN(16, static_cast<int>(hn::MaxLanes(Tag<16>())));
-constexpr int kMostPairTapRows = 3;
-int64_t wide_planes(int64_t lanes, int64_t tap_rows) {
-  return lanes < kMostLanes && tap_rows <= kMostPairTapRows ? 2 : 1;
-}
+static_assert(has_lanes(kMostLanes, kShape.wide_lanes(16)));
 
 // kRows rows of y × one vector; kAllRegular: only tiles that are regular; kMasked: places outside are left
 // out. Sums are kSumLanes apart.
@@ -190,7 +186,7 @@ HWY_INLINE void each_group(const DepthwiseWideDots& r, int64_t step, bool togeth
 
 template <int kLanes, int kTapRows>
 void tiles(const DepthwiseWideDots& r) {
-  if constexpr (kLanes < kMostLanes && kTapRows <= kMostPairTapRows) {
+  if constexpr (kShape.wide_planes(kLanes, kTapRows) > 1) {
     if (r.pairs) {
       Columns<kLanes, kMostLanes, kTapRows, true> pairs(r, 0, r.width);
       return each_group<kTapRows>(r, 2, true, [&](const TileGroup& g) HWY_ATTR { pairs.run(r, g); });
@@ -248,7 +244,6 @@ void add_wide_lanes(const float* sums, int64_t lanes, bool pairs, int64_t planes
 
 #else
 void depthwise_wide_dots(const DepthwiseWideDots&) {}
-int64_t wide_planes(int64_t, int64_t) { return 1; }
 void add_wide_lanes(const float*, int64_t, bool, int64_t, int64_t, float*) {}
 #endif
 
@@ -261,24 +256,23 @@ namespace retrograd::kernels::cpu {
 namespace {
 
 HWY_EXPORT(depthwise_wide_dots);
-HWY_EXPORT(wide_planes);
 HWY_EXPORT(add_wide_lanes);
 
 struct Chosen {
   void (*dots)(const DepthwiseWideDots&);
-  int64_t (*planes)(int64_t, int64_t);
   void (*add)(const float*, int64_t, bool, int64_t, int64_t, float*);
 };
 const Chosen& chosen() {
-  static const Chosen instance{RG_CHOSEN(depthwise_wide_dots), RG_CHOSEN(wide_planes),
-                               RG_CHOSEN(add_wide_lanes)};
+  static const Chosen instance{RG_CHOSEN(depthwise_wide_dots), RG_CHOSEN(add_wide_lanes)};
   return instance;
 }
 
 }  // namespace
 
 void depthwise_wide_dots(const DepthwiseWideDots& planes) { chosen().dots(planes); }
-int64_t depthwise_wide_planes(int64_t lanes, int64_t tap_rows) { return chosen().planes(lanes, tap_rows); }
+int64_t depthwise_wide_planes(int64_t lanes, int64_t tap_rows) {
+  return vector_shape().wide_planes(lanes, tap_rows);
+}
 void add_wide_lanes(const float* sums, int64_t lanes, bool pairs, int64_t planes, int64_t taps, float* out) {
   chosen().add(sums, lanes, pairs, planes, taps, out);
 }

@@ -20,8 +20,9 @@ namespace hn = hwy::HWY_NAMESPACE;
 using D = hn::ScalableTag<float>;
 using V = hn::Vec<D>;
 
-constexpr int kMostChannels = kFewRegisters ? 4 : 8;
-constexpr int terms_for(int channels) { return std::min(8, kSums / channels); }
+constexpr int kMostChannels = kShape.dot_channels();
+constexpr int terms_for(int channels) { return kShape.dot_terms(channels); }
+static_assert(has_lanes(hn::MaxLanes(D()), kShape.dot_lanes()));
 
 // What a tile fetches of the next call: its share of the channels.
 struct Fetched {
@@ -146,7 +147,6 @@ HWY_INLINE void dispatch(const RowDots& r, std::integer_sequence<int, I...>) {
 }
 
 void row_dots(const RowDots& r) { dispatch(r, Indices<kMostChannels>()); }
-int dot_terms(int channels) { return terms_for(channels); }
 
 #if HWY_TARGET != HWY_SCALAR && !HWY_HAVE_SCALABLE
 // Neighbours are added, until each lane is the total of one of kVectors vectors: three instructions for two
@@ -175,9 +175,6 @@ void lane_totals(const float* sums, int64_t count, float* totals) {
   for (; i < count; ++i) totals[i] = hn::GetLane(hn::SumOfLanes(d, hn::Load(d, sums + i * n)));
 }
 
-int dot_channels() { return kMostChannels; }
-int64_t dot_lanes() { return static_cast<int64_t>(hn::Lanes(D())); }
-
 }  // namespace HWY_NAMESPACE
 }  // namespace retrograd::kernels::cpu
 HWY_AFTER_NAMESPACE();
@@ -188,20 +185,13 @@ namespace {
 
 HWY_EXPORT(row_dots);
 HWY_EXPORT(lane_totals);
-HWY_EXPORT(dot_channels);
-HWY_EXPORT(dot_terms);
-HWY_EXPORT(dot_lanes);
 
 struct Chosen {
   void (*dots)(const RowDots&);
   void (*totals)(const float*, int64_t, float*);
-  int channels;
-  int (*terms)(int);
-  int64_t lanes;
 };
 const Chosen& chosen() {
-  static const Chosen instance{RG_CHOSEN(row_dots), RG_CHOSEN(lane_totals), RG_CHOSEN(dot_channels)(),
-                               RG_CHOSEN(dot_terms), RG_CHOSEN(dot_lanes)()};
+  static const Chosen instance{RG_CHOSEN(row_dots), RG_CHOSEN(lane_totals)};
   return instance;
 }
 
@@ -209,9 +199,9 @@ const Chosen& chosen() {
 
 void row_dots(const RowDots& dots) { chosen().dots(dots); }
 void lane_totals(const float* sums, int64_t count, float* totals) { chosen().totals(sums, count, totals); }
-int dot_channels() { return chosen().channels; }
-int dot_terms(int channels) { return chosen().terms(channels); }
-int64_t dot_lanes() { return chosen().lanes; }
+int dot_channels() { return vector_shape().dot_channels(); }
+int dot_terms(int channels) { return vector_shape().dot_terms(channels); }
+int64_t dot_lanes() { return vector_shape().dot_lanes(); }
 
 }  // namespace retrograd::kernels::cpu
 #endif

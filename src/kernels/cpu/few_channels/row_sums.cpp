@@ -22,8 +22,9 @@ using D = hn::ScalableTag<float>;
 using V = hn::Vec<D>;
 
 constexpr int64_t kLineFloats = 16;
-constexpr int kMostResults = kFewRegisters ? 6 : 12;
-constexpr int vectors_for(int results) { return std::min(8, kSums / results); }
+constexpr int kMostResults = kShape.row_results();
+constexpr int vectors_for(int results) { return kShape.row_vectors(results); }
+static_assert(has_lanes(hn::MaxLanes(D()), kShape.row_overrun()));
 
 #if HWY_HAVE_SCALABLE
 // Vectors without a size make no arrays: one sum at a time.
@@ -117,10 +118,6 @@ HWY_INLINE void dispatch(const RowSums& r, std::integer_sequence<int, I...>) {
 
 void row_sums(const RowSums& r) { dispatch(r, Indices<kMostResults>()); }
 
-int row_results() { return kMostResults; }
-int64_t row_positions(int results) { return vectors_for(results) * static_cast<int64_t>(hn::Lanes(D())); }
-int64_t row_overrun() { return static_cast<int64_t>(hn::Lanes(D())); }
-
 }  // namespace HWY_NAMESPACE
 }  // namespace retrograd::kernels::cpu
 HWY_AFTER_NAMESPACE();
@@ -130,28 +127,21 @@ namespace retrograd::kernels::cpu {
 namespace {
 
 HWY_EXPORT(row_sums);
-HWY_EXPORT(row_results);
-HWY_EXPORT(row_positions);
-HWY_EXPORT(row_overrun);
 
 struct Chosen {
   void (*sums)(const RowSums&);
-  int64_t (*positions)(int);
-  int results;
-  int64_t overrun;
 };
 const Chosen& chosen() {
-  static const Chosen instance{RG_CHOSEN(row_sums), RG_CHOSEN(row_positions), RG_CHOSEN(row_results)(),
-                               RG_CHOSEN(row_overrun)()};
+  static const Chosen instance{RG_CHOSEN(row_sums)};
   return instance;
 }
 
 }  // namespace
 
 void row_sums(const RowSums& rows) { chosen().sums(rows); }
-int row_results() { return chosen().results; }
-int64_t row_positions(int results) { return chosen().positions(results); }
-int64_t row_overrun() { return chosen().overrun; }
+int row_results() { return vector_shape().row_results(); }
+int64_t row_positions(int results) { return vector_shape().row_positions(results); }
+int64_t row_overrun() { return vector_shape().row_overrun(); }
 
 }  // namespace retrograd::kernels::cpu
 #endif

@@ -15,6 +15,7 @@
 #include "kernels/cpu/pooling/pool_quotients.h"
 #include "kernels/cpu/pooling/pool_stream-inl.h"
 #include "kernels/cpu/targets.h"
+#include "kernels/cpu/vector_shape-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace retrograd::kernels::cpu {
@@ -45,8 +46,7 @@ void pool_volumes(const PoolVolumes& p, const std::byte* in, std::byte* out, int
   }
 }
 
-int64_t pool_lanes() { return kLanes; }
-bool fuses_pooling() { return kFusesPooling; }
+static_assert(kLanes == kShape.pool_lanes() && kFusesPooling == kShape.fuses_pooling());
 
 }  // namespace HWY_NAMESPACE
 }  // namespace retrograd::kernels::cpu
@@ -59,22 +59,19 @@ namespace {
 constexpr int64_t kShortRow = 512;
 
 HWY_EXPORT(pool_volumes);
-HWY_EXPORT(pool_lanes);
-HWY_EXPORT(fuses_pooling);
 
 struct Chosen {
   void (*volumes)(const PoolVolumes&, const std::byte*, std::byte*, int64_t, float*);
-  int64_t lanes;
-  bool fuses;
 };
 const Chosen& chosen() {
-  static const Chosen instance{RG_CHOSEN(pool_volumes), RG_CHOSEN(pool_lanes)(), RG_CHOSEN(fuses_pooling)()};
+  static const Chosen instance{RG_CHOSEN(pool_volumes)};
   return instance;
 }
 
 }  // namespace
 
-void PoolVolumes::derive() {
+void PoolVolumes::derive(const VectorShape& shape) {
+  const int64_t lanes = shape.pool_lanes();
   terms = kernel / stride;
   rest = kernel % stride;
   const int64_t first = pad / stride - (terms - 1) - (rest > 0 ? 1 : 0), last = (x - 1 + pad) / stride;
@@ -85,21 +82,20 @@ void PoolVolumes::derive() {
     way = PoolWay::kCopy;
   if (slides) way = PoolWay::kSlide;
   // Vectors that are no whole line of the cache gain nothing from lying in one.
-  if (stream.vectors != nullptr && (x % 8 == 0 || chosen().lanes == kMostPoolLanes)) way = PoolWay::kStream;
+  if (stream.vectors != nullptr && (x % 8 == 0 || lanes == kMostPoolLanes)) way = PoolWay::kStream;
   // Of eight lanes, three at a time leave too few.
-  const bool fits = fused == PoolWay::kLong     ? kernel < 4 * chosen().lanes
-                    : fused == PoolWay::kThrees ? chosen().lanes == kMostPoolLanes
+  const bool fits = fused == PoolWay::kLong     ? kernel < 4 * lanes
+                    : fused == PoolWay::kThrees ? lanes == kMostPoolLanes
                                                 : true;
-  if (fused != PoolWay::kExpand && chosen().fuses && fits) way = fused;
+  if (fused != PoolWay::kExpand && shape.fuses_pooling() && fits) way = fused;
 }
-int64_t pool_stream_period(int64_t windows, int64_t stride, int64_t copies) {
+int64_t pool_stream_period(int64_t lanes, int64_t windows, int64_t stride, int64_t copies) {
   // Rows that are not repeated are one long row.
   const int64_t group = copies == 1 ? stride : windows * stride * copies;
-  return group / std::gcd(group, chosen().lanes);
+  return group / std::gcd(group, lanes);
 }
-int64_t list_pool_stream(int64_t windows, int64_t stride, int64_t copies, int64_t period,
+int64_t list_pool_stream(int64_t lanes, int64_t windows, int64_t stride, int64_t copies, int64_t period,
                          PoolStreamVector* vectors) {
-  const int64_t lanes = chosen().lanes;
   int64_t row = 0, window = 0, within = 0, copy = 0;  // where the next result lies
   for (PoolStreamVector* v = vectors; v != vectors + period; ++v) {
     std::array<int64_t, kMostPoolLanes> from;

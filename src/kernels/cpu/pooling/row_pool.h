@@ -18,6 +18,7 @@
 #include <cstdint>
 
 #include "base/dtype.h"
+#include "kernels/cpu/vector_shape.h"
 
 namespace retrograd::kernels::cpu {
 
@@ -59,7 +60,6 @@ struct PoolRun {
 
 // Lane l of a vector whose first place has r = this phase: j lies `window` after that of lane 0, and `more`
 // has all bits where r < rest.
-inline constexpr int64_t kMostPoolLanes = 16;
 inline constexpr int64_t kMostPoolPhases = 16;  // greater strides fill runs of places
 struct alignas(64) PoolPhase {
   std::array<int32_t, kMostPoolLanes> window;
@@ -77,10 +77,10 @@ struct PoolStream {
   const PoolStreamVector* vectors = nullptr;
   int64_t period = 0, advance = 0;
 };
-// Of rows of `windows` windows, each `stride` places wide and `copies` rows high. The second fills `period`
-// vectors and says how far they advance; 0 where a vector would take more than two pieces.
-int64_t pool_stream_period(int64_t windows, int64_t stride, int64_t copies);
-int64_t list_pool_stream(int64_t windows, int64_t stride, int64_t copies, int64_t period,
+// Of rows of `windows` windows, each `stride` places wide and `copies` rows high, in vectors of `lanes`. The
+// second fills `period` of them and says how far they advance; 0 where one would take more than two pieces.
+int64_t pool_stream_period(int64_t lanes, int64_t windows, int64_t stride, int64_t copies);
+int64_t list_pool_stream(int64_t lanes, int64_t windows, int64_t stride, int64_t copies, int64_t period,
                          PoolStreamVector* vectors);
 
 struct PoolTensor {
@@ -115,7 +115,7 @@ struct PoolVolumes {
   int64_t terms = 1, rest = 0;
   int64_t front = 0;  // windows before the first that places ask for: rows of quotients have zeros there
   int64_t pitch = 1;  // windows from one row of quotients to the next, zeros between them
-  void derive();
+  void derive(const VectorShape& shape);
   bool is_fused() const { return way >= PoolWay::kThrees; }
   int64_t window_rows() const { return at_once * depth_windows * row_windows; }
   // A row of sums by groups, the quotients, and their expanded rows; vectors reach behind each of them.

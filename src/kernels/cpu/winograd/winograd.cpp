@@ -19,6 +19,7 @@
 #include "hwy/foreach_target.h"
 #include "hwy/highway.h"
 #include "kernels/cpu/targets.h"
+#include "kernels/cpu/vector_shape-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace retrograd::kernels::cpu {
@@ -26,6 +27,7 @@ namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 using D = hn::ScalableTag<float>;
 using V = hn::Vec<D>;
+static_assert(has_lanes(hn::MaxLanes(D()), kShape.winograd_lanes()));
 
 constexpr double kA = 0.75, kB = 1.5;
 constexpr double kA2 = kA * kA, kB2 = kB * kB;
@@ -185,7 +187,6 @@ void result(const WinogradTiles& t, int64_t last_columns) {
                 t.out + whole.tiles * t.out_tile + row * t.out_row + column * t.out_column);
 }
 
-int64_t lanes() { return static_cast<int64_t>(hn::Lanes(D())); }
 }  // namespace HWY_NAMESPACE
 }  // namespace retrograd::kernels::cpu
 HWY_AFTER_NAMESPACE();
@@ -199,7 +200,6 @@ HWY_EXPORT(kernel);
 HWY_EXPORT(window);
 HWY_EXPORT(result);
 HWY_EXPORT(gradient);
-HWY_EXPORT(lanes);
 
 struct Chosen {
   void (*data)(const WinogradTiles&);
@@ -207,11 +207,10 @@ struct Chosen {
   void (*window)(const WinogradTiles&);
   void (*result)(const WinogradTiles&, int64_t);
   void (*gradient)(const WinogradTiles&);
-  int64_t lanes;
 };
 const Chosen& chosen() {
-  static const Chosen instance{RG_CHOSEN(data),   RG_CHOSEN(kernel),   RG_CHOSEN(window),
-                               RG_CHOSEN(result), RG_CHOSEN(gradient), RG_CHOSEN(lanes)()};
+  static const Chosen instance{RG_CHOSEN(data), RG_CHOSEN(kernel), RG_CHOSEN(window), RG_CHOSEN(result),
+                               RG_CHOSEN(gradient)};
   return instance;
 }
 
@@ -224,7 +223,7 @@ void winograd_result(const WinogradTiles& tiles, int64_t last_columns) {
   chosen().result(tiles, last_columns);
 }
 void winograd_gradient(const WinogradTiles& tiles) { chosen().gradient(tiles); }
-int64_t winograd_lanes() { return chosen().lanes; }
+int64_t winograd_lanes() { return vector_shape().winograd_lanes(); }
 
 }  // namespace retrograd::kernels::cpu
 #endif
