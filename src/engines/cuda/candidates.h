@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The candidates of a GPU. A build without CUDA has none, and answers from no_cuda/.
+// The candidates of a GPU. They plan in every build; only one with CUDA runs what they plan.
 #pragma once
 
 #include <span>

@@ -77,11 +77,6 @@ __global__ void __launch_bounds__(kThreads)
 
 }  // namespace
 
-size_t small_grad_input_bytes(const Conv& conv) {
-  const SmallSizes s = small_sizes(conv, conv.x_channels);
-  return static_cast<size_t>(s.y_channels) * (s.taps * kSmallChannels + s.y_places) * sizeof(float);
-}
-
 void small_grad_input(const Conv& conv, Stream stream) {
   const SmallSizes s = small_sizes(conv, conv.x_channels);
   const dim3 grid(static_cast<unsigned>(conv.batch), static_cast<unsigned>(s.chunks * conv.groups),

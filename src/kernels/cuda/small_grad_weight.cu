@@ -11,7 +11,6 @@ namespace retrograd::kernels::cuda {
 namespace {
 
 constexpr int kThreads = kSmallThreads;
-constexpr int64_t kMostParts = 256;
 
 __global__ void __launch_bounds__(kThreads)
     grad_weight_kernel(const __grid_constant__ Conv conv, const __grid_constant__ SmallSizes s, int images,
@@ -105,17 +104,6 @@ __global__ void __launch_bounds__(256)
 }
 
 }  // namespace
-
-size_t small_grad_weight_bytes(const Conv& conv) {
-  const SmallSizes s = small_sizes(conv, conv.y_channels);
-  return (static_cast<size_t>(s.y_places) * kSmallChannels + static_cast<size_t>(s.x_channels) * s.x_places) *
-         sizeof(float);
-}
-
-int64_t small_parts(const Conv& conv) {
-  const int64_t images = (conv.batch + kMostParts - 1) / kMostParts;
-  return conv.batch <= 4 ? 1 : (conv.batch + images - 1) / images;
-}
 
 void small_grad_weight(const Conv& conv, float* workspace, Stream stream) {
   const SmallSizes s = small_sizes(conv, conv.y_channels);

@@ -8,6 +8,7 @@
 #include "engines/cuda/implementations.h"
 #include "engines/cuda/layouts.h"
 #include "engines/cuda/shapes.h"
+#include "kernels/cuda/alignment.h"
 #include "kernels/cuda/direct.h"
 #include "kernels/cuda/layout/results.h"
 #include "runtime/cuda/cudnn.h"
@@ -15,6 +16,7 @@
 namespace retrograd::engines::cuda {
 namespace {
 
+using kernels::cuda::is_aligned;
 using kernels::cuda::Result;
 using kernels::cuda::RowType;
 using problem::ConvPass;
@@ -148,7 +150,6 @@ class CudnnStep final : public Step {
  private:
   // Whether the pass reads the tensor that `result` would write.
   bool uses(ConvPassKind result) const { return pass_.kind != result; }
-  static bool is_aligned(const void* address) { return reinterpret_cast<uintptr_t>(address) % 16 == 0; }
   int64_t w_channels() const { return pass_.groups == 1 ? x_filled_ : pass_.x_channels_per_group(); }
   bool grad_output_is_x() const { return pass_.x.operand == problem::Operand::kGradOutput; }
 

@@ -7,7 +7,6 @@
 #include "base/checked.h"
 #include "engines/cuda/dense/row_steps.h"
 #include "engines/cuda/implementations.h"
-#include "engines/cuda/layouts.h"
 
 namespace retrograd::engines::cuda {
 namespace {
@@ -89,7 +88,7 @@ class RowProductsCandidate final : public Candidate {
     return Support::yes();
   }
   std::unique_ptr<const Step> make_step(const problem::Pass& pass, const Machine& machine) const override {
-    return make_row_step(std::get<ConvPass>(pass), in_tf32_, has_warpgroups(machine));
+    return make_row_step(std::get<ConvPass>(pass), in_tf32_, machine);
   }
 
  private:

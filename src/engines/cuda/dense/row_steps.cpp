@@ -10,12 +10,14 @@
 #include "engines/cuda/dense/product_axes.h"
 #include "engines/cuda/layouts.h"
 #include "engines/cuda/shapes.h"
+#include "kernels/cuda/alignment.h"
 #include "kernels/cuda/dense/weight_product.h"
 #include "kernels/cuda/direct.h"
 
 namespace retrograd::engines::cuda {
 namespace {
 
+using kernels::cuda::is_aligned;
 using kernels::cuda::ProductMath;
 using kernels::cuda::RowType;
 using problem::ConvPass;
@@ -115,17 +117,16 @@ std::string_view name_of_rows(RowType type, OperandRounding rounding) {
   return "f32 rows of 10 bits";
 }
 
-bool is_aligned(const void* address) { return reinterpret_cast<uintptr_t>(address) % 16 == 0; }
-
 bool has_no_tap(const ProductAxes& axes) {
   return std::any_of(axes.begin(), axes.end(), [](const auto& axis) { return axis.taps == 0; });
 }
 
 class GatherStep final : public Step {
  public:
-  GatherStep(const ConvPass& pass, bool warpgroups)
+  GatherStep(const ConvPass& pass, const Machine& machine)
       : pass_(pass),
-        warpgroups_(warpgroups),
+        warpgroups_(has_warpgroups(machine)),
+        multiprocessors_(machine.gpu.multiprocessors),
         forward_(pass.kind == ConvPassKind::kForward),
         type_(row_type(pass, source(), pass.w)),
         math_(math_of(type_, pass.rounding)),
@@ -176,6 +177,7 @@ class GatherStep final : public Step {
     product.forward = forward_;
     product.padded = padded_;
     product.warpgroups = warpgroups_;
+    product.multiprocessors = multiprocessors_;
     product.math = math_;
     product.source_rows =
         is_there ? workspace : rows_of(operand_, product.conv, tensor, forward_, type_, workspace, stream);
@@ -191,7 +193,9 @@ class GatherStep final : public Step {
   const PassTensor& source() const { return forward_ ? pass_.x : pass_.y; }
 
   ConvPass pass_;
-  bool warpgroups_, forward_;
+  bool warpgroups_;
+  int multiprocessors_;
+  bool forward_;
   RowType type_;
   ProductMath math_;
   RowOperand operand_;
@@ -277,11 +281,12 @@ RowType row_type_of(const ConvPass& pass) {
   return row_type(pass, pass.x, pass.y);
 }
 
-std::unique_ptr<const Step> make_row_step(const ConvPass& pass, bool in_tf32, bool warpgroups) {
+std::unique_ptr<const Step> make_row_step(const ConvPass& pass, bool in_tf32, const Machine& machine) {
   ConvPass rounded = pass;
   if (in_tf32) rounded.rounding = OperandRounding::kHf32Bits10;
-  if (pass.kind == ConvPassKind::kGradWeight) return std::make_unique<WeightStep>(rounded, warpgroups);
-  return std::make_unique<GatherStep>(rounded, warpgroups);
+  if (pass.kind == ConvPassKind::kGradWeight)
+    return std::make_unique<WeightStep>(rounded, has_warpgroups(machine));
+  return std::make_unique<GatherStep>(rounded, machine);
 }
 
 }  // namespace retrograd::engines::cuda

@@ -12,7 +12,8 @@ namespace retrograd::engines::cuda {
 // The narrowest type that holds both operands of a pass exactly. FP16 holds both 8-bit types.
 kernels::cuda::RowType row_type_of(const problem::ConvPass& pass);
 
-// in_tf32: FP32 operands are rounded to TF32 on their way to rows. warpgroups: the GPU has Hopper's products.
-std::unique_ptr<const Step> make_row_step(const problem::ConvPass& pass, bool in_tf32, bool warpgroups);
+// in_tf32: FP32 operands are rounded to TF32 on their way to rows.
+std::unique_ptr<const Step> make_row_step(const problem::ConvPass& pass, bool in_tf32,
+                                          const Machine& machine);
 
 }  // namespace retrograd::engines::cuda

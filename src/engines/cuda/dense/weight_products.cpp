@@ -8,6 +8,7 @@
 #include "engines/cuda/implementations.h"
 #include "engines/cuda/layouts.h"
 #include "engines/cuda/shapes.h"
+#include "kernels/cuda/alignment.h"
 #include "kernels/cuda/dense/weight_parts.h"
 #include "kernels/cuda/dense/wgmma_weight.h"
 #include "kernels/cuda/direct.h"
@@ -15,6 +16,7 @@
 namespace retrograd::engines::cuda {
 namespace {
 
+using kernels::cuda::is_aligned;
 using kernels::cuda::RowType;
 using kernels::cuda::WeightPlan;
 using problem::ConvPass;
@@ -24,8 +26,6 @@ using problem::PassTensor;
 constexpr int64_t kChunk = 8;  // channels of 16 bytes
 
 int64_t filled(int64_t channels) { return ceil_div(channels, kChunk) * kChunk; }
-bool is_aligned(const void* address) { return reinterpret_cast<uintptr_t>(address) % 16 == 0; }
-
 // Bytes of the copy that a tensor needs; 0: it is rows already.
 size_t copy_bytes(const PassTensor& tensor, const Sizes5& sizes) {
   if (sizes[1] % kChunk == 0 && is_channels_last(tensor, sizes)) return 0;

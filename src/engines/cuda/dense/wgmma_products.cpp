@@ -9,6 +9,7 @@
 #include "engines/cuda/implementations.h"
 #include "engines/cuda/layouts.h"
 #include "engines/cuda/shapes.h"
+#include "kernels/cuda/alignment.h"
 #include "kernels/cuda/dense/wgmma_gather.h"
 #include "kernels/cuda/direct.h"
 #include "kernels/cuda/layout/results.h"
@@ -17,6 +18,7 @@ namespace retrograd::engines::cuda {
 namespace {
 
 using kernels::cuda::GatherProduct;
+using kernels::cuda::is_aligned;
 using kernels::cuda::ProductMath;
 using kernels::cuda::Result;
 using kernels::cuda::RowType;
@@ -41,8 +43,6 @@ Sizes5 w_sizes(const ConvPass& p) {
 bool has_no_tap(const ProductAxes& axes) {
   return std::any_of(axes.begin(), axes.end(), [](const auto& axis) { return axis.taps == 0; });
 }
-bool is_aligned(const void* address) { return reinterpret_cast<uintptr_t>(address) % 16 == 0; }
-
 // The products of a pass that have taps, without addresses.
 std::vector<GatherProduct> products_of(const ConvPass& p) {
   std::vector<GatherProduct> all;

@@ -4,6 +4,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
+#include "engines/cuda/by_alignment.h"
 #include "engines/cuda/implementations.h"
 #include "engines/cuda/layouts.h"
 #include "engines/cuda/shapes.h"
@@ -12,32 +15,43 @@
 namespace retrograd::engines::cuda {
 namespace {
 
+using kernels::cuda::DepthwiseKernel;
 using problem::ConvPass;
 using problem::ConvPassKind;
 
 class DepthwiseStep final : public Step {
  public:
   explicit DepthwiseStep(const ConvPass& pass)
-      : pass_(pass),
-        parts_(pass.kind == ConvPassKind::kGradWeight ? kernels::cuda::depthwise_parts(shape_of(pass)) : 0) {}
+      : pass_(pass), kernels_([&](int alignment) {
+          return kernels::cuda::depthwise_kernel(shape_of(pass), pass.kind == ConvPassKind::kGradInput,
+                                                 alignment);
+        }) {
+    if (pass.kind == ConvPassKind::kGradInput) return;
+    for (const DepthwiseKernel kernel : kernels_.all())
+      parts_ = std::max(parts_, kernels::cuda::depthwise_parts(shape_of(pass), kernel));
+  }
   size_t workspace_bytes() const override {
     return static_cast<size_t>(parts_ * pass_.groups * pass_.axes[1].kernel * pass_.axes[2].kernel) *
            sizeof(float);
   }
   std::string describe() const override {
-    return parts_ == 0 ? "planes" : fmt::format("planes, {} parts a channel", parts_);
+    const std::string names = kernels_.describe(size_of(pass_.x.dtype));
+    return parts_ == 0 ? names : fmt::format("{}, up to {} parts a channel", names, parts_);
   }
   void run(const Bindings& bindings, std::byte* workspace,
            runtime::ExecutionContext& context) const override {
     const kernels::cuda::Conv conv = bind(shape_of(pass_), pass_, bindings);
+    const DepthwiseKernel kernel = kernels_.at(kernels::cuda::alignment_of({conv.x.data, conv.y.data}));
     if (pass_.kind == ConvPassKind::kGradInput)
-      return kernels::cuda::depthwise_grad_input(conv, stream_of(context));
-    kernels::cuda::depthwise_grad_weight(conv, reinterpret_cast<float*>(workspace), stream_of(context));
+      return kernels::cuda::depthwise_grad_input(conv, kernel, stream_of(context));
+    kernels::cuda::depthwise_grad_weight(conv, kernel, reinterpret_cast<float*>(workspace),
+                                         stream_of(context));
   }
 
  private:
   ConvPass pass_;
-  int64_t parts_;
+  ByAlignment<DepthwiseKernel> kernels_;
+  int64_t parts_ = 0;
 };
 
 class DepthwiseCandidate final : public Candidate {

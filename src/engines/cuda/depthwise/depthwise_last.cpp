@@ -4,6 +4,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
+#include "engines/cuda/by_alignment.h"
 #include "engines/cuda/depthwise/depthwise.h"
 #include "engines/cuda/implementations.h"
 #include "engines/cuda/layouts.h"
@@ -13,6 +16,7 @@
 namespace retrograd::engines::cuda {
 namespace {
 
+using kernels::cuda::LastKernel;
 using problem::ConvPass;
 using problem::ConvPassKind;
 
@@ -20,33 +24,36 @@ class LastStep final : public Step {
  public:
   explicit LastStep(const ConvPass& pass)
       : pass_(pass),
-        parts_(pass.kind == ConvPassKind::kGradWeight ? kernels::cuda::depthwise_last_parts(shape_of(pass))
-                                                      : 0) {}
+        kernels_([&](int alignment) { return kernels::cuda::last_kernel(shape_of(pass), alignment); }) {
+    if (pass.kind == ConvPassKind::kGradInput) return;
+    for (const LastKernel kernel : kernels_.all())
+      parts_ = std::max(parts_, kernels::cuda::depthwise_last_parts(shape_of(pass), kernel));
+  }
   size_t workspace_bytes() const override {
     return static_cast<size_t>(parts_ * pass_.groups * pass_.axes[1].kernel * pass_.axes[2].kernel) *
            sizeof(float);
   }
   std::string describe() const override {
-    return parts_ == 0 ? "channels last" : fmt::format("channels last, {} parts", parts_);
+    const std::string names = kernels_.describe(size_of(pass_.x.dtype));
+    return parts_ == 0 ? names : fmt::format("{}, up to {} parts", names, parts_);
   }
   void run(const Bindings& bindings, std::byte* workspace,
            runtime::ExecutionContext& context) const override {
     const kernels::cuda::Conv conv = bind(shape_of(pass_), pass_, bindings);
     const auto stream = stream_of(context);
     const bool is_x = pass_.kind == ConvPassKind::kGradInput;
-    if (!has_pairs(conv.x.data) || !has_pairs(conv.y.data))
+    const LastKernel kernel = kernels_.at(kernels::cuda::alignment_of({conv.x.data, conv.y.data}));
+    if (kernel == LastKernel::kDirect)
       return is_x ? kernels::cuda::direct_grad_input(conv, stream)
                   : kernels::cuda::direct_grad_weight(conv, stream);
-    if (is_x) return kernels::cuda::depthwise_last_grad_input(conv, stream);
-    kernels::cuda::depthwise_last_grad_weight(conv, reinterpret_cast<float*>(workspace), stream);
+    if (is_x) return kernels::cuda::depthwise_last_grad_input(conv, kernel, stream);
+    kernels::cuda::depthwise_last_grad_weight(conv, kernel, reinterpret_cast<float*>(workspace), stream);
   }
 
  private:
-  bool has_pairs(const void* address) const {
-    return reinterpret_cast<uintptr_t>(address) % (2 * size_of(pass_.x.dtype)) == 0;
-  }
   ConvPass pass_;
-  int64_t parts_;
+  ByAlignment<LastKernel> kernels_;
+  int64_t parts_ = 0;
 };
 
 class LastCandidate final : public Candidate {

@@ -4,9 +4,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "base/checked.h"
+#include "engines/cuda/by_alignment.h"
 #include "engines/cuda/implementations.h"
 #include "engines/cuda/layouts.h"
 #include "engines/cuda/shapes.h"
@@ -14,6 +16,7 @@
 namespace retrograd::engines::cuda {
 namespace {
 
+using kernels::cuda::TilesKernel;
 using problem::ConvPass;
 using problem::ConvPassKind;
 
@@ -24,27 +27,34 @@ class TilesStep final : public Step {
  public:
   explicit TilesStep(const ConvPass& pass)
       : pass_(pass),
-        parts_(pass.kind == ConvPassKind::kGradWeight ? kernels::cuda::depthwise_tiles_parts(shape_of(pass))
-                                                      : 0) {}
+        kernels_([&](int alignment) { return kernels::cuda::tiles_kernel(shape_of(pass), alignment); }) {
+    if (pass.kind != ConvPassKind::kGradWeight) return;
+    for (const TilesKernel kernel : kernels_.all())
+      parts_ = std::max(parts_, kernels::cuda::depthwise_tiles_parts(shape_of(pass), kernel));
+  }
   size_t workspace_bytes() const override {
     return static_cast<size_t>(parts_ * pass_.groups * pass_.axes[1].kernel * pass_.axes[2].kernel) *
            sizeof(float);
   }
   std::string describe() const override {
-    return parts_ == 0 ? "tiles" : fmt::format("tiles, {} parts a channel", parts_);
+    const std::string names = kernels_.describe(size_of(pass_.x.dtype));
+    return parts_ == 0 ? names : fmt::format("{}, up to {} parts a channel", names, parts_);
   }
   void run(const Bindings& bindings, std::byte* workspace,
            runtime::ExecutionContext& context) const override {
     const kernels::cuda::Conv conv = bind(shape_of(pass_), pass_, bindings);
+    const TilesKernel kernel = kernels_.at(kernels::cuda::alignment_of({conv.x.data, conv.y.data}));
     if (pass_.kind == ConvPassKind::kGradWeight)
-      return kernels::cuda::depthwise_tiles_grad_weight(conv, reinterpret_cast<float*>(workspace),
+      return kernels::cuda::depthwise_tiles_grad_weight(conv, kernel, reinterpret_cast<float*>(workspace),
                                                         stream_of(context));
-    kernels::cuda::depthwise_tiles_gather(conv, pass_.kind == ConvPassKind::kForward, stream_of(context));
+    kernels::cuda::depthwise_tiles_gather(conv, pass_.kind == ConvPassKind::kForward, kernel,
+                                          stream_of(context));
   }
 
  private:
   ConvPass pass_;
-  int64_t parts_;
+  ByAlignment<TilesKernel> kernels_;
+  int64_t parts_ = 0;
 };
 
 class TilesCandidate final : public Candidate {

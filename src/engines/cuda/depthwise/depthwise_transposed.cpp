@@ -6,12 +6,14 @@
 #include "engines/cuda/implementations.h"
 #include "engines/cuda/layouts.h"
 #include "engines/cuda/shapes.h"
+#include "kernels/cuda/alignment.h"
 #include "kernels/cuda/direct.h"
 #include "kernels/cuda/layout/results.h"
 
 namespace retrograd::engines::cuda {
 namespace {
 
+using kernels::cuda::is_aligned;
 using kernels::cuda::Result;
 using kernels::cuda::RowType;
 using problem::ConvPass;
@@ -88,7 +90,6 @@ class TransposedStep final : public Step {
   }
 
  private:
-  static bool is_aligned(const void* address) { return reinterpret_cast<uintptr_t>(address) % 16 == 0; }
   void run_directly(const kernels::cuda::Conv& conv, kernels::cuda::Stream stream) const {
     switch (pass_.kind) {
       case ConvPassKind::kForward:

@@ -2,11 +2,14 @@
 // grad_input in one launch, grad_weight in two.
 #include "kernels/cuda/few_channels/narrow_blocks.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "engines/cuda/few_channels/narrow_pass.h"
 #include "engines/cuda/implementations.h"
 #include "engines/cuda/shapes.h"
+#include "kernels/cuda/alignment.h"
 #include "kernels/cuda/few_channels/group_blocks.h"
 
 namespace retrograd::engines::cuda {
@@ -20,8 +23,6 @@ bool has_group_kernel(const ConvPass& pass) {
   return pass.kind == ConvPassKind::kGradInput ? kernels::cuda::has_group_grad_input(shape, is_last(pass))
                                                : kernels::cuda::has_group_grad_weight(shape, is_last(pass));
 }
-
-bool is_aligned(const void* address) { return reinterpret_cast<uintptr_t>(address) % 16 == 0; }
 
 // Kernels for groups need aligned tensors; others take them where these are
 // not.
@@ -39,7 +40,11 @@ class NarrowBlocksStep final : public Step {
     return std::max(static_cast<size_t>(parts_) * part_bytes(pass_), group_bytes());
   }
   std::string describe() const override {
-    return describe_narrow(last_, grouped_ ? group_parts_ : parts_) + (grouped_ ? ", groups" : "");
+    const bool gather = pass_.kind == ConvPassKind::kGradInput;
+    const char* const other = gather ? "block_gather" : stem_ ? "stem_weight" : "block_weight";
+    const std::string names =
+        grouped_ ? fmt::format("{}; unaligned: {}", gather ? "group_gather" : "group_weight", other) : other;
+    return fmt::format("{}, {}", names, describe_narrow(last_, grouped_ ? group_parts_ : parts_));
   }
   void run(const Bindings& bindings, std::byte* workspace,
            runtime::ExecutionContext& context) const override {
@@ -61,7 +66,8 @@ class NarrowBlocksStep final : public Step {
            sizeof(float);
   }
   bool are_aligned(const Bindings& bindings) const {
-    return is_aligned(bindings[pass_.x.operand]) && is_aligned(bindings[pass_.y.operand]);
+    return kernels::cuda::is_aligned(bindings[pass_.x.operand]) &&
+           kernels::cuda::is_aligned(bindings[pass_.y.operand]);
   }
 
   ConvPass pass_;

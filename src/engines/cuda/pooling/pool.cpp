@@ -2,6 +2,9 @@
 // One launch: planes or channels-last.
 #include "kernels/cuda/pooling/pool.h"
 
+#include <fmt/format.h>
+
+#include "engines/cuda/by_alignment.h"
 #include "engines/cuda/implementations.h"
 #include "engines/cuda/layouts.h"
 #include "engines/cuda/shapes.h"
@@ -22,17 +25,26 @@ bool both_channels_last(const AvgPoolPass& p) {
 
 class PoolStep final : public Step {
  public:
-  explicit PoolStep(const AvgPoolPass& pass) : pass_(pass), planes_(both_planes(pass)) {}
-  std::string describe() const override { return planes_ ? "planes" : "channels last"; }
+  explicit PoolStep(const AvgPoolPass& pass)
+      : pass_(pass), planes_(both_planes(pass)), kernels_([&](int alignment) {
+          return kernels::cuda::pool_kernel(shape_of(pass), !planes_, alignment);
+        }) {}
+  std::string describe() const override {
+    return fmt::format("{}, {}", kernels_.describe(size_of(pass_.grad_input.dtype)),
+                       planes_ ? "planes" : "channels last");
+  }
   void run(const Bindings& bindings, std::byte*, runtime::ExecutionContext& context) const override {
     const kernels::cuda::Pool pool = bind(shape_of(pass_), pass_, bindings);
-    planes_ ? kernels::cuda::pool_planes(pool, stream_of(context))
-            : kernels::cuda::pool_channels_last(pool, stream_of(context));
+    const kernels::cuda::PoolKernel kernel =
+        kernels_.at(kernels::cuda::alignment_of({pool.grad_input.data, pool.grad_output.data}));
+    planes_ ? kernels::cuda::pool_planes(pool, kernel, stream_of(context))
+            : kernels::cuda::pool_channels_last(pool, kernel, stream_of(context));
   }
 
  private:
   AvgPoolPass pass_;
   bool planes_;
+  ByAlignment<kernels::cuda::PoolKernel> kernels_;
 };
 
 class PoolCandidate final : public Candidate {

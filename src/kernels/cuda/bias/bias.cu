@@ -2,6 +2,7 @@
 // grad_bias[c] = Σ grad_output[n, c, p], in two steps: blocks add up parts of channels, then a few threads
 // add the parts of a channel, in order. Bytes: grad_output once, so everything is 16-byte loads, several in
 // flight.
+#include "kernels/cuda/alignment.h"
 #include "kernels/cuda/bias/bias.h"
 #include "kernels/cuda/block_sum.cuh"
 #include "kernels/cuda/fast_div.cuh"
@@ -12,8 +13,6 @@ namespace retrograd::kernels::cuda {
 namespace {
 
 constexpr int kThreads = 256;
-constexpr int64_t kWantedBlocks = 1024;  // some eight a multiprocessor
-constexpr int64_t kFewestTerms = 16384;  // of a part
 
 // Where a block's sums go: to the result where there is one part, else to the parts.
 struct Sums {
@@ -146,8 +145,6 @@ void finish(const Bias& bias, int64_t parts, const float* sums, Stream stream) {
   finish_kernel<<<blocks, kThreads, 0, stream>>>(bias.channels, parts, sums, bias.grad_bias);
 }
 
-bool is_aligned(const void* address) { return reinterpret_cast<uintptr_t>(address) % 16 == 0; }
-
 Planes planes_of(const Bias& bias, int64_t vectors_a_plane, int64_t parts) {
   Planes p;
   p.channels = bias.channels;
@@ -192,18 +189,6 @@ void launch_channels_last(const Bias& bias, float* sums, Stream stream) {
 }
 
 }  // namespace
-
-int64_t bias_parts(const Bias& bias) {
-  const int64_t terms = bias.batch * bias.spatial[0] * bias.spatial[1] * bias.spatial[2];
-  const bool planes = bias.grad_output.strides[1] != 1 || bias.channels == 1;
-  // Channels-last: a block takes up to 2048 channels, and few channels are many rows at once.
-  const int64_t blocks = planes ? bias.channels : (bias.channels + 2047) / 2048;
-  const int64_t wanted = ((planes ? kWantedBlocks : kWantedBlocks / 2) + blocks - 1) / blocks;
-  const int64_t fewest = planes ? kFewestTerms : bias.channels < 1024 ? 16384 / bias.channels : 16;
-  const int64_t most = (terms + fewest - 1) / fewest;
-  const int64_t parts = wanted < most ? wanted : most;
-  return parts < 1 ? 1 : parts > 1024 ? 1024 : parts;
-}
 
 void bias_planes(const Bias& bias, float* workspace, Stream stream) {
   with_type(bias.grad_output.dtype, [&](auto type) {

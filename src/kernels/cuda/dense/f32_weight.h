@@ -7,10 +7,8 @@
 
 namespace retrograd::kernels::cuda {
 
-// How many parts the places are cut into; 0: weight_product's tiles are to do it.
-int64_t f32_weight_parts(const Conv& conv, ProductMath math);
 // Writes as many parts as p.part cuts the places into. False: nothing was launched. Needs
-// a Hopper GPU, and f32_weight_parts() > 0.
+// a Hopper GPU, and f32_weight_parts() > 0 (weight_product_plan.h).
 bool f32_weight(const weight::Product& p, const WeightProduct& product, Stream stream);
 
 }  // namespace retrograd::kernels::cuda

@@ -13,6 +13,7 @@
 
 #include "kernels/cuda/dense/f32_gather.h"
 #include "kernels/cuda/dense/gather_product.h"
+#include "kernels/cuda/dense/gather_product_plan.h"
 #include "kernels/cuda/dense/gather_tiles.cuh"
 #include "kernels/cuda/elements.cuh"
 #include "kernels/cuda/formulas.cuh"
@@ -181,28 +182,18 @@ Product prepare(const GatherProduct& product, int64_t chunk) {
   return p;
 }
 
-// The time of tiles of m x n results on some 132 multiprocessors that take `at_once` of them each; a wave
-// that does not fill them runs a little faster.
-double time_of(const Product& p, int64_t groups, int m, int n, int at_once, double speed) {
-  const int64_t tiles = int64_t{(p.places + m - 1) / m} * ((p.columns + n - 1) / n) * groups;
-  const int64_t waves = tiles / (132 * at_once), rest = (tiles % (132 * at_once) + 131) / 132;
-  return (static_cast<double>(waves * at_once) + static_cast<double>(rest) * (rest < at_once ? 1.2 : 1.0)) *
-         m * n / speed;
-}
-
 template <class Math>
 void launch_in(const GatherProduct& product, Stream stream) {
   const Product p = prepare(product, 16 / sizeof(typename Math::Element));
   if (p.places == 0 || p.columns == 0) return;
   if constexpr (std::is_same_v<Math, InF32> || std::is_same_v<Math, InTF32>)
     if (product.warpgroups && f32_gather(p, product, stream)) return;
-  const int64_t groups = product.conv.groups;
-  if (p.columns <= 32) return launch<Math, Cut<128, 32, 64, 32, 2, 4>>(p, product, stream);
-  const double wide = time_of(p, groups, 128, 64, 2, 1.0), small = time_of(p, groups, 64, 64, 3, 0.92);
+  const GatherTiles tiles =
+      gather_tiles(p.places, p.columns, product.conv.groups, product.math, product.multiprocessors);
+  if (tiles.n == 32) return launch<Math, Cut<128, 32, 64, 32, 2, 4>>(p, product, stream);
   if constexpr (!std::is_same_v<Math, InF32>)
-    if (time_of(p, groups, 128, 128, 2, 1.1) < std::min(wide, small))
-      return launch<Math, Cut<128, 128, 64, 64, 3, 2>>(p, product, stream);
-  if (wide <= small) return launch<Math, Cut<128, 64, 64, 32, 4, 2>>(p, product, stream);
+    if (tiles.n == 128) return launch<Math, Cut<128, 128, 64, 64, 3, 2>>(p, product, stream);
+  if (tiles.m == 128) return launch<Math, Cut<128, 64, 64, 32, 4, 2>>(p, product, stream);
   launch<Math, Cut<64, 64, 32, 32, 4, 3>>(p, product, stream);
 }
 

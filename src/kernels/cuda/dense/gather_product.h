@@ -21,6 +21,7 @@ struct GatherProduct {
   bool forward;     // the result is y, else x
   bool padded;      // whether a tap may lie beyond the edge
   bool warpgroups;  // the GPU has Hopper's products
+  int multiprocessors;
   ProductAxis axes[3];
   ProductMath math;
   const void* source_rows;

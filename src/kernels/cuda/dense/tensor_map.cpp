@@ -36,11 +36,6 @@ CUtensorMapSwizzle swizzle_of(int row_bytes) {
 }
 uint64_t bytes_of(MapType type) { return type == MapType::kF32 ? 4 : 2; }
 
-// Past the last place, relative to the end of the axis.
-int64_t upper_corner(const PlacesMap& map, int axis) {
-  return map.first[axis] + (map.count[axis] - 1) * map.step[axis] + 1 - map.sizes[axis];
-}
-
 }  // namespace
 
 bool make_map(const BoxMap& map, MapType type, const void* data, CUtensorMap* result) {
@@ -48,17 +43,6 @@ bool make_map(const BoxMap& map, MapType type, const void* data, CUtensorMap* re
   return tiled()(result, data_type(type), static_cast<uint32_t>(map.axes), const_cast<void*>(data), map.sizes,
                  map.strides, map.box, steps, CU_TENSOR_MAP_INTERLEAVE_NONE, swizzle_of(map.row_bytes),
                  CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE) == CUDA_SUCCESS;
-}
-
-bool is_sayable(const PlacesMap& map, const int64_t (&largest_offset)[3]) {
-  const int64_t corner = map.axes == 2 ? 128 : 16;
-  for (int i = 0; i < map.axes; ++i) {
-    const int64_t upper = upper_corner(map, i);
-    if (map.first[i] < -corner || map.first[i] >= corner || upper < -corner || upper >= corner ||
-        largest_offset[i] < 0 || largest_offset[i] >= 2 * corner || map.step[i] < 1 || map.step[i] > 8)
-      return false;
-  }
-  return true;
 }
 
 bool make_map(const PlacesMap& map, MapType type, const void* data, CUtensorMap* result) {

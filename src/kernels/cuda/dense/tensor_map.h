@@ -5,37 +5,12 @@
 
 #include <cuda.h>
 
-#include <cstdint>
+#include "kernels/cuda/dense/places_map.h"
 
 namespace retrograd::kernels::cuda {
 
-// Elements of 16 bits, or FP32.
-enum class MapType : unsigned char { kF16, kBF16, kF32 };
-
-// Boxes of a tensor of up to five axes, innermost first; strides in bytes, multiples of 16, of all axes but
-// the first. A box's innermost axis is 128 or 64 bytes, swizzled over eight rows of them; outside the tensor
-// there are zeros. False: the driver declined.
-struct BoxMap {
-  int axes;
-  uint64_t sizes[5], strides[4];
-  uint32_t box[5];
-  int row_bytes = 128;  // of the box's innermost axis: 128 or 64
-};
+// False: the driver declined.
 bool make_map(const BoxMap& map, MapType type, const void* data, CUtensorMap* result);
-
-// Rows of channels of consecutive places of (c, w, h[, d], n), channels last and dense. Along an
-// axis, the places begin at first, lie step apart, and there are `count` of them.
-struct PlacesMap {
-  int axes;  // w, h: 2; with d: 3
-  int64_t channels, batch;
-  int64_t sizes[3];  // w, h, d
-  int64_t first[3], step[3], count[3];
-  uint32_t places;  // of a box
-  int row_bytes = 128;
-};
-// What the hardware can say: first within ±128 (three axes: ±16), offsets of taps up to 255 (31), steps up
-// to 8.
-bool is_sayable(const PlacesMap& map, const int64_t (&largest_offset)[3]);
 bool make_map(const PlacesMap& map, MapType type, const void* data, CUtensorMap* result);
 
 }  // namespace retrograd::kernels::cuda

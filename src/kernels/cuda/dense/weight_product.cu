@@ -7,9 +7,11 @@
 #include <algorithm>
 #include <type_traits>
 
+#include "base/checked.h"
 #include "kernels/cuda/dense/f32_weight.h"
 #include "kernels/cuda/dense/weight_parts.h"
 #include "kernels/cuda/dense/weight_product.h"
+#include "kernels/cuda/dense/weight_product_plan.h"
 #include "kernels/cuda/dense/weight_tiles.cuh"
 
 namespace retrograd::kernels::cuda {
@@ -132,17 +134,12 @@ __global__ void __launch_bounds__(C::kThreads, C::kBlocks)
   });
 }
 
-int64_t ceil_of(int64_t a, int64_t b) { return (a + b - 1) / b; }
-int64_t filled_to(int64_t channels, int64_t chunk) { return ceil_of(channels, chunk) * chunk; }
-int64_t taps_of(const Conv& conv) { return conv.axes[0].kernel * conv.axes[1].kernel * conv.axes[2].kernel; }
-int64_t places_of(const Conv& conv) { return conv.batch * conv.axes[0].y * conv.axes[1].y * conv.axes[2].y; }
-
 template <class Math, class C>
 void launch(const Product& p, const WeightProduct& product, int64_t parts, Stream stream) {
   constexpr int kBytes = C::kStages * Stage<typename Math::Element, C>::kBytes;
   cudaFuncSetAttribute(product_kernel<Math, C>, cudaFuncAttributeMaxDynamicSharedMemorySize, kBytes);
-  const dim3 grid(static_cast<unsigned>(ceil_of(p.columns, C::kN)),
-                  static_cast<unsigned>(ceil_of(p.rows, C::kM)), static_cast<unsigned>(p.groups * parts));
+  const dim3 grid(static_cast<unsigned>(ceil_div(p.columns, C::kN)),
+                  static_cast<unsigned>(ceil_div(p.rows, C::kM)), static_cast<unsigned>(p.groups * parts));
   product_kernel<Math, C><<<grid, C::kThreads, kBytes, stream>>>(p, static_cast<const char*>(product.x_rows),
                                                                  static_cast<const char*>(product.y_rows),
                                                                  product.workspace);
@@ -162,7 +159,7 @@ Product prepare(const WeightProduct& product, int64_t parts) {
     p.kernel[a] = static_cast<int>(axis.kernel);
   }
   p.places = static_cast<uint32_t>(places_of(conv));
-  p.part = static_cast<uint32_t>(filled_to(ceil_of(p.places, parts), 64));
+  p.part = static_cast<uint32_t>(filled_to(ceil_div(p.places, parts), 64));
   p.rows = static_cast<int>(conv.y_channels);
   p.y_filled = static_cast<int>(filled_to(p.rows, chunk));
   p.x_filled = static_cast<int>(filled_to(conv.x_channels, chunk));
@@ -175,50 +172,8 @@ Product prepare(const WeightProduct& product, int64_t parts) {
   return p;
 }
 
-struct Choice {
-  int m, n;
-  int64_t parts;
-};
-
-// The tile and the number of parts that take least time on some 132 multiprocessors: whole waves of blocks,
-// each with its beginning and end of some six steps, and the parts' way through memory.
-Choice choose(const Conv& conv, ProductMath math) {
-  struct Tile {
-    int m, n, at_once;
-    double speed;
-  };
-  constexpr Tile kTiles[] = {{128, 128, 1, 1.0}, {128, 64, 2, 0.98}, {64, 128, 2, 0.97}, {32, 128, 2, 0.85}};
-  const int64_t columns = taps_of(conv) * filled_to(conv.x_channels, chunk_elements(math));
-  const int64_t steps = ceil_of(places_of(conv), 8 * chunk_elements(math));
-  const auto weights = static_cast<double>(conv.groups * conv.y_channels * columns);
-  const int64_t most = std::clamp<int64_t>(steps / 4, 1, 256);
-  Choice best{};
-  double least = 0;
-  for (const Tile& tile : kTiles) {
-    const int64_t blocks = ceil_of(columns, tile.n) * ceil_of(conv.y_channels, tile.m) * conv.groups;
-    for (int64_t parts = 1; parts <= most && parts * conv.groups <= 65535; ++parts) {
-      const int64_t slots = 132 * tile.at_once, rest = ceil_of(blocks * parts % slots, 132);
-      const double turns = static_cast<double>(blocks * parts / slots * tile.at_once) +
-                           static_cast<double>(rest) * (rest < tile.at_once ? 1.2 : 1.0);
-      const double time =
-          turns * static_cast<double>(ceil_of(steps, parts) + 6) * tile.m * tile.n / tile.speed +
-          0.015 * static_cast<double>(parts) * weights;
-      if (best.parts != 0 && time >= least) continue;
-      least = time;
-      best = {tile.m, tile.n, parts};
-    }
-  }
-  return best;
-}
-
-bool is_f32(ProductMath math) { return math == ProductMath::kF32 || math == ProductMath::kTF32; }
-// 0: not there
-int64_t parts_on_warpgroups(const Conv& conv, ProductMath math, bool warpgroups) {
-  return is_f32(math) && warpgroups ? f32_weight_parts(conv, math) : 0;
-}
-
 template <class Math>
-void launch_tiles(const Product& p, const WeightProduct& product, const Choice& choice, Stream stream) {
+void launch_tiles(const Product& p, const WeightProduct& product, const WeightChoice& choice, Stream stream) {
   const auto [m, n, parts] = choice;
   if (m == 32)
     launch<Math, Cut<32, 128, 32, 32, 4, 2>>(p, product, parts, stream);
@@ -233,26 +188,13 @@ void launch_tiles(const Product& p, const WeightProduct& product, const Choice& 
 template <class Math>
 void launch_in(const WeightProduct& product, Stream stream) {
   const bool repair = product.padded || product.math == ProductMath::kF32;
-  const int64_t on_warpgroups = parts_on_warpgroups(product.conv, product.math, product.warpgroups);
-  const Choice choice = on_warpgroups > 0 ? Choice{0, 0, on_warpgroups} : choose(product.conv, product.math);
+  const WeightChoice choice = weight_choice(product.conv, product.math, product.warpgroups);
   const Product p = prepare(product, choice.parts);
-  if (on_warpgroups == 0 || !f32_weight(p, product, stream)) launch_tiles<Math>(p, product, choice, stream);
-  add_weight_parts({product.conv, repair, p.x_filled, product.workspace, ceil_of(p.places, p.part)}, stream);
+  if (choice.m != 0 || !f32_weight(p, product, stream)) launch_tiles<Math>(p, product, choice, stream);
+  add_weight_parts({product.conv, repair, p.x_filled, product.workspace, ceil_div(p.places, p.part)}, stream);
 }
 
 }  // namespace
-
-int64_t weight_product_parts(const Conv& conv, ProductMath math, bool warpgroups) {
-  const int64_t on_warpgroups = parts_on_warpgroups(conv, math, warpgroups);
-  return on_warpgroups > 0 ? on_warpgroups : choose(conv, math).parts;
-}
-
-// Enough for either kernel: the copy engine may decline.
-int64_t weight_product_floats(const Conv& conv, ProductMath math, bool warpgroups) {
-  const int64_t parts = std::max(choose(conv, math).parts, parts_on_warpgroups(conv, math, warpgroups));
-  return parts * conv.groups * conv.y_channels * taps_of(conv) *
-         filled_to(conv.x_channels, chunk_elements(math));
-}
 
 void weight_product(const WeightProduct& product, Stream stream) {
   switch (product.math) {

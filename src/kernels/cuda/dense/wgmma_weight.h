@@ -2,7 +2,7 @@
 // grad_weight on Hopper's warpgroup products, FP16 and BF16: how the work is cut, and the product itself.
 #pragma once
 
-#include "kernels/cuda/dense/tensor_map.h"
+#include "kernels/cuda/dense/places_map.h"
 #include "kernels/cuda/fast_div.cuh"
 #include "kernels/cuda/layout/channel_rows.h"
 #include "kernels/cuda/shapes.h"

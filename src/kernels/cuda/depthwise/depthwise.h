@@ -9,10 +9,17 @@
 
 namespace retrograd::kernels::cuda {
 
-void depthwise_grad_input(const Conv& conv, Stream stream);
+// small: planes of 14x14 in 16 bits on tensor cores. whole: planes of 14x14. bands: 5x5 and 7x7 in 16 bits on
+// tensor cores. rows: everything else.
+enum class DepthwiseKernel : unsigned char { kSmall, kWhole, kBands, kRows };
+const char* name_of(DepthwiseKernel kernel);
+// alignment: what both addresses are multiples of.
+DepthwiseKernel depthwise_kernel(const Conv& conv, bool grad_input, int alignment);
 
-// How many parts the images are cut into; the workspace holds a float for each part of each weight.
-int64_t depthwise_parts(const Conv& conv);
-void depthwise_grad_weight(const Conv& conv, float* workspace, Stream stream);
+void depthwise_grad_input(const Conv& conv, DepthwiseKernel kernel, Stream stream);
+
+// How many parts the images are cut into, at most; the workspace holds a float for each part of each weight.
+int64_t depthwise_parts(const Conv& conv, DepthwiseKernel kernel);
+void depthwise_grad_weight(const Conv& conv, DepthwiseKernel kernel, float* workspace, Stream stream);
 
 }  // namespace retrograd::kernels::cuda

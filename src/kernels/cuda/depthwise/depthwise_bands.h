@@ -8,11 +8,9 @@
 namespace retrograd::kernels::cuda {
 
 // Rows of at most 256 columns.
-bool is_bands_gather(const Conv& conv);
 void depthwise_bands_grad_input(const Conv& conv, Stream stream);
 
 // Rows of at most 128 columns.
-bool is_bands(const Conv& conv);
 // How many parts the images are cut into; the workspace holds a float for each part of each weight.
 int64_t depthwise_bands_parts(const Conv& conv);
 // Leaves sums of parts as [part][channel][tap].

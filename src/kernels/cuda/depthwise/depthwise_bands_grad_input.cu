@@ -151,14 +151,6 @@ void launch_kernel(const Conv& conv, Stream stream) {
 
 }  // namespace
 
-bool is_bands_gather(const Conv& conv) {
-  const Axis &h = conv.axes[1], &w = conv.axes[2];
-  const auto chunks = [](const Tensor& t) { return reinterpret_cast<uintptr_t>(t.data) % 16 == 0; };
-  return (conv.x.dtype == DType::kF16 || conv.x.dtype == DType::kBF16) && h.stride == 1 && w.stride == 1 &&
-         h.x == h.y && w.x == w.y && w.x % 8 == 0 && w.x <= 256 && w.kernel >= 5 && chunks(conv.x) &&
-         chunks(conv.y);
-}
-
 void depthwise_bands_grad_input(const Conv& conv, Stream stream) {
   if (conv.x.dtype == DType::kF16) return launch_kernel<__half>(conv, stream);
   launch_kernel<__nv_bfloat16>(conv, stream);

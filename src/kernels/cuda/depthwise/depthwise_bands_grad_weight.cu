@@ -11,19 +11,14 @@
 // Values beyond the edge are zeros; who adds the parts takes a sum that is not finite from the formula.
 #include "kernels/cuda/dense/tile_mma.cuh"
 #include "kernels/cuda/depthwise/depthwise_bands.h"
+#include "kernels/cuda/depthwise/depthwise_plan.h"
 #include "kernels/cuda/types.h"
 
 namespace retrograd::kernels::cuda {
 namespace {
 
-constexpr int kWarps = 4, kGroups = 16;
-constexpr int kMostImages = 4;
+constexpr int kWarps = kBandsWarps, kGroups = kBandsGroups;
 constexpr int kZeroBytes = 16;  // what groups that are not there read
-
-struct Bands {
-  int channels, images, height, width;
-  int groups, in_warp;  // groups of a row, images of a warp
-};
 
 __device__ inline void copy_8(uint32_t shared, const void* global) {
   asm volatile("cp.async.ca.shared.global [%0], [%1], 8;" ::"r"(shared), "l"(global) : "memory");
@@ -151,18 +146,6 @@ __global__ void __launch_bounds__(kWarps * 32, 6)
   }
 }
 
-Bands bands_of(const Conv& conv) {
-  Bands p;
-  p.channels = static_cast<int>(conv.groups);
-  p.images = static_cast<int>(conv.batch);
-  p.height = static_cast<int>(conv.axes[1].x);
-  p.width = static_cast<int>(conv.axes[2].x);
-  p.groups = p.width / 8;
-  p.in_warp = kGroups / p.groups;
-  if (p.in_warp > kMostImages) p.in_warp = kMostImages;
-  return p;
-}
-
 template <class T, int kK, int kStages = 2>
 void launch(const Conv& conv, float* workspace, Stream stream) {
   const Bands p = bands_of(conv);
@@ -179,19 +162,6 @@ void launch_kernel(const Conv& conv, float* workspace, Stream stream) {
 }
 
 }  // namespace
-
-bool is_bands(const Conv& conv) {
-  const Axis &h = conv.axes[1], &w = conv.axes[2];
-  const auto chunks = [](const Tensor& t) { return reinterpret_cast<uintptr_t>(t.data) % 16 == 0; };
-  return (conv.x.dtype == DType::kF16 || conv.x.dtype == DType::kBF16) && w.kernel >= 5 && h.stride == 1 &&
-         w.stride == 1 && h.x == h.y && w.x == w.y && w.x % 8 == 0 && w.x <= 8 * kGroups &&
-         conv.batch <= 65535 * kWarps && chunks(conv.x) && chunks(conv.y);
-}
-
-int64_t depthwise_bands_parts(const Conv& conv) {
-  const int64_t in_block = int64_t{kWarps} * bands_of(conv).in_warp;
-  return (conv.batch + in_block - 1) / in_block;
-}
 
 void depthwise_bands_grad_weight(const Conv& conv, float* workspace, Stream stream) {
   if (conv.x.dtype == DType::kF16) return launch_kernel<__half>(conv, workspace, stream);

@@ -8,6 +8,7 @@
 //
 // Values beyond the edge count as zero. Zero times a weight that is not finite would be NaN, so a block that
 // finds such a weight takes the formula as it stands.
+#include "kernels/cuda/alignment.h"
 #include "kernels/cuda/depthwise/depthwise.h"
 #include "kernels/cuda/depthwise/depthwise_bands.h"
 #include "kernels/cuda/depthwise/depthwise_row.cuh"
@@ -160,15 +161,15 @@ void launch(const Conv& conv, Stream stream) {
           static_cast<T*>(conv.x.data));
 }
 
-bool is_aligned(const Tensor& tensor, int64_t width, int count) {
+bool has_packs(const Tensor& tensor, int64_t width, int count) {
   const size_t bytes = static_cast<size_t>(count) * size_of(tensor.dtype);
-  return width % count == 0 && reinterpret_cast<uintptr_t>(tensor.data) % (bytes < 16 ? bytes : 16) == 0;
+  return width % count == 0 && is_aligned(tensor.data, bytes < 16 ? bytes : 16);
 }
 
 template <class T, int kK>
 void launch_stride(const Conv& conv, Stream stream) {
   const auto aligned = [&](int x_count, int y_count) {
-    return is_aligned(conv.x, conv.axes[2].x, x_count) && is_aligned(conv.y, conv.axes[2].y, y_count);
+    return has_packs(conv.x, conv.axes[2].x, x_count) && has_packs(conv.y, conv.axes[2].y, y_count);
   };
   constexpr int kWide = 16 / sizeof(T);
   constexpr int kRows = kK == 3 && kWide == 4 ? 8 : 4;  // registers are left for no more
@@ -186,10 +187,10 @@ void launch_stride(const Conv& conv, Stream stream) {
 
 }  // namespace
 
-void depthwise_grad_input(const Conv& conv, Stream stream) {
-  if (is_small(conv)) return depthwise_small_grad_input(conv, stream);
-  if (is_whole(conv)) return depthwise_whole_grad_input(conv, stream);
-  if (is_bands_gather(conv)) return depthwise_bands_grad_input(conv, stream);
+void depthwise_grad_input(const Conv& conv, DepthwiseKernel kernel, Stream stream) {
+  if (kernel == DepthwiseKernel::kSmall) return depthwise_small_grad_input(conv, stream);
+  if (kernel == DepthwiseKernel::kWhole) return depthwise_whole_grad_input(conv, stream);
+  if (kernel == DepthwiseKernel::kBands) return depthwise_bands_grad_input(conv, stream);
   with_type(conv.x.dtype, [&](auto type) {
     using T = decltype(type);
     switch (conv.axes[2].kernel) {

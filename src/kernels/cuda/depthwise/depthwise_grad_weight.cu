@@ -7,10 +7,12 @@
 // once.
 //
 // Values beyond the edge count as zero; who adds the parts takes a sum that is not finite from the formula.
+#include "kernels/cuda/alignment.h"
 #include "kernels/cuda/block_sum.cuh"
 #include "kernels/cuda/depthwise/depthwise.h"
 #include "kernels/cuda/depthwise/depthwise_bands.h"
 #include "kernels/cuda/depthwise/depthwise_parts.h"
+#include "kernels/cuda/depthwise/depthwise_plan.h"
 #include "kernels/cuda/depthwise/depthwise_row.cuh"
 #include "kernels/cuda/depthwise/depthwise_small.h"
 #include "kernels/cuda/depthwise/depthwise_whole.h"
@@ -19,10 +21,7 @@
 namespace retrograd::kernels::cuda {
 namespace {
 
-constexpr int kThreads = 128;
-constexpr int kBandRows = 32;  // of y that a thread walks at a time, at most
-constexpr int kStridedBandRows = 14, kLongBandRows = 56;
-constexpr int64_t kWantedBlocks = 2112;
+constexpr int kThreads = kDepthwiseThreads;
 
 struct Planes {
   int channels, items, items_in_part;  // an item: a band of an image
@@ -139,45 +138,10 @@ __global__ void __launch_bounds__(kThreads)
   parts[(slot * p.channels + channel) * kTaps + threadIdx.x] = sum;
 }
 
-// Columns of y that a thread keeps. The addresses are not known yet where parts are counted, so this is the
-// most it can be.
-int most_columns(const Conv& conv) {
-  const Axis& w = conv.axes[2];
-  const int wide = 16 / static_cast<int>(size_of(conv.x.dtype));
-  if (w.stride != 1) return w.x % wide == 0 && w.y % (wide / 2) == 0 ? wide / 2 : 1;
-  for (int columns = w.kernel == 7 ? 8 : wide; columns > 1; columns /= 2)
-    if (w.x % columns == 0 && w.y % columns == 0) return columns;
-  return 1;
-}
-int64_t column_tiles(const Conv& conv, int columns) {
-  return (conv.axes[2].y / columns + kThreads - 1) / kThreads;
-}
-
-struct Cut {
-  int64_t tiles, width, groups, bands, band_rows, items_in_part, parts;
-};
-// Every group of threads of a block has an item; where there are blocks enough, several.
-Cut cut(const Conv& conv, int columns, int rows = 0, int64_t wanted = kWantedBlocks) {
-  if (rows == 0)
-    rows = conv.axes[2].stride != 1 ? kStridedBandRows : conv.axes[2].kernel == 7 ? kLongBandRows : kBandRows;
-  const int64_t height = conv.axes[1].y;
-  Cut c;
-  c.tiles = column_tiles(conv, columns);
-  c.width = (conv.axes[2].y / columns + c.tiles - 1) / c.tiles;
-  c.groups = kThreads / c.width;
-  c.bands = (height + rows - 1) / rows;
-  c.band_rows = (height + c.bands - 1) / c.bands;
-  const int64_t items = conv.batch * c.bands;
-  const int64_t rounds = items * conv.groups * c.tiles / (c.groups * wanted);
-  c.items_in_part = c.groups * (rounds < 1 ? 1 : rounds);
-  c.parts = (items + c.items_in_part - 1) / c.items_in_part;
-  return c;
-}
-
 template <class T, int kK, int kS, int kCols, bool kPacked>
-void launch(const Conv& conv, float* workspace, Stream stream, int rows = 0, int64_t wanted = kWantedBlocks) {
+void launch(const Conv& conv, float* workspace, Stream stream) {
   const Axis &h = conv.axes[1], &w = conv.axes[2];
-  const Cut c = cut(conv, kCols, rows, wanted);
+  const DepthwiseCut c = depthwise_cut(conv, kCols);
   Planes p;
   p.channels = static_cast<int>(conv.groups);
   p.items = static_cast<int>(conv.batch * c.bands);
@@ -203,8 +167,7 @@ void launch_stride(const Conv& conv, float* workspace, Stream stream) {
   const auto aligned = [&](int columns) {
     const size_t all = static_cast<size_t>(columns * conv.axes[2].stride) * sizeof(T),
                  bytes = all < 16 ? all : 16;
-    return most_columns(conv) >= columns && reinterpret_cast<uintptr_t>(conv.x.data) % bytes == 0 &&
-           reinterpret_cast<uintptr_t>(conv.y.data) % bytes == 0;
+    return most_columns(conv) >= columns && is_aligned(conv.x.data, bytes) && is_aligned(conv.y.data, bytes);
   };
   if (conv.axes[2].stride != 1) {
     if (aligned(kWide / 2)) return launch<T, kK, 2, kWide / 2, true>(conv, workspace, stream);
@@ -219,23 +182,10 @@ void launch_stride(const Conv& conv, float* workspace, Stream stream) {
 
 }  // namespace
 
-int64_t depthwise_parts(const Conv& conv) {
-  int64_t most = 0;
-  for (int columns = most_columns(conv); columns >= 1; columns /= 2) {
-    const Cut c = cut(conv, columns);
-    if (c.parts * c.tiles > most) most = c.parts * c.tiles;
-  }
-  // Which of them it is, addresses decide.
-  if (is_small(conv) && depthwise_small_parts(conv) > most) most = depthwise_small_parts(conv);
-  if (is_whole(conv) && depthwise_whole_parts(conv) > most) most = depthwise_whole_parts(conv);
-  if (is_bands(conv) && depthwise_bands_parts(conv) > most) most = depthwise_bands_parts(conv);
-  return most;
-}
-
-void depthwise_grad_weight(const Conv& conv, float* workspace, Stream stream) {
-  if (is_small(conv)) return depthwise_small_grad_weight(conv, workspace, stream);
-  if (is_whole(conv)) return depthwise_whole_grad_weight(conv, workspace, stream);
-  if (is_bands(conv)) {
+void depthwise_grad_weight(const Conv& conv, DepthwiseKernel kernel, float* workspace, Stream stream) {
+  if (kernel == DepthwiseKernel::kSmall) return depthwise_small_grad_weight(conv, workspace, stream);
+  if (kernel == DepthwiseKernel::kWhole) return depthwise_whole_grad_weight(conv, workspace, stream);
+  if (kernel == DepthwiseKernel::kBands) {
     depthwise_bands_grad_weight(conv, workspace, stream);
     return add_parts(conv, depthwise_bands_parts(conv), PartOrder::kTapsOfChannel, workspace, stream);
   }

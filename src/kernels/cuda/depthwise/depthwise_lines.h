@@ -9,7 +9,6 @@
 
 namespace retrograd::kernels::cuda {
 
-bool is_lines(const Conv& conv);
 // y from x, or with forward = false x from y.
 void depthwise_lines_gather(const Conv& conv, bool forward, Stream stream);
 

@@ -114,14 +114,6 @@ void launch(Lines p, Stream stream) {
 
 }  // namespace
 
-bool is_lines(const Conv& conv) {
-  for (int i = 0; i < 2; ++i)
-    if (conv.axes[i].x != 1 || conv.axes[i].y != 1 || conv.axes[i].kernel != 1 || conv.axes[i].pad != 0)
-      return false;
-  const Axis& w = conv.axes[2];
-  return w.kernel <= 64 && w.stride == 1 && w.dilation == 1 && (w.x > w.y ? w.x : w.y) < int64_t{1} << 26;
-}
-
 void depthwise_lines_gather(const Conv& conv, bool forward, Stream stream) {
   const Axis& w = conv.axes[2];
   Lines p;

@@ -9,21 +9,13 @@
 // Values beyond the edge are zeros; who adds the parts takes a sum that is not finite from the formula.
 #include "kernels/cuda/depthwise/depthwise_lines.cuh"
 #include "kernels/cuda/depthwise/depthwise_lines.h"
+#include "kernels/cuda/depthwise/depthwise_plan.h"
 #include "kernels/cuda/types.h"
 
 namespace retrograd::kernels::cuda {
 namespace {
 
-constexpr int kTaps = 16, kPlaces = 28;
-constexpr int kMostShares = 64;
-constexpr int kMostThreads = 256;
-constexpr int64_t kWantedBlocks = 1056;
-
-struct Lines {
-  int channels, items, items_in_part;  // an item: a piece of an image's line
-  int xw, yw, taps, pad;
-  int pieces, strips, shares, in_block;  // in_block: items at once
-};
+using namespace lines_weight;
 
 template <class T>
 __global__ void __launch_bounds__(kMostThreads)
@@ -82,32 +74,7 @@ __global__ void __launch_bounds__(kMostThreads)
   }
 }
 
-Lines lines_of(const Conv& conv) {
-  const Axis& w = conv.axes[2];
-  Lines p;
-  p.channels = static_cast<int>(conv.groups);
-  p.xw = static_cast<int>(w.x);
-  p.yw = static_cast<int>(w.y);
-  p.taps = static_cast<int>(w.kernel);
-  p.pad = static_cast<int>(w.pad);
-  p.strips = (p.taps + kTaps - 1) / kTaps;
-  const int all = (p.yw + kPlaces - 1) / kPlaces;
-  p.pieces = (all + kMostShares - 1) / kMostShares;
-  p.shares = (all + p.pieces - 1) / p.pieces;
-  p.in_block = kMostThreads / (p.shares * p.strips);
-  if (p.in_block > 16) p.in_block = 16;
-  p.items = static_cast<int>(conv.batch) * p.pieces;
-  const int64_t rounds = int64_t{p.items} * p.channels / (p.in_block * kWantedBlocks);
-  p.items_in_part = p.in_block * static_cast<int>(rounds < 1 ? 1 : rounds);
-  return p;
-}
-
 }  // namespace
-
-int64_t depthwise_lines_parts(const Conv& conv) {
-  const Lines p = lines_of(conv);
-  return (p.items + p.items_in_part - 1) / p.items_in_part;
-}
 
 void depthwise_lines_grad_weight(const Conv& conv, float* workspace, Stream stream) {
   const Lines p = lines_of(conv);

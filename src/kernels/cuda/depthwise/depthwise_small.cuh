@@ -4,10 +4,11 @@
 #pragma once
 
 #include "kernels/cuda/dense/tile_mma.cuh"
+#include "kernels/cuda/depthwise/depthwise_plan.h"
 
 namespace retrograd::kernels::cuda {
 
-constexpr int kSmallWidth = 14, kSmallPlane = kSmallWidth * kSmallWidth;
+constexpr int kSmallPlane = kSmallWidth * kSmallWidth;
 constexpr int kSmallWords = kSmallPlane / 2, kSmallPieces = 2;  // of a lane
 constexpr int kSmallPitch = 48;
 

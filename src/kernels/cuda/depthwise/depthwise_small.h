@@ -7,8 +7,6 @@
 
 namespace retrograd::kernels::cuda {
 
-// Planes of the size and type, at multiples of 8 bytes.
-bool is_small(const Conv& conv);
 void depthwise_small_grad_input(const Conv& conv, Stream stream);
 
 // How many parts the images are cut into; the workspace holds a float for each part of each weight.

@@ -124,13 +124,6 @@ void launch_kernel(const Conv& conv, Stream stream) {
 
 }  // namespace
 
-bool is_small(const Conv& conv) {
-  const auto pieces = [](const Tensor& t) { return reinterpret_cast<uintptr_t>(t.data) % 8 == 0; };
-  for (const Axis* axis : {&conv.axes[1], &conv.axes[2]})
-    if (axis->x != kSmallWidth || axis->y != kSmallWidth || axis->stride != 1) return false;
-  return (conv.x.dtype == DType::kF16 || conv.x.dtype == DType::kBF16) && pieces(conv.x) && pieces(conv.y);
-}
-
 void depthwise_small_grad_input(const Conv& conv, Stream stream) {
   if (conv.x.dtype == DType::kF16) return launch_kernel<__half>(conv, stream);
   launch_kernel<__nv_bfloat16>(conv, stream);

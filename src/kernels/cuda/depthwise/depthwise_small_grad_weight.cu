@@ -16,8 +16,7 @@
 namespace retrograd::kernels::cuda {
 namespace {
 
-constexpr int kWarps = 4;
-constexpr int64_t kWantedBlocks = 528;
+constexpr int kWarps = kSmallWarps;
 
 // With kFinish there is one part, and the sums are the results.
 template <class T, int kK, int kAhead, bool kFinish>
@@ -109,19 +108,12 @@ __global__ void __launch_bounds__(kWarps * 32, kK == 7 ? 5 : 6)
   }
 }
 
-int64_t images_in_part(const Conv& conv) {
-  const int64_t wanted = (kWantedBlocks + conv.groups - 1) / conv.groups;
-  const int64_t most = (conv.batch + kWarps - 1) / kWarps;  // an image a warp
-  const int64_t parts = wanted < most ? wanted : most;
-  return (conv.batch + parts - 1) / parts;
-}
-
 // By the blocks themselves.
-bool is_finished(const Conv& conv) { return images_in_part(conv) == conv.batch; }
+bool is_finished(const Conv& conv) { return small_images_in_part(conv) == conv.batch; }
 
 template <class T, int kK, int kAhead = 2>
 void launch(const Conv& conv, float* workspace, Stream stream) {
-  const int64_t in_part = images_in_part(conv);
+  const int64_t in_part = small_images_in_part(conv);
   const dim3 grid(static_cast<unsigned>(conv.groups),
                   static_cast<unsigned>((conv.batch + in_part - 1) / in_part));
   const auto kernel = is_finished(conv) ? small_weight_kernel<T, kK, kAhead, true>
@@ -144,11 +136,6 @@ void launch_kernel(const Conv& conv, float* workspace, Stream stream) {
 }
 
 }  // namespace
-
-int64_t depthwise_small_parts(const Conv& conv) {
-  const int64_t in_part = images_in_part(conv);
-  return (conv.batch + in_part - 1) / in_part;
-}
 
 void depthwise_small_grad_weight(const Conv& conv, float* workspace, Stream stream) {
   conv.x.dtype == DType::kF16 ? launch_kernel<__half>(conv, workspace, stream)

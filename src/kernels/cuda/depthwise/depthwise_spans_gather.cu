@@ -157,13 +157,6 @@ void launch_steps(const Conv& conv, const Spans& p, Stream stream) {
 
 }  // namespace
 
-bool is_spans(const Conv& conv) {
-  const Axis& w = conv.axes[2];
-  const auto chunks = [](const Tensor& t) { return reinterpret_cast<uintptr_t>(t.data) % 16 == 0; };
-  return (conv.x.dtype == DType::kF16 || conv.x.dtype == DType::kBF16) && is_lines(conv) && w.x % 8 == 0 &&
-         w.y % 8 == 0 && chunks(conv.x) && chunks(conv.y) && conv.batch <= 65535;
-}
-
 void depthwise_spans_gather(const Conv& conv, bool forward, Stream stream) {
   const Spans p = spans_of(conv, forward, kMostTiles, kImages);
   if (conv.x.dtype == DType::kF16) return launch_steps<__half>(conv, p, stream);

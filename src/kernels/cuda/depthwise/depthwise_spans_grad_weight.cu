@@ -14,16 +14,9 @@
 namespace retrograd::kernels::cuda {
 namespace {
 
-constexpr int kWarps = 4;
-constexpr int kMostTiles = 7;  // of a piece
-constexpr int64_t kWantedBlocks = 512;
+using namespace spans_weight;
 
-struct Spans {
-  int channels, images, in_part;
-  int x_groups, y_groups;  // of a line
-  int taps, reach, extra;  // a window starts `reach` groups before its group, `extra` places too early
-  int pieces, tiles;       // of a line; of a piece
-};
+constexpr int kWarps = 4;
 
 __device__ inline void load_pair(uint32_t address, uint32_t (&r)[2]) {
   asm volatile("ldmatrix.sync.aligned.m8n8.x2.trans.shared.b16 {%0,%1}, [%2];"
@@ -101,25 +94,6 @@ __global__ void __launch_bounds__(kWarps * 32)
   }
 }
 
-Spans spans_of(const Conv& conv, int most_tiles = kMostTiles) {
-  const Axis& w = conv.axes[2];
-  Spans p;
-  p.channels = static_cast<int>(conv.groups);
-  p.images = static_cast<int>(conv.batch);
-  const int64_t wanted = (kWantedBlocks + conv.groups - 1) / conv.groups;
-  const int64_t parts = wanted < conv.batch ? wanted : conv.batch;
-  p.in_part = static_cast<int>((conv.batch + parts - 1) / parts);
-  p.x_groups = static_cast<int>(w.x / 8);
-  p.y_groups = static_cast<int>(w.y / 8);
-  p.taps = static_cast<int>(w.kernel);
-  p.reach = span_reach(static_cast<int>(w.pad));
-  p.extra = p.reach * 8 - static_cast<int>(w.pad);
-  const int tiles = (p.y_groups + kSpanGroups - 1) / kSpanGroups;
-  p.pieces = (tiles + most_tiles - 1) / most_tiles;
-  p.tiles = (tiles + p.pieces - 1) / p.pieces;
-  return p;
-}
-
 template <class T, int kSteps, int kStages = 2>
 void launch(const Spans& p, const Conv& conv, float* workspace, Stream stream) {
   const int pieces = kWarps * kStages * (span_reached(p.tiles, kSteps) + p.tiles * kSpanGroups) * 16;
@@ -151,11 +125,6 @@ void launch_steps(const Conv& conv, float* workspace, Stream stream) {
 }
 
 }  // namespace
-
-int64_t depthwise_spans_parts(const Conv& conv) {
-  const Spans p = spans_of(conv);
-  return (p.images + p.in_part - 1) / p.in_part;
-}
 
 void depthwise_spans_grad_weight(const Conv& conv, float* workspace, Stream stream) {
   if (conv.x.dtype == DType::kF16) return launch_steps<__half>(conv, workspace, stream);

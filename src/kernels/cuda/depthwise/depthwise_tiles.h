@@ -7,10 +7,16 @@
 
 namespace retrograd::kernels::cuda {
 
-void depthwise_tiles_gather(const Conv& conv, bool forward, Stream stream);
+// spans: lines in 16 bits on tensor cores. lines: one axis. tiles: two.
+enum class TilesKernel : unsigned char { kSpans, kLines, kTiles };
+const char* name_of(TilesKernel kernel);
+// alignment: what both addresses are multiples of.
+TilesKernel tiles_kernel(const Conv& conv, int alignment);
+
+void depthwise_tiles_gather(const Conv& conv, bool forward, TilesKernel kernel, Stream stream);
 
 // How many parts the images are cut into; the workspace holds a float for each part of each weight.
-int64_t depthwise_tiles_parts(const Conv& conv);
-void depthwise_tiles_grad_weight(const Conv& conv, float* workspace, Stream stream);
+int64_t depthwise_tiles_parts(const Conv& conv, TilesKernel kernel);
+void depthwise_tiles_grad_weight(const Conv& conv, TilesKernel kernel, float* workspace, Stream stream);
 
 }  // namespace retrograd::kernels::cuda

@@ -118,9 +118,9 @@ void launch_width(const Planes& p, Stream stream) {
 
 }  // namespace
 
-void depthwise_tiles_gather(const Conv& conv, bool forward, Stream stream) {
-  if (is_spans(conv)) return depthwise_spans_gather(conv, forward, stream);
-  if (is_lines(conv)) return depthwise_lines_gather(conv, forward, stream);
+void depthwise_tiles_gather(const Conv& conv, bool forward, TilesKernel kernel, Stream stream) {
+  if (kernel == TilesKernel::kSpans) return depthwise_spans_gather(conv, forward, stream);
+  if (kernel == TilesKernel::kLines) return depthwise_lines_gather(conv, forward, stream);
   const Axis &h = conv.axes[1], &w = conv.axes[2];
   Planes p;
   p.conv = conv;

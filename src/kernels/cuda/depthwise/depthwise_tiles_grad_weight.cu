@@ -113,7 +113,7 @@ void launch(Planes p, const Conv& conv, float* workspace, Stream stream) {
   const int bytes = (tiles > at_end ? tiles : at_end) * 4;
   cudaFuncSetAttribute(grad_weight_kernel<T, kRows, kColumns>, cudaFuncAttributeMaxDynamicSharedMemorySize,
                        bytes);
-  const int64_t parts = depthwise_tiles_parts(conv);
+  const int64_t parts = depthwise_tiles_parts(conv, TilesKernel::kTiles);
   p.images_in_part = static_cast<int>((conv.batch + parts - 1) / parts);
   const dim3 grid(static_cast<unsigned>(p.channels), static_cast<unsigned>(parts));
   grad_weight_kernel<T, kRows, kColumns><<<grid, kThreads, static_cast<size_t>(bytes), stream>>>(
@@ -141,28 +141,14 @@ void sum_tiles(const Conv& conv, float* workspace, Stream stream) {
 
 }  // namespace
 
-int64_t depthwise_tiles_parts(const Conv& conv) {
-  if (is_lines(conv)) {  // which of two ways it is, addresses decide
-    const int64_t parts = depthwise_lines_parts(conv),
-                  of_spans = is_spans(conv) ? depthwise_spans_parts(conv) : 0;
-    return parts > of_spans ? parts : of_spans;
-  }
-  const int64_t wanted = (1056 + conv.groups - 1) / conv.groups;
-  return wanted < conv.batch ? wanted : conv.batch;
-}
-
-void depthwise_tiles_grad_weight(const Conv& conv, float* workspace, Stream stream) {
-  int64_t parts = depthwise_tiles_parts(conv);
-  if (is_spans(conv)) {
+void depthwise_tiles_grad_weight(const Conv& conv, TilesKernel kernel, float* workspace, Stream stream) {
+  if (kernel == TilesKernel::kSpans)
     depthwise_spans_grad_weight(conv, workspace, stream);
-    parts = depthwise_spans_parts(conv);
-  } else if (is_lines(conv)) {
+  else if (kernel == TilesKernel::kLines)
     depthwise_lines_grad_weight(conv, workspace, stream);
-    parts = depthwise_lines_parts(conv);
-  } else {
+  else
     sum_tiles(conv, workspace, stream);
-  }
-  add_parts(conv, parts, PartOrder::kTapsOfChannel, workspace, stream);
+  add_parts(conv, depthwise_tiles_parts(conv, kernel), PartOrder::kTapsOfChannel, workspace, stream);
 }
 
 }  // namespace retrograd::kernels::cuda

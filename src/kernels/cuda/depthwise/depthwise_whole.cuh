@@ -4,12 +4,11 @@
 #pragma once
 
 #include "kernels/cuda/copy_async.cuh"
+#include "kernels/cuda/depthwise/depthwise_plan.h"
 #include "kernels/cuda/pack.cuh"
 
 namespace retrograd::kernels::cuda {
 
-constexpr int kWholeWidth = 14;
-constexpr int kWholePlanes = 32;                        // of a block, a lane each
 constexpr int kWholeRows = 2;                           // of a thread
 constexpr int kWholeStrips = kWholeWidth / kWholeRows;  // threads of a plane
 constexpr int kWholeThreads = kWholePlanes * kWholeStrips;

@@ -9,8 +9,6 @@
 
 namespace retrograd::kernels::cuda {
 
-// Planes of the size, at multiples of 4 bytes.
-bool is_whole(const Conv& conv);
 void depthwise_whole_grad_input(const Conv& conv, Stream stream);
 
 // How many parts the images are cut into; the workspace holds a float for each part of each weight.

@@ -99,13 +99,6 @@ void launch(const Conv& conv, Stream stream) {
 
 }  // namespace
 
-bool is_whole(const Conv& conv) {
-  const auto words = [](const Tensor& t) { return reinterpret_cast<uintptr_t>(t.data) % 4 == 0; };
-  for (const Axis* axis : {&conv.axes[1], &conv.axes[2]})
-    if (axis->x != kWholeWidth || axis->y != kWholeWidth || axis->stride != 1) return false;
-  return words(conv.x) && words(conv.y);
-}
-
 void depthwise_whole_grad_input(const Conv& conv, Stream stream) {
   with_type(conv.x.dtype, [&](auto type) {
     using T = decltype(type);

@@ -18,8 +18,6 @@
 namespace retrograd::kernels::cuda {
 namespace {
 
-constexpr int64_t kWantedBlocks = 528;
-
 // 16-bit planes leave room for the next ones, which come while these are computed with.
 template <class T>
 constexpr int kStages = sizeof(T) == 2 ? 2 : 1;
@@ -109,13 +107,6 @@ __global__ void __launch_bounds__(kWholeThreads, kK == 7 ? 2 : 3)
   }
 }
 
-int64_t images_in_part(const Conv& conv) {
-  const int64_t rounds = (conv.batch + kWholePlanes - 1) / kWholePlanes;
-  const int64_t wanted = (kWantedBlocks + conv.groups - 1) / conv.groups;
-  const int64_t parts = rounds < wanted ? rounds : wanted;
-  return (rounds + parts - 1) / parts * kWholePlanes;
-}
-
 template <class T, int kK>
 void launch(const Conv& conv, float* workspace, Stream stream) {
   constexpr int kBytes = shared_words<T, kK>() * 4;
@@ -125,16 +116,11 @@ void launch(const Conv& conv, float* workspace, Stream stream) {
   const dim3 grid(static_cast<unsigned>(conv.groups), static_cast<unsigned>(depthwise_whole_parts(conv)));
   kernel<<<grid, kWholeThreads, kBytes, stream>>>(
       conv, static_cast<int>(conv.groups), static_cast<int>(conv.batch),
-      static_cast<int>(images_in_part(conv)), static_cast<const T*>(conv.x.data),
+      static_cast<int>(whole_images_in_part(conv)), static_cast<const T*>(conv.x.data),
       static_cast<const T*>(conv.y.data), workspace);
 }
 
 }  // namespace
-
-int64_t depthwise_whole_parts(const Conv& conv) {
-  const int64_t images = images_in_part(conv);
-  return (conv.batch + images - 1) / images;
-}
 
 void depthwise_whole_grad_weight(const Conv& conv, float* workspace, Stream stream) {
   with_type(conv.x.dtype, [&](auto type) {

@@ -5,20 +5,12 @@
 #pragma once
 
 #include "kernels/cuda/dense/tile_mma.cuh"
+#include "kernels/cuda/depthwise_nhwc/depthwise_last_plan.h"
 #include "kernels/cuda/fast_div.cuh"
 #include "kernels/cuda/pack.cuh"
 #include "kernels/cuda/shapes.h"
 
 namespace retrograd::kernels::cuda {
-
-constexpr int kBoxWidth = 14, kBoxRows = 2, kBoxStrips = kBoxWidth / kBoxRows;
-constexpr int kBoxChannels = 64;
-
-struct Boxes {
-  int channels, height, width;
-  uint32_t boxes;          // of all images
-  FastDiv columns, bands;  // boxes across and down an image
-};
 
 struct BoxPlace {
   int64_t image;
@@ -48,26 +40,6 @@ __device__ void start_box(T* box, const T* tensor, const Boxes& p, int64_t image
                       channel + chunk < p.channels;
     copy_chunk(target + i * 16, live ? from + (h * p.width + w) * p.channels + chunk : tensor, live);
   }
-}
-
-inline Boxes boxes_of(const Conv& conv) {
-  Boxes p;
-  p.channels = static_cast<int>(conv.groups);
-  p.height = static_cast<int>(conv.axes[1].x);
-  p.width = static_cast<int>(conv.axes[2].x);
-  const int64_t across = (p.width + kBoxWidth - 1) / kBoxWidth, down = (p.height + kBoxWidth - 1) / kBoxWidth;
-  p.boxes = static_cast<uint32_t>(conv.batch * across * down);
-  p.columns = FastDiv(across);
-  p.bands = FastDiv(down);
-  return p;
-}
-
-// Blocks that share the boxes of 64 channels: as many as are at work at once, each with as many boxes.
-inline int64_t box_blocks(const Boxes& p, int64_t at_once) {
-  const int64_t channel_blocks = (p.channels + kBoxChannels - 1) / kBoxChannels;
-  const int64_t wanted = at_once / channel_blocks > 0 ? at_once / channel_blocks : 1;
-  const int64_t rounds = (p.boxes + wanted - 1) / wanted;
-  return (p.boxes + rounds - 1) / rounds;
 }
 
 }  // namespace retrograd::kernels::cuda

@@ -9,7 +9,6 @@
 
 namespace retrograd::kernels::cuda {
 
-bool is_boxes(const Conv& conv);
 void depthwise_boxes_grad_input(const Conv& conv, Stream stream);
 
 // How many parts the places are cut into; the workspace holds a float for each part of each weight.

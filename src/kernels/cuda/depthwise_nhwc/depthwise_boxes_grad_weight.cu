@@ -15,7 +15,6 @@ namespace retrograd::kernels::cuda {
 namespace {
 
 // Blocks that multiprocessors have room for.
-int64_t at_once(const Conv& conv) { return conv.axes[2].kernel == 5 ? 264 : 132; }
 
 template <class T, int kK, int kV, int kStages>
 __global__ void __launch_bounds__(kBoxStrips* kBoxChannels / kV, kV == 2 ? 2 : 1)
@@ -111,13 +110,11 @@ void launch(const Conv& conv, int64_t at_once, float* workspace, Stream stream) 
 
 template <class T>
 void launch_kernel(const Conv& conv, float* workspace, Stream stream) {
-  conv.axes[2].kernel == 5 ? launch<T, 5, 1, 1>(conv, at_once(conv), workspace, stream)
-                           : launch<T, 7, 1, 1>(conv, at_once(conv), workspace, stream);
+  conv.axes[2].kernel == 5 ? launch<T, 5, 1, 1>(conv, boxes_at_once(conv), workspace, stream)
+                           : launch<T, 7, 1, 1>(conv, boxes_at_once(conv), workspace, stream);
 }
 
 }  // namespace
-
-int64_t depthwise_boxes_parts(const Conv& conv) { return box_blocks(boxes_of(conv), at_once(conv)); }
 
 void depthwise_boxes_grad_weight(const Conv& conv, float* workspace, Stream stream) {
   if (conv.x.dtype == DType::kF16) return launch_kernel<__half>(conv, workspace, stream);

@@ -158,8 +158,8 @@ void launch_stride(const Conv& conv, Stream stream) {
 
 }  // namespace
 
-void depthwise_last_grad_input(const Conv& conv, Stream stream) {
-  if (is_boxes(conv)) return depthwise_boxes_grad_input(conv, stream);
+void depthwise_last_grad_input(const Conv& conv, LastKernel kernel, Stream stream) {
+  if (kernel == LastKernel::kBoxes) return depthwise_boxes_grad_input(conv, stream);
   with_type(conv.x.dtype, [&](auto type) {
     using T = decltype(type);
     switch (conv.axes[2].kernel) {

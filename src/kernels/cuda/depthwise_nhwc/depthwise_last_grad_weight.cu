@@ -17,7 +17,7 @@
 namespace retrograd::kernels::cuda {
 namespace {
 
-constexpr int kThreads = 128;
+constexpr int kThreads = kLastWeightThreads;
 
 template <class T, int kV>
 using Vector = Pack<T, kV>;
@@ -153,27 +153,9 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
-struct Cut {
-  LastBlocks blocks;
-  int band_rows;
-  int64_t parts;
-};
-// So that there are enough threads, and each walks far enough to make up for the rows above its first.
-Cut cut(const Conv& conv, int columns, int vector, int rows, int64_t wanted) {
-  const int64_t height = conv.axes[1].y, bands = (height + rows - 1) / rows;
-  Cut c;
-  c.band_rows = static_cast<int>((height + bands - 1) / bands);
-  c.blocks = last_blocks(conv, kThreads, vector, (conv.axes[2].y + columns - 1) / columns,
-                         (height + c.band_rows - 1) / c.band_rows);
-  const int64_t most = (c.blocks.tiles + c.blocks.strips - 1) / c.blocks.strips;
-  c.parts = (wanted + c.blocks.channel_blocks - 1) / c.blocks.channel_blocks;
-  if (c.parts > most) c.parts = most;
-  return c;
-}
-
 template <class T, int kK, int kS, int kCols, int kV>
-void launch(const Conv& conv, int rows, int64_t wanted, float* workspace, Stream stream) {
-  const Cut c = cut(conv, kCols, kV, rows, wanted);
+void launch(const Conv& conv, float* workspace, Stream stream) {
+  const LastCut c = last_cut(conv, kCols, kV);
   const dim3 grid(static_cast<unsigned>(c.parts), static_cast<unsigned>(c.blocks.channel_blocks));
   grad_weight_kernel<T, kK, kS, kCols, kV>
       <<<grid, static_cast<unsigned>(c.blocks.lanes * c.blocks.strips), 0, stream>>>(
@@ -182,30 +164,13 @@ void launch(const Conv& conv, int rows, int64_t wanted, float* workspace, Stream
   add_parts(conv, c.parts, PartOrder::kChannelsOfTap, workspace, stream);
 }
 
-constexpr int kBandRows = 16, kStridedBandRows = 14, kLongBandRows = 56;
-constexpr int64_t kWantedBlocks = 1056;
-
-// Columns and channels of a thread.
-constexpr int columns_of(int kernel, int stride, int vector) {
-  if (stride == 2) return vector == 4 ? 1 : 2;
-  if (kernel == 3) return vector == 4 ? 2 : 4;
-  return kernel == 5 ? 7 : 8;
-}
-constexpr int narrow_vector(int kernel, int stride) { return stride == 1 && kernel > 3 ? 1 : 2; }
-constexpr bool may_be_wide(int kernel, int stride) { return stride == 2 || kernel == 3; }
-int rows_of(const Conv& conv) {
-  return conv.axes[2].stride == 2 ? kStridedBandRows : conv.axes[2].kernel == 7 ? kLongBandRows : kBandRows;
-}
-
 template <class T, int kK, int kS>
 void launch_vector(const Conv& conv, float* workspace, Stream stream) {
   if constexpr (may_be_wide(kK, kS)) {
-    if (has_vectors(conv, 4))
-      return launch<T, kK, kS, columns_of(kK, kS, 4), 4>(conv, rows_of(conv), kWantedBlocks, workspace,
-                                                         stream);
+    if (has_vectors(conv, 4)) return launch<T, kK, kS, columns_of(kK, kS, 4), 4>(conv, workspace, stream);
   }
   constexpr int kV = narrow_vector(kK, kS);
-  launch<T, kK, kS, columns_of(kK, kS, kV), kV>(conv, rows_of(conv), kWantedBlocks, workspace, stream);
+  launch<T, kK, kS, columns_of(kK, kS, kV), kV>(conv, workspace, stream);
 }
 
 template <class T, int kK>
@@ -216,20 +181,8 @@ void launch_stride(const Conv& conv, float* workspace, Stream stream) {
 
 }  // namespace
 
-int64_t depthwise_last_parts(const Conv& conv) {
-  const int kernel = static_cast<int>(conv.axes[2].kernel), stride = static_cast<int>(conv.axes[2].stride);
-  const auto parts = [&](int vector) {
-    return cut(conv, columns_of(kernel, stride, vector), vector, rows_of(conv), kWantedBlocks).parts;
-  };
-  const int64_t narrow = parts(narrow_vector(kernel, stride));
-  // Addresses, which are not known yet, may forbid wide vectors.
-  const int64_t wide = may_be_wide(kernel, stride) && conv.groups % 4 == 0 ? parts(4) : 0;
-  const int64_t boxes = is_boxes(conv) ? depthwise_boxes_parts(conv) : 0;
-  return std::max({narrow, wide, boxes});
-}
-
-void depthwise_last_grad_weight(const Conv& conv, float* workspace, Stream stream) {
-  if (is_boxes(conv)) {
+void depthwise_last_grad_weight(const Conv& conv, LastKernel kernel, float* workspace, Stream stream) {
+  if (kernel == LastKernel::kBoxes) {
     depthwise_boxes_grad_weight(conv, workspace, stream);
     return add_parts(conv, depthwise_boxes_parts(conv), PartOrder::kChannelsOfTap, workspace, stream);
   }

@@ -10,11 +10,13 @@
 //              is used by all results that need it
 //   anything   a thread a result, windows as they come
 // clang-format on
+#include "kernels/cuda/alignment.h"
 #include "kernels/cuda/fast_div.cuh"
 #include "kernels/cuda/pack.cuh"
 #include "kernels/cuda/pooling/pool.h"
 #include "kernels/cuda/pooling/pool_disjoint.h"
 #include "kernels/cuda/pooling/pool_last.h"
+#include "kernels/cuda/pooling/pool_plan.h"
 #include "kernels/cuda/pooling/pool_staged.h"
 #include "kernels/cuda/types.h"
 
@@ -25,10 +27,6 @@ constexpr int kThreads = 256;
 
 unsigned blocks_for(int64_t threads) { return static_cast<unsigned>((threads + kThreads - 1) / kThreads); }
 __device__ uint32_t thread_number() { return blockIdx.x * kThreads + threadIdx.x; }
-
-bool is_aligned(const void* address, size_t bytes) {
-  return reinterpret_cast<uintptr_t>(address) % bytes == 0;
-}
 
 // ---- 3x3 windows
 
@@ -204,43 +202,12 @@ void launch_any(const Pool& pool, int64_t planes, int64_t vectors, bool uniform,
 
 // ---- which
 
-// Whether every window divides by the same number, and what to multiply with then.
-struct Divisor {
-  bool uniform;
-  float scale;
-};
-Divisor divisor_of(const Pool& pool) {
-  if (pool.divisor_override != 0) return {true, 1.0f / static_cast<float>(pool.divisor_override)};
-  double count = 1;
-  for (const PoolAxis& a : pool.axes) {
-    const bool unpadded = a.pad == 0 || pool.count_include_pad;
-    if (!unpadded || (a.y - 1) * a.stride - a.pad + a.kernel > a.x + a.pad) return {false, 1.0f};
-    count *= static_cast<double>(a.kernel);
-  }
-  return {true, static_cast<float>(1.0 / count)};
-}
-
-bool is_disjoint(const Pool& pool) {
-  for (const PoolAxis& a : pool.axes)
-    if (a.pad != 0 || a.kernel != a.stride || a.y * a.stride > a.x + a.stride - 1) return false;
-  return true;
-}
-
-bool is_sliding(const Pool& pool) {
-  const auto& [d, h, w] = pool.axes;
-  const auto three = [](const PoolAxis& a) { return a.kernel == 3 && a.pad == 1 && a.stride <= 2; };
-  return d.kernel == 1 && d.stride == 1 && d.pad == 0 && three(h) && three(w) && h.stride == w.stride;
-}
-
 template <class T>
-void run_planes(const Pool& pool, Stream stream) {
-  const Divisor divisor = divisor_of(pool);
-  const int64_t planes = pool.batch * pool.channels;
-  if (divisor.uniform && is_disjoint(pool)) return pool_disjoint(pool, divisor.scale, stream);
-  if (divisor.uniform && is_sliding(pool)) {
-    const bool narrow = pool.axes[2].x % 2 != 0 || sizeof(T) == 2;
-    if (pool.axes[2].stride == 1 && narrow && pool_staged_fits(pool))
-      return pool_staged(pool, divisor.scale, stream);
+void run_planes(const Pool& pool, PoolKernel kernel, Stream stream) {
+  const PoolDivisor divisor = divisor_of(pool);
+  if (kernel == PoolKernel::kDisjoint) return pool_disjoint(pool, divisor.scale, stream);
+  if (kernel == PoolKernel::kStaged) return pool_staged(pool, divisor.scale, stream);
+  if (kernel == PoolKernel::kSliding) {
     const bool even = pool.axes[2].x % 2 == 0 && is_aligned(pool.grad_input.data, 2 * sizeof(T));
     if (pool.axes[2].stride == 2)
       return even ? launch_sliding<T, 2, 2, true>(pool, divisor.scale, stream)
@@ -248,32 +215,30 @@ void run_planes(const Pool& pool, Stream stream) {
     return even ? launch_sliding<T, 1, 2, true>(pool, divisor.scale, stream)
                 : launch_sliding<T, 1, 1, false>(pool, divisor.scale, stream);
   }
-  launch_any<T, 1>(pool, planes, 1, divisor.uniform, divisor.scale, stream);
+  launch_any<T, 1>(pool, pool.batch * pool.channels, 1, divisor.uniform, divisor.scale, stream);
 }
 
 template <class T>
-void run_channels_last(const Pool& pool, Stream stream) {
-  const Divisor divisor = divisor_of(pool);
+void run_channels_last(const Pool& pool, PoolKernel kernel, Stream stream) {
+  const PoolDivisor divisor = divisor_of(pool);
   constexpr int kWide = 16 / sizeof(T);
-  if (pool.channels % kWide == 0 && is_aligned(pool.grad_input.data, 16) &&
-      is_aligned(pool.grad_output.data, 16)) {
-    if (divisor.uniform && is_disjoint(pool)) return pool_last_side_by_side(pool, divisor.scale, stream);
-    if (divisor.uniform && is_sliding(pool) && pool.axes[0].x == 1)
-      return pool_last_sliding(pool, divisor.scale, stream);
+  if (kernel == PoolKernel::kDisjoint) return pool_last_side_by_side(pool, divisor.scale, stream);
+  if (kernel == PoolKernel::kSliding) return pool_last_sliding(pool, divisor.scale, stream);
+  if (kernel == PoolKernel::kVectors)
     return launch_any<T, kWide>(pool, pool.batch, pool.channels / kWide, divisor.uniform, divisor.scale,
                                 stream);
-  }
   launch_any<T, 1>(pool, pool.batch, pool.channels, divisor.uniform, divisor.scale, stream);
 }
 
 }  // namespace
 
-void pool_planes(const Pool& pool, Stream stream) {
-  with_type(pool.grad_input.dtype, [&](auto type) { run_planes<decltype(type)>(pool, stream); });
+void pool_planes(const Pool& pool, PoolKernel kernel, Stream stream) {
+  with_type(pool.grad_input.dtype, [&](auto type) { run_planes<decltype(type)>(pool, kernel, stream); });
 }
 
-void pool_channels_last(const Pool& pool, Stream stream) {
-  with_type(pool.grad_input.dtype, [&](auto type) { run_channels_last<decltype(type)>(pool, stream); });
+void pool_channels_last(const Pool& pool, PoolKernel kernel, Stream stream) {
+  with_type(pool.grad_input.dtype,
+            [&](auto type) { run_channels_last<decltype(type)>(pool, kernel, stream); });
 }
 
 }  // namespace retrograd::kernels::cuda

@@ -7,9 +7,16 @@
 
 namespace retrograd::kernels::cuda {
 
+// disjoint: windows side by side, without padding. staged, sliding: 3x3 with padding 1, small planes in
+// shared memory or not. vectors: any windows, 16 bytes of channels a thread. any: a thread a result.
+enum class PoolKernel : unsigned char { kDisjoint, kStaged, kSliding, kVectors, kAny };
+const char* name_of(PoolKernel kernel);
+// alignment: what both addresses are multiples of.
+PoolKernel pool_kernel(const Pool& pool, bool channels_last, int alignment);
+
 // (N, C, D, H, W) row-major.
-void pool_planes(const Pool& pool, Stream stream);
+void pool_planes(const Pool& pool, PoolKernel kernel, Stream stream);
 // Channels innermost.
-void pool_channels_last(const Pool& pool, Stream stream);
+void pool_channels_last(const Pool& pool, PoolKernel kernel, Stream stream);
 
 }  // namespace retrograd::kernels::cuda

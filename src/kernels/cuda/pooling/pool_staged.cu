@@ -8,6 +8,7 @@
 #include "kernels/cuda/copy_async.cuh"
 #include "kernels/cuda/elements.cuh"
 #include "kernels/cuda/fast_div.cuh"
+#include "kernels/cuda/pooling/pool_plan.h"
 #include "kernels/cuda/pooling/pool_staged.h"
 #include "kernels/cuda/types.h"
 
@@ -15,7 +16,6 @@ namespace retrograd::kernels::cuda {
 namespace {
 
 constexpr int kMostThreads = 512;
-constexpr int kMostBytes = 40 << 10;  // of grad_output and of grad_input together
 
 struct Staged {
   int height, width;
@@ -70,32 +70,14 @@ __global__ void __launch_bounds__(kMostThreads)
   for (int i = thread; i < chunks; i += threads) out[i] = results[i];
 }
 
-// The fewest planes of a whole number of 16-byte chunks, then as many of these as give every thread a column.
-int planes_of_block(const Pool& pool) {
-  const int64_t bytes =
-      static_cast<int64_t>(size_of(pool.grad_input.dtype)) * pool.axes[1].x * pool.axes[2].x;
-  if (2 * bytes > kMostBytes) return 0;
-  int planes = 1;
-  while (planes * bytes % 16 != 0) planes *= 2;
-  const int64_t all = pool.batch * pool.channels * pool.axes[0].x;
-  while (planes * 2 * pool.axes[2].x <= 320 && planes * 4 * bytes <= kMostBytes && all % (planes * 2) == 0)
-    planes *= 2;
-  return 2 * planes * bytes <= kMostBytes && all % planes == 0 ? planes : 0;
-}
-
 }  // namespace
-
-bool pool_staged_fits(const Pool& pool) {
-  return planes_of_block(pool) > 0 && reinterpret_cast<uintptr_t>(pool.grad_input.data) % 16 == 0 &&
-         reinterpret_cast<uintptr_t>(pool.grad_output.data) % 16 == 0;
-}
 
 void pool_staged(const Pool& pool, float scale, Stream stream) {
   const PoolAxis &h = pool.axes[1], &w = pool.axes[2];
   Staged p;
   p.height = static_cast<int>(h.x);
   p.width = static_cast<int>(w.x);
-  p.planes = planes_of_block(pool);
+  p.planes = staged_planes(pool);
   p.columns = FastDiv(w.x);
   p.scale = scale;
   const int64_t blocks = pool.batch * pool.channels * pool.axes[0].x / p.planes;

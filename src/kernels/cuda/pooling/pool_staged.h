@@ -7,8 +7,7 @@
 
 namespace retrograd::kernels::cuda {
 
-// Whether planes are small enough, and a block's planes begin and end at multiples of 16 bytes.
-bool pool_staged_fits(const Pool& pool);
+// staged_planes() > 0 (pool_plan.h), addresses at multiples of 16 bytes.
 void pool_staged(const Pool& pool, float scale, Stream stream);
 
 }  // namespace retrograd::kernels::cuda

@@ -7,6 +7,7 @@
 #include <cstdlib>
 
 #include "kernels/cuda/dense/f32_gather.h"
+#include "kernels/cuda/dense/gather_product_plan.h"
 #include "kernels/cuda/dense/gather_tiles.cuh"
 #include "kernels/cuda/dense/tensor_map.h"
 #include "kernels/cuda/formulas.cuh"
@@ -257,38 +258,17 @@ bool launch(const Product& p, const GatherProduct& product, Stream stream) {
     return false;
   cudaFuncSetAttribute(f32_kernel<C>, cudaFuncAttributeMaxDynamicSharedMemorySize, C::kBytes);
   const int64_t tiles = int64_t{(p.columns + C::kN - 1) / C::kN} * ((p.places + C::kM - 1) / C::kM);
-  f32_kernel<C>
-      <<<static_cast<unsigned>(std::min<int64_t>(tiles, 132)), C::kThreads, C::kBytes, stream>>>(p, maps);
+  const auto blocks = static_cast<unsigned>(std::min<int64_t>(tiles, product.multiprocessors));
+  f32_kernel<C><<<blocks, C::kThreads, C::kBytes, stream>>>(p, maps);
   return true;
 }
 
-// Nanoseconds of a step and of a tile's beginning and end, measured on an H200.
-struct Tiling {
-  int m, n;
-  double step, rest;
-};
-constexpr Tiling kThree[] = {
-    {128, 128, 978, 4000}, {128, 160, 1190, 5000}, {128, 112, 850, 4500}, {192, 64, 771, 4500}};
-constexpr Tiling kOne[] = {{128, 128, 420, 4000}, {192, 64, 390, 4000}};
-
-// The tiles that take least time on some 132 multiprocessors.
-template <int kCount>
-Tiling choose(const Product& p, const Tiling (&tilings)[kCount]) {
-  Tiling best{};
-  double least = 0;
-  for (const Tiling& tiling : tilings) {
-    const int64_t tiles =
-        int64_t{(p.places + tiling.m - 1) / tiling.m} * ((p.columns + tiling.n - 1) / tiling.n);
-    const double time = static_cast<double>((tiles + 131) / 132) * (p.steps * tiling.step + tiling.rest);
-    if (best.m != 0 && time >= least) continue;
-    least = time;
-    best = tiling;
-  }
-  return best;
+GatherTiles tiles_of(const Product& p, const GatherProduct& product) {
+  return f32_gather_tiles(p.places, p.columns, p.steps, product.math, product.multiprocessors);
 }
 
 bool launch_three(const Product& p, const GatherProduct& product, Stream stream) {
-  switch (choose(p, kThree).n) {
+  switch (tiles_of(p, product).n) {
     case 160:
       return launch<Gather<3, 1, 160, 2, 3>>(p, product, stream);
     case 112:
@@ -301,8 +281,8 @@ bool launch_three(const Product& p, const GatherProduct& product, Stream stream)
 }
 
 bool launch_one(const Product& p, const GatherProduct& product, Stream stream) {
-  return choose(p, kOne).n == 64 ? launch<Gather<1, 1, 64, 3, 6>>(p, product, stream)
-                                 : launch<Gather<1, 1, 128, 2, 6>>(p, product, stream);
+  return tiles_of(p, product).n == 64 ? launch<Gather<1, 1, 64, 3, 6>>(p, product, stream)
+                                      : launch<Gather<1, 1, 128, 2, 6>>(p, product, stream);
 }
 
 }  // namespace

@@ -7,8 +7,10 @@
 // four channels at a time on its way to the panels.
 #include <algorithm>
 
+#include "base/checked.h"
 #include "kernels/cuda/dense/f32_weight.h"
 #include "kernels/cuda/dense/tensor_map.h"
+#include "kernels/cuda/dense/weight_product_plan.h"
 #include "kernels/cuda/sm90a/f32_sums.cuh"
 
 namespace retrograd::kernels::cuda {
@@ -225,76 +227,10 @@ __global__ void __launch_bounds__(C::kThreads, 1)
 template <int kProducts, int kDown, int kN, int kGroups, int kStages>
 using Weight = Cut<kProducts, kDown, kN, kGroups, kStages, false>;
 
-int64_t ceil_of(int64_t a, int64_t b) { return (a + b - 1) / b; }
-
-struct Choice {
-  int m, n;
-  int64_t parts;
-};
-
-// Nanoseconds of a step and of a tile's beginning and end, measured on an H200.
-struct Tiling {
-  int m, n;
-  double step, rest;
-};
-constexpr Tiling kThree[] = {{128, 128, 1230, 4000}, {256, 64, 1140, 5000}, {192, 64, 945, 4500}};
-constexpr Tiling kOne[] = {{256, 64, 820, 5000}};
-
-// The tile and the number of parts that take least time on some 132 multiprocessors: whole turns of blocks,
-// and the parts' way through memory.
-template <int kCount>
-Choice choose(const Conv& conv, const Tiling (&tilings)[kCount]) {
-  constexpr double kBytesANanosecond = 3000;
-  const int64_t columns = conv.axes[0].kernel * conv.axes[1].kernel * conv.axes[2].kernel * conv.x_channels;
-  const int64_t pairs = ceil_of(conv.batch * conv.axes[0].y * conv.axes[1].y * conv.axes[2].y, 2 * kTerms);
-  const auto bytes = static_cast<double>(conv.groups * conv.y_channels * columns * 4);
-  const int64_t most = std::clamp<int64_t>(pairs / 2, 1, 256);
-  Choice best{};
-  double least = 0;
-  for (const Tiling& tiling : tilings) {
-    const int64_t tiles = ceil_of(columns, tiling.m) * ceil_of(conv.y_channels, tiling.n) * conv.groups;
-    for (int64_t parts = 1; parts <= most; ++parts) {
-      const double time = static_cast<double>(ceil_of(tiles * parts, 132)) *
-                              (static_cast<double>(ceil_of(pairs, parts)) * 2 * tiling.step + tiling.rest) +
-                          2 * static_cast<double>(parts) * bytes / kBytesANanosecond;
-      if (best.parts != 0 && time >= least) continue;
-      least = time;
-      best = {tiling.m, tiling.n, parts};
-    }
-  }
-  return best;
-}
-Choice choose(const Conv& conv, ProductMath math) {
-  return math == ProductMath::kF32 ? choose(conv, kThree) : choose(conv, kOne);
-}
-
-// Places of x under tap 0, in the order of those of y.
-PlacesMap map_of(const Conv& conv, int64_t x_filled) {
-  PlacesMap map{};
-  const Axis& d = conv.axes[0];
-  map.axes = d.x == 1 && d.y == 1 && d.kernel == 1 && d.pad == 0 ? 2 : 3;
-  map.channels = conv.groups * x_filled;
-  map.batch = conv.batch;
-  for (int a = 0; a < 3; ++a) {
-    map.sizes[2 - a] = conv.axes[a].x;
-    map.first[2 - a] = -conv.axes[a].pad;
-    map.step[2 - a] = conv.axes[a].stride;
-    map.count[2 - a] = conv.axes[a].y;
-  }
-  map.places = kTerms;
-  return map;
-}
-
-bool can_say(const Conv& conv) {
-  int64_t reach[3];
-  for (int a = 0; a < 3; ++a) reach[2 - a] = (conv.axes[a].kernel - 1) * conv.axes[a].dilation;
-  return is_sayable(map_of(conv, conv.x_channels), reach);
-}
-
 template <class C>
 bool launch(const Product& p, const WeightProduct& product, Stream stream) {
   Maps maps;
-  const PlacesMap places = map_of(product.conv, p.x_filled);
+  const PlacesMap places = f32_weight_places(product.conv, p.x_filled);
   if (!make_map(places, MapType::kF32, product.x_rows, &maps.places)) return false;
   maps.axes = places.axes;
   maps.by_channels = FastDiv(p.x_filled);
@@ -302,14 +238,14 @@ bool launch(const Product& p, const WeightProduct& product, Stream stream) {
   maps.by_kernel_h = FastDiv(p.kernel[1]);
   cudaFuncSetAttribute(f32_kernel<C>, cudaFuncAttributeMaxDynamicSharedMemorySize, C::kBytes);
   const int64_t items =
-      ceil_of(p.columns, C::kM) * ceil_of(p.rows, C::kN) * p.groups * ceil_of(p.places, p.part);
+      ceil_div(p.columns, C::kM) * ceil_div(p.rows, C::kN) * p.groups * ceil_div(p.places, p.part);
   f32_kernel<C><<<static_cast<unsigned>(std::min<int64_t>(items, 132)), C::kThreads, C::kBytes, stream>>>(
       p, maps, static_cast<const char*>(product.y_rows), product.workspace);
   return true;
 }
 
 bool launch_three(const Product& p, const WeightProduct& product, Stream stream) {
-  switch (choose(product.conv, kThree).m) {
+  switch (f32_weight_choice(product.conv, ProductMath::kF32).m) {
     case 256:
       return launch<Weight<3, 2, 64, 2, 4>>(p, product, stream);
     case 192:
@@ -320,13 +256,6 @@ bool launch_three(const Product& p, const WeightProduct& product, Stream stream)
 }
 
 }  // namespace
-
-int64_t f32_weight_parts(const Conv& conv, ProductMath math) {
-  const int64_t columns = conv.axes[0].kernel * conv.axes[1].kernel * conv.axes[2].kernel * conv.x_channels;
-  if (conv.y_channels <= 32 || columns <= 64) return 0;           // tiles would be half empty
-  if (conv.x_channels % kTerms != 0 || !can_say(conv)) return 0;  // no boxes
-  return choose(conv, math).parts;
-}
 
 bool f32_weight(const Product& p, const WeightProduct& product, Stream stream) {
   return product.math == ProductMath::kF32 ? launch_three(p, product, stream)

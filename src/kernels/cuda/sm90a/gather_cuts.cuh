@@ -1,26 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which tiles a gather product is cut into.
+// The kernels of the tiles that a gather product is cut into.
 #pragma once
 
+#include "kernels/cuda/dense/wgmma_gather_plan.h"
 #include "kernels/cuda/sm90a/gather_launch.cuh"
 
 namespace retrograd::kernels::cuda::wgather {
-
-enum class Tiles : unsigned char {
-  k128x128,
-  k192x128,
-  k128x256,
-  k128x160,
-  k256x64,
-  k256x64Shared,
-  k512x32Shared
-};
-
-struct Choice {
-  Tiles tiles;
-  double microseconds;
-};
-Choice choose(const GatherProduct& product);
 
 template <class T, bool kTurned>
 bool launch_as(Tiles tiles, const GatherProduct& product, Stream stream) {

@@ -10,6 +10,7 @@
 
 #include "kernels/cuda/dense/gather_product.h"
 #include "kernels/cuda/dense/tensor_map.h"
+#include "kernels/cuda/dense/wgmma_gather_plan.h"
 #include "kernels/cuda/sm90a/gather_store.cuh"
 
 namespace retrograd::kernels::cuda::wgather {
@@ -49,21 +50,11 @@ __global__ void __launch_bounds__(C::kThreads, 1)
   }
 }
 
-// How far the last tap lies behind the first.
-inline int64_t reach_of(const ProductAxis& axis) { return (axis.taps - 1) * std::abs(axis.tap_step); }
-
 // The map of the places, and what the kernel is told about it.
 inline PlacesMap describe(const GatherProduct& product, int64_t channels, bool shared, Args& p) {
-  PlacesMap map{};
-  const Conv& conv = product.conv;
-  map.axes = product.axes[0].source == 1 && product.axes[0].results == 1 && product.axes[0].taps == 1 &&
-                     product.axes[0].first == 0
-                 ? 2
-                 : 3;
-  map.channels = channels;
-  map.batch = conv.batch;
+  const PlacesMap map = places_of(product, channels, shared);
   p.axes = map.axes;
-  int64_t places = conv.batch;
+  int64_t places = product.conv.batch;
   for (int a = 0; a < 3; ++a) {
     const ProductAxis& axis = product.axes[a];
     const int64_t back = axis.tap_step < 0 ? (axis.taps - 1) * axis.tap_step : 0;
@@ -80,10 +71,6 @@ inline PlacesMap describe(const GatherProduct& product, int64_t channels, bool s
     p.tap_stride[a] = static_cast<int>(axis.tap_stride);
     p.kernel[a] = static_cast<int>(axis.kernel);
     places *= results;
-    map.sizes[2 - a] = axis.source;
-    map.first[2 - a] = p.first[a];
-    map.step[2 - a] = axis.step;
-    map.count[2 - a] = results;
   }
   p.live = static_cast<int>(product.axes[2].results);
   p.places = static_cast<uint32_t>(places);

@@ -4,6 +4,7 @@
 
 #include "kernels/cuda/dense/hopper.cuh"
 #include "kernels/cuda/dense/wgmma.cuh"
+#include "kernels/cuda/dense/wgmma_gather_plan.h"
 #include "kernels/cuda/fast_div.cuh"
 #include "kernels/cuda/places.cuh"
 #include "kernels/cuda/shapes.h"
@@ -11,7 +12,6 @@
 namespace retrograd::kernels::cuda::wgather {
 
 constexpr int kMostBox = 256;      // places of one copy
-constexpr int kMostHalo = 16;      // rows that shared taps reach further
 constexpr int kStagedPitch = 144;  // bytes of 64 staged places: rows begin in different banks
 
 // Tiles of kPlaces x kChannels results by kGroups warpgroups of kBands times 64 places each.

@@ -8,6 +8,7 @@
 // with the three taps along w as shifts, so a block has all weights and 90 % of its products count. A part of
 // the places is one block's; walks have a line and a plane more than y.
 #include "kernels/cuda/dense/hopper.cuh"
+#include "kernels/cuda/dense/tensor_map.h"
 #include "kernels/cuda/dense/wgmma.cuh"
 #include "kernels/cuda/dense/wgmma_weight.h"
 

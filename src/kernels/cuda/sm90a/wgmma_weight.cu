@@ -9,6 +9,7 @@
 // add_weight_parts adds them in order.
 #include <algorithm>
 
+#include "kernels/cuda/dense/tensor_map.h"
 #include "kernels/cuda/sm90a/weight_sums.cuh"
 
 namespace retrograd::kernels::cuda {

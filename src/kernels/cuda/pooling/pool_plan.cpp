@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which kernel.
+#include "kernels/cuda/pooling/pool_plan.h"
+
+namespace retrograd::kernels::cuda {
+namespace {
+
+bool is_disjoint(const Pool& pool) {
+  for (const PoolAxis& a : pool.axes)
+    if (a.pad != 0 || a.kernel != a.stride || a.y * a.stride > a.x + a.stride - 1) return false;
+  return true;
+}
+
+bool is_sliding(const Pool& pool) {
+  const auto& [d, h, w] = pool.axes;
+  const auto three = [](const PoolAxis& a) { return a.kernel == 3 && a.pad == 1 && a.stride <= 2; };
+  return d.kernel == 1 && d.stride == 1 && d.pad == 0 && three(h) && three(w) && h.stride == w.stride;
+}
+
+}  // namespace
+
+PoolDivisor divisor_of(const Pool& pool) {
+  if (pool.divisor_override != 0) return {true, 1.0f / static_cast<float>(pool.divisor_override)};
+  double count = 1;
+  for (const PoolAxis& a : pool.axes) {
+    const bool unpadded = a.pad == 0 || pool.count_include_pad;
+    if (!unpadded || (a.y - 1) * a.stride - a.pad + a.kernel > a.x + a.pad) return {false, 1.0f};
+    count *= static_cast<double>(a.kernel);
+  }
+  return {true, static_cast<float>(1.0 / count)};
+}
+
+// The fewest planes of a whole number of 16-byte chunks, then as many of these as give every thread a column.
+int staged_planes(const Pool& pool) {
+  constexpr int kMostBytes = 40 << 10;  // of grad_output and of grad_input together
+  const int64_t bytes =
+      static_cast<int64_t>(size_of(pool.grad_input.dtype)) * pool.axes[1].x * pool.axes[2].x;
+  if (2 * bytes > kMostBytes) return 0;
+  int planes = 1;
+  while (planes * bytes % 16 != 0) planes *= 2;
+  const int64_t all = pool.batch * pool.channels * pool.axes[0].x;
+  while (planes * 2 * pool.axes[2].x <= 320 && planes * 4 * bytes <= kMostBytes && all % (planes * 2) == 0)
+    planes *= 2;
+  return 2 * planes * bytes <= kMostBytes && all % planes == 0 ? planes : 0;
+}
+
+const char* name_of(PoolKernel kernel) {
+  switch (kernel) {
+    case PoolKernel::kDisjoint:
+      return "disjoint";
+    case PoolKernel::kStaged:
+      return "staged";
+    case PoolKernel::kSliding:
+      return "sliding";
+    case PoolKernel::kVectors:
+      return "vectors";
+    case PoolKernel::kAny:
+      break;
+  }
+  return "any";
+}
+
+PoolKernel pool_kernel(const Pool& pool, bool channels_last, int alignment) {
+  const bool uniform = divisor_of(pool).uniform;
+  const auto bytes = static_cast<int64_t>(size_of(pool.grad_input.dtype));
+  if (channels_last) {
+    if (pool.channels * bytes % 16 != 0 || alignment < 16) return PoolKernel::kAny;
+    if (uniform && is_disjoint(pool)) return PoolKernel::kDisjoint;
+    return uniform && is_sliding(pool) && pool.axes[0].x == 1 ? PoolKernel::kSliding : PoolKernel::kVectors;
+  }
+  if (uniform && is_disjoint(pool)) return PoolKernel::kDisjoint;
+  if (!uniform || !is_sliding(pool)) return PoolKernel::kAny;
+  const bool narrow = pool.axes[2].x % 2 != 0 || bytes == 2;
+  const bool staged = pool.axes[2].stride == 1 && narrow && alignment >= 16 && staged_planes(pool) > 0;
+  return staged ? PoolKernel::kStaged : PoolKernel::kSliding;
+}
+
+}  // namespace retrograd::kernels::cuda

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a build without CUDA has in the way of GPU kernels: their plans, which are plain C++, and these. A step
+// that would come here was planned for a machine that is not there, and nothing runs it.
+#include <cstdio>
+#include <cstdlib>
+
+#include "kernels/cuda/bias/bias.h"
+#include "kernels/cuda/dense/gather_product.h"
+#include "kernels/cuda/dense/weight_parts.h"
+#include "kernels/cuda/dense/weight_product.h"
+#include "kernels/cuda/dense/wgmma_gather.h"
+#include "kernels/cuda/dense/wgmma_weight.h"
+#include "kernels/cuda/depthwise/depthwise.h"
+#include "kernels/cuda/depthwise/depthwise_tiles.h"
+#include "kernels/cuda/depthwise_nhwc/depthwise_last.h"
+#include "kernels/cuda/direct.h"
+#include "kernels/cuda/few_channels/group_blocks.h"
+#include "kernels/cuda/few_channels/narrow_blocks.h"
+#include "kernels/cuda/few_channels/narrow_gather.h"
+#include "kernels/cuda/few_channels/narrow_tiles.h"
+#include "kernels/cuda/layout/results.h"
+#include "kernels/cuda/pooling/pool.h"
+#include "kernels/cuda/small_images.h"
+
+namespace retrograd::kernels::cuda {
+namespace {
+
+[[noreturn]] void not_here() {
+  std::fputs("retrograd: no GPU code in this build\n", stderr);
+  std::abort();
+}
+
+}  // namespace
+
+void bias_planes(const Bias&, float*, Stream) { not_here(); }
+void bias_channels_last(const Bias&, float*, Stream) { not_here(); }
+
+void gather_product(const GatherProduct&, Stream) { not_here(); }
+void clear(void*, size_t, Stream) { not_here(); }
+void weight_product(const WeightProduct&, Stream) { not_here(); }
+void add_weight_parts(const WeightParts&, Stream) { not_here(); }
+bool wgmma_gather(const GatherProduct&, Stream) { not_here(); }
+bool wgmma_weight(const WeightPlan&, RowType, const void*, const void*, float*, Stream) { not_here(); }
+
+void depthwise_grad_input(const Conv&, DepthwiseKernel, Stream) { not_here(); }
+void depthwise_grad_weight(const Conv&, DepthwiseKernel, float*, Stream) { not_here(); }
+void depthwise_tiles_gather(const Conv&, bool, TilesKernel, Stream) { not_here(); }
+void depthwise_tiles_grad_weight(const Conv&, TilesKernel, float*, Stream) { not_here(); }
+void depthwise_last_grad_input(const Conv&, LastKernel, Stream) { not_here(); }
+void depthwise_last_grad_weight(const Conv&, LastKernel, float*, Stream) { not_here(); }
+
+void direct_forward(const Conv&, Stream) { not_here(); }
+void direct_grad_input(const Conv&, Stream) { not_here(); }
+void direct_grad_weight(const Conv&, Stream) { not_here(); }
+void direct_bias(const Bias&, Stream) { not_here(); }
+void direct_pool(const Pool&, Stream) { not_here(); }
+
+void group_grad_input(const Conv&, bool, Stream) { not_here(); }
+void group_grad_weight(const Conv&, bool, float*, Stream) { not_here(); }
+void block_grad_input(const Conv&, bool, Stream) { not_here(); }
+void block_grad_weight(const Conv&, bool, float*, Stream) { not_here(); }
+void stem_grad_weight(const Conv&, bool, float*, Stream) { not_here(); }
+void narrow_grad_input(const Conv&, Stream) { not_here(); }
+void narrow_tiles_grad_input(const Conv&, bool, Stream) { not_here(); }
+void narrow_tiles_grad_weight(const Conv&, bool, float*, Stream) { not_here(); }
+
+void make_rows(const Rows&, RowType, void*, Stream) { not_here(); }
+void make_weight_rows(const Conv&, bool, RowType, void*, Stream) { not_here(); }
+void make_filter(const Conv&, int64_t, int64_t, RowType, void*, Stream) { not_here(); }
+void take_filter(const Conv&, int64_t, int64_t, RowType, const void*, bool, Stream) { not_here(); }
+void take_rows(const Conv&, Result, int64_t, RowType, const void*, bool, Stream) { not_here(); }
+void repair_result(const Conv&, Result, Stream) { not_here(); }
+
+void pool_planes(const Pool&, PoolKernel, Stream) { not_here(); }
+void pool_channels_last(const Pool&, PoolKernel, Stream) { not_here(); }
+
+void small_grad_input(const Conv&, Stream) { not_here(); }
+void small_grad_weight(const Conv&, float*, Stream) { not_here(); }
+
+}  // namespace retrograd::kernels::cuda
