@@ -57,6 +57,9 @@ struct TuneOptions {
   double seconds = 0.02;       // a figure
   double gflop = 0;            // as of a sweep
   std::string out;             // the file to write; empty: standard output
+  // Figures of earlier sweeps (--csv) instead of new ones, and the machine that they are of.
+  std::vector<std::string> from;
+  std::string machine;
 };
 int tune(const TuneOptions& options);
 
@@ -73,7 +76,7 @@ int check(const CheckCommandOptions& options);
 
 struct ExplainOptions {
   std::string problem;
-  std::string rules;  // a product whose rules are judged and followed, or "all"; empty: none
+  std::string rules;           // a product whose rules are judged and followed, or "all"; empty: none
   std::string machine;         // a name of base/machine.h; empty: what is here
   std::string device = "cpu";  // or cuda
 };

@@ -39,18 +39,6 @@ double cost_with(const engines::Candidate& candidate, const problem::Pass& pass,
   return engines::cost(candidate, pass, machine, tuning);
 }
 
-ImplementationTime described(const plan::Answer& answer, const problem::Pass& pass, const Machine& machine) {
-  constexpr double kInfinite = std::numeric_limits<double>::infinity();
-  const engines::Candidate& candidate = *answer.candidate;
-  ImplementationTime row;
-  row.name = candidate.name();
-  row.predicted = answer.microseconds;
-  row.effort = candidate.effort(pass, machine);
-  row.arithmetic = cost_with(candidate, pass, machine, {1, kInfinite, 0});
-  row.memory = cost_with(candidate, pass, machine, {kInfinite, 1, 0});
-  return row;
-}
-
 Status warm_up(Runner& runner) {
   RG_TRY(double one, runner.plan.call());
   // The first one of all loads code and touches pages.
@@ -95,6 +83,18 @@ const ImplementationTime& PassTimes::fastest() const {
                            });
 }
 
+ImplementationTime described(const engines::Candidate& candidate, const problem::Pass& pass,
+                             const Machine& machine) {
+  constexpr double kInfinite = std::numeric_limits<double>::infinity();
+  ImplementationTime row;
+  row.name = candidate.name();
+  row.predicted = engines::cost(candidate, pass, machine);
+  row.effort = candidate.effort(pass, machine);
+  row.arithmetic = cost_with(candidate, pass, machine, {1, kInfinite, 0});
+  row.memory = cost_with(candidate, pass, machine, {kInfinite, 1, 0});
+  return row;
+}
+
 problem::Problem with_pass(const problem::Problem& problem, size_t pass) {
   problem::Problem one = problem;
   one.passes = {problem.passes[pass]};
@@ -114,7 +114,7 @@ Result<PassTimes> time_implementations(const problem::Problem& problem, size_t p
   double cheapest = 0;
   for (const plan::Answer& answer : plan::judge(engines::candidates(device.kind()), only, machine)) {
     if (!answer.support.accepted()) break;  // they come last
-    ImplementationTime row = described(answer, only, machine);
+    ImplementationTime row = described(*answer.candidate, only, machine);
     if (!runners.empty() && is_plain_loop(row.name) && row.predicted > kHopeless * cheapest) {
       row.skipped =
           fmt::format("thought to take {:.0f} times as long as the cheapest", row.predicted / cheapest);

@@ -43,6 +43,10 @@ Result<PassTimes> time_implementations(const problem::Problem& problem, size_t p
                                        const engines::Bindings& bindings, runtime::Device& device,
                                        const TimingOptions& options);
 
+// What is known of an implementation before it is timed.
+ImplementationTime described(const engines::Candidate& candidate, const problem::Pass& pass,
+                             const Machine& machine);
+
 // The problem with one of its passes alone.
 problem::Problem with_pass(const problem::Problem& problem, size_t pass);
 

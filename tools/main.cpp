@@ -51,6 +51,7 @@ constexpr const char* kTuneExamples = R"(Examples:
   retrograd tune --out this_machine.txt && RETROGRAD_TUNING=this_machine.txt ./program
   retrograd tune --count 1000 --seed 9 --out this_machine.txt
   retrograd tune --device cuda --out this_gpu.txt
+  retrograd tune --machine h200 --from figures.csv --out h200.txt
 
 Times every implementation on drawn problems and fits what it reaches of the machine's peaks. Prints how far costs are
 from what was measured, and regret (time of the chosen implementation over that of the fastest) before and after.
@@ -240,6 +241,11 @@ int run(int argc, char** argv) {
   tune_command.footer(kTuneExamples);
   add_draws(tune_command, tune_options);
   add_threads(tune_command, threads);
+  tune_command
+      .add_option("--from", tune_options.from, "Figures of earlier sweeps (sweep --csv) instead of new ones")
+      ->type_name("FILE");
+  tune_command.add_option("--machine", tune_options.machine, "The machine that those figures are of")
+      ->type_name("NAME");
   tune_command.add_option("--out", tune_options.out, "Write the table there (default: standard output)")
       ->type_name("FILE");
 

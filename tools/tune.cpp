@@ -4,11 +4,15 @@
 #include <fmt/format.h>
 
 #include <cstdio>
+#include <cstdlib>
 #include <ctime>
 #include <fstream>
 #include <map>
+#include <optional>
 
 #include "engines/machines.h"
+#include "engines/registry.h"
+#include "problem/problem_text.h"
 #include "tools/caches.h"
 #include "tools/devices.h"
 #include "tools/machine_text.h"
@@ -18,12 +22,14 @@
 namespace retrograd::tools {
 namespace {
 
+FitFigure fit_figure(const ImplementationTime& row, double microseconds) {
+  return {row.name, row.arithmetic, row.memory, row.effort.launches, row.effort.calls, microseconds};
+}
+
 FitPass fit_pass(const SweepFigure& figure) {
   FitPass pass;
   for (const ImplementationTime& row : figure.times.rows)
-    if (row.seconds > 0)
-      pass.push_back(
-          {row.name, row.arithmetic, row.memory, row.effort.launches, row.effort.calls, row.seconds * 1e6});
+    if (row.seconds > 0) pass.push_back(fit_figure(row, row.seconds * 1e6));
   return pass;
 }
 
@@ -57,18 +63,80 @@ Result<std::vector<FitPass>> measure(const TuneOptions& options) {
   return passes;
 }
 
-std::string comments(const TuneOptions& options, const runtime::Device& device, size_t passes) {
+std::vector<std::string> cells_of(const std::string& line) {
+  std::vector<std::string> cells(1);
+  for (const char c : line) {
+    if (c == ',') {
+      cells.emplace_back();
+    } else {
+      cells.back() += c;
+    }
+  }
+  return cells;
+}
+
+// The figure of a line of a sweep's --csv, with the effort of today's implementations on that machine; null
+// where the implementation is gone, or does not take the pass any more.
+std::optional<FitFigure> figure_of(const problem::Problem& problem, const std::string& pass_name,
+                                   const std::string& implementation, double microseconds,
+                                   const Machine& machine) {
+  const auto kind =
+      machine.kind == Machine::Kind::kCpu ? runtime::DeviceKind::kCpu : runtime::DeviceKind::kCuda;
+  for (const problem::Pass& pass : problem.passes)
+    for (const engines::Candidate* candidate : engines::candidates(kind))
+      if (name_of(pass) == pass_name && candidate->name() == implementation &&
+          candidate->supports(pass, machine).accepted())
+        return fit_figure(described(*candidate, pass, machine), microseconds);
+  return std::nullopt;
+}
+
+// Every run of lines with the same problem and pass is a pass.
+Result<std::vector<FitPass>> read_figures(const TuneOptions& options, const Machine& machine) {
+  enum Column : size_t { kPass = 3, kImplementation = 4, kMicroseconds = 6, kFewest = 12 };
+  std::vector<FitPass> passes;
+  for (const std::string& path : options.from) {
+    std::ifstream file(path);
+    if (!file) return Status(Code::kInvalidArgument, fmt::format("--from: '{}' cannot be read", path));
+    std::string line, last;
+    std::getline(file, line);  // the names of the columns
+    if (line + "\n" != sweep_csv_header())
+      return Status(Code::kInvalidArgument, fmt::format("--from: '{}' is not what sweep --csv writes", path));
+    std::optional<problem::Problem> problem;
+    while (std::getline(file, line)) {
+      const std::vector<std::string> cells = cells_of(line);
+      if (cells.size() < kFewest)
+        return Status(Code::kInvalidArgument, fmt::format("--from: '{}': '{}' lacks columns", path, line));
+      const std::string key = cells[kPass] + cells.back();
+      if (key != last) {
+        last = key;
+        passes.emplace_back();
+        RG_TRY(const problem::Request request, problem::parse_request(cells.back()));
+        RG_TRY(problem, problem::make_problem(request));
+      }
+      const double microseconds = std::strtod(cells[kMicroseconds].c_str(), nullptr);
+      if (auto figure = figure_of(*problem, cells[kPass], cells[kImplementation], microseconds, machine))
+        passes.back().push_back(std::move(*figure));
+    }
+  }
+  std::erase_if(passes, [](const FitPass& pass) { return pass.empty(); });
+  return passes;
+}
+
+std::string comments(const TuneOptions& options, const std::string& where, size_t passes) {
   const std::time_t now = std::time(nullptr);
-  const bool on_cpu = device.kind() == runtime::DeviceKind::kCpu;
+  const std::string how =
+      options.from.empty()
+          ? fmt::format("--device {} --seed {} --count {} --seconds {}", options.device, options.seed,
+                        options.count, options.seconds)
+          : fmt::format("--machine {} --from {}", options.machine, fmt::join(options.from, " "));
   return fmt::format(
       "# Efficiencies of implementations: name, share of the peak, share of the copy bandwidth, microseconds "
       "to start, nanoseconds a call.\n"
       "# RETROGRAD_TUNING=FILE uses it (docs/dispatch.md).\n"
-      "# machine: {}{}\n"
+      "# machine: {}\n"
       "# date: {:%Y-%m-%d}, version {}\n"
-      "# command: retrograd tune --device {} --seed {} --count {} --seconds {}; {} passes\n",
-      on_cpu ? processor_name() + "; " : "", text_of(engines::machine_of(device)), fmt::gmtime(now),
-      RETROGRAD_VERSION, options.device, options.seed, options.count, options.seconds, passes);
+      "# command: retrograd tune {}; {} passes\n",
+      where, fmt::gmtime(now), RETROGRAD_VERSION, how, passes);
 }
 
 // How well a table does that has not seen every fourth pass.
@@ -108,13 +176,26 @@ int tune(const TuneOptions& options) {
     if (!out)
       return fail({Code::kInvalidArgument, fmt::format("--out: '{}' cannot be written", options.out)});
   }
-  const auto device = device_from_name(options.device);
-  if (!device.is_ok()) return fail(device.status());
-  const auto passes = measure(options);
+  Machine machine;
+  std::string where;
+  if (!options.from.empty()) {
+    const auto named = named_machine(options.machine);
+    if (!named)
+      return fail({Code::kInvalidArgument, fmt::format("--from needs --machine, one of {}; it is '{}'",
+                                                       fmt::join(machine_names(), ", "), options.machine)});
+    machine = *named;
+    where = text_of(machine);
+  } else {
+    const auto device = device_from_name(options.device);
+    if (!device.is_ok()) return fail(device.status());
+    machine = engines::machine_of(*device.value());
+    where = (machine.kind == Machine::Kind::kCpu ? processor_name() + "; " : "") + text_of(machine);
+  }
+  const auto passes = options.from.empty() ? measure(options) : read_figures(options, machine);
   if (!passes.is_ok()) return fail(passes.status());
-  const engines::Tuning& before = engines::tuning_for(engines::machine_of(*device.value()));
+  const engines::Tuning& before = engines::tuning_for(machine);
   const engines::Tuning after = fit(passes.value(), before);
-  const std::string table = comments(options, *device.value(), passes.value().size()) + after.to_text();
+  const std::string table = comments(options, where, passes.value().size()) + after.to_text();
   if (out.is_open()) {
     out << table << std::flush;
     if (!out) return fail({Code::kInternal, fmt::format("--out: '{}' cannot be written", options.out)});
