@@ -47,10 +47,10 @@ class DirectCandidate final : public Candidate {
  public:
   const char* name() const override { return "cuda.direct"; }
   Support supports(const problem::Pass&, const Machine& /*machine*/) const override { return Support::yes(); }
-  // 0.25 % of the peak of FP32, and at least as long as a thread adds terms one after another; those of a
+  // 0.1 % of the peak of FP32, and at least as long as a thread adds terms one after another; those of a
   // weight are shared by a block.
   Effort effort(const problem::Pass& pass, const Machine& machine) const override {
-    constexpr double kOfPeak = 0.0025, kTerm = 0.06, kThreads = 128, kTimesRead = 4;
+    constexpr double kOfPeak = 0.001, kTerm = 0.06, kThreads = 128, kTimesRead = 4;
     const double operations = effort_of(pass).operations;
     double microseconds = operations / (kOfPeak * machine.gpu.fp32_tflops * 1e6);
     if (const auto* conv = std::get_if<problem::ConvPass>(&pass)) {
