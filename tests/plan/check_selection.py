@@ -4,17 +4,22 @@
 
 check_selection.py TABLE GOLDEN SUITE…            compare; every difference is a line
 check_selection.py --update TABLE GOLDEN SUITE…   write GOLDEN anew, on any machine
+check_selection.py --gpus TABLE GOLDEN SUITE…     the same two for GPUs; a suite may be bench/gpu/suite.py
+check_selection.py --update-gpus TABLE GOLDEN SUITE…
 check_selection.py --limits TABLE SUITE…          a process limited to an instruction set plans as for a machine with its vectors
 check_selection.py --no-reference[=PASS] TABLE SUITE…   no pass of any row but PASS, in any type, is left to the reference
 check_selection.py --self-test                    the comparison finds what it must
 """
 import os
+import runpy
 import subprocess
 import sys
+import tempfile
 
 LIMITS = ["avx2", "sse4", "baseline"]
 GOLDEN_MODES = ["f32", "f32/math=1", "f32/math=1/winograd=1", "bf16"]
-HEADER = """# problem x machine -> engines: what is planned for each row of bench/shapes on every CPU that base/machine.cpp names.
+GPU_MODES = ["f32", "f16", "bf16", "f32/last", "f16/last", "bf16/last"]
+HEADER = """# problem x machine -> engines: what is planned for each row of the suites on every machine that base/machine.cpp names.
 # "ninja -C build/dev update_selection" writes this file; look at the difference before you commit it.
 """
 
@@ -38,8 +43,23 @@ def parse(text):
     return found
 
 
-def tables(program, suites):
-    code, out, error = run_table(program, *suites)
+def as_table(path, folder):
+    """bench/gpu/suite.py as a table of shapes."""
+    suite = runpy.run_path(path)["SUITE"]
+    times = lambda sizes: "x".join(map(str, sizes))
+    table = os.path.join(folder, "gpu.csv")
+    with open(table, "w", encoding="utf-8") as file:
+        file.write("name,ndim,N,Cin,Cout,groups,spatial_in,kernel,stride,pad,dilation,transposed\n")
+        for name, ndim, n, cin, cout, groups, spatial, kernel, stride, pad, dilation, transposed in suite:
+            each = ",".join(times([size] * ndim) for size in (stride, pad, dilation))
+            file.write(f"gpu_{name},{ndim},{n},{cin},{cout},{groups},{times(spatial)},{times(kernel)},{each},{int(transposed)}\n")
+    return table
+
+
+def tables(program, suites, *options):
+    with tempfile.TemporaryDirectory() as folder:
+        files = [as_table(suite, folder) if suite.endswith(".py") else suite for suite in suites]
+        code, out, error = run_table(program, *options, *files)
     if code != 0:
         sys.exit(error)
     return parse(out)
@@ -64,9 +84,9 @@ def check_limits(program, suites):
     return 1 if differences else 0
 
 
-def flat(found):
+def flat(found, modes):
     return {(row, mode, machine): engines for machine, table in found.items() for (row, mode), engines in table.items()
-            if mode in GOLDEN_MODES}
+            if mode in modes}
 
 
 def to_text(choices):
@@ -78,11 +98,12 @@ def to_text(choices):
         alike = {}
         for machine in machines:
             modes = {}
-            for mode in GOLDEN_MODES:
+            for mode in dict.fromkeys([*GOLDEN_MODES, *GPU_MODES]):
                 if (row, mode, machine) in choices:
                     modes.setdefault(choices[row, mode, machine], []).append(mode)
             key = tuple((" ".join(same), engines) for engines, same in modes.items())
-            alike.setdefault(key, []).append(machine)
+            if key:
+                alike.setdefault(key, []).append(machine)
         for key, names in alike.items():
             for modes, engines in key:
                 lines.append(f"  {' '.join(names)} | {modes} | {engines}\n")
@@ -149,8 +170,9 @@ def main():
     if option == "--limits":
         return check_limits(program, arguments)
     golden_path, *suites = arguments
-    now = flat(tables(program, suites))
-    if option == "--update":
+    gpus = option.endswith("gpus")
+    now = flat(tables(program, suites, "--gpus"), GPU_MODES) if gpus else flat(tables(program, suites), GOLDEN_MODES)
+    if option.startswith("--update"):
         with open(golden_path, "w", encoding="utf-8") as file:
             file.write(to_text(now))
         print(f"wrote {golden_path}")

@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Prints which engine takes which pass of every row of the benchmark suites, in every element type and math
-// mode, for every CPU that has a name (base/machine.h): planning is a function of the pass and the machine,
-// so none of them need be here. check_selection.py compares.
+// Prints which engine takes which pass of every row of the benchmark suites, for every CPU or GPU that has a
+// name (base/machine.h): planning is a function of the pass and the machine, so none of them need be here.
+// check_selection.py compares.
 //
-//   selection_table FILE…      machine zen3
-//                              rn50_3x3_56 bf16 grad_input:cpu.dense_gather grad_weight:cpu.dense_grad_weight
-//                              …
-//   selection_table --here[=ISA] FILE…   the same for this machine, or with the vectors of a lesser
-//                              instruction set: avx2, sse4, baseline
-//   selection_table --try FILE…   every candidate plans every pass for every CPU, and on any number of
-//   threads
-//                              the same
+// clang-format off
+//   selection_table FILE…                machine zen3
+//                                        rn50_3x3_56 bf16 grad_input:cpu.dense_gather grad_weight:…
+//   selection_table --gpus FILE…         the same for GPUs, NCHW and NHWC ("bf16/last")
+//   selection_table --here[=ISA] FILE…   for this machine, or with the vectors of a lesser instruction set: avx2, sse4, baseline
+//   selection_table --try FILE…          every candidate plans every pass for every CPU, and the same for any number of threads
+// clang-format on
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -147,6 +146,62 @@ Status try_all(const std::vector<tools::NamedProblem>& rows) {
   return Status::ok();
 }
 
+// What lies behind the batch as (spatial…, channels).
+void put_channels_last(problem::TensorView& view) {
+  if (view.shape.rank() < 3) return;
+  int64_t stride = 1;
+  view.strides[1] = stride;
+  stride *= view.shape[1];
+  for (int axis = view.shape.rank(); axis-- > 2;) {
+    view.strides[axis] = stride;
+    stride *= view.shape[axis];
+  }
+  view.strides[0] = stride;
+}
+problem::Request in_channels_last(problem::Request request) {
+  if (auto* conv = std::get_if<problem::ConvRequest>(&request)) {
+    for (problem::TensorView* view : {&conv->grad_output, &conv->input, &conv->weight})
+      put_channels_last(*view);
+    for (auto* view : {&conv->grad_input, &conv->grad_weight})
+      if (view->has_value()) put_channels_last(**view);
+  } else if (auto* pool = std::get_if<problem::AvgPoolRequest>(&request)) {
+    for (problem::TensorView* view : {&pool->grad_output, &pool->input, &pool->grad_input})
+      put_channels_last(*view);
+  }
+  return request;
+}
+
+// The cheapest that accepts: what cuDNN has of a pass, only a device knows.
+std::string choice_of(const problem::Pass& pass, const Machine& machine) {
+  const auto answers = plan::judge(engines::candidates(runtime::DeviceKind::kCuda), pass, machine);
+  return answers.front().candidate->name();
+}
+
+Status print_gpu_row(const tools::NamedProblem& row, const Machine& machine) {
+  for (const bool last : {false, true})
+    for (const DType dtype : {DType::kF32, DType::kF16, DType::kBF16}) {
+      const problem::Request request = tools::with_dtype(row.request, dtype);
+      RG_TRY(const auto problem, problem::judge(last ? in_channels_last(request) : request));
+      fmt::print("{} {}{}", row.name, name_of(dtype), last ? "/last" : "");
+      for (const problem::Pass& pass : problem.passes)
+        fmt::print(" {}:{}", name_of(pass), choice_of(pass, machine));
+      fmt::print("\n");
+    }
+  return Status::ok();
+}
+
+// Those that have names, and an H200 without cuDNN.
+std::vector<Machine> named_gpus() {
+  std::vector<Machine> gpus;
+  for (const std::string_view name : machine_names())
+    if (auto machine = named_machine(name); machine->kind == Machine::Kind::kGpu) gpus.push_back(*machine);
+  Machine alone = *named_machine("h200");
+  alone.name += "-without-cudnn";
+  alone.gpu.cudnn = false;
+  gpus.push_back(alone);
+  return gpus;
+}
+
 Status run(std::vector<std::string> arguments) {
   std::string option;
   if (!arguments.empty() && arguments.front().starts_with("--")) {
@@ -162,11 +217,12 @@ Status run(std::vector<std::string> arguments) {
     RG_TRY(Machine machine, this_machine(option.size() > 7 ? std::string_view(option).substr(7) : ""));
     machines.push_back(std::move(machine));
   } else {
-    machines = named_cpus();
+    machines = option == "--gpus" ? named_gpus() : named_cpus();
   }
   for (const Machine& machine : machines) {
     fmt::print("machine {}\n", machine.name);
-    for (const tools::NamedProblem& row : rows) RG_CHECK(print_row(row, machine));
+    for (const tools::NamedProblem& row : rows)
+      RG_CHECK(machine.kind == Machine::Kind::kCpu ? print_row(row, machine) : print_gpu_row(row, machine));
   }
   return Status::ok();
 }

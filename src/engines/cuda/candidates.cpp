@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The list for GPUs. Order is preference; adding an engine is a line.
+// The list for GPUs. Order breaks ties of cost; adding an engine is a line here and one in tuning/gpu.txt.
 #include "engines/cuda/candidates.h"
 
 #include <array>
@@ -9,7 +9,7 @@
 namespace retrograd::engines::cuda {
 
 std::span<const Candidate* const> candidates() {
-  static const std::array<const Candidate*, 18> all = {
+  static const std::array<const Candidate*, 16> all = {
       &depthwise(),             // grad_input, grad_weight: one channel a group, 3x3 to 7x7
       &depthwise_last(),        // the same, channels last
       &depthwise_tiles(),       // one channel a group, stride 1, larger kernels
@@ -19,11 +19,9 @@ std::span<const Candidate* const> candidates() {
       &narrow_tiles(),          // grad_input, grad_weight: few x channels a group, common windows
       &narrow_gather(),         // grad_input: at most four x channels a group
       &tf32_products(),         // convolutions in f32 whose operands may be rounded
-      &wgmma_first(),           // forward, grad_input in 16-bit types on Hopper GPUs
-      &weight_products(),       // grad_weight in 16-bit types on Hopper GPUs, where it is faster than cuDNN
+      &wgmma_products(),        // forward, grad_input in 16-bit types on Hopper GPUs
+      &weight_products(),       // grad_weight in 16-bit types on Hopper GPUs
       &cudnn_products(),        // convolutions, where cuDNN is there
-      &wgmma_products(),        // forward, grad_input as above, where cuDNN is not there
-      &every_weight_product(),  // the same of grad_weight
       &row_products(),          // convolutions
       &bias(),                  // grad_bias
       &pool(),                  // average pooling

@@ -11,10 +11,8 @@ namespace retrograd::engines::cuda {
 // made of three TF32 products, or of one where the caller allows it (tf32_products).
 const Candidate& row_products();
 const Candidate& tf32_products();
-const Candidate& wgmma_first();  // forward, grad_input in FP16 and BF16 by Hopper's warpgroup products
-const Candidate& wgmma_products();
+const Candidate& wgmma_products();   // forward, grad_input in FP16 and BF16 by Hopper's warpgroup products
 const Candidate& weight_products();  // grad_weight, the same
-const Candidate& every_weight_product();
 // cuDNN, where it is there: 16-bit types in channels-last form, into which operands of other layouts are
 // brought in the workspace; FP32 as it lies.
 const Candidate& cudnn_products();

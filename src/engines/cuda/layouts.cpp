@@ -44,4 +44,8 @@ Sizes5 y_sizes(const problem::ConvPass& pass) {
   return {pass.batch, pass.y_channels, pass.axes[0].y, pass.axes[1].y, pass.axes[2].y};
 }
 
+Sizes5 w_sizes(const problem::ConvPass& p) {
+  return {p.y_channels, p.x_channels_per_group(), p.axes[0].kernel, p.axes[1].kernel, p.axes[2].kernel};
+}
+
 }  // namespace retrograd::engines::cuda

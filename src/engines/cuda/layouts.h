@@ -2,6 +2,7 @@
 // Which layouts and sizes kernels for dense tensors take.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 
@@ -24,7 +25,11 @@ bool is_wide_type(DType dtype);
 // Whether the GPU has Hopper's warpgroup products and copy engine, as sm_90a code knows them.
 inline bool has_warpgroups(const Machine& machine) { return machine.gpu.architecture == 90; }
 
+// Also of a machine that is not there.
+inline int processors_of(const Machine& machine) { return std::max(machine.gpu.multiprocessors, 1); }
+
 Sizes5 x_sizes(const problem::ConvPass& pass);
 Sizes5 y_sizes(const problem::ConvPass& pass);
+Sizes5 w_sizes(const problem::ConvPass& pass);
 
 }  // namespace retrograd::engines::cuda

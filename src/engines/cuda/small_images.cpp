@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "base/checked.h"
+#include "engines/cuda/effort.h"
 #include "engines/cuda/implementations.h"
 #include "engines/cuda/layouts.h"
 #include "engines/cuda/shapes.h"
@@ -20,6 +21,7 @@ using problem::ConvPassKind;
 constexpr int64_t kMostElements = 1 << 22;
 // That a thread adds one after another, 25 to 50 ns each.
 constexpr int64_t kMostTerms = 640, kMostGradInputTerms = 320;
+constexpr double kTerm = 0.006;             // microseconds, beside those of other warps
 constexpr int64_t kMostBlocks = 1024;       // a few for each multiprocessor
 constexpr int64_t kFewestThreads = 32;      // of a block that have work
 constexpr int64_t kTinyProducts = 1 << 16;  // so few that idle threads do not count
@@ -117,6 +119,19 @@ class SmallCandidate final : public Candidate {
     if (bytes > kSharedBytes) return Support::no("needs images that fit into 48 KiB");
     return Support::yes();
   }
+  // A thread adds one term after another.
+  Effort effort(const problem::Pass& pass, const Machine& machine) const override {
+    Times times(pass, machine);
+    const auto* const conv = std::get_if<ConvPass>(&pass);
+    if (conv == nullptr) {
+      times.add(0.5);
+    } else {
+      const bool parts =
+          conv->kind == ConvPassKind::kGradWeight && kernels::cuda::small_parts(shape_of(*conv)) > 1;
+      times.add(static_cast<double>(work_of(*conv).terms) * kTerm, parts ? 2 : 1);
+    }
+    return times.effort();
+  }
   std::unique_ptr<const Step> make_step(const problem::Pass& pass,
                                         const Machine& /*machine*/) const override {
     if (const auto* bias = std::get_if<BiasPass>(&pass)) return std::make_unique<SmallBiasStep>(*bias);
@@ -124,9 +139,6 @@ class SmallCandidate final : public Candidate {
   }
 
  private:
-  static Sizes5 w_sizes(const ConvPass& p) {
-    return {p.y_channels, p.x_channels_per_group(), p.axes[0].kernel, p.axes[1].kernel, p.axes[2].kernel};
-  }
   static bool is_small(const Sizes5& sizes) {
     Checked count = 1;
     for (int64_t size : sizes) count = count * size;

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/checked.h"
+#include "engines/cuda/effort.h"
 #include "engines/cuda/implementations.h"
 #include "engines/cuda/layouts.h"
 #include "engines/cuda/shapes.h"
@@ -26,12 +27,10 @@ using runtime::CudnnConvolution;
 using runtime::CudnnShape;
 
 constexpr int64_t kChunk = 8;  // channels that tensor cores read at once
+constexpr double kEnds = 4;    // microseconds of a kernel's beginning and end
 
 int64_t filled(int64_t channels) { return ceil_div(channels, kChunk) * kChunk; }
 bool is_f32(const ConvPass& pass) { return pass.x.dtype == DType::kF32; }
-Sizes5 w_sizes(const ConvPass& p) {
-  return {p.y_channels, p.x_channels_per_group(), p.axes[0].kernel, p.axes[1].kernel, p.axes[2].kernel};
-}
 size_t rounded_up(int64_t bytes) { return static_cast<size_t>((bytes + 255) / 256 * 256); }
 
 // The least padding behind x that gives y outputs.
@@ -241,6 +240,57 @@ bool is_sayable(const ConvPass& p) {
   });
 }
 
+// And no dilation, which slows grad_weight down.
+bool has_many_weights(const ConvPass& p) {
+  int64_t weights = p.x_channels * p.y_channels;
+  for (const problem::Window& w : p.axes) {
+    if (w.dilation > 1) return false;
+    weights *= w.kernel;
+  }
+  return weights > 1 << 20;
+}
+
+// What cuDNN 9.19 reaches on an H200, in 16 bits: more the more channels there are, and with strides, of
+// which it makes one launch. Elsewhere the same share of the peak.
+double tflops_of(const ConvPass& p, const Machine& machine) {
+  constexpr double kOfH200 = 989;
+  const auto channels = static_cast<double>(std::min(p.x_channels_per_group(), p.y_channels_per_group()));
+  if (is_f32(p)) return 0.35 * machine.gpu.fp32_tflops * std::min(1.0, channels / 32);
+  const bool strided =
+      std::any_of(p.axes.begin(), p.axes.end(), [](const problem::Window& w) { return w.stride > 1; });
+  const bool few = p.x_channels <= 64;
+  double tflops = few ? 400 : 500;
+  switch (p.kind) {
+    case ConvPassKind::kForward:
+      tflops = has_warpgroups(machine) ? 30 : 300;  // on Hopper GPUs slower than ours wherever measured
+      break;
+    case ConvPassKind::kGradInput:
+      if (strided) tflops = 620;
+      break;
+    case ConvPassKind::kGradWeight:
+      if (strided) tflops = !few ? 620 : has_warpgroups(machine) ? 150 : 400;
+      if (!strided && !few) tflops = has_many_weights(p) ? 600 : 480;
+      break;
+  }
+  if (is_pointwise(p)) tflops = 650;
+  if (p.groups > 1) tflops = std::min(tflops, 250 * (channels / 32) * (channels / 32));
+  return tflops / kOfH200 * machine.gpu.f16_tflops;
+}
+// Its tiles are as wide as 32 channels of the result.
+double padded_operations(const ConvPass& p) {
+  if (p.groups > 1 || is_f32(p)) return operations_of(p);
+  const int64_t x = p.kind == ConvPassKind::kForward ? p.x_channels : ceil_div(p.x_channels, 32) * 32;
+  const int64_t y = p.kind == ConvPassKind::kGradInput ? p.y_channels : ceil_div(p.y_channels, 32) * 32;
+  return operations_of(p) * static_cast<double>(x * y) / static_cast<double>(p.x_channels * p.y_channels);
+}
+
+// Where strides leave places of x without a tap, it writes zeros first, then reads and writes.
+double moved_bytes(const ConvPass& p) {
+  const bool gaps = std::any_of(p.axes.begin(), p.axes.end(),
+                                [](const problem::Window& w) { return w.stride > w.kernel * w.dilation; });
+  return bytes_of(p) + (gaps && p.kind == ConvPassKind::kGradInput ? 2 * bytes_of(p.x, x_sizes(p)) : 0);
+}
+
 class CudnnCandidate final : public Candidate {
  public:
   const char* name() const override { return "cuda.cudnn"; }
@@ -284,6 +334,20 @@ class CudnnCandidate final : public Candidate {
         int64_t{1} << 31)
       return Support::no("needs fewer than 2^31 weights when channels are filled up");
     return Support::yes();
+  }
+  Effort effort(const problem::Pass& pass, const Machine& machine) const override {
+    const auto& conv = std::get<ConvPass>(pass);
+    Times times(pass, machine);
+    if (!is_f32(conv) && !is_pointwise_on_planes(conv)) {
+      const Form x = form_of(conv.x, x_sizes(conv), filled(conv.x_channels)),
+                 y = form_of(conv.y, y_sizes(conv), filled(conv.y_channels)),
+                 w = form_of(conv.w, w_sizes(conv), conv.x_channels_per_group());
+      for (const Form& form : {x, y, w})
+        if (!form.in_place) times.add_copy(static_cast<double>(form.bytes));
+    }
+    times.add(padded_operations(conv) / (tflops_of(conv, machine) * 1e6), 1, moved_bytes(conv));
+    times.add(kEnds, conv.kind == ConvPassKind::kGradWeight && !is_pointwise(conv) ? 1 : 0);  // sums of parts
+    return times.effort();
   }
   std::unique_ptr<const Step> make_step(const problem::Pass& pass,
                                         const Machine& /*machine*/) const override {

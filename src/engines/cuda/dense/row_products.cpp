@@ -87,6 +87,9 @@ class RowProductsCandidate final : public Candidate {
     }
     return Support::yes();
   }
+  Effort effort(const problem::Pass& pass, const Machine& machine) const override {
+    return row_effort(pass, in_tf32_, machine);
+  }
   std::unique_ptr<const Step> make_step(const problem::Pass& pass, const Machine& machine) const override {
     return make_row_step(std::get<ConvPass>(pass), in_tf32_, machine);
   }

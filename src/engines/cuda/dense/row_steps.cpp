@@ -8,10 +8,13 @@
 
 #include "base/checked.h"
 #include "engines/cuda/dense/product_axes.h"
+#include "engines/cuda/effort.h"
 #include "engines/cuda/layouts.h"
 #include "engines/cuda/shapes.h"
 #include "kernels/cuda/alignment.h"
+#include "kernels/cuda/dense/gather_product_plan.h"
 #include "kernels/cuda/dense/weight_product.h"
+#include "kernels/cuda/dense/weight_product_plan.h"
 #include "kernels/cuda/direct.h"
 
 namespace retrograd::engines::cuda {
@@ -117,6 +120,19 @@ std::string_view name_of_rows(RowType type, OperandRounding rounding) {
   return "f32 rows of 10 bits";
 }
 
+constexpr double kPacedProcessors = 132;  // where parts are chosen for, and warpgroups were measured
+
+// Microseconds of the first and last tiles, whose copies and stores nothing hides.
+constexpr double kEnds = 10, kMoreEnds = 2, kWeightEnds = 12;
+constexpr double kStep = 0.4;  // of a tile, however few there are
+
+// What full tiles reach without warpgroups.
+double tile_tflops(ProductMath math, bool weight, const Machine& machine) {
+  const double of_peak = weight ? 0.25 : 0.3;
+  if (math == ProductMath::kF16 || math == ProductMath::kBF16) return of_peak * machine.gpu.f16_tflops;
+  return of_peak * machine.gpu.tf32_tflops / (math == ProductMath::kF32 ? 3 : 1);
+}
+
 bool has_no_tap(const ProductAxes& axes) {
   return std::any_of(axes.begin(), axes.end(), [](const auto& axis) { return axis.taps == 0; });
 }
@@ -126,7 +142,7 @@ class GatherStep final : public Step {
   GatherStep(const ConvPass& pass, const Machine& machine)
       : pass_(pass),
         warpgroups_(has_warpgroups(machine)),
-        multiprocessors_(machine.gpu.multiprocessors),
+        multiprocessors_(processors_of(machine)),
         forward_(pass.kind == ConvPassKind::kForward),
         type_(row_type(pass, source(), pass.w)),
         math_(math_of(type_, pass.rounding)),
@@ -287,6 +303,62 @@ std::unique_ptr<const Step> make_row_step(const ConvPass& pass, bool in_tf32, co
   if (pass.kind == ConvPassKind::kGradWeight)
     return std::make_unique<WeightStep>(rounded, has_warpgroups(machine));
   return std::make_unique<GatherStep>(rounded, machine);
+}
+
+Effort row_effort(const problem::Pass& pass, bool in_tf32, const Machine& machine) {
+  ConvPass p = std::get<ConvPass>(pass);
+  if (in_tf32) p.rounding = OperandRounding::kHf32Bits10;
+  const RowType type = row_type_of(p);
+  const ProductMath math = math_of(type, p.rounding);
+  Times times(pass, machine);
+  if (p.kind == ConvPassKind::kGradWeight) {
+    for (const auto& [tensor, sizes] : {std::pair(p.x, x_sizes(p)), std::pair(p.y, y_sizes(p))}) {
+      const RowOperand operand = row_operand(p, tensor, sizes, type);
+      if (!operand.in_place) times.add_copy(static_cast<double>(operand.bytes));
+    }
+    const kernels::cuda::WeightChoice choice =
+        kernels::cuda::weight_choice(shape_of(p), math, has_warpgroups(machine));
+    const double paced = choice.m == 0 ? choice.time / processors_of(machine)
+                                       : 2 * choice.time / (tile_tflops(math, true, machine) * 1e6);
+    times.add(paced * kPacedProcessors, 2);
+    times.add(kWeightEnds, 0);
+    return times.effort();
+  }
+  const bool forward = p.kind == ConvPassKind::kForward;
+  const RowOperand source = row_operand(p, forward ? p.x : p.y, forward ? x_sizes(p) : y_sizes(p), type);
+  if (!source.in_place) times.add_copy(static_cast<double>(source.bytes));
+  times.add_copy(bytes_of(p.w, w_sizes(p)));
+  const int64_t columns = forward ? p.y_channels_per_group() : p.x_channels_per_group();
+  const int64_t chunks = source.filled / kernels::cuda::chunk_elements(type);
+  const int processors = processors_of(machine);
+  double microseconds = 0, launches = 0;
+  for (const ProductAxes& axes : product_axes(p)) {
+    int64_t places = p.batch, taps = 1;
+    for (const kernels::cuda::ProductAxis& axis : axes) {
+      places *= axis.results;
+      taps *= axis.taps;
+    }
+    const int64_t steps = ceil_div(taps * chunks, 8);  // of 128 bytes
+    if (steps == 0) continue;
+    ++launches;
+    if (type == RowType::kF32 && has_warpgroups(machine) && p.groups == 1 && columns > 32) {
+      microseconds += kernels::cuda::f32_gather_tiles(places, columns, steps, math, processors).time;
+      continue;
+    }
+    const auto terms = static_cast<double>(steps * 8 * kernels::cuda::chunk_elements(type));
+    const double time = kernels::cuda::gather_tiles(places, columns, p.groups, math, processors).time;
+    microseconds += std::max(2 * time * terms * processors / (tile_tflops(math, false, machine) * 1e6),
+                             kStep * static_cast<double>(steps));
+  }
+  // Residues write elements that lie apart; where some have no tap, zeros come first.
+  const Sizes5 sizes = forward ? y_sizes(p) : x_sizes(p);
+  const double residues = static_cast<double>(product_axes(p).size());
+  const double written =
+      bytes_of(p.result(), sizes) *
+      ((residues > 1 && !is_channels_last(p.result(), sizes) ? 3 : 0) + (launches < residues ? 1 : 0));
+  times.add(microseconds, launches, bytes_of(p) + written);
+  times.add(kEnds + kMoreEnds * (launches - 1), 0);
+  return times.effort();
 }
 
 }  // namespace retrograd::engines::cuda

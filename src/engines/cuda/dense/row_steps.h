@@ -15,5 +15,7 @@ kernels::cuda::RowType row_type_of(const problem::ConvPass& pass);
 // in_tf32: FP32 operands are rounded to TF32 on their way to rows.
 std::unique_ptr<const Step> make_row_step(const problem::ConvPass& pass, bool in_tf32,
                                           const Machine& machine);
+// What that step takes: tiles that are not full included.
+Effort row_effort(const problem::Pass& pass, bool in_tf32, const Machine& machine);
 
 }  // namespace retrograd::engines::cuda

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/checked.h"
+#include "engines/cuda/effort.h"
 #include "engines/cuda/implementations.h"
 #include "engines/cuda/layouts.h"
 #include "engines/cuda/shapes.h"
@@ -23,7 +24,9 @@ using problem::ConvPass;
 using problem::ConvPassKind;
 using problem::PassTensor;
 
-constexpr int64_t kChunk = 8;  // channels of 16 bytes
+constexpr int64_t kChunk = 8;             // channels of 16 bytes
+constexpr double kEnds = 3;               // microseconds of a kernel's beginning and end
+constexpr double kPacedProcessors = 132;  // where the cuts were measured
 
 int64_t filled(int64_t channels) { return ceil_div(channels, kChunk) * kChunk; }
 // Bytes of the copy that a tensor needs; 0: it is rows already.
@@ -45,8 +48,9 @@ class WeightProductStep final : public Step {
     return x_bytes_ + y_bytes_ + static_cast<size_t>(plan_.parts * plan_.walk.weights) * sizeof(float);
   }
   std::string describe() const override {
-    return fmt::format("x {}, y {}, {}, {} blocks, {} parts", x_bytes_ == 0 ? "in place" : "copied",
-                       y_bytes_ == 0 ? "in place" : "copied", name_of(plan_.cut), plan_.blocks, plan_.parts);
+    return fmt::format("tiles {}, x {}, y {}, {} blocks, {} parts", name_of(plan_.cut),
+                       x_bytes_ == 0 ? "in place" : "copied", y_bytes_ == 0 ? "in place" : "copied",
+                       plan_.blocks, plan_.parts);
   }
   void run(const Bindings& bindings, std::byte* workspace,
            runtime::ExecutionContext& context) const override {
@@ -111,27 +115,9 @@ bool is_too_large(const ConvPass& p) {
   return !places.get() || *places.get() >= int64_t{1} << 30;
 }
 
-// Where the product takes less time than cuDNN 9.19 on an H200: taps that share their x, unless lines are
-// short or the weights many; 3 x 3 x 3 taps of 32 channels; patches of 64 channels.
-bool is_faster_than_cudnn(const ConvPass& p) {
-  const problem::Window& w = p.axes[2];
-  const int64_t taps = p.axes[0].kernel * p.axes[1].kernel * w.kernel,
-                weights = p.x_channels * p.y_channels * taps;
-  const int64_t places = p.batch * p.axes[0].y * p.axes[1].y * w.y;
-  if (static_cast<double>(weights) * static_cast<double>(places) < 2e9) return false;
-  if (p.x_channels == 32 && p.y_channels == 32) return taps == 27;
-  if (p.x_channels % 64 != 0 || p.y_channels % 64 != 0) return false;
-  if (w.kernel == 3 && w.stride == 1)
-    return w.dilation > 1 || (13 * (w.y + 2 - w.pad_lo) <= 14 * w.y && weights <= 1 << 20);
-  return w.kernel == 2 && w.stride == 2 && p.x_channels == 64 && p.y_channels >= 128 && taps <= 4;
-}
-
 class WeightProductsCandidate final : public Candidate {
  public:
-  explicit WeightProductsCandidate(bool before_cudnn) : before_cudnn_(before_cudnn) {}
-  const char* name() const override {
-    return before_cudnn_ ? "cuda.weight_products" : "cuda.every_weight_product";
-  }
+  const char* name() const override { return "cuda.weight_products"; }
   Support supports(const problem::Pass& pass, const Machine& machine) const override {
     const auto* conv = std::get_if<ConvPass>(&pass);
     if (conv == nullptr || conv->kind != ConvPassKind::kGradWeight) return Support::no("grad_weight only");
@@ -139,12 +125,23 @@ class WeightProductsCandidate final : public Candidate {
     if (conv->x.dtype != conv->y.dtype || (conv->x.dtype != DType::kF16 && conv->x.dtype != DType::kBF16))
       return Support::no("needs f16 or bf16 operands");
     if (is_too_large(*conv)) return Support::no("needs 1 to 2^31 - 1 elements in x and y");
-    if (before_cudnn_ && !is_faster_than_cudnn(*conv)) return Support::no("cuDNN is as fast");
     if (!has_warpgroups(machine)) return Support::no("needs a GPU of compute capability 9.0");
     WeightPlan plan;
     if (!kernels::cuda::plan_wgmma_weight(shape_of(*conv), &plan))
       return Support::no("few channels, many taps, or beyond what the copy engine reaches");
     return Support::yes();
+  }
+  // The plan's own time, in which parts are added, and copies of what does not lie as rows.
+  Effort effort(const problem::Pass& pass, const Machine& machine) const override {
+    const auto& conv = std::get<ConvPass>(pass);
+    Times times(pass, machine);
+    for (const size_t bytes : {copy_bytes(conv.x, x_sizes(conv)), copy_bytes(conv.y, y_sizes(conv))})
+      if (bytes > 0) times.add_copy(static_cast<double>(bytes));
+    WeightPlan plan;
+    kernels::cuda::plan_wgmma_weight(shape_of(conv), &plan);
+    times.add(plan.microseconds * kPacedProcessors / processors_of(machine), 2, bytes_of(conv));
+    times.add(kEnds, 0);
+    return times.effort();
   }
   std::unique_ptr<const Step> make_step(const problem::Pass& pass,
                                         const Machine& /*machine*/) const override {
@@ -153,19 +150,12 @@ class WeightProductsCandidate final : public Candidate {
     kernels::cuda::plan_wgmma_weight(shape_of(conv), &plan);
     return std::make_unique<WeightProductStep>(conv, plan);
   }
-
- private:
-  bool before_cudnn_;
 };
 
 }  // namespace
 
 const Candidate& weight_products() {
-  static const WeightProductsCandidate instance(true);
-  return instance;
-}
-const Candidate& every_weight_product() {
-  static const WeightProductsCandidate instance(false);
+  static const WeightProductsCandidate instance;
   return instance;
 }
 

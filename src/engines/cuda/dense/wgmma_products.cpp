@@ -6,6 +6,7 @@
 
 #include "base/checked.h"
 #include "engines/cuda/dense/product_axes.h"
+#include "engines/cuda/effort.h"
 #include "engines/cuda/implementations.h"
 #include "engines/cuda/layouts.h"
 #include "engines/cuda/shapes.h"
@@ -25,20 +26,19 @@ using kernels::cuda::RowType;
 using problem::ConvPass;
 using problem::ConvPassKind;
 
-constexpr int64_t kChunk = 8;         // channels of 16 bytes
-constexpr int64_t kMostProducts = 8;  // residues of strides: each is a launch
+constexpr int64_t kChunk = 8;             // channels of 16 bytes
+constexpr int64_t kMostProducts = 8;      // residues of strides: each is a launch
+constexpr double kEnds = 7;               // microseconds of a kernel's beginning and end
+constexpr double kPacedProcessors = 132;  // where the tiles were measured
 
 bool is_forward(const ConvPass& p) { return p.kind == ConvPassKind::kForward; }
 const problem::PassTensor& source_of(const ConvPass& p) { return is_forward(p) ? p.x : p.y; }
 Sizes5 source_sizes(const ConvPass& p) { return is_forward(p) ? x_sizes(p) : y_sizes(p); }
 Sizes5 result_sizes(const ConvPass& p) { return is_forward(p) ? y_sizes(p) : x_sizes(p); }
-size_t bytes_of(const Sizes5& sizes) {
+size_t room_of(const Sizes5& sizes) {
   int64_t elements = 1;
   for (const int64_t size : sizes) elements *= size;
   return static_cast<size_t>((elements * 2 + 255) / 256 * 256);
-}
-Sizes5 w_sizes(const ConvPass& p) {
-  return {p.y_channels, p.x_channels, p.axes[0].kernel, p.axes[1].kernel, p.axes[2].kernel};
 }
 bool has_no_tap(const ProductAxes& axes) {
   return std::any_of(axes.begin(), axes.end(), [](const auto& axis) { return axis.taps == 0; });
@@ -78,7 +78,7 @@ bool goes_through_rows(const ConvPass& p) {
   set_channels_last(result_of(product), result_sizes(p));
   constexpr double kCopied = 1.5e6;  // bytes a microsecond, read and written
   return kernels::cuda::wgmma_gather_microseconds(product) + 3 +
-             static_cast<double>(bytes_of(result_sizes(p))) / kCopied <
+             static_cast<double>(room_of(result_sizes(p))) / kCopied <
          planes;
 }
 
@@ -93,13 +93,18 @@ class WgmmaStep final : public Step {
         through_rows_(goes_through_rows(pass)) {
     for (const ProductAxes& axes : products_) padded_ = padded_ || leaves_source(axes);
     if (std::erase_if(products_, has_no_tap) > 0) cleared_ = true;
+    auto products = products_of(pass);
+    if (products.empty()) return;
+    if (through_rows_) set_channels_last(result_of(products[0]), result_sizes(pass));
+    tiles_ = kernels::cuda::wgmma_gather_tiles(products[0]);
   }
   size_t workspace_bytes() const override {
-    return source_bytes() + weight_bytes() + (through_rows_ ? bytes_of(result_sizes(pass_)) : 0);
+    return source_bytes() + weight_bytes() + (through_rows_ ? room_of(result_sizes(pass_)) : 0);
   }
   std::string describe() const override {
-    return fmt::format("{} rows{}, weights {}, {} product{}{}", type_ == RowType::kF16 ? "f16" : "bf16",
-                       copied_ ? "" : " in place", weights_copied_ ? "copied" : "in place", products_.size(),
+    return fmt::format("tiles {}, {} rows{}, weights {}, {} product{}{}", tiles_,
+                       type_ == RowType::kF16 ? "f16" : "bf16", copied_ ? "" : " in place",
+                       weights_copied_ ? "copied" : "in place", products_.size(),
                        products_.size() == 1 ? "" : "s", through_rows_ ? ", result copied" : "");
   }
   void run(const Bindings& bindings, std::byte* workspace,
@@ -113,8 +118,8 @@ class WgmmaStep final : public Step {
   }
 
  private:
-  size_t source_bytes() const { return copied_ ? bytes_of(source_sizes(pass_)) : 0; }
-  size_t weight_bytes() const { return weights_copied_ ? bytes_of(w_sizes(pass_)) : 0; }
+  size_t source_bytes() const { return copied_ ? room_of(source_sizes(pass_)) : 0; }
+  size_t weight_bytes() const { return weights_copied_ ? room_of(w_sizes(pass_)) : 0; }
 
   // The source of either pass is grad_output.
   void run_from(const Bindings& bindings, std::byte* workspace, bool source_is_there,
@@ -181,31 +186,12 @@ class WgmmaStep final : public Step {
   bool copied_, weights_copied_, through_rows_;
   bool padded_ = false;
   bool cleared_ = false;  // the result is set to zero before the products
+  const char* tiles_ = "none";
 };
 
 bool has_walkable_places(const ConvPass& p) {
   const auto products = products_of(p);
   return std::all_of(products.begin(), products.end(), kernels::cuda::wgmma_gather_takes);
-}
-
-// cuDNN 9.19 on an H200 does 340 to 650 TFLOP/s, the fewer the fewer channels there are; to planes, its
-// result is copied, which ours is only where residues are.
-bool is_faster_than_cudnn(const ConvPass& p) {
-  if (is_forward(p)) return true;
-  const bool pointwise = std::all_of(p.axes.begin(), p.axes.end(),
-                                     [](const problem::Window& w) { return w.kernel == 1 && w.stride == 1; });
-  if (pointwise) return false;  // and there it reads planes as they are
-  double operations = 2.0 * static_cast<double>(p.batch * p.x_channels) * static_cast<double>(p.y_channels);
-  for (const problem::Window& w : p.axes) operations *= static_cast<double>(w.kernel * w.y);
-  const bool through_rows = goes_through_rows(p), planes = !is_channels_last(p.x, x_sizes(p));
-  double microseconds = 2;
-  for (GatherProduct& product : products_of(p)) {
-    if (through_rows) set_channels_last(product.conv.x, x_sizes(p));
-    microseconds += kernels::cuda::wgmma_gather_microseconds(product);
-  }
-  const bool copied = planes && !through_rows;
-  const bool residues = products_of(p).size() > 1;  // of which cuDNN makes one launch
-  return operations / microseconds / 1e6 >= (residues ? 620 : copied ? 340 : p.x_channels <= 64 ? 400 : 500);
 }
 
 Support takes(const ConvPass& p, const Machine& machine) {
@@ -236,32 +222,44 @@ Support takes(const ConvPass& p, const Machine& machine) {
 
 class WgmmaCandidate final : public Candidate {
  public:
-  explicit WgmmaCandidate(bool first) : first_(first) {}
-  const char* name() const override { return first_ ? "cuda.wgmma_first" : "cuda.wgmma_products"; }
+  const char* name() const override { return "cuda.wgmma_products"; }
   Support supports(const problem::Pass& pass, const Machine& machine) const override {
     const auto* conv = std::get_if<ConvPass>(&pass);
     if (conv == nullptr) return Support::no("convolutions only");
-    const Support support = takes(*conv, machine);
-    if (!support.accepted() || !first_ || is_faster_than_cudnn(*conv)) return support;
-    return Support::no("cuDNN is as fast there");
+    return takes(*conv, machine);
+  }
+  // The tiles' measured times, and copies of what does not lie as rows.
+  Effort effort(const problem::Pass& pass, const Machine& machine) const override {
+    const auto& p = std::get<ConvPass>(pass);
+    Times times(pass, machine);
+    if (!is_channels_last(source_of(p), source_sizes(p)))
+      times.add_copy(bytes_of(source_of(p), source_sizes(p)));
+    if (!is_channels_last(p.w, w_sizes(p))) times.add_copy(bytes_of(p.w, w_sizes(p)));
+    const bool through_rows = goes_through_rows(p);
+    const double processors = kPacedProcessors / processors_of(machine);
+    double microseconds = 0, launches = 0;
+    for (GatherProduct& product : products_of(p)) {
+      if (through_rows) set_channels_last(result_of(product), result_sizes(p));
+      microseconds += kernels::cuda::wgmma_gather_microseconds(product) * processors;
+      ++launches;
+    }
+    const double cleared =
+        launches < static_cast<double>(product_axes(p).size()) ? bytes_of(p.result(), result_sizes(p)) : 0;
+    times.add(microseconds, launches, bytes_of(p) + cleared);
+    times.add(kEnds, 0);
+    if (through_rows) times.add_copy(bytes_of(p.result(), result_sizes(p)));
+    return times.effort();
   }
   std::unique_ptr<const Step> make_step(const problem::Pass& pass,
                                         const Machine& /*machine*/) const override {
     return std::make_unique<WgmmaStep>(std::get<ConvPass>(pass));
   }
-
- private:
-  bool first_;
 };
 
 }  // namespace
 
-const Candidate& wgmma_first() {
-  static const WgmmaCandidate instance(true);
-  return instance;
-}
 const Candidate& wgmma_products() {
-  static const WgmmaCandidate instance(false);
+  static const WgmmaCandidate instance;
   return instance;
 }
 

@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "engines/cuda/by_alignment.h"
+#include "engines/cuda/effort.h"
 #include "engines/cuda/implementations.h"
 #include "engines/cuda/layouts.h"
 #include "engines/cuda/shapes.h"
@@ -64,6 +65,9 @@ class DepthwiseCandidate final : public Candidate {
     if (!is_planes(conv->x, x_sizes(*conv)) || !is_planes(conv->y, y_sizes(*conv)))
       return Support::no("needs dense row-major x and y");
     return Support::yes();
+  }
+  Effort effort(const problem::Pass& pass, const Machine& machine) const override {
+    return on_fp32_units(effort_of(pass), pass, machine);
   }
   std::unique_ptr<const Step> make_step(const problem::Pass& pass,
                                         const Machine& /*machine*/) const override {

@@ -8,6 +8,7 @@
 
 #include "engines/cuda/by_alignment.h"
 #include "engines/cuda/depthwise/depthwise.h"
+#include "engines/cuda/effort.h"
 #include "engines/cuda/implementations.h"
 #include "engines/cuda/layouts.h"
 #include "engines/cuda/shapes.h"
@@ -67,6 +68,9 @@ class LastCandidate final : public Candidate {
     if (!is_channels_last(conv->x, x_sizes(*conv)) || !is_channels_last(conv->y, y_sizes(*conv)))
       return Support::no("needs channels-last x and y");
     return Support::yes();
+  }
+  Effort effort(const problem::Pass& pass, const Machine& machine) const override {
+    return on_fp32_units(effort_of(pass), pass, machine);
   }
   std::unique_ptr<const Step> make_step(const problem::Pass& pass,
                                         const Machine& /*machine*/) const override {

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "engines/cuda/depthwise/depthwise.h"
+#include "engines/cuda/effort.h"
 #include "engines/cuda/implementations.h"
 #include "engines/cuda/layouts.h"
 #include "engines/cuda/shapes.h"
@@ -123,6 +124,12 @@ class TransposedCandidate final : public Candidate {
     if (engine_for(in_planes(*conv), machine) == nullptr)
       return Support::no("no engine takes it in planes either");
     return Support::yes();
+  }
+  // With a copy of x and of y.
+  Effort effort(const problem::Pass& pass, const Machine& machine) const override {
+    Effort effort = on_fp32_units(effort_of(pass), pass, machine);
+    effort.launches = 3;
+    return effort;
   }
   std::unique_ptr<const Step> make_step(const problem::Pass& pass, const Machine& machine) const override {
     return std::make_unique<TransposedStep>(std::get<ConvPass>(pass), machine);

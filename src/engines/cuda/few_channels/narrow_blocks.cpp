@@ -99,6 +99,11 @@ class NarrowBlocksCandidate final : public Candidate {
                      "needs groups of at most 16 channels and 3x3, or "
                      "a stem with an even stride");
   }
+  Effort effort(const problem::Pass& pass, const Machine& /*machine*/) const override {
+    Effort effort = effort_of(pass);
+    if (std::get<ConvPass>(pass).kind == ConvPassKind::kGradWeight) effort.launches = 2;
+    return effort;
+  }
   std::unique_ptr<const Step> make_step(const problem::Pass& pass,
                                         const Machine& /*machine*/) const override {
     return std::make_unique<NarrowBlocksStep>(std::get<ConvPass>(pass));

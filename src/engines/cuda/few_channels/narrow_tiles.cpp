@@ -55,6 +55,11 @@ class NarrowTilesCandidate final : public Candidate {
                                                               : kernels::cuda::has_narrow_grad_weight(shape);
     return taken ? Support::yes() : Support::no("no kernel for this window and these channels");
   }
+  Effort effort(const problem::Pass& pass, const Machine& /*machine*/) const override {
+    Effort effort = effort_of(pass);
+    if (std::get<ConvPass>(pass).kind == ConvPassKind::kGradWeight) effort.launches = 2;
+    return effort;
+  }
   std::unique_ptr<const Step> make_step(const problem::Pass& pass,
                                         const Machine& /*machine*/) const override {
     return std::make_unique<NarrowTilesStep>(std::get<ConvPass>(pass));

@@ -37,12 +37,13 @@ constexpr Tiling kOne[] = {{128, 128, 420, 4000}, {192, 64, 390, 4000}};
 
 GatherTiles gather_tiles(int64_t places, int64_t columns, int64_t groups, ProductMath math,
                          int multiprocessors) {
-  if (columns <= 32) return {128, 32};
   const Tiles tiles{places, columns, groups, multiprocessors};
+  if (columns <= 32) return {128, 32, tiles.time_of(128, 32, 4, 0.9)};
   const double wide = tiles.time_of(128, 64, 2, 1.0), small = tiles.time_of(64, 64, 3, 0.92);
   // Three products of TF32 have no registers for more.
-  if (math != ProductMath::kF32 && tiles.time_of(128, 128, 2, 1.1) < std::min(wide, small)) return {128, 128};
-  return wide <= small ? GatherTiles{128, 64} : GatherTiles{64, 64};
+  const double square = tiles.time_of(128, 128, 2, 1.1);
+  if (math != ProductMath::kF32 && square < std::min(wide, small)) return {128, 128, square};
+  return wide <= small ? GatherTiles{128, 64, wide} : GatherTiles{64, 64, small};
 }
 
 GatherTiles f32_gather_tiles(int64_t places, int64_t columns, int64_t steps, ProductMath math,
@@ -55,7 +56,7 @@ GatherTiles f32_gather_tiles(int64_t places, int64_t columns, int64_t steps, Pro
                         (static_cast<double>(steps) * tiling.step + tiling.rest);
     if (best.m != 0 && time >= least) continue;
     least = time;
-    best = {tiling.m, tiling.n};
+    best = {tiling.m, tiling.n, time * 1e-3};
   }
   return best;
 }

@@ -8,7 +8,10 @@ namespace retrograd::kernels::cuda {
 
 struct GatherTiles {
   int m, n;
+  double time;
 };
+// time: of f32_gather_tiles in microseconds on a GPU with as many multiprocessors as an H200's, of
+// gather_tiles in results of a multiprocessor that are made one after the other, or idle.
 GatherTiles gather_tiles(int64_t places, int64_t columns, int64_t groups, ProductMath math,
                          int multiprocessors);
 

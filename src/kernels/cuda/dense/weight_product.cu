@@ -174,7 +174,8 @@ Product prepare(const WeightProduct& product, int64_t parts) {
 
 template <class Math>
 void launch_tiles(const Product& p, const WeightProduct& product, const WeightChoice& choice, Stream stream) {
-  const auto [m, n, parts] = choice;
+  const int m = choice.m, n = choice.n;
+  const int64_t parts = choice.parts;
   if (m == 32)
     launch<Math, Cut<32, 128, 32, 32, 4, 2>>(p, product, parts, stream);
   else if (m == 64)

@@ -36,7 +36,7 @@ WeightChoice choose_of(const Conv& conv, const Tiling (&tilings)[kCount]) {
                           2 * static_cast<double>(parts) * bytes / kBytesANanosecond;
       if (best.parts != 0 && time >= least) continue;
       least = time;
-      best = {tiling.m, tiling.n, parts};
+      best = {tiling.m, tiling.n, parts, time * 1e-3};
     }
   }
   return best;
@@ -72,7 +72,7 @@ WeightChoice choose(const Conv& conv, ProductMath math) {
           0.015 * static_cast<double>(parts) * weights;
       if (best.parts != 0 && time >= least) continue;
       least = time;
-      best = {tile.m, tile.n, parts};
+      best = {tile.m, tile.n, parts, time * static_cast<double>(8 * chunk_elements(math))};
     }
   }
   return best;
@@ -114,8 +114,9 @@ int64_t f32_weight_parts(const Conv& conv, ProductMath math) {
 }
 
 WeightChoice weight_choice(const Conv& conv, ProductMath math, bool warpgroups) {
-  const int64_t on_warpgroups = parts_on_warpgroups(conv, math, warpgroups);
-  return on_warpgroups > 0 ? WeightChoice{0, 0, on_warpgroups} : choose(conv, math);
+  if (parts_on_warpgroups(conv, math, warpgroups) == 0) return choose(conv, math);
+  const WeightChoice choice = f32_weight_choice(conv, math);
+  return {0, 0, choice.parts, choice.time};
 }
 
 int64_t weight_product_parts(const Conv& conv, ProductMath math, bool warpgroups) {

@@ -5,6 +5,7 @@
 #include <span>
 #include <vector>
 
+#include "kernels/cuda/counts.h"
 #include "kernels/cuda/dense/wgmma_weight.h"
 
 namespace retrograd::kernels::cuda {
@@ -25,10 +26,10 @@ constexpr std::array<CutShape, 5> kCuts = {{{WeightCut::k128x64, 128, 1, 1, fals
                                             {WeightCut::k128x128Taps, 128, 2, 3, false, 0.97, 10},
                                             {WeightCut::k64x192Taps, 64, 3, 3, true, 0.91, 8.5},
                                             {WeightCut::k64x256Taps, 64, 4, 3, true, 0.99, 9}}};
-constexpr int64_t kFewestChannels = 64;   // fewer leave most of a tile empty
-constexpr int kSharedBytes = 225 * 1024;  // of a multiprocessor, barriers aside
+constexpr double kPairsStep = 0.62, kPairsEnds = 6;  // as of k128x64Taps, for 27 taps of 32 channels
+constexpr int64_t kFewestChannels = 64;              // fewer leave most of a tile empty
+constexpr int kSharedBytes = 225 * 1024;             // of a multiprocessor, barriers aside
 
-int ceil_of(int64_t a, int64_t b) { return static_cast<int>((a + b - 1) / b); }
 int filled(int64_t channels) { return ceil_of(channels, 8) * 8; }
 
 struct Extent {
@@ -184,6 +185,8 @@ bool plan_pairs(const Conv& conv, WeightPlan* plan) {
   plan->blocks = std::clamp(u.steps / 4, 1u, kProcessors);
   plan->parts = plan->blocks;
   u.part_steps = static_cast<uint32_t>(ceil_of(u.steps, plan->parts));
+  plan->microseconds =
+      u.part_steps * kPairsStep + kPairsEnds + 0.76e-6 * static_cast<double>(plan->parts * w.weights);
   PlacesMap y = weight_y_map(w, 0);
   --y.first[1], --y.first[2];
   const int64_t none[3] = {}, reach[3] = {0, 2, 2};
@@ -244,6 +247,7 @@ bool plan_wgmma_weight(const Conv& conv, WeightPlan* plan) {
       found = true;
       least = time;
       *plan = tried;
+      plan->microseconds = time;
     }
   }
   return found;

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+// From microseconds to what cost.h divides by the peak again.
+#include "engines/cuda/effort.h"
+
+#include <algorithm>
+
+namespace retrograd::engines::cuda {
+namespace {
+
+// Of the copy bandwidth: in a copy that changes the order of elements, 1.5 TB/s of results on an H200, and in
+// products.
+constexpr double kOfCopies = 0.75, kOfProducts = 0.8;
+
+bool is_sixteen_bits(const problem::Pass& pass) { return size_of(result_of(pass).dtype) == 2; }
+
+}  // namespace
+
+Times::Times(const problem::Pass& pass, const Machine& machine)
+    : peak_(std::max(is_sixteen_bits(pass) ? machine.gpu.f16_tflops : machine.gpu.fp32_tflops, 1e-3) * 1e6),
+      bandwidth_(std::max(machine.gpu.copy_gbs, 1e-3) * 1e3) {}
+
+void Times::add(double microseconds, double launches, double bytes) {
+  microseconds_ += std::max(microseconds, bytes / (bandwidth_ * kOfProducts));
+  launches_ += launches;
+}
+
+void Times::add_copy(double bytes) { add(2 * bytes / (bandwidth_ * kOfCopies)); }
+
+Effort Times::effort() const {
+  return {.operations = microseconds_ * peak_, .bytes = 0, .launches = launches_};
+}
+
+Effort on_fp32_units(Effort effort, const problem::Pass& pass, const Machine& machine) {
+  if (is_sixteen_bits(pass)) effort.operations *= machine.gpu.f16_tflops / machine.gpu.fp32_tflops;
+  return effort;
+}
+
+double operations_of(const problem::ConvPass& pass) {
+  const auto number = [](int64_t size) { return static_cast<double>(size); };
+  double operations = 2 * number(pass.batch) * number(pass.x_channels) * number(pass.y_channels_per_group());
+  for (const problem::Window& w : pass.axes) operations *= number(w.kernel) * number(w.y);
+  return operations;
+}
+
+double bytes_of(const problem::PassTensor& tensor, const Sizes5& sizes) {
+  auto bytes = static_cast<double>(size_of(tensor.dtype));
+  for (const int64_t size : sizes) bytes *= static_cast<double>(size);
+  return bytes;
+}
+
+double bytes_of(const problem::ConvPass& pass) {
+  return bytes_of(pass.x, x_sizes(pass)) + bytes_of(pass.y, y_sizes(pass)) + bytes_of(pass.w, w_sizes(pass));
+}
+
+}  // namespace retrograd::engines::cuda

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// Efforts of implementations whose time a formula tells: the operations that the machine's peak makes
+// meanwhile.
+#pragma once
+
+#include "engines/cuda/layouts.h"
+#include "engines/engine.h"
+
+namespace retrograd::engines::cuda {
+
+// Kernels one after the other, copies and products.
+class Times {
+ public:
+  Times(const problem::Pass& pass, const Machine& machine);
+  // The longer of what a formula says and of bytes that go through memory once.
+  void add(double microseconds, double launches = 1, double bytes = 0);
+  // Read and written once.
+  void add_copy(double bytes);
+  double microseconds() const { return microseconds_; }
+  Effort effort() const;
+
+ private:
+  double peak_, bandwidth_;  // operations, bytes a microsecond
+  double microseconds_ = 0, launches_ = 0;
+};
+
+// For kernels that multiply 16-bit types on FP32 units: operations that take tensor cores as long.
+Effort on_fp32_units(Effort effort, const problem::Pass& pass, const Machine& machine);
+
+// Products and additions of a convolution, two for each pair of weight and output.
+double operations_of(const problem::ConvPass& pass);
+double bytes_of(const problem::PassTensor& tensor, const Sizes5& sizes);
+double bytes_of(const problem::ConvPass& pass);  // of all three tensors
+
+}  // namespace retrograd::engines::cuda

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+// Plans for GPUs that are not here: every implementation answers for drawn problems, on each machine of the
+// table, and what accepts has a cost and a step.
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "base/machine.h"
+#include "engines/cost.h"
+#include "engines/registry.h"
+#include "plan/plan.h"
+#include "problem/problem_text.h"
+#include "support/problem_generator.h"
+#include "support/problem_sketch.h"
+
+namespace retrograd::test {
+namespace {
+
+std::vector<Machine> gpus() {
+  std::vector<Machine> all;
+  for (const std::string_view name : machine_names()) {
+    const Machine machine = *named_machine(name);
+    if (machine.kind != Machine::Kind::kGpu) continue;
+    all.push_back(machine);
+    all.push_back(machine);
+    all.back().gpu.cudnn = false;
+  }
+  return all;
+}
+
+class SelectionGpuTest : public testing::Test {
+ protected:
+  void check(const problem::Request& request) {
+    SCOPED_TRACE(to_text(request));
+    const auto problem = problem::judge(request);
+    ASSERT_TRUE(problem.is_ok()) << problem.status().message();
+    for (const Machine& machine : gpus_)
+      for (const problem::Pass& pass : problem.value().passes) check(pass, machine);
+  }
+
+  void check(const problem::Pass& pass, const Machine& machine) {
+    const auto candidates = engines::candidates(runtime::DeviceKind::kCuda);
+    std::vector<plan::Answer> answers = plan::judge(candidates, pass, machine);
+    ASSERT_EQ(answers.size(), candidates.size());
+    ASSERT_TRUE(answers.front().support.accepted()) << "nobody takes " << name_of(pass);
+    for (plan::Answer& answer : answers) {
+      if (!answer.support.accepted()) continue;
+      SCOPED_TRACE(answer.candidate->name());
+      EXPECT_TRUE(std::isfinite(answer.microseconds) && answer.microseconds > 0) << answer.microseconds;
+      const auto step = answer.candidate->make_step(pass, machine);
+      if (std::string_view(answer.candidate->name()) == "cuda.cudnn") continue;  // it may not be there
+      ASSERT_NE(step, nullptr);
+      EXPECT_FALSE(step->describe().empty());
+      EXPECT_LT(step->workspace_bytes(), size_t{1} << 40);
+      ++steps_;
+    }
+  }
+
+  std::vector<Machine> gpus_ = gpus();
+  int steps_ = 0;
+};
+
+TEST_F(SelectionGpuTest, DrawnProblems) {
+  for (const GeneratorOptions& options : {GeneratorOptions{}, GeneratorOptions::network()}) {
+    ProblemGenerator generator(20261116, options);
+    for (int i = 0; i < 150 && !HasFailure(); ++i) check(*to_request(generator.any()));
+  }
+  EXPECT_GT(steps_, 2000);
+}
+
+// Nothing but tiny or odd passes is left to the formula.
+TEST_F(SelectionGpuTest, ProductsComeBeforeTheFormula) {
+  ProblemGenerator generator(7, GeneratorOptions::network());
+  for (int i = 0; i < 150; ++i) {
+    const problem::Request request = *to_request(generator.conv());
+    const auto problem = problem::judge(request);
+    ASSERT_TRUE(problem.is_ok());
+    for (const problem::Pass& pass : problem.value().passes)
+      for (const Machine& machine : gpus_) {
+        const auto answers = plan::judge(engines::candidates(runtime::DeviceKind::kCuda), pass, machine);
+        const bool direct = std::string_view(answers[0].candidate->name()) == "cuda.direct";
+        if (!direct || answers.size() < 2 || !answers[1].support.accepted()) continue;
+        EXPECT_LT(answers[0].microseconds, 300) << to_text(request) << ": " << answers[1].candidate->name();
+      }
+  }
+}
+
+}  // namespace
+}  // namespace retrograd::test
