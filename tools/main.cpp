@@ -210,7 +210,10 @@ int run(int argc, char** argv) {
       "--every-implementation", bench_options.every_implementation,
       "Instead: everybody that takes a pass, timed next to what was predicted, and regret");
   every->excludes(calls)->excludes(values);
+  for (const char* other : {"--peer", "--json", "--csv", "--first-call"})
+    every->excludes(bench_command.get_option(other));
   add_device(bench_command, bench_options.device);
+  bench_command.get_option("--device")->excludes(calls);  // the interfaces number devices themselves
 
   SweepOptions sweep_options;
   CLI::App& sweep_command =

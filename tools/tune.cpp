@@ -9,6 +9,7 @@
 #include <fstream>
 #include <map>
 #include <optional>
+#include <random>
 
 #include "engines/machines.h"
 #include "engines/registry.h"
@@ -139,12 +140,13 @@ std::string comments(const TuneOptions& options, const std::string& where, size_
       where, fmt::gmtime(now), RETROGRAD_VERSION, how, passes);
 }
 
-// How well a table does that has not seen every fourth pass.
+// How well a table does that has not seen a quarter of the passes.
 void print_regret(const std::vector<FitPass>& passes, const engines::Tuning& before,
                   const engines::Tuning& after) {
+  std::mt19937 random(2);
   std::vector<FitPass> seen, unseen;
-  for (size_t i = 0; i < passes.size(); ++i) (i % 4 == 3 ? unseen : seen).push_back(passes[i]);
-  const engines::Tuning of_seen = fit(seen, before);
+  for (const FitPass& pass : passes) (random() % 4 == 3 ? unseen : seen).push_back(pass);
+  const engines::Tuning of_seen = fit(seen, before).tuning;
   fmt::print("regret, geometric mean: {:.3f} before, {:.3f} after, of {} passes\n",
              mean_regret(before, passes), mean_regret(after, passes), passes.size());
   if (!unseen.empty())
@@ -194,7 +196,8 @@ int tune(const TuneOptions& options) {
   const auto passes = options.from.empty() ? measure(options) : read_figures(options, machine);
   if (!passes.is_ok()) return fail(passes.status());
   const engines::Tuning& before = engines::tuning_for(machine);
-  const engines::Tuning after = fit(passes.value(), before);
+  const Fit fitted = fit(passes.value(), before);
+  const engines::Tuning& after = fitted.tuning;
   const std::string table = comments(options, where, passes.value().size()) + after.to_text();
   if (out.is_open()) {
     out << table << std::flush;
@@ -202,8 +205,8 @@ int tune(const TuneOptions& options) {
   } else {
     fmt::print("{}", table);
   }
-  // Behind a table on standard output, what is said of it is a comment.
   print_errors(passes.value(), before, after);
+  fmt::print("{}\n", fitted.how);
   print_regret(passes.value(), before, after);
   return 0;
 }

@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // Coordinate descent on the logarithms of the efficiencies: first each implementation for itself, so that its
-// costs are right, then all together, so that the choices are.
+// costs are right, then all together, so that the choices are. What helps only the passes it was fitted to is
+// not taken.
 #include "tools/tuning_fit.h"
+
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <random>
 
 #include "tools/percentiles.h"
 
@@ -138,19 +142,47 @@ void fit_together(const std::vector<FitPass>& passes, Table& table) {
     }
 }
 
-// Regret first, errors where it is the same.
-double badness(const std::vector<FitPass>& passes, const Table& table) {
-  double regrets = 0, errors = 0, figures = 0;
-  for (const FitPass& pass : passes) {
-    std::vector<Link> links;
-    for (const FitFigure& figure : pass) links.push_back({&table.at(figure.name).now, &figure});
-    if (!links.empty()) regrets += log_regret(links);
+// Ways to fit, from the one that can go wrong least.
+enum class Way : unsigned char {
+  kRescale,     // the choices of before, all costs times one factor
+  kFromBefore,  // from there to better choices
+  kFromCosts    // from costs that are right to better choices
+};
+
+Tuning fit_by(Way way, const std::vector<FitPass>& passes, const Tuning& start) {
+  Table table;
+  for (const FitPass& pass : passes)
+    for (const FitFigure& figure : pass) table[figure.name].figures.push_back(figure);
+  std::vector<double> factors;
+  for (auto& [name, named] : table) {
+    named.now = named.before = start.of(name);
+    for (const FitFigure& figure : named.figures)
+      factors.push_back(predicted(named.before, figure) / figure.measured);
   }
-  for (const auto& [name, named] : table) {
-    errors += error_of(named.now, named.before, named.figures) * static_cast<double>(named.figures.size());
-    figures += static_cast<double>(named.figures.size());
+  for (auto& [name, named] : table)
+    if (way == Way::kFromCosts) {
+      fit_alone(named);
+    } else {
+      named.now = moved(named.now, kCoordinates - 1, percentile(factors, 50));
+    }
+  if (way != Way::kRescale) fit_together(passes, table);
+  Tuning tuning = start;
+  for (const auto& [name, named] : table) tuning.set(name, named.now);
+  return tuning;
+}
+
+// Regret on passes that a fit has not seen: each of three parts by what the other two tell.
+double unseen_regret(Way way, const std::vector<FitPass>& passes, const Tuning& start) {
+  constexpr size_t kParts = 3;
+  double sum = 0;
+  for (size_t part = 0; part < kParts; ++part) {
+    std::mt19937 random(
+        1);  // the gradients of a problem follow each other: every third would be all of a kind
+    std::vector<FitPass> seen, unseen;
+    for (const FitPass& pass : passes) (random() % kParts == part ? unseen : seen).push_back(pass);
+    sum += std::log(mean_regret(fit_by(way, seen, start), unseen));
   }
-  return regrets / static_cast<double>(passes.size()) + kErrorWeight * errors / figures;
+  return std::exp(sum / kParts);
 }
 
 }  // namespace
@@ -184,28 +216,29 @@ double typical_error(const Tuning& tuning, const std::vector<FitPass>& passes, c
   return errors.empty() ? 0 : percentile(errors, 50);
 }
 
-Tuning fit(const std::vector<FitPass>& passes, const Tuning& start) {
-  Table table;
+Fit fit(const std::vector<FitPass>& passes, const Tuning& start) {
+  std::vector<FitPass> measured;
   for (const FitPass& pass : passes)
-    for (const FitFigure& figure : pass) table[figure.name].figures.push_back(figure);
-  if (table.empty()) return start;
-  for (auto& [name, named] : table) named.now = named.before = start.of(name);
-  // From costs that are right, and from the choices that were made before, all slower by one factor.
-  Table as_before = table;
-  std::vector<double> factors;
-  for (auto& [name, named] : table) {
-    fit_alone(named);
-    for (const FitFigure& figure : named.figures)
-      factors.push_back(predicted(named.before, figure) / figure.measured);
-  }
-  for (auto& [name, named] : as_before)
-    named.now = moved(named.now, kCoordinates - 1, percentile(factors, 50));
-  fit_together(passes, table);
-  fit_together(passes, as_before);
-  if (badness(passes, as_before) < badness(passes, table)) table = std::move(as_before);
-  Tuning tuning = start;
-  for (const auto& [name, named] : table) tuning.set(name, named.now);
-  return tuning;
+    if (!pass.empty()) measured.push_back(pass);
+  if (measured.empty()) return {start, "nothing was measured"};
+  if (measured.size() < 3 * kFewFigures)
+    return {fit_by(Way::kFromCosts, measured, start), "costs fitted to few passes"};
+  double regrets[3];
+  for (const Way way : {Way::kRescale, Way::kFromBefore, Way::kFromCosts})
+    regrets[static_cast<int>(way)] = unseen_regret(way, measured, start);
+  // Costs that are right are worth a little regret.
+  constexpr double kWorth = 1.003;
+  const Way best = regrets[2] <= kWorth * std::min(regrets[0], regrets[1]) ? Way::kFromCosts
+                   : regrets[1] < regrets[0]                               ? Way::kFromBefore
+                                                                           : Way::kRescale;
+  return {
+      fit_by(best, measured, start),
+      fmt::format("{}; regret on passes that a fit has not seen: {:.3f} with choices as before, {:.3f} with "
+                  "better ones, {:.3f} from costs",
+                  best == Way::kFromCosts    ? "costs, then choices, were fitted"
+                  : best == Way::kFromBefore ? "choices were fitted"
+                                             : "choices are as before, costs times one factor",
+                  regrets[0], regrets[1], regrets[2])};
 }
 
 }  // namespace retrograd::tools

@@ -30,7 +30,11 @@ double mean_regret(const engines::Tuning& tuning, const std::vector<FitPass>& pa
 double typical_error(const engines::Tuning& tuning, const std::vector<FitPass>& passes,
                      const std::string& name);
 
-// `start` with the lines of all that was measured replaced.
-engines::Tuning fit(const std::vector<FitPass>& passes, const engines::Tuning& start);
+struct Fit {
+  engines::Tuning tuning;  // the table before with the lines of all that was measured replaced
+  std::string how;         // in words
+};
+// Takes what helps on passes that were left out of it, not only on those it was fitted to.
+Fit fit(const std::vector<FitPass>& passes, const engines::Tuning& start);
 
 }  // namespace retrograd::tools

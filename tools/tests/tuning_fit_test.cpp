@@ -37,7 +37,7 @@ TEST(TuningFitTest, FindsWhatTimesWereMadeFrom) {
   start.set("first", {0.9, 0.8, 1});
   start.set("second", {0.89, 0.8, 1});
   start.set("unseen", {0.5, 0.4, 3});
-  const Tuning fitted = fit(passes, start);
+  const Tuning fitted = fit(passes, start).tuning;
   for (const auto& [name, right] : {std::pair{"first", first}, std::pair{"second", second}}) {
     const Efficiency found = fitted.of(name);
     EXPECT_NEAR(found.arithmetic / right.arithmetic, 1, 0.1) << name;
@@ -55,7 +55,7 @@ TEST(TuningFitTest, FewFiguresTellOneFactor) {
   start.set("first", {0.8, 0.4, 2});
   FitFigure figure{"first", 80, 1, 1, 0, 0};
   figure.measured = 4 * predicted(start.of("first"), figure);
-  const Efficiency found = fit({{figure}}, start).of("first");
+  const Efficiency found = fit({{figure}}, start).tuning.of("first");
   EXPECT_NEAR(found.arithmetic, 0.2, 1e-9);
   EXPECT_NEAR(found.memory, 0.1, 1e-9);
   EXPECT_NEAR(found.start, 8, 1e-9);
@@ -64,7 +64,7 @@ TEST(TuningFitTest, FewFiguresTellOneFactor) {
 TEST(TuningFitTest, NothingMeasuredChangesNothing) {
   Tuning start;
   start.set("first", {0.8, 0.4, 2});
-  EXPECT_EQ(fit({}, start).to_text(), start.to_text());
+  EXPECT_EQ(fit({}, start).tuning.to_text(), start.to_text());
 }
 
 // Two whose costs the formula cannot tell apart: the choice that was right before stays.
@@ -81,11 +81,11 @@ TEST(TuningFitTest, ChoicesAreNotMadeWorse) {
   Tuning start;
   start.set("wide", {0.9, 0.8, 1});
   start.set("general", {0.89, 0.8, 1});
-  EXPECT_LE(mean_regret(fit(passes, start), passes), mean_regret(start, passes) + 1e-9);
+  EXPECT_LE(mean_regret(fit(passes, start).tuning, passes), mean_regret(start, passes) + 1e-9);
 }
 
 TEST(TuningFitTest, TablesCanBeReadAgain) {
-  const Tuning fitted = fit(made_from({0.6, 0.3, 20}, {0.1, 0.25, 1}), Tuning{});
+  const Tuning fitted = fit(made_from({0.6, 0.3, 20}, {0.1, 0.25, 1}), Tuning{}).tuning;
   const auto read = Tuning::parse("# a comment\n" + fitted.to_text());
   ASSERT_TRUE(read.is_ok()) << read.status().message();
   EXPECT_NEAR(read.value().of("first").start / fitted.of("first").start, 1, 1e-3);
