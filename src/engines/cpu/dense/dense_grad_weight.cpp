@@ -6,6 +6,8 @@
 // inside x says where both lie; tiles of rows × `width` add up over the list. Nothing is padded, so nothing
 // is multiplied that the mathematics does not multiply. Partial sums of the splits are added in order at the
 // end; where there is but one, a task stores its sums while they are in L2.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <atomic>
 #include <utility>
@@ -52,6 +54,14 @@ class DenseGradWeightStep final : public Step {
         sum_bytes_(cut_.splits > 1 ? part_bytes<float>(tasks() * sum_floats_) : 0),
         slot_bytes_(operands_.panel_bytes() + operands_.raw_bytes() + operands_.copy_bytes() +
                     (cut_.splits > 1 ? 0 : part_bytes<float>(sum_floats_))) {}
+
+  std::string describe() const override {
+    return fmt::format(
+        "lanes are {} channels, tiles {} wide; {} tasks: {} splits of {}, {} groups of {} blocks of lanes, "
+        "{} blocks of {} rows",
+        cut_.lanes_are_x ? "x" : "y", cut_.width, tasks(), cut_.splits, to_string(cut_.grid), pass_.groups,
+        cut_.lane_blocks, cut_.row_blocks, cut_.row_block);
+  }
 
   size_t workspace_bytes() const override {
     return std::max(sum_bytes_ + static_cast<size_t>(std::min(slots_, tasks())) * slot_bytes_,

@@ -6,6 +6,8 @@
 // into a strip [s][d][h][w][lane] just before the first row of results that reads them, rows of results are
 // written as soon as some are done. The strip is clipped to the source and only live taps are multiplied, so
 // what is not finite needs no look.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <vector>
 
@@ -92,6 +94,11 @@ class DepthwiseGatherStep final : public Step {
     unordered_bytes_ = part_bytes<float>(taps_.unordered_vectors() * blocks_.lanes);
     buffer_bytes_ = part_bytes<float>(lane_buffer_floats(blocks_.lanes));
     slot_bytes_ = strip_bytes_ + out_bytes_ + weight_bytes_ + unordered_bytes_ + buffer_bytes_;
+  }
+
+  std::string describe() const override {
+    return fmt::format("vectors of {} planes; {} tasks of {} blocks of them, {}", blocks_.lanes, tasks_,
+                       blocks_per_task_, to_string(grid_));
   }
 
   size_t workspace_bytes() const override {

@@ -5,6 +5,8 @@
 // same channels and sums all taps a lane; x comes through a strip of lanes, y some rows at a time. A lane's
 // sums are then one row of the workspace, and the rows of a channel are added in order: of the planes, then
 // of the tasks. As in depthwise_gather.cpp only live products are made.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -86,6 +88,11 @@ class DepthwiseGradWeightStep final : public Step {
     sum_bytes_ = part_bytes<float>(taps_ * blocks_.lanes);
     slot_bytes_ =
         strip_bytes_ + y_bytes_ + 2 * sum_bytes_ + part_bytes<float>(lane_buffer_floats(blocks_.lanes));
+  }
+
+  std::string describe() const override {
+    return fmt::format("vectors of {} planes; {} blocks of them in {} splits, {}", blocks_.lanes,
+                       blocks_.blocks, splits_, to_string(grid_));
   }
 
   size_t workspace_bytes() const override {

@@ -12,6 +12,8 @@
 // Zeros around x and behind y multiply what the mathematics skips, which
 // differs only if that is not finite: both are looked at, and such a box runs
 // with masks (masked_rows.h).
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <utility>
@@ -66,6 +68,13 @@ class NarrowGradWeightStep final : public Step {
     valid_bytes_ = part_bytes<float>(cut_.strips.channel_pitch() + lanes);
     slot_bytes_ = strip_bytes_ + sum_bytes_ + copy_bytes_ + valid_bytes_ +
                   (cut_.copies_y() ? part_bytes<float>(cut_.y_stride) : 0);
+  }
+
+  std::string describe() const override {
+    return fmt::format(
+        "calls of {} y channels; {} tasks: {} splits of {}, blocks of {} x {} channels, {} groups at once",
+        cut_.call_channels, blocks_ * cut_.splits, cut_.splits, to_string(cut_.grid), cut_.y_block,
+        cut_.x_block, cut_.groups_at_once);
   }
 
   size_t workspace_bytes() const override {

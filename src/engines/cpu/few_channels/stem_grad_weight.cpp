@@ -8,6 +8,8 @@
 //
 // Zero padding multiplies y by 0 where the mathematics skips it, which differs only if y is not finite: y is
 // looked at while it is packed, and such a box leaves out what is padded.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <vector>
@@ -55,6 +57,13 @@ class StemGradWeightStep final : public Step {
     strip_bytes_ = part_bytes<float>(cut_.grid.box[0] * cut_.x_block * plane());
     row_bytes_ = part_bytes<float>(cut_.grid.box[3] * width_);
     slot_bytes_ = panel_bytes_ + strip_bytes_ + row_bytes_;
+  }
+
+  std::string describe() const override {
+    return fmt::format(
+        "tiles of {} rows x {} y channels; {} tasks: {} splits of {}, blocks of {} x {} channels",
+        kernels::cpu::kTileRows, width_, blocks_ * cut_.splits, cut_.splits, to_string(cut_.grid),
+        cut_.y_block, cut_.x_block);
   }
 
   size_t workspace_bytes() const override {
