@@ -76,7 +76,7 @@ TEST(TuningFitTest, ChoicesAreNotMadeWorse) {
     const FitFigure wide{"wide", 100, 10, 1, 0, 400};
     const FitFigure general{"general", 100, 10, 1, 0, i % 2 == 0 ? 4e4 : 410 * std::exp(0.1 * any(random))};
     passes.push_back({wide, general});
-    passes.push_back({{"general", 100, 10, 1, 200}});
+    passes.push_back({{"general", 100, 10, 1, 0, 200}});
   }
   Tuning start;
   start.set("wide", {0.9, 0.8, 1});
