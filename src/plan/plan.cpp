@@ -32,14 +32,26 @@ size_t with_alignment(size_t step_bytes) {
   return step_bytes == 0 ? 0 : step_bytes + kWorkspaceAlignment - 1;
 }
 
+std::vector<Answer> judge_in_order(std::span<const engines::Candidate* const> candidates,
+                                   const problem::Pass& pass, const Machine& machine) {
+  std::vector<Answer> answers;
+  answers.reserve(candidates.size());
+  for (const engines::Candidate* candidate : candidates) {
+    engines::Support support = candidate->supports(pass, machine);
+    const double microseconds = support.accepted() ? engines::cost(*candidate, pass, machine)
+                                                   : std::numeric_limits<double>::infinity();
+    answers.push_back({candidate, std::move(support), microseconds});
+  }
+  return answers;
+}
+
 struct Choice {
   const engines::Candidate* candidate = nullptr;
   std::unique_ptr<const engines::Step> step;
 };
-// The cheapest that takes the pass and keeps within the limit; of equals the first.
+// The first of the answers that accepts and keeps within the limit.
 Choice choose(std::string_view operation, const problem::Pass& pass, const Machine& machine,
-              std::span<const engines::Candidate* const> candidates, size_t workspace_limit) {
-  std::vector<Answer> answers = judge(candidates, pass, machine);
+              std::vector<Answer> answers, size_t workspace_limit) {
   Choice choice;
   for (Answer& answer : answers) {
     if (!answer.support.accepted()) continue;
@@ -165,14 +177,7 @@ std::string Answer::text(bool chosen) const {
 
 std::vector<Answer> judge(std::span<const engines::Candidate* const> candidates, const problem::Pass& pass,
                           const Machine& machine) {
-  std::vector<Answer> answers;
-  answers.reserve(candidates.size());
-  for (const engines::Candidate* candidate : candidates) {
-    engines::Support support = candidate->supports(pass, machine);
-    const double microseconds = support.accepted() ? engines::cost(*candidate, pass, machine)
-                                                   : std::numeric_limits<double>::infinity();
-    answers.push_back({candidate, std::move(support), microseconds});
-  }
+  std::vector<Answer> answers = judge_in_order(candidates, pass, machine);
   std::stable_sort(answers.begin(), answers.end(),
                    [](const Answer& a, const Answer& b) { return a.microseconds < b.microseconds; });
   return answers;
@@ -194,14 +199,14 @@ std::unique_ptr<const engines::Step> make_step(Answer& answer, const problem::Pa
 
 Result<std::shared_ptr<const Plan>> make_plan(const problem::Problem& problem, runtime::Device& device,
                                               std::string_view operation) {
-  return make_plan(problem, device, operation, engines::candidates(device.kind()),
-                   settings().workspace_limit);
+  return make_plan(problem, device, operation, engines::candidates(device.kind()), settings().workspace_limit,
+                   Order::kByCost);
 }
 
 Result<std::shared_ptr<const Plan>> make_plan(const problem::Problem& problem, runtime::Device& device,
                                               std::string_view operation,
                                               std::span<const engines::Candidate* const> candidates,
-                                              size_t workspace_limit) {
+                                              size_t workspace_limit, Order order) {
   // Made now: execute() asks it, and allocates nothing.
   runtime::AllocationTable::instance();
   auto plan = std::make_shared<Plan>();
@@ -211,7 +216,10 @@ Result<std::shared_ptr<const Plan>> make_plan(const problem::Problem& problem, r
   double operations = 0;
   const Machine& machine = engines::machine_of(device);
   for (const problem::Pass& pass : problem.passes) {
-    auto [candidate, step] = choose(operation, pass, machine, candidates, workspace_limit);
+    auto [candidate, step] = choose(operation, pass, machine,
+                                    order == Order::kByCost ? judge(candidates, pass, machine)
+                                                            : judge_in_order(candidates, pass, machine),
+                                    workspace_limit);
     if (candidate == nullptr)
       return Status(Code::kInternal,
                     fmt::format("no engine of {} accepts the pass {}", device.label(), name_of(pass)));

@@ -21,6 +21,9 @@ namespace retrograd::plan {
 
 using engines::Bindings;
 
+// Which of those that take a pass computes it: the first of the list, or the cheapest.
+enum class Order : unsigned char { kAsGiven, kByCost };
+
 class Plan {
  public:
   runtime::Device& device() const { return *device_; }
@@ -43,7 +46,8 @@ class Plan {
  private:
   friend Result<std::shared_ptr<const Plan>> make_plan(const problem::Problem&, runtime::Device&,
                                                        std::string_view,
-                                                       std::span<const engines::Candidate* const>, size_t);
+                                                       std::span<const engines::Candidate* const>, size_t,
+                                                       Order);
   struct Entry {
     std::unique_ptr<const engines::Step> step;
     const char* engine;
@@ -72,7 +76,8 @@ Result<std::shared_ptr<const Plan>> make_plan(const problem::Problem& problem, r
 Result<std::shared_ptr<const Plan>> make_plan(const problem::Problem& problem, runtime::Device& device,
                                               std::string_view operation,
                                               std::span<const engines::Candidate* const> candidates,
-                                              size_t workspace_limit = SIZE_MAX);
+                                              size_t workspace_limit = SIZE_MAX,
+                                              Order order = Order::kAsGiven);
 
 // What one candidate answers to a pass: that it takes it and what it is thought to cost, or why not.
 struct Answer {

@@ -75,7 +75,7 @@ void for_each_candidate(Run&& run) {
       const problem::Problem problem = legal_problem(problem::parse_request(text).value());
       bool accepted = false;
       for (const problem::Pass& pass : problem.passes)
-        accepted |= candidate->supports(pass, engines::machine_of(gpu())).accepted();
+        accepted |= candidate->supports(pass, engines::machine_of(runtime::DeviceKind::kCuda)).accepted();
       taken |= accepted;
       if (!accepted) continue;
       SCOPED_TRACE(std::string(candidate->name()) + ": " + text);
