@@ -34,15 +34,15 @@ expect("one machine-readable line a call", len(calls) == 1 and re.fullmatch(patt
 
 story = [line for line in log_of(RETROGRAD_VERBOSE="dispatch") if " dispatch: " in line]
 expect("each candidate's answer, with the reason of a refusal",
-       any("pass=grad_bias candidate=cpu.chunked_bias accepted" in line for line in story)
+       any(re.search(r"pass=grad_bias candidate=cpu.chunked_bias chosen us=[0-9.]+$", line) for line in story)
        and any("pass=grad_bias candidate=cpu.dense_gather declined: computes forward and grad_input only" in line
                for line in story)
-       and any("pass=grad_weight candidate=cpu.narrow_grad_weight accepted" in line for line in story), story)
+       and any(re.search(r"pass=grad_weight candidate=cpu.narrow_grad_weight (chosen|accepted) us=", line) for line in story), story)
 
 story = [line for line in log_of(RETROGRAD_VERBOSE="dispatch", RETROGRAD_WORKSPACE_LIMIT="0") if " dispatch: " in line]
 expect("whoever needs more than the limit is passed over, and the reference serves",
        any(re.search(r"declined: needs [1-9]\d* bytes of workspace, the limit is 0$", line) for line in story)
-       and any("candidate=reference accepted" in line for line in story), story)
+       and any("candidate=reference chosen us=" in line for line in story), story)
 
 errors = [line for line in log_of(RETROGRAD_VERBOSE="error") if "161002" in line]
 expect("the failing call's message", len(errors) == 1 and "groups is 7" in errors[0], errors)

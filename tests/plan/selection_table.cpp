@@ -8,7 +8,7 @@
 //                                        rn50_3x3_56 bf16 grad_input:cpu.dense_gather grad_weight:…
 //   selection_table --gpus FILE…         the same for GPUs, NCHW and NHWC ("bf16/last")
 //   selection_table --here[=ISA] FILE…   for this machine, or with the vectors of a lesser instruction set: avx2, sse4, baseline
-//   selection_table --try FILE…          every candidate plans every pass for every CPU, and the same for any number of threads
+//   selection_table --try FILE…          every candidate plans every pass for every CPU, the same for any number of threads, parts of sums for any caches
 // clang-format on
 #include <fmt/format.h>
 
@@ -120,6 +120,13 @@ std::string try_candidate(const engines::Candidate& candidate, const problem::Pa
   if (step == nullptr || one == nullptr || all == nullptr) return "it makes no step";
   if (one->describe() != step->describe() || all->describe() != step->describe())
     return "it cuts the work by the number of threads: " + one->describe() + " / " + all->describe();
+  // Gradients of weights are sums of parts: which, no cache may say.
+  Machine cramped = machine;
+  for (Cache& cache : cramped.cpu.caches.level) cache.bytes /= 8;
+  const auto* conv = std::get_if<problem::ConvPass>(&pass);
+  if (conv != nullptr && conv->kind == problem::ConvPassKind::kGradWeight &&
+      candidate.make_step(pass, cramped)->describe() != step->describe())
+    return "it cuts sums by the caches";
   if (one->workspace_bytes() > step->workspace_bytes() || step->workspace_bytes() > all->workspace_bytes())
     return "more threads need less memory";
   return {};
