@@ -92,6 +92,7 @@ ImplementationTime described(const engines::Candidate& candidate, const problem:
   row.effort = candidate.effort(pass, machine);
   row.arithmetic = cost_with(candidate, pass, machine, {1, kInfinite, 0});
   row.memory = cost_with(candidate, pass, machine, {kInfinite, 1, 0});
+  row.calls = cost_with(candidate, pass, machine, {kInfinite, kInfinite, 0, 1000});
   return row;
 }
 

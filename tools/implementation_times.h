@@ -20,6 +20,7 @@ struct ImplementationTime {
   engines::Effort effort;  // operations, bytes, launches
   double arithmetic = 0;   // microseconds of the operations at the machine's peak
   double memory = 0;       // microseconds of the bytes at its copy bandwidth
+  double calls = 0;        // of inner kernels that one thread makes
   std::string skipped;     // why it was not timed
 };
 

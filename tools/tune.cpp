@@ -24,7 +24,7 @@ namespace retrograd::tools {
 namespace {
 
 FitFigure fit_figure(const ImplementationTime& row, double microseconds) {
-  return {row.name, row.arithmetic, row.memory, row.effort.launches, row.effort.calls, microseconds};
+  return {row.name, row.arithmetic, row.memory, row.effort.launches, row.calls, microseconds};
 }
 
 FitPass fit_pass(const SweepFigure& figure) {

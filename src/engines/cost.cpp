@@ -169,7 +169,8 @@ double cost(const Candidate& candidate, const problem::Pass& pass, const Machine
             const Tuning& tuning) {
   const Effort effort = candidate.effort(pass, machine);
   const Efficiency efficiency = tuning.of(candidate.name());
-  return effort.launches * efficiency.start + effort.calls * efficiency.call / 1000 +
+  const double threads = machine.kind == Machine::Kind::kCpu ? machine.cpu.threads : 1;
+  return effort.launches * efficiency.start + effort.calls / threads * efficiency.call / 1000 +
          std::max(effort.operations / (peak_of(machine, pass) * efficiency.arithmetic),
                   effort.bytes / (bandwidth_of(machine) * efficiency.memory));
 }

@@ -2,7 +2,7 @@
 // What an implementation is thought to take for a pass, in microseconds:
 //
 // clang-format off
-//   launches × start + calls × call ÷ 1000 + max(operations ÷ (peak × arithmetic), bytes ÷ (bandwidth × memory))
+//   launches × start + calls ÷ threads × call + max(operations ÷ (peak × arithmetic), bytes ÷ (bandwidth × memory))
 // clang-format on
 //
 // Operations, bytes, launches and calls are the implementation's own (engine.h), the peaks are the machine's,

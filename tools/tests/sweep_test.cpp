@@ -175,7 +175,7 @@ TEST(ImplementationTimesTest, PartsMakeUpTheCost) {
   const ImplementationTime& row = times.chosen();
   const engines::Efficiency efficiency = engines::tuning_for(machine).of(row.name);
   EXPECT_NEAR(row.predicted,
-              row.effort.launches * efficiency.start + row.effort.calls * efficiency.call / 1000 +
+              row.effort.launches * efficiency.start + row.calls * efficiency.call / 1000 +
                   std::max(row.arithmetic / efficiency.arithmetic, row.memory / efficiency.memory),
               1e-9 * row.predicted);
 }
