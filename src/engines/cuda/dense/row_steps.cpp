@@ -163,9 +163,9 @@ class GatherStep final : public Step {
     return operand_.bytes + static_cast<size_t>(weights) * kernels::cuda::row_element_bytes(type_);
   }
   std::string describe() const override {
-    return fmt::format("{} rows{}, {} product{}, multiplied as {}", retrograd::name_of(dtype_of(type_)),
-                       operand_.in_place ? " in place" : "", products_.size(),
-                       products_.size() == 1 ? "" : "s", name_of(math_));
+    return fmt::format("{}{} rows{}, {} product{}, multiplied as {}", tiles(),
+                       retrograd::name_of(dtype_of(type_)), operand_.in_place ? " in place" : "",
+                       products_.size(), products_.size() == 1 ? "" : "s", name_of(math_));
   }
   std::string_view left_copy() const override {
     const bool is_copied = source().operand == problem::Operand::kGradOutput && !operand_.in_place;
@@ -207,6 +207,19 @@ class GatherStep final : public Step {
     }
   }
   const PassTensor& source() const { return forward_ ? pass_.x : pass_.y; }
+  // Of the first product.
+  std::string tiles() const {
+    if (products_.empty()) return "";
+    const int64_t columns = forward_ ? pass_.y_channels_per_group() : pass_.x_channels_per_group();
+    if (type_ == RowType::kF32 && warpgroups_ && pass_.groups == 1 && columns > 32 &&
+        pass_.result().dtype == DType::kF32)
+      return "warpgroups, ";
+    int64_t places = pass_.batch;
+    for (const kernels::cuda::ProductAxis& axis : products_[0]) places *= axis.results;
+    const auto [m, n, time] =
+        kernels::cuda::gather_tiles(places, columns, pass_.groups, math_, multiprocessors_);
+    return fmt::format("tiles {} x {}, ", m, n);
+  }
 
   ConvPass pass_;
   bool warpgroups_;
@@ -235,9 +248,12 @@ class WeightStep final : public Step {
     return x_.bytes + y_.bytes + static_cast<size_t>(floats) * sizeof(float);
   }
   std::string describe() const override {
-    return fmt::format("{} rows{}{}, {} parts, multiplied as {}", retrograd::name_of(dtype_of(type_)),
-                       x_.in_place ? ", x in place" : "", y_.in_place ? ", y in place" : "", parts_,
-                       name_of(math_));
+    const kernels::cuda::WeightChoice choice =
+        kernels::cuda::weight_choice(shape_of(pass_), math_, warpgroups_);
+    const std::string tiles = choice.m == 0 ? "warpgroups" : fmt::format("tiles {} x {}", choice.m, choice.n);
+    return fmt::format("{}, {} rows{}{}, {} parts, multiplied as {}", tiles,
+                       retrograd::name_of(dtype_of(type_)), x_.in_place ? ", x in place" : "",
+                       y_.in_place ? ", y in place" : "", parts_, name_of(math_));
   }
   std::string_view left_copy() const override {
     return x_.in_place || y_.in_place ? std::string_view{} : name_of_rows(type_, pass_.rounding);
