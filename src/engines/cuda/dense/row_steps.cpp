@@ -15,6 +15,7 @@
 #include "kernels/cuda/dense/gather_product_plan.h"
 #include "kernels/cuda/dense/weight_product.h"
 #include "kernels/cuda/dense/weight_product_plan.h"
+#include "kernels/cuda/dense/wgmma_gather.h"
 #include "kernels/cuda/direct.h"
 
 namespace retrograd::engines::cuda {
@@ -137,6 +138,17 @@ bool has_no_tap(const ProductAxes& axes) {
   return std::any_of(axes.begin(), axes.end(), [](const auto& axis) { return axis.taps == 0; });
 }
 
+// Whether f32_gather takes the product.
+bool is_for_warpgroups(const ConvPass& pass, const ProductAxes& axes, RowType type, int64_t columns) {
+  if (type != RowType::kF32 || pass.groups != 1 || columns <= 32 || pass.result().dtype != DType::kF32)
+    return false;
+  kernels::cuda::GatherProduct product{};
+  product.conv = shape_of(pass);
+  product.forward = pass.kind == ConvPassKind::kForward;
+  std::copy(axes.begin(), axes.end(), product.axes);
+  return kernels::cuda::wgmma_gather_takes(product);
+}
+
 class GatherStep final : public Step {
  public:
   GatherStep(const ConvPass& pass, const Machine& machine)
@@ -211,9 +223,7 @@ class GatherStep final : public Step {
   std::string tiles() const {
     if (products_.empty()) return "";
     const int64_t columns = forward_ ? pass_.y_channels_per_group() : pass_.x_channels_per_group();
-    if (type_ == RowType::kF32 && warpgroups_ && pass_.groups == 1 && columns > 32 &&
-        pass_.result().dtype == DType::kF32)
-      return "warpgroups, ";
+    if (warpgroups_ && is_for_warpgroups(pass_, products_[0], type_, columns)) return "warpgroups, ";
     int64_t places = pass_.batch;
     for (const kernels::cuda::ProductAxis& axis : products_[0]) places *= axis.results;
     const auto [m, n, time] =
@@ -357,7 +367,7 @@ Effort row_effort(const problem::Pass& pass, bool in_tf32, const Machine& machin
     const int64_t steps = ceil_div(taps * chunks, 8);  // of 128 bytes
     if (steps == 0) continue;
     ++launches;
-    if (type == RowType::kF32 && has_warpgroups(machine) && p.groups == 1 && columns > 32) {
+    if (has_warpgroups(machine) && is_for_warpgroups(p, axes, type, columns)) {
       microseconds += kernels::cuda::f32_gather_tiles(places, columns, steps, math, processors).time;
       continue;
     }
