@@ -70,7 +70,10 @@ std::optional<Failure> Trial::run_those(const ProblemSketch& sketch, const DataS
       bool accepted = false;
       Status status;
       const int signal = FaultGuard::run([&] {
-        accepted = candidate->supports(pass, engines::machine_of(device_)).accepted();
+        const Machine& machine = engines::machine_of(device_);
+        // A library may have nothing for a pass after all.
+        accepted = candidate->supports(pass, machine).accepted() &&
+                   (machine.kind == Machine::Kind::kCpu || candidate->make_step(pass, machine) != nullptr);
         if (accepted) status = runner_->run(*candidate, problem, pass, caller_alone_, operands);
       });
       Failure failure{candidate, result, "", false};

@@ -9,8 +9,11 @@
 namespace retrograd::engines::cuda {
 
 std::span<const Candidate* const> candidates() {
-  static const std::array<const Candidate*, 16> all = {
-      &depthwise(),             // grad_input, grad_weight: one channel a group, 3x3 to 7x7
+  static const std::array<const Candidate*, 23> all = {
+      &depthwise_small(),       // grad_input, grad_weight: one channel a group, 3x3 to 7x7 on 14x14, 16 bits
+      &depthwise_whole(),       // the same of every type
+      &depthwise_bands(),       // 5x5 and 7x7, 16-bit types
+      &depthwise_rows(),        // 3x3 to 7x7
       &depthwise_last(),        // the same, channels last
       &depthwise_tiles(),       // one channel a group, stride 1, larger kernels
       &depthwise_transposed(),  // one channel a group, channels last, larger kernels
@@ -24,7 +27,11 @@ std::span<const Candidate* const> candidates() {
       &cudnn_products(),        // convolutions, where cuDNN is there
       &row_products(),          // convolutions
       &bias(),                  // grad_bias
-      &pool(),                  // average pooling
+      &pool_disjoint(),         // average pooling: windows side by side
+      &pool_staged(),           // 3x3 on small planes
+      &pool_sliding(),          // 3x3
+      &pool_vectors(),          // any windows, channels last
+      &pool_any(),              // any windows
       &direct(),                // everything
   };
   return all;

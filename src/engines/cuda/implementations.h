@@ -23,13 +23,24 @@ const Candidate& narrow_blocks();  // 16-bit types on tensor cores
 const Candidate& narrow_gather();  // grad_input with at most four x channels a group
 
 // depthwise/: one channel a group.
-const Candidate& depthwise();             // 3x3 to 7x7
+// 3x3 to 7x7, a row a kernel: planes of 14x14 on tensor cores and without, 5x5 and 7x7 on tensor cores, rest.
+const Candidate& depthwise_small();
+const Candidate& depthwise_whole();
+const Candidate& depthwise_bands();
+const Candidate& depthwise_rows();
 const Candidate& depthwise_last();        // the same, channels last
 const Candidate& depthwise_tiles();       // stride 1, kernels up to 64 x 64
 const Candidate& depthwise_transposed();  // channels last, through row-major planes and the engines for those
 
-const Candidate& bias();          // bias/: dense tensors
-const Candidate& pool();          // pooling/: dense tensors
+const Candidate& bias();  // bias/: dense tensors
+
+// pooling/: dense tensors, a row a kernel (kernels/cuda/pooling/pool.h).
+const Candidate& pool_disjoint();
+const Candidate& pool_staged();
+const Candidate& pool_sliding();
+const Candidate& pool_vectors();
+const Candidate& pool_any();
+
 const Candidate& small_images();  // so small that launches count more than products
 const Candidate& direct();        // every pass, straight from its formula; needs no workspace
 

@@ -15,6 +15,7 @@
 #include "kernels/cuda/dense/gather_product_plan.h"
 #include "kernels/cuda/dense/weight_product.h"
 #include "kernels/cuda/dense/weight_product_plan.h"
+#include "kernels/cuda/dense/wgmma_gather.h"
 #include "kernels/cuda/direct.h"
 
 namespace retrograd::engines::cuda {
@@ -137,6 +138,17 @@ bool has_no_tap(const ProductAxes& axes) {
   return std::any_of(axes.begin(), axes.end(), [](const auto& axis) { return axis.taps == 0; });
 }
 
+// Whether f32_gather takes the product.
+bool is_for_warpgroups(const ConvPass& pass, const ProductAxes& axes, RowType type, int64_t columns) {
+  if (type != RowType::kF32 || pass.groups != 1 || columns <= 32 || pass.result().dtype != DType::kF32)
+    return false;
+  kernels::cuda::GatherProduct product{};
+  product.conv = shape_of(pass);
+  product.forward = pass.kind == ConvPassKind::kForward;
+  std::copy(axes.begin(), axes.end(), product.axes);
+  return kernels::cuda::wgmma_gather_takes(product);
+}
+
 class GatherStep final : public Step {
  public:
   GatherStep(const ConvPass& pass, const Machine& machine)
@@ -163,9 +175,9 @@ class GatherStep final : public Step {
     return operand_.bytes + static_cast<size_t>(weights) * kernels::cuda::row_element_bytes(type_);
   }
   std::string describe() const override {
-    return fmt::format("{} rows{}, {} product{}, multiplied as {}", retrograd::name_of(dtype_of(type_)),
-                       operand_.in_place ? " in place" : "", products_.size(),
-                       products_.size() == 1 ? "" : "s", name_of(math_));
+    return fmt::format("{}{} rows{}, {} product{}, multiplied as {}", tiles(),
+                       retrograd::name_of(dtype_of(type_)), operand_.in_place ? " in place" : "",
+                       products_.size(), products_.size() == 1 ? "" : "s", name_of(math_));
   }
   std::string_view left_copy() const override {
     const bool is_copied = source().operand == problem::Operand::kGradOutput && !operand_.in_place;
@@ -207,6 +219,17 @@ class GatherStep final : public Step {
     }
   }
   const PassTensor& source() const { return forward_ ? pass_.x : pass_.y; }
+  // Of the first product.
+  std::string tiles() const {
+    if (products_.empty()) return "";
+    const int64_t columns = forward_ ? pass_.y_channels_per_group() : pass_.x_channels_per_group();
+    if (warpgroups_ && is_for_warpgroups(pass_, products_[0], type_, columns)) return "warpgroups, ";
+    int64_t places = pass_.batch;
+    for (const kernels::cuda::ProductAxis& axis : products_[0]) places *= axis.results;
+    const auto [m, n, time] =
+        kernels::cuda::gather_tiles(places, columns, pass_.groups, math_, multiprocessors_);
+    return fmt::format("tiles {} x {}, ", m, n);
+  }
 
   ConvPass pass_;
   bool warpgroups_;
@@ -235,9 +258,12 @@ class WeightStep final : public Step {
     return x_.bytes + y_.bytes + static_cast<size_t>(floats) * sizeof(float);
   }
   std::string describe() const override {
-    return fmt::format("{} rows{}{}, {} parts, multiplied as {}", retrograd::name_of(dtype_of(type_)),
-                       x_.in_place ? ", x in place" : "", y_.in_place ? ", y in place" : "", parts_,
-                       name_of(math_));
+    const kernels::cuda::WeightChoice choice =
+        kernels::cuda::weight_choice(shape_of(pass_), math_, warpgroups_);
+    const std::string tiles = choice.m == 0 ? "warpgroups" : fmt::format("tiles {} x {}", choice.m, choice.n);
+    return fmt::format("{}, {} rows{}{}, {} parts, multiplied as {}", tiles,
+                       retrograd::name_of(dtype_of(type_)), x_.in_place ? ", x in place" : "",
+                       y_.in_place ? ", y in place" : "", parts_, name_of(math_));
   }
   std::string_view left_copy() const override {
     return x_.in_place || y_.in_place ? std::string_view{} : name_of_rows(type_, pass_.rounding);
@@ -341,7 +367,7 @@ Effort row_effort(const problem::Pass& pass, bool in_tf32, const Machine& machin
     const int64_t steps = ceil_div(taps * chunks, 8);  // of 128 bytes
     if (steps == 0) continue;
     ++launches;
-    if (type == RowType::kF32 && has_warpgroups(machine) && p.groups == 1 && columns > 32) {
+    if (has_warpgroups(machine) && is_for_warpgroups(p, axes, type, columns)) {
       microseconds += kernels::cuda::f32_gather_tiles(places, columns, steps, math, processors).time;
       continue;
     }

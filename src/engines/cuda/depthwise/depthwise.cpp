@@ -22,10 +22,13 @@ using problem::ConvPassKind;
 
 class DepthwiseStep final : public Step {
  public:
-  explicit DepthwiseStep(const ConvPass& pass)
+  DepthwiseStep(const ConvPass& pass, DepthwiseKernel wanted)
       : pass_(pass), kernels_([&](int alignment) {
-          return kernels::cuda::depthwise_kernel(shape_of(pass), pass.kind == ConvPassKind::kGradInput,
-                                                 alignment);
+          const bool grad_input = pass.kind == ConvPassKind::kGradInput;
+          const kernels::cuda::Conv conv = shape_of(pass);
+          return kernels::cuda::has_depthwise_kernel(wanted, conv, grad_input, alignment)
+                     ? wanted
+                     : kernels::cuda::depthwise_kernel(conv, grad_input, alignment);
         }) {
     if (pass.kind == ConvPassKind::kGradInput) return;
     for (const DepthwiseKernel kernel : kernels_.all())
@@ -57,22 +60,45 @@ class DepthwiseStep final : public Step {
 
 class DepthwiseCandidate final : public Candidate {
  public:
-  const char* name() const override { return "cuda.depthwise"; }
+  explicit DepthwiseCandidate(DepthwiseKernel kernel)
+      : kernel_(kernel), name_(fmt::format("cuda.depthwise_{}", name_of(kernel))) {}
+  const char* name() const override { return name_.c_str(); }
   Support supports(const problem::Pass& pass, const Machine& /*machine*/) const override {
     const auto* conv = std::get_if<ConvPass>(&pass);
     if (const Support square = is_small_square(conv); !square.accepted()) return square;
     if (conv->axes[1].x * conv->axes[2].x > int64_t{1} << 24) return Support::no("needs planes under 2^24");
     if (!is_planes(conv->x, x_sizes(*conv)) || !is_planes(conv->y, y_sizes(*conv)))
       return Support::no("needs dense row-major x and y");
-    return Support::yes();
+    const bool has = kernels::cuda::has_depthwise_kernel(kernel_, shape_of(*conv),
+                                                         conv->kind == ConvPassKind::kGradInput, kAligned);
+    return has ? Support::yes() : Support::no(needs());
   }
   Effort effort(const problem::Pass& pass, const Machine& machine) const override {
-    return on_fp32_units(effort_of(pass), pass, machine);
+    const bool tensor_cores = kernel_ == DepthwiseKernel::kSmall || kernel_ == DepthwiseKernel::kBands;
+    return tensor_cores ? effort_of(pass) : on_fp32_units(effort_of(pass), pass, machine);
   }
   std::unique_ptr<const Step> make_step(const problem::Pass& pass,
                                         const Machine& /*machine*/) const override {
-    return std::make_unique<DepthwiseStep>(std::get<ConvPass>(pass));
+    return std::make_unique<DepthwiseStep>(std::get<ConvPass>(pass), kernel_);
   }
+
+ private:
+  const char* needs() const {
+    switch (kernel_) {
+      case DepthwiseKernel::kSmall:
+        return "needs planes of 14x14 in f16 or bf16, stride 1";
+      case DepthwiseKernel::kWhole:
+        return "needs planes of 14x14, stride 1";
+      case DepthwiseKernel::kBands:
+        return "needs 5x5 or 7x7 in f16 or bf16, stride 1, rows of whole chunks of 16 bytes";
+      case DepthwiseKernel::kRows:
+        break;
+    }
+    return "";
+  }
+  static constexpr int kAligned = 16;
+  DepthwiseKernel kernel_;
+  std::string name_;
 };
 
 }  // namespace
@@ -99,8 +125,20 @@ Support is_small_square(const ConvPass* pass) {
   return Support::yes();
 }
 
-const Candidate& depthwise() {
-  static const DepthwiseCandidate instance;
+const Candidate& depthwise_small() {
+  static const DepthwiseCandidate instance(DepthwiseKernel::kSmall);
+  return instance;
+}
+const Candidate& depthwise_whole() {
+  static const DepthwiseCandidate instance(DepthwiseKernel::kWhole);
+  return instance;
+}
+const Candidate& depthwise_bands() {
+  static const DepthwiseCandidate instance(DepthwiseKernel::kBands);
+  return instance;
+}
+const Candidate& depthwise_rows() {
+  static const DepthwiseCandidate instance(DepthwiseKernel::kRows);
   return instance;
 }
 

@@ -39,7 +39,8 @@ ConvPass in_planes(const ConvPass& pass) {
 }
 
 const Candidate* engine_for(const ConvPass& planes, const Machine& machine) {
-  for (const Candidate* candidate : {&depthwise(), &depthwise_tiles()})
+  for (const Candidate* candidate :
+       {&depthwise_small(), &depthwise_whole(), &depthwise_bands(), &depthwise_rows(), &depthwise_tiles()})
     if (candidate->supports(planes, machine).accepted()) return candidate;
   return nullptr;
 }

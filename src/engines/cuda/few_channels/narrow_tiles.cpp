@@ -23,7 +23,7 @@ class NarrowTilesStep final : public Step {
       parts_ = kernels::cuda::narrow_weight_parts(shape_of(pass), last_);
   }
   size_t workspace_bytes() const override { return static_cast<size_t>(parts_) * part_bytes(pass_); }
-  std::string describe() const override { return describe_narrow(last_, parts_); }
+  std::string describe() const override { return "narrow_tiles, " + describe_narrow(last_, parts_); }
   void run(const Bindings& bindings, std::byte* workspace,
            runtime::ExecutionContext& context) const override {
     const kernels::cuda::Conv conv = bind(shape_of(pass_), pass_, bindings);

@@ -12,6 +12,7 @@
 namespace retrograd::engines::cuda {
 namespace {
 
+using kernels::cuda::PoolKernel;
 using problem::AvgPoolPass;
 
 Sizes5 x_sizes(const AvgPoolPass& p) { return {p.batch, p.channels, p.axes[0].x, p.axes[1].x, p.axes[2].x}; }
@@ -25,9 +26,12 @@ bool both_channels_last(const AvgPoolPass& p) {
 
 class PoolStep final : public Step {
  public:
-  explicit PoolStep(const AvgPoolPass& pass)
+  PoolStep(const AvgPoolPass& pass, PoolKernel wanted)
       : pass_(pass), planes_(both_planes(pass)), kernels_([&](int alignment) {
-          return kernels::cuda::pool_kernel(shape_of(pass), !planes_, alignment);
+          const kernels::cuda::Pool pool = shape_of(pass);
+          return kernels::cuda::has_pool_kernel(wanted, pool, !planes_, alignment)
+                     ? wanted
+                     : kernels::cuda::pool_kernel(pool, !planes_, alignment);
         }) {}
   std::string describe() const override {
     return fmt::format("{}, {}", kernels_.describe(size_of(pass_.grad_input.dtype)),
@@ -35,7 +39,7 @@ class PoolStep final : public Step {
   }
   void run(const Bindings& bindings, std::byte*, runtime::ExecutionContext& context) const override {
     const kernels::cuda::Pool pool = bind(shape_of(pass_), pass_, bindings);
-    const kernels::cuda::PoolKernel kernel =
+    const PoolKernel kernel =
         kernels_.at(kernels::cuda::alignment_of({pool.grad_input.data, pool.grad_output.data}));
     planes_ ? kernels::cuda::pool_planes(pool, kernel, stream_of(context))
             : kernels::cuda::pool_channels_last(pool, kernel, stream_of(context));
@@ -44,12 +48,14 @@ class PoolStep final : public Step {
  private:
   AvgPoolPass pass_;
   bool planes_;
-  ByAlignment<kernels::cuda::PoolKernel> kernels_;
+  ByAlignment<PoolKernel> kernels_;
 };
 
 class PoolCandidate final : public Candidate {
  public:
-  const char* name() const override { return "cuda.pool"; }
+  explicit PoolCandidate(PoolKernel kernel)
+      : kernel_(kernel), name_(fmt::format("cuda.pool_{}", name_of(kernel))) {}
+  const char* name() const override { return name_.c_str(); }
   Support supports(const problem::Pass& pass, const Machine& /*machine*/) const override {
     const auto* pool = std::get_if<AvgPoolPass>(&pass);
     if (pool == nullptr) return Support::no("average pooling only");
@@ -63,18 +69,55 @@ class PoolCandidate final : public Candidate {
         return Support::no("needs windows under 2^30");
     if (!both_planes(*pool) && !both_channels_last(*pool))
       return Support::no("needs dense tensors of one layout, row-major or channels last");
-    return Support::yes();
+    const bool has = kernels::cuda::has_pool_kernel(kernel_, shape_of(*pool), !both_planes(*pool), kAligned);
+    return has ? Support::yes() : Support::no(needs());
   }
   std::unique_ptr<const Step> make_step(const problem::Pass& pass,
                                         const Machine& /*machine*/) const override {
-    return std::make_unique<PoolStep>(std::get<AvgPoolPass>(pass));
+    return std::make_unique<PoolStep>(std::get<AvgPoolPass>(pass), kernel_);
   }
+
+ private:
+  const char* needs() const {
+    switch (kernel_) {
+      case PoolKernel::kDisjoint:
+        return "needs windows side by side without padding, and one divisor";
+      case PoolKernel::kStaged:
+        return "needs 3x3 with padding 1 and stride 1, small row-major planes, and one divisor";
+      case PoolKernel::kSliding:
+        return "needs 3x3 with padding 1 and stride 1 or 2, and one divisor";
+      case PoolKernel::kVectors:
+        return "needs channels last, whole vectors of 16 bytes of them";
+      case PoolKernel::kAny:
+        break;
+    }
+    return "";
+  }
+  static constexpr int kAligned = 16;
+  PoolKernel kernel_;
+  std::string name_;
 };
 
 }  // namespace
 
-const Candidate& pool() {
-  static const PoolCandidate instance;
+const Candidate& pool_disjoint() {
+  static const PoolCandidate instance(PoolKernel::kDisjoint);
+  return instance;
+}
+const Candidate& pool_staged() {
+  static const PoolCandidate instance(PoolKernel::kStaged);
+  return instance;
+}
+const Candidate& pool_sliding() {
+  static const PoolCandidate instance(PoolKernel::kSliding);
+  return instance;
+}
+const Candidate& pool_vectors() {
+  static const PoolCandidate instance(PoolKernel::kVectors);
+  return instance;
+}
+const Candidate& pool_any() {
+  static const PoolCandidate instance(PoolKernel::kAny);
   return instance;
 }
 

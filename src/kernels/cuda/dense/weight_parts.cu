@@ -6,6 +6,7 @@
 // the weights once.
 #include <algorithm>
 
+#include "base/checked.h"
 #include "kernels/cuda/dense/weight_parts.h"
 #include "kernels/cuda/elements.cuh"
 #include "kernels/cuda/fast_div.cuh"
@@ -178,8 +179,6 @@ __global__ void __launch_bounds__(kThreads, 4)
     write_elements(p, tile, sums, tap_offsets);
 }
 
-int64_t ceil_of(int64_t a, int64_t b) { return (a + b - 1) / b; }
-
 bool is_run(const Parts& p) {
   const int64_t* s = p.conv.w.strides;
   const int64_t kd = p.conv.axes[0].kernel;
@@ -193,13 +192,13 @@ bool is_run(const Parts& p) {
 void cut_tiles(Parts& p) {
   const int64_t sums = std::clamp<int64_t>(p.weights / 512, 128, kTile);
   p.tile_taps = std::min(p.taps, kMostTaps);
-  p.tile_channels = static_cast<int>(
-      std::min(std::max<int64_t>(sums / p.tile_taps / 32 * 32, 32), ceil_of(p.conv.x_channels, 4) * 4));
+  p.tile_channels = static_cast<int>(std::min(std::max<int64_t>(sums / p.tile_taps / 32 * 32, 32),
+                                              retrograd::ceil_div(p.conv.x_channels, 4) * 4));
   p.tile_rows = p.tile_channels < p.conv.x_channels || p.tile_taps < p.taps
                     ? 1
                     : static_cast<int>(std::max<int64_t>(1, sums / (p.tile_taps * p.tile_channels)));
-  p.across_taps = static_cast<int>(ceil_of(p.taps, p.tile_taps));
-  p.across_channels = static_cast<int>(ceil_of(p.conv.x_channels, p.tile_channels));
+  p.across_taps = static_cast<int>(retrograd::ceil_div(p.taps, p.tile_taps));
+  p.across_channels = static_cast<int>(retrograd::ceil_div(p.conv.x_channels, p.tile_channels));
   p.in_runs = is_run(p);
   p.pitch = p.in_runs ? p.taps : p.tile_taps | 1;
   p.by_chunks = FastDiv(p.tile_channels / 4);
@@ -208,7 +207,7 @@ void cut_tiles(Parts& p) {
   const int chunks = p.tile_rows * p.tile_taps * p.tile_channels / 4;
   p.lanes = kThreads;
   while (p.lanes > 32 && p.lanes / 2 >= chunks && kThreads / p.lanes * 4 <= p.count) p.lanes /= 2;
-  p.slice = ceil_of(p.count, kThreads / p.lanes);
+  p.slice = retrograd::ceil_div(p.count, kThreads / p.lanes);
 }
 
 }  // namespace
@@ -227,7 +226,7 @@ void add_weight_parts(const WeightParts& parts, Stream stream) {
   p.weights = p.rows * p.taps * p.x_filled;
   p.count = parts.count;
   cut_tiles(p);
-  const int64_t blocks = ceil_of(p.rows, p.tile_rows) * p.across_taps * p.across_channels;
+  const int64_t blocks = retrograd::ceil_div(p.rows, p.tile_rows) * p.across_taps * p.across_channels;
   const size_t bytes = sizeof(float) * p.tile_rows * p.tile_channels * p.pitch * (kThreads / p.lanes);
   parts_kernel<<<static_cast<unsigned>(blocks), kThreads, bytes, stream>>>(p, parts.parts);
 }

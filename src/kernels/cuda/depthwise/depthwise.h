@@ -14,6 +14,8 @@ namespace retrograd::kernels::cuda {
 enum class DepthwiseKernel : unsigned char { kSmall, kWhole, kBands, kRows };
 const char* name_of(DepthwiseKernel kernel);
 // alignment: what both addresses are multiples of.
+bool has_depthwise_kernel(DepthwiseKernel kernel, const Conv& conv, bool grad_input, int alignment);
+// The first of them that there is.
 DepthwiseKernel depthwise_kernel(const Conv& conv, bool grad_input, int alignment);
 
 void depthwise_grad_input(const Conv& conv, DepthwiseKernel kernel, Stream stream);

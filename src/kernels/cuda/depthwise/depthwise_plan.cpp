@@ -52,10 +52,24 @@ const char* name_of(DepthwiseKernel kernel) {
   return "rows";
 }
 
+bool has_depthwise_kernel(DepthwiseKernel kernel, const Conv& conv, bool grad_input, int alignment) {
+  switch (kernel) {
+    case DepthwiseKernel::kSmall:
+      return is_square(conv, kSmallWidth) && is_sixteen_bits(conv) && alignment >= 8;
+    case DepthwiseKernel::kWhole:
+      return is_square(conv, kWholeWidth) && alignment >= 4;
+    case DepthwiseKernel::kBands:
+      return is_bands(conv, grad_input) && alignment >= 16;
+    case DepthwiseKernel::kRows:
+      break;
+  }
+  return true;
+}
+
 DepthwiseKernel depthwise_kernel(const Conv& conv, bool grad_input, int alignment) {
-  if (is_square(conv, kSmallWidth) && is_sixteen_bits(conv) && alignment >= 8) return DepthwiseKernel::kSmall;
-  if (is_square(conv, kWholeWidth) && alignment >= 4) return DepthwiseKernel::kWhole;
-  if (is_bands(conv, grad_input) && alignment >= 16) return DepthwiseKernel::kBands;
+  for (const DepthwiseKernel kernel :
+       {DepthwiseKernel::kSmall, DepthwiseKernel::kWhole, DepthwiseKernel::kBands})
+    if (has_depthwise_kernel(kernel, conv, grad_input, alignment)) return kernel;
   return DepthwiseKernel::kRows;
 }
 

@@ -12,6 +12,8 @@ namespace retrograd::kernels::cuda {
 enum class PoolKernel : unsigned char { kDisjoint, kStaged, kSliding, kVectors, kAny };
 const char* name_of(PoolKernel kernel);
 // alignment: what both addresses are multiples of.
+bool has_pool_kernel(PoolKernel kernel, const Pool& pool, bool channels_last, int alignment);
+// The first of them that there is.
 PoolKernel pool_kernel(const Pool& pool, bool channels_last, int alignment);
 
 // (N, C, D, H, W) row-major.

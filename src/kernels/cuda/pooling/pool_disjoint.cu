@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A result is one quotient: vectors of results, the quotients of a window read once for all its layers.
+#include "kernels/cuda/alignment.h"
 #include "kernels/cuda/fast_div.cuh"
 #include "kernels/cuda/pack.cuh"
 #include "kernels/cuda/pooling/pool_disjoint.h"
@@ -12,10 +13,6 @@ constexpr int kThreads = 256;
 
 unsigned blocks_for(int64_t threads) { return static_cast<unsigned>((threads + kThreads - 1) / kThreads); }
 __device__ uint32_t thread_number() { return blockIdx.x * kThreads + threadIdx.x; }
-
-bool is_aligned(const void* address, size_t bytes) {
-  return reinterpret_cast<uintptr_t>(address) % bytes == 0;
-}
 
 struct Disjoint {
   uint32_t threads;

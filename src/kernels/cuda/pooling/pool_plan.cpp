@@ -60,19 +60,31 @@ const char* name_of(PoolKernel kernel) {
   return "any";
 }
 
-PoolKernel pool_kernel(const Pool& pool, bool channels_last, int alignment) {
-  const bool uniform = divisor_of(pool).uniform;
+bool has_pool_kernel(PoolKernel kernel, const Pool& pool, bool channels_last, int alignment) {
   const auto bytes = static_cast<int64_t>(size_of(pool.grad_input.dtype));
-  if (channels_last) {
-    if (pool.channels * bytes % 16 != 0 || alignment < 16) return PoolKernel::kAny;
-    if (uniform && is_disjoint(pool)) return PoolKernel::kDisjoint;
-    return uniform && is_sliding(pool) && pool.axes[0].x == 1 ? PoolKernel::kSliding : PoolKernel::kVectors;
+  const bool vectors = pool.channels * bytes % 16 == 0 && alignment >= 16;
+  const bool uniform = divisor_of(pool).uniform;
+  switch (kernel) {
+    case PoolKernel::kDisjoint:
+      return uniform && is_disjoint(pool) && (!channels_last || vectors);
+    case PoolKernel::kStaged:
+      return !channels_last && uniform && is_sliding(pool) && pool.axes[2].stride == 1 &&
+             (pool.axes[2].x % 2 != 0 || bytes == 2) && alignment >= 16 && staged_planes(pool) > 0;
+    case PoolKernel::kSliding:
+      return uniform && is_sliding(pool) && (!channels_last || (vectors && pool.axes[0].x == 1));
+    case PoolKernel::kVectors:
+      return channels_last && vectors;
+    case PoolKernel::kAny:
+      break;
   }
-  if (uniform && is_disjoint(pool)) return PoolKernel::kDisjoint;
-  if (!uniform || !is_sliding(pool)) return PoolKernel::kAny;
-  const bool narrow = pool.axes[2].x % 2 != 0 || bytes == 2;
-  const bool staged = pool.axes[2].stride == 1 && narrow && alignment >= 16 && staged_planes(pool) > 0;
-  return staged ? PoolKernel::kStaged : PoolKernel::kSliding;
+  return true;
+}
+
+PoolKernel pool_kernel(const Pool& pool, bool channels_last, int alignment) {
+  for (const PoolKernel kernel :
+       {PoolKernel::kDisjoint, PoolKernel::kStaged, PoolKernel::kSliding, PoolKernel::kVectors})
+    if (has_pool_kernel(kernel, pool, channels_last, alignment)) return kernel;
+  return PoolKernel::kAny;
 }
 
 }  // namespace retrograd::kernels::cuda
