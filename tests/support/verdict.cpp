@@ -73,6 +73,11 @@ class Judge {
       if (standard_.may_overflow && standard_.rounds_operands && !std::isfinite(value)) return nullptr;
       bound_ = sum_bound(DType::kF32, exact, magnitude, terms + 1, standard_.accumulation) +
                standard_.product_error * magnitude + lost_small_products(terms, standard_.largest_operand);
+      // Tensor cores line products up by the operands' exponents, and a denormal operand is not normalised
+      // first: what is 2^-23 of (largest operand x smallest normal number) may be lost with each 8 terms.
+      if (standard_.on_gpu && size_of(dtype_) == 2)
+        bound_ += (static_cast<double>(terms) / 8 + 2) * std::ldexp(standard_.largest_operand, -23) *
+                  (dtype_ == DType::kF16 ? 0x1p-14 : 0x1p-126);
       // cuDNN adds some sums of 16-bit results in parts, and loses results below the smallest normal number.
       if (standard_.by_cudnn && dtype_ != DType::kF32)
         bound_ += half_ulp(dtype_, exact) + std::numeric_limits<float>::min();

@@ -29,8 +29,6 @@ using runtime::CudnnShape;
 constexpr int64_t kChunk = 8;  // channels that tensor cores read at once
 constexpr double kEnds = 4;    // microseconds of a kernel's beginning and end
 
-int64_t filled(int64_t channels) { return ceil_div(channels, kChunk) * kChunk; }
-bool is_f32(const ConvPass& pass) { return pass.x.dtype == DType::kF32; }
 size_t rounded_up(int64_t bytes) { return static_cast<size_t>((bytes + 255) / 256 * 256); }
 
 // The least padding behind x that gives y outputs.
@@ -59,16 +57,13 @@ CudnnShape cudnn_shape(const ConvPass& p, bool channels_last) {
   s.pass = p.kind == ConvPassKind::kForward     ? runtime::CudnnPass::kForward
            : p.kind == ConvPassKind::kGradInput ? runtime::CudnnPass::kBackwardData
                                                 : runtime::CudnnPass::kBackwardFilter;
-  s.type = is_f32(p)                  ? runtime::CudnnType::kF32
-           : p.x.dtype == DType::kF16 ? runtime::CudnnType::kF16
-                                      : runtime::CudnnType::kBF16;
+  s.type = p.x.dtype == DType::kF16 ? runtime::CudnnType::kF16 : runtime::CudnnType::kBF16;
   s.channels_last = channels_last;
   const problem::Window& depth = p.axes[0];
   s.axes = depth.x == 1 && depth.y == 1 && depth.kernel == 1 && depth.pad_lo == 0 ? 2 : 3;
   s.batch = p.batch;
-  s.groups = p.groups;
-  s.x_channels = is_f32(p) ? p.x_channels : filled(p.x_channels);
-  s.y_channels = is_f32(p) ? p.y_channels : filled(p.y_channels);
+  s.x_channels = p.x_channels;
+  s.y_channels = p.y_channels;
   for (size_t i = 0; i < 3; ++i) {
     const problem::Window& w = p.axes[i];
     s.x[i] = w.x;
@@ -88,9 +83,8 @@ struct Found {
   bool channels_last = false;
 };
 Found find_convolution(const ConvPass& p) {
-  if (is_f32(p) || is_pointwise_on_planes(p))
+  if (is_pointwise_on_planes(p))
     if (auto found = CudnnConvolution::find(cudnn_shape(p, false))) return {std::move(found), false};
-  if (is_f32(p)) return {};
   return {CudnnConvolution::find(cudnn_shape(p, true)), true};
 }
 
@@ -99,9 +93,9 @@ struct Form {
   bool in_place = false;
   size_t bytes = 0;  // of the copy
 };
-Form form_of(const PassTensor& tensor, const Sizes5& sizes, int64_t filled_channels) {
-  if (filled_channels == sizes[1] && is_channels_last(tensor, sizes)) return {.in_place = true};
-  return {.bytes = rounded_up(sizes[0] * sizes[2] * sizes[3] * sizes[4] * filled_channels * 2)};
+Form form_of(const PassTensor& tensor, const Sizes5& sizes) {
+  if (is_channels_last(tensor, sizes)) return {.in_place = true};
+  return {.bytes = rounded_up(sizes[0] * sizes[1] * sizes[2] * sizes[3] * sizes[4] * 2)};
 }
 
 class CudnnStep final : public Step {
@@ -109,20 +103,16 @@ class CudnnStep final : public Step {
   CudnnStep(const ConvPass& pass, Found found)
       : pass_(pass),
         convolution_(std::move(found.convolution)),
-        type_(pass.x.dtype == DType::kF16 ? RowType::kF16 : RowType::kBF16),
-        x_filled_(filled(pass.x_channels)),
-        y_filled_(filled(pass.y_channels)) {
+        type_(pass.x.dtype == DType::kF16 ? RowType::kF16 : RowType::kBF16) {
     // Engines of cuDNN fill in zeros for strides, too.
     padded_ = !is_pointwise(pass);
     if (!found.channels_last) {
       x_ = y_ = w_ = {.in_place = true};
       return;
     }
-    x_ = form_of(pass.x, x_sizes(pass), x_filled_);
-    y_ = form_of(pass.y, y_sizes(pass), y_filled_);
-    const Sizes5 sizes = w_sizes(pass);
-    w_.in_place = y_filled_ == sizes[0] && w_channels() == sizes[1] && is_channels_last(pass.w, sizes);
-    if (!w_.in_place) w_.bytes = rounded_up(y_filled_ * w_channels() * sizes[2] * sizes[3] * sizes[4] * 2);
+    x_ = form_of(pass.x, x_sizes(pass));
+    y_ = form_of(pass.y, y_sizes(pass));
+    w_ = form_of(pass.w, w_sizes(pass));
   }
 
   size_t workspace_bytes() const override {
@@ -149,7 +139,6 @@ class CudnnStep final : public Step {
  private:
   // Whether the pass reads the tensor that `result` would write.
   bool uses(ConvPassKind result) const { return pass_.kind != result; }
-  int64_t w_channels() const { return pass_.groups == 1 ? x_filled_ : pass_.x_channels_per_group(); }
   bool grad_output_is_x() const { return pass_.x.operand == problem::Operand::kGradOutput; }
 
   struct Places {
@@ -173,7 +162,7 @@ class CudnnStep final : public Step {
     if (uses(ConvPassKind::kGradInput) && !x_.in_place && !x_is_there) copy(conv, conv.x, true, at.x, stream);
     if (uses(ConvPassKind::kForward) && !y_.in_place && !y_is_there) copy(conv, conv.y, false, at.y, stream);
     if (uses(ConvPassKind::kGradWeight) && !w_.in_place)
-      kernels::cuda::make_filter(conv, y_filled_, w_channels(), type_, at.w, stream);
+      kernels::cuda::make_filter(conv, pass_.y_channels, pass_.x_channels, type_, at.w, stream);
     void* const x = x_.in_place ? conv.x.data : at.x;
     void* const y = y_.in_place ? conv.y.data : at.y;
     void* const w = w_.in_place ? conv.w.data : at.w;
@@ -199,13 +188,16 @@ class CudnnStep final : public Step {
     switch (pass_.kind) {
       case ConvPassKind::kForward:
         if (y_.in_place) return repair(conv, Result::kForward, stream);
-        return kernels::cuda::take_rows(conv, Result::kForward, y_filled_, type_, at.y, padded_, stream);
+        return kernels::cuda::take_rows(conv, Result::kForward, pass_.y_channels, type_, at.y, padded_,
+                                        stream);
       case ConvPassKind::kGradInput:
         if (x_.in_place) return repair(conv, Result::kGradInput, stream);
-        return kernels::cuda::take_rows(conv, Result::kGradInput, x_filled_, type_, at.x, padded_, stream);
+        return kernels::cuda::take_rows(conv, Result::kGradInput, pass_.x_channels, type_, at.x, padded_,
+                                        stream);
       case ConvPassKind::kGradWeight:
         if (w_.in_place) return repair(conv, Result::kGradWeight, stream);
-        return kernels::cuda::take_filter(conv, y_filled_, w_channels(), type_, at.w, padded_, stream);
+        return kernels::cuda::take_filter(conv, pass_.y_channels, pass_.x_channels, type_, at.w, padded_,
+                                          stream);
     }
   }
   void repair(const kernels::cuda::Conv& conv, Result result, kernels::cuda::Stream stream) const {
@@ -226,7 +218,6 @@ class CudnnStep final : public Step {
   ConvPass pass_;
   std::shared_ptr<const CudnnConvolution> convolution_;
   RowType type_;
-  int64_t x_filled_, y_filled_;
   Form x_, y_, w_;
   bool padded_ = false;
 };
@@ -254,8 +245,6 @@ bool has_many_weights(const ConvPass& p) {
 // which it makes one launch. Elsewhere the same share of the peak.
 double tflops_of(const ConvPass& p, const Machine& machine) {
   constexpr double kOfH200 = 989;
-  const auto channels = static_cast<double>(std::min(p.x_channels_per_group(), p.y_channels_per_group()));
-  if (is_f32(p)) return 0.35 * machine.gpu.fp32_tflops * std::min(1.0, channels / 32);
   const bool strided =
       std::any_of(p.axes.begin(), p.axes.end(), [](const problem::Window& w) { return w.stride > 1; });
   const bool few = p.x_channels <= 64;
@@ -273,12 +262,10 @@ double tflops_of(const ConvPass& p, const Machine& machine) {
       break;
   }
   if (is_pointwise(p)) tflops = 650;
-  if (p.groups > 1) tflops = std::min(tflops, 250 * (channels / 32) * (channels / 32));
   return tflops / kOfH200 * machine.gpu.f16_tflops;
 }
 // Its tiles are as wide as 32 channels of the result.
 double padded_operations(const ConvPass& p) {
-  if (p.groups > 1 || is_f32(p)) return operations_of(p);
   const int64_t x = p.kind == ConvPassKind::kForward ? p.x_channels : ceil_div(p.x_channels, 32) * 32;
   const int64_t y = p.kind == ConvPassKind::kGradInput ? p.y_channels : ceil_div(p.y_channels, 32) * 32;
   return operations_of(p) * static_cast<double>(x * y) / static_cast<double>(p.x_channels * p.y_channels);
@@ -298,50 +285,34 @@ class CudnnCandidate final : public Candidate {
     const auto* conv = std::get_if<ConvPass>(&pass);
     if (conv == nullptr) return Support::no("convolutions only");
     if (!machine.gpu.cudnn) return Support::no("cuDNN is not there");
-    if (!is_wide_type(conv->x.dtype) || conv->x.dtype != conv->y.dtype || conv->x.dtype != conv->w.dtype ||
-        conv->rounding != OperandRounding::kNone)
-      return Support::no("needs f32, f16 or bf16, all the same, and no rounding of operands");
+    if ((conv->x.dtype != DType::kF16 && conv->x.dtype != DType::kBF16) || conv->x.dtype != conv->y.dtype ||
+        conv->x.dtype != conv->w.dtype || conv->rounding != OperandRounding::kNone)
+      return Support::no("needs f16 or bf16, all the same, and no rounding of operands");
     if (!fits_31_bits(x_sizes(*conv)) || !fits_31_bits(y_sizes(*conv)) || !fits_31_bits(w_sizes(*conv)))
       return Support::no("needs 1 to 2^31 - 1 elements in each tensor");
-    if (conv->groups > 1 && conv->x_channels == conv->groups && conv->y_channels == conv->groups)
-      return Support::no("one channel a group");
-    // Its engines for grad_weight in f32 give 11.999996 for 12 without a note that they transform; with
-    // groups of 48 channels and 5x5 taps cuDNN 9.19 is off by 8e-4.
-    if (is_f32(*conv) && (conv->groups == 1 || conv->kind == ConvPassKind::kGradWeight))
-      return Support::no("f32 without groups, and grad_weight: our own products are exact");
-    // cuDNN 9.19 on an H200 gives 0 for every -Inf there; PyTorch, which calls it, does so, too.
+    // It gets what networks have. candidates_fuzz found of cuDNN 9.19 on an H200 (tests/shapes/gpu.txt): FP32
+    // that is off by 8e-4 with groups and by an ulp on sums that are exact; parts of sums rounded to 16 bits,
+    // and denormals lost, with groups, with few channels, and where they are filled up to 8.
+    if (conv->groups != 1 || conv->x_channels % kChunk != 0 || conv->y_channels % kChunk != 0 ||
+        std::min(conv->x_channels, conv->y_channels) < 2 * kChunk)
+      return Support::no("needs one group, and multiples of 8 channels, 16 at least, on both sides");
+    // It gives 0 for every -Inf there; PyTorch, which calls it, does so, too.
     if (conv->kind == ConvPassKind::kForward && conv->x.dtype == DType::kF16)
       return Support::no("its engines for forward results in f16 lose -Inf");
-    // What candidates_fuzz found of cuDNN 9.19 on an H200 (tests/shapes/gpu.txt): wrong terms where padding
-    // is as wide as the image, in some batches and with some strides; parts of sums rounded to 16 bits where
-    // the kernel is larger than the image, and in grad_weight of few channels, with groups and without.
+    // Wrong terms, in some batches and with some strides.
     if (std::any_of(conv->axes.begin(), conv->axes.end(), [](const problem::Window& w) {
           return w.kernel > 1 && std::max({w.pad_lo, pad_behind(w), (w.kernel - 1) * w.dilation}) >= w.x;
         }))
       return Support::no("its results are wrong where the kernel or the padding is as wide as the image");
-    if (conv->kind == ConvPassKind::kGradWeight &&
-        std::min(conv->x_channels_per_group(), conv->y_channels_per_group()) < kChunk)
-      return Support::no("its grad_weight of fewer than 8 channels is not exact");
     if (!is_sayable(*conv)) return Support::no("sizes or paddings that cuDNN has no form for");
-    if (is_f32(*conv) && (!is_planes(conv->x, x_sizes(*conv)) || !is_planes(conv->y, y_sizes(*conv)) ||
-                          !is_planes(conv->w, w_sizes(*conv))))
-      return Support::no("f32 needs dense row-major tensors");
-    if (!is_f32(*conv) && conv->groups > 1 &&
-        (conv->x_channels % kChunk != 0 || conv->y_channels % kChunk != 0))
-      return Support::no("groups need multiples of 8 channels");
-    if (filled(conv->y_channels) * filled(conv->x_channels) * conv->axes[0].kernel * conv->axes[1].kernel *
-            conv->axes[2].kernel >=
-        int64_t{1} << 31)
-      return Support::no("needs fewer than 2^31 weights when channels are filled up");
     return Support::yes();
   }
   Effort effort(const problem::Pass& pass, const Machine& machine) const override {
     const auto& conv = std::get<ConvPass>(pass);
     Times times(pass, machine);
-    if (!is_f32(conv) && !is_pointwise_on_planes(conv)) {
-      const Form x = form_of(conv.x, x_sizes(conv), filled(conv.x_channels)),
-                 y = form_of(conv.y, y_sizes(conv), filled(conv.y_channels)),
-                 w = form_of(conv.w, w_sizes(conv), conv.x_channels_per_group());
+    if (!is_pointwise_on_planes(conv)) {
+      const Form x = form_of(conv.x, x_sizes(conv)), y = form_of(conv.y, y_sizes(conv)),
+                 w = form_of(conv.w, w_sizes(conv));
       for (const Form& form : {x, y, w})
         if (!form.in_place) times.add_copy(static_cast<double>(form.bytes));
     }
