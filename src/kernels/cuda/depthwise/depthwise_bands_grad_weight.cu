@@ -17,7 +17,7 @@
 namespace retrograd::kernels::cuda {
 namespace {
 
-constexpr int kWarps = kBandsWarps, kGroups = kBandsGroups;
+constexpr int kWarps = kBandsWarps;
 constexpr int kZeroBytes = 16;  // what groups that are not there read
 
 __device__ inline void copy_8(uint32_t shared, const void* global) {
