@@ -8,12 +8,7 @@
 
 namespace retrograd {
 
-enum class Product : unsigned char {
-  kA2,
-  kA3,
-  k910_95,  // NOLINT(readability-identifier-naming): the product's own name
-  kTraining
-};
+enum class Product : unsigned char { kA2, kA3, k910_95, kTraining };
 inline constexpr Product kProducts[] = {Product::kA2, Product::kA3, Product::k910_95, Product::kTraining};
 
 // "a2", "a3", "910_95", "training".
