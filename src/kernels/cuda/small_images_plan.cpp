@@ -7,12 +7,14 @@ namespace retrograd::kernels::cuda {
 
 size_t small_grad_input_bytes(const Conv& conv) {
   const SmallSizes s = small_sizes(conv, conv.x_channels);
-  return static_cast<size_t>(s.y_channels) * (s.taps * kSmallChannels + s.y_places) * sizeof(float);
+  return static_cast<size_t>(s.y_channels) * static_cast<size_t>(s.taps * kSmallChannels + s.y_places) *
+         sizeof(float);
 }
 
 size_t small_grad_weight_bytes(const Conv& conv) {
   const SmallSizes s = small_sizes(conv, conv.y_channels);
-  return (static_cast<size_t>(s.y_places) * kSmallChannels + static_cast<size_t>(s.x_channels) * s.x_places) *
+  return (static_cast<size_t>(s.y_places) * kSmallChannels +
+          static_cast<size_t>(s.x_channels) * static_cast<size_t>(s.x_places)) *
          sizeof(float);
 }
 

@@ -61,7 +61,7 @@ kernels::cuda::Tensor& result_of(GatherProduct& product) {
 }
 void set_channels_last(kernels::cuda::Tensor& tensor, const Sizes5& sizes) {
   int64_t stride = 1;
-  for (const size_t axis : {1, 4, 3, 2, 0}) {
+  for (const size_t axis : {1U, 4U, 3U, 2U, 0U}) {
     tensor.strides[axis] = stride;
     stride *= sizes[axis];
   }

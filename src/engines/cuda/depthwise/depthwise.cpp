@@ -112,7 +112,7 @@ Support is_small_square(const ConvPass* pass) {
       (pass->kind == ConvPassKind::kGradInput && pass->w.dtype != pass->x.dtype))
     return Support::no("needs f32, f16 or bf16, all the same");
   if (pass->rounding != OperandRounding::kNone) return Support::no("does not round operands");
-  const auto& [d, h, w] = pass->axes;
+  const problem::Window &d = pass->axes[0], &h = pass->axes[1], &w = pass->axes[2];
   const auto fits = [&](const problem::Window& a) {
     return a.kernel == w.kernel && a.stride == w.stride && a.dilation == 1 && a.pad_lo == w.kernel / 2;
   };

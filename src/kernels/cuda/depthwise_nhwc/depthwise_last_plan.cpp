@@ -90,7 +90,8 @@ LastCut last_cut(const Conv& conv, int columns, int vector) {
   c.band_rows = static_cast<int>((height + bands - 1) / bands);
   c.blocks = last_blocks(conv, kLastWeightThreads, vector, (conv.axes[2].y + columns - 1) / columns,
                          (height + c.band_rows - 1) / c.band_rows);
-  const int64_t most = (c.blocks.tiles + c.blocks.strips - 1) / c.blocks.strips;
+  const auto strips = static_cast<uint32_t>(c.blocks.strips);
+  const int64_t most = (c.blocks.tiles + strips - 1) / strips;
   c.parts = (kWantedBlocks + c.blocks.channel_blocks - 1) / c.blocks.channel_blocks;
   if (c.parts > most) c.parts = most;
   return c;
