@@ -62,7 +62,7 @@ Outcome RuntimeState::initialise(const char* config_path) {
     return Outcome(ACL_ERROR_INVALID_FILE, config.message);
   if (config.verdict == ConfigFile::Verdict::kMalformed) return Outcome(ACL_ERROR_PARSE_FILE, config.message);
   configured_ = config.device.value_or(DeviceChoice::kAuto);
-  configured_rules_ = config.rules;
+  configured_rules_ = config.rules ? static_cast<int>(*config.rules) : -1;
   initialised_ = true;
   return Status::ok();
 }
@@ -88,7 +88,7 @@ Outcome RuntimeState::finalise() {
     std::lock_guard lock(mutex_);
     finalised_before_ = true;
     configured_ = DeviceChoice::kAuto;
-    configured_rules_ = std::nullopt;
+    configured_rules_ = -1;
     streams = streams_.remove_if(all);
     contexts = contexts_.remove_if(all);
     default_contexts_.clear();
@@ -116,8 +116,9 @@ runtime::DeviceKind RuntimeState::kind() const {
 }
 
 std::optional<Product> RuntimeState::product() const {
-  const auto rules = settings().rules;
-  return rules ? rules : configured_rules_.load();
+  if (settings().rules) return settings().rules;
+  const int configured = configured_rules_;
+  return configured < 0 ? std::nullopt : std::optional(static_cast<Product>(configured));
 }
 
 int RuntimeState::device_count() const { return runtime::device_count(kind()); }

@@ -94,7 +94,7 @@ class RuntimeState {
   std::atomic<bool> initialised_{false};
   bool finalised_before_ = false;
   std::atomic<DeviceChoice> configured_{DeviceChoice::kAuto};
-  std::atomic<std::optional<Product>> configured_rules_{std::nullopt};
+  std::atomic<int> configured_rules_{-1};  // a Product; negative: none
   std::map<int32_t, DefaultContext> default_contexts_;
   HandleTable<ContextEntry> contexts_;
   HandleTable<StreamEntry> streams_;
