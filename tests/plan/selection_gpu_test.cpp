@@ -80,7 +80,7 @@ TEST_F(SelectionGpuTest, ProductsComeBeforeTheFormula) {
         const auto answers = plan::judge(engines::candidates(runtime::DeviceKind::kCuda), pass, machine);
         const bool direct = std::string_view(answers[0].candidate->name()) == "cuda.direct";
         if (!direct || answers.size() < 2 || !answers[1].support.accepted()) continue;
-        EXPECT_LT(answers[0].microseconds, 500) << to_text(request) << ": " << answers[1].candidate->name();
+        EXPECT_LT(answers[0].microseconds, 300) << to_text(request) << ": " << answers[1].candidate->name();
       }
   }
 }
