@@ -4,6 +4,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 namespace retrograd::problem {
 namespace {
 
@@ -22,7 +24,8 @@ BiasPass bias_pass(const ConvCanonical& conv) {
   for (int axis = missing; axis < 3; ++axis)
     bias.spatial[static_cast<size_t>(axis)] = conv.grad_output->shape[axis - missing + 2];
   bias.grad_output = pass_tensor(Operand::kGradOutput, *conv.grad_output);
-  bias.grad_bias = {Operand::kGradBias, conv.grad_bias->dtype, {0, conv.grad_bias->strides[0], 0, 0, 0}};
+  const int64_t stride = conv.grad_bias->shape[0] > 1 ? conv.grad_bias->strides[0] : 1;
+  bias.grad_bias = {Operand::kGradBias, conv.grad_bias->dtype, {0, stride, 0, 0, 0}};
   return bias;
 }
 
@@ -104,10 +107,15 @@ TensorView permuted(const TensorView& view, std::initializer_list<int> order) {
 }
 
 Strides5 strides_5d(const TensorView& view) {
-  Strides5 strides{view.strides[0], view.strides[1], 0, 0, 0};
+  const OffsetRange range = offset_range(view).value_or(OffsetRange{});
+  const int64_t span = range.highest - range.lowest + 1;
+  const auto stride = [&](int axis) {
+    return view.shape[axis] > 1 ? view.strides[axis] : std::clamp(view.strides[axis], -span, span);
+  };
+  Strides5 strides{stride(0), stride(1), 0, 0, 0};
   const int missing = 5 - view.shape.rank();
   for (int axis = 2; axis < view.shape.rank(); ++axis)
-    strides[static_cast<size_t>(axis + missing)] = view.strides[axis];
+    strides[static_cast<size_t>(axis + missing)] = stride(axis);
   return strides;
 }
 

@@ -28,7 +28,9 @@ void fill_problem(const ConvCanonical& conv, const ConvNames& names, Problem& pr
 
 // Axes of `view` in another order: permuted(tbc, {1, 2, 0}) is (B, C, T).
 TensorView permuted(const TensorView& view, std::initializer_list<int> order);
-// A (N, C, spatial…) view's strides along (N, C, D, H, W); the axes it does not have get stride 0.
+// A (N, C, spatial…) view's strides along (N, C, D, H, W); the axes it does not have get stride 0. Nothing is
+// read with the stride of an axis of one place, and callers may leave any number there: it is cut down to the
+// elements the view spans, so that the address of a next row that does not exist is still a number.
 Strides5 strides_5d(const TensorView& view);
 
 // What cubeMathType is chosen by.

@@ -82,6 +82,8 @@ SEEDS = {
         "empty_batch": conv([0, 2, 4, 4], [2, 2, 2, 2], [1, 1], [0, 0], [1, 1]),
         "empty_with_enormous_kernel": conv([2, 3, 2**40], [0, 3, 2**40], [1], [0], [1], mask=3),
         "input_gradient_only": conv([1, 2, 8], [2, 2, 3], [1], [1], [1], mask=1, dtype="e4m3"),
+        "far_stride_of_one_channel": conv([1, 1, 9, 8], [2, 1, 3, 3], [2, 1], [1, 1], [1, 1],
+                                          x_strides=[2**61, 2**62, 8, 1], x_offset=0),
         "reversed_input": conv([1, 2, 4, 4], [2, 2, 2, 2], [1, 1], [0, 0], [1, 1], x_strides=[32, 16, 4, -1],
                                x_offset=3),
     },
@@ -99,6 +101,8 @@ SEEDS = {
         "3d": infini_conv([1, 2, 5, 5, 5], [4, 2, 2, 2, 2], [0, 1, 1], [1, 1, 1], [1, 1, 1], dtype="bf16"),
         "grouped": infini_conv([2, 4, 16], [4, 2, 3], [1], [1], [1], groups=2),
         "null_attributes": infini_conv([1, 1, 4, 4], [2, 1, 3, 3], None, None, None),
+        "far_stride_of_one_channel": infini_conv([1, 1, 9, 8], [2, 1, 3, 3], [1, 1], [2, 1], [1, 1], dtype="bf16",
+                                                 x_strides=[2**61, 2**62, 8, 1]),
         "channels_last": infini_conv([1, 2, 4, 4], [2, 2, 2, 2], [0, 0], [1, 1], [1, 1], x_strides=[32, 1, 8, 2]),
     },
     "infiniop_avgpool_backward": {

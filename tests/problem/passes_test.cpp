@@ -37,6 +37,19 @@ TEST(PassesTest, OneDimensionIsThreeWithUnitAxes) {
   EXPECT_EQ(pass.x.strides, (Strides5{27, 9, 0, 0, 1}));
 }
 
+TEST(PassesTest, StridesOfAxesOfOnePlaceStayWithinTheView) {
+  constexpr int64_t kFar = int64_t{1} << 60;
+  auto request = parse_request("conv input=1x1x6x5 weight=2x1x3x3");
+  ASSERT_TRUE(request.is_ok());
+  auto& conv = std::get<ConvRequest>(request.value());
+  conv.input.strides = {-kFar, kFar, 5, 1};
+  const auto problem = judge(request.value());
+  ASSERT_TRUE(problem.is_ok()) << problem.status().message();
+  const auto& weight = std::get<ConvPass>(problem.value().passes[1]);
+  EXPECT_EQ(weight.kind, ConvPassKind::kGradWeight);
+  EXPECT_EQ(weight.x.strides, (Strides5{-30, 30, 0, 5, 1}));
+}
+
 TEST(PassesTest, TransposedExchangesTheRoles) {
   const Problem problem = problem_of("conv input=2x4x5x5 weight=4x3x2x2 stride=2x2 transposed=1");
   EXPECT_EQ(pass_names(problem), (Names{"forward", "grad_weight", "grad_bias"}));
