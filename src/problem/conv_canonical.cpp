@@ -107,6 +107,7 @@ TensorView permuted(const TensorView& view, std::initializer_list<int> order) {
 }
 
 Strides5 strides_5d(const TensorView& view) {
+  if (!has_elements(view)) return {};
   const OffsetRange range = offset_range(view).value_or(OffsetRange{});
   const int64_t span = range.highest - range.lowest + 1;
   const auto stride = [&](int axis) {
