@@ -31,14 +31,6 @@ struct Runner {
   double spent = 0;
 };
 
-// What the parts of its cost are at the machine's peaks: the formula with efficiencies that leave one.
-double cost_with(const engines::Candidate& candidate, const problem::Pass& pass, const Machine& machine,
-                 engines::Efficiency efficiency) {
-  engines::Tuning tuning;
-  tuning.set(candidate.name(), efficiency);
-  return engines::cost(candidate, pass, machine, tuning);
-}
-
 Status warm_up(Runner& runner) {
   RG_TRY(double one, runner.plan.call());
   // The first one of all loads code and touches pages.
@@ -90,9 +82,15 @@ ImplementationTime described(const engines::Candidate& candidate, const problem:
   row.name = candidate.name();
   row.predicted = engines::cost(candidate, pass, machine);
   row.effort = candidate.effort(pass, machine);
-  row.arithmetic = cost_with(candidate, pass, machine, {1, kInfinite, 0});
-  row.memory = cost_with(candidate, pass, machine, {kInfinite, 1, 0});
-  row.calls = cost_with(candidate, pass, machine, {kInfinite, kInfinite, 0, 1000});
+  // The parts of its cost at the machine's peaks: the formula with efficiencies that leave one.
+  const auto with = [&](const engines::Efficiency& efficiency) {
+    return engines::own_cost(candidate, pass, machine, efficiency);
+  };
+  row.arithmetic = with({1, kInfinite, 0});
+  row.memory = with({kInfinite, 1, 0});
+  row.calls = with({kInfinite, kInfinite, 0, 1000});
+  if (const auto rest = candidate.rest(pass, machine))
+    row.rest = engines::cost(*rest->candidate, rest->pass, machine);
   return row;
 }
 

@@ -21,7 +21,8 @@ struct ImplementationTime {
   double arithmetic = 0;   // microseconds of the operations at the machine's peak
   double memory = 0;       // microseconds of the bytes at its copy bandwidth
   double calls = 0;        // of inner kernels that one thread makes
-  std::string skipped;     // why it was not timed
+  double rest = 0;  // microseconds that another implementation is thought to take for what this one leaves
+  std::string skipped;  // why it was not timed
 };
 
 struct PassTimes {

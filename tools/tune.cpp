@@ -3,6 +3,7 @@
 #include <fmt/chrono.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <ctime>
@@ -10,6 +11,7 @@
 #include <map>
 #include <optional>
 #include <random>
+#include <utility>
 
 #include "engines/machines.h"
 #include "engines/registry.h"
@@ -17,6 +19,7 @@
 #include "tools/caches.h"
 #include "tools/devices.h"
 #include "tools/machine_text.h"
+#include "tools/percentiles.h"
 #include "tools/sweep_figures.h"
 #include "tools/tuning_fit.h"
 
@@ -24,13 +27,13 @@ namespace retrograd::tools {
 namespace {
 
 FitFigure fit_figure(const ImplementationTime& row, double microseconds) {
-  return {row.name, row.arithmetic, row.memory, row.effort.launches, row.calls, microseconds};
+  return {row.name, row.arithmetic, row.memory, row.effort.launches, row.calls, microseconds, row.rest};
 }
 
 FitPass fit_pass(const SweepFigure& figure) {
-  FitPass pass;
+  FitPass pass{{}, figure.problem};
   for (const ImplementationTime& row : figure.times.rows)
-    if (row.seconds > 0) pass.push_back(fit_figure(row, row.seconds * 1e6));
+    if (row.seconds > 0) pass.figures.push_back(fit_figure(row, row.seconds * 1e6));
   return pass;
 }
 
@@ -110,16 +113,16 @@ Result<std::vector<FitPass>> read_figures(const TuneOptions& options, const Mach
       const std::string key = cells[kPass] + cells.back();
       if (key != last) {
         last = key;
-        passes.emplace_back();
+        passes.emplace_back().problem = cells.back();
         RG_TRY(const problem::Request request, problem::parse_request(cells.back()));
         RG_TRY(problem, problem::make_problem(request));
       }
       const double microseconds = std::strtod(cells[kMicroseconds].c_str(), nullptr);
       if (auto figure = figure_of(*problem, cells[kPass], cells[kImplementation], microseconds, machine))
-        passes.back().push_back(std::move(*figure));
+        passes.back().figures.push_back(std::move(*figure));
     }
   }
-  std::erase_if(passes, [](const FitPass& pass) { return pass.empty(); });
+  std::erase_if(passes, [](const FitPass& pass) { return pass.figures.empty(); });
   return passes;
 }
 
@@ -140,25 +143,43 @@ std::string comments(const TuneOptions& options, const std::string& where, size_
       where, fmt::gmtime(now), RETROGRAD_VERSION, how, passes);
 }
 
-// How well a table does that has not seen a quarter of the passes.
+// How well a table does that has not seen a quarter of the passes, and where it does worst.
 void print_regret(const std::vector<FitPass>& passes, const engines::Tuning& before,
                   const engines::Tuning& after) {
   std::mt19937 random(2);
   std::vector<FitPass> seen, unseen;
   for (const FitPass& pass : passes) (random() % 4 == 3 ? unseen : seen).push_back(pass);
-  const engines::Tuning of_seen = fit(seen, before).tuning;
-  fmt::print("regret, geometric mean: {:.3f} before, {:.3f} after, of {} passes\n",
-             mean_regret(before, passes), mean_regret(after, passes), passes.size());
-  if (!unseen.empty())
-    fmt::print("of {} passes that were left out of a fit: {:.3f} before, {:.3f} after\n", unseen.size(),
-               mean_regret(before, unseen), mean_regret(of_seen, unseen));
+  const auto line = [](std::string_view name, const engines::Tuning& tuning, const std::vector<FitPass>& of) {
+    if (!of.empty()) fmt::print("{}\n", percentiles_line(name, regrets(tuning, of), Worst::kLargest));
+  };
+  fmt::print("{}\n", percentiles_header("regret"));
+  line("before", before, passes);
+  line("after", after, passes);
+  line("left out of a fit, before", before, unseen);
+  line("left out of a fit, after", fit(seen, before).tuning, unseen);
+
+  constexpr size_t kShown = 20;
+  std::vector<std::pair<double, const FitPass*>> worst;
+  for (const FitPass& pass : passes)
+    if (const double r = regret(after, pass); r > 1) worst.emplace_back(r, &pass);
+  std::stable_sort(worst.begin(), worst.end(),
+                   [](const auto& a, const auto& b) { return a.first > b.first; });
+  worst.resize(std::min(worst.size(), kShown));
+  for (const auto& [r, pass] : worst) {
+    const auto fastest =
+        std::min_element(pass->figures.begin(), pass->figures.end(),
+                         [](const auto& a, const auto& b) { return a.measured < b.measured; });
+    const FitFigure& chosen = chosen_by(after, *pass);
+    fmt::print("  {:>8.3f}  \"{}\"  chosen {} {:.1f} us, fastest {} {:.1f} us\n", r, pass->problem,
+               chosen.name, chosen.measured, fastest->name, fastest->measured);
+  }
 }
 
 void print_errors(const std::vector<FitPass>& passes, const engines::Tuning& before,
                   const engines::Tuning& after) {
   std::map<std::string, int> figures;
   for (const FitPass& pass : passes)
-    for (const FitFigure& figure : pass) ++figures[figure.name];
+    for (const FitFigure& figure : pass.figures) ++figures[figure.name];
   fmt::print("{:<34} {:>7}  typical error of its cost\n", "implementation", "figures");
   for (const auto& [name, count] : figures)
     fmt::print("{:<34} {:>7}  {:.2f}x before, {:.2f}x after\n", name, count,

@@ -22,7 +22,9 @@ using engines::Tuning;
 constexpr double kFarthest = 3;        // an error beyond e^3 counts no more: an outlier
 constexpr double kPrior = 0.003;       // what no figure depends on stays as it was
 constexpr double kErrorWeight = 0.05;  // of errors beside regret, when all are fitted together
-constexpr size_t kFewFigures = 5;      // fewer than that tell one factor, not four numbers
+constexpr double kNear = 0.14;         // a choice that takes 1.15 times as long is not looked at twice
+constexpr double kFarWeight = 2;  // of what lies beyond that: one choice of ten times weighs like many of 1.1
+constexpr size_t kFewFigures = 5;  // fewer than that tell one factor, not four numbers
 // Steps on a logarithm, coarse ones first.
 constexpr double kSteps[] = {1.6, 0.8, 0.4, 0.2, 0.1, 0.05, 0.025};
 
@@ -110,14 +112,18 @@ double log_regret(const std::vector<Link>& pass) {
   }
   return std::log(chosen / fastest);
 }
+double blame_of(const std::vector<Link>& pass) {
+  const double regret = log_regret(pass), far = std::max(0.0, regret - kNear);
+  return regret + kFarWeight * far * far;
+}
 
 // Only passes with a choice count, and only what can be told from several figures moves.
 void fit_together(const std::vector<FitPass>& passes, Table& table) {
   std::vector<std::vector<Link>> choices;
   for (const FitPass& pass : passes) {
-    if (pass.size() < 2) continue;
+    if (pass.figures.size() < 2) continue;
     std::vector<Link>& links = choices.emplace_back();
-    for (const FitFigure& figure : pass) links.push_back({&table.at(figure.name).now, &figure});
+    for (const FitFigure& figure : pass.figures) links.push_back({&table.at(figure.name).now, &figure});
   }
   if (choices.empty()) return;
   // Only those that an implementation takes part in change with it.
@@ -133,7 +139,7 @@ void fit_together(const std::vector<FitPass>& passes, Table& table) {
         if (named.figures.size() < kFewFigures || own.empty()) continue;
         fell |= descend(named.now, step, [&, &named = named] {
           double sum = 0;
-          for (const std::vector<Link>* links : own) sum += log_regret(*links);
+          for (const std::vector<Link>* links : own) sum += blame_of(*links);
           return sum / static_cast<double>(own.size()) +
                  kErrorWeight * error_of(named.now, named.before, named.figures);
         });
@@ -152,7 +158,7 @@ enum class Way : unsigned char {
 Tuning fit_by(Way way, const std::vector<FitPass>& passes, const Tuning& start) {
   Table table;
   for (const FitPass& pass : passes)
-    for (const FitFigure& figure : pass) table[figure.name].figures.push_back(figure);
+    for (const FitFigure& figure : pass.figures) table[figure.name].figures.push_back(figure);
   std::vector<double> factors;
   for (auto& [name, named] : table) {
     named.now = named.before = start.of(name);
@@ -188,29 +194,38 @@ double unseen_regret(Way way, const std::vector<FitPass>& passes, const Tuning& 
 }  // namespace
 
 double predicted(const Efficiency& efficiency, const FitFigure& figure) {
-  return figure.launches * efficiency.start + figure.calls * efficiency.call / 1000 +
+  return figure.rest + figure.launches * efficiency.start + figure.calls * efficiency.call / 1000 +
          std::max(figure.arithmetic / efficiency.arithmetic, figure.memory / efficiency.memory);
 }
 
-double regret(const Tuning& tuning, const FitPass& pass) {
-  std::vector<Efficiency> efficiencies;
-  for (const FitFigure& figure : pass) efficiencies.push_back(tuning.of(figure.name));
-  std::vector<Link> links;
-  for (size_t i = 0; i < pass.size(); ++i) links.push_back({&efficiencies[i], &pass[i]});
-  return std::exp(log_regret(links));
+const FitFigure& chosen_by(const Tuning& tuning, const FitPass& pass) {
+  return *std::min_element(pass.figures.begin(), pass.figures.end(),
+                           [&](const FitFigure& a, const FitFigure& b) {
+                             return predicted(tuning.of(a.name), a) < predicted(tuning.of(b.name), b);
+                           });
 }
 
-double mean_regret(const Tuning& tuning, const std::vector<FitPass>& passes) {
-  std::vector<double> regrets;
+double regret(const Tuning& tuning, const FitPass& pass) {
+  double fastest = HUGE_VAL;
+  for (const FitFigure& figure : pass.figures) fastest = std::min(fastest, figure.measured);
+  return chosen_by(tuning, pass).measured / fastest;
+}
+
+std::vector<double> regrets(const Tuning& tuning, const std::vector<FitPass>& passes) {
+  std::vector<double> all;
   for (const FitPass& pass : passes)
-    if (!pass.empty()) regrets.push_back(regret(tuning, pass));
-  return regrets.empty() ? 1 : geometric_mean(regrets);
+    if (!pass.figures.empty()) all.push_back(regret(tuning, pass));
+  return all;
+}
+double mean_regret(const Tuning& tuning, const std::vector<FitPass>& passes) {
+  const std::vector<double> all = regrets(tuning, passes);
+  return all.empty() ? 1 : geometric_mean(all);
 }
 
 double typical_error(const Tuning& tuning, const std::vector<FitPass>& passes, const std::string& name) {
   std::vector<double> errors;
   for (const FitPass& pass : passes)
-    for (const FitFigure& figure : pass)
+    for (const FitFigure& figure : pass.figures)
       if (figure.name == name)
         errors.push_back(std::exp(distance(predicted(tuning.of(name), figure), figure.measured)));
   return errors.empty() ? 0 : percentile(errors, 50);
@@ -219,7 +234,7 @@ double typical_error(const Tuning& tuning, const std::vector<FitPass>& passes, c
 Fit fit(const std::vector<FitPass>& passes, const Tuning& start) {
   std::vector<FitPass> measured;
   for (const FitPass& pass : passes)
-    if (!pass.empty()) measured.push_back(pass);
+    if (!pass.figures.empty()) measured.push_back(pass);
   if (measured.empty()) return {start, "nothing was measured"};
   if (measured.size() < 3 * kFewFigures)
     return {fit_by(Way::kFromCosts, measured, start), "costs fitted to few passes"};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Fits the efficiencies of engines/cost.h to measured times: costs close to what was measured, and above all
-// the right one the cheapest.
+// Fits the efficiencies of engines/cost.h to measured times: costs close to what was measured, above all the
+// right one the cheapest, and no choice far off.
 #pragma once
 
 #include <string>
@@ -16,14 +16,21 @@ struct FitFigure {
   double arithmetic = 0, memory = 0;  // at the machine's peaks
   double launches = 1, calls = 0;
   double measured = 0;
+  double rest = 0;  // of another implementation that computes what this one leaves: not fitted
 };
-using FitPass = std::vector<FitFigure>;  // everybody that took it
+struct FitPass {
+  std::vector<FitFigure> figures;  // everybody that took it
+  std::string problem = {};        // its text, to be shown
+};
 
 // The formula of engines::cost.
 double predicted(const engines::Efficiency& efficiency, const FitFigure& figure);
 
-// Time of the one that a table takes over that of the fastest: 1 is best.
+// The one that a table takes; the pass has figures.
+const FitFigure& chosen_by(const engines::Tuning& tuning, const FitPass& pass);
+// Its time over that of the fastest: 1 is best.
 double regret(const engines::Tuning& tuning, const FitPass& pass);
+std::vector<double> regrets(const engines::Tuning& tuning, const std::vector<FitPass>& passes);
 double mean_regret(const engines::Tuning& tuning, const std::vector<FitPass>& passes);  // geometric
 
 // How far costs are from what was measured, as a factor: the median over the figures of a name; 0: none.

@@ -25,7 +25,7 @@ std::vector<FitPass> made_from(const Efficiency& first, const Efficiency& second
     FitFigure other = figure;
     other.name = "second";
     other.measured = predicted(second, other) * noise(random);
-    passes.push_back({figure, other});
+    passes.push_back({{figure, other}});
   }
   return passes;
 }
@@ -55,7 +55,7 @@ TEST(TuningFitTest, FewFiguresTellOneFactor) {
   start.set("first", {0.8, 0.4, 2});
   FitFigure figure{"first", 80, 1, 1, 0, 0};
   figure.measured = 4 * predicted(start.of("first"), figure);
-  const Efficiency found = fit({{figure}}, start).tuning.of("first");
+  const Efficiency found = fit({{{figure}}}, start).tuning.of("first");
   EXPECT_NEAR(found.arithmetic, 0.2, 1e-9);
   EXPECT_NEAR(found.memory, 0.1, 1e-9);
   EXPECT_NEAR(found.start, 8, 1e-9);
@@ -75,8 +75,8 @@ TEST(TuningFitTest, ChoicesAreNotMadeWorse) {
   for (int i = 0; i < 40; ++i) {
     const FitFigure wide{"wide", 100, 10, 1, 0, 400};
     const FitFigure general{"general", 100, 10, 1, 0, i % 2 == 0 ? 4e4 : 410 * std::exp(0.1 * any(random))};
-    passes.push_back({wide, general});
-    passes.push_back({{"general", 100, 10, 1, 0, 200}});
+    passes.push_back({{wide, general}});
+    passes.push_back({{{"general", 100, 10, 1, 0, 200}}});
   }
   Tuning start;
   start.set("wide", {0.9, 0.8, 1});
