@@ -11,7 +11,7 @@ std::string text_of(const Machine& machine) {
     const CpuFacts& cpu = machine.cpu;
     return fmt::format("{}: {} threads, vectors of {} floats{}{}, {:.0f} GFLOP/s each, copies {:.0f} GB/s",
                        machine.name, cpu.threads, cpu.vector_floats, cpu.bf16_pairs ? ", bf16 pairs" : "",
-                       cpu.bf16_tiles ? ", bf16 tiles" : "", cpu.gflops, cpu.copy_gbs);
+                       cpu.bf16_tiles ? ", bf16 tiles" : "", cpu.gflops, cpu.copy_gbs * cpu.threads);
   }
   const GpuFacts& gpu = machine.gpu;
   return fmt::format(

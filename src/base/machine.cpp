@@ -17,7 +17,7 @@ struct CpuRow {
   bool bf16_pairs, bf16_tiles;
   int64_t l1_kib, l2_kib, l3_kib;
   int l3_shared_by, threads;
-  double gflops, copy_gbs;
+  double gflops, copy_gbs;  // of a thread, of all
 };
 constexpr CpuRow kCpus[] = {
     // peak: GHz x vectors of multiply-adds a cycle x floats x 2
@@ -52,7 +52,7 @@ std::optional<Machine> named_machine(std::string_view name) {
                                Cache{row.l3_kib * kKiB, row.l3_shared_by}}},
                    .threads = row.threads,
                    .gflops = row.gflops,
-                   .copy_gbs = row.copy_gbs};
+                   .copy_gbs = row.copy_gbs / row.threads};
     return machine;
   }
   for (const GpuRow& row : kGpus)

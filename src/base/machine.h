@@ -21,8 +21,8 @@ struct CpuFacts {
   bool bf16_tiles = false;    // has AMX's tile registers for BF16
   Caches caches;
   int threads = 1;
-  double gflops = 30;    // peak of one thread in FP32
-  double copy_gbs = 10;  // copy bandwidth of memory, all threads; bytes read and bytes written both count
+  double gflops = 30;   // peak of one thread in FP32
+  double copy_gbs = 5;  // copy bandwidth of memory a thread; bytes read and bytes written both count
 };
 
 struct GpuFacts {

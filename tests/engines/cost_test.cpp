@@ -33,7 +33,7 @@ Machine small_cpu() {
   Machine machine;
   machine.cpu.gflops = 10;  // 10 000 operations a microsecond and thread
   machine.cpu.threads = 2;
-  machine.cpu.copy_gbs = 4;  // 4 000 bytes a microsecond
+  machine.cpu.copy_gbs = 2;  // 2 000 bytes a microsecond and thread
   return machine;
 }
 
