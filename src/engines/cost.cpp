@@ -57,14 +57,18 @@ Effort effort_of(const problem::AvgPoolPass& p) {
 
 bool is_sixteen_bits(const problem::Pass& pass) { return size_of(result_of(pass).dtype) == 2; }
 
+// A CPU's costs are those of two threads, however many there are: the order in which implementations add
+// differs, and so would the bits if another number of threads made another one the cheapest.
+constexpr double kThreads = 2;
+
 // Operations a microsecond.
 double peak_of(const Machine& machine, const problem::Pass& pass) {
-  if (machine.kind == Machine::Kind::kCpu) return machine.cpu.gflops * machine.cpu.threads * 1e3;
+  if (machine.kind == Machine::Kind::kCpu) return machine.cpu.gflops * kThreads * 1e3;
   return (is_sixteen_bits(pass) ? machine.gpu.f16_tflops : machine.gpu.fp32_tflops) * 1e6;
 }
 // Bytes a microsecond.
 double bandwidth_of(const Machine& machine) {
-  return (machine.kind == Machine::Kind::kCpu ? machine.cpu.copy_gbs : machine.gpu.copy_gbs) * 1e3;
+  return (machine.kind == Machine::Kind::kCpu ? machine.cpu.copy_gbs * kThreads : machine.gpu.copy_gbs) * 1e3;
 }
 
 std::vector<std::string_view> words_of(std::string_view line) {
@@ -165,14 +169,20 @@ const Tuning& tuning_for(const Machine& machine) {
   return from_file ? *from_file : builtin_tuning(machine);
 }
 
-double cost(const Candidate& candidate, const problem::Pass& pass, const Machine& machine,
-            const Tuning& tuning) {
+double own_cost(const Candidate& candidate, const problem::Pass& pass, const Machine& machine,
+                const Efficiency& efficiency) {
   const Effort effort = candidate.effort(pass, machine);
-  const Efficiency efficiency = tuning.of(candidate.name());
-  const double threads = machine.kind == Machine::Kind::kCpu ? machine.cpu.threads : 1;
+  const double threads = machine.kind == Machine::Kind::kCpu ? kThreads : 1;
   return effort.launches * efficiency.start + effort.calls / threads * efficiency.call / 1000 +
          std::max(effort.operations / (peak_of(machine, pass) * efficiency.arithmetic),
                   effort.bytes / (bandwidth_of(machine) * efficiency.memory));
+}
+
+double cost(const Candidate& candidate, const problem::Pass& pass, const Machine& machine,
+            const Tuning& tuning) {
+  const auto rest = candidate.rest(pass, machine);
+  return own_cost(candidate, pass, machine, tuning.of(candidate.name())) +
+         (rest ? cost(*rest->candidate, rest->pass, machine, tuning) : 0);
 }
 
 double cost(const Candidate& candidate, const problem::Pass& pass, const Machine& machine) {

@@ -5,8 +5,9 @@
 //   launches × start + calls ÷ threads × call + max(operations ÷ (peak × arithmetic), bytes ÷ (bandwidth × memory))
 // clang-format on
 //
-// Operations, bytes, launches and calls are the implementation's own (engine.h), the peaks are the machine's,
-// and the efficiencies are data: tuning/, measured by `retrograd tune`.
+// for two threads of a CPU, and the cost of what it leaves to another (Candidate::rest). Operations, bytes, launches and calls are the
+// implementation's own (engine.h), the peaks are the machine's, and the efficiencies are data: tuning/,
+// measured by `retrograd tune`.
 #pragma once
 
 #include <optional>
@@ -51,6 +52,9 @@ const Tuning& tuning_for(const Machine& machine);
 
 double cost(const Candidate& candidate, const problem::Pass& pass, const Machine& machine,
             const Tuning& tuning);
+// Without what it leaves to another.
+double own_cost(const Candidate& candidate, const problem::Pass& pass, const Machine& machine,
+                const Efficiency& efficiency);
 double cost(const Candidate& candidate, const problem::Pass& pass, const Machine& machine);
 
 }  // namespace retrograd::engines

@@ -6,6 +6,7 @@
 #include <array>
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -86,6 +87,13 @@ struct Effort {
 // What the pass itself needs: products without those on padding, each tensor touched once.
 Effort effort_of(const problem::Pass& pass);
 
+class Candidate;
+// What is left of a pass after copies that an implementation makes: another pass, and who computes it.
+struct Rest {
+  const Candidate* candidate = nullptr;
+  problem::Pass pass;
+};
+
 // An implementation of passes: one kernel family with one way of cutting. All that it knows of the processor
 // is in the Machine; what it answers is a function of the two.
 class Candidate {
@@ -98,6 +106,10 @@ class Candidate {
   virtual Support supports(const problem::Pass& pass, const Machine& machine) const = 0;
   // Only for a pass that supports() accepted, as the two below.
   virtual Effort effort(const problem::Pass& pass, const Machine& machine) const;
+  // Then effort() is that of the copies alone, and costs add up.
+  virtual std::optional<Rest> rest(const problem::Pass& /*pass*/, const Machine& /*machine*/) const {
+    return std::nullopt;
+  }
   // Null where a library that it stands on has nothing for this pass after all.
   virtual std::unique_ptr<const Step> make_step(const problem::Pass& pass, const Machine& machine) const = 0;
 };

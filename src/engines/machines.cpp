@@ -34,7 +34,7 @@ Machine this_cpu() {
   cpu.caches = machine_caches();
   cpu.threads = runtime::ThreadPool::instance().threads();
   cpu.gflops = kGflopsAFloat * cpu.vector_floats;
-  cpu.copy_gbs = kCopyGbsAThread * cpu.threads;
+  cpu.copy_gbs = kCopyGbsAThread;
   return machine;
 }
 

@@ -16,7 +16,7 @@ namespace retrograd::engines {
 std::span<const Candidate* const> candidates(runtime::DeviceKind kind) {
   // Before the first kernel is asked how wide a vector is.
   [[maybe_unused]] static const bool limited = kernels::cpu::limit_targets(settings().cpu_isa);
-  static const std::array<const Candidate*, 23> on_cpu = {
+  static const std::array<const Candidate*, 24> on_cpu = {
       &cpu::winograd_gather(),             // forward, grad_input: 3x3, where reduced precision is allowed
       &cpu::winograd_grad_weight(),        // grad_weight: the same
       &cpu::amx_gather(),                  // forward, grad_input: bf16 on machines with tile registers
@@ -37,6 +37,7 @@ std::span<const Candidate* const> candidates(runtime::DeviceKind kind) {
       &cpu::narrow_grad_weight(),              // grad_weight: few channels a group
       &cpu::stem_grad_weight(),                // grad_weight: few x channels, many y channels
       &cpu::dense_grad_weight(),               // grad_weight
+      &cpu::im2col(),                          // all three: windows inside x, as a convolution of one tap
       &cpu::chunked_bias(),                    // grad_bias
       &cpu::avgpool_rows(),                    // average pooling
       &reference::candidate(),                 // everything
