@@ -16,7 +16,8 @@ namespace retrograd::engines {
 std::span<const Candidate* const> candidates(runtime::DeviceKind kind) {
   // Before the first kernel is asked how wide a vector is.
   [[maybe_unused]] static const bool limited = kernels::cpu::limit_targets(settings().cpu_isa);
-  static const std::array<const Candidate*, 24> on_cpu = {
+  static const std::array<const Candidate*, 25> on_cpu = {
+      &cpu::live_taps(),                   // all three: kernels with ends that never meet x
       &cpu::winograd_gather(),             // forward, grad_input: 3x3, where reduced precision is allowed
       &cpu::winograd_grad_weight(),        // grad_weight: the same
       &cpu::amx_gather(),                  // forward, grad_input: bf16 on machines with tile registers

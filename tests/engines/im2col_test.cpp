@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What cpu.im2col takes, what it leaves to others, and the copies it makes. Its results are those of every
-// candidate's tests.
+// What cpu.im2col and cpu.live_taps take, what they leave to others, and the copies they make. Their results
+// are those of every candidate's tests.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -64,6 +64,27 @@ TEST(Im2colTest, LeavesAConvolutionOfOneTap) {
   EXPECT_EQ(pass.axes[2].kernel, 1);
   EXPECT_EQ(pass.x.strides[1], 1);  // taps of a row lie side by side
   EXPECT_TRUE(rest->candidate->supports(rest->pass, machine).accepted());
+}
+
+TEST(LiveTapsTest, LeavesOutWhatNeverMeetsX) {
+  const Machine machine = *named_machine("zen4");
+  const auto rest =
+      live_taps().rest(pass_of("conv input=1x8x2x5 weight=8x8x7x3 padding=3x1 mask=i"), machine);
+  ASSERT_TRUE(rest.has_value());
+  const auto& pass = std::get<problem::ConvPass>(rest->pass);
+  EXPECT_EQ(pass.axes[1].kernel, 3);  // taps 2, 3 and 4 of 7
+  EXPECT_EQ(pass.axes[1].pad_lo, 1);
+  EXPECT_EQ(pass.axes[2].kernel, 3);
+  EXPECT_EQ(pass.axes[2].pad_lo, 1);
+  EXPECT_FALSE(live_taps().supports(rest->pass, machine).accepted());
+}
+
+TEST(LiveTapsTest, DeclinesTheRest) {
+  const Machine machine = *named_machine("zen4");
+  const auto reason = [&](const char* text) { return live_taps().supports(pass_of(text), machine).reason(); };
+  EXPECT_EQ(reason("conv input=1x8x7x7 weight=8x8x3x3 padding=1x1 mask=i"),
+            "the first and the last tap meet x");
+  EXPECT_EQ(reason("conv input=1x8x1 weight=8x8x2 padding=2 dilation=3 mask=i"), "no tap meets x");
 }
 
 // Any order and any gaps on both sides, against one element at a time.

@@ -48,6 +48,9 @@ struct Shape {
     if (rest == 0) return whole;
     return whole + (rest <= lanes + half ? rounded_up(rest, half) : full);
   }
+  // Elements of grad_weight, by how far apart they are stored: tap by tap, and the more taps there are, the
+  // smaller the part of a line of memory that is written at once.
+  double stored_apart() const { return x * y * taps * std::pow(std::min(taps / 128, 1.0), 2); }
   Effort with(double operations, double calls) const {
     return {.operations = operations, .bytes = own.bytes, .launches = 1, .calls = calls};
   }
@@ -65,13 +68,16 @@ struct Shape {
 constexpr double kGroupCalls = 4;  // what a group costs beside its tiles
 
 double dense_gather_calls(const Shape& s) {
-  return s.groups * (kGroupCalls + (s.positions / 6 + s.phases) * std::ceil(s.result / (2 * s.lanes)) +
-                     s.source * s.result * s.taps / 128);
+  // A phase of the stride packs its own taps: of the lines of memory that it reads it needs a part.
+  const double packing = s.source * s.result * s.taps / 128 * (0.75 + std::min(s.phases, 16.0) / 4);
+  return s.groups *
+         (kGroupCalls + (s.positions / 6 + s.phases) * std::ceil(s.result / (2 * s.lanes)) + packing);
 }
 double dense_grad_weight_calls(const Shape& s) {
-  return s.groups *
-         (kGroupCalls + s.taps * std::ceil(std::min(s.x, s.y) / 8) *
-                            std::ceil(std::max(s.x, s.y) / (2 * s.lanes)) * std::max(1.0, s.rows / 16));
+  const double storing = 0.6 * s.stored_apart();
+  return s.groups * (kGroupCalls + storing +
+                     s.taps * std::ceil(std::min(s.x, s.y) / 8) *
+                         std::ceil(std::max(s.x, s.y) / (2 * s.lanes)) * std::max(1.0, s.rows / 16));
 }
 
 }  // namespace
@@ -89,7 +95,8 @@ Effort amx_gather_effort(const problem::Pass& pass, const Machine& machine) {
 Effort pointwise_gather_effort(const problem::Pass& pass, const Machine& machine) {
   const Shape s(pass, machine);
   return s.with(s.products * rounded_up(s.result, 2) * (s.source + 2),
-                s.groups * (kGroupCalls + std::ceil(s.result / 6) * s.positions / s.lanes / 8));
+                s.groups * (kGroupCalls + std::ceil(s.result / 6) * s.positions / s.lanes / 8 +
+                            (s.phases > 1 ? 4.5 * s.result * s.rows : 0)));  // rows with zeros between
 }
 Effort few_channels_gather_effort(const problem::Pass& pass, const Machine& machine) {
   const Shape s(pass, machine);
@@ -110,9 +117,9 @@ Effort amx_grad_weight_effort(const problem::Pass& pass, const Machine& machine)
 }
 Effort stem_grad_weight_effort(const problem::Pass& pass, const Machine& machine) {
   const Shape s(pass, machine);
-  return s.with(
-      s.products / s.taps * s.covered(s.y) * rounded_up(s.x * s.taps, 2),
-      s.groups * (kGroupCalls + std::ceil(s.x * s.taps / 8) * std::ceil(s.y / (2 * s.lanes)) * s.rows));
+  return s.with(s.products / s.taps * s.covered(s.y) * rounded_up(s.x * s.taps, 2),
+                s.groups * (kGroupCalls + 0.06 * s.stored_apart() +
+                            std::ceil(s.x * s.taps / 8) * std::ceil(s.y / (2 * s.lanes)) * s.rows));
 }
 Effort few_channels_grad_weight_effort(const problem::Pass& pass, const Machine& machine) {
   const Shape s(pass, machine);

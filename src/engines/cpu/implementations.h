@@ -15,7 +15,8 @@ dense_grad_weight();  // channels of one operand as the vector side, those of th
 const Candidate& bf16_grad_weight();
 const Candidate& amx_grad_weight();
 const Candidate& pointwise_gather();  // kernels with one tap: positions as the vector side
-const Candidate& im2col();  // patches, strided kernels of one tap: a copy of x, and one of the others
+const Candidate& live_taps();  // kernels that are longer than x: the rest of them, and one of the others
+const Candidate& im2col();     // patches, strided kernels of one tap: a copy of x, and one of the others
 
 // few_channels/: groups, and stems, whose channels do not fill a vector.
 const Candidate& narrow_gather();       // positions as the vector side

@@ -50,11 +50,15 @@ void copy_runs(const std::byte* from, std::byte* to, const Runs& r) {
 
 }  // namespace
 
+std::vector<CopyAxis> as_they_lie(std::vector<CopyAxis> axes) {
+  std::stable_sort(axes.begin(), axes.end(),
+                   [](const CopyAxis& a, const CopyAxis& b) { return std::abs(a.to) > std::abs(b.to); });
+  return axes;
+}
+
 StridedCopy::StridedCopy(std::vector<CopyAxis> axes, size_t element_bytes)
     : bytes_(static_cast<int64_t>(element_bytes)) {
   std::erase_if(axes, [](const CopyAxis& axis) { return axis.size == 1; });
-  std::stable_sort(axes.begin(), axes.end(),
-                   [](const CopyAxis& a, const CopyAxis& b) { return std::abs(a.to) > std::abs(b.to); });
   for (const CopyAxis& axis : axes) {
     if (!outer_.empty() && outer_.back().from == axis.size * axis.from &&
         outer_.back().to == axis.size * axis.to) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Copies between two layouts of the same elements, whatever their strides: axes that lie the same way in both
-// are joined, and what is left is cut into rows of two axes, the elements that lie side by side innermost.
+// Copies between two layouts of the same elements, whatever their strides. Axes are walked in the order in
+// which they are given, the last one innermost; neighbours that nest the same way on both sides are joined.
+// The two innermost are a row.
 #pragma once
 
 #include <cstddef>
@@ -13,6 +14,9 @@ namespace retrograd::engines::cpu {
 struct CopyAxis {
   int64_t size = 1, from = 0, to = 0;
 };
+
+// The longest stride of the target first.
+std::vector<CopyAxis> as_they_lie(std::vector<CopyAxis> axes);
 
 class StridedCopy {
  public:
@@ -30,7 +34,7 @@ class StridedCopy {
   template <class Row>
   void for_rows(int64_t begin, int64_t end, const Row& row) const;
 
-  std::vector<CopyAxis> outer_;  // the longest stride of the target first
+  std::vector<CopyAxis> outer_;
   int64_t rows_ = 1;
   int64_t runs_ = 1, from_step_ = 0, to_step_ = 0;  // of a row
   int64_t run_ = 1, from_stride_ = 1, to_stride_ = 1;

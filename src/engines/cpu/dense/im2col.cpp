@@ -15,12 +15,11 @@
 #include <vector>
 
 #include "base/checked.h"
-#include "engines/cost.h"
+#include "engines/cpu/cheapest.h"
 #include "engines/cpu/implementations.h"
 #include "engines/cpu/limits.h"
 #include "engines/cpu/strided_copy.h"
 #include "engines/cpu/task_slots.h"
-#include "engines/registry.h"
 
 namespace retrograd::engines::cpu {
 namespace {
@@ -98,19 +97,40 @@ Unfolded unfold(const ConvPass& p) {
   const int64_t channel_step = planes ? positions : 1, image = positions * channels * p.groups;
   u.elements = p.batch * image;
 
-  u.axes.push_back({p.batch, image, p.x.strides[0]});
-  u.axes.push_back({p.groups, channels * channel_step, p.x_channels_per_group() * p.x.strides[1]});
+  const auto position_axis = [&](size_t axis) {
+    const Window& w = p.axes[axis];
+    if (w.y > 1) u.axes.push_back({w.y, steps[axis], w.stride * p.x.strides[axis + 2]});
+  };
+  // x channels and taps, from the inside of x' out.
+  std::vector<CopyAxis> channel_axes;
   int64_t step = channel_step;
   for (auto axis = nest.order.rbegin(); axis != nest.order.rend(); ++axis) {
     const int64_t size = weight_size(p, *axis);
     if (size == 1) continue;
     const int64_t dilation = *axis == 0 ? 1 : p.axes[static_cast<size_t>(*axis - 1)].dilation;
-    u.axes.push_back({size, step, dilation * p.x.strides[static_cast<size_t>(*axis + 1)]});
+    channel_axes.push_back({size, step, dilation * p.x.strides[static_cast<size_t>(*axis + 1)]});
     step *= size;
+  }
+  channel_axes.push_back({p.groups, channels * channel_step, p.x_channels_per_group() * p.x.strides[1]});
+  u.axes.push_back({p.batch, image, p.x.strides[0]});
+  if (planes) {
+    u.axes.insert(u.axes.end(), channel_axes.rbegin(), channel_axes.rend());
+    for (size_t axis = 0; axis < 3; ++axis) position_axis(axis);
+  } else {
+    // What lies side by side is moved at once; then comes a row of positions, so that what lies between them
+    // in x' is still in the caches when the next channel's turn comes.
+    CopyAxis run = channel_axes.front();
+    size_t first = 1;
+    for (; first < channel_axes.size() && channel_axes[first].to == run.size * run.to; ++first)
+      run.size *= channel_axes[first].size;
+    position_axis(0);
+    position_axis(1);
+    u.axes.insert(u.axes.end(), channel_axes.rbegin(), channel_axes.rend() - static_cast<ptrdiff_t>(first));
+    position_axis(2);
+    u.axes.push_back(run);
   }
   for (size_t axis = 0; axis < 3; ++axis) {
     const Window& w = p.axes[axis];
-    if (w.y > 1) u.axes.push_back({w.y, steps[axis], w.stride * p.x.strides[axis + 2]});
     u.offset -= w.pad_lo * p.x.strides[axis + 2];
     u.covers &= w.y * w.kernel == w.x;
     u.pass.axes[axis] = {.x = w.y, .y = w.y};
@@ -121,31 +141,19 @@ Unfolded unfold(const ConvPass& p) {
   return u;
 }
 
-const Candidate* cheapest_for(const problem::Pass& pass, const Machine& machine) {
-  const Candidate* best = nullptr;
-  double least = 0;
-  for (const Candidate* candidate : candidates(runtime::DeviceKind::kCpu))
-    if (candidate->supports(pass, machine).accepted())
-      if (const double us = cost(*candidate, pass, machine); best == nullptr || us < least) {
-        best = candidate;
-        least = us;
-      }
-  return best;  // the reference at least
-}
-
 std::vector<CopyAxis> turned(std::vector<CopyAxis> axes) {
   for (CopyAxis& axis : axes) std::swap(axis.from, axis.to);
   return axes;
 }
 
-// Every place of x.
+// Every place of x, as it lies.
 std::vector<CopyAxis> places_of(const ConvPass& p) {
   const auto& s = p.x.strides;
-  return {{p.batch, 0, s[0]},
-          {p.x_channels, 0, s[1]},
-          {p.axes[0].x, 0, s[2]},
-          {p.axes[1].x, 0, s[3]},
-          {p.axes[2].x, 0, s[4]}};
+  return as_they_lie({{p.batch, 0, s[0]},
+                      {p.x_channels, 0, s[1]},
+                      {p.axes[0].x, 0, s[2]},
+                      {p.axes[1].x, 0, s[3]},
+                      {p.axes[2].x, 0, s[4]}});
 }
 
 class Im2colStep final : public Step {
@@ -156,7 +164,7 @@ class Im2colStep final : public Step {
         unfolded_(unfold(pass)),
         copy_(kind_ == ConvPassKind::kGradInput ? unfolded_.axes : turned(unfolded_.axes), size_of(x_.dtype)),
         places_(places_of(pass), size_of(x_.dtype)),
-        inner_(cheapest_for(unfolded_.pass, machine)),
+        inner_(&cheapest_for(unfolded_.pass, machine)),
         step_(inner_->make_step(unfolded_.pass, machine)),
         copy_bytes_(part_bytes<std::byte>(bytes(x_, unfolded_.elements))) {}
 
@@ -248,7 +256,7 @@ class Im2colCandidate final : public Candidate {
   }
   std::optional<Rest> rest(const problem::Pass& pass, const Machine& machine) const override {
     const problem::Pass left = unfold(std::get<ConvPass>(pass)).pass;
-    return Rest{cheapest_for(left, machine), left};
+    return Rest{&cheapest_for(left, machine), left};
   }
   std::unique_ptr<const Step> make_step(const problem::Pass& pass, const Machine& machine) const override {
     return std::make_unique<Im2colStep>(std::get<ConvPass>(pass), machine);
