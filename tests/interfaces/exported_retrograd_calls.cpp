@@ -105,6 +105,12 @@ const ExportedCall kCalls[] = {
      teardown},
     {"retrogradDescribePlan", kMemory, with_plan,
      [] { return int{retrogradDescribePlan(plan, text, sizeof text, &written.number)}; }, nullptr, teardown},
+    {"retrogradGetPlanTensor", kMemory, with_plan,
+     [] {
+       retrogradTensor_t found;
+       return int{retrogradGetPlanTensor(plan, RETROGRAD_GRAD_BIAS, &found)};
+     },
+     nullptr, teardown},
     {"retrogradExecute", kMemory, with_plan,
      [] { return int{retrogradExecute(plan, &addresses, workspace, workspace_size, nullptr)}; }, nullptr,
      teardown},

@@ -131,6 +131,43 @@ TEST(OwnPlan, TextsOfProblemsMakeTheSamePlans) {
   }
 }
 
+TEST(OwnPlan, TensorsOfAPlan) {
+  retrogradPlan_t plan = nullptr;
+  ASSERT_EQ(
+      retrogradCreatePlanFromText(
+          &plan, "conv input=2x3x6x5:bf16 weight=4x3x3x3:bf16 grad_weight=4x3x3x3:f32@1x4x36x12 mask=wb",
+          kCpu),
+      RETROGRAD_OK)
+      << retrogradGetLastError();
+  retrogradTensor_t tensor;
+  ASSERT_EQ(retrogradGetPlanTensor(plan, RETROGRAD_GRAD_OUTPUT, &tensor), RETROGRAD_OK);
+  EXPECT_EQ(tensor.dtype, RETROGRAD_BF16);
+  EXPECT_EQ(std::vector<int64_t>(tensor.shape, tensor.shape + tensor.rank),
+            (std::vector<int64_t>{2, 4, 4, 3}));
+  EXPECT_EQ(std::vector<int64_t>(tensor.strides, tensor.strides + 4), (std::vector<int64_t>{48, 12, 3, 1}));
+  ASSERT_EQ(retrogradGetPlanTensor(plan, RETROGRAD_GRAD_WEIGHT, &tensor), RETROGRAD_OK);
+  EXPECT_EQ(tensor.dtype, RETROGRAD_F32);
+  EXPECT_EQ(std::vector<int64_t>(tensor.strides, tensor.strides + 4), (std::vector<int64_t>{1, 4, 36, 12}));
+  ASSERT_EQ(retrogradGetPlanTensor(plan, RETROGRAD_GRAD_INPUT, &tensor), RETROGRAD_OK);
+  EXPECT_EQ(tensor.rank, -1);
+  EXPECT_EQ(retrogradGetPlanTensor(plan, static_cast<retrogradOperand_t>(6), &tensor),
+            RETROGRAD_INVALID_ARGUMENT);
+  EXPECT_EQ(retrogradGetPlanTensor(plan, static_cast<retrogradOperand_t>(-1), &tensor),
+            RETROGRAD_INVALID_ARGUMENT);
+  EXPECT_EQ(retrogradGetPlanTensor(plan, RETROGRAD_INPUT, nullptr), RETROGRAD_NULL_ARGUMENT);
+  EXPECT_EQ(retrogradDestroyPlan(plan), RETROGRAD_OK);
+
+  Client client = conv_tbc();
+  client.refresh();
+  client.problem.grad_weight = nullptr;
+  ASSERT_EQ(retrogradCreatePlan(&plan, &client.problem), RETROGRAD_OK) << retrogradGetLastError();
+  ASSERT_EQ(retrogradGetPlanTensor(plan, RETROGRAD_GRAD_WEIGHT, &tensor), RETROGRAD_OK);
+  EXPECT_EQ(tensor.rank, -1);
+  ASSERT_EQ(retrogradGetPlanTensor(plan, RETROGRAD_GRAD_BIAS, &tensor), RETROGRAD_OK);
+  EXPECT_EQ(tensor.rank, 1);
+  EXPECT_EQ(retrogradDestroyPlan(plan), RETROGRAD_OK);
+}
+
 TEST(OwnPlan, TextsAreCutWhereTheirMemoryEnds) {
   char memory[8];
   for (size_t capacity = 1; capacity <= sizeof memory; ++capacity) {
