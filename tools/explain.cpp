@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // `retrograd explain`: judges one problem and tells how it would be computed, here or on a machine of a name.
+#include "plan/explain.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cstdio>
 
-#include "base/settings.h"
 #include "engines/machines.h"
 #include "engines/registry.h"
 #include "kernels/cpu/targets.h"
@@ -16,7 +17,6 @@
 #include "runtime/thread_pool.h"
 #include "tools/commands.h"
 #include "tools/devices.h"
-#include "tools/machine_text.h"
 #include "tools/math_mode.h"
 #include "tools/problems.h"
 
@@ -43,30 +43,6 @@ Result<Place> place_of(const ExplainOptions& options) {
     return Status(Code::kNoDevice,
                   fmt::format("--machine {}: this build has no engines for NVIDIA GPUs", options.machine));
   return Place{nullptr, kind, std::move(*machine)};
-}
-
-// Every candidate for this kind of pass, the cheapest first: that one computes it. Bytes of its workspace.
-size_t tell_pass(const problem::Pass& pass, runtime::DeviceKind kind, const Machine& machine) {
-  fmt::print("{}\n", name_of(pass));
-  bool chosen = false;
-  size_t workspace = 0;
-  for (plan::Answer& answer : plan::judge(engines::candidates(kind), pass, machine)) {
-    std::unique_ptr<const engines::Step> step;
-    if (answer.support.accepted()) step = plan::make_step(answer, pass, machine, settings().workspace_limit);
-    const std::string reason = answer.support.accepted() ? "" : answer.support.reason();
-    if (reason.starts_with("computes ")) continue;  // other passes only
-    fmt::print("  {:<34} {}\n", answer.candidate->name(),
-               step == nullptr ? "declines: " + reason
-                               : fmt::format("{:>10.1f} us  {}", answer.microseconds,
-                                             chosen ? "would take it" : "takes it"));
-    if (step != nullptr && !chosen) {
-      if (const std::string how = step->describe(); !how.empty()) fmt::print("    {}\n", how);
-      workspace = step->workspace_bytes();
-      fmt::print("    workspace {} bytes\n", workspace);
-    }
-    chosen |= step != nullptr;
-  }
-  return workspace;
 }
 
 // A problem of one product is one of aclnn.
@@ -166,8 +142,11 @@ int explain(const ExplainOptions& options) {
     fmt::print("math       {}\n", math);
   const auto& [device, kind, machine] = where.value();
   size_t workspace = 0;
-  for (const problem::Pass& pass : problem.value().passes)
-    workspace = std::max(workspace, tell_pass(pass, kind, machine));
+  for (const problem::Pass& pass : problem.value().passes) {
+    const plan::Explanation told = plan::explain_pass(pass, kind, machine);
+    fmt::print("{}", told.text);
+    workspace = std::max(workspace, told.workspace_bytes);
+  }
   if (device == nullptr) {
     fmt::print("machine    {}, planned for only\nworkspace  {} bytes\n", text_of(machine), workspace);
     return 0;

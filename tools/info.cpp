@@ -19,7 +19,6 @@
 #include "runtime/thread_pool.h"
 #include "tools/caches.h"
 #include "tools/commands.h"
-#include "tools/machine_text.h"
 
 extern char** environ;
 

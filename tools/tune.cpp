@@ -18,7 +18,6 @@
 #include "problem/problem_text.h"
 #include "tools/caches.h"
 #include "tools/devices.h"
-#include "tools/machine_text.h"
 #include "tools/percentiles.h"
 #include "tools/sweep_figures.h"
 #include "tools/tuning_fit.h"

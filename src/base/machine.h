@@ -49,5 +49,7 @@ struct Machine {
 // other names.
 std::optional<Machine> named_machine(std::string_view name);
 std::span<const std::string_view> machine_names();
+// Its facts in a line: "zen4: 8 threads, vectors of 16 floats, …".
+std::string text_of(const Machine& machine);
 
 }  // namespace retrograd

@@ -48,6 +48,7 @@ std::vector<Answer> judge_in_order(std::span<const engines::Candidate* const> ca
 struct Choice {
   const engines::Candidate* candidate = nullptr;
   std::unique_ptr<const engines::Step> step;
+  double microseconds = 0;
 };
 // The first of the answers that accepts and keeps within the limit.
 Choice choose(std::string_view operation, const problem::Pass& pass, const Machine& machine,
@@ -58,6 +59,7 @@ Choice choose(std::string_view operation, const problem::Pass& pass, const Machi
     choice.step = make_step(answer, pass, machine, workspace_limit);
     if (choice.step == nullptr) continue;
     choice.candidate = answer.candidate;
+    choice.microseconds = answer.microseconds;
     break;
   }
   if (log::enabled(log::Topic::kDispatch))
@@ -216,16 +218,18 @@ Result<std::shared_ptr<const Plan>> make_plan(const problem::Problem& problem, r
   double operations = 0;
   const Machine& machine = engines::machine_of(device);
   for (const problem::Pass& pass : problem.passes) {
-    auto [candidate, step] = choose(operation, pass, machine,
-                                    order == Order::kByCost ? judge(candidates, pass, machine)
-                                                            : judge_in_order(candidates, pass, machine),
-                                    workspace_limit);
+    auto [candidate, step, microseconds] =
+        choose(operation, pass, machine,
+               order == Order::kByCost ? judge(candidates, pass, machine)
+                                       : judge_in_order(candidates, pass, machine),
+               workspace_limit);
     if (candidate == nullptr)
       return Status(Code::kInternal,
                     fmt::format("no engine of {} accepts the pass {}", device.label(), name_of(pass)));
     plan->workspace_bytes_ = std::max(plan->workspace_bytes_, with_alignment(step->workspace_bytes()));
     plan->entries_.push_back(
         {std::move(step), candidate->name(), name_of(pass), result_of(pass).operand, touched_operands(pass)});
+    plan->microseconds_ += microseconds;
     operations += engines::effort_of(pass).operations;
   }
   plan->brief_ = operations <= kBriefOperations;

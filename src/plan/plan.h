@@ -29,6 +29,8 @@ class Plan {
   runtime::Device& device() const { return *device_; }
   // Enough for any alignment of the address; 0 when none is needed.
   size_t workspace_bytes() const { return workspace_bytes_; }
+  // What its steps are thought to take together.
+  double microseconds() const { return microseconds_; }
   // "grad_input:reference grad_bias:cpu.chunked_bias": which engine took which pass.
   std::string describe() const;
 
@@ -62,6 +64,7 @@ class Plan {
   runtime::Device* device_ = nullptr;
   std::vector<Entry> entries_;
   size_t workspace_bytes_ = 0;
+  double microseconds_ = 0;
   std::array<problem::OperandFacts, problem::kOperandCount> operands_;
   bool brief_ = false;       // done in less time than another thread needs to take it over
   std::string call_record_;  // what RETROGRAD_VERBOSE=call prints behind the time; empty when it is off

@@ -102,10 +102,15 @@ class ConvJudge {
         return {Code::kInvalidArgument,
                 fmt::format("{}[{}] is {}, expected 0 as the convolution is not transposed",
                             names_.output_padding, i, value)};
-      if (value < 0 || value >= stride)
-        if (r_.transposed)
-          return {Code::kInvalidArgument, fmt::format("{}[{}] is {}, expected 0 to {}: less than the stride",
-                                                      names_.output_padding, i, value, stride - 1)};
+      // Beyond the stride it is places that are padded away otherwise, and then zeros: well defined, and left
+      // to the interfaces that do not refuse it.
+      const bool limited = r_.follows_aclnn() || r_.one_dtype;
+      if (r_.transposed && limited && (value < 0 || value >= stride))
+        return {Code::kInvalidArgument, fmt::format("{}[{}] is {}, expected 0 to {}: less than the stride",
+                                                    names_.output_padding, i, value, stride - 1)};
+      if (r_.transposed && value < 0)
+        return {Code::kInvalidArgument,
+                fmt::format("{}[{}] is {}, expected at least 0", names_.output_padding, i, value)};
     }
     return Status::ok();
   }

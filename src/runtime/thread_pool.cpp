@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Parallel loops on threads of our own.
+// Parallel loops on threads of our own, or on those of a host runtime that has set its loop.
 //
 // What a loop costs above its work is the hand-over. To wake a worker takes 20 to 50 us on a virtual machine,
 // longer than many loops run: so a worker looks for the next loop for a while before it sleeps, and a caller
@@ -12,6 +12,8 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <cstddef>
+#include <new>
 #include <system_error>
 #include <thread>
 #include <vector>
@@ -20,6 +22,8 @@
 #include "base/log.h"
 #include "base/per_process.h"
 #include "base/settings.h"
+#include "base/thread_slot.h"
+#include "runtime/foreign_threads.h"
 
 namespace retrograd::runtime {
 namespace {
@@ -62,6 +66,9 @@ bool look(std::chrono::microseconds time, const Done& done) {
   return false;
 }
 
+// Not null while the thread runs a piece of a loop on a host's threads.
+const ThreadSlot<void> inside_a_piece;
+
 }  // namespace
 
 struct ThreadPool::Loop {
@@ -74,6 +81,31 @@ void ThreadPool::run_range(const Loop& loop, int64_t range) {
   const int64_t begin = range * loop.grain;
   loop.function(loop.context, begin, loop.items - begin > loop.grain ? begin + loop.grain : loop.items);
 }
+
+// The ranges that a thread begins with, the same in every loop of that size: its caches hold what it left
+// there. Then it takes what the others have not begun.
+struct alignas(64) ThreadPool::Share {
+  static void cut(Share* shares, int64_t count, int64_t ranges) {
+    const int64_t each = ranges / count, more = ranges % count;
+    int64_t begin = 0;
+    for (int64_t i = 0; i < count; ++i) {
+      shares[i].next.store(begin, std::memory_order_relaxed);
+      begin += each + (i < more ? 1 : 0);
+      shares[i].end = begin;
+    }
+  }
+  static void take_ranges(const Loop& loop, Share* shares, size_t count, size_t first) {
+    for (size_t i = 0; i < count; ++i) {
+      Share& share = shares[(first + i) % count];
+      for (int64_t range = share.next.fetch_add(1, std::memory_order_relaxed); range < share.end;
+           range = share.next.fetch_add(1, std::memory_order_relaxed))
+        run_range(loop, range);
+    }
+  }
+
+  std::atomic<int64_t> next{0};
+  int64_t end = 0;
+};
 
 // What the caller of a loop and the workers share; one loop at a time.
 class ThreadPool::Team {
@@ -121,25 +153,13 @@ class ThreadPool::Team {
     }
   }
 
-  // The ranges that a thread begins with, the same in every loop of that size: its caches hold what it left
-  // there. Then it takes what the others have not begun.
-  struct alignas(64) Share {
-    std::atomic<int64_t> next{0};
-    int64_t end = 0;
-  };
   // state_: whether workers may join, how many, and how many are in the loop now.
   static constexpr uint32_t kOpen = 1u << 31, kPlace = 1u << 16, kInside = kPlace - 1;
   static_assert(kMostThreads < kOpen / kPlace);
 
   void open(int64_t ranges) {
-    const int64_t threads = this->threads(), each = ranges / threads, more = ranges % threads;
-    int64_t begin = 0;
-    for (int64_t i = 0; i < threads; ++i) {
-      Share& share = shares_[static_cast<size_t>(i)];
-      share.next.store(begin, std::memory_order_relaxed);
-      begin += each + (i < more ? 1 : 0);
-      share.end = begin;
-    }
+    const int64_t threads = this->threads();
+    Share::cut(shares_.data(), threads, ranges);
     const auto places = static_cast<uint32_t>(std::min(ranges, threads) - 1);
     joined_.store(false, std::memory_order_relaxed);
     state_.store(kOpen + places * kPlace, std::memory_order_release);
@@ -182,13 +202,7 @@ class ThreadPool::Team {
   }
 
   void take_ranges(size_t thread) {
-    const auto threads = static_cast<size_t>(this->threads());
-    for (size_t i = 0; i < threads; ++i) {
-      Share& share = shares_[(thread + i) % threads];
-      for (int64_t range = share.next.fetch_add(1, std::memory_order_relaxed); range < share.end;
-           range = share.next.fetch_add(1, std::memory_order_relaxed))
-        run_range(loop_, range);
-    }
+    Share::take_ranges(loop_, shares_.data(), static_cast<size_t>(threads()), thread);
   }
 
   std::atomic_flag busy_;
@@ -202,7 +216,48 @@ class ThreadPool::Team {
   std::vector<std::thread> workers_;
 };
 
-ThreadPool::ThreadPool(int threads) {
+// One loop on the host's threads: as many pieces as it has threads, each of which takes ranges until none is
+// left. A host that runs them one after the other, or none at all, gets the same results.
+class ThreadPool::ForeignLoop {
+ public:
+  // False, and nothing done, where the caller should run the loop by itself.
+  // A frame of its own: threads that call have 64 KiB of stack, and this takes 16 where a host is.
+  [[gnu::noinline]] static bool run(const ForeignThreads& host, const Loop& loop, int64_t ranges,
+                                    int own_threads) {
+    if (inside_a_piece.get() != nullptr) return false;  // a host need not know loops within loops
+    const int threads = host.thread_count != nullptr ? host.thread_count(host.context) : own_threads;
+    const auto pieces = std::min<int64_t>({ranges, threads, kMostPieces});
+    if (pieces <= 1) return false;
+    ForeignLoop all(loop, pieces, ranges);
+    host.parallel_for(host.context, pieces, run_piece, &all);
+    run_piece(&all, 0);  // what a host that has come to its end, or to an error of its own, has left
+    return true;
+  }
+
+ private:
+  static constexpr int64_t kMostPieces = 256;
+
+  ForeignLoop(const Loop& loop, int64_t pieces, int64_t ranges) : loop_(loop), pieces_(pieces) {
+    // No array of Shares: to set up all of them would take longer than many a loop.
+    for (int64_t i = 0; i < pieces; ++i) new (shares() + i) Share;
+    Share::cut(shares(), pieces, ranges);
+  }
+  Share* shares() { return reinterpret_cast<Share*>(memory_); }
+
+  static void run_piece(void* context, int64_t piece) {
+    auto& all = *static_cast<ForeignLoop*>(context);
+    // Without memory for the mark a loop inside goes to the host, which most hosts can take.
+    const bool marked = inside_a_piece.set(&all);
+    Share::take_ranges(all.loop_, all.shares(), static_cast<size_t>(all.pieces_),
+                       static_cast<size_t>(piece) % static_cast<size_t>(all.pieces_));
+    if (marked) static_cast<void>(inside_a_piece.set(nullptr));
+  }
+  const Loop& loop_;
+  const int64_t pieces_;
+  alignas(Share) std::byte memory_[kMostPieces * sizeof(Share)];
+};
+
+ThreadPool::ThreadPool(int threads, Loops loops) : loops_(loops) {
   threads = wanted_threads(threads);
   if (threads == 1) return;
   team_ = std::make_unique<Team>(threads);
@@ -213,15 +268,20 @@ ThreadPool::~ThreadPool() = default;
 
 ThreadPool& ThreadPool::instance() {
   static constinit PerProcess<ThreadPool> pool;
-  return pool.get(settings().num_threads);
+  return pool.get(settings().num_threads, Loops::kForeignThreads);
 }
 
 void ThreadPool::run(int64_t items, int64_t grain, RangeFunction function, void* context) {
   if (items <= 0) return;
   const Loop loop{function, context, items, std::max<int64_t>(grain, 1)};
   const int64_t ranges = ceil_div(loop.items, loop.grain);
-  // Not taken by the team when this is a loop inside a loop's body: waiting would be waiting for ourselves.
-  if (ranges > 1 && threads_ > 1 && team_->run(loop, ranges)) return;
+  const ForeignThreads* const host = loops_ == Loops::kForeignThreads ? foreign_threads() : nullptr;
+  if (host != nullptr) {
+    if (ranges > 1 && ForeignLoop::run(*host, loop, ranges, threads_)) return;
+  } else if (ranges > 1 && threads_ > 1 && team_->run(loop, ranges)) {
+    return;
+  }
+  // Also a loop inside a loop's body, which the team does not take: waiting would be waiting for ourselves.
   for (int64_t range = 0; range < ranges; ++range) run_range(loop, range);
 }
 

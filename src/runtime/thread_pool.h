@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// ThreadPool: parallel loops for kernels.
+// ThreadPool: parallel loops for kernels, on threads of our own or of a host runtime.
 #pragma once
 
 #include <cstdint>
@@ -10,8 +10,10 @@ namespace retrograd::runtime {
 
 class ThreadPool {
  public:
+  enum class Loops : unsigned char { kOwnThreads, kForeignThreads };
   // 0: one thread a core. The caller of a loop is one of the threads. Fewer when the system grants fewer.
-  explicit ThreadPool(int threads);
+  // kForeignThreads: loops run on the threads of foreign_threads.h, where such have been set.
+  explicit ThreadPool(int threads, Loops loops = Loops::kOwnThreads);
   ~ThreadPool();
   ThreadPool(const ThreadPool&) = delete;
   ThreadPool& operator=(const ThreadPool&) = delete;
@@ -30,18 +32,21 @@ class ThreadPool {
         const_cast<std::remove_const_t<Function>*>(&body));
   }
 
-  // The process's pool: RETROGRAD_NUM_THREADS threads, made at first use and never destroyed. A
-  // forked child has one of its own.
+  // The process's pool: RETROGRAD_NUM_THREADS threads, made at first use and never destroyed, and the only
+  // one whose loops run on foreign threads. A forked child has one of its own.
   static ThreadPool& instance();
 
  private:
   using RangeFunction = void (*)(void* context, int64_t begin, int64_t end);
   struct Loop;
+  struct Share;
   class Team;
+  class ForeignLoop;
   static void run_range(const Loop& loop, int64_t range);
   void run(int64_t items, int64_t grain, RangeFunction function, void* context);
 
   int threads_ = 1;
+  Loops loops_;
   std::unique_ptr<Team> team_;  // null: the caller is alone
 };
 

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The calls of retrograd/retrograd.h.
-#include "retrograd/retrograd.h"
-
+// Version and last error, for users of every interface.
 #include "base/last_error.h"
+#include "retrograd/retrograd.h"
 
 #define RG_TEXT_(x) #x
 #define RG_TEXT(x) RG_TEXT_(x)
