@@ -122,9 +122,12 @@ def _probe(operators):
         calls = _probe_calls()
         for name in operators:
             call, expected = calls[name]
-            before = _counts()[name]["taken"]
-            value = float(call())
-            if _counts()[name]["taken"] == before:
+            _shared.retrograd_torch_begin_probe()
+            try:
+                value = float(call())
+            finally:
+                taken = _shared.retrograd_torch_end_probe()
+            if taken == 0:
                 raise RuntimeError(f"retrograd.torch: aten::{name} does not reach Retrograd in this PyTorch {torch.__version__}")
             if value != expected:
                 raise RuntimeError(f"retrograd.torch: a probe of aten::{name} gave {value}, expected {expected}")
@@ -139,12 +142,10 @@ def _switch_on(operators, policy):
     try:
         shared.retrograd_torch_set_policy(POLICIES.index("always"))  # for the probe
         _raise_if(shared.retrograd_torch_install(bits))
-        counts = _counts()
         _probe(operators)
     except BaseException:
         shared.retrograd_torch_uninstall()
         raise
-    del counts
     shared.retrograd_torch_set_policy(POLICIES.index(policy))
     _current = (operators, policy)
 
@@ -212,7 +213,7 @@ def stats():
 
 
 def reset_stats():
-    """Counts from zero. `enable` counts its probe calls, one an operator."""
+    """Counts from zero."""
     with _lock:
         if _shared is not None:
             _shared.retrograd_torch_reset_counts()

@@ -25,6 +25,20 @@ PACKAGE = os.path.dirname(os.path.abspath(__file__))
 NAME = "libretrograd_torch.so"
 FLAGS = ["-std=c++17", "-O2", "-fPIC", "-fvisibility=hidden", "-pthread", "-DTORCH_TARGET_VERSION=0x020a000000000000ULL"]
 
+# csrc/control.cpp: the result, then the arguments.
+FUNCTIONS = {
+    "install": (ctypes.c_char_p, ctypes.c_uint32),
+    "uninstall": (ctypes.c_char_p,),
+    "set_policy": (None, ctypes.c_uint32),
+    "counts": (ctypes.c_char_p,),
+    "reset_counts": (None,),
+    "begin_probe": (None,),
+    "end_probe": (ctypes.c_uint64,),
+    "plans": (ctypes.c_uint64,),
+    "kept_bytes": (ctypes.c_uint64,),
+    "note_error": (None, ctypes.c_char_p),
+}
+
 
 class BuildError(RuntimeError):
     """libretrograd_torch.so cannot be built; the message says why and what to do."""
@@ -152,22 +166,9 @@ def load(torch_version, torch_folders):
         path = build_into_cache(torch_version, torch_folders)
     try:
         shared = ctypes.CDLL(path)
-        shared.retrograd_torch_install.argtypes = [ctypes.c_uint32]
-        shared.retrograd_torch_install.restype = ctypes.c_char_p
-        shared.retrograd_torch_uninstall.argtypes = []
-        shared.retrograd_torch_uninstall.restype = ctypes.c_char_p
-        shared.retrograd_torch_set_policy.argtypes = [ctypes.c_uint32]
-        shared.retrograd_torch_set_policy.restype = None
-        shared.retrograd_torch_counts.argtypes = []
-        shared.retrograd_torch_counts.restype = ctypes.c_char_p
-        shared.retrograd_torch_reset_counts.argtypes = []
-        shared.retrograd_torch_reset_counts.restype = None
-        shared.retrograd_torch_plans.argtypes = []
-        shared.retrograd_torch_plans.restype = ctypes.c_uint64
-        shared.retrograd_torch_kept_bytes.argtypes = []
-        shared.retrograd_torch_kept_bytes.restype = ctypes.c_uint64
-        shared.retrograd_torch_note_error.argtypes = [ctypes.c_char_p]
-        shared.retrograd_torch_note_error.restype = None
+        for name, (result, *arguments) in FUNCTIONS.items():
+            function = getattr(shared, "retrograd_torch_" + name)
+            function.argtypes, function.restype = arguments, result
     except (OSError, AttributeError) as error:
         raise BuildError(f"retrograd.torch: {path} does not fit this PyTorch {torch_version} or this Retrograd: {error}") from error
     return shared

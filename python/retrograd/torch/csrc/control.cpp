@@ -92,6 +92,8 @@ RETROGRAD_TORCH_API const char* retrograd_torch_counts() {
   });
 }
 RETROGRAD_TORCH_API void retrograd_torch_reset_counts() { reset_counts(); }
+RETROGRAD_TORCH_API void retrograd_torch_begin_probe() { begin_probe(); }
+RETROGRAD_TORCH_API uint64_t retrograd_torch_end_probe() { return end_probe(); }
 RETROGRAD_TORCH_API uint64_t retrograd_torch_plans() { return process_state().plans.size(); }
 RETROGRAD_TORCH_API uint64_t retrograd_torch_kept_bytes() { return process_state().workspaces.kept(); }
 

@@ -70,7 +70,7 @@ struct Call {
 
 // Asked once for a problem: which of PyTorch's own kernels would run decides how its results lie, and
 // compiled graphs assert that.
-Format format_of_results(const Arguments& arguments) {
+std::optional<Format> format_of_results(const Arguments& arguments) {
   std::array<StableIValue, 9> stack{};
   put(stack.data(), 0, arguments.input);
   put(stack.data(), 1, arguments.weight);
@@ -82,7 +82,7 @@ Format format_of_results(const Arguments& arguments) {
   put(stack.data(), 7, arguments.output_padding);
   put(stack.data(), 8, arguments.groups);
   if (torch_call_dispatcher("retrograd::convolution_format", "", stack.data(), TORCH_ABI_VERSION) != 0)
-    throw std::runtime_error("retrograd::convolution_format failed");
+    return std::nullopt;  // no legal convolution to PyTorch
   return take<int64_t>(stack.data(), 0) != 0 ? Format::kChannelsLast : Format::kContiguous;
 }
 
@@ -112,12 +112,16 @@ Facts facts_of(const Call& call, retrogradDtype_t dtype) {
 
 void fill(Entry& entry, const Call& call, retrogradDtype_t dtype) {
   const Arguments& arguments = call.arguments;
-  const Format format = format_of_results(arguments);
+  const std::optional<Format> format = format_of_results(arguments);
+  if (!format) {
+    entry.refusal = "PyTorch has no kernel of its own for it";
+    return;
+  }
   const auto sizes = [](const Operand& operand) {
     return Ints(operand.sizes(), operand.sizes() + operand.rank());
   };
-  if (arguments.wanted[0]) entry.grad_input = dense(sizes(call.input), format);
-  if (arguments.wanted[1]) entry.grad_weight = dense(sizes(call.weight), format);
+  if (arguments.wanted[0]) entry.grad_input = dense(sizes(call.input), *format);
+  if (arguments.wanted[1]) entry.grad_weight = dense(sizes(call.weight), *format);
   if (arguments.wanted[2]) entry.grad_bias = dense({call.c_out()}, Format::kContiguous);
   entry.depthwise =
       arguments.groups > 1 && call.weight.size(1) == 1 && call.weight.size(0) == arguments.groups;

@@ -14,6 +14,9 @@ constexpr size_t kOutcomes = static_cast<size_t>(Outcome::kCount);
 
 std::array<std::array<std::atomic<uint64_t>, kOutcomes>, kOps> counts;
 
+thread_local bool probing = false;
+thread_local uint64_t taken_probes = 0;
+
 // Never destroyed: threads may still count while the process ends. Taken for refusals only, which are rare.
 std::mutex& sentences_mutex() {
   static auto* mutex = new std::mutex;
@@ -87,12 +90,27 @@ const char* sentence_of(Outcome outcome) {
   return "";
 }
 
+void begin_probe() {
+  probing = true;
+  taken_probes = 0;
+}
+
+uint64_t end_probe() {
+  probing = false;
+  return taken_probes;
+}
+
 void count(Op op, Outcome outcome) {
+  if (probing) {
+    taken_probes += outcome == Outcome::kTaken ? 1 : 0;
+    return;
+  }
   counts[static_cast<size_t>(op)][static_cast<size_t>(outcome)].fetch_add(1, std::memory_order_relaxed);
 }
 
 void count_refusal(Op op, std::string_view sentence) {
   count(op, Outcome::kRefused);
+  if (probing) return;
   const std::lock_guard lock(sentences_mutex());
   sentences()[static_cast<size_t>(op)] = sentence;
 }

@@ -31,6 +31,9 @@ void count(Op op, Outcome outcome);
 // Counts a refusal and keeps its sentence, one for each operator.
 void count_refusal(Op op, std::string_view sentence);
 void reset_counts();
+// Between the two, calls of this thread are no user's: taken ones are counted apart, and nothing else is.
+void begin_probe();
+uint64_t end_probe();
 // {"convolution_backward": {"taken": 3, "fell_back": {"element type": 1}, "last_refusal": "…"}, …}
 std::string counts_as_json();
 
