@@ -9,9 +9,13 @@ import sys
 
 import pytest
 
-if os.environ.get("RETROGRAD_TORCH_TESTS") != "1":  # scripts/torch-test: a PyTorch that is missing is a failure there
-    pytest.importorskip("torch")
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))  # what the tests share
 
+FOUND = importlib.util.find_spec("torch")
+HAVE_TORCH = FOUND is not None and FOUND.origin is not None  # a folder of that name, such as this one, is no package
+# scripts/torch-test sets the variable: a PyTorch that is missing is a failure there.
+if not HAVE_TORCH and os.environ.get("RETROGRAD_TORCH_TESTS") != "1":
+    collect_ignore_glob = ["test_*.py"]
 
 
 def stock_is_killed():
@@ -21,16 +25,19 @@ def stock_is_killed():
     return subprocess.run([sys.executable, "-c", code], capture_output=True, check=False).returncode == -signal.SIGILL
 
 
-ONEDNN_LIMITED = "ONEDNN_MAX_CPU_ISA" not in os.environ and importlib.util.find_spec("torch") is not None and stock_is_killed()
+ONEDNN_LIMITED = HAVE_TORCH and "ONEDNN_MAX_CPU_ISA" not in os.environ and stock_is_killed()
 if ONEDNN_LIMITED:  # read at its first use, by processes that tests start as well
     os.environ["ONEDNN_MAX_CPU_ISA"] = "AVX512_CORE_FP16"
 
-import torch
+if HAVE_TORCH:
+    import torch
 
-import retrograd.torch
+    import retrograd.torch
 
 
 def pytest_report_header():
+    if not HAVE_TORCH:
+        return "torch is not installed: no tests of retrograd.torch"
     limited = ", oneDNN without AMX, which kills this PyTorch here" if ONEDNN_LIMITED else ""
     return f"torch {torch.__version__}, {torch.get_num_threads()} threads{limited}"
 
@@ -50,15 +57,3 @@ def off_before_and_after():
 def always(off_before_and_after):
     with retrograd.torch.enable(policy="always") as override:
         yield override
-
-
-def taken(operator=None):
-    """How many calls were ours, of one operator or of all."""
-    stats = retrograd.torch.stats()
-    names = [operator] if operator else [name for name, value in stats.items() if isinstance(value, dict)]
-    return sum(stats[name]["taken"] for name in names)
-
-
-def fell_back():
-    stats = retrograd.torch.stats()
-    return sum(sum(value["fell_back"].values()) for value in stats.values() if isinstance(value, dict))

@@ -3,7 +3,7 @@
 
 import pytest
 import torch
-from conftest import fell_back, taken
+from counting import fell_back, taken
 from torch.autograd import gradcheck, gradgradcheck
 from torch.nn import functional
 

@@ -5,7 +5,7 @@ import shutil
 
 import pytest
 import torch
-from conftest import taken
+from counting import taken
 from torch import nn
 
 import retrograd.torch

@@ -8,7 +8,7 @@ import sys
 import time
 
 import torch
-from conftest import taken
+from counting import taken
 from training import Network, digest, train
 
 import retrograd.torch

@@ -5,7 +5,7 @@ import threading
 
 import pytest
 import torch
-from conftest import fell_back, taken
+from counting import fell_back, taken
 from training import digest, train
 
 import retrograd.torch

@@ -64,13 +64,6 @@ void fill(Entry& entry, const Arguments& arguments, const Operand& grad_output, 
   facts.op = op;
   facts.dtype = dtype;
   facts.spatial_rank = spatial_rank;
-  facts.channels_last = format == Format::kChannelsLast;
-  facts.batch = input.rank() == spatial_rank + 2 ? input.size(0) : 1;
-  facts.c_in = facts.c_out = facts.groups = input.size(input.rank() - spatial_rank - 1);
-  for (int axis = grad_output.rank() - spatial_rank; axis < grad_output.rank(); ++axis)
-    facts.places *= grad_output.size(axis);
-  for (int axis = 0; axis < spatial_rank; ++axis)
-    facts.taps *= arguments.kernel[arguments.kernel.size() == 1 ? 0 : static_cast<size_t>(axis)];
   plan_into(entry, problem, facts);
 }
 

@@ -59,12 +59,6 @@ void fill(Entry& entry, const Operand& grad_output, const Operand& input, const 
   facts.op = Op::kConvTbcBackward;
   facts.dtype = dtype;
   facts.spatial_rank = 1;
-  facts.batch = input.size(1);
-  facts.c_in = input.size(2);
-  facts.c_out = weight.size(2);
-  facts.places = grad_output.size(0);
-  facts.taps = weight.size(0);
-  facts.channels_last = true;
   plan_into(entry, problem, facts);
 }
 

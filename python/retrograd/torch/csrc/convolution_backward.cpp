@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // aten::convolution_backward
-#include <algorithm>
 #include <array>
 #include <optional>
 #include <vector>
@@ -87,24 +86,20 @@ std::optional<Format> format_of_results(const Arguments& arguments) {
 }
 
 Facts facts_of(const Call& call, retrogradDtype_t dtype) {
-  const Arguments& arguments = call.arguments;
-  const Operand& small = arguments.transposed ? call.input : call.grad_output;
+  const bool transposed = call.arguments.transposed;
+  const Operand& wide = transposed ? call.grad_output : call.input;
+  const Operand& narrow = transposed ? call.input : call.grad_output;
   Facts facts;
   facts.dtype = dtype;
   facts.spatial_rank = call.input.rank() - 2;
-  facts.transposed = arguments.transposed;
-  facts.dilated =
-      std::any_of(arguments.dilation.begin(), arguments.dilation.end(), [](int64_t d) { return d > 1; });
   facts.channels_last =
       suggested(call.input.rank(), call.input.sizes(), call.input.strides()) == Format::kChannelsLast;
-  facts.wants_input = arguments.wanted[0];
-  facts.wants_weight = arguments.wanted[1];
-  facts.batch = call.input.size(0);
-  facts.groups = arguments.groups;
-  facts.c_in = arguments.transposed ? call.c_out() : call.input.size(1);
-  facts.c_out = arguments.transposed ? call.input.size(1) : call.c_out();
-  for (int axis = 2; axis < small.rank(); ++axis) {
-    facts.places *= small.size(axis);
+  facts.groups = call.arguments.groups;
+  facts.c_in = wide.size(1);
+  facts.c_out = narrow.size(1);
+  for (int axis = 2; axis < wide.rank(); ++axis) {
+    facts.wide_places *= wide.size(axis);
+    facts.narrow_places *= narrow.size(axis);
     facts.taps *= call.weight.size(axis);
   }
   return facts;

@@ -16,15 +16,14 @@ void set_policy(Policy policy);
 Policy policy();
 
 // What the choice between the two depends on. Sizes of a convolution are those of its forward pass; a
-// transposed one is seen from its other side, so that c_in and the input are what is smaller.
+// transposed one is seen as the gradient of an ordinary one, so that its output is the wide side.
 struct Facts {
   Op op = Op::kConvolutionBackward;
   retrogradDtype_t dtype = RETROGRAD_F32;
   int spatial_rank = 2;
-  bool transposed = false, dilated = false, channels_last = false;
-  bool wants_input = true, wants_weight = true;
-  int64_t batch = 1, c_in = 1, c_out = 1, groups = 1;
-  int64_t places = 1;  // of the smaller side
+  bool channels_last = false;
+  int64_t c_in = 1, c_out = 1, groups = 1;
+  int64_t wide_places = 1, narrow_places = 1;  // positions of an image's input and output
   int64_t taps = 1;
   double our_microseconds = 0;
 };
