@@ -175,6 +175,21 @@ RETROGRAD_API retrogradStatus_t retrogradGetPlanCost(retrogradPlan_t plan, doubl
 RETROGRAD_API retrogradStatus_t retrogradDescribePlan(retrogradPlan_t plan, char* text, size_t capacity,
                                                       size_t* length);
 
+typedef enum RETROGRAD_INT_ENUM {
+  RETROGRAD_GRAD_OUTPUT = 0,
+  RETROGRAD_INPUT = 1,
+  RETROGRAD_WEIGHT = 2,
+  RETROGRAD_GRAD_INPUT = 3,
+  RETROGRAD_GRAD_WEIGHT = 4,
+  RETROGRAD_GRAD_BIAS = 5
+} retrogradOperand_t;
+
+/* A tensor of the plan's problem: what a plan made of a text needs memory for. Shape and strides are valid as
+ * long as the plan; data is null. A rank of -1: the problem has no such tensor, or the result is not asked
+ * for. */
+RETROGRAD_API retrogradStatus_t retrogradGetPlanTensor(retrogradPlan_t plan, retrogradOperand_t operand,
+                                                       retrogradTensor_t* tensor);
+
 /* The element at index 0…0 of each tensor. Null for what the plan does not read or write; a result that the
  * plan has and that is null here is not computed. */
 typedef struct retrogradAddresses {

@@ -126,7 +126,9 @@ bool aclnn_offers(const problem::Request& request) {
   if (const auto* pool = std::get_if<problem::AvgPoolRequest>(&request))
     return !pool->uncorrected_ceil_sizes && spatial_axes(*pool) >= 2;
   const auto* conv = std::get_if<problem::ConvRequest>(&request);
-  return conv == nullptr || conv->input.shape.rank() == 4 || conv->padding.size() == conv->stride.size();
+  if (conv == nullptr) return true;
+  if (pads_beyond_stride(*conv)) return false;
+  return conv->input.shape.rank() == 4 || conv->padding.size() == conv->stride.size();
 }
 
 CallResult call_aclnn(const problem::Request& request, Operands& operands) {

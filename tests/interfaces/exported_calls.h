@@ -8,9 +8,10 @@
 
 namespace retrograd::test {
 
-// What a call ends with when there is no memory: 207001, 361001 or 1. A create call that returns null is
+// What a call ends with when there is no memory: 207001, 361001, 1 or 10. A create call that returns null is
 // given the number that its message begins with.
-inline constexpr int kAclOutOfMemory = 207001, kAclnnOutOfMemory = 361001, kInfiniOutOfMemory = 1;
+inline constexpr int kAclOutOfMemory = 207001, kAclnnOutOfMemory = 361001, kInfiniOutOfMemory = 1,
+                     kRetrogradOutOfMemory = 10;
 
 struct ExportedCall {
   const char* name;
@@ -25,6 +26,7 @@ struct ExportedCall {
 
 std::span<const ExportedCall> exported_acl_calls();
 std::span<const ExportedCall> exported_infini_calls();
+std::span<const ExportedCall> exported_retrograd_calls();
 
 struct Written {
   static constexpr uint64_t kUntouched = 0x5AFE5AFE5AFE5AFE;

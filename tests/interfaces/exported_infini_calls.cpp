@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The infinirt, infiniop and retrograd functions of exports.txt.
+// The infinirt and infiniop functions of exports.txt, and our create calls for infiniop.
 #include <cstddef>
 #include <initializer_list>
 
@@ -7,7 +7,6 @@
 #include "infiniop.h"
 #include "infinirt.h"
 #include "retrograd/infiniop_ext.h"
-#include "retrograd/retrograd.h"
 
 namespace retrograd::test {
 namespace {
@@ -272,11 +271,6 @@ const ExportedCall kCalls[] = {
     {"infiniopDestroyAvgPoolBackwardDescriptor", kMemory, pool,
      [] { return ended(infiniopDestroyAvgPoolBackwardDescriptor(s.pool), s.pool); }, nullptr, teardown},
 
-    {"retrogradGetLastError", kMemory,
-     [] { require(infinirtMalloc(nullptr, 1) == INFINI_STATUS_NULL_POINTER, "a failure"); },
-     [] { return *retrogradGetLastError() == '\0' ? 1 : 0; }, nullptr, teardown},
-    {"retrogradVersion", kMemory, nothing, [] { return *retrogradVersion() == '\0' ? 1 : 0; }, nullptr,
-     teardown},
     {"retrogradInfiniopCreateConvBackwardDescriptor", kMemory, conv_tensors,
      [] {
        const auto& t = s.tensors;

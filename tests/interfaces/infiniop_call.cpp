@@ -130,9 +130,10 @@ bool results_follow_operands(const problem::ConvRequest& r) {
 bool infiniop_offers(const problem::Request& request) {
   if (const auto* pool = std::get_if<problem::AvgPoolRequest>(&request)) return pool->spatial_rank == 0;
   const auto* conv = std::get_if<problem::ConvRequest>(&request);
-  return conv != nullptr && conv->math_mode == 0 && !is_8bit(conv->input.dtype) &&
-         conv->weight.dtype == conv->input.dtype && conv->grad_output.dtype == conv->input.dtype &&
-         conv->output_padding.size() == conv->stride.size() && results_follow_operands(*conv);
+  return conv != nullptr && !pads_beyond_stride(*conv) && conv->math_mode == 0 &&
+         !is_8bit(conv->input.dtype) && conv->weight.dtype == conv->input.dtype &&
+         conv->grad_output.dtype == conv->input.dtype && conv->output_padding.size() == conv->stride.size() &&
+         results_follow_operands(*conv);
 }
 
 CallResult call_infiniop(const problem::Request& request, Operands& operands) {

@@ -41,7 +41,7 @@ bool leaks_too = true;  // look for them as well
 
 std::vector<ExportedCall> all_calls() {
   std::vector<ExportedCall> calls;
-  for (const auto& some : {exported_acl_calls(), exported_infini_calls()})
+  for (const auto& some : {exported_acl_calls(), exported_infini_calls(), exported_retrograd_calls()})
     calls.insert(calls.end(), some.begin(), some.end());
   return calls;
 }
@@ -57,7 +57,7 @@ std::vector<ExportedCall> all_calls() {
 
 // What the failing call left for its caller to read.
 std::string message_of(const ExportedCall& row) {
-  const bool acl = row.out_of_memory != kInfiniOutOfMemory;
+  const bool acl = row.out_of_memory != kInfiniOutOfMemory && row.out_of_memory != kRetrogradOutOfMemory;
   const char* const text = acl ? aclGetRecentErrMsg() : retrogradGetLastError();
   return text == nullptr ? "" : text;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Exact data through both C interfaces: every problem of tests/shapes and random ones, bit for bit. CMake
+// Exact data through all C interfaces: every problem of tests/shapes and random ones, bit for bit. CMake
 // runs the former again under limits of the workspace.
 #include <gtest/gtest.h>
 
@@ -52,11 +52,12 @@ class InterfaceShapesTest : public testing::Test {
     return request;
   }
 
-  void check_both(problem::Request request) {
+  void check_all(problem::Request request) {
     // Divisors that are no powers of two would make the quotients inexact.
     if (auto* pool = std::get_if<problem::AvgPoolRequest>(&request)) pool->divisor_override = 4;
     if (aclnn_offers(request)) check(request, call_aclnn);
     if (infiniop_offers(request)) check(request, call_infiniop);
+    if (retrograd_offers(request)) check(request, call_retrograd);
   }
 
   std::mt19937_64 random_{2026};
@@ -67,7 +68,7 @@ class InterfaceShapesTest : public testing::Test {
 TEST_F(InterfaceShapesTest, ShapeFiles) {
   for (const NamedRequest& named : read_shape_files()) {
     SCOPED_TRACE(named.place);
-    check_both(named.request);
+    check_all(named.request);
     if (HasFatalFailure()) return;
   }
   EXPECT_GT(calls_, 100);
@@ -93,17 +94,18 @@ TEST_F(InterfaceShapesTest, UsesWinogradWhereTheUserAllowsIt) {
   const auto exact = bits(call_aclnn, " math=0"), allowed = bits(call_aclnn, " math=1");
   EXPECT_EQ(allowed != exact, settings().winograd && settings().workspace_limit == SIZE_MAX);
   EXPECT_EQ(bits(call_infiniop, ""), allowed);
+  EXPECT_EQ(bits(call_retrograd, ""), allowed);
 }
 
 TEST_F(InterfaceShapesTest, RandomRequests) {
   ProblemGenerator generator(2026), dense(2027, {.all_dtypes = false, .any_strides = false});
   for (int i = 0; i < 60 && !HasFatalFailure(); ++i) {
-    check_both(*to_request(generator.conv()));
-    check_both(*to_request(dense.conv()));
-    check_both(*to_request(generator.conv_tbc()));
-    check_both(*to_request(generator.avgpool()));
+    check_all(*to_request(generator.conv()));
+    check_all(*to_request(dense.conv()));
+    check_all(*to_request(generator.conv_tbc()));
+    check_all(*to_request(generator.avgpool()));
   }
-  EXPECT_GT(calls_, 200);
+  EXPECT_GT(calls_, 400);
 }
 
 }  // namespace

@@ -79,6 +79,7 @@ void add_conv(const ProblemSketch& s, Features& features) {
     if (a.dilation > 1) features.insert("dilation");
     if (a.pad_lo != a.pad_hi) features.insert(fmt::format("padding on one side in {}-D", s.axes.size()));
     if (a.extra_hi > 0) features.insert("output padding");
+    if (a.extra_hi >= a.stride) features.insert("output padding beyond the stride");
     if (a.extra_lo > 0) features.insert("output padding in front");
     if (a.kernel > a.size && !s.transposed) features.insert("a kernel larger than its plane");
     one_place &= a.size == 1;
@@ -129,6 +130,7 @@ Features expected_features() {
                "stride",
                "dilation",
                "output padding",
+               "output padding beyond the stride",
                "output padding in front",
                "a kernel larger than its plane",
                "1x1 images, 3x3 kernels, many channels",

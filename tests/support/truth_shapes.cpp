@@ -26,11 +26,13 @@ void pad(Draw& draw, AxisSketch& axis, int64_t most) {
   if (draw.chance(12)) axis.pad_hi = draw.number(0, most);
 }
 
-// Transposed convolutions have an output padding below the stride.
+// Transposed convolutions have an output padding, below the stride as most interfaces want it, or not.
 void maybe_transpose(Draw& draw, ProblemSketch& s, int percent = 30) {
   s.transposed = draw.chance(percent);
   if (!s.transposed) return;
-  for (AxisSketch& a : s.axes) a.extra_hi = draw.chance(40) ? draw.number(0, a.stride - 1) : 0;
+  const bool beyond = draw.chance(8);
+  for (AxisSketch& a : s.axes)
+    a.extra_hi = draw.chance(40) ? draw.number(0, beyond ? a.stride + a.dilation : a.stride - 1) : 0;
   // Pairs of output padding exist in 2-D only.
   if (s.axes.size() == 2 && draw.chance(10))
     for (AxisSketch& a : s.axes) a.extra_lo = draw.number(0, a.stride - 1);

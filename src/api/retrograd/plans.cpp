@@ -12,6 +12,7 @@
 #include "base/per_process.h"
 #include "plan/explain.h"
 #include "plan/plan.h"
+#include "problem/operand_views.h"
 #include "problem/problem_text.h"
 
 using namespace retrograd;
@@ -20,11 +21,16 @@ using problem::Operand;
 
 namespace {
 
-using PlanPointer = std::shared_ptr<const plan::Plan>;
+// A plan and the tensors it was made for.
+struct Made {
+  std::shared_ptr<const plan::Plan> plan;
+  problem::OperandViews tensors;
+};
+using MadePointer = std::shared_ptr<const Made>;
 
 // Never destroyed, so that a caller's static destructors find it.
-HandleTable<const plan::Plan>& plans() {
-  static constinit PerProcess<HandleTable<const plan::Plan>> live;
+HandleTable<const Made>& plans() {
+  static constinit PerProcess<HandleTable<const Made>> live;
   return live.get();
 }
 
@@ -33,7 +39,7 @@ Status not_alive(retrogradPlan_t plan) {
                                         static_cast<const void*>(plan), fork_note())};
 }
 
-Result<PlanPointer> find(retrogradPlan_t plan) {
+Result<MadePointer> find(retrogradPlan_t plan) {
   if (plan == nullptr) return Status(Code::kNullArgument, "plan is null");
   if (auto found = plans().find(plan)) return found;
   return not_alive(plan);
@@ -45,15 +51,25 @@ const char* name_of(const problem::Request& request) {
                                                                : "retrogradAvgPoolBackward";
 }
 
-Result<PlanPointer> make_plan(problem::Request request, runtime::Device& device) {
+Result<std::shared_ptr<Made>> make_plan(problem::Request request, runtime::Device& device) {
   RG_TRY(const auto problem, problem::judge(std::move(request)));
-  return plan::make_plan(problem, device, name_of(problem.request));
+  auto made = std::make_shared<Made>();
+  RG_TRY(made->plan, plan::make_plan(problem, device, name_of(problem.request)));
+  made->tensors = problem::views_of(problem.request);
+  return made;
 }
 
-Result<PlanPointer> make_plan(const retrogradProblem_t& problem) {
+Result<MadePointer> make_plan(const retrogradProblem_t& problem) {
   RG_TRY(auto request, to_request(problem));
   RG_TRY(runtime::Device* const device, device_of(problem));
-  return make_plan(std::move(request), *device);
+  RG_TRY(const auto made, make_plan(std::move(request), *device));
+  const auto leave_out = [&](Operand operand, const retrogradTensor_t* tensor) {
+    if (tensor == nullptr) made->tensors[static_cast<size_t>(operand)].reset();
+  };
+  leave_out(Operand::kGradInput, problem.grad_input);
+  leave_out(Operand::kGradWeight, problem.grad_weight);
+  leave_out(Operand::kGradBias, problem.grad_bias);
+  return MadePointer(made);
 }
 
 Result<problem::Request> parse(const char* problem_text) {
@@ -63,7 +79,7 @@ Result<problem::Request> parse(const char* problem_text) {
   return request;
 }
 
-void publish(PlanPointer made, retrogradPlan_t* plan) {
+void publish(MadePointer made, retrogradPlan_t* plan) {
   *plan = static_cast<retrogradPlan_t>(plans().insert(std::move(made)));
 }
 
@@ -198,7 +214,7 @@ retrogradStatus_t retrogradGetWorkspaceSize(retrogradPlan_t plan, size_t* bytes)
   return guard(__func__, [&]() -> Status {
     RG_TRY(const auto found, find(plan));
     if (bytes == nullptr) return {Code::kNullArgument, "bytes is null"};
-    *bytes = found->workspace_bytes();
+    *bytes = found->plan->workspace_bytes();
     return Status::ok();
   });
 }
@@ -207,7 +223,7 @@ retrogradStatus_t retrogradGetPlanCost(retrogradPlan_t plan, double* microsecond
   return guard(__func__, [&]() -> Status {
     RG_TRY(const auto found, find(plan));
     if (microseconds == nullptr) return {Code::kNullArgument, "microseconds is null"};
-    *microseconds = found->microseconds();
+    *microseconds = found->plan->microseconds();
     return Status::ok();
   });
 }
@@ -216,29 +232,52 @@ retrogradStatus_t retrogradDescribePlan(retrogradPlan_t plan, char* text, size_t
   return guard(__func__, [&]() -> Status {
     RG_CHECK(check_buffer(text, capacity));
     RG_TRY(const auto found, find(plan));
-    return hand_out(found->describe(), text, capacity, length);
+    return hand_out(found->plan->describe(), text, capacity, length);
+  });
+}
+
+retrogradStatus_t retrogradGetPlanTensor(retrogradPlan_t plan, retrogradOperand_t operand,
+                                         retrogradTensor_t* tensor) {
+  return guard(__func__, [&]() -> Status {
+    RG_TRY(const auto found, find(plan));
+    if (tensor == nullptr) return {Code::kNullArgument, "tensor is null"};
+    if (operand < 0 || operand >= problem::kOperandCount)
+      return {Code::kInvalidArgument, fmt::format("operand is {}, expected 0 to {}",
+                                                  static_cast<int>(operand), problem::kOperandCount - 1)};
+    const runtime::Device& device = found->plan->device();
+    *tensor = {};
+    tensor->rank = -1;
+    tensor->device = {device.kind() == runtime::DeviceKind::kCpu ? RETROGRAD_CPU : RETROGRAD_CUDA,
+                      device.index()};
+    if (const auto& view = found->tensors[static_cast<size_t>(operand)]) {
+      tensor->dtype = dtype_number(view->dtype);
+      tensor->rank = view->shape.rank();
+      tensor->shape = view->shape.begin();
+      tensor->strides = view->strides.begin();
+    }
+    return Status::ok();
   });
 }
 
 retrogradStatus_t retrogradExecute(retrogradPlan_t plan, const retrogradAddresses_t* addresses,
                                    void* workspace, size_t workspace_size, void* stream) {
   return guard(__func__, [&]() -> Status {
-    RG_TRY(auto found, find(plan));
+    RG_TRY(const auto found, find(plan));
     if (addresses == nullptr) return {Code::kNullArgument, "addresses is null"};
-    RG_TRY(const auto queue, find_stream(stream, found->device()));
-    return plan::Plan::execute(std::move(found), bind(*addresses), workspace, workspace_size, *queue);
+    RG_TRY(const auto queue, find_stream(stream, found->plan->device()));
+    return plan::Plan::execute(found->plan, bind(*addresses), workspace, workspace_size, *queue);
   });
 }
 
 retrogradStatus_t retrogradRun(const retrogradProblem_t* problem, void* stream) {
   return guard(__func__, [&]() -> Status {
     RG_TRY(const auto given, read_problem(problem));
-    RG_TRY(auto made, make_plan(given));
-    runtime::Device& device = made->device();
+    RG_TRY(const auto made, make_plan(given));
+    runtime::Device& device = made->plan->device();
     RG_TRY(const auto queue, find_stream(stream, device));
     const plan::Bindings bindings = bind(addresses_of(given));
-    const size_t bytes = made->workspace_bytes();
+    const size_t bytes = made->plan->workspace_bytes();
     RG_TRY(const auto workspace, Workspace::of(bytes, device, *queue));
-    return plan::Plan::execute(std::move(made), bindings, workspace->address(), bytes, *queue);
+    return plan::Plan::execute(made->plan, bindings, workspace->address(), bytes, *queue);
   });
 }

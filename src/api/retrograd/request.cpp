@@ -233,6 +233,22 @@ Result<runtime::Device*> device_of(const retrogradProblem_t& problem) {
   return find_device(first->tensor->device, fmt::format("{}.device", first->name).c_str());
 }
 
+retrogradDtype_t dtype_number(DType dtype) {
+  switch (dtype) {
+    case DType::kF16:
+      return RETROGRAD_F16;
+    case DType::kBF16:
+      return RETROGRAD_BF16;
+    case DType::kHiF8:
+      return RETROGRAD_HIF8;
+    case DType::kE4M3:
+      return RETROGRAD_E4M3;
+    case DType::kF32:
+      break;
+  }
+  return RETROGRAD_F32;
+}
+
 void apply_settings(problem::Request& request) {
   const int bits = settings().hf32_mantissa_bits;
   if (auto* const conv = std::get_if<problem::ConvRequest>(&request)) {

@@ -16,6 +16,8 @@ Result<problem::Request> to_request(const retrogradProblem_t& problem);
 // The device that all its tensors lie on.
 Result<runtime::Device*> device_of(const retrogradProblem_t& problem);
 
+retrogradDtype_t dtype_number(DType dtype);
+
 // What the environment allows, for problems given as text.
 void apply_settings(problem::Request& request);
 
