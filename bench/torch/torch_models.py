@@ -23,6 +23,7 @@ from models import MODELS
 
 import retrograd.torch
 
+clock = time.perf_counter
 TYPES = {"f32": torch.float32, "bf16": torch.bfloat16}
 
 
@@ -49,9 +50,9 @@ class Backward:
         self.model.zero_grad(set_to_none=True)
         self.x.grad = None
         output = self.model(self.x)
-        begin = time.perf_counter()
+        begin = clock()
         output.backward(self.grad_output)
-        return time.perf_counter() - begin
+        return clock() - begin
 
 
 def in_turns(body, policy, rounds, repeats):
@@ -127,9 +128,9 @@ def measure_layers(arguments):
                     body()
                 for function, call in recorder.calls.values():
                     def once(function=function, call=call):
-                        begin = time.perf_counter()
+                        begin = clock()
                         function(*call)
-                        return time.perf_counter() - begin
+                        return clock() - begin
 
                     stock, ours = in_turns(once, arguments.policy, arguments.rounds, arguments.repeats)
                     row = {"model": model, "type": dtype, "layout": layout, "call": described(function, call),
@@ -149,9 +150,13 @@ def main():
     parser.add_argument("--rounds", type=int, default=6, help="turns of each side (6)")
     parser.add_argument("--repeats", type=int, default=4, help="runs that count in a turn (4)")
     parser.add_argument("--threads", type=int, help="torch.set_num_threads")
+    parser.add_argument("--cpu-time", action="store_true", help="one thread, its CPU time: for machines with other work to do")
     parser.add_argument("--layers", action="store_true", help="every operator by itself")
     parser.add_argument("--json", metavar="FILE", help="the rows as JSON, too")
     arguments = parser.parse_args()
+    if arguments.cpu_time:  # of this thread
+        global clock
+        arguments.threads, clock = 1, time.thread_time
     if arguments.threads:
         torch.set_num_threads(arguments.threads)
     print(f"torch {torch.__version__}, {torch.get_num_threads()} threads, policy {arguments.policy}, "
