@@ -14,7 +14,7 @@ OWN = -1  # the array's own type
 NAMES = {"f32": F32, "f16": F16, "bf16": BF16, "hif8": HIF8, "e4m3": E4M3}
 NAME_OF = {number: name for name, number in NAMES.items()}
 _SIZES = {F32: 4, F16: 2, BF16: 2, HIF8: 1, E4M3: 1}
-_PLAIN = {np.dtype(np.float32): F32, np.dtype(np.float16): F16}
+PLAIN = {np.dtype(np.float32): F32, np.dtype(np.float16): F16}
 _UNSIGNED = {1: np.uint8, 2: np.uint16, 4: np.uint32}
 _EXPECTED = "float32, float16, and bfloat16 or float8_e4m3fn of ml_dtypes"
 
@@ -49,7 +49,7 @@ def for_core(array: Any, name: str, dtype: int) -> tuple[Any, int]:
         return None, OWN
     if not is_numpy(array):
         return array, dtype
-    kind = _PLAIN.get(array.dtype)
+    kind = PLAIN.get(array.dtype)
     if kind is not None:
         return array, kind
     if array.dtype.kind == "u" and dtype != OWN and array.dtype.itemsize == _SIZES[dtype]:

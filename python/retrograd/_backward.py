@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple, SupportsIndex, Union
 
+import numpy as np
+
 from . import _core
 from ._arrays import (
-    E4M3, F32, HIF8, OWN, check_apart, dtype_number, empty, empty_like, float32_like, for_core, given_dtype, is_numpy,
+    E4M3, F32, HIF8, OWN, PLAIN, check_apart, dtype_number, empty, empty_like, float32_like, for_core, given_dtype, is_numpy,
     numpy_dtype, stream_number, workspace_maker,
 )
 
@@ -84,7 +86,7 @@ def given_results(out: Any, wanted: Sequence[bool]) -> tuple[Any, Any, Any]:
 
 def _require_arrays(**arrays: Any) -> None:
     for name, array in arrays.items():
-        if not is_numpy(array) and not hasattr(array, "__dlpack__"):
+        if type(array) is not np.ndarray and not is_numpy(array) and not hasattr(array, "__dlpack__"):
             raise TypeError(
                 f"{name} is of type {type(array).__name__}, expected a NumPy array or one with __dlpack__"
             )
@@ -98,17 +100,28 @@ def _is_8bit(array: Any, number: int) -> bool:
 
 def call(operation: int, arrays: Sequence[Any], dtype: int, lists: Any, numbers: Any, stream: Any) -> None:
     """Runs with all six arrays, operands and results, in their order."""
-    borrowed, kinds = zip(*(for_core(array, name, dtype) for array, name in zip(arrays, NAMES)))
+    borrowed, kinds = [], []
+    for array, name in zip(arrays, NAMES):
+        # The types that most arrays have, without another call: a tiny problem takes less time than the sorting.
+        kind = OWN if array is None else PLAIN.get(array.dtype) if type(array) is np.ndarray else None
+        if kind is None:
+            array, kind = for_core(array, name, dtype)
+        borrowed.append(array)
+        kinds.append(kind)
     reference = arrays[0]
-    _core.run(operation, borrowed, kinds, lists, numbers, stream_number(stream, reference), workspace_maker(reference))
+    if type(reference) is np.ndarray and stream is None:
+        _core.run(operation, tuple(borrowed), tuple(kinds), lists, numbers, 0, None)
+    else:
+        _core.run(operation, tuple(borrowed), tuple(kinds), lists, numbers, stream_number(stream, reference),
+                  workspace_maker(reference))
 
 
 def conv_results(grad_output: Any, input: Any, weight: Any, dtype: int, channels: int, wanted: Sequence[bool],
                  out: Any) -> list[Any]:
     """grad_input, grad_weight and grad_bias: those given, new ones where wanted, None otherwise."""
     results = list(given_results(out, wanted))
-    given = {name: array for name, array in zip(NAMES[3:], results) if array is not None}
-    if given:
+    if out is not None:
+        given = {name: array for name, array in zip(NAMES[3:], results) if array is not None}
         check_apart(given, {"grad_output": grad_output, "input": input, "weight": weight})
     kind = dtype_number(weight, "weight", dtype)
     # Sums of 8-bit products do not go into 8 bits again, but for grad_input and HIFLOAT8's grad_weight.

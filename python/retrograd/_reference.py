@@ -45,7 +45,7 @@ def conv_backward(grad_output: np.ndarray, input: np.ndarray, weight: np.ndarray
             a = narrow[(slice(None), n_part, *steps)]
             b = wide[(slice(None), w_part, *places)]
             kernel = w[(n_part, slice(None), *tap)]
-            dw[(n_part, slice(None), *tap)] = np.einsum("no...,ni...->oi", a, b)
+            dw[(n_part, slice(None), *tap)] = np.einsum("nop,nip->oi", *(v.reshape(*v.shape[:2], -1) for v in (a, b)))
             wide_grad[(slice(None), w_part, *places)] += np.einsum("no...,oi->ni...", a, kernel)
             narrow_grad[(slice(None), n_part, *steps)] += np.einsum("ni...,oi->no...", b, kernel)
     db = dy.sum(axis=(0, *range(2, dy.ndim)))

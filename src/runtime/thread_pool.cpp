@@ -221,7 +221,9 @@ class ThreadPool::Team {
 class ThreadPool::ForeignLoop {
  public:
   // False, and nothing done, where the caller should run the loop by itself.
-  static bool run(const ForeignThreads& host, const Loop& loop, int64_t ranges, int own_threads) {
+  // A frame of its own: threads that call have 64 KiB of stack, and this takes 16 where a host is.
+  [[gnu::noinline]] static bool run(const ForeignThreads& host, const Loop& loop, int64_t ranges,
+                                    int own_threads) {
     if (inside_a_piece.get() != nullptr) return false;  // a host need not know loops within loops
     const int threads = host.thread_count != nullptr ? host.thread_count(host.context) : own_threads;
     const auto pieces = std::min<int64_t>({ranges, threads, kMostPieces});

@@ -8,7 +8,7 @@ import pathlib
 import re
 import sys
 
-FOLDERS = (".ci", ".github", "bench", "cmake", "docs", "examples", "include", "scripts", "src", "tests", "tools")
+FOLDERS = (".ci", ".github", "bench", "cmake", "docs", "examples", "include", "python", "scripts", "src", "tests", "tools")
 LINK = re.compile(r"\[[^\]]*\]\(([^()\s]+)\)")
 PAGE = re.compile(r"(?<![\w/.-])((?:[\w-]+/)*[\w-]+\.md)\b")
 FENCE = re.compile(r"^```.*?^```", re.M | re.S)
