@@ -12,7 +12,7 @@
 `stats()` counts both, with the reasons. docs/pytorch.md has the policies and what falls back.
 """
 
+from ._build import BuildError
 from ._override import Override, disable, enable, enabled, reset_stats, stats
-from .build import BuildError
 
 __all__ = ["BuildError", "Override", "disable", "enable", "enabled", "reset_stats", "stats"]

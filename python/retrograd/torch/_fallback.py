@@ -5,6 +5,8 @@ PyTorch's stable ABI cannot call a kernel, only an operator, and `aten::…` wou
 `enable` found are operators of our own: retrograd::original_….
 """
 
+import warnings
+
 from ._pytorch import torch
 
 # Operator, and the dispatch key at which it is overridden. The order is that of the enumeration Op in csrc/counters.h.
@@ -16,6 +18,7 @@ OPERATORS = {
 }
 
 _originals = {}  # operator: the kernel that was there before
+_warned = False
 _library = None  # keeps the operators alive; they stay for the rest of the process
 
 
@@ -23,6 +26,22 @@ def remember_originals(operators):
     """Before ours are installed."""
     for name in operators:
         _originals[name] = torch.library.get_kernel("aten::" + name, OPERATORS[name])
+
+
+def take_the_warning():
+    """PyTorch 2.10 and 2.11 warn, once in a process, when a kernel is overridden, and print it where C++ does the
+    overriding. So Python does it first, for a moment, with a kernel that calls the original."""
+    global _warned
+    if _warned:
+        return
+    _warned = True
+    name = "avg_pool2d_backward"
+    original = torch.library.get_kernel("aten::" + name, "CPU")
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="(?s).*Overriding a previously registered kernel")
+        library = torch._C._dispatch_library("IMPL", "aten", "CPU", "")
+        library.impl(name, "CPU", lambda keyset, *arguments: original.call_boxed(keyset, *arguments), True)
+        del library
 
 
 def _original(name, note_error):

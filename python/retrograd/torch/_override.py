@@ -6,7 +6,7 @@ import os
 import threading
 import warnings
 
-from . import _fallback, _pytorch, build
+from . import _build, _fallback, _pytorch
 from ._pytorch import torch
 
 POLICIES = ("auto", "always", "depthwise")
@@ -85,7 +85,7 @@ def _load():
     global _shared
     if _shared is None:
         _pytorch.check_version()
-        _shared = build.load(torch.__version__, _pytorch.folders())
+        _shared = _build.load(torch.__version__, _pytorch.folders())
         _fallback.define_operators(_shared.retrograd_torch_note_error)
     return _shared
 
@@ -138,6 +138,7 @@ def _switch_on(operators, policy):
     shared = _load()
     _switch_off()
     _fallback.remember_originals(operators)
+    _fallback.take_the_warning()
     bits = sum(1 << i for i, name in enumerate(_fallback.OPERATORS) if name in operators)
     try:
         shared.retrograd_torch_set_policy(POLICIES.index("always"))  # for the probe

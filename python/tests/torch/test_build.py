@@ -8,8 +8,8 @@ import sys
 import pytest
 import torch
 
-import retrograd.torch
-from retrograd.torch import _pytorch, build
+from retrograd.torch import _build as build
+from retrograd.torch import _pytorch
 
 
 def run(code, **variables):
@@ -50,6 +50,7 @@ def test_built_into_a_folder_and_loaded(tmp_path):
                             text=True, check=False, timeout=300,
                             env=dict(os.environ, PYTHONPATH=os.pathsep.join(path for path in sys.path if path)))
     assert result.returncode == 0, result.stderr
+    assert result.stderr == ""
     assert result.stdout.strip() == str(tmp_path / build.NAME)
     undefined = subprocess.run(["ldd", "-r", str(tmp_path / build.NAME)], capture_output=True, text=True, check=False,
                                env=dict(os.environ, LD_LIBRARY_PATH=_pytorch.folders()[1])).stdout

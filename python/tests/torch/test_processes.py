@@ -100,7 +100,8 @@ def test_two_processes_with_gloo(tmp_path):
         for rank in ranks:
             rank.kill()
     assert [rank.returncode for rank in ranks] == [0, 0], answers
-    assert answers[0][0] == answers[1][0], "the ranks have different weights"
+    digests = {output.splitlines()[-1] for output, _ in answers}  # gloo of some versions prints before it
+    assert len(digests) == 1, "the ranks have different weights"
 
     # One process with the whole batch, in doubles and with PyTorch's own kernels.
     torch.manual_seed(3)

@@ -40,9 +40,9 @@ struct Arguments {
     put(stack, 8, output_padding);
     put(stack, 9, groups);
     StableListHandle list = nullptr;  // std::vector<bool> has no array
-    STABLE_TORCH_ERROR_CODE_CHECK(torch_new_list_reserve_size(wanted.size(), &list));
+    TORCH_ERROR_CODE_CHECK(torch_new_list_reserve_size(wanted.size(), &list));
     for (const bool one : wanted)
-      STABLE_TORCH_ERROR_CODE_CHECK(torch_list_push_back(list, torch::stable::detail::from(one)));
+      TORCH_ERROR_CODE_CHECK(torch_list_push_back(list, torch::stable::detail::from(one)));
     put(stack, 10, list);
   }
 
