@@ -16,7 +16,7 @@ namespace retrograd::engines {
 std::span<const Candidate* const> candidates(runtime::DeviceKind kind) {
   // Before the first kernel is asked how wide a vector is.
   [[maybe_unused]] static const bool limited = kernels::cpu::limit_targets(settings().cpu_isa);
-  static const std::array<const Candidate*, 23> on_cpu = {
+  static const std::array<const Candidate*, 24> on_cpu = {
       &cpu::winograd_gather(),             // forward, grad_input: 3x3, where reduced precision is allowed
       &cpu::winograd_grad_weight(),        // grad_weight: the same
       &cpu::amx_gather(),                  // forward, grad_input: bf16 on machines with tile registers
@@ -38,7 +38,8 @@ std::span<const Candidate* const> candidates(runtime::DeviceKind kind) {
       &cpu::stem_grad_weight(),                // grad_weight: few x channels, many y channels
       &cpu::dense_grad_weight(),               // grad_weight
       &cpu::chunked_bias(),                    // grad_bias
-      &cpu::avgpool_rows(),                    // average pooling
+      &cpu::avgpool_rows(),                    // average pooling backward
+      &cpu::avgpool_windows(),                 // average pooling forward
       &reference::candidate(),                 // everything
   };
   switch (kind) {
@@ -48,6 +49,16 @@ std::span<const Candidate* const> candidates(runtime::DeviceKind kind) {
       return cuda::candidates();
   }
   return {};
+}
+
+// One place for all candidates: what none of them does yet.
+std::optional<Reason> unserved(const problem::Pass& pass, const Machine& machine) {
+  if (machine.kind != Machine::Kind::kGpu) return std::nullopt;
+  if (const auto* conv = std::get_if<problem::ConvPass>(&pass); conv != nullptr && conv->bias)
+    return "a convolution that adds a bias is not supported on a GPU yet";
+  if (const auto* pool = std::get_if<problem::AvgPoolPass>(&pass); pool != nullptr && pool->forward)
+    return "average pooling forward is not supported on a GPU yet";
+  return std::nullopt;
 }
 
 }  // namespace retrograd::engines
