@@ -165,7 +165,8 @@ DataSketch draw_data(Draw& draw) {
 void fill(Operands& operands, const DataSketch& data) {
   Draw draw(data.seed);
   for (size_t i = 0; i < data.specials.size(); ++i) {
-    auto& tensor = operands[static_cast<Operand>(i)];
+    const auto own = static_cast<Operand>(i);
+    auto& tensor = operands[own == Operand::kGradOutput && operands[Operand::kOutput] ? Operand::kBias : own];
     if (!tensor) continue;
     fill(*tensor, data.numbers, draw);
     scatter(*tensor, data.specials[i], draw);
