@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <vector>
 
 namespace retrograd::kernels::cpu {
@@ -24,11 +25,14 @@ class PoolWindowsTest : public testing::TestWithParam<DType> {};
 TEST_P(PoolWindowsTest, SumsRows) {
   for (int64_t count = 1; count < 150; count += count < 20 ? 1 : 13)
     for (const bool accumulate : {false, true}) {
-      const int64_t lines = 2, depths = 2, rows = 3, row = count + 3, depth = 5 * row, line = 2 * row;
+      // What is behind a line is the next one's, so sums of several lines begin anew.
+      const int64_t lines = accumulate ? 1 : 2, depths = 2, rows = 3, row = count + 3, depth = 5 * row,
+                    line = 2 * row;
       std::vector<float> values(static_cast<size_t>(line + depth + rows * row));
       for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i * 7 % 5) - 2;
       const auto source = encoded(GetParam(), values);
-      std::vector<float> sums(static_cast<size_t>(lines * (count + 2)), kUntouched), want = sums;
+      std::vector<float> sums(static_cast<size_t>(lines * (count + 2) + kPoolOverrun), kUntouched),
+          want = sums;
       for (int64_t l = 0; l < lines; ++l)
         for (int64_t i = 0; i < count; ++i) {
           float& sum = want[static_cast<size_t>(l * (count + 2) + i)];
@@ -49,7 +53,11 @@ TEST_P(PoolWindowsTest, SumsRows) {
                      .accumulate = accumulate,
                      .sums = sums.data(),
                      .sums_line = count + 2});
-      ASSERT_EQ(sums, want) << count << " places, accumulate " << accumulate;
+      for (int64_t l = 0; l < lines; ++l)
+        for (int64_t i = 0; i < count; ++i) {
+          const auto at = static_cast<size_t>(l * (count + 2) + i);
+          ASSERT_EQ(sums[at], want[at]) << count << " places, accumulate " << accumulate << ", line " << l;
+        }
     }
 }
 
@@ -90,6 +98,68 @@ TEST_P(PoolWindowsTest, DividesWindows) {
           ASSERT_EQ(out, encoded(GetParam(), want))
               << count << " results of " << unit << ", stride " << stride << ", " << taps << " taps";
         }
+}
+TEST_P(PoolWindowsTest, AveragesPlanes) {
+  for (int64_t count = 1; count <= kMostPlaneCount; count += count < 70 ? 1 : 101) {
+    const int64_t planes = 3, plane = count + 2, stride = 2;
+    std::vector<float> values(static_cast<size_t>(planes * plane));
+    for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i * 7 % 5) - 2;
+    std::vector<float> want(static_cast<size_t>(planes * stride), kUntouched);
+    auto out = encoded(GetParam(), want);
+    for (int64_t p = 0; p < planes; ++p) {
+      float sum = 0;
+      for (int64_t i = 0; i < count; ++i) sum += values[static_cast<size_t>(p * plane + i)];
+      want[static_cast<size_t>(p * stride)] = sum / 4;
+    }
+    const auto source = encoded(GetParam(), values);
+    average_planes({.type = GetParam(),
+                    .source = source.data(),
+                    .planes = planes,
+                    .plane = plane,
+                    .count = count,
+                    .divisor = 4,
+                    .out = out.data(),
+                    .out_stride = stride});
+    ASSERT_EQ(out, encoded(GetParam(), want)) << count << " places";
+  }
+}
+
+// Zeros in front of each line and behind it; what is behind the last line's may be touched.
+TEST_P(PoolWindowsTest, LinesHaveZerosAround) {
+  for (int64_t count = 1; count < 40; ++count)
+    for (const int64_t before : {0, 1, 20})
+      for (const int64_t behind : {0, 1, 33}) {
+        const int64_t lines = 3, line = before + count + behind;
+        const auto source = encoded(GetParam(), std::vector<float>(static_cast<size_t>(lines * count), 1.0F));
+        std::vector<float> sums(static_cast<size_t>(lines * line + kPoolOverrun), kUntouched);
+        sum_pool_rows({.type = GetParam(),
+                       .source = source.data(),
+                       .lines = lines,
+                       .source_line = count,
+                       .count = count,
+                       .sums = sums.data() + before,
+                       .sums_line = line,
+                       .padded = true,
+                       .before = before});
+        for (int64_t i = 0; i < lines * line; ++i)
+          ASSERT_EQ(sums[static_cast<size_t>(i)], i % line >= before && i % line < before + count ? 1 : 0)
+              << count << " places, " << before << " before, " << behind << " behind, " << i;
+      }
+}
+
+// Products with both parts have the bits of the quotient, of whole numbers and of others.
+TEST(PoolReciprocalTest, RoundsAsTheQuotient) {
+  for (float divisor : {1.0F, 2.0F, 3.0F, 7.0F, -9.0F, 25.0F, 49.0F, 147.0F, 1000.0F, 1048575.0F}) {
+    float high = 0, low = 0;
+    ASSERT_TRUE(pool_reciprocal(divisor, high, low));
+    for (int i = 1; i < 20000; ++i) {
+      const float value = static_cast<float>(i) * 1.2345F;
+      ASSERT_EQ(std::fma(value, high, value * low), value / divisor) << value << " / " << divisor;
+    }
+    EXPECT_EQ(std::fma(HUGE_VALF, high, HUGE_VALF * low), HUGE_VALF / divisor);
+  }
+  float part = 0;
+  EXPECT_FALSE(pool_reciprocal(1048576.0F * 3, part, part));
 }
 INSTANTIATE_TEST_SUITE_P(Types, PoolWindowsTest, testing::Values(DType::kF32, DType::kF16, DType::kBF16),
                          [](const auto& type) { return std::string(name_of(type.param)); });

@@ -5,9 +5,9 @@
 // are added and divided. That is kernel_d·kernel_h + kernel_w additions for a result where stride_w is 1,
 // and what is read in each is one row after the other. Places outside are zeros among the sums, never read.
 //
-// An item is a few rows of results of one plane (or of a block of channels, where those lie side by side), as
-// many as have sums that stay in L2. Where one window holds a whole plane of places that lie side by side, it
-// is one sum.
+// An item is a few rows of results of one plane, or of several small ones, or of a block of channels where
+// those lie side by side: as many as have sums that stay in L1. Divisors are multiplied by where that rounds
+// the same. Where one window holds a whole plane of places that lie side by side, it is one sum.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -30,14 +30,16 @@ using problem::PassTensor;
 using problem::PoolWindow;
 using problem::Range;
 
-constexpr int64_t kSumFloats = 16384;  // 64 KiB of L2
-constexpr int64_t kFewestUnits = 64;   // channels of a block, where they lie side by side
+constexpr int64_t kSumFloats = 8192;  // 32 KiB
+constexpr int64_t kFewestUnits = 64;  // channels of a block, where they lie side by side
 constexpr int64_t kElementsPerTask = 65536;
+constexpr int64_t kMostListed = 4096;  // rows of results whose windows a plan lists
 
 struct Cut {
   int64_t unit = 1, units = 1;         // elements of a place, and blocks of them
   int64_t segment = 1, segments = 1;   // results along W
   int64_t lines = 1, line_blocks = 1;  // results along H
+  int64_t planes = 1;                  // that are computed together, where they are small
   int64_t extent = 0;                  // places that a segment reads
   int64_t items = 0, per_task = 1;
 
@@ -62,8 +64,13 @@ Cut cut_windows(const AvgPoolPass& p) {
   cut.extent = (cut.segment - 1) * w.stride + w.kernel;
   cut.lines = std::clamp<int64_t>(kSumFloats / cut.sums_line(), 1, h.y);
   cut.line_blocks = ceil_div(h.y, cut.lines);
+  if (!channels_together(p) && cut.line_blocks * cut.segments == 1 && p.x.strides[4] == 1 &&
+      p.y.strides[4] == 1) {
+    cut.planes = std::clamp<int64_t>(kSumFloats / (cut.lines * cut.sums_line()), 1, p.channels);
+    cut.units = ceil_div(p.channels, cut.planes);
+  }
   cut.items = p.batch * cut.units * p.axes[0].y * cut.segments * cut.line_blocks;
-  const double item = static_cast<double>(cut.lines) * static_cast<double>(cut.sums_line()) *
+  const double item = static_cast<double>(cut.planes * cut.lines) * static_cast<double>(cut.sums_line()) *
                       static_cast<double>(p.axes[0].kernel) *
                       static_cast<double>(std::min(h.stride, h.kernel));
   cut.per_task = std::clamp<int64_t>(static_cast<int64_t>(kElementsPerTask / item), 1, cut.items);
@@ -87,7 +94,9 @@ class AvgPoolWindowsStep final : public Step {
   AvgPoolWindowsStep(const AvgPoolPass& pass, const Machine& machine)
       : pass_(pass), cut_(cut_windows(pass)), whole_(is_whole(pass)), slots_(machine.cpu.threads) {
     for (int64_t o = 0; o < pass.axes[2].y; ++o) divisors_.push_back(count_of(2, o));
-    sum_bytes_ = part_bytes<float>(cut_.lines * cut_.sums_line() + kernels::cpu::kPoolOverrun);
+    list_reciprocals();
+    for (int64_t h = 0; pass.axes[1].y <= kMostListed && h < pass.axes[1].y; h += cut_.lines) list_groups(h);
+    sum_bytes_ = part_bytes<float>(cut_.planes * cut_.lines * cut_.sums_line() + kernels::cpu::kPoolOverrun);
     const bool converts = pass.x.strides[4] != 1 || pass.y.strides[4] != 1;
     slot_bytes_ = sum_bytes_ + part_bytes<float>(converts ? std::max(cut_.extent, cut_.segment) : 0);
   }
@@ -127,22 +136,47 @@ class AvgPoolWindowsStep final : public Step {
     const double divisor = double{count_of(0, 0)} * count_of(1, 0) * count_of(2, 0);
     const auto &from = pass_.x.strides, &to = pass_.y.strides;
     const auto bytes = static_cast<int64_t>(size_of(pass_.x.dtype));
-    context.pool->parallel_for(pass_.batch * pass_.channels, std::max<int64_t>(kElementsPerTask / places, 1),
-                               [&](int64_t begin, int64_t end) {
-                                 for (int64_t plane = begin; plane < end; ++plane) {
-                                   const int64_t n = plane / pass_.channels, c = plane % pass_.channels;
-                                   const double sum = kernels::cpu::sum_rows(
-                                       pass_.x.dtype, x + (n * from[0] + c * from[1]) * bytes, places, 1,
-                                       places);
-                                   store_from_f32(pass_.y.dtype, y + (n * to[0] + c * to[1]) * bytes,
-                                                  static_cast<float>(sum / divisor));
-                                 }
-                               });
+    context.pool->parallel_for(
+        pass_.batch * pass_.channels, std::max<int64_t>(kElementsPerTask / places, 1),
+        [&](int64_t begin, int64_t end) {
+          for (int64_t plane = begin, some; plane < end; plane += some) {
+            const int64_t n = plane / pass_.channels, c = plane % pass_.channels;
+            some = 1;
+            if (places <= kernels::cpu::kMostPlaneCount) {
+              some = std::min(end - plane, pass_.channels - c);
+              kernels::cpu::average_planes({.type = pass_.x.dtype,
+                                            .source = x + (n * from[0] + c * from[1]) * bytes,
+                                            .planes = some,
+                                            .plane = from[1],
+                                            .count = places,
+                                            .divisor = static_cast<float>(divisor),
+                                            .out = y + (n * to[0] + c * to[1]) * bytes,
+                                            .out_stride = to[1]});
+              continue;
+            }
+            const double sum = kernels::cpu::sum_rows(pass_.x.dtype, x + (n * from[0] + c * from[1]) * bytes,
+                                                      places, 1, places);
+            store_from_f32(pass_.y.dtype, y + (n * to[0] + c * to[1]) * bytes,
+                           static_cast<float>(sum / divisor));
+          }
+        });
+  }
+
+  // Of the windows in the middle of D and H, which are most of them.
+  void list_reciprocals() {
+    common_factor_ = count_of(0, pass_.axes[0].y / 2) * count_of(1, pass_.axes[1].y / 2);
+    float high = 0, low = 0;
+    for (const float divisor : divisors_) {
+      if (!kernels::cpu::pool_reciprocal(divisor * common_factor_, high, low))
+        return high_.clear(), low_.clear();
+      high_.push_back(high);
+      low_.push_back(low);
+    }
   }
 
   // Rows of results [h, h + lines) at depth d, of places [first, first + count) along W.
   struct Item {
-    int64_t n, channel, unit, d, first, count;
+    int64_t n, channel, planes, unit, d, first, count;
   };
 
   void run_item(const std::byte* x, std::byte* y, int64_t index, std::byte* memory) const {
@@ -153,27 +187,45 @@ class AvgPoolWindowsStep final : public Step {
     item.first = take(cut_.segments) * cut_.segment;
     item.count = std::min(cut_.segment, pass_.axes[2].y - item.first);
     item.d = take(pass_.axes[0].y);
-    item.channel = take(cut_.units) * cut_.unit;
+    item.channel = take(cut_.units) * cut_.unit * cut_.planes;
     item.unit = std::min(cut_.unit, pass_.channels - item.channel);
+    item.planes = std::min(cut_.planes, pass_.channels - item.channel);
     item.n = index;
-    // Rows of results whose windows hold as many rows, and count as many, go together.
-    const PoolWindow& window = pass_.axes[1];
+    size_t listed = groups_.empty() ? 0 : first_groups_[static_cast<size_t>(begin / cut_.lines)];
     for (int64_t h = begin; h < end;) {
-      const Range rows = pooled_positions(window, h);
-      const float count = count_of(1, h);
-      int64_t lines = 1;
-      while (h + lines < end && count_of(1, h + lines) == count) {
-        const Range next = pooled_positions(window, h + lines);
-        if (next.size() != rows.size() || next.begin != rows.begin + lines * window.stride) break;
-        ++lines;
-      }
-      run_lines(x, y, item, h, lines, rows, memory);
-      h += lines;
+      const Group group = groups_.empty() ? next_group(h, end) : groups_[listed++];
+      run_lines(x, y, item, group, memory);
+      h += group.lines;
     }
   }
 
-  void run_lines(const std::byte* x, std::byte* y, const Item& item, int64_t h, int64_t lines,
-                 const Range& rows, std::byte* memory) const {
+  // Rows of results whose windows hold as many rows, and count as many.
+  struct Group {
+    int64_t h, lines;
+    Range rows;  // of the first
+    float count;
+  };
+
+  Group next_group(int64_t h, int64_t end) const {
+    const PoolWindow& window = pass_.axes[1];
+    Group group{h, 1, pooled_positions(window, h), count_of(1, h)};
+    for (; h + group.lines < end && count_of(1, h + group.lines) == group.count; ++group.lines) {
+      const Range next = pooled_positions(window, h + group.lines);
+      if (next.size() != group.rows.size() || next.begin != group.rows.begin + group.lines * window.stride)
+        break;
+    }
+    return group;
+  }
+
+  void list_groups(int64_t begin) {
+    const int64_t end = std::min(begin + cut_.lines, pass_.axes[1].y);
+    first_groups_.push_back(groups_.size());
+    for (int64_t h = begin; h < end; h += groups_.back().lines) groups_.push_back(next_group(h, end));
+  }
+
+  void run_lines(const std::byte* x, std::byte* y, const Item& item, const Group& group,
+                 std::byte* memory) const {
+    const auto& [h, lines, rows, count] = group;
     auto* sums = reinterpret_cast<float*>(memory);
     auto* scratch = reinterpret_cast<float*>(memory + sum_bytes_);
     const PoolWindow& w = pass_.axes[2];
@@ -187,6 +239,9 @@ class AvgPoolWindowsStep final : public Step {
                                   .source = x + (item.n * s[0] + item.channel * s[1] + depths.begin * s[2] +
                                                  rows.begin * s[3] + (origin + inside.begin) * s[4]) *
                                                     bytes,
+                                  .planes = item.planes,
+                                  .source_plane = s[1],
+                                  .sums_plane = lines * extent * item.unit,
                                   .lines = lines,
                                   .source_line = pass_.axes[1].stride * s[3],
                                   .depths = rows.size() == 0 ? 0 : depths.size(),
@@ -196,27 +251,35 @@ class AvgPoolWindowsStep final : public Step {
                                   .count = (inside.end - inside.begin) * item.unit,
                                   .sums = sums + inside.begin * item.unit,
                                   .sums_line = extent * item.unit};
-    for (int64_t line = 0; line < lines; ++line) {
+    add.padded = s[4] == item.unit && add.count > 0;
+    add.before = inside.begin * item.unit;
+    if (add.count > 0) sum_rows(add, scratch, item.unit);
+    // Rows are summed in whole vectors, which may end in the zeros of the next line.
+    for (int64_t line = 0; !add.padded && line < item.planes * lines; ++line) {
       float* row = sums + line * add.sums_line;
       std::fill_n(row, inside.begin * item.unit, 0.0F);
       std::fill(row + inside.end * item.unit, row + extent * item.unit, 0.0F);
     }
-    if (add.count > 0) sum_rows(add, scratch, item.unit);
-    divide(y, item, h, lines, sums, add.sums_line, scratch, count_of(0, item.d) * count_of(1, h));
+    divide(y, item, h, lines, sums, add.sums_line, scratch, count_of(0, item.d) * count);
   }
 
   void sum_rows(kernels::cpu::PoolRowSums add, float* scratch, int64_t unit) const {
     const int64_t stride = pass_.x.strides[4], places = add.count / unit;
     const auto bytes = static_cast<int64_t>(size_of(pass_.x.dtype));
     if (stride == unit) return kernels::cpu::sum_pool_rows(add);
-    if (unit > 1) {
-      add.count = unit;
-      for (int64_t i = 0; i < places; ++i, add.source += stride * bytes, add.sums += unit)
-        kernels::cpu::sum_pool_rows(add);
-      return;
-    }
     for (int64_t line = 0; line < add.lines; ++line) {
       float* const sums = add.sums + line * add.sums_line;
+      if (unit > 1) {
+        kernels::cpu::PoolRowSums place = add;
+        place.lines = 1;
+        place.count = unit;
+        place.source += line * add.source_line * bytes;
+        for (int64_t i = 0; i < places; ++i, place.source += stride * bytes) {
+          place.sums = sums + i * unit;
+          kernels::cpu::sum_pool_rows(place);
+        }
+        continue;
+      }
       std::fill_n(sums, places, 0.0F);
       for (int64_t d = 0; d < add.depths; ++d)
         for (int64_t h = 0; h < add.rows; ++h) {
@@ -236,6 +299,9 @@ class AvgPoolWindowsStep final : public Step {
     const auto bytes = static_cast<int64_t>(size_of(pass_.y.dtype));
     kernels::cpu::PoolDivision division{
         .sums = sums,
+        .planes = item.planes,
+        .sums_plane = lines * sums_line,
+        .out_plane = s[1],
         .lines = lines,
         .sums_line = sums_line,
         .unit = item.unit,
@@ -244,6 +310,8 @@ class AvgPoolWindowsStep final : public Step {
         .count = item.count,
         .divisors = divisors_.data() + item.first,
         .factor = factor,
+        .high = factor == common_factor_ && !high_.empty() ? high_.data() + item.first : nullptr,
+        .low = factor == common_factor_ && !low_.empty() ? low_.data() + item.first : nullptr,
         .type = pass_.y.dtype,
         .out =
             y + (item.n * s[0] + item.channel * s[1] + item.d * s[2] + h * s[3] + item.first * s[4]) * bytes,
@@ -264,6 +332,10 @@ class AvgPoolWindowsStep final : public Step {
   bool whole_;
   int64_t slots_;
   std::vector<float> divisors_;  // along W
+  float common_factor_ = 0;
+  std::vector<float> high_, low_;  // parts of the reciprocals, with that factor; empty: there are none
+  std::vector<Group> groups_;      // along H, where they are few, block after block of lines
+  std::vector<size_t> first_groups_;
   size_t sum_bytes_ = 0, slot_bytes_ = 0;
 };
 

@@ -2,11 +2,16 @@
 // Sums and quotients of pool_windows.h, once for every instruction set.
 #include "kernels/cpu/pooling/pool_windows.h"
 
+#include <bit>
+#include <cmath>
+#include <utility>
+
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/cpu/pooling/pool_windows.cpp"
 #include "hwy/foreach_target.h"
 #include "hwy/highway.h"
 #include "kernels/cpu/elements-inl.h"
+#include "kernels/cpu/pooling/pool_divide-inl.h"
 #include "kernels/cpu/targets.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -59,15 +64,36 @@ HWY_INLINE void sum_line(const E& elements, const PoolRowSums& r, const std::byt
     }
   };
   rest(Floats<kLanes>());
+  if constexpr (E::kBytes >= kMasksBytes) {
+    if (done == r.count) return;
+    auto sum = start(d, done);
+    each_row([&](const std::byte* row) HWY_ATTR {
+      sum = hn::Add(sum, load_first(elements, d, row + done * E::kBytes, r.count - done));
+    });
+    return store_floats(sum, d, sums + done);
+  }
   if constexpr (kLanes > 8) rest(Floats<8>());
   if constexpr (kLanes > 4) rest(Floats<4>());
   rest(Floats<1>());
 }
 
+// In whole vectors, which may end behind them.
+HWY_INLINE void clear(float* sums, int64_t count) {
+  const Floats<kLanes> d;
+  for (int64_t i = 0; i < count; i += kLanes) store_floats(hn::Zero(d), d, sums + i);
+}
+
 void sum_pool_rows(const PoolRowSums& r) {
   with_elements(r.type, [&](auto elements) HWY_ATTR {
-    for (int64_t line = 0; line < r.lines; ++line)
-      sum_line(elements, r, r.source + line * r.source_line * elements.kBytes, r.sums + line * r.sums_line);
+    for (int64_t plane = 0; plane < r.planes; ++plane) {
+      float* sums = r.sums + plane * r.sums_plane;
+      const std::byte* source = r.source + plane * r.source_plane * elements.kBytes;
+      if (r.padded) clear(sums - r.before, r.before);
+      for (int64_t line = 0; line < r.lines; ++line, sums += r.sums_line) {
+        sum_line(elements, r, source + line * r.source_line * elements.kBytes, sums);
+        if (r.padded) clear(sums + r.count, r.sums_line - r.count - (line + 1 == r.lines ? r.before : 0));
+      }
+    }
   });
 }
 
@@ -85,6 +111,10 @@ template <class E>
 HWY_INLINE void divide_places(const E& elements, const PoolDivision& r, const float* HWY_RESTRICT sums,
                               std::byte* HWY_RESTRICT out) {
   const auto store = [&](auto d, int64_t o, auto sum) HWY_ATTR {
+    if (kFusesProducts && r.high != nullptr)
+      return elements.store(
+          hn::MulAdd(sum, load_floats(d, r.high + o), hn::Mul(sum, load_floats(d, r.low + o))), d,
+          out + o * E::kBytes);
     const auto divisor = hn::Mul(load_floats(d, r.divisors + o), hn::Set(d, r.factor));
     elements.store(hn::Div(sum, divisor), d, out + o * E::kBytes);
   };
@@ -117,21 +147,53 @@ HWY_INLINE void divide_units(const E& elements, const PoolDivision& r, const flo
   for (int64_t o = 0; o < r.count; ++o) {
     const float* at = sums + o * r.stride * r.unit;
     std::byte* to = out + o * r.out_place * E::kBytes;
-    const float divisor = r.divisors[o] * r.factor;
+    const bool multiplies = kFusesProducts && r.high != nullptr;
+    const float divisor = r.divisors[o] * r.factor, high = multiplies ? r.high[o] : 0,
+                low = multiplies ? r.low[o] : 0;
     in_vectors(r.unit, [&](auto d, int64_t c) HWY_ATTR {
       auto sum = load_floats(d, at + c);
       for (int64_t t = 1; t < r.taps; ++t) sum = hn::Add(sum, load_floats(d, at + t * r.unit + c));
-      elements.store(hn::Div(sum, hn::Set(d, divisor)), d, to + c * E::kBytes);
+      const auto quotient = multiplies ? hn::MulAdd(sum, hn::Set(d, high), hn::Mul(sum, hn::Set(d, low)))
+                                       : hn::Div(sum, hn::Set(d, divisor));
+      elements.store(quotient, d, to + c * E::kBytes);
     });
   }
 }
 
 void divide_windows(const PoolDivision& r) {
   with_elements(r.type, [&](auto elements) HWY_ATTR {
-    for (int64_t line = 0; line < r.lines; ++line) {
-      const float* sums = r.sums + line * r.sums_line;
-      std::byte* out = r.out + line * r.out_line * elements.kBytes;
+    for (int64_t i = 0; i < r.planes * r.lines; ++i) {
+      const int64_t plane = i / r.lines, line = i % r.lines;
+      const float* sums = r.sums + plane * r.sums_plane + line * r.sums_line;
+      std::byte* out = r.out + (plane * r.out_plane + line * r.out_line) * elements.kBytes;
       r.unit == 1 ? divide_places(elements, r, sums, out) : divide_units(elements, r, sums, out);
+    }
+  });
+}
+
+void average_planes(const PoolPlanes& r) {
+  const Floats<kLanes> d;
+  with_elements(r.type, [&](auto elements) HWY_ATTR {
+    for (int64_t plane = 0; plane < r.planes; ++plane) {
+      const std::byte* source = r.source + plane * r.plane * elements.kBytes;
+      auto s0 = hn::Zero(d), s1 = s0, s2 = s0, s3 = s0;
+      int64_t i = 0;
+      const auto at = [&](int64_t place)
+                          HWY_ATTR { return elements.load(d, source + place * elements.kBytes); };
+      for (; i + 4 * kLanes <= r.count; i += 4 * kLanes) {
+        s0 = hn::Add(s0, at(i));
+        s1 = hn::Add(s1, at(i + kLanes));
+        s2 = hn::Add(s2, at(i + 2 * kLanes));
+        s3 = hn::Add(s3, at(i + 3 * kLanes));
+      }
+      for (; i + kLanes <= r.count; i += kLanes) {
+        s3 = hn::Add(s3, at(i));
+        std::swap(s2, s3);
+      }
+      if (i < r.count) s0 = hn::Add(s0, load_first(elements, d, source + i * elements.kBytes, r.count - i));
+      const float sum = hn::GetLane(hn::SumOfLanes(d, hn::Add(hn::Add(s0, s1), hn::Add(s2, s3))));
+      const Floats<1> one;
+      elements.store(hn::Set(one, sum / r.divisor), one, r.out + plane * r.out_stride * elements.kBytes);
     }
   });
 }
@@ -146,13 +208,16 @@ namespace {
 
 HWY_EXPORT(sum_pool_rows);
 HWY_EXPORT(divide_windows);
+HWY_EXPORT(average_planes);
 
 struct Chosen {
   void (*sum)(const PoolRowSums&);
   void (*divide)(const PoolDivision&);
+  void (*planes)(const PoolPlanes&);
 };
 const Chosen& chosen() {
-  static const Chosen instance{RG_CHOSEN(sum_pool_rows), RG_CHOSEN(divide_windows)};
+  static const Chosen instance{RG_CHOSEN(sum_pool_rows), RG_CHOSEN(divide_windows),
+                               RG_CHOSEN(average_planes)};
   return instance;
 }
 
@@ -160,6 +225,23 @@ const Chosen& chosen() {
 
 void sum_pool_rows(const PoolRowSums& rows) { chosen().sum(rows); }
 void divide_windows(const PoolDivision& division) { chosen().divide(division); }
+void average_planes(const PoolPlanes& planes) { chosen().planes(planes); }
+
+// As in pool_divide-inl.h, which says why; half and half of a power of two.
+bool pool_reciprocal(float divisor, float& high, float& low) {
+  const float reciprocal = 1 / divisor;
+  const auto magnitude = std::bit_cast<uint32_t>(divisor) & 0x7fff'ffffu;
+  if (magnitude >= std::bit_cast<uint32_t>(0x1p20F)) return false;
+  if ((magnitude & 0x7f'ffffu) == 0) {
+    high = low = reciprocal / 2;
+    return true;
+  }
+  const double exact = 1 / static_cast<double>(divisor);
+  const bool beyond = std::abs(static_cast<double>(reciprocal)) > std::abs(exact);
+  high = std::bit_cast<float>(std::bit_cast<uint32_t>(reciprocal) - (beyond ? 1u : 0u));
+  low = static_cast<float>(exact - static_cast<double>(high));
+  return true;
+}
 
 }  // namespace retrograd::kernels::cpu
 #endif
