@@ -27,7 +27,6 @@ namespace {
 
 using kernels::cpu::DepthwiseWide;
 using problem::ConvPass;
-using problem::PassTensor;
 
 constexpr int64_t kMostTaps = 4096;
 constexpr int64_t kMostPlaneFloats = int64_t{1} << 18;  // of a plane that is converted

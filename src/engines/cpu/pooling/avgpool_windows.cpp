@@ -26,7 +26,6 @@ namespace retrograd::engines::cpu {
 namespace {
 
 using problem::AvgPoolPass;
-using problem::PassTensor;
 using problem::PoolWindow;
 using problem::Range;
 
