@@ -8,7 +8,9 @@
 #include "infinicore.h"
 #include "infiniop/handle.h"
 #include "infiniop/operator_descriptor.h"
+#include "infiniop/ops/averagepool.h"
 #include "infiniop/ops/averagepool_backward.h"
+#include "infiniop/ops/conv.h"
 #include "infiniop/ops/conv_backward.h"
 #include "infiniop/tensor_descriptor.h"
 

@@ -18,14 +18,15 @@ Result<std::vector<BenchJob>> bench_jobs(const BenchOptions& options,
   std::vector<Gradient> gradients;
   for (const std::string& pass : options.passes) {
     const auto gradient = gradient_from_name(pass);
-    if (!gradient)
+    if (!gradient || gradient == Gradient::kOutput)
       return Status(Code::kInvalidArgument, fmt::format("--passes: '{}' is not one of i, w, b, all", pass));
     gradients.push_back(*gradient);
   }
   std::vector<BenchJob> jobs;
   for (const NamedProblem& each : problems) {
     std::vector<std::string> seen;  // pooling's only gradient is all of them
-    for (Gradient gradient : gradients) {
+    // Of a forward problem there is its output only.
+    for (Gradient gradient : is_forward(each.request) ? std::vector{Gradient::kOutput} : gradients) {
       auto request = with_gradient(each.request, gradient);
       if (!request) continue;
       if (std::find(seen.begin(), seen.end(), to_text(*request)) != seen.end()) continue;

@@ -39,8 +39,8 @@ Status measure(const BenchJob& job, const std::vector<Values>& kinds, double sec
   RG_CHECK(plan.call().status());
   std::vector<Case> cases(1);
   for (const Values values : kinds)
-    for (const problem::Operand operand :
-         {problem::Operand::kGradOutput, problem::Operand::kInput, problem::Operand::kWeight})
+    for (const problem::Operand operand : {problem::Operand::kGradOutput, problem::Operand::kInput,
+                                           problem::Operand::kWeight, problem::Operand::kBias})
       if (values != Values::kFinite && plan.memory().holds(operand)) cases.push_back({values, operand, {}});
   int64_t runs = 0;
   for (int round = 0; round < kRounds; ++round)

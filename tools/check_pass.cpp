@@ -141,7 +141,7 @@ class Check final : public PassCheck {
   // Σ |terms|: the same sums over absolute values.
   void find_magnitudes() {
     Operands absolute = operands_;
-    for (Operand operand : {Operand::kGradOutput, Operand::kInput, Operand::kWeight}) {
+    for (Operand operand : test::kSources) {
       if (!absolute[operand] || !reads(pass_, operand)) continue;
       HostTensor& tensor = *absolute[operand];
       tensor.for_each([&](const Dims& index) { tensor.set(index, std::abs(tensor.get(index))); });

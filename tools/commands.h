@@ -46,6 +46,7 @@ struct SweepOptions {
   double gflop = 0;                // a problem has at most that many; 0: 1 on a CPU, 40 on a GPU
   std::vector<std::string> peers;  // commands
   bool every = false;              // every implementation, not only the chosen one
+  bool forward = false;            // forward problems instead of backward ones
   std::string json, csv;           // files to write
 };
 int sweep(const SweepOptions& options);

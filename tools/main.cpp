@@ -153,7 +153,7 @@ void add_draws(CLI::App& command, Options& options) {
 }
 
 int run(int argc, char** argv) {
-  CLI::App app("Looks into the backward operators of libretrograd", "retrograd");
+  CLI::App app("Looks into the operators of libretrograd", "retrograd");
   app.footer(kProblemHelp);
   app.set_version_flag("--version", "retrograd " RETROGRAD_VERSION);
   app.require_subcommand(1);
@@ -234,6 +234,7 @@ int run(int argc, char** argv) {
   add_peers(sweep_command, sweep_options.peers);
   sweep_command.add_flag("--every-implementation", sweep_options.every,
                          "Everybody that takes a pass, not only the one that is chosen");
+  sweep_command.add_flag("--forward", sweep_options.forward, "Forward problems instead of backward ones");
   sweep_command.add_option("--json", sweep_options.json, "Write everything there")->type_name("FILE");
   sweep_command.add_option("--csv", sweep_options.csv, "A row for each implementation of a pass there")
       ->type_name("FILE");

@@ -49,6 +49,7 @@ void set_dtype(ConvRequest& r, DType dtype) {
   if (r.grad_input) r.grad_input->dtype = dtype;
   if (r.grad_weight) r.grad_weight->dtype = dtype == DType::kE4M3 ? DType::kF32 : dtype;
   if (r.grad_bias) r.grad_bias->dtype = wide(dtype);
+  if (r.bias) r.bias->dtype = dtype;
 }
 void set_dtype(ConvTbcRequest& r, DType dtype) {
   r.input.dtype = r.weight.dtype = r.grad_output.dtype = r.bias.dtype = dtype;
@@ -112,6 +113,8 @@ std::string_view name_of(Gradient gradient) {
       return "w";
     case Gradient::kBias:
       return "b";
+    case Gradient::kOutput:
+      return "f";
     case Gradient::kAll:
       break;
   }
@@ -119,13 +122,15 @@ std::string_view name_of(Gradient gradient) {
 }
 
 std::optional<Gradient> gradient_from_name(std::string_view name) {
-  for (Gradient each : {Gradient::kInput, Gradient::kWeight, Gradient::kBias, Gradient::kAll})
+  for (Gradient each :
+       {Gradient::kInput, Gradient::kWeight, Gradient::kBias, Gradient::kAll, Gradient::kOutput})
     if (name == name_of(each)) return each;
   return std::nullopt;
 }
 
 std::optional<Request> with_gradient(const Request& request, Gradient gradient) {
-  if (gradient == Gradient::kAll) return request;
+  if (is_forward(request) != (gradient == Gradient::kOutput)) return std::nullopt;
+  if (gradient == Gradient::kAll || gradient == Gradient::kOutput) return request;
   if (const auto* conv = std::get_if<ConvRequest>(&request)) {
     ConvRequest one = *conv;
     if (gradient != Gradient::kInput) one.grad_input.reset();

@@ -38,7 +38,13 @@ problem::Request with_dtype(problem::Request request, DType dtype);
 problem::Request with_math_mode(problem::Request request, int mode);
 
 // A part of a call that is timed by itself.
-enum class Gradient : unsigned char { kInput, kWeight, kBias, kAll };
+enum class Gradient : unsigned char {
+  kInput,
+  kWeight,
+  kBias,
+  kAll,
+  kOutput
+};  // the last of forward problems
 // "i", "w", "b" or "all".
 std::string_view name_of(Gradient gradient);
 std::optional<Gradient> gradient_from_name(std::string_view name);

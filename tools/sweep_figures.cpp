@@ -26,6 +26,7 @@ GeneratorOptions bounds_of(const SweepOptions& options) {
   const double gflop = options.gflop > 0 ? options.gflop : options.device == "cpu" ? kCpuGflop : kGpuGflop;
   GeneratorOptions bounds = GeneratorOptions::network();
   bounds.most_products = gflop * 1e9 / 4;
+  bounds.forward = options.forward ? 100 : 0;
   bounds.most_elements = std::min(bounds.most_elements, gflop * 2e7);
   return bounds;
 }
@@ -34,7 +35,7 @@ Result<std::vector<Gradient>> gradients_of(const SweepOptions& options) {
   std::vector<Gradient> gradients;
   for (const std::string& pass : options.passes) {
     const auto gradient = gradient_from_name(pass);
-    if (!gradient || gradient == Gradient::kAll)
+    if (!gradient || gradient == Gradient::kAll || gradient == Gradient::kOutput)
       return Status(Code::kInvalidArgument, fmt::format("--passes: '{}' is not one of i, w, b", pass));
     gradients.push_back(*gradient);
   }
@@ -54,7 +55,7 @@ class Sweep {
   Status measure(const SweepProblem& drawn, std::vector<SweepFigure>& figures) {
     RG_TRY(const auto whole, problem::judge(drawn.request));
     RG_TRY(const auto memory, OperandMemory::make(whole, device_));
-    for (const Gradient gradient : gradients_) {
+    for (const Gradient gradient : is_forward(drawn.request) ? std::vector{Gradient::kOutput} : gradients_) {
       const auto request = with_gradient(drawn.request, gradient);
       if (!request) continue;
       RG_TRY(const auto problem, problem::judge(*request));

@@ -3,7 +3,8 @@
 """`pytorch_peer.py --threads N`: PyTorch behind the line protocol of `retrograd bench --peer` (bench/README.md).
 
 Runs with Debian's python3-torch, hence the system's Python in the first line. A call is the operator alone on
-contiguous tensors: convolution_backward, conv_tbc_backward, avg_pool…_backward.
+contiguous tensors: convolution_backward, conv_tbc_backward, avg_pool…_backward, or with forward=1 the operators
+themselves.
 """
 import argparse
 import ctypes
@@ -65,6 +66,10 @@ def conv_call(torch, keys):
         an_entry_an_axis(key, [default] * axes, axes, keys)
         for key, default in (("stride", 1), ("padding", 0), ("dilation", 1), ("output_padding", 0)))
     transposed, groups = keys.get("transposed") == "1", int(keys.get("groups", "1"))
+    if keys.get("forward") == "1":
+        bias = tensor(torch, keys["bias"], dtype) if "bias" in keys else None
+        return functools.partial(torch.ops.aten.convolution.default, x, w, bias, stride, padding, dilation, transposed,
+                                 output_padding, groups)
     if "grad_output" in keys:
         y = tensor(torch, keys["grad_output"], dtype)
     else:
@@ -83,6 +88,8 @@ def conv_tbc_call(torch, keys):
     x, w = tensor(torch, keys["input"], dtype), tensor(torch, keys["weight"], dtype)
     pad = int(keys.get("pad", "0"))
     bias = tensor(torch, str(w.shape[2]), dtype)
+    if keys.get("forward") == "1":
+        return functools.partial(torch.ops.aten.conv_tbc.default, x, w, bias, pad)
     y = tensor(torch, f"{x.shape[0] + 2 * pad - w.shape[0] + 1}x{x.shape[1]}x{w.shape[2]}", dtype)
     return functools.partial(torch.ops.aten.conv_tbc_backward.default, y, x, w, bias, pad)
 
@@ -102,6 +109,8 @@ def avgpool_call(torch, keys):
         x = x.unsqueeze(2)
         kernel, stride, padding = [1] + kernel, [1] + stride, [0] + padding
     forward = torch.ops.aten.avg_pool3d if axes == 3 else torch.ops.aten.avg_pool2d
+    if keys.get("forward") == "1":
+        return functools.partial(forward.default, x, kernel, stride, padding, ceil, include, divisor)
     backward = torch.ops.aten.avg_pool3d_backward if axes == 3 else torch.ops.aten.avg_pool2d_backward
     y = torch.rand_like(forward(x, kernel, stride, padding, ceil, include, divisor))
     return functools.partial(backward.default, y, x, kernel, stride, padding, ceil, include, divisor)

@@ -52,7 +52,7 @@ Effort effort_of(const problem::AvgPoolPass& p) {
     y *= number(axis.y);
     taps *= std::max(number(axis.x), number(axis.y) * number(axis.kernel));
   }
-  return {.operations = taps, .bytes = bytes_of(p.grad_input, x) + bytes_of(p.grad_output, y), .launches = 1};
+  return {.operations = taps, .bytes = bytes_of(p.x, x) + bytes_of(p.y, y), .launches = 1};
 }
 
 bool is_sixteen_bits(const problem::Pass& pass) { return size_of(result_of(pass).dtype) == 2; }

@@ -16,7 +16,7 @@ namespace retrograd::engines {
 std::span<const Candidate* const> candidates(runtime::DeviceKind kind) {
   // Before the first kernel is asked how wide a vector is.
   [[maybe_unused]] static const bool limited = kernels::cpu::limit_targets(settings().cpu_isa);
-  static const std::array<const Candidate*, 25> on_cpu = {
+  static const std::array<const Candidate*, 26> on_cpu = {
       &cpu::live_taps(),                   // all three: kernels with ends that never meet x
       &cpu::winograd_gather(),             // forward, grad_input: 3x3, where reduced precision is allowed
       &cpu::winograd_grad_weight(),        // grad_weight: the same
@@ -40,7 +40,8 @@ std::span<const Candidate* const> candidates(runtime::DeviceKind kind) {
       &cpu::dense_grad_weight(),               // grad_weight
       &cpu::im2col(),                          // all three: windows inside x, as a convolution of one tap
       &cpu::chunked_bias(),                    // grad_bias
-      &cpu::avgpool_rows(),                    // average pooling
+      &cpu::avgpool_rows(),                    // average pooling backward
+      &cpu::avgpool_windows(),                 // average pooling forward
       &reference::candidate(),                 // everything
   };
   switch (kind) {
@@ -50,6 +51,23 @@ std::span<const Candidate* const> candidates(runtime::DeviceKind kind) {
       return cuda::candidates();
   }
   return {};
+}
+
+// One place for all candidates: what none of them does yet.
+std::optional<Reason> unserved(const problem::Pass& pass, const Machine& machine) {
+  if (machine.kind != Machine::Kind::kGpu) return std::nullopt;
+  if (const auto* conv = std::get_if<problem::ConvPass>(&pass);
+      conv != nullptr && conv->result().operand == problem::Operand::kOutput) {
+    if (conv->bias) return "a convolution that adds a bias is not supported on a GPU yet";
+    // No gradient has as many places behind the last tap: kernels were never run on it.
+    for (const problem::Window& w : conv->axes)
+      if (conv->kind == problem::ConvPassKind::kGradInput &&
+          w.x - 1 - position(w, w.y - 1, w.kernel - 1) >= w.stride)
+        return "output padding of the stride or more is not supported on a GPU yet";
+  }
+  if (const auto* pool = std::get_if<problem::AvgPoolPass>(&pass); pool != nullptr && pool->forward)
+    return "average pooling forward is not supported on a GPU yet";
+  return std::nullopt;
 }
 
 }  // namespace retrograd::engines

@@ -36,8 +36,10 @@ std::vector<Answer> judge_in_order(std::span<const engines::Candidate* const> ca
                                    const problem::Pass& pass, const Machine& machine) {
   std::vector<Answer> answers;
   answers.reserve(candidates.size());
+  const auto unserved = engines::unserved(pass, machine);
   for (const engines::Candidate* candidate : candidates) {
-    engines::Support support = candidate->supports(pass, machine);
+    engines::Support support =
+        unserved ? engines::Support::no(*unserved) : candidate->supports(pass, machine);
     const double microseconds = support.accepted() ? engines::cost(*candidate, pass, machine)
                                                    : std::numeric_limits<double>::infinity();
     answers.push_back({candidate, std::move(support), microseconds});
@@ -106,9 +108,8 @@ Status Plan::check_workspace(const void* workspace, size_t size) const {
 Status Plan::require_results(const Bindings& bindings) const {
   for (const Entry& entry : entries_)
     if (bindings[entry.result] == nullptr)
-      return {Code::kNullArgument,
-              fmt::format("{} has no data: its address is null, but its gradient was asked for",
-                          operands_[static_cast<size_t>(entry.result)].name)};
+      return {Code::kNullArgument, fmt::format("{} has no data: its address is null, but it was asked for",
+                                               operands_[static_cast<size_t>(entry.result)].name)};
   return Status::ok();
 }
 
@@ -123,7 +124,7 @@ Status Plan::check_bindings(const Bindings& bindings) const {
     const void* address = bindings[operand];
     if (address == nullptr)
       return {Code::kNullArgument,
-              fmt::format("{} has no data: its address is null, but a gradient that was asked "
+              fmt::format("{} has no data: its address is null, but a result that was asked "
                           "for needs it",
                           facts.name)};
     const auto block = runtime::AllocationTable::instance().find(address);
@@ -218,6 +219,9 @@ Result<std::shared_ptr<const Plan>> make_plan(const problem::Problem& problem, r
   double operations = 0;
   const Machine& machine = engines::machine_of(device);
   for (const problem::Pass& pass : problem.passes) {
+    if (const auto reason = engines::unserved(pass, machine))
+      return Status(Code::kNotOnDevice,
+                    fmt::format("{}, and the device is {}", reason->text(), device.label()));
     auto [candidate, step, microseconds] =
         choose(operation, pass, machine,
                order == Order::kByCost ? judge(candidates, pass, machine)

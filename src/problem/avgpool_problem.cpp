@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Judges an average-pooling-backward request and makes the problem of it.
+// Judges an average-pooling request, backward or forward, and makes the problem of it.
 #include <fmt/format.h>
+
+#include <span>
+#include <utility>
 
 #include "base/checked.h"
 #include "problem/conv_canonical.h"
@@ -30,8 +33,9 @@ class PoolJudge {
     pass.axes = axes_;
     pass.count_include_pad = r_.count_include_pad;
     pass.divisor_override = r_.divisor_override;
-    pass.grad_output = tensor(Operand::kGradOutput, r_.grad_output);
-    pass.grad_input = tensor(Operand::kGradInput, r_.grad_input);
+    pass.forward = r_.forward;
+    pass.y = tensor(r_.forward ? Operand::kOutput : Operand::kGradOutput, r_.grad_output);
+    pass.x = r_.forward ? tensor(Operand::kInput, r_.input) : tensor(Operand::kGradInput, r_.grad_input);
     return pass;
   }
 
@@ -125,9 +129,10 @@ class PoolJudge {
   }
 
   Status judge_types() const {
-    for (auto [view, name] :
-         {std::pair{&r_.grad_output, names_.grad_output}, std::pair{&r_.input, names_.input},
-          std::pair{&r_.grad_input, names_.grad_input}}) {
+    const std::pair<const TensorView*, const char*> all[] = {{&r_.grad_output, names_.grad_output},
+                                                             {&r_.input, names_.input},
+                                                             {&r_.grad_input, names_.grad_input}};
+    for (auto [view, name] : std::span(all).first(r_.forward ? 2 : 3)) {
       if (is_8bit(view->dtype))
         return {Code::kBadDtype,
                 fmt::format("{}.dtype is {}, expected f32, f16 or bf16", name, name_of(view->dtype))};
@@ -146,6 +151,7 @@ class PoolJudge {
                 fmt::format("{}.shape[{}] is {}, expected {} as in {}: batch and channels agree",
                             names_.grad_output, dim, r_.grad_output.shape[dim], r_.input.shape[dim],
                             names_.input)};
+    if (r_.forward) return check_output_view(r_.grad_output, names_.grad_output);
     RG_CHECK(expect_shape(r_.grad_input, r_.input.shape, names_.grad_input, "the shape of the input"));
     return check_output_view(r_.grad_input, names_.grad_input);
   }
@@ -176,9 +182,16 @@ class PoolJudge {
 Status fill_problem(const AvgPoolRequest& request, Problem& problem) {
   PoolJudge judge(request);
   RG_CHECK(judge.judge());
-  if (element_count(request.grad_input.shape).value_or(0) > 0) problem.passes.emplace_back(judge.pass());
-  problem.facts(Operand::kGradOutput) = facts_of(request.names.grad_output, request.grad_output);
-  problem.facts(Operand::kGradInput) = facts_of(request.names.grad_input, request.grad_input);
+  // A window holds at least one place of its plane: either tensor is empty with the other.
+  if (element_count(request.input.shape).value_or(0) > 0) problem.passes.emplace_back(judge.pass());
+  const OperandFacts y = facts_of(request.names.grad_output, request.grad_output);
+  if (request.forward) {
+    problem.facts(Operand::kOutput) = y;
+    problem.facts(Operand::kInput) = facts_of(request.names.input, request.input);
+  } else {
+    problem.facts(Operand::kGradOutput) = y;
+    problem.facts(Operand::kGradInput) = facts_of(request.names.grad_input, request.grad_input);
+  }
   return Status::ok();
 }
 

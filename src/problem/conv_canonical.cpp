@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 namespace retrograd::problem {
 namespace {
@@ -15,6 +16,11 @@ PassTensor pass_tensor(Operand operand, const TensorView& view) {
 
 bool has_elements(const TensorView& view) { return element_count(view.shape).value_or(0) > 0; }
 
+// One number for each channel.
+PassTensor channel_tensor(Operand operand, const TensorView& view) {
+  return {operand, view.dtype, {0, view.shape[0] > 1 ? view.strides[0] : 1, 0, 0, 0}};
+}
+
 BiasPass bias_pass(const ConvCanonical& conv) {
   BiasPass bias;
   // Nobody walks an enormous batch of nothing.
@@ -24,9 +30,20 @@ BiasPass bias_pass(const ConvCanonical& conv) {
   for (int axis = missing; axis < 3; ++axis)
     bias.spatial[static_cast<size_t>(axis)] = conv.grad_output->shape[axis - missing + 2];
   bias.grad_output = pass_tensor(Operand::kGradOutput, *conv.grad_output);
-  const int64_t stride = conv.grad_bias->shape[0] > 1 ? conv.grad_bias->strides[0] : 1;
-  bias.grad_bias = {Operand::kGradBias, conv.grad_bias->dtype, {0, stride, 0, 0, 0}};
+  bias.grad_bias = channel_tensor(Operand::kGradBias, *conv.grad_bias);
   return bias;
+}
+
+// y = x ⋆ w, or its adjoint where the convolution is transposed.
+ConvPass forward_pass(const ConvCanonical& conv, ConvPass pass) {
+  pass.kind = conv.transposed ? ConvPassKind::kGradInput : ConvPassKind::kForward;
+  pass.batch = conv.grad_output->shape[0];
+  pass.x = pass_tensor(Operand::kInput, *conv.input);
+  pass.y = pass_tensor(Operand::kOutput, *conv.grad_output);
+  if (conv.transposed) std::swap(pass.x, pass.y);
+  pass.w = pass_tensor(Operand::kWeight, *conv.weight);
+  if (conv.bias != nullptr) pass.bias = channel_tensor(Operand::kBias, *conv.bias);
+  return pass;
 }
 
 std::vector<Pass> make_passes(const ConvCanonical& conv) {
@@ -46,6 +63,10 @@ std::vector<Pass> make_passes(const ConvCanonical& conv) {
   base.hf32_allowed = conv.hf32_allowed;
 
   std::vector<Pass> passes;
+  if (conv.forward) {
+    if (has_elements(*conv.grad_output)) passes.emplace_back(forward_pass(conv, base));
+    return passes;
+  }
   passes.reserve(3);
   const PassTensor grad_output = pass_tensor(Operand::kGradOutput, *conv.grad_output);
   if (conv.grad_input != nullptr && has_elements(*conv.grad_input)) {
@@ -77,9 +98,10 @@ void fill_problem(const ConvCanonical& conv, const ConvNames& names, Problem& pr
   const auto note = [&](Operand operand, const char* name, const TensorView* view) {
     if (view != nullptr) problem.facts(operand) = facts_of(name, *view);
   };
-  note(Operand::kGradOutput, names.grad_output, conv.grad_output);
+  note(conv.forward ? Operand::kOutput : Operand::kGradOutput, names.grad_output, conv.grad_output);
   note(Operand::kInput, names.input, conv.input);
   note(Operand::kWeight, names.weight, conv.weight);
+  note(Operand::kBias, names.bias, conv.bias);
   note(Operand::kGradInput, names.grad_input, conv.grad_input);
   note(Operand::kGradWeight, names.grad_weight, conv.grad_weight);
   note(Operand::kGradBias, names.grad_bias, conv.grad_bias);

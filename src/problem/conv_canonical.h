@@ -14,6 +14,8 @@ namespace retrograd::problem {
 
 // The operands as (N, C, spatial…) views and the convolution between them, all judged.
 struct ConvCanonical {
+  bool forward = false;              // grad_output is the output, and written
+  const TensorView* bias = nullptr;  // forward only; null: none
   const TensorView *grad_output = nullptr, *input = nullptr, *weight = nullptr;
   const TensorView *grad_input = nullptr, *grad_weight = nullptr,
                    *grad_bias = nullptr;  // null: not asked for

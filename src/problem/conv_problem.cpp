@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Judges a convolution-backward request, rule by rule, and makes the problem of it.
+// Judges a convolution request, backward or forward, rule by rule, and makes the problem of it.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -97,7 +97,8 @@ class ConvJudge {
     const size_t entries_per_axis = r_.output_padding.size() / r_.stride.size();
     for (size_t i = 0; i < r_.output_padding.size(); ++i) {
       const int64_t value = r_.output_padding[i];
-      const int64_t stride = r_.stride[i / entries_per_axis];
+      const int64_t stride = r_.stride[i / entries_per_axis], dilation = r_.dilation[i / entries_per_axis];
+      const int64_t limit = r_.forward ? std::max(stride, dilation) : stride;
       if (!r_.transposed && value != 0)
         return {Code::kInvalidArgument,
                 fmt::format("{}[{}] is {}, expected 0 as the convolution is not transposed",
@@ -105,9 +106,10 @@ class ConvJudge {
       // Beyond the stride it is places that are padded away otherwise, and then zeros: well defined, and left
       // to the interfaces that do not refuse it.
       const bool limited = r_.follows_aclnn() || r_.one_dtype;
-      if (r_.transposed && limited && (value < 0 || value >= stride))
-        return {Code::kInvalidArgument, fmt::format("{}[{}] is {}, expected 0 to {}: less than the stride",
-                                                    names_.output_padding, i, value, stride - 1)};
+      if (r_.transposed && limited && (value < 0 || value >= limit))
+        return {Code::kInvalidArgument,
+                fmt::format("{}[{}] is {}, expected 0 to {}: less than the stride{}", names_.output_padding,
+                            i, value, limit - 1, r_.forward ? " or the dilation" : "")};
       if (r_.transposed && value < 0)
         return {Code::kInvalidArgument,
                 fmt::format("{}[{}] is {}, expected at least 0", names_.output_padding, i, value)};
@@ -290,6 +292,10 @@ class ConvJudge {
                              conv_.rounding == OperandRounding::kNone &&
                              (r_.math_mode == 1 || (r_.math_mode == 0 && !r_.follows_aclnn()));
     conv_.hf32_allowed = compute == DType::kF32 && r_.math_mode == 1 && !r_.product;
+    if (r_.forward) {
+      RG_CHECK(judge_bias_type(compute));
+      return judge_output_type(r_.grad_output, names_.grad_output, compute, is_8bit(compute));
+    }
     RG_CHECK(judge_output_type(r_.grad_input, names_.grad_input, compute, is_8bit(compute)));
     RG_CHECK(judge_output_type(r_.grad_weight, names_.grad_weight, compute, compute == DType::kHiF8));
     return judge_output_type(r_.grad_bias, names_.grad_bias, compute, false);
@@ -308,9 +314,23 @@ class ConvJudge {
                 compute_type_allowed ? fmt::format(" or {}, the type of the inputs", name_of(compute)) : "")};
   }
 
+  Status judge_bias_type(DType compute) const {
+    if (!r_.bias || r_.bias->dtype == compute || (r_.bias->dtype == DType::kF32 && !r_.one_dtype))
+      return Status::ok();
+    return {
+        Code::kBadDtype,
+        fmt::format("{}.dtype is {}, expected {}{}", names_.bias, name_of(r_.bias->dtype), name_of(compute),
+                    r_.one_dtype ? ": one type for all tensors" : ", the type of the products, or f32")};
+  }
+
   Status judge_outputs() {
     const TensorView& grad_output = weight_alone_ ? empty_grad_output_view_ : r_.grad_output;
     const int64_t c_out = grad_output.shape[1];
+    if (r_.forward) RG_CHECK(check_output_view(r_.grad_output, names_.grad_output));
+    if (r_.bias) {
+      RG_CHECK(expect_shape(*r_.bias, {c_out}, names_.bias, "one element for each output channel"));
+      RG_CHECK(check_view(*r_.bias, names_.bias));
+    }
     if (r_.grad_input) {
       RG_CHECK(expect_shape(*r_.grad_input, r_.input.shape, names_.grad_input, "the shape of the input"));
       RG_CHECK(check_output_view(*r_.grad_input, names_.grad_input));
@@ -324,6 +344,8 @@ class ConvJudge {
       RG_CHECK(check_output_view(*r_.grad_bias, names_.grad_bias));
     }
     const auto address = [](const std::optional<TensorView>& view) { return view ? &*view : nullptr; };
+    conv_.forward = r_.forward;
+    conv_.bias = address(r_.bias);
     conv_.grad_output = &grad_output;
     conv_.input = weight_alone_ ? &empty_input_view_ : &r_.input;
     conv_.weight = &r_.weight;
@@ -347,19 +369,22 @@ class ConvJudge {
 }  // namespace
 
 Result<DType> promote(const ConvRequest& request) {
-  const DType types[] = {request.grad_output.dtype, request.input.dtype, request.weight.dtype};
+  // The output of a forward problem is no operand of a product.
+  const DType types[] = {request.forward ? request.input.dtype : request.grad_output.dtype,
+                         request.input.dtype, request.weight.dtype};
   if (types[0] == types[1] && types[1] == types[2]) return types[0];
   const std::string given =
-      fmt::format("{} {}, {} {}, {} {}", request.names.grad_output, name_of(types[0]), request.names.input,
-                  name_of(types[1]), request.names.weight, name_of(types[2]));
+      fmt::format("{}{} {}, {} {}",
+                  request.forward ? "" : fmt::format("{} {}, ", request.names.grad_output, name_of(types[0])),
+                  request.names.input, name_of(types[1]), request.names.weight, name_of(types[2]));
   if (request.one_dtype)
     return Status(Code::kBadDtype,
                   fmt::format("dtypes differ ({}), expected one type for all tensors", given));
   for (DType type : types)
     if (is_8bit(type))
       return Status(Code::kBadDtype,
-                    fmt::format("dtypes differ ({}), expected {} for all three: 8-bit types do not mix",
-                                given, name_of(type)));
+                    fmt::format("dtypes differ ({}), expected {} for all{}: 8-bit types do not mix", given,
+                                name_of(type), request.forward ? "" : " three"));
   return DType::kF32;
 }
 

@@ -2,6 +2,8 @@
 // Judges a conv_tbc request. A (T,B,C) tensor is a (B,C,T) one with other strides, so no pass knows of it.
 #include <fmt/format.h>
 
+#include <span>
+
 #include "problem/conv_canonical.h"
 #include "problem/problem.h"
 
@@ -19,14 +21,15 @@ Status judge_types(const ConvTbcRequest& r) {
                            {r.weight, n.weight},           {r.bias, n.bias},
                            {r.grad_input, n.grad_input},   {r.grad_weight, n.grad_weight},
                            {r.grad_bias, n.grad_bias}};
-  for (const auto& [view, name] : all)
+  const NamedView& model = all[r.forward ? 1 : 0];
+  for (const auto& [view, name] : std::span(all).first(r.forward ? 4 : 7))
     if (is_8bit(view.dtype) && &view != &r.grad_weight)
       return {Code::kBadDtype,
               fmt::format("{}.dtype is {}, expected f32, f16 or bf16", name, name_of(view.dtype))};
   for (const auto& [view, name] : {all[1], all[2], all[3]})
-    if (view.dtype != r.grad_output.dtype)
+    if (view.dtype != model.view.dtype)
       return {Code::kBadDtype, fmt::format("{}.dtype is {}, expected {}: the type of {}", name,
-                                           name_of(view.dtype), name_of(r.grad_output.dtype), n.grad_output)};
+                                           name_of(view.dtype), name_of(model.view.dtype), model.name)};
   return Status::ok();
 }
 
@@ -58,6 +61,7 @@ Status judge_shapes(const ConvTbcRequest& r) {
                         sizes.kernel, n.input, sizes.x, n.padding, r.pad, sizes.kernel)};
   RG_CHECK(expect_shape(r.grad_output, {*t_out, r.input.shape[1], r.weight.shape[2]}, n.grad_output,
                         "(T_out, B, C_out) of the input and the weight"));
+  if (r.forward) return check_output_view(r.grad_output, n.grad_output);
   RG_CHECK(expect_shape(r.grad_input, r.input.shape, n.grad_input, "the shape of the input"));
   RG_CHECK(expect_shape(r.grad_weight, r.weight.shape, n.grad_weight, "the shape of the weight"));
   RG_CHECK(expect_shape(r.grad_bias, r.bias.shape, n.grad_bias, "the shape of the bias"));
@@ -74,19 +78,25 @@ Status fill_problem(const ConvTbcRequest& request, Problem& problem) {
   ConvCanonical conv;
   RG_TRY(conv.rounding, choose_rounding({request.math_mode, request.names.math_mode,
                                          request.hf32_mantissa_bits, request.product},
-                                        request.grad_output.dtype, problem.warnings));
-  conv.hf32_allowed = request.grad_output.dtype == DType::kF32 && request.math_mode == 1 && !request.product;
+                                        request.input.dtype, problem.warnings));
+  conv.hf32_allowed = request.input.dtype == DType::kF32 && request.math_mode == 1 && !request.product;
   const TensorView grad_output = permuted(request.grad_output, {1, 2, 0});
   const TensorView input = permuted(request.input, {1, 2, 0});
   const TensorView weight = permuted(request.weight, {2, 1, 0});
-  const TensorView grad_input = permuted(request.grad_input, {1, 2, 0});
-  const TensorView grad_weight = permuted(request.grad_weight, {2, 1, 0});
   conv.grad_output = &grad_output;
   conv.input = &input;
   conv.weight = &weight;
-  conv.grad_input = &grad_input;
-  conv.grad_weight = &grad_weight;
-  conv.grad_bias = &request.grad_bias;
+  TensorView grad_input, grad_weight;
+  conv.forward = request.forward;
+  if (request.forward) {
+    conv.bias = &request.bias;
+  } else {
+    grad_input = permuted(request.grad_input, {1, 2, 0});
+    grad_weight = permuted(request.grad_weight, {2, 1, 0});
+    conv.grad_input = &grad_input;
+    conv.grad_weight = &grad_weight;
+    conv.grad_bias = &request.grad_bias;
+  }
   conv.axes[2] = {.x = request.input.shape[0],
                   .y = request.grad_output.shape[0],
                   .kernel = request.weight.shape[0],

@@ -20,11 +20,15 @@ inline OperandViews views_of(const Request& request) {
   };
   std::visit(
       [&](const auto& r) {
-        place(Operand::kGradOutput, r.grad_output);
+        place(r.forward ? Operand::kOutput : Operand::kGradOutput, r.grad_output);
         place(Operand::kInput, r.input);
-        place(Operand::kGradInput, r.grad_input);
         if constexpr (requires { r.weight; }) {
           place(Operand::kWeight, r.weight);
+          if (r.forward) place(Operand::kBias, r.bias);
+        }
+        if (r.forward) return;
+        place(Operand::kGradInput, r.grad_input);
+        if constexpr (requires { r.weight; }) {
           place(Operand::kGradWeight, r.grad_weight);
           place(Operand::kGradBias, r.grad_bias);
         }

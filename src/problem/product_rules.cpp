@@ -23,6 +23,7 @@ std::vector<NamedView> tensors_of(const Request& request) {
   if (const auto* r = std::get_if<ConvRequest>(&request)) {
     all = {
         {&r->grad_output, r->names.grad_output}, {&r->input, r->names.input}, {&r->weight, r->names.weight}};
+    if (r->bias) all.push_back({&*r->bias, r->names.bias});
     if (r->grad_input) all.push_back({&*r->grad_input, r->names.grad_input});
     if (r->grad_weight) all.push_back({&*r->grad_weight, r->names.grad_weight});
     if (r->grad_bias) all.push_back({&*r->grad_bias, r->names.grad_bias});
@@ -31,6 +32,7 @@ std::vector<NamedView> tensors_of(const Request& request) {
            {&t->weight, t->names.weight},           {&t->bias, t->names.bias},
            {&t->grad_input, t->names.grad_input},   {&t->grad_weight, t->names.grad_weight},
            {&t->grad_bias, t->names.grad_bias}};
+    if (t->forward) all.resize(4);
   }
   return all;
 }
@@ -67,7 +69,7 @@ struct Math {
 
 Math math_of(const Request& request) {
   if (const auto* tbc = std::get_if<ConvTbcRequest>(&request))
-    return {tbc->math_mode, tbc->names.math_mode, tbc->grad_output.dtype};
+    return {tbc->math_mode, tbc->names.math_mode, tbc->input.dtype};
   const auto& conv = std::get<ConvRequest>(request);
   const auto compute = promote(conv);
   return {conv.math_mode, conv.names.math_mode,
@@ -192,6 +194,14 @@ std::string find_tbc_pad(const Request& request, const ProductRule& rule) {
   return beyond(r.names.padding, r.pad, rule.limit);
 }
 
+std::string find_output_type(const Request& request, const ProductRule&) {
+  return std::visit(
+      [](const auto& r) {
+        return other_type({&r.grad_output, r.names.grad_output}, {&r.input, r.names.input});
+      },
+      request);
+}
+
 std::string find_tbc_grad_weight_type(const Request& request, const ProductRule&) {
   const auto& r = std::get<ConvTbcRequest>(request);
   return other_type({&r.grad_weight, r.names.grad_weight}, {&r.weight, r.names.weight});
@@ -235,7 +245,8 @@ constexpr ProductRule kRules[] = {
     {"conv.bias_sizes", kAll, kInvalid, "biasSizes is [Cout] where the bias gradient is asked for", find_bias_sizes},
     {"conv.grad_input_type", kAll, kType, "gradInput has input's type", find_grad_input_type},
     {"conv.grad_bias_type", kAll, kType, "gradBias has gradOutput's type", find_grad_bias_type},
-    {"conv.formats", kAll, kInvalid, "gradOutput, input and gradInput have one format, weight and gradWeight too", find_formats},
+    {"conv.output_type", kAll, kType, "output has input's type", find_output_type},
+    {"conv.formats", kAll, kInvalid, "gradOutput (forward: output), input and gradInput have one format, weight and gradWeight too", find_formats},
     {"tbc.8bit", kOlder, kType, "no tensor is HIFLOAT8 or FLOAT8_E4M3FN", find_8bit},
     {"tbc.8bit", k910, kType, "no tensor but gradWeight is HIFLOAT8 or FLOAT8_E4M3FN", find_8bit_beside_grad_weight},
     {"tbc.bf16", kTraining, kType, "no tensor is BF16", find_bf16},
@@ -246,6 +257,7 @@ constexpr ProductRule kRules[] = {
     {"tbc.math_3", kTraining, kInvalid, "nothing takes cubeMathType 3", find_math<3, is_any>},
     {"tbc.kernel", k910, kInvalid, "K, the length of the weight", find_tbc_kernel, {kEither, kAllAxes, 1, 255}},
     {"tbc.pad", kAll, kInvalid, "pad", find_tbc_pad, {kEither, kAllAxes, 0, 255}},
+    {"tbc.output_type", kAll, kType, "output has the inputs' type", find_output_type},
     {"tbc.result_types", kAll, kType, "gradInput and gradBias have the inputs' type", find_tbc_result_types},
     {"tbc.result_types", kOlder, kType, "gradWeight has the inputs' type", find_tbc_grad_weight_type},
 };
@@ -265,6 +277,10 @@ std::span<const ProductRule> product_rules() { return kRules; }
 
 bool concerns(const ProductRule& rule, const Request& request) {
   const std::string_view name = rule.name;
+  const bool of_output = name.ends_with(".output_type");
+  const bool of_gradients = name == "conv.bias_sizes" || name == "conv.grad_input_type" ||
+                            name == "conv.grad_bias_type" || name == "tbc.result_types";
+  if (is_forward(request) ? of_gradients : of_output) return false;
   return (std::holds_alternative<ConvRequest>(request) && name.starts_with("conv.")) ||
          (std::holds_alternative<ConvTbcRequest>(request) && name.starts_with("tbc."));
 }

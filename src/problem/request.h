@@ -15,6 +15,9 @@
 
 namespace retrograd::problem {
 
+// A forward request has the operands of the backward one: grad_output stands for the output, which is
+// written, and of the gradients there is none.
+
 // What each argument is called where the request came from, for messages.
 struct ConvNames {
   const char* grad_output = "grad_output";
@@ -53,10 +56,12 @@ struct ConvFormats {
          grad_input = Format::kUnsaid, grad_weight = Format::kUnsaid;
 };
 
-// Convolution backward. Tensors are (N, C, spatial…), the weight (C_out, C_in/groups, k…), for a transposed
-// convolution (C_in, C_out/groups, k…).
+// Convolution, backward or forward. Tensors are (N, C, spatial…), the weight (C_out, C_in/groups, k…), for a
+// transposed convolution (C_in, C_out/groups, k…).
 struct ConvRequest {
+  bool forward = false;
   TensorView grad_output, input, weight;
+  std::optional<TensorView> bias;                                // (C_out), forward only; nullopt: none
   std::optional<TensorView> grad_input, grad_weight, grad_bias;  // nullopt: not asked for
   std::vector<int64_t> stride, padding, dilation, output_padding;
   bool transposed = false;
@@ -81,9 +86,10 @@ struct ConvRequest {
   bool follows_aclnn() const { return max_groups == kAclnnMaxGroups; }
 };
 
-// conv_tbc backward: grad_output (T_out, B, C_out), input (T_in, B, C_in), weight (K, C_in, C_out), bias
-// (C_out).
+// conv_tbc, backward or forward: grad_output (T_out, B, C_out), input (T_in, B, C_in), weight (K, C_in,
+// C_out), bias (C_out).
 struct ConvTbcRequest {
+  bool forward = false;
   TensorView grad_output, input, weight, bias;
   TensorView grad_input, grad_weight, grad_bias;
   int64_t pad = 0;
@@ -94,6 +100,7 @@ struct ConvTbcRequest {
 };
 
 struct AvgPoolRequest {
+  bool forward = false;
   TensorView grad_output, input, grad_input;
   std::vector<int64_t> kernel, stride, padding;  // one entry, or one an axis; an empty stride is the kernel
   bool ceil_mode = false;
@@ -107,5 +114,9 @@ struct AvgPoolRequest {
 };
 
 using Request = std::variant<ConvRequest, ConvTbcRequest, AvgPoolRequest>;
+
+inline bool is_forward(const Request& request) {
+  return std::visit([](const auto& r) { return r.forward; }, request);
+}
 
 }  // namespace retrograd::problem

@@ -191,6 +191,11 @@ class Reader {
     return view;
   }
 
+  std::optional<TensorView> optional_tensor(std::string_view key) {
+    if (fields_.find(key) == nullptr) return std::nullopt;
+    return tensor(key, std::nullopt);
+  }
+
   std::vector<int64_t> list(std::string_view key, std::vector<int64_t> otherwise) {
     const Token* token = fields_.find(key);
     if (token == nullptr) return otherwise;
@@ -244,6 +249,13 @@ class Reader {
     if (value != 0 && value != 1)
       note(fields_.fail(*fields_.find(key), fmt::format("{} is neither 0 nor 1", value)));
     return value == 1;
+  }
+
+  // Whether the problem is a forward one, whose output has another name than the gradient it stands for.
+  bool forward(const char*& y_name) {
+    const bool is_forward = flag("forward", false);
+    if (is_forward) y_name = "output";
+    return is_forward;
   }
 
   std::string_view word(std::string_view key, std::string_view otherwise, std::string_view legal) {
@@ -307,6 +319,21 @@ TensorView implied_grad_output(const ConvRequest& r) {
   return dense_view(r.input.dtype, shape);
 }
 
+void read_gradients(Reader& read, ConvRequest& r) {
+  const std::string_view mask = read.word("mask", "iwb", "iwb i w b iw ib wb none");
+  const auto wanted = [&](char letter) {
+    return mask != "none" && mask.find(letter) != std::string_view::npos;
+  };
+  const DType dtype = r.input.dtype;
+  const Dims bias = r.grad_output.shape.rank() > 1 ? Dims{r.grad_output.shape[1]} : Dims{};
+  const TensorView grad_input = read.tensor("grad_input", dense_view(dtype, r.input.shape));
+  const TensorView grad_weight = read.tensor("grad_weight", dense_view(dtype, r.weight.shape));
+  const TensorView grad_bias = read.tensor("grad_bias", dense_view(dtype, bias));
+  if (wanted('i')) r.grad_input = grad_input;
+  if (wanted('w')) r.grad_weight = grad_weight;
+  if (wanted('b')) r.grad_bias = grad_bias;
+}
+
 Result<Request> parse_conv(Fields& fields) {
   Reader read(fields);
   ConvRequest r;
@@ -321,19 +348,13 @@ Result<Request> parse_conv(Fields& fields) {
   r.groups = read.number("groups", 1);
   r.math_mode = read.number("math", 0);
   r.winograd = read.flag("winograd", false);
-  r.grad_output = read.tensor("grad_output", read.ok() ? implied_grad_output(r) : TensorView{});
-  const std::string_view mask = read.word("mask", "iwb", "iwb i w b iw ib wb none");
-  const auto wanted = [&](char letter) {
-    return mask != "none" && mask.find(letter) != std::string_view::npos;
-  };
-  const DType dtype = r.input.dtype;
-  const Dims bias = r.grad_output.shape.rank() > 1 ? Dims{r.grad_output.shape[1]} : Dims{};
-  const TensorView grad_input = read.tensor("grad_input", dense_view(dtype, r.input.shape));
-  const TensorView grad_weight = read.tensor("grad_weight", dense_view(dtype, r.weight.shape));
-  const TensorView grad_bias = read.tensor("grad_bias", dense_view(dtype, bias));
-  if (wanted('i')) r.grad_input = grad_input;
-  if (wanted('w')) r.grad_weight = grad_weight;
-  if (wanted('b')) r.grad_bias = grad_bias;
+  r.forward = read.forward(r.names.grad_output);
+  r.grad_output = read.tensor(r.names.grad_output, read.ok() ? implied_grad_output(r) : TensorView{});
+  if (r.forward) {
+    r.bias = read.optional_tensor("bias");
+  } else {
+    read_gradients(read, r);
+  }
   const std::string_view rules = read.word("rules", "", "aclnn infiniop");
   r.one_dtype = rules == "infiniop";
   r.asymmetric_any_rank = rules != "aclnn";
@@ -360,11 +381,14 @@ Result<Request> parse_conv_tbc(Fields& fields) {
                    r.input.shape[1], r.weight.shape[2]};
   }
   const DType dtype = r.input.dtype;
-  r.grad_output = read.tensor("grad_output", dense_view(dtype, grad_output));
+  r.forward = read.forward(r.names.grad_output);
+  r.grad_output = read.tensor(r.names.grad_output, dense_view(dtype, grad_output));
   r.bias = read.tensor("bias", dense_view(dtype, bias));
-  r.grad_input = read.tensor("grad_input", dense_view(dtype, r.input.shape));
-  r.grad_weight = read.tensor("grad_weight", dense_view(dtype, r.weight.shape));
-  r.grad_bias = read.tensor("grad_bias", dense_view(dtype, r.bias.shape));
+  if (!r.forward) {
+    r.grad_input = read.tensor("grad_input", dense_view(dtype, r.input.shape));
+    r.grad_weight = read.tensor("grad_weight", dense_view(dtype, r.weight.shape));
+    r.grad_bias = read.tensor("grad_bias", dense_view(dtype, r.bias.shape));
+  }
   RG_CHECK(read.status());
   return Request(std::move(r));
 }
@@ -396,8 +420,9 @@ Result<Request> parse_avgpool(Fields& fields) {
     }
     shape.push_back(size);
   }
-  r.grad_output = read.tensor("grad_output", dense_view(r.input.dtype, shape));
-  r.grad_input = read.tensor("grad_input", dense_view(r.input.dtype, r.input.shape));
+  r.forward = read.forward(r.names.grad_output);
+  r.grad_output = read.tensor(r.names.grad_output, dense_view(r.input.dtype, shape));
+  if (!r.forward) r.grad_input = read.tensor("grad_input", dense_view(r.input.dtype, r.input.shape));
   RG_CHECK(read.status());
   return Request(std::move(r));
 }

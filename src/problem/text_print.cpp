@@ -52,21 +52,25 @@ size_t spatial_axes(const TensorView& view) {
   return static_cast<size_t>(std::max(view.shape.rank() - 2, 0));
 }
 
+const char* y_key(bool forward) { return forward ? "output" : "grad_output"; }
+
 std::string print(const ConvRequest& r) {
   Line line("conv", r.input.dtype);
   const size_t axes = spatial_axes(r.input);
   line.tensor("input", r.input);
   line.tensor("weight", r.weight);
-  line.tensor("grad_output", r.grad_output);
+  line.tensor(y_key(r.forward), r.grad_output);
+  if (r.bias) line.tensor("bias", *r.bias);
   line.list("stride", r.stride, axes, 1);
   line.list("padding", r.padding, axes, 0);
   line.list("dilation", r.dilation, axes, 1);
   line.number("transposed", r.transposed, 0);
   line.list("output_padding", r.output_padding, axes, 0);
   line.number("groups", r.groups, 1);
+  line.number("forward", r.forward, 0);
   const std::string mask =
       fmt::format("{}{}{}", r.grad_input ? "i" : "", r.grad_weight ? "w" : "", r.grad_bias ? "b" : "");
-  if (mask != "iwb") line.word("mask", mask.empty() ? "none" : mask);
+  if (mask != "iwb" && !r.forward) line.word("mask", mask.empty() ? "none" : mask);
   if (r.grad_input) line.result("grad_input", *r.grad_input, r.input.shape);
   if (r.grad_weight) line.result("grad_weight", *r.grad_weight, r.weight.shape);
   if (r.grad_bias)
@@ -92,12 +96,15 @@ std::string print(const ConvTbcRequest& r) {
   Line line("conv_tbc", r.input.dtype);
   line.tensor("input", r.input);
   line.tensor("weight", r.weight);
-  line.tensor("grad_output", r.grad_output);
+  line.tensor(y_key(r.forward), r.grad_output);
   line.result("bias", r.bias, r.weight.shape.rank() == 3 ? Dims{r.weight.shape[2]} : Dims{});
   line.number("pad", r.pad, 0);
-  line.result("grad_input", r.grad_input, r.input.shape);
-  line.result("grad_weight", r.grad_weight, r.weight.shape);
-  line.result("grad_bias", r.grad_bias, r.bias.shape);
+  line.number("forward", r.forward, 0);
+  if (!r.forward) {
+    line.result("grad_input", r.grad_input, r.input.shape);
+    line.result("grad_weight", r.grad_weight, r.weight.shape);
+    line.result("grad_bias", r.grad_bias, r.bias.shape);
+  }
   line.number("math", r.math_mode, 0);
   line.dtype();
   if (r.product) line.product(*r.product);
@@ -107,8 +114,9 @@ std::string print(const ConvTbcRequest& r) {
 std::string print(const AvgPoolRequest& r) {
   Line line("avgpool", r.input.dtype);
   line.tensor("input", r.input);
-  line.tensor("grad_output", r.grad_output);
-  line.result("grad_input", r.grad_input, r.input.shape);
+  line.tensor(y_key(r.forward), r.grad_output);
+  line.number("forward", r.forward, 0);
+  if (!r.forward) line.result("grad_input", r.grad_input, r.input.shape);
   line.list("kernel", r.kernel, 0, 0);
   if (!r.stride.empty()) line.list("stride", r.stride, 0, 0);
   line.list("padding", r.padding, 1, 0);

@@ -224,6 +224,68 @@ PhaseOne Pool3dCall::phase_one() const {
   });
 }
 
+void make_transposed(ForwardConvCall& c) {
+  c.transposed = true;
+  c.input.shape = {2, 3, 4, 4};
+  c.weight.shape = {3, 5, 3, 3};
+  c.output.shape = {2, 5, 9, 9};
+  c.bias.shape = {5};
+  c.stride = {2, 2};
+}
+
+PhaseOne ForwardConvCall::phase_one() const {
+  Handles h;
+  aclTensor *x = h.tensor(input), *w = h.tensor(weight), *b = h.tensor(bias), *y = h.tensor(output);
+  const auto *s = h.array(stride), *p = h.array(padding), *d = h.array(dilation),
+             *extra = h.array(output_padding);
+  return finish(*this, [&](uint64_t* size, aclOpExecutor** executor) {
+    return aclnnConvolutionGetWorkspaceSize(x, w, b, s, p, d, transposed, extra, groups, y, cube_math_type,
+                                            size, executor);
+  });
+}
+
+PhaseOne ForwardTbcCall::phase_one() const {
+  Handles h;
+  aclTensor *x = h.tensor(self), *w = h.tensor(weight), *b = h.tensor(bias), *y = h.tensor(output);
+  return finish(*this, [&](uint64_t* size, aclOpExecutor** executor) {
+    return aclnnConvTbcGetWorkspaceSize(x, w, b, pad, y, cube_math_type, size, executor);
+  });
+}
+
+ForwardPool2dCall::ForwardPool2dCall() {
+  self = {{2, 3, 6, 4}};
+  out = {{2, 3, 3, 2}};
+  kernel_size = stride = {2, 2};
+  padding = {0, 0};
+}
+
+PhaseOne ForwardPool2dCall::phase_one() const {
+  Handles h;
+  aclTensor *x = h.tensor(self), *y = h.tensor(out);
+  const auto *k = h.array(kernel_size), *s = h.array(stride), *p = h.array(padding);
+  return finish(*this, [&](uint64_t* size, aclOpExecutor** executor) {
+    return aclnnAvgPool2dGetWorkspaceSize(x, k, s, p, ceil_mode, count_include_pad, divisor_override,
+                                          cube_math_type, y, size, executor);
+  });
+}
+
+ForwardPool3dCall::ForwardPool3dCall() {
+  self = {{1, 2, 2, 6, 4}};
+  out = {{1, 2, 1, 3, 2}};
+  kernel_size = stride = {2, 2, 2};
+  padding = {0, 0, 0};
+}
+
+PhaseOne ForwardPool3dCall::phase_one() const {
+  Handles h;
+  aclTensor *x = h.tensor(self), *y = h.tensor(out);
+  const auto *k = h.array(kernel_size), *s = h.array(stride), *p = h.array(padding);
+  return finish(*this, [&](uint64_t* size, aclOpExecutor** executor) {
+    return aclnnAvgPool3dGetWorkspaceSize(x, k, s, p, ceil_mode, count_include_pad, divisor_override, y, size,
+                                          executor);
+  });
+}
+
 ::testing::AssertionResult refused(const PhaseOne& result, aclnnStatus status,
                                    const std::vector<std::string>& fragments) {
   if (result.status != status) {

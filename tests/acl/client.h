@@ -16,8 +16,11 @@
 #include "aclnn/acl_meta.h"
 #include "aclnn/aclnn_base.h"
 #include "aclnn/opdev/op_errno.h"
+#include "aclnnop/aclnn_avgpool2d.h"
 #include "aclnnop/aclnn_avgpool2d_backward.h"
+#include "aclnnop/aclnn_avgpool3d.h"
 #include "aclnnop/aclnn_avgpool3d_backward.h"
+#include "aclnnop/aclnn_convolution.h"
 #include "aclnnop/aclnn_convolution_backward.h"
 
 namespace retrograd::acl_test {
@@ -154,6 +157,60 @@ struct Pool2dCall : PoolCall {
 struct Pool3dCall : PoolCall {
   static constexpr PhaseTwo kRun = aclnnAvgPool3dBackward;
   Pool3dCall();
+  PhaseOne phase_one() const;
+};
+
+// aclnnConvolution, aclnnConvTbc and the forward pools, legal as they stand.
+struct ForwardConvCall {
+  static constexpr PhaseTwo kRun = aclnnConvolution;
+  TensorArg input{{2, 3, 8, 8}}, weight{{4, 3, 3, 3}}, bias{{4}};
+  ArrayArg stride{1, 1}, padding{0, 0}, dilation{1, 1}, output_padding{0, 0};
+  bool transposed = false;
+  int64_t groups = 1;
+  TensorArg output{{2, 4, 6, 6}};
+  int8_t cube_math_type = 0;
+  bool null_workspace_size = false, null_executor = false;
+
+  std::vector<TensorArg*> inputs() { return {&input, &weight, &bias}; }
+  std::vector<TensorArg*> outputs() { return {&output}; }
+  PhaseOne phase_one() const;
+};
+// input 2x3x4x4, weight 3x5x3x3, stride 2, output 2x5x9x9.
+void make_transposed(ForwardConvCall& c);
+
+struct ForwardTbcCall {
+  static constexpr PhaseTwo kRun = aclnnConvTbc;
+  TensorArg self{{6, 2, 3}}, weight{{4, 3, 4}}, bias{{4}};
+  int64_t pad = 1;
+  TensorArg output{{5, 2, 4}};
+  int8_t cube_math_type = 0;
+  bool null_workspace_size = false, null_executor = false;
+
+  std::vector<TensorArg*> inputs() { return {&self, &weight, &bias}; }
+  std::vector<TensorArg*> outputs() { return {&output}; }
+  PhaseOne phase_one() const;
+};
+
+struct ForwardPoolCall {
+  TensorArg self;
+  ArrayArg kernel_size, stride, padding;
+  bool ceil_mode = false, count_include_pad = true;
+  int64_t divisor_override = 0;
+  int8_t cube_math_type = 0;  // 2-D only
+  TensorArg out;
+  bool null_workspace_size = false, null_executor = false;
+
+  std::vector<TensorArg*> inputs() { return {&self}; }
+  std::vector<TensorArg*> outputs() { return {&out}; }
+};
+struct ForwardPool2dCall : ForwardPoolCall {
+  static constexpr PhaseTwo kRun = aclnnAvgPool2d;
+  ForwardPool2dCall();
+  PhaseOne phase_one() const;
+};
+struct ForwardPool3dCall : ForwardPoolCall {
+  static constexpr PhaseTwo kRun = aclnnAvgPool3d;
+  ForwardPool3dCall();
   PhaseOne phase_one() const;
 };
 

@@ -134,7 +134,7 @@ TEST_F(GuardPagesTest, ShapeFiles) {
 }
 
 TEST_F(GuardPagesTest, RandomRequests) {
-  ProblemGenerator generator(78);
+  ProblemGenerator generator(78, {.forward = 30});
   for (int i = 0; i < 80 && !HasFailure(); ++i) {
     check(*to_request(generator.conv()), all_candidates());
     check(*to_request(generator.conv_tbc()), all_candidates());

@@ -95,6 +95,9 @@ TEST(SharedWorkspaceTest, ShapesOfEveryEngine) {
            "conv input=2x24x20x20 weight=24x4x3x3 padding=1x1 groups=6",
            "conv input=1x32x16x16 weight=32x32x3x3 padding=1x1 math=1 winograd=1",
            "avgpool input=2x16x33x33 kernel=3x3 stride=2x2 padding=1x1",
+           "avgpool input=2x16x33x33 kernel=3x3 stride=2x2 padding=1x1 forward=1",
+           "conv input=4x64x14x14 weight=48x64x3x3 padding=1x1 forward=1 bias=48",
+           "conv input=2x24x20x20 weight=24x4x3x3 padding=1x1 groups=6 forward=1 bias=24",
        }) {
     auto request = problem::parse_request(text);
     ASSERT_TRUE(request.is_ok()) << request.status().message();
@@ -104,7 +107,7 @@ TEST(SharedWorkspaceTest, ShapesOfEveryEngine) {
 
 TEST(SharedWorkspaceTest, DrawnProblems) {
   std::mt19937_64 random(12);
-  ProblemGenerator generator(12);
+  ProblemGenerator generator(12, {.forward = 40});
   for (int i = 0; i < 40; ++i) run_misused(*to_request(generator.any()), random);
 }
 

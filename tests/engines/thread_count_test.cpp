@@ -67,7 +67,7 @@ TEST_F(ThreadCountTest, ShapeFiles) {
 }
 
 TEST_F(ThreadCountTest, RandomRequests) {
-  ProblemGenerator generator(9, {.most_products = 1e6});  // enough for several threads
+  ProblemGenerator generator(9, {.most_products = 1e6, .forward = 30});  // enough for several threads
   for (int i = 0; i < 12 && !HasFailure(); ++i) {
     check(*to_request(generator.conv()), all_candidates());
     check(*to_request(generator.conv_tbc()), all_candidates());

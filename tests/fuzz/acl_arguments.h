@@ -67,5 +67,11 @@ using PhaseTwo = aclnnStatus (*)(void*, uint64_t, aclOpExecutor*, const aclrtStr
 // Runs the executor once, or twice when the input says repeatable, with a workspace that may be short or
 // missing; destroys it, also when it is dead already.
 void run_phase_two(ByteReader& reader, const PhaseOne& plan, PhaseTwo run, aclrtStream stream);
+// The same where `runs`; otherwise the executor is destroyed.
+inline void run_or_drop(bool runs, ByteReader& reader, const PhaseOne& plan, PhaseTwo run,
+                        aclrtStream stream) {
+  if (runs) return run_phase_two(reader, plan, run, stream);
+  require(aclDestroyAclOpExecutor(plan.executor) == 0);
+}
 
 }  // namespace retrograd::fuzz

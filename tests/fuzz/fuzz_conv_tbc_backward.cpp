@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// aclnnConvTbcBackward with any arguments: phase one always, phase two where it accepted something small.
+// aclnnConvTbcBackward and aclnnConvTbc with any arguments: phase one always, phase two where it accepted
+// something small.
 #include "acl_arguments.h"
+#include "aclnnop/aclnn_convolution.h"
 #include "aclnnop/aclnn_convolution_backward.h"
 #include "window_shape.h"
 
@@ -46,11 +48,14 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       grad_output.handle, input.handle, weight.handle, bias.handle, pad, math_mode, grad_input.handle,
       grad_weight.handle, grad_bias.handle, no_results == 1 ? nullptr : &plan.workspace_bytes,
       no_results == 2 ? nullptr : &plan.executor);
-  if (!plan.succeeded(status)) return 0;
-  if (arguments.small() && quick(grad_output.memory, weight.memory)) {
-    run_phase_two(reader, plan, aclnnConvTbcBackward, stream);
-  } else {
-    require(aclDestroyAclOpExecutor(plan.executor) == 0);
-  }
+  const bool runs = arguments.small() && quick(grad_output.memory, weight.memory);
+  if (plan.succeeded(status)) run_or_drop(runs, reader, plan, aclnnConvTbcBackward, stream);
+
+  // The forward operator on the same tensors.
+  PhaseOne forward;
+  const aclnnStatus forward_status = aclnnConvTbcGetWorkspaceSize(
+      input.handle, weight.handle, bias.handle, pad, grad_output.handle, math_mode,
+      no_results == 1 ? nullptr : &forward.workspace_bytes, no_results == 2 ? nullptr : &forward.executor);
+  if (forward.succeeded(forward_status)) run_or_drop(runs, reader, forward, aclnnConvTbc, stream);
   return 0;
 }

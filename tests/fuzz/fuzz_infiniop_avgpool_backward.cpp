@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// infiniopAvgPoolBackward with any arguments: create always, a run where it accepted something small.
+// infiniopAvgPoolBackward and infiniopAvgPool with any arguments: create always, a run where it accepted
+// something small.
 #include "infini_arguments.h"
 #include "window_shape.h"
 
@@ -18,6 +19,21 @@ void run(ByteReader& reader, infiniopAvgPoolBackwardDescriptor_t descriptor, con
   const infiniStatus_t status =
       infiniopAvgPoolBackward(descriptor, workspace.data(), given, unless(1, grad_input.data()),
                               unless(2, grad_output.data()), unless(3, input.data()), nullptr);
+  require(status == INFINI_STATUS_SUCCESS || status == INFINI_STATUS_BAD_PARAM ||
+          status == INFINI_STATUS_INSUFFICIENT_WORKSPACE);
+  if (given < bytes) require(status != INFINI_STATUS_SUCCESS);
+}
+
+void run_forward(ByteReader& reader, infiniopAvgPoolDescriptor_t descriptor, const ViewMemory& output,
+                 const ViewMemory& input) {
+  const uint8_t mode = reader.byte();
+  const auto unless = [mode](int bit, void* address) { return (mode >> bit & 1) != 0 ? nullptr : address; };
+  size_t bytes = 0;
+  require(infiniopGetAvgPoolWorkspaceSize(descriptor, &bytes) == INFINI_STATUS_SUCCESS);
+  const size_t given = (mode & 1) != 0 && bytes > 0 ? bytes - 1 : bytes;
+  std::vector<unsigned char> workspace(given, 0xA5);
+  const infiniStatus_t status = infiniopAvgPool(descriptor, workspace.data(), given, unless(1, output.data()),
+                                                unless(2, input.data()), nullptr);
   require(status == INFINI_STATUS_SUCCESS || status == INFINI_STATUS_BAD_PARAM ||
           status == INFINI_STATUS_INSUFFICIENT_WORKSPACE);
   if (given < bytes) require(status != INFINI_STATUS_SUCCESS);
@@ -43,8 +59,18 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const infiniStatus_t status = infiniopCreateAvgPoolBackwardDescriptor(
       handle, &descriptor, grad_input.descriptor, grad_output.descriptor, input.descriptor, arrays.pointer(0),
       arrays.pointer(1), arrays.pointer(2), ceil_mode);
-  if (!created(status, descriptor)) return 0;
-  if (arguments.small()) run(reader, descriptor, grad_input.memory, grad_output.memory, input.memory);
-  require(infiniopDestroyAvgPoolBackwardDescriptor(descriptor) == INFINI_STATUS_SUCCESS);
+  if (created(status, descriptor)) {
+    if (arguments.small()) run(reader, descriptor, grad_input.memory, grad_output.memory, input.memory);
+    require(infiniopDestroyAvgPoolBackwardDescriptor(descriptor) == INFINI_STATUS_SUCCESS);
+  }
+
+  // The forward operator on the same tensors.
+  infiniopAvgPoolDescriptor_t forward = untouched();
+  const infiniStatus_t forward_status =
+      infiniopCreateAvgPoolDescriptor(handle, &forward, grad_output.descriptor, input.descriptor,
+                                      arrays.pointer(0), arrays.pointer(1), arrays.pointer(2), ceil_mode);
+  if (!created(forward_status, forward)) return 0;
+  if (arguments.small()) run_forward(reader, forward, grad_output.memory, input.memory);
+  require(infiniopDestroyAvgPoolDescriptor(forward) == INFINI_STATUS_SUCCESS);
   return 0;
 }

@@ -3,8 +3,11 @@
 #include <functional>
 
 #include "acl/acl.h"
+#include "aclnnop/aclnn_avgpool2d.h"
 #include "aclnnop/aclnn_avgpool2d_backward.h"
+#include "aclnnop/aclnn_avgpool3d.h"
 #include "aclnnop/aclnn_avgpool3d_backward.h"
+#include "aclnnop/aclnn_convolution.h"
 #include "aclnnop/aclnn_convolution_backward.h"
 #include "calls.h"
 #include "support/acl_types.h"
@@ -64,6 +67,15 @@ struct Prepared {
 
 Prepared prepare(const problem::ConvRequest& r, Operands& o, AclnnCall& call) {
   Prepared p;
+  if (r.forward) {
+    p.phase_two = aclnnConvolution;
+    p.status = aclnnConvolutionGetWorkspaceSize(
+        call.tensor(o[Operand::kInput]), call.tensor(o[Operand::kWeight]), call.tensor(o[Operand::kBias]),
+        call.array(r.stride), call.array(r.padding), call.array(r.dilation), r.transposed,
+        call.array(r.output_padding), r.groups, call.tensor(o[Operand::kOutput]),
+        static_cast<int8_t>(r.math_mode), &p.workspace_size, &p.executor);
+    return p;
+  }
   p.phase_two = aclnnConvolutionBackward;
   p.status = aclnnConvolutionBackwardGetWorkspaceSize(
       call.tensor(o[Operand::kGradOutput]), call.tensor(o[Operand::kInput]), call.tensor(o[Operand::kWeight]),
@@ -78,6 +90,14 @@ Prepared prepare(const problem::ConvRequest& r, Operands& o, AclnnCall& call) {
 
 Prepared prepare(const problem::ConvTbcRequest& r, Operands& o, AclnnCall& call) {
   Prepared p;
+  if (r.forward) {
+    p.phase_two = aclnnConvTbc;
+    p.status =
+        aclnnConvTbcGetWorkspaceSize(call.tensor(o[Operand::kInput]), call.tensor(o[Operand::kWeight]),
+                                     call.tensor(o[Operand::kBias]), r.pad, call.tensor(o[Operand::kOutput]),
+                                     static_cast<int8_t>(r.math_mode), &p.workspace_size, &p.executor);
+    return p;
+  }
   p.phase_two = aclnnConvTbcBackward;
   p.status = aclnnConvTbcBackwardGetWorkspaceSize(
       call.tensor(o[Operand::kGradOutput]), call.tensor(o[Operand::kInput]), call.tensor(o[Operand::kWeight]),
@@ -100,11 +120,22 @@ Prepared prepare(const problem::AvgPoolRequest& r, Operands& o, AclnnCall& call)
     HostTensor& host = *o[operand];
     return call.tensor(host.view(), host.count() > 0 ? host.data() : nullptr, format);
   };
+  const aclIntArray *kernel = call.array(r.kernel), *stride = call.array(r.stride),
+                    *padding = call.array(r.padding);
+  if (r.forward) {
+    const aclTensor* self = tensor(Operand::kInput);
+    aclTensor* out = tensor(Operand::kOutput);
+    p.phase_two = flat ? aclnnAvgPool2d : aclnnAvgPool3d;
+    p.status =
+        flat ? aclnnAvgPool2dGetWorkspaceSize(self, kernel, stride, padding, r.ceil_mode, r.count_include_pad,
+                                              r.divisor_override, 0, out, &p.workspace_size, &p.executor)
+             : aclnnAvgPool3dGetWorkspaceSize(self, kernel, stride, padding, r.ceil_mode, r.count_include_pad,
+                                              r.divisor_override, out, &p.workspace_size, &p.executor);
+    return p;
+  }
   const aclTensor* grad_output = tensor(Operand::kGradOutput);
   const aclTensor* self = call.tensor(r.input, nullptr, format);
   aclTensor* grad_input = tensor(Operand::kGradInput);
-  const aclIntArray *kernel = call.array(r.kernel), *stride = call.array(r.stride),
-                    *padding = call.array(r.padding);
   p.phase_two = flat ? aclnnAvgPool2dBackward : aclnnAvgPool3dBackward;
   p.status = flat ? aclnnAvgPool2dBackwardGetWorkspaceSize(
                         grad_output, self, kernel, stride, padding, r.ceil_mode, r.count_include_pad,

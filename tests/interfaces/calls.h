@@ -3,6 +3,7 @@
 // stream.
 #pragma once
 
+#include <algorithm>
 #include <string>
 
 #include "problem/request.h"
@@ -27,7 +28,9 @@ bool retrograd_offers(const problem::Request& request);
 inline bool pads_beyond_stride(const problem::ConvRequest& r) {
   const size_t each = r.stride.empty() ? 1 : r.output_padding.size() / r.stride.size();
   for (size_t i = 0; i < r.output_padding.size(); ++i)
-    if (r.output_padding[i] >= r.stride[i / each]) return r.transposed;
+    if (r.output_padding[i] >=
+        (r.forward ? std::max(r.stride[i / each], r.dilation[i / each]) : r.stride[i / each]))
+      return r.transposed;
   return false;
 }
 

@@ -8,8 +8,11 @@
 #include "acl/acl.h"
 #include "aclnn/acl_meta.h"
 #include "aclnn/aclnn_base.h"
+#include "aclnnop/aclnn_avgpool2d.h"
 #include "aclnnop/aclnn_avgpool2d_backward.h"
+#include "aclnnop/aclnn_avgpool3d.h"
 #include "aclnnop/aclnn_avgpool3d_backward.h"
+#include "aclnnop/aclnn_convolution.h"
 #include "aclnnop/aclnn_convolution_backward.h"
 #include "exported_calls.h"
 
@@ -204,6 +207,37 @@ int plan_pool_3d(uint64_t* size, aclOpExecutor** executor) {
                                                 true, 0, t[2], size, executor);
 }
 
+// Forward: input, weight, bias, output; stride, padding, dilation, outputPadding.
+void forward_conv() {
+  on_device();
+  for (const List shape : {List{1, 3, 6, 6}, {4, 3, 3, 3}, {4}, {1, 4, 6, 6}}) keep_tensor(shape);
+  for (const List values : {List{1, 1}, {1, 1}, {1, 1}, {0, 0}}) keep_array(values);
+}
+int plan_forward_conv(uint64_t* size, aclOpExecutor** executor) {
+  const auto& t = s.tensors;
+  const auto& a = s.arrays;
+  return aclnnConvolutionGetWorkspaceSize(t[0], t[1], t[2], a[0], a[1], a[2], false, a[3], 1, t[3], 0, size,
+                                          executor);
+}
+void forward_tbc() {
+  on_device();
+  for (const List shape : {List{6, 2, 3}, {4, 3, 4}, {4}, {5, 2, 4}}) keep_tensor(shape);
+}
+int plan_forward_tbc(uint64_t* size, aclOpExecutor** executor) {
+  const auto& t = s.tensors;
+  return aclnnConvTbcGetWorkspaceSize(t[0], t[1], t[2], 1, t[3], 0, size, executor);
+}
+int plan_forward_pool_2d(uint64_t* size, aclOpExecutor** executor) {
+  const auto& t = s.tensors;
+  return aclnnAvgPool2dGetWorkspaceSize(t[1], s.arrays[0], s.arrays[1], s.arrays[2], false, true, 0, 0, t[0],
+                                        size, executor);
+}
+int plan_forward_pool_3d(uint64_t* size, aclOpExecutor** executor) {
+  const auto& t = s.tensors;
+  return aclnnAvgPool3dGetWorkspaceSize(t[1], s.arrays[0], s.arrays[1], s.arrays[2], false, true, 0, t[0],
+                                        size, executor);
+}
+
 void check_plan(int code) { require(code == 0 && s.workspace_size <= sizeof workspace, "phase one"); }
 void planned_conv() {
   small_conv();
@@ -220,6 +254,22 @@ void planned_pool_2d() {
 void planned_pool_3d() {
   pool_3d();
   check_plan(plan_pool_3d(&s.workspace_size, &s.executor));
+}
+void planned_forward_conv() {
+  forward_conv();
+  check_plan(plan_forward_conv(&s.workspace_size, &s.executor));
+}
+void planned_forward_tbc() {
+  forward_tbc();
+  check_plan(plan_forward_tbc(&s.workspace_size, &s.executor));
+}
+void planned_forward_pool_2d() {
+  pool_2d();
+  check_plan(plan_forward_pool_2d(&s.workspace_size, &s.executor));
+}
+void planned_forward_pool_3d() {
+  pool_3d();
+  check_plan(plan_forward_pool_3d(&s.workspace_size, &s.executor));
 }
 void repeatable_conv() {
   planned_conv();
@@ -532,6 +582,29 @@ const ExportedCall kCalls[] = {
      [] { return plan_pool_3d(&written.number, reinterpret_cast<aclOpExecutor**>(&written.pointer)); },
      destroy_plan, teardown},
     {"aclnnAvgPool3dBackward", kObject, planned_pool_3d, [] { return run(aclnnAvgPool3dBackward); }, finish,
+     teardown},
+    {"aclnnConvolutionGetWorkspaceSize", kObject, forward_conv,
+     [] { return plan_forward_conv(&written.number, reinterpret_cast<aclOpExecutor**>(&written.pointer)); },
+     destroy_plan, teardown},
+    {"aclnnConvolution", kObject, planned_forward_conv, [] { return run(aclnnConvolution); }, finish,
+     teardown},
+    {"aclnnConvTbcGetWorkspaceSize", kObject, forward_tbc,
+     [] { return plan_forward_tbc(&written.number, reinterpret_cast<aclOpExecutor**>(&written.pointer)); },
+     destroy_plan, teardown},
+    {"aclnnConvTbc", kObject, planned_forward_tbc, [] { return run(aclnnConvTbc); }, finish, teardown},
+    {"aclnnAvgPool2dGetWorkspaceSize", kObject, pool_2d,
+     [] {
+       return plan_forward_pool_2d(&written.number, reinterpret_cast<aclOpExecutor**>(&written.pointer));
+     },
+     destroy_plan, teardown},
+    {"aclnnAvgPool2d", kObject, planned_forward_pool_2d, [] { return run(aclnnAvgPool2d); }, finish,
+     teardown},
+    {"aclnnAvgPool3dGetWorkspaceSize", kObject, pool_3d,
+     [] {
+       return plan_forward_pool_3d(&written.number, reinterpret_cast<aclOpExecutor**>(&written.pointer));
+     },
+     destroy_plan, teardown},
+    {"aclnnAvgPool3d", kObject, planned_forward_pool_3d, [] { return run(aclnnAvgPool3d); }, finish,
      teardown},
 };
 

@@ -24,6 +24,8 @@ struct State {
   infiniopTensorDescriptor_t tensors[4] = {};
   infiniopConvBackwardDescriptor_t conv = nullptr;
   infiniopAvgPoolBackwardDescriptor_t pool = nullptr;
+  infiniopConvDescriptor_t forward_conv = nullptr;
+  infiniopAvgPoolDescriptor_t forward_pool = nullptr;
   size_t workspace_size = 0;
 };
 State s;
@@ -44,6 +46,8 @@ void teardown() {
   infinirtFreeHost(s.host_block);
   if (s.conv != nullptr) infiniopDestroyConvBackwardDescriptor(s.conv);
   if (s.pool != nullptr) infiniopDestroyAvgPoolBackwardDescriptor(s.pool);
+  if (s.forward_conv != nullptr) infiniopDestroyConvDescriptor(s.forward_conv);
+  if (s.forward_pool != nullptr) infiniopDestroyAvgPoolDescriptor(s.forward_pool);
   for (infiniopTensorDescriptor_t tensor : s.tensors)
     if (tensor != nullptr) infiniopDestroyTensorDescriptor(tensor);
   if (s.handle != nullptr) infiniopDestroyHandle(s.handle);
@@ -91,6 +95,22 @@ int run_conv(infinirtStream_t stream) {
                               data[4], data[5], stream);
 }
 
+int create_forward_conv(infiniopConvDescriptor_t* out, size_t n) {
+  const auto& t = s.tensors;
+  return infiniopCreateConvDescriptor(s.handle, out, t[0], t[1], t[2], t[3], kOnes, kOnes, kOnes, n);
+}
+void forward_conv() {
+  conv_tensors();
+  require(create_forward_conv(&s.forward_conv, 2) == 0, "infiniopCreateConvDescriptor");
+  require(infiniopGetConvWorkspaceSize(s.forward_conv, &s.workspace_size) == 0 &&
+              s.workspace_size <= sizeof workspace,
+          "infiniopGetConvWorkspaceSize");
+}
+int run_forward_conv(infinirtStream_t stream) {
+  return infiniopConv(s.forward_conv, workspace, s.workspace_size, data[0], data[1], data[2], data[3],
+                      stream);
+}
+
 // grad_input, grad_output, input.
 void pool_tensors() {
   require(infiniopCreateHandle(&s.handle) == 0, "infiniopCreateHandle");
@@ -107,6 +127,18 @@ void pool() {
   require(infiniopGetAvgPoolBackwardWorkspaceSize(s.pool, &s.workspace_size) == 0 &&
               s.workspace_size <= sizeof workspace,
           "infiniopGetAvgPoolBackwardWorkspaceSize");
+}
+
+int create_forward_pool(infiniopAvgPoolDescriptor_t* out) {
+  const auto& t = s.tensors;
+  return infiniopCreateAvgPoolDescriptor(s.handle, out, t[1], t[2], kTwos, kTwos, kZeros, false);
+}
+void forward_pool() {
+  pool_tensors();
+  require(create_forward_pool(&s.forward_pool) == 0, "infiniopCreateAvgPoolDescriptor");
+  require(infiniopGetAvgPoolWorkspaceSize(s.forward_pool, &s.workspace_size) == 0 &&
+              s.workspace_size <= sizeof workspace,
+          "infiniopGetAvgPoolWorkspaceSize");
 }
 
 // An object that the call ends, if it succeeded.
@@ -270,6 +302,38 @@ const ExportedCall kCalls[] = {
      nullptr, teardown},
     {"infiniopDestroyAvgPoolBackwardDescriptor", kMemory, pool,
      [] { return ended(infiniopDestroyAvgPoolBackwardDescriptor(s.pool), s.pool); }, nullptr, teardown},
+    {"infiniopCreateConvDescriptor", kMemory, conv_tensors,
+     [] { return create_forward_conv(out<infiniopConvDescriptor_t>(), 2); },
+     [] { require(infiniopDestroyConvDescriptor(*out<infiniopConvDescriptor_t>()) == 0, "destroy"); },
+     teardown},
+    {"infiniopCreateConvDescriptor", kMemory, conv_tensors,
+     [] { return create_forward_conv(out<infiniopConvDescriptor_t>(), 7); }, nullptr, teardown,
+     INFINI_STATUS_BAD_PARAM},
+    {"infiniopGetConvWorkspaceSize", kMemory, forward_conv,
+     [] { return int{infiniopGetConvWorkspaceSize(s.forward_conv, &written.number)}; }, nullptr, teardown},
+    {"infiniopConv", kMemory, forward_conv, [] { return run_forward_conv(nullptr); }, nullptr, teardown},
+    {"infiniopConv", kMemory,
+     [] {
+       with_stream();
+       forward_conv();
+     },
+     [] { return run_forward_conv(s.stream); }, finish, teardown},
+    {"infiniopDestroyConvDescriptor", kMemory, forward_conv,
+     [] { return ended(infiniopDestroyConvDescriptor(s.forward_conv), s.forward_conv); }, nullptr, teardown},
+    {"infiniopCreateAvgPoolDescriptor", kMemory, pool_tensors,
+     [] { return create_forward_pool(out<infiniopAvgPoolDescriptor_t>()); },
+     [] { require(infiniopDestroyAvgPoolDescriptor(*out<infiniopAvgPoolDescriptor_t>()) == 0, "destroy"); },
+     teardown},
+    {"infiniopGetAvgPoolWorkspaceSize", kMemory, forward_pool,
+     [] { return int{infiniopGetAvgPoolWorkspaceSize(s.forward_pool, &written.number)}; }, nullptr, teardown},
+    {"infiniopAvgPool", kMemory, forward_pool,
+     [] {
+       return int{infiniopAvgPool(s.forward_pool, workspace, s.workspace_size, data[0], data[1], nullptr)};
+     },
+     nullptr, teardown},
+    {"infiniopDestroyAvgPoolDescriptor", kMemory, forward_pool,
+     [] { return ended(infiniopDestroyAvgPoolDescriptor(s.forward_pool), s.forward_pool); }, nullptr,
+     teardown},
 
     {"retrogradInfiniopCreateConvBackwardDescriptor", kMemory, conv_tensors,
      [] {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Requests as infiniop calls: the documented create calls where they suffice, our extensions where they do
 // not.
+#include <functional>
+
 #include "calls.h"
 #include "infiniop.h"
 #include "infinirt.h"
@@ -52,7 +54,43 @@ bool needs_extension(const problem::ConvRequest& r) {
   return r.transposed || r.padding.size() != r.stride.size();
 }
 
+// Takes descriptor, workspace and its size.
+using Run = std::function<infiniStatus_t(struct InfiniopDescriptor*, void*, size_t)>;
+
+CallResult finish(struct InfiniopDescriptor* operation,
+                  infiniStatus_t (*size_of)(struct InfiniopDescriptor*, size_t*),
+                  infiniStatus_t (*destroy)(struct InfiniopDescriptor*), const Run& run) {
+  size_t size = 0;
+  size_of(operation, &size);
+  std::vector<std::byte> workspace(size);
+  const infiniStatus_t status = run(operation, workspace.data(), size);
+  if (status != INFINI_STATUS_SUCCESS) return failure("run", status);
+  destroy(operation);
+  return {"", size};
+}
+
+CallResult run_forward(const problem::ConvRequest& r, Operands& o) {
+  infiniopConvDescriptor_t operation = nullptr;
+  {
+    InfiniopCall call;
+    std::vector<int> pads(r.padding.begin(), r.padding.end()), strides(r.stride.begin(), r.stride.end()),
+        dilations(r.dilation.begin(), r.dilation.end());
+    const infiniStatus_t status = infiniopCreateConvDescriptor(
+        call.handle(), &operation, call.describe(r.grad_output), call.describe(r.input),
+        call.describe(r.weight), r.bias ? call.describe(*r.bias) : nullptr, pads.data(), strides.data(),
+        dilations.data(), strides.size());
+    if (status != INFINI_STATUS_SUCCESS) return failure("create", status);
+  }
+  return finish(operation, infiniopGetConvWorkspaceSize, infiniopDestroyConvDescriptor,
+                [&](struct InfiniopDescriptor* desc, void* workspace, size_t size) {
+                  return infiniopConv(desc, workspace, size, address(o[Operand::kOutput]),
+                                      address(o[Operand::kInput]), address(o[Operand::kWeight]),
+                                      address(o[Operand::kBias]), nullptr);
+                });
+}
+
 CallResult run(const problem::ConvRequest& r, Operands& o) {
+  if (r.forward) return run_forward(r, o);
   infiniopConvBackwardDescriptor_t operation = nullptr;
   infiniStatus_t status;
   {
@@ -95,8 +133,21 @@ CallResult run(const problem::AvgPoolRequest& r, Operands& o) {
   };
   const auto kernel = spread(r.kernel), stride = r.stride.empty() ? kernel : spread(r.stride),
              pad = spread(r.padding);
-  infiniopAvgPoolBackwardDescriptor_t operation = nullptr;
   InfiniopCall call;
+  if (r.forward) {
+    infiniopAvgPoolDescriptor_t operation = nullptr;
+    auto k = kernel, s = stride, p = pad;
+    const infiniStatus_t made =
+        infiniopCreateAvgPoolDescriptor(call.handle(), &operation, call.describe(r.grad_output),
+                                        call.describe(r.input), k.data(), s.data(), p.data(), r.ceil_mode);
+    if (made != INFINI_STATUS_SUCCESS) return failure("create", made);
+    return finish(operation, infiniopGetAvgPoolWorkspaceSize, infiniopDestroyAvgPoolDescriptor,
+                  [&](struct InfiniopDescriptor* desc, void* workspace, size_t size) {
+                    return infiniopAvgPool(desc, workspace, size, address(o[Operand::kOutput]),
+                                           address(o[Operand::kInput]), nullptr);
+                  });
+  }
+  infiniopAvgPoolBackwardDescriptor_t operation = nullptr;
   infiniStatus_t status = retrogradInfiniopCreateAvgPoolBackwardDescriptor(
       call.handle(), &operation, call.describe(r.grad_input), call.describe(r.grad_output),
       call.describe(r.input), kernel.data(), stride.data(), pad.data(), r.ceil_mode, r.count_include_pad,
@@ -114,9 +165,14 @@ CallResult run(const problem::AvgPoolRequest& r, Operands& o) {
 
 CallResult run(const problem::ConvTbcRequest&, Operands&) { return {"infiniop has no conv_tbc"}; }
 
+bool one_type(const problem::ConvRequest& r) {
+  return r.grad_output.dtype == r.input.dtype && (!r.bias || r.bias->dtype == r.input.dtype);
+}
+
 // infiniop: grad_input has input's strides, grad_weight weight's, grad_bias is dense. What strides a result
 // may have is judged when the descriptor is made, before anybody says which results are wanted.
 bool results_follow_operands(const problem::ConvRequest& r) {
+  if (r.forward) return true;
   const auto same = [](const std::optional<problem::TensorView>& result, const problem::TensorView& operand) {
     return !overlaps_itself(operand) &&
            (!result || (result->dtype == operand.dtype && result->strides == operand.strides));
@@ -128,8 +184,14 @@ bool results_follow_operands(const problem::ConvRequest& r) {
 }  // namespace
 
 bool infiniop_offers(const problem::Request& request) {
-  if (const auto* pool = std::get_if<problem::AvgPoolRequest>(&request)) return pool->spatial_rank == 0;
+  // The forward operator has no divisor of the caller's, and counts padding.
+  if (const auto* pool = std::get_if<problem::AvgPoolRequest>(&request))
+    return pool->spatial_rank == 0 &&
+           (!pool->forward || (pool->divisor_override == 0 && pool->count_include_pad));
   const auto* conv = std::get_if<problem::ConvRequest>(&request);
+  if (conv != nullptr && conv->forward && (needs_extension(*conv) || !one_type(*conv))) return false;
+  // Its groups are those that the channels say.
+  if (conv != nullptr && conv->forward && conv->weight.shape[1] == 0) return false;
   return conv != nullptr && !pads_beyond_stride(*conv) && conv->math_mode == 0 &&
          !is_8bit(conv->input.dtype) && conv->weight.dtype == conv->input.dtype &&
          conv->grad_output.dtype == conv->input.dtype && conv->output_padding.size() == conv->stride.size() &&

@@ -37,9 +37,9 @@ TEST_P(DepthwiseLineTest, Gathers) {
     // What is read behind the last place must not matter.
     source.resize(source.size() + kMostLineLanes, std::numeric_limits<float>::quiet_NaN());
     std::vector<float> out(static_cast<size_t>(count) + 1, -77.0F);
-    depthwise_line({source.data(), count, weights.data(), offsets.data(), taps, out.data()});
+    depthwise_line({source.data(), count, weights.data(), offsets.data(), taps, 3, out.data()});
     for (int64_t k = 0; k < count; ++k) {
-      float expected = 0;
+      float expected = 3;  // what the sums begin with
       for (size_t t = 0; t < weights.size(); ++t)
         expected += weights[t] * source[static_cast<size_t>(k + offsets[t])];
       ASSERT_EQ(out[static_cast<size_t>(k)], expected) << count << " places, place " << k;

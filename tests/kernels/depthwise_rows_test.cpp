@@ -97,12 +97,14 @@ TEST_P(DepthwiseRowsTest, Gathers) {
     row.out = out.data();
     row.out_step = out_step;
     row.out_place = out_place;
+    Integers start(random, lanes);
+    if (round % 3 == 0) row.start = start.data();
     depthwise_row(row);
     for (int64_t at = 0; at < static_cast<int64_t>(out.size()); ++at) {
       const int64_t place = at / out_place, j = place / out_step, l = at % out_place;
       float expected = kUntouched;
       if (place % out_step == 0 && j < line.positions && l < lanes) {
-        expected = 0;
+        expected = row.start != nullptr ? start[l] : 0;
         for (int64_t r = 0; r < rows; ++r)
           for (int64_t t = 0; t < taps; ++t)
             if (j >= line.begin(t) && j < line.end(t))

@@ -79,13 +79,15 @@ void check_gather(const Case& c, int phases, std::mt19937& random) {
   r.phases = phases;
   r.taps[0] = phases == 1 ? taps : taps / 2;
   r.taps[1] = taps - r.taps[0];
+  const auto start = integers(random, c.planes);
+  if (c.rows % 2 == 0) r.start = start.data();
   depthwise_wide(r);
   for (int64_t plane = 0; plane < c.planes; ++plane)
     for (int64_t row = 0; row < c.rows; ++row)
       for (int64_t k = 0; k < out_row; ++k) {
         float expected = kUntouched;
         if (k < c.width) {
-          expected = 0;
+          expected = r.start != nullptr ? at(start, plane) : 0;
           const int64_t first = k % phases == 0 ? 0 : r.taps[0];
           for (int64_t t = first; t < first + r.taps[k % phases]; ++t)
             for (int64_t h = 0; h < c.tap_rows; ++h) {

@@ -12,7 +12,9 @@ namespace {
 
 constexpr float kGuard = -1000;
 
-void expect_sums(int results, int64_t count, int64_t step, bool accumulate) {
+void expect_sums(int results, int64_t count, int64_t step, bool accumulate, bool starts = false) {
+  std::vector<float> start;
+  for (int i = 0; i < 2 * results; ++i) start.push_back(static_cast<float>(i) - 3);
   const std::array<int64_t, 3> offsets = {1, 7, 0};
   constexpr int64_t kOuter = 2;
   const int64_t reach = count + row_overrun(), outer_stride = reach + 9, out_stride = reach + 5;
@@ -23,7 +25,7 @@ void expect_sums(int results, int64_t count, int64_t step, bool accumulate) {
   for (int m = 0; m < results; ++m)
     for (int64_t x = 0; x < count; ++x) {
       float& sum = want[static_cast<size_t>(m * out_stride + x)];
-      if (!accumulate) sum = 0;
+      if (!accumulate) sum = starts ? start[static_cast<size_t>(2 * m)] : 0;
       for (int64_t o = 0; o < kOuter; ++o)
         for (size_t j = 0; j < 3; ++j)
           sum +=
@@ -41,7 +43,9 @@ void expect_sums(int results, int64_t count, int64_t step, bool accumulate) {
             .out = out.data(),
             .out_stride = out_stride,
             .count = count,
-            .accumulate = accumulate});
+            .accumulate = accumulate,
+            .start = starts ? start.data() : nullptr,
+            .start_step = 2});
   for (int m = 0; m < results; ++m)
     for (int64_t x = 0; x < out_stride; ++x) {
       if (x >= count && x < reach - 1) continue;  // may be written, holds nothing
@@ -54,6 +58,12 @@ TEST(RowSums, EveryNumberOfResultsAndEveryTail) {
   for (int results = 1; results <= row_results(); ++results)
     for (int64_t count = 1; count <= 2 * row_positions(results) + 3; ++count)
       expect_sums(results, count, count % 3 == 0 ? results + 2 : results, count % 2 == 0);
+}
+
+TEST(RowSums, SumsBeginWithWhatIsGiven) {
+  for (int results = 1; results <= row_results(); ++results)
+    for (int64_t count = 1; count <= 40; count += 3)
+      expect_sums(results, count, results, count % 2 == 0, true);
 }
 
 // A tensor may hold the same weights for every term.

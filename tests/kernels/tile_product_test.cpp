@@ -80,6 +80,29 @@ TEST(TileProductTest, RowsOfBInOrder) {
   });
 }
 
+// A row of its own for each row of the tile, the same for all, or one number a row; what accumulates goes on.
+TEST(TileProductTest, SumsBeginWithWhatIsGiven) {
+  for_tiles([](int rows, int64_t width, bool accumulate) {
+    for (const int64_t stride : {width + 1, int64_t{0}, int64_t{-1}}) {
+      const bool column = stride < 0;
+      Operands operands(rows, width, 0);
+      auto expected = operands.expected(accumulate);
+      std::vector<float> start(static_cast<size_t>(rows * (width + 1)));
+      for (size_t i = 0; i < start.size(); ++i) start[i] = static_cast<float>(i % 17) - 8;
+      for (int64_t i = 0; !accumulate && i < rows * width; ++i)
+        expected[static_cast<size_t>(i)] +=
+            start[static_cast<size_t>(column ? i / width : i / width * stride + i % width)];
+      TileProduct tile = operands.tile();
+      tile.accumulate = accumulate;
+      tile.start = start.data();
+      tile.start_stride = stride;
+      tile.start_column = column;
+      kernels::cpu::tile_product(tile);
+      EXPECT_EQ(operands.c, expected) << "stride " << stride;
+    }
+  });
+}
+
 TEST(TileProductTest, OtherRowsAreFetchedMeanwhile) {
   for_tiles([](int rows, int64_t width, bool accumulate) {
     if (width != kernels::cpu::tile_width()) return;

@@ -37,6 +37,16 @@ constexpr const char* kProblems[] = {
     "avgpool input=2x5x17x19 kernel=3x3 stride=2x2 padding=1x1",
     "avgpool input=2x16x9x9@1296x1x144x16 kernel=3x3",
     "avgpool input=1x3x8x8x8 kernel=8x8x8",
+    "conv input=2x16x10x10 weight=20x16x3x3 padding=1x1 forward=1 bias=20",
+    "conv input=1x32x20x20 weight=24x32x1x1 forward=1 bias=24",
+    "conv input=2x32x9x20 weight=32x1x3x3 padding=1x1 groups=32 forward=1 bias=32",
+    "conv input=2x32x9x9@2592x1x288x32 weight=32x1x3x3 padding=1x1 groups=32 forward=1 bias=32",
+    "conv input=2x8x12x12 weight=8x2x3x3 padding=1x1 groups=4 forward=1 bias=8",
+    "conv input=2x12x7x7 weight=12x10x3x3 stride=2x2 padding=1x1 transposed=1 forward=1 bias=10",
+    "conv_tbc input=9x2x16 weight=3x16x24 pad=1 forward=1",
+    "avgpool input=2x5x17x19 kernel=3x3 stride=2x2 padding=1x1 forward=1",
+    "avgpool input=2x16x9x9@1296x1x144x16 kernel=3x3 output=2x16x3x3@144x1x48x16 forward=1",
+    "avgpool input=1x3x8x8x8 kernel=8x8x8 forward=1",
 };
 
 // The bytes of a tensor, `shift` beyond the beginning of a cache line.
@@ -75,7 +85,7 @@ void run_shifted(const std::shared_ptr<const plan::Plan>& plan, Operands& operan
 
 std::vector<std::vector<uint32_t>> results(const Operands& operands) {
   std::vector<std::vector<uint32_t>> all;
-  for (Operand operand : {Operand::kGradInput, Operand::kGradWeight, Operand::kGradBias})
+  for (Operand operand : kResults)
     if (operands[operand]) all.push_back(operands[operand]->bits());
   return all;
 }

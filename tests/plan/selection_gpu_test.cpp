@@ -85,5 +85,35 @@ TEST_F(SelectionGpuTest, ProductsComeBeforeTheFormula) {
   }
 }
 
+// What has no code on a GPU yet is declined by everybody, with one reason; the rest is planned.
+TEST_F(SelectionGpuTest, ForwardProblemsAreTakenOrRefusedByName) {
+  const struct {
+    const char* text;
+    const char* reason;  // null: taken
+  } cases[] = {
+      {"conv input=2x16x9x9 weight=8x16x3x3 forward=1", nullptr},
+      {"conv input=2x16x9x9 weight=16x8x3x3 stride=2x2 output_padding=1x1 transposed=1 forward=1", nullptr},
+      {"conv input=2x16x9x9 weight=8x16x3x3 forward=1 bias=8", "adds a bias is not supported on a GPU yet"},
+      {"conv input=2x16x9x9 weight=16x8x3x3 dilation=3x3 output_padding=2x2 transposed=1 forward=1",
+       "output padding of the stride or more is not supported on a GPU yet"},
+      {"conv_tbc input=9x2x16 weight=3x16x24 forward=1", "adds a bias is not supported on a GPU yet"},
+      {"avgpool input=2x16x9x9 kernel=3 forward=1", "average pooling forward is not supported on a GPU yet"},
+      {"avgpool input=2x16x9x9 kernel=3", nullptr},
+  };
+  for (const auto& [text, reason] : cases) {
+    SCOPED_TRACE(text);
+    const auto problem = problem::judge(problem::parse_request(text).value());
+    ASSERT_TRUE(problem.is_ok()) << problem.status().message();
+    for (const Machine& machine : gpus_) {
+      const auto answers =
+          plan::judge(engines::candidates(runtime::DeviceKind::kCuda), problem.value().passes[0], machine);
+      EXPECT_EQ(answers[0].support.accepted(), reason == nullptr);
+      if (reason != nullptr) {
+        EXPECT_NE(answers[0].support.reason().find(reason), std::string::npos);
+      }
+    }
+  }
+}
+
 }  // namespace
 }  // namespace retrograd::test

@@ -95,6 +95,49 @@ TEST(PassesTest, MasksAndEmptyResultsLeavePassesOut) {
   EXPECT_EQ(pass_names(problem_of("avgpool input=0x3x5 kernel=2")), Names{});
 }
 
+TEST(PassesTest, ForwardIsOnePassWithItsBias) {
+  const Problem plain = problem_of("conv input=2x3x9 weight=4x3x3 forward=1 bias=4:f32@-2 dtype=f16");
+  ASSERT_EQ(pass_names(plain), Names{"forward"});
+  const auto& pass = std::get<ConvPass>(plain.passes[0]);
+  EXPECT_EQ(pass.x.operand, Operand::kInput);
+  EXPECT_EQ(pass.y.operand, Operand::kOutput);
+  ASSERT_TRUE(pass.bias.has_value());
+  EXPECT_EQ(pass.bias->dtype, DType::kF32);
+  EXPECT_EQ(pass.bias->strides[1], -2);
+  for (const Operand read : {Operand::kInput, Operand::kWeight, Operand::kBias})
+    EXPECT_TRUE(reads(plain.passes[0], read)) << name_of(read);
+  EXPECT_FALSE(reads(plain.passes[0], Operand::kOutput));
+  EXPECT_EQ(result_of(plain.passes[0]).operand, Operand::kOutput);
+  EXPECT_EQ(plain.facts(Operand::kBias).lowest_byte, -24);
+  EXPECT_FALSE(std::get<ConvPass>(problem_of("conv input=2x3x9 weight=4x3x3 forward=1").passes[0]).bias);
+}
+
+TEST(PassesTest, TransposedForwardIsTheAdjoint) {
+  const Problem problem =
+      problem_of("conv input=2x4x5x5 weight=4x3x2x2 stride=2x2 transposed=1 forward=1 bias=3");
+  ASSERT_EQ(pass_names(problem), Names{"grad_input"});
+  const auto& pass = std::get<ConvPass>(problem.passes[0]);
+  EXPECT_EQ(pass.y.operand, Operand::kInput);
+  EXPECT_EQ(pass.x.operand, Operand::kOutput);
+  EXPECT_EQ(pass.x_channels, 3);
+  EXPECT_EQ(pass.axes[2].x, 10);
+}
+
+TEST(PassesTest, ForwardWithoutInputChannelsWritesItsBias) {
+  const Problem problem = problem_of("conv input=2x0x5x5 weight=4x0x3x3 forward=1 bias=4");
+  ASSERT_EQ(pass_names(problem), Names{"forward"});
+  EXPECT_EQ(std::get<ConvPass>(problem.passes[0]).batch, 2);
+  EXPECT_EQ(pass_names(problem_of("conv input=0x3x5x5 weight=4x3x3x3 forward=1")), Names{});
+  EXPECT_EQ(pass_names(problem_of("avgpool input=0x3x5 kernel=2 forward=1")), Names{});
+}
+
+TEST(PassesTest, PoolingForwardReadsItsInput) {
+  const Problem problem = problem_of("avgpool input=2x3x5 kernel=2 forward=1");
+  ASSERT_EQ(pass_names(problem), Names{"avgpool_forward"});
+  EXPECT_TRUE(reads(problem.passes[0], Operand::kInput));
+  EXPECT_EQ(result_of(problem.passes[0]).operand, Operand::kOutput);
+}
+
 TEST(PassesTest, AnEmptyOperandHasNoBatchToWalk) {
   const Problem problem =
       problem_of("conv_tbc input=0x2305843009213693952x2 weight=1x2x2 grad_output=0x2305843009213693952x2");

@@ -125,7 +125,7 @@ TEST(PoolRulesTest, TheBatchMayBeMissingWhereTheSpatialRankIsKnown) {
   const auto& pass = std::get<AvgPoolPass>(problem.value().passes.at(0));
   EXPECT_EQ(pass.batch, 1);
   EXPECT_EQ(pass.channels, 4);
-  EXPECT_EQ(pass.grad_input.strides, (Strides5{0, 36, 0, 6, 1}));
+  EXPECT_EQ(pass.x.strides, (Strides5{0, 36, 0, 6, 1}));
 }
 
 }  // namespace

@@ -36,6 +36,11 @@ TEST(ProblemTextTest, CanonicalLinesAreUnchanged) {
            "avgpool input=4x6x6 grad_output=4x2x2 kernel=3 count_include_pad=0 divisor=-3 spatial=2 "
            "dtype=bf16",
            "avgpool input=1x1x3 grad_output=1x1x2 kernel=2 stride=4 padding=1 ceil=1 rules=infiniop",
+           "conv input=2x3x9 weight=4x3x3 output=2x4x7 forward=1",
+           "conv input=2x3x9 weight=4x3x3 output=2x4x7:f32@28x1x4 bias=4:f32@-2 forward=1 math=3 dtype=f16 "
+           "rules=aclnn",
+           "conv_tbc input=7x2x3 weight=3x3x4 output=7x2x4 bias=4@0 pad=1 forward=1 dtype=f16",
+           "avgpool input=1x1x5 output=1x1x3 forward=1 kernel=2 ceil=1 divisor=3",
        })
     EXPECT_EQ(round_trip(text), text);
 }
@@ -44,6 +49,8 @@ TEST(ProblemTextTest, SizesThatFollowNeedNotBeWritten) {
   EXPECT_EQ(round_trip("conv weight=4x3x3   input=2x3x9"), "conv input=2x3x9 weight=4x3x3 grad_output=2x4x7");
   EXPECT_EQ(round_trip("conv input=1x2x4x4 weight=2x3x4x4 stride=2x2 padding=1x1 transposed=1"),
             "conv input=1x2x4x4 weight=2x3x4x4 grad_output=1x3x8x8 stride=2x2 padding=1x1 transposed=1");
+  EXPECT_EQ(round_trip("conv weight=4x3x3 input=2x3x9 forward=1 bias=4"),
+            "conv input=2x3x9 weight=4x3x3 output=2x4x7 bias=4 forward=1");
   EXPECT_EQ(round_trip("conv_tbc input=5x1x2 weight=1x2x2"),
             "conv_tbc input=5x1x2 weight=1x2x2 grad_output=5x1x2");
   EXPECT_EQ(round_trip("avgpool input=1x1x5 kernel=2 ceil=1"),
@@ -77,6 +84,12 @@ TEST(ProblemTextTest, MistakesArePointedAt) {
            {"avgpool input=1x1x4 kernel=2 spatial=4", "4 is not one of 0 to 3", 37},
            {"conv input=1x1x4 weight=1x1x1 color=red",
             "'color' is not known here, expected one of dtype, input", 30},
+           {"conv input=1x1x4 weight=1x1x1 forward=1 mask=i", "'mask' is not known here", 40},
+           {"conv input=1x1x4 weight=1x1x1 forward=1 grad_output=1x1x4", "'grad_output' is not known here",
+            40},
+           {"conv input=1x1x4 weight=1x1x1 bias=1", "'bias' is not known here", 30},
+           {"avgpool input=1x1x4 kernel=2 forward=1 grad_input=1x1x4", "'grad_input' is not known here", 39},
+           {"avgpool input=1x1x4 kernel=2 forward=2", "2 is neither 0 nor 1", 37},
            {"conv input=1x1x4 weight=1x1x1 oops", "'oops' is not of the form key=value", 30},
            {"conv input=1x1x4 input=1x1x4", "'input' is given twice", 17},
            {"conv input=1x1x4 weight=1x1x1 dtype=int8", "'int8' is not one of", 36},

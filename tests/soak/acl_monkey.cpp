@@ -7,8 +7,11 @@
 #include "acl/acl.h"
 #include "aclnn/acl_meta.h"
 #include "aclnn/aclnn_base.h"
+#include "aclnnop/aclnn_avgpool2d.h"
 #include "aclnnop/aclnn_avgpool2d_backward.h"
+#include "aclnnop/aclnn_avgpool3d.h"
 #include "aclnnop/aclnn_avgpool3d_backward.h"
+#include "aclnnop/aclnn_convolution.h"
 #include "aclnnop/aclnn_convolution_backward.h"
 #include "storm.h"
 
@@ -350,27 +353,39 @@ void phase_one(Monkey& m) {
   aclOpExecutor* executor = nullptr;
   aclOpExecutor** const out = m.chance(98) ? &executor : nullptr;
   int status = -1;
+  const bool forward = m.chance(30);
   switch (operation) {
     case Operator::kConvTbc:
-      status = RG_ACLNN(m, aclnnConvTbcBackwardGetWorkspaceSize, tensors[0], tensors[1], tensors[2],
-                        tensors[5], 0, math, tensors[3], tensors[4], tensors[5], &bytes, out);
+      status = forward ? RG_ACLNN(m, aclnnConvTbcGetWorkspaceSize, tensors[1], tensors[2], tensors[5], 0,
+                                  tensors[0], math, &bytes, out)
+                       : RG_ACLNN(m, aclnnConvTbcBackwardGetWorkspaceSize, tensors[0], tensors[1], tensors[2],
+                                  tensors[5], 0, math, tensors[3], tensors[4], tensors[5], &bytes, out);
       break;
     case Operator::kAvgPool2d:
-      status =
-          RG_ACLNN(m, aclnnAvgPool2dBackwardGetWorkspaceSize, tensors[0], tensors[1], array(one), array(one),
-                   array(zero), m.chance(50), m.chance(50), m.between(-1, 1), math, tensors[3], &bytes, out);
+      status = forward ? RG_ACLNN(m, aclnnAvgPool2dGetWorkspaceSize, tensors[1], array(one), array(one),
+                                  array(zero), m.chance(50), m.chance(50), m.between(-1, 1), math, tensors[0],
+                                  &bytes, out)
+                       : RG_ACLNN(m, aclnnAvgPool2dBackwardGetWorkspaceSize, tensors[0], tensors[1],
+                                  array(one), array(one), array(zero), m.chance(50), m.chance(50),
+                                  m.between(-1, 1), math, tensors[3], &bytes, out);
       break;
     case Operator::kAvgPool3d:
-      status =
-          RG_ACLNN(m, aclnnAvgPool3dBackwardGetWorkspaceSize, tensors[0], tensors[1], array(one), array(one),
-                   array(zero), m.chance(50), m.chance(50), m.between(-1, 1), tensors[3], &bytes, out);
+      status = forward ? RG_ACLNN(m, aclnnAvgPool3dGetWorkspaceSize, tensors[1], array(one), array(one),
+                                  array(zero), m.chance(50), m.chance(50), m.between(-1, 1), tensors[0],
+                                  &bytes, out)
+                       : RG_ACLNN(m, aclnnAvgPool3dBackwardGetWorkspaceSize, tensors[0], tensors[1],
+                                  array(one), array(one), array(zero), m.chance(50), m.chance(50),
+                                  m.between(-1, 1), tensors[3], &bytes, out);
       break;
     case Operator::kConvolution:
-      status = RG_ACLNN(m, aclnnConvolutionBackwardGetWorkspaceSize, tensors[0], tensors[1], tensors[2],
-                        array(sizes), array(one), array(zero), array(one), false, array(zero),
-                        m.chance(95) ? 1 : 0,
-                        m.chance(97) ? mask : m.handle<const aclBoolArray*>(Kind::kBoolArray), math,
-                        tensors[3], tensors[4], tensors[5], &bytes, out);
+      status = forward ? RG_ACLNN(m, aclnnConvolutionGetWorkspaceSize, tensors[1], tensors[2],
+                                  m.chance(50) ? tensors[5] : nullptr, array(one), array(zero), array(one),
+                                  false, array(zero), m.chance(95) ? 1 : 0, tensors[0], math, &bytes, out)
+                       : RG_ACLNN(m, aclnnConvolutionBackwardGetWorkspaceSize, tensors[0], tensors[1],
+                                  tensors[2], array(sizes), array(one), array(zero), array(one), false,
+                                  array(zero), m.chance(95) ? 1 : 0,
+                                  m.chance(97) ? mask : m.handle<const aclBoolArray*>(Kind::kBoolArray), math,
+                                  tensors[3], tensors[4], tensors[5], &bytes, out);
   }
   if (status == 0) keep_executor(m, executor);
   for (aclTensor* tensor : made) RG_KEEP(m, Kind::kTensor, tensor, aclDestroyTensor);
@@ -384,7 +399,19 @@ void phase_two(Monkey& m) {
   const uint64_t bytes = m.chance(95) ? kWorkspaceBytes : 0;
   void* const room = m.chance(95) ? workspace() : nullptr;
   int status = -1;
-  switch (m.between(0, 5)) {
+  switch (m.between(0, 9)) {
+    case 6:
+      status = RG_ACLNN(m, aclnnConvTbc, room, bytes, executor, stream);
+      break;
+    case 7:
+      status = RG_ACLNN(m, aclnnAvgPool2d, room, bytes, executor, stream);
+      break;
+    case 8:
+      status = RG_ACLNN(m, aclnnAvgPool3d, room, bytes, executor, stream);
+      break;
+    case 9:
+      status = RG_ACLNN(m, aclnnConvolution, room, bytes, executor, stream);
+      break;
     case 0:
       status = RG_ACLNN(m, aclnnConvTbcBackward, room, bytes, executor, stream);
       break;

@@ -6,6 +6,7 @@
 
 #include "acl/acl.h"
 #include "aclnn/acl_meta.h"
+#include "aclnnop/aclnn_convolution.h"
 #include "aclnnop/aclnn_convolution_backward.h"
 #include "infiniop.h"
 #include "infinirt.h"
@@ -14,7 +15,7 @@
 namespace retrograd::soak {
 namespace {
 
-// y = conv(x, w) over two equal axes; dx, dw, db from dy.
+// y = conv(x, w) + b over two equal axes; dx, dw, db from dy.
 struct Problem {
   explicit Problem(Monkey& m) {
     groups = m.between(1, 3);
@@ -34,22 +35,27 @@ struct Problem {
     fill(x, batch * channels * places * places);
     fill(w, kernels * (channels / groups) * kernel * kernel);
     fill(dy, batch * kernels * out * out);
+    fill(bias, kernels);
     compute();
     dx.assign(x.size(), -99);
     dw.assign(w.size(), -99);
     db.assign(static_cast<size_t>(kernels), -99);
+    y.assign(dy.size(), -99);
   }
 
   void compute() {
     expected_dx.assign(x.size(), 0);
     expected_dw.assign(w.size(), 0);
     expected_db.assign(static_cast<size_t>(kernels), 0);
+    expected_y.assign(dy.size(), 0);
     const int64_t per_group = channels / groups, kernels_per_group = kernels / groups;
     for (int64_t n = 0; n < batch; ++n)
       for (int64_t k = 0; k < kernels; ++k)
         for (int64_t i = 0; i < out; ++i)
           for (int64_t j = 0; j < out; ++j) {
-            const float g = dy[static_cast<size_t>(((n * kernels + k) * out + i) * out + j)];
+            const auto to = static_cast<size_t>(((n * kernels + k) * out + i) * out + j);
+            const float g = dy[to];
+            expected_y[to] += bias[static_cast<size_t>(k)];
             expected_db[static_cast<size_t>(k)] += g;
             for (int64_t c = 0; c < per_group; ++c)
               for (int64_t a = 0; a < kernel; ++a)
@@ -63,24 +69,33 @@ struct Problem {
                   const auto tap = static_cast<size_t>(((k * per_group + c) * kernel + a) * kernel + b);
                   expected_dx[at] += g * w[tap];
                   expected_dw[tap] += g * x[at];
+                  expected_y[to] += x[at] * w[tap];
                 }
           }
   }
 
+  void compare_forward(Monkey& m, const char* interface) const {
+    ++m.checked;
+    if (y != expected_y) tell(m, interface, " output");
+  }
   void compare(Monkey& m, const char* interface) const {
     ++m.checked;
     if (dx == expected_dx && dw == expected_dw && db == expected_db) return;
+    tell(m, interface,
+         std::string(dx == expected_dx ? "" : " grad_input") + (dw == expected_dw ? "" : " grad_weight") +
+             (db == expected_db ? "" : " grad_bias"));
+  }
+  void tell(Monkey& m, const char* interface, const std::string& what) const {
     m.storm.fail(std::string("wrong results through ") + interface + ": conv input=" + std::to_string(batch) +
                  "x" + std::to_string(channels) + "x" + std::to_string(places) + "x" +
                  std::to_string(places) + " kernels=" + std::to_string(kernels) +
                  " kernel=" + std::to_string(kernel) + " stride=" + std::to_string(stride) +
                  " padding=" + std::to_string(padding) + " dilation=" + std::to_string(dilation) +
-                 " groups=" + std::to_string(groups) + (dx == expected_dx ? "" : " grad_input") +
-                 (dw == expected_dw ? "" : " grad_weight") + (db == expected_db ? "" : " grad_bias"));
+                 " groups=" + std::to_string(groups) + what);
   }
 
   int64_t batch, channels, kernels, groups, kernel, stride, padding, dilation, places, out;
-  std::vector<float> x, w, dy, dx, dw, db, expected_dx, expected_dw, expected_db;
+  std::vector<float> x, w, bias, dy, dx, dw, db, y, expected_dx, expected_dw, expected_db, expected_y;
 };
 
 // The handles of one call; destroyed with it.
@@ -129,18 +144,25 @@ void checked_acl_problem(Monkey& m) {
   const auto pair = [&](int64_t value) { return h.array({value, value}); };
   uint64_t bytes = 0;
   aclOpExecutor* executor = nullptr;
+  const bool forward = m.chance(40);
   const int planned =
-      RG_ACLNN(m, aclnnConvolutionBackwardGetWorkspaceSize, h.tensor(y, p.dy), h.tensor(x, p.x),
-               h.tensor(w, p.w), h.array({p.kernels}), pair(p.stride), pair(p.padding), pair(p.dilation),
-               false, pair(0), static_cast<int>(p.groups), h.mask(), 0, h.tensor(x, p.dx), h.tensor(w, p.dw),
-               h.tensor({p.kernels}, p.db), &bytes, &executor);
+      forward
+          ? RG_ACLNN(m, aclnnConvolutionGetWorkspaceSize, h.tensor(x, p.x), h.tensor(w, p.w),
+                     h.tensor({p.kernels}, p.bias), pair(p.stride), pair(p.padding), pair(p.dilation), false,
+                     pair(0), p.groups, h.tensor(y, p.y), 0, &bytes, &executor)
+          : RG_ACLNN(m, aclnnConvolutionBackwardGetWorkspaceSize, h.tensor(y, p.dy), h.tensor(x, p.x),
+                     h.tensor(w, p.w), h.array({p.kernels}), pair(p.stride), pair(p.padding),
+                     pair(p.dilation), false, pair(0), static_cast<int>(p.groups), h.mask(), 0,
+                     h.tensor(x, p.dx), h.tensor(w, p.dw), h.tensor({p.kernels}, p.db), &bytes, &executor);
   if (planned == 0) {
     std::vector<char> workspace(static_cast<size_t>(bytes));
-    const int ran = RG_ACLNN(m, aclnnConvolutionBackward, workspace.data(), bytes, executor, stream);
+    const int ran = forward
+                        ? RG_ACLNN(m, aclnnConvolution, workspace.data(), bytes, executor, stream)
+                        : RG_ACLNN(m, aclnnConvolutionBackward, workspace.data(), bytes, executor, stream);
     if (ran != 0) RG_ACLNN(m, aclDestroyAclOpExecutor, executor);
     if (ran == 0) {
       if (RG_ACL(m, aclrtSynchronizeStream, stream) == 0)
-        p.compare(m, "aclnn");
+        forward ? p.compare_forward(m, "aclnn") : p.compare(m, "aclnn");
       else
         m.storm.calls.drain();  // whoever ended the stream has finished its work first
     }
@@ -182,6 +204,16 @@ void checked_infini_problem(Monkey& m) {
                     p.db.data(), p.dy.data(), p.x.data(), p.w.data(), stream) == 0;
   fine &= RG_INFINI(m, infinirtStreamSynchronize, stream) == 0;
   p.compare(m, "infiniop");
+  infiniopConvDescriptor_t forward = nullptr;
+  fine &= RG_INFINI(m, infiniopCreateConvDescriptor, handle, &forward, tensors[0], tensors[1], tensors[2],
+                    tensors[3], pads.data(), strides.data(), dilations.data(), size_t{2}) == 0;
+  fine &= RG_INFINI(m, infiniopGetConvWorkspaceSize, forward, &bytes) == 0;
+  workspace.resize(bytes);
+  fine &= RG_INFINI(m, infiniopConv, forward, workspace.data(), bytes, p.y.data(), p.x.data(), p.w.data(),
+                    p.bias.data(), stream) == 0;
+  fine &= RG_INFINI(m, infinirtStreamSynchronize, stream) == 0;
+  p.compare_forward(m, "infiniop");
+  fine &= RG_INFINI(m, infiniopDestroyConvDescriptor, forward) == 0;
   if (stream != nullptr) fine &= RG_INFINI(m, infinirtStreamDestroy, stream) == 0;
   fine &= RG_INFINI(m, infiniopDestroyConvBackwardDescriptor, conv) == 0;
   fine &= RG_INFINI(m, infiniopDestroyHandle, handle) == 0;

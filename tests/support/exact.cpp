@@ -48,13 +48,11 @@ void expect_near(const std::optional<HostTensor>& result, const std::vector<doub
 }  // namespace
 
 void expect_exact(const Operands& operands, const Gradients& exact) {
-  for (Operand operand : {Operand::kGradInput, Operand::kGradWeight, Operand::kGradBias})
-    expect_exact(operands[operand], exact.find(operand)->values, operand);
+  for (Operand operand : kResults) expect_exact(operands[operand], exact.find(operand)->values, operand);
 }
 
 void expect_near(const Operands& operands, const Gradients& exact) {
-  for (Operand operand : {Operand::kGradInput, Operand::kGradWeight, Operand::kGradBias})
-    expect_near(operands[operand], exact.find(operand)->values, operand);
+  for (Operand operand : kResults) expect_near(operands[operand], exact.find(operand)->values, operand);
 }
 
 bool allows_reduced_precision(const problem::Problem& problem) {

@@ -147,7 +147,10 @@ DataSketch draw_data(Draw& draw) {
   DataSketch data;
   data.seed = draw.bits();
   data.numbers = draw.chance(60) ? Numbers::kIntegers : Numbers::kNormal;
-  for (Placement& placement : data.placements) placement = draw_placement(draw);
+  // Operands of forward problems have a draw of their own: seeds go on drawing what they drew without them.
+  Draw forward(data.seed);
+  for (size_t i = 0; i < data.placements.size(); ++i)
+    data.placements[i] = draw_placement(i <= static_cast<size_t>(Operand::kGradBias) ? draw : forward);
   if (!draw.chance(40)) return data;
   // Mostly one operand and one kind: where several meet, nearly everything is NaN and little is seen.
   const int64_t first = draw.number(0, 2);
@@ -165,7 +168,8 @@ DataSketch draw_data(Draw& draw) {
 void fill(Operands& operands, const DataSketch& data) {
   Draw draw(data.seed);
   for (size_t i = 0; i < data.specials.size(); ++i) {
-    auto& tensor = operands[static_cast<Operand>(i)];
+    const auto own = static_cast<Operand>(i);
+    auto& tensor = operands[own == Operand::kGradOutput && operands[Operand::kOutput] ? Operand::kBias : own];
     if (!tensor) continue;
     fill(*tensor, data.numbers, draw);
     scatter(*tensor, data.specials[i], draw);

@@ -40,7 +40,7 @@ struct DataSketch {
     unsigned kinds = 0;  // a bit for each Special
     bool operator==(const Specials&) const = default;
   };
-  std::array<Specials, 3> specials{};  // grad_output, input, weight
+  std::array<Specials, 3> specials{};  // grad_output (of forward problems: the bias), input, weight
   std::array<Placement, problem::kOperandCount> placements{};
   uint64_t seed = 0;
 

@@ -126,6 +126,15 @@ void draw_truth_types(Draw& draw, ProblemSketch& s) {
   mix_results(draw, s, 40);
 }
 
+// A bias has the type of the products or f32; conv_tbc's is the inputs'. Any output type is legal for types
+// of 16 bits and more.
+void draw_forward_types(Draw& draw, ProblemSketch& s) {
+  const DType input = s.type(Operand::kInput), weight = s.type(Operand::kWeight);
+  const bool mixed = s.kind == ProblemKind::kConv && (input != weight || draw.chance(30));
+  s.type(Operand::kBias) = mixed ? DType::kF32 : input;
+  s.type(Operand::kOutput) = s.kind != ProblemKind::kAvgPool && draw.chance(20) ? some_type(draw) : input;
+}
+
 }  // namespace
 
 void draw_types(Draw& draw, Mode mode, ProblemSketch& s) {
@@ -135,6 +144,7 @@ void draw_types(Draw& draw, Mode mode, ProblemSketch& s) {
   }
   if (s.math_mode != 0 || s.winograd) return;  // a class about f32
   if (s.types == ProblemSketch{}.types) draw_truth_types(draw, s);
+  if (s.forward) draw_forward_types(draw, s);
   if (s.kind == ProblemKind::kAvgPool) return;
   if (draw.chance(30)) s.math_mode = draw.number(1, 3);
   if (s.math_mode == 2 && s.type(Operand::kInput) == DType::kBF16) s.math_mode = 0;  // not legal
@@ -151,8 +161,10 @@ void draw_layouts(Draw& draw, Mode mode, ProblemSketch& s) {
   }
   for (int i = 0; i < problem::kOperandCount; ++i) {
     const auto operand = static_cast<Operand>(i);
-    const bool is_read = operand <= Operand::kWeight;
-    s.layout(operand) = draw_layout(draw, is_read, operand == Operand::kGradBias ? 1 : rank);
+    if (operand > Operand::kGradBias && !s.forward) break;
+    const bool is_read = operand <= Operand::kWeight || operand == Operand::kBias;
+    const bool is_bias = operand == Operand::kGradBias || operand == Operand::kBias;
+    s.layout(operand) = draw_layout(draw, is_read, is_bias ? 1 : rank);
   }
 }
 

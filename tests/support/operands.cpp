@@ -2,9 +2,11 @@
 // Memory for the tensors of a request, and one run of it on the calling thread.
 #include "support/operands.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <string_view>
 
+#include "engines/machines.h"
 #include "engines/registry.h"
 #include "problem/operand_views.h"
 #include "runtime/device.h"
@@ -20,17 +22,17 @@ Operands::Operands(const problem::Request& request) {
 }
 
 void Operands::fill_integers(std::mt19937_64& random, int limit) {
-  for (Operand operand : {Operand::kGradOutput, Operand::kInput, Operand::kWeight})
+  for (Operand operand : kSources)
     if ((*this)[operand]) (*this)[operand]->fill_integers(random, limit);
 }
 
 void Operands::fill_normal(std::mt19937_64& random, double scale) {
-  for (Operand operand : {Operand::kGradOutput, Operand::kInput, Operand::kWeight})
+  for (Operand operand : kSources)
     if ((*this)[operand]) (*this)[operand]->fill_normal(random, scale);
 }
 
 void Operands::poison_results() {
-  for (Operand operand : {Operand::kGradInput, Operand::kGradWeight, Operand::kGradBias})
+  for (Operand operand : kResults)
     if ((*this)[operand]) (*this)[operand]->poison();
 }
 
@@ -76,7 +78,7 @@ Status run_on_copies(runtime::Device& device, const std::shared_ptr<const plan::
   RG_TRY(std::byte* const workspace, blocks.add(plan->workspace_bytes() + 1));
   RG_CHECK(device.fill(workspace, 0xFF, plan->workspace_bytes() + 1));
   RG_CHECK(plan::Plan::execute(plan, bindings, workspace, plan->workspace_bytes(), *device.null_stream()));
-  for (Operand operand : {Operand::kGradInput, Operand::kGradWeight, Operand::kGradBias}) {
+  for (Operand operand : kResults) {
     if (!operands[operand]) continue;
     const auto storage = operands[operand]->storage();
     RG_CHECK(device.copy(storage.data(), copies[static_cast<size_t>(operand)], storage.size()));
@@ -94,6 +96,12 @@ std::vector<runtime::Device*> devices_under_test() {
     if (kinds.find(device->kind() == runtime::DeviceKind::kCpu ? "cpu" : "cuda") != std::string_view::npos)
       chosen.push_back(device);
   return chosen;
+}
+
+bool serves(const runtime::Device& device, const problem::Problem& problem) {
+  return std::none_of(problem.passes.begin(), problem.passes.end(), [&](const problem::Pass& pass) {
+    return engines::unserved(pass, engines::machine_of(device)).has_value();
+  });
 }
 
 Status run_on(runtime::Device& device, const problem::Problem& problem, Operands& operands,

@@ -13,6 +13,12 @@
 
 namespace retrograd::test {
 
+// What passes read, and what they write. No problem has all of them.
+inline constexpr problem::Operand kSources[] = {problem::Operand::kGradOutput, problem::Operand::kInput,
+                                                problem::Operand::kWeight, problem::Operand::kBias};
+inline constexpr problem::Operand kResults[] = {problem::Operand::kGradInput, problem::Operand::kGradWeight,
+                                                problem::Operand::kGradBias, problem::Operand::kOutput};
+
 // The operands of any request, in the (N, C, spatial…) order of the engine for conv_tbc as well.
 struct Operands {
   explicit Operands(const problem::Request& request);
@@ -35,6 +41,9 @@ struct Operands {
 // them
 // ("cpu", "cuda").
 std::vector<runtime::Device*> devices_under_test();
+
+// Whether the device has code for all of it: GPUs add no bias and pool backward only, yet.
+bool serves(const runtime::Device& device, const problem::Problem& problem);
 
 // Plans with `candidates` (all of the device when empty) and runs to the end, with a workspace of exactly the
 // size asked for. A GPU gets copies of the operands, gaps included, and gives the results back.

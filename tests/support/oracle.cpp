@@ -151,7 +151,7 @@ OperandRounding rounding_of(const problem::Request& request) {
   const auto* tbc = std::get_if<ConvTbcRequest>(&request);
   const int64_t mode = conv ? conv->math_mode : tbc ? tbc->math_mode : 0;
   const bool fp32 = conv  ? problem::promote(*conv).value() == DType::kF32
-                    : tbc ? tbc->grad_output.dtype == DType::kF32
+                    : tbc ? tbc->input.dtype == DType::kF32
                           : false;
   if (!fp32) return OperandRounding::kNone;
   const auto product = conv ? conv->product : tbc ? tbc->product : std::nullopt;
@@ -169,6 +169,27 @@ std::vector<double> flatten(const HostTensor& tensor, OperandRounding rounding) 
     values.push_back(apply(rounding, load_as_f32(dtype, tensor.storage().data() + byte)));
   });
   return values;
+}
+
+Gradients outputs_by_scattering(const problem::Request& request, const Operands& operands,
+                                OperandRounding rounding) {
+  const auto x = flatten(*operands[Operand::kInput], rounding);
+  const auto w =
+      operands[Operand::kWeight] ? flatten(*operands[Operand::kWeight], rounding) : std::vector<double>{1.0};
+  Gradients g;
+  g.output.resize(static_cast<size_t>(operands[Operand::kOutput]->count()));
+  std::visit(
+      [&](const auto& r) {
+        terms(r, [&](const Term& t) { g.output.add(t.out, x[t.in] * w[t.w] * t.scale); });
+      },
+      request);
+  if (!operands[Operand::kBias]) return g;
+  const auto bias = flatten(*operands[Operand::kBias], OperandRounding::kNone);
+  size_t at = 0;
+  operands[Operand::kOutput]->for_each([&](const Dims& index) {
+    g.output.add(at++, bias[static_cast<size_t>(index[channel_axis(request)])]);
+  });
+  return g;
 }
 
 }  // namespace
@@ -189,6 +210,7 @@ void Gradient::resize(size_t count) {
 
 Gradients gradients_by_scattering(const problem::Request& request, const Operands& operands) {
   const OperandRounding rounding = rounding_of(request);
+  if (is_forward(request)) return outputs_by_scattering(request, operands, rounding);
   const HostTensor& gy = *operands[Operand::kGradOutput];
   const HostTensor& x = *operands[Operand::kInput];
   const bool has_weight = operands[Operand::kWeight].has_value();

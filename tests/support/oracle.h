@@ -36,17 +36,20 @@ struct Gradient {
 };
 struct Gradients {
   Gradient grad_input, grad_weight, grad_bias;
+  Gradient output;  // of a forward problem, which has nothing else
   // nullptr for an operand that is no result.
   const Gradient* find(problem::Operand operand) const {
     return operand == problem::Operand::kGradInput    ? &grad_input
            : operand == problem::Operand::kGradWeight ? &grad_weight
            : operand == problem::Operand::kGradBias   ? &grad_bias
+           : operand == problem::Operand::kOutput     ? &output
                                                       : nullptr;
   }
 };
 // Sums the terms in double: exact for small integers, and what is not finite is NaN, Inf or -Inf as the terms
 // say, since no sum of finite FP32 products leaves the range of double. Operands are rounded first where the
 // request's math mode says so.
+// Forward problems: the output by its definition, the bias one more term of each element.
 Gradients gradients_by_scattering(const problem::Request& request, const Operands& operands);
 
 // Σ_out grad_output[out] · (forward(input, weight)[out] + bias[channel]), with operands given as flat vectors

@@ -19,6 +19,14 @@ void tbc_shape(Draw& draw, ProblemSketch& s) {
   axis.kernel = draw.number(1, 7);
   axis.pad_lo = axis.pad_hi = draw.number(0, 4);
 }
+// A bias, mostly; and output padding beyond the stride, which the backward problem does not have.
+void draw_forward(Draw& draw, Mode mode, ProblemSketch& s) {
+  s.bias = draw.chance(mode == Mode::kTruth ? 60 : 30);
+  if (mode != Mode::kTruth || !s.transposed) return;
+  for (AxisSketch& a : s.axes)
+    if (a.dilation > a.stride && draw.chance(30)) a.extra_hi = draw.number(a.stride, a.dilation - 1);
+}
+
 constexpr ShapeClass kTbc[] = {{"tbc", 1, tbc_shape}};
 
 }  // namespace
@@ -59,6 +67,8 @@ ProblemSketch ProblemGenerator::first_legal(ProblemKind kind, std::span<const Sh
     sketch.shape_class = drawn.name;
     drawn.draw(draw_, sketch);
     if (!fit(sketch, options_.most_products * drawn.room)) continue;
+    if (options_.forward > 0) sketch.forward = draw_.chance(options_.forward);
+    if (sketch.forward) draw_forward(draw_, options_.mode, sketch);
     if (options_.all_dtypes) draw_types(draw_, options_.mode, sketch);
     if (!options_.all_dtypes) sketch.types = {};
     if (options_.any_strides && draw_.chance(drawn.layouts)) draw_layouts(draw_, options_.mode, sketch);

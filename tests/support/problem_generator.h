@@ -18,6 +18,7 @@ struct GeneratorOptions {
   double most_elements = 2e5;  // of all tensors together
   bool all_dtypes = true;      // otherwise f32 only
   bool any_strides = true;     // otherwise row-major
+  int forward = 0;             // percent of problems that are forward ones
 
   // Bounds of a sweep: 40 GFLOP for both gradients, 1.5e8 elements.
   static GeneratorOptions network() {

@@ -197,6 +197,49 @@ TEST(ProblemGeneratorTest, EverythingIsDrawn) {
                                << " problems, among them: " << *missing.begin();
 }
 
+// What forward problems have of their own.
+Features forward_features(const ProblemSketch& sketch) {
+  Features found;
+  if (!sketch.forward) return found;
+  const problem::Request request = *to_request(sketch);
+  const auto* conv = std::get_if<problem::ConvRequest>(&request);
+  if (conv == nullptr) return {sketch.kind == ProblemKind::kAvgPool ? "pool" : "tbc"};
+  const std::string kind = conv->transposed ? "transposed" : "plain";
+  found.insert(kind + (conv->bias ? " with a bias" : " without"));
+  if (conv->grad_output.dtype != conv->input.dtype) found.insert("output of another type");
+  if (is_8bit(conv->grad_output.dtype)) found.insert("output of 8 bits");
+  for (size_t i = 0; i < conv->output_padding.size() && conv->output_padding.size() == conv->stride.size();
+       ++i)
+    if (conv->output_padding[i] >= conv->stride[i] && conv->transposed)
+      found.insert("output padding up to the dilation");
+  if (!conv->bias) return found;
+  found.insert(conv->bias->dtype == conv->input.dtype ? "bias of the operands' type"
+                                                      : "bias of another type");
+  if (conv->bias->shape[0] > 1 && conv->bias->strides[0] == 0) found.insert("bias broadcast");
+  if (conv->bias->strides[0] < 0) found.insert("bias reversed");
+  return found;
+}
+
+TEST(ProblemGeneratorTest, ForwardProblemsOfEverySortAreDrawn) {
+  Features missing{"pool",
+                   "tbc",
+                   "plain with a bias",
+                   "plain without",
+                   "transposed with a bias",
+                   "transposed without",
+                   "output of another type",
+                   "output of 8 bits",
+                   "output padding up to the dilation",
+                   "bias of the operands' type",
+                   "bias of another type",
+                   "bias broadcast",
+                   "bias reversed"};
+  ProblemGenerator generator(20261116, {.forward = 35});
+  for (int i = 0; i < 5000 && !missing.empty(); ++i)
+    for (const std::string& feature : forward_features(generator.any())) missing.erase(feature);
+  EXPECT_TRUE(missing.empty()) << missing.size() << " never drawn, among them: " << *missing.begin();
+}
+
 TEST(ProblemGeneratorTest, WhatIsLeftOutIsMissed) {
   Features drawn;
   ProblemGenerator generator(20261116, {.all_dtypes = false, .any_strides = false});

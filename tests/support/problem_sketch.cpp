@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "problem/window.h"
+#include "support/operands.h"
 
 namespace retrograd::test {
 namespace {
@@ -30,8 +31,7 @@ std::vector<int> fastest_first(const LayoutSketch& layout, int rank, int channel
 
 TensorView view_of(const ProblemSketch& sketch, Operand operand, const Dims& shape, int channel = 1) {
   const LayoutSketch& layout = sketch.layouts[static_cast<size_t>(operand)];
-  const bool is_read =
-      operand == Operand::kGradOutput || operand == Operand::kInput || operand == Operand::kWeight;
+  const bool is_read = std::find(std::begin(kSources), std::end(kSources), operand) != std::end(kSources);
   TensorView view = problem::dense_view(sketch.types[static_cast<size_t>(operand)], shape);
   if (layout == LayoutSketch{}) return view;
   int64_t step = layout.step, before = 1;
@@ -90,6 +90,8 @@ Dims with_axes(Dims dims, const Dims& axes) {
   return dims;
 }
 
+Operand y_operand(const ProblemSketch& s) { return s.forward ? Operand::kOutput : Operand::kGradOutput; }
+
 problem::Request conv_request(const ProblemSketch& s, const Dims& outputs) {
   problem::ConvRequest r;
   Dims input{s.batch, s.groups * s.inputs};
@@ -115,7 +117,13 @@ problem::Request conv_request(const ProblemSketch& s, const Dims& outputs) {
   r.winograd = s.winograd;
   r.input = view_of(s, Operand::kInput, input);
   r.weight = view_of(s, Operand::kWeight, weight);
-  r.grad_output = view_of(s, Operand::kGradOutput, with_axes({s.batch, s.groups * s.outputs}, outputs));
+  r.grad_output = view_of(s, y_operand(s), with_axes({s.batch, s.groups * s.outputs}, outputs));
+  r.forward = s.forward;
+  if (s.forward) {
+    r.names.grad_output = "output";
+    if (s.bias) r.bias = view_of(s, Operand::kBias, {s.groups * s.outputs});
+    return r;
+  }
   if ((s.mask & 1U) != 0) r.grad_input = view_of(s, Operand::kGradInput, input);
   if ((s.mask & 2U) != 0) r.grad_weight = view_of(s, Operand::kGradWeight, weight);
   if ((s.mask & 4U) != 0) r.grad_bias = view_of(s, Operand::kGradBias, {s.groups * s.outputs});
@@ -129,9 +137,15 @@ problem::Request conv_tbc_request(const ProblemSketch& s, const Dims& outputs) {
   constexpr int kChannel = 2;
   r.pad = a.pad_lo;
   r.math_mode = s.math_mode;
-  r.grad_output = view_of(s, Operand::kGradOutput, {outputs[0], s.batch, s.outputs}, kChannel);
+  r.forward = s.forward;
+  r.grad_output = view_of(s, y_operand(s), {outputs[0], s.batch, s.outputs}, kChannel);
   r.input = view_of(s, Operand::kInput, input, kChannel);
   r.weight = view_of(s, Operand::kWeight, weight, kChannel);
+  if (s.forward) {
+    r.names.grad_output = "output";
+    r.bias = view_of(s, Operand::kBias, {s.outputs});
+    return r;
+  }
   r.bias = problem::dense_view(r.grad_output.dtype, {s.outputs});
   r.grad_input = view_of(s, Operand::kGradInput, input, kChannel);
   r.grad_weight = view_of(s, Operand::kGradWeight, weight, kChannel);
@@ -159,7 +173,10 @@ problem::Request avgpool_request(const ProblemSketch& s, const Dims& outputs) {
   r.uncorrected_ceil_sizes = s.uncorrected_ceil_sizes;
   const int channel = s.without_batch ? 0 : 1;
   r.input = view_of(s, Operand::kInput, input, channel);
-  r.grad_output = view_of(s, Operand::kGradOutput, with_axes(channels, outputs), channel);
+  r.forward = s.forward;
+  if (s.forward) r.names.grad_output = "output";
+  r.grad_output = view_of(s, y_operand(s), with_axes(channels, outputs), channel);
+  if (s.forward) return r;
   r.grad_input = view_of(s, Operand::kGradInput, input, channel);
   return r;
 }

@@ -41,7 +41,8 @@ enum class ProblemKind : unsigned char { kConv, kConvTbc, kAvgPool };
 
 struct ProblemSketch {
   ProblemKind kind = ProblemKind::kConv;
-  const char* shape_class = "";  // which distribution it was drawn from
+  bool forward = false, bias = false;  // a bias is a convolution's; conv_tbc always has one
+  const char* shape_class = "";        // which distribution it was drawn from
   int64_t batch = 1;
   int64_t groups = 1;
   int64_t inputs = 1, outputs = 1;  // channels a group

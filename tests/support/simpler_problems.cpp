@@ -95,6 +95,7 @@ std::vector<ProblemSketch> simpler_than(const ProblemSketch& from) {
   if (from.kind == ProblemKind::kConv && std::popcount(from.mask) > 1)
     for (const unsigned alone : {1U, 2U, 4U})
       if ((from.mask & alone) != 0) steps.add([&](ProblemSketch& s) { s.mask = alone; });
+  if (from.bias) steps.add([](ProblemSketch& s) { s.bias = false; });
   steps.lower([](ProblemSketch& s) -> int64_t& { return s.batch; });
   drop_axes(from, steps);
   steps.lower([](ProblemSketch& s) -> int64_t& { return s.groups; });

@@ -59,6 +59,7 @@ std::optional<Failure> Trial::run_those(const ProblemSketch& sketch, const DataS
     return Failure{.what = placed.message(), .final = true};
   Standard of_data = standard_of(data, operands, device_.kind());
   of_data.exact_bits &= has_exact_sums(sketch);
+  of_data.divides_last = sketch.kind == ProblemKind::kAvgPool && sketch.forward;
   for (const problem::Pass& pass : problem.passes) {
     const Operand result = result_of(pass).operand;
     if (like != nullptr && result != like->result) continue;

@@ -67,8 +67,9 @@ class Judge {
       bound_ = reduced_precision_bound(largest_) +
                sum_bound(DType::kF32, 0, 0, 48 * (terms + 36), Accumulation::kFloat);
     } else {
-      // A GPU adds before it divides by the size of a pooling window.
-      if (standard_.may_overflow && magnitude > kLargestFloat / (standard_.on_gpu ? 4096 : 2)) return nullptr;
+      // A GPU, and pooling forward, add before they divide by the size of a pooling window.
+      const double undivided = standard_.on_gpu || standard_.divides_last ? 4096 : 2;
+      if (standard_.may_overflow && magnitude > kLargestFloat / undivided) return nullptr;
       // The largest numbers are rounded to infinities, which make NaN of a zero.
       if (standard_.may_overflow && standard_.rounds_operands && !std::isfinite(value)) return nullptr;
       bound_ = sum_bound(DType::kF32, exact, magnitude, terms + 1, standard_.accumulation) +
@@ -104,7 +105,7 @@ Standard standard_of(const DataSketch& data, const Operands& operands, runtime::
                         !data.has(Special::kLargest) && !data.has(Special::kMinusZero);
   if (!data.has_specials()) return standard;
   const bool may_lose = data.has(Special::kDenormal) && device == runtime::DeviceKind::kCuda;
-  for (Operand operand : {Operand::kGradOutput, Operand::kInput, Operand::kWeight}) {
+  for (Operand operand : kSources) {
     if (!operands[operand]) continue;
     const HostTensor& tensor = *operands[operand];
     tensor.for_each_byte([&](size_t byte) {

@@ -61,6 +61,17 @@ TEST(ProblemsTest, TypeAndMathModeOfAll) {
   EXPECT_EQ(problems.value()[1].name, "ap_tiny_2x2s2_8x8_c4");
 }
 
+TEST(ProblemsTest, AForwardProblemHasItsOutputOnly) {
+  const problem::Request forward = parsed("conv input=1x2x9 weight=4x2x3 bias=4 forward=1"),
+                         backward = parsed(kConv);
+  EXPECT_EQ(to_text(*with_gradient(forward, Gradient::kOutput)), to_text(forward));
+  for (const Gradient gradient : {Gradient::kInput, Gradient::kWeight, Gradient::kBias, Gradient::kAll})
+    EXPECT_FALSE(with_gradient(forward, gradient).has_value());
+  EXPECT_FALSE(with_gradient(backward, Gradient::kOutput).has_value());
+  EXPECT_EQ(to_text(with_dtype(forward, DType::kF16)),
+            "conv input=1x2x9 weight=4x2x3 output=1x4x7 bias=4 forward=1 dtype=f16");
+}
+
 TEST(ProblemsTest, FailuresPoint) {
   const auto missing = collect(text_source("conv input=1x2x9"));
   ASSERT_FALSE(missing.is_ok());
@@ -75,6 +86,8 @@ TEST(WorkTest, PaddingIsNotCounted) {
   EXPECT_EQ(work("conv input=1x2x9 weight=4x2x3 padding=1 mask=i").operations, 2 * (9 * 3 - 2) * 4 * 2);
   EXPECT_EQ(work("conv input=1x2x9 weight=4x2x3 mask=b").operations, 28);
   EXPECT_EQ(work("avgpool input=1x2x9 kernel=2").operations, 2 * 4 * 2);
+  EXPECT_EQ(work("conv input=1x2x9 weight=4x2x3 forward=1 bias=4").operations, 2 * 7 * 3 * 4 * 2);
+  EXPECT_EQ(work("conv input=1x2x9 weight=4x2x3 forward=1 bias=4").bytes, 4 * (18 + 24 + 4 + 28));
 }
 
 TEST(WorkTest, EachTensorOnce) {

@@ -85,6 +85,16 @@ TEST(SweepTest, TypesAndMathModeAsAsked) {
   EXPECT_EQ(sweep_problems(options).status().code(), Code::kInvalidArgument);
 }
 
+TEST(SweepTest, ForwardProblemsWhereAskedFor) {
+  SweepOptions options;
+  options.count = 40;
+  for (const bool forward : {false, true}) {
+    options.forward = forward;
+    for (const std::string& text : texts_of(options))
+      EXPECT_EQ(text.find(" forward=1") != std::string::npos, forward) << text;
+  }
+}
+
 TEST(SweepTest, RowsCanBeReadAgain) {
   const SweepOptions options = tiny_sweep();
   std::string csv;

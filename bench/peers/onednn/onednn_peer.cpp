@@ -81,6 +81,7 @@ class Session {
     if (!request.is_ok()) throw Declined{request.status().message()};
     const auto problem = problem::judge(request.value());
     if (!problem.is_ok()) throw Declined{problem.status().message()};
+    if (is_forward(request.value())) throw Declined{"this peer times gradients only"};
     return std::move(request).value();
   }
   std::vector<Variant> make(const problem::ConvRequest& r) { return conv_variants(r, tensors_, engine_); }

@@ -38,11 +38,6 @@ problem::ConvRequest empty_request(bool transposed, int64_t groups, int64_t math
   return request;
 }
 
-problem::Format format_of(const aclTensor* tensor) {
-  const auto found = find(tensor, "");
-  return found.is_ok() ? to_format(found.value()->format) : problem::Format::kUnsaid;
-}
-
 }  // namespace
 
 aclnnStatus aclnnConvolutionBackwardGetWorkspaceSize(

@@ -32,6 +32,11 @@ Status read_arrays(std::initializer_list<NamedArray> arrays) {
   return Status::ok();
 }
 
+problem::Format format_of(const aclTensor* tensor) {
+  const auto found = find(tensor, "");
+  return found.is_ok() ? to_format(found.value()->format) : problem::Format::kUnsaid;
+}
+
 Result<problem::TensorView> PhaseOne::read(const aclTensor* tensor, const char* name,
                                            std::optional<problem::Operand> operand,
                                            const TensorRules& rules) {
@@ -52,6 +57,18 @@ Result<problem::TensorView> PhaseOne::input(const aclTensor* tensor, const char*
                                             const TensorRules& rules) {
   ++input_count_;
   return read(tensor, name, operand, rules);
+}
+
+Result<std::optional<problem::TensorView>> PhaseOne::optional_input(const aclTensor* tensor, const char* name,
+                                                                    problem::Operand operand,
+                                                                    const TensorRules& rules) {
+  if (tensor == nullptr) {
+    ++input_count_;
+    slots_.push_back({name, std::nullopt, nullptr, 0, false});
+    return std::optional<problem::TensorView>();
+  }
+  RG_TRY(auto view, input(tensor, name, operand, rules));
+  return std::optional(std::move(view));
 }
 
 Result<problem::TensorView> PhaseOne::output(const aclTensor* tensor, const char* name,

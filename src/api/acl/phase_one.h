@@ -30,6 +30,9 @@ struct NamedArray {
 Result<std::vector<int64_t>> read_array(const aclIntArray* array, const char* name);
 Status read_arrays(std::initializer_list<NamedArray> arrays);
 
+// What its creator called the order of the tensor's axes.
+problem::Format format_of(const aclTensor* tensor);
+
 class PhaseOne {
  public:
   static constexpr size_t kMostTensors = 7;  // of conv_tbc
@@ -40,6 +43,10 @@ class PhaseOne {
   // order of the prototype, inputs first, since aclSetInputTensorAddr counts in it.
   Result<problem::TensorView> input(const aclTensor* tensor, const char* name,
                                     std::optional<problem::Operand> operand, const TensorRules& rules);
+  // One that may be null: it keeps its number.
+  Result<std::optional<problem::TensorView>> optional_input(const aclTensor* tensor, const char* name,
+                                                            problem::Operand operand,
+                                                            const TensorRules& rules);
   Result<problem::TensorView> output(const aclTensor* tensor, const char* name, problem::Operand operand,
                                      const TensorRules& rules);
   // An output that a mask may leave out: then it is never looked at, but keeps its number.

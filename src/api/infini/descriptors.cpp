@@ -9,7 +9,17 @@ namespace retrograd::api::infini {
 namespace {
 
 const char* name_of(Operation operation) {
-  return operation == Operation::kConvBackward ? "infiniopConvBackward" : "infiniopAvgPoolBackward";
+  switch (operation) {
+    case Operation::kConvBackward:
+      return "infiniopConvBackward";
+    case Operation::kAvgPoolBackward:
+      return "infiniopAvgPoolBackward";
+    case Operation::kConv:
+      return "infiniopConv";
+    case Operation::kAvgPool:
+      return "infiniopAvgPool";
+  }
+  return "";
 }
 
 Result<DType> dtype_of(infiniDtype_t dtype, const char* argument) {
@@ -92,9 +102,9 @@ Status run(const Operator& descriptor, const plan::Bindings& bindings, void* wor
 
 Status create_descriptor(runtime::Device& device, problem::Request request, InfiniopDescriptor** out) {
   auto descriptor = std::make_shared<Operator>();
-  descriptor->operation = std::holds_alternative<problem::AvgPoolRequest>(request)
-                              ? Operation::kAvgPoolBackward
-                              : Operation::kConvBackward;
+  const bool pools = std::holds_alternative<problem::AvgPoolRequest>(request), forward = is_forward(request);
+  descriptor->operation = forward ? (pools ? Operation::kAvgPool : Operation::kConv)
+                                  : (pools ? Operation::kAvgPoolBackward : Operation::kConvBackward);
   descriptor->grad_output_is_empty = std::visit(
       [](const auto& asked) { return problem::element_count(asked.grad_output.shape) == 0; }, request);
   RG_TRY(auto problem, problem::judge(std::move(request)));
@@ -102,6 +112,11 @@ Status create_descriptor(runtime::Device& device, problem::Request request, Infi
   for (int i = 0; i < problem::kOperandCount; ++i) {
     const auto operand = static_cast<problem::Operand>(i);
     problem.facts(operand).name = problem::name_of(operand).data();
+  }
+  if (descriptor->operation == Operation::kConv) {
+    problem.facts(problem::Operand::kInput).name = "x";
+    problem.facts(problem::Operand::kWeight).name = "w";
+    problem.facts(problem::Operand::kOutput).name = "y";
   }
   RG_TRY(descriptor->plan, plan::make_plan(problem, device, name_of(descriptor->operation)));
   publish(std::move(descriptor), InfiniopDescriptor{type_of(device), device.index()}, out);

@@ -32,7 +32,7 @@ struct InfiniopTensorDescriptor {};
 
 namespace retrograd::api::infini {
 
-enum class Operation : unsigned char { kConvBackward, kAvgPoolBackward };
+enum class Operation : unsigned char { kConvBackward, kAvgPoolBackward, kConv, kAvgPool };
 
 // The device stands in the cell, where a client may write it.
 struct Handle {};

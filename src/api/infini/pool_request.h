@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the two create calls of AvgPoolBackward, infiniop's and ours, have in common.
+// What the create calls of pooling, infiniop's and ours, have in common.
 #pragma once
 
 #include "api/infini/attribute_width.h"
@@ -18,5 +18,9 @@ struct PoolAttributes {
 // `fixed_width` is for a caller who knows how wide the attributes are.
 Result<problem::AvgPoolRequest> pool_request(const PoolTensors& tensors, const PoolAttributes& attributes,
                                              std::optional<Width> fixed_width = std::nullopt);
+
+Result<problem::AvgPoolRequest> forward_pool_request(infiniopTensorDescriptor_t output,
+                                                     infiniopTensorDescriptor_t input,
+                                                     const PoolAttributes& attributes);
 
 }  // namespace retrograd::api::infini

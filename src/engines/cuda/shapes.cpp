@@ -53,8 +53,8 @@ kernels::cuda::Pool shape_of(const problem::AvgPoolPass& pass) {
   }
   pool.count_include_pad = pass.count_include_pad;
   pool.divisor_override = pass.divisor_override;
-  pool.grad_output = tensor_of(pass.grad_output);
-  pool.grad_input = tensor_of(pass.grad_input);
+  pool.grad_output = tensor_of(pass.y);
+  pool.grad_input = tensor_of(pass.x);
   return pool;
 }
 
@@ -73,8 +73,8 @@ kernels::cuda::Bias bind(kernels::cuda::Bias bias, const problem::BiasPass& pass
 
 kernels::cuda::Pool bind(kernels::cuda::Pool pool, const problem::AvgPoolPass& pass,
                          const Bindings& bindings) {
-  pool.grad_output.data = bindings[pass.grad_output.operand];
-  pool.grad_input.data = bindings[pass.grad_input.operand];
+  pool.grad_output.data = bindings[pass.y.operand];
+  pool.grad_input.data = bindings[pass.x.operand];
   return pool;
 }
 

@@ -2,6 +2,8 @@
 // The sums of problem/pass.h, written as they stand there.
 #include "engines/reference/passes.h"
 
+#include <array>
+
 #include "base/checked.h"
 
 namespace retrograd::engines::reference {
@@ -74,23 +76,38 @@ double grad_bias_element(const problem::BiasPass& p, const Source& grad_output, 
   return sum;
 }
 
-double avgpool_element(const problem::AvgPoolPass& p, const Source& grad_output, const Index5& index) {
+// A window that holds a place counts at least that one: its divisor is not 0.
+double divisor_of(const problem::AvgPoolPass& p, int64_t d, int64_t h, int64_t w) {
+  if (p.divisor_override != 0) return static_cast<double>(p.divisor_override);
+  double product = 1;
+  const std::array<int64_t, 3> output{d, h, w};
+  for (size_t axis = 0; axis < 3; ++axis)
+    product *= static_cast<double>(pooled_count(p.axes[axis], output[axis], p.count_include_pad));
+  return product;
+}
+
+double avgpool_element(const problem::AvgPoolPass& p, const Source& y, const Index5& index) {
   const auto& [wd, wh, ww] = p.axes;
   const Range rd = outputs_pooling(wd, index.d), rh = outputs_pooling(wh, index.h),
               rw = outputs_pooling(ww, index.w);
-  const auto count = [&](const problem::PoolWindow& window, int64_t output) {
-    return static_cast<double>(pooled_count(window, output, p.count_include_pad));
-  };
   double sum = 0;
   for (int64_t d = rd.begin; d < rd.end; ++d)
     for (int64_t h = rh.begin; h < rh.end; ++h)
-      for (int64_t w = rw.begin; w < rw.end; ++w) {
-        // A window that holds this element counts at least one place, so this never divides by zero.
-        const double divisor = p.divisor_override != 0 ? static_cast<double>(p.divisor_override)
-                                                       : count(wd, d) * count(wh, h) * count(ww, w);
-        sum += grad_output({index.n, index.c, d, h, w}) / divisor;
-      }
+      for (int64_t w = rw.begin; w < rw.end; ++w)
+        sum += y({index.n, index.c, d, h, w}) / divisor_of(p, d, h, w);
   return sum;
+}
+
+double avgpool_forward_element(const problem::AvgPoolPass& p, const Source& x, const Index5& index) {
+  const Range rd = pooled_positions(p.axes[0], index.d), rh = pooled_positions(p.axes[1], index.h),
+              rw = pooled_positions(p.axes[2], index.w);
+  double sum = 0;
+  for (int64_t d = rd.begin; d < rd.end; ++d)
+    for (int64_t h = rh.begin; h < rh.end; ++h)
+      for (int64_t w = rw.begin; w < rw.end; ++w) sum += x({index.n, index.c, d, h, w});
+  // A window without a place may count none.
+  const double divisor = divisor_of(p, index.d, index.h, index.w);
+  return divisor == 0 ? 0 : sum / divisor;
 }
 
 ResultShape result_shape(const problem::ConvPass& p) {
@@ -113,6 +130,8 @@ ResultShape result_shape(const problem::BiasPass& p) {
 }
 
 ResultShape result_shape(const problem::AvgPoolPass& p) {
+  const auto& [d, h, w] = p.axes;
+  if (p.forward) return {{p.batch, p.channels, d.y, h.y, w.y}, d.kernel * h.kernel * w.kernel};
   int64_t windows = 1;  // that hold one element
   for (const problem::PoolWindow& axis : p.axes) windows *= ceil_div(axis.kernel, axis.stride);
   return {{p.batch, p.channels, p.axes[0].x, p.axes[1].x, p.axes[2].x}, windows};
@@ -125,14 +144,16 @@ double exact_element(const problem::Pass& pass, const Bindings& bindings, const 
   if (const auto* conv = std::get_if<problem::ConvPass>(&pass)) {
     const Source x = source(conv->x, conv->rounding), y = source(conv->y, conv->rounding),
                  w = source(conv->w, conv->rounding);
-    return conv->kind == ConvPassKind::kForward     ? forward_element(*conv, x, w, index)
-           : conv->kind == ConvPassKind::kGradInput ? grad_input_element(*conv, y, w, index)
+    const double bias = conv->bias ? source(*conv->bias, OperandRounding::kNone)({0, index.c, 0, 0, 0}) : 0.0;
+    return conv->kind == ConvPassKind::kForward     ? bias + forward_element(*conv, x, w, index)
+           : conv->kind == ConvPassKind::kGradInput ? bias + grad_input_element(*conv, y, w, index)
                                                     : grad_weight_element(*conv, x, y, index);
   }
   if (const auto* bias = std::get_if<problem::BiasPass>(&pass))
     return grad_bias_element(*bias, source(bias->grad_output, OperandRounding::kNone), index.c);
   const auto& pool = std::get<problem::AvgPoolPass>(pass);
-  return avgpool_element(pool, source(pool.grad_output, OperandRounding::kNone), index);
+  if (pool.forward) return avgpool_forward_element(pool, source(pool.x, OperandRounding::kNone), index);
+  return avgpool_element(pool, source(pool.y, OperandRounding::kNone), index);
 }
 
 }  // namespace retrograd::engines::reference

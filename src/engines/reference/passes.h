@@ -15,7 +15,8 @@ double grad_input_element(const problem::ConvPass& pass, const Source& y, const 
 double grad_weight_element(const problem::ConvPass& pass, const Source& x, const Source& y,
                            const Index5& w_index);
 double grad_bias_element(const problem::BiasPass& pass, const Source& grad_output, int64_t channel);
-double avgpool_element(const problem::AvgPoolPass& pass, const Source& grad_output, const Index5& index);
+double avgpool_element(const problem::AvgPoolPass& pass, const Source& y, const Index5& x_index);
+double avgpool_forward_element(const problem::AvgPoolPass& pass, const Source& x, const Index5& y_index);
 
 // How the elements of a pass's result are indexed, and the most terms that one of them adds.
 struct ResultShape {

@@ -3,6 +3,7 @@
 #include "engines/reference/reference.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "base/checked.h"
 #include "engines/reference/passes.h"
@@ -44,15 +45,19 @@ void run(const ConvPass& p, const Bindings& bindings, runtime::ExecutionContext&
   const auto source = [&](const problem::PassTensor& tensor) {
     return Source(tensor, bindings[tensor.operand], p.rounding);
   };
+  const auto bias_of = [bias = p.bias ? Source(*p.bias, bindings[p.bias->operand], OperandRounding::kNone)
+                                      : std::optional<Source>()](const Index5& i) {
+    return bias ? (*bias)({0, i.c, 0, 0, 0}) : 0.0;
+  };
   const ResultShape shape = result_shape(p);
   switch (p.kind) {
     case ConvPassKind::kForward:
       return for_each_element(shape, context, [&, x = source(p.x), w = source(p.w)](const Index5& i) {
-        result.put(i, forward_element(p, x, w, i));
+        result.put(i, bias_of(i) + forward_element(p, x, w, i));
       });
     case ConvPassKind::kGradInput:
       return for_each_element(shape, context, [&, y = source(p.y), w = source(p.w)](const Index5& i) {
-        result.put(i, grad_input_element(p, y, w, i));
+        result.put(i, bias_of(i) + grad_input_element(p, y, w, i));
       });
     case ConvPassKind::kGradWeight:
       return for_each_element(shape, context, [&, x = source(p.x), y = source(p.y)](const Index5& i) {
@@ -69,10 +74,12 @@ void run(const BiasPass& p, const Bindings& bindings, runtime::ExecutionContext&
 }
 
 void run(const AvgPoolPass& p, const Bindings& bindings, runtime::ExecutionContext& context) {
-  const Source grad_output(p.grad_output, bindings[p.grad_output.operand], OperandRounding::kNone);
-  const Destination grad_input(p.grad_input, bindings[p.grad_input.operand]);
-  for_each_element(result_shape(p), context,
-                   [&](const Index5& i) { grad_input.put(i, avgpool_element(p, grad_output, i)); });
+  const problem::PassTensor& from = p.forward ? p.x : p.y;
+  const Source source(from, bindings[from.operand], OperandRounding::kNone);
+  const Destination result(p.result(), bindings[p.result().operand]);
+  for_each_element(result_shape(p), context, [&](const Index5& i) {
+    result.put(i, p.forward ? avgpool_forward_element(p, source, i) : avgpool_element(p, source, i));
+  });
 }
 
 class ReferenceStep final : public Step {

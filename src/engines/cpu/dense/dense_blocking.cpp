@@ -258,16 +258,26 @@ void fill_registers(int64_t channels, DenseBlocking& cut) {
 
 int64_t DenseBlocking::width_at(int64_t m) const { return vectors.next_tile_width(channels - m, narrowest); }
 
+// Offsets grow or fall with the taps, so both ends are found by halving: a forward problem may have as many
+// positions in its padding as a kernel has taps.
 TapRange live_range(const AxisPhase& axis, int64_t j) {
-  const auto inside = [&](const PhaseTap& tap) {
-    const int64_t place = j * axis.source_step + tap.offset;
-    return place >= 0 && place < axis.source_size;
-  };
   const auto size = static_cast<int64_t>(axis.taps.size());
-  TapRange range{0, size};
-  while (range.first < size && !inside(axis.taps[static_cast<size_t>(range.first)])) ++range.first;
-  while (range.last > range.first && !inside(axis.taps[static_cast<size_t>(range.last - 1)])) --range.last;
-  return range;
+  const auto place = [&](const PhaseTap& tap) { return j * axis.source_step + tap.offset; };
+  const auto inside = [&](const PhaseTap& tap) { return place(tap) >= 0 && place(tap) < axis.source_size; };
+  if (size == 0 || (inside(axis.taps.front()) && inside(axis.taps.back()))) return {0, size};
+  const bool falls = axis.taps.front().offset > axis.taps.back().offset;
+  // How many taps come before the first that lies at `limit` or beyond it (falling: before it).
+  const auto before = [&](int64_t limit) {
+    int64_t low = 0, high = size;
+    while (low < high) {
+      const int64_t middle = (low + high) / 2;
+      const bool reached = (place(axis.taps[static_cast<size_t>(middle)]) >= limit) != falls;
+      reached ? high = middle : low = middle + 1;
+    }
+    return low;
+  };
+  const TapRange range{before(falls ? axis.source_size : 0), before(falls ? 0 : axis.source_size)};
+  return range.first < range.last ? range : TapRange{size, size};
 }
 
 ConvPass joined_rows(ConvPass pass) {

@@ -15,9 +15,11 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cmath>
 #include <utility>
 
 #include "base/checked.h"
+#include "engines/cpu/bias_start.h"
 #include "engines/cpu/dense/bf16_cells.h"
 #include "engines/cpu/dense/dense_blocking.h"
 #include "engines/cpu/dense/dense_results.h"
@@ -51,6 +53,12 @@ bool reads_weights_in_place(const ConvPass& pass, const DenseBlocking& cut) {
          result_channels(pass) % cut.width == 0 && count_of(cut.grid.total) <= kMostPositions;
 }
 
+// Products of cells take sums that are too small for zeros, so a bias must be none of those.
+bool cells_may_begin_with(const float* bias, int64_t count) {
+  constexpr float kSmallest = 0x1p-100F;
+  return std::all_of(bias, bias + count, [](float b) { return b == 0 || !(std::abs(b) < kSmallest); });
+}
+
 class DenseGatherStep final : public Step {
  public:
   // With a fallback for numbers that are too small for their cells, where the pass is over cells.
@@ -74,8 +82,9 @@ class DenseGatherStep final : public Step {
       block_bytes_ = part_bytes<float>(panels_.block_floats(cut_.channels_per_block));
       pack_bytes_ = part_bytes<float>(panels_.scratch_floats());
     }
-    slot_bytes_ = sum_bytes_ + sources_.strip_bytes() + sources_.turned_bytes() + row_bytes_ + block_bytes_ +
-                  pack_bytes_;
+    bias_bytes_ = part_bytes<float>(bias_floats(pass_, cut_.m_block));
+    slot_bytes_ = bias_bytes_ + sum_bytes_ + sources_.strip_bytes() + sources_.turned_bytes() + row_bytes_ +
+                  block_bytes_ + pack_bytes_;
   }
 
   std::string describe() const override {
@@ -152,6 +161,7 @@ class DenseGatherStep final : public Step {
       scratch += bytes;
       return part;
     };
+    task.begins = reinterpret_cast<float*>(take(bias_bytes_));
     task.sums = reinterpret_cast<float*>(take(sum_bytes_));
     task.strip = reinterpret_cast<float*>(take(sources_.strip_bytes()));
     task.turned = reinterpret_cast<float*>(take(sources_.turned_bytes()));
@@ -163,6 +173,12 @@ class DenseGatherStep final : public Step {
 
   void run_task(const Bindings& bindings, DenseTask& task, const float* panels, float* shared) const {
     const int64_t all = source_channels(pass_);
+    task.bias = load_bias(pass_, bindings, task.group * result_channels(pass_) + task.m_first, task.m_count,
+                          task.begins);
+    if (task.bias != nullptr) {
+      std::fill(task.begins + task.m_count, task.begins + cut_.m_block, 0.0F);
+      if (partner_ != 0) task.sound &= cells_may_begin_with(task.bias, task.m_count);
+    }
     for (int64_t first = 0; first < all; first += cut_.channels_per_block) {
       const int64_t channels = std::min(cut_.channels_per_block, all - first);
       const DenseSource source = sources_.at(bindings, task, first, channels, shared);
@@ -176,6 +192,7 @@ class DenseGatherStep final : public Step {
         for (size_t phase = 0; phase < cut_.phases.size(); ++phase)
           DenseTiles(cut_, cut_.phases[phase], task, source)
               .run(panel_of(task, panels, phase, m, first, channels), channels, first > 0,
+                   task.bias != nullptr ? task.bias + m : nullptr,
                    task.sums + static_cast<int64_t>(phase) * results_.phase_floats() + m);
     }
     results_.store(bindings, task);
@@ -215,7 +232,7 @@ class DenseGatherStep final : public Step {
   std::unique_ptr<const Step> fallback_;  // of a pass over cells
   bool weights_in_place_ = false;
   bool pads_ = false;
-  size_t sum_bytes_ = 0, row_bytes_ = 0;
+  size_t bias_bytes_ = 0, sum_bytes_ = 0, row_bytes_ = 0;
   size_t block_bytes_ = 0, pack_bytes_ = 0;  // where tasks have whole images
   size_t slot_bytes_ = 0;
 };

@@ -100,7 +100,8 @@ void DenseResults::store_woven(const Bindings& bindings, const DenseTask& task, 
     const int64_t count = std::min(task.box.size[3], phase.axes[2].count - begin);
     float* block = task.row + way * woven.way_stride;
     if (phase.taps == 0)
-      std::fill_n(block, r.channels * length, 0.0F);
+      for (int64_t m = 0; m < r.channels; ++m)
+        std::fill_n(block + m * length, length, task.bias != nullptr ? task.bias[m] : 0.0F);
     else if (count > 0)
       kernels::cpu::transpose(r.sums + index * phase_floats_, r.sum_stride, block, length, count, r.channels);
   }

@@ -13,8 +13,9 @@ struct DenseTask {
   int64_t group, m_first, m_count;  // channels within the group
   BoxGrid::Box box;
   std::array<int64_t, 3> start;  // place of the strip in the source
-  float *sums, *strip, *turned, *row, *block, *pack;
-  bool sound = true;    // no number was too small for its cell
+  float *begins, *sums, *strip, *turned, *row, *block, *pack;
+  const float* bias = nullptr;  // of the task's channels and zeros behind them; null: none is added
+  bool sound = true;            // no number was too small for its cell
   bool masked = false;  // a weight is not finite: no tile may multiply it by the zeros around the source
 };
 

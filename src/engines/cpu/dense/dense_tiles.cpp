@@ -40,11 +40,13 @@ TapRange DenseTiles::taps_of_w(int64_t j, int64_t count) const {
   return {std::min(left.first, right.first), std::max(left.last, right.last)};
 }
 
-void DenseTiles::run(const DensePanel& panel, int64_t channels, bool accumulate, float* sums) {
+void DenseTiles::run(const DensePanel& panel, int64_t channels, bool accumulate, const float* start,
+                     float* sums) {
   panel_ = panel;
   sums_ = sums;
   tile_.width = panel.width;
   tile_.offsets = offsets_;
+  tile_.start = start;
   tile_.outer = channels;
   tile_.outer_stride = source_.channel;
   tile_.b = panel.first;
@@ -139,8 +141,11 @@ void DenseTiles::run_line(int64_t x, Line line) {
     const std::array<TapRange, 3> ranges{d_taps_, h_taps_, taps_of_w(x, line.along_w ? rows : 1)};
     tile_.set_rows(line.at, line.step, rows);
     const int64_t live = list_taps(ranges, 0);
-    for (int64_t i = 0; live == 0 && !accumulate_ && i < rows; ++i)
-      std::fill_n(tile_.c + i * tile_.c_stride, panel_.width, 0.0F);
+    for (int64_t i = 0; live == 0 && !accumulate_ && i < rows; ++i) {
+      float* const row = tile_.c + i * tile_.c_stride;
+      tile_.start != nullptr ? std::copy_n(tile_.start, panel_.width, row)
+                             : std::fill_n(row, panel_.width, 0.0F);
+    }
     for (int64_t from = 0; from < live; from += kTapsAtOnce) {
       if (from > 0) list_taps(ranges, from);
       tile_.accumulate = accumulate_ || from > 0;

@@ -35,8 +35,9 @@ class DenseTiles {
              const DenseSource& source)
       : cut_(cut), phase_(phase), task_(task), source_(source), whole_{0, phase.axes[2].count} {}
 
-  // sums[position · m_block + v], the same plus what is there with `accumulate`.
-  void run(const DensePanel& panel, int64_t channels, bool accumulate, float* sums);
+  // sums[position · m_block + v], beginning with what is there with `accumulate`, else with start[v], or with
+  // zeros where that is null.
+  void run(const DensePanel& panel, int64_t channels, bool accumulate, const float* start, float* sums);
 
  private:
   // Where tiles end along W.

@@ -221,6 +221,8 @@ class Im2colCandidate final : public Candidate {
     }
     if (one_tap) return Support::no("one tap at every place: nothing to unfold");
     if (overlap && p->kind == ConvPassKind::kGradInput) return Support::no("windows overlap");
+    if (p->bias && p->kind == ConvPassKind::kGradInput)
+      return Support::no("a bias belongs to the places between the windows, too");
     if (p->groups > 1 && p->x_channels_per_group() == 1 && p->y_channels_per_group() == 1)
       return Support::no("one channel a group");
     if (!nest_of(*p))

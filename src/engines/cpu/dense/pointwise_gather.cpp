@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "base/checked.h"
+#include "engines/cpu/bias_start.h"
 #include "engines/cpu/cache_room.h"
 #include "engines/cpu/dense/grad_weight_blocking.h"
 #include "engines/cpu/dense/pointwise_positions.h"
@@ -70,7 +71,9 @@ class PointwiseGatherStep final : public Step {
     }
     panel_bytes_ = part_bytes<float>(chunk_ * width_ * k_);
     row_bytes_ = part_bytes<float>(weights_.scratch_floats());
-    slot_bytes_ = panel_bytes_ + row_bytes_ + part_bytes<float>(tile_rows_ * chunk_ * width_);
+    sum_bytes_ = part_bytes<float>(tile_rows_ * chunk_ * width_);
+    slot_bytes_ = panel_bytes_ + row_bytes_ + sum_bytes_ +
+                  part_bytes<float>(bias_floats(pass_, tiles_per_task_ * tile_rows_));
     const PassTensor& result = pass_.result();
     int64_t floats = pass_.batch * m_ * pass_.groups;
     for (const Window& w : pass_.axes) floats *= is_forward(pass_) ? w.y : w.x;
@@ -131,7 +134,10 @@ class PointwiseGatherStep final : public Step {
       if (panel_in_place(bindings, group, p, last) == nullptr)
         pack_panel(bindings, group, p, std::min(p + width_, last), panels + (p - first) * k_);
     const int64_t begin = m_block * tiles_per_task_, end = std::min(begin + tiles_per_task_, m_tiles_);
-    const Chunk c{group, first, last, begin, panels, sums};
+    const float* bias = load_bias(pass_, bindings, group * m_ + begin * tile_rows_,
+                                  std::min(end * tile_rows_, m_) - begin * tile_rows_,
+                                  reinterpret_cast<float*>(scratch + panel_bytes_ + row_bytes_ + sum_bytes_));
+    const Chunk c{group, first, last, begin, panels, sums, bias};
     // Conversions want long rows, and so do scattered stores: all positions of a tile's channels together.
     const bool converts =
         pass_.result().dtype != DType::kF32 || pass_.result().strides[4] != 1 || places_.has_idle_places();
@@ -161,6 +167,7 @@ class PointwiseGatherStep final : public Step {
     int64_t group, first, last;  // positions
     int64_t first_tile;
     float *panels, *sums;
+    const float* bias;  // from the first tile's channels on; null: none is added
   };
   // Where a panel's source lies, and that of the next one, and its results, from those of channel 0 on; null
   // where they do not lie side by side.
@@ -188,6 +195,8 @@ class PointwiseGatherStep final : public Step {
     tile.c =
         direct ? panel.results + (c.group * m_ + index * tile_rows_) * stride : c.sums + (panel.p - c.first);
     tile.c_stride = direct ? stride : chunk_ * width_;
+    if (c.bias != nullptr) tile.start = c.bias + (index - c.first_tile) * tile_rows_;
+    tile.start_column = true;
     for (int64_t k = 0; k < k_; k += kChannelsAtOnce) {
       tile.inner = std::min(kChannelsAtOnce, k_ - k);
       tile.set_rows(rows + k * tile_rows_, 1, rows_of(index));
@@ -273,7 +282,7 @@ class PointwiseGatherStep final : public Step {
   int64_t chunk_ = 0, chunks_ = 0;  // panels in a chunk, and how many chunks there are
   int64_t tiles_per_task_ = 0, m_blocks_ = 0;
   bool streams_ = false;  // results go past the caches where they are aligned
-  size_t weight_bytes_ = 0, panel_bytes_ = 0, row_bytes_ = 0, slot_bytes_ = 0;
+  size_t weight_bytes_ = 0, panel_bytes_ = 0, row_bytes_ = 0, sum_bytes_ = 0, slot_bytes_ = 0;
 };
 
 class PointwiseGatherCandidate final : public Candidate {
@@ -290,6 +299,8 @@ class PointwiseGatherCandidate final : public Candidate {
     for (const Window& w : conv->axes)
       if (!is_pointwise(w)) return Support::no("the kernel has more than one tap, or padding");
     const PointwisePositions places(*conv);
+    if (conv->bias && places.has_idle_places())
+      return Support::no("the bias would have to go between the positions, too");
     if (places.count() < kFewestPositions) return Support::no("fewer than 64 positions");
     if (!places.has_idle_places() && places.source_run(0) < kShortestRun)
       return Support::no("fewer than 256 positions follow each other in memory");

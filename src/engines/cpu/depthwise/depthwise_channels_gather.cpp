@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "base/checked.h"
+#include "engines/cpu/bias_start.h"
 #include "engines/cpu/depthwise/depthwise_channels.h"
 #include "engines/cpu/depthwise/depthwise_taps.h"
 #include "engines/cpu/effort.h"
@@ -86,6 +87,7 @@ struct Scratch {
   float* rows;
   int64_t* tags;
   float* out;
+  float* bias;  // of the chunk
 };
 
 // Some rows of results of one chunk of channels.
@@ -114,8 +116,9 @@ class DepthwiseChannelsGatherStep final : public Step {
     row_bytes_ = part_bytes<float>(converts ? cut_.slots.count() * cut_.source_places * most : 0);
     tag_bytes_ = part_bytes<int64_t>(converts ? cut_.slots.count() : 0);
     out_bytes_ = part_bytes<float>(writes_in_place() ? 0 : cut_.rows_per_group * cut_.segment * most);
+    bias_bytes_ = part_bytes<float>(bias_floats(pass_, most));
     slot_bytes_ = part_bytes<int64_t>(1) + weight_bytes_ + unordered_bytes_ + buffer_bytes_ + row_bytes_ +
-                  tag_bytes_ + out_bytes_;
+                  tag_bytes_ + out_bytes_ + bias_bytes_;
   }
 
   std::string describe() const override {
@@ -152,6 +155,7 @@ class DepthwiseChannelsGatherStep final : public Step {
     s.rows = reinterpret_cast<float*>(take(row_bytes_));
     s.tags = reinterpret_cast<int64_t*>(take(tag_bytes_));
     s.out = reinterpret_cast<float*>(take(out_bytes_));
+    s.bias = reinterpret_cast<float*>(take(bias_bytes_));
     return s;
   }
 
@@ -173,6 +177,7 @@ class DepthwiseChannelsGatherStep final : public Step {
     const auto& s = pass_.w.strides;
     const Range channels = cut_.chunks.at(chunk);
     const int64_t lanes = cut_.chunks.lanes;
+    load_bias(pass_, bindings, channels.begin, channels.size(), scratch.bias);
     LanePlanes planes = lane_planes(pass_.w, pass_.rounding, bindings[pass_.w.operand], lanes);
     for (int64_t block = 0; block < channel_blocks(cut_.chunks, channels.size()); ++block) {
       const int64_t first = channels.begin + block_start(cut_.chunks, channels.size(), block);
@@ -231,6 +236,7 @@ class DepthwiseChannelsGatherStep final : public Step {
         float* at = out + (phase.first + j * phase.step - group.rows.begin) * row_floats;
         for (int64_t block = 0; block < channel_blocks(cut_.chunks, channels.size()); ++block) {
           row.source_at = block_start(cut_.chunks, channels.size(), block);
+          if (pass_.bias) row.start = scratch.bias + row.source_at;
           row.weight_at = block * taps_.vectors() * cut_.chunks.lanes;
           taps_.run(group.places, row, at + row.source_at);
         }
@@ -270,7 +276,7 @@ class DepthwiseChannelsGatherStep final : public Step {
   Cut cut_;
   int64_t groups_ = 0, groups_per_task_ = 1, tasks_ = 0;
   size_t weight_bytes_ = 0, unordered_bytes_ = 0, buffer_bytes_ = 0, row_bytes_ = 0, tag_bytes_ = 0,
-         out_bytes_ = 0, slot_bytes_ = 0;
+         out_bytes_ = 0, bias_bytes_ = 0, slot_bytes_ = 0;
 };
 
 class DepthwiseChannelsGatherCandidate final : public Candidate {

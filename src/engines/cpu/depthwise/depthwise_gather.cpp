@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/checked.h"
+#include "engines/cpu/bias_start.h"
 #include "engines/cpu/boxes.h"
 #include "engines/cpu/depthwise/depthwise_strip.h"
 #include "engines/cpu/depthwise/depthwise_taps.h"
@@ -71,6 +72,7 @@ struct Scratch {
   float* weights;
   float* unordered;  // weights in the order of the tensor
   float* buffer;
+  float* bias;  // [lane]
 };
 
 class DepthwiseGatherStep final : public Step {
@@ -93,7 +95,8 @@ class DepthwiseGatherStep final : public Step {
     weight_bytes_ = part_bytes<float>(source_channels(pass_) * taps_.vectors() * blocks_.lanes);
     unordered_bytes_ = part_bytes<float>(taps_.unordered_vectors() * blocks_.lanes);
     buffer_bytes_ = part_bytes<float>(lane_buffer_floats(blocks_.lanes));
-    slot_bytes_ = strip_bytes_ + out_bytes_ + weight_bytes_ + unordered_bytes_ + buffer_bytes_;
+    bias_bytes_ = part_bytes<float>(bias_floats(pass_, blocks_.lanes));
+    slot_bytes_ = strip_bytes_ + out_bytes_ + weight_bytes_ + unordered_bytes_ + buffer_bytes_ + bias_bytes_;
   }
 
   std::string describe() const override {
@@ -133,6 +136,7 @@ class DepthwiseGatherStep final : public Step {
     s.weights = reinterpret_cast<float*>(take(weight_bytes_));
     s.unordered = reinterpret_cast<float*>(take(unordered_bytes_));
     s.buffer = reinterpret_cast<float*>(take(buffer_bytes_));
+    s.bias = reinterpret_cast<float*>(take(bias_bytes_));
     return s;
   }
 
@@ -140,6 +144,12 @@ class DepthwiseGatherStep final : public Step {
   void pack_weights(const Bindings& bindings, int64_t block, const Scratch& scratch) const {
     const auto& s = pass_.w.strides;
     const int64_t lanes = blocks_.lanes, sources = source_channels(pass_), results = result_channels(pass_);
+    if (pass_.bias) {
+      const auto& bias = *pass_.bias;
+      LanePlanes one = lane_planes(bias, OperandRounding::kNone, bindings[bias.operand], lanes);
+      place_lanes(one, blocks_, block, bias.strides, [](int64_t channel) { return channel; });
+      load_lanes(one, 0, 1, 1, scratch.buffer, scratch.bias);
+    }
     LanePlanes planes = lane_planes(pass_.w, pass_.rounding, bindings[pass_.w.operand], lanes);
     for (int64_t source = 0; source < sources; ++source) {
       // The weights of a channel are the same in every image.
@@ -207,6 +217,7 @@ class DepthwiseGatherStep final : public Step {
     DepthwiseRow row;
     row.sources = lists.sources;
     row.weights = lists.weights;
+    if (pass_.bias) row.start = scratch.bias;
     for (int64_t source = 0; source < source_channels(pass_); ++source)
       for (const PhaseTap& td : pd.taps) {
         if (place_d + td.offset < 0 || place_d + td.offset >= pd.source_size) continue;
@@ -233,7 +244,7 @@ class DepthwiseGatherStep final : public Step {
   DepthwiseTaps taps_;
   int64_t tasks_ = 0, blocks_per_task_ = 1, rows_per_store_ = 1;
   size_t strip_bytes_ = 0, out_bytes_ = 0, weight_bytes_ = 0, unordered_bytes_ = 0, buffer_bytes_ = 0,
-         slot_bytes_ = 0;
+         bias_bytes_ = 0, slot_bytes_ = 0;
 };
 
 class DepthwiseGatherCandidate final : public Candidate {

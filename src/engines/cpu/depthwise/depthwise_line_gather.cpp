@@ -12,6 +12,7 @@
 #include <memory>
 
 #include "base/checked.h"
+#include "engines/cpu/bias_start.h"
 #include "engines/cpu/depthwise/depthwise_axes.h"
 #include "engines/cpu/depthwise/depthwise_blocks.h"
 #include "engines/cpu/depthwise/depthwise_lines.h"
@@ -41,7 +42,8 @@ class DepthwiseLineGatherStep final : public Step {
     weight_bytes_ = part_bytes<float>((cut_.channels_per_task + 1) * taps_);
     source_bytes_ = part_bytes<float>(chunks_.source_floats());
     result_bytes_ = part_bytes<float>(chunks_.most_positions() + vectors_of(machine).row_overrun());
-    slot_bytes_ = weight_bytes_ + 2 * source_bytes_ + result_bytes_;
+    slot_bytes_ = weight_bytes_ + 2 * source_bytes_ + result_bytes_ +
+                  part_bytes<float>(bias_floats(pass, cut_.channels_per_task));
   }
 
   std::string describe() const override {
@@ -71,6 +73,9 @@ class DepthwiseLineGatherStep final : public Step {
     auto* source = reinterpret_cast<float*>(memory + weight_bytes_);
     auto* result = reinterpret_cast<float*>(memory + weight_bytes_ + source_bytes_);
     auto* valid = reinterpret_cast<float*>(memory + weight_bytes_ + source_bytes_ + result_bytes_);
+    const float* bias =
+        load_bias(pass_, bindings, block.channel, block.channels,
+                  reinterpret_cast<float*>(memory + weight_bytes_ + 2 * source_bytes_ + result_bytes_));
     const problem::PassTensor &from = source_of(pass_), &to = pass_.result();
     const auto address = [&](const problem::PassTensor& tensor, int64_t image, int64_t channel,
                              int64_t place) {
@@ -94,6 +99,7 @@ class DepthwiseLineGatherStep final : public Step {
         chunks_.load_source(from, pass_.rounding, address(from, n, block.channel + c, 0), chunk, source);
         std::byte* const out = address(to, n, block.channel + c, positions.begin);
         line.weights = weights + c * taps_;
+        if (bias != nullptr) line.start = bias[c];
         const bool masked = !finite && !all_finite(line.weights, taps_);
         line.out = in_place_ && !masked ? reinterpret_cast<float*>(out) : result;
         masked ? run_masked(line, valid) : kernels::cpu::depthwise_line(line);
@@ -109,7 +115,8 @@ class DepthwiseLineGatherStep final : public Step {
                                    .weights = line.weights,
                                    .weight_step = 1,
                                    .out = line.out,
-                                   .count = line.count},
+                                   .count = line.count,
+                                   .start = &line.start},
                                   valid, nullptr);
   }
 

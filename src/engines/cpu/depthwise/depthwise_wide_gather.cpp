@@ -11,6 +11,7 @@
 #include <memory>
 
 #include "base/checked.h"
+#include "engines/cpu/bias_start.h"
 #include "engines/cpu/depthwise/depthwise_axes.h"
 #include "engines/cpu/depthwise/depthwise_blocks.h"
 #include "engines/cpu/effort.h"
@@ -26,7 +27,6 @@ namespace {
 
 using kernels::cpu::DepthwiseWide;
 using problem::ConvPass;
-using problem::PassTensor;
 
 constexpr int64_t kMostTaps = 4096;
 constexpr int64_t kMostPlaneFloats = int64_t{1} << 18;  // of a plane that is converted
@@ -67,7 +67,8 @@ class DepthwiseWideGatherStep final : public Step {
     raw_bytes_ = part_bytes<float>(kernel_);
     source_bytes_ = source_.in_place() ? 0 : part_bytes<float>(planes * source_.plane_floats());
     result_bytes_ = result_.in_place() ? 0 : part_bytes<float>(planes * result_.plane_floats());
-    slot_bytes_ = weight_bytes_ + raw_bytes_ + source_bytes_ + result_bytes_;
+    bias_bytes_ = part_bytes<float>(bias_floats(pass, cut_.channels_per_task));
+    slot_bytes_ = weight_bytes_ + raw_bytes_ + source_bytes_ + result_bytes_ + bias_bytes_;
   }
 
   std::string describe() const override {
@@ -148,6 +149,9 @@ class DepthwiseWideGatherStep final : public Step {
     auto* raw = reinterpret_cast<float*>(memory + weight_bytes_);
     auto* source = reinterpret_cast<float*>(memory + weight_bytes_ + raw_bytes_);
     auto* result = reinterpret_cast<float*>(memory + weight_bytes_ + raw_bytes_ + source_bytes_);
+    const float* bias = load_bias(
+        pass_, bindings, block.channel, block.channels,
+        reinterpret_cast<float*>(memory + weight_bytes_ + raw_bytes_ + source_bytes_ + result_bytes_));
     pack_weights(bindings, block, raw, weights);
     void* const from = bindings[source_of(pass_).operand];
     void* const to = bindings[pass_.result().operand];
@@ -157,18 +161,19 @@ class DepthwiseWideGatherStep final : public Step {
                               std::min(cut_.channels_per_part, block.channels - c)};
         source_.load(from, part, source);
         run_part(part, source_.view(from, part, source), weights + c * packed_,
-                 result_.view(to, part, result));
+                 bias != nullptr ? bias + c : nullptr, result_.view(to, part, result));
         result_.store(to, part, result);
       }
   }
 
-  void run_part(const ImageBlock& part, const PlaneView& source, const float* weights,
+  void run_part(const ImageBlock& part, const PlaneView& source, const float* weights, const float* bias,
                 const PlaneView& result) const {
     DepthwiseWide wide;
     wide.lanes = lanes_;
     wide.planes = part.channels;
     wide.source_plane = source.strides[1];
     wide.weight_plane = packed_;
+    wide.start = bias;
     wide.out_plane = result.strides[1];
     wide.width = axes_[2].results;
     wide.source_width = axes_[2].phases.front().source_size;
@@ -229,7 +234,8 @@ class DepthwiseWideGatherStep final : public Step {
   std::vector<int64_t> first_depths_;   // the first tap of each phase along D
   ImageCut cut_;
   int64_t lanes_ = 0, kernel_ = 0, packed_ = 0;
-  size_t weight_bytes_ = 0, raw_bytes_ = 0, source_bytes_ = 0, result_bytes_ = 0, slot_bytes_ = 0;
+  size_t weight_bytes_ = 0, raw_bytes_ = 0, source_bytes_ = 0, result_bytes_ = 0, bias_bytes_ = 0,
+         slot_bytes_ = 0;
 };
 
 class DepthwiseWideGatherCandidate final : public Candidate {

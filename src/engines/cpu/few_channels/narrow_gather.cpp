@@ -17,6 +17,7 @@
 #include <atomic>
 
 #include "base/checked.h"
+#include "engines/cpu/bias_start.h"
 #include "engines/cpu/dense/weight_panels.h"
 #include "engines/cpu/effort.h"
 #include "engines/cpu/few_channels/narrow_cut.h"
@@ -68,7 +69,10 @@ class NarrowGatherStep final : public Step {
     const size_t valid_bytes = cut_.leaves_source || cut_.pads_weights
                                    ? part_bytes<float>(strips.channel_pitch() + cut_.vectors.row_overrun())
                                    : 0;
-    slot_bytes_ = std::max(strip_bytes_ + sum_bytes_ + row_bytes_ + valid_bytes, part_bytes<float>(packing));
+    start_bytes_ = part_bytes<float>(bias_floats(pass, cut_.groups_at_once * cut_.rows_per_part()));
+    bias_bytes_ = part_bytes<float>(bias_floats(pass, cut_.groups_at_once * result_channels(pass)));
+    slot_bytes_ = std::max(strip_bytes_ + sum_bytes_ + row_bytes_ + start_bytes_ + bias_bytes_ + valid_bytes,
+                           part_bytes<float>(packing));
   }
 
   std::string describe() const override {
@@ -167,6 +171,7 @@ class NarrowGatherStep final : public Step {
     size_t first_call, last_call;
     BoxGrid::Box box;
     float *strip, *sums;
+    float* start;  // what the rows of sums begin with, group by group; null: zeros
     float* valid;  // 1 for each place of a strip that is inside the source, where that is asked for
     bool masked;   // zeros outside the source are not multiplied
   };
@@ -175,12 +180,14 @@ class NarrowGatherStep final : public Step {
                 std::byte* scratch) const {
     const int64_t boxes = cut_.grid.count(), part = index / boxes % cut_.parts();
     const int64_t first_group = index / boxes / cut_.parts() * cut_.groups_per_task;
+    std::byte* const behind_row = scratch + strip_bytes_ + sum_bytes_ + row_bytes_;
     const Task task{.first_call = cut_.first_call[static_cast<size_t>(part)],
                     .last_call = cut_.first_call[static_cast<size_t>(part) + 1],
                     .box = cut_.grid.at(index % boxes),
                     .strip = reinterpret_cast<float*>(scratch),
                     .sums = reinterpret_cast<float*>(scratch + strip_bytes_),
-                    .valid = reinterpret_cast<float*>(scratch + strip_bytes_ + sum_bytes_ + row_bytes_),
+                    .start = pass_.bias ? reinterpret_cast<float*>(behind_row) : nullptr,
+                    .valid = reinterpret_cast<float*>(behind_row + start_bytes_ + bias_bytes_),
                     .masked = masked};
     NarrowSums stored{
         .box = task.box,
@@ -192,7 +199,9 @@ class NarrowGatherStep final : public Step {
     for (int64_t group = first_group; group < end; group += cut_.groups_at_once) {
       stored.group = group;
       stored.groups = std::min(cut_.groups_at_once, end - group);
-      for (int64_t i = 0; i < stored.groups; ++i) clear_empty(task, task.sums + i * cut_.group_sums());
+      if (task.start != nullptr) list_starts(bindings, stored, task.start);
+      for (int64_t i = 0; i < stored.groups; ++i)
+        clear_empty(task, start_of(task, i), task.sums + i * cut_.group_sums());
       if (cut_.in_place.on) {
         gather_in_place(bindings, group, task, weights + group * group_weights());
       } else if (cut_.group_weights > 0) {
@@ -202,14 +211,32 @@ class NarrowGatherStep final : public Step {
     }
   }
 
+  const float* start_of(const Task& task, int64_t group) const {
+    return task.start == nullptr ? nullptr : task.start + group * cut_.rows_per_part();
+  }
+
+  // The bias of each row of sums; of the channels it is loaded behind them.
+  void list_starts(const Bindings& bindings, const NarrowSums& sums, float* start) const {
+    const int64_t channels = result_channels(pass_);
+    const float* bias = load_bias(pass_, bindings, sums.group * channels, sums.groups * channels,
+                                  start + start_bytes_ / sizeof(float));
+    for (int64_t group = 0; group < sums.groups; ++group, bias += channels, start += cut_.rows_per_part())
+      for (int64_t i = sums.first_unit; i < sums.last_unit; ++i) {
+        const NarrowUnit& unit = cut_.units[static_cast<size_t>(i)];
+        std::fill_n(start + unit.row * ways(), ways(), bias[unit.channel]);
+      }
+  }
+
   // Results that no tap reaches.
-  void clear_empty(const Task& task, float* sums) const {
+  void clear_empty(const Task& task, const float* start, float* sums) const {
     for (size_t i = task.first_call; i < task.last_call; ++i) {
       const NarrowCall& call = cut_.calls[i];
       const NarrowProduct& product = cut_.products[call.product];
       if (product.terms() > 0) continue;
-      for (int64_t result = 0; result < call.count; ++result)
-        std::fill_n(sums + (call.row + result * product.row_step) * cut_.out_pitch, cut_.out_pitch, 0.0F);
+      for (int64_t result = 0; result < call.count; ++result) {
+        const int64_t row = call.row + result * product.row_step;
+        std::fill_n(sums + row * cut_.out_pitch, cut_.out_pitch, start != nullptr ? start[row] : 0.0F);
+      }
     }
   }
 
@@ -232,10 +259,12 @@ class NarrowGatherStep final : public Step {
       rows.outer_stride = cut_.strips.channel_pitch();
       rows.accumulate = k > 0;
       rows.count = cut_.whole_planes ? (size[2] - 1) * cut_.row_pitch + size[3] : size[3];
-      for (int64_t i = 0; i < groups; ++i)
+      for (int64_t i = 0; i < groups; ++i) {
+        rows.start = start_of(task, i);
         add_block(task, weights + (group + i) * group_weights(), k,
                   task.strip + i * channels * cut_.strips.channel_pitch(), task.sums + i * cut_.group_sums(),
                   rows, valid);
+      }
     }
   }
 
@@ -258,6 +287,7 @@ class NarrowGatherStep final : public Step {
       rows.outer = std::min(cut_.in_place.channels, all - k);
       rows.outer_stride = s[1];
       rows.accumulate = k > 0;
+      rows.start = task.start;
       rows.count = stop - begin;
       rows.fetch_next = true;
       add_block(task, weights, k, source + k * s[1], task.sums + begin - first, rows, nullptr);
@@ -278,6 +308,7 @@ class NarrowGatherStep final : public Step {
       rows.outer = std::min(in_place.edge_channels, all - k);
       rows.outer_stride = in_place.strips.channel_pitch();
       rows.accumulate = k > 0;
+      rows.start = task.start;
       rows.count = end - begin;
       load_source(bindings, in_place.strips, group * all + k, rows.outer, box, task.strip);
       const float* valid = task.masked ? load_valid(in_place.strips, box, task.valid) : nullptr;
@@ -303,12 +334,14 @@ class NarrowGatherStep final : public Step {
     return valid;
   }
 
+  // rows.start is that of the group's first row of sums.
   // sums[row][plane][row of positions] += the products of rows.outer source channels from k on; with `valid`
   // those alone that are inside the source.
   void add_block(const Task& task, const float* weights, int64_t k, const float* source, float* sums,
                  kernels::cpu::RowSums rows, const float* valid) const {
     const auto& extent = cut_.strips.extent();
     const auto& size = task.box.size;
+    const float* const start = rows.start;
     for (size_t i = task.first_call; i < task.last_call; ++i) {
       const NarrowCall& call = cut_.calls[i];
       const NarrowProduct& product = cut_.products[call.product];
@@ -316,6 +349,8 @@ class NarrowGatherStep final : public Step {
       rows.offsets = product.offsets.data();
       rows.inner = product.terms();
       rows.out_stride = product.row_step * cut_.out_pitch;
+      rows.start = start == nullptr ? nullptr : start + call.row;
+      rows.start_step = product.row_step;
       rows.results = static_cast<int>(call.count);
       rows.weights = weights_in_place_ ? weights + call.first + k * pass_.w.strides[0]
                                        : weights + call.weights + k * call.count * product.terms();
@@ -338,7 +373,8 @@ class NarrowGatherStep final : public Step {
   NarrowCut cut_;
   int64_t slots_;
   bool weights_in_place_ = false;
-  size_t weight_bytes_ = 0, strip_bytes_ = 0, sum_bytes_ = 0, row_bytes_ = 0, slot_bytes_ = 0;
+  size_t weight_bytes_ = 0, strip_bytes_ = 0, sum_bytes_ = 0, row_bytes_ = 0, start_bytes_ = 0,
+         bias_bytes_ = 0, slot_bytes_ = 0;
 };
 
 class NarrowGatherCandidate final : public Candidate {

@@ -66,7 +66,7 @@ bool is_sliding(const AvgPoolPass& p) {
 // Whether windows lie side by side and fill rows that follow each other in memory: results are then one
 // stream of vectors, each of which lies in a line of the cache.
 bool is_stream(const AvgPoolPass& p) {
-  const auto& to = p.grad_input.strides;
+  const auto& to = p.x.strides;
   int64_t step = 1;
   for (size_t axis = 3; axis-- > 0;) {
     const PoolWindow& w = p.axes[axis];
@@ -79,7 +79,7 @@ bool is_stream(const AvgPoolPass& p) {
 // How the kernel makes results straight from the tensor, if it can; kExpand if not.
 PoolWay fused_way(const AvgPoolPass& p, bool one_divisor) {
   const auto& [d, h, w] = p.axes;
-  const auto &from = p.grad_output, &to = p.grad_input;
+  const auto &from = p.y, &to = p.x;
   if (!one_divisor || from.dtype != DType::kF32 || to.dtype != DType::kF32 || from.strides[4] != 1 ||
       to.strides[4] != 1)
     return PoolWay::kExpand;
@@ -109,9 +109,9 @@ int64_t in_whole_lines(const AvgPoolPass& p, int64_t count) {
 
 PoolCut cut_pool(const AvgPoolPass& p) {
   const auto& [d, h, w] = p.axes;
-  const auto& to = p.grad_input.strides;
+  const auto& to = p.x.strides;
   PoolCut cut;
-  if (p.channels > 1 && p.grad_output.strides[1] == 1 && to[1] == 1 && to[4] != 1)
+  if (p.channels > 1 && p.y.strides[1] == 1 && to[1] == 1 && to[4] != 1)
     cut.unit = std::min(p.channels, std::max(kFewestUnits, kRowElements / w.x / kFewestUnits * kFewestUnits));
   cut.blocks = ceil_div(p.channels, cut.unit);
   // A band expands the windows again that it shares with the next: a few times the kernel keeps that small.
@@ -135,14 +135,14 @@ PoolCut cut_pool(const AvgPoolPass& p) {
 AvgPoolPass split_depth(AvgPoolPass pass, OuterAxis& outer) {
   PoolWindow& d = pass.axes[0];
   if (d.kernel != 1 || d.stride != 1 || d.pad != 0 || d.x != d.y) return pass;
-  outer = {d.x, pass.grad_output.strides[2], pass.grad_input.strides[2]};
+  outer = {d.x, pass.y.strides[2], pass.x.strides[2]};
   d.x = d.y = 1;
   return pass;
 }
 
 // Whether one window holds every place, and the places lie in a line.
 bool is_fill(const AvgPoolPass& p) {
-  const auto& s = p.grad_input.strides;
+  const auto& s = p.x.strides;
   int64_t step = 1;
   for (size_t axis = 3; axis-- > 0;) {
     const PoolWindow& w = p.axes[axis];
@@ -180,16 +180,16 @@ class AvgPoolFillStep final : public Step {
  public:
   AvgPoolFillStep(const AvgPoolPass& pass, const Machine& machine)
       : pass_(pass), slots_(slots_for(pass, machine)) {
-    fill_.in_type = pass.grad_output.dtype;
-    fill_.out_type = pass.grad_input.dtype;
-    fill_.in_stride = pass.grad_output.strides[1];
+    fill_.in_type = pass.y.dtype;
+    fill_.out_type = pass.x.dtype;
+    fill_.in_stride = pass.y.strides[1];
     fill_.size = volume_of(pass);
     for (size_t axis = 0; axis < 3; ++axis) fill_.divisor *= AxisCounts(pass, axis).count;
   }
 
   void run(const Bindings& bindings, std::byte*, runtime::ExecutionContext& context) const override {
-    const auto& from = pass_.grad_output;
-    const auto& to = pass_.grad_input;
+    const auto& from = pass_.y;
+    const auto& to = pass_.x;
     const auto* in = static_cast<const std::byte*>(bindings[from.operand]);
     auto* out = static_cast<std::byte*>(bindings[to.operand]);
     const auto in_bytes = static_cast<int64_t>(size_of(from.dtype));
@@ -254,7 +254,7 @@ class AvgPoolRowsStep final : public Step {
       const Range range = outputs_pooling(pass_.axes[0], d);
       over_depth_.push_back({range.begin, range.end});
     }
-    const bool whole_rows = pass_.grad_input.strides[4] == cut_.unit;
+    const bool whole_rows = pass_.x.strides[4] == cut_.unit;
     const RunShapes shapes{whole_rows && h.stride > 1, whole_rows && is_sliding(pass_)};
     whole_.slides = shapes.edges;
     for (int64_t row = 0; row < h.x; row += cut_.band)
@@ -298,8 +298,8 @@ class AvgPoolRowsStep final : public Step {
       depth_windows = std::max(depth_windows, windows.end - windows.begin);
     for (const PoolRun& run : runs_) row_windows = std::max(row_windows, run.windows.end - run.windows.begin);
     whole_.most_rows = depth_windows * row_windows;
-    const auto& from = pass_.grad_output;
-    const auto& to = pass_.grad_input;
+    const auto& from = pass_.y;
+    const auto& to = pass_.x;
     whole_.in = {from.dtype, 0, from.strides[2], from.strides[3], from.strides[4]};
     whole_.out = {to.dtype, 0, to.strides[2], to.strides[3], to.strides[4]};
     const auto one = [](const AxisCounts& axis) { return axis.counts.empty(); };
@@ -311,8 +311,8 @@ class AvgPoolRowsStep final : public Step {
   // Images, channels and depths with windows of 1; the last axis is what one task takes several of, so axes
   // that continue it in memory are made part of it.
   void list_outer_axes() {
-    const auto& from = pass_.grad_output.strides;
-    const auto& to = pass_.grad_input.strides;
+    const auto& from = pass_.y.strides;
+    const auto& to = pass_.x.strides;
     const OuterAxis depth = outer_[2];
     const OuterAxis images{pass_.batch, from[0], to[0]};
     const OuterAxis blocks{cut_.blocks, from[1] * cut_.unit, to[1] * cut_.unit};
@@ -349,8 +349,8 @@ class AvgPoolRowsStep final : public Step {
     part.runs = runs_.data() + band.first_run;
     part.run_count = static_cast<int64_t>(band.runs);
     if (part.row_counts.each != nullptr) part.row_counts.each += band.first_window;
-    const auto& from = pass_.grad_output;
-    const auto& to = pass_.grad_input;
+    const auto& from = pass_.y;
+    const auto& to = pass_.x;
     const int64_t in = first * outer_[0].in + second * outer_[1].in + volume * outer_[2].in +
                        band.first_window * from.strides[3];
     const int64_t out = first * outer_[0].out + second * outer_[1].out + volume * outer_[2].out +
@@ -391,7 +391,8 @@ class AvgPoolRowsCandidate final : public Candidate {
   Support supports(const problem::Pass& pass, const Machine& /*machine*/) const override {
     const auto* pool = std::get_if<AvgPoolPass>(&pass);
     if (pool == nullptr) return Support::no("computes average pooling only");
-    if (size_of(pool->grad_output.dtype) == 1 || size_of(pool->grad_input.dtype) == 1)
+    if (pool->forward) return Support::no("computes gradients only");
+    if (size_of(pool->y.dtype) == 1 || size_of(pool->x.dtype) == 1)
       return Support::no("takes no 8-bit types");
     if (const auto reason = unfit_size(*pool)) return Support::no(*reason);
     OuterAxis depth;

@@ -31,6 +31,7 @@ double saving(int64_t height, int64_t width) {
 std::optional<Reason> winograd_unfit(const problem::ConvPass& p) {
   if (p.x.dtype != DType::kF32 || p.y.dtype != DType::kF32 || p.w.dtype != DType::kF32)
     return "an operand is not f32";
+  if (p.bias) return "adds no bias";
   if (!p.winograd_allowed) return "exact products are asked for";
   const Window &h = p.axes[1], &w = p.axes[2];
   if (!is_3_wide(h) || !is_3_wide(w)) return "the kernel is not 3x3 with stride and dilation 1";

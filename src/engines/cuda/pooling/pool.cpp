@@ -17,11 +17,9 @@ using problem::AvgPoolPass;
 
 Sizes5 x_sizes(const AvgPoolPass& p) { return {p.batch, p.channels, p.axes[0].x, p.axes[1].x, p.axes[2].x}; }
 Sizes5 y_sizes(const AvgPoolPass& p) { return {p.batch, p.channels, p.axes[0].y, p.axes[1].y, p.axes[2].y}; }
-bool both_planes(const AvgPoolPass& p) {
-  return is_planes(p.grad_input, x_sizes(p)) && is_planes(p.grad_output, y_sizes(p));
-}
+bool both_planes(const AvgPoolPass& p) { return is_planes(p.x, x_sizes(p)) && is_planes(p.y, y_sizes(p)); }
 bool both_channels_last(const AvgPoolPass& p) {
-  return is_channels_last(p.grad_input, x_sizes(p)) && is_channels_last(p.grad_output, y_sizes(p));
+  return is_channels_last(p.x, x_sizes(p)) && is_channels_last(p.y, y_sizes(p));
 }
 
 class PoolStep final : public Step {
@@ -34,7 +32,7 @@ class PoolStep final : public Step {
                      : kernels::cuda::pool_kernel(pool, !planes_, alignment);
         }) {}
   std::string describe() const override {
-    return fmt::format("{}, {}", kernels_.describe(size_of(pass_.grad_input.dtype)),
+    return fmt::format("{}, {}", kernels_.describe(size_of(pass_.x.dtype)),
                        planes_ ? "planes" : "channels last");
   }
   void run(const Bindings& bindings, std::byte*, runtime::ExecutionContext& context) const override {
@@ -59,7 +57,7 @@ class PoolCandidate final : public Candidate {
   Support supports(const problem::Pass& pass, const Machine& /*machine*/) const override {
     const auto* pool = std::get_if<AvgPoolPass>(&pass);
     if (pool == nullptr) return Support::no("average pooling only");
-    if (!is_wide_type(pool->grad_input.dtype) || pool->grad_input.dtype != pool->grad_output.dtype)
+    if (!is_wide_type(pool->x.dtype) || pool->x.dtype != pool->y.dtype)
       return Support::no("needs f32, f16 or bf16, the same on both sides");
     if (!fits_31_bits(x_sizes(*pool)) || !fits_31_bits(y_sizes(*pool)))
       return Support::no("needs 1 to 2^31 - 1 elements");

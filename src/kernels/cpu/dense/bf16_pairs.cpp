@@ -23,11 +23,13 @@ RG_BF16 inline __m512bh broadcast(float cell) { return reinterpret_cast<__m512bh
 // As in tile_product.cpp, which says why accumulators have names.
 template <class Rows, int kRows, int kVectors, bool kListed>
 RG_BF16 void product(const TileProduct& t) {
-#define RG_DECLARE(i)                                                    \
-  [[maybe_unused]] __m512 c##i = _mm512_setzero_ps(), e##i = c##i;       \
-  if (kRows > i && t.accumulate) {                                       \
-    c##i = _mm512_loadu_ps(t.c + i * t.c_stride);                        \
-    if (kVectors > 1) e##i = _mm512_loadu_ps(t.c + i * t.c_stride + 16); \
+  const float* const start = t.first_sums();
+  const int64_t start_stride = t.first_sums_stride();
+#define RG_DECLARE(i)                                                        \
+  [[maybe_unused]] __m512 c##i = _mm512_setzero_ps(), e##i = c##i;           \
+  if (kRows > i && start != nullptr) {                                       \
+    c##i = _mm512_loadu_ps(start + i * start_stride);                        \
+    if (kVectors > 1) e##i = _mm512_loadu_ps(start + i * start_stride + 16); \
   }
   RG_TILE_ROWS(RG_DECLARE)
 #undef RG_DECLARE

@@ -51,11 +51,13 @@ RG_AMX void add_cells(const TileProduct& t, const TileShape& shape, int64_t firs
   constexpr int64_t kBytes = sizeof(float);
   const int64_t c_bytes = t.c_stride * kBytes, a_bytes = t.a_stride * kBytes;
   float* lower_c = t.c + shape.upper * t.c_stride;
-  if (accumulate) {
-    Registers::template load<0>(t.c, c_bytes);
-    if constexpr (kRight) Registers::template load<1>(t.c + kRegisterCells, c_bytes);
-    if constexpr (kLower) Registers::template load<2>(lower_c, c_bytes);
-    if constexpr (kLower && kRight) Registers::template load<3>(lower_c + kRegisterCells, c_bytes);
+  if (const float* start = accumulate ? t.c : t.start; start != nullptr) {
+    const int64_t stride = accumulate ? t.c_stride : t.start_stride, bytes = stride * kBytes;
+    const float* lower = start + shape.upper * stride;
+    Registers::template load<0>(start, bytes);
+    if constexpr (kRight) Registers::template load<1>(start + kRegisterCells, bytes);
+    if constexpr (kLower) Registers::template load<2>(lower, bytes);
+    if constexpr (kLower && kRight) Registers::template load<3>(lower + kRegisterCells, bytes);
   } else {
     Registers::template zero<0>();
     if constexpr (kRight) Registers::template zero<1>();

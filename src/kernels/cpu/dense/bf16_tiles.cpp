@@ -86,6 +86,7 @@ void product_of_pairs(TileProduct tile, int upper) {
     tile.set_rows(first, tile.a_stride, std::min(most, (row < upper ? upper : rows) - row));
     bf16_tile_product(tile);
     tile.c += tile.rows * tile.c_stride;
+    if (tile.start != nullptr) tile.start += tile.rows * tile.start_stride;
   }
 }
 

@@ -38,11 +38,14 @@ HWY_NOINLINE void product(const TileProduct& t) {
   using V = hn::Vec<D>;
   const D d;
   const int64_t n = static_cast<int64_t>(hn::Lanes(d));
-#define RG_DECLARE(i)                                                \
-  [[maybe_unused]] V c##i = hn::Zero(d), e##i = c##i;                \
-  if (kRows > i && t.accumulate) {                                   \
-    c##i = hn::LoadU(d, t.c + i * t.c_stride);                       \
-    if (kVectors > 1) e##i = hn::LoadU(d, t.c + i * t.c_stride + n); \
+  const float* const start = t.first_sums();
+  const int64_t start_stride = t.first_sums_stride();
+  const bool column = t.start_column && !t.accumulate;
+#define RG_DECLARE(i)                                                                         \
+  [[maybe_unused]] V c##i = hn::Zero(d), e##i = c##i;                                         \
+  if (kRows > i && start != nullptr) {                                                        \
+    c##i = column ? hn::Set(d, float_at(start + i)) : hn::LoadU(d, start + i * start_stride); \
+    if (kVectors > 1) e##i = column ? c##i : hn::LoadU(d, start + i * start_stride + n);      \
   }
   RG_TILE_ROWS(RG_DECLARE)
 #undef RG_DECLARE

@@ -42,10 +42,17 @@ struct TileProduct {
   int64_t next_stride = 0;
   float* c = nullptr;  // row i at c + i·c_stride
   int64_t c_stride = 0;
-  bool accumulate = false;
+  bool accumulate = false;  // sums begin with what c holds
+  // Otherwise row i begins with start[i·start_stride + v]; null: with zeros.
+  const float* start = nullptr;
+  int64_t start_stride = 0;
+  bool start_column = false;  // tile_product() only: all of row i begin with start[i]
   // With the full width only: rows of c are aligned to their vectors and go past the caches. end_stream()
   // must follow before another thread may read them.
   bool stream = false;
+
+  const float* first_sums() const { return accumulate ? c : start; }
+  int64_t first_sums_stride() const { return accumulate ? c_stride : start_stride; }
 
   // Rows at equal distances.
   void set_rows(const float* first, int64_t stride, int64_t count) {

@@ -26,7 +26,7 @@ int64_t line_lanes() { return static_cast<int64_t>(hn::Lanes(D())); }
 // Vectors of unknown size have no arrays.
 void depthwise_line(const DepthwiseLine& r) {
   for (int64_t k = 0; k < r.count; ++k) {
-    float sum = 0;
+    float sum = r.start;
     for (int64_t t = 0; t < r.taps; ++t) sum += r.weights[t] * r.source[k + r.offsets[t]];
     r.out[k] = sum;
   }
@@ -47,7 +47,7 @@ HWY_NOINLINE void line_tile(const DepthwiseLine& r, int64_t first, int64_t last)
   const D d;
   constexpr int n = static_cast<int>(hn::MaxLanes(D()));
   V sums[kVectors];
-  each(Indices<kVectors>(), [&](auto i) RG_INLINED { sums[i] = hn::Zero(d); });
+  each(Indices<kVectors>(), [&](auto i) RG_INLINED { sums[i] = hn::Set(d, r.start); });
   const float* HWY_RESTRICT source = r.source + first;
   for (int64_t t = 0; t < r.taps; ++t) {
     const V weight = hn::Set(d, r.weights[t]);

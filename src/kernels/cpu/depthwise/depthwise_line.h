@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Single rows of depthwise convolutions with vectors along them:
 //
-//   depthwise_line        out[k]     = Σ_t weights[t] · source[k + offsets[t]]
+//   depthwise_line        out[k]     = start + Σ_t weights[t] · source[k + offsets[t]]
 //   depthwise_line_dots   sums[t][l] += Σ_i y[i·lanes + l] · x[i·lanes + l + offsets[t]]
 //
 // Rows of sources come with zeros around them, so nothing is masked, and what a place outside is multiplied
@@ -23,6 +23,7 @@ struct DepthwiseLine {
   const float* weights = nullptr;
   const int64_t* offsets = nullptr;  // not below 0
   int64_t taps = 0;
+  float start = 0;
   float* out = nullptr;
 };
 void depthwise_line(const DepthwiseLine& line);

@@ -20,12 +20,16 @@ using V = hn::Vec<D>;
 
 HWY_INLINE int64_t lanes() { return static_cast<int64_t>(hn::Lanes(D())); }
 
+HWY_INLINE V first_sums(const DepthwiseRow& r) {
+  return r.start != nullptr ? hn::LoadU(D(), r.start) : hn::Zero(D());
+}
+
 // Accumulators are named variables, by macros: g++ 12 leaves some arrays of them in memory, and vectors of
 // unknown size have no arrays at all.
 #define RG_EACH(DO) DO(0) DO(1) DO(2) DO(3) DO(4) DO(5) DO(6) DO(7) DO(8) DO(9) DO(10) DO(11) DO(12) DO(13)
 #define RG_EACH_DOWN(DO) \
   DO(13) DO(12) DO(11) DO(10) DO(9) DO(8) DO(7) DO(6) DO(5) DO(4) DO(3) DO(2) DO(1) DO(0)
-#define RG_CLEAR(i) V a##i = hn::Zero(d);
+#define RG_START(i) V a##i = start;
 #define RG_ADD(i) \
   if constexpr (i < kTile) a##i = hn::MulAdd(weight, hn::LoadU(d, RG_AT(i)), a##i);
 // A jump to the first live position, then multiply-adds only.
@@ -50,13 +54,14 @@ HWY_INLINE void tile_row(const DepthwiseRow& r, int64_t first, int64_t down, flo
   const D d;
   const int64_t n = lanes(), pitch = kDense ? n : r.source_step * r.source_place,
                 out_pitch = r.out_step * r.out_place;
-  const int64_t start = (first * r.source_step - r.source_start) * r.source_place + r.source_at + down;
-  RG_EACH(RG_CLEAR)
+  const int64_t from = (first * r.source_step - r.source_start) * r.source_place + r.source_at + down;
+  const V start = first_sums(r);
+  RG_EACH(RG_START)
   if (first >= r.full_begin && first + kTile <= r.full_end) {
     for (int64_t row = 0; row < r.rows; ++row) {
       const float* HWY_RESTRICT weights = r.weights[row] + r.first_slot * n + r.weight_at;
       for (int64_t t = 0; t < r.tap_count; ++t, weights += n) {
-        RG_PLACES(r.sources[row] + (start + r.taps[t].offset * r.source_place))
+        RG_PLACES(r.sources[row] + (from + r.taps[t].offset * r.source_place))
         const V weight = hn::Load(d, weights);
         RG_EACH(RG_ADD)
       }
@@ -68,7 +73,7 @@ HWY_INLINE void tile_row(const DepthwiseRow& r, int64_t first, int64_t down, flo
         const DepthwiseTap& tap = r.taps[t];
         const int64_t begin = tap.begin - first, end = tap.end - first;
         if (begin >= kTile || end <= 0) continue;
-        RG_PLACES(r.sources[row] + (start + tap.offset * r.source_place))
+        RG_PLACES(r.sources[row] + (from + tap.offset * r.source_place))
         const V weight = hn::Load(d, weights);
         if (begin <= 0 && end >= kTile) {
           RG_EACH(RG_ADD)
@@ -118,7 +123,8 @@ HWY_INLINE void row_of_three(const DepthwiseRow& r, int64_t first, int64_t down,
   const bool has_first = place >= 0, has_last = place + kTile + 1 < r.source_size;
   const int64_t low_slot = (r.first_slot + (falling ? 2 : 0)) * n,
                 high_slot = (r.first_slot + (falling ? 0 : 2)) * n;
-  RG_EACH(RG_CLEAR)
+  const V start = first_sums(r);
+  RG_EACH(RG_START)
   for (int64_t row = 0; row < r.rows; ++row) {
     RG_PLACES(r.sources[row] + (place - r.source_start) * pitch + r.source_at + down)
     const float* HWY_RESTRICT weights = r.weights[row] + r.weight_at;

@@ -2,7 +2,7 @@
 // Rows of results of depthwise convolutions, planes as lanes (depthwise_lanes.h), or neighbouring channels
 // where they lie:
 //
-//   out[j][l] = Σ_r Σ_t weights[r][t][l] · sources[r][j·source_step + taps[t].offset][l]
+//   out[j][l] = start[l] + Σ_r Σ_t weights[r][t][l] · sources[r][j·source_step + taps[t].offset][l]
 //
 // r runs over the source rows a row of results reads, t over the taps along W of which j is a live position.
 // Only live products are made: nothing is padded, so what is not finite stays where it belongs. A tile is up
@@ -25,6 +25,7 @@ struct DepthwiseTap {
 struct DepthwiseRow {
   const float* const* sources = nullptr;  // [rows], at the place `source_start`
   const float* const* weights = nullptr;  // [rows], [slot][lane]
+  const float* start = nullptr;           // [lane]; null: zeros
   int64_t rows = 0;
   int64_t source_at = 0;     // floats to add to all sources,
   int64_t weight_at = 0;     // and to all weights

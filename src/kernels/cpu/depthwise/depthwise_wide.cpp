@@ -44,6 +44,10 @@ class WideTile : WideRows<kLanes, kTapRows, kRows, kPair> {
       const Second second{has_second ? r.source_plane : 0, has_second ? r.weight_plane : 0,
                           has_second ? r.out_plane : 0};
       const float* weights = r.weights + plane * r.weight_plane;
+      V start = hn::Zero(Whole());
+      if (r.start != nullptr)
+        start = both(hn::Set(D(), r.start[plane]),
+                     [&]() RG_INLINED { return hn::Set(D(), r.start[plane + (has_second ? 1 : 0)]); });
       for (int64_t tile = 0, row = g.row; tile < g.tiles; ++tile, row += kRows) {
         const int64_t from = row + r.first_row;
         const float* source = r.source + plane * r.source_plane + from * r.source_row;
@@ -54,9 +58,9 @@ class WideTile : WideRows<kLanes, kTapRows, kRows, kPair> {
         for (int64_t column = begin; column < end; column += kLanes, at += taps) {
           rows.top = source + column;
           if (kAllRegular || Base::is_regular(rows, r.rows - row)) {
-            run<true>(r, rows, second, at, weights, out, column, kRows);
+            run<true>(r, rows, second, at, weights, start, out, column, kRows);
           } else if constexpr (!kAllRegular) {
-            run<false>(r, rows, second, at, weights, out, column, r.rows - row);
+            run<false>(r, rows, second, at, weights, start, out, column, r.rows - row);
           }
         }
       }
@@ -66,11 +70,10 @@ class WideTile : WideRows<kLanes, kTapRows, kRows, kPair> {
  private:
   template <bool kRegular>
   static HWY_INLINE void run(const DepthwiseWide& r, Rows rows, const Second& second,
-                             const Place<D>* HWY_RESTRICT places, const float* HWY_RESTRICT weights,
+                             const Place<D>* HWY_RESTRICT places, const float* HWY_RESTRICT weights, V start,
                              float* out, int64_t column, int64_t stored) {
     Sums sums;
-    each(Indices<kPhases * kRows>(),
-         [&](auto i) RG_INLINED { sums[i / kRows][i % kRows] = hn::Zero(Whole()); });
+    each(Indices<kPhases * kRows>(), [&](auto i) RG_INLINED { sums[i / kRows][i % kRows] = start; });
     for (int64_t depth = 0; depth < r.depths; ++depth) {
       const float* HWY_RESTRICT w = weights;
       const int64_t* HWY_RESTRICT offset = r.offsets;

@@ -2,7 +2,7 @@
 // Planes of results of depthwise convolutions with vectors along W, in place: nothing is transposed or
 // padded.
 //
-//   out[j][k] = Σ_d Σ_h Σ_t weights[d][t][h] · source[d][j + first_row + h][k + taps[t].offset]
+//   out[j][k] = start + Σ_d Σ_h Σ_t weights[d][t][h] · source[d][j + first_row + h][k + taps[t].offset]
 //
 // A tile is up to 8 rows of results × one vector: a vector of the source is loaded once for all the rows that
 // read it, and weights are broadcast once a tile. Rows outside the source are left out; places outside are
@@ -28,6 +28,7 @@ struct DepthwiseWide {
   int64_t source_plane = 0;       // floats from one to the next, as all that follow
   const float* weights = nullptr;
   int64_t weight_plane = 0;
+  const float* start = nullptr;  // of each plane; null: zeros
   float* out = nullptr;
   int64_t out_plane = 0;
   int64_t depths = 1;

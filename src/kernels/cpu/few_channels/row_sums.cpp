@@ -35,7 +35,7 @@ HWY_INLINE void sums(const RowSums& r, int64_t first) {
   for (int64_t i = 0; i < kResults * kVectors; ++i) {
     const int64_t m = i / kVectors, x = first + i % kVectors * n;
     float* out = r.out + m * r.out_stride + x;
-    V sum = r.accumulate ? hn::LoadU(d, out) : hn::Zero(d);
+    V sum = r.accumulate ? hn::LoadU(d, out) : hn::Set(d, r.start != nullptr ? r.start[m * r.start_step] : 0);
     const float* weights = r.weights + m;
     for (int64_t o = 0; o < r.outer; ++o)
       for (int64_t j = 0; j < r.inner; ++j, weights += r.weight_step)
@@ -53,7 +53,9 @@ HWY_INLINE void sums(const RowSums& r, int64_t x) {
   float* out = r.out + x;
   each(Indices<kResults * kVectors>(), [&](auto i) HWY_ATTR {
     constexpr int m = i() / kVectors, v = i() % kVectors;
-    sum[i()] = r.accumulate ? hn::LoadU(d, out + m * r.out_stride + v * n) : hn::Zero(d);
+    sum[i()] = r.accumulate         ? hn::LoadU(d, out + m * r.out_stride + v * n)
+               : r.start != nullptr ? hn::Set(d, float_at(r.start + m * r.start_step))
+                                    : hn::Zero(d);
   });
   const float* HWY_RESTRICT weights = r.weights;
   const float* HWY_RESTRICT source = r.source + x;

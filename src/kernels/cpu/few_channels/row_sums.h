@@ -24,8 +24,10 @@ struct RowSums {
   int results = 1;          // 1 to row_results()
   float* out = nullptr;     // row m at out + m·out_stride
   int64_t out_stride = 0;
-  int64_t count = 0;  // of x; up to row_overrun() − 1 floats behind each row are written and read too
-  bool accumulate = false;
+  int64_t count = 0;        // of x; up to row_overrun() − 1 floats behind each row are written and read too
+  bool accumulate = false;  // sums begin with what out holds
+  const float* start = nullptr;  // otherwise those of row m with start[m·start_step]; null: with zero
+  int64_t start_step = 0;
   bool fetch_next = false;  // source rows are fetched into the cache a call's worth of positions ahead
 };
 void row_sums(const RowSums& rows);

@@ -30,7 +30,8 @@ void masked_row_sums(const RowSums& r, const float* valid, const float* live) {
   for (int64_t m = 0; m < r.results; ++m)
     for (int64_t x = 0; x < r.count; x += n) {
       float* out = r.out + m * r.out_stride + x;
-      V sum = r.accumulate ? hn::LoadU(d, out) : hn::Zero(d);
+      V sum =
+          r.accumulate ? hn::LoadU(d, out) : hn::Set(d, r.start != nullptr ? r.start[m * r.start_step] : 0);
       for (int64_t o = 0; o < r.outer; ++o)
         for (int64_t j = 0; j < r.inner; ++j) {
           if (live != nullptr && live[j * r.results + m] == 0) continue;
@@ -76,7 +77,9 @@ HWY_INLINE void sums(const RowSums& r, const float* valid, const float* live, in
   float* out = r.out + m * r.out_stride + x;
   each(Indices<kResults * kVectors>(), [&](auto i) RG_INLINED {
     constexpr int o = i() / kVectors, v = i() % kVectors;
-    sum[i()] = r.accumulate ? hn::LoadU(d, out + o * r.out_stride + v * n) : hn::Zero(d);
+    sum[i()] = r.accumulate         ? hn::LoadU(d, out + o * r.out_stride + v * n)
+               : r.start != nullptr ? hn::Set(d, r.start[(m + o) * r.start_step])
+                                    : hn::Zero(d);
   });
   const float* HWY_RESTRICT weights = r.weights + m;
   const float* HWY_RESTRICT source = r.source + x;

@@ -1,0 +1,3 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The header of the folder above, under its second name. */
+#include "aclnnop/aclnn_convolution.h"

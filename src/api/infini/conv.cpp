@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+// infiniopConv.
+#include "infiniop/ops/conv.h"
+
+#include "api/infini/attribute_width.h"
+#include "api/infini/descriptors.h"
+#include "api/infini/guard.h"
+#include "base/settings.h"
+
+using namespace retrograd;
+using namespace retrograd::api::infini;
+using problem::Operand;
+
+namespace {
+
+constexpr problem::ConvNames kNames{.grad_output = "y_desc",
+                                    .input = "x_desc",
+                                    .weight = "w_desc",
+                                    .bias = "b_desc",
+                                    .stride = "strides",
+                                    .padding = "pads",
+                                    .dilation = "dilations"};
+
+// As the channels say; 1 where they say nothing, which is then refused.
+int64_t groups_of(const problem::ConvRequest& r) {
+  if (r.input.shape.rank() < 2 || r.weight.shape.rank() < 2) return 1;
+  const int64_t all = r.input.shape[1], own = r.weight.shape[1];
+  return own > 0 && all >= own && all % own == 0 ? all / own : 1;
+}
+
+}  // namespace
+
+infiniStatus_t infiniopCreateConvDescriptor(infiniopHandle_t handle, infiniopConvDescriptor_t* desc_ptr,
+                                            infiniopTensorDescriptor_t y_desc,
+                                            infiniopTensorDescriptor_t x_desc,
+                                            infiniopTensorDescriptor_t w_desc,
+                                            infiniopTensorDescriptor_t b_desc, void* pads, void* strides,
+                                            void* dilations, size_t n) {
+  return guard(__func__, [&]() -> Answer {
+    runtime::Device* device = nullptr;
+    if (Answer answer = device_of(handle, device); !answer.is_ok()) return answer;
+    if (desc_ptr == nullptr) return Status(Code::kNullArgument, "desc_ptr is null");
+    problem::ConvRequest request;
+    request.forward = true;
+    request.names = kNames;
+    request.one_dtype = true;
+    request.winograd = settings().winograd;
+    RG_TRY(request.grad_output, view_of(y_desc, kNames.grad_output));
+    RG_TRY(request.input, view_of(x_desc, kNames.input));
+    RG_TRY(request.weight, view_of(w_desc, kNames.weight));
+    if (b_desc != nullptr) {
+      RG_TRY(request.bias, view_of(b_desc, kNames.bias));
+    }
+    const int count = spatial_rank({&request.grad_output, &request.input, &request.weight});
+    const Width width = attribute_width({strides, dilations}, count, Width::k32);
+    request.padding = read_attribute(pads, count, width, 0);
+    request.stride = read_attribute(strides, count, width, 1);
+    request.dilation = read_attribute(dilations, count, width, 1);
+    request.output_padding.assign(static_cast<size_t>(count), 0);
+    request.groups = groups_of(request);
+    if (count > 0 && n != static_cast<size_t>(count) && n != static_cast<size_t>(request.groups))
+      return Status(Code::kInvalidArgument,
+                    fmt::format("n is {}, expected {}, the spatial dimensions (or {}, the groups)", n, count,
+                                request.groups));
+    return create_descriptor(*device, std::move(request), desc_ptr);
+  });
+}
+
+infiniStatus_t infiniopGetConvWorkspaceSize(infiniopConvDescriptor_t desc, size_t* size) {
+  return guard(__func__, [&]() -> Answer { return workspace_size(desc, Operation::kConv, size); });
+}
+
+infiniStatus_t infiniopConv(infiniopConvDescriptor_t desc, void* workspace, size_t workspace_size, void* y,
+                            const void* x, const void* w, const void* bias, void* stream) {
+  return guard(__func__, [&]() -> Answer {
+    RG_TRY(const auto descriptor, find_descriptor(desc, Operation::kConv));
+    plan::Bindings bindings;
+    bindings.set(Operand::kOutput, y);
+    bindings.set(Operand::kInput, x);
+    bindings.set(Operand::kWeight, w);
+    bindings.set(Operand::kBias, bias);
+    RG_CHECK(descriptor->plan->require_results(bindings));
+    return run(*descriptor, bindings, workspace, workspace_size, stream);
+  });
+}
+
+infiniStatus_t infiniopDestroyConvDescriptor(infiniopConvDescriptor_t desc) {
+  return guard(__func__, [&]() -> Answer { return destroy_descriptor(desc, Operation::kConv); });
+}
