@@ -4,7 +4,6 @@
 
 #include <bit>
 #include <cmath>
-#include <utility>
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/cpu/pooling/pool_windows.cpp"
@@ -187,8 +186,9 @@ void average_planes(const PoolPlanes& r) {
         s3 = hn::Add(s3, at(i + 3 * kLanes));
       }
       for (; i + kLanes <= r.count; i += kLanes) {
-        s3 = hn::Add(s3, at(i));
-        std::swap(s2, s3);
+        const auto next = hn::Add(s3, at(i));
+        s3 = s2;
+        s2 = next;
       }
       if (i < r.count) s0 = hn::Add(s0, load_first(elements, d, source + i * elements.kBytes, r.count - i));
       const float sum = hn::GetLane(hn::SumOfLanes(d, hn::Add(hn::Add(s0, s1), hn::Add(s2, s3))));
