@@ -121,6 +121,7 @@ CallResult call(const problem::AvgPoolRequest& r, Operands& o) {
 
 bool retrograd_offers(const problem::Request& request) {
   const auto* const pool = std::get_if<problem::AvgPoolRequest>(&request);
+  if (problem::is_forward(request)) return false;
   return pool == nullptr || !pool->uncorrected_ceil_sizes;
 }
 

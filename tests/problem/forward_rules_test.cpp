@@ -25,7 +25,7 @@ const RuleCase kForwardRules[] = {
     {"bias_type", "conv input=1x2x5 weight=2x2x3 bias=2:bf16 forward=1 dtype=f16", Code::kBadDtype, {"bias.dtype is bf16, expected f16, the type of the products, or f32"}},
     {"bias_type_mixed", "conv input=1x2x5:f16 weight=2x2x3 bias=2:f16 forward=1", Code::kBadDtype, {"bias.dtype is f16, expected f32"}},
     {"bias_one_type", "conv input=1x2x5 weight=2x2x3 bias=2:f32 forward=1 rules=infiniop dtype=f16", Code::kBadDtype, {"bias.dtype is f32, expected f16: one type"}},
-    {"output_padding", "conv input=1x2x5 weight=2x2x3 stride=2 dilation=3 output_padding=3 transposed=1 forward=1", Code::kInvalidArgument, {"output_padding[0] is 3, expected 0 to 2", "the stride or the dilation"}},
+    {"output_padding", "conv input=1x2x5 weight=2x2x3 stride=2 dilation=3 output_padding=3 transposed=1 forward=1 rules=aclnn", Code::kInvalidArgument, {"output_padding[0] is 3, expected 0 to 2", "the stride or the dilation"}},
     {"output_padding_plain", "conv input=1x2x5 weight=2x2x3 output_padding=1 forward=1", Code::kInvalidArgument, {"output_padding[0] is 1, expected 0"}},
     {"tbc_output", "conv_tbc input=5x1x2 weight=2x2x3 output=5x1x3 forward=1", Code::kBadShape, {"output.shape[0] is 5, expected 4"}},
     {"tbc_bias_type", "conv_tbc input=5x1x2 weight=2x2x3 bias=3:f16 forward=1", Code::kBadDtype, {"bias.dtype is f16, expected f32: the type of input"}},

@@ -330,6 +330,8 @@ TEST(OwnRules, NullAndDeadArguments) {
   EXPECT_EQ(retrogradCreatePlanFromText(&plan, "conv input=1x1x1 weight=1x1x1", {RETROGRAD_CPU, 7}),
             RETROGRAD_NO_DEVICE);
   EXPECT_EQ(retrogradCreatePlanFromText(&plan, "", cpu), RETROGRAD_INVALID_ARGUMENT);
+  EXPECT_EQ(retrogradCreatePlanFromText(&plan, "conv input=1x1x1 weight=1x1x1 forward=1", cpu),
+            RETROGRAD_INVALID_ARGUMENT);
   EXPECT_EQ(retrogradGetDeviceCount(RETROGRAD_CPU, nullptr), RETROGRAD_NULL_ARGUMENT);
   EXPECT_EQ(retrogradGetDeviceCount(static_cast<retrogradDeviceType_t>(-1), &count), RETROGRAD_NO_DEVICE);
   EXPECT_EQ(retrogradDescribeDevice({RETROGRAD_CPU, 1}, nullptr, 0, &size), RETROGRAD_NO_DEVICE);

@@ -52,6 +52,11 @@ const char* name_of(const problem::Request& request) {
 }
 
 Result<std::shared_ptr<Made>> make_plan(problem::Request request, runtime::Device& device) {
+  if (problem::is_forward(request))
+    return Status(
+        Code::kInvalidArgument,
+        "forward is 1, expected 0: plans of this interface compute gradients; the forward operators are "
+        "aclnn's and infiniop's");
   RG_TRY(const auto problem, problem::judge(std::move(request)));
   auto made = std::make_shared<Made>();
   RG_TRY(made->plan, plan::make_plan(problem, device, name_of(problem.request)));
@@ -241,9 +246,10 @@ retrogradStatus_t retrogradGetPlanTensor(retrogradPlan_t plan, retrogradOperand_
   return guard(__func__, [&]() -> Status {
     RG_TRY(const auto found, find(plan));
     if (tensor == nullptr) return {Code::kNullArgument, "tensor is null"};
-    if (operand < 0 || operand >= problem::kOperandCount)
-      return {Code::kInvalidArgument, fmt::format("operand is {}, expected 0 to {}",
-                                                  static_cast<int>(operand), problem::kOperandCount - 1)};
+    if (operand < 0 || operand > RETROGRAD_GRAD_BIAS)
+      return {Code::kInvalidArgument,
+              fmt::format("operand is {}, expected 0 to {}", static_cast<int>(operand),
+                          static_cast<int>(RETROGRAD_GRAD_BIAS))};
     const runtime::Device& device = found->plan->device();
     *tensor = {};
     tensor->rank = -1;
