@@ -5,9 +5,9 @@
 //   launches × start + calls ÷ threads × call + max(operations ÷ (peak × arithmetic), bytes ÷ (bandwidth × memory))
 // clang-format on
 //
-// for two threads of a CPU, and the cost of what it leaves to another (Candidate::rest). Operations, bytes, launches and calls are the
-// implementation's own (engine.h), the peaks are the machine's, and the efficiencies are data: tuning/,
-// measured by `retrograd tune`.
+// for two threads of a CPU, and the cost of what it leaves to another (Candidate::rest). Operations, bytes,
+// launches and calls are the implementation's own (engine.h), the peaks are the machine's, and the
+// efficiencies are data: tuning/, measured by `retrograd tune`.
 #pragma once
 
 #include <optional>

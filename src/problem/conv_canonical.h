@@ -32,8 +32,8 @@ void fill_problem(const ConvCanonical& conv, const ConvNames& names, Problem& pr
 TensorView permuted(const TensorView& view, std::initializer_list<int> order);
 // A (N, C, spatial…) view's strides along (N, C, D, H, W); the axes it does not have get stride 0. Nothing is
 // read with the stride of an axis of one place, and callers may leave any number there: it is cut down to the
-// elements the view spans, so that the address of a next row that does not exist is still a number. A view of no
-// elements has strides 0.
+// elements the view spans, so that the address of a next row that does not exist is still a number. A view of
+// no elements has strides 0.
 Strides5 strides_5d(const TensorView& view);
 
 // What cubeMathType is chosen by.
