@@ -22,11 +22,12 @@ Result<std::vector<BenchJob>> bench_jobs(const BenchOptions& options,
       return Status(Code::kInvalidArgument, fmt::format("--passes: '{}' is not one of i, w, b, all", pass));
     gradients.push_back(*gradient);
   }
+  constexpr Gradient kForward[] = {Gradient::kOutput};  // of a forward problem there is its output only
   std::vector<BenchJob> jobs;
   for (const NamedProblem& each : problems) {
     std::vector<std::string> seen;  // pooling's only gradient is all of them
-    // Of a forward problem there is its output only.
-    for (Gradient gradient : is_forward(each.request) ? std::vector{Gradient::kOutput} : gradients) {
+    const std::span<const Gradient> wanted = gradients;
+    for (Gradient gradient : is_forward(each.request) ? std::span<const Gradient>(kForward) : wanted) {
       auto request = with_gradient(each.request, gradient);
       if (!request) continue;
       if (std::find(seen.begin(), seen.end(), to_text(*request)) != seen.end()) continue;

@@ -56,13 +56,12 @@ std::span<const Candidate* const> candidates(runtime::DeviceKind kind) {
 // One place for all candidates: what none of them does yet.
 std::optional<Reason> unserved(const problem::Pass& pass, const Machine& machine) {
   if (machine.kind != Machine::Kind::kGpu) return std::nullopt;
-  if (const auto* conv = std::get_if<problem::ConvPass>(&pass);
-      conv != nullptr && conv->result().operand == problem::Operand::kOutput) {
+  if (const auto* conv = std::get_if<problem::ConvPass>(&pass)) {
     if (conv->bias) return "a convolution that adds a bias is not supported on a GPU yet";
-    // No gradient has as many places behind the last tap: kernels were never run on it.
+    // Places behind the last tap that no vendor's operator has in backward passes: kernels were never run on
+    // it.
     for (const problem::Window& w : conv->axes)
-      if (conv->kind == problem::ConvPassKind::kGradInput &&
-          w.x - 1 - position(w, w.y - 1, w.kernel - 1) >= w.stride)
+      if (w.y > 0 && w.kernel > 0 && w.x - 1 - position(w, w.y - 1, w.kernel - 1) >= w.stride)
         return "output padding of the stride or more is not supported on a GPU yet";
   }
   if (const auto* pool = std::get_if<problem::AvgPoolPass>(&pass); pool != nullptr && pool->forward)

@@ -35,7 +35,8 @@ class SelectionGpuTest : public testing::Test {
     const auto problem = problem::judge(request);
     ASSERT_TRUE(problem.is_ok()) << problem.status().message();
     for (const Machine& machine : gpus_)
-      for (const problem::Pass& pass : problem.value().passes) check(pass, machine);
+      for (const problem::Pass& pass : problem.value().passes)
+        if (!engines::unserved(pass, machine)) check(pass, machine);
   }
 
   void check(const problem::Pass& pass, const Machine& machine) {
