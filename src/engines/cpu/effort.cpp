@@ -19,6 +19,7 @@ struct Shape {
       : own(effort_of(pass)), lanes(machine.cpu.vector_floats) {
     const auto& p = std::get<ConvPass>(pass);
     const bool grad_input = p.kind == ConvPassKind::kGradInput;
+    sixteen_bits = p.result().dtype == DType::kF32 ? 0 : 1;
     batch = static_cast<double>(p.batch);
     groups = static_cast<double>(p.groups);
     x = static_cast<double>(p.x_channels_per_group());
@@ -62,7 +63,8 @@ struct Shape {
   double positions;            // of the result; grad_weight: of y
   double row, phase_row, rows;
   double taps = 1, tap_rows = 1, phases = 1;
-  double products;  // operations of one pair of channels in every group
+  double sixteen_bits = 0;  // 1: the result's elements are no FP32
+  double products;          // operations of one pair of channels in every group
 };
 
 constexpr double kGroupCalls = 4;  // what a group costs beside its tiles
@@ -70,11 +72,14 @@ constexpr double kGroupCalls = 4;  // what a group costs beside its tiles
 double dense_gather_calls(const Shape& s) {
   // A phase of the stride packs its own taps: of the lines of memory that it reads it needs a part.
   const double packing = s.source * s.result * s.taps / 128 * (0.75 + std::min(s.phases, 16.0) / 4);
-  return s.groups *
-         (kGroupCalls + (s.positions / 6 + s.phases) * std::ceil(s.result / (2 * s.lanes)) + packing);
+  // And its results lie apart.
+  const double scattered = s.phases > 1 ? s.positions * s.result / 32 : 0;
+  return s.groups * (kGroupCalls + (s.positions / 6 + s.phases) * std::ceil(s.result / (2 * s.lanes)) +
+                     packing + scattered);
 }
 double dense_grad_weight_calls(const Shape& s) {
-  const double storing = 0.6 * s.stored_apart();
+  const double storing =
+      0.6 * s.stored_apart() + (s.taps > 1 ? s.sixteen_bits * 0.15 * s.x * s.y * s.taps : 0);
   return s.groups * (kGroupCalls + storing +
                      s.taps * std::ceil(std::min(s.x, s.y) / 8) *
                          std::ceil(std::max(s.x, s.y) / (2 * s.lanes)) * std::max(1.0, s.rows / 16));

@@ -122,9 +122,12 @@ class LiveTapsCandidate final : public Candidate {
 
   Effort effort(const problem::Pass& pass, const Machine& /*machine*/) const override {
     const auto& p = std::get<ConvPass>(pass);
-    // The taps that are left are a part of the weight, and packed one by one.
+    // The taps that are left are a part of the weight: its elements are packed one by one unless channels lie
+    // side by side, and those of 16 bits are slow to convert so.
+    const double slowness = p.w.strides[1] == 1 ? 0.1 : p.w.dtype == DType::kF32 ? 1 : 6;
     const ConvPass left = shorten(p).pass;
-    double packed = static_cast<double>(p.y_channels) * static_cast<double>(p.x_channels_per_group());
+    double packed =
+        slowness * static_cast<double>(p.y_channels) * static_cast<double>(p.x_channels_per_group());
     for (const Window& w : left.axes) packed *= static_cast<double>(w.kernel);
     if (p.kind != ConvPassKind::kGradWeight)
       return {.operations = 0, .bytes = 0, .launches = 0, .calls = packed};
