@@ -147,12 +147,14 @@ def test_the_gil_is_released():
 
     def call():
         nonlocal longest
-        for _ in range(20):
-            inside.set()
-            begin = time.perf_counter()
-            plan(*operands, out=out)
-            longest = max(longest, time.perf_counter() - begin)
-        inside.clear()
+        try:
+            for _ in range(20):
+                inside.set()
+                begin = time.perf_counter()
+                plan(*operands, out=out)
+                longest = max(longest, time.perf_counter() - begin)
+        finally:
+            inside.clear()
 
     thread = threading.Thread(target=call)
     thread.start()
