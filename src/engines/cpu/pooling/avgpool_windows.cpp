@@ -234,22 +234,23 @@ class AvgPoolWindowsStep final : public Step {
     const Range inside{std::clamp<int64_t>(-origin, 0, extent), std::clamp<int64_t>(w.x - origin, 0, extent)};
     const auto& s = pass_.x.strides;
     const auto bytes = static_cast<int64_t>(size_of(pass_.x.dtype));
-    kernels::cpu::PoolRowSums add{.type = pass_.x.dtype,
-                                  .source = x + (item.n * s[0] + item.channel * s[1] + depths.begin * s[2] +
-                                                 rows.begin * s[3] + (origin + inside.begin) * s[4]) *
-                                                    bytes,
-                                  .planes = item.planes,
-                                  .source_plane = s[1],
-                                  .sums_plane = lines * extent * item.unit,
-                                  .lines = lines,
-                                  .source_line = pass_.axes[1].stride * s[3],
-                                  .depths = rows.size() == 0 ? 0 : depths.size(),
-                                  .depth_stride = s[2],
-                                  .rows = rows.size(),
-                                  .row_stride = s[3],
-                                  .count = (inside.end - inside.begin) * item.unit,
-                                  .sums = sums + inside.begin * item.unit,
-                                  .sums_line = extent * item.unit};
+    kernels::cpu::PoolRowSums add{
+        .type = pass_.x.dtype,
+        .source = x + (item.n * s[0] + item.channel * s[1] + depths.begin * s[2] + rows.begin * s[3] +
+                       (origin + inside.begin) * s[4]) *
+                          bytes,
+        .planes = item.planes,
+        .source_plane = s[1],
+        .sums_plane = lines * extent * item.unit,
+        .lines = lines,
+        .source_line = lines > 1 ? pass_.axes[1].stride * s[3] : 0,  // which may be any number otherwise
+        .depths = rows.size() == 0 ? 0 : depths.size(),
+        .depth_stride = s[2],
+        .rows = rows.size(),
+        .row_stride = s[3],
+        .count = (inside.end - inside.begin) * item.unit,
+        .sums = sums + inside.begin * item.unit,
+        .sums_line = extent * item.unit};
     add.padded = s[4] == item.unit && add.count > 0;
     add.before = inside.begin * item.unit;
     if (add.count > 0) sum_rows(add, scratch, item.unit);
