@@ -2,6 +2,7 @@
 // The sums of problem/pass.h, written as they stand there.
 #include "engines/reference/passes.h"
 
+#include <algorithm>
 #include <array>
 
 #include "base/checked.h"
@@ -131,9 +132,12 @@ ResultShape result_shape(const problem::BiasPass& p) {
 
 ResultShape result_shape(const problem::AvgPoolPass& p) {
   const auto& [d, h, w] = p.axes;
-  if (p.forward) return {{p.batch, p.channels, d.y, h.y, w.y}, d.kernel * h.kernel * w.kernel};
-  int64_t windows = 1;  // that hold one element
-  for (const problem::PoolWindow& axis : p.axes) windows *= ceil_div(axis.kernel, axis.stride);
+  int64_t places = 1, windows = 1;  // of a window; that hold one element
+  for (const problem::PoolWindow& axis : p.axes) {
+    places *= std::min(axis.kernel, axis.x);
+    windows *= std::min(ceil_div(axis.kernel, axis.stride), axis.y);
+  }
+  if (p.forward) return {{p.batch, p.channels, d.y, h.y, w.y}, places};
   return {{p.batch, p.channels, p.axes[0].x, p.axes[1].x, p.axes[2].x}, windows};
 }
 
