@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// The planner's rule (plan/plan.cpp) for one pass of another: the least cost, the first of equals.
 #include "engines/cpu/cheapest.h"
 
 #include "engines/cost.h"

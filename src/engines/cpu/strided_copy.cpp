@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Rows of runs: one memcpy a run where it lies side by side on both sides, else one an element.
 #include "engines/cpu/strided_copy.h"
 
 #include <algorithm>
@@ -32,8 +33,6 @@ void copy_runs(const std::byte* from, std::byte* to, const Runs& r) {
         return copy_short<Element, 4>(from, to, r);
       case 8:
         return copy_short<Element, 8>(from, to, r);
-      case 14:
-        return copy_short<Element, 14>(from, to, r);
       case 16:
         return copy_short<Element, 16>(from, to, r);
       default:

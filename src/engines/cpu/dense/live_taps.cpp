@@ -5,7 +5,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 
 #include "engines/cpu/cheapest.h"
 #include "engines/cpu/implementations.h"
@@ -27,7 +26,7 @@ constexpr int64_t kTaskElements = 1 << 14;  // of a clearing
 bool is_live(const Window& w, int64_t tap) { return live_outputs(w, tap).size() > 0; }
 
 // From the first to the last tap that meets x. Taps between them may meet nothing.
-Range live_part(const Window& w) {
+Range live_span(const Window& w) {
   int64_t begin = 0, end = w.kernel;
   while (begin < end && !is_live(w, begin)) ++begin;
   while (begin < end && !is_live(w, end - 1)) --end;
@@ -43,7 +42,7 @@ Shorter shorten(const ConvPass& p) {
   Shorter s{p, 0};
   for (size_t axis = 0; axis < 3; ++axis) {
     Window& w = s.pass.axes[axis];
-    const Range live = live_part(w);
+    const Range live = live_span(w);
     s.offset += live.begin * p.w.strides[axis + 2];
     w.pad_lo -= live.begin * w.dilation;
     w.kernel = live.size();
@@ -115,7 +114,7 @@ class LiveTapsCandidate final : public Candidate {
     }
     if (!dead) return Support::no("the first and the last tap meet x");
     for (const Window& w : p->axes)
-      if (live_part(w).size() == 0) return Support::no("no tap meets x");
+      if (live_span(w).size() == 0) return Support::no("no tap meets x");
     if (const auto reason = unfit_size(*p)) return Support::no(*reason);
     return Support::yes();
   }
