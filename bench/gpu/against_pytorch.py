@@ -3,6 +3,7 @@
 """Times every row of the GPU suite, ours and PyTorch's in turn on the same tensors, and checks one against the other.
 
     against_pytorch.py [--rows REGEX] [--types fp32,fp16,bf16,fp16-nhwc,bf16-nhwc] [--passes all|i|w|b] [--csv FILE]
+    against_pytorch.py --seed 7 --count 110     drawn rows instead of the suite's: percentiles by family, the worst
 """
 import argparse
 import csv
@@ -13,6 +14,7 @@ import time
 
 import torch
 
+import drawn
 import retrograd_ctypes as rg
 import suite
 
@@ -54,22 +56,50 @@ def difference(a, b):
     return ((a - b).norm() / b.norm().clamp_min(1e-30)).item()
 
 
+def by_axis(row):
+    """The row with its windows by axis, as drawn ones have them."""
+    ndim = row[1]
+    return row[:8] + tuple(v if isinstance(v, tuple) else (v,) * ndim for v in row[8:11]) + row[11:]
+
+
+def problem_text(row, type_name):
+    """The problem as `retrograd explain` reads it."""
+    def sizes(values, last):
+        text = "x".join(map(str, values))
+        if not last:
+            return text
+        steps, step = [], 1
+        for size in reversed(values[2:]):
+            steps.insert(0, step * values[1])
+            step *= size
+        return text + "@" + "x".join(map(str, (step * values[1], 1, *steps)))
+    dtype, _, last = type_name.replace("fp", "f").partition("-")
+    if len(row) < 12:
+        _, ndim, n, c, spatial, k, s, p = row
+        out = [drawn.out_size(size, k, s, p, 1, False) for size in spatial]
+        return (f"avgpool input={sizes((n, c, *spatial), last)} grad_output={sizes((n, c, *out), last)} kernel={sizes((k,) * ndim, '')} "
+                f"stride={sizes((s,) * ndim, '')} padding={sizes((p,) * ndim, '')} dtype={dtype}")
+    _, ndim, n, cin, cout, groups, spatial, kernel, stride, pad, dil, transposed = by_axis(row)
+    weight = (cin, cout // groups, *kernel) if transposed else (cout, cin // groups, *kernel)
+    out = [drawn.out_size(*one, transposed) for one in zip(spatial, kernel, stride, pad, dil)]
+    return (f"conv input={sizes((n, cin, *spatial), last)} weight={sizes(weight, last)} "
+            f"grad_output={sizes((n, cout, *out), last)} stride={sizes(stride, '')} padding={sizes(pad, '')} dilation={sizes(dil, '')} groups={groups} "
+            f"{'transposed=1 ' if transposed else ''}dtype={dtype}")
+
+
 def conv_row(lib, row, dtype, channels_last, mask, budget):
-    name, ndim, n, cin, cout, groups, spatial, kernel, stride, pad, dil, transposed = row
+    name, ndim, n, cin, cout, groups, spatial, kernel, stride, pad, dil, transposed = by_axis(row)
     device = "cuda"
     x = layout(torch.randn(n, cin, *spatial, device=device, dtype=dtype), channels_last)
     shape = (cin, cout // groups, *kernel) if transposed else (cout, cin // groups, *kernel)
     w = layout(torch.randn(*shape, device=device, dtype=dtype) * 0.1, channels_last)
-    if transposed:
-        out = [(s - 1) * stride - 2 * pad + dil * (k - 1) + 1 for s, k in zip(spatial, kernel)]
-    else:
-        out = [(s + 2 * pad - dil * (k - 1) - 1) // stride + 1 for s, k in zip(spatial, kernel)]
+    out = [drawn.out_size(*one, transposed) for one in zip(spatial, kernel, stride, pad, dil)]
     gy = layout(torch.randn(n, cout, *out, device=device, dtype=dtype), channels_last)
     ours = rg.Conv(lib, torch, gy, x, w, stride, pad, dil, transposed, groups, mask)
 
     def gradients(*operands):
-        return torch.ops.aten.convolution_backward(*operands, [cout], [stride] * ndim, [pad] * ndim, [dil] * ndim,
-                                                   transposed, [0] * ndim, groups, list(mask))
+        return torch.ops.aten.convolution_backward(*operands, [cout], stride, pad, dil, transposed, [0] * ndim,
+                                                   groups, list(mask))
 
     def theirs():
         return gradients(gy, x, w)
@@ -122,6 +152,23 @@ def copy_bandwidth():
     return 2 * a.numel() / sorted(one_time(lambda: b.copy_(a), 10) for _ in range(5))[2] / 1e6
 
 
+def print_distribution(rows, texts):
+    """Percentiles of the ratio by family and type, and the worst rows."""
+    print(f"\n{'':22}{'figures':>8}{'mean':>7}{'least':>7}{'5 %':>7}{'25 %':>7}{'50 %':>7}{'75 %':>7}{'< 0.9':>7}{'< 1.05':>7}")
+    kinds = [("all", lambda row: True)]
+    kinds += [(name, lambda row, name=name: row[0] == name) for name in sorted({row[0] for row in rows})]
+    kinds += [(name, lambda row, name=name: row[1] == name) for name in sorted({row[1] for row in rows})]
+    for name, belongs in kinds:
+        found = sorted(row[4] for row in rows if belongs(row))
+        at = [found[min(len(found) - 1, int(len(found) * p))] for p in (0, 0.05, 0.25, 0.5, 0.75)]
+        mean = math.exp(sum(map(math.log, found)) / len(found))
+        print(f"{name:22}{len(found):8}{mean:7.2f}" + "".join(f"{value:7.2f}" for value in at) +
+              f"{sum(v < 0.9 for v in found):7}{sum(v < 1.05 for v in found):7}")
+    print("\nthe worst: ratio, ours and PyTorch's ms, the problem")
+    for row, text in sorted(zip(rows, texts), key=lambda pair: pair[0][4])[:40]:
+        print(f"{row[4]:6.2f} {row[2]:8.4f} {row[3]:8.4f}  {text}")
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--rows", default="")
@@ -130,6 +177,10 @@ def main():
     parser.add_argument("--csv")
     parser.add_argument("--milliseconds", type=float, default=20, help="about how long each side of a row is timed")
     parser.add_argument("--seconds", type=float, default=1e9, help="stop after this long")
+    parser.add_argument("--seed", type=int, help="of drawn rows")
+    parser.add_argument("--count", type=int, default=110, help="drawn rows; each in every type")
+    parser.add_argument("--each-gradient-below", type=float, default=0, metavar="RATIO",
+                        help="time gradients one by one where all of them are below")
     options = parser.parse_args()
     torch.backends.cudnn.benchmark = True
     torch.backends.cudnn.allow_tf32 = False
@@ -140,36 +191,49 @@ def main():
     print(f"{torch.cuda.get_device_name(0)}, PyTorch {torch.__version__}, cuDNN {torch.backends.cudnn.version()}, "
           f"copy {copy:.0f} GB/s", flush=True)
     print(f"{'row':26}{'type':11}{'ours ms':>10}{'torch ms':>10}{'ratio':>8}{'% copy':>8}  difference", flush=True)
-    begin, rows, ratios, wrong = time.time(), [], [], 0
-    for type_name in options.types.split(","):
+    begin, rows, ratios, wrong, texts = time.time(), [], [], 0, []
+    convolutions, poolings = (suite.SUITE, suite.POOL) if options.seed is None else drawn.rows(options.seed, options.count)
+    todo = [(r, False) for r in convolutions] + ([(r, True) for r in poolings] if options.passes == "all" else [])
+    types = options.types.split(",")
+    # Drawn rows are taken row by row, so that a run that is stopped has every type.
+    jobs = [(t, *r) for t in types for r in todo] if options.seed is None else [(t, *r) for r in todo for t in types]
+    for type_name, row, is_pool in jobs:
         dtype, channels_last = TYPES[type_name]
-        todo = [(r, False) for r in suite.SUITE] + ([(r, True) for r in suite.POOL] if options.passes == "all" else [])
-        for row, is_pool in todo:
-            if not re.search(options.rows, row[0]) or (channels_last and row[1] == 1) or time.time() - begin > options.seconds:
-                continue
-            try:
-                if is_pool:
-                    found, mine, peer, moved = pool_row(lib, row, dtype, channels_last, options.milliseconds)
-                else:
-                    found, mine, peer, moved = conv_row(lib, row, dtype, channels_last, mask, options.milliseconds)
-            except Exception as error:  # one row must not cost the others
-                print(f"{row[0]:26}{type_name:11} FAILED {error}", flush=True)
-                wrong += 1
-                continue
-            worst = max(found.values(), key=lambda value: math.inf if math.isnan(value) else value)
-            bad = [f"{name} {value:.1e}" for name, value in found.items() if not value <= LIMIT[dtype]]
-            wrong += len(bad) > 0
-            ratios.append(peer / mine)
-            rows.append((row[0], type_name, mine, peer, peer / mine, moved / mine / 1e6 / copy * 100, worst))
-            print(f"{row[0]:26}{type_name:11}{mine:10.4f}{peer:10.4f}{peer / mine:8.2f}{moved / mine / 1e6 / copy * 100:8.1f}"
-                  f"  {worst:.1e}{'  WRONG: ' + ', '.join(bad) if bad else ''}", flush=True)
+        if not re.search(options.rows, row[0]) or (channels_last and row[1] == 1) or time.time() - begin > options.seconds:
+            continue
+        text = problem_text(row, type_name)
+        try:
+            if is_pool:
+                found, mine, peer, moved = pool_row(lib, row, dtype, channels_last, options.milliseconds)
+            else:
+                found, mine, peer, moved = conv_row(lib, row, dtype, channels_last, mask, options.milliseconds)
+        except Exception as error:  # one row must not cost the others
+            print(f"{row[0]:26}{type_name:11} FAILED {error}: {text}", flush=True)
+            wrong += 1
             torch.cuda.empty_cache()
+            continue
+        texts.append(text)
+        if not is_pool and peer < options.each_gradient_below * mine:
+            for i, letter in enumerate("iwb"):
+                _, m, t, _ = conv_row(lib, row, dtype, channels_last, [i == j for j in range(3)], options.milliseconds)
+                texts[-1] += f" | {letter} {m:.4f} {t:.4f}"
+        worst = max(found.values(), key=lambda value: math.inf if math.isnan(value) else value)
+        bad = [f"{name} {value:.1e}" for name, value in found.items() if not value <= LIMIT[dtype]]
+        wrong += len(bad) > 0
+        ratios.append(peer / mine)
+        rows.append((row[0], type_name, mine, peer, peer / mine, moved / mine / 1e6 / copy * 100, worst))
+        print(f"{row[0]:26}{type_name:11}{mine:10.4f}{peer:10.4f}{peer / mine:8.2f}{moved / mine / 1e6 / copy * 100:8.1f}"
+              f"  {worst:.1e}{'  WRONG: ' + ', '.join(bad) if bad else ''}", flush=True)
+        torch.cuda.empty_cache()
+    if options.seed is not None and rows:
+        print_distribution(rows, texts)
     if ratios:
         print(f"geometric mean of torch/ours over {len(ratios)} rows: "
               f"{math.exp(sum(map(math.log, ratios)) / len(ratios)):.2f}; wrong or failed: {wrong}")
     if options.csv:
         with open(options.csv, "w", newline="") as file:
-            csv.writer(file).writerows([("row", "type", "ours_ms", "torch_ms", "ratio", "percent_of_copy", "difference"), *rows])
+            csv.writer(file).writerows([("row", "type", "ours_ms", "torch_ms", "ratio", "percent_of_copy", "difference", "problem"),
+                                        *(row + (text,) for row, text in zip(rows, texts))])
     sys.exit(1 if wrong else 0)
 
 

@@ -31,6 +31,10 @@ def _array(values):
     return (ctypes.c_int64 * len(values))(*values)
 
 
+def _by_axis(value, n):
+    return _array(value if isinstance(value, tuple) else (value,) * n)
+
+
 def _p(t):
     return ctypes.c_void_p(t.data_ptr() if t is not None else None)
 
@@ -48,7 +52,7 @@ class Conv:
         n = x.dim() - 2
         lib.check(lib.lib.retrogradInfiniopCreateConvBackwardDescriptor(
             lib.handle, ctypes.byref(self.desc), lib.tensor(gy), lib.tensor(x), lib.tensor(w), lib.tensor(bias),
-            _array([pad] * n), ctypes.c_size_t(n), _array([stride] * n), _array([dilation] * n),
+            _by_axis(pad, n), ctypes.c_size_t(n), _by_axis(stride, n), _by_axis(dilation, n),
             ctypes.c_bool(transposed), None, ctypes.c_int64(groups)), "retrogradInfiniopCreateConvBackwardDescriptor")
         size = ctypes.c_size_t()
         lib.check(lib.lib.infiniopGetConvBackwardWorkspaceSize(self.desc, ctypes.byref(size)), "workspace")
@@ -67,8 +71,8 @@ class Pool:
         n = x.dim() - 2
         self.desc = ctypes.c_void_p()
         lib.check(lib.lib.retrogradInfiniopCreateAvgPoolBackwardDescriptor(
-            lib.handle, ctypes.byref(self.desc), lib.tensor(self.gx), lib.tensor(gy), lib.tensor(x), _array([kernel] * n),
-            _array([stride] * n), _array([pad] * n), ctypes.c_bool(False), ctypes.c_bool(True), ctypes.c_int64(0)),
+            lib.handle, ctypes.byref(self.desc), lib.tensor(self.gx), lib.tensor(gy), lib.tensor(x), _by_axis(kernel, n),
+            _by_axis(stride, n), _by_axis(pad, n), ctypes.c_bool(False), ctypes.c_bool(True), ctypes.c_int64(0)),
             "retrogradInfiniopCreateAvgPoolBackwardDescriptor")
         size = ctypes.c_size_t()
         lib.check(lib.lib.infiniopGetAvgPoolBackwardWorkspaceSize(self.desc, ctypes.byref(size)), "workspace")
