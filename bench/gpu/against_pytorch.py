@@ -77,14 +77,19 @@ def problem_text(row, type_name):
     if len(row) < 12:
         _, ndim, n, c, spatial, k, s, p = row
         out = [drawn.out_size(size, k, s, p, 1, False) for size in spatial]
-        return (f"avgpool input={sizes((n, c, *spatial), last)} grad_output={sizes((n, c, *out), last)} kernel={sizes((k,) * ndim, '')} "
-                f"stride={sizes((s,) * ndim, '')} padding={sizes((p,) * ndim, '')} dtype={dtype}")
+        same = f" grad_input={sizes((n, c, *spatial), last)}" if last else ""
+        return (f"avgpool input={sizes((n, c, *spatial), last)} grad_output={sizes((n, c, *out), last)} "
+                f"kernel={sizes((k,) * ndim, '')} stride={sizes((s,) * ndim, '')} padding={sizes((p,) * ndim, '')}{same} "
+                f"dtype={dtype}")
     _, ndim, n, cin, cout, groups, spatial, kernel, stride, pad, dil, transposed = by_axis(row)
     weight = (cin, cout // groups, *kernel) if transposed else (cout, cin // groups, *kernel)
     out = [drawn.out_size(*one, transposed) for one in zip(spatial, kernel, stride, pad, dil)]
-    return (f"conv input={sizes((n, cin, *spatial), last)} weight={sizes(weight, last)} "
-            f"grad_output={sizes((n, cout, *out), last)} stride={sizes(stride, '')} padding={sizes(pad, '')} dilation={sizes(dil, '')} groups={groups} "
-            f"{'transposed=1 ' if transposed else ''}dtype={dtype}")
+    x = sizes((n, cin, *spatial), last)
+    w = sizes(weight, last)
+    same = f" grad_input={x} grad_weight={w}" if last else ""
+    return (f"conv input={x} weight={w} grad_output={sizes((n, cout, *out), last)} stride={sizes(stride, '')} "
+            f"padding={sizes(pad, '')} dilation={sizes(dil, '')} groups={groups} "
+            f"{'transposed=1 ' if transposed else ''}{same.strip()}{' ' if same else ''}dtype={dtype}")
 
 
 def conv_row(lib, row, dtype, channels_last, mask, budget):

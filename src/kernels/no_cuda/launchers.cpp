@@ -35,7 +35,7 @@ namespace {
 void bias_planes(const Bias&, float*, Stream) { not_here(); }
 void bias_channels_last(const Bias&, float*, Stream) { not_here(); }
 
-void gather_product(const GatherProduct&, Stream) { not_here(); }
+void gather_product(const GatherProduct&, std::span<const ProductAxes>, Stream) { not_here(); }
 void clear(void*, size_t, Stream) { not_here(); }
 void weight_product(const WeightProduct&, Stream) { not_here(); }
 void add_weight_parts(const WeightParts&, Stream) { not_here(); }

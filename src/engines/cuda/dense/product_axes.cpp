@@ -67,6 +67,37 @@ std::vector<ProductAxes> product_axes(const problem::ConvPass& pass) {
   return all;
 }
 
+// Taps t and t' of two outputs meet where (t − t')·dilation is a multiple of the stride.
+std::optional<ProductAxes> folded_axes(const problem::ConvPass& pass) {
+  if (pass.kind != problem::ConvPassKind::kGradInput) return std::nullopt;
+  ProductAxes axes;
+  bool apart = false;
+  for (size_t a = 0; a < axes.size(); ++a) {
+    const problem::Window& w = pass.axes[a];
+    if (w.kernel > w.stride / std::gcd(w.stride, w.dilation)) return std::nullopt;
+    apart = apart || w.stride > 1;
+    axes[a] = {.results = w.y,
+               .result_step = w.stride,
+               .result_first = -w.pad_lo,
+               .source = w.y,
+               .step = 1,
+               .first = 0,
+               .taps = 1,
+               .tap_step = 0,
+               .tap_first = 0,
+               .tap_stride = 1,
+               .kernel = 1};
+  }
+  return apart ? std::optional(axes) : std::nullopt;
+}
+
+bool folded_covers_x(const problem::ConvPass& pass) {
+  return std::all_of(pass.axes.begin(), pass.axes.end(), [](const problem::Window& w) {
+    return w.pad_lo == 0 && w.x == w.y * w.stride && w.kernel == w.stride &&
+           (w.dilation == 1 || w.kernel == 1);
+  });
+}
+
 bool leaves_source(const ProductAxes& axes) {
   return std::any_of(axes.begin(), axes.end(), [](const ProductAxis& a) {
     const int64_t reach = (a.taps - 1) * a.tap_step;

@@ -2,7 +2,7 @@
 // The products that forward and grad_input consist of, axis by axis.
 #pragma once
 
-#include <array>
+#include <optional>
 #include <vector>
 
 #include "kernels/cuda/dense/gather_product.h"
@@ -10,11 +10,15 @@
 
 namespace retrograd::engines::cuda {
 
-using ProductAxes = std::array<kernels::cuda::ProductAxis, 3>;
+using kernels::cuda::ProductAxes;
 
 // forward: one product. grad_input: one for each residue of the result's place modulo the strides, so that no
 // product is spent on taps that do not match; residues without a place are left out.
 std::vector<ProductAxes> product_axes(const problem::ConvPass& pass);
+// grad_input as one folded product, where no place of x is read by two windows and some windows lie apart.
+std::optional<ProductAxes> folded_axes(const problem::ConvPass& pass);
+// Whether its windows leave no place of x out and none lies beyond an edge.
+bool folded_covers_x(const problem::ConvPass& pass);
 // Whether a tap of the product may lie beyond the edge of its source.
 bool leaves_source(const ProductAxes& axes);
 // The same for grad_weight.

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/checked.h"
+#include "engines/cuda/dense/gather_way.h"
 #include "engines/cuda/dense/row_steps.h"
 #include "engines/cuda/implementations.h"
 
@@ -16,7 +17,6 @@ using problem::ConvPass;
 using problem::ConvPassKind;
 
 constexpr int64_t kMostElements = int64_t{1} << 31;
-constexpr size_t kMostProducts = 64;     // residues of strides: each is a launch
 constexpr int64_t kFewestChannels = 16;  // of a group in TF32
 
 // Three TF32 products leave out up to 2^-21 of a product, which is within the error of FP32 only in a sum.
@@ -78,13 +78,8 @@ class RowProductsCandidate final : public Candidate {
     if (!in_tf32_ && row_type_of(*conv) == RowType::kF32 && terms_of(*conv) < kFewestTerms)
       return Support::no(
           fmt::format("sums of {} products in f32 would not be exact enough", terms_of(*conv)));
-    if (conv->kind == ConvPassKind::kGradInput) {
-      int64_t products = 1;
-      for (const problem::Window& w : conv->axes) products *= std::min(w.stride, w.x);
-      if (products > static_cast<int64_t>(kMostProducts))
-        return Support::no(
-            fmt::format("{} residues of the strides, at most {} are taken", products, kMostProducts));
-    }
+    if (conv->kind == ConvPassKind::kGradInput && !has_gather_way(*conv))
+      return Support::no("more than 64 residues of the strides, with windows that overlap");
     return Support::yes();
   }
   Effort effort(const problem::Pass& pass, const Machine& machine) const override {

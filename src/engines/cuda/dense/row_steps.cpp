@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "base/checked.h"
+#include "engines/cuda/dense/gather_way.h"
 #include "engines/cuda/dense/product_axes.h"
 #include "engines/cuda/effort.h"
 #include "engines/cuda/layouts.h"
@@ -125,59 +126,36 @@ constexpr double kPacedProcessors = 132;  // where parts are chosen for, and war
 
 // Microseconds of the first and last tiles, whose copies and stores nothing hides.
 constexpr double kEnds = 10, kMoreEnds = 2, kWeightEnds = 12;
-constexpr double kStep = 0.4;  // of a tile, however few there are
-
-// What full tiles reach without warpgroups.
-double tile_tflops(ProductMath math, bool weight, const Machine& machine) {
-  const double of_peak = weight ? 0.25 : 0.3;
-  if (math == ProductMath::kF16 || math == ProductMath::kBF16) return of_peak * machine.gpu.f16_tflops;
-  return of_peak * machine.gpu.tf32_tflops / (math == ProductMath::kF32 ? 3 : 1);
-}
-
-bool has_no_tap(const ProductAxes& axes) {
-  return std::any_of(axes.begin(), axes.end(), [](const auto& axis) { return axis.taps == 0; });
-}
-
-// Whether f32_gather takes the product.
-bool is_for_warpgroups(const ConvPass& pass, const ProductAxes& axes, RowType type, int64_t columns) {
-  if (type != RowType::kF32 || pass.groups != 1 || columns <= 32 || pass.result().dtype != DType::kF32)
-    return false;
-  kernels::cuda::GatherProduct product{};
-  product.conv = shape_of(pass);
-  product.forward = pass.kind == ConvPassKind::kForward;
-  std::copy(axes.begin(), axes.end(), product.axes);
-  return kernels::cuda::wgmma_gather_takes(product);
-}
 
 class GatherStep final : public Step {
  public:
   GatherStep(const ConvPass& pass, const Machine& machine)
       : pass_(pass),
-        warpgroups_(has_warpgroups(machine)),
         multiprocessors_(processors_of(machine)),
         forward_(pass.kind == ConvPassKind::kForward),
         type_(row_type(pass, source(), pass.w)),
         math_(math_of(type_, pass.rounding)),
         operand_(row_operand(pass, source(), forward_ ? x_sizes(pass) : y_sizes(pass), type_)),
-        products_(product_axes(pass)) {
-    for (const ProductAxes& axes : products_) padded_ = padded_ || leaves_source(axes);
-    const Sizes5 sizes = forward_ ? y_sizes(pass) : x_sizes(pass);
-    if (!is_planes(pass.result(), sizes) && !is_channels_last(pass.result(), sizes)) return;
-    // One sweep over all places takes less time than writing zeros to every other one.
-    if (std::erase_if(products_, has_no_tap) == 0) return;
+        way_(gather_way(pass, type_, math_, machine)) {
+    if (is_folded())
+      padded_ = !folded_covers_x(pass);
+    else
+      for (const ProductAxes& axes : way_.products) padded_ = padded_ || leaves_source(axes);
+    if (!way_.cleared) return;
     cleared_ = size_of(pass.result().dtype);
-    for (const int64_t size : sizes) cleared_ *= static_cast<size_t>(size);
+    for (const int64_t size : forward_ ? y_sizes(pass) : x_sizes(pass)) cleared_ *= static_cast<size_t>(size);
   }
   size_t workspace_bytes() const override {
-    int64_t weights = pass_.groups * operand_.filled *
-                      (forward_ ? pass_.y_channels_per_group() : pass_.x_channels_per_group());
-    for (const problem::Window& axis : pass_.axes) weights *= axis.kernel;
+    const int64_t weights = pass_.groups * operand_.filled * columns_of(pass_) * taps_of(pass_);
     return operand_.bytes + static_cast<size_t>(weights) * kernels::cuda::row_element_bytes(type_);
   }
   std::string describe() const override {
-    return fmt::format("{}{} rows{}, {} product{}, multiplied as {}", tiles(),
-                       retrograd::name_of(dtype_of(type_)), operand_.in_place ? " in place" : "",
-                       products_.size(), products_.size() == 1 ? "" : "s", name_of(math_));
+    const size_t count = way_.products.size();
+    return fmt::format("{}{} rows{}, {}, multiplied as {}", tiles(), retrograd::name_of(dtype_of(type_)),
+                       operand_.in_place ? " in place" : "",
+                       is_folded() ? std::string("taps folded into columns")
+                                   : fmt::format("{} product{}", count, count == 1 ? "" : "s"),
+                       name_of(math_));
   }
   std::string_view left_copy() const override {
     const bool is_copied = source().operand == problem::Operand::kGradOutput && !operand_.in_place;
@@ -204,41 +182,51 @@ class GatherStep final : public Step {
                       : kernels::cuda::direct_grad_input(product.conv, stream);
     product.forward = forward_;
     product.padded = padded_;
-    product.warpgroups = warpgroups_;
+    product.warpgroups = way_.warpgroups;
     product.multiprocessors = multiprocessors_;
+    product.columns = way_.columns;
     product.math = math_;
     product.source_rows =
         is_there ? workspace : rows_of(operand_, product.conv, tensor, forward_, type_, workspace, stream);
     product.weight_rows = workspace + operand_.bytes;
-    kernels::cuda::make_weight_rows(product.conv, !forward_, type_, workspace + operand_.bytes, stream);
+    kernels::cuda::make_weight_rows(weights_of(product.conv), !forward_, type_, workspace + operand_.bytes,
+                                    stream);
     if (cleared_ > 0)
       kernels::cuda::clear((forward_ ? product.conv.y : product.conv.x).data, cleared_, stream);
-    for (const ProductAxes& axes : products_) {
-      std::copy(axes.begin(), axes.end(), product.axes);
-      kernels::cuda::gather_product(product, stream);
+    if (!way_.warpgroups) return kernels::cuda::gather_product(product, way_.products, stream);
+    for (const ProductAxes& axes : way_.products) {
+      product.axes = axes;
+      kernels::cuda::gather_product(product, {&axes, 1}, stream);
     }
   }
+  bool is_folded() const { return way_.columns != kernels::cuda::Columns::kChannels; }
+  // Taps that are columns, faster than channels: a convolution of one tap and so many more x channels.
+  kernels::cuda::Conv weights_of(kernels::cuda::Conv conv) const {
+    if (way_.columns != kernels::cuda::Columns::kFoldedTapsFast) return conv;
+    conv.x_channels *= taps_of(pass_);
+    conv.w.strides[1] = 1;
+    for (kernels::cuda::Axis& axis : conv.axes) axis.kernel = 1;
+    return conv;
+  }
   const PassTensor& source() const { return forward_ ? pass_.x : pass_.y; }
-  // Of the first product.
   std::string tiles() const {
-    if (products_.empty()) return "";
-    const int64_t columns = forward_ ? pass_.y_channels_per_group() : pass_.x_channels_per_group();
-    if (warpgroups_ && is_for_warpgroups(pass_, products_[0], type_, columns)) return "warpgroups, ";
-    int64_t places = pass_.batch;
-    for (const kernels::cuda::ProductAxis& axis : products_[0]) places *= axis.results;
-    const auto [m, n, time] =
-        kernels::cuda::gather_tiles(places, columns, pass_.groups, math_, multiprocessors_);
+    if (way_.products.empty()) return "";
+    if (way_.warpgroups) return "warpgroups, ";
+    int64_t places = 0;
+    for (const ProductAxes& axes : way_.products) places = std::max(places, places_of(pass_, axes));
+    const auto [m, n, time] = kernels::cuda::gather_tiles(
+        places, columns_of(pass_) * (is_folded() ? taps_of(pass_) : 1),
+        pass_.groups * static_cast<int64_t>(way_.products.size()), math_, multiprocessors_);
     return fmt::format("tiles {} x {}, ", m, n);
   }
 
   ConvPass pass_;
-  bool warpgroups_;
   int multiprocessors_;
   bool forward_;
   RowType type_;
   ProductMath math_;
   RowOperand operand_;
-  std::vector<ProductAxes> products_;
+  GatherWay way_;
   bool padded_ = false;
   size_t cleared_ = 0;  // bytes of the result that are set to zero before the products
 };
@@ -354,35 +342,13 @@ Effort row_effort(const problem::Pass& pass, bool in_tf32, const Machine& machin
   const RowOperand source = row_operand(p, forward ? p.x : p.y, forward ? x_sizes(p) : y_sizes(p), type);
   if (!source.in_place) times.add_copy(static_cast<double>(source.bytes));
   times.add_copy(bytes_of(p.w, w_sizes(p)));
-  const int64_t columns = forward ? p.y_channels_per_group() : p.x_channels_per_group();
-  const int64_t chunks = source.filled / kernels::cuda::chunk_elements(type);
-  const int processors = processors_of(machine);
-  double microseconds = 0, launches = 0;
-  for (const ProductAxes& axes : product_axes(p)) {
-    int64_t places = p.batch, taps = 1;
-    for (const kernels::cuda::ProductAxis& axis : axes) {
-      places *= axis.results;
-      taps *= axis.taps;
-    }
-    const int64_t steps = ceil_div(taps * chunks, 8);  // of 128 bytes
-    if (steps == 0) continue;
-    ++launches;
-    if (has_warpgroups(machine) && is_for_warpgroups(p, axes, type, columns)) {
-      microseconds += kernels::cuda::f32_gather_tiles(places, columns, steps, math, processors).time;
-      continue;
-    }
-    const auto terms = static_cast<double>(steps * 8 * kernels::cuda::chunk_elements(type));
-    const double time = kernels::cuda::gather_tiles(places, columns, p.groups, math, processors).time;
-    microseconds += std::max(2 * time * terms * processors / (tile_tflops(math, false, machine) * 1e6),
-                             kStep * static_cast<double>(steps));
-  }
-  // Residues write elements that lie apart; where some have no tap, zeros come first.
+  const GatherWay way = gather_way(p, type, math, machine);
+  // Residues write elements that lie apart.
   const Sizes5 sizes = forward ? y_sizes(p) : x_sizes(p);
-  const double residues = static_cast<double>(product_axes(p).size());
-  const double written =
-      bytes_of(p.result(), sizes) *
-      ((residues > 1 && !is_channels_last(p.result(), sizes) ? 3 : 0) + (launches < residues ? 1 : 0));
-  times.add(microseconds, launches, bytes_of(p) + written);
+  const bool apart = way.products.size() > 1 && !is_channels_last(p.result(), sizes);
+  const double written = bytes_of(p.result(), sizes) * ((apart ? 3 : 0) + (way.cleared ? 1 : 0));
+  times.add(way.microseconds, way.launches, bytes_of(p) + written);
+  const double launches = way.launches;
   times.add(kEnds + kMoreEnds * (launches - 1), 0);
   return times.effort();
 }

@@ -51,7 +51,7 @@ std::vector<GatherProduct> products_of(const ConvPass& p) {
     GatherProduct& product = all.emplace_back();
     product.conv = shape_of(p);
     product.forward = is_forward(p);
-    std::copy(axes.begin(), axes.end(), product.axes);
+    product.axes = axes;
   }
   return all;
 }
@@ -150,7 +150,7 @@ class WgmmaStep final : public Step {
     }
     if (cleared_) kernels::cuda::clear(result.data, bytes_of_result(), stream);
     for (const ProductAxes& axes : products_) {
-      std::copy(axes.begin(), axes.end(), product.axes);
+      product.axes = axes;
       if (!kernels::cuda::wgmma_gather(product, stream)) return run_directly(callers, stream);
     }
     if (through_rows_)

@@ -14,58 +14,65 @@
 #include "kernels/cuda/dense/f32_gather.h"
 #include "kernels/cuda/dense/gather_product.h"
 #include "kernels/cuda/dense/gather_product_plan.h"
+#include "kernels/cuda/dense/gather_results.cuh"
 #include "kernels/cuda/dense/gather_tiles.cuh"
-#include "kernels/cuda/elements.cuh"
-#include "kernels/cuda/formulas.cuh"
 
 namespace retrograd::kernels::cuda {
 namespace {
 
+using gather::column_place;
+using gather::ColumnPlace;
 using gather::Cut;
 using gather::Fragments;
+using gather::is_suspect;
 using gather::Loader;
 using gather::Product;
-
-// Kept out of the kernel's registers.
-__device__ __noinline__ float by_formula(const Product& p, uint32_t m, int64_t channel) {
-  const Place place = place_of(p, m);
-  const Index5 index{place.n, channel, int64_t{place.at[0]} * p.result_step[0] + p.result_first[0],
-                     int64_t{place.at[1]} * p.result_step[1] + p.result_first[1],
-                     int64_t{place.at[2]} * p.result_step[2] + p.result_first[2]};
-  return p.forward ? forward_sum(p.conv, index) : grad_input_sum(p.conv, index);
-}
+using gather::Residue;
+using gather::stage_sums;
 
 template <class Math, class C>
 __global__ void __launch_bounds__(C::kThreads, C::kBlocks)
     product_kernel(const __grid_constant__ Product p, const char* source, const char* weights) {
   extern __shared__ __align__(128) unsigned char shared[];
   __shared__ int4 rows[C::kM];
-  __shared__ int64_t row_offsets[C::kM];
+  __shared__ int64_t row_offsets[C::kM], column_offsets[C::kN];
+  __shared__ int3 beyond[C::kN];
+  const Residue& r = p.residues[blockIdx.z];
   const uint32_t base = shared_address(shared);
   // Blocks that read the same places are neighbours.
   const uint32_t across = static_cast<uint32_t>((p.columns + C::kN - 1) / C::kN);
   const uint32_t m0 = blockIdx.x / across * C::kM;
+  if (m0 >= r.places) return;  // of a residue with fewer places than others
   const int n0 = static_cast<int>(blockIdx.x % across) * C::kN, group = static_cast<int>(blockIdx.y);
   for (int i = static_cast<int>(threadIdx.x); i < C::kM; i += C::kThreads) {
     const uint32_t m = m0 + i;
-    const Place place = place_of(p, min(m, p.places - 1));
+    const Place place = place_of(r, min(m, r.places - 1));
     int at[3];
     int64_t offset = place.n * p.result.strides[0];
 #pragma unroll
     for (int a = 0; a < 3; ++a) {
-      at[a] = place.at[a] * p.axes[a].step + p.axes[a].first;
-      offset += (int64_t{place.at[a]} * p.result_step[a] + p.result_first[a]) * p.result.strides[2 + a];
+      at[a] = place.at[a] * p.step[a] + r.first[a];
+      offset += (int64_t{place.at[a]} * p.result_step[a] + r.result_first[a]) * p.result.strides[2 + a];
     }
-    if (m >= p.places) at[2] = -(1 << 30);  // beyond every edge
-    rows[i] = int4{place.n * p.axes[0].source, at[0], at[1], at[2]};
+    if (m >= r.places) at[2] = -(1 << 30);  // beyond every edge
+    rows[i] = int4{place.n * p.source[0], at[0], at[1], at[2]};
     row_offsets[i] = offset;
+  }
+  const int64_t channel0 =
+      int64_t{group} * (p.forward ? p.conv.y_channels : p.conv.x_channels) * p.result.strides[1];
+  for (int i = static_cast<int>(threadIdx.x); i < C::kN; i += C::kThreads) {
+    const ColumnPlace c = column_place(p, min(n0 + i, p.columns - 1));
+    column_offsets[i] = channel0 + c.channel * p.result.strides[1] + c.beyond[0] * p.result.strides[2] +
+                        c.beyond[1] * p.result.strides[3] + c.beyond[2] * p.result.strides[4];
+    beyond[i] = {c.beyond[0], c.beyond[1], c.beyond[2]};
   }
   __syncthreads();
 
-  Loader<C> loader(p, rows, source + int64_t{group} * p.filled, weights + group * p.weight_group, n0, base);
+  Loader<C> loader(p, r, rows, source + int64_t{group} * p.filled, weights + group * p.weight_group, n0,
+                   base);
 #pragma unroll
   for (int i = 0; i < C::kStages - 1; ++i) {
-    if (i < p.steps) loader.load(i * C::kStageBytes);
+    if (i < r.steps) loader.load(i * C::kStageBytes);
     close_copies();
   }
   const int warp = static_cast<int>(threadIdx.x) / 32;
@@ -80,7 +87,7 @@ __global__ void __launch_bounds__(C::kThreads, C::kBlocks)
   const auto next = [](uint32_t stage) {
     return stage == (C::kStages - 1) * C::kStageBytes ? 0u : stage + C::kStageBytes;
   };
-  for (int step = 0; step < p.steps; ++step) {
+  for (int step = 0; step < r.steps; ++step) {
 #pragma unroll
     for (int k = 0; k < 4; ++k) {
       if (k == 3) {
@@ -90,7 +97,7 @@ __global__ void __launch_bounds__(C::kThreads, C::kBlocks)
       }
       fragments[(k + 1) % 2].load(base + reading, first_row, first_column, (k + 1) % 4);
       if (k == 0) {
-        if (step + C::kStages - 1 < p.steps) loader.load(writing);
+        if (step + C::kStages - 1 < r.steps) loader.load(writing);
         close_copies();
         writing = next(writing);
       }
@@ -101,114 +108,146 @@ __global__ void __launch_bounds__(C::kThreads, C::kBlocks)
   wait_for_copies<0>();
   __syncthreads();
 
-  // Through shared memory, so that neighbouring lanes write neighbouring places or channels.
+  const bool suspect = p.repair && __syncthreads_or(is_suspect(sums.sums));
   auto* staged = reinterpret_cast<float*>(shared);
-  const int lane = static_cast<int>(threadIdx.x) % 32;
-#pragma unroll
-  for (int i = 0; i < C::kWarpM / 16; ++i)
-#pragma unroll
-    for (int j = 0; j < C::kWarpN / 8; ++j)
-#pragma unroll
-      for (int e = 0; e < 4; ++e)
-        staged[(first_column + j * 8 + lane % 4 * 2 + e % 2) * C::kPitch + first_row + i * 16 + lane / 4 +
-               e / 2 * 8] = sums.sums[i][j][e];
+  stage_sums<C>(p.by_columns, sums.sums, first_row, first_column, staged);
   __syncthreads();
-  const int64_t channel0 = static_cast<int64_t>(group) * p.columns + n0;
-  const auto store = [&](int row, int column) {
-    float sum = staged[column * C::kPitch + row];
-    const int64_t channel = channel0 + column;
-    if (p.repair && !isfinite(sum)) sum = by_formula(p, m0 + row, channel);
-    const int64_t offset = row_offsets[row] + channel * p.result.strides[1];
-    if (p.result.dtype == DType::kF32)
-      static_cast<float*>(p.result.data)[offset] = sum;
-    else
-      store_any(p.result.dtype, p.result.data, offset, sum);
-  };
-  const int live_rows = static_cast<int>(min(p.places - m0, static_cast<uint32_t>(C::kM))),
-            live_columns = min(p.columns - n0, C::kN);
-  if (p.result.strides[1] != 1) {
-    for (int column = warp; column < live_columns; column += C::kThreads / 32)
-#pragma unroll
-      for (int row = lane; row < C::kM; row += 32)
-        if (row < live_rows) store(row, column);
-  } else {
-    for (int row = warp; row < live_rows; row += C::kThreads / 32)
-#pragma unroll
-      for (int column = lane; column < C::kN; column += 32)
-        if (column < live_columns) store(row, column);
+  const gather::TileResults<C> results{p,      r,      rows, row_offsets, column_offsets,
+                                       beyond, staged, m0,   n0,          group};
+  results.store();
+  if (suspect) {
+    __syncthreads();
+    results.repair();
   }
 }
 
 template <class Math, class C>
-void launch(const Product& p, const GatherProduct& product, Stream stream) {
+void launch(const Product& p, const GatherProduct& product, uint32_t places, unsigned residues,
+            Stream stream) {
   cudaFuncSetAttribute(product_kernel<Math, C>, cudaFuncAttributeMaxDynamicSharedMemorySize, C::kBytes);
-  const dim3 grid(static_cast<unsigned>((p.columns + C::kN - 1) / C::kN) * ((p.places + C::kM - 1) / C::kM),
-                  static_cast<unsigned>(product.conv.groups));
+  const dim3 grid(static_cast<unsigned>((p.columns + C::kN - 1) / C::kN) * ((places + C::kM - 1) / C::kM),
+                  static_cast<unsigned>(product.conv.groups), residues);
   product_kernel<Math, C><<<grid, C::kThreads, C::kBytes, stream>>>(
       p, static_cast<const char*>(product.source_rows), static_cast<const char*>(product.weight_rows));
 }
 
-Product prepare(const GatherProduct& product, int64_t chunk) {
+gather::Fold fold_of(const GatherProduct& product) {
+  gather::Fold fold{};
+  fold.on = product.columns != Columns::kChannels;
+  if (!fold.on) return fold;
+  const Axis(&axes)[3] = product.conv.axes;
+  fold.taps_fast = product.columns == Columns::kFoldedTapsFast;
+  fold.checked = product.padded;
+  fold.inner =
+      FastDiv(fold.taps_fast ? axes[0].kernel * axes[1].kernel * axes[2].kernel : product.conv.x_channels);
+  fold.kw = FastDiv(axes[2].kernel);
+  fold.kh = FastDiv(axes[1].kernel);
+  for (int a = 0; a < 3; ++a) {
+    fold.dilation[a] = static_cast<int>(axes[a].dilation);
+    fold.x[a] = static_cast<int>(axes[a].x);
+  }
+  return fold;
+}
+
+Residue residue_of(const ProductAxes& axes, int64_t batch, int chunks) {
+  Residue r;
+  int64_t places = batch, taps = 1;
+  for (int a = 0; a < 3; ++a) {
+    const ProductAxis& axis = axes[a];
+    r.results[a] = FastDiv(axis.results > 0 ? axis.results : 1);
+    r.taps[a] = FastDiv(axis.taps > 0 ? axis.taps : 1);
+    r.first[a] = static_cast<int>(axis.first);
+    r.tap_first[a] = static_cast<int>(axis.tap_first);
+    r.result_first[a] = static_cast<int>(axis.result_first);
+    places *= axis.results;
+    taps *= axis.taps;
+  }
+  r.places = static_cast<uint32_t>(places);
+  r.steps = static_cast<int>((taps * chunks + 7) / 8);
+  return r;
+}
+
+// All but the residues.
+Product prepare(const GatherProduct& product, std::span<const ProductAxes> residues, int64_t chunk) {
   const Conv& conv = product.conv;
   const int64_t channels = product.forward ? conv.x_channels : conv.y_channels;
   Product p;
   p.conv = conv;
   p.forward = product.forward;
-  p.repair = product.padded || product.math == ProductMath::kF32;
+  p.fold = fold_of(product);
+  p.repair = (product.padded && !p.fold.on) || product.math == ProductMath::kF32;
   p.columns = static_cast<int>(product.forward ? conv.y_channels : conv.x_channels);
+  if (p.fold.on)
+    for (const Axis& axis : conv.axes) p.columns *= static_cast<int>(axis.kernel);
   p.chunks = static_cast<int>((channels + chunk - 1) / chunk);
   p.filled = static_cast<uint32_t>(p.chunks) * 16;
   p.pitch = p.filled * static_cast<uint32_t>(conv.groups);
-  int64_t places = conv.batch, taps = 1, kernel = 1;
+  int64_t kernel = 1;
   for (int a = 0; a < 3; ++a) {
-    const ProductAxis& axis = product.axes[a];
-    p.axes[a] = {static_cast<int>(axis.step), static_cast<int>(axis.first), static_cast<int>(axis.tap_step),
-                 static_cast<int>(axis.source)};
-    p.results[a] = FastDiv(axis.results > 0 ? axis.results : 1);
+    const ProductAxis& axis = residues[0][a];
+    p.step[a] = static_cast<int>(axis.step);
+    p.source[a] = static_cast<int>(axis.source);
     p.result_step[a] = static_cast<int>(axis.result_step);
-    p.result_first[a] = static_cast<int>(axis.result_first);
-    p.taps[a] = FastDiv(axis.taps > 0 ? axis.taps : 1);
-    p.tap_first[a] = static_cast<int>(axis.tap_first);
     p.tap_stride[a] = static_cast<int>(axis.tap_stride);
     p.kernel[a] = static_cast<int>(axis.kernel);
-    places *= axis.results;
-    taps *= axis.taps;
+    p.tap_step[a] = 0;
+    for (const ProductAxes& axes : residues)  // of one without taps it is 0
+      if (axes[a].taps > 0) p.tap_step[a] = static_cast<int>(axes[a].tap_step);
     kernel *= axis.kernel;
   }
-  p.places = static_cast<uint32_t>(places);
-  p.steps = static_cast<int>((taps * p.chunks + 7) / 8);
   p.weight_group = kernel * p.columns * p.filled;
   p.result = product.forward ? conv.y : conv.x;
+  const GatherRun run = gather_run(product, residues);
+  p.by_columns = run.by_columns;
+  p.run = run.length;
   return p;
 }
 
 template <class Math>
-void launch_in(const GatherProduct& product, Stream stream) {
-  const Product p = prepare(product, 16 / sizeof(typename Math::Element));
-  if (p.places == 0 || p.columns == 0) return;
-  if constexpr (std::is_same_v<Math, InF32> || std::is_same_v<Math, InTF32>)
-    if (product.warpgroups && f32_gather(p, product, stream)) return;
-  const GatherTiles tiles =
-      gather_tiles(p.places, p.columns, product.conv.groups, product.math, product.multiprocessors);
-  if (tiles.n == 32) return launch<Math, Cut<128, 32, 64, 32, 2, 4>>(p, product, stream);
-  if constexpr (!std::is_same_v<Math, InF32>)
-    if (tiles.n == 128) return launch<Math, Cut<128, 128, 64, 64, 3, 2>>(p, product, stream);
-  if (tiles.m == 128) return launch<Math, Cut<128, 64, 64, 32, 4, 2>>(p, product, stream);
-  launch<Math, Cut<64, 64, 32, 32, 4, 3>>(p, product, stream);
+void launch_in(const GatherProduct& product, std::span<const ProductAxes> residues, Stream stream) {
+  Product p = prepare(product, residues, 16 / sizeof(typename Math::Element));
+  for (size_t first = 0; first < residues.size();) {
+    unsigned count = 0;
+    uint32_t places = 0;
+    for (; first < residues.size() && count < kMostResidues; ++first) {
+      const Residue r = residue_of(residues[first], product.conv.batch, p.chunks);
+      if (r.places == 0) continue;
+      p.residues[count++] = r;
+      places = std::max(places, r.places);
+    }
+    if (count == 0 || p.columns == 0) continue;
+    if constexpr (std::is_same_v<Math, InF32> || std::is_same_v<Math, InTF32>)
+      if (product.warpgroups && count == 1 && f32_gather(p, product, stream)) continue;
+    const GatherTiles tiles =
+        gather_tiles(places, p.columns, product.conv.groups * count, product.math, product.multiprocessors);
+    if (tiles.n == 16) {
+      launch<Math, Cut<128, 16, 32, 16, 3, 3>>(p, product, places, count, stream);
+    } else if (tiles.n == 32) {
+      launch<Math, Cut<128, 32, 64, 32, 2, 4>>(p, product, places, count, stream);
+    } else if (tiles.n == 128) {
+      if constexpr (!std::is_same_v<Math, InF32>)
+        launch<Math, Cut<128, 128, 64, 64, 3, 2>>(p, product, places, count, stream);
+    } else if (tiles.m == 128) {
+      launch<Math, Cut<128, 64, 64, 32, 4, 2>>(p, product, places, count, stream);
+    } else {
+      launch<Math, Cut<64, 64, 32, 32, 4, 3>>(p, product, places, count, stream);
+    }
+  }
 }
 
 }  // namespace
 
-void gather_product(const GatherProduct& product, Stream stream) {
+void gather_product(const GatherProduct& product, std::span<const ProductAxes> residues, Stream stream) {
+  if (residues.empty()) return;
   switch (product.math) {
     case ProductMath::kF16:
-      return launch_in<InF16>(product, stream);
+      return launch_in<InF16>(product, residues, stream);
     case ProductMath::kBF16:
-      return launch_in<InBF16>(product, stream);
+      return launch_in<InBF16>(product, residues, stream);
     case ProductMath::kTF32:
-      return launch_in<InTF32>(product, stream);
+      return launch_in<InTF32>(product, residues, stream);
     case ProductMath::kF32:
-      return launch_in<InF32>(product, stream);
+      return launch_in<InF32>(product, residues, stream);
   }
 }
 

@@ -1,7 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // forward and grad_input as a matrix product over rows of channels: places by result channels, summed over
-// taps and source channels. Strides of grad_input come as one product for each residue.
+// taps and source channels. Strides of grad_input come as one product for each residue, all in one launch.
+// Where no two windows share a place of x, grad_input is one product of grad_output's places by all weights
+// of a y channel: every sum has its own place and channel ("folded").
 #pragma once
+
+#include <array>
+#include <span>
 
 #include "kernels/cuda/layout/channel_rows.h"
 #include "kernels/cuda/shapes.h"
@@ -16,19 +21,28 @@ struct ProductAxis {
   int64_t taps, tap_step, tap_first, tap_stride, kernel;
 };
 
+using ProductAxes = std::array<ProductAxis, 3>;
+constexpr int kMostResidues = 16;  // of a launch
+
+// What the columns of a product are: channels, or channels and taps, the faster of the two named.
+enum class Columns : unsigned char { kChannels, kFoldedTapsFast, kFoldedChannelsFast };
+
 struct GatherProduct {
   Conv conv;        // for results that are not finite, which are taken from the formula
   bool forward;     // the result is y, else x
   bool padded;      // whether a tap may lie beyond the edge
   bool warpgroups;  // the GPU has Hopper's products
   int multiprocessors;
-  ProductAxis axes[3];
+  Columns columns = Columns::kChannels;
+  ProductAxes axes;  // of one residue; gather_product has its own
   ProductMath math;
   const void* source_rows;
   const void* weight_rows;
 };
 
-void gather_product(const GatherProduct& product, Stream stream);
+// Folded: one product, with the axes of grad_output and result_step, result_first saying where the first tap
+// of a window lies; weight rows are [groups][columns][y channels filled up].
+void gather_product(const GatherProduct& product, std::span<const ProductAxes> residues, Stream stream);
 
 // Zeros, whatever the type of the elements.
 void clear(void* data, size_t bytes, Stream stream);

@@ -3,6 +3,7 @@
 #include "kernels/cuda/dense/gather_product_plan.h"
 
 #include <algorithm>
+#include <initializer_list>
 #include <span>
 
 #include "base/checked.h"
@@ -38,12 +39,56 @@ constexpr Tiling kOne[] = {{128, 128, 420, 4000}, {192, 64, 390, 4000}};
 GatherTiles gather_tiles(int64_t places, int64_t columns, int64_t groups, ProductMath math,
                          int multiprocessors) {
   const Tiles tiles{places, columns, groups, multiprocessors};
+  // What is loaded, not what is multiplied, takes the time of few columns.
+  if (columns <= 16) return {128, 16, tiles.time_of(128, 16, 3, 0.5)};
   if (columns <= 32) return {128, 32, tiles.time_of(128, 32, 4, 0.9)};
   const double wide = tiles.time_of(128, 64, 2, 1.0), small = tiles.time_of(64, 64, 3, 0.92);
   // Three products of TF32 have no registers for more.
   const double square = tiles.time_of(128, 128, 2, 1.1);
   if (math != ProductMath::kF32 && square < std::min(wide, small)) return {128, 128, square};
   return wide <= small ? GatherTiles{128, 64, wide} : GatherTiles{64, 64, small};
+}
+
+GatherRun gather_run(const GatherProduct& product, std::span<const ProductAxes> residues) {
+  const Tensor& result = product.forward ? product.conv.y : product.conv.x;
+  const int64_t channels = product.forward ? product.conv.y_channels : product.conv.x_channels;
+  const Axis(&axes)[3] = product.conv.axes;
+  const auto* strides = result.strides;
+  const bool folded = product.columns != Columns::kChannels;
+  const bool taps_fast = product.columns == Columns::kFoldedTapsFast;
+  const auto size = static_cast<int64_t>(size_of(result.dtype));
+  const auto address = reinterpret_cast<uintptr_t>(result.data);
+  GatherRun run{folded || strides[1] == 1, 1};
+  const auto fits = [&](int64_t length) {
+    const auto divides = [&](std::initializer_list<int64_t> values) {
+      return std::all_of(values.begin(), values.end(), [&](int64_t v) { return v % length == 0; });
+    };
+    if (address % static_cast<uintptr_t>(length * size) != 0) return false;
+    if (taps_fast)
+      return strides[4] == 1 && axes[2].dilation == 1 &&
+             divides({axes[2].kernel, axes[2].x, residues[0][2].result_step, residues[0][2].result_first,
+                      strides[0], strides[1], strides[2], strides[3]});
+    if (run.by_columns)
+      return strides[1] == 1 && divides({channels, strides[0], strides[2], strides[3], strides[4]});
+    // Places side by side over whole planes, and so all in one product.
+    if (residues.size() != 1) return false;
+    int64_t plane = 1;
+    for (int a = 2; a >= 0; --a) {
+      const ProductAxis& axis = residues[0][static_cast<size_t>(a)];
+      const int64_t all = product.forward ? axes[a].y : axes[a].x;
+      if (axis.result_step != 1 && all != 1) return false;
+      if (axis.results != all || (all != 1 && strides[2 + a] != plane)) return false;
+      plane *= all;
+    }
+    return divides({plane, strides[0], strides[1]});
+  };
+  for (const int64_t length : {16 / size, 8 / size}) {
+    if (length < 2 || (length * size == 8 && !run.by_columns)) break;
+    if (!fits(length)) continue;
+    run.length = static_cast<int>(length);
+    break;
+  }
+  return run;
 }
 
 GatherTiles f32_gather_tiles(int64_t places, int64_t columns, int64_t steps, ProductMath math,

@@ -15,6 +15,15 @@ struct GatherTiles {
 GatherTiles gather_tiles(int64_t places, int64_t columns, int64_t groups, ProductMath math,
                          int multiprocessors);
 
+// How a tile's results are stored: neighbouring lanes take neighbouring columns or places, `length` at a time
+// that lie side by side and whose address, counted from the result's, is a multiple of as many: 16 bytes, 8
+// or one element. The result's own address counts, too.
+struct GatherRun {
+  bool by_columns;
+  int length;
+};
+GatherRun gather_run(const GatherProduct& product, std::span<const ProductAxes> residues);
+
 // The same of f32_gather; steps: of 32 terms.
 GatherTiles f32_gather_tiles(int64_t places, int64_t columns, int64_t steps, ProductMath math,
                              int multiprocessors);

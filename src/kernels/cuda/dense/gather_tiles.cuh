@@ -14,24 +14,35 @@ namespace retrograd::kernels::cuda::gather {
 
 constexpr int kStepBytes = 128;  // of a row
 
-struct DeviceAxis {
-  int step, first, tap_step, source;
+// What a residue of the strides has of its own.
+struct Residue {
+  FastDiv results[3], taps[3];  // of an axis
+  int first[3], tap_first[3], result_first[3];
+  uint32_t places;
+  int steps;
+};
+
+// The columns of a folded product.
+struct Fold {
+  bool on, taps_fast, checked;  // checked: some lie beyond an edge of x
+  FastDiv inner, kw, kh;        // inner: taps or channels, whichever are fast
+  int dilation[3], x[3];
 };
 
 struct Product {
   Conv conv;
   bool forward, repair;
-  DeviceAxis axes[3];
-  FastDiv results[3];  // of an axis
-  int result_step[3], result_first[3];
-  FastDiv taps[3];  // of an axis
-  int tap_first[3], tap_stride[3], kernel[3];
-  uint32_t places;
-  int columns, chunks, steps;  // chunks: of a tap
-  uint32_t pitch;              // bytes from place to place
-  uint32_t filled;             // bytes of a group's channels
-  int64_t weight_group;        // bytes of a group's weights
+  int step[3], tap_step[3], source[3];  // of an axis
+  int result_step[3], tap_stride[3], kernel[3];
+  int columns, chunks;   // chunks: of a tap
+  uint32_t pitch;        // bytes from place to place
+  uint32_t filled;       // bytes of a group's channels
+  int64_t weight_group;  // bytes of a group's weights
   Tensor result;
+  bool by_columns;  // neighbouring lanes store neighbouring columns, not places
+  int run;          // that many of them lie side by side and aligned
+  Fold fold;
+  Residue residues[kMostResidues];
 };
 
 // Tiles of kM x kN results by warps of kWarpM x kWarpN, kBlocks blocks a multiprocessor.
@@ -41,8 +52,10 @@ struct Cut {
                        kBlocks = kBlocks_;
   static constexpr int kThreads = kM / kWarpM * (kN / kWarpN) * 32;
   static constexpr int kStageBytes = (kM + kN) * kStepBytes;
-  static constexpr int kPitch = kM + 4;  // of results in shared memory: fragments go to different banks
-  static constexpr int kBytes = std::max(kStages * kStageBytes, 4 * kPitch * kN);
+  // Of results in shared memory, places or columns side by side: fragments go to different banks.
+  static constexpr int kPlacesPitch = kM + 4, kColumnsPitch = kN + 8;
+  static constexpr int kBytes =
+      std::max({kStages * kStageBytes, 4 * kPlacesPitch* kN, 4 * kColumnsPitch* kM});
 };
 
 // What a thread copies: one chunk of every kPass-th row of both tiles.
@@ -50,15 +63,16 @@ template <class C>
 struct Loader {
   static constexpr int kPass = C::kThreads / 8, kRowsA = C::kM / kPass, kRowsB = C::kN / kPass;
   const Product& p;
+  const Residue& residue;
   const int4* rows;  // of the tile: image, then where its first tap is
   const char *source, *weights, *weight_at;
   int n0, row0, c, tap[3];
   int places[kRowsA];  // −1: beyond the edge
   uint32_t target;
 
-  __device__ Loader(const Product& product, const int4* places_of_rows, const char* s, const char* w,
-                    int first_column, uint32_t base)
-      : p(product), rows(places_of_rows), source(s), weights(w), n0(first_column), tap{0, 0, 0} {
+  __device__ Loader(const Product& product, const Residue& r, const int4* places_of_rows, const char* s,
+                    const char* w, int first_column, uint32_t base)
+      : p(product), residue(r), rows(places_of_rows), source(s), weights(w), n0(first_column), tap{0, 0, 0} {
     row0 = static_cast<int>(threadIdx.x) / 8;
     c = static_cast<int>(threadIdx.x) % 8;
     target = base + static_cast<uint32_t>(row0 * kStepBytes + (c ^ (row0 & 7)) * 16);
@@ -68,9 +82,9 @@ struct Loader {
   __device__ void find_tap() {
     while (c >= p.chunks) {
       c -= p.chunks;
-      if (++tap[2] == static_cast<int>(p.taps[2].divisor)) {
+      if (++tap[2] == static_cast<int>(residue.taps[2].divisor)) {
         tap[2] = 0;
-        if (++tap[1] == static_cast<int>(p.taps[1].divisor)) {
+        if (++tap[1] == static_cast<int>(residue.taps[1].divisor)) {
           tap[1] = 0;
           ++tap[0];
         }
@@ -78,21 +92,21 @@ struct Loader {
     }
   }
   __device__ void find_rows() {
-    const bool live = tap[0] < static_cast<int>(p.taps[0].divisor);
+    const bool live = tap[0] < static_cast<int>(residue.taps[0].divisor);
 #pragma unroll
     for (int i = 0; i < kRowsA; ++i) {
       const int4 row = rows[row0 + i * kPass];
-      const int sd = row.y + tap[0] * p.axes[0].tap_step, sh = row.z + tap[1] * p.axes[1].tap_step,
-                sw = row.w + tap[2] * p.axes[2].tap_step;
-      const bool inside = live && static_cast<unsigned>(sd) < static_cast<unsigned>(p.axes[0].source) &&
-                          static_cast<unsigned>(sh) < static_cast<unsigned>(p.axes[1].source) &&
-                          static_cast<unsigned>(sw) < static_cast<unsigned>(p.axes[2].source);
-      places[i] = inside ? ((row.x + sd) * p.axes[1].source + sh) * p.axes[2].source + sw : -1;
+      const int sd = row.y + tap[0] * p.tap_step[0], sh = row.z + tap[1] * p.tap_step[1],
+                sw = row.w + tap[2] * p.tap_step[2];
+      const bool inside = live && static_cast<unsigned>(sd) < static_cast<unsigned>(p.source[0]) &&
+                          static_cast<unsigned>(sh) < static_cast<unsigned>(p.source[1]) &&
+                          static_cast<unsigned>(sw) < static_cast<unsigned>(p.source[2]);
+      places[i] = inside ? ((row.x + sd) * p.source[1] + sh) * p.source[2] + sw : -1;
     }
-    const int number = ((p.tap_first[0] + tap[0] * p.tap_stride[0]) * p.kernel[1] + p.tap_first[1] +
-                        tap[1] * p.tap_stride[1]) *
+    const int number = ((residue.tap_first[0] + tap[0] * p.tap_stride[0]) * p.kernel[1] +
+                        residue.tap_first[1] + tap[1] * p.tap_stride[1]) *
                            p.kernel[2] +
-                       p.tap_first[2] + tap[2] * p.tap_stride[2];
+                       residue.tap_first[2] + tap[2] * p.tap_stride[2];
     weight_at = live ? weights + (static_cast<int64_t>(number) * p.columns + n0 + row0) * p.filled : nullptr;
   }
   __device__ void load(uint32_t stage) {

@@ -20,6 +20,7 @@ using f32::Barriers;
 using f32::Cut;
 using f32::Multiplier;
 using gather::Product;
+using gather::Residue;
 
 struct Maps {
   CUtensorMap places, weights;
@@ -37,7 +38,7 @@ struct Tiles {
   uint32_t across, down, count;
   __device__ Tiles(const Product& p)
       : across(static_cast<uint32_t>((p.columns + C::kN - 1) / C::kN)),
-        down((p.places + C::kM - 1) / C::kM),
+        down((p.residues[0].places + C::kM - 1) / C::kM),
         count(across * down) {}
   __device__ Tile operator[](uint32_t i) const {
     return {i / across * C::kM, static_cast<int>(i % across) * C::kN};
@@ -60,39 +61,37 @@ struct Operands {
   __device__ void begin() {
     if (tile >= tiles.count) return;
     const Tile here = tiles[tile];
-    const Place place = place_of(p, here.m0);
+    const Place place = place_of(p.residues[0], here.m0);
     n0 = here.n0;
     at[0] = place.n;
 #pragma unroll
-    for (int a = 0; a < 3; ++a) at[1 + a] = place.at[a] * p.axes[a].step + maps.first[a];
+    for (int a = 0; a < 3; ++a) at[1 + a] = place.at[a] * p.step[a] + maps.first[a];
     channel = tap[0] = tap[1] = tap[2] = 0;
   }
   __device__ void next() {
     channel += f32::kTerms;
     if (channel < maps.channels) return;
     channel = 0;
-    if (++tap[2] < static_cast<int>(p.taps[2].divisor)) return;
+    if (++tap[2] < static_cast<int>(p.residues[0].taps[2].divisor)) return;
     tap[2] = 0;
-    if (++tap[1] < static_cast<int>(p.taps[1].divisor)) return;
+    if (++tap[1] < static_cast<int>(p.residues[0].taps[1].divisor)) return;
     tap[1] = 0;
-    if (++tap[0] < static_cast<int>(p.taps[0].divisor)) return;
+    if (++tap[0] < static_cast<int>(p.residues[0].taps[0].divisor)) return;
     tile += gridDim.x;
     begin();
   }
   __device__ void ask(uint32_t stage, uint32_t barrier) {
     if (threadIdx.x != 0) return;
-    const auto to = [&](int a) {
-      return static_cast<uint16_t>(maps.offset[a] + tap[a] * p.axes[a].tap_step);
-    };
+    const auto to = [&](int a) { return static_cast<uint16_t>(maps.offset[a] + tap[a] * p.tap_step[a]); };
     if (maps.axes == 2)
       hopper::load_places(stage, &maps.places, barrier, channel, at[3], at[2], at[0], to(2), to(1));
     else
       hopper::load_places(stage, &maps.places, barrier, channel, at[3], at[2], at[1], at[0], to(2), to(1),
                           to(0));
-    const int number = ((p.tap_first[0] + tap[0] * p.tap_stride[0]) * p.kernel[1] + p.tap_first[1] +
-                        tap[1] * p.tap_stride[1]) *
+    const int number = ((p.residues[0].tap_first[0] + tap[0] * p.tap_stride[0]) * p.kernel[1] +
+                        p.residues[0].tap_first[1] + tap[1] * p.tap_stride[1]) *
                            p.kernel[2] +
-                       p.tap_first[2] + tap[2] * p.tap_stride[2];
+                       p.residues[0].tap_first[2] + tap[2] * p.tap_stride[2];
     hopper::load_box(stage + C::kABytes, &maps.weights, barrier, channel, n0, number);
     next();
   }
@@ -126,10 +125,11 @@ struct Fragments {
 __device__ __noinline__ void repair(const Product& p, uint32_t m, int64_t channel, int64_t offset) {
   float* const result = static_cast<float*>(p.result.data) + offset;
   if (isfinite(*result)) return;
-  const Place place = place_of(p, m);
-  const Index5 index{place.n, channel, int64_t{place.at[0]} * p.result_step[0] + p.result_first[0],
-                     int64_t{place.at[1]} * p.result_step[1] + p.result_first[1],
-                     int64_t{place.at[2]} * p.result_step[2] + p.result_first[2]};
+  const Residue& r = p.residues[0];
+  const Place place = place_of(r, m);
+  const Index5 index{place.n, channel, int64_t{place.at[0]} * p.result_step[0] + r.result_first[0],
+                     int64_t{place.at[1]} * p.result_step[1] + r.result_first[1],
+                     int64_t{place.at[2]} * p.result_step[2] + r.result_first[2]};
   *result = p.forward ? forward_sum(p.conv, index) : grad_input_sum(p.conv, index);
 }
 
@@ -147,12 +147,13 @@ __device__ void write(const Product& p, const Tile& tile, int first_row,
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
       const uint32_t m = tile.m0 + first_row + i * 64 + threadIdx.x % 128 / 32 * 16 + lane / 4 + half * 8;
-      if (m >= p.places) continue;
-      const Place place = place_of(p, m);
+      if (m >= p.residues[0].places) continue;
+      const Place place = place_of(p.residues[0], m);
       int64_t offset = place.n * p.result.strides[0] + column0 * stride;
 #pragma unroll
       for (int a = 0; a < 3; ++a)
-        offset += (int64_t{place.at[a]} * p.result_step[a] + p.result_first[a]) * p.result.strides[2 + a];
+        offset += (int64_t{place.at[a]} * p.result_step[a] + p.residues[0].result_first[a]) *
+                  p.result.strides[2 + a];
       bool finite = true;
       if (in_pairs) {
         float* to = static_cast<float*>(p.result.data) + offset;
@@ -240,9 +241,10 @@ bool can_say(const GatherProduct& product, const PlacesMap& map) {
 
 template <class C>
 bool launch(const Product& p, const GatherProduct& product, Stream stream) {
+  const Residue& r = p.residues[0];
   Maps maps;
   maps.channels = static_cast<int>(p.filled / 4);
-  maps.steps = static_cast<int>(p.taps[0].divisor * p.taps[1].divisor * p.taps[2].divisor) *
+  maps.steps = static_cast<int>(r.taps[0].divisor * r.taps[1].divisor * r.taps[2].divisor) *
                ((maps.channels + f32::kTerms - 1) / f32::kTerms);
   PlacesMap places = map_of(product, maps.channels, maps);
   places.places = C::kM;
@@ -257,14 +259,15 @@ bool launch(const Product& p, const GatherProduct& product, Stream stream) {
       !make_map(boxes, MapType::kF32, product.weight_rows, &maps.weights))
     return false;
   cudaFuncSetAttribute(f32_kernel<C>, cudaFuncAttributeMaxDynamicSharedMemorySize, C::kBytes);
-  const int64_t tiles = int64_t{(p.columns + C::kN - 1) / C::kN} * ((p.places + C::kM - 1) / C::kM);
+  const int64_t tiles = int64_t{(p.columns + C::kN - 1) / C::kN} * ((r.places + C::kM - 1) / C::kM);
   const auto blocks = static_cast<unsigned>(std::min<int64_t>(tiles, product.multiprocessors));
   f32_kernel<C><<<blocks, C::kThreads, C::kBytes, stream>>>(p, maps);
   return true;
 }
 
 GatherTiles tiles_of(const Product& p, const GatherProduct& product) {
-  return f32_gather_tiles(p.places, p.columns, p.steps, product.math, product.multiprocessors);
+  return f32_gather_tiles(p.residues[0].places, p.columns, p.residues[0].steps, product.math,
+                          product.multiprocessors);
 }
 
 bool launch_three(const Product& p, const GatherProduct& product, Stream stream) {
@@ -288,7 +291,8 @@ bool launch_one(const Product& p, const GatherProduct& product, Stream stream) {
 }  // namespace
 
 bool f32_gather(const Product& p, const GatherProduct& product, Stream stream) {
-  if (p.steps == 0 || p.columns <= 32 || p.conv.groups != 1 || p.result.dtype != DType::kF32) return false;
+  if (p.residues[0].steps == 0 || p.columns <= 32 || p.conv.groups != 1 || p.result.dtype != DType::kF32)
+    return false;
   return product.math == ProductMath::kF32 ? launch_three(p, product, stream)
                                            : launch_one(p, product, stream);
 }

@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0
+// Times of the ways, and the least of them.
+#include "engines/cuda/dense/gather_way.h"
+
+#include <algorithm>
+#include <optional>
+
+#include "base/checked.h"
+#include "engines/cuda/layouts.h"
+#include "engines/cuda/shapes.h"
+#include "kernels/cuda/dense/gather_product_plan.h"
+#include "kernels/cuda/dense/wgmma_gather.h"
+
+namespace retrograd::engines::cuda {
+namespace {
+
+using kernels::cuda::ProductMath;
+using kernels::cuda::RowType;
+using problem::ConvPass;
+using problem::ConvPassKind;
+
+constexpr double kStep = 0.4;    // microseconds of a tile's step, however few tiles there are
+constexpr double kLaunch = 2.0;  // of one more
+constexpr int64_t kMostFolded = 1 << 24, kMostResidues = 64;
+
+Sizes5 result_sizes(const ConvPass& pass) {
+  return pass.kind == ConvPassKind::kForward ? y_sizes(pass) : x_sizes(pass);
+}
+bool is_dense(const ConvPass& pass) {
+  return is_planes(pass.result(), result_sizes(pass)) || is_channels_last(pass.result(), result_sizes(pass));
+}
+// Places that no window reads are cleared, all at once.
+bool can_fold(const ConvPass& pass) {
+  return folded_axes(pass) && is_dense(pass) && taps_of(pass) * columns_of(pass) < kMostFolded;
+}
+bool is_few_residues(const ConvPass& pass) {
+  if (pass.kind != ConvPassKind::kGradInput) return true;
+  int64_t count = 1;
+  for (const problem::Window& w : pass.axes) count *= std::min(w.stride, w.x);
+  return count <= kMostResidues;
+}
+
+// Steps of 128 bytes.
+int64_t steps_of(const ProductAxes& axes, int64_t chunks) {
+  int64_t taps = 1;
+  for (const kernels::cuda::ProductAxis& axis : axes) taps *= axis.taps;
+  return ceil_div(taps * chunks, 8);
+}
+
+bool has_no_tap(const ProductAxes& axes) {
+  return std::any_of(axes.begin(), axes.end(), [](const auto& axis) { return axis.taps == 0; });
+}
+
+// Whether f32_gather takes the product.
+bool is_for_warpgroups(const ConvPass& pass, const ProductAxes& axes, RowType type, int64_t columns) {
+  if (type != RowType::kF32 || pass.groups != 1 || columns <= 32 || pass.result().dtype != DType::kF32)
+    return false;
+  kernels::cuda::GatherProduct product{};
+  product.conv = shape_of(pass);
+  product.forward = pass.kind == ConvPassKind::kForward;
+  product.axes = axes;
+  return kernels::cuda::wgmma_gather_takes(product);
+}
+
+// Whether the weights of a y channel lie side by side, taps fastest.
+bool are_weights_rows(const ConvPass& pass) {
+  int64_t stride = 1;
+  for (const size_t axis : {4U, 3U, 2U, 1U}) {
+    const int64_t size = w_sizes(pass)[axis];
+    if (size != 1 && pass.w.strides[axis] != stride) return false;
+    stride *= size;
+  }
+  return true;
+}
+
+class GatherPlanner {
+ public:
+  GatherPlanner(const ConvPass& pass, RowType type, ProductMath math, const Machine& machine)
+      : pass_(pass),
+        machine_(machine),
+        type_(type),
+        math_(math),
+        chunks_(ceil_div(
+            pass.kind == ConvPassKind::kForward ? pass.x_channels_per_group() : pass.y_channels_per_group(),
+            kernels::cuda::chunk_elements(type_))) {
+    planes_ = !is_channels_last(pass.result(), result_sizes(pass));
+  }
+
+  GatherWay cheapest() const {
+    std::vector<GatherWay> ways;
+    if (auto way = folded()) ways.push_back(*std::move(way));
+    if (is_few_residues(pass_)) {
+      GatherWay way = residues();
+      if (const auto other = in_warpgroups(way)) ways.push_back(*other);
+      way.microseconds = tiles_time(way.products, columns_of(pass_));
+      way.launches = static_cast<double>(
+          ceil_div(static_cast<int64_t>(way.products.size()), kernels::cuda::kMostResidues));
+      ways.push_back(std::move(way));
+    }
+    const auto time = [](const GatherWay& way) { return way.microseconds + kLaunch * way.launches; };
+    return *std::min_element(ways.begin(), ways.end(),
+                             [&](const GatherWay& a, const GatherWay& b) { return time(a) < time(b); });
+  }
+  std::optional<GatherWay> folded() const {
+    if (!can_fold(pass_)) return std::nullopt;
+    GatherWay way;
+    way.products = {*folded_axes(pass_)};
+    way.columns = planes_ && are_weights_rows(pass_) ? kernels::cuda::Columns::kFoldedTapsFast
+                                                     : kernels::cuda::Columns::kFoldedChannelsFast;
+    way.cleared = !folded_covers_x(pass_);
+    way.microseconds = tiles_time(way.products, taps_of(pass_) * columns_of(pass_));
+    return way;
+  }
+
+ private:
+  // One sweep over all places takes less time than writing zeros to every other one.
+  GatherWay residues() const {
+    GatherWay way;
+    way.products = product_axes(pass_);
+    way.cleared = is_dense(pass_) && std::erase_if(way.products, has_no_tap) > 0;
+    return way;
+  }
+  std::optional<GatherWay> in_warpgroups(const GatherWay& residues) const {
+    GatherWay way = residues;
+    way.warpgroups = true;
+    way.launches = static_cast<double>(way.products.size());
+    if (!has_warpgroups(machine_)) return std::nullopt;
+    for (const ProductAxes& axes : way.products) {
+      if (!is_for_warpgroups(pass_, axes, type_, columns_of(pass_))) return std::nullopt;
+      way.microseconds +=
+          kernels::cuda::f32_gather_tiles(places_of(pass_, axes), columns_of(pass_), steps_of(axes, chunks_),
+                                          math_, processors_of(machine_))
+              .time;
+    }
+    return way;
+  }
+  double tiles_time(const std::vector<ProductAxes>& products, int64_t columns) const {
+    if (products.empty()) return 0;
+    int64_t places = 0, steps = 0, most = 0;
+    for (const ProductAxes& axes : products) {
+      places = std::max(places, places_of(pass_, axes));
+      steps += steps_of(axes, chunks_);
+      most = std::max(most, steps_of(axes, chunks_));
+    }
+    const auto count = static_cast<int64_t>(products.size());
+    const double terms =
+        static_cast<double>(steps * 8 * kernels::cuda::chunk_elements(type_)) / static_cast<double>(count);
+    const int processors = processors_of(machine_);
+    const double time =
+        kernels::cuda::gather_tiles(places, columns, pass_.groups * count, math_, processors).time;
+    return std::max(2 * time * terms * processors / (tile_tflops(math_, false, machine_) * 1e6),
+                    kStep * static_cast<double>(most));
+  }
+
+  const ConvPass& pass_;
+  const Machine& machine_;
+  RowType type_;
+  ProductMath math_;
+  int64_t chunks_;
+  bool planes_ = false;
+};
+
+}  // namespace
+
+int64_t columns_of(const ConvPass& pass) {
+  return pass.kind == ConvPassKind::kForward ? pass.y_channels_per_group() : pass.x_channels_per_group();
+}
+int64_t places_of(const ConvPass& pass, const ProductAxes& axes) {
+  int64_t places = pass.batch;
+  for (const kernels::cuda::ProductAxis& axis : axes) places *= axis.results;
+  return places;
+}
+int64_t taps_of(const ConvPass& pass) {
+  return pass.axes[0].kernel * pass.axes[1].kernel * pass.axes[2].kernel;
+}
+
+double tile_tflops(ProductMath math, bool weight, const Machine& machine) {
+  const double of_peak = weight ? 0.25 : 0.3;
+  if (math == ProductMath::kF16 || math == ProductMath::kBF16) return of_peak * machine.gpu.f16_tflops;
+  return of_peak * machine.gpu.tf32_tflops / (math == ProductMath::kF32 ? 3 : 1);
+}
+
+bool has_gather_way(const ConvPass& pass) { return is_few_residues(pass) || can_fold(pass); }
+
+GatherWay gather_way(const ConvPass& pass, RowType type, ProductMath math, const Machine& machine) {
+  return GatherPlanner(pass, type, math, machine).cheapest();
+}
+
+}  // namespace retrograd::engines::cuda

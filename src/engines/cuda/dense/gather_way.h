@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// How forward or grad_input becomes products of rows: a product a residue of the strides or one whose columns
+// are taps and channels, multiplied in tiles or by warpgroups, whichever should take least time.
+#pragma once
+
+#include <vector>
+
+#include "engines/cuda/dense/product_axes.h"
+#include "engines/engine.h"
+
+namespace retrograd::engines::cuda {
+
+struct GatherWay {
+  std::vector<ProductAxes> products;
+  kernels::cuda::Columns columns = kernels::cuda::Columns::kChannels;
+  bool warpgroups = false;                // a launch a product; tiles take all products at once
+  bool cleared = false;                   // the result is set to zero before
+  double microseconds = 0, launches = 1;  // of the products
+};
+
+// Whether there is any: with strides of many residues only windows that do not overlap have one.
+bool has_gather_way(const problem::ConvPass& pass);
+GatherWay gather_way(const problem::ConvPass& pass, kernels::cuda::RowType type,
+                     kernels::cuda::ProductMath math, const Machine& machine);
+
+// Columns of a product whose taps are not among them, places of its results.
+int64_t columns_of(const problem::ConvPass& pass);
+int64_t places_of(const problem::ConvPass& pass, const ProductAxes& axes);
+int64_t taps_of(const problem::ConvPass& pass);
+
+// What full tiles reach without warpgroups.
+double tile_tflops(kernels::cuda::ProductMath math, bool weight, const Machine& machine);
+
+}  // namespace retrograd::engines::cuda
