@@ -92,9 +92,7 @@ class GatherPlanner {
     if (is_few_residues(pass_)) {
       GatherWay way = residues();
       if (const auto other = in_warpgroups(way)) ways.push_back(*other);
-      way.microseconds = tiles_time(way.products, columns_of(pass_));
-      way.launches = static_cast<double>(
-          ceil_div(static_cast<int64_t>(way.products.size()), kernels::cuda::kMostResidues));
+      set_tiles(way, columns_of(pass_));
       ways.push_back(std::move(way));
     }
     const auto time = [](const GatherWay& way) { return way.microseconds + kLaunch * way.launches; };
@@ -108,7 +106,7 @@ class GatherPlanner {
     way.columns = planes_ && are_weights_rows(pass_) ? kernels::cuda::Columns::kFoldedTapsFast
                                                      : kernels::cuda::Columns::kFoldedChannelsFast;
     way.cleared = !folded_covers_x(pass_);
-    way.microseconds = tiles_time(way.products, taps_of(pass_) * columns_of(pass_));
+    set_tiles(way, taps_of(pass_) * columns_of(pass_));
     return way;
   }
 
@@ -134,22 +132,26 @@ class GatherPlanner {
     }
     return way;
   }
-  double tiles_time(const std::vector<ProductAxes>& products, int64_t columns) const {
-    if (products.empty()) return 0;
+  void set_tiles(GatherWay& way, int64_t columns) const {
+    if (way.products.empty()) return;
     int64_t places = 0, steps = 0, most = 0;
-    for (const ProductAxes& axes : products) {
+    for (const ProductAxes& axes : way.products) {
       places = std::max(places, places_of(pass_, axes));
       steps += steps_of(axes, chunks_);
       most = std::max(most, steps_of(axes, chunks_));
     }
-    const auto count = static_cast<int64_t>(products.size());
-    const double terms =
-        static_cast<double>(steps * 8 * kernels::cuda::chunk_elements(type_)) / static_cast<double>(count);
+    const auto count = static_cast<int64_t>(way.products.size());
+    way.parts = kernels::cuda::gather_parts(places, columns, pass_.groups * count, most);
+    way.launches =
+        static_cast<double>(ceil_div(count, kernels::cuda::kMostResidues)) * (way.parts > 1 ? 2 : 1);
+    const double terms = static_cast<double>(steps * 8 * kernels::cuda::chunk_elements(type_)) /
+                         static_cast<double>(count * way.parts);
     const int processors = processors_of(machine_);
     const double time =
-        kernels::cuda::gather_tiles(places, columns, pass_.groups * count, math_, processors).time;
-    return std::max(2 * time * terms * processors / (tile_tflops(math_, false, machine_) * 1e6),
-                    kStep * static_cast<double>(most));
+        kernels::cuda::gather_tiles(places, columns, pass_.groups * count * way.parts, math_, processors)
+            .time;
+    way.microseconds = std::max(2 * time * terms * processors / (tile_tflops(math_, false, machine_) * 1e6),
+                                kStep * static_cast<double>(most) / way.parts);
   }
 
   const ConvPass& pass_;

@@ -15,6 +15,7 @@ struct GatherWay {
   kernels::cuda::Columns columns = kernels::cuda::Columns::kChannels;
   bool warpgroups = false;                // a launch a product; tiles take all products at once
   bool cleared = false;                   // the result is set to zero before
+  int parts = 1;                          // of each sum
   double microseconds = 0, launches = 1;  // of the products
 };
 

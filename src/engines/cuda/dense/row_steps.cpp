@@ -131,31 +131,35 @@ class GatherStep final : public Step {
  public:
   GatherStep(const ConvPass& pass, const Machine& machine)
       : pass_(pass),
-        multiprocessors_(processors_of(machine)),
         forward_(pass.kind == ConvPassKind::kForward),
         type_(row_type(pass, source(), pass.w)),
         math_(math_of(type_, pass.rounding)),
         operand_(row_operand(pass, source(), forward_ ? x_sizes(pass) : y_sizes(pass), type_)),
         way_(gather_way(pass, type_, math_, machine)) {
-    if (is_folded())
-      padded_ = !folded_covers_x(pass);
-    else
-      for (const ProductAxes& axes : way_.products) padded_ = padded_ || leaves_source(axes);
+    product_.conv = shape_of(pass);
+    product_.forward = forward_;
+    product_.padded = is_folded() ? !folded_covers_x(pass)
+                                  : std::any_of(way_.products.begin(), way_.products.end(),
+                                                [](const ProductAxes& axes) { return leaves_source(axes); });
+    product_.warpgroups = way_.warpgroups;
+    product_.multiprocessors = processors_of(machine);
+    product_.columns = way_.columns;
+    product_.math = math_;
+    product_.parts = way_.warpgroups ? 1 : way_.parts;
     if (!way_.cleared) return;
     cleared_ = size_of(pass.result().dtype);
     for (const int64_t size : forward_ ? y_sizes(pass) : x_sizes(pass)) cleared_ *= static_cast<size_t>(size);
   }
   size_t workspace_bytes() const override {
-    const int64_t weights = pass_.groups * operand_.filled * columns_of(pass_) * taps_of(pass_);
-    return operand_.bytes + static_cast<size_t>(weights) * kernels::cuda::row_element_bytes(type_);
+    return operand_.bytes + weight_bytes() + static_cast<size_t>(cut().partial_floats) * sizeof(float);
   }
   std::string describe() const override {
     const size_t count = way_.products.size();
-    return fmt::format("{}{} rows{}, {}, multiplied as {}", tiles(), retrograd::name_of(dtype_of(type_)),
+    return fmt::format("{}{} rows{}, {}{}, multiplied as {}", tiles(), retrograd::name_of(dtype_of(type_)),
                        operand_.in_place ? " in place" : "",
                        is_folded() ? std::string("taps folded into columns")
                                    : fmt::format("{} product{}", count, count == 1 ? "" : "s"),
-                       name_of(math_));
+                       way_.parts > 1 ? fmt::format(", {} parts", way_.parts) : "", name_of(math_));
   }
   std::string_view left_copy() const override {
     const bool is_copied = source().operand == problem::Operand::kGradOutput && !operand_.in_place;
@@ -174,21 +178,16 @@ class GatherStep final : public Step {
   void run_from(const Bindings& bindings, std::byte* workspace, bool is_there,
                 runtime::ExecutionContext& context) const {
     const auto stream = stream_of(context);
-    kernels::cuda::GatherProduct product{};
-    product.conv = bind(shape_of(pass_), pass_, bindings);
+    kernels::cuda::GatherProduct product = product_;
+    product.conv = bind(product.conv, pass_, bindings);
     const kernels::cuda::Tensor& tensor = forward_ ? product.conv.x : product.conv.y;
     if (operand_.in_place && !is_aligned(tensor.data))
       return forward_ ? kernels::cuda::direct_forward(product.conv, stream)
                       : kernels::cuda::direct_grad_input(product.conv, stream);
-    product.forward = forward_;
-    product.padded = padded_;
-    product.warpgroups = way_.warpgroups;
-    product.multiprocessors = multiprocessors_;
-    product.columns = way_.columns;
-    product.math = math_;
     product.source_rows =
         is_there ? workspace : rows_of(operand_, product.conv, tensor, forward_, type_, workspace, stream);
     product.weight_rows = workspace + operand_.bytes;
+    product.partial = reinterpret_cast<float*>(workspace + operand_.bytes + weight_bytes());
     kernels::cuda::make_weight_rows(weights_of(product.conv), !forward_, type_, workspace + operand_.bytes,
                                     stream);
     if (cleared_ > 0)
@@ -209,26 +208,27 @@ class GatherStep final : public Step {
     return conv;
   }
   const PassTensor& source() const { return forward_ ? pass_.x : pass_.y; }
+  size_t weight_bytes() const {
+    const int64_t weights = pass_.groups * operand_.filled * columns_of(pass_) * taps_of(pass_);
+    return (static_cast<size_t>(weights) * kernels::cuda::row_element_bytes(type_) + 255) / 256 * 256;
+  }
+  kernels::cuda::GatherCut cut() const {
+    return way_.warpgroups ? kernels::cuda::GatherCut{} : kernels::cuda::gather_cut(product_, way_.products);
+  }
   std::string tiles() const {
     if (way_.products.empty()) return "";
     if (way_.warpgroups) return "warpgroups, ";
-    int64_t places = 0;
-    for (const ProductAxes& axes : way_.products) places = std::max(places, places_of(pass_, axes));
-    const auto [m, n, time] = kernels::cuda::gather_tiles(
-        places, columns_of(pass_) * (is_folded() ? taps_of(pass_) : 1),
-        pass_.groups * static_cast<int64_t>(way_.products.size()), math_, multiprocessors_);
-    return fmt::format("tiles {} x {}, ", m, n);
+    return fmt::format("tiles {} x {}, ", cut().tiles.m, cut().tiles.n);
   }
 
   ConvPass pass_;
-  int multiprocessors_;
   bool forward_;
   RowType type_;
   ProductMath math_;
   RowOperand operand_;
   GatherWay way_;
-  bool padded_ = false;
-  size_t cleared_ = 0;  // bytes of the result that are set to zero before the products
+  kernels::cuda::GatherProduct product_{};  // without addresses
+  size_t cleared_ = 0;                      // bytes of the result that are set to zero before the products
 };
 
 class WeightStep final : public Step {

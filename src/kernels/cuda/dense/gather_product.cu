@@ -30,64 +30,122 @@ using gather::Product;
 using gather::Residue;
 using gather::stage_sums;
 
+// A tile of places by columns, in shared memory: where its rows begin in the source and in the result.
+template <class C>
+struct Tile {
+  int4 rows[C::kM];
+  int64_t row_offsets[C::kM], column_offsets[C::kN];
+  int3 beyond[C::kN];
+
+  __device__ void describe(const Product& p, const Residue& r, uint32_t m0, int n0, int group) {
+    for (int i = static_cast<int>(threadIdx.x); i < C::kM; i += C::kThreads) {
+      const uint32_t m = m0 + i;
+      const Place place = place_of(r, min(m, r.places - 1));
+      int at[3];
+      int64_t offset = place.n * p.result.strides[0];
+#pragma unroll
+      for (int a = 0; a < 3; ++a) {
+        at[a] = place.at[a] * p.step[a] + r.first[a];
+        offset += (int64_t{place.at[a]} * p.result_step[a] + r.result_first[a]) * p.result.strides[2 + a];
+      }
+      if (m >= r.places) at[2] = -(1 << 30);  // beyond every edge
+      rows[i] = int4{place.n * p.source[0], at[0], at[1], at[2]};
+      row_offsets[i] = offset;
+    }
+    const int64_t channel0 =
+        int64_t{group} * (p.forward ? p.conv.y_channels : p.conv.x_channels) * p.result.strides[1];
+    for (int i = static_cast<int>(threadIdx.x); i < C::kN; i += C::kThreads) {
+      const ColumnPlace c = column_place(p, min(n0 + i, p.columns - 1));
+      column_offsets[i] = channel0 + c.channel * p.result.strides[1] + c.beyond[0] * p.result.strides[2] +
+                          c.beyond[1] * p.result.strides[3] + c.beyond[2] * p.result.strides[4];
+      beyond[i] = {c.beyond[0], c.beyond[1], c.beyond[2]};
+    }
+  }
+};
+
+// Which tile a block makes. Blocks that read the same places are neighbours.
+template <class C>
+struct Corner {
+  int residue, part, n0, group;
+  uint32_t m0;
+  __device__ Corner(const Product& p, int parts) {
+    const uint32_t across = static_cast<uint32_t>((p.columns + C::kN - 1) / C::kN);
+    residue = static_cast<int>(blockIdx.z) / parts;
+    part = static_cast<int>(blockIdx.z) % parts;
+    m0 = blockIdx.x / across * C::kM;
+    n0 = static_cast<int>(blockIdx.x % across) * C::kN;
+    group = static_cast<int>(blockIdx.y);
+  }
+};
+
+template <class C>
+using TileSums = float[C::kWarpM / 16][C::kWarpN / 8][4];
+template <class C>
+struct WarpCorner {
+  int row, column;
+  __device__ WarpCorner() {
+    const int warp = static_cast<int>(threadIdx.x) / 32;
+    row = warp / (C::kN / C::kWarpN) * C::kWarpM;
+    column = warp % (C::kN / C::kWarpN) * C::kWarpN;
+  }
+};
+
+template <class C>
+__device__ void finish(const Product& p, const Residue& r, const Corner<C>& corner, const Tile<C>& tile,
+                       const TileSums<C>& sums, unsigned char* shared) {
+  const bool suspect = p.repair && __syncthreads_or(is_suspect(sums));
+  auto* staged = reinterpret_cast<float*>(shared);
+  const WarpCorner<C> warp;
+  stage_sums<C>(p.by_columns, sums, warp.row, warp.column, staged);
+  __syncthreads();
+  const gather::TileResults<C> results{p,           r,      tile.rows, tile.row_offsets, tile.column_offsets,
+                                       tile.beyond, staged, corner.m0, corner.n0,        corner.group};
+  results.store();
+  if (suspect) {
+    __syncthreads();
+    results.repair();
+  }
+}
+
+// The sums of this thread in a block's room, so that neighbouring threads have neighbouring words.
+template <class C>
+__device__ float* partial_sums(const Product& p, uint32_t z) {
+  constexpr int64_t kFloats = int64_t{C::kM} * C::kN;
+  return p.partial + ((int64_t{z} * gridDim.y + blockIdx.y) * gridDim.x + blockIdx.x) * kFloats + threadIdx.x;
+}
+
 template <class Math, class C>
 __global__ void __launch_bounds__(C::kThreads, C::kBlocks)
     product_kernel(const __grid_constant__ Product p, const char* source, const char* weights) {
   extern __shared__ __align__(128) unsigned char shared[];
-  __shared__ int4 rows[C::kM];
-  __shared__ int64_t row_offsets[C::kM], column_offsets[C::kN];
-  __shared__ int3 beyond[C::kN];
-  const Residue& r = p.residues[blockIdx.z];
+  __shared__ Tile<C> tile;
+  const Corner<C> corner(p, p.parts);
+  const Residue& r = p.residues[corner.residue];
   const uint32_t base = shared_address(shared);
-  // Blocks that read the same places are neighbours.
-  const uint32_t across = static_cast<uint32_t>((p.columns + C::kN - 1) / C::kN);
-  const uint32_t m0 = blockIdx.x / across * C::kM;
-  if (m0 >= r.places) return;  // of a residue with fewer places than others
-  const int n0 = static_cast<int>(blockIdx.x % across) * C::kN, group = static_cast<int>(blockIdx.y);
-  for (int i = static_cast<int>(threadIdx.x); i < C::kM; i += C::kThreads) {
-    const uint32_t m = m0 + i;
-    const Place place = place_of(r, min(m, r.places - 1));
-    int at[3];
-    int64_t offset = place.n * p.result.strides[0];
-#pragma unroll
-    for (int a = 0; a < 3; ++a) {
-      at[a] = place.at[a] * p.step[a] + r.first[a];
-      offset += (int64_t{place.at[a]} * p.result_step[a] + r.result_first[a]) * p.result.strides[2 + a];
-    }
-    if (m >= r.places) at[2] = -(1 << 30);  // beyond every edge
-    rows[i] = int4{place.n * p.source[0], at[0], at[1], at[2]};
-    row_offsets[i] = offset;
-  }
-  const int64_t channel0 =
-      int64_t{group} * (p.forward ? p.conv.y_channels : p.conv.x_channels) * p.result.strides[1];
-  for (int i = static_cast<int>(threadIdx.x); i < C::kN; i += C::kThreads) {
-    const ColumnPlace c = column_place(p, min(n0 + i, p.columns - 1));
-    column_offsets[i] = channel0 + c.channel * p.result.strides[1] + c.beyond[0] * p.result.strides[2] +
-                        c.beyond[1] * p.result.strides[3] + c.beyond[2] * p.result.strides[4];
-    beyond[i] = {c.beyond[0], c.beyond[1], c.beyond[2]};
-  }
+  if (corner.m0 >= r.places) return;  // of a residue with fewer places than others
+  tile.describe(p, r, corner.m0, corner.n0, corner.group);
   __syncthreads();
 
-  Loader<C> loader(p, r, rows, source + int64_t{group} * p.filled, weights + group * p.weight_group, n0,
-                   base);
+  const int first = static_cast<int>(int64_t{r.steps} * corner.part / p.parts);
+  const int steps = static_cast<int>(int64_t{r.steps} * (corner.part + 1) / p.parts) - first;
+  Loader<C> loader(p, r, tile.rows, source + int64_t{corner.group} * p.filled,
+                   weights + corner.group * p.weight_group, corner.n0, first, base);
 #pragma unroll
   for (int i = 0; i < C::kStages - 1; ++i) {
-    if (i < r.steps) loader.load(i * C::kStageBytes);
+    if (i < steps) loader.load(i * C::kStageBytes);
     close_copies();
   }
-  const int warp = static_cast<int>(threadIdx.x) / 32;
-  const int first_row = warp / (C::kN / C::kWarpN) * C::kWarpM,
-            first_column = warp % (C::kN / C::kWarpN) * C::kWarpN;
+  const WarpCorner<C> warp;
   WarpSums<Math, C::kWarpM, C::kWarpN> sums;
   Fragments<C> fragments[2];
   wait_for_copies<C::kStages - 2>();
   __syncthreads();
-  fragments[0].load(base, first_row, first_column, 0);
+  fragments[0].load(base, warp.row, warp.column, 0);
   uint32_t reading = 0, writing = (C::kStages - 1) * C::kStageBytes;
   const auto next = [](uint32_t stage) {
     return stage == (C::kStages - 1) * C::kStageBytes ? 0u : stage + C::kStageBytes;
   };
-  for (int step = 0; step < r.steps; ++step) {
+  for (int step = 0; step < steps; ++step) {
 #pragma unroll
     for (int k = 0; k < 4; ++k) {
       if (k == 3) {
@@ -95,9 +153,9 @@ __global__ void __launch_bounds__(C::kThreads, C::kBlocks)
         __syncthreads();
         reading = next(reading);
       }
-      fragments[(k + 1) % 2].load(base + reading, first_row, first_column, (k + 1) % 4);
+      fragments[(k + 1) % 2].load(base + reading, warp.row, warp.column, (k + 1) % 4);
       if (k == 0) {
-        if (step + C::kStages - 1 < r.steps) loader.load(writing);
+        if (step + C::kStages - 1 < steps) loader.load(writing);
         close_copies();
         writing = next(writing);
       }
@@ -106,29 +164,65 @@ __global__ void __launch_bounds__(C::kThreads, C::kBlocks)
     sums.settle();
   }
   wait_for_copies<0>();
-  __syncthreads();
-
-  const bool suspect = p.repair && __syncthreads_or(is_suspect(sums.sums));
-  auto* staged = reinterpret_cast<float*>(shared);
-  stage_sums<C>(p.by_columns, sums.sums, first_row, first_column, staged);
-  __syncthreads();
-  const gather::TileResults<C> results{p,      r,      rows, row_offsets, column_offsets,
-                                       beyond, staged, m0,   n0,          group};
-  results.store();
-  if (suspect) {
-    __syncthreads();
-    results.repair();
+  if (p.parts > 1) {
+    float* to = partial_sums<C>(p, blockIdx.z);
+#pragma unroll
+    for (int i = 0; i < C::kWarpM / 16; ++i)
+#pragma unroll
+      for (int j = 0; j < C::kWarpN / 8; ++j)
+#pragma unroll
+        for (int e = 0; e < 4; ++e, to += C::kThreads) *to = sums.sums[i][j][e];
+    return;
   }
+  __syncthreads();
+  finish<C>(p, r, corner, tile, sums.sums, shared);
+}
+
+// Adds up the parts of a tile, first to last.
+template <class C>
+__global__ void __launch_bounds__(C::kThreads) parts_kernel(const __grid_constant__ Product p) {
+  extern __shared__ __align__(128) unsigned char shared[];
+  __shared__ Tile<C> tile;
+  const Corner<C> corner(p, 1);
+  const Residue& r = p.residues[corner.residue];
+  if (corner.m0 >= r.places) return;
+  tile.describe(p, r, corner.m0, corner.n0, corner.group);
+  // Four parts are under way at once.
+  constexpr int kSums = C::kWarpM / 16 * (C::kWarpN / 8) * 4, kTogether = 4;
+  TileSums<C> sums = {};
+  float* const all = &sums[0][0][0];
+  for (int part = 0; part < p.parts; part += kTogether)
+#pragma unroll
+    for (int i = 0; i < kSums; i += 8) {
+      float values[kTogether][8];
+#pragma unroll
+      for (int j = 0; j < kTogether; ++j)
+#pragma unroll
+        for (int e = 0; e < 8; ++e)
+          values[j][e] = part + j < p.parts
+                             ? partial_sums<C>(p, blockIdx.z * p.parts + part + j)[(i + e) * C::kThreads]
+                             : 0.0f;
+#pragma unroll
+      for (int j = 0; j < kTogether; ++j)
+#pragma unroll
+        for (int e = 0; e < 8; ++e) all[i + e] += values[j][e];
+    }
+  __syncthreads();
+  finish<C>(p, r, corner, tile, sums, shared);
 }
 
 template <class Math, class C>
 void launch(const Product& p, const GatherProduct& product, uint32_t places, unsigned residues,
             Stream stream) {
   cudaFuncSetAttribute(product_kernel<Math, C>, cudaFuncAttributeMaxDynamicSharedMemorySize, C::kBytes);
-  const dim3 grid(static_cast<unsigned>((p.columns + C::kN - 1) / C::kN) * ((places + C::kM - 1) / C::kM),
-                  static_cast<unsigned>(product.conv.groups), residues);
+  dim3 grid(static_cast<unsigned>((p.columns + C::kN - 1) / C::kN) * ((places + C::kM - 1) / C::kM),
+            static_cast<unsigned>(product.conv.groups), residues * static_cast<unsigned>(p.parts));
   product_kernel<Math, C><<<grid, C::kThreads, C::kBytes, stream>>>(
       p, static_cast<const char*>(product.source_rows), static_cast<const char*>(product.weight_rows));
+  if (p.parts == 1) return;
+  cudaFuncSetAttribute(parts_kernel<C>, cudaFuncAttributeMaxDynamicSharedMemorySize, C::kFinishBytes);
+  grid.z = residues;
+  parts_kernel<C><<<grid, C::kThreads, C::kFinishBytes, stream>>>(p);
 }
 
 gather::Fold fold_of(const GatherProduct& product) {
@@ -180,6 +274,9 @@ Product prepare(const GatherProduct& product, std::span<const ProductAxes> resid
   if (p.fold.on)
     for (const Axis& axis : conv.axes) p.columns *= static_cast<int>(axis.kernel);
   p.chunks = static_cast<int>((channels + chunk - 1) / chunk);
+  p.by_chunks = FastDiv(p.chunks > 0 ? p.chunks : 1);
+  p.parts = product.parts;
+  p.partial = product.partial;
   p.filled = static_cast<uint32_t>(p.chunks) * 16;
   p.pitch = p.filled * static_cast<uint32_t>(conv.groups);
   int64_t kernel = 1;
@@ -206,6 +303,7 @@ Product prepare(const GatherProduct& product, std::span<const ProductAxes> resid
 template <class Math>
 void launch_in(const GatherProduct& product, std::span<const ProductAxes> residues, Stream stream) {
   Product p = prepare(product, residues, 16 / sizeof(typename Math::Element));
+  const GatherTiles tiles = gather_cut(product, residues).tiles;
   for (size_t first = 0; first < residues.size();) {
     unsigned count = 0;
     uint32_t places = 0;
@@ -218,8 +316,6 @@ void launch_in(const GatherProduct& product, std::span<const ProductAxes> residu
     if (count == 0 || p.columns == 0) continue;
     if constexpr (std::is_same_v<Math, InF32> || std::is_same_v<Math, InTF32>)
       if (product.warpgroups && count == 1 && f32_gather(p, product, stream)) continue;
-    const GatherTiles tiles =
-        gather_tiles(places, p.columns, product.conv.groups * count, product.math, product.multiprocessors);
     if (tiles.n == 16) {
       launch<Math, Cut<128, 16, 32, 16, 3, 3>>(p, product, places, count, stream);
     } else if (tiles.n == 32) {
@@ -228,7 +324,7 @@ void launch_in(const GatherProduct& product, std::span<const ProductAxes> residu
       if constexpr (!std::is_same_v<Math, InF32>)
         launch<Math, Cut<128, 128, 64, 64, 3, 2>>(p, product, places, count, stream);
     } else if (tiles.m == 128) {
-      launch<Math, Cut<128, 64, 64, 32, 4, 2>>(p, product, places, count, stream);
+      launch<Math, Cut<128, 64, 32, 32, 3, 2>>(p, product, places, count, stream);
     } else {
       launch<Math, Cut<64, 64, 32, 32, 4, 3>>(p, product, places, count, stream);
     }

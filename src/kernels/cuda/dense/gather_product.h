@@ -36,6 +36,8 @@ struct GatherProduct {
   Columns columns = Columns::kChannels;
   ProductAxes axes;  // of one residue; gather_product has its own
   ProductMath math;
+  int parts = 1;             // of each sum, by blocks of their own (split-K); not for warpgroups
+  float* partial = nullptr;  // room for their sums: gather_partial_floats
   const void* source_rows;
   const void* weight_rows;
 };

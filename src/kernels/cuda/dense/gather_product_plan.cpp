@@ -49,6 +49,29 @@ GatherTiles gather_tiles(int64_t places, int64_t columns, int64_t groups, Produc
   return wide <= small ? GatherTiles{128, 64, wide} : GatherTiles{64, 64, small};
 }
 
+int gather_parts(int64_t places, int64_t columns, int64_t count, int64_t steps) {
+  constexpr int64_t kBlocks = 2 * 132, kFewest = 4, kMost = 32;  // kFewest: steps of a part
+  const int64_t tiles = ceil_div(places, 64) * ceil_div(columns, 64) * count;
+  if (tiles == 0 || 2 * tiles > kBlocks) return 1;
+  return static_cast<int>(std::clamp<int64_t>(std::min(kBlocks / tiles, steps / kFewest), 1, kMost));
+}
+
+GatherCut gather_cut(const GatherProduct& product, std::span<const ProductAxes> residues) {
+  const Conv& conv = product.conv;
+  int64_t columns = product.forward ? conv.y_channels : conv.x_channels, places = 0;
+  if (product.columns != Columns::kChannels)
+    for (const Axis& axis : conv.axes) columns *= axis.kernel;
+  for (const ProductAxes& axes : residues)
+    places = std::max(places, conv.batch * axes[0].results * axes[1].results * axes[2].results);
+  const int64_t count = conv.groups * std::min<int64_t>(static_cast<int64_t>(residues.size()), kMostResidues);
+  GatherCut cut{gather_tiles(places, columns, count * product.parts, product.math, product.multiprocessors),
+                0};
+  if (product.parts > 1)
+    cut.partial_floats = count * product.parts * ceil_div(places, cut.tiles.m) * cut.tiles.m *
+                         ceil_div(columns, cut.tiles.n) * cut.tiles.n;
+  return cut;
+}
+
 GatherRun gather_run(const GatherProduct& product, std::span<const ProductAxes> residues) {
   const Tensor& result = product.forward ? product.conv.y : product.conv.x;
   const int64_t channels = product.forward ? product.conv.y_channels : product.conv.x_channels;

@@ -15,6 +15,17 @@ struct GatherTiles {
 GatherTiles gather_tiles(int64_t places, int64_t columns, int64_t groups, ProductMath math,
                          int multiprocessors);
 
+// Into how many parts the sums are cut (split-K), so that few tiles with long sums fill a GPU: of the problem
+// alone, as bits depend on it. count: groups times residues; steps: the most of a residue.
+int gather_parts(int64_t places, int64_t columns, int64_t count, int64_t steps);
+
+// The tiles of a whole product, and the room that its parts need.
+struct GatherCut {
+  GatherTiles tiles;
+  int64_t partial_floats;
+};
+GatherCut gather_cut(const GatherProduct& product, std::span<const ProductAxes> residues);
+
 // How a tile's results are stored: neighbouring lanes take neighbouring columns or places, `length` at a time
 // that lie side by side and whose address, counted from the result's, is a multiple of as many: 16 bytes, 8
 // or one element. The result's own address counts, too.

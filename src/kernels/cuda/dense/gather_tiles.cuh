@@ -34,11 +34,14 @@ struct Product {
   bool forward, repair;
   int step[3], tap_step[3], source[3];  // of an axis
   int result_step[3], tap_stride[3], kernel[3];
-  int columns, chunks;   // chunks: of a tap
+  int columns, chunks;  // chunks: of a tap
+  FastDiv by_chunks;
   uint32_t pitch;        // bytes from place to place
   uint32_t filled;       // bytes of a group's channels
   int64_t weight_group;  // bytes of a group's weights
   Tensor result;
+  int parts;        // of a sum, each a block; more than one: their sums go to `partial`
+  float* partial;   // [parts of residues][tiles][threads' sums]
   bool by_columns;  // neighbouring lanes store neighbouring columns, not places
   int run;          // that many of them lie side by side and aligned
   Fold fold;
@@ -54,8 +57,8 @@ struct Cut {
   static constexpr int kStageBytes = (kM + kN) * kStepBytes;
   // Of results in shared memory, places or columns side by side: fragments go to different banks.
   static constexpr int kPlacesPitch = kM + 4, kColumnsPitch = kN + 8;
-  static constexpr int kBytes =
-      std::max({kStages * kStageBytes, 4 * kPlacesPitch* kN, 4 * kColumnsPitch* kM});
+  static constexpr int kFinishBytes = 4 * std::max(int{kPlacesPitch} * kN, int{kColumnsPitch} * kM);
+  static constexpr int kBytes = std::max(int{kStages} * kStageBytes, kFinishBytes);
 };
 
 // What a thread copies: one chunk of every kPass-th row of both tiles.
@@ -71,12 +74,17 @@ struct Loader {
   uint32_t target;
 
   __device__ Loader(const Product& product, const Residue& r, const int4* places_of_rows, const char* s,
-                    const char* w, int first_column, uint32_t base)
-      : p(product), residue(r), rows(places_of_rows), source(s), weights(w), n0(first_column), tap{0, 0, 0} {
+                    const char* w, int first_column, int first_step, uint32_t base)
+      : p(product), residue(r), rows(places_of_rows), source(s), weights(w), n0(first_column) {
     row0 = static_cast<int>(threadIdx.x) / 8;
-    c = static_cast<int>(threadIdx.x) % 8;
-    target = base + static_cast<uint32_t>(row0 * kStepBytes + (c ^ (row0 & 7)) * 16);
-    find_tap();
+    auto chunk = static_cast<uint32_t>(threadIdx.x) % 8 + 8 * static_cast<uint32_t>(first_step);
+    uint32_t w_tap = p.by_chunks.split(chunk);
+    uint32_t h_tap = residue.taps[2].split(w_tap);
+    c = static_cast<int>(chunk);
+    tap[0] = static_cast<int>(residue.taps[1].split(h_tap));
+    tap[1] = static_cast<int>(h_tap);
+    tap[2] = static_cast<int>(w_tap);
+    target = base + static_cast<uint32_t>(row0 * kStepBytes + (threadIdx.x % 8 ^ (row0 & 7)) * 16);
     find_rows();
   }
   __device__ void find_tap() {
