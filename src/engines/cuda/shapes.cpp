@@ -29,6 +29,7 @@ kernels::cuda::Conv shape_of(const problem::ConvPass& pass) {
   conv.x = tensor_of(pass.x);
   conv.y = tensor_of(pass.y);
   conv.w = tensor_of(pass.w);
+  if (pass.bias) conv.bias = {nullptr, pass.bias->dtype, pass.bias->strides[1]};
   conv.rounding = pass.rounding;
   return conv;
 }
@@ -62,6 +63,7 @@ kernels::cuda::Conv bind(kernels::cuda::Conv conv, const problem::ConvPass& pass
   conv.x.data = bindings[pass.x.operand];
   conv.y.data = bindings[pass.y.operand];
   conv.w.data = bindings[pass.w.operand];
+  if (pass.bias) conv.bias.data = bindings[pass.bias->operand];
   return conv;
 }
 
