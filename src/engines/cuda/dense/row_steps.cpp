@@ -140,7 +140,8 @@ bool has_no_tap(const ProductAxes& axes) {
 
 // Whether f32_gather takes the product.
 bool is_for_warpgroups(const ConvPass& pass, const ProductAxes& axes, RowType type, int64_t columns) {
-  if (type != RowType::kF32 || pass.groups != 1 || columns <= 32 || pass.result().dtype != DType::kF32)
+  if (type != RowType::kF32 || pass.groups != 1 || columns <= 32 || pass.result().dtype != DType::kF32 ||
+      (pass.bias && pass.bias->dtype != DType::kF32))
     return false;
   kernels::cuda::GatherProduct product{};
   product.conv = shape_of(pass);
@@ -162,6 +163,7 @@ class GatherStep final : public Step {
         products_(product_axes(pass)) {
     for (const ProductAxes& axes : products_) padded_ = padded_ || leaves_source(axes);
     const Sizes5 sizes = forward_ ? y_sizes(pass) : x_sizes(pass);
+    if (pass.bias) return;  // which places without a tap have, too
     if (!is_planes(pass.result(), sizes) && !is_channels_last(pass.result(), sizes)) return;
     // One sweep over all places takes less time than writing zeros to every other one.
     if (std::erase_if(products_, has_no_tap) == 0) return;

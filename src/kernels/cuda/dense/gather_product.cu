@@ -117,7 +117,10 @@ __global__ void __launch_bounds__(C::kThreads, C::kBlocks)
   const auto store = [&](int row, int column) {
     float sum = staged[column * C::kPitch + row];
     const int64_t channel = channel0 + column;
-    if (p.repair && !isfinite(sum)) sum = by_formula(p, m0 + row, channel);
+    if (p.repair && !isfinite(sum))
+      sum = by_formula(p, m0 + row, channel);
+    else if (p.conv.bias.data != nullptr)
+      sum += bias_of(p.conv, channel);
     const int64_t offset = row_offsets[row] + channel * p.result.strides[1];
     if (p.result.dtype == DType::kF32)
       static_cast<float*>(p.result.data)[offset] = sum;
