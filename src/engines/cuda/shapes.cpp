@@ -54,8 +54,8 @@ kernels::cuda::Pool shape_of(const problem::AvgPoolPass& pass) {
   }
   pool.count_include_pad = pass.count_include_pad;
   pool.divisor_override = pass.divisor_override;
-  pool.grad_output = tensor_of(pass.y);
-  pool.grad_input = tensor_of(pass.x);
+  pool.y = tensor_of(pass.y);
+  pool.x = tensor_of(pass.x);
   return pool;
 }
 
@@ -75,8 +75,8 @@ kernels::cuda::Bias bind(kernels::cuda::Bias bias, const problem::BiasPass& pass
 
 kernels::cuda::Pool bind(kernels::cuda::Pool pool, const problem::AvgPoolPass& pass,
                          const Bindings& bindings) {
-  pool.grad_output.data = bindings[pass.y.operand];
-  pool.grad_input.data = bindings[pass.x.operand];
+  pool.y.data = bindings[pass.y.operand];
+  pool.x.data = bindings[pass.x.operand];
   return pool;
 }
 

@@ -55,7 +55,7 @@ struct Pool {
   PoolAxis axes[3];
   bool count_include_pad;
   int64_t divisor_override;
-  Tensor grad_output, grad_input;
+  Tensor y, x;  // which of them is written is the kernel's business, too
 };
 
 }  // namespace retrograd::kernels::cuda

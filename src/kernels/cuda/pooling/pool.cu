@@ -114,7 +114,7 @@ void launch_sliding(const Pool& pool, float scale, Stream stream) {
   p.yw = static_cast<int>(w.y);
   p.scale = scale;
   sliding_kernel<T, kS, kRows, kCols, kPacked><<<blocks_for(p.threads), kThreads, 0, stream>>>(
-      p, static_cast<const T*>(pool.grad_output.data), static_cast<T*>(pool.grad_input.data));
+      p, static_cast<const T*>(pool.y.data), static_cast<T*>(pool.x.data));
 }
 
 // ---- any windows
@@ -196,8 +196,8 @@ void launch_any(const Pool& pool, int64_t planes, int64_t vectors, bool uniform,
   }
   p.uniform = uniform;
   p.scale = scale;
-  any_kernel<T, kCount><<<blocks_for(p.threads), kThreads, 0, stream>>>(
-      p, static_cast<const T*>(pool.grad_output.data), static_cast<T*>(pool.grad_input.data));
+  any_kernel<T, kCount><<<blocks_for(p.threads), kThreads, 0, stream>>>(p, static_cast<const T*>(pool.y.data),
+                                                                        static_cast<T*>(pool.x.data));
 }
 
 // ---- which
@@ -208,7 +208,7 @@ void run_planes(const Pool& pool, PoolKernel kernel, Stream stream) {
   if (kernel == PoolKernel::kDisjoint) return pool_disjoint(pool, divisor.scale, stream);
   if (kernel == PoolKernel::kStaged) return pool_staged(pool, divisor.scale, stream);
   if (kernel == PoolKernel::kSliding) {
-    const bool even = pool.axes[2].x % 2 == 0 && is_aligned(pool.grad_input.data, 2 * sizeof(T));
+    const bool even = pool.axes[2].x % 2 == 0 && is_aligned(pool.x.data, 2 * sizeof(T));
     if (pool.axes[2].stride == 2)
       return even ? launch_sliding<T, 2, 2, true>(pool, divisor.scale, stream)
                   : launch_sliding<T, 2, 2, false>(pool, divisor.scale, stream);
@@ -233,12 +233,11 @@ void run_channels_last(const Pool& pool, PoolKernel kernel, Stream stream) {
 }  // namespace
 
 void pool_planes(const Pool& pool, PoolKernel kernel, Stream stream) {
-  with_type(pool.grad_input.dtype, [&](auto type) { run_planes<decltype(type)>(pool, kernel, stream); });
+  with_type(pool.x.dtype, [&](auto type) { run_planes<decltype(type)>(pool, kernel, stream); });
 }
 
 void pool_channels_last(const Pool& pool, PoolKernel kernel, Stream stream) {
-  with_type(pool.grad_input.dtype,
-            [&](auto type) { run_channels_last<decltype(type)>(pool, kernel, stream); });
+  with_type(pool.x.dtype, [&](auto type) { run_channels_last<decltype(type)>(pool, kernel, stream); });
 }
 
 }  // namespace retrograd::kernels::cuda

@@ -33,8 +33,7 @@ PoolDivisor divisor_of(const Pool& pool) {
 // The fewest planes of a whole number of 16-byte chunks, then as many of these as give every thread a column.
 int staged_planes(const Pool& pool) {
   constexpr int kMostBytes = 40 << 10;  // of grad_output and of grad_input together
-  const int64_t bytes =
-      static_cast<int64_t>(size_of(pool.grad_input.dtype)) * pool.axes[1].x * pool.axes[2].x;
+  const int64_t bytes = static_cast<int64_t>(size_of(pool.x.dtype)) * pool.axes[1].x * pool.axes[2].x;
   if (2 * bytes > kMostBytes) return 0;
   int planes = 1;
   while (planes * bytes % 16 != 0) planes *= 2;
@@ -61,7 +60,7 @@ const char* name_of(PoolKernel kernel) {
 }
 
 bool has_pool_kernel(PoolKernel kernel, const Pool& pool, bool channels_last, int alignment) {
-  const auto bytes = static_cast<int64_t>(size_of(pool.grad_input.dtype));
+  const auto bytes = static_cast<int64_t>(size_of(pool.x.dtype));
   const bool vectors = pool.channels * bytes % 16 == 0 && alignment >= 16;
   const bool uniform = divisor_of(pool).uniform;
   switch (kernel) {
