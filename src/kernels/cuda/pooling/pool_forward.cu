@@ -171,11 +171,11 @@ void launch_each(const Pool& pool, bool last, Stream stream) {
 template <class T, int kV>
 void run_windows(const Pool& pool, ForwardKernel kernel, bool last, Stream stream) {
   if (kernel == ForwardKernel::kEach) return launch_each<T, kV>(pool, last, stream);
-  constexpr int kRows = kV == 1 ? 4 : 2;
+  constexpr int kRows = kV == 1 ? 4 : 2, kCols = kV == 1 ? 2 : 1;
   const PoolAxis& w = pool.axes[2];
-  if (w.kernel == 2) return launch_tiles<T, 2, 2, kRows, 2, kV>(pool, last, stream);
-  if (w.stride == 2) return launch_tiles<T, 3, 2, kRows, 2, kV>(pool, last, stream);
-  launch_tiles<T, 3, 1, 2 * kRows, 2, kV>(pool, last, stream);
+  if (w.kernel == 2) return launch_tiles<T, 2, 2, kRows, kCols, kV>(pool, last, stream);
+  if (w.stride == 2) return launch_tiles<T, 3, 2, kRows, kCols, kV>(pool, last, stream);
+  launch_tiles<T, 3, 1, 2 * kRows, kCols, kV>(pool, last, stream);
 }
 
 template <class T>
