@@ -38,6 +38,7 @@ const Candidate& bias();  // bias/: dense tensors
 const Candidate& pool_disjoint();
 const Candidate& pool_staged();
 const Candidate& pool_sliding();
+const Candidate& pool_tiles();
 const Candidate& pool_vectors();
 const Candidate& pool_any();
 const Candidate& pool_windows();  // forward

@@ -67,6 +67,8 @@ class PoolCandidate final : public Candidate {
         return "needs 3x3 with padding 1 and stride 1, small row-major planes, and one divisor";
       case PoolKernel::kSliding:
         return "needs 3x3 with padding 1 and stride 1 or 2, and one divisor";
+      case PoolKernel::kTiles:
+        return "needs 2x2 with stride 2 or 3x3 with stride 1 or 2; channels last: whole vectors of 16 bytes";
       case PoolKernel::kVectors:
         return "needs channels last, whole vectors of 16 bytes of them";
       case PoolKernel::kAny:
@@ -91,6 +93,10 @@ const Candidate& pool_staged() {
 }
 const Candidate& pool_sliding() {
   static const PoolCandidate instance(PoolKernel::kSliding);
+  return instance;
+}
+const Candidate& pool_tiles() {
+  static const PoolCandidate instance(PoolKernel::kTiles);
   return instance;
 }
 const Candidate& pool_vectors() {

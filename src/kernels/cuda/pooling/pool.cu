@@ -8,6 +8,7 @@
 //   disjoint   windows side by side, no padding: pool_disjoint.cu
 //   sliding    3x3 windows, stride 1 or 2, padding 1: a thread takes a few columns and eight rows; each sum of a row
 //              is used by all results that need it
+//   tiles      2x2 and 3x3 windows, any padding and divisors: pool_tiles.cu
 //   anything   a thread a result, windows as they come
 // clang-format on
 #include "kernels/cuda/alignment.h"
@@ -18,6 +19,7 @@
 #include "kernels/cuda/pooling/pool_last.h"
 #include "kernels/cuda/pooling/pool_plan.h"
 #include "kernels/cuda/pooling/pool_staged.h"
+#include "kernels/cuda/pooling/pool_tiles.h"
 #include "kernels/cuda/types.h"
 
 namespace retrograd::kernels::cuda {
@@ -215,6 +217,7 @@ void run_planes(const Pool& pool, PoolKernel kernel, Stream stream) {
     return even ? launch_sliding<T, 1, 2, true>(pool, divisor.scale, stream)
                 : launch_sliding<T, 1, 1, false>(pool, divisor.scale, stream);
   }
+  if (kernel == PoolKernel::kTiles) return pool_tiles(pool, false, stream);
   launch_any<T, 1>(pool, pool.batch * pool.channels, 1, divisor.uniform, divisor.scale, stream);
 }
 
@@ -224,6 +227,7 @@ void run_channels_last(const Pool& pool, PoolKernel kernel, Stream stream) {
   constexpr int kWide = 16 / sizeof(T);
   if (kernel == PoolKernel::kDisjoint) return pool_last_side_by_side(pool, divisor.scale, stream);
   if (kernel == PoolKernel::kSliding) return pool_last_sliding(pool, divisor.scale, stream);
+  if (kernel == PoolKernel::kTiles) return pool_tiles(pool, true, stream);
   if (kernel == PoolKernel::kVectors)
     return launch_any<T, kWide>(pool, pool.batch, pool.channels / kWide, divisor.uniform, divisor.scale,
                                 stream);

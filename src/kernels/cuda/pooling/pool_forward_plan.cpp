@@ -2,8 +2,6 @@
 // Which kernel, and for how many threads.
 #include "kernels/cuda/pooling/pool_forward_plan.h"
 
-#include "kernels/cuda/pooling/pool_plan.h"
-
 namespace retrograd::kernels::cuda {
 namespace {
 
@@ -47,25 +45,6 @@ ForwardKernel forward_kernel(const Pool& pool, bool channels_last) {
 int forward_vector(const Pool& pool, bool channels_last, int alignment) {
   const auto wide = static_cast<int>(16 / size_of(pool.x.dtype));
   return channels_last && pool.channels % wide == 0 && alignment >= 16 ? wide : 1;
-}
-
-Windows windows_of(const Pool& pool) {
-  Windows windows{};
-  for (int i = 0; i < 3; ++i) {
-    const PoolAxis& a = pool.axes[i];
-    const auto pad = static_cast<int>(a.pad), x = static_cast<int>(a.x);
-    windows.axes[i] = {x,
-                       static_cast<int>(a.y),
-                       static_cast<int>(a.kernel),
-                       static_cast<int>(a.stride),
-                       pad,
-                       pool.count_include_pad ? -pad : 0,
-                       pool.count_include_pad ? x + pad : x};
-  }
-  const PoolDivisor divisor = divisor_of(pool);
-  windows.uniform = divisor.uniform;
-  windows.scale = divisor.scale;
-  return windows;
 }
 
 WholePlanes whole_planes(const Pool& pool) {

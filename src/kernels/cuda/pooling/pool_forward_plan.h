@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// How average pooling forward is cut, and what a window holds and counts. All kernels add a window in an
-// order that follows from the problem alone: rows of places first, then rows, then depths; or, where several
-// threads share a window, each its share in that order and the shares in a fixed tree.
+// How average pooling forward is cut. All kernels add a window in an order that follows from the problem
+// alone: rows of places first, then rows, then depths; or, where several threads share a window, each its
+// share in that order and the shares in a fixed tree.
 #pragma once
 
-#include "kernels/cuda/host_device.h"
-#include "kernels/cuda/shapes.h"
+#include "kernels/cuda/pooling/pool_plan.h"
 
 namespace retrograd::kernels::cuda {
 
@@ -18,31 +17,6 @@ ForwardKernel forward_kernel(const Pool& pool, bool channels_last);
 
 // Neighbouring channels that a thread takes at once; alignment: what both addresses are multiples of.
 int forward_vector(const Pool& pool, bool channels_last, int alignment);
-
-struct WindowAxis {
-  int x, y, kernel, stride, pad;
-  int first, end;  // what a window counts lies in between
-};
-struct Windows {
-  WindowAxis axes[3];
-  bool uniform;  // every window is multiplied with `scale`; else divided by its count
-  float scale;
-};
-Windows windows_of(const Pool& pool);
-
-struct Places {
-  int begin, end;  // end <= begin: none
-};
-RG_HOST_DEVICE inline Places places_of(const WindowAxis& a, int window) {
-  const int start = window * a.stride - a.pad, end = start + a.kernel;
-  return {start > 0 ? start : 0, end < a.x ? end : a.x};
-}
-// At least 1: a window that holds no place sums nothing, and may divide by anything but zero.
-RG_HOST_DEVICE inline int count_of(const WindowAxis& a, int window) {
-  const int start = window * a.stride - a.pad, end = start + a.kernel;
-  const int count = (end < a.end ? end : a.end) - (start > a.first ? start : a.first);
-  return count > 1 ? count : 1;
-}
 
 // kWhole: runs of `places` elements of x, each the window of one result.
 struct WholePlanes {
