@@ -131,7 +131,6 @@ class Pool {
 }  // namespace
 
 int main() {
-  setenv("RETROGRAD_DEVICE", "cpu", 0);  // forward operators with a bias do not run on a GPU yet
   const sample::AclSession session;
   sample::Network<sample::AclSession, Conv, Pool> network(session);
   return sample::train(network);

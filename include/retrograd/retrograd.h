@@ -39,8 +39,7 @@ typedef enum RETROGRAD_INT_ENUM {
   RETROGRAD_WRONG_DEVICE = 8,     /* tensors or streams of different devices */
   RETROGRAD_NO_DEVICE = 9,        /* no such device here */
   RETROGRAD_OUT_OF_MEMORY = 10,
-  RETROGRAD_INTERNAL_ERROR = 11,
-  RETROGRAD_NOT_ON_DEVICE = 12 /* legal, but the device has no code for it yet */
+  RETROGRAD_INTERNAL_ERROR = 11
 } retrogradStatus_t;
 
 /* ---- threads ---- */

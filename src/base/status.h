@@ -22,7 +22,6 @@ enum class Code : unsigned char {
   kBadHandle,    // dead, foreign or of another kind
   kWrongDevice,  // a stream or a tensor of another device
   kNoDevice,     // no such device, or none is current on this thread
-  kNotOnDevice,  // legal, but the device has no code for it yet
   kOutOfMemory,
   kTimeout,
   kInternal,

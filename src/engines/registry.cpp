@@ -53,20 +53,4 @@ std::span<const Candidate* const> candidates(runtime::DeviceKind kind) {
   return {};
 }
 
-// One place for all candidates: what none of them does yet.
-std::optional<Reason> unserved(const problem::Pass& pass, const Machine& machine) {
-  if (machine.kind != Machine::Kind::kGpu) return std::nullopt;
-  if (const auto* conv = std::get_if<problem::ConvPass>(&pass)) {
-    if (conv->bias) return "a convolution that adds a bias is not supported on a GPU yet";
-    // Places behind the last tap that no vendor's operator has in backward passes: kernels were never run on
-    // it.
-    for (const problem::Window& w : conv->axes)
-      if (w.y > 0 && w.kernel > 0 && w.x - 1 - position(w, w.y - 1, w.kernel - 1) >= w.stride)
-        return "output padding of the stride or more is not supported on a GPU yet";
-  }
-  if (const auto* pool = std::get_if<problem::AvgPoolPass>(&pass); pool != nullptr && pool->forward)
-    return "average pooling forward is not supported on a GPU yet";
-  return std::nullopt;
-}
-
 }  // namespace retrograd::engines

@@ -36,10 +36,8 @@ std::vector<Answer> judge_in_order(std::span<const engines::Candidate* const> ca
                                    const problem::Pass& pass, const Machine& machine) {
   std::vector<Answer> answers;
   answers.reserve(candidates.size());
-  const auto unserved = engines::unserved(pass, machine);
   for (const engines::Candidate* candidate : candidates) {
-    engines::Support support =
-        unserved ? engines::Support::no(*unserved) : candidate->supports(pass, machine);
+    engines::Support support = candidate->supports(pass, machine);
     const double microseconds = support.accepted() ? engines::cost(*candidate, pass, machine)
                                                    : std::numeric_limits<double>::infinity();
     answers.push_back({candidate, std::move(support), microseconds});
@@ -219,9 +217,6 @@ Result<std::shared_ptr<const Plan>> make_plan(const problem::Problem& problem, r
   double operations = 0;
   const Machine& machine = engines::machine_of(device);
   for (const problem::Pass& pass : problem.passes) {
-    if (const auto reason = engines::unserved(pass, machine))
-      return Status(Code::kNotOnDevice,
-                    fmt::format("{}, and the device is {}", reason->text(), device.label()));
     auto [candidate, step, microseconds] =
         choose(operation, pass, machine,
                order == Order::kByCost ? judge(candidates, pass, machine)

@@ -35,8 +35,7 @@ class SelectionGpuTest : public testing::Test {
     const auto problem = problem::judge(request);
     ASSERT_TRUE(problem.is_ok()) << problem.status().message();
     for (const Machine& machine : gpus_)
-      for (const problem::Pass& pass : problem.value().passes)
-        if (!engines::unserved(pass, machine)) check(pass, machine);
+      for (const problem::Pass& pass : problem.value().passes) check(pass, machine);
   }
 
   void check(const problem::Pass& pass, const Machine& machine) {
@@ -86,34 +85,58 @@ TEST_F(SelectionGpuTest, ProductsComeBeforeTheFormula) {
   }
 }
 
-// What has no code on a GPU yet is declined by everybody, with one reason; the rest is planned.
-TEST_F(SelectionGpuTest, ForwardProblemsAreTakenOrRefusedByName) {
+// Forward problems have kernels of their own: the formula is the last resort.
+TEST_F(SelectionGpuTest, ForwardProblemsAreTakenByKernels) {
   const struct {
     const char* text;
-    const char* reason;  // null: taken
+    const char* candidate;
   } cases[] = {
-      {"conv input=2x16x9x9 weight=8x16x3x3 forward=1", nullptr},
-      {"conv input=2x16x9x9 weight=16x8x3x3 stride=2x2 output_padding=1x1 transposed=1 forward=1", nullptr},
-      {"conv input=2x16x9x9 weight=8x16x3x3 forward=1 bias=8", "adds a bias is not supported on a GPU yet"},
-      {"conv input=2x16x9x9 weight=16x8x3x3 dilation=3x3 output_padding=2x2 transposed=1 forward=1",
-       "output padding of the stride or more is not supported on a GPU yet"},
-      {"conv_tbc input=9x2x16 weight=3x16x24 forward=1", "adds a bias is not supported on a GPU yet"},
-      {"avgpool input=2x16x9x9 kernel=3 forward=1", "average pooling forward is not supported on a GPU yet"},
-      {"avgpool input=2x16x9x9 kernel=3", nullptr},
+      {"conv input=2x16x99x99 weight=64x16x3x3 forward=1", "cuda.row_products"},
+      {"conv input=2x16x99x99 weight=64x16x3x3 forward=1 bias=64", "cuda.row_products"},
+      {"conv input=2x16x99x99 weight=16x64x3x3 stride=2x2 transposed=1 forward=1 bias=64",
+       "cuda.row_products"},
+      {"conv input=2x16x99x99 weight=16x64x2x2 stride=3x3 transposed=1 forward=1 bias=64",
+       "cuda.row_products"},
+      {"conv input=2x16x99x99 weight=16x64x3x3 dilation=3x3 output_padding=2x2 transposed=1 forward=1",
+       "cuda.row_products"},
+      {"conv input=2x16x99x99 weight=16x1x9x9 groups=16 forward=1 bias=16", "cuda.depthwise_tiles"},
+      {"conv_tbc input=99x20x64 weight=3x64x64 forward=1", "cuda.row_products"},
+      {"avgpool input=2x16x99x99 kernel=3 forward=1", "cuda.pool_windows"},
+      {"avgpool input=2x16x99x99 kernel=3", "cuda.pool_disjoint"},
   };
-  for (const auto& [text, reason] : cases) {
+  for (const auto& [text, candidate] : cases) {
     SCOPED_TRACE(text);
     const auto problem = problem::judge(problem::parse_request(text).value());
     ASSERT_TRUE(problem.is_ok()) << problem.status().message();
     for (const Machine& machine : gpus_) {
       const auto answers =
           plan::judge(engines::candidates(runtime::DeviceKind::kCuda), problem.value().passes[0], machine);
-      EXPECT_EQ(answers[0].support.accepted(), reason == nullptr);
-      if (reason != nullptr) {
-        EXPECT_NE(answers[0].support.reason().find(reason), std::string::npos);
-      }
+      EXPECT_STREQ(answers[0].candidate->name(), candidate);
     }
   }
+}
+
+// Who adds no bias says so; a place without a tap has it, too.
+TEST_F(SelectionGpuTest, BiasIsAddedOrDeclined) {
+  const auto reason_of = [&](const char* text, std::string_view name) -> std::string {
+    const auto problem = problem::judge(problem::parse_request(text).value());
+    const Machine machine = *named_machine("h200");
+    for (const engines::Candidate* candidate : engines::candidates(runtime::DeviceKind::kCuda)) {
+      if (candidate->name() != name) continue;
+      const engines::Support support = candidate->supports(problem.value().passes[0], machine);
+      return support.accepted() ? "" : std::string(support.reason());
+    }
+    return "no such candidate";
+  };
+  const char* const strided =
+      "conv input=2x16x9x9 weight=16x64x3x3 stride=2x2 transposed=1 forward=1 bias=64 dtype=f16";
+  const char* const gaps =
+      "conv input=2x16x9x9 weight=16x64x1x1 stride=2x2 transposed=1 forward=1 bias=64 dtype=f16";
+  EXPECT_EQ(reason_of(strided, "cuda.wgmma_products"), "");
+  EXPECT_EQ(reason_of(gaps, "cuda.wgmma_products"), "adds no bias to places without a tap");
+  EXPECT_EQ(reason_of(gaps, "cuda.row_products"), "");
+  EXPECT_EQ(reason_of(strided, "cuda.small_images"), "adds no bias");
+  EXPECT_EQ(reason_of(strided, "cuda.direct"), "");
 }
 
 }  // namespace

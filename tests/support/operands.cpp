@@ -6,7 +6,6 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "engines/machines.h"
 #include "engines/registry.h"
 #include "problem/operand_views.h"
 #include "runtime/device.h"
@@ -96,12 +95,6 @@ std::vector<runtime::Device*> devices_under_test() {
     if (kinds.find(device->kind() == runtime::DeviceKind::kCpu ? "cpu" : "cuda") != std::string_view::npos)
       chosen.push_back(device);
   return chosen;
-}
-
-bool serves(const runtime::Device& device, const problem::Problem& problem) {
-  return std::none_of(problem.passes.begin(), problem.passes.end(), [&](const problem::Pass& pass) {
-    return engines::unserved(pass, engines::machine_of(device)).has_value();
-  });
 }
 
 Status run_on(runtime::Device& device, const problem::Problem& problem, Operands& operands,

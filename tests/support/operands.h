@@ -42,9 +42,6 @@ struct Operands {
 // ("cpu", "cuda").
 std::vector<runtime::Device*> devices_under_test();
 
-// Whether the device has code for all of it: GPUs add no bias and pool backward only, yet.
-bool serves(const runtime::Device& device, const problem::Problem& problem);
-
 // Plans with `candidates` (all of the device when empty) and runs to the end, with a workspace of exactly the
 // size asked for. A GPU gets copies of the operands, gaps included, and gives the results back.
 Status run_on(runtime::Device& device, const problem::Problem& problem, Operands& operands,

@@ -47,8 +47,6 @@ aclError to_acl_error(Code code) {
       return ACL_ERROR_RT_STREAM_CONTEXT;
     case Code::kNoDevice:
       return ACL_ERROR_RT_CONTEXT_NULL;
-    case Code::kNotOnDevice:
-      return ACL_ERROR_RT_FEATURE_NOT_SUPPORT;
     case Code::kOutOfMemory:
       return ACL_ERROR_RT_MEMORY_ALLOCATION;
     case Code::kTimeout:
@@ -76,7 +74,6 @@ aclnnStatus to_aclnn_status(Code code) {
       return ACLNN_ERR_INNER_NULLPTR;
     case Code::kWrongDevice:
     case Code::kNoDevice:
-    case Code::kNotOnDevice:
     case Code::kOutOfMemory:
     case Code::kTimeout:
       return ACLNN_ERR_RUNTIME_ERROR;

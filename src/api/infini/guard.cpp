@@ -31,8 +31,6 @@ infiniStatus_t number_of(Code code) {
     case Code::kNullWorkspace:
     case Code::kShortWorkspace:
       return INFINI_STATUS_INSUFFICIENT_WORKSPACE;
-    case Code::kNotOnDevice:
-      return INFINI_STATUS_NOT_IMPLEMENTED;
     case Code::kNoDevice:
       return INFINI_STATUS_DEVICE_NOT_FOUND;
     case Code::kOutOfMemory:

@@ -36,8 +36,6 @@ retrogradStatus_t number_of(Code code) {
       return RETROGRAD_WRONG_DEVICE;
     case Code::kNoDevice:
       return RETROGRAD_NO_DEVICE;
-    case Code::kNotOnDevice:
-      return RETROGRAD_NOT_ON_DEVICE;
     case Code::kOutOfMemory:
       return RETROGRAD_OUT_OF_MEMORY;
     case Code::kTimeout:

@@ -9,7 +9,7 @@
 namespace retrograd::engines::cuda {
 
 std::span<const Candidate* const> candidates() {
-  static const std::array<const Candidate*, 23> all = {
+  static const std::array<const Candidate*, 25> all = {
       &depthwise_small(),       // grad_input, grad_weight: one channel a group, 3x3 to 7x7 on 14x14, 16 bits
       &depthwise_whole(),       // the same of every type
       &depthwise_bands(),       // 5x5 and 7x7, 16-bit types
@@ -30,8 +30,10 @@ std::span<const Candidate* const> candidates() {
       &pool_disjoint(),         // average pooling: windows side by side
       &pool_staged(),           // 3x3 on small planes
       &pool_sliding(),          // 3x3
+      &pool_tiles(),            // 2x2 and 3x3, any padding and divisors
       &pool_vectors(),          // any windows, channels last
       &pool_any(),              // any windows
+      &pool_windows(),          // average pooling forward
       &direct(),                // everything
   };
   return all;

@@ -28,7 +28,8 @@ void launch(const problem::BiasPass& pass, const Bindings& bindings, kernels::cu
   kernels::cuda::direct_bias(bind(shape_of(pass), pass, bindings), stream);
 }
 void launch(const problem::AvgPoolPass& pass, const Bindings& bindings, kernels::cuda::Stream stream) {
-  kernels::cuda::direct_pool(bind(shape_of(pass), pass, bindings), stream);
+  const kernels::cuda::Pool pool = bind(shape_of(pass), pass, bindings);
+  pass.forward ? kernels::cuda::direct_pool_forward(pool, stream) : kernels::cuda::direct_pool(pool, stream);
 }
 
 class DirectStep final : public Step {

@@ -38,8 +38,10 @@ const Candidate& bias();  // bias/: dense tensors
 const Candidate& pool_disjoint();
 const Candidate& pool_staged();
 const Candidate& pool_sliding();
+const Candidate& pool_tiles();
 const Candidate& pool_vectors();
 const Candidate& pool_any();
+const Candidate& pool_windows();  // forward
 
 const Candidate& small_images();  // so small that launches count more than products
 const Candidate& direct();        // every pass, straight from its formula; needs no workspace

@@ -29,6 +29,7 @@ kernels::cuda::Conv shape_of(const problem::ConvPass& pass) {
   conv.x = tensor_of(pass.x);
   conv.y = tensor_of(pass.y);
   conv.w = tensor_of(pass.w);
+  if (pass.bias) conv.bias = {nullptr, pass.bias->dtype, pass.bias->strides[1]};
   conv.rounding = pass.rounding;
   return conv;
 }
@@ -53,8 +54,8 @@ kernels::cuda::Pool shape_of(const problem::AvgPoolPass& pass) {
   }
   pool.count_include_pad = pass.count_include_pad;
   pool.divisor_override = pass.divisor_override;
-  pool.grad_output = tensor_of(pass.y);
-  pool.grad_input = tensor_of(pass.x);
+  pool.y = tensor_of(pass.y);
+  pool.x = tensor_of(pass.x);
   return pool;
 }
 
@@ -62,6 +63,7 @@ kernels::cuda::Conv bind(kernels::cuda::Conv conv, const problem::ConvPass& pass
   conv.x.data = bindings[pass.x.operand];
   conv.y.data = bindings[pass.y.operand];
   conv.w.data = bindings[pass.w.operand];
+  if (pass.bias) conv.bias.data = bindings[pass.bias->operand];
   return conv;
 }
 
@@ -73,8 +75,8 @@ kernels::cuda::Bias bind(kernels::cuda::Bias bias, const problem::BiasPass& pass
 
 kernels::cuda::Pool bind(kernels::cuda::Pool pool, const problem::AvgPoolPass& pass,
                          const Bindings& bindings) {
-  pool.grad_output.data = bindings[pass.y.operand];
-  pool.grad_input.data = bindings[pass.x.operand];
+  pool.y.data = bindings[pass.y.operand];
+  pool.x.data = bindings[pass.x.operand];
   return pool;
 }
 

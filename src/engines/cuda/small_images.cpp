@@ -103,6 +103,7 @@ class SmallCandidate final : public Candidate {
     const auto* conv = std::get_if<ConvPass>(&pass);
     if (conv == nullptr || conv->kind == ConvPassKind::kForward)
       return Support::no("grad_input, grad_weight and grad_bias only");
+    if (conv->bias) return Support::no("adds no bias");
     for (const Sizes5& sizes : {x_sizes(*conv), y_sizes(*conv), w_sizes(*conv)})
       if (!is_small(sizes)) return Support::no("needs 1 to 2^22 elements");
     if (!has_small_numbers(*conv)) return Support::no("needs windows under 2^22");

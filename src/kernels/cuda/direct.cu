@@ -65,6 +65,12 @@ __device__ float pooled_count(const PoolAxis& a, int64_t output, bool with_pad) 
   return static_cast<float>(end - (with_pad ? start : max(start, int64_t{0})));
 }
 
+__device__ float divisor_of(const Pool& p, int64_t d, int64_t h, int64_t w) {
+  if (p.divisor_override != 0) return static_cast<float>(p.divisor_override);
+  return pooled_count(p.axes[0], d, p.count_include_pad) * pooled_count(p.axes[1], h, p.count_include_pad) *
+         pooled_count(p.axes[2], w, p.count_include_pad);
+}
+
 __global__ void pool_kernel(Pool p, int64_t total) {
   const auto& [ad, ah, aw] = p.axes;
   for (int64_t i = blockIdx.x * int64_t{kThreads} + threadIdx.x; i < total;
@@ -76,15 +82,36 @@ __global__ void pool_kernel(Pool p, int64_t total) {
     for (int64_t d = rd.begin; d < rd.end; ++d)
       for (int64_t h = rh.begin; h < rh.end; ++h)
         for (int64_t w = rw.begin; w < rw.end; ++w) {
-          const float divisor = p.divisor_override != 0 ? static_cast<float>(p.divisor_override)
-                                                        : pooled_count(ad, d, p.count_include_pad) *
-                                                              pooled_count(ah, h, p.count_include_pad) *
-                                                              pooled_count(aw, w, p.count_include_pad);
-          sum += load_any(p.grad_output.dtype, p.grad_output.data,
-                          offset_of(p.grad_output, {at.n, at.c, d, h, w})) /
-                 divisor;
+          const float value = load_any(p.y.dtype, p.y.data, offset_of(p.y, {at.n, at.c, d, h, w}));
+          sum += value / divisor_of(p, d, h, w);
         }
-    store_any(p.grad_input.dtype, p.grad_input.data, offset_of(p.grad_input, at), sum);
+    store_any(p.x.dtype, p.x.data, offset_of(p.x, at), sum);
+  }
+}
+
+__device__ Range places_pooled(const PoolAxis& a, int64_t output) {
+  const int64_t start = output * a.stride - a.pad;
+  return clamped(start, start + a.kernel, a.x);
+}
+
+__global__ void pool_forward_kernel(Pool p, int64_t total) {
+  const auto& [ad, ah, aw] = p.axes;
+  for (int64_t i = blockIdx.x * int64_t{kThreads} + threadIdx.x; i < total;
+       i += int64_t{gridDim.x} * kThreads) {
+    const Index5 at = split(i, p.channels, ad.y, ah.y, aw.y);
+    const Range rd = places_pooled(ad, at.d), rh = places_pooled(ah, at.h), rw = places_pooled(aw, at.w);
+    float sum = 0;
+    for (int64_t d = rd.begin; d < rd.end; ++d)
+      for (int64_t h = rh.begin; h < rh.end; ++h) {
+        float row = 0;
+        for (int64_t w = rw.begin; w < rw.end; ++w)
+          row += load_any(p.x.dtype, p.x.data, offset_of(p.x, {at.n, at.c, d, h, w}));
+        sum += row;
+      }
+    const bool empty = rd.begin == rd.end || rh.begin == rh.end || rw.begin == rw.end;
+    // A window may hold no place, and divide by none; what is added makes no negative zeros.
+    const float average = empty ? 0.0f : sum / divisor_of(p, at.d, at.h, at.w) + 0.0f;
+    store_any(p.y.dtype, p.y.data, offset_of(p.y, at), average);
   }
 }
 
@@ -118,6 +145,11 @@ void direct_bias(const Bias& p, Stream stream) {
 void direct_pool(const Pool& p, Stream stream) {
   const int64_t total = p.batch * p.channels * p.axes[0].x * p.axes[1].x * p.axes[2].x;
   if (total > 0) pool_kernel<<<blocks_for(total, kThreads), kThreads, 0, stream>>>(p, total);
+}
+
+void direct_pool_forward(const Pool& p, Stream stream) {
+  const int64_t total = p.batch * p.channels * p.axes[0].y * p.axes[1].y * p.axes[2].y;
+  if (total > 0) pool_forward_kernel<<<blocks_for(total, kThreads), kThreads, 0, stream>>>(p, total);
 }
 
 }  // namespace retrograd::kernels::cuda

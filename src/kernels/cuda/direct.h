@@ -11,5 +11,6 @@ void direct_grad_input(const Conv& conv, Stream stream);
 void direct_grad_weight(const Conv& conv, Stream stream);
 void direct_bias(const Bias& bias, Stream stream);
 void direct_pool(const Pool& pool, Stream stream);
+void direct_pool_forward(const Pool& pool, Stream stream);
 
 }  // namespace retrograd::kernels::cuda

@@ -66,13 +66,17 @@ __device__ inline int64_t offset_of(const Tensor& t, const Index5& i) {
          i.w * t.strides[4];
 }
 
+__device__ inline float bias_of(const Conv& p, int64_t channel) {
+  return p.bias.data == nullptr ? 0.0f : load_any(p.bias.dtype, p.bias.data, channel * p.bias.stride);
+}
+
 // y[at]
 __device__ inline float forward_sum(const Conv& p, const Index5& at) {
   const Source x(p.x, p.rounding), w(p.w, p.rounding);
   const auto& [ad, ah, aw] = p.axes;
   const Range td = live_taps(ad, at.d), th = live_taps(ah, at.h), tw = live_taps(aw, at.w);
   const int64_t first = at.c / p.y_channels * p.x_channels;
-  float sum = 0;
+  float sum = bias_of(p, at.c);
   for (int64_t d = td.begin; d < td.end; ++d)
     for (int64_t h = th.begin; h < th.end; ++h)
       for (int64_t k = tw.begin; k < tw.end; ++k) {
@@ -93,7 +97,7 @@ __device__ inline float grad_input_sum(const Conv& p, const Index5& at) {
   const Source y(p.y, p.rounding), w(p.w, p.rounding);
   const auto& [ad, ah, aw] = p.axes;
   const int64_t first = at.c / p.x_channels * p.y_channels, in_group = at.c % p.x_channels;
-  float sum = 0;
+  float sum = bias_of(p, at.c);
   for (int64_t d = 0; d < ad.kernel; ++d) {
     const int64_t od = output_reading(ad, at.d, d);
     if (od < 0) continue;

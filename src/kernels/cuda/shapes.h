@@ -23,12 +23,20 @@ struct Axis {
   int64_t x, y, kernel, stride, dilation, pad;
 };
 
+// Added to the sums of each channel of the result in FP32; null: none is.
+struct ChannelBias {
+  const void* data = nullptr;
+  DType dtype = DType::kF32;
+  int64_t stride = 0;
+};
+
 // A convolution y = x ⋆ w; which of the three is written is the kernel's business.
 struct Conv {
   int64_t batch, groups;
   int64_t x_channels, y_channels;  // a group's
   Axis axes[3];
   Tensor x, y, w;
+  ChannelBias bias;
   OperandRounding rounding;
 };
 
@@ -47,7 +55,7 @@ struct Pool {
   PoolAxis axes[3];
   bool count_include_pad;
   int64_t divisor_override;
-  Tensor grad_output, grad_input;
+  Tensor y, x;  // which of them is written is the kernel's business, too
 };
 
 }  // namespace retrograd::kernels::cuda

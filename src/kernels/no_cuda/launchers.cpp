@@ -20,6 +20,7 @@
 #include "kernels/cuda/few_channels/narrow_tiles.h"
 #include "kernels/cuda/layout/results.h"
 #include "kernels/cuda/pooling/pool.h"
+#include "kernels/cuda/pooling/pool_forward.h"
 #include "kernels/cuda/small_images.h"
 
 namespace retrograd::kernels::cuda {
@@ -54,6 +55,7 @@ void direct_grad_input(const Conv&, Stream) { not_here(); }
 void direct_grad_weight(const Conv&, Stream) { not_here(); }
 void direct_bias(const Bias&, Stream) { not_here(); }
 void direct_pool(const Pool&, Stream) { not_here(); }
+void direct_pool_forward(const Pool&, Stream) { not_here(); }
 
 void group_grad_input(const Conv&, bool, Stream) { not_here(); }
 void group_grad_weight(const Conv&, bool, float*, Stream) { not_here(); }
@@ -73,6 +75,7 @@ void repair_result(const Conv&, Result, Stream) { not_here(); }
 
 void pool_planes(const Pool&, PoolKernel, Stream) { not_here(); }
 void pool_channels_last(const Pool&, PoolKernel, Stream) { not_here(); }
+void pool_forward(const Pool&, bool, Stream) { not_here(); }
 
 void small_grad_input(const Conv&, Stream) { not_here(); }
 void small_grad_weight(const Conv&, float*, Stream) { not_here(); }

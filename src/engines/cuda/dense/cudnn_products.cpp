@@ -284,6 +284,7 @@ class CudnnCandidate final : public Candidate {
   Support supports(const problem::Pass& pass, const Machine& machine) const override {
     const auto* conv = std::get_if<ConvPass>(&pass);
     if (conv == nullptr) return Support::no("convolutions only");
+    if (conv->bias) return Support::no("adds no bias");
     if (!machine.gpu.cudnn) return Support::no("cuDNN is not there");
     if ((conv->x.dtype != DType::kF16 && conv->x.dtype != DType::kBF16) || conv->x.dtype != conv->y.dtype ||
         conv->x.dtype != conv->w.dtype || conv->rounding != OperandRounding::kNone)

@@ -29,9 +29,10 @@ Sizes5 result_sizes(const ConvPass& pass) {
 bool is_dense(const ConvPass& pass) {
   return is_planes(pass.result(), result_sizes(pass)) || is_channels_last(pass.result(), result_sizes(pass));
 }
-// Places that no window reads are cleared, all at once.
+// Places that no window reads are cleared, all at once; a bias belongs there, too.
 bool can_fold(const ConvPass& pass) {
-  return folded_axes(pass) && is_dense(pass) && taps_of(pass) * columns_of(pass) < kMostFolded;
+  return folded_axes(pass) && is_dense(pass) && (!pass.bias || folded_covers_x(pass)) &&
+         taps_of(pass) * columns_of(pass) < kMostFolded;
 }
 bool is_few_residues(const ConvPass& pass) {
   if (pass.kind != ConvPassKind::kGradInput) return true;
@@ -53,7 +54,8 @@ bool has_no_tap(const ProductAxes& axes) {
 
 // Whether f32_gather takes the product.
 bool is_for_warpgroups(const ConvPass& pass, const ProductAxes& axes, RowType type, int64_t columns) {
-  if (type != RowType::kF32 || pass.groups != 1 || columns <= 32 || pass.result().dtype != DType::kF32)
+  if (type != RowType::kF32 || pass.groups != 1 || columns <= 32 || pass.result().dtype != DType::kF32 ||
+      (pass.bias && pass.bias->dtype != DType::kF32))
     return false;
   kernels::cuda::GatherProduct product{};
   product.conv = shape_of(pass);
@@ -115,7 +117,7 @@ class GatherPlanner {
   GatherWay residues() const {
     GatherWay way;
     way.products = product_axes(pass_);
-    way.cleared = is_dense(pass_) && std::erase_if(way.products, has_no_tap) > 0;
+    way.cleared = is_dense(pass_) && !pass_.bias && std::erase_if(way.products, has_no_tap) > 0;
     return way;
   }
   std::optional<GatherWay> in_warpgroups(const GatherWay& residues) const {

@@ -217,6 +217,9 @@ Support takes(const ConvPass& p, const Machine& machine) {
         fmt::format("{} residues of the strides, at most {} are taken", products, kMostProducts));
   if (!has_warpgroups(machine)) return Support::no("needs a Hopper GPU");
   if (!has_walkable_places(p)) return Support::no("windows beyond what the copy engine walks over");
+  const std::vector<ProductAxes> residues = product_axes(p);
+  if (p.bias && std::any_of(residues.begin(), residues.end(), has_no_tap))
+    return Support::no("adds no bias to places without a tap");
   return Support::yes();
 }
 

@@ -106,6 +106,7 @@ class DepthwiseCandidate final : public Candidate {
 Support is_small_square(const ConvPass* pass) {
   if (pass == nullptr || pass->kind == ConvPassKind::kForward)
     return Support::no("grad_input and grad_weight only");
+  if (pass->bias) return Support::no("adds no bias");
   if (pass->x_channels != pass->groups || pass->y_channels != pass->groups)
     return Support::no("needs one channel a group on both sides");
   if (!is_wide_type(pass->x.dtype) || pass->x.dtype != pass->y.dtype ||

@@ -40,6 +40,7 @@ class NarrowCandidate final : public Candidate {
     const auto* conv = std::get_if<ConvPass>(&pass);
     if (conv == nullptr || conv->kind != problem::ConvPassKind::kGradInput)
       return Support::no("grad_input only");
+    if (conv->bias) return Support::no("adds no bias");
     if (conv->x_channels_per_group() > kernels::cuda::kNarrowChannels)
       return Support::no(fmt::format("{} x channels a group, at most {} are taken",
                                      conv->x_channels_per_group(), kernels::cuda::kNarrowChannels));

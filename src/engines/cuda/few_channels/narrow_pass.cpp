@@ -28,6 +28,7 @@ bool is_small(const problem::Window& w) {
 Support is_narrow_pass(const ConvPass* pass) {
   if (pass == nullptr || pass->kind == ConvPassKind::kForward)
     return Support::no("grad_input and grad_weight only");
+  if (pass->bias) return Support::no("adds no bias");
   if (!is_wide_type(pass->x.dtype) || pass->x.dtype != pass->y.dtype ||
       (pass->kind == ConvPassKind::kGradInput && pass->w.dtype != pass->x.dtype))
     return Support::no("needs f32, f16 or bf16, all the same");

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// One launch: planes or channels-last.
+// Average pooling backward in one launch: planes or channels-last.
 #include "kernels/cuda/pooling/pool.h"
 
 #include <fmt/format.h>
 
 #include "engines/cuda/by_alignment.h"
 #include "engines/cuda/implementations.h"
-#include "engines/cuda/layouts.h"
+#include "engines/cuda/pooling/pool_pass.h"
 #include "engines/cuda/shapes.h"
 
 namespace retrograd::engines::cuda {
@@ -14,13 +14,6 @@ namespace {
 
 using kernels::cuda::PoolKernel;
 using problem::AvgPoolPass;
-
-Sizes5 x_sizes(const AvgPoolPass& p) { return {p.batch, p.channels, p.axes[0].x, p.axes[1].x, p.axes[2].x}; }
-Sizes5 y_sizes(const AvgPoolPass& p) { return {p.batch, p.channels, p.axes[0].y, p.axes[1].y, p.axes[2].y}; }
-bool both_planes(const AvgPoolPass& p) { return is_planes(p.x, x_sizes(p)) && is_planes(p.y, y_sizes(p)); }
-bool both_channels_last(const AvgPoolPass& p) {
-  return is_channels_last(p.x, x_sizes(p)) && is_channels_last(p.y, y_sizes(p));
-}
 
 class PoolStep final : public Step {
  public:
@@ -37,8 +30,7 @@ class PoolStep final : public Step {
   }
   void run(const Bindings& bindings, std::byte*, runtime::ExecutionContext& context) const override {
     const kernels::cuda::Pool pool = bind(shape_of(pass_), pass_, bindings);
-    const PoolKernel kernel =
-        kernels_.at(kernels::cuda::alignment_of({pool.grad_input.data, pool.grad_output.data}));
+    const PoolKernel kernel = kernels_.at(kernels::cuda::alignment_of({pool.x.data, pool.y.data}));
     planes_ ? kernels::cuda::pool_planes(pool, kernel, stream_of(context))
             : kernels::cuda::pool_channels_last(pool, kernel, stream_of(context));
   }
@@ -56,17 +48,8 @@ class PoolCandidate final : public Candidate {
   const char* name() const override { return name_.c_str(); }
   Support supports(const problem::Pass& pass, const Machine& /*machine*/) const override {
     const auto* pool = std::get_if<AvgPoolPass>(&pass);
-    if (pool == nullptr) return Support::no("average pooling only");
-    if (!is_wide_type(pool->x.dtype) || pool->x.dtype != pool->y.dtype)
-      return Support::no("needs f32, f16 or bf16, the same on both sides");
-    if (!fits_31_bits(x_sizes(*pool)) || !fits_31_bits(y_sizes(*pool)))
-      return Support::no("needs 1 to 2^31 - 1 elements");
-    for (const problem::PoolWindow& axis : pool->axes)
-      if (axis.x + axis.pad >= int64_t{1} << 30 || axis.kernel >= int64_t{1} << 30 ||
-          axis.stride >= int64_t{1} << 30)
-        return Support::no("needs windows under 2^30");
-    if (!both_planes(*pool) && !both_channels_last(*pool))
-      return Support::no("needs dense tensors of one layout, row-major or channels last");
+    if (pool == nullptr || pool->forward) return Support::no("average pooling backward only");
+    if (const Support dense = is_dense_pool(*pool); !dense.accepted()) return dense;
     const bool has = kernels::cuda::has_pool_kernel(kernel_, shape_of(*pool), !both_planes(*pool), kAligned);
     return has ? Support::yes() : Support::no(needs());
   }
@@ -84,6 +67,8 @@ class PoolCandidate final : public Candidate {
         return "needs 3x3 with padding 1 and stride 1, small row-major planes, and one divisor";
       case PoolKernel::kSliding:
         return "needs 3x3 with padding 1 and stride 1 or 2, and one divisor";
+      case PoolKernel::kTiles:
+        return "needs 2x2 with stride 2 or 3x3 with stride 1 or 2; channels last: whole vectors of 16 bytes";
       case PoolKernel::kVectors:
         return "needs channels last, whole vectors of 16 bytes of them";
       case PoolKernel::kAny:
@@ -108,6 +93,10 @@ const Candidate& pool_staged() {
 }
 const Candidate& pool_sliding() {
   static const PoolCandidate instance(PoolKernel::kSliding);
+  return instance;
+}
+const Candidate& pool_tiles() {
+  static const PoolCandidate instance(PoolKernel::kTiles);
   return instance;
 }
 const Candidate& pool_vectors() {

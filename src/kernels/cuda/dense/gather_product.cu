@@ -36,6 +36,7 @@ struct Tile {
   int4 rows[C::kM];
   int64_t row_offsets[C::kM], column_offsets[C::kN];
   int3 beyond[C::kN];
+  float bias[C::kN];
 
   __device__ void describe(const Product& p, const Residue& r, uint32_t m0, int n0, int group) {
     for (int i = static_cast<int>(threadIdx.x); i < C::kM; i += C::kThreads) {
@@ -52,13 +53,13 @@ struct Tile {
       rows[i] = int4{place.n * p.source[0], at[0], at[1], at[2]};
       row_offsets[i] = offset;
     }
-    const int64_t channel0 =
-        int64_t{group} * (p.forward ? p.conv.y_channels : p.conv.x_channels) * p.result.strides[1];
+    const int64_t channel0 = int64_t{group} * (p.forward ? p.conv.y_channels : p.conv.x_channels);
     for (int i = static_cast<int>(threadIdx.x); i < C::kN; i += C::kThreads) {
       const ColumnPlace c = column_place(p, min(n0 + i, p.columns - 1));
-      column_offsets[i] = channel0 + c.channel * p.result.strides[1] + c.beyond[0] * p.result.strides[2] +
+      column_offsets[i] = (channel0 + c.channel) * p.result.strides[1] + c.beyond[0] * p.result.strides[2] +
                           c.beyond[1] * p.result.strides[3] + c.beyond[2] * p.result.strides[4];
       beyond[i] = {c.beyond[0], c.beyond[1], c.beyond[2]};
+      bias[i] = bias_of(p.conv, channel0 + c.channel);
     }
   }
 };
@@ -96,7 +97,8 @@ __device__ void finish(const Product& p, const Residue& r, const Corner<C>& corn
   const bool suspect = p.repair && __syncthreads_or(is_suspect(sums));
   auto* staged = reinterpret_cast<float*>(shared);
   const WarpCorner<C> warp;
-  stage_sums<C>(p.by_columns, sums, warp.row, warp.column, staged);
+  stage_sums<C>(p.by_columns, sums, p.conv.bias.data == nullptr ? nullptr : tile.bias, warp.row, warp.column,
+                staged);
   __syncthreads();
   const gather::TileResults<C> results{p,           r,      tile.rows, tile.row_offsets, tile.column_offsets,
                                        tile.beyond, staged, corner.m0, corner.n0,        corner.group};

@@ -40,8 +40,8 @@ __device__ bool is_suspect(const float (&sums)[kDown][kAcross][4]) {
 }
 
 template <class C, int kDown, int kAcross>
-__device__ void stage_sums(bool by_columns, const float (&sums)[kDown][kAcross][4], int first_row,
-                           int first_column, float* staged) {
+__device__ void stage_sums(bool by_columns, const float (&sums)[kDown][kAcross][4], const float* bias,
+                           int first_row, int first_column, float* staged) {
   const int lane = static_cast<int>(threadIdx.x) % 32;
 #pragma unroll
   for (int i = 0; i < kDown; ++i)
@@ -51,7 +51,8 @@ __device__ void stage_sums(bool by_columns, const float (&sums)[kDown][kAcross][
       for (int e = 0; e < 4; ++e) {
         const int row = first_row + i * 16 + lane / 4 + e / 2 * 8;
         const int column = first_column + j * 8 + lane % 4 * 2 + e % 2;
-        staged[by_columns ? row * C::kColumnsPitch + column : column * C::kPlacesPitch + row] = sums[i][j][e];
+        staged[by_columns ? row * C::kColumnsPitch + column : column * C::kPlacesPitch + row] =
+            bias == nullptr ? sums[i][j][e] : sums[i][j][e] + bias[column];
       }
 }
 

@@ -88,10 +88,11 @@ __global__ void __launch_bounds__(kMostThreads, kTaps == 64 ? 1 : 2)
   __syncthreads();
   const int count = min(p.of_piece * kEach, p.result_length - begin);
   for (int l = 0; l < lines; ++l) {
+    const float bias = bias_of(p.conv, (first + l) % p.channels);
     T* out = result + static_cast<int64_t>(first + l) * p.result_length + begin;
 #pragma unroll 4
     for (int i = thread; i < count; i += threads) {
-      float sum = shared[l * pitch + i];
+      float sum = shared[l * pitch + i] + bias;
       if (!isfinite(sum)) sum = by_formula(p, first + l, begin + i);
       out[i] = from_float<T>(sum);
     }

@@ -71,6 +71,7 @@ __global__ void __launch_bounds__(kWarps * 32, 6)
       }
       band[s][i] = reinterpret_cast<const uint32_t&>(pair);
     }
+  const float bias = bias_of(conv, channel);
   const uint32_t matrix = (lane % 8 + lane / 8 % 2 * 8 + lane / 16) * 16;
   float witness = 0;
   for (int item = 0; item < items; ++item) {
@@ -93,7 +94,7 @@ __global__ void __launch_bounds__(kWarps * 32, 6)
       for (int i = 0; i < 2; ++i) {
         const int group = group0 + tile * kSpanGroups + q + 8 * i;
         if (group >= p.result_groups) continue;
-        const float pair[2] = {sums[2 * i], sums[2 * i + 1]};
+        const float pair[2] = {sums[2 * i] + bias, sums[2 * i + 1] + bias};
         watch(witness, pair[0]);
         watch(witness, pair[1]);
         store_pack<T, 2>(out + group * 8 + 2 * t, pair);

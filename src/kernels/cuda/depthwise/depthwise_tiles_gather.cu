@@ -48,6 +48,7 @@ __global__ void __launch_bounds__(kThreads)
   const int h0 = static_cast<int>(blockIdx.y) / p.column_tiles * kRows;
   const int w0 = static_cast<int>(blockIdx.y) % p.column_tiles * kColumns;
   const int64_t channel = plane % p.channels;
+  const float start = bias_of(p.conv, channel);
   for (int i = static_cast<int>(threadIdx.x); i < p.kh * kTaps; i += kThreads) {
     int h = i / kTaps, w = i % kTaps;
     const bool inside = w < p.kw;
@@ -64,7 +65,9 @@ __global__ void __launch_bounds__(kThreads)
 
   const int row = static_cast<int>(threadIdx.x) / (kColumns / kEach);
   const int column = static_cast<int>(threadIdx.x) % (kColumns / kEach) * kEach;
-  float sums[kEach] = {};
+  float sums[kEach];
+#pragma unroll
+  for (float& sum : sums) sum = start;
   for (int h = 0; h < p.kh; ++h) {
     const float* line = tile + (row + h) * kPitch + column;
     float values[kEach + kTaps];

@@ -8,7 +8,8 @@
 //   disjoint   windows side by side, no padding: pool_disjoint.cu
 //   sliding    3x3 windows, stride 1 or 2, padding 1: a thread takes a few columns and eight rows; each sum of a row
 //              is used by all results that need it
-//   anything   a thread a result, windows as they come
+//   tiles      2x2 and 3x3 windows, any padding and divisors: pool_tiles.cu
+//   anything   a thread a few results below each other, windows as they come
 // clang-format on
 #include "kernels/cuda/alignment.h"
 #include "kernels/cuda/fast_div.cuh"
@@ -18,6 +19,7 @@
 #include "kernels/cuda/pooling/pool_last.h"
 #include "kernels/cuda/pooling/pool_plan.h"
 #include "kernels/cuda/pooling/pool_staged.h"
+#include "kernels/cuda/pooling/pool_tiles.h"
 #include "kernels/cuda/types.h"
 
 namespace retrograd::kernels::cuda {
@@ -114,90 +116,86 @@ void launch_sliding(const Pool& pool, float scale, Stream stream) {
   p.yw = static_cast<int>(w.y);
   p.scale = scale;
   sliding_kernel<T, kS, kRows, kCols, kPacked><<<blocks_for(p.threads), kThreads, 0, stream>>>(
-      p, static_cast<const T*>(pool.grad_output.data), static_cast<T*>(pool.grad_input.data));
+      p, static_cast<const T*>(pool.y.data), static_cast<T*>(pool.x.data));
 }
 
 // ---- any windows
 
-struct AnyAxis {
-  int x, y, kernel, pad, end;  // end: of what a window counts
-  int begin;                   // the same for its start
-  FastDiv stride;
-};
-
 struct Any {
+  Windows windows;
   uint32_t threads;
-  FastDiv w, h, d, vectors;
-  AnyAxis axes[3];
-  bool uniform;
-  float scale;
+  FastDiv vectors, columns, bands, depths;  // of a place; of an image: columns, bands of kRows rows
+  FastDiv strides[3];
 };
 
 struct Held {
   int begin, end;
 };
-__device__ Held windows_holding(const AnyAxis& a, uint32_t index) {
-  const int shifted = static_cast<int>(index) + a.pad;
-  const int begin = shifted < a.kernel ? 0 : static_cast<int>(a.stride.quotient(shifted - a.kernel)) + 1;
-  return {begin, min(static_cast<int>(a.stride.quotient(shifted)) + 1, a.y)};
-}
-__device__ float count_of(const AnyAxis& a, int window) {
-  const int start = window * static_cast<int>(a.stride.divisor) - a.pad;
-  return static_cast<float>(min(start + a.kernel, a.end) - max(start, a.begin));
+__device__ Held windows_holding(const Any& p, int axis, int index) {
+  const WindowAxis& a = p.windows.axes[axis];
+  const int shifted = index + a.pad;
+  const int begin =
+      shifted < a.kernel ? 0 : static_cast<int>(p.strides[axis].quotient(shifted - a.kernel)) + 1;
+  return {begin, min(static_cast<int>(p.strides[axis].quotient(shifted)) + 1, a.y)};
 }
 
-// kCount neighbouring channels of a channels-last tensor; 1 with vectors = 1 walks a row-major one.
-template <class T, int kCount>
-__global__ void __launch_bounds__(kThreads) any_kernel(Any p, const T* y, T* x) {
-  uint32_t rest = thread_number();
-  if (rest >= p.threads) return;
-  const int64_t target = static_cast<int64_t>(rest) * kCount;
-  uint32_t w = p.vectors.split(rest);
-  const uint32_t vector = rest;
-  uint32_t h = p.w.split(w);
-  uint32_t d = p.h.split(h);
-  const uint32_t plane = p.d.split(d);
-  const auto& [ad, ah, aw] = p.axes;
-  const Held rd = windows_holding(ad, d), rh = windows_holding(ah, h), rw = windows_holding(aw, w);
-  const int64_t step = static_cast<int64_t>(p.vectors.divisor) * kCount;  // of a place
-  const T* source = y + static_cast<int64_t>(plane) * ad.y * ah.y * aw.y * step + vector * kCount;
-  float sums[kCount] = {};
-  for (int od = rd.begin; od < rd.end; ++od)
-    for (int oh = rh.begin; oh < rh.end; ++oh)
-      for (int ow = rw.begin; ow < rw.end; ++ow) {
-        float values[kCount];
-        load_pack<T, kCount>(source + ((static_cast<int64_t>(od) * ah.y + oh) * aw.y + ow) * step, values);
-        const float divisor = p.uniform ? 1.0f : count_of(ad, od) * count_of(ah, oh) * count_of(aw, ow);
+// kCount neighbouring channels of a channels-last tensor; 1 with vectors = 1 walks a row-major one. A thread
+// makes kRows results below each other, which have the windows of their column in common.
+template <class T, int kCount, int kRows>
+__global__ void __launch_bounds__(kThreads)
+    any_kernel(const __grid_constant__ Any p, const T* __restrict__ y, T* __restrict__ x) {
+  uint32_t vector = thread_number();
+  if (vector >= p.threads) return;
+  uint32_t w = p.vectors.split(vector);
+  uint32_t band = p.columns.split(w);
+  uint32_t depth = p.bands.split(band);
+  const int64_t image = p.depths.split(depth);
+  const auto& [ad, ah, aw] = p.windows.axes;
+  const int step = static_cast<int>(p.vectors.divisor) * kCount;  // of a place
+  const Held rd = windows_holding(p, 0, static_cast<int>(depth)),
+             rw = windows_holding(p, 2, static_cast<int>(w));
+  const T* const source = y + image * ad.y * ah.y * aw.y * step + vector * kCount;
+  T* const target = x + image * ad.x * ah.x * aw.x * step + vector * kCount;
 #pragma unroll
-        for (int i = 0; i < kCount; ++i) sums[i] += p.uniform ? values[i] : values[i] / divisor;
+  for (int r = 0; r < kRows; ++r) {
+    const int h = static_cast<int>(band) * kRows + r;
+    if (h >= ah.x) return;
+    const Held rh = windows_holding(p, 1, h);
+    float sums[kCount] = {};
+    for (int od = rd.begin; od < rd.end; ++od)
+      for (int oh = rh.begin; oh < rh.end; ++oh) {
+        const T* const row = source + (od * ah.y + oh) * aw.y * step;
+        const int rows = p.windows.uniform ? 1 : count_of(ad, od) * count_of(ah, oh);
+        for (int ow = rw.begin; ow < rw.end; ++ow) {
+          float values[kCount];
+          load_pack<T, kCount>(row + ow * step, values);
+          const float divisor =
+              p.windows.uniform ? 1.0f : static_cast<float>(rows) * static_cast<float>(count_of(aw, ow));
+#pragma unroll
+          for (int i = 0; i < kCount; ++i) sums[i] += p.windows.uniform ? values[i] : values[i] / divisor;
+        }
       }
 #pragma unroll
-  for (int i = 0; i < kCount; ++i) sums[i] = fmaf(sums[i], p.scale, 0.0f);
-  store_pack<T, kCount>(x + target, sums);
+    for (int i = 0; i < kCount; ++i) sums[i] = fmaf(sums[i], p.windows.scale, 0.0f);  // no negative zeros
+    store_pack<T, kCount>(target + ((static_cast<int>(depth) * ah.x + h) * aw.x + static_cast<int>(w)) * step,
+                          sums);
+  }
 }
 
-template <class T, int kCount>
-void launch_any(const Pool& pool, int64_t planes, int64_t vectors, bool uniform, float scale, Stream stream) {
+template <class T, int kCount, int kRows>
+void launch_any(const Pool& pool, int64_t images, int64_t vectors, Stream stream) {
+  const auto& [d, h, w] = pool.axes;
+  const int64_t bands = (h.x + kRows - 1) / kRows;
   Any p;
-  p.threads = static_cast<uint32_t>(planes * pool.axes[0].x * pool.axes[1].x * pool.axes[2].x * vectors);
+  p.windows = windows_of(pool);
+  p.threads = static_cast<uint32_t>(images * d.x * bands * w.x * vectors);
   p.vectors = FastDiv(vectors);
-  p.w = FastDiv(pool.axes[2].x);
-  p.h = FastDiv(pool.axes[1].x);
-  p.d = FastDiv(pool.axes[0].x);
-  for (int i = 0; i < 3; ++i) {
-    const PoolAxis& a = pool.axes[i];
-    p.axes[i] = {static_cast<int>(a.x),
-                 static_cast<int>(a.y),
-                 static_cast<int>(a.kernel),
-                 static_cast<int>(a.pad),
-                 static_cast<int>(pool.count_include_pad ? a.x + a.pad : a.x),
-                 pool.count_include_pad ? -static_cast<int>(a.pad) : 0,
-                 FastDiv(a.stride)};
-  }
-  p.uniform = uniform;
-  p.scale = scale;
-  any_kernel<T, kCount><<<blocks_for(p.threads), kThreads, 0, stream>>>(
-      p, static_cast<const T*>(pool.grad_output.data), static_cast<T*>(pool.grad_input.data));
+  p.columns = FastDiv(w.x);
+  p.bands = FastDiv(bands);
+  p.depths = FastDiv(d.x);
+  for (int i = 0; i < 3; ++i) p.strides[i] = FastDiv(pool.axes[i].stride);
+  any_kernel<T, kCount, kRows><<<blocks_for(p.threads), kThreads, 0, stream>>>(
+      p, static_cast<const T*>(pool.y.data), static_cast<T*>(pool.x.data));
 }
 
 // ---- which
@@ -208,14 +206,15 @@ void run_planes(const Pool& pool, PoolKernel kernel, Stream stream) {
   if (kernel == PoolKernel::kDisjoint) return pool_disjoint(pool, divisor.scale, stream);
   if (kernel == PoolKernel::kStaged) return pool_staged(pool, divisor.scale, stream);
   if (kernel == PoolKernel::kSliding) {
-    const bool even = pool.axes[2].x % 2 == 0 && is_aligned(pool.grad_input.data, 2 * sizeof(T));
+    const bool even = pool.axes[2].x % 2 == 0 && is_aligned(pool.x.data, 2 * sizeof(T));
     if (pool.axes[2].stride == 2)
       return even ? launch_sliding<T, 2, 2, true>(pool, divisor.scale, stream)
                   : launch_sliding<T, 2, 2, false>(pool, divisor.scale, stream);
     return even ? launch_sliding<T, 1, 2, true>(pool, divisor.scale, stream)
                 : launch_sliding<T, 1, 1, false>(pool, divisor.scale, stream);
   }
-  launch_any<T, 1>(pool, pool.batch * pool.channels, 1, divisor.uniform, divisor.scale, stream);
+  if (kernel == PoolKernel::kTiles) return pool_tiles(pool, false, stream);
+  launch_any<T, 1, 4>(pool, pool.batch * pool.channels, 1, stream);
 }
 
 template <class T>
@@ -224,21 +223,20 @@ void run_channels_last(const Pool& pool, PoolKernel kernel, Stream stream) {
   constexpr int kWide = 16 / sizeof(T);
   if (kernel == PoolKernel::kDisjoint) return pool_last_side_by_side(pool, divisor.scale, stream);
   if (kernel == PoolKernel::kSliding) return pool_last_sliding(pool, divisor.scale, stream);
+  if (kernel == PoolKernel::kTiles) return pool_tiles(pool, true, stream);
   if (kernel == PoolKernel::kVectors)
-    return launch_any<T, kWide>(pool, pool.batch, pool.channels / kWide, divisor.uniform, divisor.scale,
-                                stream);
-  launch_any<T, 1>(pool, pool.batch, pool.channels, divisor.uniform, divisor.scale, stream);
+    return launch_any<T, kWide, 1>(pool, pool.batch, pool.channels / kWide, stream);
+  launch_any<T, 1, 4>(pool, pool.batch, pool.channels, stream);
 }
 
 }  // namespace
 
 void pool_planes(const Pool& pool, PoolKernel kernel, Stream stream) {
-  with_type(pool.grad_input.dtype, [&](auto type) { run_planes<decltype(type)>(pool, kernel, stream); });
+  with_type(pool.x.dtype, [&](auto type) { run_planes<decltype(type)>(pool, kernel, stream); });
 }
 
 void pool_channels_last(const Pool& pool, PoolKernel kernel, Stream stream) {
-  with_type(pool.grad_input.dtype,
-            [&](auto type) { run_channels_last<decltype(type)>(pool, kernel, stream); });
+  with_type(pool.x.dtype, [&](auto type) { run_channels_last<decltype(type)>(pool, kernel, stream); });
 }
 
 }  // namespace retrograd::kernels::cuda

@@ -8,8 +8,9 @@
 namespace retrograd::kernels::cuda {
 
 // disjoint: windows side by side, without padding. staged, sliding: 3x3 with padding 1, small planes in
-// shared memory or not. vectors: any windows, 16 bytes of channels a thread. any: a thread a result.
-enum class PoolKernel : unsigned char { kDisjoint, kStaged, kSliding, kVectors, kAny };
+// shared memory or not. tiles: 2x2 and 3x3, any padding and divisors, with depths. vectors: any windows, 16
+// bytes of channels a thread. any: a thread a few results.
+enum class PoolKernel : unsigned char { kDisjoint, kStaged, kSliding, kTiles, kVectors, kAny };
 const char* name_of(PoolKernel kernel);
 // alignment: what both addresses are multiples of.
 bool has_pool_kernel(PoolKernel kernel, const Pool& pool, bool channels_last, int alignment);

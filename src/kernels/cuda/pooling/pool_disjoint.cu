@@ -190,8 +190,8 @@ void launch_disjoint(const PoolAxis (&a)[3], int64_t planes, float scale, const 
 
 template <class T>
 void run(const Pool& pool, float scale, Stream stream) {
-  const auto* y = static_cast<const T*>(pool.grad_output.data);
-  auto* x = static_cast<T*>(pool.grad_input.data);
+  const auto* y = static_cast<const T*>(pool.y.data);
+  auto* x = static_cast<T*>(pool.x.data);
   constexpr int kWide = 16 / sizeof(T);
   PoolAxis axes[3] = {pool.axes[0], pool.axes[1], pool.axes[2]};
   int64_t rows = pool.batch * pool.channels;
@@ -204,7 +204,7 @@ void run(const Pool& pool, float scale, Stream stream) {
 }  // namespace
 
 void pool_disjoint(const Pool& pool, float scale, Stream stream) {
-  with_type(pool.grad_input.dtype, [&](auto type) { run<decltype(type)>(pool, scale, stream); });
+  with_type(pool.x.dtype, [&](auto type) { run<decltype(type)>(pool, scale, stream); });
 }
 
 }  // namespace retrograd::kernels::cuda

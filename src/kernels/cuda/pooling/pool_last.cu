@@ -75,7 +75,7 @@ void launch_side_by_side(const Pool& pool, float scale, Stream stream) {
   p.yw = static_cast<int>(w.y);
   p.scale = scale;
   side_by_side_kernel<T><<<blocks_for(p.threads), kThreads, 0, stream>>>(
-      p, static_cast<const T*>(pool.grad_output.data), static_cast<T*>(pool.grad_input.data));
+      p, static_cast<const T*>(pool.y.data), static_cast<T*>(pool.x.data));
 }
 
 // ---- sliding
@@ -163,18 +163,17 @@ void launch_sliding(const Pool& pool, float scale, Stream stream) {
   p.yw = static_cast<int>(w.y);
   p.scale = scale;
   sliding_kernel<T, kS, kRows, kCols, kV><<<blocks_for(p.threads), kThreads, 0, stream>>>(
-      p, static_cast<const T*>(pool.grad_output.data), static_cast<T*>(pool.grad_input.data));
+      p, static_cast<const T*>(pool.y.data), static_cast<T*>(pool.x.data));
 }
 
 }  // namespace
 
 void pool_last_side_by_side(const Pool& pool, float scale, Stream stream) {
-  with_type(pool.grad_input.dtype,
-            [&](auto type) { launch_side_by_side<decltype(type)>(pool, scale, stream); });
+  with_type(pool.x.dtype, [&](auto type) { launch_side_by_side<decltype(type)>(pool, scale, stream); });
 }
 
 void pool_last_sliding(const Pool& pool, float scale, Stream stream) {
-  with_type(pool.grad_input.dtype, [&](auto type) {
+  with_type(pool.x.dtype, [&](auto type) {
     using T = decltype(type);
     pool.axes[2].stride == 2 ? launch_sliding<T, 2, 2, 2, kWide<T>>(pool, scale, stream)
                              : launch_sliding<T, 1, sizeof(T) == 2 ? 5 : 4, 2, kWide<T>>(pool, scale, stream);

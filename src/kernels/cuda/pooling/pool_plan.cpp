@@ -17,6 +17,13 @@ bool is_sliding(const Pool& pool) {
   return d.kernel == 1 && d.stride == 1 && d.pad == 0 && three(h) && three(w) && h.stride == w.stride;
 }
 
+bool is_tiles(const Pool& pool) {
+  const auto& [d, h, w] = pool.axes;
+  if (h.kernel != w.kernel || h.stride != w.stride || h.pad % h.stride != w.pad % w.stride) return false;
+  if (d.kernel > kMostTileDepths) return false;
+  return (w.kernel == 2 && w.stride == 2) || (w.kernel == 3 && w.stride <= 2);
+}
+
 }  // namespace
 
 PoolDivisor divisor_of(const Pool& pool) {
@@ -30,11 +37,29 @@ PoolDivisor divisor_of(const Pool& pool) {
   return {true, static_cast<float>(1.0 / count)};
 }
 
+Windows windows_of(const Pool& pool) {
+  Windows windows{};
+  for (int i = 0; i < 3; ++i) {
+    const PoolAxis& a = pool.axes[i];
+    const auto pad = static_cast<int>(a.pad), x = static_cast<int>(a.x);
+    windows.axes[i] = {x,
+                       static_cast<int>(a.y),
+                       static_cast<int>(a.kernel),
+                       static_cast<int>(a.stride),
+                       pad,
+                       pool.count_include_pad ? -pad : 0,
+                       pool.count_include_pad ? x + pad : x};
+  }
+  const PoolDivisor divisor = divisor_of(pool);
+  windows.uniform = divisor.uniform;
+  windows.scale = divisor.scale;
+  return windows;
+}
+
 // The fewest planes of a whole number of 16-byte chunks, then as many of these as give every thread a column.
 int staged_planes(const Pool& pool) {
   constexpr int kMostBytes = 40 << 10;  // of grad_output and of grad_input together
-  const int64_t bytes =
-      static_cast<int64_t>(size_of(pool.grad_input.dtype)) * pool.axes[1].x * pool.axes[2].x;
+  const int64_t bytes = static_cast<int64_t>(size_of(pool.x.dtype)) * pool.axes[1].x * pool.axes[2].x;
   if (2 * bytes > kMostBytes) return 0;
   int planes = 1;
   while (planes * bytes % 16 != 0) planes *= 2;
@@ -52,6 +77,8 @@ const char* name_of(PoolKernel kernel) {
       return "staged";
     case PoolKernel::kSliding:
       return "sliding";
+    case PoolKernel::kTiles:
+      return "tiles";
     case PoolKernel::kVectors:
       return "vectors";
     case PoolKernel::kAny:
@@ -61,7 +88,7 @@ const char* name_of(PoolKernel kernel) {
 }
 
 bool has_pool_kernel(PoolKernel kernel, const Pool& pool, bool channels_last, int alignment) {
-  const auto bytes = static_cast<int64_t>(size_of(pool.grad_input.dtype));
+  const auto bytes = static_cast<int64_t>(size_of(pool.x.dtype));
   const bool vectors = pool.channels * bytes % 16 == 0 && alignment >= 16;
   const bool uniform = divisor_of(pool).uniform;
   switch (kernel) {
@@ -72,6 +99,8 @@ bool has_pool_kernel(PoolKernel kernel, const Pool& pool, bool channels_last, in
              (pool.axes[2].x % 2 != 0 || bytes == 2) && alignment >= 16 && staged_planes(pool) > 0;
     case PoolKernel::kSliding:
       return uniform && is_sliding(pool) && (!channels_last || (vectors && pool.axes[0].x == 1));
+    case PoolKernel::kTiles:
+      return is_tiles(pool) && (!channels_last || vectors);
     case PoolKernel::kVectors:
       return channels_last && vectors;
     case PoolKernel::kAny:
@@ -81,8 +110,8 @@ bool has_pool_kernel(PoolKernel kernel, const Pool& pool, bool channels_last, in
 }
 
 PoolKernel pool_kernel(const Pool& pool, bool channels_last, int alignment) {
-  for (const PoolKernel kernel :
-       {PoolKernel::kDisjoint, PoolKernel::kStaged, PoolKernel::kSliding, PoolKernel::kVectors})
+  for (const PoolKernel kernel : {PoolKernel::kDisjoint, PoolKernel::kStaged, PoolKernel::kSliding,
+                                  PoolKernel::kTiles, PoolKernel::kVectors})
     if (has_pool_kernel(kernel, pool, channels_last, alignment)) return kernel;
   return PoolKernel::kAny;
 }

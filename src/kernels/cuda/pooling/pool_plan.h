@@ -2,6 +2,7 @@
 // What the pooling kernels are told beside sizes.
 #pragma once
 
+#include "kernels/cuda/host_device.h"
 #include "kernels/cuda/pooling/pool.h"
 
 namespace retrograd::kernels::cuda {
@@ -12,6 +13,35 @@ struct PoolDivisor {
   float scale;
 };
 PoolDivisor divisor_of(const Pool& pool);
+
+// Along one axis, in 32 bits.
+struct WindowAxis {
+  int x, y, kernel, stride, pad;
+  int first, end;  // what a window counts lies in between
+};
+struct Windows {
+  WindowAxis axes[3];
+  bool uniform;  // every window is multiplied with `scale`; else divided by its count
+  float scale;
+};
+Windows windows_of(const Pool& pool);
+
+struct Places {
+  int begin, end;  // end <= begin: none
+};
+RG_HOST_DEVICE inline Places places_of(const WindowAxis& a, int window) {
+  const int start = window * a.stride - a.pad, end = start + a.kernel;
+  return {start > 0 ? start : 0, end < a.x ? end : a.x};
+}
+// At least 1: a window that holds no place sums nothing, and may divide by anything but zero.
+RG_HOST_DEVICE inline int count_of(const WindowAxis& a, int window) {
+  const int start = window * a.stride - a.pad, end = start + a.kernel;
+  const int count = (end < a.end ? end : a.end) - (start > a.first ? start : a.first);
+  return count > 1 ? count : 1;
+}
+
+// pool_tiles: of a window.
+inline constexpr int kMostTileDepths = 8;
 
 // pool_staged: planes of a block; 0: they are too large, or no whole number of 16-byte chunks.
 int staged_planes(const Pool& pool);

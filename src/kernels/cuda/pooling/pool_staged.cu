@@ -83,11 +83,11 @@ void pool_staged(const Pool& pool, float scale, Stream stream) {
   const int64_t blocks = pool.batch * pool.channels * pool.axes[0].x / p.planes;
   const int columns = p.planes * p.width;
   const int threads = columns < kMostThreads ? (columns + 31) / 32 * 32 : kMostThreads;
-  with_type(pool.grad_input.dtype, [&](auto type) {
+  with_type(pool.x.dtype, [&](auto type) {
     using T = decltype(type);
     const size_t bytes = 2 * sizeof(T) * static_cast<size_t>(p.planes) * h.x * w.x;
     staged_kernel<T><<<static_cast<unsigned>(blocks), threads, bytes, stream>>>(
-        p, static_cast<const T*>(pool.grad_output.data), static_cast<T*>(pool.grad_input.data));
+        p, static_cast<const T*>(pool.y.data), static_cast<T*>(pool.x.data));
   });
 }
 

@@ -139,6 +139,10 @@ __device__ void write(const Product& p, const Tile& tile, int first_row,
   const int lane = static_cast<int>(threadIdx.x) % 32;
   const int column0 = tile.n0 + lane % 4 * 2;
   const int64_t stride = p.result.strides[1];
+  const auto* const bias = static_cast<const float*>(p.conv.bias.data);
+  const auto with_bias = [&](float sum, int column) {
+    return bias != nullptr && column < p.columns ? sum + bias[column * p.conv.bias.stride] : sum;
+  };
   const bool in_pairs = stride == 1 && p.result.strides[0] % 2 == 0 && p.result.strides[2] % 2 == 0 &&
                         p.result.strides[3] % 2 == 0 && p.result.strides[4] % 2 == 0 && p.columns % 2 == 0 &&
                         reinterpret_cast<uintptr_t>(p.result.data) % 8 == 0;
@@ -159,7 +163,8 @@ __device__ void write(const Product& p, const Tile& tile, int first_row,
         float* to = static_cast<float*>(p.result.data) + offset;
 #pragma unroll
         for (int j = 0; j < C::kN / 8; ++j) {
-          const float2 pair{sums[i][4 * j + 2 * half], sums[i][4 * j + 2 * half + 1]};
+          const float2 pair{with_bias(sums[i][4 * j + 2 * half], column0 + j * 8),
+                            with_bias(sums[i][4 * j + 2 * half + 1], column0 + j * 8 + 1)};
           finite = finite && isfinite(pair.x) && isfinite(pair.y);
           if (column0 + j * 8 < p.columns) *reinterpret_cast<float2*>(to + j * 8) = pair;
         }
@@ -169,7 +174,7 @@ __device__ void write(const Product& p, const Tile& tile, int first_row,
         for (int j = 0; j < C::kN / 8; ++j)
 #pragma unroll
           for (int e = 0; e < 2; ++e) {
-            const float sum = sums[i][4 * j + 2 * half + e];
+            const float sum = with_bias(sums[i][4 * j + 2 * half + e], column0 + j * 8 + e);
             finite = finite && isfinite(sum);
             if (column0 + j * 8 + e < p.columns) to[(j * 8 + e) * stride] = sum;
           }
@@ -291,7 +296,8 @@ bool launch_one(const Product& p, const GatherProduct& product, Stream stream) {
 }  // namespace
 
 bool f32_gather(const Product& p, const GatherProduct& product, Stream stream) {
-  if (p.residues[0].steps == 0 || p.columns <= 32 || p.conv.groups != 1 || p.result.dtype != DType::kF32)
+  if (p.residues[0].steps == 0 || p.columns <= 32 || p.conv.groups != 1 || p.result.dtype != DType::kF32 ||
+      p.conv.bias.dtype != DType::kF32)
     return false;
   return product.math == ProductMath::kF32 ? launch_three(p, product, stream)
                                            : launch_one(p, product, stream);

@@ -161,10 +161,33 @@ __device__ void repair(const Args& p, Corner corner) {
   }
 }
 
+// Every row of sums has the same bias: the warpgroup brings it into shared memory once.
+template <class T, class C>
+__device__ void add_bias(const Args& p, Multiplier<T, C>& product, int channel0, float* staged, int barrier) {
+  static_assert(C::kColumns * 4 <= C::kStagedBytes);
+  hopper::sync_group(barrier);  // what was staged before has been read
+  for (int i = static_cast<int>(threadIdx.x) % 128; i < C::kColumns; i += 128)
+    staged[i] = channel0 + i < p.columns ? bias_of(p.conv, channel0 + i) : 0.0f;
+  hopper::sync_group(barrier);
+#pragma unroll
+  for (int j = 0; j < C::kColumns / 8; ++j) {
+    const float2 pair = *reinterpret_cast<const float2*>(staged + 8 * j + threadIdx.x % 4 * 2);
+#pragma unroll
+    for (int i = 0; i < C::kBands; ++i)
+#pragma unroll
+      for (int half = 0; half < 2; ++half) {
+        product.sums[i][4 * j + 2 * half] += pair.x;
+        product.sums[i][4 * j + 2 * half + 1] += pair.y;
+      }
+  }
+}
+
 // `barrier` and `staged` are this warpgroup's.
 template <class T, class C>
-__device__ void store(const Args& p, const Multiplier<T, C>& product, Corner corner, unsigned char* staged,
+__device__ void store(const Args& p, Multiplier<T, C>& product, Corner corner, unsigned char* staged,
                       int barrier) {
+  if (p.conv.bias.data != nullptr)
+    add_bias(p, product, corner.channel, reinterpret_cast<float*>(staged), barrier);
   const bool suspect = p.repair && hopper::any_of_group(barrier, is_suspect(product));
   if (p.result.strides[1] == 1)
     store_rows(p, product, corner);

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+// Average pooling forward in one launch.
+#include <fmt/format.h>
+
+#include "engines/cuda/effort.h"
+#include "engines/cuda/implementations.h"
+#include "engines/cuda/pooling/pool_pass.h"
+#include "engines/cuda/shapes.h"
+#include "kernels/cuda/pooling/pool_forward.h"
+#include "kernels/cuda/pooling/pool_forward_plan.h"
+
+namespace retrograd::engines::cuda {
+namespace {
+
+using problem::AvgPoolPass;
+
+class PoolWindowsStep final : public Step {
+ public:
+  explicit PoolWindowsStep(const AvgPoolPass& pass) : pass_(pass), planes_(both_planes(pass)) {}
+  std::string describe() const override {
+    return fmt::format("{}, {}", name_of(kernels::cuda::forward_kernel(shape_of(pass_), !planes_)),
+                       planes_ ? "planes" : "channels last");
+  }
+  void run(const Bindings& bindings, std::byte*, runtime::ExecutionContext& context) const override {
+    kernels::cuda::pool_forward(bind(shape_of(pass_), pass_, bindings), !planes_, stream_of(context));
+  }
+
+ private:
+  AvgPoolPass pass_;
+  bool planes_;
+};
+
+class PoolWindowsCandidate final : public Candidate {
+ public:
+  const char* name() const override { return "cuda.pool_windows"; }
+  Support supports(const problem::Pass& pass, const Machine& /*machine*/) const override {
+    const auto* pool = std::get_if<AvgPoolPass>(&pass);
+    if (pool == nullptr || !pool->forward) return Support::no("average pooling forward only");
+    return is_dense_pool(*pool);
+  }
+  Effort effort(const problem::Pass& pass, const Machine& machine) const override {
+    return on_fp32_units(effort_of(pass), pass, machine);
+  }
+  std::unique_ptr<const Step> make_step(const problem::Pass& pass,
+                                        const Machine& /*machine*/) const override {
+    return std::make_unique<PoolWindowsStep>(std::get<AvgPoolPass>(pass));
+  }
+};
+
+}  // namespace
+
+const Candidate& pool_windows() {
+  static const PoolWindowsCandidate instance;
+  return instance;
+}
+
+}  // namespace retrograd::engines::cuda

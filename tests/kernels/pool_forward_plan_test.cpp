@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+// How average pooling forward is cut for a GPU: what windows hold and count, and which kernel takes them.
+#include "kernels/cuda/pooling/pool_forward_plan.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <string_view>
+
+namespace retrograd::kernels::cuda {
+namespace {
+
+Pool pool_of(PoolAxis d, PoolAxis h, PoolAxis w, bool count_include_pad = true) {
+  Pool pool{};
+  pool.batch = 2;
+  pool.channels = 8;
+  pool.axes[0] = d;
+  pool.axes[1] = h;
+  pool.axes[2] = w;
+  pool.count_include_pad = count_include_pad;
+  return pool;
+}
+constexpr PoolAxis kFlat{1, 1, 1, 1, 0};
+
+// Place by place: what a window holds lies inside x, what it counts inside x and the padding, if that counts.
+TEST(PoolForwardPlan, WindowsHoldAndCountWhatTheyShould) {
+  for (int x = 1; x <= 7; ++x)
+    for (int kernel = 1; kernel <= 4; ++kernel)
+      for (int stride = 1; stride <= 3; ++stride)
+        for (int pad = 0; 2 * pad <= kernel && x + 2 * pad >= kernel; ++pad)
+          for (const bool with_pad : {false, true}) {
+            const int y = (x + 2 * pad - kernel + stride - 1) / stride + 1;  // ceil
+            const WindowAxis a =
+                windows_of(pool_of(kFlat, kFlat, {x, y, kernel, stride, pad}, with_pad)).axes[2];
+            for (int o = 0; o < y; ++o) {
+              int held = 0, first = -1, counted = 0;
+              for (int place = o * stride - pad; place < o * stride - pad + kernel; ++place) {
+                const bool inside = place >= 0 && place < x;
+                if (inside && held++ == 0) first = place;
+                counted += with_pad ? place < x + pad : inside;
+              }
+              const Places places = places_of(a, o);
+              EXPECT_EQ(std::max(places.end - places.begin, 0), held);
+              EXPECT_TRUE(held == 0 || places.begin == first);
+              EXPECT_EQ(count_of(a, o), std::max(counted, 1));
+            }
+          }
+}
+
+TEST(PoolForwardPlan, KernelsByWindow) {
+  const auto name = [](const Pool& pool, bool last) {
+    return std::string_view(name_of(forward_kernel(pool, last)));
+  };
+  const PoolAxis two{56, 28, 2, 2, 0}, three{56, 28, 3, 2, 1}, whole{7, 1, 7, 7, 0}, frames{8, 8, 1, 1, 0};
+  EXPECT_EQ(name(pool_of(kFlat, two, two), false), "tiles");
+  EXPECT_EQ(name(pool_of(three, three, three), true), "tiles");
+  EXPECT_EQ(name(pool_of(kFlat, three, two), false), "each");
+  EXPECT_EQ(name(pool_of(kFlat, whole, whole), false), "whole");
+  EXPECT_EQ(name(pool_of(frames, whole, whole), false), "whole");
+  EXPECT_EQ(name(pool_of(three, whole, whole), false), "each");
+  EXPECT_EQ(name(pool_of(kFlat, whole, whole), true), "shared");
+  EXPECT_EQ(name(pool_of(kFlat, kFlat, {56, 14, 4, 4, 0}), true), "each");
+}
+
+TEST(PoolForwardPlan, WholePlanes) {
+  const PoolAxis whole{7, 1, 7, 7, 0}, frames{8, 8, 1, 1, 0}, padded{7, 1, 9, 9, 1};
+  const WholePlanes plain = whole_planes(pool_of(kFlat, whole, whole));
+  EXPECT_EQ(plain.planes, 16);
+  EXPECT_EQ(plain.places, 49);
+  EXPECT_EQ(plain.lanes, 8);
+  EXPECT_EQ(plain.scale, 1.0f / 49);
+  EXPECT_EQ(whole_planes(pool_of(frames, whole, whole)).planes, 128);
+  EXPECT_EQ(whole_planes(pool_of(whole, whole, whole)).places, 343);
+  EXPECT_EQ(whole_planes(pool_of(kFlat, padded, padded, true)).scale, 1.0f / 81);
+  EXPECT_EQ(whole_planes(pool_of(kFlat, padded, padded, false)).scale, 1.0f / 49);
+  EXPECT_EQ(whole_planes(pool_of(kFlat, {56, 1, 56, 56, 0}, {56, 1, 56, 56, 0})).lanes, 256);
+}
+
+TEST(PoolForwardPlan, VectorsOfChannels) {
+  Pool pool = pool_of(kFlat, kFlat, kFlat);
+  pool.x.dtype = DType::kF16;
+  EXPECT_EQ(forward_vector(pool, true, 16), 8);
+  EXPECT_EQ(forward_vector(pool, true, 8), 1);
+  EXPECT_EQ(forward_vector(pool, false, 16), 1);
+  pool.channels = 12;
+  EXPECT_EQ(forward_vector(pool, true, 16), 1);
+  pool.x.dtype = DType::kF32;
+  EXPECT_EQ(forward_vector(pool, true, 16), 4);
+}
+
+}  // namespace
+}  // namespace retrograd::kernels::cuda
