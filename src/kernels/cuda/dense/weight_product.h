@@ -9,7 +9,9 @@
 namespace retrograd::kernels::cuda {
 
 struct WeightProduct {
-  Conv conv;
+  Conv conv;        // as it is multiplied: of patches, one tap (conv_of_patches)
+  Conv asked;       // as it was asked for: w is written
+  bool patches;     // x_rows are patches of `asked`
   bool padded;      // whether a tap may lie beyond the edge: results that are not finite are taken from the
                     // formula
   bool warpgroups;  // the GPU has Hopper's products
