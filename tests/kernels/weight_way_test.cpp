@@ -104,6 +104,19 @@ TEST(WeightTiles, PatchesAreOneTap) {
   EXPECT_EQ(patch_row(conv, ProductMath::kF32), 152);
 }
 
+TEST(WeightTiles, BoxesOfWarpgroupsMayBeFilledUp) {
+  const Axis side = axis(56, 3, 1, 1);
+  for (const int64_t x : {304, 248, 40, 36}) {
+    const Conv conv = conv_of({8, 1, x, 304, {kNone, side, side}});
+    const WeightChoice choice = weight_choice(conv, ProductMath::kF32, true);
+    EXPECT_EQ(choice.m, x > 200 ? 0 : choice.m) << x << " x channels";
+    const int64_t columns = 9 * (choice.m == 0 ? f32_weight_columns(conv) : filled_to(x, 4));
+    EXPECT_GE(weight_product_floats(conv, ProductMath::kF32, true), choice.parts * 304 * columns);
+  }
+  const Conv few = conv_of({8, 1, 24, 304, {kNone, side, side}});
+  EXPECT_NE(weight_choice(few, ProductMath::kF32, true).m, 0);
+}
+
 // Element offsets of x in the order of places and taps.
 std::vector<int64_t> offsets(const Conv& conv) {
   std::vector<int64_t> all;

@@ -127,7 +127,7 @@ constexpr double kPacedProcessors = 132;  // where parts are chosen for, and war
 constexpr double kPacedTflops[] = {247, 247, 123, 41};  // tile_tflops() there of each ProductMath, of weights
 
 // Microseconds of the first and last tiles, whose copies and stores nothing hides.
-constexpr double kEnds = 10, kMoreEnds = 2, kWeightEnds = 8;
+constexpr double kEnds = 10, kMoreEnds = 2, kWeightEnds = 10;
 constexpr double kStep = 0.4;  // of a tile, however few there are
 
 // What full tiles reach without warpgroups.
@@ -286,7 +286,10 @@ class WeightStep final : public Step {
         type_(row_type(pass, pass.x, pass.y)),
         math_(math_of(type_, pass.rounding)),
         weight_(pass, type_, math_, warpgroups),
-        leaves_all_(weight_.way.form == WeightForm::kRows && x_sizes(pass) == x_sizes(weight_.pass)) {}
+        // What is in place may turn out to lie askew, and then no rows are made.
+        leaves_rows_(weight_.way.form != WeightForm::kPlanes && !weight_.x.in_place && !weight_.y.in_place &&
+                     (!grad_output_is_x() ||
+                      (weight_.way.form == WeightForm::kRows && x_sizes(pass) == x_sizes(weight_.pass)))) {}
   size_t workspace_bytes() const override {
     return weight_.x.bytes + weight_.y.bytes + static_cast<size_t>(floats()) * sizeof(float);
   }
@@ -303,8 +306,7 @@ class WeightStep final : public Step {
         weight_.y.in_place ? ", y in place" : "", way.choice.parts, name_of(math_));
   }
   std::string_view left_copy() const override {
-    return !leaves_all_ || weight_.x.in_place || weight_.y.in_place ? std::string_view{}
-                                                                    : name_of_rows(type_, rounding());
+    return leaves_rows_ ? name_of_rows(type_, weight_.pass.rounding) : std::string_view{};
   }
   void run(const Bindings& bindings, std::byte* workspace,
            runtime::ExecutionContext& context) const override {
@@ -318,7 +320,7 @@ class WeightStep final : public Step {
  private:
   using WeightForm = kernels::cuda::WeightForm;
 
-  OperandRounding rounding() const { return weight_.pass.rounding; }
+  bool grad_output_is_x() const { return weight_.pass.x.operand == problem::Operand::kGradOutput; }
   int64_t floats() const {
     const kernels::cuda::Conv shape = shape_of(weight_.pass);
     if (weight_.way.form == WeightForm::kPlanes)
@@ -343,7 +345,7 @@ class WeightStep final : public Step {
     product.warpgroups = warpgroups_;
     product.math = math_;
     // grad_output's rows come first: they may be there already.
-    const bool x_first = weight_.pass.x.operand == problem::Operand::kGradOutput;
+    const bool x_first = grad_output_is_x();
     std::byte* const at_x = workspace + (x_first ? 0 : y.bytes);
     std::byte* const at_y = workspace + (x_first ? x.bytes : 0);
     if (product.patches) {
@@ -372,7 +374,7 @@ class WeightStep final : public Step {
   RowType type_;
   ProductMath math_;
   WeightPass weight_;
-  bool leaves_all_;  // rows of all of grad_output
+  bool leaves_rows_;  // of all of grad_output, at the workspace's beginning
 };
 
 }  // namespace

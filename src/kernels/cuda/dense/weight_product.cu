@@ -150,7 +150,7 @@ void launch(const Product& p, const WeightProduct& product, int64_t parts, Strea
                                                                  product.workspace);
 }
 
-Product prepare(const WeightProduct& product, int64_t parts) {
+Product prepare(const WeightProduct& product, int64_t parts, int64_t x_columns) {
   const Conv& conv = product.conv;
   const int64_t chunk = chunk_elements(product.math), element = 16 / chunk;
   Product p;
@@ -172,7 +172,8 @@ Product prepare(const WeightProduct& product, int64_t parts) {
   p.y_pitch = static_cast<uint32_t>(p.y_filled * element * p.groups);
   p.x_pitch = static_cast<uint32_t>(p.x_filled * element * p.groups);
   p.taps = static_cast<int>(taps_of(conv));
-  p.columns = p.taps * p.x_filled;
+  p.x_columns = static_cast<int>(x_columns);
+  p.columns = p.taps * p.x_columns;
   p.near = p.taps > 1 && p.x_filled < 64;
   p.weights = conv.groups * conv.y_channels * p.columns;
   return p;
@@ -203,10 +204,14 @@ template <class Math>
 void launch_in(const WeightProduct& product, Stream stream) {
   const bool repair = product.padded || product.math == ProductMath::kF32;
   const WeightChoice choice = weight_choice(product.conv, product.math, product.warpgroups);
-  const Product p = prepare(product, choice.parts);
-  if (choice.m != 0 || !f32_weight(p, product, stream)) launch_tiles<Math>(p, product, choice, stream);
+  const int64_t chunk = chunk_elements(product.math);
+  Product p = prepare(product, choice.parts, f32_weight_columns(product.conv));
+  if (choice.m != 0 || !f32_weight(p, product, stream)) {
+    p = prepare(product, choice.parts, filled_to(product.conv.x_channels, chunk));
+    launch_tiles<Math>(p, product, choice, stream);
+  }
   add_weight_parts(
-      {product.asked, repair, product.patches, p.x_filled, product.workspace, ceil_div(p.places, p.part)},
+      {product.asked, repair, product.patches, p.x_columns, product.workspace, ceil_div(p.places, p.part)},
       stream);
 }
 

@@ -21,8 +21,7 @@ struct WeightProduct {
   float* workspace;
 };
 
-// How many parts the places are cut into, and how many floats of workspace they take.
-int64_t weight_product_parts(const Conv& conv, ProductMath math, bool warpgroups);
+// How many floats of workspace the parts take that the places are cut into.
 int64_t weight_product_floats(const Conv& conv, ProductMath math, bool warpgroups);
 void weight_product(const WeightProduct& product, Stream stream);
 

@@ -23,7 +23,7 @@ constexpr Tiling kOne[] = {{256, 64, 820, 5000}};
 template <int kCount>
 WeightChoice choose_of(const Conv& conv, const Tiling (&tilings)[kCount]) {
   constexpr double kBytesANanosecond = 3000;
-  const int64_t columns = conv.axes[0].kernel * conv.axes[1].kernel * conv.axes[2].kernel * conv.x_channels;
+  const int64_t columns = taps_of(conv) * f32_weight_columns(conv);
   const int64_t pairs = ceil_div(conv.batch * conv.axes[0].y * conv.axes[1].y * conv.axes[2].y, 2 * kTerms);
   const auto bytes = static_cast<double>(conv.groups * conv.y_channels * columns * 4);
   const int64_t most = std::clamp<int64_t>(pairs / 2, 1, 256);
@@ -86,7 +86,11 @@ WeightChoice choose(const Conv& conv, ProductMath math) {
 
 // 0: not there
 int64_t parts_on_warpgroups(const Conv& conv, ProductMath math, bool warpgroups) {
-  return is_f32(math) && warpgroups ? f32_weight_parts(conv, math) : 0;
+  if (!is_f32(math) || !warpgroups) return 0;
+  const int64_t parts = f32_weight_parts(conv, math);
+  const bool is_full = conv.x_channels == f32_weight_columns(conv);
+  if (parts == 0 || is_full || f32_weight_choice(conv, math).time <= choose(conv, math).time) return parts;
+  return 0;
 }
 
 }  // namespace
@@ -153,9 +157,9 @@ WeightChoice f32_weight_choice(const Conv& conv, ProductMath math) {
 }
 
 int64_t f32_weight_parts(const Conv& conv, ProductMath math) {
-  const int64_t columns = conv.axes[0].kernel * conv.axes[1].kernel * conv.axes[2].kernel * conv.x_channels;
-  if (conv.y_channels <= 32 || columns <= 64) return 0;           // tiles would be half empty
-  if (conv.x_channels % kTerms != 0 || !can_say(conv)) return 0;  // no boxes
+  const int64_t columns = taps_of(conv) * conv.x_channels;
+  if (conv.y_channels <= 32 || columns <= 64) return 0;      // tiles would be half empty
+  if (conv.x_channels < kTerms || !can_say(conv)) return 0;  // no boxes
   return f32_weight_choice(conv, math).parts;
 }
 
@@ -165,15 +169,13 @@ WeightChoice weight_choice(const Conv& conv, ProductMath math, bool warpgroups) 
   return {0, 0, choice.parts, choice.time};
 }
 
-int64_t weight_product_parts(const Conv& conv, ProductMath math, bool warpgroups) {
-  return weight_choice(conv, math, warpgroups).parts;
-}
-
 // Enough for either kernel: the copy engine may decline.
 int64_t weight_product_floats(const Conv& conv, ProductMath math, bool warpgroups) {
-  const int64_t parts = std::max(choose(conv, math).parts, parts_on_warpgroups(conv, math, warpgroups));
-  return parts * conv.groups * conv.y_channels * taps_of(conv) *
-         filled_to(conv.x_channels, chunk_elements(math));
+  const int64_t on_warpgroups = parts_on_warpgroups(conv, math, warpgroups);
+  const int64_t columns = std::max(
+      std::max(choose(conv, math).parts, on_warpgroups) * filled_to(conv.x_channels, chunk_elements(math)),
+      on_warpgroups * f32_weight_columns(conv));
+  return columns * conv.groups * conv.y_channels * taps_of(conv);
 }
 
 }  // namespace retrograd::kernels::cuda

@@ -56,7 +56,9 @@ double step_nanoseconds(int m, int n, double speed, double asking, ProductMath m
 Conv conv_of_patches(const Conv& conv);
 WeightChoice weight_choice(const Conv& conv, ProductMath math, bool warpgroups);
 
-// f32_weight: how many parts; 0: weight_product's own tiles are to do it.
+// f32_weight: columns of a tap, whole boxes of 32 channels; how many parts, 0: weight_product's own tiles are
+// to do it.
+inline int64_t f32_weight_columns(const Conv& conv) { return filled_to(conv.x_channels, 32); }
 int64_t f32_weight_parts(const Conv& conv, ProductMath math);
 WeightChoice f32_weight_choice(const Conv& conv, ProductMath math);
 // Places of x under tap 0, in the order of those of y.

@@ -16,7 +16,8 @@ struct Product {
   int y_filled, x_filled;
   uint32_t y_pitch, x_pitch;  // bytes from place to place
   int groups;
-  int taps, columns;  // columns: taps · x_filled
+  int x_columns;      // of a tap: x_filled, or more, behind x's channels
+  int taps, columns;  // columns: taps · x_columns
   bool near;          // taps of a tile read the same bytes of x: L1 keeps them
   int64_t weights;    // of all groups, filled up
 };

@@ -8,6 +8,7 @@ namespace {
 constexpr double kCopyBytes = 3e6, kLaunch = 3;  // of copies: bytes a microsecond, microseconds
 // Patches that are many times what they are made of are not worth their memory.
 constexpr double kMostGrowth = 3;
+constexpr int64_t kLongestPatch = 1 << 22;  // elements of all groups: grids and pitches
 
 double microseconds(const WeightWay& way) {
   double time = way.product;
@@ -39,7 +40,8 @@ WeightWay weight_way(const Conv& conv, ProductMath math, bool warpgroups, bool x
   best.product = best.choice.time;
   best.x_copied = x_in_place ? 0 : 2 * x_rows;
   best.y_copied = y_in_place ? 0 : 2 * y_rows;
-  if (taps_of(conv) > 1 && patches <= kMostGrowth * (x_rows + y_rows)) {
+  if (taps_of(conv) > 1 && patch_row(conv, math) <= kLongestPatch / conv.groups &&
+      patches <= kMostGrowth * (x_rows + y_rows)) {
     WeightWay way;
     way.form = WeightForm::kPatches;
     way.choice = weight_choice(conv_of_patches(conv), math, warpgroups);
