@@ -96,14 +96,19 @@ int64_t parts_on_warpgroups(const Conv& conv, ProductMath math, bool warpgroups)
 }  // namespace
 
 WeightChoice cheapest_tiles(std::span<const StepTile> tiles, const StepWork& work) {
-  constexpr double kEnds = 6;      // steps that nothing hides at a block's beginning and end
-  constexpr double kAlone = 0.8;   // of a block more: what fewer blocks than there could be wait for
-  constexpr double kBytes = 3200;  // a nanosecond
-  const int64_t most = std::clamp<int64_t>(work.steps / 4, 1, work.most_parts);
+  constexpr double kEnds = 6;          // steps that nothing hides at a block's beginning and end
+  constexpr double kAlone = 0.8;       // of a block more: what fewer blocks than there could be wait for
+  constexpr double kBytes = 3200;      // a nanosecond
+  constexpr int64_t kMostBlocks = 16;  // of a multiprocessor that parts are cut for
+  const int64_t most = std::clamp<int64_t>(std::min(work.steps / 4, 65535 / work.groups), 1, work.most_parts);
   WeightChoice best{};
   for (const StepTile& tile : tiles) {
     const int64_t blocks = ceil_div(work.n, tile.n) * ceil_div(work.m, tile.m) * work.groups;
-    for (int64_t parts = 1; parts <= most && parts * work.groups <= 65535; ++parts) {
+    // As many parts as make the same number of blocks on the fullest multiprocessor.
+    for (int64_t level = 1, tried = 0; level <= kMostBlocks; ++level) {
+      const int64_t parts = std::clamp<int64_t>(132 * level / blocks, 1, most);
+      if (parts == tried) continue;
+      tried = parts;
       const int64_t slots = 132 * tile.at_once, rest = ceil_div(blocks * parts % slots, 132);
       const double missing = rest == 0 ? 0 : static_cast<double>(tile.at_once - rest) / tile.at_once;
       const double turns =
