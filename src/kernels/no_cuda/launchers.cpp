@@ -6,6 +6,7 @@
 
 #include "kernels/cuda/bias/bias.h"
 #include "kernels/cuda/dense/gather_product.h"
+#include "kernels/cuda/dense/plane_weight.h"
 #include "kernels/cuda/dense/weight_parts.h"
 #include "kernels/cuda/dense/weight_product.h"
 #include "kernels/cuda/dense/wgmma_gather.h"
@@ -18,6 +19,7 @@
 #include "kernels/cuda/few_channels/narrow_blocks.h"
 #include "kernels/cuda/few_channels/narrow_gather.h"
 #include "kernels/cuda/few_channels/narrow_tiles.h"
+#include "kernels/cuda/layout/patch_rows.h"
 #include "kernels/cuda/layout/results.h"
 #include "kernels/cuda/pooling/pool.h"
 #include "kernels/cuda/pooling/pool_forward.h"
@@ -38,6 +40,7 @@ void bias_channels_last(const Bias&, float*, Stream) { not_here(); }
 
 void gather_product(const GatherProduct&, std::span<const ProductAxes>, Stream) { not_here(); }
 void clear(void*, size_t, Stream) { not_here(); }
+void plane_weight(const PlaneWeight&, Stream) { not_here(); }
 void weight_product(const WeightProduct&, Stream) { not_here(); }
 void add_weight_parts(const WeightParts&, Stream) { not_here(); }
 bool wgmma_gather(const GatherProduct&, Stream) { not_here(); }
@@ -67,6 +70,7 @@ void narrow_tiles_grad_input(const Conv&, bool, Stream) { not_here(); }
 void narrow_tiles_grad_weight(const Conv&, bool, float*, Stream) { not_here(); }
 
 void make_rows(const Rows&, RowType, void*, Stream) { not_here(); }
+void make_patch_rows(const Conv&, RowType, void*, Stream) { not_here(); }
 void make_weight_rows(const Conv&, bool, RowType, void*, Stream) { not_here(); }
 void make_filter(const Conv&, int64_t, int64_t, RowType, void*, Stream) { not_here(); }
 void take_filter(const Conv&, int64_t, int64_t, RowType, const void*, bool, Stream) { not_here(); }

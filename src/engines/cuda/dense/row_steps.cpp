@@ -14,10 +14,12 @@
 #include "engines/cuda/shapes.h"
 #include "kernels/cuda/alignment.h"
 #include "kernels/cuda/dense/gather_product_plan.h"
+#include "kernels/cuda/dense/plane_weight.h"
 #include "kernels/cuda/dense/weight_product.h"
-#include "kernels/cuda/dense/weight_product_plan.h"
+#include "kernels/cuda/dense/weight_way_plan.h"
 #include "kernels/cuda/dense/wgmma_gather.h"
 #include "kernels/cuda/direct.h"
+#include "kernels/cuda/layout/patch_rows.h"
 
 namespace retrograd::engines::cuda {
 namespace {
@@ -123,9 +125,10 @@ std::string_view name_of_rows(RowType type, OperandRounding rounding) {
 }
 
 constexpr double kPacedProcessors = 132;  // where parts are chosen for, and warpgroups were measured
+constexpr double kPacedTflops[] = {247, 247, 123, 41};  // tile_tflops() there of each ProductMath, of weights
 
 // Microseconds of the first and last tiles, whose copies and stores nothing hides.
-constexpr double kEnds = 10, kMoreEnds = 2, kWeightEnds = 12;
+constexpr double kEnds = 10, kMoreEnds = 2, kWeightEnds = 10;
 
 class GatherStep final : public Step {
  public:
@@ -231,30 +234,67 @@ class GatherStep final : public Step {
   size_t cleared_ = 0;                      // bytes of the result that are set to zero before the products
 };
 
+// A grad_weight in the form that it is made in.
+struct WeightPass {
+  ConvPass pass;  // without places of x that nothing reads
+  RowOperand x, y;
+  kernels::cuda::WeightWay way;
+
+  WeightPass(const ConvPass& asked, RowType type, ProductMath math, bool warpgroups)
+      : pass(asked),
+        x(row_operand(pass, pass.x, x_sizes(pass), type)),
+        y(row_operand(pass, pass.y, y_sizes(pass), type)) {
+    if (!x.in_place) leave_out_unread(type);
+    way = kernels::cuda::weight_way(shape_of(pass), math, warpgroups, x.in_place, y.in_place);
+    if (way.form == kernels::cuda::WeightForm::kRows) return;
+    x = {};
+    if (way.form == kernels::cuda::WeightForm::kPlanes) {
+      y = {};
+      return;
+    }
+    const int64_t elements = kernels::cuda::places_of(shape_of(pass)) * pass.groups *
+                             kernels::cuda::patch_row(shape_of(pass), math);
+    x.bytes = (static_cast<size_t>(elements) * kernels::cuda::row_element_bytes(type) + 255) / 256 * 256;
+  }
+  void leave_out_unread(RowType type) {
+    const kernels::cuda::Conv less = kernels::cuda::without_unread_places(shape_of(pass));
+    for (size_t i = 0; i < 3; ++i) {
+      pass.axes[i].x = less.axes[i].x;
+      pass.axes[i].stride = less.axes[i].stride;
+      pass.x.strides[2 + i] = less.x.strides[2 + i];
+    }
+    x = row_operand(pass, pass.x, x_sizes(pass), type);
+  }
+};
+
 class WeightStep final : public Step {
  public:
   WeightStep(const ConvPass& pass, bool warpgroups)
-      : pass_(pass),
-        warpgroups_(warpgroups),
+      : warpgroups_(warpgroups),
         type_(row_type(pass, pass.x, pass.y)),
         math_(math_of(type_, pass.rounding)),
-        x_(row_operand(pass, pass.x, x_sizes(pass), type_)),
-        y_(row_operand(pass, pass.y, y_sizes(pass), type_)),
-        parts_(kernels::cuda::weight_product_parts(shape_of(pass), math_, warpgroups)) {}
+        weight_(pass, type_, math_, warpgroups),
+        // What is in place may turn out to lie askew, and then no rows are made.
+        leaves_rows_(weight_.way.form != WeightForm::kPlanes && !weight_.x.in_place && !weight_.y.in_place &&
+                     (!grad_output_is_x() ||
+                      (weight_.way.form == WeightForm::kRows && x_sizes(pass) == x_sizes(weight_.pass)))) {}
   size_t workspace_bytes() const override {
-    const int64_t floats = kernels::cuda::weight_product_floats(shape_of(pass_), math_, warpgroups_);
-    return x_.bytes + y_.bytes + static_cast<size_t>(floats) * sizeof(float);
+    return weight_.x.bytes + weight_.y.bytes + static_cast<size_t>(floats()) * sizeof(float);
   }
   std::string describe() const override {
-    const kernels::cuda::WeightChoice choice =
-        kernels::cuda::weight_choice(shape_of(pass_), math_, warpgroups_);
-    const std::string tiles = choice.m == 0 ? "warpgroups" : fmt::format("tiles {} x {}", choice.m, choice.n);
-    return fmt::format("{}, {} rows{}{}, {} parts, multiplied as {}", tiles,
-                       retrograd::name_of(dtype_of(type_)), x_.in_place ? ", x in place" : "",
-                       y_.in_place ? ", y in place" : "", parts_, name_of(math_));
+    const kernels::cuda::WeightWay& way = weight_.way;
+    if (way.form == WeightForm::kPlanes)
+      return fmt::format("tiles {} x {}, planes in place, {} parts, multiplied as {}", way.planes.m,
+                         way.planes.n, way.planes.parts, name_of(math_));
+    const std::string tiles =
+        way.choice.m == 0 ? "warpgroups" : fmt::format("tiles {} x {}", way.choice.m, way.choice.n);
+    return fmt::format(
+        "{}, {} rows{}{}{}, {} parts, multiplied as {}", tiles, retrograd::name_of(dtype_of(type_)),
+        way.form == WeightForm::kPatches ? ", x as patches" : "", weight_.x.in_place ? ", x in place" : "",
+        weight_.y.in_place ? ", y in place" : "", way.choice.parts, name_of(math_));
   }
   std::string_view left_copy() const override {
-    return x_.in_place || y_.in_place ? std::string_view{} : name_of_rows(type_, pass_.rounding);
+    return leaves_rows_ ? name_of_rows(type_, weight_.pass.rounding) : std::string_view{};
   }
   void run(const Bindings& bindings, std::byte* workspace,
            runtime::ExecutionContext& context) const override {
@@ -266,35 +306,63 @@ class WeightStep final : public Step {
   }
 
  private:
+  using WeightForm = kernels::cuda::WeightForm;
+
+  bool grad_output_is_x() const { return weight_.pass.x.operand == problem::Operand::kGradOutput; }
+  int64_t floats() const {
+    const kernels::cuda::Conv shape = shape_of(weight_.pass);
+    if (weight_.way.form == WeightForm::kPlanes)
+      return kernels::cuda::plane_weight_floats(shape, weight_.way.planes);
+    return kernels::cuda::weight_product_floats(
+        weight_.way.form == WeightForm::kPatches ? kernels::cuda::conv_of_patches(shape) : shape, math_,
+        warpgroups_);
+  }
   void run_from(const Bindings& bindings, std::byte* workspace, bool is_there,
                 runtime::ExecutionContext& context) const {
     const auto stream = stream_of(context);
+    const kernels::cuda::Conv conv = bind(shape_of(weight_.pass), weight_.pass, bindings);
+    if (weight_.way.form == WeightForm::kPlanes) return run_planes(conv, workspace, stream);
+    const RowOperand &x = weight_.x, &y = weight_.y;
+    if ((x.in_place && !is_aligned(conv.x.data)) || (y.in_place && !is_aligned(conv.y.data)))
+      return kernels::cuda::direct_grad_weight(conv, stream);
     kernels::cuda::WeightProduct product{};
-    product.conv = bind(shape_of(pass_), pass_, bindings);
-    if ((x_.in_place && !is_aligned(product.conv.x.data)) ||
-        (y_.in_place && !is_aligned(product.conv.y.data)))
-      return kernels::cuda::direct_grad_weight(product.conv, stream);
-    product.padded = leaves_source(pass_);
+    product.asked = conv;
+    product.patches = weight_.way.form == WeightForm::kPatches;
+    product.conv = product.patches ? kernels::cuda::conv_of_patches(conv) : conv;
+    product.padded = leaves_source(weight_.pass);
     product.warpgroups = warpgroups_;
     product.math = math_;
     // grad_output's rows come first: they may be there already.
-    const bool x_first = pass_.x.operand == problem::Operand::kGradOutput;
-    std::byte* const at_x = workspace + (x_first ? 0 : y_.bytes);
-    std::byte* const at_y = workspace + (x_first ? x_.bytes : 0);
-    product.x_rows =
-        is_there && x_first ? at_x : rows_of(x_, product.conv, product.conv.x, true, type_, at_x, stream);
-    product.y_rows =
-        is_there && !x_first ? at_y : rows_of(y_, product.conv, product.conv.y, false, type_, at_y, stream);
-    product.workspace = reinterpret_cast<float*>(workspace + x_.bytes + y_.bytes);
+    const bool x_first = grad_output_is_x();
+    std::byte* const at_x = workspace + (x_first ? 0 : y.bytes);
+    std::byte* const at_y = workspace + (x_first ? x.bytes : 0);
+    if (product.patches) {
+      kernels::cuda::make_patch_rows(conv, type_, at_x, stream);
+      product.x_rows = at_x;
+    } else {
+      product.x_rows = is_there && x_first ? at_x : rows_of(x, conv, conv.x, true, type_, at_x, stream);
+    }
+    product.y_rows = is_there && !x_first ? at_y : rows_of(y, conv, conv.y, false, type_, at_y, stream);
+    product.workspace = reinterpret_cast<float*>(workspace + x.bytes + y.bytes);
     kernels::cuda::weight_product(product, stream);
   }
+  void run_planes(const kernels::cuda::Conv& conv, std::byte* workspace, kernels::cuda::Stream stream) const {
+    kernels::cuda::PlaneWeight product{};
+    product.conv = conv;
+    product.choice = weight_.way.planes;
+    product.choice.copies = kernels::cuda::with_addresses(product.choice.copies, conv);
+    if (!product.choice.copies.takes) return kernels::cuda::direct_grad_weight(conv, stream);
+    product.padded = leaves_source(weight_.pass);
+    product.math = math_;
+    product.workspace = reinterpret_cast<float*>(workspace);
+    kernels::cuda::plane_weight(product, stream);
+  }
 
-  ConvPass pass_;
   bool warpgroups_;
   RowType type_;
   ProductMath math_;
-  RowOperand x_, y_;
-  int64_t parts_;
+  WeightPass weight_;
+  bool leaves_rows_;  // of all of grad_output, at the workspace's beginning
 };
 
 }  // namespace
@@ -326,15 +394,14 @@ Effort row_effort(const problem::Pass& pass, bool in_tf32, const Machine& machin
   const ProductMath math = math_of(type, p.rounding);
   Times times(pass, machine);
   if (p.kind == ConvPassKind::kGradWeight) {
-    for (const auto& [tensor, sizes] : {std::pair(p.x, x_sizes(p)), std::pair(p.y, y_sizes(p))}) {
-      const RowOperand operand = row_operand(p, tensor, sizes, type);
-      if (!operand.in_place) times.add_copy(static_cast<double>(operand.bytes));
-    }
-    const kernels::cuda::WeightChoice choice =
-        kernels::cuda::weight_choice(shape_of(p), math, has_warpgroups(machine));
-    const double paced = choice.m == 0 ? choice.time / processors_of(machine)
-                                       : 2 * choice.time / (tile_tflops(math, true, machine) * 1e6);
-    times.add(paced * kPacedProcessors, 2);
+    const kernels::cuda::WeightWay way = WeightPass(p, type, math, has_warpgroups(machine)).way;
+    for (const double copied : {way.x_copied, way.y_copied})
+      if (copied > 0) times.add_copy(copied / 2);
+    const bool on_warpgroups = way.form != kernels::cuda::WeightForm::kPlanes && way.choice.m == 0;
+    times.add(way.product * (on_warpgroups ? kPacedProcessors / processors_of(machine)
+                                           : kPacedTflops[static_cast<size_t>(math)] /
+                                                 tile_tflops(math, true, machine)),
+              2);
     times.add(kWeightEnds, 0);
     return times.effort();
   }

@@ -3,7 +3,7 @@
 // such and up to four parts of each in flight, and writes through shared memory along whichever of taps and x
 // channels is contiguous, 16 bytes a lane where both lie side by side. Where the weights are few and the
 // parts many, slices of a block add runs of parts, and the slices are added in order. Bytes: the parts once,
-// the weights once.
+// the weights once. Columns with the taps inside are taken for x channels of one tap until they are written.
 #include <algorithm>
 
 #include "base/checked.h"
@@ -22,6 +22,9 @@ struct Parts {
   Conv conv;
   bool repair, along_channels;  // along_channels: neighbours of the result are channels, else taps
   bool in_runs;                 // the result is FP32, [y channel][x channel][tap], in whole 16 bytes
+  bool side_by_side;            // the weights of a y channel are [x channel][tap]
+  int inside;                   // taps of a column, 1 where they are not inside
+  int64_t channels;             // of a tile's tap: x channels, or columns
   int taps, kh, kw, tile_rows, tile_taps, tile_channels, across_taps, across_channels;
   int lanes, pitch;  // threads of a slice; floats from channel to channel in shared memory
   int64_t rows, x_filled, weights, count, slice;
@@ -43,7 +46,7 @@ __device__ TileOf tile_of(const Parts& p) {
   tile.row0 = int64_t{rest / p.across_channels} * p.tile_rows;
   tile.rows = static_cast<int>(min(int64_t{p.tile_rows}, p.rows - tile.row0));
   tile.taps = min(p.tile_taps, p.taps - tile.t0);
-  tile.channels = min(p.tile_channels, static_cast<int>(p.conv.x_channels) - tile.c0);
+  tile.channels = min(p.tile_channels, static_cast<int>(p.channels) - tile.c0);
   return tile;
 }
 
@@ -100,11 +103,20 @@ __device__ void add(const Parts& p, const TileOf& tile, const float* parts, floa
 // Kept out of the kernel's registers.
 __device__ __noinline__ float by_formula(const Parts& p, const TileOf& tile, uint32_t row, uint32_t c,
                                          uint32_t t) {
-  const int tap = tile.t0 + static_cast<int>(t);
-  return grad_weight_sum(p.conv,
-                         {tile.row0 + row, tile.c0 + static_cast<int64_t>(c), tap / (p.kh * p.kw),
-                          tap / p.kw % p.kh, tap % p.kw},
-                         0, 1);
+  const int column = tile.c0 + static_cast<int>(c), tap = tile.t0 + static_cast<int>(t) + column % p.inside;
+  return grad_weight_sum(
+      p.conv, {tile.row0 + row, column / p.inside, tap / (p.kh * p.kw), tap / p.kw % p.kh, tap % p.kw}, 0, 1);
+}
+
+__device__ int64_t tap_offset(const Parts& p, int tap) {
+  const int64_t* s = p.conv.w.strides;
+  return tap / (p.kh * p.kw) * s[2] + tap / p.kw % p.kh * s[3] + tap % p.kw * s[4];
+}
+// Of a column from its y channel.
+__device__ int64_t column_offset(const Parts& p, int column) {
+  if (p.inside == 1) return column * p.conv.w.strides[1];
+  if (p.side_by_side) return column;
+  return column / p.inside * p.conv.w.strides[1] + tap_offset(p, column % p.inside);
 }
 
 // The tile lies in the result as in shared memory.
@@ -153,7 +165,7 @@ __device__ void write_elements(const Parts& p, const TileOf& tile, const float* 
     for (int slice = 1; slice < slices; ++slice) sum += at[slice * in_slice];
     if (p.repair && !isfinite(sum)) sum = by_formula(p, tile, row, c, t);
     const int64_t offset =
-        (tile.row0 + row) * s[0] + (tile.c0 + static_cast<int64_t>(c)) * s[1] + tap_offsets[t];
+        (tile.row0 + row) * s[0] + column_offset(p, tile.c0 + static_cast<int>(c)) + tap_offsets[t];
     if (p.conv.w.dtype == DType::kF32)
       static_cast<float*>(p.conv.w.data)[offset] = sum;
     else
@@ -166,11 +178,8 @@ __global__ void __launch_bounds__(kThreads, 4)
   extern __shared__ __align__(16) float sums[];
   __shared__ int64_t tap_offsets[kMostTaps];
   const TileOf tile = tile_of(p);
-  const int64_t* s = p.conv.w.strides;
-  if (static_cast<int>(threadIdx.x) < tile.taps) {
-    const int tap = tile.t0 + static_cast<int>(threadIdx.x);
-    tap_offsets[threadIdx.x] = tap / (p.kh * p.kw) * s[2] + tap / p.kw % p.kh * s[3] + tap % p.kw * s[4];
-  }
+  if (static_cast<int>(threadIdx.x) < tile.taps)
+    tap_offsets[threadIdx.x] = tap_offset(p, tile.t0 + static_cast<int>(threadIdx.x));
   add(p, tile, parts, sums);
   __syncthreads();
   if (p.in_runs)
@@ -179,12 +188,16 @@ __global__ void __launch_bounds__(kThreads, 4)
     write_elements(p, tile, sums, tap_offsets);
 }
 
-bool is_run(const Parts& p) {
+bool lies_side_by_side(const Parts& p) {
   const int64_t* s = p.conv.w.strides;
   const int64_t kd = p.conv.axes[0].kernel;
-  return p.conv.w.dtype == DType::kF32 && p.tile_taps == p.taps && p.conv.x_channels % 4 == 0 &&
-         (p.kw == 1 || s[4] == 1) && (p.kh == 1 || s[3] == p.kw) && (kd == 1 || s[2] == p.kh * p.kw) &&
-         s[1] == p.taps && s[0] == p.conv.x_channels * p.taps &&
+  return (p.kw == 1 || s[4] == 1) && (p.kh == 1 || s[3] == p.kw) && (kd == 1 || s[2] == p.kh * p.kw) &&
+         (p.conv.x_channels == 1 || s[1] == kd * p.kh * p.kw);
+}
+
+bool is_run(const Parts& p) {
+  return p.conv.w.dtype == DType::kF32 && p.tile_taps == p.taps && p.channels % 4 == 0 && p.side_by_side &&
+         (p.rows == 1 || p.conv.w.strides[0] == p.channels * p.taps) &&
          reinterpret_cast<uintptr_t>(p.conv.w.data) % 16 == 0;
 }
 
@@ -192,13 +205,13 @@ bool is_run(const Parts& p) {
 void cut_tiles(Parts& p) {
   const int64_t sums = std::clamp<int64_t>(p.weights / 512, 128, kTile);
   p.tile_taps = std::min(p.taps, kMostTaps);
-  p.tile_channels = static_cast<int>(std::min(std::max<int64_t>(sums / p.tile_taps / 32 * 32, 32),
-                                              retrograd::ceil_div(p.conv.x_channels, 4) * 4));
-  p.tile_rows = p.tile_channels < p.conv.x_channels || p.tile_taps < p.taps
+  p.tile_channels = static_cast<int>(
+      std::min(std::max<int64_t>(sums / p.tile_taps / 32 * 32, 32), retrograd::ceil_div(p.channels, 4) * 4));
+  p.tile_rows = p.tile_channels < p.channels || p.tile_taps < p.taps
                     ? 1
                     : static_cast<int>(std::max<int64_t>(1, sums / (p.tile_taps * p.tile_channels)));
   p.across_taps = static_cast<int>(retrograd::ceil_div(p.taps, p.tile_taps));
-  p.across_channels = static_cast<int>(retrograd::ceil_div(p.conv.x_channels, p.tile_channels));
+  p.across_channels = static_cast<int>(retrograd::ceil_div(p.channels, p.tile_channels));
   p.in_runs = is_run(p);
   p.pitch = p.in_runs ? p.taps : p.tile_taps | 1;
   p.by_chunks = FastDiv(p.tile_channels / 4);
@@ -217,10 +230,14 @@ void add_weight_parts(const WeightParts& parts, Stream stream) {
   Parts p;
   p.conv = conv;
   p.repair = parts.repair;
-  p.along_channels = conv.w.strides[1] == 1;
-  p.taps = static_cast<int>(conv.axes[0].kernel * conv.axes[1].kernel * conv.axes[2].kernel);
+  p.along_channels = parts.taps_inside || conv.w.strides[1] == 1;
+  const int64_t taps = conv.axes[0].kernel * conv.axes[1].kernel * conv.axes[2].kernel;
+  p.inside = parts.taps_inside ? static_cast<int>(taps) : 1;
+  p.taps = parts.taps_inside ? 1 : static_cast<int>(taps);
+  p.channels = conv.x_channels * p.inside;
   p.kh = static_cast<int>(conv.axes[1].kernel);
   p.kw = static_cast<int>(conv.axes[2].kernel);
+  p.side_by_side = lies_side_by_side(p);
   p.rows = conv.groups * conv.y_channels;
   p.x_filled = parts.x_filled;
   p.weights = p.rows * p.taps * p.x_filled;

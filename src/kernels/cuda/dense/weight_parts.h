@@ -8,10 +8,13 @@
 namespace retrograd::kernels::cuda {
 
 struct WeightParts {
-  Conv conv;         // w is written
-  bool repair;       // what is not finite is taken from the formula
-  int64_t x_filled;  // x channels of a group and zeros behind them, a multiple of 4
-  // [part][group][y channel][tap][x channel, filled up]
+  Conv conv;    // w is written
+  bool repair;  // what is not finite is taken from the formula
+  // The columns of a y channel: (tap, x channel), the channels filled up to x_filled; or, taps_inside, (x
+  // channel, tap), filled up to x_filled together.
+  bool taps_inside;
+  int64_t x_filled;  // a multiple of 4
+  // [part][group][y channel][column]
   const float* parts;
   int64_t count;
 };

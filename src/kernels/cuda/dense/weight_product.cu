@@ -82,8 +82,13 @@ __global__ void __launch_bounds__(C::kThreads, C::kBlocks)
                           static_cast<unsigned>(sh) < static_cast<unsigned>(p.source[1]) &&
                           static_cast<unsigned>(sw) < static_cast<unsigned>(p.source[2]);
       const int at = ((place.x + sd) * p.source[1] + sh) * p.source[2] + sw;
-      copy_chunk(stage + kTerms * S::kRowM + (row_n + i) * S::kRowN + chunk_n * 16,
-                 x_rows + static_cast<uint64_t>(static_cast<uint32_t>(inside ? at : 0)) * p.x_pitch, inside);
+      const uint32_t to = stage + kTerms * S::kRowM + (row_n + i) * S::kRowN + chunk_n * 16;
+      const char* const from =
+          x_rows + static_cast<uint64_t>(static_cast<uint32_t>(inside ? at : 0)) * p.x_pitch;
+      if (p.near)
+        weight::copy_near(to, from, inside);
+      else
+        copy_chunk(to, from, inside);
     }
   };
 
@@ -145,7 +150,7 @@ void launch(const Product& p, const WeightProduct& product, int64_t parts, Strea
                                                                  product.workspace);
 }
 
-Product prepare(const WeightProduct& product, int64_t parts) {
+Product prepare(const WeightProduct& product, int64_t parts, int64_t x_columns) {
   const Conv& conv = product.conv;
   const int64_t chunk = chunk_elements(product.math), element = 16 / chunk;
   Product p;
@@ -167,32 +172,47 @@ Product prepare(const WeightProduct& product, int64_t parts) {
   p.y_pitch = static_cast<uint32_t>(p.y_filled * element * p.groups);
   p.x_pitch = static_cast<uint32_t>(p.x_filled * element * p.groups);
   p.taps = static_cast<int>(taps_of(conv));
-  p.columns = p.taps * p.x_filled;
+  p.x_columns = static_cast<int>(x_columns);
+  p.columns = p.taps * p.x_columns;
+  p.near = p.taps > 1 && p.x_filled < 64;
   p.weights = conv.groups * conv.y_channels * p.columns;
   return p;
 }
 
 template <class Math>
 void launch_tiles(const Product& p, const WeightProduct& product, const WeightChoice& choice, Stream stream) {
-  const int m = choice.m, n = choice.n;
   const int64_t parts = choice.parts;
-  if (m == 32)
-    launch<Math, Cut<32, 128, 32, 32, 4, 2>>(p, product, parts, stream);
-  else if (m == 64)
-    launch<Math, Cut<64, 128, 64, 32, 4, 2>>(p, product, parts, stream);
-  else if (n == 64)
-    launch<Math, Cut<128, 64, 64, 32, 4, 2>>(p, product, parts, stream);
-  else
-    launch<Math, Cut<128, 128, 64, 32, 4, 1>>(p, product, parts, stream);
+  constexpr bool kSixteenBits = sizeof(typename Math::Element) == 2;
+  const auto is = [&](int m, int n) { return choice.m == m && choice.n == n; };
+  if (is(32, 128)) return launch<Math, Cut<32, 128, 32, 32, 4, 2>>(p, product, parts, stream);
+  if (is(64, 128)) return launch<Math, Cut<64, 128, 64, 32, 4, 2>>(p, product, parts, stream);
+  if (is(128, 64)) return launch<Math, Cut<128, 64, 64, 32, 4, 2>>(p, product, parts, stream);
+  if (is(64, 64)) return launch<Math, Cut<64, 64, 32, 32, 3, 3>>(p, product, parts, stream);
+  if constexpr (kSixteenBits) {
+    if (is(32, 64)) return launch<Math, Cut<32, 64, 32, 16, 4, 3>>(p, product, parts, stream);
+    if (is(64, 32)) return launch<Math, Cut<64, 32, 16, 32, 4, 3>>(p, product, parts, stream);
+    if (is(16, 128)) return launch<Math, Cut<16, 128, 16, 32, 3, 3>>(p, product, parts, stream);
+    if (is(32, 32)) return launch<Math, Cut<32, 32, 16, 16, 4, 4>>(p, product, parts, stream);
+  } else {
+    if (is(32, 64)) return launch<Math, Cut<32, 64, 32, 32, 4, 3>>(p, product, parts, stream);
+    if (is(64, 32)) return launch<Math, Cut<64, 32, 32, 32, 4, 3>>(p, product, parts, stream);
+  }
+  launch<Math, Cut<128, 128, 64, 32, 4, 1>>(p, product, parts, stream);
 }
 
 template <class Math>
 void launch_in(const WeightProduct& product, Stream stream) {
   const bool repair = product.padded || product.math == ProductMath::kF32;
   const WeightChoice choice = weight_choice(product.conv, product.math, product.warpgroups);
-  const Product p = prepare(product, choice.parts);
-  if (choice.m != 0 || !f32_weight(p, product, stream)) launch_tiles<Math>(p, product, choice, stream);
-  add_weight_parts({product.conv, repair, p.x_filled, product.workspace, ceil_div(p.places, p.part)}, stream);
+  const int64_t chunk = chunk_elements(product.math);
+  Product p = prepare(product, choice.parts, f32_weight_columns(product.conv));
+  if (choice.m != 0 || !f32_weight(p, product, stream)) {
+    p = prepare(product, choice.parts, filled_to(product.conv.x_channels, chunk));
+    launch_tiles<Math>(p, product, choice, stream);
+  }
+  add_weight_parts(
+      {product.asked, repair, product.patches, p.x_columns, product.workspace, ceil_div(p.places, p.part)},
+      stream);
 }
 
 }  // namespace

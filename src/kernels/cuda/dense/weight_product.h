@@ -9,7 +9,9 @@
 namespace retrograd::kernels::cuda {
 
 struct WeightProduct {
-  Conv conv;
+  Conv conv;        // as it is multiplied: of patches, one tap (conv_of_patches)
+  Conv asked;       // as it was asked for: w is written
+  bool patches;     // x_rows are patches of `asked`
   bool padded;      // whether a tap may lie beyond the edge: results that are not finite are taken from the
                     // formula
   bool warpgroups;  // the GPU has Hopper's products
@@ -19,8 +21,7 @@ struct WeightProduct {
   float* workspace;
 };
 
-// How many parts the places are cut into, and how many floats of workspace they take.
-int64_t weight_product_parts(const Conv& conv, ProductMath math, bool warpgroups);
+// How many floats of workspace the parts take that the places are cut into.
 int64_t weight_product_floats(const Conv& conv, ProductMath math, bool warpgroups);
 void weight_product(const WeightProduct& product, Stream stream);
 

@@ -16,9 +16,17 @@ struct Product {
   int y_filled, x_filled;
   uint32_t y_pitch, x_pitch;  // bytes from place to place
   int groups;
-  int taps, columns;  // columns: taps · x_filled
+  int x_columns;      // of a tap: x_filled, or more, behind x's channels
+  int taps, columns;  // columns: taps · x_columns
+  bool near;          // taps of a tile read the same bytes of x: L1 keeps them
   int64_t weights;    // of all groups, filled up
 };
+
+// copy_chunk for bytes that are soon read again.
+__device__ inline void copy_near(uint32_t target, const void* source, bool live) {
+  asm volatile("cp.async.ca.shared.global [%0], [%1], 16, %2;" ::"r"(target), "l"(source),
+               "r"(live ? 16 : 0));
+}
 
 // Tiles of kM x kN results by warps of kWarpM x kWarpN, kBlocks blocks a multiprocessor.
 template <int kM_, int kN_, int kWarpM_, int kWarpN_, int kStages_, int kBlocks_>

@@ -123,7 +123,13 @@ void launch_rows(const Rows& rows, RowType type, void* target, Stream stream) {
 
 }  // namespace
 
-void make_rows(const Rows& rows, RowType type, void* target, Stream stream) {
+void make_rows(const Rows& given, RowType type, void* target, Stream stream) {
+  Rows rows = given;
+  // Groups without anything between them are one group: tiles of 64 channels are full.
+  if (rows.channels % chunk_elements(type) == 0 && rows.channels * rows.groups <= kTile * int64_t{65535}) {
+    rows.channels *= rows.groups;
+    rows.groups = 1;
+  }
   PlaneRows planes{rows.batch,
                    rows.channels,
                    {rows.spatial[0], rows.spatial[1], rows.spatial[2]},

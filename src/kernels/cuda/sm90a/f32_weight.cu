@@ -58,7 +58,8 @@ struct Items {
   }
 };
 
-// Of x, boxes of 32 places by 32 channels of a tap, side by side: a lane asks for one. Of y every thread
+// Of x, boxes of 32 places by 32 channels of a tap, side by side: a lane asks for one. The last box of a tap
+// may reach beyond the group's channels: what it brings goes to columns that nobody reads. Of y every thread
 // copies blocks of four places by four channels, kBlocks of them, and transposes them where they lie.
 template <class C>
 struct Operands {
@@ -233,7 +234,7 @@ bool launch(const Product& p, const WeightProduct& product, Stream stream) {
   const PlacesMap places = f32_weight_places(product.conv, p.x_filled);
   if (!make_map(places, MapType::kF32, product.x_rows, &maps.places)) return false;
   maps.axes = places.axes;
-  maps.by_channels = FastDiv(p.x_filled);
+  maps.by_channels = FastDiv(p.x_columns);
   maps.by_kernel_w = FastDiv(p.kernel[2]);
   maps.by_kernel_h = FastDiv(p.kernel[1]);
   cudaFuncSetAttribute(f32_kernel<C>, cudaFuncAttributeMaxDynamicSharedMemorySize, C::kBytes);

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// In what form row_products reads the operands of a grad_weight: the form is the order of sums, so it is a
+// function of the problem alone, chosen for an H200.
+#pragma once
+
+#include "kernels/cuda/dense/plane_weight_plan.h"
+
+namespace retrograd::kernels::cuda {
+
+enum class WeightForm : unsigned char {
+  kRows,     // rows of channels of both
+  kPatches,  // rows of y by windows of x, one row a place of y (im2col)
+  kPlanes    // both in place
+};
+
+struct WeightWay {
+  WeightForm form = WeightForm::kRows;
+  WeightChoice choice{};  // of kRows and kPatches
+  PlaneChoice planes{};   // of kPlanes
+  // Bytes that copies of x and y read and write; 0: in place.
+  double x_copied = 0, y_copied = 0;
+  double product = 0;  // microseconds on an H200, copies left out
+};
+// in_place: operands that are rows of channels already.
+WeightWay weight_way(const Conv& conv, ProductMath math, bool warpgroups, bool x_in_place, bool y_in_place);
+
+// Elements of a group's row of patches, filled up.
+inline int64_t patch_row(const Conv& conv, ProductMath math) {
+  return filled_to(conv.x_channels * taps_of(conv), chunk_elements(math));
+}
+
+// The same sums with nothing but the read places of x along axes that have one tap and a stride.
+Conv without_unread_places(const Conv& conv);
+
+}  // namespace retrograd::kernels::cuda

@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+// Windows of x as rows (im2col), the form in which a grad_weight of few x channels is a product of one tap.
+#pragma once
+
+#include "kernels/cuda/layout/channel_rows.h"
+
+namespace retrograd::kernels::cuda {
+
+// [batch · y places][groups][x channel][tap], each group filled up; zeros where a tap is beyond the edge.
+// Counts of rows and of a group's columns fit 31 bits.
+void make_patch_rows(const Conv& conv, RowType type, void* target, Stream stream);
+
+}  // namespace retrograd::kernels::cuda
