@@ -2,13 +2,14 @@
 // Copies and products of each form, added up.
 #include "kernels/cuda/dense/weight_way_plan.h"
 
+#include "kernels/cuda/layout/patch_rows.h"
+
 namespace retrograd::kernels::cuda {
 namespace {
 
 constexpr double kCopyBytes = 3e6, kLaunch = 3;  // of copies: bytes a microsecond, microseconds
 // Patches that are many times what they are made of are not worth their memory.
 constexpr double kMostGrowth = 3;
-constexpr int64_t kLongestPatch = 1 << 22;  // elements of all groups: grids and pitches
 
 double microseconds(const WeightWay& way) {
   double time = way.product;

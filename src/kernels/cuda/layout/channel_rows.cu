@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tiles of 64 places and 64 channels go through shared memory: read along whichever of the two is contiguous,
-// written along channels in 16-byte chunks. Bytes: the source once, the rows once.
+// Tiles of 64 places and 64 channels go through shared memory: read along places, written along channels in
+// 16-byte chunks. Channels that lie side by side go straight to their chunks. Bytes: the source once, the
+// rows once.
 #include "kernels/cuda/elements.cuh"
 #include "kernels/cuda/fast_div.cuh"
 #include "kernels/cuda/layout/channel_rows.h"
+#include "kernels/cuda/layout/patch_rows.h"
 #include "kernels/cuda/layout/plane_rows.h"
 #include "kernels/cuda/layout/plane_rows_f32.h"
 
@@ -33,7 +35,6 @@ struct Places {
   int64_t places, channels, filled, groups;
   int64_t sn, sc, sd, sh, sw;
   FastDiv w, h, d;
-  bool along_places;  // neighbouring lanes read neighbouring places
 };
 
 __device__ int64_t place_offset(const Places& p, int64_t place) {
@@ -53,26 +54,14 @@ __global__ void __launch_bounds__(kThreads) rows_kernel(Places p, Source source,
   const int64_t place0 = blockIdx.x * int64_t{kTile}, channel0 = blockIdx.y * int64_t{kTile};
   const int64_t group = blockIdx.z;
   const int minor = static_cast<int>(threadIdx.x) % kTile, major = static_cast<int>(threadIdx.x) / kTile;
-  if (p.along_places) {
-    const int64_t place = place0 + minor;
-    if (place < p.places) {
-      const int64_t at = place_offset(p, place);
+  const int64_t own = place0 + minor;
+  if (own < p.places) {
+    const int64_t at = place_offset(p, own);
 #pragma unroll 8
-      for (int c = major; c < kTile; c += kThreads / kTile) {
-        const int64_t channel = channel0 + c;
-        tile[minor][c] = from_float<E>(
-            channel < p.channels ? read<S>(source, at + (group * p.channels + channel) * p.sc) : 0.0f);
-      }
-    }
-  } else {
-    const int64_t channel = channel0 + minor;
-    for (int i = major; i < kTile; i += kThreads / kTile) {
-      const int64_t place = place0 + i;
-      if (place >= p.places) break;
-      tile[i][minor] =
-          from_float<E>(channel < p.channels
-                            ? read<S>(source, place_offset(p, place) + (group * p.channels + channel) * p.sc)
-                            : 0.0f);
+    for (int c = major; c < kTile; c += kThreads / kTile) {
+      const int64_t channel = channel0 + c;
+      tile[minor][c] = from_float<E>(
+          channel < p.channels ? read<S>(source, at + (group * p.channels + channel) * p.sc) : 0.0f);
     }
   }
   __syncthreads();
@@ -103,7 +92,6 @@ void launch_rows(const Rows& rows, RowType type, void* target, Stream stream) {
   p.w = FastDiv(rows.spatial[2]);
   p.h = FastDiv(rows.spatial[1]);
   p.d = FastDiv(rows.spatial[0]);
-  p.along_places = p.sc != 1 || p.channels == 1;
   const Source source{rows.source.data, rows.source.dtype, rows.rounding};
   const dim3 grid(static_cast<unsigned>((p.places + kTile - 1) / kTile),
                   static_cast<unsigned>((p.filled + kTile - 1) / kTile), static_cast<unsigned>(p.groups));
@@ -121,6 +109,20 @@ void launch_rows(const Rows& rows, RowType type, void* target, Stream stream) {
   }
 }
 
+// Rows of channels are patches of one place.
+Conv one_place(const Rows& rows) {
+  Conv conv{};
+  conv.batch = rows.batch;
+  conv.groups = rows.groups;
+  conv.x_channels = rows.channels;
+  for (int a = 0; a < 3; ++a)
+    conv.axes[a] = {
+        .x = rows.spatial[a], .y = rows.spatial[a], .kernel = 1, .stride = 1, .dilation = 1, .pad = 0};
+  conv.x = rows.source;
+  conv.rounding = rows.rounding;
+  return conv;
+}
+
 }  // namespace
 
 void make_rows(const Rows& given, RowType type, void* target, Stream stream) {
@@ -130,6 +132,8 @@ void make_rows(const Rows& given, RowType type, void* target, Stream stream) {
     rows.channels *= rows.groups;
     rows.groups = 1;
   }
+  if (rows.source.strides[1] == 1 && rows.channels > 1 && rows.channels <= kLongestPatch)
+    return make_patch_rows(one_place(rows), type, target, stream);
   PlaneRows planes{rows.batch,
                    rows.channels,
                    {rows.spatial[0], rows.spatial[1], rows.spatial[2]},

@@ -7,7 +7,8 @@
 namespace retrograd::kernels::cuda {
 
 // [batch · y places][groups][x channel][tap], each group filled up; zeros where a tap is beyond the edge.
-// Counts of rows and of a group's columns fit 31 bits.
+// The rows are fewer than 2^31, the columns of a group at most kLongestPatch.
+constexpr int64_t kLongestPatch = 1 << 22;
 void make_patch_rows(const Conv& conv, RowType type, void* target, Stream stream);
 
 }  // namespace retrograd::kernels::cuda
