@@ -58,17 +58,14 @@ TEST(DepthwiseWindowsPlanTest, Plans) {
   GatherWindows g = gather_windows(shape({53, 62, 9, 9, 9}, 1, {3, 3, 3}, false), false, 2);
   EXPECT_FALSE(g.windows.channels_inside);
   EXPECT_EQ(g.windows.pack, 1);
-  EXPECT_EQ(g.taps, SlideTaps::kThree);
   EXPECT_EQ(g.windows.inner.result_pitch, 1);
   EXPECT_EQ(g.windows.run.results, 53);
   EXPECT_EQ(g.windows.lanes, 256);
   // One axis in planes: slides over images. Channels last: along W.
   g = gather_windows(shape({47, 144, 1, 1, 117}, 3, {1, 1, 3}, false), false, 1);
-  EXPECT_EQ(g.taps, SlideTaps::kOne);
   EXPECT_EQ(g.windows.slide.results, 47);
   EXPECT_EQ(g.windows.sources, 3);
   g = gather_windows(shape({47, 144, 1, 1, 117}, 1, {1, 1, 3}, true), false, 2);
-  EXPECT_EQ(g.taps, SlideTaps::kThree);
   EXPECT_EQ(g.windows.slide.results, 117);
   EXPECT_EQ(g.windows.pack, 2);
   // Even lanes: 100 pairs in four blocks of 25.
@@ -76,7 +73,6 @@ TEST(DepthwiseWindowsPlanTest, Plans) {
   EXPECT_TRUE(g.windows.channels_inside);
   EXPECT_EQ(g.windows.lanes, 25);
   EXPECT_EQ(g.windows.channel_tiles, 4);
-  EXPECT_EQ(g.taps, SlideTaps::kFour);
 
   const WeightWindows w = weight_windows(shape({17, 112, 1, 74, 74}, 3, {1, 3, 3}, false), 1);
   EXPECT_EQ(w.tile, TapTile::k3x3);
@@ -84,6 +80,18 @@ TEST(DepthwiseWindowsPlanTest, Plans) {
   EXPECT_GE(w.blocks, 1000);
   EXPECT_GE(w.items_a_part * w.parts, w.windows.items);
   EXPECT_LT(w.items_a_part * (w.parts - 1), w.windows.items);
+}
+
+TEST(DepthwiseWindowsPlanTest, TilesOfTaps) {
+  const auto tile = [](int64_t kernel) {
+    return weight_windows(shape({4, 8, 1, 30, 30}, 1, {1, kernel, kernel}, false), 1).tile;
+  };
+  EXPECT_EQ(tile(1), TapTile::k1x4);
+  EXPECT_EQ(tile(2), TapTile::k3x3);
+  EXPECT_EQ(tile(4), TapTile::k4x4);
+  EXPECT_EQ(tile(5), TapTile::k3x3);
+  EXPECT_EQ(tile(7), TapTile::k4x4);
+  EXPECT_EQ(weight_windows(shape({4, 8, 1, 1, 30}, 1, {1, 1, 7}, false), 1).tile, TapTile::k1x8);
 }
 
 TEST(DepthwiseWindowsPlanTest, LargestKernelsFitIntoSharedMemory) {

@@ -164,7 +164,7 @@ void load(const float* address, float (&values)[kPack]) {
   std::copy_n(address, kPack, values);
 }
 
-template <int kTaps, bool kWhole, int kPack>
+template <int kPack>
 void gather(const GatherWindows& plan, const std::vector<float>& source, const std::vector<float>& weights,
             std::vector<float>& result) {
   const Windows& p = plan.windows;
@@ -205,24 +205,9 @@ void gather(const GatherWindows& plan, const std::vector<float>& source, const s
             to = sums[v][k];
           }
       };
-      gather_run<kTaps, kWhole, kPack>(p, at, source.data() + from, load<kPack>, weight, emit);
+      gather_run<kPack>(p, at, source.data() + from, load<kPack>, weight, emit);
     }
   });
-}
-
-template <int kPack>
-void gather(const GatherWindows& plan, const std::vector<float>& source, const std::vector<float>& weights,
-            std::vector<float>& result) {
-  switch (plan.taps) {
-    case SlideTaps::kOne:
-      return gather<1, true, kPack>(plan, source, weights, result);
-    case SlideTaps::kTwo:
-      return gather<2, false, kPack>(plan, source, weights, result);
-    case SlideTaps::kThree:
-      return gather<3, true, kPack>(plan, source, weights, result);
-    case SlideTaps::kFour:
-      return gather<4, false, kPack>(plan, source, weights, result);
-  }
 }
 
 template <int kS, int kI, int kPack>
@@ -317,6 +302,7 @@ TEST(DepthwiseWindowsTest, WeighsDrawnProblems) {
         constexpr int kPack = decltype(width)::value;
         if (plan.tile == TapTile::k3x3) return weigh<3, 3, kPack>(c, plan, problem, result);
         if (plan.tile == TapTile::k4x4) return weigh<4, 4, kPack>(c, plan, problem, result);
+        if (plan.tile == TapTile::k1x4) return weigh<1, 4, kPack>(c, plan, problem, result);
         weigh<1, 8, kPack>(c, plan, problem, result);
       };
       plan.windows.pack == 2 ? run(std::integral_constant<int, 2>{}) : run(std::integral_constant<int, 1>{});

@@ -41,9 +41,7 @@ std::string text_of(const Windows& p) {
 class GatherStep final : public Step {
  public:
   explicit GatherStep(const ConvPass& pass) : pass_(pass), single_(plan(1)), packed_(plan(2)) {}
-  std::string describe() const override {
-    return fmt::format("{} at once, {}", name_of(packed_.taps), text_of(packed_.windows));
-  }
+  std::string describe() const override { return text_of(packed_.windows); }
   void run(const Bindings& bindings, std::byte* /*workspace*/,
            runtime::ExecutionContext& context) const override {
     const Conv conv = bind(shape_of(pass_), pass_, bindings);

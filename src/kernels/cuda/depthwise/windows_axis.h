@@ -31,9 +31,8 @@ struct WindowAxis {
 
 // Sizes up to 2^27, strides up to 2^15, pitches of 31 bits.
 WindowAxis window_axis(const Axis& axis, bool forward, int64_t result_pitch, int64_t source_pitch);
-// The most and the fewest taps that a place has, places without any aside; edges do not count.
+// The most taps that a place has.
 int most_taps(const WindowAxis& axis);
-int fewest_taps(const WindowAxis& axis);
 
 struct Taps {
   int base, first, apart, count;

@@ -42,6 +42,5 @@ WindowAxis window_axis(const Axis& axis, bool forward, int64_t result_pitch, int
 }
 
 int most_taps(const WindowAxis& a) { return ceil_of(a.kernel, a.apart); }
-int fewest_taps(const WindowAxis& a) { return std::max(1, a.kernel / a.apart); }
 
 }  // namespace retrograd::kernels::cuda

@@ -3,8 +3,8 @@
 // grad_input  x[n,i,q] = Σ_{o,t} y[n,o,output_reading(q,t)] · w[o,i,t]
 //
 // A block keeps the weights of its channels in shared memory and takes items (windows_plan.h), four results a
-// thread. Loads of a product: 9/12 with three taps along slide, 11/16 with four, 5/4 with one. Neighbouring
-// threads read neighbouring values, and each value from memory about once, then from L1.
+// thread, up to four taps along slide at once: 9 loads for 12 products of three taps, 11 for 16 of four, 5
+// for 4 of one. Neighbouring threads read neighbouring values, each from memory about once, then from L1.
 #include "kernels/cuda/depthwise/windows.h"
 #include "kernels/cuda/depthwise/windows_item.h"
 #include "kernels/cuda/pack.cuh"
@@ -32,7 +32,7 @@ __device__ void load_weights(const Windows& p, int first, int width, const T* we
   __syncthreads();
 }
 
-template <class T, int kTaps, bool kWhole, int kPack>
+template <class T, int kPack>
 __global__ void __launch_bounds__(kWindowsThreads, 2)
     gather_kernel(const __grid_constant__ Windows p, const T* source, const T* weights, T* result) {
   extern __shared__ __align__(16) float shared[];
@@ -59,41 +59,27 @@ __global__ void __launch_bounds__(kWindowsThreads, 2)
        item += p.item_blocks * at_once) {
     const WindowPlace at = place_of(p, item);
     T* const first_result = result + result_offset(p, at);
-    const int64_t at_result = int64_t{p.spacing} * p.slide.result_pitch;
     const auto emit = [&](int place, const float(&sums)[kSlide][kPack]) {
       T* const to = first_result + int64_t{place - at.begin} * p.run.result_pitch;
 #pragma unroll
       for (int v = 0; v < kSlide; ++v)
-        if (at.slide + v * p.spacing < p.slide.results) store_pack<T, kPack>(to + v * at_result, sums[v]);
+        if (at.slide + v * p.spacing < p.slide.results)
+          store_pack<T, kPack>(to + v * p.spaced_pitch, sums[v]);
     };
-    gather_run<kTaps, kWhole, kPack>(p, at, source, load, weight, emit);
+    gather_run<kPack>(p, at, source, load, weight, emit);
   }
 }
 
-template <class T, int kTaps, bool kWhole, int kPack>
+template <class T, int kPack>
 void launch(const Conv& conv, bool forward, const GatherWindows& plan, Stream stream) {
   const Windows& p = plan.windows;
   const int floats = p.channels_inside ? p.taps * p.sources * p.tap_pitch : p.rows * p.channel_pitch;
   const dim3 threads(static_cast<unsigned>(p.lanes), static_cast<unsigned>(p.rows));
   const Tensor &source = forward ? conv.x : conv.y, &result = forward ? conv.y : conv.x;
-  gather_kernel<T, kTaps, kWhole, kPack>
+  gather_kernel<T, kPack>
       <<<static_cast<unsigned>(plan.blocks), threads, static_cast<size_t>(floats) * sizeof(float), stream>>>(
           p, static_cast<const T*>(source.data), static_cast<const T*>(conv.w.data),
           static_cast<T*>(result.data));
-}
-
-template <class T, int kPack>
-void launch_taps(const Conv& conv, bool forward, const GatherWindows& plan, Stream stream) {
-  switch (plan.taps) {
-    case SlideTaps::kOne:
-      return launch<T, 1, true, kPack>(conv, forward, plan, stream);
-    case SlideTaps::kTwo:
-      return launch<T, 2, false, kPack>(conv, forward, plan, stream);
-    case SlideTaps::kThree:
-      return launch<T, 3, true, kPack>(conv, forward, plan, stream);
-    case SlideTaps::kFour:
-      return launch<T, 4, false, kPack>(conv, forward, plan, stream);
-  }
 }
 
 }  // namespace
@@ -102,8 +88,8 @@ void windows_gather(const Conv& conv, bool forward, const GatherWindows& plan, S
   with_type(conv.x.dtype, [&](auto type) {
     using T = decltype(type);
     if constexpr (sizeof(T) == 2)
-      if (plan.windows.pack == 2) return launch_taps<T, 2>(conv, forward, plan, stream);
-    launch_taps<T, 1>(conv, forward, plan, stream);
+      if (plan.windows.pack == 2) return launch<T, 2>(conv, forward, plan, stream);
+    launch<T, 1>(conv, forward, plan, stream);
   });
 }
 

@@ -117,6 +117,8 @@ void launch_tile(const Conv& conv, const WeightWindows& plan, float* workspace, 
       return launch<T, TapTile::k3x3, kPack>(conv, plan, workspace, stream);
     case TapTile::k4x4:
       return launch<T, TapTile::k4x4, kPack>(conv, plan, workspace, stream);
+    case TapTile::k1x4:
+      return launch<T, TapTile::k1x4, kPack>(conv, plan, workspace, stream);
     case TapTile::k1x8:
       return launch<T, TapTile::k1x8, kPack>(conv, plan, workspace, stream);
   }

@@ -9,17 +9,17 @@
 
 namespace retrograd::kernels::cuda {
 
-// Chunks of kTaps matching taps along slide of which some result reads inside the source with some tap.
-template <int kTaps>
+// Chunks of matching taps along slide of which some result reads inside the source with some tap.
 RG_DEVICE inline Span live_chunks(const Windows& p, const Taps& taps) {
-  const int step = kTaps * p.slide.step;
-  const int reach = taps.base + (kSlide - 1) * p.spread + (kTaps - 1) * p.slide.step;
+  const int step = p.chunk * p.slide.step;
+  const int reach = taps.base + (kSlide - 1) * p.spread + (p.chunk - 1) * p.slide.step;
   Span live{0, 0};
-  if (reach < 0) live.begin = static_cast<int>(p.by_chunk.quotient(static_cast<uint32_t>(step - 1 - reach)));
+  if (reach < 0)
+    live.begin = static_cast<int>(p.by_chunk_step.quotient(static_cast<uint32_t>(step - 1 - reach)));
   if (taps.base < p.slide.source)
-    live.end =
-        static_cast<int>(p.by_chunk.quotient(static_cast<uint32_t>(p.slide.source - taps.base + step - 1)));
-  const int chunks = (taps.count + kTaps - 1) / kTaps;
+    live.end = static_cast<int>(
+        p.by_chunk_step.quotient(static_cast<uint32_t>(p.slide.source - taps.base + step - 1)));
+  const int chunks = p.chunk == 1 ? taps.count : (taps.count + kChunk - 1) / kChunk;
   if (live.end > chunks) live.end = chunks;
   return live;
 }
@@ -49,69 +49,86 @@ RG_DEVICE inline uint32_t live_rows(const Windows& p, int row, int wanted) {
 }
 template <class T, int kRows>
 RG_DEVICE inline void find_rows(const Windows& p, const T* source, int row, const T* (&from)[kRows]) {
-  const int64_t at_row = int64_t{p.spread} * p.slide.source_pitch;
   RG_UNROLL
   for (int m = 0; m < kRows; ++m)
-    from[m] = settled(m == 0 ? source + int64_t{row} * p.slide.source_pitch : from[m - 1] + at_row);
+    from[m] = settled(m == 0 ? source + int64_t{row} * p.slide.source_pitch : from[m - 1] + p.row_pitch);
+}
+
+// Where a chunk begins: a place of the source and a row of it, and a tap; taps from one to the next along
+// slide and along inner, and how many of these there are.
+template <class T>
+struct Chunk {
+  const T* source;
+  int row, tap, to_tap, to_column, columns;
+};
+
+// A column of kTaps weights and the kSlide + kTaps − 1 values below each other that meet them are read for
+// kSlide · kTaps products. Rows beyond the edge are not multiplied: an infinite weight there would make a
+// NaN.
+template <int kTaps, int kPack, class T, class Load, class Weight>
+RG_DEVICE inline void gather_chunk(const Windows& p, const Chunk<T>& chunk, const Load& load,
+                                   const Weight& weight, float (&sums)[kSlide][kPack]) {
+  constexpr int kRows = kSlide + kTaps - 1;
+  const uint32_t live = live_rows<kRows>(p, chunk.row, kRows);
+  const T* from[kRows];
+  find_rows(p, chunk.source, chunk.row, from);
+  int offset = 0, tap = chunk.tap;
+  RG_UNROLL_BY(3)
+  for (int column = 0; column < chunk.columns; ++column, offset += p.column_pitch, tap += chunk.to_column) {
+    float values[kRows][kPack], weights[kTaps][kPack];
+    RG_UNROLL
+    for (int m = 0; m < kRows; ++m)
+      if ((live >> m & 1) != 0) load(from[m] + offset, values[m]);
+    RG_UNROLL
+    for (int j = 0; j < kTaps; ++j) weight(tap + j * chunk.to_tap, weights[j]);
+    RG_UNROLL
+    for (int n = 0; n < kTaps * kSlide * kPack; ++n) {
+      const int j = n / (kSlide * kPack), v = n / kPack % kSlide, k = n % kPack;
+      if ((live >> (v + j) & 1) != 0) sums[v][k] = fmaf(values[v + j][k], weights[j][k], sums[v][k]);
+    }
+  }
 }
 
 // sum[v] = Σ_taps source · weight of the four results of each place of a run, for which emit(place, sums) is
-// called. load(address, values) reads kPack channels, weight(tap · tap_pitch, values) their weights. kWhole:
-// every place has a multiple of kTaps matching taps along slide, or none.
-//
-// A column of kTaps weights and the kSlide + kTaps − 1 values below each other that meet them are read for
-// kSlide · kTaps products. Taps beyond the edge are not walked, or not multiplied: an infinite weight there
-// would make a NaN.
-template <int kTaps, bool kWhole, int kPack, class T, class Load, class Weight, class Emit>
+// called. load(address, values) reads kPack channels, weight(tap · tap_pitch, values) their weights.
+template <int kPack, class T, class Load, class Weight, class Emit>
 RG_DEVICE void gather_run(const Windows& p, const WindowPlace& at, const T* source, const Load& load,
                           const Weight& weight, const Emit& emit) {
-  constexpr int kRows = kSlide + kTaps - 1;
   const Taps of_b = taps_at(p.outer, at.outer), of_s = taps_at(p.slide, at.slide),
              of_i = taps_at(p.inner, at.inner);
-  const Span b = live_taps(p.outer, of_b), c = live_chunks<kTaps>(p, of_s), i = live_taps(p.inner, of_i);
-  const int at_inner = p.inner.step * p.inner.source_pitch;
-  const int to_tap = of_s.apart * p.slide_taps * p.tap_pitch;
-  const int to_inner = of_i.apart * p.inner_taps * p.tap_pitch;
+  const Span b = live_taps(p.outer, of_b), c = live_chunks(p, of_s), i = live_taps(p.inner, of_i);
   const int64_t first_column = int64_t{of_i.base + i.begin * p.inner.step} * p.inner.source_pitch;
   const int first_tap = (of_i.first + i.begin * of_i.apart) * p.inner_taps;
+  Chunk<T> chunk;
+  chunk.to_tap = of_s.apart * p.slide_taps * p.tap_pitch;
+  chunk.to_column = of_i.apart * p.inner_taps * p.tap_pitch;
+  chunk.columns = i.end - i.begin;
   for (int place = at.begin; place < at.end; ++place) {
     const Taps of_a = taps_at(p.run, place);
     const Span a = live_taps(p.run, of_a);
     float sums[kSlide][kPack] = {};
     for (int s = 0; s < p.sources; ++s)
       for (int ja = a.begin; ja < a.end; ++ja)
-        for (int jb = b.begin; jb < b.end; ++jb)
-          for (int jc = c.begin; jc < c.end; ++jc) {
-            const int left = kWhole ? kTaps : of_s.count - jc * kTaps;
-            const int row = of_s.base + jc * kTaps * p.slide.step;
-            const uint32_t live = live_rows<kRows>(p, row, kSlide - 1 + left);
-            const T* from[kRows];
-            find_rows(p,
-                      source + int64_t{s} * p.source_channel +
-                          int64_t{of_a.base + ja * p.run.step} * p.run.source_pitch +
-                          int64_t{of_b.base + jb * p.outer.step} * p.outer.source_pitch + first_column,
-                      row, from);
-            int tap = p.tap_pitch * (s * p.taps + (of_a.first + ja * of_a.apart) * p.run_taps +
-                                     (of_b.first + jb * of_b.apart) * p.outer_taps +
-                                     (of_s.first + jc * kTaps * of_s.apart) * p.slide_taps + first_tap);
-            int column = 0;
-            RG_UNROLL_BY(3)
-            for (int ji = i.begin; ji < i.end; ++ji, column += at_inner, tap += to_inner) {
-              float values[kRows][kPack], weights[kTaps][kPack];
-              RG_UNROLL
-              for (int m = 0; m < kRows; ++m)
-                if ((live >> m & 1) != 0) load(from[m] + column, values[m]);
-              RG_UNROLL
-              for (int j = 0; j < kTaps; ++j)
-                if (j < left) weight(tap + j * to_tap, weights[j]);
-              RG_UNROLL
-              for (int n = 0; n < kTaps * kSlide * kPack; ++n) {
-                const int j = n / (kSlide * kPack), v = n / kPack % kSlide, k = n % kPack;
-                if ((live >> (v + j) & 1) != 0 && j < left)
-                  sums[v][k] = fmaf(values[v + j][k], weights[j][k], sums[v][k]);
-              }
-            }
+        for (int jb = b.begin; jb < b.end; ++jb) {
+          chunk.source = source + int64_t{s} * p.source_channel +
+                         int64_t{of_a.base + ja * p.run.step} * p.run.source_pitch +
+                         int64_t{of_b.base + jb * p.outer.step} * p.outer.source_pitch + first_column;
+          const int tap = s * p.taps + (of_a.first + ja * of_a.apart) * p.run_taps +
+                          (of_b.first + jb * of_b.apart) * p.outer_taps + first_tap;
+          for (int jc = c.begin * p.chunk; jc < c.end * p.chunk; jc += p.chunk) {
+            chunk.row = of_s.base + jc * p.slide.step;
+            chunk.tap = p.tap_pitch * (tap + (of_s.first + jc * of_s.apart) * p.slide_taps);
+            const int left = p.chunk == 1 ? 1 : of_s.count - jc;
+            if (left == 1)
+              gather_chunk<1, kPack>(p, chunk, load, weight, sums);
+            else if (left == 2)
+              gather_chunk<2, kPack>(p, chunk, load, weight, sums);
+            else if (left == 3)
+              gather_chunk<3, kPack>(p, chunk, load, weight, sums);
+            else
+              gather_chunk<kChunk, kPack>(p, chunk, load, weight, sums);
           }
+        }
     emit(place, sums);
   }
 }
@@ -149,47 +166,43 @@ RG_DEVICE inline bool is_inside(const WindowAxis& a, int position) {
 }
 
 // sums[s][i] += Σ x · y over the places of an item, for the taps of a tile. Sums of taps that a tile does not
-// have come to anything. A y that is not there counts as zero: its product with an infinity is NaN, and who
-// adds the parts takes the formula then.
+// have come to anything. What is not there counts as zero: its product with an infinity is NaN, and who adds
+// the parts takes the formula then. All loads of a place are on their way before the first product.
 template <int kS, int kI, int kPack, class T, class Load>
 RG_DEVICE void weigh_run(const Windows& p, const TileTaps& tile, const WindowPlace& at, const T* x,
                          const T* y, const Load& load, float (&sums)[kS][kI][kPack]) {
   constexpr int kRows = kSlide + kS - 1;
+  static_assert(kRows * kI <= 32);
   const int outer = position(p.outer, at.outer, tile.outer);
   if (!is_inside(p.outer, outer)) return;
   const int row = position(p.slide, at.slide, tile.slide), column = position(p.inner, at.inner, tile.inner);
   x += int64_t{outer} * p.outer.source_pitch + int64_t{column} * p.inner.source_pitch;
   y += result_offset(p, at);
-  uint32_t columns = 0;
+  const uint32_t rows = live_rows<kRows>(p, row, kSlide - 1 + tile.slide_count);
+  uint32_t live = 0;  // rows of all columns
   RG_UNROLL
   for (int i = 0; i < kI; ++i)
-    if (i < tile.inner_count && is_inside(p.inner, column + i * p.inner.dilation)) columns |= 1u << i;
-  const uint32_t live = live_rows<kRows>(p, row, kSlide - 1 + tile.slide_count);
-  if (columns == 0 || live == 0) return;
-  const int64_t at_result = int64_t{p.spacing} * p.slide.result_pitch;
-  const int at_column = p.inner.dilation * p.inner.source_pitch;
+    if (i < tile.inner_count && is_inside(p.inner, column + i * p.inner.dilation)) live |= rows << i * kRows;
+  if (live == 0) return;
   for (int place = at.begin; place < at.end; ++place, y += p.run.result_pitch) {
     const int run = position(p.run, place, tile.run);
     if (!is_inside(p.run, run)) continue;
     const T* from[kRows];
     find_rows(p, x + int64_t{run} * p.run.source_pitch, row, from);
-    float of_y[kSlide][kPack] = {};
+    float of_x[kI][kRows][kPack] = {}, of_y[kSlide][kPack] = {};
     RG_UNROLL
     for (int v = 0; v < kSlide; ++v)
-      if (at.slide + v * p.spacing < p.slide.results) load(y + v * at_result, of_y[v]);
+      if (at.slide + v * p.spacing < p.slide.results) load(y + v * p.spaced_pitch, of_y[v]);
     RG_UNROLL
-    for (int i = 0; i < kI; ++i)
-      if ((columns >> i & 1) != 0) {
-        float of_x[kRows][kPack];
-        RG_UNROLL
-        for (int m = 0; m < kRows; ++m)
-          if ((live >> m & 1) != 0) load(from[m] + i * at_column, of_x[m]);
-        RG_UNROLL
-        for (int n = 0; n < kSlide * kS * kPack; ++n) {
-          const int v = n / (kS * kPack), s = n / kPack % kS, k = n % kPack;
-          if ((live >> (v + s) & 1) != 0) sums[s][i][k] = fmaf(of_x[v + s][k], of_y[v][k], sums[s][i][k]);
-        }
-      }
+    for (int n = 0; n < kI * kRows; ++n)
+      if ((live >> n & 1) != 0)
+        load(from[n % kRows] + n / kRows * p.column_pitch, of_x[n / kRows][n % kRows]);
+    RG_UNROLL
+    for (int n = 0; n < kI * kSlide * kS * kPack; ++n) {
+      const int i = n / (kSlide * kS * kPack), v = n / (kS * kPack) % kSlide, s = n / kPack % kS,
+                k = n % kPack;
+      sums[s][i][k] = fmaf(of_x[i][v + s][k], of_y[v][k], sums[s][i][k]);
+    }
   }
 }
 

@@ -74,20 +74,18 @@ double even(int64_t total, int64_t most) {
   return static_cast<double>(total) / static_cast<double>(ceil_div(total, most));
 }
 
-SlideTaps slide_taps(const WindowAxis& a) {
-  const int most = most_taps(a);
-  if (!shares(a) || most == 1) return SlideTaps::kOne;
-  if (most == 2) return SlideTaps::kTwo;
-  return most == fewest_taps(a) && most % 3 == 0 ? SlideTaps::kThree : SlideTaps::kFour;
-}
+int chunk_of(const WindowAxis& a) { return shares(a) ? kChunk : 1; }
 double loads_of(const WindowAxis& slide) {
-  const double v = filled(slide), t = even(most_taps(slide), count_of(slide_taps(slide)));
+  const double v = filled(slide), t = even(most_taps(slide), chunk_of(slide));
   return 1 / v + (v + t - 1) / (v * t);
 }
 
 TapTile tap_tile(const WindowAxis& slide, const WindowAxis& inner) {
-  if (!shares(slide) || slide.kernel == 1) return TapTile::k1x8;
-  return slide.kernel % 3 == 0 && inner.kernel % 3 == 0 ? TapTile::k3x3 : TapTile::k4x4;
+  if (!shares(slide) || slide.kernel == 1) return inner.kernel <= 4 ? TapTile::k1x4 : TapTile::k1x8;
+  const auto tiles = [&](int64_t side) {
+    return ceil_div(slide.kernel, side) * ceil_div(inner.kernel, side);
+  };
+  return 4 * tiles(3) <= 5 * tiles(4) ? TapTile::k3x3 : TapTile::k4x4;  // as long as they take
 }
 double loads_of(const WindowAxis& slide, const WindowAxis& inner) {
   const TapTile tile = tap_tile(slide, inner);
@@ -114,7 +112,7 @@ Roles roles_of(const Axes4& axes, bool channels_inside, Cost&& cost) {
   return best;
 }
 
-void set_axes(Windows& p, const Conv& conv, const Axes4& axes, const Roles& roles, int taps_at_once) {
+void set_axes(Windows& p, const Conv& conv, const Axes4& axes, const Roles& roles) {
   const auto kh = static_cast<int>(conv.axes[1].kernel), kw = static_cast<int>(conv.axes[2].kernel);
   const std::array<int, 4> numbers = {0, kh * kw, kw, 1};
   p.slide = axes[roles.slide], p.slide_taps = numbers[roles.slide];
@@ -130,11 +128,15 @@ void set_axes(Windows& p, const Conv& conv, const Axes4& axes, const Roles& role
   const int64_t spacing = spacing_of(p.slide), slots = spacing * tiles_of(p.slide);
   p.spacing = static_cast<int>(spacing);
   p.spread = shares(p.slide) ? p.slide.step : p.slide.stride;
+  p.row_pitch = int64_t{p.spread} * p.slide.source_pitch;
+  p.spaced_pitch = spacing * p.slide.result_pitch;
+  p.column_pitch = p.inner.step * p.inner.source_pitch;
   p.by_classes = FastDiv(spacing);
   p.by_slots = FastDiv(slots);
   p.by_inner = FastDiv(p.inner.results);
   p.by_outer = FastDiv(p.outer.results);
-  p.by_chunk = FastDiv(int64_t{taps_at_once} * p.slide.step);
+  p.chunk = chunk_of(p.slide);
+  p.by_chunk_step = FastDiv(int64_t{p.chunk} * p.slide.step);
   p.by_kw = FastDiv(kw);
   p.by_kh = FastDiv(kh);
 }
@@ -189,21 +191,18 @@ int64_t items_at_once(const Windows& p) { return p.channels_inside ? p.rows : p.
 
 }  // namespace
 
-const char* name_of(SlideTaps taps) {
-  switch (taps) {
-    case SlideTaps::kOne:
-      return "one tap";
-    case SlideTaps::kTwo:
-      return "two taps";
-    case SlideTaps::kThree:
-      return "three taps";
-    case SlideTaps::kFour:
-      return "four taps";
+const char* name_of(TapTile tile) {
+  switch (tile) {
+    case TapTile::k3x3:
+      return "3 x 3 taps";
+    case TapTile::k4x4:
+      return "4 x 4 taps";
+    case TapTile::k1x4:
+      return "1 x 4 taps";
+    case TapTile::k1x8:
+      return "1 x 8 taps";
   }
   return "";
-}
-const char* name_of(TapTile tile) {
-  return tile == TapTile::k3x3 ? "3 x 3 taps" : tile == TapTile::k4x4 ? "4 x 4 taps" : "1 x 8 taps";
 }
 
 GatherWindows gather_windows(const Conv& conv, bool forward, int pack) {
@@ -222,9 +221,8 @@ GatherWindows gather_windows(const Conv& conv, bool forward, int pack) {
   p.channels_inside = are_channels_inside(p, axes);
   const Roles roles = roles_of(axes, p.channels_inside,
                                [](const WindowAxis& slide, const WindowAxis&) { return loads_of(slide); });
-  g.taps = slide_taps(axes[roles.slide]);
   g.loads = roles.loads;
-  set_axes(p, conv, axes, roles, count_of(g.taps));
+  set_axes(p, conv, axes, roles);
   set_run(p, pack, 1, kLongestRun);
   set_block(p, pack, 8, int64_t{p.taps} * p.sources);
   const int64_t chunks = ceil_div(p.items, items_at_once(p));
@@ -250,7 +248,7 @@ WeightWindows weight_windows(const Conv& conv, int pack) {
   });
   w.tile = tap_tile(axes[roles.slide], axes[roles.inner]);
   w.loads = roles.loads;
-  set_axes(p, conv, axes, roles, 1);
+  set_axes(p, conv, axes, roles);
   const int64_t slide_tiles = ceil_div(p.slide.kernel, slide_of(w.tile));
   const int64_t inner_tiles = ceil_div(p.inner.kernel, inner_of(w.tile));
   const int64_t tap_tiles = int64_t{p.run.kernel} * p.outer.kernel * slide_tiles * inner_tiles;

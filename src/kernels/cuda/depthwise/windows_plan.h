@@ -16,7 +16,7 @@
 
 namespace retrograd::kernels::cuda {
 
-inline constexpr int kSlide = 4;                     // results of a thread
+inline constexpr int kSlide = 4, kChunk = 4;         // results of a thread, and taps along slide at once
 inline constexpr int64_t kWindowsThreads = 256;      // of a block, at most
 inline constexpr int64_t kWindowsShared = 48 << 10;  // bytes
 
@@ -24,9 +24,12 @@ struct Windows {
   WindowAxis run, outer, slide, inner;
   int run_taps, outer_taps, slide_taps, inner_taps;  // numbers of taps from one to the next along the axis
   int run_length;
-  int spacing, spread;                               // of results, and of what they read with the same tap
+  int spacing, spread;              // of results, and of what they read with the same tap
+  int64_t row_pitch, spaced_pitch;  // elements of the source by spread, of the result by spacing
+  int column_pitch;                 // elements of the source from tap to tap along inner
   FastDiv by_classes, by_slots, by_inner, by_outer;  // classes: places modulo spacing
-  FastDiv by_chunk;                                  // of what a chunk of slide taps steps over
+  int chunk;              // matching taps along slide that are walked at once, at most
+  FastDiv by_chunk_step;  // places of the source that they step over
   uint32_t items;
 
   int taps;                      // of a kernel
@@ -44,14 +47,8 @@ struct Windows {
   int64_t w_strides[3], w_group, w_result, w_source;  // elements: taps, groups, results and sources of one
 };
 
-// How many matching taps along slide a kernel takes at once: one, one or two, three, up to four.
-enum class SlideTaps : unsigned char { kOne, kTwo, kThree, kFour };
-const char* name_of(SlideTaps taps);
-constexpr int count_of(SlideTaps taps) { return static_cast<int>(taps) + 1; }
-
 struct GatherWindows {
   Windows windows;
-  SlideTaps taps;
   double loads;  // of each product, from the cache and from shared memory
   int64_t blocks;
 };
@@ -59,13 +56,13 @@ struct GatherWindows {
 GatherWindows gather_windows(const Conv& conv, bool forward, int pack);
 
 // Taps of a block along slide and inner.
-enum class TapTile : unsigned char { k3x3, k4x4, k1x8 };
+enum class TapTile : unsigned char { k3x3, k4x4, k1x4, k1x8 };
 const char* name_of(TapTile tile);
 RG_HOST_DEVICE constexpr int slide_of(TapTile tile) {
   return tile == TapTile::k3x3 ? 3 : tile == TapTile::k4x4 ? 4 : 1;
 }
 RG_HOST_DEVICE constexpr int inner_of(TapTile tile) {
-  return tile == TapTile::k3x3 ? 3 : tile == TapTile::k4x4 ? 4 : 8;
+  return tile == TapTile::k3x3 ? 3 : tile == TapTile::k1x8 ? 8 : 4;
 }
 
 struct WeightWindows {
