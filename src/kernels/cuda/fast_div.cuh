@@ -5,6 +5,8 @@
 
 #include <cstdint>
 
+#include "kernels/cuda/host_device.h"
+
 namespace retrograd::kernels::cuda {
 
 struct FastDiv {
@@ -17,15 +19,20 @@ struct FastDiv {
     while ((1ull << shift) < divisor) ++shift;
     factor = static_cast<uint32_t>(((1ull << 32) * ((1ull << shift) - divisor)) / divisor + 1);
   }
+  RG_DEVICE uint32_t quotient(uint32_t n) const {
 #ifdef __CUDACC__
-  __device__ uint32_t quotient(uint32_t n) const { return (__umulhi(n, factor) + n) >> shift; }
+    const uint32_t high = __umulhi(n, factor);
+#else
+    const auto high = static_cast<uint32_t>((uint64_t{n} * factor) >> 32);
+#endif
+    return (high + n) >> shift;
+  }
   // n becomes the remainder.
-  __device__ uint32_t split(uint32_t& n) const {
+  RG_DEVICE uint32_t split(uint32_t& n) const {
     const uint32_t q = quotient(n);
     n -= q * divisor;
     return q;
   }
-#endif
 };
 
 }  // namespace retrograd::kernels::cuda

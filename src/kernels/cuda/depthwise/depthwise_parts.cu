@@ -25,11 +25,13 @@ __global__ void __launch_bounds__(kWeights* kThreads)
   __syncthreads();
   if (threadIdx.y != 0 || i >= weights) return;
   for (int y = 1; y < kThreads; ++y) sum += shared[y][threadIdx.x];
-  const int64_t kw = conv.axes[2].kernel, taps = conv.axes[1].kernel * kw;
+  const int64_t kw = conv.axes[2].kernel, kh = conv.axes[1].kernel, taps = conv.axes[0].kernel * kh * kw;
   const bool by_channel = order == PartOrder::kTapsOfChannel;
-  const int64_t channel = by_channel ? i / taps : i % conv.groups;
-  const int64_t tap = by_channel ? i % taps : i / conv.groups;
-  const Index5 at{channel, 0, 0, tap / kw, tap % kw};
+  const int64_t channels = weights / taps;
+  const int64_t channel = by_channel ? i / taps : i % channels;
+  const int64_t tap = by_channel ? i % taps : i / channels;
+  const Index5 at{channel / conv.x_channels, channel % conv.x_channels, tap / (kw * kh), tap / kw % kh,
+                  tap % kw};
   if (!isfinite(sum)) sum = grad_weight_sum(conv, at, 0, 1);
   store_any(conv.w.dtype, conv.w.data, offset_of(conv.w, at), sum);
 }
@@ -37,7 +39,8 @@ __global__ void __launch_bounds__(kWeights* kThreads)
 }  // namespace
 
 void add_parts(const Conv& conv, int64_t parts, PartOrder order, const float* sums, Stream stream) {
-  const int64_t weights = conv.groups * conv.axes[1].kernel * conv.axes[2].kernel;
+  const int64_t weights = conv.groups * conv.y_channels * conv.x_channels * conv.axes[0].kernel *
+                          conv.axes[1].kernel * conv.axes[2].kernel;
   const auto blocks = static_cast<unsigned>((weights + kWeights - 1) / kWeights);
   const auto launch = [&](auto threads) {
     constexpr int kThreads = decltype(threads)::value;

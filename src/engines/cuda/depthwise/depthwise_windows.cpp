@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+// forward and grad_input in one launch, grad_weight in two.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "base/checked.h"
+#include "engines/cuda/effort.h"
+#include "engines/cuda/implementations.h"
+#include "engines/cuda/layouts.h"
+#include "engines/cuda/shapes.h"
+#include "kernels/cuda/alignment.h"
+#include "kernels/cuda/depthwise/windows.h"
+
+namespace retrograd::engines::cuda {
+namespace {
+
+using kernels::cuda::Conv;
+using kernels::cuda::GatherWindows;
+using kernels::cuda::WeightWindows;
+using kernels::cuda::Windows;
+using problem::ConvPass;
+using problem::ConvPassKind;
+
+constexpr int64_t kMostChannels = 4;   // of the one side of a group
+constexpr int64_t kMostTaps = 4096;    // whose weights fit into shared memory, beside each other three times
+constexpr int64_t kLargest = 1 << 27;  // size along an axis, padding and gaps counted
+constexpr int64_t kLargestStride = 1 << 15;
+constexpr int64_t kEnd31 = int64_t{1} << 31;
+
+bool is_forward(const ConvPass& pass) { return pass.kind == ConvPassKind::kForward; }
+
+int most_pack(const Conv& conv) { return kernels::cuda::can_pack(conv) ? 2 : 1; }
+
+std::string text_of(const Windows& p) {
+  return fmt::format("lanes along {}, {} x {} threads, runs of {}", p.channels_inside ? "channels" : "places",
+                     p.lanes, p.rows, p.run_length);
+}
+
+class GatherStep final : public Step {
+ public:
+  explicit GatherStep(const ConvPass& pass) : pass_(pass), single_(plan(1)), packed_(plan(2)) {}
+  std::string describe() const override { return text_of(packed_.windows); }
+  void run(const Bindings& bindings, std::byte* /*workspace*/,
+           runtime::ExecutionContext& context) const override {
+    const Conv conv = bind(shape_of(pass_), pass_, bindings);
+    const bool pairs = kernels::cuda::alignment_of({conv.x.data, conv.y.data}) >= 4;
+    kernels::cuda::windows_gather(conv, is_forward(pass_), pairs ? packed_ : single_, stream_of(context));
+  }
+
+ private:
+  GatherWindows plan(int pack) const {
+    const Conv conv = shape_of(pass_);
+    return kernels::cuda::gather_windows(conv, is_forward(pass_), std::min(pack, most_pack(conv)));
+  }
+  ConvPass pass_;
+  GatherWindows single_, packed_;
+};
+
+class WeightStep final : public Step {
+ public:
+  explicit WeightStep(const ConvPass& pass) : pass_(pass), single_(plan(1)), packed_(plan(2)) {}
+  size_t workspace_bytes() const override {
+    return static_cast<size_t>(std::max(single_.parts, packed_.parts) * single_.weights) * sizeof(float);
+  }
+  std::string describe() const override {
+    return fmt::format("{}, {}, {} parts", name_of(packed_.tile), text_of(packed_.windows), packed_.parts);
+  }
+  void run(const Bindings& bindings, std::byte* workspace,
+           runtime::ExecutionContext& context) const override {
+    const Conv conv = bind(shape_of(pass_), pass_, bindings);
+    const bool pairs = kernels::cuda::alignment_of({conv.x.data, conv.y.data}) >= 4;
+    kernels::cuda::windows_grad_weight(conv, pairs ? packed_ : single_, reinterpret_cast<float*>(workspace),
+                                       stream_of(context));
+  }
+
+ private:
+  WeightWindows plan(int pack) const {
+    const Conv conv = shape_of(pass_);
+    return kernels::cuda::weight_windows(conv, std::min(pack, most_pack(conv)));
+  }
+  ConvPass pass_;
+  WeightWindows single_, packed_;
+};
+
+// Places, and distances between them, fit the kernels' 32 bits.
+bool fits(const problem::Window& w, int64_t x_stride, int64_t y_stride) {
+  const int64_t stride = w.y == 1 ? 1 : w.stride, dilation = w.kernel == 1 ? 1 : w.dilation;
+  for (const int64_t size : {w.x, w.y, w.kernel, dilation, std::abs(w.pad_lo)})
+    if (size > kLargest) return false;
+  if (stride > kLargestStride || w.y * stride > kLargest || w.kernel * dilation > kLargest) return false;
+  const int64_t reach = std::max({w.x, w.y, w.kernel * dilation});
+  const int64_t distance = std::max(std::abs(x_stride), std::abs(y_stride));
+  return distance < kEnd31 && reach * distance < kEnd31;
+}
+
+class WindowsCandidate final : public Candidate {
+ public:
+  const char* name() const override { return "cuda.depthwise_windows"; }
+  Support supports(const problem::Pass& pass, const Machine& /*machine*/) const override {
+    const auto* conv = std::get_if<ConvPass>(&pass);
+    if (conv == nullptr) return Support::no("convolutions only");
+    const int64_t xs = conv->x_channels_per_group(), ys = conv->y_channels_per_group();
+    if (std::min(xs, ys) != 1 || std::max(xs, ys) > kMostChannels)
+      return Support::no("needs one channel of one side and at most 4 of the other a group");
+    if (!is_wide_type(conv->x.dtype) || conv->x.dtype != conv->y.dtype ||
+        (conv->kind != ConvPassKind::kGradWeight && conv->w.dtype != conv->x.dtype))
+      return Support::no("needs f32, f16 or bf16, all the same");
+    if (conv->rounding != OperandRounding::kNone) return Support::no("does not round operands");
+    if (!fits_31_bits(x_sizes(*conv)) || !fits_31_bits(y_sizes(*conv)) || !fits_31_bits(w_sizes(*conv)))
+      return Support::no("needs 1 to 2^31 - 1 elements");
+    for (size_t i = 0; i < 3; ++i)
+      if (!fits(conv->axes[i], conv->x.strides[i + 2], conv->y.strides[i + 2]))
+        return Support::no("sizes, strides or distances of places are too large");
+    const problem::Window images{.x = conv->batch, .y = conv->batch};
+    const problem::Window channels{.x = 1, .y = 1};  // whose offsets are of 64 bits
+    if (!fits(images, conv->x.strides[0], conv->y.strides[0]) ||
+        !fits(channels, conv->x.strides[1], conv->y.strides[1]))
+      return Support::no("images or channels are too far apart");
+    const auto& [d, h, w] = conv->axes;
+    if (d.kernel * h.kernel > kMostTaps || d.kernel * h.kernel * w.kernel * std::max(xs, ys) > kMostTaps)
+      return Support::no("needs at most 4096 weights a group");
+    if (blocks_of(*conv) >= kEnd31) return Support::no("needs fewer than 2^31 blocks");
+    return Support::yes();
+  }
+  // A load takes as long as four products. What does not lie side by side in memory takes several loads.
+  Effort effort(const problem::Pass& pass, const Machine& machine) const override {
+    constexpr double kLoad = 4, kScattered = 4;
+    const auto& conv = std::get<ConvPass>(pass);
+    const Conv shape = shape_of(conv);
+    const int pack = most_pack(shape);
+    const bool weight = conv.kind == ConvPassKind::kGradWeight;
+    double loads;
+    Windows p;
+    if (weight) {
+      const WeightWindows plan = kernels::cuda::weight_windows(shape, pack);
+      loads = plan.loads, p = plan.windows;
+    } else {
+      const GatherWindows plan = kernels::cuda::gather_windows(shape, is_forward(conv), pack);
+      loads = plan.loads, p = plan.windows;
+    }
+    const int between = p.channels_inside
+                            ? std::max(std::abs(p.result_channel), std::abs(p.source_channel))
+                            : std::max(std::abs(p.inner.result_pitch), std::abs(p.inner.source_pitch));
+    Effort effort = effort_of(pass);
+    effort.operations *= 1 + kLoad * loads / p.pack * (between > 2 ? kScattered : 1);
+    if (between > 2) effort.bytes *= kScattered;
+    effort.launches = weight ? 2 : 1;
+    return on_fp32_units(effort, pass, machine);
+  }
+  std::unique_ptr<const Step> make_step(const problem::Pass& pass,
+                                        const Machine& /*machine*/) const override {
+    const auto& conv = std::get<ConvPass>(pass);
+    if (conv.kind == ConvPassKind::kGradWeight) return std::make_unique<WeightStep>(conv);
+    return std::make_unique<GatherStep>(conv);
+  }
+
+ private:
+  static int64_t blocks_of(const ConvPass& pass) {
+    const Conv conv = shape_of(pass);
+    return pass.kind == ConvPassKind::kGradWeight
+               ? kernels::cuda::weight_windows(conv, 1).blocks
+               : kernels::cuda::gather_windows(conv, is_forward(pass), 1).blocks;
+  }
+};
+
+}  // namespace
+
+const Candidate& depthwise_windows() {
+  static const WindowsCandidate instance;
+  return instance;
+}
+
+}  // namespace retrograd::engines::cuda
