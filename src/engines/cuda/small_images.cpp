@@ -21,7 +21,10 @@ using problem::ConvPassKind;
 constexpr int64_t kMostElements = 1 << 22;
 // That a thread adds one after another, 25 to 50 ns each.
 constexpr int64_t kMostTerms = 640, kMostGradInputTerms = 320;
-constexpr double kTerm = 0.006;             // microseconds, beside those of other warps
+// Microseconds, times the share in tuning/gpu.txt: a thread's term, looking at a tap, a load, a term of a
+// bias.
+constexpr double kTerm = 0.006, kTap = 0.001, kLoad = 0.024, kBiasTerm = 1.4e-4;
+constexpr double kAtOnce = 4 * 132;         // blocks
 constexpr int64_t kMostBlocks = 1024;       // a few for each multiprocessor
 constexpr int64_t kFewestThreads = 32;      // of a block that have work
 constexpr int64_t kTinyProducts = 1 << 16;  // so few that idle threads do not count
@@ -120,17 +123,31 @@ class SmallCandidate final : public Candidate {
     if (bytes > kSharedBytes) return Support::no("needs images that fit into 48 KiB");
     return Support::yes();
   }
-  // A thread adds one term after another.
+  // A block reads its images, then a thread adds one term after another.
   Effort effort(const problem::Pass& pass, const Machine& machine) const override {
     Times times(pass, machine);
     const auto* const conv = std::get_if<ConvPass>(&pass);
     if (conv == nullptr) {
-      times.add(0.5);
-    } else {
-      const bool parts =
-          conv->kind == ConvPassKind::kGradWeight && kernels::cuda::small_parts(shape_of(*conv)) > 1;
-      times.add(static_cast<double>(work_of(*conv).terms) * kTerm, parts ? 2 : 1);
+      times.add(static_cast<double>(std::get<BiasPass>(pass).reduction_length()) * kBiasTerm);
+      return times.effort();
     }
+    const Work work = work_of(*conv);
+    const auto number = [](int64_t value) { return static_cast<double>(value); };
+    double loads = number(conv->y_channels_per_group() * product(conv->axes, &problem::Window::y)),
+           terms = number(work.terms);
+    if (conv->kind == ConvPassKind::kGradInput) {
+      for (const problem::Window& w : conv->axes)  // of the taps that are looked at, those that match
+        terms *= std::min({1.0, number(w.y) / number(w.x), number(w.y) / number(w.kernel)});
+      terms += number(work.terms) * (kTap / kTerm);
+    } else {
+      loads = std::min(8.0, number(conv->y_channels_per_group())) *
+                  number(product(conv->axes, &problem::Window::y)) +
+              number(conv->x_channels_per_group() * product(conv->axes, &problem::Window::x));
+    }
+    const bool parts =
+        conv->kind == ConvPassKind::kGradWeight && kernels::cuda::small_parts(shape_of(*conv)) > 1;
+    times.add(std::max(1.0, number(work.blocks) / kAtOnce) * (terms * kTerm + loads / 256 * kLoad),
+              parts ? 2 : 1);
     return times.effort();
   }
   std::unique_ptr<const Step> make_step(const problem::Pass& pass,

@@ -305,6 +305,15 @@ class CudnnCandidate final : public Candidate {
           return w.kernel > 1 && std::max({w.pad_lo, pad_behind(w), (w.kernel - 1) * w.dilation}) >= w.x;
         }))
       return Support::no("its results are wrong where the kernel or the padding is as wide as the image");
+    // One of 700 drawn took 2 500 times as long as expected, another 5 000 times.
+    if (std::any_of(conv->axes.begin(), conv->axes.end(),
+                    [](const problem::Window& w) {
+                      return w.kernel > 7 || w.stride > 2 || (w.kernel > 1 && w.dilation > 1);
+                    }) ||
+        (conv->axes[0].x > 1 && std::min(conv->x_channels, conv->y_channels) < 64))
+      return Support::no(
+          "its engines may take very long for long, dilated or far apart windows, and for few "
+          "channels in 3-D");
     if (!is_sayable(*conv)) return Support::no("sizes or paddings that cuDNN has no form for");
     return Support::yes();
   }

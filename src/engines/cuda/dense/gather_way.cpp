@@ -21,6 +21,7 @@ using problem::ConvPassKind;
 
 constexpr double kStep = 0.4;    // microseconds of a tile's step, however few tiles there are
 constexpr double kLaunch = 2.0;  // of one more
+constexpr double kStored = 1.2e-6, kStoredAlone = 4e-6;  // of a result, in vectors and by itself
 constexpr int64_t kMostFolded = 1 << 24, kMostResidues = 64;
 
 Sizes5 result_sizes(const ConvPass& pass) {
@@ -154,6 +155,13 @@ class GatherPlanner {
             .time;
     way.microseconds = std::max(2 * time * terms * processors / (tile_tflops(math_, false, machine_) * 1e6),
                                 kStep * static_cast<double>(most) / way.parts);
+    kernels::cuda::GatherProduct product{};
+    product.conv = shape_of(pass_);
+    product.forward = pass_.kind == ConvPassKind::kForward;
+    product.columns = way.columns;
+    const bool vectors = kernels::cuda::gather_run(product, way.products).length > 1;
+    way.microseconds += static_cast<double>(places * columns * pass_.groups * count) *
+                        (vectors ? kStored : kStoredAlone) * 132 / processors;
   }
 
   const ConvPass& pass_;

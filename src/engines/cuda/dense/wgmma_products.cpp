@@ -26,10 +26,11 @@ using kernels::cuda::RowType;
 using problem::ConvPass;
 using problem::ConvPassKind;
 
-constexpr int64_t kChunk = 8;             // channels of 16 bytes
-constexpr int64_t kMostProducts = 8;      // residues of strides: each is a launch
-constexpr double kEnds = 7;               // microseconds of a kernel's beginning and end
-constexpr double kPacedProcessors = 132;  // where the tiles were measured
+constexpr int64_t kChunk = 8;               // channels of 16 bytes
+constexpr int64_t kMostProducts = 8;        // residues of strides: each is a launch
+constexpr double kEnds = 7, kMoreEnds = 6;  // microseconds of a kernel's beginning and end, and of one more
+constexpr double kScattered = 1.1e6;        // bytes a microsecond
+constexpr double kPacedProcessors = 132;    // where the tiles were measured
 
 bool is_forward(const ConvPass& p) { return p.kind == ConvPassKind::kForward; }
 const problem::PassTensor& source_of(const ConvPass& p) { return is_forward(p) ? p.x : p.y; }
@@ -249,7 +250,11 @@ class WgmmaCandidate final : public Candidate {
     const double cleared =
         launches < static_cast<double>(product_axes(p).size()) ? bytes_of(p.result(), result_sizes(p)) : 0;
     times.add(microseconds, launches, bytes_of(p) + cleared);
-    times.add(kEnds, 0);
+    times.add(kEnds + kMoreEnds * std::max(0.0, launches - 1), 0);
+    // Planes of an odd number of places are written element by element.
+    const Sizes5 sizes = result_sizes(p);
+    if (!through_rows && !is_channels_last(p.result(), sizes) && sizes[2] * sizes[3] * sizes[4] % kChunk != 0)
+      times.add(bytes_of(p.result(), sizes) / kScattered, 0);
     if (through_rows) times.add_copy(bytes_of(p.result(), result_sizes(p)));
     return times.effort();
   }

@@ -87,7 +87,20 @@ class TilesCandidate final : public Candidate {
     return Support::yes();
   }
   Effort effort(const problem::Pass& pass, const Machine& machine) const override {
-    return on_fp32_units(effort_of(pass), pass, machine);
+    // Of a block's beginning and end and of its weights: operations that take as long.
+    constexpr double kPlane = 1.1e5, kTap = 1600, kBlocks = 264;
+    const auto& conv = std::get<ConvPass>(pass);
+    const auto number = [](int64_t value) { return static_cast<double>(value); };
+    Effort effort = effort_of(pass);
+    if (conv.kind == ConvPassKind::kGradWeight) {
+      const auto shape = shape_of(conv);
+      const int64_t parts =
+          kernels::cuda::depthwise_tiles_parts(shape, kernels::cuda::tiles_kernel(shape, 16));
+      effort.operations *= std::max(1.0, kBlocks / number(parts * conv.groups));
+    }
+    effort.operations += number(conv.batch * conv.groups) *
+                         (kPlane + kTap * number(conv.axes[1].kernel * conv.axes[2].kernel));
+    return on_fp32_units(effort, pass, machine);
   }
   std::unique_ptr<const Step> make_step(const problem::Pass& pass,
                                         const Machine& /*machine*/) const override {

@@ -53,6 +53,16 @@ class PoolCandidate final : public Candidate {
     const bool has = kernels::cuda::has_pool_kernel(kernel_, shape_of(*pool), !both_planes(*pool), kAligned);
     return has ? Support::yes() : Support::no(needs());
   }
+  // Windows side by side in rows that are no whole vectors are read and written element by element.
+  Effort effort(const problem::Pass& pass, const Machine& /*machine*/) const override {
+    constexpr double kScattered = 3.8;
+    const auto& pool = std::get<AvgPoolPass>(pass);
+    Effort effort = effort_of(pass);
+    const int64_t vector = 16 / static_cast<int64_t>(size_of(pool.x.dtype));
+    if (kernel_ == PoolKernel::kDisjoint && both_planes(pool) && pool.axes[2].x % vector != 0)
+      effort.bytes *= kScattered;
+    return effort;
+  }
   std::unique_ptr<const Step> make_step(const problem::Pass& pass,
                                         const Machine& /*machine*/) const override {
     return std::make_unique<PoolStep>(std::get<AvgPoolPass>(pass), kernel_);

@@ -70,34 +70,27 @@ struct Loader {
   const int4* rows;  // of the tile: image, then where its first tap is
   const char *source, *weights, *weight_at;
   int n0, row0, c, tap[3];
-  int places[kRowsA];  // −1: beyond the edge
+  uint32_t chunk_number;  // among those of all taps
+  int places[kRowsA];     // −1: beyond the edge
   uint32_t target;
 
   __device__ Loader(const Product& product, const Residue& r, const int4* places_of_rows, const char* s,
                     const char* w, int first_column, int first_step, uint32_t base)
       : p(product), residue(r), rows(places_of_rows), source(s), weights(w), n0(first_column) {
     row0 = static_cast<int>(threadIdx.x) / 8;
-    auto chunk = static_cast<uint32_t>(threadIdx.x) % 8 + 8 * static_cast<uint32_t>(first_step);
-    uint32_t w_tap = p.by_chunks.split(chunk);
-    uint32_t h_tap = residue.taps[2].split(w_tap);
-    c = static_cast<int>(chunk);
-    tap[0] = static_cast<int>(residue.taps[1].split(h_tap));
-    tap[1] = static_cast<int>(h_tap);
-    tap[2] = static_cast<int>(w_tap);
+    chunk_number = static_cast<uint32_t>(threadIdx.x) % 8 + 8 * static_cast<uint32_t>(first_step);
+    find_tap();
     target = base + static_cast<uint32_t>(row0 * kStepBytes + (threadIdx.x % 8 ^ (row0 & 7)) * 16);
     find_rows();
   }
   __device__ void find_tap() {
-    while (c >= p.chunks) {
-      c -= p.chunks;
-      if (++tap[2] == static_cast<int>(residue.taps[2].divisor)) {
-        tap[2] = 0;
-        if (++tap[1] == static_cast<int>(residue.taps[1].divisor)) {
-          tap[1] = 0;
-          ++tap[0];
-        }
-      }
-    }
+    uint32_t chunk = chunk_number;
+    uint32_t w = p.by_chunks.split(chunk);
+    uint32_t h = residue.taps[2].split(w);
+    c = static_cast<int>(chunk);
+    tap[0] = static_cast<int>(residue.taps[1].split(h));
+    tap[1] = static_cast<int>(h);
+    tap[2] = static_cast<int>(w);
   }
   __device__ void find_rows() {
     const bool live = tap[0] < static_cast<int>(residue.taps[0].divisor);
@@ -130,6 +123,7 @@ struct Loader {
       copy_chunk(at + (C::kM + i * kPass) * kStepBytes,
                  there ? weight_at + static_cast<uint64_t>(i * kPass) * p.filled + c * 16 : weights, there);
     }
+    chunk_number += 8;
     c += 8;
     if (c < p.chunks) return;
     find_tap();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tiles of some y channels, x channels and taps go through shared memory: read along taps and x channels, as
-// weights mostly lie, written along 32 of the rows' channels. Tiles are small, so that few weights are many
-// blocks. Bytes: the weights once, the rows once.
+// Tiles of some y channels, x channels and taps go through shared memory: read along taps or x channels,
+// whichever lie side by side, written along 32 of the rows' channels. Tiles are small, so that few weights
+// are many blocks. Bytes: the weights once, the rows once.
 #include <algorithm>
 #include <type_traits>
 
@@ -13,37 +13,40 @@ namespace retrograd::kernels::cuda {
 namespace {
 
 constexpr int kThreads = 256;
-constexpr int kLong = 32, kShort = 8, kTileTaps = 9;  // channels: of the rows, and of which there are rows
+constexpr int kLong = 32, kShort = 8;  // y channels of a tile: where rows have them, and where they are rows
+constexpr int kTileTaps = 9, kMostPairs = kLong * kTileTaps;  // pairs: of x channel and tap
 
 struct Weights {
   Tensor source;
   OperandRounding rounding;
-  int taps, kh, kw, tile_taps, across_taps, across_x, across_y;
-  FastDiv by_tile_taps, by_pairs;  // pairs: of x channel and tap of a tile
+  int taps, kh, kw, tile_x, tile_taps, across_taps, across_x, across_y;
+  bool taps_fast;  // in a tile
+  FastDiv by_fast, by_pairs;
   int64_t x_channels, y_channels, filled;
 };
 
 // kSame: the source is of type E.
 template <class E, bool kByY, bool kSame>
 __global__ void __launch_bounds__(kThreads) weight_rows_kernel(const __grid_constant__ Weights p, E* target) {
-  constexpr int kY = kByY ? kLong : kShort, kX = kByY ? kShort : kLong;
-  __shared__ float tile[kY * (kX * kTileTaps + 1)];
+  constexpr int kY = kByY ? kLong : kShort;
+  __shared__ float tile[kByY ? kLong * (kMostPairs / 4 + 1) : kShort * (kMostPairs + 1)];
   unsigned rest = blockIdx.x;
   const int t0 = static_cast<int>(rest % p.across_taps) * p.tile_taps;
   rest /= p.across_taps;
-  const int64_t c0 = int64_t{rest % p.across_x} * kX;
+  const int64_t c0 = int64_t{rest % p.across_x} * p.tile_x;
   rest /= p.across_x;
   const int64_t o0 = int64_t{rest % p.across_y} * kY, group = rest / p.across_y;
-  const int pitch = kX * p.tile_taps + 1;
+  const int pitch = static_cast<int>(p.by_pairs.divisor) + 1;
   const int64_t* s = p.source.strides;
   const int64_t first = group * p.y_channels * s[0];
 #pragma unroll 4
   for (uint32_t i = threadIdx.x; i < kY * p.by_pairs.divisor; i += kThreads) {
     uint32_t pair = i;
     const uint32_t o = p.by_pairs.split(pair);
-    uint32_t t = pair;
-    const uint32_t c = p.by_tile_taps.split(t);
-    const int tap = t0 + static_cast<int>(t);
+    uint32_t fast = pair;
+    const uint32_t slow = p.by_fast.split(fast);
+    const uint32_t c = p.taps_fast ? slow : fast;
+    const int tap = t0 + static_cast<int>(p.taps_fast ? fast : slow);
     float value = 0;
     if (tap < p.taps && c0 + c < p.x_channels && o0 + o < p.y_channels) {
       const int64_t at = first + (o0 + o) * s[0] + (c0 + c) * s[1] + tap / (p.kh * p.kw) * s[2] +
@@ -57,22 +60,25 @@ __global__ void __launch_bounds__(kThreads) weight_rows_kernel(const __grid_cons
   }
   __syncthreads();
   const int lane = static_cast<int>(threadIdx.x) % 32, warp = static_cast<int>(threadIdx.x) / 32;
-  const int64_t rows = kByY ? p.x_channels : p.y_channels, row0 = kByY ? c0 : o0,
-                channel = (kByY ? o0 : c0) + lane;
-  if (channel >= p.filled) return;
+  const int64_t rows = kByY ? p.x_channels : p.y_channels, row0 = kByY ? c0 : o0;
+  const int tile_rows = kByY ? p.tile_x : kShort;
   const int taps = min(p.tile_taps, p.taps - t0);
-  for (int i = warp; i < kShort * taps; i += kThreads / 32) {
-    const int t = i / kShort, row = i % kShort;
+  const int64_t channel0 = kByY ? o0 : c0;
+  for (int i = warp; i < tile_rows * taps; i += kThreads / 32) {
+    const int t = i / tile_rows, row = i % tile_rows;
     if (row0 + row >= rows) continue;
-    const float value =
-        kByY ? tile[lane * pitch + row * p.tile_taps + t] : tile[row * pitch + lane * p.tile_taps + t];
-    target[((group * p.taps + t0 + t) * rows + row0 + row) * p.filled + channel] = from_float<E>(value);
+    E* const to = target + ((group * p.taps + t0 + t) * rows + row0 + row) * p.filled + channel0;
+    for (int channel = lane; channel < (kByY ? kLong : p.tile_x); channel += 32) {
+      if (channel0 + channel >= p.filled) break;
+      const int c = kByY ? row : channel, o = kByY ? channel : row;
+      to[channel] = from_float<E>(tile[o * pitch + (p.taps_fast ? c * p.tile_taps + t : t * p.tile_x + c)]);
+    }
   }
 }
 
 template <class E, bool kByY>
 void launch_weight_rows(const Conv& conv, RowType type, void* target, Stream stream) {
-  constexpr int kY = kByY ? kLong : kShort, kX = kByY ? kShort : kLong;
+  constexpr int kY = kByY ? kLong : kShort, kPairs = kByY ? kMostPairs / 4 : kMostPairs;
   const Axis(&a)[3] = conv.axes;
   const int64_t chunk = chunk_elements(type), channels = kByY ? conv.y_channels : conv.x_channels;
   Weights p;
@@ -81,14 +87,17 @@ void launch_weight_rows(const Conv& conv, RowType type, void* target, Stream str
   p.taps = static_cast<int>(a[0].kernel * a[1].kernel * a[2].kernel);
   p.kh = static_cast<int>(a[1].kernel);
   p.kw = static_cast<int>(a[2].kernel);
-  p.tile_taps = std::min(p.taps, kTileTaps);
-  p.by_tile_taps = FastDiv(p.tile_taps);
-  p.by_pairs = FastDiv(p.tile_taps * kX);
+  p.taps_fast = conv.w.strides[1] != 1 || conv.x_channels == 1;
+  p.tile_taps = std::min(p.taps, p.taps_fast ? kTileTaps : kByY ? 2 : kTileTaps);
+  // Whole sixteens of bytes, as rows are filled up with zeros here.
+  p.tile_x = kPairs / p.tile_taps / 8 * 8;
+  p.by_fast = FastDiv(p.taps_fast ? p.tile_taps : p.tile_x);
+  p.by_pairs = FastDiv(p.tile_taps * p.tile_x);
   p.x_channels = conv.x_channels;
   p.y_channels = conv.y_channels;
   p.filled = (channels + chunk - 1) / chunk * chunk;
   p.across_taps = (p.taps + p.tile_taps - 1) / p.tile_taps;
-  p.across_x = static_cast<int>((p.x_channels + kX - 1) / kX);
+  p.across_x = static_cast<int>((p.x_channels + p.tile_x - 1) / p.tile_x);
   p.across_y = static_cast<int>((p.y_channels + kY - 1) / kY);
   const auto blocks = static_cast<unsigned>(conv.groups * p.across_y * p.across_x * p.across_taps);
   const bool same = conv.w.dtype == (std::is_same_v<E, float>    ? DType::kF32
