@@ -16,7 +16,7 @@ class ByAlignment {
  public:
   // choose(bytes), for 1, 2, 4, 8 and 16.
   template <class Choose>
-  explicit ByAlignment(Choose&& choose) {
+  explicit ByAlignment(const Choose& choose) {
     for (size_t i = 0; i < choices_.size(); ++i) choices_[i] = choose(1 << i);
   }
   Choice at(int alignment) const {

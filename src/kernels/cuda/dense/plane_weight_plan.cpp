@@ -102,7 +102,8 @@ PlaneChoice plane_choice(const Conv& conv, ProductMath math) {
   double read = static_cast<double>(conv.batch * conv.x_channels);
   for (const Axis& a : conv.axes) read *= static_cast<double>(touched_places(a));
   read += static_cast<double>(places_of(conv) * conv.y_channels);
-  work.bytes = read * static_cast<double>(conv.groups * 16 / chunk_elements(math));
+  const int64_t element = 16 / chunk_elements(math);
+  work.bytes = read * static_cast<double>(conv.groups * element);
   const WeightChoice best = cheapest_tiles(tiles, work);
   return {copies, best.m, best.n, best.parts, best.time};
 }

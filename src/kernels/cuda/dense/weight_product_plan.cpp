@@ -80,7 +80,8 @@ WeightChoice choose(const Conv& conv, ProductMath math) {
   double rows = static_cast<double>(places_of(conv) * filled_to(conv.y_channels, chunk));
   double read = static_cast<double>(conv.batch * x_filled);
   for (const Axis& a : conv.axes) read *= static_cast<double>(touched_places(a));
-  work.bytes = (rows + read) * static_cast<double>(conv.groups * 16 / chunk);
+  const int64_t element = 16 / chunk;
+  work.bytes = (rows + read) * static_cast<double>(conv.groups * element);
   return cheapest_tiles({tiles, count}, work);
 }
 
@@ -111,8 +112,8 @@ WeightChoice cheapest_tiles(std::span<const StepTile> tiles, const StepWork& wor
       tried = parts;
       const int64_t slots = 132 * tile.at_once, rest = ceil_div(blocks * parts % slots, 132);
       const double missing = rest == 0 ? 0 : static_cast<double>(tile.at_once - rest) / tile.at_once;
-      const double turns =
-          static_cast<double>(blocks * parts / slots * tile.at_once + rest) + kAlone * missing;
+      const int64_t full = blocks * parts / slots;
+      const double turns = static_cast<double>(full * tile.at_once + rest) + kAlone * missing;
       const double product =
           turns * (static_cast<double>(ceil_div(work.steps, parts)) + kEnds) * tile.nanoseconds;
       const double adding = 2 * 4 * static_cast<double>(parts) * work.floats / kBytes;
