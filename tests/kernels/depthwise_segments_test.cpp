@@ -17,6 +17,10 @@ namespace {
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 constexpr unsigned kDraws = 300;
 
+struct alignas(16) Four {
+  float values[4];
+};
+
 struct Problem {
   Conv conv{};
   std::vector<float> x, y, w;
@@ -124,6 +128,11 @@ void gather(const Problem& problem, const GatherSegments& plan, bool forward, st
     std::vector<float> shared = unstaged(padded(p.in_block * p.span) + 1);
     stage_lines(problem, forward ? problem.x : problem.y, forward ? problem.x_phase : problem.y_phase, first,
                 lines, a.source, lowest, p.span, shared);
+    std::vector<Four> weights(static_cast<size_t>(lines * p.tap_pitch / 4));
+    for (int line = 0; line < lines; ++line)
+      for (int i = 0; i < a.kernel; ++i)
+        weights[static_cast<size_t>(line * p.tap_pitch + i) / 4].values[i % 4] =
+            problem.w.at(static_cast<size_t>((first + line) % p.channels * a.kernel + tap_at(a, i)));
     for (int line = 0; line < lines; ++line)
       for (int item = 0; item < p.items; ++item) {
         const int q = first_result(p, static_cast<uint32_t>(item)), limit = places - q;
@@ -131,7 +140,7 @@ void gather(const Problem& problem, const GatherSegments& plan, bool forward, st
         const Taps taps = taps_at(a, begin + q);
         float sums[kOfItem] = {};
         gather_item<kKind>(p, taps, line * p.span + taps.base - lowest, limit, shared.data(),
-                           problem.w.data() + (first + line) % p.channels * a.kernel, sums);
+                           weights[static_cast<size_t>(line * p.tap_pitch) / 4].values, sums);
         for (int v = 0; v < kOfItem && v * p.spacing < limit; ++v) {
           float& to = result.at(static_cast<size_t>((first + line) * a.results + begin + q + v * p.spacing));
           ASSERT_TRUE(std::isnan(to)) << problem.text << " written twice";
@@ -257,6 +266,17 @@ TEST(DepthwiseSegmentsTest, TakesSeveralShortLines) {
   EXPECT_EQ(w.segments.kind, ItemKind::kApart);
   EXPECT_GT(w.segments.in_block, 50);
   EXPECT_GT(w.blocks, 500);
+}
+
+TEST(DepthwiseSegmentsTest, KeepsSumsShort) {
+  for (const int64_t kernel : {3, 31, 64})
+    for (const int64_t channels : {1, 72, 5000}) {
+      const WeightSegments w =
+          weight_segments(lines_of(400, channels, {1569, 1569, kernel, 1, 1, kernel / 2}));
+      EXPECT_LE(int64_t{w.rounds} * kOfItem * ((w.segments.items + w.workers - 1) / w.workers), 256);
+      EXPECT_GE(w.parts * w.rounds, 400 * w.segments.pieces);
+      EXPECT_LT((w.parts - 1) * w.rounds, 400 * w.segments.pieces);
+    }
 }
 
 // The longest reach, of every stride: shared memory holds it.

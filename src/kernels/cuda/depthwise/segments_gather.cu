@@ -77,18 +77,19 @@ __global__ void __launch_bounds__(kSegmentThreads, 6)
   const int first_line = static_cast<int>(p.by_pieces.split(piece)) * p.in_block;
   const int lines = min(p.in_block, p.lines - first_line);
   const int begin = static_cast<int>(piece) * p.piece, places = min(p.piece, a.results - begin);
-  float* const sums_out = shared + padded(p.in_block * p.span) + 1;
-  float* const weights = sums_out + padded(p.in_block * min(p.piece, a.results)) + 1;  // [line][tap]
+  float* const weights = shared;  // [line][tap_pitch]
+  float* const staged_values = weights + p.in_block * p.tap_pitch;
+  float* const sums_out = staged_values + padded(p.in_block * p.span) + 1;
   const int lowest = lowest_read(a, begin);
   const StagedLines staged{first_line, lines, lowest};
   VectorInFlight<T> ahead[kVectorsAhead<T>];
   fetch_ahead(source, staged, ahead);
   for (int i = thread; i < lines * a.kernel; i += threads) {
-    const int channel = (first_line + i / a.kernel) % p.channels;
-    weights[i] = to_float(
-        static_cast<const T*>(conv.w.data)[channel * conv.w.strides[0] + i % a.kernel * conv.w.strides[4]]);
+    const int line = i / a.kernel, index = i % a.kernel, channel = (first_line + line) % p.channels;
+    weights[line * p.tap_pitch + index] = to_float(static_cast<const T*>(
+        conv.w.data)[channel * conv.w.strides[0] + tap_at(a, index) * conv.w.strides[4]]);
   }
-  put_all(source, staged, ahead, shared);
+  put_all(source, staged, ahead, staged_values);
   __syncthreads();
 
   for (int i = thread; i < lines * p.items; i += threads) {
@@ -98,8 +99,8 @@ __global__ void __launch_bounds__(kSegmentThreads, 6)
     if (limit <= 0) continue;
     const Taps taps = taps_at(a, begin + q);
     float sums[kOfItem] = {};
-    gather_item<kKind>(p, taps, line * p.span + taps.base - lowest, limit, shared, weights + line * a.kernel,
-                       sums);
+    gather_item<kKind>(p, taps, line * p.span + taps.base - lowest, limit, staged_values,
+                       weights + line * p.tap_pitch, sums);
     const float bias = conv.bias.data == nullptr ? 0.0f : bias_of(conv, (first_line + line) % p.channels);
 #pragma unroll
     for (int v = 0; v < kOfItem; ++v)

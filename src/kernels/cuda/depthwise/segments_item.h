@@ -84,17 +84,53 @@ struct Window {
   }
 };
 
+// Which tap's weight lies at `index` of a line's in shared memory: in the order in which a result takes them,
+// unless results have different ones.
+RG_DEVICE inline int tap_at(const WindowAxis& a, int index) {
+  return a.matched ? index : a.first + index * a.toward;
+}
+
+// Eight taps of which `count` are there, all with kAll; weights at multiples of 16 bytes with kUnit, `toward`
+// apart with kSlide.
+template <ItemKind kKind, bool kAll>
+RG_DEVICE inline void gather_taps(Window<kKind>& window, int count, const float* weights, int toward,
+                                  float (&sums)[kOfItem]) {
+  struct alignas(16) Four {
+    float values[4];
+  };
+  Four of_taps[kOfItem / 4];
+  if constexpr (kAll && kKind == ItemKind::kUnit) {
+    RG_UNROLL
+    for (int i = 0; i < kOfItem / 4; ++i) of_taps[i] = reinterpret_cast<const Four*>(weights)[i];
+  }
+  RG_UNROLL
+  for (int t = 0; t < kOfItem; ++t) {
+    if (!kAll && t >= count) break;
+    window.next(t);
+    float w;
+    if constexpr (kKind != ItemKind::kUnit)
+      w = weights[t * toward];
+    else if constexpr (kAll)
+      w = of_taps[t / 4].values[t % 4];
+    else
+      w = weights[t];
+    RG_UNROLL
+    for (int v = 0; v < kOfItem; ++v) sums[v] = std::fmaf(window.values[(t + v) % kOfItem], w, sums[v]);
+  }
+  window.turn();
+}
+
 // sums[v] of the results `spacing` apart, as many as begin before `limit`, counted from the first. at: index
-// of what the first reads with tap 0 of its matching ones.
+// of what the first reads with tap 0 of its matching ones. weights: of the line.
 template <ItemKind kKind>
 RG_DEVICE inline void gather_item(const Segments& p, const Taps& taps, int at, int limit, const float* staged,
                                   const float* weights, float (&sums)[kOfItem]) {
   if (taps.count == 0) return;
-  const int step = p.axis.step;
-  weights += taps.first;
+  const int step = p.axis.step, toward = p.axis.matched ? taps.apart : 1;
+  if (p.axis.matched) weights += taps.first;
   if constexpr (kKind == ItemKind::kApart) {
     RG_UNROLL_BY(4)
-    for (int j = 0; j < taps.count; ++j, at += step, weights += taps.apart) {
+    for (int j = 0; j < taps.count; ++j, at += step, weights += toward) {
       const float w = *weights;
       RG_UNROLL
       for (int v = 0; v < kOfItem; ++v)
@@ -103,18 +139,10 @@ RG_DEVICE inline void gather_item(const Segments& p, const Taps& taps, int at, i
   } else {
     Window<kKind> window{staged, at, step, {}};
     window.open();
-    for (int first = 0; first < taps.count; first += kOfItem) {
-      RG_UNROLL
-      for (int t = 0; t < kOfItem; ++t) {
-        if (first + t >= taps.count) break;
-        window.next(t);
-        const float w = *weights;
-        weights += taps.apart;
-        RG_UNROLL
-        for (int v = 0; v < kOfItem; ++v) sums[v] = std::fmaf(window.values[(t + v) % kOfItem], w, sums[v]);
-      }
-      window.turn();
-    }
+    int left = taps.count;
+    for (; left >= kOfItem; left -= kOfItem, weights += kOfItem * toward)
+      gather_taps<kKind, true>(window, kOfItem, weights, toward, sums);
+    if (left > 0) gather_taps<kKind, false>(window, left, weights, toward, sums);
   }
 }
 

@@ -16,7 +16,7 @@ constexpr int64_t kLongestPiece = 4096;                       // where the taps 
 constexpr int64_t kMostSource = 4096;                         // of a segment with a stride
 constexpr int64_t kEnoughBlocks = 528;
 constexpr int64_t kWeightBlocks = 1056;  // at most, where that is enough
-constexpr int64_t kMostRounds = 32;      // 256 terms of a thread's sum
+constexpr int64_t kMostTerms = 256;      // of a thread's sum, unless a single round has more
 constexpr double kFilledEnough = 0.6;
 
 int64_t staged_floats(int64_t elements) { return elements + elements / 8 + 1; }
@@ -85,11 +85,12 @@ GatherSegments gather_segments(const Conv& conv, bool forward) {
   GatherSegments g{};
   Segments& p = g.segments;
   p = segments_on(conv, forward);
-  cut(p, p.lines, p.lines, p.axis.kernel);
+  p.tap_pitch = ceil_of(p.axis.kernel, 4) * 4;
+  cut(p, p.lines, p.lines, p.tap_pitch);
   const int64_t results = int64_t{p.in_block} * (p.pieces > 1 ? p.piece : p.axis.results);
   g.blocks = ceil_div(p.lines, p.in_block) * p.pieces;
   g.shared = 4 * (staged_floats(int64_t{p.in_block} * p.span) + staged_floats(results) +
-                  int64_t{p.in_block} * p.axis.kernel);
+                  int64_t{p.in_block} * p.tap_pitch);
   return g;
 }
 
@@ -105,7 +106,8 @@ WeightSegments weight_segments(const Conv& conv) {
   w.channel_tiles = ceil_of(p.channels, p.in_block);
   const int64_t all = conv.batch * p.pieces;
   const int64_t wanted = std::clamp<int64_t>(kWeightBlocks / w.channel_tiles, 1, all);
-  w.rounds = static_cast<int>(std::min(ceil_div(all, wanted), kMostRounds));
+  const int64_t terms = kOfItem * ceil_div(p.items, w.workers);  // of a round
+  w.rounds = static_cast<int>(std::clamp<int64_t>(kMostTerms / terms, 1, ceil_div(all, wanted)));
   w.parts = ceil_div(all, w.rounds);
   w.weights = conv.groups * conv.axes[2].kernel;
   w.blocks = w.parts * w.channel_tiles;

@@ -29,6 +29,7 @@ struct Segments {
   int in_block, pieces, piece;  // lines of a block; pieces of a line, results of a piece
   ItemKind kind;
   int spacing, shift;  // of an item's results, and of what they read with the same tap
+  int tap_pitch;       // floats of a line's weights in shared memory
   int items, span;     // of a line in a block: items, staged elements in multiples of eight
   FastDiv by_items, by_spacing, by_pieces;
 };
