@@ -4,9 +4,8 @@
 // A block takes the lines of neighbouring channels, or pieces of one channel's, over a part of the images
 // (segments_plan.h): it stages x and y in shared memory as FP32 by aligned vectors of 16 bytes, and a thread
 // adds the products of its places for four or eight taps: 18 reads for 24 products of three taps. The next
-// piece is on its way meanwhile. At the end
-// the block adds what its threads have, in a fixed order, and a second kernel adds the parts. Bytes: x once,
-// y once.
+// piece is on its way meanwhile. At the end the block adds what its threads have, in a fixed order, and a
+// second kernel adds the parts. Bytes: x once, y once.
 //
 // Values beyond the edge are zeros; who adds the parts takes a sum that is not finite from the formula.
 #include "kernels/cuda/block_sum.cuh"
