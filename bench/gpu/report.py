@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes the table and the picture of a run of scripts/gpu into docs: report.py against_pytorch.csv"""
+"""Writes tables and the picture of a run of scripts/gpu into docs: report.py [against_pytorch.csv] [drawn.csv]"""
 import csv
 import math
 import pathlib
@@ -47,12 +47,44 @@ def picture(rows):
                  [(colour, title) for _, colour, title in TYPES if colour])
 
 
+BUCKETS = ((0, 0.9), (0.9, 1.05), (1.05, 1.5), (1.5, 2), (2, 3), (3, 5), (5, math.inf))
+
+
+def drawn_markdown(path):
+    """How often which ratio, by family and by type, and the rows that are below 0.95."""
+    with open(path, encoding="utf-8") as file:
+        rows = [(line["row"], line["type"], float(line["ours_ms"]), float(line["torch_ms"]), float(line["ratio"]),
+                 line["problem"].split(" | ")[0]) for line in csv.DictReader(file)]
+    kinds = [("all", lambda row: True)]
+    kinds += [(name, lambda row, name=name: row[0] == name) for name in sorted({row[0] for row in rows})]
+    kinds += [(name, lambda row, name=name: row[1] == name) for name in sorted({row[1] for row in rows})]
+
+    def line(name, belongs):
+        ratios = sorted(row[4] for row in rows if belongs(row))
+        mean = math.exp(sum(map(math.log, ratios)) / len(ratios))
+        counts = [sum(low <= ratio < high for ratio in ratios) for low, high in BUCKETS]
+        return [name, str(len(ratios)), f"{mean:.2f}", f"{ratios[0]:.2f}", f"{ratios[len(ratios) // 20]:.2f}"] + [
+            f"{100 * count / len(ratios):.0f} %" if count else "–" for count in counts]
+
+    titles = [f"{low:g}–{high:g}" if high < math.inf else f"≥ {low:g}" for low, high in BUCKETS]
+    titles[0] = f"< {BUCKETS[0][1]:g}"
+    slow = sorted((row for row in rows if row[4] < 0.95), key=lambda row: row[4])
+    body = table(["", "figures", "mean", "least", "5 %"] + titles, [line(*kind) for kind in kinds])
+    worst = "\n".join(f"- {row[4]:.2f} ×, {row[2]:.3f} ms: `{row[5]}`" for row in slow)
+    return (f"{len(rows)} figures: how many times longer PyTorch takes for all gradients; shares of the figures by that ratio.\n\n"
+            f"{body}\n\nBelow 0.95 ×: {len(slow)}.\n\n{worst}" if slow else body)
+
+
 def main():
-    rows = read(sys.argv[1])
     page = ROOT / "docs/performance.md"
-    page.write_text(insert(page.read_text(encoding="utf-8"), "gpu", markdown(rows)), encoding="utf-8")
-    (ROOT / "docs/figures").mkdir(exist_ok=True)
-    (ROOT / "docs/figures/gpu.svg").write_text(picture(rows), encoding="utf-8")
+    for path in sys.argv[1:]:
+        if pathlib.Path(path).name.startswith("drawn"):
+            page.write_text(insert(page.read_text(encoding="utf-8"), "gpu-drawn", drawn_markdown(path)), encoding="utf-8")
+            continue
+        rows = read(path)
+        page.write_text(insert(page.read_text(encoding="utf-8"), "gpu", markdown(rows)), encoding="utf-8")
+        (ROOT / "docs/figures").mkdir(exist_ok=True)
+        (ROOT / "docs/figures/gpu.svg").write_text(picture(rows), encoding="utf-8")
 
 
 if __name__ == "__main__":
