@@ -19,8 +19,9 @@ using kernels::cuda::RowType;
 using problem::ConvPass;
 using problem::ConvPassKind;
 
-constexpr double kStep = 0.4;    // microseconds of a tile's step, however few tiles there are
-constexpr double kLaunch = 2.0;  // of one more
+constexpr double kStep = 0.4;     // microseconds of a tile's step, however few tiles there are
+constexpr double kLaunch = 2.0;   // of one more
+constexpr int64_t kEndSteps = 3;  // that take as long as a tile's beginning and end
 constexpr double kStored = 1.2e-6, kStoredAlone = 4e-6;  // of a result, in vectors and by itself
 constexpr int64_t kMostFolded = 1 << 24, kMostResidues = 64;
 
@@ -147,7 +148,8 @@ class GatherPlanner {
     way.parts = kernels::cuda::gather_parts(places, columns, pass_.groups * count, most);
     way.launches =
         static_cast<double>(ceil_div(count, kernels::cuda::kMostResidues)) * (way.parts > 1 ? 2 : 1);
-    const double terms = static_cast<double>(steps * 8 * kernels::cuda::chunk_elements(type_)) /
+    const double terms = static_cast<double>((steps + kEndSteps * count * way.parts) * 8 *
+                                             kernels::cuda::chunk_elements(type_)) /
                          static_cast<double>(count * way.parts);
     const int processors = processors_of(machine_);
     const double time =

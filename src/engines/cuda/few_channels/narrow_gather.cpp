@@ -4,6 +4,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
+#include "engines/cuda/effort.h"
 #include "engines/cuda/implementations.h"
 #include "engines/cuda/layouts.h"
 #include "engines/cuda/shapes.h"
@@ -41,6 +44,8 @@ class NarrowCandidate final : public Candidate {
     if (conv == nullptr || conv->kind != problem::ConvPassKind::kGradInput)
       return Support::no("grad_input only");
     if (conv->bias) return Support::no("adds no bias");
+    if (conv->groups > 1 && conv->x_channels_per_group() == 1)
+      return Support::no("one x channel a group: depthwise_windows reads less often");
     if (conv->x_channels_per_group() > kernels::cuda::kNarrowChannels)
       return Support::no(fmt::format("{} x channels a group, at most {} are taken",
                                      conv->x_channels_per_group(), kernels::cuda::kNarrowChannels));
@@ -58,6 +63,19 @@ class NarrowCandidate final : public Candidate {
     if (!is_planes(conv->x, x_sizes(*conv)) || !is_planes(conv->y, y_sizes(*conv)))
       return Support::no("needs dense row-major x and y");
     return Support::yes();
+  }
+  // A thread adds one term after another.
+  Effort effort(const problem::Pass& pass, const Machine& machine) const override {
+    constexpr double kOfPeak = 0.2, kTerm = 0.065;  // kTerm: microseconds
+    const auto& conv = std::get<ConvPass>(pass);
+    const double operations = effort_of(pass).operations;
+    double terms = static_cast<double>(conv.y_channels_per_group());
+    for (const problem::Window& w : conv.axes)
+      terms *= std::max(1.0, static_cast<double>(w.kernel) / static_cast<double>(w.stride));
+    Times times(pass, machine);
+    times.add(std::max(operations / (kOfPeak * machine.gpu.fp32_tflops * 1e6), kTerm * terms), 1,
+              bytes_of(conv));
+    return times.effort();
   }
   std::unique_ptr<const Step> make_step(const problem::Pass& pass,
                                         const Machine& /*machine*/) const override {

@@ -40,7 +40,7 @@ GatherTiles gather_tiles(int64_t places, int64_t columns, int64_t groups, Produc
                          int multiprocessors) {
   const Tiles tiles{places, columns, groups, multiprocessors};
   // What is loaded, not what is multiplied, takes the time of few columns.
-  if (columns <= 16) return {128, 16, tiles.time_of(128, 16, 3, 0.5)};
+  if (columns <= 16) return {128, 16, tiles.time_of(128, 16, 3, math == ProductMath::kF32 ? 0.8 : 0.5)};
   if (columns <= 32) return {128, 32, tiles.time_of(128, 32, 4, 0.9)};
   const double wide = tiles.time_of(128, 64, 2, 1.0), small = tiles.time_of(64, 64, 3, 0.92);
   // Three products of TF32 have no registers for more.
