@@ -128,9 +128,11 @@ WeightChoice cheapest_tiles(std::span<const StepTile> tiles, const StepWork& wor
 double step_nanoseconds(int m, int n, double speed, double asking, ProductMath math) {
   // Of a multiprocessor, a nanosecond: products at 45 TFLOP/s in FP32 and 250 in 16 bits; instructions, of
   // which every other one hides behind products; bytes of L2.
-  constexpr double kThree = 170, kOne = 400, kSixteenBits = 950, kInstructions = 6.8, kHidden = 0.5,
+  constexpr double kThreeRate = 170, kOneRate = 400, kSixteenBits = 950, kInstructions = 6.8, kHidden = 0.5,
                    kL2Bytes = 40;
-  const double rate = math == ProductMath::kF32 ? kThree : math == ProductMath::kTF32 ? kOne : kSixteenBits;
+  const double rate = math == ProductMath::kF32    ? kThreeRate
+                      : math == ProductMath::kTF32 ? kOneRate
+                                                   : kSixteenBits;
   const double products = static_cast<double>(m * n * 8 * chunk_elements(math)) / (rate * speed);
   return std::max(products + kHidden * asking / kInstructions, (m + n) * 128 / kL2Bytes);
 }

@@ -31,7 +31,7 @@ const Tensor& result_of(const GatherProduct& product) {
 
 bool is_walkable(const GatherProduct& product, bool shared) {
   int64_t reach[3];
-  for (int i = 0; i < 3; ++i) reach[2 - i] = reach_of(product.axes[i]);
+  for (size_t i = 0; i < 3; ++i) reach[2 - i] = reach_of(product.axes[i]);
   return is_sayable(places_of(product, source_channels(product), shared), reach);
 }
 
@@ -49,7 +49,7 @@ double time_of(const GatherProduct& product, const Pace& pace) {
   const int64_t columns = product.forward ? conv.y_channels : conv.x_channels;
   int64_t places = conv.batch,
           steps = (source_channels(product) + pace.step_channels - 1) / pace.step_channels;
-  for (int a = 0; a < 3; ++a) {
+  for (size_t a = 0; a < 3; ++a) {
     const ProductAxis& axis = product.axes[a];
     const bool shares = a == 2 && pace.shared > 1;
     places *= axis.results + (shares ? reach_of(axis) : 0);
@@ -71,7 +71,7 @@ PlacesMap places_of(const GatherProduct& product, int64_t channels, bool shared)
                  : 3;
   map.channels = channels;
   map.batch = product.conv.batch;
-  for (int a = 0; a < 3; ++a) {
+  for (size_t a = 0; a < 3; ++a) {
     const ProductAxis& axis = product.axes[a];
     const int64_t back = axis.tap_step < 0 ? (axis.taps - 1) * axis.tap_step : 0;
     map.sizes[2 - a] = axis.source;
