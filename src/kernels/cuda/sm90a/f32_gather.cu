@@ -10,7 +10,7 @@
 #include "kernels/cuda/dense/gather_product_plan.h"
 #include "kernels/cuda/dense/gather_tiles.cuh"
 #include "kernels/cuda/dense/tensor_map.h"
-#include "kernels/cuda/formulas.cuh"
+#include "kernels/cuda/repair.cuh"
 #include "kernels/cuda/sm90a/f32_sums.cuh"
 
 namespace retrograd::kernels::cuda {
@@ -121,16 +121,33 @@ struct Fragments {
   }
 };
 
-// Kept out of the kernel's registers.
-__device__ __noinline__ void repair(const Product& p, uint32_t m, int64_t channel, int64_t offset) {
-  float* const result = static_cast<float*>(p.result.data) + offset;
-  if (isfinite(*result)) return;
+// Of the results that the warpgroup has written those that are NaN: a split of FP32 makes it of every
+// infinity. Its warps share rows as well as columns, since both may be NaN as a whole. Kept out of the
+// kernel's registers.
+template <class C>
+__device__ __noinline__ void repair(const Product& p, const Tile& tile, int first_row) {
   const Residue& r = p.residues[0];
-  const Place place = place_of(r, m);
-  const Index5 index{place.n, channel, int64_t{place.at[0]} * p.result_step[0] + r.result_first[0],
-                     int64_t{place.at[1]} * p.result_step[1] + r.result_first[1],
-                     int64_t{place.at[2]} * p.result_step[2] + r.result_first[2]};
-  *result = p.forward ? forward_sum(p.conv, index) : grad_input_sum(p.conv, index);
+  const Result result = p.forward ? Result::kForward : Result::kGradInput;
+  const bool split = are_split(p.conv, p.forward ? p.conv.x : p.conv.y, p.conv.w);
+  const int lane = static_cast<int>(threadIdx.x) % 32, warp = static_cast<int>(threadIdx.x) / 32;
+  for (int i = 0; i < C::kDown * 2; ++i) {
+    const uint32_t m = tile.m0 + first_row + i * 32 + lane;
+    const Place place = place_of(r, m);
+    int64_t at[3], offset = place.n * p.result.strides[0];
+#pragma unroll
+    for (int a = 0; a < 3; ++a) {
+      at[a] = int64_t{place.at[a]} * p.result_step[a] + r.result_first[a];
+      offset += at[a] * p.result.strides[2 + a];
+    }
+    for (int column = tile.n0 + (warp + i) % 4; column < tile.n0 + C::kN; column += 4) {
+      float* const element = static_cast<float*>(p.result.data) + offset + column * p.result.strides[1];
+      const bool suspect = m < r.places && column < p.columns && isnan(*element);
+      if (!__any_sync(~0u, suspect)) continue;
+      const Index5 index{place.n, column, at[0], at[1], at[2]};
+      repair_in_warp(p.conv, result, suspect && (split || reaches_edge(p.conv, result, index)), index,
+                     [&](float sum) { *element = sum; });
+    }
+  }
 }
 
 template <class C>
@@ -146,6 +163,7 @@ __device__ void write(const Product& p, const Tile& tile, int first_row,
   const bool in_pairs = stride == 1 && p.result.strides[0] % 2 == 0 && p.result.strides[2] % 2 == 0 &&
                         p.result.strides[3] % 2 == 0 && p.result.strides[4] % 2 == 0 && p.columns % 2 == 0 &&
                         reinterpret_cast<uintptr_t>(p.result.data) % 8 == 0;
+  bool suspect = false;
 #pragma unroll
   for (int i = 0; i < C::kDown; ++i)
 #pragma unroll
@@ -158,14 +176,13 @@ __device__ void write(const Product& p, const Tile& tile, int first_row,
       for (int a = 0; a < 3; ++a)
         offset += (int64_t{place.at[a]} * p.result_step[a] + p.residues[0].result_first[a]) *
                   p.result.strides[2 + a];
-      bool finite = true;
       if (in_pairs) {
         float* to = static_cast<float*>(p.result.data) + offset;
 #pragma unroll
         for (int j = 0; j < C::kN / 8; ++j) {
           const float2 pair{with_bias(sums[i][4 * j + 2 * half], column0 + j * 8),
                             with_bias(sums[i][4 * j + 2 * half + 1], column0 + j * 8 + 1)};
-          finite = finite && isfinite(pair.x) && isfinite(pair.y);
+          suspect = suspect || isnan(pair.x) || isnan(pair.y);
           if (column0 + j * 8 < p.columns) *reinterpret_cast<float2*>(to + j * 8) = pair;
         }
       } else {
@@ -175,17 +192,13 @@ __device__ void write(const Product& p, const Tile& tile, int first_row,
 #pragma unroll
           for (int e = 0; e < 2; ++e) {
             const float sum = with_bias(sums[i][4 * j + 2 * half + e], column0 + j * 8 + e);
-            finite = finite && isfinite(sum);
+            suspect = suspect || isnan(sum);
             if (column0 + j * 8 + e < p.columns) to[(j * 8 + e) * stride] = sum;
           }
       }
-      if (!p.repair || finite) continue;
-#pragma unroll 1
-      for (int j = 0; j < C::kN / 4; ++j) {
-        const int column = j / 2 * 8 + j % 2;
-        if (column0 + column < p.columns) repair(p, m, column0 + column, offset + column * stride);
-      }
     }
+  if (p.repair && hopper::any_of_group(static_cast<int>(threadIdx.x) / 128, suspect))
+    repair<C>(p, tile, first_row);
 }
 
 template <class C>
