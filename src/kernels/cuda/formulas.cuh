@@ -92,18 +92,16 @@ template <class LoadA, class LoadB>
 __device__ float add_channels(LoadA&& a, LoadB&& b, int64_t first, int64_t end, int64_t step) {
   constexpr int kAhead = 8;
   float sum = 0;
-  for (int64_t i = first; i < end; i += kAhead * step) {
+  int64_t i = first;
+  for (; i + (kAhead - 1) * step < end; i += kAhead * step) {
     float of_a[kAhead], of_b[kAhead];
 #pragma unroll
-    for (int j = 0; j < kAhead; ++j) {
-      const bool there = i + j * step < end;
-      of_a[j] = there ? a(i + j * step) : 0.0f;
-      of_b[j] = there ? b(i + j * step) : 0.0f;
-    }
+    for (int j = 0; j < kAhead; ++j) of_a[j] = a(i + j * step), of_b[j] = b(i + j * step);
 #pragma unroll
     for (int j = 0; j < kAhead; ++j) sum = fmaf(of_a[j], of_b[j], sum);
-    if (isnan(sum)) break;
+    if (isnan(sum)) return sum;
   }
+  for (; i < end; i += step) sum = fmaf(a(i), b(i), sum);
   return sum;
 }
 

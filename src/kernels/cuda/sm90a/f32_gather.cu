@@ -10,7 +10,7 @@
 #include "kernels/cuda/dense/gather_product_plan.h"
 #include "kernels/cuda/dense/gather_tiles.cuh"
 #include "kernels/cuda/dense/tensor_map.h"
-#include "kernels/cuda/repair.cuh"
+#include "kernels/cuda/sm90a/f32_repair.cuh"
 #include "kernels/cuda/sm90a/f32_sums.cuh"
 
 namespace retrograd::kernels::cuda {
@@ -129,6 +129,7 @@ __device__ __noinline__ void repair(const Product& p, const Tile& tile, int firs
   const Residue& r = p.residues[0];
   const Result result = p.forward ? Result::kForward : Result::kGradInput;
   const bool split = are_split(p.conv, p.forward ? p.conv.x : p.conv.y, p.conv.w);
+  const f32::Factors factors(p.conv, p.forward);
   const int lane = static_cast<int>(threadIdx.x) % 32, warp = static_cast<int>(threadIdx.x) / 32;
   for (int i = 0; i < C::kDown * 2; ++i) {
     const uint32_t m = tile.m0 + first_row + i * 32 + lane;
@@ -139,13 +140,23 @@ __device__ __noinline__ void repair(const Product& p, const Tile& tile, int firs
       at[a] = int64_t{place.at[a]} * p.result_step[a] + r.result_first[a];
       offset += at[a] * p.result.strides[2 + a];
     }
-    for (int column = tile.n0 + (warp + i) % 4; column < tile.n0 + C::kN; column += 4) {
+    const int first_column = tile.n0 + (warp + i) % 4;
+    const auto is_settled = [&](int column) {
+      return m < r.places && column < p.columns &&
+             !isnan(static_cast<const float*>(p.result.data)[offset + column * p.result.strides[1]]);
+    };
+    f32::KnownRows rows{factors, false, {}};
+    for (int column = first_column; split && column < tile.n0 + C::kN; column += 4)
+      rows.clean = rows.clean || is_settled(column);
+    for (int column = first_column; column < tile.n0 + C::kN; column += 4) {
       float* const element = static_cast<float*>(p.result.data) + offset + column * p.result.strides[1];
       const bool suspect = m < r.places && column < p.columns && isnan(*element);
       if (!__any_sync(~0u, suspect)) continue;
       const Index5 index{place.n, column, at[0], at[1], at[2]};
-      repair_in_warp(p.conv, result, suspect && (split || reaches_edge(p.conv, result, index)), index,
-                     [&](float sum) { *element = sum; });
+      const auto store = [&](float sum) { *element = sum; };
+      const bool open = split ? rows.settle(suspect, is_settled(column), index, store)
+                              : suspect && reaches_edge(p.conv, result, index);
+      repair_in_warp(p.conv, result, open, index, store);
     }
   }
 }
