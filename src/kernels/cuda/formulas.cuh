@@ -18,7 +18,19 @@ struct Source {
   __device__ float operator()(int64_t offset) const {
     return round_operand(rounding, load_any(dtype, data, offset));
   }
+
+  // Elements `stride` apart.
+  struct Run;
+  __device__ Run from(int64_t first, int64_t stride) const;
 };
+struct Source::Run {
+  const Source& source;
+  int64_t first, stride;
+  __device__ int64_t at(int64_t i) const { return first + i * stride; }
+};
+__device__ inline Source::Run Source::from(int64_t first, int64_t stride) const {
+  return {*this, first, stride};
+}
 
 struct Range {
   int64_t begin, end;
@@ -87,24 +99,6 @@ struct Share {
   __device__ bool has_bias() const { return tap == 0 && channel == 0; }
 };
 
-// Σ a[i·a_step] · b[i·b_step] of the channels i = first, first + step, …; loads go ahead of the products.
-template <class LoadA, class LoadB>
-__device__ float add_channels(LoadA&& a, LoadB&& b, int64_t first, int64_t end, int64_t step) {
-  constexpr int kAhead = 8;
-  float sum = 0;
-  int64_t i = first;
-  for (; i + (kAhead - 1) * step < end; i += kAhead * step) {
-    float of_a[kAhead], of_b[kAhead];
-#pragma unroll
-    for (int j = 0; j < kAhead; ++j) of_a[j] = a(i + j * step), of_b[j] = b(i + j * step);
-#pragma unroll
-    for (int j = 0; j < kAhead; ++j) sum = fmaf(of_a[j], of_b[j], sum);
-    if (isnan(sum)) return sum;
-  }
-  for (; i < end; i += step) sum = fmaf(a(i), b(i), sum);
-  return sum;
-}
-
 // Calls function(a, b) with what loads elements of both: of types known to the compiler if they are the usual
 // ones, since what asks for the type each time cannot load ahead.
 template <class Function>
@@ -124,62 +118,81 @@ __device__ float with_loads(const Source& a, const Source& b, Function&& functio
   return function(a, b);
 }
 
+// Σ a[i] · b[i] of the channels i = first, first + step, …; loads go ahead of the products.
+__device__ inline float add_channels(const Source::Run& a, const Source::Run& b, int64_t first, int64_t end,
+                                     int64_t step) {
+  constexpr int kAhead = 4;
+  return with_loads(a.source, b.source, [&](auto of_a, auto of_b) {
+    float sum = 0;
+    int64_t i = first;
+#pragma unroll 1
+    for (; i + (kAhead - 1) * step < end; i += kAhead * step) {
+      float left[kAhead], right[kAhead];
+#pragma unroll
+      for (int j = 0; j < kAhead; ++j)
+        left[j] = of_a(a.at(i + j * step)), right[j] = of_b(b.at(i + j * step));
+#pragma unroll
+      for (int j = 0; j < kAhead; ++j) sum = fmaf(left[j], right[j], sum);
+      if (isnan(sum)) return sum;
+    }
+#pragma unroll 1
+    for (; i < end; i += step) sum = fmaf(of_a(a.at(i)), of_b(b.at(i)), sum);
+    return sum;
+  });
+}
+
 // Terms of y[at].
 __device__ inline float forward_sum(const Conv& p, const Index5& at, Share share = {0, 1, 0, 1}) {
   const Axis &ad = p.axes[0], &ah = p.axes[1], &aw = p.axes[2];
   const int64_t first = at.c / p.y_channels * p.x_channels;
-  return with_loads(Source(p.x, p.rounding), Source(p.w, p.rounding), [&](auto x, auto w) {
-    float sum = share.has_bias() ? bias_of(p, at.c) : 0.0f;
-    int live = 0;
-    for (int64_t d = 0; d < ad.kernel; ++d) {
-      const int64_t xd = position(ad, at.d, d);
-      if (xd < 0) continue;
-      for (int64_t h = 0; h < ah.kernel; ++h) {
-        const int64_t xh = position(ah, at.h, h);
-        if (xh < 0) continue;
-        for (int64_t k = 0; k < aw.kernel; ++k) {
-          const int64_t xw = position(aw, at.w, k);
-          if (xw < 0 || live++ % share.taps != share.tap) continue;
-          const int64_t xo = offset_of(p.x, {at.n, first, xd, xh, xw}),
-                        wo = offset_of(p.w, {at.c, 0, d, h, k});
-          sum += add_channels([&](int64_t c) { return x(xo + c * p.x.strides[1]); },
-                              [&](int64_t c) { return w(wo + c * p.w.strides[1]); }, share.channel,
-                              p.x_channels, share.channels);
-          if (isnan(sum)) return sum;
-        }
+  const Source x(p.x, p.rounding), w(p.w, p.rounding);
+  float sum = share.has_bias() ? bias_of(p, at.c) : 0.0f;
+  int live = 0;
+  for (int64_t d = 0; d < ad.kernel; ++d) {
+    const int64_t xd = position(ad, at.d, d);
+    if (xd < 0) continue;
+    for (int64_t h = 0; h < ah.kernel; ++h) {
+      const int64_t xh = position(ah, at.h, h);
+      if (xh < 0) continue;
+#pragma unroll 1
+      for (int64_t k = 0; k < aw.kernel; ++k) {
+        const int64_t xw = position(aw, at.w, k);
+        if (xw < 0 || live++ % share.taps != share.tap) continue;
+        sum += add_channels(x.from(offset_of(p.x, {at.n, first, xd, xh, xw}), p.x.strides[1]),
+                            w.from(offset_of(p.w, {at.c, 0, d, h, k}), p.w.strides[1]), share.channel,
+                            p.x_channels, share.channels);
+        if (isnan(sum)) return sum;
       }
     }
-    return sum;
-  });
+  }
+  return sum;
 }
 
 // Terms of x[at].
 __device__ inline float grad_input_sum(const Conv& p, const Index5& at, Share share = {0, 1, 0, 1}) {
   const Axis &ad = p.axes[0], &ah = p.axes[1], &aw = p.axes[2];
   const int64_t first = at.c / p.x_channels * p.y_channels, in_group = at.c % p.x_channels;
-  return with_loads(Source(p.y, p.rounding), Source(p.w, p.rounding), [&](auto y, auto w) {
-    float sum = share.has_bias() ? bias_of(p, at.c) : 0.0f;
-    int live = 0;
-    for (int64_t d = 0; d < ad.kernel; ++d) {
-      const int64_t od = output_reading(ad, at.d, d);
-      if (od < 0) continue;
-      for (int64_t h = 0; h < ah.kernel; ++h) {
-        const int64_t oh = output_reading(ah, at.h, h);
-        if (oh < 0) continue;
-        for (int64_t k = 0; k < aw.kernel; ++k) {
-          const int64_t ow = output_reading(aw, at.w, k);
-          if (ow < 0 || live++ % share.taps != share.tap) continue;
-          const int64_t yo = offset_of(p.y, {at.n, first, od, oh, ow}),
-                        wo = offset_of(p.w, {first, in_group, d, h, k});
-          sum += add_channels([&](int64_t c) { return y(yo + c * p.y.strides[1]); },
-                              [&](int64_t c) { return w(wo + c * p.w.strides[0]); }, share.channel,
-                              p.y_channels, share.channels);
-          if (isnan(sum)) return sum;
-        }
+  const Source y(p.y, p.rounding), w(p.w, p.rounding);
+  float sum = share.has_bias() ? bias_of(p, at.c) : 0.0f;
+  int live = 0;
+  for (int64_t d = 0; d < ad.kernel; ++d) {
+    const int64_t od = output_reading(ad, at.d, d);
+    if (od < 0) continue;
+    for (int64_t h = 0; h < ah.kernel; ++h) {
+      const int64_t oh = output_reading(ah, at.h, h);
+      if (oh < 0) continue;
+#pragma unroll 1
+      for (int64_t k = 0; k < aw.kernel; ++k) {
+        const int64_t ow = output_reading(aw, at.w, k);
+        if (ow < 0 || live++ % share.taps != share.tap) continue;
+        sum += add_channels(y.from(offset_of(p.y, {at.n, first, od, oh, ow}), p.y.strides[1]),
+                            w.from(offset_of(p.w, {first, in_group, d, h, k}), p.w.strides[0]), share.channel,
+                            p.y_channels, share.channels);
+        if (isnan(sum)) return sum;
       }
     }
-    return sum;
-  });
+  }
+  return sum;
 }
 
 // An order of places of y, images outside: `count` of them along an axis from `first` on. May hold places
