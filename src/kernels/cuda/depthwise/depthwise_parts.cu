@@ -37,8 +37,8 @@ __device__ __noinline__ void repair(const Parts& p, bool suspect, const Index5& 
                  static_cast<int>(blockDim.y), [&](const Index5& index) { return sums + p.number(index); });
 }
 
-template <int kThreads>  // that share a weight
-__global__ void __launch_bounds__(kWeights* kThreads)
+template <int kThreads>                                               // that share a weight
+__global__ void __launch_bounds__(kWeights* kThreads, 32 / kThreads)  // whatever the formula wants
     add_parts_kernel(const __grid_constant__ Parts p, const float* sums) {
   __shared__ float shared[kThreads][kWeights];
   const int64_t i = blockIdx.x * int64_t{kWeights} + threadIdx.x;

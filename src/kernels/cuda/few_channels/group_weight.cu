@@ -117,7 +117,7 @@ __device__ __noinline__ void repair(const Conv& conv, int parts, const PartRows&
 
 // 32 sums of a block, eight threads share their parts; between groups there is
 // nothing.
-__global__ void __launch_bounds__(256)
+__global__ void __launch_bounds__(256, 4)  // whatever the formula wants
     group_finish_kernel(const __grid_constant__ Conv conv, int parts, const __grid_constant__ PartRows rows,
                         const float* sums) {
   __shared__ float shared[8][32];

@@ -17,7 +17,7 @@ __device__ __noinline__ void repair(const Conv& conv, int64_t weights, int parts
       [&](const Index5& i) { return sums + ((i.n * conv.x_channels + i.c) * kh + i.h) * kw + i.w; });
 }
 
-__global__ void __launch_bounds__(kLanes* kLines)
+__global__ void __launch_bounds__(kLanes* kLines, 4)  // whatever the formula wants
     add_parts_kernel(const __grid_constant__ Conv conv, int64_t weights, int parts,
                      const __grid_constant__ PartRows rows, const float* sums) {
   __shared__ float shared[kLines][kLanes];
