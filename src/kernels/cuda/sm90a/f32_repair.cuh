@@ -6,6 +6,7 @@
 // all sums.
 #pragma once
 
+#include "kernels/cuda/dense/gather_tiles.cuh"
 #include "kernels/cuda/repair.cuh"
 
 namespace retrograd::kernels::cuda::f32 {
@@ -113,5 +114,45 @@ struct KnownRows {
     return false;
   }
 };
+
+// Of the results that the warpgroup has written those that are NaN: a split of FP32 makes it of every
+// infinity. Its warps share rows as well as columns, since both may be NaN as a whole. Kept out of the
+// kernel's registers.
+template <class C>
+__device__ __noinline__ void repair(const gather::Product& p, uint32_t m0, int n0, int first_row) {
+  const gather::Residue& r = p.residues[0];
+  const Result result = p.forward ? Result::kForward : Result::kGradInput;
+  const bool split = are_split(p.conv, p.forward ? p.conv.x : p.conv.y, p.conv.w);
+  const Factors factors(p.conv, p.forward);
+  const int lane = static_cast<int>(threadIdx.x) % 32, warp = static_cast<int>(threadIdx.x) / 32;
+  for (int i = 0; i < C::kDown * 2; ++i) {
+    const uint32_t m = m0 + first_row + i * 32 + lane;
+    const Place place = place_of(r, m);
+    int64_t at[3], offset = place.n * p.result.strides[0];
+#pragma unroll
+    for (int a = 0; a < 3; ++a) {
+      at[a] = int64_t{place.at[a]} * p.result_step[a] + r.result_first[a];
+      offset += at[a] * p.result.strides[2 + a];
+    }
+    const int first_column = n0 + (warp + i) % 4;
+    const auto is_settled = [&](int column) {
+      return m < r.places && column < p.columns &&
+             !isnan(static_cast<const float*>(p.result.data)[offset + column * p.result.strides[1]]);
+    };
+    KnownRows rows{factors, false, {}};
+    for (int column = first_column; split && column < n0 + C::kN; column += 4)
+      rows.clean = rows.clean || is_settled(column);
+    for (int column = first_column; column < n0 + C::kN; column += 4) {
+      float* const element = static_cast<float*>(p.result.data) + offset + column * p.result.strides[1];
+      const bool suspect = m < r.places && column < p.columns && isnan(*element);
+      if (!__any_sync(~0u, suspect)) continue;
+      const Index5 index{place.n, column, at[0], at[1], at[2]};
+      const auto store = [&](float sum) { *element = sum; };
+      const bool open = split ? rows.settle(suspect, is_settled(column), index, store)
+                              : suspect && reaches_edge(p.conv, result, index);
+      repair_in_warp(p.conv, result, open, index, store);
+    }
+  }
+}
 
 }  // namespace retrograd::kernels::cuda::f32
