@@ -82,8 +82,9 @@ class WeightProductStep final : public Step {
     auto* const parts = reinterpret_cast<float*>(workspace + x_bytes_ + y_bytes_);
     if (!kernels::cuda::wgmma_weight(plan_, type_, x, y, parts, stream))
       return kernels::cuda::direct_grad_weight(conv, stream);
-    kernels::cuda::add_weight_parts({conv, plan_.fills, false, plan_.walk.x_channels, parts, plan_.parts},
-                                    stream);
+    const auto repair = plan_.fills ? kernels::cuda::WeightRepair::kAll : kernels::cuda::WeightRepair::kNone;
+    const kernels::cuda::WeightParts sums{conv, repair, false, plan_.walk.x_channels, parts, plan_.parts};
+    kernels::cuda::add_weight_parts(in_walked_parts(sums, plan_), stream);
   }
 
   const void* rows_of(const kernels::cuda::Conv& conv, bool is_x, std::byte* copy, bool is_there,

@@ -5,7 +5,7 @@
 
 #include "kernels/cuda/dense/gather_tiles.cuh"
 #include "kernels/cuda/elements.cuh"
-#include "kernels/cuda/formulas.cuh"
+#include "kernels/cuda/repair.cuh"
 #include "kernels/cuda/types.h"
 
 namespace retrograd::kernels::cuda::gather {
@@ -168,22 +168,31 @@ struct TileResults {
         return store_bytes();
     }
   }
-  // Sums that are not finite once more, from the formula.
+  // What a product with padding, or a split, may have made NaN, once more.
   __device__ __noinline__ void repair() const {
+    const Result result = p.forward ? Result::kForward : Result::kGradInput;
+    const bool split = are_split(p.conv, p.forward ? p.conv.x : p.conv.y, p.conv.w);
+    const int64_t channels = p.forward ? p.conv.y_channels : p.conv.x_channels;
+    static_assert(C::kM * C::kN % C::kThreads == 0);
     for (int e = static_cast<int>(threadIdx.x); e < C::kM * C::kN; e += C::kThreads) {
       const int row = e / C::kN, column = e % C::kN;
-      if (row >= live_rows() || column >= live_columns() || isfinite(sum_at(row, column))) continue;
-      if (p.fold.checked && !lies_in_x(row, column)) continue;
-      const Place place = place_of(r, m0 + row);
-      const ColumnPlace c = column_place(p, n0 + column);
-      const int64_t channels = p.forward ? p.conv.y_channels : p.conv.x_channels;
-      int64_t at[3];
+      bool suspect = row < live_rows() && column < live_columns() && isnan(sum_at(row, column));
+      if (!__any_sync(~0u, suspect)) continue;
+      suspect = suspect && (!p.fold.checked || lies_in_x(row, column));
+      Index5 index{};
+      if (suspect) {
+        const Place place = place_of(r, m0 + row);
+        const ColumnPlace c = column_place(p, n0 + column);
+        int64_t at[3];
 #pragma unroll
-      for (int a = 0; a < 3; ++a)
-        at[a] = int64_t{place.at[a]} * p.result_step[a] + r.result_first[a] + c.beyond[a];
-      const Index5 index{place.n, group * channels + c.channel, at[0], at[1], at[2]};
-      store_any(p.result.dtype, p.result.data, row_offsets[row] + column_offsets[column],
-                p.forward ? forward_sum(p.conv, index) : grad_input_sum(p.conv, index));
+        for (int a = 0; a < 3; ++a)
+          at[a] = int64_t{place.at[a]} * p.result_step[a] + r.result_first[a] + c.beyond[a];
+        index = {place.n, group * channels + c.channel, at[0], at[1], at[2]};
+      }
+      repair_in_warp(
+          p.conv, result, suspect && (split || reaches_edge(p.conv, result, index)), index, [&](float sum) {
+            store_any(p.result.dtype, p.result.data, row_offsets[row] + column_offsets[column], sum);
+          });
     }
   }
 };

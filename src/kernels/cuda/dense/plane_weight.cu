@@ -258,10 +258,13 @@ void launch_tiles(const PlaneWeight& product, Stream stream) {
     default:
       launch_copies<Math, Cut<32, 32, 16, 16, 5>>(p, product, stream);
   }
-  const bool repair = product.padded || product.math == ProductMath::kF32;
-  add_weight_parts(
-      {product.conv, repair, true, p.pitch, product.workspace, retrograd::ceil_div(p.places, p.part)},
-      stream);
+  const WeightRepair repair = product.math == ProductMath::kF32 ? WeightRepair::kAll
+                              : product.padded                  ? WeightRepair::kEdges
+                                                                : WeightRepair::kNone;
+  add_weight_parts(in_plain_parts({product.conv, repair, true, p.pitch, product.workspace,
+                                   retrograd::ceil_div(p.places, p.part)},
+                                  p.part),
+                   stream);
 }
 
 }  // namespace

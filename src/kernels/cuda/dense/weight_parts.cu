@@ -10,7 +10,7 @@
 #include "kernels/cuda/dense/weight_parts.h"
 #include "kernels/cuda/elements.cuh"
 #include "kernels/cuda/fast_div.cuh"
-#include "kernels/cuda/formulas.cuh"
+#include "kernels/cuda/part_repair.cuh"
 
 namespace retrograd::kernels::cuda {
 namespace {
@@ -20,15 +20,18 @@ constexpr int kInFlight = 4;  // parts
 
 struct Parts {
   Conv conv;
-  bool repair, along_channels;  // along_channels: neighbours of the result are channels, else taps
-  bool in_runs;                 // the result is FP32, [y channel][x channel][tap], in whole 16 bytes
-  bool side_by_side;            // the weights of a y channel are [x channel][tap]
-  int inside;                   // taps of a column, 1 where they are not inside
-  int64_t channels;             // of a tile's tap: x channels, or columns
+  WeightRepair repair;
+  bool along_channels;  // neighbours of the result are channels, else taps
+  bool in_runs;         // the result is FP32, [y channel][x channel][tap], in whole 16 bytes
+  bool side_by_side;    // the weights of a y channel are [x channel][tap]
+  int inside;           // taps of a column, 1 where they are not inside
+  int64_t channels;     // of a tile's tap: x channels, or columns
   int taps, kh, kw, tile_rows, tile_taps, tile_channels, across_taps, across_channels;
   int lanes, pitch;  // threads of a slice; floats from channel to channel in shared memory
   int64_t rows, x_filled, weights, count, slice;
   FastDiv by_chunks, by_taps, by_channels;  // of a tile
+  PartPlaces places[kMostPartPlaces];
+  int place_orders;
 };
 
 __device__ void operator+=(float4& a, const float4& b) { a.x += b.x, a.y += b.y, a.z += b.z, a.w += b.w; }
@@ -100,12 +103,40 @@ __device__ void add(const Parts& p, const TileOf& tile, const float* parts, floa
   }
 }
 
-// Kept out of the kernel's registers.
-__device__ __noinline__ float by_formula(const Parts& p, const TileOf& tile, uint32_t row, uint32_t c,
-                                         uint32_t t) {
-  const int column = tile.c0 + static_cast<int>(c), tap = tile.t0 + static_cast<int>(t) + column % p.inside;
-  return grad_weight_sum(
-      p.conv, {tile.row0 + row, column / p.inside, tap / (p.kh * p.kw), tap / p.kw % p.kh, tap % p.kw}, 0, 1);
+// The sum of a weight, by all lanes of a warp.
+__device__ float sum_by_warp(const Parts& p, const float* parts, const Index5& at) {
+  const int64_t tap = (at.d * p.kh + at.h) * p.kw + at.w;
+  const PartPlaces* order = p.places;
+  while (order < p.places + p.place_orders &&
+         (tap < order->first_tap || tap >= order->first_tap + order->taps))
+    ++order;
+  if (order == p.places + p.place_orders) return by_warp(p.conv, Result::kGradWeight, at);
+  const PlaceGrid grid{{order->first[0], order->first[1], order->first[2]},
+                       {order->count[0], order->count[1], order->count[2]}};
+  const int64_t all = p.conv.batch * grid.count[0] * grid.count[1] * grid.count[2];
+  parts +=
+      p.inside == 1 ? (at.n * p.taps + tap) * p.x_filled + at.c : at.n * p.x_filled + at.c * p.inside + tap;
+  return sum_of_parts(
+      p.conv, at, grid, p.count, [&](int64_t i) { return parts[i * p.weights]; },
+      [&](int64_t i) { return min(i * order->places, all); });
+}
+
+// What the block has written and is NaN, once more. Kept out of the kernel's registers.
+__device__ __noinline__ void repair_tile(const Parts& p, const TileOf& tile, const float* parts) {
+  const int lane = static_cast<int>(threadIdx.x) % 32, all = tile.rows * tile.channels * tile.taps;
+  for (int first = static_cast<int>(threadIdx.x) - lane; first < all; first += kThreads) {
+    const int i = first + lane, column = tile.c0 + i / tile.taps % tile.channels;
+    const int tap = tile.t0 + i % tile.taps + column % p.inside;
+    const Index5 at{tile.row0 + i / tile.taps / tile.channels, column / p.inside, tap / (p.kh * p.kw),
+                    tap / p.kw % p.kh, tap % p.kw};
+    const int64_t offset = offset_of(p.conv.w, at);
+    const bool suspect = i < all && isnan(load_any(p.conv.w.dtype, p.conv.w.data, offset)) &&
+                         (p.repair == WeightRepair::kAll || reaches_edge(p.conv, Result::kGradWeight, at)) &&
+                         !begins_with_nan(p.conv, Result::kGradWeight, at);
+    in_turn(
+        suspect, at, [&](const Index5& index) { return sum_by_warp(p, parts, index); },
+        [&](float sum) { store_any(p.conv.w.dtype, p.conv.w.data, offset, sum); });
+  }
 }
 
 __device__ int64_t tap_offset(const Parts& p, int tap) {
@@ -119,33 +150,28 @@ __device__ int64_t column_offset(const Parts& p, int column) {
   return column / p.inside * p.conv.w.strides[1] + tap_offset(p, column % p.inside);
 }
 
-// The tile lies in the result as in shared memory.
-__device__ void write_run(const Parts& p, const TileOf& tile, const float* sums) {
+// The tile lies in the result as in shared memory. Returns whether a sum of this thread is NaN.
+__device__ bool write_run(const Parts& p, const TileOf& tile, const float* sums) {
   const int all = tile.rows * tile.channels * p.taps, slices = kThreads / p.lanes,
             in_slice = p.tile_rows * p.tile_channels * p.pitch;
+  bool suspect = false;
   float* const to = static_cast<float*>(p.conv.w.data) + tile.row0 * p.conv.w.strides[0] + tile.c0 * p.taps;
   for (int i = static_cast<int>(threadIdx.x) * 4; i < all; i += kThreads * 4) {
     float4 sum = *reinterpret_cast<const float4*>(sums + i);
     for (int slice = 1; slice < slices; ++slice)
       sum += *reinterpret_cast<const float4*>(sums + i + slice * in_slice);
-    float* const each[4] = {&sum.x, &sum.y, &sum.z, &sum.w};
-    if (p.repair && !(isfinite(sum.x) && isfinite(sum.y) && isfinite(sum.z) && isfinite(sum.w)))
-#pragma unroll
-      for (int j = 0; j < 4; ++j) {
-        auto t = static_cast<uint32_t>(i + j);
-        uint32_t c = p.by_taps.split(t);
-        const uint32_t row = p.by_channels.split(c);
-        if (!isfinite(*each[j])) *each[j] = by_formula(p, tile, row, c, t);
-      }
+    suspect = suspect || isnan(sum.x) || isnan(sum.y) || isnan(sum.z) || isnan(sum.w);
     *reinterpret_cast<float4*>(to + i) = sum;
   }
+  return suspect;
 }
 
-__device__ void write_elements(const Parts& p, const TileOf& tile, const float* sums,
+__device__ bool write_elements(const Parts& p, const TileOf& tile, const float* sums,
                                const int64_t* tap_offsets) {
   const int64_t* s = p.conv.w.strides;
   const int all = p.tile_rows * p.tile_channels * p.tile_taps, slices = kThreads / p.lanes,
             in_slice = p.tile_rows * p.tile_channels * p.pitch;
+  bool suspect = false;
   for (int i = static_cast<int>(threadIdx.x); i < all; i += kThreads) {
     uint32_t t, c, row;
     if (p.along_channels) {
@@ -163,7 +189,7 @@ __device__ void write_elements(const Parts& p, const TileOf& tile, const float* 
     const float* at = sums + (row * p.tile_channels + c) * p.pitch + t;
     float sum = *at;
     for (int slice = 1; slice < slices; ++slice) sum += at[slice * in_slice];
-    if (p.repair && !isfinite(sum)) sum = by_formula(p, tile, row, c, t);
+    suspect = suspect || isnan(sum);
     const int64_t offset =
         (tile.row0 + row) * s[0] + column_offset(p, tile.c0 + static_cast<int>(c)) + tap_offsets[t];
     if (p.conv.w.dtype == DType::kF32)
@@ -171,6 +197,7 @@ __device__ void write_elements(const Parts& p, const TileOf& tile, const float* 
     else
       store_any(p.conv.w.dtype, p.conv.w.data, offset, sum);
   }
+  return suspect;
 }
 
 __global__ void __launch_bounds__(kThreads, 4)
@@ -182,10 +209,8 @@ __global__ void __launch_bounds__(kThreads, 4)
     tap_offsets[threadIdx.x] = tap_offset(p, tile.t0 + static_cast<int>(threadIdx.x));
   add(p, tile, parts, sums);
   __syncthreads();
-  if (p.in_runs)
-    write_run(p, tile, sums);
-  else
-    write_elements(p, tile, sums, tap_offsets);
+  const bool suspect = p.in_runs ? write_run(p, tile, sums) : write_elements(p, tile, sums, tap_offsets);
+  if (p.repair != WeightRepair::kNone && __syncthreads_or(suspect)) repair_tile(p, tile, parts);
 }
 
 bool lies_side_by_side(const Parts& p) {
@@ -242,6 +267,8 @@ void add_weight_parts(const WeightParts& parts, Stream stream) {
   p.x_filled = parts.x_filled;
   p.weights = p.rows * p.taps * p.x_filled;
   p.count = parts.count;
+  std::copy(parts.places, parts.places + parts.place_orders, p.places);
+  p.place_orders = parts.place_orders;
   cut_tiles(p);
   const int64_t blocks = retrograd::ceil_div(p.rows, p.tile_rows) * p.across_taps * p.across_channels;
   const size_t bytes = sizeof(float) * p.tile_rows * p.tile_channels * p.pitch * (kThreads / p.lanes);

@@ -202,7 +202,9 @@ void launch_tiles(const Product& p, const WeightProduct& product, const WeightCh
 
 template <class Math>
 void launch_in(const WeightProduct& product, Stream stream) {
-  const bool repair = product.padded || product.math == ProductMath::kF32;
+  const WeightRepair repair = product.math == ProductMath::kF32 ? WeightRepair::kAll
+                              : product.padded                  ? WeightRepair::kEdges
+                                                                : WeightRepair::kNone;
   const WeightChoice choice = weight_choice(product.conv, product.math, product.warpgroups);
   const int64_t chunk = chunk_elements(product.math);
   Product p = prepare(product, choice.parts, f32_weight_columns(product.conv));
@@ -210,9 +212,10 @@ void launch_in(const WeightProduct& product, Stream stream) {
     p = prepare(product, choice.parts, filled_to(product.conv.x_channels, chunk));
     launch_tiles<Math>(p, product, choice, stream);
   }
-  add_weight_parts(
-      {product.asked, repair, product.patches, p.x_columns, product.workspace, ceil_div(p.places, p.part)},
-      stream);
+  add_weight_parts(in_plain_parts({product.asked, repair, product.patches, p.x_columns, product.workspace,
+                                   ceil_div(p.places, p.part)},
+                                  p.part),
+                   stream);
 }
 
 }  // namespace

@@ -12,6 +12,7 @@ void depthwise_bands_grad_input(const Conv& conv, Stream stream);
 
 // Rows of at most 128 columns.
 // How many parts the images are cut into; the workspace holds a float for each part of each weight.
+int64_t bands_images_in_part(const Conv& conv);
 int64_t depthwise_bands_parts(const Conv& conv);
 // Leaves sums of parts as [part][channel][tap].
 void depthwise_bands_grad_weight(const Conv& conv, float* workspace, Stream stream);

@@ -10,7 +10,7 @@
 // once, x once.
 //
 // Chunks beyond the edge are read from a row of zeros, and the matrices are zero beside their diagonals; a
-// result that is not finite, where a zero may have met an infinity, is taken from the formula.
+// result that is NaN, where a zero may have met an infinity, is taken from the formula.
 #include "kernels/cuda/dense/tile_mma.cuh"
 #include "kernels/cuda/depthwise/depthwise_band.cuh"
 #include "kernels/cuda/depthwise/depthwise_bands.h"

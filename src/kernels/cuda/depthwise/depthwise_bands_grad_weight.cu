@@ -8,7 +8,7 @@
 // x meets the last K rows of y, whose fragments stay in registers. Rows come through shared memory, K at a
 // time; ldmatrix turns groups into columns. Bytes: x once, y once.
 //
-// Values beyond the edge are zeros; who adds the parts takes a sum that is not finite from the formula.
+// Values beyond the edge are zeros; who adds the parts takes a sum that is NaN from the formula.
 #include "kernels/cuda/dense/tile_mma.cuh"
 #include "kernels/cuda/depthwise/depthwise_bands.h"
 #include "kernels/cuda/depthwise/depthwise_plan.h"

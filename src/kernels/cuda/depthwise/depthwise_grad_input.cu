@@ -7,7 +7,7 @@
 // in FP32 is limited by them, 7x7 has 49 products a result, about as much time again.
 //
 // Values beyond the edge count as zero. Zero times a weight that is not finite would be NaN, so a block that
-// finds such a weight takes the formula as it stands.
+// finds such a weight takes the formula as it stands for tiles at an edge.
 #include "kernels/cuda/alignment.h"
 #include "kernels/cuda/depthwise/depthwise.h"
 #include "kernels/cuda/depthwise/depthwise_bands.h"
@@ -54,6 +54,7 @@ __device__ void tile_by_formula(const Planes& p, const float* w, const T* y, T* 
           if (sh < 0 || sw < 0 || sh % kS != 0 || sw % kS != 0 || sh / kS >= p.yh || sw / kS >= p.yw)
             continue;
           sum = fmaf(to_float(y[sh / kS * p.yw + sw / kS]), w[kh * kK + kw], sum);
+          if (isnan(sum)) kh = kw = kK;  // and stays so
         }
       x[static_cast<int64_t>(h) * p.xw + c] = from_float<T>(sum);
     }
@@ -86,13 +87,15 @@ __global__ void __launch_bounds__(kThreads) grad_input_kernel(Planes p, const T*
   y += plane * p.yh * p.yw;
   x += plane * p.xh * p.xw;
   const float* of_plane = shared + plane_in_block * kTaps;
-  if (!finite) return tile_by_formula<T, kK, kS, kH, kW>(p, of_plane, y, x, h0, w0);
+  constexpr int kFirst = R::first(), kLastRow = R::last(kH), kLastCol = R::last(kW);
+  if (!finite && (h0 / kS + kFirst < 0 || h0 / kS + kLastRow >= p.yh || w0 / kS + kFirst < 0 ||
+                  w0 / kS + kLastCol >= p.yw))
+    return tile_by_formula<T, kK, kS, kH, kW>(p, of_plane, y, x, h0, w0);
 
   float w[kTaps];
 #pragma unroll
   for (int i = 0; i < kTaps; ++i) w[i] = of_plane[i];
   float sums[kH][kW] = {};
-  constexpr int kFirst = R::first(), kLastRow = R::last(kH), kLastCol = R::last(kW);
   const int oh = h0 / kS, ow = w0 / kS;
 #pragma unroll
   for (int r = kFirst; r <= kLastRow; ++r) {

@@ -6,7 +6,7 @@
 // block adds the sums of its threads, and a second kernel the parts, both in a fixed order. Bytes: x once, y
 // once.
 //
-// Values beyond the edge count as zero; who adds the parts takes a sum that is not finite from the formula.
+// Values beyond the edge count as zero; who adds the parts takes a sum that is NaN from the formula.
 #include "kernels/cuda/alignment.h"
 #include "kernels/cuda/block_sum.cuh"
 #include "kernels/cuda/depthwise/depthwise.h"
@@ -158,7 +158,8 @@ void launch(const Conv& conv, float* workspace, Stream stream) {
                   static_cast<unsigned>(c.tiles));
   grad_weight_kernel<T, kK, kS, kCols, kPacked><<<grid, kThreads, 0, stream>>>(
       p, static_cast<const T*>(conv.x.data), static_cast<const T*>(conv.y.data), workspace);
-  add_parts(conv, c.parts * c.tiles, PartOrder::kTapsOfChannel, workspace, stream);
+  add_parts(conv, c.parts * c.tiles, PartOrder::kTapsOfChannel,
+            {c.items_in_part, c.bands, c.band_rows, c.tiles, h.y}, workspace, stream);
 }
 
 template <class T, int kK>
@@ -187,7 +188,8 @@ void depthwise_grad_weight(const Conv& conv, DepthwiseKernel kernel, float* work
   if (kernel == DepthwiseKernel::kWhole) return depthwise_whole_grad_weight(conv, workspace, stream);
   if (kernel == DepthwiseKernel::kBands) {
     depthwise_bands_grad_weight(conv, workspace, stream);
-    return add_parts(conv, depthwise_bands_parts(conv), PartOrder::kTapsOfChannel, workspace, stream);
+    return add_parts(conv, depthwise_bands_parts(conv), PartOrder::kTapsOfChannel,
+                     PartRows::of_images(bands_images_in_part(conv), conv.axes[1].y), workspace, stream);
   }
   with_type(conv.x.dtype, [&](auto type) {
     using T = decltype(type);

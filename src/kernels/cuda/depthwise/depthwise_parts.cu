@@ -3,49 +3,73 @@
 #include <type_traits>
 
 #include "kernels/cuda/depthwise/depthwise_parts.h"
-#include "kernels/cuda/formulas.cuh"
+#include "kernels/cuda/part_repair.cuh"
 
 namespace retrograd::kernels::cuda {
 namespace {
 
 constexpr int kWeights = 32;  // of a block
 
-template <int kThreads>  // that share a weight
-__global__ void __launch_bounds__(kWeights* kThreads)
-    add_parts_kernel(const __grid_constant__ Conv conv, int64_t weights, int64_t parts, PartOrder order,
-                     const float* sums) {
+struct Parts {
+  Conv conv;
+  int64_t weights, count;
+  PartOrder order;
+  PartRows rows;
+
+  __device__ int64_t taps() const { return conv.axes[0].kernel * conv.axes[1].kernel * conv.axes[2].kernel; }
+  __device__ Index5 at(int64_t i) const {
+    const int64_t kw = conv.axes[2].kernel, kh = conv.axes[1].kernel, channels = weights / taps();
+    const bool by_channel = order == PartOrder::kTapsOfChannel;
+    const int64_t channel = by_channel ? i / taps() : i % channels;
+    const int64_t tap = by_channel ? i % taps() : i / channels;
+    return {channel / conv.x_channels, channel % conv.x_channels, tap / (kw * kh), tap / kw % kh, tap % kw};
+  }
+  __device__ int64_t number(const Index5& at) const {
+    const int64_t channel = at.n * conv.x_channels + at.c;
+    const int64_t tap = (at.d * conv.axes[1].kernel + at.h) * conv.axes[2].kernel + at.w;
+    return order == PartOrder::kTapsOfChannel ? channel * taps() + tap : tap * (weights / taps()) + channel;
+  }
+};
+
+// The block's warps share what is suspect; every warp holds all weights of the block.
+__device__ __noinline__ void repair(const Parts& p, bool suspect, const Index5& at, const float* sums) {
+  repair_weights(p.conv, p.rows, p.count, p.weights, suspect, at, static_cast<int>(threadIdx.y),
+                 static_cast<int>(blockDim.y), [&](const Index5& index) { return sums + p.number(index); });
+}
+
+template <int kThreads>                                               // that share a weight
+__global__ void __launch_bounds__(kWeights* kThreads, 32 / kThreads)  // whatever the formula wants
+    add_parts_kernel(const __grid_constant__ Parts p, const float* sums) {
   __shared__ float shared[kThreads][kWeights];
   const int64_t i = blockIdx.x * int64_t{kWeights} + threadIdx.x;
   float sum = 0;
-  if (i < weights) {
+  if (i < p.weights) {
 #pragma unroll 8
-    for (int64_t part = threadIdx.y; part < parts; part += kThreads) sum += sums[part * weights + i];
+    for (int64_t part = threadIdx.y; part < p.count; part += kThreads) sum += sums[part * p.weights + i];
   }
   shared[threadIdx.y][threadIdx.x] = sum;
   __syncthreads();
-  if (threadIdx.y != 0 || i >= weights) return;
-  for (int y = 1; y < kThreads; ++y) sum += shared[y][threadIdx.x];
-  const int64_t kw = conv.axes[2].kernel, kh = conv.axes[1].kernel, taps = conv.axes[0].kernel * kh * kw;
-  const bool by_channel = order == PartOrder::kTapsOfChannel;
-  const int64_t channels = weights / taps;
-  const int64_t channel = by_channel ? i / taps : i % channels;
-  const int64_t tap = by_channel ? i % taps : i / channels;
-  const Index5 at{channel / conv.x_channels, channel % conv.x_channels, tap / (kw * kh), tap / kw % kh,
-                  tap % kw};
-  if (!isfinite(sum)) sum = grad_weight_sum(conv, at, 0, 1);
-  store_any(conv.w.dtype, conv.w.data, offset_of(conv.w, at), sum);
+  bool suspect = false;
+  if (threadIdx.y == 0 && i < p.weights) {
+    for (int y = 1; y < kThreads; ++y) sum += shared[y][threadIdx.x];
+    shared[0][threadIdx.x] = sum;
+    store_any(p.conv.w.dtype, p.conv.w.data, offset_of(p.conv.w, p.at(i)), sum);
+    suspect = isnan(sum);
+  }
+  if (__syncthreads_or(suspect)) repair(p, isnan(shared[0][threadIdx.x]), p.at(i), sums);
 }
 
 }  // namespace
 
-void add_parts(const Conv& conv, int64_t parts, PartOrder order, const float* sums, Stream stream) {
+void add_parts(const Conv& conv, int64_t parts, PartOrder order, const PartRows& rows, const float* sums,
+               Stream stream) {
   const int64_t weights = conv.groups * conv.y_channels * conv.x_channels * conv.axes[0].kernel *
                           conv.axes[1].kernel * conv.axes[2].kernel;
   const auto blocks = static_cast<unsigned>((weights + kWeights - 1) / kWeights);
   const auto launch = [&](auto threads) {
     constexpr int kThreads = decltype(threads)::value;
     add_parts_kernel<kThreads>
-        <<<blocks, dim3(kWeights, kThreads), 0, stream>>>(conv, weights, parts, order, sums);
+        <<<blocks, dim3(kWeights, kThreads), 0, stream>>>({conv, weights, parts, order, rows}, sums);
   };
   if (parts <= 8) return launch(std::integral_constant<int, 1>{});
   if (parts <= 64) return launch(std::integral_constant<int, 8>{});

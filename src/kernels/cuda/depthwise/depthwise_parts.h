@@ -4,6 +4,7 @@
 
 #include <cstdint>
 
+#include "kernels/cuda/part_rows.h"
 #include "kernels/cuda/shapes.h"
 
 namespace retrograd::kernels::cuda {
@@ -12,7 +13,9 @@ namespace retrograd::kernels::cuda {
 // several of one side.
 enum class PartOrder : unsigned char { kTapsOfChannel, kChannelsOfTap };
 
-// A sum that is not finite, where a zero beyond the edge may have met an infinity, is taken from the formula.
-void add_parts(const Conv& conv, int64_t parts, PartOrder order, const float* sums, Stream stream);
+// A sum that is NaN, where a zero beyond the edge may have met an infinity, is taken from the formula; with
+// `rows`, only its parts that are NaN.
+void add_parts(const Conv& conv, int64_t parts, PartOrder order, const PartRows& rows, const float* sums,
+               Stream stream);
 
 }  // namespace retrograd::kernels::cuda

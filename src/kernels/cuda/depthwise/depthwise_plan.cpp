@@ -132,9 +132,10 @@ Bands bands_of(const Conv& conv) {
   return p;
 }
 
+int64_t bands_images_in_part(const Conv& conv) { return int64_t{kBandsWarps} * bands_of(conv).in_warp; }
 int64_t depthwise_bands_parts(const Conv& conv) {
-  const int64_t in_block = int64_t{kBandsWarps} * bands_of(conv).in_warp;
-  return (conv.batch + in_block - 1) / in_block;
+  const int64_t in_part = bands_images_in_part(conv);
+  return (conv.batch + in_part - 1) / in_part;
 }
 
 int most_columns(const Conv& conv) {

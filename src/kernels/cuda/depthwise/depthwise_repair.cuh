@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Results that are not finite, where a zero beside a kernel's diagonal may have met an infinity, are taken
-// from the formula by the warp that has written them, once it is done: the loops only watch for them.
+// Results that are NaN, where a zero beside a kernel's diagonal may have met an infinity, are taken from the
+// formula by those that have written them, once they are done: the loops only watch for them.
 #pragma once
 
 #include "kernels/cuda/repair.cuh"
@@ -17,11 +17,36 @@ __device__ __noinline__ void repair_rows(const Conv& conv, Result result, int64_
   const bool forward = result == Result::kForward;
   const int width = static_cast<int>(forward ? conv.axes[2].y : conv.axes[2].x);
   const Tensor& target = forward ? conv.y : conv.x;
+  const Tensor& source = forward ? conv.x : conv.y;
+  const Axis &ah = conv.axes[1], &aw = conv.axes[2];
+  // The term of the kernel's middle is there for every result; most NaN are found by it.
+  const auto is_same = [](const Axis& a) {
+    return a.x == a.y && a.stride == 1 && a.kernel % 2 == 1 && a.pad == a.kernel / 2 * a.dilation;
+  };
+  const bool same = is_same(ah) && is_same(aw);
+  const float middle = to_float(
+      static_cast<const T*>(conv.w.data)[offset_of(conv.w, {channel, 0, 0, ah.kernel / 2, aw.kernel / 2})]);
+  if (same && isnan(middle)) return;
   __syncwarp();
   for (int i = static_cast<int>(threadIdx.x) % 32; i < rows * width; i += 32) {
     const Index5 at{image, channel, 0, row + i / width, i % width};
     T& value = static_cast<T*>(target.data)[offset_of(target, at)];
-    if (!isfinite(to_float(value))) value = from_float<T>(by_formula(conv, result, at));
+    if (!isnan(to_float(value))) continue;
+    if (same && isnan(to_float(static_cast<const T*>(source.data)[offset_of(source, at)]))) continue;
+    value = from_float<T>(by_formula(conv, result, at));
+  }
+}
+
+// The weights of a channel, which the block has written: a warp each.
+inline __device__ __noinline__ void repair_channel(const Conv& conv, int64_t channel, int taps, int warp,
+                                                   int warps) {
+  for (int tap = warp; tap < taps; tap += warps) {
+    const Index5 at{channel, 0, 0, tap / conv.axes[2].kernel, tap % conv.axes[2].kernel};
+    const int64_t offset = offset_of(conv.w, at);
+    if (!isnan(load_any(conv.w.dtype, conv.w.data, offset)) || begins_with_nan(conv, Result::kGradWeight, at))
+      continue;
+    const float sum = by_warp(conv, Result::kGradWeight, at);
+    if (threadIdx.x % 32 == 0) store_any(conv.w.dtype, conv.w.data, offset, sum);
   }
 }
 

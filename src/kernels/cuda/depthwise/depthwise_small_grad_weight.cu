@@ -6,11 +6,11 @@
 // along the diagonal p − q = kw − P. A block takes one channel, a warp every fourth image; the sums stay in
 // registers over all images, and the next planes are on their way meanwhile. Bytes: x once, y once.
 //
-// Values beyond the edge are zeros; a sum that is not finite is taken from the formula.
+// Values beyond the edge are zeros; a sum that is NaN is taken from the formula.
 #include "kernels/cuda/depthwise/depthwise_parts.h"
+#include "kernels/cuda/depthwise/depthwise_repair.cuh"
 #include "kernels/cuda/depthwise/depthwise_small.cuh"
 #include "kernels/cuda/depthwise/depthwise_small.h"
-#include "kernels/cuda/repair.cuh"
 #include "kernels/cuda/types.h"
 
 namespace retrograd::kernels::cuda {
@@ -95,17 +95,20 @@ __global__ void __launch_bounds__(kWarps * 32, kK == 7 ? 5 : 6)
     __syncwarp();
   }
   __syncthreads();
+  bool suspect = false;
   for (int tap = static_cast<int>(threadIdx.x); tap < kTaps; tap += kWarps * 32) {
     float sum = 0;
     for (int i = 0; i < kWarps; ++i) sum += of_warps[i][tap];
     if constexpr (kFinish) {
       const Index5 at{channel, 0, 0, tap / kK, tap % kK};
-      if (!isfinite(sum)) sum = by_formula(conv, Result::kGradWeight, at);
+      suspect = suspect || isnan(sum);
       store_any(conv.w.dtype, conv.w.data, offset_of(conv.w, at), sum);
     } else {
       parts[(blockIdx.y * int64_t{channels} + channel) * kTaps + tap] = sum;
     }
   }
+  if constexpr (kFinish)
+    if (__syncthreads_or(suspect)) repair_channel(conv, channel, kTaps, warp, kWarps);
 }
 
 // By the blocks themselves.
@@ -141,7 +144,8 @@ void depthwise_small_grad_weight(const Conv& conv, float* workspace, Stream stre
   conv.x.dtype == DType::kF16 ? launch_kernel<__half>(conv, workspace, stream)
                               : launch_kernel<__nv_bfloat16>(conv, workspace, stream);
   if (!is_finished(conv))
-    add_parts(conv, depthwise_small_parts(conv), PartOrder::kTapsOfChannel, workspace, stream);
+    add_parts(conv, depthwise_small_parts(conv), PartOrder::kTapsOfChannel,
+              PartRows::of_images(small_images_in_part(conv), conv.axes[1].y), workspace, stream);
 }
 
 }  // namespace retrograd::kernels::cuda

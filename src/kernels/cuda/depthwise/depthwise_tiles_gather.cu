@@ -6,7 +6,7 @@
 // a row. For four taps it reads four more values of the source and four weights, and makes 32 products: 31 x
 // 31 is limited by the FP32 units, not by memory of any kind.
 //
-// Values beyond the edge and weights beyond the kernel are zeros. A result that is not finite, where a zero
+// Values beyond the edge and weights beyond the kernel are zeros. A result that is NaN, where a zero
 // may have met an infinity, is taken from the formula.
 #include "kernels/cuda/depthwise/depthwise_lines.h"
 #include "kernels/cuda/depthwise/depthwise_spans.h"
@@ -90,7 +90,7 @@ __global__ void __launch_bounds__(kThreads)
   for (int j = 0; j < kEach; ++j) {
     const int w = w0 + column + j;
     if (w >= p.result_width) break;
-    const float sum = isfinite(sums[j]) ? sums[j] : by_formula(p, plane, h0 + row, w);
+    const float sum = isnan(sums[j]) ? by_formula(p, plane, h0 + row, w) : sums[j];
     out[w] = from_float<T>(sum);
   }
 }

@@ -6,7 +6,7 @@
 // makes 32 products. Where there are fewer strips of taps than threads, several threads share the places of a
 // strip and add up at the end.
 //
-// Values of x beyond the edge are zeros; who adds the parts takes a sum that is not finite from the formula.
+// Values of x beyond the edge are zeros; who adds the parts takes a sum that is NaN from the formula.
 #include "kernels/cuda/depthwise/depthwise_lines.h"
 #include "kernels/cuda/depthwise/depthwise_parts.h"
 #include "kernels/cuda/depthwise/depthwise_spans.h"
@@ -148,7 +148,11 @@ void depthwise_tiles_grad_weight(const Conv& conv, TilesKernel kernel, float* wo
     depthwise_lines_grad_weight(conv, workspace, stream);
   else
     sum_tiles(conv, workspace, stream);
-  add_parts(conv, depthwise_tiles_parts(conv, kernel), PartOrder::kTapsOfChannel, workspace, stream);
+  const int64_t parts = depthwise_tiles_parts(conv, kernel);
+  const PartRows rows = kernel == TilesKernel::kTiles
+                            ? PartRows::of_images((conv.batch + parts - 1) / parts, conv.axes[1].y)
+                            : PartRows{};
+  add_parts(conv, parts, PartOrder::kTapsOfChannel, rows, workspace, stream);
 }
 
 }  // namespace retrograd::kernels::cuda

@@ -4,17 +4,25 @@
 // columns beyond the edge are left out by the compiler.
 //
 // Rows beyond the edge are zeros. Zero times a weight that is not finite would be NaN, so a block that finds
-// such a weight takes the formula as it stands.
+// such a weight takes results that are NaN from the formula.
 #include "kernels/cuda/depthwise/depthwise_whole.cuh"
 #include "kernels/cuda/depthwise/depthwise_whole.h"
-#include "kernels/cuda/formulas.cuh"
+#include "kernels/cuda/repair.cuh"
 #include "kernels/cuda/types.h"
 
 namespace retrograd::kernels::cuda {
 namespace {
 
-__device__ inline float by_formula(const Conv& conv, int64_t plane, int h, int w) {
-  return grad_input_sum(conv, {plane / conv.groups, plane % conv.groups, 0, h, w});
+template <class T>
+__device__ __noinline__ void repair(const Conv& conv, int64_t first, int count, T* x) {
+  constexpr int kPlane = kWholeWidth * kWholeWidth;
+  for (int i = static_cast<int>(threadIdx.x); i < count * kPlane; i += kWholeThreads) {
+    T& result = x[first * kPlane + i];
+    if (!isnan(to_float(result))) continue;
+    const int64_t plane = first + i / kPlane;
+    const Index5 at{plane / conv.groups, plane % conv.groups, 0, i % kPlane / kWholeWidth, i % kWholeWidth};
+    if (!begins_with_nan(conv, Result::kGradInput, at)) result = from_float<T>(grad_input_sum(conv, at));
+  }
 }
 
 template <class T, int kK>
@@ -40,12 +48,6 @@ __global__ void __launch_bounds__(kWholeThreads, kK == 7 ? 2 : 4)
   copy_async_wait();
   finite = __syncthreads_and(finite);
 
-  if (!finite) {
-    for (int i = static_cast<int>(threadIdx.x); i < count * kPlane; i += kWholeThreads)
-      x[first * kPlane + i] =
-          from_float<T>(by_formula(conv, first + i / kPlane, i % kPlane / kWholeWidth, i % kWholeWidth));
-    return;
-  }
   const int lane = static_cast<int>(threadIdx.x) % kWholePlanes,
             row0 = static_cast<int>(threadIdx.x) / kWholePlanes * kWholeRows;
   float sums[kWholeRows][kWholeWidth] = {};
@@ -86,6 +88,9 @@ __global__ void __launch_bounds__(kWholeThreads, kK == 7 ? 2 : 4)
 #pragma unroll 4
   for (int i = static_cast<int>(threadIdx.x); i < count * W::kWords; i += kWholeThreads)
     out[i] = shared[i + i / W::kWords];
+  if (finite) return;
+  __syncthreads();
+  repair<T>(conv, first, count, x);
 }
 
 template <class T, int kK>

@@ -6,13 +6,13 @@
 // in registers and reads the K + 1 rows of x that meet them; products with columns beyond the edge are left
 // out by the compiler. In the end the block adds what its threads have, in a fixed order.
 //
-// Rows beyond the edge are zeros; a sum that is not finite is taken from the formula.
+// Rows beyond the edge are zeros; a sum that is NaN is taken from the formula.
 #include "kernels/cuda/block_sum.cuh"
 #include "kernels/cuda/dense/tile_mma.cuh"
 #include "kernels/cuda/depthwise/depthwise_parts.h"
+#include "kernels/cuda/depthwise/depthwise_repair.cuh"
 #include "kernels/cuda/depthwise/depthwise_whole.cuh"
 #include "kernels/cuda/depthwise/depthwise_whole.h"
-#include "kernels/cuda/repair.cuh"
 #include "kernels/cuda/types.h"
 
 namespace retrograd::kernels::cuda {
@@ -91,20 +91,24 @@ __global__ void __launch_bounds__(kWholeThreads, kK == 7 ? 2 : 3)
 #pragma unroll
   for (int i = 0; i < kTaps; ++i) all[threadIdx.x * kTaps + i] = sums[i];
   __syncthreads();
+  bool suspect = false;
   for (int tap = static_cast<int>(threadIdx.x) / 32; tap < kTaps; tap += kWholeThreads / 32) {
     float sum = 0;
 #pragma unroll
     for (int i = 0; i < kWholeStrips; ++i) sum += all[(i * 32 + lane) * kTaps + tap];
     sum = warp_sum(sum);
+    suspect = suspect || isnan(sum);
     if (lane != 0) continue;
     if constexpr (kFinish) {
       const Index5 at{channel, 0, 0, tap / kK, tap % kK};
-      if (!isfinite(sum)) sum = by_formula(conv, Result::kGradWeight, at);
       store_any(conv.w.dtype, conv.w.data, offset_of(conv.w, at), sum);
     } else {
       parts[(blockIdx.y * int64_t{channels} + channel) * kTaps + tap] = sum;
     }
   }
+  if constexpr (kFinish)
+    if (__syncthreads_or(suspect))
+      repair_channel(conv, channel, kTaps, static_cast<int>(threadIdx.x) / 32, kWholeThreads / 32);
 }
 
 template <class T, int kK>
@@ -135,7 +139,9 @@ void depthwise_whole_grad_weight(const Conv& conv, float* workspace, Stream stre
     }
   });
   const int64_t parts = depthwise_whole_parts(conv);
-  if (parts > 1) add_parts(conv, parts, PartOrder::kTapsOfChannel, workspace, stream);
+  if (parts > 1)
+    add_parts(conv, parts, PartOrder::kTapsOfChannel,
+              PartRows::of_images(whole_images_in_part(conv), conv.axes[1].y), workspace, stream);
 }
 
 }  // namespace retrograd::kernels::cuda

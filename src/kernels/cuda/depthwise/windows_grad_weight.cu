@@ -134,8 +134,8 @@ void windows_grad_weight(const Conv& conv, const WeightWindows& plan, float* wor
     launch_tile<T, 1>(conv, plan, workspace, stream);
   });
   add_parts(conv, plan.parts,
-            plan.windows.channels_inside ? PartOrder::kChannelsOfTap : PartOrder::kTapsOfChannel, workspace,
-            stream);
+            plan.windows.channels_inside ? PartOrder::kChannelsOfTap : PartOrder::kTapsOfChannel, {},
+            workspace, stream);
 }
 
 }  // namespace retrograd::kernels::cuda

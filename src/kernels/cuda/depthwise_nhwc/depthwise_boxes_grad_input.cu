@@ -6,25 +6,26 @@
 // same channels. Bytes: y once and what boxes share, x once; 5x5 takes about as long on FP32 units as its
 // bytes, 7x7 twice as long.
 //
-// Values beyond the edge count as zero. Zero times a weight that is not finite would be NaN, so a block that
-// finds such a weight takes the formula as it stands.
+// Values beyond the edge count as zero. Zero times a weight that is not finite would be NaN, so where a block
+// finds such a weight, results that are NaN are taken from the formula in boxes at an edge.
 #include "kernels/cuda/depthwise_nhwc/depthwise_boxes.cuh"
 #include "kernels/cuda/depthwise_nhwc/depthwise_boxes.h"
-#include "kernels/cuda/formulas.cuh"
+#include "kernels/cuda/repair.cuh"
 #include "kernels/cuda/types.h"
 
 namespace retrograd::kernels::cuda {
 namespace {
 
 template <class T>
-__device__ __noinline__ void box_by_formula(const Conv& conv, const Boxes& p, const BoxPlace& at,
-                                            int channel0) {
+__device__ __noinline__ void repair_box(const Conv& conv, const Boxes& p, const BoxPlace& at, int channel0) {
   for (int i = static_cast<int>(threadIdx.x); i < kBoxWidth * kBoxWidth * kBoxChannels;
        i += static_cast<int>(blockDim.x)) {
     const int channel = channel0 + i % kBoxChannels, place = i / kBoxChannels;
     const Index5 index{at.image, channel, 0, at.row + place / kBoxWidth, at.column + place % kBoxWidth};
-    if (channel < p.channels && index.h < p.height && index.w < p.width)
-      static_cast<T*>(conv.x.data)[offset_of(conv.x, index)] = from_float<T>(grad_input_sum(conv, index));
+    if (channel >= p.channels || index.h >= p.height || index.w >= p.width) continue;
+    T& result = static_cast<T*>(conv.x.data)[offset_of(conv.x, index)];
+    if (isnan(to_float(result)) && !begins_with_nan(conv, Result::kGradInput, index))
+      result = from_float<T>(grad_input_sum(conv, index));
   }
 }
 
@@ -59,12 +60,6 @@ __global__ void __launch_bounds__(kBoxStrips* kBoxChannels / kV, kV == 2 ? 2 : 1
       finite = finite && isfinite(w[i][v]);
     }
   finite = __syncthreads_and(finite);
-  if (!finite) {
-    for (uint32_t box = blockIdx.x; box < p.boxes; box += gridDim.x)
-      box_by_formula<T>(conv, p, place_of(p, box), channel0);
-    wait_for_copies<0>();
-    return;
-  }
   int stage = 0;
   for (uint32_t box = blockIdx.x; box < p.boxes; box += gridDim.x) {
     start(box + (kStages - 1) * gridDim.x, (stage + 1) % kStages);
@@ -102,6 +97,13 @@ __global__ void __launch_bounds__(kBoxStrips* kBoxChannels / kV, kV == 2 ? 2 : 1
             store_pack<T, kV>(out + ((strip * kBoxRows + a) * p.width + b) * p.channels, sums[a][b]);
     __syncthreads();
     stage = (stage + 1) % kStages;
+  }
+  if (finite) return;
+  for (uint32_t box = blockIdx.x; box < p.boxes; box += gridDim.x) {
+    const BoxPlace at = place_of(p, box);
+    if (at.row < kP || at.column < kP || at.row + kBoxWidth + kP > p.height ||
+        at.column + kBoxWidth + kP > p.width)
+      repair_box<T>(conv, p, at, channel0);
   }
 }
 

@@ -6,7 +6,7 @@
 // + 1 rows of x that meet them from shared memory. A block takes box after box of the same channels; in the
 // end it adds what its threads have, in a fixed order. Bytes: x once and what boxes share, y once.
 //
-// Values beyond the edge are zeros; who adds the parts takes a sum that is not finite from the formula.
+// Values beyond the edge are zeros; who adds the parts takes a sum that is NaN from the formula.
 #include "kernels/cuda/depthwise_nhwc/depthwise_boxes.cuh"
 #include "kernels/cuda/depthwise_nhwc/depthwise_boxes.h"
 #include "kernels/cuda/types.h"

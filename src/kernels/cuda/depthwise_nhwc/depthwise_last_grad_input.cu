@@ -7,12 +7,12 @@
 // match. Bytes: y once, x once. Products: 9, 25 or 49 a result and pass; at 60 TFLOP/s 7x7 in 16 bits takes
 // 1.7 times as long as its bytes.
 //
-// Values beyond the edge count as zero. Zero times a weight that is not finite would be NaN, so a block that
-// finds such a weight takes the formula as it stands.
+// Values beyond the edge count as zero. Zero times a weight that is not finite would be NaN, so where a block
+// finds such a weight, results that are NaN are taken from the formula in tiles at an edge.
 #include "kernels/cuda/depthwise_nhwc/depthwise_boxes.h"
 #include "kernels/cuda/depthwise_nhwc/depthwise_last.cuh"
 #include "kernels/cuda/depthwise_nhwc/depthwise_last.h"
-#include "kernels/cuda/formulas.cuh"
+#include "kernels/cuda/repair.cuh"
 #include "kernels/cuda/types.h"
 
 namespace retrograd::kernels::cuda {
@@ -44,13 +44,15 @@ __device__ bool load_weights(const Tensor& w, int first, int count, int pitch, f
 }
 
 template <class T, int kH, int kW, int kV>
-__device__ __noinline__ void tile_by_formula(const Conv& conv, const LastBlocks& p, int64_t image,
-                                             int channel, int h0, int w0) {
+__device__ __noinline__ void repair_tile(const Conv& conv, const LastBlocks& p, int64_t image, int channel,
+                                         int h0, int w0) {
   for (int h = h0; h < min(h0 + kH, p.xh); ++h)
     for (int w = w0; w < min(w0 + kW, p.xw); ++w)
       for (int c = channel; c < channel + kV; ++c) {
         const Index5 at{image, c, 0, h, w};
-        static_cast<T*>(conv.x.data)[offset_of(conv.x, at)] = from_float<T>(grad_input_sum(conv, at));
+        T& result = static_cast<T*>(conv.x.data)[offset_of(conv.x, at)];
+        if (isnan(to_float(result)) && !begins_with_nan(conv, Result::kGradInput, at))
+          result = from_float<T>(grad_input_sum(conv, at));
       }
 }
 
@@ -79,10 +81,6 @@ __global__ void __launch_bounds__(kThreads)
     uint32_t band = p.columns.split(column);
     const int64_t image = p.bands.split(band);
     const int h0 = static_cast<int>(band) * kH, w0 = static_cast<int>(column) * kW;
-    if (!finite) {
-      tile_by_formula<T, kH, kW, kV>(conv, p, image, channel, h0, w0);
-      continue;
-    }
     const int oh = h0 / kS, ow = w0 / kS;
     const T* source = y + image * p.yh * p.yw * p.channels + channel;
     float sums[kH][kW][kV] = {};
@@ -121,6 +119,15 @@ __global__ void __launch_bounds__(kThreads)
       for (int b = 0; b < kW; ++b)
         if (h0 + a < p.xh && w0 + b < p.xw)
           store_pack<T, kV>(target + ((h0 + a) * p.xw + w0 + b) * p.channels, sums[a][b]);
+  }
+  if (finite) return;
+  for (uint32_t tile = blockIdx.x * p.strips + strip; tile < p.tiles; tile += gridDim.x * p.strips) {
+    uint32_t column = tile;
+    uint32_t band = p.columns.split(column);
+    const int64_t image = p.bands.split(band);
+    const int oh = static_cast<int>(band) * kRows, ow = static_cast<int>(column) * kCols;
+    if (oh + kFirst < 0 || oh + kLastRow >= p.yh || ow + kFirst < 0 || ow + kLastCol >= p.yw)
+      repair_tile<T, kH, kW, kV>(conv, p, image, channel, oh * kS, ow * kS);
   }
 }
 

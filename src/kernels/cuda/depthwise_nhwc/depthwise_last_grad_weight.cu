@@ -5,7 +5,7 @@
 // of x meets the last K rows of y, and the next rows are on their way meanwhile. At the end the block adds
 // the sums of its threads, and a second kernel the parts, both in a fixed order. Bytes: x once, y once.
 //
-// Values beyond the edge count as zero; who adds the parts takes a sum that is not finite from the formula.
+// Values beyond the edge count as zero; who adds the parts takes a sum that is NaN from the formula.
 #include <algorithm>
 
 #include "kernels/cuda/depthwise/depthwise_parts.h"
@@ -161,7 +161,7 @@ void launch(const Conv& conv, float* workspace, Stream stream) {
       <<<grid, static_cast<unsigned>(c.blocks.lanes * c.blocks.strips), 0, stream>>>(
           c.blocks, c.band_rows, static_cast<const T*>(conv.x.data), static_cast<const T*>(conv.y.data),
           workspace);
-  add_parts(conv, c.parts, PartOrder::kChannelsOfTap, workspace, stream);
+  add_parts(conv, c.parts, PartOrder::kChannelsOfTap, {}, workspace, stream);
 }
 
 template <class T, int kK, int kS>
@@ -184,7 +184,7 @@ void launch_stride(const Conv& conv, float* workspace, Stream stream) {
 void depthwise_last_grad_weight(const Conv& conv, LastKernel kernel, float* workspace, Stream stream) {
   if (kernel == LastKernel::kBoxes) {
     depthwise_boxes_grad_weight(conv, workspace, stream);
-    return add_parts(conv, depthwise_boxes_parts(conv), PartOrder::kChannelsOfTap, workspace, stream);
+    return add_parts(conv, depthwise_boxes_parts(conv), PartOrder::kChannelsOfTap, {}, workspace, stream);
   }
   with_type(conv.x.dtype, [&](auto type) {
     using T = decltype(type);

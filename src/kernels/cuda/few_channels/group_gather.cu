@@ -9,7 +9,7 @@
 // neighbouring channels of a place. Planes: rows are channels, a thread holds
 // two neighbouring places.
 //
-// Zeros are multiplied: a result that is not finite is taken from the formula.
+// Zeros are multiplied: a result that is NaN is taken from the formula.
 #include <algorithm>
 
 #include "kernels/cuda/counts.h"

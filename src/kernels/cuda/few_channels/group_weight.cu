@@ -13,7 +13,7 @@
 #include "kernels/cuda/counts.h"
 #include "kernels/cuda/few_channels/group_block.cuh"
 #include "kernels/cuda/few_channels/group_blocks.h"
-#include "kernels/cuda/formulas.cuh"
+#include "kernels/cuda/part_repair.cuh"
 
 namespace retrograd::kernels::cuda {
 namespace {
@@ -105,10 +105,21 @@ __global__ void __launch_bounds__(kWarps * 32, blocks_at_once(kWarps, kLast))
   }
 }
 
+__device__ __noinline__ void repair(const Conv& conv, int parts, const PartRows& rows, bool suspect,
+                                    const Index5& at, const float* sums) {
+  const int64_t in_group = conv.x_channels, channels = conv.groups * in_group;
+  repair_weights(conv, rows, parts, channels * 144, suspect, at, static_cast<int>(threadIdx.x) / 32, 8,
+                 [&](const Index5& i) {
+                   const int64_t o = i.n % 16, c = o / in_group * in_group + i.c;
+                   return sums + ((i.n / 16 * 9 + i.h * 3 + i.w) * 16 + o) * 16 + c;
+                 });
+}
+
 // 32 sums of a block, eight threads share their parts; between groups there is
 // nothing.
-__global__ void __launch_bounds__(256)
-    group_finish_kernel(const __grid_constant__ Conv conv, int parts, const float* sums) {
+__global__ void __launch_bounds__(256, 4)  // whatever the formula wants
+    group_finish_kernel(const __grid_constant__ Conv conv, int parts, const __grid_constant__ PartRows rows,
+                        const float* sums) {
   __shared__ float shared[8][32];
   const int lane = static_cast<int>(threadIdx.x) % 32, line = static_cast<int>(threadIdx.x) / 32;
   const int in_group = static_cast<int>(conv.x_channels), channels = static_cast<int>(conv.groups) * in_group;
@@ -122,11 +133,15 @@ __global__ void __launch_bounds__(256)
   }
   shared[line][lane] = sum;
   __syncthreads();
-  if (line > 0 || !together) return;
-  for (int l = 1; l < 8; ++l) sum += shared[l][lane];
   const Index5 at{first + o, c % in_group, 0, tap / 3, tap % 3};
-  if (!isfinite(sum)) sum = grad_weight_sum(conv, at, 0, 1);
-  store_any(conv.w.dtype, conv.w.data, offset_of(conv.w, at), sum);
+  bool suspect = false;
+  if (line == 0 && together) {
+    for (int l = 1; l < 8; ++l) sum += shared[l][lane];
+    shared[0][lane] = sum;
+    store_any(conv.w.dtype, conv.w.data, offset_of(conv.w, at), sum);
+    suspect = isnan(sum);
+  }
+  if (__syncthreads_or(suspect)) repair(conv, parts, rows, isnan(shared[0][lane]), at, sums);
 }
 
 template <class T, int kWarps, bool kLast>
@@ -149,7 +164,7 @@ void launch_layout(const Conv& conv, bool last, float* workspace, Stream stream)
   else
     last ? launch<T, 8, true>(conv, p, workspace, stream) : launch<T, 8, false>(conv, p, workspace, stream);
   group_finish_kernel<<<static_cast<unsigned>(p.y.channels * 144 / 32), 256, 0, stream>>>(
-      conv, ceil_of(p.tiles, p.in_part), workspace);
+      conv, ceil_of(p.tiles, p.in_part), {p.in_part, p.row_tiles, p.rows, 1, conv.axes[1].y}, workspace);
 }
 
 }  // namespace

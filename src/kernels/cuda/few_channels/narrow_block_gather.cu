@@ -8,7 +8,7 @@
 // the y channels 16 at a time: their box of y in shared memory, read by each warp where the window finds it.
 // Groups of four waste three products of four, which tensor cores have to spare; bytes are the limit.
 //
-// Zeros are multiplied: a result that is not finite is taken from the formula.
+// Zeros are multiplied: a result that is NaN is taken from the formula.
 #include <algorithm>
 
 #include "kernels/cuda/counts.h"

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Results of grad_input that are not finite, taken from the formula: a zero beyond the edge may have met an
+// Results of grad_input that are NaN, taken from the formula: a zero beyond the edge may have met an
 // infinity. Looks at results where they lie, so that kernels need one place that calls it.
 #pragma once
 
-#include "kernels/cuda/formulas.cuh"
+#include "kernels/cuda/repair.cuh"
 
 namespace retrograd::kernels::cuda {
 
@@ -19,7 +19,8 @@ inline __device__ __noinline__ void repair_grad_input(const Conv& conv, int n, R
            ++w) {
         const Index5 at{n, c, 0, h, w};
         const int64_t offset = offset_of(conv.x, at);
-        if (!isfinite(load_any(conv.x.dtype, conv.x.data, offset)))
+        if (isnan(load_any(conv.x.dtype, conv.x.data, offset)) &&
+            !begins_with_nan(conv, Result::kGradInput, at))
           store_any(conv.x.dtype, conv.x.data, offset, grad_input_sum(conv, at));
       }
 }

@@ -10,7 +10,7 @@
 //
 // One row of at most 16 (channel, tap) needs no such trick: they are copied place by place.
 //
-// Zeros beyond the edges are multiplied; a sum that is not finite is taken from the formula.
+// Zeros beyond the edges are multiplied; a sum that is NaN is taken from the formula.
 #include <algorithm>
 
 #include "kernels/cuda/counts.h"
@@ -168,7 +168,9 @@ void launch(const Conv& conv, bool last, float* workspace, Stream stream) {
   const dim3 grid(static_cast<unsigned>(p.groups * p.o_chunks), static_cast<unsigned>(parts));
   stem_kernel<T, kKh, kPairs><<<grid, kThreads, static_cast<size_t>(bytes_of(p, kPairs)), stream>>>(
       p, static_cast<const T*>(conv.x.data), static_cast<const T*>(conv.y.data), workspace);
-  add_parts(conv, parts, workspace, stream);
+  const PartRows rows =
+      p.column_tiles == 1 ? PartRows{p.in_part, p.row_tiles, p.rows, 1, conv.axes[1].y} : PartRows{};
+  add_parts(conv, parts, rows, workspace, stream);
 }
 
 }  // namespace

@@ -10,7 +10,7 @@
 // boxes of y and their weights lie in shared memory. Where boxes are few, threads share the channels of a
 // chunk and add up at the end, in order.
 //
-// Values of y beyond the edge are zeros; a result that is not finite is taken from the formula.
+// Values of y beyond the edge are zeros; a result that is NaN is taken from the formula.
 #include <algorithm>
 
 #include "kernels/cuda/counts.h"

@@ -7,7 +7,7 @@
 // boxes of places, boxes of both tensors in shared memory as FP32; several threads share the rows and runs of
 // a box and add up at the end. Parts go to the workspace; a second kernel adds them in order.
 //
-// Values beyond the edges are zeros; a sum that is not finite is taken from the formula.
+// Values beyond the edges are zeros; a sum that is NaN is taken from the formula.
 #include <algorithm>
 
 #include "kernels/cuda/counts.h"
@@ -155,7 +155,9 @@ void launch(const Conv& conv, float* workspace, Stream stream) {
                   static_cast<unsigned>(parts));
   weight_kernel<S, kLast><<<grid, static_cast<unsigned>(threads), static_cast<size_t>(bytes), stream>>>(
       p, static_cast<const float*>(conv.x.data), static_cast<const float*>(conv.y.data), workspace);
-  add_parts(conv, parts, workspace, stream);
+  const PartRows rows =
+      p.column_tiles == 1 ? PartRows{p.in_part, p.row_tiles, p.rows, 1, conv.axes[1].y} : PartRows{};
+  add_parts(conv, parts, rows, workspace, stream);
 }
 
 }  // namespace

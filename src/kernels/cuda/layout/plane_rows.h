@@ -24,7 +24,7 @@ struct PlaneRows {
 bool has_planes(const Tensor& tensor, RowType type, PlaneRows& shape);
 
 void planes_to_rows(const PlaneRows& shape, const void* planes, void* rows, Stream stream);
-// The planes are the conv's `result`. repair: what is not finite is taken from the formula.
+// The planes are the conv's `result`. repair: what is NaN is taken from the formula.
 void rows_to_planes(const PlaneRows& shape, const Conv& conv, Result result, const void* rows, bool repair,
                     Stream stream);
 

@@ -76,15 +76,26 @@ __global__ void __launch_bounds__(kThreads) make_filter_kernel(Filter p, Tensor 
   }
 }
 
+__device__ const Tensor& stored_in(const Conv& conv, Result result) {
+  return result == Result::kForward ? conv.y : result == Result::kGradInput ? conv.x : conv.w;
+}
+// All lanes of a warp must call it; suspect: what this lane has stored is NaN.
+__device__ __noinline__ void repair_stored(const Conv& conv, Result result, bool suspect, const Index5& at) {
+  const Tensor& t = stored_in(conv, result);
+  repair_in_warp(conv, result, suspect, at,
+                 [&](float sum) { store_any(t.dtype, t.data, offset_of(t, at), sum); });
+}
+
 template <class E>
 __global__ void __launch_bounds__(kThreads)
     take_filter_kernel(const __grid_constant__ Conv conv, Filter p, const E* source, bool repair) {
-  for (uint32_t i = blockIdx.x * kThreads + threadIdx.x; i < p.total; i += gridDim.x * kThreads) {
+  for (uint32_t first = blockIdx.x * kThreads; first < p.total; first += gridDim.x * kThreads) {
+    const uint32_t i = first + threadIdx.x;
     const Index5 at = filter_index(p, i);
-    if (at.n >= p.rows || at.c >= p.channels) continue;
-    float value = to_float(source[i]);
-    if (repair && !isfinite(value)) value = by_formula(conv, Result::kGradWeight, at);
-    store_any(conv.w.dtype, conv.w.data, offset_of(conv.w, at), value);
+    const bool there = i < p.total && at.n < p.rows && at.c < p.channels;
+    const float value = there ? to_float(source[i]) : 0.0f;
+    if (there) store_any(conv.w.dtype, conv.w.data, offset_of(conv.w, at), value);
+    if (repair && __any_sync(~0u, isnan(value))) repair_stored(conv, Result::kGradWeight, isnan(value), at);
   }
 }
 
@@ -124,48 +135,47 @@ __global__ void __launch_bounds__(kThreads)
   Index5 at{};
   int64_t offset = 0;
   if (along_places) {
-    if (place0 + minor >= p.places) return;
-    at = place_index(p, place0 + minor);
+    at = place_index(p, min(place0 + minor, p.places - 1));
     offset = offset_of(target, at);
   }
 #pragma unroll 8
   for (int i = major; i < kTile; i += kThreads / kTile) {
     const int row = along_places ? minor : i, column = along_places ? i : minor;
-    if (place0 + row >= p.places || channel0 + column >= p.channels) continue;
+    const bool there = place0 + row < p.places && channel0 + column < p.channels;
     if (!along_places) {
-      at = place_index(p, place0 + row);
+      at = place_index(p, min(place0 + row, p.places - 1));
       offset = offset_of(target, at);
     }
-    float value = to_float(tile[row][column]);
-    if (repair && !isfinite(value)) {
-      at.c = channel0 + column;
-      value = by_formula(conv, result, at);
-      at.c = 0;
-    }
-    store_any(target.dtype, target.data, offset + (channel0 + column) * target.strides[1], value);
+    const float value = there ? to_float(tile[row][column]) : 0.0f;
+    if (there) store_any(target.dtype, target.data, offset + (channel0 + column) * target.strides[1], value);
+    if (repair && __any_sync(~0u, isnan(value)))
+      repair_stored(conv, result, isnan(value), {at.n, channel0 + column, at.d, at.h, at.w});
   }
 }
 
 __global__ void __launch_bounds__(kThreads)
     repair_kernel(const __grid_constant__ Conv conv, Result result, Tensor tensor, Sizes s, int64_t total) {
-  for (int64_t i = blockIdx.x * int64_t{kThreads} + threadIdx.x; i < total;
-       i += int64_t{gridDim.x} * kThreads) {
+  for (int64_t first = blockIdx.x * int64_t{kThreads}; first < total;
+       first += int64_t{gridDim.x} * kThreads) {
+    const int64_t i = first + threadIdx.x;
     const Index5 at = split(i, s.c, s.d, s.h, s.w);
-    const int64_t offset = offset_of(tensor, at);
-    if (!isfinite(load_any(tensor.dtype, tensor.data, offset)))
-      store_any(tensor.dtype, tensor.data, offset, by_formula(conv, result, at));
+    const bool suspect = i < total && isnan(load_any(tensor.dtype, tensor.data, offset_of(tensor, at)));
+    if (__any_sync(~0u, suspect)) repair_stored(conv, result, suspect, at);
   }
 }
 
-// Dense tensors: the element at a place of the memory is found only for what is not finite.
-template <class T>
-__device__ __noinline__ void repair_places(const Conv& conv, Result result, const Sizes& s, T* data,
+// Dense tensors: the element at a place of the memory is found only for what is NaN. All lanes of a warp must
+// call it; count: of this lane.
+template <class T, int kMost>
+__device__ __noinline__ void repair_places(const Conv& conv, Result result, const Sizes& s, const T* data,
                                            int64_t first, int count, bool channels_last) {
-  for (int64_t flat = first; flat < first + count; ++flat) {
-    if (isfinite(to_float(data[flat]))) continue;
+  for (int j = 0; j < kMost; ++j) {
+    const int64_t flat = first + j;
+    const bool suspect = j < count && isnan(to_float(data[flat]));
+    if (!__any_sync(~0u, suspect)) continue;
     Index5 at = split(channels_last ? flat / s.c : flat, channels_last ? 1 : s.c, s.d, s.h, s.w);
     if (channels_last) at.c = flat % s.c;
-    data[flat] = from_float<T>(by_formula(conv, result, at));
+    repair_stored(conv, result, suspect, at);
   }
 }
 
@@ -174,14 +184,16 @@ template <class T, int kCount>
 __global__ void __launch_bounds__(kThreads, 8)
     scan_kernel(const __grid_constant__ Conv conv, Result result, const __grid_constant__ Sizes s, T* data,
                 int64_t vectors, bool channels_last) {
-  for (int64_t i = blockIdx.x * int64_t{kThreads} + threadIdx.x; i < vectors;
-       i += int64_t{gridDim.x} * kThreads) {
-    float values[kCount];
-    load_pack<T, kCount>(data + i * kCount, values);
-    bool finite = true;
+  for (int64_t first = blockIdx.x * int64_t{kThreads}; first < vectors;
+       first += int64_t{gridDim.x} * kThreads) {
+    const int64_t i = first + threadIdx.x;
+    float values[kCount] = {};
+    if (i < vectors) load_pack<T, kCount>(data + i * kCount, values);
+    bool suspect = false;
 #pragma unroll
-    for (int j = 0; j < kCount; ++j) finite = finite && isfinite(values[j]);
-    if (!finite) repair_places(conv, result, s, data, i * kCount, kCount, channels_last);
+    for (int j = 0; j < kCount; ++j) suspect = suspect || isnan(values[j]);
+    if (__any_sync(~0u, suspect))
+      repair_places<T, kCount>(conv, result, s, data, i * kCount, suspect ? kCount : 0, channels_last);
   }
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// From rows of channels and filters back to the caller's tensors; and results that are not finite, which may
+// From rows of channels and filters back to the caller's tensors; and results that are NaN, which may
 // owe this to a zero beyond the edge, taken from the formula.
 #pragma once
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// planes[n, c, p] = rows[n, p, c], looking for what is not finite on the way. Bytes: each side once.
+// planes[n, c, p] = rows[n, p, c], looking for NaN on the way. Bytes: each side once.
 #include "kernels/cuda/layout/plane_rows.cuh"
 #include "kernels/cuda/repair.cuh"
 
 namespace retrograd::kernels::cuda {
 namespace {
 
-// Bits of the elements' type, and where elements that are not finite come from.
+// Bits of the elements' type, and where elements that are NaN come from.
 struct Repair {
   Conv conv;
   Result result;
@@ -16,6 +16,7 @@ struct Repair {
   static constexpr uint32_t kNone = 1u << 16;
 
   __device__ bool is_finite(uint32_t bits) const { return (bits & (exponent & 0xffffu)) != exponent; }
+  __device__ bool is_nan(uint32_t bits) const { return (bits & 0x7fffu) > exponent; }
   __device__ bool is_finite_pair(uint32_t pair) const { return is_finite(pair) && is_finite(pair >> 16); }
   __device__ bool are_finite(const uint4& v) const {
     return is_finite_pair(v.x) && is_finite_pair(v.y) && is_finite_pair(v.z) && is_finite_pair(v.w);
@@ -27,7 +28,7 @@ struct Repair {
 __device__ __noinline__ void repair_stored(const Repair& repair, uint16_t* stored, int count, int64_t image,
                                            int64_t channel0, int64_t first, int64_t places) {
   for (int j = 0; j < count; ++j) {
-    if (repair.is_finite(stored[j])) continue;
+    if (!repair.is_nan(stored[j])) continue;
     Index5 at = split((first + j) % places, 1, repair.spatial[0], repair.spatial[1], repair.spatial[2]);
     at.n = image;
     at.c = channel0 + (first + j) / places;

@@ -10,7 +10,7 @@
 #include "kernels/cuda/dense/gather_product_plan.h"
 #include "kernels/cuda/dense/gather_tiles.cuh"
 #include "kernels/cuda/dense/tensor_map.h"
-#include "kernels/cuda/formulas.cuh"
+#include "kernels/cuda/sm90a/f32_repair.cuh"
 #include "kernels/cuda/sm90a/f32_sums.cuh"
 
 namespace retrograd::kernels::cuda {
@@ -121,18 +121,6 @@ struct Fragments {
   }
 };
 
-// Kept out of the kernel's registers.
-__device__ __noinline__ void repair(const Product& p, uint32_t m, int64_t channel, int64_t offset) {
-  float* const result = static_cast<float*>(p.result.data) + offset;
-  if (isfinite(*result)) return;
-  const Residue& r = p.residues[0];
-  const Place place = place_of(r, m);
-  const Index5 index{place.n, channel, int64_t{place.at[0]} * p.result_step[0] + r.result_first[0],
-                     int64_t{place.at[1]} * p.result_step[1] + r.result_first[1],
-                     int64_t{place.at[2]} * p.result_step[2] + r.result_first[2]};
-  *result = p.forward ? forward_sum(p.conv, index) : grad_input_sum(p.conv, index);
-}
-
 template <class C>
 __device__ void write(const Product& p, const Tile& tile, int first_row,
                       const float (&sums)[C::kDown][C::kN / 2]) {
@@ -146,6 +134,7 @@ __device__ void write(const Product& p, const Tile& tile, int first_row,
   const bool in_pairs = stride == 1 && p.result.strides[0] % 2 == 0 && p.result.strides[2] % 2 == 0 &&
                         p.result.strides[3] % 2 == 0 && p.result.strides[4] % 2 == 0 && p.columns % 2 == 0 &&
                         reinterpret_cast<uintptr_t>(p.result.data) % 8 == 0;
+  bool suspect = false;
 #pragma unroll
   for (int i = 0; i < C::kDown; ++i)
 #pragma unroll
@@ -158,14 +147,13 @@ __device__ void write(const Product& p, const Tile& tile, int first_row,
       for (int a = 0; a < 3; ++a)
         offset += (int64_t{place.at[a]} * p.result_step[a] + p.residues[0].result_first[a]) *
                   p.result.strides[2 + a];
-      bool finite = true;
       if (in_pairs) {
         float* to = static_cast<float*>(p.result.data) + offset;
 #pragma unroll
         for (int j = 0; j < C::kN / 8; ++j) {
           const float2 pair{with_bias(sums[i][4 * j + 2 * half], column0 + j * 8),
                             with_bias(sums[i][4 * j + 2 * half + 1], column0 + j * 8 + 1)};
-          finite = finite && isfinite(pair.x) && isfinite(pair.y);
+          suspect = suspect || isnan(pair.x) || isnan(pair.y);
           if (column0 + j * 8 < p.columns) *reinterpret_cast<float2*>(to + j * 8) = pair;
         }
       } else {
@@ -175,17 +163,13 @@ __device__ void write(const Product& p, const Tile& tile, int first_row,
 #pragma unroll
           for (int e = 0; e < 2; ++e) {
             const float sum = with_bias(sums[i][4 * j + 2 * half + e], column0 + j * 8 + e);
-            finite = finite && isfinite(sum);
+            suspect = suspect || isnan(sum);
             if (column0 + j * 8 + e < p.columns) to[(j * 8 + e) * stride] = sum;
           }
       }
-      if (!p.repair || finite) continue;
-#pragma unroll 1
-      for (int j = 0; j < C::kN / 4; ++j) {
-        const int column = j / 2 * 8 + j % 2;
-        if (column0 + column < p.columns) repair(p, m, column0 + column, offset + column * stride);
-      }
     }
+  if (p.repair && hopper::any_of_group(static_cast<int>(threadIdx.x) / 128, suspect))
+    f32::repair<C>(p, tile.m0, tile.n0, first_row);
 }
 
 template <class C>

@@ -5,7 +5,7 @@
 #include <type_traits>
 
 #include "kernels/cuda/elements.cuh"
-#include "kernels/cuda/formulas.cuh"
+#include "kernels/cuda/repair.cuh"
 #include "kernels/cuda/sm90a/gather_loop.cuh"
 
 namespace retrograd::kernels::cuda::wgather {
@@ -141,23 +141,25 @@ __device__ bool is_suspect(const Multiplier<T, C>& product) {
   return zero != 0.0f;  // NaN is not 0 either
 }
 
-// Zero times a weight that is not finite is NaN where the mathematics skips the product: results that are not
-// finite are taken from the formula. The warpgroup has just written them.
+// Zero times a weight that is not finite is NaN where the mathematics skips the product: results that are NaN
+// and whose taps reach beyond the edge are taken from the formula. The warpgroup has just written them.
 template <class T, class C>
 __device__ void repair(const Args& p, Corner corner) {
-  auto* const result = static_cast<T*>(p.result.data);
+  auto* const results = static_cast<T*>(p.result.data);
+  const Result result = p.forward ? Result::kForward : Result::kGradInput;
   for (int e = static_cast<int>(threadIdx.x) % 128; e < C::kBands * 64 * C::kColumns; e += 128) {
     const uint32_t m = corner.place + e / C::kColumns;
     const int channel = corner.channel + e % C::kColumns;
     const int64_t offset = offset_of_place(p, m);
-    if (offset < 0 || channel >= p.columns) continue;
-    T& element = result[offset + channel * p.result.strides[1]];
-    if (isfinite(to_float(element))) continue;
+    T* const element = results + offset + channel * p.result.strides[1];
+    const bool suspect = offset >= 0 && channel < p.columns && isnan(to_float(*element));
+    if (!__any_sync(~0u, suspect)) continue;
     const Place place = place_of(p, m);
     const Index5 index{place.n, channel, int64_t{place.at[0]} * p.result_step[0] + p.result_first[0],
                        int64_t{place.at[1]} * p.result_step[1] + p.result_first[1],
                        int64_t{place.at[2]} * p.result_step[2] + p.result_first[2]};
-    element = from_float<T>(p.forward ? forward_sum(p.conv, index) : grad_input_sum(p.conv, index));
+    repair_in_warp(p.conv, result, suspect && reaches_edge(p.conv, result, index), index,
+                   [&](float sum) { *element = from_float<T>(sum); });
   }
 }
 

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which places the parts of a grad_weight hold.
+#include "kernels/cuda/dense/weight_parts.h"
+#include "kernels/cuda/dense/wgmma_weight.h"
+
+namespace retrograd::kernels::cuda {
+
+WeightParts in_plain_parts(WeightParts parts, int64_t part) {
+  const Axis(&a)[3] = parts.conv.axes;
+  PartPlaces& all = parts.places[0];
+  all = {0, static_cast<int>(a[0].kernel * a[1].kernel * a[2].kernel), {}, {}, part};
+  for (int i = 0; i < 3; ++i) all.count[i] = static_cast<int>(a[i].y);
+  parts.place_orders = 1;
+  return parts;
+}
+
+WeightParts in_walked_parts(WeightParts parts, const WeightPlan& plan) {
+  const WeightWalk& walk = plan.walk;
+  parts.place_orders = 0;
+  if (plan.cut == WeightCut::kPairs) return parts;  // taps of one part have walks of their own
+  const int taps_of_row = plan.cut == WeightCut::k128x64 ? 1 : walk.kernel[2];
+  for (int i = 0; i < walk.unit_count; ++i) {
+    const WeightUnit& unit = walk.units[i];
+    PartPlaces& places = parts.places[parts.place_orders++];
+    places = {unit.first_row * taps_of_row, unit.rows * taps_of_row, {}, {}, int64_t{unit.part_steps} * 64};
+    for (int a = 0; a < 3; ++a) {
+      places.first[a] = unit.y_first[a];
+      places.count[a] = static_cast<int>(unit.counts[a].divisor);
+    }
+  }
+  return parts;
+}
+
+}  // namespace retrograd::kernels::cuda
