@@ -123,7 +123,7 @@ void segments_grad_weight(const Conv& conv, const WeightSegments& plan, float* w
       launch<T, kKind, 8>(conv, plan, workspace, stream);
     });
   });
-  add_parts(conv, plan.parts, PartOrder::kTapsOfChannel, workspace, stream);
+  add_parts(conv, plan.parts, PartOrder::kTapsOfChannel, PartRows{}, workspace, stream);
 }
 
 }  // namespace retrograd::kernels::cuda
