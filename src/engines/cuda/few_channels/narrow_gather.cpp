@@ -66,7 +66,7 @@ class NarrowCandidate final : public Candidate {
   }
   // A thread adds one term after another.
   Effort effort(const problem::Pass& pass, const Machine& machine) const override {
-    constexpr double kOfPeak = 0.2, kTerm = 0.065;  // kTerm: microseconds
+    constexpr double kOfPeak = 0.08, kTerm = 0.065;  // kTerm: microseconds
     const auto& conv = std::get<ConvPass>(pass);
     const double operations = effort_of(pass).operations;
     double terms = static_cast<double>(conv.y_channels_per_group());

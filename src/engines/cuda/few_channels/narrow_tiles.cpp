@@ -4,6 +4,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "engines/cuda/few_channels/narrow_pass.h"
 #include "engines/cuda/implementations.h"
 #include "engines/cuda/shapes.h"
@@ -55,9 +57,16 @@ class NarrowTilesCandidate final : public Candidate {
                                                               : kernels::cuda::has_narrow_grad_weight(shape);
     return taken ? Support::yes() : Support::no("no kernel for this window and these channels");
   }
+  // grad_input adds up y channels one after another, however few places there are.
   Effort effort(const problem::Pass& pass, const Machine& /*machine*/) const override {
+    constexpr double kChannel = 8e6;  // operations that take as long
+    const auto& conv = std::get<ConvPass>(pass);
     Effort effort = effort_of(pass);
-    if (std::get<ConvPass>(pass).kind == ConvPassKind::kGradWeight) effort.launches = 2;
+    if (conv.kind == ConvPassKind::kGradWeight)
+      effort.launches = 2;
+    else
+      effort.operations =
+          std::max(effort.operations, kChannel * static_cast<double>(conv.y_channels_per_group()));
     return effort;
   }
   std::unique_ptr<const Step> make_step(const problem::Pass& pass,
