@@ -6,8 +6,8 @@
 // of y that are P − kh away. A warp keeps the matrices of its channel in registers and takes image after
 // image; the next planes are on their way meanwhile. Bytes: y once, x once.
 //
-// Values beyond the edge are zeros, and so are the matrices beside their diagonals; a result that is NaN, where
-// a zero may have met an infinity, is taken from the formula.
+// Values beyond the edge are zeros, and so are the matrices beside their diagonals; a result that is NaN,
+// where a zero may have met an infinity, is taken from the formula.
 #include "kernels/cuda/depthwise/depthwise_band.cuh"
 #include "kernels/cuda/depthwise/depthwise_repair.cuh"
 #include "kernels/cuda/depthwise/depthwise_small.cuh"
