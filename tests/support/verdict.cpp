@@ -76,9 +76,10 @@ class Judge {
                standard_.product_error * magnitude + lost_small_products(terms, standard_.largest_operand);
       // Tensor cores line products up by the operands' exponents, and a denormal operand is not normalised
       // first: what is 2^-23 of (largest operand x smallest normal number) may be lost with each 8 terms.
-      if (standard_.on_gpu && size_of(dtype_) == 2)
+      // Whatever the type of the result.
+      if (standard_.on_gpu)
         bound_ += (static_cast<double>(terms) / 8 + 2) * std::ldexp(standard_.largest_operand, -23) *
-                  (dtype_ == DType::kF16 ? 0x1p-14 : 0x1p-126);
+                  standard_.smallest_normal;
       // cuDNN adds some sums of 16-bit results in parts, and loses results below the smallest normal number.
       if (standard_.by_cudnn && dtype_ != DType::kF32)
         bound_ += half_ulp(dtype_, exact) + std::numeric_limits<float>::min();
@@ -108,6 +109,11 @@ Standard standard_of(const DataSketch& data, const Operands& operands, runtime::
   for (Operand operand : kSources) {
     if (!operands[operand]) continue;
     const HostTensor& tensor = *operands[operand];
+    // 8-bit types are multiplied as FP16.
+    const DType dtype = tensor.view().dtype;
+    if (dtype != DType::kF32)
+      standard.smallest_normal =
+          std::max(standard.smallest_normal, dtype == DType::kBF16 ? 0x1p-126 : 0x1p-14);
     tensor.for_each_byte([&](size_t byte) {
       const double value = load_as_f32(tensor.view().dtype, tensor.storage().data() + byte);
       if (!std::isfinite(value)) {

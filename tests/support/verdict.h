@@ -23,6 +23,7 @@ struct Standard {
   bool on_gpu = false;
   bool by_cudnn = false;       // 16-bit results may be the next number
   double largest_operand = 0;  // where small products may be lost (a GPU), otherwise 0
+  double smallest_normal = 0;  // of the 16-bit types of the operands; 0: there are none
   bool has_nonfinite = false;  // among the operands
   bool divides_last = false;   // the sum of a pooling window may overflow where its average does not
   bool may_overflow = false;   // operands are so large that finite sums may leave FP32's range
