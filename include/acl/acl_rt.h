@@ -67,6 +67,12 @@ typedef enum aclrtMemAttr RETROGRAD_ACL_INT {
   ACL_HBM_MEM_P2P_NORMAL = 9,
 } aclrtMemAttr;
 
+typedef enum aclrtFloatOverflowMode {
+  ACL_RT_OVERFLOW_MODE_SATURATION = 0,
+  ACL_RT_OVERFLOW_MODE_INFNAN = 1,
+  ACL_RT_OVERFLOW_MODE_UNDEF = 2,
+} aclrtFloatOverflowMode;
+
 /* configPath: a file with a JSON object, of which the keys "RETROGRAD_DEVICE" (cpu, cuda or auto) and "rules"
  * (a2, a3, 910_95 or training: the product whose limits operators keep) count; or null. */
 RETROGRAD_API aclError aclInit(const char* configPath);
@@ -87,6 +93,11 @@ RETROGRAD_API aclError aclrtResetDeviceForce(int32_t deviceId);
 RETROGRAD_API aclError aclrtGetDevice(int32_t* deviceId);
 RETROGRAD_API aclError aclrtGetRunMode(aclrtRunMode* runMode);
 RETROGRAD_API aclError aclrtSynchronizeDevice(void);
+/* active: whether aclrtSetDevice has made the device's default context; flags: 0. */
+RETROGRAD_API aclError aclrtGetPrimaryCtxState(int32_t deviceId, uint32_t* flags, int32_t* active);
+/* Judged and forgotten: results overflow to infinities, and nothing is timed out. */
+RETROGRAD_API aclError aclrtSetDeviceSatMode(aclrtFloatOverflowMode mode);
+RETROGRAD_API aclError aclrtSetOpExecuteTimeOut(uint32_t timeout);
 RETROGRAD_API aclError aclrtGetMemInfo(aclrtMemAttr attr, size_t* free, size_t* total);
 
 RETROGRAD_API aclError aclrtCreateContext(aclrtContext* context, int32_t deviceId);

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* aclnnInit and aclnnFinalize: legal, and needed by nobody; aclInit does the work. */
+/* Legal, and needed by nobody: aclInit does the work, and memory of a thread is not kept apart here. */
 #ifndef RETROGRAD_ACLNN_ACLNN_BASE_H
 #define RETROGRAD_ACLNN_ACLNN_BASE_H
+
+#include <stdbool.h>
 
 #include "aclnn/acl_meta.h"
 
@@ -12,6 +14,11 @@ extern "C" {
 /* Judges the file as aclInit does; may be called any number of times. */
 RETROGRAD_API aclnnStatus aclnnInit(const char* configPath);
 RETROGRAD_API aclnnStatus aclnnFinalize(void);
+
+/* What generated callers of operators ask for around a call. They do nothing; the first answers 0. */
+RETROGRAD_API int InitHugeMemThreadLocal(void* arg, bool sync);
+RETROGRAD_API void UnInitHugeMemThreadLocal(void* arg, bool sync);
+RETROGRAD_API void ReleaseHugeMem(void* arg, bool sync);
 
 #ifdef __cplusplus
 }

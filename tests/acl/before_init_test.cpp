@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Every runtime call in a process that has never called aclInit. A program of its own: nothing here
 // initialises.
+#include "acl/acl_op_compiler.h"
 #include "client.h"
 
 namespace retrograd::acl_test {
@@ -13,6 +14,7 @@ TEST(BeforeInit, FinalizeIsToldThatNothingWasInitialised) {
 
 TEST(BeforeInit, EveryRuntimeCallIsRefused) {
   int32_t device = 0;
+  uint32_t flags = 0;
   aclrtRunMode mode = ACL_HOST;
   size_t bytes = 0;
   int64_t value = 0;
@@ -29,6 +31,11 @@ TEST(BeforeInit, EveryRuntimeCallIsRefused) {
       {"aclrtGetDevice", aclrtGetDevice(&device)},
       {"aclrtGetRunMode", aclrtGetRunMode(&mode)},
       {"aclrtSynchronizeDevice", aclrtSynchronizeDevice()},
+      {"aclrtGetPrimaryCtxState", aclrtGetPrimaryCtxState(0, &flags, &device)},
+      {"aclrtSetDeviceSatMode", aclrtSetDeviceSatMode(ACL_RT_OVERFLOW_MODE_INFNAN)},
+      {"aclrtSetOpExecuteTimeOut", aclrtSetOpExecuteTimeOut(1)},
+      {"aclSetCompileopt", aclSetCompileopt(ACL_OP_JIT_COMPILE, "disable")},
+      {"aclGetCompileopt", aclGetCompileopt(ACL_OP_JIT_COMPILE, memory, sizeof memory)},
       {"aclrtGetMemInfo", aclrtGetMemInfo(ACL_HBM_MEM, &bytes, &bytes)},
       {"aclrtCreateContext", aclrtCreateContext(&pointer, 0)},
       {"aclrtDestroyContext", aclrtDestroyContext(memory)},

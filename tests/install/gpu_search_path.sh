@@ -7,7 +7,7 @@ folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 mkdir -p "$folder/scripts" "$folder/build/gpu-bundle" "$folder/bundle/bin" "$folder/bundle/lib" "$folder/commands"
 cp "$1" "$folder/scripts/gpu"
-for program in test_engines test_cuda test_cuda_interfaces; do
+for program in test_engines candidates_fuzz test_cuda test_cuda_interfaces; do
   printf '#!/bin/sh\necho "path=$LD_LIBRARY_PATH"\necho "[  PASSED  ] 1 test."\n' >"$folder/bundle/bin/$program"
 done
 # No PyTorch, and none of the libraries that come with it.

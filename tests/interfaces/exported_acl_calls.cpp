@@ -6,6 +6,7 @@
 #include <initializer_list>
 
 #include "acl/acl.h"
+#include "acl/acl_op_compiler.h"
 #include "aclnn/acl_meta.h"
 #include "aclnn/aclnn_base.h"
 #include "aclnnop/aclnn_avgpool2d.h"
@@ -376,6 +377,27 @@ const ExportedCall kCalls[] = {
      [] { return aclrtGetRunMode(reinterpret_cast<aclrtRunMode*>(&written.number)); }, nullptr, teardown},
     {"aclrtSynchronizeDevice", kRuntime, with_stream, [] { return aclrtSynchronizeDevice(); }, nullptr,
      teardown},
+    {"aclrtGetPrimaryCtxState", kRuntime, on_device,
+     [] {
+       uint32_t flags = 1;
+       int32_t active = 0;
+       return aclrtGetPrimaryCtxState(0, &flags, &active);
+     },
+     nullptr, teardown},
+    {"aclrtSetDeviceSatMode", kRuntime, initialised,
+     [] { return aclrtSetDeviceSatMode(ACL_RT_OVERFLOW_MODE_INFNAN); }, nullptr, teardown},
+    {"aclrtSetOpExecuteTimeOut", kRuntime, initialised, [] { return aclrtSetOpExecuteTimeOut(5); }, nullptr,
+     teardown},
+    {"aclSetCompileopt", kRuntime, initialised,
+     [] { return aclSetCompileopt(ACL_OP_JIT_COMPILE, "disable"); }, nullptr, teardown},
+    {"aclGetCompileoptSize", kRuntime, nothing,
+     [] { return aclGetCompileoptSize(ACL_OP_JIT_COMPILE) == 1 ? 0 : 1; }, nullptr, teardown},
+    {"aclGetCompileopt", kRuntime, initialised,
+     [] {
+       char value[1];
+       return aclGetCompileopt(ACL_OP_JIT_COMPILE, value, sizeof value);
+     },
+     nullptr, teardown},
     {"aclrtGetMemInfo", kRuntime, on_device,
      [] { return aclrtGetMemInfo(ACL_HBM_MEM, &written.number, &written.number); }, nullptr, teardown},
 
@@ -478,6 +500,20 @@ const ExportedCall kCalls[] = {
      teardown},
     {"aclnnInit", kObject, config, [] { return aclnnInit(config_file()); }, nullptr, teardown},
     {"aclnnFinalize", kObject, nothing, [] { return aclnnFinalize(); }, nullptr, teardown},
+    {"InitHugeMemThreadLocal", kObject, nothing, [] { return InitHugeMemThreadLocal(nullptr, false); },
+     nullptr, teardown},
+    {"UnInitHugeMemThreadLocal", kObject, nothing,
+     [] {
+       UnInitHugeMemThreadLocal(nullptr, false);
+       return 0;
+     },
+     nullptr, teardown},
+    {"ReleaseHugeMem", kObject, nothing,
+     [] {
+       ReleaseHugeMem(nullptr, false);
+       return 0;
+     },
+     nullptr, teardown},
 
     {"aclCreateTensor", kObject, nothing,
      [] {

@@ -165,6 +165,15 @@ Outcome RuntimeState::set_device(int32_t index) {
   return Status::ok();
 }
 
+Outcome RuntimeState::default_context_state(int32_t index, uint32_t* flags, int32_t* active) const {
+  if (device(index) == nullptr) return no_such_device(index);
+  std::lock_guard lock(mutex_);
+  const auto it = default_contexts_.find(index);
+  *flags = 0;
+  *active = it != default_contexts_.end() && it->second.handle != nullptr ? 1 : 0;
+  return Status::ok();
+}
+
 Outcome RuntimeState::reset_device(int32_t index, bool to_zero) {
   if (device(index) == nullptr) return no_such_device(index);
   aclrtContext dying = nullptr;

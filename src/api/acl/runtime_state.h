@@ -42,6 +42,8 @@ class RuntimeState {
   // aclrtSetDevice, aclrtResetDevice and aclrtResetDeviceForce.
   Outcome set_device(int32_t index);
   Outcome reset_device(int32_t index, bool to_zero);
+  // flags: 0; active: whether aclrtSetDevice made the device's default context, and no reset took it away.
+  Outcome default_context_state(int32_t index, uint32_t* flags, int32_t* active) const;
 
   Result<std::shared_ptr<runtime::Context>> current_context() const;
   Result<aclrtContext> current_context_handle() const;
