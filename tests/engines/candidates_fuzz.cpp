@@ -57,7 +57,7 @@ Drawn draw_problem(runtime::DeviceKind device, uint64_t seed, int64_t number) {
   const Size& size = draw.weighted(on_gpu ? kSizesOnGpu : kSizesOnCpu);
   options.most_products = size.products;
   options.most_elements = size.elements;
-  options.forward = on_gpu ? 0 : 35;  // a GPU adds no bias and pools backward only, yet
+  options.forward = 35;
   if (draw.chance(on_gpu ? 20 : 3)) options.mode = GeneratorOptions::Mode::kNetwork;
   Drawn drawn{
       ProblemGenerator(draw.bits(), options).any(), draw_data(draw), {draw.chance(8), draw.chance(40)}};
