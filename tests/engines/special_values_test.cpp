@@ -136,6 +136,12 @@ TEST(SpecialValuesTest, NanAndInfInEveryEngine) {
            "conv input=1x16x5x7 weight=32x16x5x5 padding=2x2 dtype=bf16",
            "conv input=1x16x1x9 weight=32x16x1x7 padding=0x3",
            "conv input=2x64x3x3 weight=64x64x3x3 padding=1x1 dtype=bf16",
+           // One tap, and weights that are read where they lie.
+           "conv input=1x2x2 weight=2x1x1 stride=3 padding=1 output_padding=1 transposed=1",
+           "conv input=2x8x2 weight=8x1x1 stride=3 padding=1 output_padding=1 transposed=1",
+           "conv input=2x4x2 weight=4x1x1 stride=3 padding=1 output_padding=1 transposed=1",
+           "conv input=2x16x2 weight=16x1x1 stride=3 padding=1 output_padding=1 transposed=1",
+           "conv input=2x32x2 weight=32x1x1 stride=3 padding=1 output_padding=1 transposed=1",
        })
     for (Operand operand : {Operand::kGradOutput, Operand::kInput, Operand::kWeight})
       for (double value : {std::nan(""), std::numeric_limits<double>::infinity()})

@@ -73,9 +73,10 @@ class DenseGatherStep final : public Step {
         results_(pass_, cut_),
         slots_(std::min<int64_t>(machine.cpu.threads, cut_.tasks(pass_.groups))),
         fallback_(std::move(fallback)) {
-    weights_in_place_ = partner_ == 0 && reads_weights_in_place(pass_, cut_);
     for (const DensePhase& phase : cut_.phases)
       pads_ |= phase.taps > 0 && !cut_.skips_dead_taps[2] && phase.axes[2].leaves_source();
+    // Weights that may meet zeros are looked at while they are packed.
+    weights_in_place_ = partner_ == 0 && !pads_ && reads_weights_in_place(pass_, cut_);
     sum_bytes_ = part_bytes<float>(results_.sum_floats());
     row_bytes_ = part_bytes<float>(results_.row_floats());
     if (cut_.whole_images) {
