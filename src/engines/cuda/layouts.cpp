@@ -36,12 +36,21 @@ bool fits_31_bits(const Sizes5& sizes) {
 
 bool is_wide_type(DType dtype) { return !is_8bit(dtype); }
 
+bool has_one_wide_type(const problem::ConvPass& pass) {
+  return is_wide_type(pass.x.dtype) && pass.x.dtype == pass.y.dtype &&
+         (pass.kind == problem::ConvPassKind::kGradWeight || pass.w.dtype == pass.x.dtype);
+}
+
 Sizes5 x_sizes(const problem::ConvPass& pass) {
   return {pass.batch, pass.x_channels, pass.axes[0].x, pass.axes[1].x, pass.axes[2].x};
 }
 
 Sizes5 y_sizes(const problem::ConvPass& pass) {
   return {pass.batch, pass.y_channels, pass.axes[0].y, pass.axes[1].y, pass.axes[2].y};
+}
+
+Sizes5 result_sizes(const problem::ConvPass& pass) {
+  return pass.kind == problem::ConvPassKind::kForward ? y_sizes(pass) : x_sizes(pass);
 }
 
 Sizes5 w_sizes(const problem::ConvPass& p) {

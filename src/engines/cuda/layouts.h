@@ -21,6 +21,8 @@ bool is_channels_last(const problem::PassTensor& tensor, const Sizes5& sizes);
 bool fits_31_bits(const Sizes5& sizes);
 // FP32, FP16 or BF16.
 bool is_wide_type(DType dtype);
+// One of them for all operands that the pass reads, and for a result of places.
+bool has_one_wide_type(const problem::ConvPass& pass);
 
 // Whether the GPU has Hopper's warpgroup products and copy engine, as sm_90a code knows them.
 inline bool has_warpgroups(const Machine& machine) { return machine.gpu.architecture == 90; }
@@ -31,5 +33,7 @@ inline int processors_of(const Machine& machine) { return std::max(machine.gpu.m
 Sizes5 x_sizes(const problem::ConvPass& pass);
 Sizes5 y_sizes(const problem::ConvPass& pass);
 Sizes5 w_sizes(const problem::ConvPass& pass);
+// Of forward and grad_input.
+Sizes5 result_sizes(const problem::ConvPass& pass);
 
 }  // namespace retrograd::engines::cuda

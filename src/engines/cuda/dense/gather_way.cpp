@@ -23,11 +23,8 @@ constexpr double kStep = 0.4;     // microseconds of a tile's step, however few 
 constexpr double kLaunch = 2.0;   // of one more
 constexpr int64_t kEndSteps = 3;  // that take as long as a tile's beginning and end
 constexpr double kStored = 1.2e-6, kStoredAlone = 4e-6;  // of a result, in vectors and by itself
-constexpr int64_t kMostFolded = 1 << 24, kMostResidues = 64;
+constexpr int64_t kMostFolded = 1 << 24, kMostProducts = 64;
 
-Sizes5 result_sizes(const ConvPass& pass) {
-  return pass.kind == ConvPassKind::kForward ? y_sizes(pass) : x_sizes(pass);
-}
 bool is_dense(const ConvPass& pass) {
   return is_planes(pass.result(), result_sizes(pass)) || is_channels_last(pass.result(), result_sizes(pass));
 }
@@ -40,7 +37,7 @@ bool is_few_residues(const ConvPass& pass) {
   if (pass.kind != ConvPassKind::kGradInput) return true;
   int64_t count = 1;
   for (const problem::Window& w : pass.axes) count *= std::min(w.stride, w.x);
-  return count <= kMostResidues;
+  return count <= kMostProducts;
 }
 
 // Steps of 128 bytes.
@@ -48,10 +45,6 @@ int64_t steps_of(const ProductAxes& axes, int64_t chunks) {
   int64_t taps = 1;
   for (const kernels::cuda::ProductAxis& axis : axes) taps *= axis.taps;
   return ceil_div(taps * chunks, 8);
-}
-
-bool has_no_tap(const ProductAxes& axes) {
-  return std::any_of(axes.begin(), axes.end(), [](const auto& axis) { return axis.taps == 0; });
 }
 
 // Whether f32_gather takes the product.

@@ -67,6 +67,10 @@ std::vector<ProductAxes> product_axes(const problem::ConvPass& pass) {
   return all;
 }
 
+bool has_no_tap(const ProductAxes& axes) {
+  return std::any_of(axes.begin(), axes.end(), [](const ProductAxis& axis) { return axis.taps == 0; });
+}
+
 // Taps t and t' of two outputs meet where (t − t')·dilation is a multiple of the stride.
 std::optional<ProductAxes> folded_axes(const problem::ConvPass& pass) {
   if (pass.kind != problem::ConvPassKind::kGradInput) return std::nullopt;

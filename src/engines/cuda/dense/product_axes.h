@@ -15,6 +15,7 @@ using kernels::cuda::ProductAxes;
 // forward: one product. grad_input: one for each residue of the result's place modulo the strides, so that no
 // product is spent on taps that do not match; residues without a place are left out.
 std::vector<ProductAxes> product_axes(const problem::ConvPass& pass);
+bool has_no_tap(const ProductAxes& axes);
 // grad_input as one folded product, where no place of x is read by two windows and some windows lie apart.
 std::optional<ProductAxes> folded_axes(const problem::ConvPass& pass);
 // Whether its windows leave no place of x out and none lies beyond an edge.

@@ -35,14 +35,10 @@ constexpr double kPacedProcessors = 132;    // where the tiles were measured
 bool is_forward(const ConvPass& p) { return p.kind == ConvPassKind::kForward; }
 const problem::PassTensor& source_of(const ConvPass& p) { return is_forward(p) ? p.x : p.y; }
 Sizes5 source_sizes(const ConvPass& p) { return is_forward(p) ? x_sizes(p) : y_sizes(p); }
-Sizes5 result_sizes(const ConvPass& p) { return is_forward(p) ? y_sizes(p) : x_sizes(p); }
 size_t room_of(const Sizes5& sizes) {
   int64_t elements = 1;
   for (const int64_t size : sizes) elements *= size;
   return static_cast<size_t>((elements * 2 + 255) / 256 * 256);
-}
-bool has_no_tap(const ProductAxes& axes) {
-  return std::any_of(axes.begin(), axes.end(), [](const auto& axis) { return axis.taps == 0; });
 }
 // The products of a pass that have taps, without addresses.
 std::vector<GatherProduct> products_of(const ConvPass& p) {

@@ -81,9 +81,7 @@ class SegmentsCandidate final : public Candidate {
     if (conv == nullptr) return Support::no("convolutions only");
     if (conv->x_channels != conv->groups || conv->y_channels != conv->groups)
       return Support::no("needs one channel a group on both sides");
-    if (!is_wide_type(conv->x.dtype) || conv->x.dtype != conv->y.dtype ||
-        (conv->kind != ConvPassKind::kGradWeight && conv->w.dtype != conv->x.dtype))
-      return Support::no("needs f32, f16 or bf16, all the same");
+    if (!has_one_wide_type(*conv)) return Support::no("needs f32, f16 or bf16, all the same");
     if (conv->rounding != OperandRounding::kNone) return Support::no("does not round operands");
     for (size_t i = 0; i < 2; ++i) {
       const problem::Window& a = conv->axes[i];

@@ -104,9 +104,7 @@ class WindowsCandidate final : public Candidate {
     const int64_t xs = conv->x_channels_per_group(), ys = conv->y_channels_per_group();
     if (std::min(xs, ys) != 1 || std::max(xs, ys) > kMostChannels)
       return Support::no("needs one channel of one side and at most 4 of the other a group");
-    if (!is_wide_type(conv->x.dtype) || conv->x.dtype != conv->y.dtype ||
-        (conv->kind != ConvPassKind::kGradWeight && conv->w.dtype != conv->x.dtype))
-      return Support::no("needs f32, f16 or bf16, all the same");
+    if (!has_one_wide_type(*conv)) return Support::no("needs f32, f16 or bf16, all the same");
     if (conv->rounding != OperandRounding::kNone) return Support::no("does not round operands");
     if (!fits_31_bits(x_sizes(*conv)) || !fits_31_bits(y_sizes(*conv)) || !fits_31_bits(w_sizes(*conv)))
       return Support::no("needs 1 to 2^31 - 1 elements");
