@@ -2,6 +2,7 @@
 // Plans on a GPU: graph capture and replay, the same bits every time, the workspace limit.
 #include <cuda_runtime_api.h>
 
+#include <array>
 #include <cstdint>
 #include <cstring>
 #include <string>
@@ -56,6 +57,8 @@ constexpr const char* kProblems[] = {
     "conv input=3x32x14x14@6272x1x448x32 weight=32x16x3x3 padding=1x1 groups=2 dtype=f16 "
     "grad_output=3x32x14x14@6272x1x448x32 grad_input=3x32x14x14@6272x1x448x32",
     "conv input=4x16x14x14 weight=24x16x3x3 padding=1x1 math=1",
+    "conv input=2x16x20x20 weight=24x16x3x3 padding=1x1 forward=1 dtype=f16",
+    "avgpool input=2x8x14x14 kernel=3x3 stride=2x2 padding=1x1 forward=1",
 };
 
 using Candidates = std::vector<const engines::Candidate*>;
@@ -88,6 +91,9 @@ void for_each_candidate(Run&& run) {
   }
 }
 
+constexpr std::array kResults{Operand::kGradInput, Operand::kGradWeight, Operand::kGradBias,
+                              Operand::kOutput};
+
 // Operands of one problem on the GPU.
 class OnGpu {
  public:
@@ -117,7 +123,7 @@ class OnGpu {
     EXPECT_TRUE(status.is_ok()) << status.message();
   }
   void poison() {
-    for (Operand operand : {Operand::kGradInput, Operand::kGradWeight, Operand::kGradBias}) {
+    for (Operand operand : kResults) {
       if (!operands_[operand]) continue;
       EXPECT_TRUE(gpu_.fill(block(operand), 0xCD, operands_[operand]->storage().size()).is_ok());
     }
@@ -125,7 +131,7 @@ class OnGpu {
   // All results, byte by byte.
   std::vector<std::byte> results() {
     std::vector<std::byte> all;
-    for (Operand operand : {Operand::kGradInput, Operand::kGradWeight, Operand::kGradBias}) {
+    for (Operand operand : kResults) {
       if (!operands_[operand]) continue;
       std::vector<std::byte> one(operands_[operand]->storage().size());
       EXPECT_TRUE(gpu_.copy(one.data(), block(operand), one.size()).is_ok());

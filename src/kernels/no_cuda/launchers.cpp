@@ -79,7 +79,6 @@ void make_rows(const Rows&, RowType, void*, Stream) { not_here(); }
 void make_patch_rows(const Conv&, RowType, void*, Stream) { not_here(); }
 void make_weight_rows(const Conv&, bool, RowType, void*, Stream) { not_here(); }
 void make_filter(const Conv&, int64_t, int64_t, RowType, void*, Stream) { not_here(); }
-void take_filter(const Conv&, int64_t, int64_t, RowType, const void*, bool, Stream) { not_here(); }
 void take_rows(const Conv&, Result, int64_t, RowType, const void*, bool, Stream) { not_here(); }
 void repair_result(const Conv&, Result, Stream) { not_here(); }
 

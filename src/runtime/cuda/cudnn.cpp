@@ -38,7 +38,6 @@ enum DescriptorType {
   kHeuristics = 4,
   kPlan = 5,
   kForwardOperation = 10,
-  kFilterOperation = 11,
   kDataOperation = 12,
   kGraph = 15,
   kVariantPack = 16,
@@ -48,7 +47,6 @@ constexpr int kCrossCorrelation = 1;
 constexpr int kHeuristicModeA = 3;
 constexpr int kRuntimeCompilation = 0;  // a behaviour note
 enum Note {
-  kTensorCore = 0,
   kDownConvertInputs = 1,
   kReducedReduction = 2,
   kFft = 3,
@@ -150,9 +148,7 @@ class Descriptor {
   bool good_;
 };
 
-DataType type_of(const CudnnShape& s) {
-  return s.type == CudnnType::kF32 ? kFloat : s.type == CudnnType::kF16 ? kHalf : kBfloat16;
-}
+DataType type_of(const CudnnShape& s) { return s.type == CudnnType::kF16 ? kHalf : kBfloat16; }
 
 bool describe(Descriptor& tensor, const CudnnShape& s, int64_t id, int64_t outer, int64_t channels,
               const std::array<int64_t, 3>& spatial) {
@@ -192,15 +188,8 @@ struct OperationNames {
   int alpha, beta, convolution, w, x, y;
 };
 OperationNames names_of(CudnnPass pass) {
-  switch (pass) {
-    case CudnnPass::kForward:
-      return {kForwardOperation, 700, 701, 702, 703, 704, 705};
-    case CudnnPass::kBackwardData:
-      return {kDataOperation, 706, 707, 708, 709, 710, 711};
-    case CudnnPass::kBackwardFilter:
-      break;
-  }
-  return {kFilterOperation, 712, 713, 714, 715, 716, 717};
+  if (pass == CudnnPass::kForward) return {kForwardOperation, 700, 701, 702, 703, 704, 705};
+  return {kDataOperation, 706, 707, 708, 709, 710, 711};
 }
 
 std::vector<int> notes_of(const Descriptor& engine, int name, AttributeType type) {
@@ -211,17 +200,14 @@ std::vector<int> notes_of(const Descriptor& engine, int name, AttributeType type
   return notes;
 }
 
-bool is_wanted(const Descriptor& config, const CudnnShape& shape) {
+bool is_wanted(const Descriptor& config) {
   const Descriptor engine(kEngine);
   void* pointer = engine.get();
   int64_t count = 0;
   if (library()->get_attribute(config.get(), 300, kDescriptorType, 1, &count, &pointer) != kSuccess)
     return false;
-  for (int note : notes_of(engine, 1303, kNumericalNote)) {
-    const bool tensor_core = note == kTensorCore;
-    if (tensor_core && shape.type == CudnnType::kF32) return false;
+  for (int note : notes_of(engine, 1303, kNumericalNote))
     if (note >= kDownConvertInputs && note <= kWinograd13) return false;
-  }
   for (int note : notes_of(engine, 1305, kBehaviourNote))
     if (note == kRuntimeCompilation) return false;
   return true;
@@ -280,7 +266,7 @@ std::shared_ptr<const CudnnConvolution> CudnnConvolution::make(const CudnnShape&
     return nullptr;
   for (int64_t i = 0; i < std::min(count, kConfigs); ++i) {
     const Descriptor& config = *configs[static_cast<size_t>(i)];
-    if (!is_wanted(config, s)) continue;
+    if (!is_wanted(config)) continue;
     Descriptor plan(kPlan);
     if (!plan.set(400, kHandleType, 1, &raw_handle).set(401, config).finalize()) continue;
     int64_t bytes = 0, got = 0;

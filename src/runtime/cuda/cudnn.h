@@ -14,12 +14,12 @@ namespace retrograd::runtime {
 // Whether cuDNN can be loaded and the settings allow it.
 bool cudnn_is_there();
 
-enum class CudnnPass : unsigned char { kForward, kBackwardData, kBackwardFilter };
-enum class CudnnType : unsigned char { kF32, kF16, kBF16 };
+enum class CudnnPass : unsigned char { kForward, kBackwardData };
+enum class CudnnType : unsigned char { kF16, kBF16 };
 
 struct CudnnShape {
   CudnnPass pass = CudnnPass::kForward;
-  CudnnType type = CudnnType::kF32;
+  CudnnType type = CudnnType::kF16;
   bool channels_last = false;                                     // all three tensors; else row-major
   int axes = 2;                                                   // the last ones of the arrays
   int64_t batch = 1, groups = 1, x_channels = 1, y_channels = 1;  // of all groups
@@ -28,7 +28,7 @@ struct CudnnShape {
 };
 
 // One convolution on dense, 16-byte aligned tensors, by the first engine that cuDNN recommends and that is
-// deterministic and exact: FP32 sums of exact products, no Winograd, no Fourier transform, no TF32. Nothing
+// deterministic and exact: FP32 sums of exact products, no Winograd, no Fourier transform. Nothing
 // is timed, nothing is compiled. May run on several threads at once.
 class CudnnConvolution {
  public:
