@@ -4,6 +4,8 @@
 
     against_pytorch.py [--rows REGEX] [--types fp32,fp16,bf16,fp16-nhwc,bf16-nhwc] [--passes all|i|w|b] [--csv FILE]
     against_pytorch.py --seed 7 --count 110     drawn rows instead of the suite's: percentiles by family, the worst
+    against_pytorch.py --forward …              forward results with a bias instead of gradients; no transposed rows
+    against_pytorch.py --tf32 …                 FP32 products may be rounded to TF32 on both sides
 """
 import argparse
 import csv
@@ -92,7 +94,8 @@ def problem_text(row, type_name):
             f"{'transposed=1 ' if transposed else ''}{same.strip()}{' ' if same else ''}dtype={dtype}")
 
 
-def conv_row(lib, row, dtype, channels_last, mask, budget):
+def conv_row(lib, row, dtype, channels_last, mask, budget, text=None):
+    """text: the problem with math=1, where FP32 may be rounded."""
     name, ndim, n, cin, cout, groups, spatial, kernel, stride, pad, dil, transposed = by_axis(row)
     device = "cuda"
     x = layout(torch.randn(n, cin, *spatial, device=device, dtype=dtype), channels_last)
@@ -100,7 +103,8 @@ def conv_row(lib, row, dtype, channels_last, mask, budget):
     w = layout(torch.randn(*shape, device=device, dtype=dtype) * 0.1, channels_last)
     out = [drawn.out_size(*one, transposed) for one in zip(spatial, kernel, stride, pad, dil)]
     gy = layout(torch.randn(n, cout, *out, device=device, dtype=dtype), channels_last)
-    ours = rg.Conv(lib, torch, gy, x, w, stride, pad, dil, transposed, groups, mask)
+    ours = (rg.TextConv(lib, torch, text, gy, x, w, mask) if text else
+            rg.Conv(lib, torch, gy, x, w, stride, pad, dil, transposed, groups, mask))
 
     def gradients(*operands):
         return torch.ops.aten.convolution_backward(*operands, [cout], stride, pad, dil, transposed, [0] * ndim,
@@ -150,6 +154,36 @@ def pool_row(lib, row, dtype, channels_last, budget):
     return found, mine, peer, (x.numel() + gy.numel()) * dtype.itemsize
 
 
+def forward_row(lib, row, dtype, channels_last, budget):
+    name, ndim, n, cin, cout, groups, spatial, kernel, stride, pad, dil, _ = by_axis(row)
+    x = layout(torch.randn(n, cin, *spatial, device="cuda", dtype=dtype), channels_last)
+    w = layout(torch.randn(cout, cin // groups, *kernel, device="cuda", dtype=dtype) * 0.1, channels_last)
+    bias = torch.randn(cout, device="cuda", dtype=dtype)
+
+    def convolution(*operands):
+        return torch.ops.aten.convolution(*operands, stride, pad, dil, False, [0] * ndim, groups)
+    expected = convolution(x.float(), w.float(), bias.float())
+    ours = rg.Forward(lib, torch, layout(expected, channels_last), x, w, bias, stride, pad, dil)
+    ours.run()
+    found = {"y": difference(ours.y, expected)}
+    elements, size = x.numel() + expected.numel() + w.numel(), dtype.itemsize
+    del expected
+    mine, peer = measure(ours.run, lambda: convolution(x, w, bias), budget)
+    return found, mine, peer, elements * size
+
+
+def pool_forward_row(lib, row, dtype, channels_last, budget):
+    name, ndim, n, c, spatial, k, s, p = row
+    x = layout(torch.randn(n, c, *spatial, device="cuda", dtype=dtype), channels_last)
+    forward = getattr(torch.nn.functional, f"avg_pool{ndim}d")
+    expected = forward(x.float(), k, s, p)
+    ours = rg.PoolForward(lib, torch, layout(expected, channels_last), x, k, s, p)
+    ours.run()
+    found = {"y": difference(ours.y, expected)}
+    mine, peer = measure(ours.run, lambda: forward(x, k, s, p), budget)
+    return found, mine, peer, (x.numel() + expected.numel()) * dtype.itemsize
+
+
 def copy_bandwidth():
     a = torch.empty(1 << 30, dtype=torch.uint8, device="cuda")
     b = torch.empty_like(a)
@@ -186,10 +220,12 @@ def main():
     parser.add_argument("--count", type=int, default=110, help="drawn rows; each in every type")
     parser.add_argument("--each-gradient-below", type=float, default=0, metavar="RATIO",
                         help="time gradients one by one where all of them are below")
+    parser.add_argument("--forward", action="store_true")
+    parser.add_argument("--tf32", action="store_true")
     options = parser.parse_args()
     torch.backends.cudnn.benchmark = True
-    torch.backends.cudnn.allow_tf32 = False
-    torch.backends.cuda.matmul.allow_tf32 = False
+    torch.backends.cudnn.allow_tf32 = options.tf32
+    torch.backends.cuda.matmul.allow_tf32 = options.tf32
     mask = tuple(options.passes == "all" or p in options.passes for p in "iwb")
     lib = rg.Library(rg.find_library())
     copy = copy_bandwidth()
@@ -206,24 +242,31 @@ def main():
         dtype, channels_last = TYPES[type_name]
         if not re.search(options.rows, row[0]) or (channels_last and row[1] == 1) or time.time() - begin > options.seconds:
             continue
-        text = problem_text(row, type_name)
+        if options.forward and not is_pool and row[11]:
+            continue
+        text = problem_text(row, type_name) + (" forward=1" if options.forward else " math=1" if options.tf32 else "")
         try:
-            if is_pool:
+            if options.forward:
+                run = pool_forward_row if is_pool else forward_row
+                found, mine, peer, moved = run(lib, row, dtype, channels_last, options.milliseconds)
+            elif is_pool:
                 found, mine, peer, moved = pool_row(lib, row, dtype, channels_last, options.milliseconds)
             else:
-                found, mine, peer, moved = conv_row(lib, row, dtype, channels_last, mask, options.milliseconds)
+                found, mine, peer, moved = conv_row(lib, row, dtype, channels_last, mask, options.milliseconds,
+                                                    text if options.tf32 else None)
         except Exception as error:  # one row must not cost the others
             print(f"{row[0]:26}{type_name:11} FAILED {error}: {text}", flush=True)
             wrong += 1
             torch.cuda.empty_cache()
             continue
         texts.append(text)
-        if not is_pool and peer < options.each_gradient_below * mine:
+        if not is_pool and not options.forward and peer < options.each_gradient_below * mine:
             for i, letter in enumerate("iwb"):
                 _, m, t, _ = conv_row(lib, row, dtype, channels_last, [i == j for j in range(3)], options.milliseconds)
                 texts[-1] += f" | {letter} {m:.4f} {t:.4f}"
         worst = max(found.values(), key=lambda value: math.inf if math.isnan(value) else value)
-        bad = [f"{name} {value:.1e}" for name, value in found.items() if not value <= LIMIT[dtype]]
+        limit = 2e-3 if options.tf32 else LIMIT[dtype]
+        bad = [f"{name} {value:.1e}" for name, value in found.items() if not value <= limit]
         wrong += len(bad) > 0
         ratios.append(peer / mine)
         rows.append((row[0], type_name, mine, peer, peer / mine, moved / mine / 1e6 / copy * 100, worst))
@@ -242,4 +285,5 @@ def main():
     sys.exit(1 if wrong else 0)
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -64,6 +64,32 @@ class Conv:
         self.lib.check(self.lib.lib.infiniopConvBackward(*self.call), "infiniopConvBackward")
 
 
+class TextConv:
+    """A convolution backward in the text form, by retrograd.h: infiniop cannot say how products are made."""
+
+    def __init__(self, lib, torch, text, gy, x, w, mask):
+        def check(status, what):
+            if status != 0:
+                raise RuntimeError(f"{what}: {lib.lib.retrogradGetLastError().decode()}")
+
+        lib.lib.retrogradGetLastError.restype = ctypes.c_char_p
+        self.lib, self.args, self.check = lib, (gy, x, w), check
+        self.gx, self.gw = (torch.empty_strided(t.shape, t.stride(), dtype=t.dtype, device=t.device) for t in (x, w))
+        self.gb = torch.empty(gy.shape[1], dtype=x.dtype, device=x.device)
+        self.gx, self.gw, self.gb = (t if m else None for t, m in zip((self.gx, self.gw, self.gb), mask))
+        self.plan, size = ctypes.c_void_p(), ctypes.c_size_t()
+        cuda = ctypes.c_uint64(1)  # {int32 type, int32 index}
+        check(lib.lib.retrogradCreatePlanFromText(ctypes.byref(self.plan), text.encode(), cuda), "retrogradCreatePlanFromText")
+        check(lib.lib.retrogradGetWorkspaceSize(self.plan, ctypes.byref(size)), "retrogradGetWorkspaceSize")
+        self.workspace = torch.empty(max(size.value, 1), dtype=torch.uint8, device=x.device)
+        self.addresses = (ctypes.c_void_p * 6)(*(t.data_ptr() if t is not None else None
+                                                 for t in (gy, x, w, self.gx, self.gw, self.gb)))
+        self.call = (self.plan, ctypes.byref(self.addresses), _p(self.workspace), ctypes.c_size_t(size.value), None)
+
+    def run(self):
+        self.check(self.lib.lib.retrogradExecute(*self.call), "retrogradExecute")
+
+
 class Pool:
     def __init__(self, lib, torch, gy, x, kernel, stride, pad):
         self.lib = lib
@@ -81,6 +107,44 @@ class Pool:
 
     def run(self):
         self.lib.check(self.lib.lib.infiniopAvgPoolBackward(*self.call), "infiniopAvgPoolBackward")
+
+
+class Forward:
+    """A convolution with a bias, not a transposed one: infiniop has none."""
+
+    def __init__(self, lib, torch, y_like, x, w, bias, stride, pad, dilation):
+        self.lib, self.args = lib, (x, w, bias)
+        self.y = torch.empty_strided(y_like.shape, y_like.stride(), dtype=x.dtype, device=x.device)
+        self.desc = ctypes.c_void_p()
+        n = x.dim() - 2
+        lib.check(lib.lib.infiniopCreateConvDescriptor(
+            lib.handle, ctypes.byref(self.desc), lib.tensor(self.y), lib.tensor(x), lib.tensor(w), lib.tensor(bias),
+            _by_axis(pad, n), _by_axis(stride, n), _by_axis(dilation, n), ctypes.c_size_t(n)), "infiniopCreateConvDescriptor")
+        size = ctypes.c_size_t()
+        lib.check(lib.lib.infiniopGetConvWorkspaceSize(self.desc, ctypes.byref(size)), "workspace")
+        self.workspace = torch.empty(max(size.value, 1), dtype=torch.uint8, device=x.device)
+        self.call = (self.desc, _p(self.workspace), ctypes.c_size_t(size.value), _p(self.y), _p(x), _p(w), _p(bias), None)
+
+    def run(self):
+        self.lib.check(self.lib.lib.infiniopConv(*self.call), "infiniopConv")
+
+
+class PoolForward:
+    def __init__(self, lib, torch, y_like, x, kernel, stride, pad):
+        self.lib, self.args = lib, (x,)
+        self.y = torch.empty_strided(y_like.shape, y_like.stride(), dtype=x.dtype, device=x.device)
+        n = x.dim() - 2
+        self.desc = ctypes.c_void_p()
+        lib.check(lib.lib.infiniopCreateAvgPoolDescriptor(
+            lib.handle, ctypes.byref(self.desc), lib.tensor(self.y), lib.tensor(x), _by_axis(kernel, n),
+            _by_axis(stride, n), _by_axis(pad, n), ctypes.c_bool(False)), "infiniopCreateAvgPoolDescriptor")
+        size = ctypes.c_size_t()
+        lib.check(lib.lib.infiniopGetAvgPoolWorkspaceSize(self.desc, ctypes.byref(size)), "workspace")
+        self.workspace = torch.empty(max(size.value, 1), dtype=torch.uint8, device=x.device)
+        self.call = (self.desc, _p(self.workspace), ctypes.c_size_t(size.value), _p(self.y), _p(x), None)
+
+    def run(self):
+        self.lib.check(self.lib.lib.infiniopAvgPool(*self.call), "infiniopAvgPool")
 
 
 def find_library():

@@ -28,11 +28,10 @@ const Candidate& depthwise_small();
 const Candidate& depthwise_whole();
 const Candidate& depthwise_bands();
 const Candidate& depthwise_rows();
-const Candidate& depthwise_last();        // the same, channels last
-const Candidate& depthwise_tiles();       // stride 1, kernels up to 64 x 64
-const Candidate& depthwise_segments();    // one axis, lines of any length and alignment
-const Candidate& depthwise_windows();     // any window, any strides, up to four channels of one side
-const Candidate& depthwise_transposed();  // channels last, through row-major planes and the engines for those
+const Candidate& depthwise_last();      // the same, channels last
+const Candidate& depthwise_tiles();     // stride 1, kernels up to 64 x 64
+const Candidate& depthwise_segments();  // one axis, lines of any length and alignment
+const Candidate& depthwise_windows();   // any window, any strides, up to four channels of one side
 
 const Candidate& bias();  // bias/: dense tensors
 
@@ -44,6 +43,9 @@ const Candidate& pool_tiles();
 const Candidate& pool_vectors();
 const Candidate& pool_any();
 const Candidate& pool_windows();  // forward
+
+// layout/: copies in one dense layout, and the cheapest of the others for those.
+const Candidate& dense_copies();
 
 const Candidate& small_images();  // so small that launches count more than products
 const Candidate& direct();        // every pass, straight from its formula; needs no workspace

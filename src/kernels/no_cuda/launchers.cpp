@@ -22,7 +22,9 @@
 #include "kernels/cuda/few_channels/narrow_gather.h"
 #include "kernels/cuda/few_channels/narrow_tiles.h"
 #include "kernels/cuda/layout/patch_rows.h"
+#include "kernels/cuda/layout/relayout.h"
 #include "kernels/cuda/layout/results.h"
+#include "kernels/cuda/layout/scratch.h"
 #include "kernels/cuda/pooling/pool.h"
 #include "kernels/cuda/pooling/pool_forward.h"
 #include "kernels/cuda/small_images.h"
@@ -78,6 +80,10 @@ void narrow_tiles_grad_weight(const Conv&, bool, float*, Stream) { not_here(); }
 void make_rows(const Rows&, RowType, void*, Stream) { not_here(); }
 void make_patch_rows(const Conv&, RowType, void*, Stream) { not_here(); }
 void make_weight_rows(const Conv&, bool, RowType, void*, Stream) { not_here(); }
+void relayout(const int64_t (&)[5], const Tensor&, const Tensor&, Stream) { not_here(); }
+void* take_scratch(size_t, Stream) { not_here(); }
+void give_back_scratch(void*, Stream) { not_here(); }
+void copy_bytes(void*, const void*, size_t, Stream) { not_here(); }
 void make_filter(const Conv&, int64_t, int64_t, RowType, void*, Stream) { not_here(); }
 void take_rows(const Conv&, Result, int64_t, RowType, const void*, bool, Stream) { not_here(); }
 void repair_result(const Conv&, Result, Stream) { not_here(); }

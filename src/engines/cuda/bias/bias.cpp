@@ -15,11 +15,20 @@ using problem::BiasPass;
 
 Sizes5 sizes_of(const BiasPass& p) { return {p.batch, p.channels, p.spatial[0], p.spatial[1], p.spatial[2]}; }
 
+// Places side by side; images and channels anywhere: a slice of channels, one image for all.
+bool has_planes(const BiasPass& p) {
+  const problem::Strides5& strides = p.grad_output.strides;
+  int64_t stride = 1;
+  for (size_t i = 3; i-- > 0; stride *= p.spatial[i])
+    if (p.spatial[i] != 1 && strides[i + 2] != stride) return false;
+  return strides[0] >= 0 && strides[1] >= 0;
+}
+
 class BiasStep final : public Step {
  public:
   explicit BiasStep(const BiasPass& pass)
       : pass_(pass),
-        planes_(is_planes(pass.grad_output, sizes_of(pass)) &&
+        planes_(has_planes(pass) &&
                 (pass.channels == 1 || !is_channels_last(pass.grad_output, sizes_of(pass)))),
         parts_(kernels::cuda::bias_parts(shape_of(pass))) {}
   size_t workspace_bytes() const override {
@@ -50,9 +59,8 @@ class BiasCandidate final : public Candidate {
     if (bias == nullptr) return Support::no("grad_bias only");
     if (!is_wide_type(bias->grad_output.dtype)) return Support::no("needs f32, f16 or bf16");
     if (!fits_31_bits(sizes_of(*bias))) return Support::no("needs 1 to 2^31 - 1 elements");
-    if (!is_planes(bias->grad_output, sizes_of(*bias)) &&
-        !is_channels_last(bias->grad_output, sizes_of(*bias)))
-      return Support::no("needs a dense grad_output, row-major or channels last");
+    if (!has_planes(*bias) && !is_channels_last(bias->grad_output, sizes_of(*bias)))
+      return Support::no("needs a grad_output whose places lie side by side, or dense channels last");
     return Support::yes();
   }
   std::unique_ptr<const Step> make_step(const problem::Pass& pass,

@@ -8,6 +8,7 @@
 #include "engines/cuda/dense/product_axes.h"
 #include "engines/cuda/effort.h"
 #include "engines/cuda/implementations.h"
+#include "engines/cuda/layout/aligned_copies.h"
 #include "engines/cuda/layouts.h"
 #include "engines/cuda/shapes.h"
 #include "kernels/cuda/alignment.h"
@@ -94,6 +95,10 @@ class WgmmaStep final : public Step {
     if (products.empty()) return;
     if (through_rows_) set_channels_last(result_of(products[0]), result_sizes(pass));
     tiles_ = kernels::cuda::wgmma_gather_tiles(products[0]);
+  }
+  WantsAligned wants_aligned() const {
+    const bool forward = is_forward(pass_);
+    return {.x = !forward || !copied_, .y = forward || !copied_, .w = !weights_copied_};
   }
   size_t workspace_bytes() const override {
     return source_bytes() + weight_bytes() + (through_rows_ ? room_of(result_sizes(pass_)) : 0);
@@ -256,7 +261,10 @@ class WgmmaCandidate final : public Candidate {
   }
   std::unique_ptr<const Step> make_step(const problem::Pass& pass,
                                         const Machine& /*machine*/) const override {
-    return std::make_unique<WgmmaStep>(std::get<ConvPass>(pass));
+    const auto& conv = std::get<ConvPass>(pass);
+    auto step = std::make_unique<WgmmaStep>(conv);
+    const WantsAligned wants = step->wants_aligned();
+    return with_aligned_copies(conv, wants, std::move(step));
   }
 };
 

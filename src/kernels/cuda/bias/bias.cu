@@ -29,10 +29,11 @@ struct Sums {
 };
 
 struct Planes {
-  int64_t channels, plane;  // elements
-  uint32_t vectors;         // of all planes of a channel
-  uint32_t part;            // of them in a part
-  FastDiv of_plane;         // vectors of a plane
+  int64_t plane;                         // elements
+  int64_t image_stride, channel_stride;  // from plane to plane
+  uint32_t vectors;                      // of all planes of a channel
+  uint32_t part;                         // of them in a part
+  FastDiv of_plane;                      // vectors of a plane
 };
 
 template <class T, int kCount>
@@ -45,7 +46,7 @@ __global__ void __launch_bounds__(kThreads) planes_kernel(Planes p, const T* y, 
     uint32_t at = i;
     const int64_t image = p.of_plane.split(at);
     float values[kCount];
-    load_pack<T, kCount>(y + (image * p.channels + channel) * p.plane + at * kCount, values);
+    load_pack<T, kCount>(y + image * p.image_stride + channel * p.channel_stride + at * kCount, values);
 #pragma unroll
     for (int j = 0; j < kCount; ++j) sums[j] += values[j];
   }
@@ -67,7 +68,7 @@ __global__ void __launch_bounds__(kThreads)
   for (uint32_t i = begin + threadIdx.x; i < end; i += kThreads) {
     uint32_t at = i;
     const int64_t image = p.of_plane.split(at);
-    const int64_t first = (image * p.channels + channel) * p.plane, last = first + p.plane;
+    const int64_t first = image * p.image_stride + channel * p.channel_stride, last = first + p.plane;
     const int64_t place = first / kCount * kCount + at * kCount;
     if (place + kCount <= total) {
       float values[kCount];
@@ -147,8 +148,9 @@ void finish(const Bias& bias, int64_t parts, const float* sums, Stream stream) {
 
 Planes planes_of(const Bias& bias, int64_t vectors_a_plane, int64_t parts) {
   Planes p;
-  p.channels = bias.channels;
   p.plane = bias.spatial[0] * bias.spatial[1] * bias.spatial[2];
+  p.image_stride = bias.grad_output.strides[0];
+  p.channel_stride = bias.grad_output.strides[1];
   p.of_plane = FastDiv(vectors_a_plane);
   p.vectors = static_cast<uint32_t>(bias.batch * vectors_a_plane);
   p.part = static_cast<uint32_t>((p.vectors + parts - 1) / parts);
@@ -161,13 +163,14 @@ void launch_planes(const Bias& bias, float* sums, Stream stream) {
   const dim3 grid(static_cast<unsigned>(bias.channels), static_cast<unsigned>(parts));
   const auto* y = static_cast<const T*>(bias.grad_output.data);
   const Sums target{bias.channels, sums, bias.grad_bias};
-  if (plane % kCount == 0)
+  const int64_t image = bias.grad_output.strides[0], channel = bias.grad_output.strides[1];
+  if (plane % kCount == 0 && image % kCount == 0 && channel % kCount == 0)
     planes_kernel<T, kCount>
         <<<grid, kThreads, 0, stream>>>(planes_of(bias, plane / kCount, parts), y, target);
   else
-    covering_kernel<T, kCount>
-        <<<grid, kThreads, 0, stream>>>(planes_of(bias, (plane + 2 * kCount - 2) / kCount, parts),
-                                        bias.batch * bias.channels * plane, y, target);
+    covering_kernel<T, kCount><<<grid, kThreads, 0, stream>>>(
+        planes_of(bias, (plane + 2 * kCount - 2) / kCount, parts),
+        (bias.batch - 1) * image + (bias.channels - 1) * channel + plane, y, target);
   finish(bias, parts, sums, stream);
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// grad_bias of a dense grad_output of FP32, FP16 or BF16.
+// grad_bias of FP32, FP16 or BF16, of planes anywhere or of a dense channels-last grad_output.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +11,7 @@ namespace retrograd::kernels::cuda {
 // How many parts each channel's sum is cut into: a function of the problem alone. The workspace holds a float
 // for each part of each channel.
 int64_t bias_parts(const Bias& bias);
-// (N, C, D, H, W) row-major.
+// The places of a plane side by side; strides from plane to plane are not negative.
 void bias_planes(const Bias& bias, float* workspace, Stream stream);
 // Channels innermost.
 void bias_channels_last(const Bias& bias, float* workspace, Stream stream);

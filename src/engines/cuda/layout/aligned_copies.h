@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+// Dense operands at addresses that vectors and copy engines cannot read, copied to where they can. Addresses
+// come when a step runs and are nearly always aligned, so the workspace has no room for this: the memory is
+// the stream's. Without memory the step gets the addresses as they are.
+#pragma once
+
+#include <memory>
+
+#include "engines/engine.h"
+
+namespace retrograd::engines::cuda {
+
+// Which operands a step wants at multiples of 16 bytes.
+struct WantsAligned {
+  bool x = true, y = true, w = true;
+};
+
+std::unique_ptr<const Step> with_aligned_copies(const problem::ConvPass& pass, WantsAligned wants,
+                                                std::unique_ptr<const Step> step);
+
+}  // namespace retrograd::engines::cuda
