@@ -236,6 +236,10 @@ int run(int argc, char** argv) {
                          "Everybody that takes a pass, not only the one that is chosen");
   sweep_command.add_flag("--forward", sweep_options.forward, "Forward problems instead of backward ones");
   sweep_command.add_option("--json", sweep_options.json, "Write everything there")->type_name("FILE");
+  sweep_command
+      .add_option("--html", sweep_options.html,
+                  "Write a page with histograms and a table to sort and filter; it needs no network")
+      ->type_name("FILE");
   sweep_command.add_option("--csv", sweep_options.csv, "A row for each implementation of a pass there")
       ->type_name("FILE");
 

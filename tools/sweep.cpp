@@ -20,7 +20,7 @@ int fail(const Status& status) {
 
 int sweep(const SweepOptions& options) {
   // Written as it goes: a run that is stopped has still measured something.
-  std::ofstream csv, json;
+  std::ofstream csv, json, html;
   const auto open = [](std::ofstream& file, const char* option, const std::string& name) {
     if (!name.empty()) file.open(name);
     return name.empty() || file
@@ -29,6 +29,7 @@ int sweep(const SweepOptions& options) {
   };
   if (const Status opened = open(csv, "--csv", options.csv); !opened.is_ok()) return fail(opened);
   if (const Status opened = open(json, "--json", options.json); !opened.is_ok()) return fail(opened);
+  if (const Status opened = open(html, "--html", options.html); !opened.is_ok()) return fail(opened);
   if (csv.is_open()) csv << sweep_csv_header();
   const auto result = measure_sweep(options, [&](const SweepFigure& figure) {
     if (csv.is_open()) csv << sweep_csv_rows(options, figure) << std::flush;
@@ -36,9 +37,11 @@ int sweep(const SweepOptions& options) {
   if (!result.is_ok()) return fail(result.status());
   const std::vector<SweepFigure>& figures = result.value().figures;
   if (json.is_open()) json << sweep_json(options, figures).dump(1) << '\n';
+  if (html.is_open()) html << sweep_page(options, figures);
   fmt::print("seed {}, {} problems, {} figures, {}\n{}", options.seed, options.count, figures.size(),
              options.device, sweep_summary(options, figures));
   if (csv.is_open() && !csv) return fail({Code::kInternal, "--csv: the disk is full"});
+  if (html.is_open() && !html.flush()) return fail({Code::kInternal, "--html: the disk is full"});
   return result.value().failures == 0 ? 0 : 1;
 }
 

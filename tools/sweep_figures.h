@@ -45,6 +45,8 @@ Result<SweepResult> measure_sweep(const SweepOptions& options,
 std::string sweep_csv_header();
 std::string sweep_csv_rows(const SweepOptions& options, const SweepFigure& figure);
 nlohmann::json sweep_json(const SweepOptions& options, const std::vector<SweepFigure>& figures);
+// The same as a page that needs nothing else.
+std::string sweep_page(const SweepOptions& options, const std::vector<SweepFigure>& figures);
 // Percentiles by family, then the worst twenty.
 std::string sweep_summary(const SweepOptions& options, const std::vector<SweepFigure>& figures);
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "sweep_page.h"
 #include "tools/percentiles.h"
 #include "tools/sweep_figures.h"
 
@@ -144,6 +145,14 @@ json sweep_json(const SweepOptions& options, const std::vector<SweepFigure>& fig
       out["percentiles"].push_back(std::move(row));
     }
   return out;
+}
+
+std::string sweep_page(const SweepOptions& options, const std::vector<SweepFigure>& figures) {
+  std::string data = sweep_json(options, figures).dump();
+  // The page's parser ends a script at "</", wherever it stands.
+  for (size_t at = data.find("</"); at != std::string::npos; at = data.find("</", at + 1))
+    data.replace(at, 2, "<\\/");
+  return kPageBeforeData + data + kPageBehindData;
 }
 
 std::string sweep_summary(const SweepOptions& options, const std::vector<SweepFigure>& figures) {
