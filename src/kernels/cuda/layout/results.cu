@@ -86,6 +86,19 @@ __device__ __noinline__ void repair_stored(const Conv& conv, Result result, bool
                  [&](float sum) { store_any(t.dtype, t.data, offset_of(t, at), sum); });
 }
 
+template <class E>
+__global__ void __launch_bounds__(kThreads)
+    take_filter_kernel(const __grid_constant__ Conv conv, Filter p, const E* source, bool repair) {
+  for (uint32_t first = blockIdx.x * kThreads; first < p.total; first += gridDim.x * kThreads) {
+    const uint32_t i = first + threadIdx.x;
+    const Index5 at = filter_index(p, i);
+    const bool there = i < p.total && at.n < p.rows && at.c < p.channels;
+    const float value = there ? to_float(source[i]) : 0.0f;
+    if (there) store_any(conv.w.dtype, conv.w.data, offset_of(conv.w, at), value);
+    if (repair && __any_sync(~0u, isnan(value))) repair_stored(conv, Result::kGradWeight, isnan(value), at);
+  }
+}
+
 // ---- rows
 
 struct Places {
@@ -232,6 +245,20 @@ void make_filter(const Conv& conv, int64_t y_filled, int64_t x_filled, RowType t
   else
     make_filter_kernel<<<blocks_for(p.total), kThreads, 0, stream>>>(p, conv.w,
                                                                      static_cast<__nv_bfloat16*>(target));
+}
+
+void take_filter(const Conv& conv, int64_t y_filled, int64_t x_filled, RowType type, const void* source,
+                 bool repair, Stream stream) {
+  PlaneRows planes = planes_of(sizes_of(conv, Result::kGradWeight), y_filled, x_filled);
+  if (has_planes(conv.w, type, planes))
+    return rows_to_planes(planes, conv, Result::kGradWeight, source, repair, stream);
+  const Filter p = filter_of(conv, y_filled, x_filled);
+  if (type == RowType::kF16)
+    take_filter_kernel<<<blocks_for(p.total), kThreads, 0, stream>>>(
+        conv, p, static_cast<const __half*>(source), repair);
+  else
+    take_filter_kernel<<<blocks_for(p.total), kThreads, 0, stream>>>(
+        conv, p, static_cast<const __nv_bfloat16*>(source), repair);
 }
 
 void take_rows(const Conv& conv, Result result, int64_t filled, RowType type, const void* rows, bool repair,

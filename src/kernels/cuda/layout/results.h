@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Filters in rows of channels; from rows of channels back to the caller's tensors; and results that are NaN, which may
+// From rows of channels and filters back to the caller's tensors; and results that are NaN, which may
 // owe this to a zero beyond the edge, taken from the formula.
 #pragma once
 
@@ -14,6 +14,8 @@ enum class Result : unsigned char { kForward, kGradInput, kGradWeight };
 // them.
 void make_filter(const Conv& conv, int64_t y_filled, int64_t x_filled, RowType type, void* target,
                  Stream stream);
+void take_filter(const Conv& conv, int64_t y_filled, int64_t x_filled, RowType type, const void* source,
+                 bool repair, Stream stream);
 // Rows of all channels of all groups, filled up at their end.
 void take_rows(const Conv& conv, Result result, int64_t filled, RowType type, const void* rows, bool repair,
                Stream stream);
