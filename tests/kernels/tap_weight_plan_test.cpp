@@ -95,8 +95,8 @@ TEST(TapPlan, WritesManyResultsOfFewPlacesInPlace) {
   TapPlan plan{};
   ASSERT_TRUE(
       plan_tap_weight(conv_of(2, 752, 456, {8, 1, 7, 2, 1, 0}, {8, 1, 7, 2, 1, 0}), DType::kF16, &plan));
-  EXPECT_TRUE(plan.direct);
-  EXPECT_EQ(plan.walk.parts, 1);
+  EXPECT_EQ(plan.results, TapResults::kInPlace);
+  EXPECT_EQ(plan.walk.parts * plan.walk.cluster, 1);
   EXPECT_EQ(plan.walk.across_m, 4);
   EXPECT_EQ(plan.walk.taps, 49);
   // The axis of one tap leads nowhere, whatever its stride.
@@ -108,24 +108,27 @@ TEST(TapPlan, CutsLongSumsOfFewResults) {
   TapPlan plan{};
   ASSERT_TRUE(plan_tap_weight(conv_of(1, 728, 728, {360, 360, 1, 1, 1, 0}, {40, 40, 1, 1, 1, 0}), DType::kF16,
                               &plan));
-  EXPECT_FALSE(plan.direct);
-  EXPECT_GT(plan.walk.parts, 1);
+  EXPECT_GT(plan.walk.parts * plan.walk.cluster, 1);
+  EXPECT_LE(plan.walk.cluster, 8);
+  EXPECT_EQ(plan.results, plan.walk.parts > 1 ? TapResults::kParts : TapResults::kInPlace);
   EXPECT_EQ(plan.walk.weights, int64_t{728} * 728);
 }
 
-TEST(TapPlan, LeavesOtherLayoutsAndTypesToParts) {
-  Conv conv = conv_of(1, 64, 64, {8, 8, 3, 1, 1, 1}, {8, 8, 3, 1, 1, 1});
+TEST(TapPlan, TakesOtherLayoutsAndTypesThroughTheWorkspace) {
+  const Axis axis{8, 8, 3, 1, 1, 1};
+  Conv conv = conv_of(1, 64, 64, axis, axis);
   TapPlan plan{};
+  ASSERT_TRUE(plan_tap_weight(conv, DType::kF16, &plan));
+  EXPECT_EQ(plan.results, TapResults::kInPlace);
   ASSERT_TRUE(plan_tap_weight(conv, DType::kBF16, &plan));
-  EXPECT_FALSE(plan.direct);
+  EXPECT_EQ(plan.results, TapResults::kParts);
   conv.w.strides[1] = 9;
   ASSERT_TRUE(plan_tap_weight(conv, DType::kF16, &plan));
-  EXPECT_FALSE(plan.direct);
-  ASSERT_TRUE(
-      plan_tap_weight(conv_of(1, 60, 64, {8, 8, 3, 1, 1, 1}, {8, 8, 3, 1, 1, 1}), DType::kF16, &plan));
-  EXPECT_FALSE(plan.direct);
+  EXPECT_EQ(plan.results, TapResults::kFilter);
+  ASSERT_TRUE(plan_tap_weight(conv_of(1, 60, 64, axis, axis), DType::kF16, &plan));
+  EXPECT_EQ(plan.results, TapResults::kFilter);
   EXPECT_EQ(plan.walk.x_channels, 64);
-  EXPECT_EQ(plan.walk.columns, 60);
+  EXPECT_TRUE(std::equal(plan.strides, plan.strides + 4, std::array<int64_t, 4>{576, 576, 192, 64}.begin()));
 }
 
 }  // namespace

@@ -11,11 +11,13 @@
 #include "engines/cuda/shapes.h"
 #include "kernels/cuda/dense/tap_weight.h"
 #include "kernels/cuda/dense/weight_parts.h"
+#include "kernels/cuda/layout/results.h"
 
 namespace retrograd::engines::cuda {
 namespace {
 
 using kernels::cuda::TapPlan;
+using kernels::cuda::TapResults;
 using problem::ConvPass;
 using problem::ConvPassKind;
 
@@ -32,22 +34,39 @@ class TapProductStep final : public WeightStep {
  public:
   TapProductStep(const ConvPass& pass, const TapPlan& plan) : WeightStep(pass), plan_(plan) {}
   std::string describe() const override {
-    return fmt::format("tiles {} of a tap, {}, {}", name_of(plan_.cut), describe_rows(),
-                       plan_.direct ? "results in place" : fmt::format("{} parts", plan_.walk.parts));
+    const int shares = plan_.walk.cluster, parts = plan_.walk.parts;
+    return fmt::format("tiles {} of a tap, {}{}{}{}", name_of(plan_.cut), describe_rows(),
+                       shares > 1 ? fmt::format(", clusters of {}", shares) : "",
+                       parts > 1 ? fmt::format(", {} parts", parts) : "",
+                       plan_.results == TapResults::kInPlace ? ", results in place" : "");
   }
 
  private:
   size_t product_bytes() const override {
-    return plan_.direct ? 0 : static_cast<size_t>(plan_.walk.parts * plan_.walk.weights) * sizeof(float);
+    switch (plan_.results) {
+      case TapResults::kInPlace:
+        return 0;
+      case TapResults::kFilter:
+        return static_cast<size_t>(plan_.walk.weights) * 2;
+      case TapResults::kParts:
+        break;
+    }
+    return static_cast<size_t>(plan_.walk.parts * plan_.walk.weights) * sizeof(float);
   }
   bool multiply(const kernels::cuda::Conv& conv, const void* x, const void* y, std::byte* workspace,
                 kernels::cuda::Stream stream) const override {
-    auto* const parts = reinterpret_cast<float*>(workspace);
-    kernels::cuda::tap_weight(plan_, type(), x, y, conv.w.data, parts, stream);
-    if (!plan_.direct)
+    const int64_t filled = plan_.walk.x_channels;
+    if (plan_.results == TapResults::kParts) {
+      auto* const parts = reinterpret_cast<float*>(workspace);
+      kernels::cuda::tap_weight(plan_, type(), x, y, nullptr, parts, stream);
       kernels::cuda::add_weight_parts(
-          {conv, kernels::cuda::WeightRepair::kNone, false, plan_.walk.x_channels, parts, plan_.walk.parts},
-          stream);
+          {conv, kernels::cuda::WeightRepair::kNone, false, filled, parts, plan_.walk.parts}, stream);
+      return true;
+    }
+    const bool in_place = plan_.results == TapResults::kInPlace;
+    kernels::cuda::tap_weight(plan_, type(), x, y, in_place ? conv.w.data : workspace, nullptr, stream);
+    if (!in_place)
+      kernels::cuda::take_filter(conv, conv.y_channels, filled, type(), workspace, false, stream);
     return true;
   }
 
@@ -97,8 +116,8 @@ class TapProductsCandidate final : public Candidate {
     const TapPlan plan = plan_of(conv);
     Times times(pass, machine);
     add_row_copies(conv, &times);
-    times.add(plan.microseconds * kPacedProcessors / processors_of(machine), plan.direct ? 1 : 2,
-              bytes_of(conv));
+    times.add(plan.microseconds * kPacedProcessors / processors_of(machine),
+              plan.results == TapResults::kInPlace ? 1 : 2, bytes_of(conv));
     return times.effort();
   }
   std::unique_ptr<const Step> make_step(const problem::Pass& pass,

@@ -10,46 +10,52 @@
 
 namespace retrograd::kernels::cuda::tap {
 
-inline constexpr int kThreads = 256, kM = 128;
 inline constexpr int kRow = 128, kWidth = 64;    // bytes and channels of a place in a group
 inline constexpr int kGroup = kTapTerms * kRow;  // bytes of a group
-inline constexpr int kYBytes = kM / kWidth * kGroup;
 
-template <int kN_, int kStages_, int kBlocks_>
+// kDown warpgroups of 64 y channels each, kBlocks blocks a multiprocessor.
+template <int kDown_, int kN_, int kStages_, int kBlocks_>
 struct Cut {
-  static constexpr int kN = kN_, kStages = kStages_, kBlocks = kBlocks_;
-  static constexpr int kStageBytes = kYBytes + kN / kWidth * kGroup;
+  static constexpr int kDown = kDown_, kN = kN_, kStages = kStages_, kBlocks = kBlocks_;
+  static constexpr int kM = kDown * kWidth, kThreads = kDown * 128;
+  static constexpr int kYBytes = kDown * kGroup, kStageBytes = kYBytes + kN / kWidth * kGroup;
   static constexpr int kAhead = kStages - 2;  // steps that are copied before they are multiplied
 };
 
-// Which results a block makes, over which part of the places.
+// Which results a block makes; of which part, and which share of the part.
 struct Block {
-  int part, n0, tap, m0;
+  int rank, part, n0, tap, m0;
 };
 template <class C>
 __device__ Block block_of(const TapWalk& p) {
   int rest = static_cast<int>(blockIdx.x);
   Block block;
+  block.rank = rest % p.cluster;
+  rest /= p.cluster;
   block.part = rest % p.parts;
   rest /= p.parts;
   block.n0 = rest % p.across_n * C::kN;
   rest /= p.across_n;
   block.tap = rest % p.taps;
-  block.m0 = rest / p.taps * kM;
+  block.m0 = rest / p.taps * C::kM;
   return block;
 }
 
-// Chunk `chunk` of every kPass-th of the places of a step, from `first` on: what a thread copies of one
-// factor.
-template <int kChunks>
+// What a thread copies of one factor: a chunk of every kPass-th place of a step.
+template <int kThreads, int kChunks>
 struct Lane {
   static constexpr int kPass = kThreads / kChunks;
-  static_assert(kPass % 8 == 0 && kTapTerms % kPass == 0);
+  static_assert(kThreads % kChunks == 0 && kPass % 4 == 0);
   int first = static_cast<int>(threadIdx.x) / kChunks, chunk = static_cast<int>(threadIdx.x) % kChunks;
-  // Chunks of eight rows are permuted as warpgroup products expect it; eight rows further they are the same.
+  // Chunks of eight places are permuted as warpgroup products expect it.
   __device__ uint32_t target() const {
     return static_cast<uint32_t>(chunk / 8 * kGroup + first * kRow + (chunk % 8 ^ first % 8) * 16);
   }
+  // From there to the place that is i further; an odd number of fours turns a bit of the permutation over.
+  __device__ static uint32_t further(uint32_t target, int i) {
+    return (target ^ (i % 8 == 0 ? 0u : 64u)) + static_cast<uint32_t>(i * kRow);
+  }
+  __device__ bool has(int i) const { return kTapTerms % kPass == 0 || first + i < kTapTerms; }
 };
 
 // The places of the steps under way, y's and x's; −1: past the end, zeros on both sides.
@@ -60,11 +66,9 @@ class Loads {
                    uint32_t base, int2 (*table)[kTapTerms])
       : p_(p),
         places_(places_of_tap(p, block.tap)),
-        part_(part_of(places_, block.part, p.parts)),
+        part_(part_of(places_, block.part * p.cluster + block.rank, p.parts * p.cluster)),
         walk_(places_, part_, static_cast<int>(threadIdx.x) % 32),
-        table_(table),
-        y_pitch_(static_cast<uint32_t>(p.y_channels) * 2),
-        x_pitch_(static_cast<uint32_t>(p.x_channels) * 2) {
+        table_(table) {
     const OfY of_y;
     const OfX of_x;
     const int o = block.m0 + of_y.chunk * 8, c = block.n0 + of_x.chunk * 8;
@@ -74,7 +78,7 @@ class Loads {
     y_ = y_rows + int64_t{o} * 2;
     x_ = x_rows + int64_t{c} * 2;
     y_target_ = base + of_y.target();
-    x_target_ = base + kYBytes + of_x.target();
+    x_target_ = base + C::kYBytes + of_x.target();
   }
   __device__ int steps() const { return part_.steps; }
 
@@ -93,32 +97,33 @@ class Loads {
     const OfX of_x;
     if (live_y_) {
 #pragma unroll
-      for (int i = 0; i < kTapTerms; i += OfY::kPass) {
-        const int place = table_[slot][of_y.first + i].x;
-        copy_chunk(y_target_ + stage + i * kRow, y_ + static_cast<uint64_t>(max(place, 0)) * y_pitch_,
-                   place >= 0);
-      }
+      for (int i = 0; i < kTapTerms; i += OfY::kPass)
+        if (of_y.has(i))
+          copy(OfY::further(y_target_, i) + stage, y_, table_[slot][of_y.first + i].x, p_.y_channels);
     }
     if (live_x_) {
 #pragma unroll
-      for (int i = 0; i < kTapTerms; i += OfX::kPass) {
-        const int place = table_[slot][of_x.first + i].y;
-        copy_chunk(x_target_ + stage + i * kRow, x_ + static_cast<uint64_t>(max(place, 0)) * x_pitch_,
-                   place >= 0);
-      }
+      for (int i = 0; i < kTapTerms; i += OfX::kPass)
+        if (of_x.has(i))
+          copy(OfX::further(x_target_, i) + stage, x_, table_[slot][of_x.first + i].y, p_.x_channels);
     }
   }
 
  private:
-  using OfY = Lane<kM / 8>;
-  using OfX = Lane<C::kN / 8>;
+  using OfY = Lane<C::kThreads, C::kM / 8>;
+  using OfX = Lane<C::kThreads, C::kN / 8>;
+
+  __device__ static void copy(uint32_t target, const char* rows, int place, int channels) {
+    const auto from = static_cast<uint64_t>(max(place, 0)) * (static_cast<uint32_t>(channels) * 2u);
+    copy_chunk(target, rows + from, place >= 0);
+  }
 
   const TapWalk& p_;
   TapPlaces places_;
   TapPart part_;
   TapPlaceWalk walk_;
   int2 (*table_)[kTapTerms];
-  uint32_t y_pitch_, x_pitch_, y_target_, x_target_;
+  uint32_t y_target_, x_target_;
   const char *y_, *x_;
   bool live_y_, live_x_;
 };

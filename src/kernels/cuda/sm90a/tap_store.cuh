@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sums of a warpgroup to where they belong: 16-bit results straight to w, 16 bytes a thread, or FP32 to a
-// part.
+// Sums of a warpgroup to where they belong, 32 columns of a row at a time: 16-bit results, 16 bytes a thread,
+// or FP32 of a part. A block stores its own, or clusters of blocks first add theirs in the order of ranks,
+// out of each other's shared memory.
 #pragma once
 
 #include "kernels/cuda/elements.cuh"
@@ -9,23 +10,22 @@
 namespace retrograd::kernels::cuda::tap {
 
 struct Target {
-  void* w;             // null: parts
+  void* results;       // null: parts
   int64_t strides[4];  // TapPlan::strides
-  bool vectors;        // w is aligned
+  bool vectors;        // results are aligned
   float* parts;
 };
 
-__device__ inline uint32_t pack(float low, float high, __half) {
-  const __half2 both = __floats2half2_rn(low, high);
+__device__ inline uint32_t pack(const float2& pair, __half) {
+  const __half2 both = __floats2half2_rn(pair.x, pair.y);
   return *reinterpret_cast<const uint32_t*>(&both);
 }
-__device__ inline uint32_t pack(float low, float high, __nv_bfloat16) {
-  const __nv_bfloat162 both = __floats2bfloat162_rn(low, high);
+__device__ inline uint32_t pack(const float2& pair, __nv_bfloat16) {
+  const __nv_bfloat162 both = __floats2bfloat162_rn(pair.x, pair.y);
   return *reinterpret_cast<const uint32_t*>(&both);
 }
 
-// Four lanes side by side hold word i of four words each; lane q comes by all words of number q, in the order
-// of lanes: a transpose of 4 x 4.
+// Four lanes side by side hold four words each; lane q gets the q-th of all four, in the order of lanes.
 __device__ inline void exchange(uint32_t (&v)[4]) {
   const bool odd = (threadIdx.x & 1u) != 0, high = (threadIdx.x & 2u) != 0;
 #pragma unroll
@@ -40,52 +40,110 @@ __device__ inline void exchange(uint32_t (&v)[4]) {
   }
 }
 
-// row: the first of this thread's two, eight apart; whole warps call it.
-template <class E, int kColumns>
-__device__ void store_results(const TapWalk& p, const Block& block, const Target& target, int row,
-                              const float (&sums)[kColumns / 2]) {
-  const int hw = p.axes[1].kernel * p.axes[2].kernel, lane = static_cast<int>(threadIdx.x) % 4;
-  E* const w = static_cast<E*>(target.w) + block.tap / hw * target.strides[1] +
-               block.tap / p.axes[2].kernel % p.axes[1].kernel * target.strides[2] +
-               block.tap % p.axes[2].kernel * target.strides[3];
-#pragma unroll
-  for (int half = 0; half < 2; ++half) {
-    const int o = row + half * 8;
-    E* const line = w + o * target.strides[0];
-#pragma unroll
-    for (int j = 0; j < kColumns / 8; j += 4) {
-      uint32_t v[4];
+// Of row o; pairs: this thread's columns of four times eight (wgmma.cuh), the first of them `column` of the
+// tile. Whole warps call it.
+template <class E>
+__device__ void store_pairs(const TapWalk& p, const Block& block, const Target& target, int o, int column,
+                            const float2 (&pairs)[4]) {
+  const int lane = static_cast<int>(threadIdx.x) % 4;
+  if (target.results == nullptr) {
+    const int c = block.n0 + column + lane * 2;
+    float* const to =
+        target.parts + block.part * p.weights + (int64_t{o} * p.taps + block.tap) * p.x_channels + c;
+    if (o < p.rows) {
 #pragma unroll
       for (int i = 0; i < 4; ++i)
-        v[i] = pack(sums[(j + i) * 4 + half * 2], sums[(j + i) * 4 + half * 2 + 1], E{});
-      exchange(v);
-      const int c = block.n0 + (j + lane) * 8;
-      if (o >= p.rows || c >= p.columns) continue;
-      if (target.vectors) {
-        *reinterpret_cast<uint4*>(line + c) = uint4{v[0], v[1], v[2], v[3]};
-        continue;
-      }
-#pragma unroll
-      for (int i = 0; i < 8; ++i)
-        reinterpret_cast<uint16_t*>(line)[c + i] = static_cast<uint16_t>(v[i / 2] >> i % 2 * 16);
+        if (c + i * 8 < p.x_channels) *reinterpret_cast<float2*>(to + i * 8) = pairs[i];
     }
+    return;
   }
+  uint32_t words[4];
+#pragma unroll
+  for (int i = 0; i < 4; ++i) words[i] = pack(pairs[i], E{});
+  exchange(words);
+  const int c = block.n0 + column + lane * 8;
+  if (o >= p.rows || c >= p.x_channels) return;
+  const int hw = p.axes[1].kernel * p.axes[2].kernel;
+  E* const to = static_cast<E*>(target.results) + o * target.strides[0] + block.tap / hw * target.strides[1] +
+                block.tap / p.axes[2].kernel % p.axes[1].kernel * target.strides[2] +
+                block.tap % p.axes[2].kernel * target.strides[3] + c;
+  if (target.vectors) {
+    *reinterpret_cast<uint4*>(to) = uint4{words[0], words[1], words[2], words[3]};
+    return;
+  }
+#pragma unroll
+  for (int i = 0; i < 8; ++i)
+    reinterpret_cast<uint16_t*>(to)[i] = static_cast<uint16_t>(words[i / 2] >> i % 2 * 16);
 }
 
-template <int kColumns>
-__device__ void store_part(const TapWalk& p, const Block& block, float* parts, int row,
-                           const float (&sums)[kColumns / 2]) {
+template <class E, int kColumns>
+__device__ void store_own(const TapWalk& p, const Block& block, const Target& target, int row,
+                          const float (&sums)[kColumns / 2]) {
 #pragma unroll
-  for (int half = 0; half < 2; ++half) {
-    const int o = row + half * 8;
-    if (o >= p.rows) continue;
-    const int c = block.n0 + static_cast<int>(threadIdx.x) % 4 * 2;
-    float* const line = parts + block.part * p.weights + (int64_t{o} * p.taps + block.tap) * p.x_channels + c;
+  for (int half = 0; half < 2; ++half)
 #pragma unroll
-    for (int j = 0; j < kColumns / 8; ++j)
-      if (c + j * 8 < p.x_channels)
-        *reinterpret_cast<float2*>(line + j * 8) = float2{sums[j * 4 + half * 2], sums[j * 4 + half * 2 + 1]};
+    for (int j = 0; j < kColumns / 8; j += 4) {
+      float2 pairs[4];
+#pragma unroll
+      for (int i = 0; i < 4; ++i) pairs[i] = {sums[(j + i) * 4 + half * 2], sums[(j + i) * 4 + half * 2 + 1]};
+      store_pairs<E>(p, block, target, row + half * 8, j * 8, pairs);
+    }
+}
+
+// ---- clusters
+
+__device__ inline void sync_cluster() {
+  asm volatile("barrier.cluster.arrive.release.aligned;\nbarrier.cluster.wait.acquire.aligned;" ::: "memory");
+}
+// The same address of shared memory in another block of the cluster.
+__device__ inline uint32_t address_in(uint32_t address, int rank) {
+  uint32_t there;
+  asm volatile("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(there) : "r"(address), "r"(rank));
+  return there;
+}
+__device__ inline float2 load_from_cluster(uint32_t address) {
+  float2 pair;
+  asm volatile("ld.shared::cluster.v2.f32 {%0, %1}, [%2];"
+               : "=f"(pair.x), "=f"(pair.y)
+               : "r"(address)
+               : "memory");
+  return pair;
+}
+
+// Stages are free when this begins. Blocks of a cluster share what is stored.
+template <class E, class C, int kColumns>
+__device__ void store_shared(const TapWalk& p, const Block& block, const Target& target, int row,
+                             const float (&sums)[kColumns / 2], uint32_t base) {
+  constexpr int kPitch = C::kThreads * 8;  // bytes from pair to pair of a thread
+  static_assert(kColumns / 4 * kPitch <= C::kStages * C::kStageBytes);
+  const uint32_t mine = base + threadIdx.x * 8;
+#pragma unroll
+  for (int i = 0; i < kColumns / 4; ++i)
+    asm volatile("st.shared.v2.f32 [%0], {%1, %2};" ::"r"(mine + i * kPitch), "f"(sums[i * 2]),
+                 "f"(sums[i * 2 + 1])
+                 : "memory");
+  sync_cluster();
+  for (int unit = block.rank; unit < kColumns / 16; unit += p.cluster) {
+    const int half = unit % 2, j = unit / 2 * 4;
+    float2 pairs[4] = {};
+    for (int rank = 0; rank < p.cluster; rank += 2) {
+      float2 got[2][4] = {};
+#pragma unroll
+      for (int r = 0; r < 2; ++r) {
+        if (rank + r >= p.cluster) continue;
+        const uint32_t from = address_in(mine, rank + r) + static_cast<uint32_t>((j * 2 + half) * kPitch);
+#pragma unroll
+        for (int i = 0; i < 4; ++i) got[r][i] = load_from_cluster(from + i * 2 * kPitch);
+      }
+#pragma unroll
+      for (int r = 0; r < 2; ++r)
+#pragma unroll
+        for (int i = 0; i < 4; ++i) pairs[i].x += got[r][i].x, pairs[i].y += got[r][i].y;
+    }
+    store_pairs<E>(p, block, target, row + half * 8, j * 8, pairs);
   }
+  // Nobody leaves before all have read.
+  sync_cluster();
 }
 
 }  // namespace retrograd::kernels::cuda::tap

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // w[o, tap, c] = Σ_p y[p, o] · x[place(p, tap), c]
 //
-// A block makes 128 y channels by up to 256 x channels of one tap over a part of the places that the tap
-// reaches, 32 a step, several steps in flight. Both warpgroups copy and multiply: products of a step run
-// while later steps are asked for. A block whose part is all of the places writes results as they are wanted;
-// otherwise parts go to the workspace as FP32, and add_weight_parts adds them in order.
+// A block makes up to 192 y channels by up to 256 x channels of one tap over a share of the places that the
+// tap reaches, 32 a step, several steps in flight. All warpgroups copy and multiply: products of a step run
+// while later steps are asked for. Few results are shared out among a cluster of blocks, which add their
+// sums, and beyond that cut into parts, which go to the workspace as FP32 for add_weight_parts. Otherwise
+// results are written as they are wanted.
 #include <algorithm>
 
 #include "kernels/cuda/alignment.h"
@@ -29,7 +30,7 @@ __device__ void make_tile(const TapWalk& p, const Block& block, const Target& ta
   float sums[kColumns / 2];
 #pragma unroll
   for (int i = 0; i < kColumns / 2; ++i) sums[i] = 0;
-  const uint32_t a_at = base + warpgroup * tap::kGroup, b_at = base + tap::kYBytes;
+  const uint32_t a_at = base + warpgroup * tap::kGroup, b_at = base + C::kYBytes;
   const int steps = loads.steps();
   uint32_t stage = 0;
   for (int step = 0; step < steps; ++step) {
@@ -53,14 +54,13 @@ __device__ void make_tile(const TapWalk& p, const Block& block, const Target& ta
   hopper::wait_for_products<0>();
   hopper::hold(sums);
   const int row = block.m0 + warpgroup * 64 + thread / 32 * 16 + thread % 32 / 4;
-  if (target.w != nullptr)
-    tap::store_results<E, kColumns>(p, block, target, row, sums);
-  else
-    tap::store_part<kColumns>(p, block, target.parts, row, sums);
+  if (p.cluster == 1) return tap::store_own<E, kColumns>(p, block, target, row, sums);
+  __syncthreads();
+  tap::store_shared<E, C, kColumns>(p, block, target, row, sums, base);
 }
 
 template <class E, class C>
-__global__ void __launch_bounds__(tap::kThreads, C::kBlocks)
+__global__ void __launch_bounds__(C::kThreads, C::kBlocks)
     product_kernel(const __grid_constant__ TapWalk p, const char* __restrict__ x_rows,
                    const char* __restrict__ y_rows, const __grid_constant__ Target target) {
   extern __shared__ __align__(1024) unsigned char shared[];
@@ -91,9 +91,20 @@ void launch(const TapPlan& plan, const void* x_rows, const void* y_rows, const T
   constexpr int kBytes = C::kStages * C::kStageBytes + 1024;
   cudaFuncSetAttribute(product_kernel<E, C>, cudaFuncAttributeMaxDynamicSharedMemorySize, kBytes);
   const TapWalk& p = plan.walk;
-  const auto blocks = static_cast<unsigned>(int64_t{p.parts} * p.across_n * p.taps * p.across_m);
-  product_kernel<E, C><<<blocks, tap::kThreads, kBytes, stream>>>(p, static_cast<const char*>(x_rows),
-                                                                  static_cast<const char*>(y_rows), target);
+  cudaLaunchAttribute cluster{};
+  cluster.id = cudaLaunchAttributeClusterDimension;
+  cluster.val.clusterDim.x = static_cast<unsigned>(p.cluster);
+  cluster.val.clusterDim.y = cluster.val.clusterDim.z = 1;
+  cudaLaunchConfig_t config{};
+  config.gridDim =
+      dim3(static_cast<unsigned>(int64_t{p.cluster} * p.parts * p.across_n * p.taps * p.across_m));
+  config.blockDim = dim3(C::kThreads);
+  config.dynamicSmemBytes = kBytes;
+  config.stream = stream;
+  config.attrs = &cluster;
+  config.numAttrs = p.cluster > 1 ? 1 : 0;
+  cudaLaunchKernelEx(&config, product_kernel<E, C>, p, static_cast<const char*>(x_rows),
+                     static_cast<const char*>(y_rows), target);
 }
 
 template <class E>
@@ -101,23 +112,20 @@ void launch_in(const TapPlan& plan, const void* x_rows, const void* y_rows, cons
                Stream stream) {
   switch (plan.cut) {
     case TapCut::k128x128:
-      return launch<E, Cut<128, 6, 2>>(plan, x_rows, y_rows, target, stream);
+      return launch<E, Cut<2, 128, 6, 2>>(plan, x_rows, y_rows, target, stream);
     case TapCut::k128x256:
-      return launch<E, Cut<256, 8, 1>>(plan, x_rows, y_rows, target, stream);
+      return launch<E, Cut<2, 256, 8, 1>>(plan, x_rows, y_rows, target, stream);
+    case TapCut::k192x256:
+      return launch<E, Cut<3, 256, 7, 1>>(plan, x_rows, y_rows, target, stream);
   }
-}
-
-Target target_of(const TapPlan& plan, void* w, float* parts) {
-  Target target{plan.direct ? w : nullptr, {}, is_aligned(w), parts};
-  std::copy(plan.strides, plan.strides + 4, target.strides);
-  return target;
 }
 
 }  // namespace
 
-void tap_weight(const TapPlan& plan, RowType type, const void* x_rows, const void* y_rows, void* w,
+void tap_weight(const TapPlan& plan, RowType type, const void* x_rows, const void* y_rows, void* results,
                 float* parts, Stream stream) {
-  const Target target = target_of(plan, w, parts);
+  Target target{results, {}, is_aligned(results), parts};
+  std::copy(plan.strides, plan.strides + 4, target.strides);
   if (type == RowType::kBF16)
     launch_in<__nv_bfloat16>(plan, x_rows, y_rows, target, stream);
   else
