@@ -15,11 +15,11 @@ namespace {
 
 using Pairs = std::vector<std::pair<int, int>>;  // places of y and of x
 
-TapWalk walk_of(int batch, const std::array<TapAxis, 3>& axes) {
+TapWalk walk_of(int batch, const std::array<Axis, 3>& axes) {
   TapWalk walk{};
   walk.batch = batch;
-  std::copy(axes.begin(), axes.end(), walk.axes);
-  walk.taps = axes[0].kernel * axes[1].kernel * axes[2].kernel;
+  for (size_t i = 0; i < 3; ++i) walk.axes[i] = TapAxis(axes[i]);
+  walk.taps = FastDiv(axes[0].kernel * axes[1].kernel * axes[2].kernel);
   return walk;
 }
 
@@ -48,7 +48,7 @@ Pairs walked_pairs(const TapWalk& walk, int tap, int parts) {
   const TapPlaces places = places_of_tap(walk, tap);
   Pairs pairs;
   for (int part = 0; part < parts; ++part) {
-    const TapPart of_part = part_of(places, part, parts);
+    const TapPart of_part = part_of(places, part, static_cast<uint32_t>(parts));
     std::vector<TapPlaceWalk> lanes;
     for (int term = 0; term < kTapTerms; ++term) lanes.emplace_back(places, of_part, term);
     for (int step = 0; step < of_part.steps; ++step)
@@ -62,17 +62,17 @@ Pairs walked_pairs(const TapWalk& walk, int tap, int parts) {
 }
 
 TEST(TapPlaces, HoldEveryLivePairOnceAndInOrder) {
-  const TapAxis none{1, 1, 1, 1, 1, 0};
+  const Axis none{1, 1, 1, 1, 1, 0};
   const std::vector<TapWalk> walks = {
       walk_of(2, {none, {8, 1, 7, 2, 1, 0}, {8, 1, 7, 2, 1, 0}}),      // few places, many taps
       walk_of(3, {none, {67, 34, 3, 2, 1, 1}, {3, 2, 3, 2, 1, 1}}),    // stride 2, padding
       walk_of(1, {none, {5, 5, 3, 1, 2, 2}, {40, 40, 3, 1, 1, 1}}),    // dilation
       walk_of(2, {none, {4, 9, 1, 1, 1, 4}, {6, 9, 5, 3, 4, 20}}),     // more padding than x has
       walk_of(2, {none, {9, 2, 2, 3, 1, -2}, {70, 66, 3, 1, 1, -1}}),  // padding that cuts off
-      walk_of(1, {TapAxis{5, 3, 3, 2, 1, 1}, {4, 4, 3, 1, 1, 1}, {33, 33, 1, 1, 1, 0}}),
+      walk_of(1, {Axis{5, 3, 3, 2, 1, 1}, {4, 4, 3, 1, 1, 1}, {33, 33, 1, 1, 1, 0}}),
       walk_of(5, {none, none, none})};
   for (const TapWalk& walk : walks)
-    for (int tap = 0; tap < walk.taps; ++tap)
+    for (int tap = 0; tap < static_cast<int>(walk.taps.divisor); ++tap)
       for (const int parts : {1, 2, 3, 7}) EXPECT_EQ(walked_pairs(walk, tap, parts), live_pairs(walk, tap));
 }
 
@@ -96,9 +96,9 @@ TEST(TapPlan, WritesManyResultsOfFewPlacesInPlace) {
   ASSERT_TRUE(
       plan_tap_weight(conv_of(2, 752, 456, {8, 1, 7, 2, 1, 0}, {8, 1, 7, 2, 1, 0}), DType::kF16, &plan));
   EXPECT_EQ(plan.results, TapResults::kInPlace);
-  EXPECT_EQ(plan.walk.parts * plan.walk.cluster, 1);
+  EXPECT_EQ(plan.walk.shares(), 1);
   EXPECT_EQ(plan.walk.across_m, 4);
-  EXPECT_EQ(plan.walk.taps, 49);
+  EXPECT_EQ(plan.walk.taps.divisor, 49);
   // The axis of one tap leads nowhere, whatever its stride.
   EXPECT_EQ(plan.strides[1], 0);
   EXPECT_EQ(plan.strides[3], 752);
@@ -108,9 +108,9 @@ TEST(TapPlan, CutsLongSumsOfFewResults) {
   TapPlan plan{};
   ASSERT_TRUE(plan_tap_weight(conv_of(1, 728, 728, {360, 360, 1, 1, 1, 0}, {40, 40, 1, 1, 1, 0}), DType::kF16,
                               &plan));
-  EXPECT_GT(plan.walk.parts * plan.walk.cluster, 1);
-  EXPECT_LE(plan.walk.cluster, 8);
-  EXPECT_EQ(plan.results, plan.walk.parts > 1 ? TapResults::kParts : TapResults::kInPlace);
+  EXPECT_GT(plan.walk.shares(), 1);
+  EXPECT_LE(plan.walk.cluster.divisor, 8);
+  EXPECT_EQ(plan.results, plan.walk.parts.divisor > 1 ? TapResults::kParts : TapResults::kInPlace);
   EXPECT_EQ(plan.walk.weights, int64_t{728} * 728);
 }
 

@@ -34,7 +34,7 @@ class TapProductStep final : public WeightStep {
  public:
   TapProductStep(const ConvPass& pass, const TapPlan& plan) : WeightStep(pass), plan_(plan) {}
   std::string describe() const override {
-    const int shares = plan_.walk.cluster, parts = plan_.walk.parts;
+    const uint32_t shares = plan_.walk.cluster.divisor, parts = plan_.walk.parts.divisor;
     return fmt::format("tiles {} of a tap, {}{}{}{}", name_of(plan_.cut), describe_rows(),
                        shares > 1 ? fmt::format(", clusters of {}", shares) : "",
                        parts > 1 ? fmt::format(", {} parts", parts) : "",
@@ -51,7 +51,7 @@ class TapProductStep final : public WeightStep {
       case TapResults::kParts:
         break;
     }
-    return static_cast<size_t>(plan_.walk.parts * plan_.walk.weights) * sizeof(float);
+    return static_cast<size_t>(plan_.walk.parts.divisor * plan_.walk.weights) * sizeof(float);
   }
   bool multiply(const kernels::cuda::Conv& conv, const void* x, const void* y, std::byte* workspace,
                 kernels::cuda::Stream stream) const override {
@@ -60,7 +60,7 @@ class TapProductStep final : public WeightStep {
       auto* const parts = reinterpret_cast<float*>(workspace);
       kernels::cuda::tap_weight(plan_, type(), x, y, nullptr, parts, stream);
       kernels::cuda::add_weight_parts(
-          {conv, kernels::cuda::WeightRepair::kNone, false, filled, parts, plan_.walk.parts}, stream);
+          {conv, kernels::cuda::WeightRepair::kNone, false, filled, parts, plan_.walk.parts.divisor}, stream);
       return true;
     }
     const bool in_place = plan_.results == TapResults::kInPlace;

@@ -13,10 +13,13 @@ inline constexpr int kTapTerms = 32;  // places of a step
 struct LiveOutputs {
   int begin, count;
 };
-RG_HOST_DEVICE inline LiveOutputs live_outputs(const TapAxis& a, int tap) {
+RG_DEVICE inline LiveOutputs live_outputs(const TapAxis& a, int tap) {
   const int shift = tap * a.dilation - a.pad;
-  const int begin = shift < 0 ? (-shift + a.stride - 1) / a.stride : 0;
-  const int reach = shift < a.x ? (a.x - shift - 1) / a.stride + 1 : 0, end = reach < a.y ? reach : a.y;
+  const auto outputs = [&](int positions) {
+    return static_cast<int>(a.by_stride.quotient(static_cast<uint32_t>(positions + a.stride - 1)));
+  };
+  const int begin = shift < 0 ? outputs(-shift) : 0;
+  const int reach = shift < a.x ? outputs(a.x - shift) : 0, end = reach < a.y ? reach : a.y;
   return {begin, end > begin ? end - begin : 0};
 }
 
@@ -24,9 +27,11 @@ struct TapPlaces {
   int count[3], y_first[3], x_first[3];
   int all;  // of all images
 };
-RG_HOST_DEVICE inline TapPlaces places_of_tap(const TapWalk& walk, int tap) {
-  const int of_axis[3] = {tap / (walk.axes[1].kernel * walk.axes[2].kernel),
-                          tap / walk.axes[2].kernel % walk.axes[1].kernel, tap % walk.axes[2].kernel};
+RG_DEVICE inline TapPlaces places_of_tap(const TapWalk& walk, int tap) {
+  auto kw = static_cast<uint32_t>(tap);
+  uint32_t kh = walk.axes[2].by_kernel.split(kw);
+  const uint32_t kd = walk.axes[1].by_kernel.split(kh);
+  const int of_axis[3] = {static_cast<int>(kd), static_cast<int>(kh), static_cast<int>(kw)};
   TapPlaces places;
   places.all = walk.batch;
   for (int i = 0; i < 3; ++i) {
@@ -44,8 +49,9 @@ RG_HOST_DEVICE inline TapPlaces places_of_tap(const TapWalk& walk, int tap) {
 struct TapPart {
   int first, end, steps;  // first, end: places
 };
-RG_HOST_DEVICE inline TapPart part_of(const TapPlaces& places, int part, int parts) {
-  const int steps = (places.all + kTapTerms - 1) / kTapTerms, of_part = (steps + parts - 1) / parts;
+RG_DEVICE inline TapPart part_of(const TapPlaces& places, int part, uint32_t parts) {
+  const int steps = (places.all + kTapTerms - 1) / kTapTerms;
+  const auto of_part = static_cast<int>((static_cast<uint32_t>(steps) + parts - 1) / parts);
   const int begin = part * of_part < steps ? part * of_part : steps,
             end = steps - begin < of_part ? steps : begin + of_part;
   const int last = end * kTapTerms;
@@ -56,24 +62,24 @@ RG_HOST_DEVICE inline TapPart part_of(const TapPlaces& places, int part, int par
 // than dividing again.
 class TapPlaceWalk {
  public:
-  RG_HOST_DEVICE TapPlaceWalk(const TapPlaces& places, const TapPart& part, int term)
+  RG_DEVICE TapPlaceWalk(const TapPlaces& places, const TapPart& part, int term)
       : number_(part.first + term), end_(part.end) {
     split(places, number_, digits_);
     split(places, kTapTerms, steps_);
   }
-  RG_HOST_DEVICE bool is_there() const { return number_ < end_; }
-  RG_HOST_DEVICE int y(const TapWalk& walk, const TapPlaces& places) const {
+  RG_DEVICE bool is_there() const { return number_ < end_; }
+  RG_DEVICE int y(const TapWalk& walk, const TapPlaces& places) const {
     int at = digits_[0];
     for (int i = 0; i < 3; ++i) at = at * walk.axes[i].y + places.y_first[i] + digits_[i + 1];
     return at;
   }
-  RG_HOST_DEVICE int x(const TapWalk& walk, const TapPlaces& places) const {
+  RG_DEVICE int x(const TapWalk& walk, const TapPlaces& places) const {
     int at = digits_[0];
     for (int i = 0; i < 3; ++i)
       at = at * walk.axes[i].x + places.x_first[i] + digits_[i + 1] * walk.axes[i].stride;
     return at;
   }
-  RG_HOST_DEVICE void next(const TapPlaces& places) {
+  RG_DEVICE void next(const TapPlaces& places) {
     number_ += kTapTerms;
     int carry = 0;
     for (int i = 2; i >= 0; --i) {
@@ -85,13 +91,14 @@ class TapPlaceWalk {
   }
 
  private:
-  RG_HOST_DEVICE static void split(const TapPlaces& places, int number, int (&digits)[4]) {
+  RG_DEVICE static void split(const TapPlaces& places, int number, int (&digits)[4]) {
+    auto rest = static_cast<uint32_t>(number);
     for (int i = 2; i >= 0; --i) {
-      const int count = places.count[i] > 0 ? places.count[i] : 1;
-      digits[i + 1] = number % count;
-      number /= count;
+      const auto count = static_cast<uint32_t>(places.count[i] > 0 ? places.count[i] : 1);
+      digits[i + 1] = static_cast<int>(rest % count);
+      rest /= count;
     }
-    digits[0] = number;
+    digits[0] = static_cast<int>(rest);
   }
 
   int number_, end_, digits_[4], steps_[4];

@@ -4,24 +4,41 @@
 // itself.
 #pragma once
 
+#include "kernels/cuda/fast_div.cuh"
 #include "kernels/cuda/layout/channel_rows.h"
 #include "kernels/cuda/shapes.h"
 
 namespace retrograd::kernels::cuda {
 
 struct TapAxis {
-  int x, y, kernel, stride, dilation, pad;
+  int x = 1, y = 1, kernel = 1, stride = 1, dilation = 1, pad = 0;
+  FastDiv by_kernel, by_stride;
+
+  TapAxis() = default;
+  explicit TapAxis(const Axis& a)
+      : x(static_cast<int>(a.x)),
+        y(static_cast<int>(a.y)),
+        kernel(static_cast<int>(a.kernel)),
+        stride(static_cast<int>(a.stride)),
+        dilation(static_cast<int>(a.dilation)),
+        pad(static_cast<int>(a.pad)),
+        by_kernel(a.kernel),
+        by_stride(a.stride) {}
 };
 
 struct TapWalk {
   TapAxis axes[3];
-  int batch, taps;
+  int batch;
   int rows;                    // y channels
   int y_channels, x_channels;  // filled up to multiples of eight
-  int across_m, across_n;
+  int across_m;
+  FastDiv taps, across_n;
   // The places of a tap are cut into parts, and each of them among the blocks of a cluster.
-  int parts, cluster;
+  FastDiv parts, cluster;
   int64_t weights;  // of a part, filled up
+
+  int64_t tiles() const { return int64_t{across_m} * taps.divisor * across_n.divisor; }
+  int64_t shares() const { return int64_t{parts.divisor} * cluster.divisor; }
 };
 
 // y channels by x channels. The first has two blocks a multiprocessor: beginnings and ends of one hide behind

@@ -15,7 +15,7 @@ constexpr int64_t kProcessors = 132, kNeighbours = 8,
 constexpr int64_t kWidth = 64;
 constexpr int64_t kMostBlocks = int64_t{1} << 30, kMostFilter = int64_t{1} << 31;
 constexpr int64_t kMostShares = 64, kFewestSteps = 4;  // of a share
-constexpr int kLargestCluster = 8;
+constexpr int64_t kLargestCluster = 8;
 // Of a multiprocessor, in a microsecond: bytes from L2 and from its neighbours, products of 16 bits. Bytes of
 // all to memory.
 constexpr double kLoaded = 50e3, kFetched = 60e3, kMultiplied = 3.2e6, kStored = 2.6e6;
@@ -42,7 +42,7 @@ Strides strides_of_w(const Conv& conv) {
 }
 Strides strides_of_filter(const TapWalk& w) {
   const int64_t line = int64_t{w.axes[2].kernel} * w.x_channels;
-  return {int64_t{w.taps} * w.x_channels, w.axes[1].kernel * line, line, w.x_channels};
+  return {int64_t{w.taps.divisor} * w.x_channels, w.axes[1].kernel * line, line, w.x_channels};
 }
 // Of whole sums. In place where eight channels can be stored at once, an aligned address given.
 TapResults results_of(const Conv& conv, DType rows, int64_t weights) {
@@ -55,19 +55,15 @@ TapResults results_of(const Conv& conv, DType rows, int64_t weights) {
 
 TapWalk make_walk(const Conv& conv, const CutShape& cut) {
   TapWalk w{};
-  for (int i = 0; i < 3; ++i) {
-    const Axis& a = conv.axes[i];
-    w.axes[i] = {static_cast<int>(a.x),      static_cast<int>(a.y),        static_cast<int>(a.kernel),
-                 static_cast<int>(a.stride), static_cast<int>(a.dilation), static_cast<int>(a.pad)};
-  }
+  for (int i = 0; i < 3; ++i) w.axes[i] = TapAxis(conv.axes[i]);
   w.batch = static_cast<int>(conv.batch);
-  w.taps = w.axes[0].kernel * w.axes[1].kernel * w.axes[2].kernel;
+  w.taps = FastDiv(int64_t{w.axes[0].kernel} * w.axes[1].kernel * w.axes[2].kernel);
   w.rows = static_cast<int>(conv.y_channels);
   w.y_channels = filled(conv.y_channels);
   w.x_channels = filled(conv.x_channels);
   w.across_m = ceil_of(w.rows, cut.m);
-  w.across_n = ceil_of(w.x_channels, cut.n);
-  w.weights = conv.y_channels * w.taps * w.x_channels;
+  w.across_n = FastDiv(ceil_of(w.x_channels, cut.n));
+  w.weights = conv.y_channels * w.taps.divisor * w.x_channels;
   return w;
 }
 
@@ -87,17 +83,17 @@ double time_of_blocks(const TapWalk& walk, const CutShape& cut, double steps) {
     return static_cast<double>(all) / static_cast<double>(count);
   };
   const auto m = static_cast<double>(cut.m), together = static_cast<double>(cut.blocks);
-  const double rows = mean(walk.y_channels, walk.across_m), columns = mean(walk.x_channels, walk.across_n);
-  const double width = mean(ceil_of(walk.x_channels, kWidth) * kWidth, walk.across_n);
+  const double rows = mean(walk.y_channels, walk.across_m),
+               columns = mean(walk.x_channels, walk.across_n.divisor);
+  const double width = mean(ceil_of(walk.x_channels, kWidth) * kWidth, walk.across_n.divisor);
   const double step =
       std::max((rows + columns) * 2 * kTapTerms / kLoaded, m * width * kTapTerms / kMultiplied);
-  const double summed = walk.cluster == 1 ? 0 : 1 + m * width * 4 / kFetched;
-  const double all = std::max(steps / walk.parts / walk.cluster, 1.0) * step + summed;
-  const int64_t turn =
-      walk.cluster == 1 ? kProcessors * cut.blocks
-                        : kNeighbours * (kOfNeighbours * cut.blocks / walk.cluster * int64_t{walk.cluster});
-  const int64_t blocks = int64_t{walk.cluster} * walk.parts * walk.across_n * walk.taps * walk.across_m;
-  const int64_t left = blocks % turn;
+  const double summed = walk.cluster.divisor == 1 ? 0 : 1 + m * width * 4 / kFetched;
+  const double all = std::max(steps / static_cast<double>(walk.shares()), 1.0) * step + summed;
+  const int64_t cluster = walk.cluster.divisor;
+  const int64_t turn = cluster == 1 ? kProcessors * cut.blocks
+                                    : kNeighbours * (kOfNeighbours * cut.blocks / cluster * cluster);
+  const int64_t blocks = walk.shares() * walk.tiles(), left = blocks % turn;
   return static_cast<double>(blocks / turn) * (cut.ends + all * together) +
          (left == 0 ? 0 : cut.ends + all * static_cast<double>(ceil_of(left * cut.blocks, turn)));
 }
@@ -114,8 +110,9 @@ double estimate(const TapWalk& walk, const CutShape& cut, double steps, TapResul
     case TapResults::kParts:
       break;
   }
+  const double parts = walk.parts.divisor;
   // Parts are read once, most of them from L2.
-  return with_stores(4.0 * walk.parts) + weights * 1e-6 * (0.76 * walk.parts + 0.6) + kLaunch;
+  return with_stores(4 * parts) + weights * 1e-6 * (0.76 * parts + 0.6) + kLaunch;
 }
 
 }  // namespace
@@ -138,14 +135,16 @@ bool plan_tap_weight(const Conv& conv, DType rows, TapPlan* plan) {
     TapWalk walk = make_walk(conv, cut);
     const TapResults of_sums = results_of(conv, rows, walk.weights);
     const double steps = mean_steps(walk);
-    const int64_t tiles = int64_t{walk.across_n} * walk.taps * walk.across_m;
+    const int64_t tiles = walk.tiles();
     if (tiles > kMostBlocks) continue;
     const int64_t most =
         std::clamp(std::min(static_cast<int64_t>(steps) / kFewestSteps, 3 * kProcessors * cut.blocks / tiles),
                    int64_t{1}, kMostShares);
-    for (walk.cluster = 1; walk.cluster <= std::min<int64_t>(most, kLargestCluster); ++walk.cluster)
-      for (walk.parts = 1; walk.parts * walk.cluster <= most; ++walk.parts) {
-        const TapResults results = walk.parts > 1 ? TapResults::kParts : of_sums;
+    for (int64_t cluster = 1; cluster <= std::min(most, kLargestCluster); ++cluster)
+      for (int64_t parts = 1; parts * cluster <= most; ++parts) {
+        walk.cluster = FastDiv(cluster);
+        walk.parts = FastDiv(parts);
+        const TapResults results = parts > 1 ? TapResults::kParts : of_sums;
         const double time = estimate(walk, cut, steps, results);
         if (found && time >= plan->microseconds) continue;
         found = true;

@@ -28,17 +28,13 @@ struct Block {
 };
 template <class C>
 __device__ Block block_of(const TapWalk& p) {
-  int rest = static_cast<int>(blockIdx.x);
-  Block block;
-  block.rank = rest % p.cluster;
-  rest /= p.cluster;
-  block.part = rest % p.parts;
-  rest /= p.parts;
-  block.n0 = rest % p.across_n * C::kN;
-  rest /= p.across_n;
-  block.tap = rest % p.taps;
-  block.m0 = rest / p.taps * C::kM;
-  return block;
+  uint32_t rank = blockIdx.x;
+  uint32_t part = p.cluster.split(rank);
+  uint32_t n = p.parts.split(part);
+  uint32_t tap = p.across_n.split(n);
+  const uint32_t m = p.taps.split(tap);
+  return {static_cast<int>(rank), static_cast<int>(part), static_cast<int>(n) * C::kN, static_cast<int>(tap),
+          static_cast<int>(m) * C::kM};
 }
 
 // What a thread copies of one factor: a chunk of every kPass-th place of a step.
@@ -66,7 +62,8 @@ class Loads {
                    uint32_t base, int2 (*table)[kTapTerms])
       : p_(p),
         places_(places_of_tap(p, block.tap)),
-        part_(part_of(places_, block.part * p.cluster + block.rank, p.parts * p.cluster)),
+        part_(part_of(places_, block.part * static_cast<int>(p.cluster.divisor) + block.rank,
+                      p.parts.divisor * p.cluster.divisor)),
         walk_(places_, part_, static_cast<int>(threadIdx.x) % 32),
         table_(table) {
     const OfY of_y;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Sums of a warpgroup to where they belong, 32 columns of a row at a time: 16-bit results, 16 bytes a thread,
 // or FP32 of a part. A block stores its own, or clusters of blocks first add theirs in the order of ranks,
-// out of each other's shared memory.
+// out of each other's shared memory; a block alone does, too, where it stores single elements: that is rare,
+// and much code when it comes from registers.
 #pragma once
 
 #include "kernels/cuda/elements.cuh"
@@ -40,54 +41,71 @@ __device__ inline void exchange(uint32_t (&v)[4]) {
   }
 }
 
-// Of row o; pairs: this thread's columns of four times eight (wgmma.cuh), the first of them `column` of the
-// tile. Whole warps call it.
-template <class E>
-__device__ void store_pairs(const TapWalk& p, const Block& block, const Target& target, int o, int column,
-                            const float2 (&pairs)[4]) {
-  const int lane = static_cast<int>(threadIdx.x) % 4;
-  if (target.results == nullptr) {
-    const int c = block.n0 + column + lane * 2;
-    float* const to =
-        target.parts + block.part * p.weights + (int64_t{o} * p.taps + block.tap) * p.x_channels + c;
-    if (o < p.rows) {
+// Rows of a tile where they go. store: this thread's columns of four times eight (wgmma.cuh), from `column`
+// of the row on; whole warps call it.
+class PartLine {
+ public:
+  __device__ PartLine(const TapWalk& p, const Block& block, const Target& target, int o)
+      : to_(target.parts + block.part * p.weights + (int64_t{o} * p.taps.divisor + block.tap) * p.x_channels +
+            block.n0),
+        columns_(o < p.rows ? p.x_channels - block.n0 : 0) {}
+  __device__ void store(int column, const float2 (&pairs)[4]) const {
+    const int c = column + static_cast<int>(threadIdx.x) % 4 * 2;
 #pragma unroll
-      for (int i = 0; i < 4; ++i)
-        if (c + i * 8 < p.x_channels) *reinterpret_cast<float2*>(to + i * 8) = pairs[i];
-    }
-    return;
+    for (int i = 0; i < 4; ++i)
+      if (c + i * 8 < columns_) *reinterpret_cast<float2*>(to_ + c + i * 8) = pairs[i];
   }
-  uint32_t words[4];
-#pragma unroll
-  for (int i = 0; i < 4; ++i) words[i] = pack(pairs[i], E{});
-  exchange(words);
-  const int c = block.n0 + column + lane * 8;
-  if (o >= p.rows || c >= p.x_channels) return;
-  const int hw = p.axes[1].kernel * p.axes[2].kernel;
-  E* const to = static_cast<E*>(target.results) + o * target.strides[0] + block.tap / hw * target.strides[1] +
-                block.tap / p.axes[2].kernel % p.axes[1].kernel * target.strides[2] +
-                block.tap % p.axes[2].kernel * target.strides[3] + c;
-  if (target.vectors) {
-    *reinterpret_cast<uint4*>(to) = uint4{words[0], words[1], words[2], words[3]};
-    return;
-  }
-#pragma unroll
-  for (int i = 0; i < 8; ++i)
-    reinterpret_cast<uint16_t*>(to)[i] = static_cast<uint16_t>(words[i / 2] >> i % 2 * 16);
-}
 
-template <class E, int kColumns>
+ private:
+  float* to_;
+  int columns_;  // that are there; none in rows that are not
+};
+
+template <class E, bool kVectors>
+class ResultLine {
+ public:
+  __device__ ResultLine(const TapWalk& p, const Block& block, const Target& target, int o)
+      : columns_(o < p.rows ? p.x_channels - block.n0 : 0) {
+    auto kw = static_cast<uint32_t>(block.tap);
+    uint32_t kh = p.axes[2].by_kernel.split(kw);
+    const uint32_t kd = p.axes[1].by_kernel.split(kh);
+    to_ = static_cast<uint16_t*>(target.results) + o * target.strides[0] + kd * target.strides[1] +
+          kh * target.strides[2] + kw * target.strides[3] + block.n0;
+  }
+  __device__ void store(int column, const float2 (&pairs)[4]) const {
+    uint32_t words[4];
+#pragma unroll
+    for (int i = 0; i < 4; ++i) words[i] = pack(pairs[i], E{});
+    exchange(words);
+    const int c = column + static_cast<int>(threadIdx.x) % 4 * 8;
+    if (c >= columns_) return;
+    if constexpr (kVectors) {
+      *reinterpret_cast<uint4*>(to_ + c) = uint4{words[0], words[1], words[2], words[3]};
+    } else {
+#pragma unroll
+      for (int i = 0; i < 8; ++i) to_[c + i] = static_cast<uint16_t>(words[i / 2] >> i % 2 * 16);
+    }
+  }
+
+ private:
+  uint16_t* to_;
+  int columns_;
+};
+
+template <class Line, int kColumns>
 __device__ void store_own(const TapWalk& p, const Block& block, const Target& target, int row,
                           const float (&sums)[kColumns / 2]) {
 #pragma unroll
-  for (int half = 0; half < 2; ++half)
+  for (int half = 0; half < 2; ++half) {
+    const Line line(p, block, target, row + half * 8);
 #pragma unroll
     for (int j = 0; j < kColumns / 8; j += 4) {
       float2 pairs[4];
 #pragma unroll
       for (int i = 0; i < 4; ++i) pairs[i] = {sums[(j + i) * 4 + half * 2], sums[(j + i) * 4 + half * 2 + 1]};
-      store_pairs<E>(p, block, target, row + half * 8, j * 8, pairs);
+      line.store(j * 8, pairs);
     }
+  }
 }
 
 // ---- clusters
@@ -111,7 +129,7 @@ __device__ inline float2 load_from_cluster(uint32_t address) {
 }
 
 // Stages are free when this begins. Blocks of a cluster share what is stored.
-template <class E, class C, int kColumns>
+template <class Line, class C, int kColumns>
 __device__ void store_shared(const TapWalk& p, const Block& block, const Target& target, int row,
                              const float (&sums)[kColumns / 2], uint32_t base) {
   constexpr int kPitch = C::kThreads * 8;  // bytes from pair to pair of a thread
@@ -123,14 +141,17 @@ __device__ void store_shared(const TapWalk& p, const Block& block, const Target&
                  "f"(sums[i * 2 + 1])
                  : "memory");
   sync_cluster();
-  for (int unit = block.rank; unit < kColumns / 16; unit += p.cluster) {
+  const auto cluster = static_cast<int>(p.cluster.divisor);
+#pragma unroll 1
+  for (int unit = block.rank; unit < kColumns / 16; unit += cluster) {
     const int half = unit % 2, j = unit / 2 * 4;
     float2 pairs[4] = {};
-    for (int rank = 0; rank < p.cluster; rank += 2) {
+#pragma unroll 1
+    for (int rank = 0; rank < cluster; rank += 2) {
       float2 got[2][4] = {};
 #pragma unroll
       for (int r = 0; r < 2; ++r) {
-        if (rank + r >= p.cluster) continue;
+        if (rank + r >= cluster) continue;
         const uint32_t from = address_in(mine, rank + r) + static_cast<uint32_t>((j * 2 + half) * kPitch);
 #pragma unroll
         for (int i = 0; i < 4; ++i) got[r][i] = load_from_cluster(from + i * 2 * kPitch);
@@ -140,7 +161,7 @@ __device__ void store_shared(const TapWalk& p, const Block& block, const Target&
 #pragma unroll
         for (int i = 0; i < 4; ++i) pairs[i].x += got[r][i].x, pairs[i].y += got[r][i].y;
     }
-    store_pairs<E>(p, block, target, row + half * 8, j * 8, pairs);
+    Line(p, block, target, row + half * 8).store(j * 8, pairs);
   }
   // Nobody leaves before all have read.
   sync_cluster();

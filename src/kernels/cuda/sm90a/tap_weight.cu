@@ -32,18 +32,21 @@ __device__ void make_tile(const TapWalk& p, const Block& block, const Target& ta
   for (int i = 0; i < kColumns / 2; ++i) sums[i] = 0;
   const uint32_t a_at = base + warpgroup * tap::kGroup, b_at = base + C::kYBytes;
   const int steps = loads.steps();
+  const bool busy = block.m0 + warpgroup * 64 < p.rows;
   uint32_t stage = 0;
   for (int step = 0; step < steps; ++step) {
     wait_for_copies<C::kAhead - 1>();
     publish_copies();
     __syncthreads();
-    hopper::fence_sums();
+    if (busy) {
+      hopper::fence_sums();
 #pragma unroll
-    for (int k = 0; k < kTapTerms; k += 16)
-      hopper::multiply<E, kColumns, true, true>(sums, hopper::factor(a_at + stage + k * tap::kRow, 1024),
-                                                hopper::factor(b_at + stage + k * tap::kRow, tap::kGroup),
-                                                true);
-    hopper::close_products();
+      for (int k = 0; k < kTapTerms; k += 16)
+        hopper::multiply<E, kColumns, true, true>(sums, hopper::factor(a_at + stage + k * tap::kRow, 1024),
+                                                  hopper::factor(b_at + stage + k * tap::kRow, tap::kGroup),
+                                                  true);
+      hopper::close_products();
+    }
     // Into the stage of the step before last, whose products all threads have waited for.
     if (step + C::kAhead < steps) loads.load(step + C::kAhead);
     close_copies();
@@ -54,9 +57,18 @@ __device__ void make_tile(const TapWalk& p, const Block& block, const Target& ta
   hopper::wait_for_products<0>();
   hopper::hold(sums);
   const int row = block.m0 + warpgroup * 64 + thread / 32 * 16 + thread % 32 / 4;
-  if (p.cluster == 1) return tap::store_own<E, kColumns>(p, block, target, row, sums);
+  using Vectors = tap::ResultLine<E, true>;
+  using Elements = tap::ResultLine<E, false>;
+  using Parts = tap::PartLine;
+  const bool in_parts = target.results == nullptr;
+  if (p.cluster.divisor == 1) {
+    if (in_parts) return tap::store_own<Parts, kColumns>(p, block, target, row, sums);
+    if (target.vectors) return tap::store_own<Vectors, kColumns>(p, block, target, row, sums);
+  }
   __syncthreads();
-  tap::store_shared<E, C, kColumns>(p, block, target, row, sums, base);
+  if (in_parts) return tap::store_shared<Parts, C, kColumns>(p, block, target, row, sums, base);
+  if (target.vectors) return tap::store_shared<Vectors, C, kColumns>(p, block, target, row, sums, base);
+  tap::store_shared<Elements, C, kColumns>(p, block, target, row, sums, base);
 }
 
 template <class E, class C>
@@ -68,9 +80,10 @@ __global__ void __launch_bounds__(C::kThreads, C::kBlocks)
   const uint32_t base = (hopper::shared_address(shared) + 1023u) & ~1023u;
   const Block block = tap::block_of<C>(p);
   Loads<C> loads(p, block, x_rows, y_rows, base, table);
+#pragma unroll 1
   for (int i = 0; i <= C::kAhead; ++i) loads.tabulate(i);
   __syncthreads();
-#pragma unroll
+#pragma unroll 1
   for (int i = 0; i < C::kAhead; ++i) {
     if (i < loads.steps()) loads.load(i);
     close_copies();
@@ -93,16 +106,15 @@ void launch(const TapPlan& plan, const void* x_rows, const void* y_rows, const T
   const TapWalk& p = plan.walk;
   cudaLaunchAttribute cluster{};
   cluster.id = cudaLaunchAttributeClusterDimension;
-  cluster.val.clusterDim.x = static_cast<unsigned>(p.cluster);
+  cluster.val.clusterDim.x = p.cluster.divisor;
   cluster.val.clusterDim.y = cluster.val.clusterDim.z = 1;
   cudaLaunchConfig_t config{};
-  config.gridDim =
-      dim3(static_cast<unsigned>(int64_t{p.cluster} * p.parts * p.across_n * p.taps * p.across_m));
+  config.gridDim = dim3(static_cast<unsigned>(p.shares() * p.tiles()));
   config.blockDim = dim3(C::kThreads);
   config.dynamicSmemBytes = kBytes;
   config.stream = stream;
   config.attrs = &cluster;
-  config.numAttrs = p.cluster > 1 ? 1 : 0;
+  config.numAttrs = p.cluster.divisor > 1 ? 1 : 0;
   cudaLaunchKernelEx(&config, product_kernel<E, C>, p, static_cast<const char*>(x_rows),
                      static_cast<const char*>(y_rows), target);
 }
