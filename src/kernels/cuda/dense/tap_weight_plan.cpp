@@ -82,13 +82,14 @@ double time_of_blocks(const TapWalk& walk, const CutShape& cut, double steps) {
   const auto mean = [](int64_t all, int64_t count) {
     return static_cast<double>(all) / static_cast<double>(count);
   };
-  const auto m = static_cast<double>(cut.m), together = static_cast<double>(cut.blocks);
+  const auto together = static_cast<double>(cut.blocks);
   const double rows = mean(walk.y_channels, walk.across_m),
                columns = mean(walk.x_channels, walk.across_n.divisor);
+  const double height = mean(ceil_of(walk.rows, kWidth) * kWidth, walk.across_m);
   const double width = mean(ceil_of(walk.x_channels, kWidth) * kWidth, walk.across_n.divisor);
   const double step =
-      std::max((rows + columns) * 2 * kTapTerms / kLoaded, m * width * kTapTerms / kMultiplied);
-  const double summed = walk.cluster.divisor == 1 ? 0 : 1 + m * width * 4 / kFetched;
+      std::max((rows + columns) * 2 * kTapTerms / kLoaded, height * width * kTapTerms / kMultiplied);
+  const double summed = walk.cluster.divisor == 1 ? 0 : 1 + height * width * 4 / kFetched;
   const double all = std::max(steps / static_cast<double>(walk.shares()), 1.0) * step + summed;
   const int64_t cluster = walk.cluster.divisor;
   const int64_t turn = cluster == 1 ? kProcessors * cut.blocks
