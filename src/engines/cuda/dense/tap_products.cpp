@@ -73,14 +73,15 @@ class TapProductStep final : public WeightStep {
   TapPlan plan_;
 };
 
-// What the kernel counts with 32 bits: places, taps, positions along an axis.
+// What the kernel counts with 32 bits: places, taps, positions along an axis. Plans look at every tap of one.
 bool is_too_large(const ConvPass& p) {
-  constexpr int64_t kMost = int64_t{1} << 29;
+  constexpr int64_t kMost = int64_t{1} << 29, kMostTaps = 4096;
   if (!fits_31_bits(x_sizes(p)) || !fits_31_bits(y_sizes(p))) return true;
   if (std::max(p.x_channels, p.y_channels) >= kMost) return true;
   Checked weights = Checked(p.x_channels + 7) * p.y_channels, taps = 1, places = p.batch;
   for (const problem::Window& w : p.axes) {
-    if (w.kernel >= kMost || w.stride >= kMost || w.dilation >= kMost || std::abs(w.pad_lo) >= kMost)
+    if (w.kernel < 1 || w.kernel > kMostTaps || w.stride >= kMost || w.dilation >= kMost ||
+        std::abs(w.pad_lo) >= kMost)
       return true;
     const Checked reach = Checked(w.y) * w.stride + Checked(w.kernel) * w.dilation;
     if (!reach.get() || *reach.get() >= kMost) return true;

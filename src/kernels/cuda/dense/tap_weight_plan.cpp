@@ -18,7 +18,7 @@ constexpr int64_t kMostShares = 64, kFewestSteps = 4;  // of a share
 constexpr int64_t kLargestCluster = 8;
 // Of a multiprocessor, in a microsecond: bytes from L2 and from its neighbours, products of 16 bits. Bytes of
 // all to memory.
-constexpr double kLoaded = 50e3, kFetched = 60e3, kMultiplied = 3.2e6, kStored = 2.6e6;
+constexpr double kLoaded = 46e3, kFetched = 60e3, kMultiplied = 3.2e6, kStored = 2.6e6;
 constexpr double kLaunch = 2;  // microseconds of a second kernel's beginning and end
 
 struct CutShape {
@@ -67,9 +67,11 @@ TapWalk make_walk(const Conv& conv, const CutShape& cut) {
   return w;
 }
 
-double mean_steps(const TapWalk& walk) {
-  double places = walk.batch;
-  for (const TapAxis& a : walk.axes) {
+// Of a tap.
+double mean_steps(const Conv& conv) {
+  auto places = static_cast<double>(conv.batch);
+  for (const Axis& axis : conv.axes) {
+    const TapAxis a(axis);
     double live = 0;
     for (int tap = 0; tap < a.kernel; ++tap) live += live_outputs(a, tap).count;
     places *= live / a.kernel;
@@ -94,8 +96,8 @@ double time_of_blocks(const TapWalk& walk, const CutShape& cut, double steps) {
   const int64_t cluster = walk.cluster.divisor;
   const int64_t turn = cluster == 1 ? kProcessors * cut.blocks
                                     : kNeighbours * (kOfNeighbours * cut.blocks / cluster * cluster);
-  const int64_t blocks = walk.shares() * walk.tiles(), left = blocks % turn;
-  return static_cast<double>(blocks / turn) * (cut.ends + all * together) +
+  const int64_t blocks = walk.shares() * walk.tiles(), turns = blocks / turn, left = blocks % turn;
+  return static_cast<double>(turns) * (cut.ends + all * together) +
          (left == 0 ? 0 : cut.ends + all * static_cast<double>(ceil_of(left * cut.blocks, turn)));
 }
 
@@ -132,10 +134,10 @@ const char* name_of(TapCut cut) {
 
 bool plan_tap_weight(const Conv& conv, DType rows, TapPlan* plan) {
   bool found = false;
+  const double steps = mean_steps(conv);
   for (const CutShape& cut : kCuts) {
     TapWalk walk = make_walk(conv, cut);
     const TapResults of_sums = results_of(conv, rows, walk.weights);
-    const double steps = mean_steps(walk);
     const int64_t tiles = walk.tiles();
     if (tiles > kMostBlocks) continue;
     const int64_t most =

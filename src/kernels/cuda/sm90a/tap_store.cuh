@@ -108,26 +108,6 @@ __device__ void store_own(const TapWalk& p, const Block& block, const Target& ta
   }
 }
 
-// ---- clusters
-
-__device__ inline void sync_cluster() {
-  asm volatile("barrier.cluster.arrive.release.aligned;\nbarrier.cluster.wait.acquire.aligned;" ::: "memory");
-}
-// The same address of shared memory in another block of the cluster.
-__device__ inline uint32_t address_in(uint32_t address, int rank) {
-  uint32_t there;
-  asm volatile("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(there) : "r"(address), "r"(rank));
-  return there;
-}
-__device__ inline float2 load_from_cluster(uint32_t address) {
-  float2 pair;
-  asm volatile("ld.shared::cluster.v2.f32 {%0, %1}, [%2];"
-               : "=f"(pair.x), "=f"(pair.y)
-               : "r"(address)
-               : "memory");
-  return pair;
-}
-
 // Stages are free when this begins. Blocks of a cluster share what is stored.
 template <class Line, class C, int kColumns>
 __device__ void store_shared(const TapWalk& p, const Block& block, const Target& target, int row,
@@ -137,10 +117,8 @@ __device__ void store_shared(const TapWalk& p, const Block& block, const Target&
   const uint32_t mine = base + threadIdx.x * 8;
 #pragma unroll
   for (int i = 0; i < kColumns / 4; ++i)
-    asm volatile("st.shared.v2.f32 [%0], {%1, %2};" ::"r"(mine + i * kPitch), "f"(sums[i * 2]),
-                 "f"(sums[i * 2 + 1])
-                 : "memory");
-  sync_cluster();
+    hopper::store_pair(mine + i * kPitch, {sums[i * 2], sums[i * 2 + 1]});
+  hopper::sync_cluster();
   const auto cluster = static_cast<int>(p.cluster.divisor);
 #pragma unroll 1
   for (int unit = block.rank; unit < kColumns / 16; unit += cluster) {
@@ -152,9 +130,10 @@ __device__ void store_shared(const TapWalk& p, const Block& block, const Target&
 #pragma unroll
       for (int r = 0; r < 2; ++r) {
         if (rank + r >= cluster) continue;
-        const uint32_t from = address_in(mine, rank + r) + static_cast<uint32_t>((j * 2 + half) * kPitch);
+        const uint32_t from =
+            hopper::address_in(mine, rank + r) + static_cast<uint32_t>((j * 2 + half) * kPitch);
 #pragma unroll
-        for (int i = 0; i < 4; ++i) got[r][i] = load_from_cluster(from + i * 2 * kPitch);
+        for (int i = 0; i < 4; ++i) got[r][i] = hopper::load_pair_of_cluster(from + i * 2 * kPitch);
       }
 #pragma unroll
       for (int r = 0; r < 2; ++r)
@@ -164,7 +143,7 @@ __device__ void store_shared(const TapWalk& p, const Block& block, const Target&
     Line(p, block, target, row + half * 8).store(j * 8, pairs);
   }
   // Nobody leaves before all have read.
-  sync_cluster();
+  hopper::sync_cluster();
 }
 
 }  // namespace retrograd::kernels::cuda::tap

@@ -20,9 +20,6 @@ using tap::Cut;
 using tap::Loads;
 using tap::Target;
 
-// What threads have copied becomes visible to warpgroup products.
-__device__ void publish_copies() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
-
 template <class E, class C, int kColumns>
 __device__ void make_tile(const TapWalk& p, const Block& block, const Target& target, Loads<C>& loads,
                           uint32_t base) {
@@ -36,7 +33,7 @@ __device__ void make_tile(const TapWalk& p, const Block& block, const Target& ta
   uint32_t stage = 0;
   for (int step = 0; step < steps; ++step) {
     wait_for_copies<C::kAhead - 1>();
-    publish_copies();
+    hopper::publish_shared();
     __syncthreads();
     if (busy) {
       hopper::fence_sums();
