@@ -19,7 +19,9 @@ using problem::ConvPass;
 using problem::ConvPassKind;
 
 // Sums of a microsecond on an H200, of one product each and with a look at the edge; bytes of one.
-constexpr double kSums = 20e6, kLooked = 7e6, kStored = 2.6e6, kPacedProcessors = 132, kEnds = 3;
+constexpr double kSums = 20e6, kLooked = 7e6, kStored = 2.6e6, kPacedProcessors = 132;
+// Microseconds of a block that loads x, a dozen of which a multiprocessor has; and of the first and last.
+constexpr double kBlock = 1.5 / (12 * kPacedProcessors), kEnds = 3;
 
 class FewPlacesStep final : public Step {
  public:
@@ -58,6 +60,8 @@ class FewPlacesCandidate final : public Candidate {
   Support supports(const problem::Pass& pass, const Machine& /*machine*/) const override {
     const auto* conv = std::get_if<ConvPass>(&pass);
     if (conv == nullptr || conv->kind != ConvPassKind::kGradWeight) return Support::no("grad_weight only");
+    if (conv->groups > 1 && conv->x_channels == conv->groups)
+      return Support::no("one x channel a group: rows of weights are too short");
     if (!has_one_wide_type(*conv) || !is_wide_type(conv->w.dtype))
       return Support::no("needs one of f32, f16 and bf16 for both operands");
     Checked places = conv->batch;
@@ -80,10 +84,13 @@ class FewPlacesCandidate final : public Candidate {
     while (places < few.places) places *= 2;
     const double weights = static_cast<double>(few.columns) * static_cast<double>(conv.y_channels);
     const double bytes = weights * static_cast<double>(size_of(conv.w.dtype));
+    const auto blocks = static_cast<double>(kernels::cuda::few_places_blocks(few));
     const double sums = weights * places / (few.padded ? kLooked : kSums);
     Times times(pass, machine);
-    times.add(std::max(sums, bytes / kStored) * kPacedProcessors / processors_of(machine) + kEnds, 1,
-              bytes_of(conv));
+    times.add(
+        (std::max(sums, bytes / kStored) + blocks * kBlock) * kPacedProcessors / processors_of(machine) +
+            kEnds,
+        1, bytes_of(conv));
     return times.effort();
   }
   std::unique_ptr<const Step> make_step(const problem::Pass& pass,

@@ -13,7 +13,7 @@
 namespace retrograd::kernels::cuda {
 namespace {
 
-constexpr int kThreads = 128, kRows = 32, kWidth = 4;
+constexpr int kThreads = kFewThreads, kRows = kFewRows, kWidth = kFewColumns;
 
 __device__ int64_t offset_of(const Tensor& tensor, const FewPlace& place, int64_t channel,
                              const int64_t (&position)[3]) {
@@ -55,7 +55,7 @@ __device__ void store(const Tensor& w, int64_t offset, int columns, bool vectors
 template <class T, int kPlaces, bool kPadded>
 __global__ void __launch_bounds__(kThreads)
     product_kernel(const __grid_constant__ FewPlaces p, bool vectors) {
-  __shared__ float y[kRows][kPlaces];
+  __shared__ __align__(16) float y[kRows][kPlaces];
   const int64_t group = blockIdx.z, rows = p.conv.y_channels, row0 = blockIdx.y * int64_t{kRows};
   const int64_t column0 = (blockIdx.x * int64_t{kThreads} + threadIdx.x) * kWidth;
   for (int i = static_cast<int>(threadIdx.x); i < kRows * kPlaces; i += kThreads) {

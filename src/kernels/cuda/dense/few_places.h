@@ -22,6 +22,9 @@ struct FewPlaces {
 // channels_inside: weights are channels last. Of a convolution with at least one place and column.
 FewPlaces few_places_of(const Conv& conv, bool channels_inside);
 
+inline constexpr int kFewThreads = 128, kFewColumns = 4, kFewRows = 32;  // of a block; columns of a thread
+int64_t few_places_blocks(const FewPlaces& problem);
+
 struct FewColumn {
   int64_t channel;
   int64_t shift[3];  // from stride times output to the position in x

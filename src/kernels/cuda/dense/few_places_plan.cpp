@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What few_places counts before it is launched.
+#include "base/checked.h"
 #include "kernels/cuda/dense/few_places.h"
 
 namespace retrograd::kernels::cuda {
@@ -22,6 +23,11 @@ FewPlaces few_places_of(const Conv& conv, bool channels_inside) {
   p.columns = static_cast<int>(conv.x_channels * taps);
   p.by_inner = FastDiv(channels_inside ? conv.x_channels : taps);
   return p;
+}
+
+int64_t few_places_blocks(const FewPlaces& p) {
+  return ceil_div(p.columns, kFewThreads * kFewColumns) * ceil_div(p.conv.y_channels, kFewRows) *
+         p.conv.groups;
 }
 
 }  // namespace retrograd::kernels::cuda
