@@ -5,7 +5,7 @@
 // and much code when it comes from registers.
 #pragma once
 
-#include "kernels/cuda/elements.cuh"
+#include "kernels/cuda/dense/cluster.cuh"
 #include "kernels/cuda/sm90a/tap_loads.cuh"
 
 namespace retrograd::kernels::cuda::tap {
