@@ -18,7 +18,7 @@ namespace {
 using problem::ConvPass;
 using problem::ConvPassKind;
 
-// Sums of a microsecond on an H200, of one product each and with a look at the edge; bytes of one.
+// Products of a microsecond on an H200, without and with a look at the edge; bytes that are stored meanwhile.
 constexpr double kSums = 20e6, kLooked = 7e6, kStored = 2.6e6, kPacedProcessors = 132;
 // Microseconds of a block that loads x, a dozen of which a multiprocessor has; and of the first and last.
 constexpr double kBlock = 1.5 / (12 * kPacedProcessors), kEnds = 3;
