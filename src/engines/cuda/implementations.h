@@ -13,6 +13,8 @@ const Candidate& row_products();
 const Candidate& tf32_products();
 const Candidate& wgmma_products();   // forward, grad_input in FP16 and BF16 by Hopper's warpgroup products
 const Candidate& weight_products();  // grad_weight, the same
+const Candidate& few_places();       // grad_weight of up to 16 places, any type
+const Candidate& tap_products();     // grad_weight, a tap a tile: few places, any strides and kernels
 // cuDNN, where it is there: 16-bit types in channels-last form, into which operands of other layouts are
 // brought in the workspace; FP32 as it lies.
 const Candidate& cudnn_products();

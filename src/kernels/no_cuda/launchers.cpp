@@ -5,8 +5,10 @@
 #include <cstdlib>
 
 #include "kernels/cuda/bias/bias.h"
+#include "kernels/cuda/dense/few_places.h"
 #include "kernels/cuda/dense/gather_product.h"
 #include "kernels/cuda/dense/plane_weight.h"
+#include "kernels/cuda/dense/tap_weight.h"
 #include "kernels/cuda/dense/weight_parts.h"
 #include "kernels/cuda/dense/weight_product.h"
 #include "kernels/cuda/dense/wgmma_gather.h"
@@ -49,6 +51,8 @@ void weight_product(const WeightProduct&, Stream) { not_here(); }
 void add_weight_parts(const WeightParts&, Stream) { not_here(); }
 bool wgmma_gather(const GatherProduct&, Stream) { not_here(); }
 bool wgmma_weight(const WeightPlan&, RowType, const void*, const void*, float*, Stream) { not_here(); }
+void few_places(const FewPlaces&, Stream) { not_here(); }
+void tap_weight(const TapPlan&, RowType, const void*, const void*, void*, float*, Stream) { not_here(); }
 
 void depthwise_grad_input(const Conv&, DepthwiseKernel, Stream) { not_here(); }
 void depthwise_grad_weight(const Conv&, DepthwiseKernel, float*, Stream) { not_here(); }

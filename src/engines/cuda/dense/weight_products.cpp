@@ -2,111 +2,47 @@
 // Operands into rows of channels, the product in parts, their sum.
 #include <fmt/format.h>
 
-#include <algorithm>
-
 #include "base/checked.h"
-#include "engines/cuda/effort.h"
+#include "engines/cuda/dense/weight_step.h"
 #include "engines/cuda/implementations.h"
 #include "engines/cuda/layouts.h"
 #include "engines/cuda/shapes.h"
-#include "kernels/cuda/alignment.h"
 #include "kernels/cuda/dense/weight_parts.h"
 #include "kernels/cuda/dense/wgmma_weight.h"
-#include "kernels/cuda/direct.h"
 
 namespace retrograd::engines::cuda {
 namespace {
 
-using kernels::cuda::is_aligned;
-using kernels::cuda::RowType;
 using kernels::cuda::WeightPlan;
 using problem::ConvPass;
 using problem::ConvPassKind;
-using problem::PassTensor;
 
-constexpr int64_t kChunk = 8;             // channels of 16 bytes
 constexpr double kEnds = 3;               // microseconds of a kernel's beginning and end
 constexpr double kPacedProcessors = 132;  // where the cuts were measured
 
-int64_t filled(int64_t channels) { return ceil_div(channels, kChunk) * kChunk; }
-// Bytes of the copy that a tensor needs; 0: it is rows already.
-size_t copy_bytes(const PassTensor& tensor, const Sizes5& sizes) {
-  if (sizes[1] % kChunk == 0 && is_channels_last(tensor, sizes)) return 0;
-  return static_cast<size_t>((sizes[0] * sizes[2] * sizes[3] * sizes[4] * filled(sizes[1]) * 2 + 255) / 256 *
-                             256);
-}
-
-class WeightProductStep final : public Step {
+class WeightProductStep final : public WeightStep {
  public:
-  WeightProductStep(const ConvPass& pass, const WeightPlan& plan)
-      : pass_(pass),
-        plan_(plan),
-        type_(pass.x.dtype == DType::kF16 ? RowType::kF16 : RowType::kBF16),
-        x_bytes_(copy_bytes(pass.x, x_sizes(pass))),
-        y_bytes_(copy_bytes(pass.y, y_sizes(pass))) {}
-  size_t workspace_bytes() const override {
-    return x_bytes_ + y_bytes_ + static_cast<size_t>(plan_.parts * plan_.walk.weights) * sizeof(float);
-  }
+  WeightProductStep(const ConvPass& pass, const WeightPlan& plan) : WeightStep(pass), plan_(plan) {}
   std::string describe() const override {
-    return fmt::format("tiles {}, x {}, y {}, {} blocks, {} parts", name_of(plan_.cut),
-                       x_bytes_ == 0 ? "in place" : "copied", y_bytes_ == 0 ? "in place" : "copied",
-                       plan_.blocks, plan_.parts);
-  }
-  void run(const Bindings& bindings, std::byte* workspace,
-           runtime::ExecutionContext& context) const override {
-    run_from(bindings, workspace, false, context);
-  }
-  std::string_view left_copy() const override {
-    return (grad_output_is_x() ? x_bytes_ : y_bytes_) == 0 ? std::string_view{} : "channels last";
-  }
-  void run_with_copy(const Bindings& bindings, std::byte* workspace,
-                     runtime::ExecutionContext& context) const override {
-    run_from(bindings, workspace, true, context);
+    return fmt::format("tiles {}, {}, {} blocks, {} parts", name_of(plan_.cut), describe_rows(), plan_.blocks,
+                       plan_.parts);
   }
 
  private:
-  bool grad_output_is_x() const { return pass_.x.operand == problem::Operand::kGradOutput; }
-
-  void run_from(const Bindings& bindings, std::byte* workspace, bool grad_output_is_there,
-                runtime::ExecutionContext& context) const {
-    const auto stream = stream_of(context);
-    const kernels::cuda::Conv conv = bind(shape_of(pass_), pass_, bindings);
-    // The copy of grad_output comes first: the next step may want it.
-    const bool x_first = grad_output_is_x();
-    std::byte* const second = workspace + (x_first ? x_bytes_ : y_bytes_);
-    const void* const x =
-        rows_of(conv, true, x_first ? workspace : second, x_first && grad_output_is_there, stream);
-    const void* const y =
-        rows_of(conv, false, x_first ? second : workspace, !x_first && grad_output_is_there, stream);
-    if (!is_aligned(x) || !is_aligned(y)) return kernels::cuda::direct_grad_weight(conv, stream);
-    auto* const parts = reinterpret_cast<float*>(workspace + x_bytes_ + y_bytes_);
-    if (!kernels::cuda::wgmma_weight(plan_, type_, x, y, parts, stream))
-      return kernels::cuda::direct_grad_weight(conv, stream);
+  size_t product_bytes() const override {
+    return static_cast<size_t>(plan_.parts * plan_.walk.weights) * sizeof(float);
+  }
+  bool multiply(const kernels::cuda::Conv& conv, const void* x, const void* y, std::byte* workspace,
+                kernels::cuda::Stream stream) const override {
+    auto* const parts = reinterpret_cast<float*>(workspace);
+    if (!kernels::cuda::wgmma_weight(plan_, type(), x, y, parts, stream)) return false;
     const auto repair = plan_.fills ? kernels::cuda::WeightRepair::kAll : kernels::cuda::WeightRepair::kNone;
     const kernels::cuda::WeightParts sums{conv, repair, false, plan_.walk.x_channels, parts, plan_.parts};
     kernels::cuda::add_weight_parts(in_walked_parts(sums, plan_), stream);
+    return true;
   }
 
-  const void* rows_of(const kernels::cuda::Conv& conv, bool is_x, std::byte* copy, bool is_there,
-                      kernels::cuda::Stream stream) const {
-    const kernels::cuda::Tensor& tensor = is_x ? conv.x : conv.y;
-    if ((is_x ? x_bytes_ : y_bytes_) == 0) return tensor.data;
-    if (is_there) return copy;
-    kernels::cuda::Rows rows{};
-    rows.batch = conv.batch;
-    rows.groups = 1;
-    rows.channels = is_x ? conv.x_channels : conv.y_channels;
-    for (int i = 0; i < 3; ++i) rows.spatial[i] = is_x ? conv.axes[i].x : conv.axes[i].y;
-    rows.source = tensor;
-    rows.rounding = OperandRounding::kNone;
-    kernels::cuda::make_rows(rows, type_, copy, stream);
-    return copy;
-  }
-
-  ConvPass pass_;
   WeightPlan plan_;
-  RowType type_;
-  size_t x_bytes_, y_bytes_;
 };
 
 bool is_too_large(const ConvPass& p) {
@@ -137,8 +73,7 @@ class WeightProductsCandidate final : public Candidate {
   Effort effort(const problem::Pass& pass, const Machine& machine) const override {
     const auto& conv = std::get<ConvPass>(pass);
     Times times(pass, machine);
-    for (const size_t bytes : {copy_bytes(conv.x, x_sizes(conv)), copy_bytes(conv.y, y_sizes(conv))})
-      if (bytes > 0) times.add_copy(static_cast<double>(bytes));
+    add_row_copies(conv, &times);
     WeightPlan plan;
     kernels::cuda::plan_wgmma_weight(shape_of(conv), &plan);
     times.add(plan.microseconds * kPacedProcessors / processors_of(machine), 2, bytes_of(conv));

@@ -27,7 +27,7 @@ constexpr std::array<CutShape, 5> kCuts = {{{WeightCut::k128x64, 128, 1, 1, fals
                                             {WeightCut::k64x192Taps, 64, 3, 3, true, 0.91, 8.5},
                                             {WeightCut::k64x256Taps, 64, 4, 3, true, 0.99, 9}}};
 constexpr double kPairsStep = 0.62, kPairsEnds = 6;  // as of k128x64Taps, for 27 taps of 32 channels
-constexpr int64_t kFewestChannels = 64;              // fewer leave most of a tile empty
+constexpr int64_t kFewestChannels = 33;              // fewer leave most of a tile empty
 constexpr int kSharedBytes = 225 * 1024;             // of a multiprocessor, barriers aside
 
 int filled(int64_t channels) { return ceil_of(channels, 8) * 8; }

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+// grad_weight of a handful of places: the weights are most of the bytes.
+#include "kernels/cuda/dense/few_places.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/checked.h"
+#include "engines/cuda/effort.h"
+#include "engines/cuda/implementations.h"
+#include "engines/cuda/layouts.h"
+#include "engines/cuda/shapes.h"
+
+namespace retrograd::engines::cuda {
+namespace {
+
+using problem::ConvPass;
+using problem::ConvPassKind;
+
+// Products of a microsecond on an H200, without and with a look at the edge; bytes that are stored meanwhile.
+constexpr double kSums = 20e6, kLooked = 7e6, kStored = 2.6e6, kPacedProcessors = 132;
+// Microseconds of a block that loads x, a dozen of which a multiprocessor has; and of the first and last.
+constexpr double kBlock = 1.5 / (12 * kPacedProcessors), kEnds = 3;
+
+class FewPlacesStep final : public Step {
+ public:
+  explicit FewPlacesStep(const ConvPass& pass) : pass_(pass) {}
+  size_t workspace_bytes() const override { return 0; }
+  std::string describe() const override {
+    return fmt::format("{} places", problem_of(shape_of(pass_)).places);
+  }
+  void run(const Bindings& bindings, std::byte* /*workspace*/,
+           runtime::ExecutionContext& context) const override {
+    kernels::cuda::few_places(problem_of(bind(shape_of(pass_), pass_, bindings)), stream_of(context));
+  }
+
+ private:
+  kernels::cuda::FewPlaces problem_of(const kernels::cuda::Conv& conv) const {
+    return kernels::cuda::few_places_of(conv, is_channels_last(pass_.w, w_sizes(pass_)));
+  }
+  ConvPass pass_;
+};
+
+bool is_too_large(const ConvPass& p) {
+  constexpr int64_t kMost = int64_t{1} << 30, kMostBlocks = 65535;
+  Checked columns = p.x_channels_per_group();
+  for (const problem::Window& w : p.axes) {
+    for (const int64_t size : {w.x, w.kernel, w.stride, w.dilation, w.pad_lo < 0 ? -w.pad_lo : w.pad_lo})
+      if (size >= kMost) return true;
+    columns = columns * w.kernel;
+  }
+  return !columns.get() || *columns.get() >= kMost || p.groups > kMostBlocks ||
+         p.y_channels_per_group() > kMostBlocks * 32 || p.x_channels >= kMost;
+}
+
+class FewPlacesCandidate final : public Candidate {
+ public:
+  const char* name() const override { return "cuda.few_places"; }
+  Support supports(const problem::Pass& pass, const Machine& /*machine*/) const override {
+    const auto* conv = std::get_if<ConvPass>(&pass);
+    if (conv == nullptr || conv->kind != ConvPassKind::kGradWeight) return Support::no("grad_weight only");
+    if (conv->groups > 1 && conv->x_channels == conv->groups)
+      return Support::no("one x channel a group: rows of weights are too short");
+    if (!has_one_wide_type(*conv) || !is_wide_type(conv->w.dtype))
+      return Support::no("needs one of f32, f16 and bf16 for both operands");
+    Checked places = conv->batch;
+    for (const problem::Window& w : conv->axes) {
+      if (w.x < 1 || w.kernel < 1) return Support::no("nothing to add up");
+      places = places * w.y;
+    }
+    if (!places.get() || *places.get() < 1 || *places.get() > kernels::cuda::kMostFewPlaces)
+      return Support::no(fmt::format("needs 1 to {} places of y", kernels::cuda::kMostFewPlaces));
+    const Sizes5 sizes = w_sizes(*conv);
+    if (!is_planes(conv->w, sizes) && !is_channels_last(conv->w, sizes))
+      return Support::no("needs dense weights");
+    if (is_too_large(*conv)) return Support::no("sizes beyond 30 bits");
+    return Support::yes();
+  }
+  Effort effort(const problem::Pass& pass, const Machine& machine) const override {
+    const auto& conv = std::get<ConvPass>(pass);
+    const kernels::cuda::FewPlaces few = kernels::cuda::few_places_of(shape_of(conv), true);
+    int places = 1;
+    while (places < few.places) places *= 2;
+    const double weights = static_cast<double>(few.columns) * static_cast<double>(conv.y_channels);
+    const double bytes = weights * static_cast<double>(size_of(conv.w.dtype));
+    const auto blocks = static_cast<double>(kernels::cuda::few_places_blocks(few));
+    const double sums = weights * places / (few.padded ? kLooked : kSums);
+    Times times(pass, machine);
+    times.add(
+        (std::max(sums, bytes / kStored) + blocks * kBlock) * kPacedProcessors / processors_of(machine) +
+            kEnds,
+        1, bytes_of(conv));
+    return times.effort();
+  }
+  std::unique_ptr<const Step> make_step(const problem::Pass& pass,
+                                        const Machine& /*machine*/) const override {
+    return std::make_unique<FewPlacesStep>(std::get<ConvPass>(pass));
+  }
+};
+
+}  // namespace
+
+const Candidate& few_places() {
+  static const FewPlacesCandidate instance;
+  return instance;
+}
+
+}  // namespace retrograd::engines::cuda

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+// grad_weight a tap at a time: many weights and few places, strides, kernels of any size.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/checked.h"
+#include "engines/cuda/dense/weight_step.h"
+#include "engines/cuda/implementations.h"
+#include "engines/cuda/layouts.h"
+#include "engines/cuda/shapes.h"
+#include "kernels/cuda/dense/tap_weight.h"
+#include "kernels/cuda/dense/weight_parts.h"
+#include "kernels/cuda/layout/results.h"
+
+namespace retrograd::engines::cuda {
+namespace {
+
+using kernels::cuda::TapPlan;
+using kernels::cuda::TapResults;
+using problem::ConvPass;
+using problem::ConvPassKind;
+
+constexpr int64_t kFewestChannels = 16;   // fewer leave most of a tile empty
+constexpr double kPacedProcessors = 132;  // which plans are made for
+
+TapPlan plan_of(const ConvPass& pass) {
+  TapPlan plan{};
+  kernels::cuda::plan_tap_weight(shape_of(pass), pass.x.dtype, &plan);
+  return plan;
+}
+
+class TapProductStep final : public WeightStep {
+ public:
+  TapProductStep(const ConvPass& pass, const TapPlan& plan) : WeightStep(pass), plan_(plan) {}
+  std::string describe() const override {
+    const uint32_t shares = plan_.walk.cluster.divisor, parts = plan_.walk.parts.divisor;
+    return fmt::format("tiles {} of a tap, {}{}{}{}", name_of(plan_.cut), describe_rows(),
+                       shares > 1 ? fmt::format(", clusters of {}", shares) : "",
+                       parts > 1 ? fmt::format(", {} parts", parts) : "",
+                       plan_.results == TapResults::kInPlace ? ", results in place" : "");
+  }
+
+ private:
+  size_t product_bytes() const override {
+    switch (plan_.results) {
+      case TapResults::kInPlace:
+        return 0;
+      case TapResults::kFilter:
+        return static_cast<size_t>(plan_.walk.weights) * 2;
+      case TapResults::kParts:
+        break;
+    }
+    return static_cast<size_t>(plan_.walk.parts.divisor * plan_.walk.weights) * sizeof(float);
+  }
+  bool multiply(const kernels::cuda::Conv& conv, const void* x, const void* y, std::byte* workspace,
+                kernels::cuda::Stream stream) const override {
+    const int64_t filled = plan_.walk.x_channels;
+    if (plan_.results == TapResults::kParts) {
+      auto* const parts = reinterpret_cast<float*>(workspace);
+      kernels::cuda::tap_weight(plan_, type(), x, y, nullptr, parts, stream);
+      kernels::cuda::add_weight_parts(
+          {conv, kernels::cuda::WeightRepair::kNone, false, filled, parts, plan_.walk.parts.divisor}, stream);
+      return true;
+    }
+    const bool in_place = plan_.results == TapResults::kInPlace;
+    kernels::cuda::tap_weight(plan_, type(), x, y, in_place ? conv.w.data : workspace, nullptr, stream);
+    if (!in_place)
+      kernels::cuda::take_filter(conv, conv.y_channels, filled, type(), workspace, false, stream);
+    return true;
+  }
+
+  TapPlan plan_;
+};
+
+// What the kernel counts with 32 bits: places, taps, positions along an axis. Plans look at every tap of one.
+bool is_too_large(const ConvPass& p) {
+  constexpr int64_t kMost = int64_t{1} << 29, kMostTaps = 4096;
+  if (!fits_31_bits(x_sizes(p)) || !fits_31_bits(y_sizes(p))) return true;
+  if (std::max(p.x_channels, p.y_channels) >= kMost) return true;
+  Checked weights = Checked(p.x_channels + 7) * p.y_channels, taps = 1, places = p.batch;
+  for (const problem::Window& w : p.axes) {
+    if (w.kernel < 1 || w.kernel > kMostTaps || w.stride >= kMost || w.dilation >= kMost ||
+        std::abs(w.pad_lo) >= kMost)
+      return true;
+    const Checked reach = Checked(w.y) * w.stride + Checked(w.kernel) * w.dilation;
+    if (!reach.get() || *reach.get() >= kMost) return true;
+    taps = taps * w.kernel;
+    places = places * w.y;
+  }
+  weights = weights * taps;
+  return !weights.get() || *weights.get() >= int64_t{1} << 40 || *taps.get() >= kMost ||
+         *places.get() >= kMost;
+}
+
+class TapProductsCandidate final : public Candidate {
+ public:
+  const char* name() const override { return "cuda.tap_products"; }
+  Support supports(const problem::Pass& pass, const Machine& machine) const override {
+    const auto* conv = std::get_if<ConvPass>(&pass);
+    if (conv == nullptr || conv->kind != ConvPassKind::kGradWeight) return Support::no("grad_weight only");
+    if (conv->groups != 1) return Support::no("no groups");
+    if (conv->x.dtype != conv->y.dtype || (conv->x.dtype != DType::kF16 && conv->x.dtype != DType::kBF16))
+      return Support::no("needs f16 or bf16 operands");
+    if (std::min(conv->x_channels, conv->y_channels) < kFewestChannels)
+      return Support::no(fmt::format("needs {} channels of both sides", kFewestChannels));
+    if (is_too_large(*conv)) return Support::no("sizes beyond 32-bit counts of places and taps");
+    if (!has_warpgroups(machine)) return Support::no("needs a GPU of compute capability 9.0");
+    TapPlan plan{};
+    if (!kernels::cuda::plan_tap_weight(shape_of(*conv), conv->x.dtype, &plan))
+      return Support::no("more tiles than a launch has blocks");
+    return Support::yes();
+  }
+  // The plan's own time, in which parts are added, and copies of what does not lie as rows.
+  Effort effort(const problem::Pass& pass, const Machine& machine) const override {
+    const auto& conv = std::get<ConvPass>(pass);
+    const TapPlan plan = plan_of(conv);
+    Times times(pass, machine);
+    add_row_copies(conv, &times);
+    times.add(plan.microseconds * kPacedProcessors / processors_of(machine),
+              plan.results == TapResults::kInPlace ? 1 : 2, bytes_of(conv));
+    return times.effort();
+  }
+  std::unique_ptr<const Step> make_step(const problem::Pass& pass,
+                                        const Machine& /*machine*/) const override {
+    const auto& conv = std::get<ConvPass>(pass);
+    return std::make_unique<TapProductStep>(conv, plan_of(conv));
+  }
+};
+
+}  // namespace
+
+const Candidate& tap_products() {
+  static const TapProductsCandidate instance;
+  return instance;
+}
+
+}  // namespace retrograd::engines::cuda

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copies where they are needed, then the product.
+#include "engines/cuda/dense/weight_step.h"
+
+#include <fmt/format.h>
+
+#include "base/checked.h"
+#include "engines/cuda/layouts.h"
+#include "engines/cuda/shapes.h"
+#include "kernels/cuda/alignment.h"
+#include "kernels/cuda/direct.h"
+
+namespace retrograd::engines::cuda {
+namespace {
+
+using kernels::cuda::is_aligned;
+using kernels::cuda::RowType;
+using problem::ConvPass;
+using problem::PassTensor;
+
+constexpr int64_t kChunk = 8;  // channels of 16 bytes
+
+// Bytes of the copy that a tensor needs; 0: it is rows already.
+size_t copy_bytes(const PassTensor& tensor, const Sizes5& sizes) {
+  if (sizes[1] % kChunk == 0 && is_channels_last(tensor, sizes)) return 0;
+  const int64_t filled = ceil_div(sizes[1], kChunk) * kChunk;
+  return static_cast<size_t>((sizes[0] * sizes[2] * sizes[3] * sizes[4] * filled * 2 + 255) / 256 * 256);
+}
+
+}  // namespace
+
+WeightStep::WeightStep(const ConvPass& pass)
+    : pass_(pass),
+      type_(pass.x.dtype == DType::kF16 ? RowType::kF16 : RowType::kBF16),
+      x_bytes_(copy_bytes(pass.x, x_sizes(pass))),
+      y_bytes_(copy_bytes(pass.y, y_sizes(pass))) {}
+
+void WeightStep::run(const Bindings& bindings, std::byte* workspace,
+                     runtime::ExecutionContext& context) const {
+  run_from(bindings, workspace, false, context);
+}
+
+std::string_view WeightStep::left_copy() const {
+  return (grad_output_is_x() ? x_bytes_ : y_bytes_) == 0 ? std::string_view{} : "channels last";
+}
+
+void WeightStep::run_with_copy(const Bindings& bindings, std::byte* workspace,
+                               runtime::ExecutionContext& context) const {
+  run_from(bindings, workspace, true, context);
+}
+
+std::string WeightStep::describe_rows() const {
+  return fmt::format("x {}, y {}", x_bytes_ == 0 ? "in place" : "copied",
+                     y_bytes_ == 0 ? "in place" : "copied");
+}
+
+void WeightStep::run_from(const Bindings& bindings, std::byte* workspace, bool grad_output_is_there,
+                          runtime::ExecutionContext& context) const {
+  const auto stream = stream_of(context);
+  const kernels::cuda::Conv conv = bind(shape_of(pass_), pass_, bindings);
+  // The copy of grad_output comes first: the next step may want it.
+  const bool x_first = grad_output_is_x();
+  std::byte* const second = workspace + (x_first ? x_bytes_ : y_bytes_);
+  const void* const x =
+      rows_of(conv, true, x_first ? workspace : second, x_first && grad_output_is_there, stream);
+  const void* const y =
+      rows_of(conv, false, x_first ? second : workspace, !x_first && grad_output_is_there, stream);
+  if (!is_aligned(x) || !is_aligned(y) || !multiply(conv, x, y, workspace + x_bytes_ + y_bytes_, stream))
+    kernels::cuda::direct_grad_weight(conv, stream);
+}
+
+const void* WeightStep::rows_of(const kernels::cuda::Conv& conv, bool is_x, std::byte* copy, bool is_there,
+                                kernels::cuda::Stream stream) const {
+  const kernels::cuda::Tensor& tensor = is_x ? conv.x : conv.y;
+  if ((is_x ? x_bytes_ : y_bytes_) == 0) return tensor.data;
+  if (is_there) return copy;
+  kernels::cuda::Rows rows{};
+  rows.batch = conv.batch;
+  rows.groups = 1;
+  rows.channels = is_x ? conv.x_channels : conv.y_channels;
+  for (int i = 0; i < 3; ++i) rows.spatial[i] = is_x ? conv.axes[i].x : conv.axes[i].y;
+  rows.source = tensor;
+  rows.rounding = OperandRounding::kNone;
+  kernels::cuda::make_rows(rows, type_, copy, stream);
+  return copy;
+}
+
+void add_row_copies(const ConvPass& pass, Times* times) {
+  for (const size_t bytes : {copy_bytes(pass.x, x_sizes(pass)), copy_bytes(pass.y, y_sizes(pass))})
+    if (bytes > 0) times->add_copy(static_cast<double>(bytes));
+}
+
+}  // namespace retrograd::engines::cuda

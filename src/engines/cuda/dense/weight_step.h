@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// grad_weight in FP16 and BF16 over rows of channels: what does not lie so is copied, then a product that the
+// engine brings.
+#pragma once
+
+#include "engines/cuda/effort.h"
+#include "engines/engine.h"
+#include "kernels/cuda/layout/channel_rows.h"
+
+namespace retrograd::engines::cuda {
+
+class WeightStep : public Step {
+ public:
+  explicit WeightStep(const problem::ConvPass& pass);
+  size_t workspace_bytes() const final { return x_bytes_ + y_bytes_ + product_bytes(); }
+  void run(const Bindings& bindings, std::byte* workspace, runtime::ExecutionContext& context) const final;
+  std::string_view left_copy() const final;
+  void run_with_copy(const Bindings& bindings, std::byte* workspace,
+                     runtime::ExecutionContext& context) const final;
+
+ protected:
+  kernels::cuda::RowType type() const { return type_; }
+  std::string describe_rows() const;
+
+ private:
+  virtual size_t product_bytes() const = 0;
+  // Of aligned rows. False: nothing was launched.
+  virtual bool multiply(const kernels::cuda::Conv& conv, const void* x, const void* y, std::byte* workspace,
+                        kernels::cuda::Stream stream) const = 0;
+
+  void run_from(const Bindings& bindings, std::byte* workspace, bool grad_output_is_there,
+                runtime::ExecutionContext& context) const;
+  const void* rows_of(const kernels::cuda::Conv& conv, bool is_x, std::byte* copy, bool is_there,
+                      kernels::cuda::Stream stream) const;
+  bool grad_output_is_x() const { return pass_.x.operand == problem::Operand::kGradOutput; }
+
+  problem::ConvPass pass_;
+  kernels::cuda::RowType type_;
+  size_t x_bytes_, y_bytes_;
+};
+
+// The copies of a pass.
+void add_row_copies(const problem::ConvPass& pass, Times* times);
+
+}  // namespace retrograd::engines::cuda

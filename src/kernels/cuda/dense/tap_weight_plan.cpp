@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which cut, and how many shares: the least of what steps, stores and sums of shares take by counting. An
+// H200 stands for every GPU, so that the order of sums is the problem's alone.
+#include <algorithm>
+#include <array>
+
+#include "kernels/cuda/counts.h"
+#include "kernels/cuda/dense/tap_places.h"
+
+namespace retrograd::kernels::cuda {
+namespace {
+
+constexpr int64_t kProcessors = 132, kNeighbours = 8,
+                  kOfNeighbours = 16;  // clusters lie in one of eight sixteens
+constexpr int64_t kWidth = 64;
+constexpr int64_t kMostBlocks = int64_t{1} << 30, kMostFilter = int64_t{1} << 31;
+constexpr int64_t kMostShares = 64, kFewestSteps = 4;  // of a share
+constexpr int64_t kLargestCluster = 8;
+// Of a multiprocessor, in a microsecond: bytes from L2 and from its neighbours, products of 16 bits. Bytes of
+// all to memory.
+constexpr double kLoaded = 46e3, kFetched = 60e3, kMultiplied = 3.2e6, kStored = 2.6e6;
+constexpr double kLaunch = 2;  // microseconds of a second kernel's beginning and end
+
+struct CutShape {
+  TapCut cut;
+  int64_t m, n, blocks;  // blocks: of a multiprocessor
+  double ends;           // microseconds of a block's beginning and end
+};
+constexpr std::array<CutShape, 3> kCuts = {{{TapCut::k128x128, 128, 128, 2, 2.5},
+                                            {TapCut::k128x256, 128, 256, 1, 3.5},
+                                            {TapCut::k192x256, 192, 256, 1, 4}}};
+
+int filled(int64_t channels) { return ceil_of(channels, 8) * 8; }
+
+using Strides = std::array<int64_t, 4>;
+// Those of w that lead anywhere; others are 0.
+Strides strides_of_w(const Conv& conv) {
+  const int64_t* s = conv.w.strides;
+  const Axis(&a)[3] = conv.axes;
+  return {conv.y_channels > 1 ? s[0] : 0, a[0].kernel > 1 ? s[2] : 0, a[1].kernel > 1 ? s[3] : 0,
+          a[2].kernel > 1 ? s[4] : 0};
+}
+Strides strides_of_filter(const TapWalk& w) {
+  const int64_t line = int64_t{w.axes[2].kernel} * w.x_channels;
+  return {int64_t{w.taps.divisor} * w.x_channels, w.axes[1].kernel * line, line, w.x_channels};
+}
+// Of whole sums. In place where eight channels can be stored at once, an aligned address given.
+TapResults results_of(const Conv& conv, DType rows, int64_t weights) {
+  const auto strides = strides_of_w(conv);
+  if (conv.w.dtype == rows && conv.w.strides[1] == 1 && conv.x_channels % 8 == 0 &&
+      std::all_of(strides.begin(), strides.end(), [](int64_t stride) { return stride % 8 == 0; }))
+    return TapResults::kInPlace;
+  return conv.w.dtype == rows && weights < kMostFilter ? TapResults::kFilter : TapResults::kParts;
+}
+
+TapWalk make_walk(const Conv& conv, const CutShape& cut) {
+  TapWalk w{};
+  for (int i = 0; i < 3; ++i) w.axes[i] = TapAxis(conv.axes[i]);
+  w.batch = static_cast<int>(conv.batch);
+  w.taps = FastDiv(int64_t{w.axes[0].kernel} * w.axes[1].kernel * w.axes[2].kernel);
+  w.rows = static_cast<int>(conv.y_channels);
+  w.y_channels = filled(conv.y_channels);
+  w.x_channels = filled(conv.x_channels);
+  w.across_m = ceil_of(w.rows, cut.m);
+  w.across_n = FastDiv(ceil_of(w.x_channels, cut.n));
+  w.weights = conv.y_channels * w.taps.divisor * w.x_channels;
+  return w;
+}
+
+// Of a tap.
+double mean_steps(const Conv& conv) {
+  auto places = static_cast<double>(conv.batch);
+  for (const Axis& axis : conv.axes) {
+    const TapAxis a(axis);
+    double live = 0;
+    for (int tap = 0; tap < a.kernel; ++tap) live += live_outputs(a, tap).count;
+    places *= live / a.kernel;
+  }
+  return places / kTapTerms;
+}
+
+// Of blocks in turns; those that share a multiprocessor share what it loads and multiplies.
+double time_of_blocks(const TapWalk& walk, const CutShape& cut, double steps) {
+  const auto mean = [](int64_t all, int64_t count) {
+    return static_cast<double>(all) / static_cast<double>(count);
+  };
+  const auto together = static_cast<double>(cut.blocks);
+  const double rows = mean(walk.y_channels, walk.across_m),
+               columns = mean(walk.x_channels, walk.across_n.divisor);
+  const double height = mean(ceil_of(walk.rows, kWidth) * kWidth, walk.across_m);
+  const double width = mean(ceil_of(walk.x_channels, kWidth) * kWidth, walk.across_n.divisor);
+  const double step =
+      std::max((rows + columns) * 2 * kTapTerms / kLoaded, height * width * kTapTerms / kMultiplied);
+  const double summed = walk.cluster.divisor == 1 ? 0 : 1 + height * width * 4 / kFetched;
+  const double all = std::max(steps / static_cast<double>(walk.shares()), 1.0) * step + summed;
+  const int64_t cluster = walk.cluster.divisor;
+  const int64_t turn = cluster == 1 ? kProcessors * cut.blocks
+                                    : kNeighbours * (kOfNeighbours * cut.blocks / cluster * cluster);
+  const int64_t blocks = walk.shares() * walk.tiles(), turns = blocks / turn, left = blocks % turn;
+  return static_cast<double>(turns) * (cut.ends + all * together) +
+         (left == 0 ? 0 : cut.ends + all * static_cast<double>(ceil_of(left * cut.blocks, turn)));
+}
+
+double estimate(const TapWalk& walk, const CutShape& cut, double steps, TapResults results) {
+  const double time = time_of_blocks(walk, cut, steps);
+  const auto weights = static_cast<double>(walk.weights);
+  const auto with_stores = [&](double bytes) { return std::max(time, bytes * weights / kStored + cut.ends); };
+  switch (results) {
+    case TapResults::kInPlace:
+      return with_stores(2);
+    case TapResults::kFilter:
+      return with_stores(2) + weights * 4 / kStored + kLaunch;
+    case TapResults::kParts:
+      break;
+  }
+  const double parts = walk.parts.divisor;
+  // Parts are read once, most of them from L2.
+  return with_stores(4 * parts) + weights * 1e-6 * (0.76 * parts + 0.6) + kLaunch;
+}
+
+}  // namespace
+
+const char* name_of(TapCut cut) {
+  switch (cut) {
+    case TapCut::k128x128:
+      return "128 x 128";
+    case TapCut::k128x256:
+      return "128 x 256";
+    case TapCut::k192x256:
+      break;
+  }
+  return "192 x 256";
+}
+
+bool plan_tap_weight(const Conv& conv, DType rows, TapPlan* plan) {
+  bool found = false;
+  const double steps = mean_steps(conv);
+  for (const CutShape& cut : kCuts) {
+    TapWalk walk = make_walk(conv, cut);
+    const TapResults of_sums = results_of(conv, rows, walk.weights);
+    const int64_t tiles = walk.tiles();
+    if (tiles > kMostBlocks) continue;
+    const int64_t most =
+        std::clamp(std::min(static_cast<int64_t>(steps) / kFewestSteps, 3 * kProcessors * cut.blocks / tiles),
+                   int64_t{1}, kMostShares);
+    for (int64_t cluster = 1; cluster <= std::min(most, kLargestCluster); ++cluster)
+      for (int64_t parts = 1; parts * cluster <= most; ++parts) {
+        walk.cluster = FastDiv(cluster);
+        walk.parts = FastDiv(parts);
+        const TapResults results = parts > 1 ? TapResults::kParts : of_sums;
+        const double time = estimate(walk, cut, steps, results);
+        if (found && time >= plan->microseconds) continue;
+        found = true;
+        *plan = {cut.cut, walk, results, {}, time};
+      }
+  }
+  if (!found) return false;
+  const Strides strides =
+      plan->results == TapResults::kInPlace ? strides_of_w(conv) : strides_of_filter(plan->walk);
+  std::copy(strides.begin(), strides.end(), plan->strides);
+  return true;
+}
+
+}  // namespace retrograd::kernels::cuda
