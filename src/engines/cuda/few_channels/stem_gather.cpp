@@ -104,7 +104,7 @@ class StemCandidate final : public Candidate {
   }
   // The plan's model, whose multiprocessors make 128 products a cycle.
   Effort effort(const problem::Pass& pass, const Machine& machine) const override {
-    constexpr double kOfModel = 0.75, kOperations = 2 * 128 * 132;  // a cycle's
+    constexpr double kOfModel = 0.7, kOperations = 2 * 128 * 132;  // a cycle's
     const auto& conv = std::get<ConvPass>(pass);
     const StemPlan plan = kernels::cuda::stem_plan(shape_of(conv), true);
     Times times(pass, machine);

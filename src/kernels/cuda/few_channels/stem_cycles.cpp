@@ -13,7 +13,9 @@ namespace {
 constexpr int kProcessors = 132, kShared = 227 << 10, kRegisters = 1 << 16, kOfThread = 128;
 constexpr double kEnough = 384;                              // threads that hide what instructions wait for
 constexpr double kElement = 10, kVector = 20, kWeight = 14;  // instructions of a copy
+constexpr double kWider = 1.6;                               // more of 16-bit elements, and they wait
 constexpr double kRow = 8, kChannel = 30;                    // and around a row of taps and a y channel
+constexpr double kCache = 40;                                // bytes from L2 a cycle, of a multiprocessor
 constexpr double kStep = 150;                                // cycles of a chunk: its barrier, and the start
 
 // Threads that meet the same bank when eight read 16 bytes each: one after another along a row they do not,
@@ -45,15 +47,20 @@ double stem_cycles(const StemPlan& p, const Conv& conv) {
   for (int bh = 0; bh < p.h.stride; ++bh)
     for (int bw = 0; bw < p.w.stride; ++bw)
       products += p.positions / 32 * warp_cycles(p, stem_taps(p.h, bh), stem_taps(p.w, bw));
+  const auto size = static_cast<double>(size_of(conv.y.dtype));
   const double box = static_cast<double>(p.box_rows) * p.box_columns;
-  const double copies = (p.wide ? box / 4 * kVector : box * kElement) + p.entries * kWeight;
+  const double copies =
+      (p.wide ? box / 4 * kVector : box * kElement) * (size == 2 ? kWider : 1) + p.entries * kWeight;
   const Axis& d = conv.axes[0];
   const double depth_taps =
       std::max(1.0, static_cast<double>(d.kernel) / static_cast<double>(d.y == 1 ? d.x : d.stride));
   const double rounds = depth_taps * static_cast<double>(conv.y_channels);
   const double sums =
       static_cast<double>(p.shares - 1) * p.positions * p.classes * p.rows * p.channels * kStemRun / 16;
-  const double block = rounds * (products + copies / 128) + sums;
+  // Sectors of 32 bytes from the cache; rows begin anywhere.
+  const double sectors =
+      p.last ? box * size / 32 : p.box_rows * (p.box_columns * size / 32 + (p.wide ? 0.5 : 1));
+  const double block = rounds * std::max(products + copies / 128, sectors * 32 / kCache) + sums;
 
   const double each = static_cast<double>(p.blocks(conv)) / kProcessors;  // blocks of a multiprocessor
   const int resident =

@@ -20,101 +20,124 @@ struct StemBox {
   int row0, column0;
 };
 
-// Four columns of a row, c and each `step` after it; `from` is column 0 of the box in y, live whether the row
-// is inside.
-template <class T>
-__device__ void stage_columns(float* to, const StemPlan& p, const StemBox<T>& box, const T* from, bool live,
-                              int c, int step) {
-  constexpr int kCount = 4;
-  const auto is_live = [&](int column) {
-    return live && static_cast<unsigned>(box.column0 + column) < static_cast<unsigned>(p.w.y);
-  };
-  if constexpr (sizeof(T) == 4) {
+// Lines first, first + line_step, … of `lines`, of each the columns c, c + column_step, …; line_of(i) says
+// which channel and row a line is.
+template <class T, class LineOf>
+__device__ void stage_lines(float* target, const StemPlan& p, const StemBox<T>& box, int first, int line_step,
+                            int lines, int first_column, int column_step, LineOf&& line_of) {
+  // 16-bit loads are waited for here, so as many as registers allow are on their way together.
+  constexpr int kLines = sizeof(T) == 4 ? 1 : 3, kColumns = sizeof(T) == 4 ? 4 : 5;
+  for (int at = first; at < lines; at += kLines * line_step) {
+    float* to[kLines];
+    const T* from[kLines];  // column 0 of the box; null: beyond the edge
 #pragma unroll
-    for (int i = 0; i < kCount; ++i) {
-      const int column = c + i * step;
-      if (column >= p.box_columns) break;
-      float* const target = to + stem_column(column);
-      if (is_live(column))
-        copy_async_4(target, from + column * box.column);
-      else
-        *target = 0.0f;
+    for (int k = 0; k < kLines; ++k) {
+      const int2 line = line_of(min(at + k * line_step, lines - 1));
+      const int h = box.row0 + line.y;
+      to[k] = target + line.x * p.plane + line.y * p.pitch;
+      from[k] = static_cast<unsigned>(h) < static_cast<unsigned>(p.h.y)
+                    ? box.data + line.x * box.channel + h * box.row + box.column0 * box.column
+                    : nullptr;
     }
-  } else {
-    float values[kCount];
+    const auto is_live = [&](int k, int column) {
+      return from[k] != nullptr && static_cast<unsigned>(box.column0 + column) < static_cast<unsigned>(p.w.y);
+    };
+    for (int c = first_column; c < p.box_columns; c += kColumns * column_step) {
+      if constexpr (sizeof(T) == 4) {
 #pragma unroll
-    for (int i = 0; i < kCount; ++i) {
-      const int column = c + i * step;
-      values[i] = column < p.box_columns && is_live(column) ? to_float(from[column * box.column]) : 0.0f;
+        for (int i = 0; i < kColumns; ++i) {
+          const int column = c + i * column_step;
+          if (column >= p.box_columns) break;
+          float* const place = to[0] + stem_column(column);
+          if (is_live(0, column))
+            copy_async_4(place, from[0] + column * box.column);
+          else
+            *place = 0.0f;
+        }
+      } else {
+        float values[kLines][kColumns];
+#pragma unroll
+        for (int k = 0; k < kLines; ++k)
+#pragma unroll
+          for (int i = 0; i < kColumns; ++i) {
+            const int column = c + i * column_step;
+            values[k][i] = column < p.box_columns && at + k * line_step < lines && is_live(k, column)
+                               ? to_float(from[k][column * box.column])
+                               : 0.0f;
+          }
+#pragma unroll
+        for (int k = 0; k < kLines; ++k)
+#pragma unroll
+          for (int i = 0; i < kColumns; ++i)
+            if (c + i * column_step < p.box_columns && at + k * line_step < lines)
+              to[k][stem_column(c + i * column_step)] = values[k][i];
+      }
     }
-#pragma unroll
-    for (int i = 0; i < kCount; ++i)
-      if (c + i * step < p.box_columns) to[stem_column(c + i * step)] = values[i];
   }
 }
 
 // Rows of y, whose neighbouring columns neighbouring threads take.
 template <class T>
 __device__ void stage_rows(float* target, const StemPlan& p, const StemBox<T>& box, int count) {
-  const int thread = static_cast<int>(threadIdx.x), lane = thread & (p.lanes - 1);
-  const int lines = count * p.box_rows, step = static_cast<int>(blockDim.x) / p.lanes;
-  for (int line = thread / p.lanes; line < lines; line += step) {
-    auto row = static_cast<uint32_t>(line);
-    const uint32_t o = p.by_box_rows.split(row);
-    float* const to = target + static_cast<int>(o) * p.plane + static_cast<int>(row) * p.pitch;
-    const int h = box.row0 + static_cast<int>(row);
-    const bool inside = static_cast<unsigned>(h) < static_cast<unsigned>(p.h.y);
-    const T* const from = box.data + o * box.channel + h * box.row + box.column0 * box.column;
-    for (int c = lane; c < p.box_columns; c += 4 * p.lanes)
-      stage_columns(to, p, box, from, inside, c, p.lanes);
-  }
-}
-
-// The same four columns at a time, which lie inside together or not at all.
-template <class T>
-__device__ void stage_wide(float* target, const StemPlan& p, const StemBox<T>& box, int count) {
-  const int lines = count * p.box_rows;
-  const int vectors = lines * static_cast<int>(p.by_groups_of_four.divisor);
-#pragma unroll 2
-  for (int i = static_cast<int>(threadIdx.x); i < vectors; i += static_cast<int>(blockDim.x)) {
-    auto group = static_cast<uint32_t>(i);
-    uint32_t row = p.by_groups_of_four.split(group);
-    const uint32_t o = p.by_box_rows.split(row);
-    const int h = box.row0 + static_cast<int>(row), c = static_cast<int>(group) * 4;
-    auto* const to = reinterpret_cast<float4*>(target + static_cast<int>(o) * p.plane +
-                                               static_cast<int>(row) * p.pitch + stem_column(c));
-    const T* const from = box.data + o * box.channel + h * box.row + box.column0 + c;
-    const bool inside = static_cast<unsigned>(h) < static_cast<unsigned>(p.h.y) &&
-                        static_cast<unsigned>(box.column0 + c) < static_cast<unsigned>(p.w.y);
-    if (!inside) {
-      *to = make_float4(0, 0, 0, 0);
-    } else if constexpr (sizeof(T) == 4) {
-      copy_async_16(to, from);
-    } else {
-      struct alignas(8) Four {
-        T values[4];
-      };
-      const Four four = *reinterpret_cast<const Four*>(from);
-      *to = make_float4(to_float(four.values[0]), to_float(four.values[1]), to_float(four.values[2]),
-                        to_float(four.values[3]));
-    }
-  }
+  const auto thread = static_cast<int>(threadIdx.x);
+  stage_lines(target, p, box, thread / p.lanes, static_cast<int>(blockDim.x) / p.lanes, count * p.box_rows,
+              thread & (p.lanes - 1), p.lanes, [&](int line) {
+                auto row = static_cast<uint32_t>(line);
+                const uint32_t o = p.by_box_rows.split(row);
+                return make_int2(static_cast<int>(o), static_cast<int>(row));
+              });
 }
 
 // Channels last: neighbouring threads take neighbouring channels, then columns; a warp a row.
 template <class T>
 __device__ void stage_last(float* target, const StemPlan& p, const StemBox<T>& box, int count) {
-  const int warp = static_cast<int>(threadIdx.x) / 32, warps = static_cast<int>(blockDim.x) / 32;
-  const int lane = static_cast<int>(threadIdx.x) % 32, columns_at_once = 32 / count;
-  const int o = lane % count, first = lane / count;
-  if (first >= columns_at_once) return;
-  for (int row = warp; row < p.box_rows; row += warps) {
-    const int h = box.row0 + row;
-    const bool inside = static_cast<unsigned>(h) < static_cast<unsigned>(p.h.y);
-    float* const to = target + o * p.plane + row * p.pitch;
-    const T* const from = box.data + o * box.channel + h * box.row + box.column0 * box.column;
-    for (int c = first; c < p.box_columns; c += 4 * columns_at_once)
-      stage_columns(to, p, box, from, inside, c, columns_at_once);
+  const auto thread = static_cast<int>(threadIdx.x);
+  const int lane = thread % 32, at_once = 32 / count, o = lane % count;
+  if (lane / count < at_once)
+    stage_lines(target, p, box, thread / 32, static_cast<int>(blockDim.x) / 32, p.box_rows, lane / count,
+                at_once, [&](int row) { return make_int2(o, row); });
+}
+
+// Rows four columns at a time, which lie inside together or not at all.
+template <class T>
+__device__ void stage_wide(float* target, const StemPlan& p, const StemBox<T>& box, int count) {
+  struct alignas(4 * sizeof(T)) Four {
+    T values[4];
+  };
+  constexpr int kAtOnce = sizeof(T) == 4 ? 1 : 6;
+  const int vectors = count * p.box_rows * static_cast<int>(p.by_groups_of_four.divisor);
+  const auto step = static_cast<int>(blockDim.x);
+  for (int first = static_cast<int>(threadIdx.x); first < vectors; first += kAtOnce * step) {
+    float4* to[kAtOnce];
+    Four fours[kAtOnce];
+#pragma unroll
+    for (int k = 0; k < kAtOnce; ++k) {
+      auto group = static_cast<uint32_t>(min(first + k * step, vectors - 1));
+      uint32_t row = p.by_groups_of_four.split(group);
+      const uint32_t o = p.by_box_rows.split(row);
+      const int h = box.row0 + static_cast<int>(row), c = static_cast<int>(group) * 4;
+      to[k] = reinterpret_cast<float4*>(target + static_cast<int>(o) * p.plane +
+                                        static_cast<int>(row) * p.pitch + stem_column(c));
+      const T* const from = box.data + o * box.channel + h * box.row + box.column0 + c;
+      const bool inside = static_cast<unsigned>(h) < static_cast<unsigned>(p.h.y) &&
+                          static_cast<unsigned>(box.column0 + c) < static_cast<unsigned>(p.w.y);
+      if constexpr (sizeof(T) == 4) {
+        if (inside)
+          copy_async_16(to[k], from);
+        else
+          *to[k] = make_float4(0, 0, 0, 0);
+      } else {
+        fours[k] = Four{};
+        if (inside) fours[k] = *reinterpret_cast<const Four*>(from);
+      }
+    }
+    if constexpr (sizeof(T) == 2) {
+#pragma unroll
+      for (int k = 0; k < kAtOnce; ++k)
+        if (first + k * step < vectors)
+          *to[k] = make_float4(to_float(fours[k].values[0]), to_float(fours[k].values[1]),
+                               to_float(fours[k].values[2]), to_float(fours[k].values[3]));
+    }
   }
 }
 
