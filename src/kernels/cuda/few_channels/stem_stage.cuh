@@ -27,22 +27,25 @@ __device__ void stage_lines(float* target, const StemPlan& p, const StemBox<T>& 
                             int lines, int first_column, int column_step, LineOf&& line_of) {
   // 16-bit loads are waited for here, so as many as registers allow are on their way together.
   constexpr int kLines = sizeof(T) == 4 ? 1 : 3, kColumns = sizeof(T) == 4 ? 4 : 5;
+  const int64_t hop = column_step * box.column;
+  const T* const data = box.data + (box.column0 + first_column) * box.column;
   for (int at = first; at < lines; at += kLines * line_step) {
     float* to[kLines];
-    const T* from[kLines];  // column 0 of the box; null: beyond the edge
+    const T* from[kLines];  // the thread's first column; null: beyond the edge
 #pragma unroll
     for (int k = 0; k < kLines; ++k) {
       const int2 line = line_of(min(at + k * line_step, lines - 1));
       const int h = box.row0 + line.y;
       to[k] = target + line.x * p.plane + line.y * p.pitch;
       from[k] = static_cast<unsigned>(h) < static_cast<unsigned>(p.h.y)
-                    ? box.data + line.x * box.channel + h * box.row + box.column0 * box.column
+                    ? data + line.x * box.channel + h * box.row
                     : nullptr;
     }
     const auto is_live = [&](int k, int column) {
       return from[k] != nullptr && static_cast<unsigned>(box.column0 + column) < static_cast<unsigned>(p.w.y);
     };
-    for (int c = first_column; c < p.box_columns; c += kColumns * column_step) {
+    int64_t ahead = 0;
+    for (int c = first_column; c < p.box_columns; c += kColumns * column_step, ahead += kColumns * hop) {
       if constexpr (sizeof(T) == 4) {
 #pragma unroll
         for (int i = 0; i < kColumns; ++i) {
@@ -50,7 +53,7 @@ __device__ void stage_lines(float* target, const StemPlan& p, const StemBox<T>& 
           if (column >= p.box_columns) break;
           float* const place = to[0] + stem_column(column);
           if (is_live(0, column))
-            copy_async_4(place, from[0] + column * box.column);
+            copy_async_4(place, from[0] + ahead + i * hop);
           else
             *place = 0.0f;
         }
@@ -62,7 +65,7 @@ __device__ void stage_lines(float* target, const StemPlan& p, const StemBox<T>& 
           for (int i = 0; i < kColumns; ++i) {
             const int column = c + i * column_step;
             values[k][i] = column < p.box_columns && at + k * line_step < lines && is_live(k, column)
-                               ? to_float(from[k][column * box.column])
+                               ? to_float(from[k][ahead + i * hop])
                                : 0.0f;
           }
 #pragma unroll
