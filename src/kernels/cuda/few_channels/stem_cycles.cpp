@@ -16,7 +16,7 @@ constexpr double kElement = 10, kVector = 20, kWeight = 14;  // instructions of 
 constexpr double kWider = 1.6;                               // more of 16-bit elements, and they wait
 constexpr double kRow = 8, kChannel = 30;                    // and around a row of taps and a y channel
 constexpr double kCache = 40;                                // bytes from L2 a cycle, of a multiprocessor
-constexpr double kStep = 150;                                // cycles of a chunk: its barrier, and the start
+constexpr double kStart = 2500, kStep = 150;  // cycles: of a block's first copies, of a barrier
 
 // Threads that meet the same bank when eight read 16 bytes each: one after another along a row they do not,
 // nor in rows that lie an odd number of vectors apart.
@@ -46,7 +46,7 @@ double stem_cycles(const StemPlan& p, const Conv& conv) {
   double products = 0;
   for (int bh = 0; bh < p.h.stride; ++bh)
     for (int bw = 0; bw < p.w.stride; ++bw)
-      products += p.positions / 32 * warp_cycles(p, stem_taps(p.h, bh), stem_taps(p.w, bw));
+      products += p.positions / 32.0 * warp_cycles(p, stem_taps(p.h, bh), stem_taps(p.w, bw));
   const auto size = static_cast<double>(size_of(conv.y.dtype));
   const double box = static_cast<double>(p.box_rows) * p.box_columns;
   const double copies =
@@ -69,7 +69,8 @@ double stem_cycles(const StemPlan& p, const Conv& conv) {
   const double busy = std::min(1.0, at_once * p.threads() / kEnough);
   // The last blocks leave some multiprocessors idle.
   const double turns = each > 8 ? each : ceil_of(p.blocks(conv), kProcessors);
-  return turns * (block / busy + kStep * ceil_of(conv.y_channels, p.chunk) * depth_taps / at_once);
+  const double waits = kStart + kStep * ceil_of(conv.y_channels, p.chunk) * depth_taps;
+  return turns * (block / busy + waits / at_once);
 }
 
 }  // namespace retrograd::kernels::cuda
