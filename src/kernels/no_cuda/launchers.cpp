@@ -23,6 +23,7 @@
 #include "kernels/cuda/few_channels/narrow_blocks.h"
 #include "kernels/cuda/few_channels/narrow_gather.h"
 #include "kernels/cuda/few_channels/narrow_tiles.h"
+#include "kernels/cuda/few_channels/stem_gather.h"
 #include "kernels/cuda/layout/patch_rows.h"
 #include "kernels/cuda/layout/relayout.h"
 #include "kernels/cuda/layout/results.h"
@@ -78,6 +79,7 @@ void block_grad_input(const Conv&, bool, Stream) { not_here(); }
 void block_grad_weight(const Conv&, bool, float*, Stream) { not_here(); }
 void stem_grad_weight(const Conv&, bool, float*, Stream) { not_here(); }
 void narrow_grad_input(const Conv&, Stream) { not_here(); }
+void stem_gather(const Conv&, const StemPlan&, Stream) { not_here(); }
 void narrow_tiles_grad_input(const Conv&, bool, Stream) { not_here(); }
 void narrow_tiles_grad_weight(const Conv&, bool, float*, Stream) { not_here(); }
 

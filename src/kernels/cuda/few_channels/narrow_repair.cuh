@@ -8,16 +8,17 @@
 namespace retrograd::kernels::cuda {
 
 struct Run {
-  int first, count;
+  int first, count, step = 1;
 };
 
+// Rows and columns beyond the edges are left out.
 inline __device__ __noinline__ void repair_grad_input(const Conv& conv, int n, Run channels, Run rows,
-                                                      Run columns) {
+                                                      Run columns, int64_t depth = 0) {
   for (int c = channels.first; c < channels.first + channels.count; ++c)
-    for (int h = rows.first; h < min(rows.first + rows.count, static_cast<int>(conv.axes[1].x)); ++h)
-      for (int w = columns.first; w < min(columns.first + columns.count, static_cast<int>(conv.axes[2].x));
-           ++w) {
-        const Index5 at{n, c, 0, h, w};
+    for (int i = 0; i < rows.count; ++i)
+      for (int j = 0; j < columns.count; ++j) {
+        const Index5 at{n, c, depth, rows.first + i * rows.step, columns.first + j * columns.step};
+        if (at.h < 0 || at.h >= conv.axes[1].x || at.w < 0 || at.w >= conv.axes[2].x) continue;
         const int64_t offset = offset_of(conv.x, at);
         if (isnan(load_any(conv.x.dtype, conv.x.data, offset)) &&
             !begins_with_nan(conv, Result::kGradInput, at))

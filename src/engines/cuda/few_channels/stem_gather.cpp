@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+// One launch.
+#include "kernels/cuda/few_channels/stem_gather.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "base/checked.h"
+#include "engines/cuda/effort.h"
+#include "engines/cuda/implementations.h"
+#include "engines/cuda/layouts.h"
+#include "engines/cuda/shapes.h"
+#include "kernels/cuda/alignment.h"
+
+namespace retrograd::engines::cuda {
+namespace {
+
+using kernels::cuda::Conv;
+using kernels::cuda::StemPlan;
+using problem::ConvPass;
+
+constexpr int64_t kMostTaps = 4096, kMostStride = 16;  // along rows and columns
+constexpr int64_t kLargest = 1 << 24;                  // size along an axis, padding and gaps counted
+constexpr int64_t kMostGrid = 65535, kEnd31 = int64_t{1} << 31;
+
+class StemStep final : public Step {
+ public:
+  explicit StemStep(const ConvPass& pass)
+      : pass_(pass),
+        aligned_(kernels::cuda::stem_plan(shape_of(pass), true)),
+        any_(kernels::cuda::stem_plan(shape_of(pass), false)) {}
+  std::string describe() const override {
+    const StemPlan& p = aligned_;
+    return fmt::format("boxes of {} x {}, {} classes, {} shares, {} channels at once{}",
+                       p.thread_rows * p.rows, p.quads * kernels::cuda::kStemRun, p.classes, p.shares,
+                       p.chunk, p.wide ? ", vectors" : "");
+  }
+  void run(const Bindings& bindings, std::byte* /*workspace*/,
+           runtime::ExecutionContext& context) const override {
+    const Conv conv = bind(shape_of(pass_), pass_, bindings);
+    const bool aligned = kernels::cuda::is_aligned(conv.y.data, 4 * size_of(pass_.y.dtype));
+    kernels::cuda::stem_gather(conv, aligned ? aligned_ : any_, stream_of(context));
+  }
+
+ private:
+  ConvPass pass_;
+  StemPlan aligned_, any_;
+};
+
+bool is_small(const problem::Window& w) {
+  for (const int64_t size : {w.x, w.y, w.kernel, w.stride, w.dilation, std::abs(w.pad_lo)})
+    if (size >= kLargest) return false;
+  return w.y == 1 || (w.y * w.stride < kLargest && w.kernel * w.dilation < kLargest);
+}
+
+bool is_plain(const problem::Window& w) {
+  return (w.kernel == 1 || w.dilation == 1) && (w.y == 1 || w.stride <= kMostStride);
+}
+
+// Whether distances between the weights of a y channel fit 31 bits.
+bool are_weights_near(const ConvPass& pass) {
+  Checked reach = 0;
+  const Sizes5 sizes = w_sizes(pass);
+  for (const size_t axis : {1, 3, 4}) {
+    const int64_t stride = pass.w.strides[axis];
+    if (sizes[axis] == 1) continue;
+    if (stride <= -kEnd31 || stride >= kEnd31) return false;
+    reach = reach + Checked(sizes[axis] - 1) * std::abs(stride);
+  }
+  const auto elements = reach.get();
+  return elements && *elements < kEnd31;
+}
+
+class StemCandidate final : public Candidate {
+ public:
+  const char* name() const override { return "cuda.stem_gather"; }
+  Support supports(const problem::Pass& pass, const Machine& /*machine*/) const override {
+    const auto* conv = std::get_if<ConvPass>(&pass);
+    if (conv == nullptr || conv->kind != problem::ConvPassKind::kGradInput)
+      return Support::no("grad_input only");
+    if (conv->bias) return Support::no("adds no bias");
+    if (conv->x_channels_per_group() > kernels::cuda::kStemChannels)
+      return Support::no(fmt::format("{} x channels a group, at most {} are taken",
+                                     conv->x_channels_per_group(), kernels::cuda::kStemChannels));
+    if (conv->groups > 1 && conv->x_channels_per_group() == 1 && conv->y_channels_per_group() <= 4)
+      return Support::no("one x channel a group: depthwise_windows reads less often");
+    if (!has_one_wide_type(*conv)) return Support::no("needs f32, f16 or bf16, all the same");
+    if (conv->rounding != OperandRounding::kNone) return Support::no("does not round operands");
+    const auto& [d, h, w] = conv->axes;
+    if (!is_plain(h) || !is_plain(w)) return Support::no("needs dilation 1 and strides up to 16");
+    if (!fits_31_bits(x_sizes(*conv)) || !fits_31_bits(y_sizes(*conv)) || !is_small(d) || !is_small(h) ||
+        !is_small(w) || conv->batch > kMostGrid || conv->groups * 2 > kMostGrid || !are_weights_near(*conv))
+      return Support::no("sizes beyond 32-bit counts");
+    if (h.kernel > kMostTaps || w.kernel > kMostTaps || h.kernel * w.kernel > kMostTaps)
+      return Support::no("needs at most 4096 taps along rows and columns");
+    for (const bool aligned : {false, true}) {
+      const StemPlan plan = kernels::cuda::stem_plan(shape_of(*conv), aligned);
+      if (!plan.fits) return Support::no("window and stride do not fit into shared memory");
+      if (plan.blocks(shape_of(*conv)) >= kEnd31) return Support::no("needs fewer than 2^31 blocks");
+    }
+    return Support::yes();
+  }
+  // The plan's model, whose multiprocessors make 128 products a cycle.
+  Effort effort(const problem::Pass& pass, const Machine& machine) const override {
+    constexpr double kOfModel = 0.7, kOperations = 2 * 128 * 132;  // a cycle's
+    const auto& conv = std::get<ConvPass>(pass);
+    const StemPlan plan = kernels::cuda::stem_plan(shape_of(conv), true);
+    Times times(pass, machine);
+    times.add(plan.cycles * kOperations / (kOfModel * std::max(machine.gpu.fp32_tflops, 1e-3) * 1e6), 1,
+              bytes_of(conv));
+    return times.effort();
+  }
+  std::unique_ptr<const Step> make_step(const problem::Pass& pass,
+                                        const Machine& /*machine*/) const override {
+    return std::make_unique<StemStep>(std::get<ConvPass>(pass));
+  }
+};
+
+}  // namespace
+
+const Candidate& stem_gather() {
+  static const StemCandidate instance;
+  return instance;
+}
+
+}  // namespace retrograd::engines::cuda
