@@ -8,7 +8,9 @@
 
 #include "base/checked.h"
 #include "engines/cuda/dense/gather_way.h"
+#include "engines/cuda/dense/patches.h"
 #include "engines/cuda/dense/product_axes.h"
+#include "engines/cuda/dense/row_operand.h"
 #include "engines/cuda/effort.h"
 #include "engines/cuda/layouts.h"
 #include "engines/cuda/shapes.h"
@@ -67,63 +69,6 @@ const char* name_of(ProductMath math) {
   return "three tf32";
 }
 
-DType dtype_of(RowType type) {
-  return type == RowType::kF16 ? DType::kF16 : type == RowType::kBF16 ? DType::kBF16 : DType::kF32;
-}
-
-// One operand, x or y, on its way to rows.
-struct RowOperand {
-  bool in_place = false;  // it is rows already
-  int64_t filled = 0;     // channels of a group
-  size_t bytes = 0;       // of the workspace
-};
-
-RowOperand row_operand(const ConvPass& pass, const PassTensor& tensor, const Sizes5& sizes, RowType type) {
-  const int64_t channels = sizes[1] / pass.groups, chunk = kernels::cuda::chunk_elements(type);
-  RowOperand operand;
-  operand.filled = ceil_div(channels, chunk) * chunk;
-  operand.in_place = tensor.dtype == dtype_of(type) && channels % chunk == 0 &&
-                     is_channels_last(tensor, sizes) &&
-                     (pass.rounding == OperandRounding::kNone || tensor.dtype != DType::kF32);
-  const int64_t elements = sizes[0] * sizes[2] * sizes[3] * sizes[4] * pass.groups * operand.filled;
-  if (!operand.in_place)
-    operand.bytes = static_cast<size_t>(elements) * kernels::cuda::row_element_bytes(type);
-  operand.bytes = (operand.bytes + 255) / 256 * 256;
-  return operand;
-}
-
-// The address of the rows: the operand itself, or where they have been made.
-const void* rows_of(const RowOperand& operand, const kernels::cuda::Conv& conv,
-                    const kernels::cuda::Tensor& tensor, bool is_x, RowType type, std::byte* workspace,
-                    kernels::cuda::Stream stream) {
-  if (operand.in_place) return tensor.data;
-  kernels::cuda::Rows rows{};
-  rows.batch = conv.batch;
-  rows.groups = conv.groups;
-  rows.channels = is_x ? conv.x_channels : conv.y_channels;
-  for (int i = 0; i < 3; ++i) rows.spatial[i] = is_x ? conv.axes[i].x : conv.axes[i].y;
-  rows.source = tensor;
-  rows.rounding = conv.rounding;
-  kernels::cuda::make_rows(rows, type, workspace, stream);
-  return workspace;
-}
-
-// What a step leaves for the next one: rows of grad_output, rounded as both want them.
-std::string_view name_of_rows(RowType type, OperandRounding rounding) {
-  if (type != RowType::kF32) return type == RowType::kF16 ? "f16 rows" : "bf16 rows";
-  switch (rounding) {
-    case OperandRounding::kNone:
-      return "f32 rows";
-    case OperandRounding::kF16:
-      return "f32 rows of f16";
-    case OperandRounding::kHf32Bits11:
-      return "f32 rows of 11 bits";
-    case OperandRounding::kHf32Bits10:
-      break;
-  }
-  return "f32 rows of 10 bits";
-}
-
 constexpr double kPacedProcessors = 132;  // where parts are chosen for, and warpgroups were measured
 constexpr double kPacedTflops[] = {247, 247, 123, 41};  // tile_tflops() there of each ProductMath, of weights
 
@@ -138,13 +83,17 @@ class GatherStep final : public Step {
         type_(row_type(pass, source(), pass.w)),
         math_(math_of(type_, pass.rounding)),
         operand_(row_operand(pass, source(), forward_ ? x_sizes(pass) : y_sizes(pass), type_)),
-        way_(gather_way(pass, type_, math_, machine)) {
+        way_(gather_way(pass, operand_, type_, math_, machine)) {
+    if (way_.patches)
+      operand_ = {false, patch_row(pass, type_), room_for(patch_elements(pass, type_), type_)};
     product_.conv = shape_of(pass);
     product_.forward = forward_;
+    const std::vector<ProductAxes> taken = way_.patches ? product_axes(pass) : way_.products;
     product_.padded = is_folded() ? !folded_covers_x(pass)
-                                  : std::any_of(way_.products.begin(), way_.products.end(),
+                                  : std::any_of(taken.begin(), taken.end(),
                                                 [](const ProductAxes& axes) { return leaves_source(axes); });
     product_.warpgroups = way_.warpgroups;
+    product_.patches = way_.patches;
     product_.multiprocessors = processors_of(machine);
     product_.columns = way_.columns;
     product_.math = math_;
@@ -160,12 +109,14 @@ class GatherStep final : public Step {
     const size_t count = way_.products.size();
     return fmt::format("{}{} rows{}, {}{}, multiplied as {}", tiles(), retrograd::name_of(dtype_of(type_)),
                        operand_.in_place ? " in place" : "",
-                       is_folded() ? std::string("taps folded into columns")
-                                   : fmt::format("{} product{}", count, count == 1 ? "" : "s"),
+                       way_.patches  ? std::string("x as patches")
+                       : is_folded() ? std::string("taps folded into columns")
+                                     : fmt::format("{} product{}", count, count == 1 ? "" : "s"),
                        way_.parts > 1 ? fmt::format(", {} parts", way_.parts) : "", name_of(math_));
   }
   std::string_view left_copy() const override {
-    const bool is_copied = source().operand == problem::Operand::kGradOutput && !operand_.in_place;
+    const bool is_copied =
+        source().operand == problem::Operand::kGradOutput && !operand_.in_place && !way_.patches;
     return is_copied ? name_of_rows(type_, pass_.rounding) : std::string_view{};
   }
   void run(const Bindings& bindings, std::byte* workspace,
@@ -187,12 +138,18 @@ class GatherStep final : public Step {
     if (operand_.in_place && !is_aligned(tensor.data))
       return forward_ ? kernels::cuda::direct_forward(product.conv, stream)
                       : kernels::cuda::direct_grad_input(product.conv, stream);
-    product.source_rows =
-        is_there ? workspace : rows_of(operand_, product.conv, tensor, forward_, type_, workspace, stream);
-    product.weight_rows = workspace + operand_.bytes;
-    product.partial = reinterpret_cast<float*>(workspace + operand_.bytes + weight_bytes());
-    kernels::cuda::make_weight_rows(weights_of(product.conv), !forward_, type_, workspace + operand_.bytes,
-                                    stream);
+    std::byte* const weights = workspace + operand_.bytes;
+    product.weight_rows = weights;
+    product.partial = reinterpret_cast<float*>(weights + weight_bytes());
+    if (way_.patches) {
+      kernels::cuda::make_patch_rows(product.conv, type_, workspace, stream);
+      kernels::cuda::make_patch_weights(product.conv, type_, weights, stream);
+      product.source_rows = workspace;
+    } else {
+      product.source_rows =
+          is_there ? workspace : rows_of(operand_, product.conv, tensor, forward_, type_, workspace, stream);
+      kernels::cuda::make_weight_rows(weights_of(product.conv), !forward_, type_, weights, stream);
+    }
     if (cleared_ > 0)
       kernels::cuda::clear((forward_ ? product.conv.y : product.conv.x).data, cleared_, stream);
     if (!way_.warpgroups) return kernels::cuda::gather_product(product, way_.products, stream);
@@ -212,8 +169,8 @@ class GatherStep final : public Step {
   }
   const PassTensor& source() const { return forward_ ? pass_.x : pass_.y; }
   size_t weight_bytes() const {
-    const int64_t weights = pass_.groups * operand_.filled * columns_of(pass_) * taps_of(pass_);
-    return (static_cast<size_t>(weights) * kernels::cuda::row_element_bytes(type_) + 255) / 256 * 256;
+    const int64_t taps = way_.patches ? 1 : taps_of(pass_);
+    return room_for(pass_.groups * operand_.filled * columns_of(pass_) * taps, type_);
   }
   kernels::cuda::GatherCut cut() const {
     return way_.warpgroups ? kernels::cuda::GatherCut{} : kernels::cuda::gather_cut(product_, way_.products);
@@ -252,9 +209,9 @@ struct WeightPass {
       y = {};
       return;
     }
-    const int64_t elements = kernels::cuda::places_of(shape_of(pass)) * pass.groups *
-                             kernels::cuda::patch_row(shape_of(pass), math);
-    x.bytes = (static_cast<size_t>(elements) * kernels::cuda::row_element_bytes(type) + 255) / 256 * 256;
+    x.bytes = room_for(kernels::cuda::places_of(shape_of(pass)) * pass.groups *
+                           kernels::cuda::patch_row(shape_of(pass), math),
+                       type);
   }
   void leave_out_unread(RowType type) {
     const kernels::cuda::Conv less = kernels::cuda::without_unread_places(shape_of(pass));
@@ -407,9 +364,9 @@ Effort row_effort(const problem::Pass& pass, bool in_tf32, const Machine& machin
   }
   const bool forward = p.kind == ConvPassKind::kForward;
   const RowOperand source = row_operand(p, forward ? p.x : p.y, forward ? x_sizes(p) : y_sizes(p), type);
-  if (!source.in_place) times.add_copy(static_cast<double>(source.bytes));
+  const GatherWay way = gather_way(p, source, type, math, machine);
+  if (way.copied > 0) times.add_copy(way.copied / 2);
   times.add_copy(bytes_of(p.w, w_sizes(p)));
-  const GatherWay way = gather_way(p, type, math, machine);
   // Residues write elements that lie apart.
   const Sizes5 sizes = forward ? y_sizes(p) : x_sizes(p);
   const bool apart = way.products.size() > 1 && !is_channels_last(p.result(), sizes);
