@@ -26,9 +26,9 @@ std::span<const Candidate* const> candidates() {
       &tf32_products(),         // convolutions in f32 whose operands may be rounded
       &wgmma_products(),        // forward, grad_input in 16-bit types on Hopper GPUs
       &weight_products(),       // grad_weight in 16-bit types on Hopper GPUs
-      &mirrored(),              // grad_input, grad_weight with few y channels, stride 1
       &cudnn_products(),        // convolutions, where cuDNN is there
       &row_products(),          // convolutions
+      &mirrored(),              // grad_input, grad_weight with few y channels, stride 1
       &bias(),                  // grad_bias
       &pool_disjoint(),         // average pooling: windows side by side
       &pool_staged(),           // 3x3 on small planes

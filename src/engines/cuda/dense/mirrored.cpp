@@ -19,7 +19,7 @@ constexpr int64_t kMostChannels = 48;  // of y
 const Candidate* cheapest_for(const ConvPass& mirrored, const Machine& machine) {
   const Candidate* best = nullptr;
   double least = 0;
-  for (const Candidate* candidate : {&wgmma_products(), &row_products()}) {
+  for (const Candidate* candidate : {&wgmma_products(), &weight_products(), &row_products()}) {
     if (!candidate->supports(mirrored, machine).accepted()) continue;
     const double time = cost(*candidate, mirrored, machine);
     if (best != nullptr && time >= least) continue;

@@ -36,7 +36,7 @@ double element_bytes(RowType type) { return static_cast<double>(kernels::cuda::r
 }  // namespace
 
 bool has_patches(const ConvPass& pass, RowType type) {
-  if (pass.kind != problem::ConvPassKind::kForward || pass.x_channels_per_group() > kMostChannels)
+  if (pass.kind == problem::ConvPassKind::kGradInput || pass.x_channels_per_group() > kMostChannels)
     return false;
   Checked columns = pass.x_channels;
   int64_t taps = 1;

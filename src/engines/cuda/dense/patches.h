@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// forward as a product of one tap, where x has few channels (im2col):
+// forward and grad_weight as products of one tap, where x has few channels (im2col):
 //   y[p, o] = Σ_{(i, t)} x'[p, (i, t)] · w[o, (i, t)]      x'[p, (i, t)] = x[i, position(p, t)]
+//   w[o, (i, t)] = Σ_p x'[p, (i, t)] · y[p, o]
 // x' and the weights are copied (kernels/cuda/layout/patch_rows.h): tiles are filled by channels and taps
 // together, and nothing of a tap is filled up by itself.
 #pragma once

@@ -1,18 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operands into rows of channels, the product in parts, their sum.
+// Operands into rows of channels, the product in parts, their sum. Where x has few channels, it comes as
+// patches.
 #include <fmt/format.h>
 
 #include <algorithm>
 
 #include "base/checked.h"
+#include "engines/cuda/dense/patches.h"
+#include "engines/cuda/dense/row_operand.h"
 #include "engines/cuda/effort.h"
 #include "engines/cuda/implementations.h"
 #include "engines/cuda/layouts.h"
 #include "engines/cuda/shapes.h"
 #include "kernels/cuda/alignment.h"
 #include "kernels/cuda/dense/weight_parts.h"
+#include "kernels/cuda/dense/weight_product_plan.h"
 #include "kernels/cuda/dense/wgmma_weight.h"
 #include "kernels/cuda/direct.h"
+#include "kernels/cuda/layout/patch_rows.h"
 
 namespace retrograd::engines::cuda {
 namespace {
@@ -36,28 +41,48 @@ size_t copy_bytes(const PassTensor& tensor, const Sizes5& sizes) {
                              256);
 }
 
+RowType type_of(const ConvPass& p) { return p.x.dtype == DType::kF16 ? RowType::kF16 : RowType::kBF16; }
+
+// Patches where x has too few channels for tiles of one tap, and no cut takes all taps at once.
+struct Form {
+  bool found, patches = false;
+  WeightPlan plan{};
+};
+Form form_of(const ConvPass& p) {
+  Form form;
+  form.found = kernels::cuda::plan_wgmma_weight(shape_of(p), &form.plan);
+  if (form.found || !has_patches(p, type_of(p))) return form;
+  form.patches = true;
+  form.found = kernels::cuda::plan_wgmma_weight(kernels::cuda::conv_of_patches(shape_of(p)), &form.plan);
+  return form;
+}
+
 class WeightProductStep final : public Step {
  public:
-  WeightProductStep(const ConvPass& pass, const WeightPlan& plan)
+  WeightProductStep(const ConvPass& pass, const Form& form)
       : pass_(pass),
-        plan_(plan),
-        type_(pass.x.dtype == DType::kF16 ? RowType::kF16 : RowType::kBF16),
-        x_bytes_(copy_bytes(pass.x, x_sizes(pass))),
+        plan_(form.plan),
+        type_(type_of(pass)),
+        patches_(form.patches),
+        x_bytes_(patches_ ? room_for(patch_elements(pass, type_), type_) : copy_bytes(pass.x, x_sizes(pass))),
         y_bytes_(copy_bytes(pass.y, y_sizes(pass))) {}
   size_t workspace_bytes() const override {
     return x_bytes_ + y_bytes_ + static_cast<size_t>(plan_.parts * plan_.walk.weights) * sizeof(float);
   }
   std::string describe() const override {
     return fmt::format("tiles {}, x {}, y {}, {} blocks, {} parts", name_of(plan_.cut),
-                       x_bytes_ == 0 ? "in place" : "copied", y_bytes_ == 0 ? "in place" : "copied",
-                       plan_.blocks, plan_.parts);
+                       patches_        ? "as patches"
+                       : x_bytes_ == 0 ? "in place"
+                                       : "copied",
+                       y_bytes_ == 0 ? "in place" : "copied", plan_.blocks, plan_.parts);
   }
   void run(const Bindings& bindings, std::byte* workspace,
            runtime::ExecutionContext& context) const override {
     run_from(bindings, workspace, false, context);
   }
   std::string_view left_copy() const override {
-    return (grad_output_is_x() ? x_bytes_ : y_bytes_) == 0 ? std::string_view{} : "channels last";
+    const bool is_copied = grad_output_is_x() ? x_bytes_ > 0 && !patches_ : y_bytes_ > 0;
+    return is_copied ? "channels last" : std::string_view{};
   }
   void run_with_copy(const Bindings& bindings, std::byte* workspace,
                      runtime::ExecutionContext& context) const override {
@@ -82,8 +107,11 @@ class WeightProductStep final : public Step {
     auto* const parts = reinterpret_cast<float*>(workspace + x_bytes_ + y_bytes_);
     if (!kernels::cuda::wgmma_weight(plan_, type_, x, y, parts, stream))
       return kernels::cuda::direct_grad_weight(conv, stream);
-    const auto repair = plan_.fills ? kernels::cuda::WeightRepair::kAll : kernels::cuda::WeightRepair::kNone;
-    const kernels::cuda::WeightParts sums{conv, repair, false, plan_.walk.x_channels, parts, plan_.parts};
+    using kernels::cuda::WeightRepair;
+    const auto repair = patches_ && leaves_source(pass_) ? WeightRepair::kEdges
+                        : plan_.fills                    ? WeightRepair::kAll
+                                                         : WeightRepair::kNone;
+    const kernels::cuda::WeightParts sums{conv, repair, patches_, plan_.walk.x_channels, parts, plan_.parts};
     kernels::cuda::add_weight_parts(in_walked_parts(sums, plan_), stream);
   }
 
@@ -92,6 +120,10 @@ class WeightProductStep final : public Step {
     const kernels::cuda::Tensor& tensor = is_x ? conv.x : conv.y;
     if ((is_x ? x_bytes_ : y_bytes_) == 0) return tensor.data;
     if (is_there) return copy;
+    if (is_x && patches_) {
+      kernels::cuda::make_patch_rows(conv, type_, copy, stream);
+      return copy;
+    }
     kernels::cuda::Rows rows{};
     rows.batch = conv.batch;
     rows.groups = 1;
@@ -106,6 +138,7 @@ class WeightProductStep final : public Step {
   ConvPass pass_;
   WeightPlan plan_;
   RowType type_;
+  bool patches_;
   size_t x_bytes_, y_bytes_;
 };
 
@@ -128,8 +161,7 @@ class WeightProductsCandidate final : public Candidate {
       return Support::no("needs f16 or bf16 operands");
     if (is_too_large(*conv)) return Support::no("needs 1 to 2^31 - 1 elements in x and y");
     if (!has_warpgroups(machine)) return Support::no("needs a GPU of compute capability 9.0");
-    WeightPlan plan;
-    if (!kernels::cuda::plan_wgmma_weight(shape_of(*conv), &plan))
+    if (!form_of(*conv).found)
       return Support::no("few channels, many taps, or beyond what the copy engine reaches");
     return Support::yes();
   }
@@ -137,20 +169,21 @@ class WeightProductsCandidate final : public Candidate {
   Effort effort(const problem::Pass& pass, const Machine& machine) const override {
     const auto& conv = std::get<ConvPass>(pass);
     Times times(pass, machine);
-    for (const size_t bytes : {copy_bytes(conv.x, x_sizes(conv)), copy_bytes(conv.y, y_sizes(conv))})
-      if (bytes > 0) times.add_copy(static_cast<double>(bytes));
-    WeightPlan plan;
-    kernels::cuda::plan_wgmma_weight(shape_of(conv), &plan);
-    times.add(plan.microseconds * kPacedProcessors / processors_of(machine), 2, bytes_of(conv));
+    const auto add_copy = [&](double bytes) {
+      if (bytes > 0) times.add_copy(bytes);
+    };
+    const Form form = form_of(conv);
+    add_copy(form.patches ? patch_traffic(conv, type_of(conv)) / 2
+                          : static_cast<double>(copy_bytes(conv.x, x_sizes(conv))));
+    add_copy(static_cast<double>(copy_bytes(conv.y, y_sizes(conv))));
+    times.add(form.plan.microseconds * kPacedProcessors / processors_of(machine), 2, bytes_of(conv));
     times.add(kEnds, 0);
     return times.effort();
   }
   std::unique_ptr<const Step> make_step(const problem::Pass& pass,
                                         const Machine& /*machine*/) const override {
     const auto& conv = std::get<ConvPass>(pass);
-    WeightPlan plan;
-    kernels::cuda::plan_wgmma_weight(shape_of(conv), &plan);
-    return std::make_unique<WeightProductStep>(conv, plan);
+    return std::make_unique<WeightProductStep>(conv, form_of(conv));
   }
 };
 

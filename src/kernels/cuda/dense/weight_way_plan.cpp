@@ -2,14 +2,16 @@
 // Copies and products of each form, added up.
 #include "kernels/cuda/dense/weight_way_plan.h"
 
+#include <algorithm>
+
 #include "kernels/cuda/layout/patch_rows.h"
 
 namespace retrograd::kernels::cuda {
 namespace {
 
 constexpr double kCopyBytes = 3e6, kLaunch = 3;  // of copies: bytes a microsecond, microseconds
-// Patches that are many times what they are made of are not worth their memory.
-constexpr double kMostGrowth = 3;
+// Patches that are many times what they are made of are not worth their memory, unless it is little.
+constexpr double kMostGrowth = 3, kLittle = 64 << 20;
 
 double microseconds(const WeightWay& way) {
   double time = way.product;
@@ -42,7 +44,7 @@ WeightWay weight_way(const Conv& conv, ProductMath math, bool warpgroups, bool x
   best.x_copied = x_in_place ? 0 : 2 * x_rows;
   best.y_copied = y_in_place ? 0 : 2 * y_rows;
   if (taps_of(conv) > 1 && patch_row(conv, math) <= kLongestPatch / conv.groups &&
-      patches <= kMostGrowth * (x_rows + y_rows)) {
+      patches <= std::max(kMostGrowth * (x_rows + y_rows), kLittle)) {
     WeightWay way;
     way.form = WeightForm::kPatches;
     way.choice = weight_choice(conv_of_patches(conv), math, warpgroups);
