@@ -77,6 +77,7 @@ void narrow_tiles_grad_weight(const Conv&, bool, float*, Stream) { not_here(); }
 
 void make_rows(const Rows&, RowType, void*, Stream) { not_here(); }
 void make_patch_rows(const Conv&, RowType, void*, Stream) { not_here(); }
+void make_patch_planes(const Conv&, RowType, void*, Stream) { not_here(); }
 void make_patch_weights(const Conv&, RowType, void*, Stream) { not_here(); }
 void make_weight_rows(const Conv&, bool, RowType, void*, Stream) { not_here(); }
 void make_filter(const Conv&, int64_t, int64_t, RowType, void*, Stream) { not_here(); }

@@ -6,10 +6,47 @@
 
 namespace retrograd::engines::cuda {
 
+using kernels::cuda::ProductMath;
 using kernels::cuda::RowType;
 
 DType dtype_of(RowType type) {
   return type == RowType::kF16 ? DType::kF16 : type == RowType::kBF16 ? DType::kBF16 : DType::kF32;
+}
+
+RowType row_type(const problem::ConvPass& pass, const problem::PassTensor& a, const problem::PassTensor& b) {
+  const auto in_f16 = [&](const problem::PassTensor& t) {
+    return t.dtype == DType::kF16 || is_8bit(t.dtype) ||
+           (t.dtype == DType::kF32 && pass.rounding == OperandRounding::kF16);
+  };
+  if (in_f16(a) && in_f16(b)) return RowType::kF16;
+  if (a.dtype == DType::kBF16 && b.dtype == DType::kBF16) return RowType::kBF16;
+  return RowType::kF32;
+}
+
+// FP32 operands of 10 mantissa bits are TF32 numbers already.
+ProductMath math_of(RowType type, OperandRounding rounding) {
+  switch (type) {
+    case RowType::kF16:
+      return ProductMath::kF16;
+    case RowType::kBF16:
+      return ProductMath::kBF16;
+    case RowType::kF32:
+      break;
+  }
+  return rounding == OperandRounding::kHf32Bits10 ? ProductMath::kTF32 : ProductMath::kF32;
+}
+const char* name_of(ProductMath math) {
+  switch (math) {
+    case ProductMath::kF16:
+      return "f16";
+    case ProductMath::kBF16:
+      return "bf16";
+    case ProductMath::kTF32:
+      return "tf32";
+    case ProductMath::kF32:
+      break;
+  }
+  return "three tf32";
 }
 
 size_t room_for(int64_t elements, RowType type) {

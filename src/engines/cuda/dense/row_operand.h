@@ -31,5 +31,10 @@ const void* rows_of(const RowOperand& operand, const kernels::cuda::Conv& conv,
 std::string_view name_of_rows(kernels::cuda::RowType type, OperandRounding rounding);
 
 DType dtype_of(kernels::cuda::RowType type);
+// The narrowest type that holds two operands exactly, and how it is multiplied.
+kernels::cuda::RowType row_type(const problem::ConvPass& pass, const problem::PassTensor& a,
+                                const problem::PassTensor& b);
+kernels::cuda::ProductMath math_of(kernels::cuda::RowType type, OperandRounding rounding);
+const char* name_of(kernels::cuda::ProductMath math);
 
 }  // namespace retrograd::engines::cuda

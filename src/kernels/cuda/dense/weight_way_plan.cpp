@@ -52,6 +52,13 @@ WeightWay weight_way(const Conv& conv, ProductMath math, bool warpgroups, bool x
     way.x_copied = patches + x_places * groups * static_cast<double>(conv.x_channels) * element;
     way.y_copied = best.y_copied;
     if (microseconds(way) < microseconds(best)) best = way;
+    if (const Conv planes = conv_of_patch_planes(conv, math); plane_copies(planes, math).takes) {
+      way.form = WeightForm::kPatchPlanes;
+      way.planes = plane_choice(planes, math);
+      way.product = way.planes.microseconds;
+      way.y_copied = 0;
+      if (microseconds(way) < microseconds(best)) best = way;
+    }
   }
   if (plane_copies(conv, math).takes) {
     WeightWay way;
@@ -61,6 +68,21 @@ WeightWay weight_way(const Conv& conv, ProductMath math, bool warpgroups, bool x
     if (microseconds(way) < microseconds(best)) best = way;
   }
   return best;
+}
+
+Conv conv_of_patch_planes(const Conv& conv, ProductMath math) {
+  Conv planes = conv_of_patches(conv);
+  planes.x.dtype = math == ProductMath::kF16    ? DType::kF16
+                   : math == ProductMath::kBF16 ? DType::kBF16
+                                                : DType::kF32;
+  int64_t stride = 1;
+  for (const int axis : {4, 3, 2}) {
+    planes.x.strides[axis] = stride;
+    stride *= planes.axes[axis - 2].x;
+  }
+  planes.x.strides[1] = stride;
+  planes.x.strides[0] = stride * planes.groups * planes.x_channels;
+  return planes;
 }
 
 Conv without_unread_places(const Conv& conv) {
