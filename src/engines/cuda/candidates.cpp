@@ -9,7 +9,7 @@
 namespace retrograd::engines::cuda {
 
 std::span<const Candidate* const> candidates() {
-  static const std::array<const Candidate*, 28> all = {
+  static const std::array<const Candidate*, 29> all = {
       &depthwise_small(),       // grad_input, grad_weight: one channel a group, 3x3 to 7x7 on 14x14, 16 bits
       &depthwise_whole(),       // the same of every type
       &depthwise_bands(),       // 5x5 and 7x7, 16-bit types
@@ -28,7 +28,8 @@ std::span<const Candidate* const> candidates() {
       &weight_products(),       // grad_weight in 16-bit types on Hopper GPUs
       &cudnn_products(),        // convolutions, where cuDNN is there
       &row_products(),          // convolutions
-      &mirrored(),              // grad_input, grad_weight with few y channels, stride 1
+      &col2im(),                // grad_input with few x channels
+      &mirrored(),              // convolutions with few y channels, stride 1
       &bias(),                  // grad_bias
       &pool_disjoint(),         // average pooling: windows side by side
       &pool_staged(),           // 3x3 on small planes

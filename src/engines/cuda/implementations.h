@@ -13,6 +13,7 @@ const Candidate& row_products();
 const Candidate& tf32_products();
 const Candidate& wgmma_products();   // forward, grad_input in FP16 and BF16 by Hopper's warpgroup products
 const Candidate& weight_products();  // grad_weight, the same
+const Candidate& col2im();           // grad_input with few x channels: taps are columns, then added up
 const Candidate& mirrored();         // few y channels: x and y exchanged, then one of these
 // cuDNN, where it is there: 16-bit types in channels-last form, into which operands of other layouts are
 // brought in the workspace; FP32 as it lies.

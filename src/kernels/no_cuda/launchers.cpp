@@ -21,6 +21,7 @@
 #include "kernels/cuda/few_channels/narrow_blocks.h"
 #include "kernels/cuda/few_channels/narrow_gather.h"
 #include "kernels/cuda/few_channels/narrow_tiles.h"
+#include "kernels/cuda/layout/col2im.h"
 #include "kernels/cuda/layout/patch_rows.h"
 #include "kernels/cuda/layout/results.h"
 #include "kernels/cuda/pooling/pool.h"
@@ -77,6 +78,7 @@ void narrow_tiles_grad_weight(const Conv&, bool, float*, Stream) { not_here(); }
 
 void make_rows(const Rows&, RowType, void*, Stream) { not_here(); }
 void make_patch_rows(const Conv&, RowType, void*, Stream) { not_here(); }
+void add_columns(const Conv&, const float*, Stream) { not_here(); }
 void make_patch_planes(const Conv&, RowType, void*, Stream) { not_here(); }
 void make_patch_weights(const Conv&, RowType, void*, Stream) { not_here(); }
 void make_weight_rows(const Conv&, bool, RowType, void*, Stream) { not_here(); }

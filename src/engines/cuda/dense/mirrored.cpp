@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Convolutions to few y channels, with x and y exchanged (mirrored_pass.h): engines fold taps into few
-// channels of x (patches), and read what has many channels once for all taps.
+// channels of x (patches, columns), and read what has many channels once for all taps.
 #include <fmt/format.h>
 
 #include "engines/cost.h"
@@ -11,7 +11,6 @@ namespace retrograd::engines::cuda {
 namespace {
 
 using problem::ConvPass;
-using problem::ConvPassKind;
 
 constexpr int64_t kMostChannels = 48;  // of y
 
@@ -19,7 +18,7 @@ constexpr int64_t kMostChannels = 48;  // of y
 const Candidate* cheapest_for(const ConvPass& mirrored, const Machine& machine) {
   const Candidate* best = nullptr;
   double least = 0;
-  for (const Candidate* candidate : {&wgmma_products(), &weight_products(), &row_products()}) {
+  for (const Candidate* candidate : {&wgmma_products(), &weight_products(), &row_products(), &col2im()}) {
     if (!candidate->supports(mirrored, machine).accepted()) continue;
     const double time = cost(*candidate, mirrored, machine);
     if (best != nullptr && time >= least) continue;
@@ -67,8 +66,7 @@ class MirroredCandidate final : public Candidate {
   const char* name() const override { return "cuda.mirrored"; }
   Support supports(const problem::Pass& pass, const Machine& machine) const override {
     const auto* conv = std::get_if<ConvPass>(&pass);
-    if (conv == nullptr || conv->kind == ConvPassKind::kForward)
-      return Support::no("grad_input and grad_weight only");
+    if (conv == nullptr) return Support::no("convolutions only");
     if (conv->y_channels > kMostChannels || conv->y_channels > conv->x_channels)
       return Support::no(fmt::format("y has more channels than x, or than {}", kMostChannels));
     if (!can_mirror(*conv)) return Support::no("needs stride 1 and one group");
