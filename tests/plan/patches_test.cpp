@@ -13,6 +13,9 @@
 #include "engines/cuda/dense/gather_way.h"
 #include "engines/cuda/dense/mirrored_pass.h"
 #include "engines/cuda/dense/row_steps.h"
+#include "engines/registry.h"
+#include "plan/plan.h"
+#include "problem/problem_text.h"
 #include "support/draw.h"
 
 namespace retrograd::test {
@@ -132,6 +135,36 @@ TEST(PatchesTest, AreTakenWhereChannelsAreFew) {
   EXPECT_TRUE(takes(forward_pass(16, 8, 328, 92, 5)));
   EXPECT_TRUE(takes(forward_pass(16, 3, 64, 112, 3)));
   EXPECT_FALSE(takes(forward_pass(16, 64, 64, 56, 3)));
+}
+
+// One side of 8 channels, the other of 328, 5 x 5 taps: no pass reads the many channels once a tap.
+TEST(PatchesTest, FewChannelsAreFoldedWithTaps) {
+  const auto machine = named_machine("h200");
+  ASSERT_TRUE(machine);
+  const struct {
+    const char* text;
+    std::string_view candidate;
+  } cases[] = {
+      {"conv input=16x328x92x92 weight=8x328x5x5 padding=2x2 mask=i", "cuda.mirrored"},
+      {"conv input=16x328x92x92 weight=8x328x5x5 padding=2x2 mask=w", "cuda.mirrored"},
+      {"conv input=16x328x92x92 weight=8x328x5x5 padding=2x2 mask=i dtype=f16", "cuda.mirrored"},
+      {"conv input=16x328x92x92 weight=8x328x5x5 padding=2x2 mask=w dtype=bf16", "cuda.mirrored"},
+      {"conv input=16x328x92x92 weight=8x328x5x5 padding=2x2 forward=1", "cuda.mirrored"},
+      {"conv input=16x8x92x92 weight=328x8x5x5 padding=2x2 mask=i", "cuda.col2im"},
+      {"conv input=16x8x92x92 weight=328x8x5x5 padding=2x2 mask=w", "cuda.row_products"},
+      {"conv input=16x8x92x92 weight=328x8x5x5 padding=2x2 forward=1", "cuda.row_products"},
+      {"conv input=16x8x92x92 weight=328x8x5x5 padding=2x2 forward=1 dtype=f16", "cuda.wgmma_products"},
+  };
+  for (const auto& [text, candidate] : cases) {
+    SCOPED_TRACE(text);
+    const auto problem = problem::judge(problem::parse_request(text).value());
+    ASSERT_TRUE(problem.is_ok()) << problem.status().message();
+    const problem::Pass& pass = problem.value().passes[0];
+    const auto answers = plan::judge(engines::candidates(runtime::DeviceKind::kCuda), pass, *machine);
+    EXPECT_EQ(answers[0].candidate->name(), candidate);
+    const auto step = answers[0].candidate->make_step(pass, *machine);
+    EXPECT_LT(step->workspace_bytes(), size_t{400} << 20);
+  }
 }
 
 }  // namespace
