@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "kernels/cuda/dense/weight_parts.h"
+#include "kernels/cuda/dense/weight_product_plan.h"
 #include "kernels/cuda/dense/wgmma_weight.h"
 #include "kernels/cuda/part_rows.h"
 
@@ -80,6 +81,24 @@ TEST(WeightPartsPlanTest, WalkedPartsHoldAllPlaces) {
     parts.count = plan.parts;
     expect_all_places_once(in_walked_parts(parts, plan));
   }
+}
+
+// Patches are walked over as one tap, and its parts are those of all taps of the windows.
+TEST(WeightPartsPlanTest, WalkedPartsOfPatchesAreOfAllTaps) {
+  WeightParts parts{};
+  parts.conv = conv_of(4, 64, {axis(1, 1, 1, 0), axis(28, 3, 2, 1), axis(28, 5, 2, 2)});
+  parts.conv.x_channels = 7;
+  parts.taps_inside = true;
+  WeightPlan plan;
+  EXPECT_FALSE(plan_wgmma_weight(parts.conv, &plan));
+  ASSERT_TRUE(plan_wgmma_weight(conv_of_patches(parts.conv), &plan));
+  EXPECT_EQ(plan.walk.x_channels, 7 * 15 + 7);
+  parts.count = plan.parts;
+  parts = in_walked_parts(parts, plan);
+  ASSERT_EQ(parts.place_orders, 1);
+  EXPECT_EQ(parts.places[0].taps, 15);
+  EXPECT_EQ(parts.places[0].count[1] * parts.places[0].count[2], 14 * 14);
+  EXPECT_GE(parts.places[0].places * parts.count, 4 * 14 * 14);
 }
 
 TEST(WeightPartsPlanTest, RowsOfPartsFollowOneAnother) {

@@ -104,6 +104,20 @@ TEST(WeightTiles, PatchesAreOneTap) {
   EXPECT_EQ(patch_row(conv, ProductMath::kF32), 152);
 }
 
+TEST(WeightTiles, PatchesAreDensePlanes) {
+  const Conv conv = conv_of({2, 3, 5, 16, {axis(6, 2, 2), axis(9, 3, 2, 1), axis(11, 5, 3, 2)}, DType::kF16});
+  const Conv planes = conv_of_patch_planes(conv, ProductMath::kF16);
+  EXPECT_EQ(planes.x.dtype, DType::kF16);
+  int64_t place = 0;
+  for (int64_t d = 0; d < conv.axes[0].y; ++d)
+    for (int64_t h = 0; h < conv.axes[1].y; ++h)
+      for (int64_t w = 0; w < conv.axes[2].y; ++w, ++place)
+        EXPECT_EQ(d * planes.x.strides[2] + h * planes.x.strides[3] + w * planes.x.strides[4], place);
+  EXPECT_EQ(planes.x.strides[1], place);
+  EXPECT_EQ(planes.x.strides[0], 3 * planes.x_channels * place);
+  EXPECT_EQ(plane_pitch(planes), plane_pitch(conv));
+}
+
 TEST(WeightTiles, BoxesOfWarpgroupsMayBeFilledUp) {
   const Axis side = axis(56, 3, 1, 1);
   for (const int64_t x : {304, 248, 40, 36}) {
@@ -202,6 +216,10 @@ TEST(WeightWay, FollowsTheBytes) {
   EXPECT_EQ(form({32, 1, 64, 64, {kNone, plane, plane}}), WeightForm::kPlanes);
   EXPECT_EQ(form({32, 1, 64, 64, {kNone, plane, plane}, DType::kF32, true}), WeightForm::kRows);
   EXPECT_EQ(form({32, 1, 128, 128, {kNone, three, three}}), WeightForm::kRows);
+  // Few channels and taps that planes of many channels meet once.
+  const Axis five = axis(92, 5, 1, 2), odd = axis(91, 5, 1, 2);
+  EXPECT_EQ(form({16, 1, 8, 328, {kNone, five, five}, DType::kF16}), WeightForm::kPatchPlanes);
+  EXPECT_NE(form({16, 1, 8, 328, {kNone, odd, odd}, DType::kF16}), WeightForm::kPatchPlanes);
   // Windows that overlap much are not laid out one by one.
   const Axis far = axis(224, 7, 1, 3);
   EXPECT_NE(form({32, 1, 3, 16, {kNone, far, far}, DType::kF16}), WeightForm::kPatches);

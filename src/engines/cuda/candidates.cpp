@@ -9,7 +9,7 @@
 namespace retrograd::engines::cuda {
 
 std::span<const Candidate* const> candidates() {
-  static const std::array<const Candidate*, 30> all = {
+  static const std::array<const Candidate*, 32> all = {
       &depthwise_small(),     // grad_input, grad_weight: one channel a group, 3x3 to 7x7 on 14x14, 16 bits
       &depthwise_whole(),     // the same of every type
       &depthwise_bands(),     // 5x5 and 7x7, 16-bit types
@@ -30,6 +30,8 @@ std::span<const Candidate* const> candidates() {
       &few_places(),          // grad_weight of a handful of places
       &cudnn_products(),      // convolutions, where cuDNN is there
       &row_products(),        // convolutions
+      &col2im(),              // grad_input with few x channels
+      &mirrored(),            // convolutions with few y channels, stride 1
       &bias(),                // grad_bias
       &pool_disjoint(),       // average pooling: windows side by side
       &pool_staged(),         // 3x3 on small planes

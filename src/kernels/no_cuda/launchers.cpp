@@ -24,6 +24,7 @@
 #include "kernels/cuda/few_channels/narrow_gather.h"
 #include "kernels/cuda/few_channels/narrow_tiles.h"
 #include "kernels/cuda/few_channels/stem_gather.h"
+#include "kernels/cuda/layout/col2im.h"
 #include "kernels/cuda/layout/patch_rows.h"
 #include "kernels/cuda/layout/relayout.h"
 #include "kernels/cuda/layout/results.h"
@@ -85,6 +86,9 @@ void narrow_tiles_grad_weight(const Conv&, bool, float*, Stream) { not_here(); }
 
 void make_rows(const Rows&, RowType, void*, Stream) { not_here(); }
 void make_patch_rows(const Conv&, RowType, void*, Stream) { not_here(); }
+void add_columns(const Conv&, const float*, Stream) { not_here(); }
+void make_patch_planes(const Conv&, RowType, void*, Stream) { not_here(); }
+void make_patch_weights(const Conv&, RowType, void*, Stream) { not_here(); }
 void make_weight_rows(const Conv&, bool, RowType, void*, Stream) { not_here(); }
 void relayout(const int64_t (&)[5], const Tensor&, const Tensor&, Stream) { not_here(); }
 void* take_scratch(size_t, Stream) { not_here(); }

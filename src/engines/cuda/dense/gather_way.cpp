@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "base/checked.h"
+#include "engines/cuda/dense/patches.h"
 #include "engines/cuda/layouts.h"
 #include "engines/cuda/shapes.h"
 #include "kernels/cuda/dense/gather_product_plan.h"
@@ -21,6 +22,7 @@ using problem::ConvPassKind;
 
 constexpr double kStep = 0.4;     // microseconds of a tile's step, however few tiles there are
 constexpr double kLaunch = 2.0;   // of one more
+constexpr double kCopied = 3e6;   // bytes a microsecond
 constexpr int64_t kEndSteps = 3;  // that take as long as a tile's beginning and end
 constexpr double kStored = 1.2e-6, kStoredAlone = 4e-6;  // of a result, in vectors and by itself
 constexpr int64_t kMostFolded = 1 << 24, kMostProducts = 64;
@@ -40,11 +42,15 @@ bool is_few_residues(const ConvPass& pass) {
   return count <= kMostProducts;
 }
 
-// Steps of 128 bytes.
-int64_t steps_of(const ProductAxes& axes, int64_t chunks) {
+// Steps of 128 bytes: of all taps together, and where each begins with a step of its own.
+int64_t product_taps(const ProductAxes& axes) {
   int64_t taps = 1;
   for (const kernels::cuda::ProductAxis& axis : axes) taps *= axis.taps;
-  return ceil_div(taps * chunks, 8);
+  return taps;
+}
+int64_t steps_of(const ProductAxes& axes, int64_t chunks) { return ceil_div(product_taps(axes) * chunks, 8); }
+int64_t box_steps_of(const ProductAxes& axes, int64_t chunks) {
+  return product_taps(axes) * ceil_div(chunks, 8);
 }
 
 // Whether f32_gather takes the product.
@@ -72,33 +78,32 @@ bool are_weights_rows(const ConvPass& pass) {
 
 class GatherPlanner {
  public:
-  GatherPlanner(const ConvPass& pass, RowType type, ProductMath math, const Machine& machine)
-      : pass_(pass),
-        machine_(machine),
-        type_(type),
-        math_(math),
-        chunks_(ceil_div(
-            pass.kind == ConvPassKind::kForward ? pass.x_channels_per_group() : pass.y_channels_per_group(),
-            kernels::cuda::chunk_elements(type_))) {
+  GatherPlanner(const ConvPass& pass, const RowOperand& source, RowType type, ProductMath math,
+                const Machine& machine)
+      : pass_(pass), source_(source), machine_(machine), type_(type), math_(math) {
     planes_ = !is_channels_last(pass.result(), result_sizes(pass));
   }
 
   GatherWay cheapest() const {
     std::vector<GatherWay> ways;
     if (auto way = folded()) ways.push_back(*std::move(way));
-    if (is_few_residues(pass_)) {
-      GatherWay way = residues();
+    const auto add = [&](GatherWay way) {
       if (const auto other = in_warpgroups(way)) ways.push_back(*other);
       set_tiles(way, columns_of(pass_));
       ways.push_back(std::move(way));
-    }
-    const auto time = [](const GatherWay& way) { return way.microseconds + kLaunch * way.launches; };
+    };
+    if (is_few_residues(pass_)) add(residues());
+    if (has_patches(pass_, type_)) add(patches());
+    const auto time = [](const GatherWay& way) {
+      return way.microseconds + kLaunch * (way.launches + (way.copied > 0 ? 1 : 0)) + way.copied / kCopied;
+    };
     return *std::min_element(ways.begin(), ways.end(),
                              [&](const GatherWay& a, const GatherWay& b) { return time(a) < time(b); });
   }
   std::optional<GatherWay> folded() const {
     if (!can_fold(pass_)) return std::nullopt;
     GatherWay way;
+    way.copied = rows_copied();
     way.products = {*folded_axes(pass_)};
     way.columns = planes_ && are_weights_rows(pass_) ? kernels::cuda::Columns::kFoldedTapsFast
                                                      : kernels::cuda::Columns::kFoldedChannelsFast;
@@ -111,20 +116,33 @@ class GatherPlanner {
   // One sweep over all places takes less time than writing zeros to every other one.
   GatherWay residues() const {
     GatherWay way;
+    way.copied = rows_copied();
     way.products = product_axes(pass_);
     way.cleared = is_dense(pass_) && !pass_.bias && std::erase_if(way.products, has_no_tap) > 0;
     return way;
   }
-  std::optional<GatherWay> in_warpgroups(const GatherWay& residues) const {
-    GatherWay way = residues;
+  GatherWay patches() const {
+    GatherWay way;
+    way.patches = true;
+    way.copied = patch_traffic(pass_, type_);
+    way.products = {patch_axes(pass_)};
+    return way;
+  }
+  double rows_copied() const { return 2 * static_cast<double>(source_.bytes); }
+  // 16 bytes of a source row, those of a tap and a group.
+  int64_t chunks_of(const GatherWay& way) const {
+    return (way.patches ? patch_row(pass_, type_) : source_.filled) / kernels::cuda::chunk_elements(type_);
+  }
+  std::optional<GatherWay> in_warpgroups(const GatherWay& in_tiles) const {
+    GatherWay way = in_tiles;
     way.warpgroups = true;
     way.launches = static_cast<double>(way.products.size());
     if (!has_warpgroups(machine_)) return std::nullopt;
     for (const ProductAxes& axes : way.products) {
       if (!is_for_warpgroups(pass_, axes, type_, columns_of(pass_))) return std::nullopt;
       way.microseconds +=
-          kernels::cuda::f32_gather_tiles(places_of(pass_, axes), columns_of(pass_), steps_of(axes, chunks_),
-                                          math_, processors_of(machine_))
+          kernels::cuda::f32_gather_tiles(places_of(pass_, axes), columns_of(pass_),
+                                          box_steps_of(axes, chunks_of(way)), math_, processors_of(machine_))
               .time;
     }
     return way;
@@ -134,8 +152,8 @@ class GatherPlanner {
     int64_t places = 0, steps = 0, most = 0;
     for (const ProductAxes& axes : way.products) {
       places = std::max(places, places_of(pass_, axes));
-      steps += steps_of(axes, chunks_);
-      most = std::max(most, steps_of(axes, chunks_));
+      steps += steps_of(axes, chunks_of(way));
+      most = std::max(most, steps_of(axes, chunks_of(way)));
     }
     const auto count = static_cast<int64_t>(way.products.size());
     way.parts = kernels::cuda::gather_parts(places, columns, pass_.groups * count, most);
@@ -160,10 +178,10 @@ class GatherPlanner {
   }
 
   const ConvPass& pass_;
+  const RowOperand& source_;
   const Machine& machine_;
   RowType type_;
   ProductMath math_;
-  int64_t chunks_;
   bool planes_ = false;
 };
 
@@ -189,8 +207,9 @@ double tile_tflops(ProductMath math, bool weight, const Machine& machine) {
 
 bool has_gather_way(const ConvPass& pass) { return is_few_residues(pass) || can_fold(pass); }
 
-GatherWay gather_way(const ConvPass& pass, RowType type, ProductMath math, const Machine& machine) {
-  return GatherPlanner(pass, type, math, machine).cheapest();
+GatherWay gather_way(const ConvPass& pass, const RowOperand& source, RowType type, ProductMath math,
+                     const Machine& machine) {
+  return GatherPlanner(pass, source, type, math, machine).cheapest();
 }
 
 }  // namespace retrograd::engines::cuda

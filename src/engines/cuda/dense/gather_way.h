@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// How forward or grad_input becomes products of rows: a product a residue of the strides or one whose columns
-// are taps and channels, multiplied in tiles or by warpgroups, whichever should take least time.
+// How forward or grad_input becomes products of rows: a product a residue of the strides, one whose columns
+// are taps and channels or one of patches, multiplied in tiles or by warpgroups, whichever should take least
+// time.
 #pragma once
 
 #include <vector>
 
 #include "engines/cuda/dense/product_axes.h"
+#include "engines/cuda/dense/row_operand.h"
 #include "engines/engine.h"
 
 namespace retrograd::engines::cuda {
@@ -13,15 +15,18 @@ namespace retrograd::engines::cuda {
 struct GatherWay {
   std::vector<ProductAxes> products;
   kernels::cuda::Columns columns = kernels::cuda::Columns::kChannels;
+  bool patches = false;                   // the source is copied as windows, not as rows of channels
   bool warpgroups = false;                // a launch a product; tiles take all products at once
   bool cleared = false;                   // the result is set to zero before
   int parts = 1;                          // of each sum
+  double copied = 0;                      // bytes that the source's copy reads and writes
   double microseconds = 0, launches = 1;  // of the products
 };
 
 // Whether there is any: with strides of many residues only windows that do not overlap have one.
 bool has_gather_way(const problem::ConvPass& pass);
-GatherWay gather_way(const problem::ConvPass& pass, kernels::cuda::RowType type,
+// source: as rows of channels.
+GatherWay gather_way(const problem::ConvPass& pass, const RowOperand& source, kernels::cuda::RowType type,
                      kernels::cuda::ProductMath math, const Machine& machine);
 
 // Columns of a product whose taps are not among them, places of its results.

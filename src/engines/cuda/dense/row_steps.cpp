@@ -8,15 +8,15 @@
 
 #include "base/checked.h"
 #include "engines/cuda/dense/gather_way.h"
+#include "engines/cuda/dense/patches.h"
 #include "engines/cuda/dense/product_axes.h"
+#include "engines/cuda/dense/row_operand.h"
+#include "engines/cuda/dense/row_weight_step.h"
 #include "engines/cuda/effort.h"
 #include "engines/cuda/layouts.h"
 #include "engines/cuda/shapes.h"
 #include "kernels/cuda/alignment.h"
 #include "kernels/cuda/dense/gather_product_plan.h"
-#include "kernels/cuda/dense/plane_weight.h"
-#include "kernels/cuda/dense/weight_product.h"
-#include "kernels/cuda/dense/weight_way_plan.h"
 #include "kernels/cuda/dense/wgmma_gather.h"
 #include "kernels/cuda/direct.h"
 #include "kernels/cuda/layout/patch_rows.h"
@@ -30,99 +30,6 @@ using kernels::cuda::RowType;
 using problem::ConvPass;
 using problem::ConvPassKind;
 using problem::PassTensor;
-
-RowType row_type(const ConvPass& pass, const PassTensor& a, const PassTensor& b) {
-  const auto in_f16 = [&](const PassTensor& t) {
-    return t.dtype == DType::kF16 || is_8bit(t.dtype) ||
-           (t.dtype == DType::kF32 && pass.rounding == OperandRounding::kF16);
-  };
-  if (in_f16(a) && in_f16(b)) return RowType::kF16;
-  if (a.dtype == DType::kBF16 && b.dtype == DType::kBF16) return RowType::kBF16;
-  return RowType::kF32;
-}
-
-// FP32 operands of 10 mantissa bits are TF32 numbers already.
-ProductMath math_of(RowType type, OperandRounding rounding) {
-  switch (type) {
-    case RowType::kF16:
-      return ProductMath::kF16;
-    case RowType::kBF16:
-      return ProductMath::kBF16;
-    case RowType::kF32:
-      break;
-  }
-  return rounding == OperandRounding::kHf32Bits10 ? ProductMath::kTF32 : ProductMath::kF32;
-}
-const char* name_of(ProductMath math) {
-  switch (math) {
-    case ProductMath::kF16:
-      return "f16";
-    case ProductMath::kBF16:
-      return "bf16";
-    case ProductMath::kTF32:
-      return "tf32";
-    case ProductMath::kF32:
-      break;
-  }
-  return "three tf32";
-}
-
-DType dtype_of(RowType type) {
-  return type == RowType::kF16 ? DType::kF16 : type == RowType::kBF16 ? DType::kBF16 : DType::kF32;
-}
-
-// One operand, x or y, on its way to rows.
-struct RowOperand {
-  bool in_place = false;  // it is rows already
-  int64_t filled = 0;     // channels of a group
-  size_t bytes = 0;       // of the workspace
-};
-
-RowOperand row_operand(const ConvPass& pass, const PassTensor& tensor, const Sizes5& sizes, RowType type) {
-  const int64_t channels = sizes[1] / pass.groups, chunk = kernels::cuda::chunk_elements(type);
-  RowOperand operand;
-  operand.filled = ceil_div(channels, chunk) * chunk;
-  operand.in_place = tensor.dtype == dtype_of(type) && channels % chunk == 0 &&
-                     is_channels_last(tensor, sizes) &&
-                     (pass.rounding == OperandRounding::kNone || tensor.dtype != DType::kF32);
-  const int64_t elements = sizes[0] * sizes[2] * sizes[3] * sizes[4] * pass.groups * operand.filled;
-  if (!operand.in_place)
-    operand.bytes = static_cast<size_t>(elements) * kernels::cuda::row_element_bytes(type);
-  operand.bytes = (operand.bytes + 255) / 256 * 256;
-  return operand;
-}
-
-// The address of the rows: the operand itself, or where they have been made.
-const void* rows_of(const RowOperand& operand, const kernels::cuda::Conv& conv,
-                    const kernels::cuda::Tensor& tensor, bool is_x, RowType type, std::byte* workspace,
-                    kernels::cuda::Stream stream) {
-  if (operand.in_place) return tensor.data;
-  kernels::cuda::Rows rows{};
-  rows.batch = conv.batch;
-  rows.groups = conv.groups;
-  rows.channels = is_x ? conv.x_channels : conv.y_channels;
-  for (int i = 0; i < 3; ++i) rows.spatial[i] = is_x ? conv.axes[i].x : conv.axes[i].y;
-  rows.source = tensor;
-  rows.rounding = conv.rounding;
-  kernels::cuda::make_rows(rows, type, workspace, stream);
-  return workspace;
-}
-
-// What a step leaves for the next one: rows of grad_output, rounded as both want them.
-std::string_view name_of_rows(RowType type, OperandRounding rounding) {
-  if (type != RowType::kF32) return type == RowType::kF16 ? "f16 rows" : "bf16 rows";
-  switch (rounding) {
-    case OperandRounding::kNone:
-      return "f32 rows";
-    case OperandRounding::kF16:
-      return "f32 rows of f16";
-    case OperandRounding::kHf32Bits11:
-      return "f32 rows of 11 bits";
-    case OperandRounding::kHf32Bits10:
-      break;
-  }
-  return "f32 rows of 10 bits";
-}
 
 constexpr double kPacedProcessors = 132;  // where parts are chosen for, and warpgroups were measured
 constexpr double kPacedTflops[] = {247, 247, 123, 41};  // tile_tflops() there of each ProductMath, of weights
@@ -138,13 +45,17 @@ class GatherStep final : public Step {
         type_(row_type(pass, source(), pass.w)),
         math_(math_of(type_, pass.rounding)),
         operand_(row_operand(pass, source(), forward_ ? x_sizes(pass) : y_sizes(pass), type_)),
-        way_(gather_way(pass, type_, math_, machine)) {
+        way_(gather_way(pass, operand_, type_, math_, machine)) {
+    if (way_.patches)
+      operand_ = {false, patch_row(pass, type_), room_for(patch_elements(pass, type_), type_)};
     product_.conv = shape_of(pass);
     product_.forward = forward_;
+    const std::vector<ProductAxes> taken = way_.patches ? product_axes(pass) : way_.products;
     product_.padded = is_folded() ? !folded_covers_x(pass)
-                                  : std::any_of(way_.products.begin(), way_.products.end(),
+                                  : std::any_of(taken.begin(), taken.end(),
                                                 [](const ProductAxes& axes) { return leaves_source(axes); });
     product_.warpgroups = way_.warpgroups;
+    product_.patches = way_.patches;
     product_.multiprocessors = processors_of(machine);
     product_.columns = way_.columns;
     product_.math = math_;
@@ -160,12 +71,14 @@ class GatherStep final : public Step {
     const size_t count = way_.products.size();
     return fmt::format("{}{} rows{}, {}{}, multiplied as {}", tiles(), retrograd::name_of(dtype_of(type_)),
                        operand_.in_place ? " in place" : "",
-                       is_folded() ? std::string("taps folded into columns")
-                                   : fmt::format("{} product{}", count, count == 1 ? "" : "s"),
+                       way_.patches  ? std::string("x as patches")
+                       : is_folded() ? std::string("taps folded into columns")
+                                     : fmt::format("{} product{}", count, count == 1 ? "" : "s"),
                        way_.parts > 1 ? fmt::format(", {} parts", way_.parts) : "", name_of(math_));
   }
   std::string_view left_copy() const override {
-    const bool is_copied = source().operand == problem::Operand::kGradOutput && !operand_.in_place;
+    const bool is_copied =
+        source().operand == problem::Operand::kGradOutput && !operand_.in_place && !way_.patches;
     return is_copied ? name_of_rows(type_, pass_.rounding) : std::string_view{};
   }
   void run(const Bindings& bindings, std::byte* workspace,
@@ -187,12 +100,18 @@ class GatherStep final : public Step {
     if (operand_.in_place && !is_aligned(tensor.data))
       return forward_ ? kernels::cuda::direct_forward(product.conv, stream)
                       : kernels::cuda::direct_grad_input(product.conv, stream);
-    product.source_rows =
-        is_there ? workspace : rows_of(operand_, product.conv, tensor, forward_, type_, workspace, stream);
-    product.weight_rows = workspace + operand_.bytes;
-    product.partial = reinterpret_cast<float*>(workspace + operand_.bytes + weight_bytes());
-    kernels::cuda::make_weight_rows(weights_of(product.conv), !forward_, type_, workspace + operand_.bytes,
-                                    stream);
+    std::byte* const weights = workspace + operand_.bytes;
+    product.weight_rows = weights;
+    product.partial = reinterpret_cast<float*>(weights + weight_bytes());
+    if (way_.patches) {
+      kernels::cuda::make_patch_rows(product.conv, type_, workspace, stream);
+      kernels::cuda::make_patch_weights(product.conv, type_, weights, stream);
+      product.source_rows = workspace;
+    } else {
+      product.source_rows =
+          is_there ? workspace : rows_of(operand_, product.conv, tensor, forward_, type_, workspace, stream);
+      kernels::cuda::make_weight_rows(weights_of(product.conv), !forward_, type_, weights, stream);
+    }
     if (cleared_ > 0)
       kernels::cuda::clear((forward_ ? product.conv.y : product.conv.x).data, cleared_, stream);
     if (!way_.warpgroups) return kernels::cuda::gather_product(product, way_.products, stream);
@@ -212,8 +131,8 @@ class GatherStep final : public Step {
   }
   const PassTensor& source() const { return forward_ ? pass_.x : pass_.y; }
   size_t weight_bytes() const {
-    const int64_t weights = pass_.groups * operand_.filled * columns_of(pass_) * taps_of(pass_);
-    return (static_cast<size_t>(weights) * kernels::cuda::row_element_bytes(type_) + 255) / 256 * 256;
+    const int64_t taps = way_.patches ? 1 : taps_of(pass_);
+    return room_for(pass_.groups * operand_.filled * columns_of(pass_) * taps, type_);
   }
   kernels::cuda::GatherCut cut() const {
     return way_.warpgroups ? kernels::cuda::GatherCut{} : kernels::cuda::gather_cut(product_, way_.products);
@@ -234,137 +153,6 @@ class GatherStep final : public Step {
   size_t cleared_ = 0;                      // bytes of the result that are set to zero before the products
 };
 
-// A grad_weight in the form that it is made in.
-struct WeightPass {
-  ConvPass pass;  // without places of x that nothing reads
-  RowOperand x, y;
-  kernels::cuda::WeightWay way;
-
-  WeightPass(const ConvPass& asked, RowType type, ProductMath math, bool warpgroups)
-      : pass(asked),
-        x(row_operand(pass, pass.x, x_sizes(pass), type)),
-        y(row_operand(pass, pass.y, y_sizes(pass), type)) {
-    if (!x.in_place) leave_out_unread(type);
-    way = kernels::cuda::weight_way(shape_of(pass), math, warpgroups, x.in_place, y.in_place);
-    if (way.form == kernels::cuda::WeightForm::kRows) return;
-    x = {};
-    if (way.form == kernels::cuda::WeightForm::kPlanes) {
-      y = {};
-      return;
-    }
-    const int64_t elements = kernels::cuda::places_of(shape_of(pass)) * pass.groups *
-                             kernels::cuda::patch_row(shape_of(pass), math);
-    x.bytes = (static_cast<size_t>(elements) * kernels::cuda::row_element_bytes(type) + 255) / 256 * 256;
-  }
-  void leave_out_unread(RowType type) {
-    const kernels::cuda::Conv less = kernels::cuda::without_unread_places(shape_of(pass));
-    for (size_t i = 0; i < 3; ++i) {
-      pass.axes[i].x = less.axes[i].x;
-      pass.axes[i].stride = less.axes[i].stride;
-      pass.x.strides[2 + i] = less.x.strides[2 + i];
-    }
-    x = row_operand(pass, pass.x, x_sizes(pass), type);
-  }
-};
-
-class WeightStep final : public Step {
- public:
-  WeightStep(const ConvPass& pass, bool warpgroups)
-      : warpgroups_(warpgroups),
-        type_(row_type(pass, pass.x, pass.y)),
-        math_(math_of(type_, pass.rounding)),
-        weight_(pass, type_, math_, warpgroups),
-        // What is in place may turn out to lie askew, and then no rows are made.
-        leaves_rows_(weight_.way.form != WeightForm::kPlanes && !weight_.x.in_place && !weight_.y.in_place &&
-                     (!grad_output_is_x() ||
-                      (weight_.way.form == WeightForm::kRows && x_sizes(pass) == x_sizes(weight_.pass)))) {}
-  size_t workspace_bytes() const override {
-    return weight_.x.bytes + weight_.y.bytes + static_cast<size_t>(floats()) * sizeof(float);
-  }
-  std::string describe() const override {
-    const kernels::cuda::WeightWay& way = weight_.way;
-    if (way.form == WeightForm::kPlanes)
-      return fmt::format("tiles {} x {}, planes in place, {} parts, multiplied as {}", way.planes.m,
-                         way.planes.n, way.planes.parts, name_of(math_));
-    const std::string tiles =
-        way.choice.m == 0 ? "warpgroups" : fmt::format("tiles {} x {}", way.choice.m, way.choice.n);
-    return fmt::format(
-        "{}, {} rows{}{}{}, {} parts, multiplied as {}", tiles, retrograd::name_of(dtype_of(type_)),
-        way.form == WeightForm::kPatches ? ", x as patches" : "", weight_.x.in_place ? ", x in place" : "",
-        weight_.y.in_place ? ", y in place" : "", way.choice.parts, name_of(math_));
-  }
-  std::string_view left_copy() const override {
-    return leaves_rows_ ? name_of_rows(type_, weight_.pass.rounding) : std::string_view{};
-  }
-  void run(const Bindings& bindings, std::byte* workspace,
-           runtime::ExecutionContext& context) const override {
-    run_from(bindings, workspace, false, context);
-  }
-  void run_with_copy(const Bindings& bindings, std::byte* workspace,
-                     runtime::ExecutionContext& context) const override {
-    run_from(bindings, workspace, true, context);
-  }
-
- private:
-  using WeightForm = kernels::cuda::WeightForm;
-
-  bool grad_output_is_x() const { return weight_.pass.x.operand == problem::Operand::kGradOutput; }
-  int64_t floats() const {
-    const kernels::cuda::Conv shape = shape_of(weight_.pass);
-    if (weight_.way.form == WeightForm::kPlanes)
-      return kernels::cuda::plane_weight_floats(shape, weight_.way.planes);
-    return kernels::cuda::weight_product_floats(
-        weight_.way.form == WeightForm::kPatches ? kernels::cuda::conv_of_patches(shape) : shape, math_,
-        warpgroups_);
-  }
-  void run_from(const Bindings& bindings, std::byte* workspace, bool is_there,
-                runtime::ExecutionContext& context) const {
-    const auto stream = stream_of(context);
-    const kernels::cuda::Conv conv = bind(shape_of(weight_.pass), weight_.pass, bindings);
-    if (weight_.way.form == WeightForm::kPlanes) return run_planes(conv, workspace, stream);
-    const RowOperand &x = weight_.x, &y = weight_.y;
-    if ((x.in_place && !is_aligned(conv.x.data)) || (y.in_place && !is_aligned(conv.y.data)))
-      return kernels::cuda::direct_grad_weight(conv, stream);
-    kernels::cuda::WeightProduct product{};
-    product.asked = conv;
-    product.patches = weight_.way.form == WeightForm::kPatches;
-    product.conv = product.patches ? kernels::cuda::conv_of_patches(conv) : conv;
-    product.padded = leaves_source(weight_.pass);
-    product.warpgroups = warpgroups_;
-    product.math = math_;
-    // grad_output's rows come first: they may be there already.
-    const bool x_first = grad_output_is_x();
-    std::byte* const at_x = workspace + (x_first ? 0 : y.bytes);
-    std::byte* const at_y = workspace + (x_first ? x.bytes : 0);
-    if (product.patches) {
-      kernels::cuda::make_patch_rows(conv, type_, at_x, stream);
-      product.x_rows = at_x;
-    } else {
-      product.x_rows = is_there && x_first ? at_x : rows_of(x, conv, conv.x, true, type_, at_x, stream);
-    }
-    product.y_rows = is_there && !x_first ? at_y : rows_of(y, conv, conv.y, false, type_, at_y, stream);
-    product.workspace = reinterpret_cast<float*>(workspace + x.bytes + y.bytes);
-    kernels::cuda::weight_product(product, stream);
-  }
-  void run_planes(const kernels::cuda::Conv& conv, std::byte* workspace, kernels::cuda::Stream stream) const {
-    kernels::cuda::PlaneWeight product{};
-    product.conv = conv;
-    product.choice = weight_.way.planes;
-    product.choice.copies = kernels::cuda::with_addresses(product.choice.copies, conv);
-    if (!product.choice.copies.takes) return kernels::cuda::direct_grad_weight(conv, stream);
-    product.padded = leaves_source(weight_.pass);
-    product.math = math_;
-    product.workspace = reinterpret_cast<float*>(workspace);
-    kernels::cuda::plane_weight(product, stream);
-  }
-
-  bool warpgroups_;
-  RowType type_;
-  ProductMath math_;
-  WeightPass weight_;
-  bool leaves_rows_;  // of all of grad_output, at the workspace's beginning
-};
-
 }  // namespace
 
 RowType row_type_of(const ConvPass& pass) {
@@ -382,8 +170,7 @@ RowType row_type_of(const ConvPass& pass) {
 std::unique_ptr<const Step> make_row_step(const ConvPass& pass, bool in_tf32, const Machine& machine) {
   ConvPass rounded = pass;
   if (in_tf32) rounded.rounding = OperandRounding::kHf32Bits10;
-  if (pass.kind == ConvPassKind::kGradWeight)
-    return std::make_unique<WeightStep>(rounded, has_warpgroups(machine));
+  if (pass.kind == ConvPassKind::kGradWeight) return make_row_weight_step(rounded, has_warpgroups(machine));
   return std::make_unique<GatherStep>(rounded, machine);
 }
 
@@ -394,10 +181,10 @@ Effort row_effort(const problem::Pass& pass, bool in_tf32, const Machine& machin
   const ProductMath math = math_of(type, p.rounding);
   Times times(pass, machine);
   if (p.kind == ConvPassKind::kGradWeight) {
-    const kernels::cuda::WeightWay way = WeightPass(p, type, math, has_warpgroups(machine)).way;
+    const kernels::cuda::WeightWay way = RowWeightPass(p, type, math, has_warpgroups(machine)).way;
     for (const double copied : {way.x_copied, way.y_copied})
       if (copied > 0) times.add_copy(copied / 2);
-    const bool on_warpgroups = way.form != kernels::cuda::WeightForm::kPlanes && way.choice.m == 0;
+    const bool on_warpgroups = !kernels::cuda::in_planes(way.form) && way.choice.m == 0;
     times.add(way.product * (on_warpgroups ? kPacedProcessors / processors_of(machine)
                                            : kPacedTflops[static_cast<size_t>(math)] /
                                                  tile_tflops(math, true, machine)),
@@ -407,9 +194,9 @@ Effort row_effort(const problem::Pass& pass, bool in_tf32, const Machine& machin
   }
   const bool forward = p.kind == ConvPassKind::kForward;
   const RowOperand source = row_operand(p, forward ? p.x : p.y, forward ? x_sizes(p) : y_sizes(p), type);
-  if (!source.in_place) times.add_copy(static_cast<double>(source.bytes));
+  const GatherWay way = gather_way(p, source, type, math, machine);
+  if (way.copied > 0) times.add_copy(way.copied / 2);
   times.add_copy(bytes_of(p.w, w_sizes(p)));
-  const GatherWay way = gather_way(p, type, math, machine);
   // Residues write elements that lie apart.
   const Sizes5 sizes = forward ? y_sizes(p) : x_sizes(p);
   const bool apart = way.products.size() > 1 && !is_channels_last(p.result(), sizes);

@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operands into rows of channels, the product in parts, their sum.
+// Operands into rows of channels, the product in parts, their sum. Where x has few channels, it comes as
+// patches.
 #include <fmt/format.h>
 
 #include "base/checked.h"
+#include "engines/cuda/dense/patches.h"
+#include "engines/cuda/dense/product_axes.h"
 #include "engines/cuda/dense/weight_step.h"
 #include "engines/cuda/implementations.h"
 #include "engines/cuda/layouts.h"
 #include "engines/cuda/shapes.h"
 #include "kernels/cuda/dense/weight_parts.h"
+#include "kernels/cuda/dense/weight_product_plan.h"
 #include "kernels/cuda/dense/wgmma_weight.h"
 
 namespace retrograd::engines::cuda {
@@ -20,9 +24,24 @@ using problem::ConvPassKind;
 constexpr double kEnds = 3;               // microseconds of a kernel's beginning and end
 constexpr double kPacedProcessors = 132;  // where the cuts were measured
 
+// Patches where x has too few channels for tiles of one tap, and no cut takes all taps at once.
+struct Form {
+  bool found, patches = false;
+  WeightPlan plan{};
+};
+Form form_of(const ConvPass& p) {
+  Form form;
+  form.found = kernels::cuda::plan_wgmma_weight(shape_of(p), &form.plan);
+  if (form.found || !has_patches(p, weight_row_type(p))) return form;
+  form.patches = true;
+  form.found = kernels::cuda::plan_wgmma_weight(kernels::cuda::conv_of_patches(shape_of(p)), &form.plan);
+  return form;
+}
+
 class WeightProductStep final : public WeightStep {
  public:
-  WeightProductStep(const ConvPass& pass, const WeightPlan& plan) : WeightStep(pass), plan_(plan) {}
+  WeightProductStep(const ConvPass& pass, const Form& form)
+      : WeightStep(pass, form.patches), plan_(form.plan), patches_(form.patches) {}
   std::string describe() const override {
     return fmt::format("tiles {}, {}, {} blocks, {} parts", name_of(plan_.cut), describe_rows(), plan_.blocks,
                        plan_.parts);
@@ -36,13 +55,17 @@ class WeightProductStep final : public WeightStep {
                 kernels::cuda::Stream stream) const override {
     auto* const parts = reinterpret_cast<float*>(workspace);
     if (!kernels::cuda::wgmma_weight(plan_, type(), x, y, parts, stream)) return false;
-    const auto repair = plan_.fills ? kernels::cuda::WeightRepair::kAll : kernels::cuda::WeightRepair::kNone;
-    const kernels::cuda::WeightParts sums{conv, repair, false, plan_.walk.x_channels, parts, plan_.parts};
+    using kernels::cuda::WeightRepair;
+    const auto repair = patches_ && leaves_source(pass()) ? WeightRepair::kEdges
+                        : plan_.fills                     ? WeightRepair::kAll
+                                                          : WeightRepair::kNone;
+    const kernels::cuda::WeightParts sums{conv, repair, patches_, plan_.walk.x_channels, parts, plan_.parts};
     kernels::cuda::add_weight_parts(in_walked_parts(sums, plan_), stream);
     return true;
   }
 
   WeightPlan plan_;
+  bool patches_;
 };
 
 bool is_too_large(const ConvPass& p) {
@@ -64,8 +87,7 @@ class WeightProductsCandidate final : public Candidate {
       return Support::no("needs f16 or bf16 operands");
     if (is_too_large(*conv)) return Support::no("needs 1 to 2^31 - 1 elements in x and y");
     if (!has_warpgroups(machine)) return Support::no("needs a GPU of compute capability 9.0");
-    WeightPlan plan;
-    if (!kernels::cuda::plan_wgmma_weight(shape_of(*conv), &plan))
+    if (!form_of(*conv).found)
       return Support::no("few channels, many taps, or beyond what the copy engine reaches");
     return Support::yes();
   }
@@ -73,19 +95,16 @@ class WeightProductsCandidate final : public Candidate {
   Effort effort(const problem::Pass& pass, const Machine& machine) const override {
     const auto& conv = std::get<ConvPass>(pass);
     Times times(pass, machine);
-    add_row_copies(conv, &times);
-    WeightPlan plan;
-    kernels::cuda::plan_wgmma_weight(shape_of(conv), &plan);
-    times.add(plan.microseconds * kPacedProcessors / processors_of(machine), 2, bytes_of(conv));
+    const Form form = form_of(conv);
+    add_row_copies(conv, &times, form.patches);
+    times.add(form.plan.microseconds * kPacedProcessors / processors_of(machine), 2, bytes_of(conv));
     times.add(kEnds, 0);
     return times.effort();
   }
   std::unique_ptr<const Step> make_step(const problem::Pass& pass,
                                         const Machine& /*machine*/) const override {
     const auto& conv = std::get<ConvPass>(pass);
-    WeightPlan plan;
-    kernels::cuda::plan_wgmma_weight(shape_of(conv), &plan);
-    return std::make_unique<WeightProductStep>(conv, plan);
+    return std::make_unique<WeightProductStep>(conv, form_of(conv));
   }
 };
 

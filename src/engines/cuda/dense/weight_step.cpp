@@ -5,10 +5,13 @@
 #include <fmt/format.h>
 
 #include "base/checked.h"
+#include "engines/cuda/dense/patches.h"
+#include "engines/cuda/dense/row_operand.h"
 #include "engines/cuda/layouts.h"
 #include "engines/cuda/shapes.h"
 #include "kernels/cuda/alignment.h"
 #include "kernels/cuda/direct.h"
+#include "kernels/cuda/layout/patch_rows.h"
 
 namespace retrograd::engines::cuda {
 namespace {
@@ -29,10 +32,15 @@ size_t copy_bytes(const PassTensor& tensor, const Sizes5& sizes) {
 
 }  // namespace
 
-WeightStep::WeightStep(const ConvPass& pass)
+RowType weight_row_type(const ConvPass& pass) {
+  return pass.x.dtype == DType::kF16 ? RowType::kF16 : RowType::kBF16;
+}
+
+WeightStep::WeightStep(const ConvPass& pass, bool patches)
     : pass_(pass),
-      type_(pass.x.dtype == DType::kF16 ? RowType::kF16 : RowType::kBF16),
-      x_bytes_(copy_bytes(pass.x, x_sizes(pass))),
+      type_(weight_row_type(pass)),
+      patches_(patches),
+      x_bytes_(patches ? room_for(patch_elements(pass, type_), type_) : copy_bytes(pass.x, x_sizes(pass))),
       y_bytes_(copy_bytes(pass.y, y_sizes(pass))) {}
 
 void WeightStep::run(const Bindings& bindings, std::byte* workspace,
@@ -41,7 +49,8 @@ void WeightStep::run(const Bindings& bindings, std::byte* workspace,
 }
 
 std::string_view WeightStep::left_copy() const {
-  return (grad_output_is_x() ? x_bytes_ : y_bytes_) == 0 ? std::string_view{} : "channels last";
+  const bool is_copied = grad_output_is_x() ? x_bytes_ > 0 && !patches_ : y_bytes_ > 0;
+  return is_copied ? "channels last" : std::string_view{};
 }
 
 void WeightStep::run_with_copy(const Bindings& bindings, std::byte* workspace,
@@ -50,7 +59,10 @@ void WeightStep::run_with_copy(const Bindings& bindings, std::byte* workspace,
 }
 
 std::string WeightStep::describe_rows() const {
-  return fmt::format("x {}, y {}", x_bytes_ == 0 ? "in place" : "copied",
+  return fmt::format("x {}, y {}",
+                     patches_        ? "as patches"
+                     : x_bytes_ == 0 ? "in place"
+                                     : "copied",
                      y_bytes_ == 0 ? "in place" : "copied");
 }
 
@@ -74,6 +86,10 @@ const void* WeightStep::rows_of(const kernels::cuda::Conv& conv, bool is_x, std:
   const kernels::cuda::Tensor& tensor = is_x ? conv.x : conv.y;
   if ((is_x ? x_bytes_ : y_bytes_) == 0) return tensor.data;
   if (is_there) return copy;
+  if (is_x && patches_) {
+    kernels::cuda::make_patch_rows(conv, type_, copy, stream);
+    return copy;
+  }
   kernels::cuda::Rows rows{};
   rows.batch = conv.batch;
   rows.groups = 1;
@@ -85,9 +101,11 @@ const void* WeightStep::rows_of(const kernels::cuda::Conv& conv, bool is_x, std:
   return copy;
 }
 
-void add_row_copies(const ConvPass& pass, Times* times) {
-  for (const size_t bytes : {copy_bytes(pass.x, x_sizes(pass)), copy_bytes(pass.y, y_sizes(pass))})
-    if (bytes > 0) times->add_copy(static_cast<double>(bytes));
+void add_row_copies(const ConvPass& pass, Times* times, bool patches) {
+  const double x = patches ? patch_traffic(pass, weight_row_type(pass)) / 2
+                           : static_cast<double>(copy_bytes(pass.x, x_sizes(pass)));
+  for (const double bytes : {x, static_cast<double>(copy_bytes(pass.y, y_sizes(pass)))})
+    if (bytes > 0) times->add_copy(bytes);
 }
 
 }  // namespace retrograd::engines::cuda

@@ -11,7 +11,8 @@ namespace retrograd::engines::cuda {
 
 class WeightStep : public Step {
  public:
-  explicit WeightStep(const problem::ConvPass& pass);
+  // patches: x comes as windows (patches.h), not as places.
+  explicit WeightStep(const problem::ConvPass& pass, bool patches = false);
   size_t workspace_bytes() const final { return x_bytes_ + y_bytes_ + product_bytes(); }
   void run(const Bindings& bindings, std::byte* workspace, runtime::ExecutionContext& context) const final;
   std::string_view left_copy() const final;
@@ -19,6 +20,7 @@ class WeightStep : public Step {
                      runtime::ExecutionContext& context) const final;
 
  protected:
+  const problem::ConvPass& pass() const { return pass_; }
   kernels::cuda::RowType type() const { return type_; }
   std::string describe_rows() const;
 
@@ -36,10 +38,12 @@ class WeightStep : public Step {
 
   problem::ConvPass pass_;
   kernels::cuda::RowType type_;
+  bool patches_;
   size_t x_bytes_, y_bytes_;
 };
 
 // The copies of a pass.
-void add_row_copies(const problem::ConvPass& pass, Times* times);
+void add_row_copies(const problem::ConvPass& pass, Times* times, bool patches = false);
+kernels::cuda::RowType weight_row_type(const problem::ConvPass& pass);
 
 }  // namespace retrograd::engines::cuda

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// The source as rows, weights as filters, then a product for each residue of the strides.
+// The source as rows, weights as filters, then a product for each residue of the strides; or, where x has few
+// channels, forward as one product of patches.
 #include <fmt/format.h>
 
 #include <algorithm>
 
 #include "base/checked.h"
+#include "engines/cuda/dense/patches.h"
 #include "engines/cuda/dense/product_axes.h"
+#include "engines/cuda/dense/row_operand.h"
 #include "engines/cuda/effort.h"
 #include "engines/cuda/implementations.h"
 #include "engines/cuda/layout/aligned_copies.h"
@@ -14,6 +17,7 @@
 #include "kernels/cuda/alignment.h"
 #include "kernels/cuda/dense/wgmma_gather.h"
 #include "kernels/cuda/direct.h"
+#include "kernels/cuda/layout/patch_rows.h"
 #include "kernels/cuda/layout/results.h"
 
 namespace retrograd::engines::cuda {
@@ -32,6 +36,7 @@ constexpr int64_t kMostProducts = 8;        // residues of strides: each is a la
 constexpr double kEnds = 7, kMoreEnds = 6;  // microseconds of a kernel's beginning and end, and of one more
 constexpr double kScattered = 1.1e6;        // bytes a microsecond
 constexpr double kPacedProcessors = 132;    // where the tiles were measured
+constexpr double kPatched = 3e6;            // bytes a microsecond, read or written
 
 bool is_forward(const ConvPass& p) { return p.kind == ConvPassKind::kForward; }
 const problem::PassTensor& source_of(const ConvPass& p) { return is_forward(p) ? p.x : p.y; }
@@ -41,17 +46,35 @@ size_t room_of(const Sizes5& sizes) {
   for (const int64_t size : sizes) elements *= size;
   return static_cast<size_t>((elements * 2 + 255) / 256 * 256);
 }
+RowType type_of(const ConvPass& p) { return p.x.dtype == DType::kF16 ? RowType::kF16 : RowType::kBF16; }
+
 // The products of a pass that have taps, without addresses.
-std::vector<GatherProduct> products_of(const ConvPass& p) {
+std::vector<GatherProduct> products_of(const ConvPass& p, bool patches) {
   std::vector<GatherProduct> all;
-  for (const ProductAxes& axes : product_axes(p)) {
+  for (const ProductAxes& axes : patches ? std::vector{patch_axes(p)} : product_axes(p)) {
     if (has_no_tap(axes)) continue;
     GatherProduct& product = all.emplace_back();
     product.conv = shape_of(p);
     product.forward = is_forward(p);
+    product.patches = patches;
     product.axes = axes;
   }
   return all;
+}
+double microseconds_of(const std::vector<GatherProduct>& products) {
+  double sum = 0;
+  for (const GatherProduct& product : products) sum += kernels::cuda::wgmma_gather_microseconds(product);
+  return sum;
+}
+// Rows of channels have whole chunks of them; patches are filled up.
+bool has_rows(const ConvPass& p) { return p.x_channels % kChunk == 0; }
+bool takes_patches(const ConvPass& p) {
+  if (!has_patches(p, type_of(p))) return false;
+  if (!has_rows(p)) return true;
+  const bool copied = !is_channels_last(p.x, x_sizes(p));
+  const double rows =
+      microseconds_of(products_of(p, false)) + (copied ? 2 * bytes_of(p.x, x_sizes(p)) / kPatched : 0);
+  return microseconds_of(products_of(p, true)) + patch_traffic(p, type_of(p)) / kPatched < rows;
 }
 
 kernels::cuda::Tensor& result_of(GatherProduct& product) {
@@ -67,10 +90,10 @@ void set_channels_last(kernels::cuda::Tensor& tensor, const Sizes5& sizes) {
 
 // Whether a result of planes is made as rows and copied: residues would write every other element, and taps
 // are shared only where rows are written.
-bool goes_through_rows(const ConvPass& p) {
-  const std::vector<GatherProduct> products = products_of(p);
+bool goes_through_rows(const ConvPass& p, bool patches) {
+  const std::vector<GatherProduct> products = products_of(p, patches);
   if (products.empty() || is_channels_last(p.result(), result_sizes(p))) return false;  // empty: zeros
-  if (product_axes(p).size() != 1) return true;
+  if (!patches && product_axes(p).size() != 1) return true;
   GatherProduct product = products[0];
   const double planes = kernels::cuda::wgmma_gather_microseconds(product);
   set_channels_last(result_of(product), result_sizes(p));
@@ -84,14 +107,16 @@ class WgmmaStep final : public Step {
  public:
   explicit WgmmaStep(const ConvPass& pass)
       : pass_(pass),
-        type_(pass.x.dtype == DType::kF16 ? RowType::kF16 : RowType::kBF16),
+        type_(type_of(pass)),
         products_(product_axes(pass)),
-        copied_(!is_channels_last(source_of(pass), source_sizes(pass))),
-        weights_copied_(!is_channels_last(pass.w, w_sizes(pass))),
-        through_rows_(goes_through_rows(pass)) {
+        patches_(takes_patches(pass)),
+        copied_(patches_ || !is_channels_last(source_of(pass), source_sizes(pass))),
+        weights_copied_(patches_ || !is_channels_last(pass.w, w_sizes(pass))),
+        through_rows_(goes_through_rows(pass, patches_)) {
     for (const ProductAxes& axes : products_) padded_ = padded_ || leaves_source(axes);
+    if (patches_) products_ = {patch_axes(pass)};
     if (std::erase_if(products_, has_no_tap) > 0) cleared_ = true;
-    auto products = products_of(pass);
+    auto products = products_of(pass, patches_);
     if (products.empty()) return;
     if (through_rows_) set_channels_last(result_of(products[0]), result_sizes(pass));
     tiles_ = kernels::cuda::wgmma_gather_tiles(products[0]);
@@ -104,24 +129,32 @@ class WgmmaStep final : public Step {
     return source_bytes() + weight_bytes() + (through_rows_ ? room_of(result_sizes(pass_)) : 0);
   }
   std::string describe() const override {
-    return fmt::format("tiles {}, {} rows{}, weights {}, {} product{}{}", tiles_,
-                       type_ == RowType::kF16 ? "f16" : "bf16", copied_ ? "" : " in place",
-                       weights_copied_ ? "copied" : "in place", products_.size(),
+    return fmt::format("tiles {}, {} {}{}, weights {}, {} product{}{}", tiles_,
+                       type_ == RowType::kF16 ? "f16" : "bf16", patches_ ? "patches" : "rows",
+                       copied_ ? "" : " in place", weights_copied_ ? "copied" : "in place", products_.size(),
                        products_.size() == 1 ? "" : "s", through_rows_ ? ", result copied" : "");
   }
   void run(const Bindings& bindings, std::byte* workspace,
            runtime::ExecutionContext& context) const override {
     run_from(bindings, workspace, false, context);
   }
-  std::string_view left_copy() const override { return copied_ ? "channels last" : std::string_view{}; }
+  std::string_view left_copy() const override {
+    return copied_ && !patches_ ? "channels last" : std::string_view{};
+  }
   void run_with_copy(const Bindings& bindings, std::byte* workspace,
                      runtime::ExecutionContext& context) const override {
     run_from(bindings, workspace, true, context);
   }
 
  private:
-  size_t source_bytes() const { return copied_ ? room_of(source_sizes(pass_)) : 0; }
-  size_t weight_bytes() const { return weights_copied_ ? room_of(w_sizes(pass_)) : 0; }
+  size_t source_bytes() const {
+    if (patches_) return room_for(patch_elements(pass_, type_), type_);
+    return copied_ ? room_of(source_sizes(pass_)) : 0;
+  }
+  size_t weight_bytes() const {
+    if (patches_) return room_for(pass_.y_channels * patch_row(pass_, type_), type_);
+    return weights_copied_ ? room_of(w_sizes(pass_)) : 0;
+  }
 
   // The source of either pass is grad_output.
   void run_from(const Bindings& bindings, std::byte* workspace, bool source_is_there,
@@ -138,9 +171,12 @@ class WgmmaStep final : public Step {
         !is_aligned(result.data))
       return run_directly(conv, stream);
     std::byte* const weights = workspace + source_bytes();
-    if (weights_copied_)
+    if (patches_)
+      kernels::cuda::make_patch_weights(conv, type_, weights, stream);
+    else if (weights_copied_)
       kernels::cuda::make_filter(conv, pass_.y_channels, pass_.x_channels, type_, weights, stream);
     product.forward = forward;
+    product.patches = patches_;
     product.padded = padded_;
     product.math = type_ == RowType::kF16 ? ProductMath::kF16 : ProductMath::kBF16;
     product.source_rows = copied_ ? workspace : source.data;
@@ -167,6 +203,7 @@ class WgmmaStep final : public Step {
   }
   void copy_source(const kernels::cuda::Conv& conv, const kernels::cuda::Tensor& source, std::byte* target,
                    kernels::cuda::Stream stream) const {
+    if (patches_) return kernels::cuda::make_patch_rows(conv, type_, target, stream);
     const Sizes5 sizes = source_sizes(pass_);
     kernels::cuda::Rows rows{};
     rows.batch = conv.batch;
@@ -185,14 +222,14 @@ class WgmmaStep final : public Step {
   ConvPass pass_;
   RowType type_;
   std::vector<ProductAxes> products_;
-  bool copied_, weights_copied_, through_rows_;
+  bool patches_, copied_, weights_copied_, through_rows_;
   bool padded_ = false;
   bool cleared_ = false;  // the result is set to zero before the products
   const char* tiles_ = "none";
 };
 
 bool has_walkable_places(const ConvPass& p) {
-  const auto products = products_of(p);
+  const auto products = products_of(p, takes_patches(p));
   return std::all_of(products.begin(), products.end(), kernels::cuda::wgmma_gather_takes);
 }
 
@@ -201,10 +238,12 @@ Support takes(const ConvPass& p, const Machine& machine) {
   if ((p.x.dtype != DType::kF16 && p.x.dtype != DType::kBF16) || p.x.dtype != p.y.dtype ||
       p.x.dtype != p.w.dtype || p.rounding != OperandRounding::kNone)
     return Support::no("needs f16 or bf16, all the same, and no rounding of operands");
-  if (p.groups != 1 || p.x_channels % kChunk != 0 || p.y_channels % kChunk != 0)
+  if (p.groups != 1 || p.y_channels % kChunk != 0)
     return Support::no("needs one group and multiples of 8 channels");
   if (!fits_31_bits(x_sizes(p)) || !fits_31_bits(y_sizes(p)) || !fits_31_bits(w_sizes(p)))
     return Support::no("needs 1 to 2^31 - 1 elements in each tensor");
+  if (!has_rows(p) && !has_patches(p, type_of(p)))
+    return Support::no("needs multiples of 8 x channels, or patches of few");
   const Sizes5 sizes = result_sizes(p);
   if (!is_planes(p.result(), sizes) && !is_channels_last(p.result(), sizes))
     return Support::no("needs a dense result, channels last or row-major");
@@ -237,19 +276,22 @@ class WgmmaCandidate final : public Candidate {
   Effort effort(const problem::Pass& pass, const Machine& machine) const override {
     const auto& p = std::get<ConvPass>(pass);
     Times times(pass, machine);
-    if (!is_channels_last(source_of(p), source_sizes(p)))
+    const bool patches = takes_patches(p);
+    if (patches)
+      times.add_copy(patch_traffic(p, type_of(p)) / 2);
+    else if (!is_channels_last(source_of(p), source_sizes(p)))
       times.add_copy(bytes_of(source_of(p), source_sizes(p)));
-    if (!is_channels_last(p.w, w_sizes(p))) times.add_copy(bytes_of(p.w, w_sizes(p)));
-    const bool through_rows = goes_through_rows(p);
+    if (patches || !is_channels_last(p.w, w_sizes(p))) times.add_copy(bytes_of(p.w, w_sizes(p)));
+    const bool through_rows = goes_through_rows(p, patches);
     const double processors = kPacedProcessors / processors_of(machine);
     double microseconds = 0, launches = 0;
-    for (GatherProduct& product : products_of(p)) {
+    for (GatherProduct& product : products_of(p, patches)) {
       if (through_rows) set_channels_last(result_of(product), result_sizes(p));
       microseconds += kernels::cuda::wgmma_gather_microseconds(product) * processors;
       ++launches;
     }
-    const double cleared =
-        launches < static_cast<double>(product_axes(p).size()) ? bytes_of(p.result(), result_sizes(p)) : 0;
+    const bool clears = !patches && launches < static_cast<double>(product_axes(p).size());
+    const double cleared = clears ? bytes_of(p.result(), result_sizes(p)) : 0;
     times.add(microseconds, launches, bytes_of(p) + cleared);
     times.add(kEnds + kMoreEnds * std::max(0.0, launches - 1), 0);
     // Planes of an odd number of places are written element by element.

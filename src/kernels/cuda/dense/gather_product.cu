@@ -266,7 +266,7 @@ Residue residue_of(const ProductAxes& axes, int64_t batch, int chunks) {
 // All but the residues.
 Product prepare(const GatherProduct& product, std::span<const ProductAxes> residues, int64_t chunk) {
   const Conv& conv = product.conv;
-  const int64_t channels = product.forward ? conv.x_channels : conv.y_channels;
+  const int64_t channels = row_channels(product);
   Product p;
   p.conv = conv;
   p.forward = product.forward;

@@ -2,7 +2,8 @@
 // forward and grad_input as a matrix product over rows of channels: places by result channels, summed over
 // taps and source channels. Strides of grad_input come as one product for each residue, all in one launch.
 // Where no two windows share a place of x, grad_input is one product of grad_output's places by all weights
-// of a y channel: every sum has its own place and channel ("folded").
+// of a y channel: every sum has its own place and channel ("folded"). Where x has few channels, forward is
+// one product of whole windows by all weights of a y channel ("patches").
 #pragma once
 
 #include <array>
@@ -28,10 +29,11 @@ constexpr int kMostResidues = 16;  // of a launch
 enum class Columns : unsigned char { kChannels, kFoldedTapsFast, kFoldedChannelsFast };
 
 struct GatherProduct {
-  Conv conv;        // for results that are not finite, which are taken from the formula
-  bool forward;     // the result is y, else x
-  bool padded;      // whether a tap may lie beyond the edge
-  bool warpgroups;  // the GPU has Hopper's products
+  Conv conv;             // for results that are not finite, which are taken from the formula
+  bool forward;          // the result is y, else x
+  bool padded;           // whether a tap may lie beyond the edge
+  bool warpgroups;       // the GPU has Hopper's products
+  bool patches = false;  // forward only: both rows hold x channels and taps (patch_rows.h), axes have one tap
   int multiprocessors;
   Columns columns = Columns::kChannels;
   ProductAxes axes;  // of one residue; gather_product has its own
@@ -41,6 +43,14 @@ struct GatherProduct {
   const void* source_rows;
   const void* weight_rows;
 };
+
+// Channels of a source row, those of a tap and a group.
+inline int64_t row_channels(const GatherProduct& product) {
+  const Conv& conv = product.conv;
+  if (!product.forward) return conv.y_channels;
+  if (!product.patches) return conv.x_channels;
+  return conv.x_channels * conv.axes[0].kernel * conv.axes[1].kernel * conv.axes[2].kernel;
+}
 
 // Folded: one product, with the axes of grad_output and result_step, result_first saying where the first tap
 // of a window lies; weight rows are [groups][columns][y channels filled up].

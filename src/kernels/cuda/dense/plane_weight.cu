@@ -261,7 +261,7 @@ void launch_tiles(const PlaneWeight& product, Stream stream) {
   const WeightRepair repair = product.math == ProductMath::kF32 ? WeightRepair::kAll
                               : product.padded                  ? WeightRepair::kEdges
                                                                 : WeightRepair::kNone;
-  add_weight_parts(in_plain_parts({product.conv, repair, true, p.pitch, product.workspace,
+  add_weight_parts(in_plain_parts({product.asked, repair, true, p.pitch, product.workspace,
                                    retrograd::ceil_div(p.places, p.part)},
                                   p.part),
                    stream);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// grad_weight as a matrix product of planes in place: no operand is copied.
+// grad_weight as a matrix product of planes in place: no operand is copied, or x alone, as patches.
 #pragma once
 
 #include "kernels/cuda/dense/plane_weight_plan.h"
@@ -7,7 +7,8 @@
 namespace retrograd::kernels::cuda {
 
 struct PlaneWeight {
-  Conv conv;
+  Conv conv;   // as it is multiplied: of patches, one tap (conv_of_patch_planes)
+  Conv asked;  // as it was asked for: w is written
   PlaneChoice choice;
   bool padded;  // a tap may lie beyond the edge
   ProductMath math;

@@ -16,6 +16,7 @@ WeightParts in_plain_parts(WeightParts parts, int64_t part) {
 
 WeightParts in_walked_parts(WeightParts parts, const WeightPlan& plan) {
   const WeightWalk& walk = plan.walk;
+  const Axis(&axes)[3] = parts.conv.axes;
   parts.place_orders = 0;
   if (plan.cut == WeightCut::kPairs) return parts;  // taps of one part have walks of their own
   const int taps_of_row = plan.cut == WeightCut::k128x64 ? 1 : walk.kernel[2];
@@ -23,6 +24,8 @@ WeightParts in_walked_parts(WeightParts parts, const WeightPlan& plan) {
     const WeightUnit& unit = walk.units[i];
     PartPlaces& places = parts.places[parts.place_orders++];
     places = {unit.first_row * taps_of_row, unit.rows * taps_of_row, {}, {}, int64_t{unit.part_steps} * 64};
+    if (parts.taps_inside)  // the walk has one tap, whose columns all of them are
+      places.taps = static_cast<int>(axes[0].kernel * axes[1].kernel * axes[2].kernel);
     for (int a = 0; a < 3; ++a) {
       places.first[a] = unit.y_first[a];
       places.count[a] = static_cast<int>(unit.counts[a].divisor);

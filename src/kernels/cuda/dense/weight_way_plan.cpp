@@ -2,14 +2,16 @@
 // Copies and products of each form, added up.
 #include "kernels/cuda/dense/weight_way_plan.h"
 
+#include <algorithm>
+
 #include "kernels/cuda/layout/patch_rows.h"
 
 namespace retrograd::kernels::cuda {
 namespace {
 
 constexpr double kCopyBytes = 3e6, kLaunch = 3;  // of copies: bytes a microsecond, microseconds
-// Patches that are many times what they are made of are not worth their memory.
-constexpr double kMostGrowth = 3;
+// Patches that are many times what they are made of are not worth their memory, unless it is little.
+constexpr double kMostGrowth = 3, kLittle = 64 << 20;
 
 double microseconds(const WeightWay& way) {
   double time = way.product;
@@ -42,7 +44,7 @@ WeightWay weight_way(const Conv& conv, ProductMath math, bool warpgroups, bool x
   best.x_copied = x_in_place ? 0 : 2 * x_rows;
   best.y_copied = y_in_place ? 0 : 2 * y_rows;
   if (taps_of(conv) > 1 && patch_row(conv, math) <= kLongestPatch / conv.groups &&
-      patches <= kMostGrowth * (x_rows + y_rows)) {
+      patches <= std::max(kMostGrowth * (x_rows + y_rows), kLittle)) {
     WeightWay way;
     way.form = WeightForm::kPatches;
     way.choice = weight_choice(conv_of_patches(conv), math, warpgroups);
@@ -50,6 +52,13 @@ WeightWay weight_way(const Conv& conv, ProductMath math, bool warpgroups, bool x
     way.x_copied = patches + x_places * groups * static_cast<double>(conv.x_channels) * element;
     way.y_copied = best.y_copied;
     if (microseconds(way) < microseconds(best)) best = way;
+    if (const Conv planes = conv_of_patch_planes(conv, math); plane_copies(planes, math).takes) {
+      way.form = WeightForm::kPatchPlanes;
+      way.planes = plane_choice(planes, math);
+      way.product = way.planes.microseconds;
+      way.y_copied = 0;
+      if (microseconds(way) < microseconds(best)) best = way;
+    }
   }
   if (plane_copies(conv, math).takes) {
     WeightWay way;
@@ -59,6 +68,21 @@ WeightWay weight_way(const Conv& conv, ProductMath math, bool warpgroups, bool x
     if (microseconds(way) < microseconds(best)) best = way;
   }
   return best;
+}
+
+Conv conv_of_patch_planes(const Conv& conv, ProductMath math) {
+  Conv planes = conv_of_patches(conv);
+  planes.x.dtype = math == ProductMath::kF16    ? DType::kF16
+                   : math == ProductMath::kBF16 ? DType::kBF16
+                                                : DType::kF32;
+  int64_t stride = 1;
+  for (const int axis : {4, 3, 2}) {
+    planes.x.strides[axis] = stride;
+    stride *= planes.axes[axis - 2].x;
+  }
+  planes.x.strides[1] = stride;
+  planes.x.strides[0] = stride * planes.groups * planes.x_channels;
+  return planes;
 }
 
 Conv without_unread_places(const Conv& conv) {

@@ -8,15 +8,19 @@
 namespace retrograd::kernels::cuda {
 
 enum class WeightForm : unsigned char {
-  kRows,     // rows of channels of both
-  kPatches,  // rows of y by windows of x, one row a place of y (im2col)
-  kPlanes    // both in place
+  kRows,        // rows of channels of both
+  kPatches,     // rows of y by windows of x, one row a place of y (im2col)
+  kPlanes,      // both in place
+  kPatchPlanes  // y in place by windows of x, one plane a channel and tap
 };
+inline bool in_planes(WeightForm form) {
+  return form == WeightForm::kPlanes || form == WeightForm::kPatchPlanes;
+}
 
 struct WeightWay {
   WeightForm form = WeightForm::kRows;
   WeightChoice choice{};  // of kRows and kPatches
-  PlaneChoice planes{};   // of kPlanes
+  PlaneChoice planes{};   // of kPlanes and kPatchPlanes
   // Bytes that copies of x and y read and write; 0: in place.
   double x_copied = 0, y_copied = 0;
   double product = 0;  // microseconds on an H200, copies left out
@@ -28,6 +32,9 @@ WeightWay weight_way(const Conv& conv, ProductMath math, bool warpgroups, bool x
 inline int64_t patch_row(const Conv& conv, ProductMath math) {
   return filled_to(conv.x_channels * taps_of(conv), chunk_elements(math));
 }
+
+// The product of patches as planes [image][group][x channel, tap][place] by y: one tap.
+Conv conv_of_patch_planes(const Conv& conv, ProductMath math);
 
 // The same sums with nothing but the read places of x along axes that have one tap and a stride.
 Conv without_unread_places(const Conv& conv);

@@ -15,9 +15,9 @@ double wgmma_gather_microseconds(const GatherProduct& product);
 // The tiles that it is cut into, for people.
 const char* wgmma_gather_tiles(const GatherProduct& product);
 
-// False: nothing was launched. Needs a Hopper GPU, one group, multiples of eight channels, addresses
-// that are multiples of 16, weights as [y channels][taps][x channels], and a dense result, its channels
-// innermost or outside its places.
+// False: nothing was launched. Needs a Hopper GPU, one group, multiples of eight channels (of patches: of y
+// channels), addresses that are multiples of 16, weights as [y channels][taps][x channels], and a dense
+// result, its channels innermost or outside its places.
 bool wgmma_gather(const GatherProduct& product, Stream stream);
 
 }  // namespace retrograd::kernels::cuda

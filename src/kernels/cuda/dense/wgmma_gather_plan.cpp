@@ -22,9 +22,6 @@ constexpr Pace kPaces[] = {
     {Tiles::k512x32Shared, 512, 32, 3, 32, .7, 1.6},
 };
 
-int64_t source_channels(const GatherProduct& product) {
-  return product.forward ? product.conv.x_channels : product.conv.y_channels;
-}
 const Tensor& result_of(const GatherProduct& product) {
   return product.forward ? product.conv.y : product.conv.x;
 }
@@ -32,7 +29,7 @@ const Tensor& result_of(const GatherProduct& product) {
 bool is_walkable(const GatherProduct& product, bool shared) {
   int64_t reach[3];
   for (size_t i = 0; i < 3; ++i) reach[2 - i] = reach_of(product.axes[i]);
-  return is_sayable(places_of(product, source_channels(product), shared), reach);
+  return is_sayable(places_of(product, row_channels(product), shared), reach);
 }
 
 bool is_possible(const GatherProduct& product, const Pace& pace) {
@@ -47,8 +44,7 @@ bool is_possible(const GatherProduct& product, const Pace& pace) {
 double time_of(const GatherProduct& product, const Pace& pace) {
   const Conv& conv = product.conv;
   const int64_t columns = product.forward ? conv.y_channels : conv.x_channels;
-  int64_t places = conv.batch,
-          steps = (source_channels(product) + pace.step_channels - 1) / pace.step_channels;
+  int64_t places = conv.batch, steps = (row_channels(product) + pace.step_channels - 1) / pace.step_channels;
   for (size_t a = 0; a < 3; ++a) {
     const ProductAxis& axis = product.axes[a];
     const bool shares = a == 2 && pace.shared > 1;

@@ -104,7 +104,8 @@ inline int multiprocessors() {
 template <class T, class C>
 bool launch(const GatherProduct& product, Stream stream) {
   const Conv& conv = product.conv;
-  const int64_t channels = product.forward ? conv.x_channels : conv.y_channels;
+  // Of patches, filled up.
+  const int64_t channels = (row_channels(product) + 7) / 8 * 8;
   Args p{};
   p.conv = conv;
   p.forward = product.forward;
@@ -121,10 +122,11 @@ bool launch(const GatherProduct& product, Stream stream) {
 
   constexpr MapType type = std::is_same_v<T, __half> ? MapType::kF16 : MapType::kBF16;
   const auto u = [](int64_t value) { return static_cast<uint64_t>(value); };
+  const int64_t inner = product.patches ? channels : conv.x_channels;
   const int64_t taps = product.axes[0].kernel * product.axes[1].kernel * product.axes[2].kernel;
   const BoxMap boxes{3,
-                     {u(conv.x_channels), u(taps), u(conv.y_channels)},
-                     {u(conv.x_channels * 2), u(conv.x_channels * taps * 2)},
+                     {u(inner), u(taps), u(conv.y_channels)},
+                     {u(inner * 2), u(inner * taps * 2)},
                      {C::kStepChannels, 1, C::kWeights},
                      C::kRowBytes};
   CUtensorMap source, weights;

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+// Convolutions to few y channels, with x and y exchanged (mirrored_pass.h): engines fold taps into few
+// channels of x (patches, columns), and read what has many channels once for all taps.
+#include <fmt/format.h>
+
+#include "engines/cost.h"
+#include "engines/cuda/dense/mirrored_pass.h"
+#include "engines/cuda/implementations.h"
+
+namespace retrograd::engines::cuda {
+namespace {
+
+using problem::ConvPass;
+
+constexpr int64_t kMostChannels = 48;  // of y
+
+// Whoever computes the mirrored pass at the least cost.
+const Candidate* cheapest_for(const ConvPass& mirrored, const Machine& machine) {
+  const Candidate* best = nullptr;
+  double least = 0;
+  for (const Candidate* candidate : {&wgmma_products(), &weight_products(), &row_products(), &col2im()}) {
+    if (!candidate->supports(mirrored, machine).accepted()) continue;
+    const double time = cost(*candidate, mirrored, machine);
+    if (best != nullptr && time >= least) continue;
+    best = candidate;
+    least = time;
+  }
+  return best;
+}
+
+class MirroredStep final : public Step {
+ public:
+  MirroredStep(const ConvPass& pass, const Machine& machine)
+      : weight_(pass.w.operand),
+        offset_(mirror(pass).weight_offset * static_cast<int64_t>(size_of(pass.w.dtype))),
+        inner_(cheapest_for(mirror(pass).pass, machine)),
+        step_(inner_->make_step(mirror(pass).pass, machine)) {}
+  size_t workspace_bytes() const override { return step_->workspace_bytes(); }
+  std::string describe() const override {
+    return fmt::format("x and y exchanged; {}: {}", inner_->name(), step_->describe());
+  }
+  void run(const Bindings& bindings, std::byte* workspace,
+           runtime::ExecutionContext& context) const override {
+    step_->run(exchanged(bindings), workspace, context);
+  }
+  std::string_view left_copy() const override { return step_->left_copy(); }
+  void run_with_copy(const Bindings& bindings, std::byte* workspace,
+                     runtime::ExecutionContext& context) const override {
+    step_->run_with_copy(exchanged(bindings), workspace, context);
+  }
+
+ private:
+  Bindings exchanged(Bindings bindings) const {
+    bindings.set(weight_, static_cast<std::byte*>(bindings[weight_]) + offset_);
+    return bindings;
+  }
+
+  problem::Operand weight_;
+  int64_t offset_;  // bytes
+  const Candidate* inner_;
+  std::unique_ptr<const Step> step_;
+};
+
+class MirroredCandidate final : public Candidate {
+ public:
+  const char* name() const override { return "cuda.mirrored"; }
+  Support supports(const problem::Pass& pass, const Machine& machine) const override {
+    const auto* conv = std::get_if<ConvPass>(&pass);
+    if (conv == nullptr) return Support::no("convolutions only");
+    if (conv->y_channels > kMostChannels || conv->y_channels > conv->x_channels)
+      return Support::no(fmt::format("y has more channels than x, or than {}", kMostChannels));
+    if (!can_mirror(*conv)) return Support::no("needs stride 1 and one group");
+    if (conv->axes[0].kernel == 1 && conv->axes[1].kernel == 1 && conv->axes[2].kernel == 1)
+      return Support::no("one tap");
+    // Also what makes sums long enough for the products there.
+    if (!row_products().supports(pass, machine).accepted()) return Support::no("row_products declines");
+    if (cheapest_for(mirror(*conv).pass, machine) == nullptr)
+      return Support::no("nobody takes it with x and y exchanged");
+    return Support::yes();
+  }
+  Effort effort(const problem::Pass& /*pass*/, const Machine& /*machine*/) const override {
+    return {.operations = 0, .bytes = 0, .launches = 0};
+  }
+  std::optional<Rest> rest(const problem::Pass& pass, const Machine& machine) const override {
+    const ConvPass mirrored = mirror(std::get<ConvPass>(pass)).pass;
+    return Rest{cheapest_for(mirrored, machine), mirrored};
+  }
+  std::unique_ptr<const Step> make_step(const problem::Pass& pass, const Machine& machine) const override {
+    return std::make_unique<MirroredStep>(std::get<ConvPass>(pass), machine);
+  }
+};
+
+}  // namespace
+
+const Candidate& mirrored() {
+  static const MirroredCandidate instance;
+  return instance;
+}
+
+}  // namespace retrograd::engines::cuda

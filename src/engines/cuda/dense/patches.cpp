@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sizes of x'.
+#include "engines/cuda/dense/patches.h"
+
+#include <algorithm>
+
+#include "base/checked.h"
+#include "engines/cuda/effort.h"
+#include "kernels/cuda/layout/patch_rows.h"
+
+namespace retrograd::engines::cuda {
+
+using kernels::cuda::RowType;
+using problem::ConvPass;
+
+namespace {
+
+constexpr int64_t kMostChannels = 64;  // more of them fill tiles of one tap
+constexpr double kFreeBytes = 64 << 20, kMostGrowth = 2;
+
+int64_t columns_of_patch(const ConvPass& pass) {
+  return pass.x_channels_per_group() * pass.axes[0].kernel * pass.axes[1].kernel * pass.axes[2].kernel;
+}
+int64_t places_of_y(const ConvPass& pass) {
+  return pass.batch * pass.axes[0].y * pass.axes[1].y * pass.axes[2].y;
+}
+// The copy counts places along an axis with 32 bits.
+bool is_far(const problem::Window& w) {
+  constexpr int64_t kFar = int64_t{1} << 29;
+  for (const int64_t size : {w.x, w.y, w.kernel, w.stride, w.dilation, w.pad_lo, -w.pad_lo})
+    if (size >= kFar) return true;
+  return (w.y - 1) * w.stride + (w.kernel - 1) * w.dilation + w.x >= kFar;
+}
+double element_bytes(RowType type) { return static_cast<double>(kernels::cuda::row_element_bytes(type)); }
+
+}  // namespace
+
+bool has_patches(const ConvPass& pass, RowType type) {
+  if (pass.kind == problem::ConvPassKind::kGradInput || pass.x_channels_per_group() > kMostChannels)
+    return false;
+  Checked columns = pass.x_channels;
+  int64_t taps = 1;
+  for (const problem::Window& w : pass.axes) {
+    columns = columns * w.kernel;
+    if (is_far(w) || !columns.get() || *columns.get() > kernels::cuda::kLongestPatch / 2) return false;
+    taps *= w.kernel;
+  }
+  const double bytes = static_cast<double>(patch_elements(pass, type)) * element_bytes(type);
+  return taps > 1 && bytes <= kMostGrowth * std::max(kFreeBytes, bytes_of(pass));
+}
+
+int64_t patch_row(const ConvPass& pass, RowType type) {
+  const int64_t chunk = kernels::cuda::chunk_elements(type);
+  return ceil_div(columns_of_patch(pass), chunk) * chunk;
+}
+int64_t patch_elements(const ConvPass& pass, RowType type) {
+  return places_of_y(pass) * pass.groups * patch_row(pass, type);
+}
+double patch_traffic(const ConvPass& pass, RowType type) {
+  return static_cast<double>(patch_elements(pass, type)) * element_bytes(type) +
+         bytes_of(pass.x, x_sizes(pass));
+}
+
+ProductAxes patch_axes(const ConvPass& pass) {
+  ProductAxes axes;
+  for (size_t a = 0; a < axes.size(); ++a) {
+    const int64_t places = pass.axes[a].y;
+    axes[a] = {.results = places,
+               .result_step = 1,
+               .result_first = 0,
+               .source = places,
+               .step = 1,
+               .first = 0,
+               .taps = 1,
+               .tap_step = 0,
+               .tap_first = 0,
+               .tap_stride = 1,
+               .kernel = 1};
+  }
+  return axes;
+}
+
+}  // namespace retrograd::engines::cuda

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+// Rows, patches or planes of both operands, then the product.
+#include "engines/cuda/dense/row_weight_step.h"
+
+#include <fmt/format.h>
+
+#include "engines/cuda/dense/product_axes.h"
+#include "engines/cuda/shapes.h"
+#include "kernels/cuda/alignment.h"
+#include "kernels/cuda/dense/plane_weight.h"
+#include "kernels/cuda/dense/weight_product.h"
+#include "kernels/cuda/direct.h"
+#include "kernels/cuda/layout/patch_rows.h"
+
+namespace retrograd::engines::cuda {
+
+using kernels::cuda::is_aligned;
+using kernels::cuda::ProductMath;
+using kernels::cuda::RowType;
+using problem::ConvPass;
+
+RowWeightPass::RowWeightPass(const ConvPass& asked, RowType type, ProductMath math, bool warpgroups)
+    : pass(asked),
+      x(row_operand(pass, pass.x, x_sizes(pass), type)),
+      y(row_operand(pass, pass.y, y_sizes(pass), type)) {
+  if (!x.in_place) leave_out_unread(type);
+  way = kernels::cuda::weight_way(shape_of(pass), math, warpgroups, x.in_place, y.in_place);
+  if (way.form == kernels::cuda::WeightForm::kRows) return;
+  x = {};
+  if (kernels::cuda::in_planes(way.form)) y = {};
+  if (way.form == kernels::cuda::WeightForm::kPlanes) return;
+  x.bytes = room_for(
+      kernels::cuda::places_of(shape_of(pass)) * pass.groups * kernels::cuda::patch_row(shape_of(pass), math),
+      type);
+}
+
+void RowWeightPass::leave_out_unread(RowType type) {
+  const kernels::cuda::Conv less = kernels::cuda::without_unread_places(shape_of(pass));
+  for (size_t i = 0; i < 3; ++i) {
+    pass.axes[i].x = less.axes[i].x;
+    pass.axes[i].stride = less.axes[i].stride;
+    pass.x.strides[2 + i] = less.x.strides[2 + i];
+  }
+  x = row_operand(pass, pass.x, x_sizes(pass), type);
+}
+
+namespace {
+
+class RowWeightStep final : public Step {
+ public:
+  RowWeightStep(const ConvPass& pass, bool warpgroups)
+      : warpgroups_(warpgroups),
+        type_(row_type(pass, pass.x, pass.y)),
+        math_(math_of(type_, pass.rounding)),
+        weight_(pass, type_, math_, warpgroups),
+        // What is in place may turn out to lie askew, and then no rows are made.
+        leaves_rows_(!in_planes() && !weight_.x.in_place && !weight_.y.in_place &&
+                     (!grad_output_is_x() ||
+                      (weight_.way.form == WeightForm::kRows && x_sizes(pass) == x_sizes(weight_.pass)))) {}
+  size_t workspace_bytes() const override {
+    return weight_.x.bytes + weight_.y.bytes + static_cast<size_t>(floats()) * sizeof(float);
+  }
+  std::string describe() const override {
+    const kernels::cuda::WeightWay& way = weight_.way;
+    if (in_planes())
+      return fmt::format("tiles {} x {}, planes in place{}, {} parts, multiplied as {}", way.planes.m,
+                         way.planes.n, way.form == WeightForm::kPlanes ? "" : ", x as patches",
+                         way.planes.parts, name_of(math_));
+    const std::string tiles =
+        way.choice.m == 0 ? "warpgroups" : fmt::format("tiles {} x {}", way.choice.m, way.choice.n);
+    return fmt::format(
+        "{}, {} rows{}{}{}, {} parts, multiplied as {}", tiles, retrograd::name_of(dtype_of(type_)),
+        way.form == WeightForm::kPatches ? ", x as patches" : "", weight_.x.in_place ? ", x in place" : "",
+        weight_.y.in_place ? ", y in place" : "", way.choice.parts, name_of(math_));
+  }
+  std::string_view left_copy() const override {
+    return leaves_rows_ ? name_of_rows(type_, weight_.pass.rounding) : std::string_view{};
+  }
+  void run(const Bindings& bindings, std::byte* workspace,
+           runtime::ExecutionContext& context) const override {
+    run_from(bindings, workspace, false, context);
+  }
+  void run_with_copy(const Bindings& bindings, std::byte* workspace,
+                     runtime::ExecutionContext& context) const override {
+    run_from(bindings, workspace, true, context);
+  }
+
+ private:
+  using WeightForm = kernels::cuda::WeightForm;
+
+  bool in_planes() const { return kernels::cuda::in_planes(weight_.way.form); }
+  bool grad_output_is_x() const { return weight_.pass.x.operand == problem::Operand::kGradOutput; }
+  int64_t floats() const {
+    const kernels::cuda::Conv shape = shape_of(weight_.pass);
+    if (in_planes()) return kernels::cuda::plane_weight_floats(shape, weight_.way.planes);
+    return kernels::cuda::weight_product_floats(
+        weight_.way.form == WeightForm::kPatches ? kernels::cuda::conv_of_patches(shape) : shape, math_,
+        warpgroups_);
+  }
+  void run_from(const Bindings& bindings, std::byte* workspace, bool is_there,
+                runtime::ExecutionContext& context) const {
+    const auto stream = stream_of(context);
+    const kernels::cuda::Conv conv = bind(shape_of(weight_.pass), weight_.pass, bindings);
+    if (in_planes()) return run_planes(conv, workspace, stream);
+    const RowOperand &x = weight_.x, &y = weight_.y;
+    if ((x.in_place && !is_aligned(conv.x.data)) || (y.in_place && !is_aligned(conv.y.data)))
+      return kernels::cuda::direct_grad_weight(conv, stream);
+    kernels::cuda::WeightProduct product{};
+    product.asked = conv;
+    product.patches = weight_.way.form == WeightForm::kPatches;
+    product.conv = product.patches ? kernels::cuda::conv_of_patches(conv) : conv;
+    product.padded = leaves_source(weight_.pass);
+    product.warpgroups = warpgroups_;
+    product.math = math_;
+    // grad_output's rows come first: they may be there already.
+    const bool x_first = grad_output_is_x();
+    std::byte* const at_x = workspace + (x_first ? 0 : y.bytes);
+    std::byte* const at_y = workspace + (x_first ? x.bytes : 0);
+    if (product.patches) {
+      kernels::cuda::make_patch_rows(conv, type_, at_x, stream);
+      product.x_rows = at_x;
+    } else {
+      product.x_rows = is_there && x_first ? at_x : rows_of(x, conv, conv.x, true, type_, at_x, stream);
+    }
+    product.y_rows = is_there && !x_first ? at_y : rows_of(y, conv, conv.y, false, type_, at_y, stream);
+    product.workspace = reinterpret_cast<float*>(workspace + x.bytes + y.bytes);
+    kernels::cuda::weight_product(product, stream);
+  }
+  void run_planes(const kernels::cuda::Conv& conv, std::byte* workspace, kernels::cuda::Stream stream) const {
+    kernels::cuda::PlaneWeight product{};
+    const bool patches = weight_.way.form == WeightForm::kPatchPlanes;
+    product.asked = conv;
+    product.conv = patches ? kernels::cuda::conv_of_patch_planes(conv, math_) : conv;
+    if (patches) product.conv.x.data = workspace;
+    product.choice = weight_.way.planes;
+    product.choice.copies = kernels::cuda::with_addresses(product.choice.copies, product.conv);
+    if (!product.choice.copies.takes) return kernels::cuda::direct_grad_weight(conv, stream);
+    if (patches) kernels::cuda::make_patch_planes(conv, type_, workspace, stream);
+    product.padded = leaves_source(weight_.pass);
+    product.math = math_;
+    product.workspace = reinterpret_cast<float*>(workspace + weight_.x.bytes);
+    kernels::cuda::plane_weight(product, stream);
+  }
+
+  bool warpgroups_;
+  RowType type_;
+  ProductMath math_;
+  RowWeightPass weight_;
+  bool leaves_rows_;  // of all of grad_output, at the workspace's beginning
+};
+
+}  // namespace
+
+std::unique_ptr<const Step> make_row_weight_step(const ConvPass& pass, bool warpgroups) {
+  return std::make_unique<RowWeightStep>(pass, warpgroups);
+}
+
+}  // namespace retrograd::engines::cuda
