@@ -129,11 +129,11 @@ class Block {
                 (p_.turned ? p_.w.kernel - 1 - kw : kw))];
         gather_tile<kTaps, kForm, int{sizeof(float)}>(p_, first_byte(p_, p_.source, thread, sizeof(float)),
                                                       slot, loader(), w, sums);
-        each_result<kTile.rows, kTile.columns>(p_, at, thread, step, [&](int place, int a, int b) {
-          const auto number = static_cast<size_t>(place * p_.channels + channel);
-          result.at(number) = sums[a][b][0];
-          ++written.at(number);
-        });
+        each_result<kTile.rows, kTile.columns>(p_, at, thread, step, channel,
+                                               [&](uint32_t element, int a, int b) {
+                                                 result.at(element) = sums[a][b][0];
+                                                 ++written.at(element);
+                                               });
       }
       slot = next_slot(p_.source, slot, kTile.down);
     }

@@ -7,29 +7,45 @@
 // source once and what segments and bands share, results once.
 //
 // Places beyond the edge and taps that a small kernel does not have count as zero. Zero times what is not
-// finite would be NaN, so results that are NaN are taken from the formula where that may have happened.
+// finite would be NaN, so a thread that has met such values takes its results that are NaN from the formula
+// once it is done.
 #include "kernels/cuda/alignment.h"
+#include "kernels/cuda/depthwise/depthwise_repair.cuh"
 #include "kernels/cuda/depthwise_nhwc/depthwise_last.cuh"
 #include "kernels/cuda/depthwise_nhwc/depthwise_last.h"
-#include "kernels/cuda/repair.cuh"
 #include "kernels/cuda/types.h"
 
 namespace retrograd::kernels::cuda {
 namespace {
 
-__device__ __noinline__ float repaired(const Conv& conv, bool forward, bool edges_only, int place,
-                                       int channel, float value) {
+template <class T>
+__device__ __noinline__ void repair_result(const Conv& conv, bool forward, bool edges_only, uint32_t place,
+                                           int channel, T* value) {
+  if (!isnan(to_float(*value))) return;
   const Axis(&a)[3] = conv.axes;
-  const Index5 of_places =
-      forward ? split(place, 1, a[0].y, a[1].y, a[2].y) : split(place, 1, a[0].x, a[1].x, a[2].x);
-  const Index5 at{of_places.n, channel, of_places.d, of_places.h, of_places.w};
+  Index5 at = forward ? split(place, 1, a[0].y, a[1].y, a[2].y) : split(place, 1, a[0].x, a[1].x, a[2].x);
+  at.c = channel;
   const Result result = forward ? Result::kForward : Result::kGradInput;
-  if (edges_only && !reaches_edge(conv, result, at)) return value;
-  return begins_with_nan(conv, result, at) ? value : by_formula(conv, result, at);
+  if ((edges_only && !reaches_edge(conv, result, at)) || begins_with_nan(conv, result, at)) return;
+  *value = from_float<T>(by_formula(conv, result, at));
+}
+
+// All results that the thread has written.
+template <class T, int kRows, int kColumns>
+__device__ __noinline__ void repair_results(const Conv& conv, const LastPlan& p, bool forward,
+                                            LastThread thread, int first, int last, T* result) {
+  for (uint32_t item = blockIdx.x; item < p.items; item += gridDim.x) {
+    const LastPlace at = last_place(p, item);
+    for (int step = 0; step < at.steps; ++step)
+      for (int c = first; c < last; ++c)
+        each_result<kRows, kColumns>(p, at, thread, step, c, [&](uint32_t element, int, int) {
+          repair_result(conv, forward, p.whole, element / p.channels, c, result + element);
+        });
+  }
 }
 
 template <class T, int kTaps, LastForm kForm>
-__global__ void __launch_bounds__(kLastThreads, 4)
+__global__ void __launch_bounds__(kLastThreads, kTaps == 3 ? 6 : 4)
     last_gather_kernel(const __grid_constant__ Conv conv, const __grid_constant__ LastPlan p, bool forward,
                        int chunk_bytes, bool packed, const T* source, T* result) {
   constexpr LastTile kTile = last_tile(kTaps, kForm, sizeof(T));
@@ -61,7 +77,7 @@ __global__ void __launch_bounds__(kLastThreads, 4)
         w[kh * kTaps + kw][v] = value;
         finite = finite && isfinite(value);
       }
-  const bool careful = !p.whole || !finite;
+  float witness = 0;  // NaN with the first result that is not finite
 
   for (uint32_t item = blockIdx.x; item < p.items; item += gridDim.x) {
     const LastPlace at = last_place(p, item);
@@ -85,21 +101,24 @@ __global__ void __launch_bounds__(kLastThreads, 4)
               w, sums);
           slot = next_slot(p.source, slot, kTile.down);
           if (channel >= p.channels) return;
-          each_result<kRows, kColumns>(p, at, thread, step, [&](int place, int a, int b) {
-            T* const to = result + static_cast<int64_t>(place) * p.channels + channel;
-            float(&values)[kV] = sums[a][b];
-            if (careful)
+          if (!p.whole)
 #pragma unroll
-              for (int v = 0; v < kV; ++v)
-                if (isnan(values[v]) && channel + v < p.channels)
-                  values[v] = repaired(conv, forward, p.whole, place, channel + v, values[v]);
-            if (packed) return store_pack<T, kV>(to, values);
+            for (int i = 0; i < kRows * kColumns * kV; ++i)
+              watch(witness, sums[i / (kColumns * kV)][i / kV % kColumns][i % kV]);
+          if (packed)
+            return each_result<kRows, kColumns>(
+                p, at, thread, step, channel,
+                [&](uint32_t element, int a, int b) { store_pack<T, kV>(result + element, sums[a][b]); });
+          each_result<kRows, kColumns>(p, at, thread, step, channel, [&](uint32_t element, int a, int b) {
 #pragma unroll
             for (int v = 0; v < kV; ++v)
-              if (channel + v < p.channels) to[v] = from_float<T>(values[v]);
+              if (channel + v < p.channels) result[element + v] = from_float<T>(sums[a][b][v]);
           });
         });
   }
+  if (channel < p.channels && (!finite || isnan(witness)))
+    repair_results<T, kRows, kColumns>(conv, p, forward, thread, channel, min(channel + kV, p.channels),
+                                       result);
 }
 
 template <class T, int kTaps, LastForm kForm>

@@ -173,22 +173,25 @@ RG_DEVICE void weight_tile(const LastPlan& p, int source_byte, int source_slot, 
       });
 }
 
-// Calls store(place, a, b) for the results of a thread's tile that there are; place: number in the tensor.
+// Calls store(element, a, b) for the results of a thread's tile that there are; element: of `channel`.
 template <int kRows, int kColumns, class Store>
 RG_DEVICE void each_result(const LastPlan& p, const LastPlace& at, const LastThread& thread, int step,
-                           Store&& store) {
+                           int channel, Store&& store) {
   const int image = at.image + thread.image;
   const int h0 = at.result_h + p.h.step * step * kRows, w0 = at.result_w + p.w.step * thread.strip * kColumns;
   if (image >= p.images) return;
+  // In 32 bits, as in stage_rows.
+  const uint32_t column = static_cast<uint32_t>(p.w.step) * static_cast<uint32_t>(p.channels);
+  const uint32_t row_elements = static_cast<uint32_t>(p.w.result) * static_cast<uint32_t>(p.channels);
+  const uint32_t first = (static_cast<uint32_t>(image) * p.h.result + h0) * row_elements +
+                         static_cast<uint32_t>(w0) * p.channels + channel;
   RG_UNROLL
   for (int a = 0; a < kRows; ++a) {
-    const int h = h0 + p.h.step * a;
-    if (!is_inside(h, p.h.result)) continue;
+    if (!is_inside(h0 + p.h.step * a, p.h.result)) continue;
+    const uint32_t row = first + static_cast<uint32_t>(p.h.step * a) * row_elements;
     RG_UNROLL
-    for (int b = 0; b < kColumns; ++b) {
-      const int w = w0 + p.w.step * b;
-      if (is_inside(w, p.w.result)) store((image * p.h.result + h) * p.w.result + w, a, b);
-    }
+    for (int b = 0; b < kColumns; ++b)
+      if (is_inside(w0 + p.w.step * b, p.w.result)) store(row + static_cast<uint32_t>(b) * column, a, b);
   }
 }
 
