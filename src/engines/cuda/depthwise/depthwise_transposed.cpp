@@ -2,7 +2,6 @@
 // Sources into planes, another engine's step, the result back.
 #include <fmt/format.h>
 
-#include "engines/cuda/depthwise/depthwise.h"
 #include "engines/cuda/effort.h"
 #include "engines/cuda/implementations.h"
 #include "engines/cuda/layouts.h"
