@@ -10,11 +10,11 @@ namespace retrograd::engines::cuda {
 
 std::span<const Candidate* const> candidates() {
   static const std::array<const Candidate*, 27> all = {
-      &depthwise_small(),       // grad_input, grad_weight: one channel a group, 3x3 to 7x7 on 14x14, 16 bits
+      &depthwise_small(),       // one channel a group, 3x3 to 7x7 on 14x14, 16 bits
       &depthwise_whole(),       // the same of every type
       &depthwise_bands(),       // 5x5 and 7x7, 16-bit types
       &depthwise_rows(),        // 3x3 to 7x7
-      &depthwise_last(),        // the same, channels last
+      &depthwise_last(),        // up to 7x7, channels last
       &depthwise_tiles(),       // one channel a group, stride 1, larger kernels
       &depthwise_transposed(),  // one channel a group, channels last, larger kernels
       &depthwise_segments(),    // one channel a group, one axis, lines of any length and alignment

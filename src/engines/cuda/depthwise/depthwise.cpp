@@ -29,7 +29,6 @@ constexpr int64_t kMostPadding = 1 << 24;
 // two axes, stride 1 or 2, dilation 1, 31-bit sizes.
 Support is_small_square(const ConvPass* pass) {
   if (pass == nullptr) return Support::no("convolutions only");
-  if (pass->bias) return Support::no("adds no bias");
   if (pass->x_channels != pass->groups || pass->y_channels != pass->groups)
     return Support::no("needs one channel a group on both sides");
   if (!has_one_wide_type(*pass)) return Support::no("needs f32, f16 or bf16, all the same");
@@ -117,6 +116,7 @@ class DepthwiseCandidate final : public Candidate {
   Support supports(const problem::Pass& pass, const Machine& /*machine*/) const override {
     const auto* conv = std::get_if<ConvPass>(&pass);
     if (const Support square = is_small_square(conv); !square.accepted()) return square;
+    if (conv->bias && kernel_ != DepthwiseKernel::kRows) return Support::no("adds no bias");
     for (const Sizes5& sizes : {x_sizes(*conv), y_sizes(*conv)})
       if (sizes[3] * sizes[4] > int64_t{1} << 24) return Support::no("needs planes under 2^24");
     if (!is_planes(conv->x, x_sizes(*conv)) || !is_planes(conv->y, y_sizes(*conv)))

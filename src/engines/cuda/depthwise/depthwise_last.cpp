@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdlib>
 
 #include "engines/cuda/effort.h"
@@ -68,7 +69,6 @@ class LastCandidate final : public Candidate {
   Support supports(const problem::Pass& pass, const Machine& /*machine*/) const override {
     const auto* conv = std::get_if<ConvPass>(&pass);
     if (conv == nullptr) return Support::no("convolutions only");
-    if (conv->bias) return Support::no("adds no bias");
     if (conv->x_channels != conv->groups || conv->y_channels != conv->groups)
       return Support::no("needs one channel a group on both sides");
     if (!has_one_wide_type(*conv)) return Support::no("needs f32, f16 or bf16, all the same");

@@ -49,10 +49,11 @@ struct Reach {  // of a tile: which y its x need, counted from the tile's start 
 };
 
 template <class T, int kK, int kS, int kH, int kW>
-__device__ void tile_by_formula(const Planes& p, const float* w, const T* y, T* x, int h0, int w0) {
+__device__ void tile_by_formula(const Planes& p, const float* w, float bias, const T* y, T* x, int h0,
+                                int w0) {
   for (int h = max(h0, 0); h < min(h0 + kH, p.xh); ++h)
     for (int c = w0; c < min(w0 + kW, p.xw); ++c) {
-      float sum = 0;
+      float sum = bias;
       for (int kh = 0; kh < kK; ++kh)
         for (int kw = 0; kw < kK; ++kw) {
           const int sh = h + p.pad_h - kh, sw = c + p.pad_w - kw;
@@ -67,7 +68,8 @@ __device__ void tile_by_formula(const Planes& p, const float* w, const T* y, T* 
 
 // kPacked: rows are whole and aligned packs, of kCols·S results and of kCols values of the source.
 template <class T, int kK, int kS, int kP, int kRows, int kCols, bool kPacked>
-__global__ void __launch_bounds__(kThreads) grad_input_kernel(Planes p, const T* y, const T* weights, T* x) {
+__global__ void __launch_bounds__(kThreads)
+    grad_input_kernel(Planes p, ChannelBias channel_bias, const T* y, const T* weights, T* x) {
   using R = Reach<kK, kS, kP>;
   constexpr int kH = kRows * kS, kW = kCols * kS, kTaps = kK * kK;
   extern __shared__ float shared[];  // in_block · kTaps
@@ -93,14 +95,19 @@ __global__ void __launch_bounds__(kThreads) grad_input_kernel(Planes p, const T*
   y += plane * p.yh * p.yw;
   x += plane * p.xh * p.xw;
   const float* of_plane = shared + plane_in_block * kTaps;
+  const float bias = channel_bias.data == nullptr ? 0.0f
+                                                  : load_any(channel_bias.dtype, channel_bias.data,
+                                                             plane % p.channels * channel_bias.stride);
   constexpr int kFirst = R::first(), kLastRow = R::last(kH), kLastCol = R::last(kW);
   if (!finite && (oh + kFirst < 0 || oh + kLastRow >= p.yh || ow + kFirst < 0 || ow + kLastCol >= p.yw))
-    return tile_by_formula<T, kK, kS, kH, kW>(p, of_plane, y, x, h0, w0);
+    return tile_by_formula<T, kK, kS, kH, kW>(p, of_plane, bias, y, x, h0, w0);
 
   float w[kTaps];
 #pragma unroll
   for (int i = 0; i < kTaps; ++i) w[i] = of_plane[i];
-  float sums[kH][kW] = {};
+  float sums[kH][kW];
+#pragma unroll
+  for (int i = 0; i < kH * kW; ++i) sums[i / kW][i % kW] = bias;
 #pragma unroll
   for (int r = kFirst; r <= kLastRow; ++r) {
     const bool live = static_cast<unsigned>(oh + r) < static_cast<unsigned>(p.yh);
@@ -171,7 +178,7 @@ void launch(const Conv& conv, Stream stream) {
   const dim3 grid((p.planes + p.in_block - 1) / p.in_block, (p.of_plane + kThreads - 1) / kThreads);
   grad_input_kernel<T, kK, kS, kP, kRows, kCols, kPacked>
       <<<grid, kThreads, p.in_block * kK * kK * sizeof(float), stream>>>(
-          p, static_cast<const T*>(conv.y.data), static_cast<const T*>(conv.w.data),
+          p, conv.bias, static_cast<const T*>(conv.y.data), static_cast<const T*>(conv.w.data),
           static_cast<T*>(conv.x.data));
 }
 
@@ -199,9 +206,15 @@ void launch_stride(const Conv& conv, Stream stream) {
   if (kK == 7 && aligned(8, 8)) return launch<T, kK, 1, kP, (kWide == 4 ? 4 : 2), 8, true>(conv, stream);
   if (aligned(kWide, kWide)) return launch<T, kK, 1, kP, kRows, kWide, true>(conv, stream);
   if (kWide > 4 && aligned(4, 4)) return launch<T, kK, 1, kP, kRows, 4, true>(conv, stream);
+  // Narrow packs: high tiles make up for what a thread spends besides.
+  if constexpr (kK == 3) {
+    const bool high = conv.axes[1].x >= 16;
+    if (high && aligned(2, 2)) return launch<T, kK, 1, kP, 8, 2, true>(conv, stream);
+    if (high && aligned(2, 2, kP + 1)) return launch<T, kK, 1, kP + 1, 8, 2, true>(conv, stream);
+  }
   if (aligned(2, 2)) return launch<T, kK, 1, kP, kRows, 2, true>(conv, stream);
   if (aligned(2, 2, kP + 1)) return launch<T, kK, 1, kP + 1, kRows, 2, true>(conv, stream);
-  launch<T, kK, 1, kP, 8, 1, false>(conv, stream);
+  launch<T, kK, 1, kP, 8, 2, false>(conv, stream);
 }
 
 }  // namespace

@@ -77,6 +77,9 @@ __global__ void __launch_bounds__(kLastThreads, kTaps == 3 ? 6 : 4)
         w[kh * kTaps + kw][v] = value;
         finite = finite && isfinite(value);
       }
+  float bias[kV];
+#pragma unroll
+  for (int v = 0; v < kV; ++v) bias[v] = channel + v < p.channels ? bias_of(conv, channel + v) : 0.0f;
   float witness = 0;  // NaN with the first result that is not finite
 
   for (uint32_t item = blockIdx.x; item < p.items; item += gridDim.x) {
@@ -92,7 +95,10 @@ __global__ void __launch_bounds__(kLastThreads, kTaps == 3 ? 6 : 4)
                                  first % p.source.ring);
         },
         [&](int step) {
-          float sums[kRows][kColumns][kV] = {};
+          float sums[kRows][kColumns][kV];
+#pragma unroll
+          for (int i = 0; i < kRows * kColumns * kV; ++i)
+            sums[i / (kColumns * kV)][i / kV % kColumns][i % kV] = bias[i % kV];
           gather_tile<kTaps, kForm, int{sizeof(T)}>(
               p, byte, slot,
               [&](int where, float(&values)[kV]) {
