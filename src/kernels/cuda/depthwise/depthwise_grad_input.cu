@@ -203,7 +203,9 @@ void launch_stride(const Conv& conv, Stream stream) {
     return aligned(1, 1) ? launch<T, kK, 2, kP, 4, 1, false>(conv, stream)
                          : launch<T, kK, 2, kP + 1, 4, 1, false>(conv, stream);
   }
-  if (kK == 7 && aligned(8, 8)) return launch<T, kK, 1, kP, (kWide == 4 ? 4 : 2), 8, true>(conv, stream);
+  if constexpr (kK == 7) {
+    if (aligned(8, 8)) return launch<T, kK, 1, kP, (kWide == 4 ? 4 : 2), 8, true>(conv, stream);
+  }
   if (aligned(kWide, kWide)) return launch<T, kK, 1, kP, kRows, kWide, true>(conv, stream);
   if (kWide > 4 && aligned(4, 4)) return launch<T, kK, 1, kP, kRows, 4, true>(conv, stream);
   // Narrow packs: high tiles make up for what a thread spends besides.

@@ -179,7 +179,9 @@ void launch_stride(const Conv& conv, float* workspace, Stream stream) {
     if (aligned(kWide / 2)) return launch<T, kK, 2, kP, kWide / 2, true>(conv, workspace, stream);
     return launch<T, kK, 2, kP, 1, false>(conv, workspace, stream);
   }
-  if (kK == 7 && aligned(8)) return launch<T, kK, 1, kP, 8, true>(conv, workspace, stream);
+  if constexpr (kK == 7) {
+    if (aligned(8)) return launch<T, kK, 1, kP, 8, true>(conv, workspace, stream);
+  }
   if (aligned(kWide)) return launch<T, kK, 1, kP, kWide, true>(conv, workspace, stream);
   if (kWide > 4 && aligned(4)) return launch<T, kK, 1, kP, 4, true>(conv, workspace, stream);
   if (aligned(2)) return launch<T, kK, 1, kP, 2, true>(conv, workspace, stream);

@@ -34,12 +34,14 @@ __device__ __noinline__ void repair_result(const Conv& conv, bool forward, bool 
 template <class T, int kRows, int kColumns>
 __device__ __noinline__ void repair_results(const Conv& conv, const LastPlan& p, bool forward,
                                             LastThread thread, int first, int last, T* result) {
+  // Where there is one output only, its stride may be another than the form's, and edges elsewhere.
+  const bool edges_only = p.whole && conv.axes[1].y > 1 && conv.axes[2].y > 1;
   for (uint32_t item = blockIdx.x; item < p.items; item += gridDim.x) {
     const LastPlace at = last_place(p, item);
     for (int step = 0; step < at.steps; ++step)
       for (int c = first; c < last; ++c)
         each_result<kRows, kColumns>(p, at, thread, step, c, [&](uint32_t element, int, int) {
-          repair_result(conv, forward, p.whole, element / p.channels, c, result + element);
+          repair_result(conv, forward, edges_only, element / p.channels, c, result + element);
         });
   }
 }

@@ -101,7 +101,7 @@ RG_DEVICE inline int first_byte(const LastPlan& p, const LastRows& rows, const L
          thread.lane * lane_bytes;
 }
 
-// Calls use(r, c, values) for every place that a tile reads. load(byte, values): a thread's channels.
+// Calls use(r, values) for every row that a tile reads. load(byte, values): a thread's channels of a place.
 template <int kRows, int kColumns, int kUnit, int kVector, class Load, class Use>
 RG_DEVICE void read_tile(const LastPlan& p, const LastRows& rows, int byte, int slot, Load&& load,
                          Use&& use) {
@@ -116,61 +116,55 @@ RG_DEVICE void read_tile(const LastPlan& p, const LastRows& rows, int byte, int 
   }
 }
 
-// sums += the taps of a tile.
+// sums += the taps of a tile. In this order neighbouring products go to different sums.
 template <int kTaps, LastForm kForm, int kBytes, int kVector, int kRows, int kColumns, class Load>
 RG_DEVICE void gather_tile(const LastPlan& p, int byte, int slot, Load&& load,
                            const float (&w)[kTaps * kTaps][kVector],
                            float (&sums)[kRows][kColumns][kVector]) {
   constexpr LastTile kTile = last_tile(kTaps, kForm, kBytes);
-  read_tile<kTile.source_rows, kTile.source_columns, kTile.across, kVector>(
-      p, p.source, byte, slot, load, [&](int r, const auto& row) {
-        RG_UNROLL
-        for (int a = 0; a < kRows; ++a) {
-          const int kh = last_tap(kTaps, kForm, a, r);
-          if (kh < 0 || kh >= kTaps) continue;
-          RG_UNROLL
-          for (int c = 0; c < kTile.source_columns; ++c)  // neighbouring products go to different sums
-            RG_UNROLL
-          for (int b = 0; b < kColumns; ++b) {
-            const int kw = last_tap(kTaps, kForm, b, c);
-            if (kw < 0 || kw >= kTaps) continue;
-            RG_UNROLL
-            for (int v = 0; v < kVector; ++v)
-              sums[a][b][v] = fmaf(row[c][v], w[kh * kTaps + kw][v], sums[a][b][v]);
-          }
-        }
-      });
+  const auto add = [&](int r, const auto& row) {
+    RG_UNROLL
+    for (int i = 0; i < kRows * kTile.source_columns * kColumns; ++i) {
+      const int a = i / (kTile.source_columns * kColumns), c = i / kColumns % kTile.source_columns,
+                b = i % kColumns;
+      const int kh = last_tap(kTaps, kForm, a, r), kw = last_tap(kTaps, kForm, b, c);
+      if (kh < 0 || kh >= kTaps || kw < 0 || kw >= kTaps) continue;
+      RG_UNROLL
+      for (int v = 0; v < kVector; ++v) sums[a][b][v] = fmaf(row[c][v], w[kh * kTaps + kw][v], sums[a][b][v]);
+    }
+  };
+  read_tile<kTile.source_rows, kTile.source_columns, kTile.across, kVector>(p, p.source, byte, slot, load,
+                                                                            add);
 }
 
 // sums += the products of a tile of results with what they read.
 template <int kTaps, LastForm kForm, int kBytes, int kVector, class Load>
 RG_DEVICE void weight_tile(const LastPlan& p, int source_byte, int source_slot, int result_byte,
                            int result_slot, Load&& load, float (&sums)[kTaps * kTaps][kVector]) {
+  static_assert(kForm != LastForm::kSpread, "y is what is strided");
   constexpr LastTile kTile = last_tile(kTaps, kForm, kBytes);
   constexpr int kStride = kForm == LastForm::kStrided ? 2 : 1;
   float results[kTile.rows][kTile.columns][kVector];
+  const auto keep = [&](int r, const auto& row) {
+    RG_UNROLL
+    for (int i = 0; i < kTile.columns * kVector; ++i)
+      results[r][i / kVector][i % kVector] = row[i / kVector][i % kVector];
+  };
+  const auto add = [&](int r, const auto& row) {
+    RG_UNROLL
+    for (int i = 0; i < kTile.rows * kTile.columns * kTaps; ++i) {
+      const int a = i / (kTile.columns * kTaps), b = i / kTaps % kTile.columns, kw = i % kTaps;
+      const int kh = last_tap(kTaps, kForm, a, r);
+      if (kh < 0 || kh >= kTaps) continue;
+      RG_UNROLL
+      for (int v = 0; v < kVector; ++v)
+        sums[kh * kTaps + kw][v] = fmaf(row[b * kStride + kw][v], results[a][b][v], sums[kh * kTaps + kw][v]);
+    }
+  };
   read_tile<kTile.rows, kTile.columns, kTile.columns, kVector>(p, p.results, result_byte, result_slot, load,
-                                                               [&](int r, const auto& row) {
-                                                                 RG_UNROLL
-                                                                 for (int c = 0; c < kTile.columns; ++c)
-                                                                   RG_UNROLL
-                                                                 for (int v = 0; v < kVector; ++v)
-                                                                   results[r][c][v] = row[c][v];
-                                                               });
-  read_tile<kTile.source_rows, kTile.source_columns, kTile.across, kVector>(
-      p, p.source, source_byte, source_slot, load, [&](int r, const auto& row) {
-        RG_UNROLL
-        for (int a = 0; a < kTile.rows; ++a) {
-          const int kh = last_tap(kTaps, kForm, a, r);
-          if (kh < 0 || kh >= kTaps) continue;
-          RG_UNROLL
-          for (int b = 0; b < kTile.columns; ++b) RG_UNROLL
-          for (int kw = 0; kw < kTaps; ++kw) RG_UNROLL
-          for (int v = 0; v < kVector; ++v)
-            sums[kh * kTaps + kw][v] =
-                fmaf(row[b * kStride + kw][v], results[a][b][v], sums[kh * kTaps + kw][v]);
-        }
-      });
+                                                               keep);
+  read_tile<kTile.source_rows, kTile.source_columns, kTile.across, kVector>(p, p.source, source_byte,
+                                                                            source_slot, load, add);
 }
 
 // Calls store(element, a, b) for the results of a thread's tile that there are; element: of `channel`.
