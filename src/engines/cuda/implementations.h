@@ -33,7 +33,7 @@ const Candidate& depthwise_small();
 const Candidate& depthwise_whole();
 const Candidate& depthwise_bands();
 const Candidate& depthwise_rows();
-const Candidate& depthwise_last();      // the same, channels last
+const Candidate& depthwise_last();      // up to 7x7, channels last
 const Candidate& depthwise_tiles();     // stride 1, kernels up to 64 x 64
 const Candidate& depthwise_segments();  // one axis, lines of any length and alignment
 const Candidate& depthwise_windows();   // any window, any strides, up to four channels of one side

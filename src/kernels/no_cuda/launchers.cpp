@@ -64,8 +64,8 @@ void segments_gather(const Conv&, bool, const GatherSegments&, Stream) { not_her
 void segments_grad_weight(const Conv&, const WeightSegments&, float*, Stream) { not_here(); }
 void windows_gather(const Conv&, bool, const GatherWindows&, Stream) { not_here(); }
 void windows_grad_weight(const Conv&, const WeightWindows&, float*, Stream) { not_here(); }
-void depthwise_last_grad_input(const Conv&, LastKernel, Stream) { not_here(); }
-void depthwise_last_grad_weight(const Conv&, LastKernel, float*, Stream) { not_here(); }
+void depthwise_last_gather(const Conv&, bool, const LastPlan&, Stream) { not_here(); }
+void depthwise_last_grad_weight(const Conv&, const LastPlan&, float*, Stream) { not_here(); }
 
 void direct_forward(const Conv&, Stream) { not_here(); }
 void direct_grad_input(const Conv&, Stream) { not_here(); }

@@ -1,36 +1,87 @@
 // SPDX-License-Identifier: Apache-2.0
-// grad_input in one launch, grad_weight in one or two.
-#include "engines/cuda/depthwise/depthwise.h"
+// forward and grad_input in one launch, grad_weight in one or two.
+#include "kernels/cuda/depthwise/depthwise.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdlib>
+#include <utility>
 
 #include "engines/cuda/by_alignment.h"
 #include "engines/cuda/effort.h"
 #include "engines/cuda/implementations.h"
 #include "engines/cuda/layouts.h"
 #include "engines/cuda/shapes.h"
-#include "kernels/cuda/depthwise/depthwise.h"
 
 namespace retrograd::engines::cuda {
 namespace {
 
+using kernels::cuda::Axis;
+using kernels::cuda::Conv;
 using kernels::cuda::DepthwiseKernel;
 using problem::ConvPass;
 using problem::ConvPassKind;
+
+constexpr int64_t kMostPadding = 1 << 24;
+
+// One channel a group, FP32, FP16 or BF16 throughout, no rounding of operands, kernels of 3x3, 5x5 or 7x7 in
+// two axes, stride 1 or 2, dilation 1, 31-bit sizes.
+Support is_small_square(const ConvPass* pass) {
+  if (pass == nullptr) return Support::no("convolutions only");
+  if (pass->x_channels != pass->groups || pass->y_channels != pass->groups)
+    return Support::no("needs one channel a group on both sides");
+  if (!has_one_wide_type(*pass)) return Support::no("needs f32, f16 or bf16, all the same");
+  if (pass->rounding != OperandRounding::kNone) return Support::no("does not round operands");
+  const problem::Window &d = pass->axes[0], &h = pass->axes[1], &w = pass->axes[2];
+  const auto fits = [&](const problem::Window& a) {
+    return a.kernel == w.kernel && a.stride == w.stride && a.dilation == 1 &&
+           std::abs(a.pad_lo) <= kMostPadding;
+  };
+  const bool flat = d.x == 1 && d.y == 1 && d.kernel == 1 && d.pad_lo == 0;
+  if (!flat || (w.kernel != 3 && w.kernel != 5 && w.kernel != 7) || w.stride > 2 || !fits(h) || !fits(w))
+    return Support::no("needs kernels of 3x3, 5x5 or 7x7, stride 1 or 2, dilation 1");
+  if (w.stride != 1 && pass->kind == ConvPassKind::kForward) return Support::no("forward needs stride 1");
+  if (!fits_31_bits(x_sizes(*pass)) || !fits_31_bits(y_sizes(*pass)))
+    return Support::no("needs 1 to 2^31 - 1 elements");
+  return Support::yes();
+}
+
+// y[o] = Σ_k x[o − P + k]·w[k] is grad_input of a convolution whose kernel is turned round, and whose y is x.
+Conv as_grad_input(Conv conv) {
+  std::swap(conv.x, conv.y);
+  int64_t last = 0;
+  for (int i = 0; i < 3; ++i) {
+    Axis& a = conv.axes[i];
+    int64_t& stride = conv.w.strides[i + 2];
+    std::swap(a.x, a.y);
+    a.pad = a.kernel - 1 - a.pad;
+    last += (a.kernel - 1) * stride;
+    stride = -stride;
+  }
+  if (conv.w.data != nullptr)
+    conv.w.data = static_cast<std::byte*>(conv.w.data) + last * static_cast<int64_t>(size_of(conv.w.dtype));
+  return conv;
+}
+
+// As the kernels take it.
+Conv turned(const ConvPass& pass, const Conv& conv) {
+  return pass.kind == ConvPassKind::kForward ? as_grad_input(conv) : conv;
+}
+
+bool is_weight(const ConvPass& pass) { return pass.kind == ConvPassKind::kGradWeight; }
 
 class DepthwiseStep final : public Step {
  public:
   DepthwiseStep(const ConvPass& pass, DepthwiseKernel wanted)
       : pass_(pass), kernels_([&](int alignment) {
-          const bool grad_input = pass.kind == ConvPassKind::kGradInput;
-          const kernels::cuda::Conv conv = shape_of(pass);
-          return kernels::cuda::has_depthwise_kernel(wanted, conv, grad_input, alignment)
+          const bool gather = !is_weight(pass);
+          const Conv conv = turned(pass, shape_of(pass));
+          return kernels::cuda::has_depthwise_kernel(wanted, conv, gather, alignment)
                      ? wanted
-                     : kernels::cuda::depthwise_kernel(conv, grad_input, alignment);
+                     : kernels::cuda::depthwise_kernel(conv, gather, alignment);
         }) {
-    if (pass.kind == ConvPassKind::kGradInput) return;
+    if (!is_weight(pass)) return;
     for (const DepthwiseKernel kernel : kernels_.all())
       parts_ = std::max(parts_, kernels::cuda::depthwise_parts(shape_of(pass), kernel));
   }
@@ -44,10 +95,9 @@ class DepthwiseStep final : public Step {
   }
   void run(const Bindings& bindings, std::byte* workspace,
            runtime::ExecutionContext& context) const override {
-    const kernels::cuda::Conv conv = bind(shape_of(pass_), pass_, bindings);
+    const Conv conv = turned(pass_, bind(shape_of(pass_), pass_, bindings));
     const DepthwiseKernel kernel = kernels_.at(kernels::cuda::alignment_of({conv.x.data, conv.y.data}));
-    if (pass_.kind == ConvPassKind::kGradInput)
-      return kernels::cuda::depthwise_grad_input(conv, kernel, stream_of(context));
+    if (!is_weight(pass_)) return kernels::cuda::depthwise_grad_input(conv, kernel, stream_of(context));
     kernels::cuda::depthwise_grad_weight(conv, kernel, reinterpret_cast<float*>(workspace),
                                          stream_of(context));
   }
@@ -66,11 +116,13 @@ class DepthwiseCandidate final : public Candidate {
   Support supports(const problem::Pass& pass, const Machine& /*machine*/) const override {
     const auto* conv = std::get_if<ConvPass>(&pass);
     if (const Support square = is_small_square(conv); !square.accepted()) return square;
-    if (conv->axes[1].x * conv->axes[2].x > int64_t{1} << 24) return Support::no("needs planes under 2^24");
+    if (conv->bias && kernel_ != DepthwiseKernel::kRows) return Support::no("adds no bias");
+    for (const Sizes5& sizes : {x_sizes(*conv), y_sizes(*conv)})
+      if (sizes[3] * sizes[4] > int64_t{1} << 24) return Support::no("needs planes under 2^24");
     if (!is_planes(conv->x, x_sizes(*conv)) || !is_planes(conv->y, y_sizes(*conv)))
       return Support::no("needs dense row-major x and y");
-    const bool has = kernels::cuda::has_depthwise_kernel(kernel_, shape_of(*conv),
-                                                         conv->kind == ConvPassKind::kGradInput, kAligned);
+    const bool has = kernels::cuda::has_depthwise_kernel(kernel_, turned(*conv, shape_of(*conv)),
+                                                         !is_weight(*conv), kAligned);
     return has ? Support::yes() : Support::no(needs());
   }
   Effort effort(const problem::Pass& pass, const Machine& machine) const override {
@@ -86,11 +138,12 @@ class DepthwiseCandidate final : public Candidate {
   const char* needs() const {
     switch (kernel_) {
       case DepthwiseKernel::kSmall:
-        return "needs planes of 14x14 in f16 or bf16, stride 1";
+        return "needs planes of 14x14 in f16 or bf16, stride 1, padding of half a kernel";
       case DepthwiseKernel::kWhole:
-        return "needs planes of 14x14, stride 1";
+        return "needs planes of 14x14, stride 1, padding of half a kernel";
       case DepthwiseKernel::kBands:
-        return "needs 5x5 or 7x7 in f16 or bf16, stride 1, rows of whole chunks of 16 bytes";
+        return "needs 5x5 or 7x7 in f16 or bf16, stride 1, padding of half a kernel, rows of chunks of 16 "
+               "bytes";
       case DepthwiseKernel::kRows:
         break;
     }
@@ -102,29 +155,6 @@ class DepthwiseCandidate final : public Candidate {
 };
 
 }  // namespace
-
-Support is_small_square(const ConvPass* pass) {
-  if (pass == nullptr || pass->kind == ConvPassKind::kForward)
-    return Support::no("grad_input and grad_weight only");
-  if (pass->bias) return Support::no("adds no bias");
-  if (pass->x_channels != pass->groups || pass->y_channels != pass->groups)
-    return Support::no("needs one channel a group on both sides");
-  if (!is_wide_type(pass->x.dtype) || pass->x.dtype != pass->y.dtype ||
-      (pass->kind == ConvPassKind::kGradInput && pass->w.dtype != pass->x.dtype))
-    return Support::no("needs f32, f16 or bf16, all the same");
-  if (pass->rounding != OperandRounding::kNone) return Support::no("does not round operands");
-  const problem::Window &d = pass->axes[0], &h = pass->axes[1], &w = pass->axes[2];
-  const auto fits = [&](const problem::Window& a) {
-    return a.kernel == w.kernel && a.stride == w.stride && a.dilation == 1 && a.pad_lo == w.kernel / 2;
-  };
-  const bool flat = d.x == 1 && d.y == 1 && d.kernel == 1 && d.pad_lo == 0;
-  if (!flat || (w.kernel != 3 && w.kernel != 5 && w.kernel != 7) || w.stride > 2 || !fits(h) || !fits(w))
-    return Support::no(
-        "needs kernels of 3x3, 5x5 or 7x7, stride 1 or 2, dilation 1, padding of half a kernel");
-  if (!fits_31_bits(x_sizes(*pass)) || !fits_31_bits(y_sizes(*pass)))
-    return Support::no("needs 1 to 2^31 - 1 elements");
-  return Support::yes();
-}
 
 const Candidate& depthwise_small() {
   static const DepthwiseCandidate instance(DepthwiseKernel::kSmall);

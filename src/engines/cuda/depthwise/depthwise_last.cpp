@@ -1,76 +1,97 @@
 // SPDX-License-Identifier: Apache-2.0
-// grad_input in one launch, grad_weight in two.
+// forward and grad_input in one launch, grad_weight in two.
 #include "kernels/cuda/depthwise_nhwc/depthwise_last.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdlib>
 
-#include "engines/cuda/by_alignment.h"
-#include "engines/cuda/depthwise/depthwise.h"
 #include "engines/cuda/effort.h"
 #include "engines/cuda/implementations.h"
 #include "engines/cuda/layouts.h"
 #include "engines/cuda/shapes.h"
-#include "kernels/cuda/direct.h"
 
 namespace retrograd::engines::cuda {
 namespace {
 
-using kernels::cuda::LastKernel;
+using kernels::cuda::LastPass;
+using kernels::cuda::LastPlan;
 using problem::ConvPass;
 using problem::ConvPassKind;
 
+LastPlan plan_of(const ConvPass& pass) {
+  const LastPass kind = pass.kind == ConvPassKind::kForward     ? LastPass::kForward
+                        : pass.kind == ConvPassKind::kGradInput ? LastPass::kGradInput
+                                                                : LastPass::kGradWeight;
+  return kernels::cuda::last_plan(shape_of(pass), kind);
+}
+
 class LastStep final : public Step {
  public:
-  explicit LastStep(const ConvPass& pass)
-      : pass_(pass),
-        kernels_([&](int alignment) { return kernels::cuda::last_kernel(shape_of(pass), alignment); }) {
-    if (pass.kind == ConvPassKind::kGradInput) return;
-    for (const LastKernel kernel : kernels_.all())
-      parts_ = std::max(parts_, kernels::cuda::depthwise_last_parts(shape_of(pass), kernel));
-  }
+  explicit LastStep(const ConvPass& pass) : pass_(pass), plan_(plan_of(pass)) {}
   size_t workspace_bytes() const override {
-    return static_cast<size_t>(parts_ * pass_.groups * pass_.axes[1].kernel * pass_.axes[2].kernel) *
-           sizeof(float);
+    if (!is_weight()) return 0;
+    return static_cast<size_t>(plan_.blocks * pass_.groups * plan_.h.kernel * plan_.w.kernel) * sizeof(float);
   }
   std::string describe() const override {
-    const std::string names = kernels_.describe(size_of(pass_.x.dtype));
-    return parts_ == 0 ? names : fmt::format("{}, up to {} parts", names, parts_);
+    const std::string threads =
+        fmt::format("{} x {} x {} threads along channels, columns and images, {} rows at a time", plan_.lanes,
+                    plan_.strips, plan_.group, plan_.steps * plan_.tile.rows);
+    return is_weight() ? fmt::format("{}, {} parts", threads, plan_.blocks) : threads;
   }
   void run(const Bindings& bindings, std::byte* workspace,
            runtime::ExecutionContext& context) const override {
     const kernels::cuda::Conv conv = bind(shape_of(pass_), pass_, bindings);
     const auto stream = stream_of(context);
-    const bool is_x = pass_.kind == ConvPassKind::kGradInput;
-    const LastKernel kernel = kernels_.at(kernels::cuda::alignment_of({conv.x.data, conv.y.data}));
-    if (kernel == LastKernel::kDirect)
-      return is_x ? kernels::cuda::direct_grad_input(conv, stream)
-                  : kernels::cuda::direct_grad_weight(conv, stream);
-    if (is_x) return kernels::cuda::depthwise_last_grad_input(conv, kernel, stream);
-    kernels::cuda::depthwise_last_grad_weight(conv, kernel, reinterpret_cast<float*>(workspace), stream);
+    if (is_weight())
+      return kernels::cuda::depthwise_last_grad_weight(conv, plan_, reinterpret_cast<float*>(workspace),
+                                                       stream);
+    kernels::cuda::depthwise_last_gather(conv, pass_.kind == ConvPassKind::kForward, plan_, stream);
   }
 
  private:
+  bool is_weight() const { return pass_.kind == ConvPassKind::kGradWeight; }
   ConvPass pass_;
-  ByAlignment<LastKernel> kernels_;
-  int64_t parts_ = 0;
+  LastPlan plan_;
 };
+
+// Positions fit 32 bits, those a few tiles beyond the end, too.
+bool fits(const problem::Window& w, int64_t images) {
+  constexpr int64_t kLargest = 1 << 28, kLargestDilation = 1 << 20;
+  return std::max(w.x, w.y) * images <= kLargest && std::abs(w.pad_lo) <= kLargest &&
+         (w.kernel == 1 || w.dilation <= kLargestDilation);
+}
 
 class LastCandidate final : public Candidate {
  public:
   const char* name() const override { return "cuda.depthwise_last"; }
   Support supports(const problem::Pass& pass, const Machine& /*machine*/) const override {
     const auto* conv = std::get_if<ConvPass>(&pass);
-    if (const Support square = is_small_square(conv); !square.accepted()) return square;
-    if (conv->groups % 2 != 0) return Support::no("needs an even number of channels");
+    if (conv == nullptr) return Support::no("convolutions only");
+    if (conv->x_channels != conv->groups || conv->y_channels != conv->groups)
+      return Support::no("needs one channel a group on both sides");
+    if (!has_one_wide_type(*conv)) return Support::no("needs f32, f16 or bf16, all the same");
+    if (conv->rounding != OperandRounding::kNone) return Support::no("does not round operands");
+    if (!fits_31_bits(x_sizes(*conv)) || !fits_31_bits(y_sizes(*conv)))
+      return Support::no("needs 1 to 2^31 - 1 elements");
     if (conv->groups > kMostChannels) return Support::no("needs at most 2^20 channels");
     if (!is_channels_last(conv->x, x_sizes(*conv)) || !is_channels_last(conv->y, y_sizes(*conv)))
       return Support::no("needs channels-last x and y");
+    if (!kernels::cuda::has_last_form(shape_of(*conv)))
+      return Support::no("needs up to 7x7 taps in two axes, stride 1, or 2 without dilation");
+    // Lines of all images may be rows of one.
+    if (!fits(conv->axes[1], conv->batch * conv->axes[0].x) || !fits(conv->axes[2], 1))
+      return Support::no("sizes, padding or dilation are too large");
     return Support::yes();
   }
+  // Taps that the kernel does not have cost as much as others.
   Effort effort(const problem::Pass& pass, const Machine& machine) const override {
-    return on_fp32_units(effort_of(pass), pass, machine);
+    const LastPlan plan = plan_of(std::get<ConvPass>(pass));
+    Effort effort = on_fp32_units(effort_of(pass), pass, machine);
+    effort.operations *=
+        static_cast<double>(plan.tile.taps * plan.tile.taps) / (plan.h.kernel * plan.w.kernel);
+    return effort;
   }
   std::unique_ptr<const Step> make_step(const problem::Pass& pass,
                                         const Machine& /*machine*/) const override {

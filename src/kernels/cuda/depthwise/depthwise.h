@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Depthwise convolutions, one channel a group, on row-major planes of FP32, FP16 or BF16: kernels of 3x3, 5x5
-// and 7x7, stride 1 or 2, no dilation, padding of half a kernel.
+// and 7x7, stride 1 or 2, no dilation, any padding.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +10,7 @@
 namespace retrograd::kernels::cuda {
 
 // small: planes of 14x14 in 16 bits on tensor cores. whole: planes of 14x14. bands: 5x5 and 7x7 in 16 bits on
-// tensor cores. rows: everything else.
+// tensor cores. All of them: stride 1, padding of half a kernel. rows: everything else.
 enum class DepthwiseKernel : unsigned char { kSmall, kWhole, kBands, kRows };
 const char* name_of(DepthwiseKernel kernel);
 // alignment: what both addresses are multiples of.

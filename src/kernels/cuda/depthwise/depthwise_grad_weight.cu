@@ -4,7 +4,8 @@
 // A block takes one channel and a part of the images. A thread keeps kCols columns of y and all K² sums, and
 // walks down rows of x, read in packs: a row of x meets the last K rows of its columns of y. At the end the
 // block adds the sums of its threads, and a second kernel the parts, both in a fixed order. Bytes: x once, y
-// once.
+// once. Columns are known to the compiler for a padding of kP, half a kernel or one more; every other padding
+// is such a one with x moved.
 //
 // Values beyond the edge count as zero; who adds the parts takes a sum that is NaN from the formula.
 #include "kernels/cuda/alignment.h"
@@ -29,22 +30,22 @@ struct Planes {
   int groups;                          // rows that the block walks at once
   int bands, band_rows;                // of a plane
   int xh, xw, yh, yw;
+  int pad_h, pad_w;
 };
 
-template <class T, int kK, int kCols>
+template <class T, int kK, int kP, int kCols>
 __device__ void walk(const T* x, const T* y, const Planes& p, int column, int o_begin, int o_end,
                      float (&sums)[kK][kK]) {
-  constexpr int kP = kK / 2;
   float ring[kK][kCols] = {};  // y of rows i + P − kh
-  RowPiece<T, kP, kCols, kP> next_x;
+  RowPiece<T, kP, kCols, kK - 1 - kP> next_x;
   RowPiece<T, 0, kCols, 0> next_y;
   const auto load = [&](int i) {
-    next_x.load(x, i, static_cast<unsigned>(i) < static_cast<unsigned>(p.xh), column, p.xw);
-    next_y.load(y, i + kP, i + kP < o_end, column, p.yw);
+    next_x.load(x, i, static_cast<unsigned>(i) < static_cast<unsigned>(p.xh), column + kP - p.pad_w, p.xw);
+    next_y.load(y, i + p.pad_h, i + p.pad_h < o_end, column, p.yw);
   };
-  const int end = o_end + kK - 1 - kP;
-  load(o_begin - kP);
-  for (int i = o_begin - kP; i < end; ++i) {
+  const int end = o_end + kK - 1 - p.pad_h;
+  load(o_begin - p.pad_h);
+  for (int i = o_begin - p.pad_h; i < end; ++i) {
     float row[kCols + kK - 1];
 #pragma unroll
     for (int kh = kK - 1; kh > 0; --kh)
@@ -56,7 +57,7 @@ __device__ void walk(const T* x, const T* y, const Planes& p, int column, int o_
 #pragma unroll
     for (int kh = 0; kh < kK; ++kh) {
       // Rows of y outside the band are zeros; many products are worth a branch.
-      const int o = i + kP - kh;
+      const int o = i + p.pad_h - kh;
       if (kK > 3 && (o < o_begin || o >= o_end)) continue;
 #pragma unroll
       for (int j = 0; j < kCols; ++j)  // in this order neighbouring products go to different sums
@@ -77,15 +78,15 @@ __device__ void walk_strided(const T* x, const T* y, const Planes& p, int column
     load_row<T, 0, kCols, 0>(y, o, true, column, p.yw, values);
 #pragma unroll
     for (int kh = 0; kh < kK; ++kh) {
-      const int i = o * kS - kP + kh;
+      const int i = o * kS - p.pad_h + kh;
       const bool live = static_cast<unsigned>(i) < static_cast<unsigned>(p.xh);
       if constexpr (kPacked) {
-        load_row<T, kP, kCols * kS, kRight>(x, i, live, x0, p.xw, rows[kh]);
+        load_row<T, kP, kCols * kS, kRight>(x, i, live, x0 + kP - p.pad_w, p.xw, rows[kh]);
       } else {
-        const T* at = x + static_cast<int64_t>(i) * p.xw + x0 - kP;
+        const T* at = x + static_cast<int64_t>(i) * p.xw + x0 - p.pad_w;
 #pragma unroll
         for (int c = 0; c < kWide; ++c)
-          rows[kh][c] = live && static_cast<unsigned>(x0 - kP + c) < static_cast<unsigned>(p.xw)
+          rows[kh][c] = live && static_cast<unsigned>(x0 - p.pad_w + c) < static_cast<unsigned>(p.xw)
                             ? to_float(at[c])
                             : 0.0f;
       }
@@ -99,7 +100,7 @@ __device__ void walk_strided(const T* x, const T* y, const Planes& p, int column
   }
 }
 
-template <class T, int kK, int kS, int kCols, bool kPacked>
+template <class T, int kK, int kS, int kP, int kCols, bool kPacked>
 __global__ void __launch_bounds__(kThreads)
     grad_weight_kernel(Planes p, const T* x, const T* y, float* parts) {
   constexpr int kTaps = kK * kK;
@@ -116,7 +117,7 @@ __global__ void __launch_bounds__(kThreads)
       const T* of_x = x + plane * p.xh * p.xw;
       const T* of_y = y + plane * p.yh * p.yw;
       if constexpr (kS == 1) {
-        walk<T, kK, kCols>(of_x, of_y, p, column, o_begin, o_end, sums);
+        walk<T, kK, kP, kCols>(of_x, of_y, p, column, o_begin, o_end, sums);
       } else {
         walk_strided<T, kK, kS, kCols, kPacked>(of_x, of_y, p, column, o_begin, o_end, sums);
       }
@@ -138,7 +139,7 @@ __global__ void __launch_bounds__(kThreads)
   parts[(slot * p.channels + channel) * kTaps + threadIdx.x] = sum;
 }
 
-template <class T, int kK, int kS, int kCols, bool kPacked>
+template <class T, int kK, int kS, int kP, int kCols, bool kPacked>
 void launch(const Conv& conv, float* workspace, Stream stream) {
   const Axis &h = conv.axes[1], &w = conv.axes[2];
   const DepthwiseCut c = depthwise_cut(conv, kCols);
@@ -154,9 +155,11 @@ void launch(const Conv& conv, float* workspace, Stream stream) {
   p.xw = static_cast<int>(w.x);
   p.yh = static_cast<int>(h.y);
   p.yw = static_cast<int>(w.y);
+  p.pad_h = static_cast<int>(h.pad);
+  p.pad_w = static_cast<int>(w.pad);
   const dim3 grid(static_cast<unsigned>(conv.groups), static_cast<unsigned>(c.parts),
                   static_cast<unsigned>(c.tiles));
-  grad_weight_kernel<T, kK, kS, kCols, kPacked><<<grid, kThreads, 0, stream>>>(
+  grad_weight_kernel<T, kK, kS, kP, kCols, kPacked><<<grid, kThreads, 0, stream>>>(
       p, static_cast<const T*>(conv.x.data), static_cast<const T*>(conv.y.data), workspace);
   add_parts(conv, c.parts * c.tiles, PartOrder::kTapsOfChannel,
             {c.items_in_part, c.bands, c.band_rows, c.tiles, h.y}, workspace, stream);
@@ -165,20 +168,25 @@ void launch(const Conv& conv, float* workspace, Stream stream) {
 template <class T, int kK>
 void launch_stride(const Conv& conv, float* workspace, Stream stream) {
   constexpr int kWide = 16 / sizeof(T);
-  const auto aligned = [&](int columns) {
-    const size_t all = static_cast<size_t>(columns * conv.axes[2].stride) * sizeof(T),
-                 bytes = all < 16 ? all : 16;
-    return most_columns(conv) >= columns && is_aligned(conv.x.data, bytes) && is_aligned(conv.y.data, bytes);
+  constexpr int kP = kK / 2;
+  const auto aligned = [&](int columns, int pad = kK / 2) {
+    const int64_t places = columns * conv.axes[2].stride;
+    const size_t all = static_cast<size_t>(places) * sizeof(T), bytes = all < 16 ? all : 16;
+    return most_columns(conv) >= columns && (conv.axes[2].pad - pad) % places == 0 &&
+           is_aligned(conv.x.data, bytes) && is_aligned(conv.y.data, bytes);
   };
   if (conv.axes[2].stride != 1) {
-    if (aligned(kWide / 2)) return launch<T, kK, 2, kWide / 2, true>(conv, workspace, stream);
-    return launch<T, kK, 2, 1, false>(conv, workspace, stream);
+    if (aligned(kWide / 2)) return launch<T, kK, 2, kP, kWide / 2, true>(conv, workspace, stream);
+    return launch<T, kK, 2, kP, 1, false>(conv, workspace, stream);
   }
-  if (kK == 7 && aligned(8)) return launch<T, kK, 1, 8, true>(conv, workspace, stream);
-  if (aligned(kWide)) return launch<T, kK, 1, kWide, true>(conv, workspace, stream);
-  if (kWide > 4 && aligned(4)) return launch<T, kK, 1, 4, true>(conv, workspace, stream);
-  if (aligned(2)) return launch<T, kK, 1, 2, true>(conv, workspace, stream);
-  launch<T, kK, 1, 1, true>(conv, workspace, stream);
+  if constexpr (kK == 7) {
+    if (aligned(8)) return launch<T, kK, 1, kP, 8, true>(conv, workspace, stream);
+  }
+  if (aligned(kWide)) return launch<T, kK, 1, kP, kWide, true>(conv, workspace, stream);
+  if (kWide > 4 && aligned(4)) return launch<T, kK, 1, kP, 4, true>(conv, workspace, stream);
+  if (aligned(2)) return launch<T, kK, 1, kP, 2, true>(conv, workspace, stream);
+  if (aligned(2, kP + 1)) return launch<T, kK, 1, kP + 1, 2, true>(conv, workspace, stream);
+  launch<T, kK, 1, kP, 1, true>(conv, workspace, stream);
 }
 
 }  // namespace

@@ -15,16 +15,17 @@
 namespace retrograd::kernels::cuda {
 namespace {
 
+bool is_same(const Axis& a) { return a.x == a.y && a.stride == 1 && a.pad == a.kernel / 2; }
+
 bool is_square(const Conv& conv, int width) {
   for (const Axis* axis : {&conv.axes[1], &conv.axes[2]})
-    if (axis->x != width || axis->y != width || axis->stride != 1) return false;
+    if (axis->x != width || !is_same(*axis)) return false;
   return true;
 }
 
 bool is_bands(const Conv& conv, bool grad_input) {
   const Axis &h = conv.axes[1], &w = conv.axes[2];
-  return is_sixteen_bits(conv) && w.kernel >= 5 && h.stride == 1 && w.stride == 1 && h.x == h.y &&
-         w.x == w.y && w.x % 8 == 0 &&
+  return is_sixteen_bits(conv) && w.kernel >= 5 && is_same(h) && is_same(w) && w.x % 8 == 0 &&
          (grad_input ? w.x <= 256 : w.x <= 8 * kBandsGroups && conv.batch <= 65535 * kBandsWarps);
 }
 

@@ -26,6 +26,17 @@ struct Bands {
 };
 Bands bands_of(const Conv& conv);
 
+// depthwise_grad_input.cu: x[q] reads the same y with padding kp as x[q + odd], moved by `shift` places of y,
+// does with the axis's own: pad = kp + odd + stride·shift, odd less than the stride.
+struct RowsShift {
+  int64_t odd, shift;
+  bool is_multiple(int64_t count) const { return odd == 0 && shift % count == 0; }
+};
+inline RowsShift rows_shift(const Axis& axis, int64_t kp) {
+  const int64_t more = axis.pad - kp, odd = (more % axis.stride + axis.stride) % axis.stride;
+  return {odd, (more - odd) / axis.stride};
+}
+
 // depthwise_grad_weight.cu
 inline constexpr int kDepthwiseThreads = 128;
 struct DepthwiseCut {
