@@ -9,7 +9,7 @@
 namespace retrograd::engines::cuda {
 
 std::span<const Candidate* const> candidates() {
-  static const std::array<const Candidate*, 27> all = {
+  static const std::array<const Candidate*, 28> all = {
       &depthwise_small(),       // grad_input, grad_weight: one channel a group, 3x3 to 7x7 on 14x14, 16 bits
       &depthwise_whole(),       // the same of every type
       &depthwise_bands(),       // 5x5 and 7x7, 16-bit types
@@ -27,6 +27,7 @@ std::span<const Candidate* const> candidates() {
       &wgmma_products(),        // forward, grad_input in 16-bit types on Hopper GPUs
       &weight_products(),       // grad_weight in 16-bit types on Hopper GPUs
       &cudnn_products(),        // convolutions, where cuDNN is there
+      &in_place_products(),     // forward, grad_input of operands where they lie
       &row_products(),          // convolutions
       &bias(),                  // grad_bias
       &pool_disjoint(),         // average pooling: windows side by side

@@ -11,6 +11,8 @@ namespace retrograd::engines::cuda {
 // made of three TF32 products, or of one where the caller allows it (tf32_products).
 const Candidate& row_products();
 const Candidate& tf32_products();
+// forward, grad_input without copies: planes, or rows of whole chunks with weights that fit them.
+const Candidate& in_place_products();
 const Candidate& wgmma_products();   // forward, grad_input in FP16 and BF16 by Hopper's warpgroup products
 const Candidate& weight_products();  // grad_weight, the same
 // cuDNN, where it is there: 16-bit types in channels-last form, into which operands of other layouts are

@@ -5,6 +5,7 @@
 #include <cstdlib>
 
 #include "kernels/cuda/bias/bias.h"
+#include "kernels/cuda/dense/gather_in_place.h"
 #include "kernels/cuda/dense/gather_product.h"
 #include "kernels/cuda/dense/plane_weight.h"
 #include "kernels/cuda/dense/weight_parts.h"
@@ -41,6 +42,10 @@ void bias_planes(const Bias&, float*, Stream) { not_here(); }
 void bias_channels_last(const Bias&, float*, Stream) { not_here(); }
 
 void gather_product(const GatherProduct&, std::span<const ProductAxes>, Stream) { not_here(); }
+void gather_in_place(const GatherProduct&, InPlaceForm, const InPlaceCut&, std::span<const ProductAxes>,
+                     Stream) {
+  not_here();
+}
 void clear(void*, size_t, Stream) { not_here(); }
 void plane_weight(const PlaneWeight&, Stream) { not_here(); }
 void weight_product(const WeightProduct&, Stream) { not_here(); }
