@@ -110,7 +110,7 @@ TEST(InPlacePlanTest, PartsAreLongAndHaveRoom) {
       EXPECT_EQ(cut.tiles, residue_count);
       EXPECT_EQ(cut.tile_steps, residue_count * steps);
       EXPECT_GE(cut.parts, 1);
-      if (cut.parts > 1) EXPECT_GE(steps / cut.parts, 16);
+      EXPECT_TRUE(cut.parts == 1 || steps / cut.parts >= 16);
       // As many residues as a launch has.
       const int64_t room = cut.parts * std::min<int64_t>(residue_count, kMostResidues) * 64 * 64;
       EXPECT_EQ(cut.partial_floats, cut.parts > 1 ? room : 0);

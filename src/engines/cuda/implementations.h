@@ -23,6 +23,7 @@ const Candidate& cudnn_products();
 const Candidate& narrow_tiles();   // FP32, tiles in shared memory
 const Candidate& narrow_blocks();  // 16-bit types on tensor cores
 const Candidate& narrow_gather();  // grad_input with at most four x channels a group
+const Candidate& group_rows();     // forward, grad_input of 8 to 32 channels a group, NHWC, 16-bit types
 
 // depthwise/: one channel a group.
 // 3x3 to 7x7, a row a kernel: planes of 14x14 on tensor cores and without, 5x5 and 7x7 on tensor cores, rest.

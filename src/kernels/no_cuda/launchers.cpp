@@ -19,6 +19,7 @@
 #include "kernels/cuda/depthwise_nhwc/depthwise_last.h"
 #include "kernels/cuda/direct.h"
 #include "kernels/cuda/few_channels/group_blocks.h"
+#include "kernels/cuda/few_channels/group_rows.h"
 #include "kernels/cuda/few_channels/narrow_blocks.h"
 #include "kernels/cuda/few_channels/narrow_gather.h"
 #include "kernels/cuda/few_channels/narrow_tiles.h"
@@ -46,6 +47,7 @@ void gather_in_place(const GatherProduct&, InPlaceForm, const InPlaceCut&, std::
                      Stream) {
   not_here();
 }
+void group_rows(const GatherProduct&, const GroupRows&, std::span<const ProductAxes>, Stream) { not_here(); }
 void clear(void*, size_t, Stream) { not_here(); }
 void plane_weight(const PlaneWeight&, Stream) { not_here(); }
 void weight_product(const WeightProduct&, Stream) { not_here(); }
