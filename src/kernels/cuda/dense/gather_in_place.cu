@@ -160,7 +160,7 @@ void launch_in(const GatherProduct& product, InPlaceForm form, const InPlaceCut&
     else if (cut.n == 64)
       launch<Math, Wide, false>(p, places, product, most, count, stream);
     else
-      launch<Math, Cut<64, 32, 32, 16, 2, 5>, false>(p, places, product, most, count, stream);
+      launch<Math, Cut<64, 32, 32, 16, 2, 4>, false>(p, places, product, most, count, stream);
   }
 }
 
