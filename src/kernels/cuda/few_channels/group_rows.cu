@@ -83,7 +83,9 @@ __device__ void finish(const Product& p, const Residue& r, const Block& block, c
       *reinterpret_cast<uint4*>(static_cast<E*>(p.result.data) + offset + chunk * 8) =
           *reinterpret_cast<const uint4*>(from + chunk * 16);
   }
-  if (p.repair && __any_sync(~0u, nan)) repair_rows(p, r, block, reinterpret_cast<const E*>(staged), m0);
+  __syncwarp();  // other lanes store what is mended
+  if (!p.repair || !__any_sync(~0u, nan)) return;
+  repair_rows(p, r, block, reinterpret_cast<const E*>(staged), m0);
   __syncwarp();
 }
 
