@@ -45,6 +45,15 @@ ProductMath math_of(DType dtype) {
                                  : ProductMath::kF32;
 }
 
+// Columns run as the weights of a y channel lie; where that is not how the result lies, too, stores of a
+// folded product would be single elements.
+Columns folded_columns(const ConvPass& p) {
+  if (!can_fold(p) || taps_of(p) == 1) return Columns::kChannels;
+  if (is_channels_last(p.result(), result_sizes(p)))
+    return is_channels_last(p.w, w_sizes(p)) ? Columns::kFoldedChannelsFast : Columns::kChannels;
+  return are_weights_rows(p) && p.axes[2].kernel > 1 ? Columns::kFoldedTapsFast : Columns::kChannels;
+}
+
 // The products of a pass and how they are cut.
 struct InPlaceWay {
   std::vector<ProductAxes> products;
@@ -72,14 +81,6 @@ struct InPlaceWay {
   }
 
  private:
-  // Columns run as the weights of a y channel lie; where that is not how the result lies, too, stores of a
-  // folded product would be single elements.
-  static Columns folded_columns(const ConvPass& p) {
-    if (!can_fold(p) || taps_of(p) == 1) return Columns::kChannels;
-    if (is_channels_last(p.result(), result_sizes(p)))
-      return is_channels_last(p.w, w_sizes(p)) ? Columns::kFoldedChannelsFast : Columns::kChannels;
-    return are_weights_rows(p) && p.axes[2].kernel > 1 ? Columns::kFoldedTapsFast : Columns::kChannels;
-  }
   // Tiles of zeros do it without a launch where they write neighbouring elements.
   void clear_without_taps(const ConvPass& p) {
     const Sizes5 sizes = result_sizes(p);
@@ -137,9 +138,12 @@ Support takes(const ConvPass& p) {
   if (!has_one_wide_type(p)) return Support::no("needs tensors of one type, f32, f16 or bf16");
   if (source.dtype == DType::kF32 && p.rounding != OperandRounding::kNone)
     return Support::no("does not round operands");
-  if (source.dtype == DType::kF32 && terms_of(p) < kFewestTerms)
-    return Support::no(fmt::format("sums of {} products in f32 would not be exact enough", terms_of(p)));
-  if (!is_few_residues(p)) return Support::no("more than 64 residues of the strides");
+  // A folded sum has one tap.
+  const bool folded = folded_columns(p) != Columns::kChannels;
+  const int64_t terms = folded ? p.y_channels_per_group() : terms_of(p);
+  if (source.dtype == DType::kF32 && terms < kFewestTerms)
+    return Support::no(fmt::format("sums of {} products in f32 would not be exact enough", terms));
+  if (!is_few_residues(p) && !folded) return Support::no("more than 64 residues of the strides");
   if (!is_planes(source, source_sizes(p)) && InPlaceWay(p).form != InPlaceForm::kRows)
     return Support::no("needs planes, or rows of whole chunks and weights whose columns lie side by side");
   return Support::yes();
