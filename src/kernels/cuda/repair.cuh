@@ -69,21 +69,14 @@ __device__ inline FirstTerm first_term(const Axis& a, Result result, int64_t ind
   return {false, 0, 0};
 }
 
-// Whether the first term of a result is NaN: then so is the result.
-static __device__ __noinline__ bool begins_with_nan(const Conv& p, Result result, const Index5& at) {
-  const Source x(p.x, p.rounding), y(p.y, p.rounding), w(p.w, p.rounding);
-  if (result == Result::kGradWeight) {
-    const Axis(&a)[3] = p.axes;
-    const Range d = live_outputs(a[0], at.d), h = live_outputs(a[1], at.h), k = live_outputs(a[2], at.w);
-    if (p.batch == 0 || d.begin == d.end || h.begin == h.end || k.begin == k.end) return false;
-    return isnan(
-        x(offset_of(p.x, {0, at.n / p.y_channels * p.x_channels + at.c, position(a[0], d.begin, at.d),
-                          position(a[1], h.begin, at.h), position(a[2], k.begin, at.w)})) *
-        y(offset_of(p.y, {0, at.n, d.begin, h.begin, k.begin})));
-  }
+// Sums of places and of weights are functions of their own: most kernels need one kind, and hold no code of
+// the other.
+
+static __device__ __noinline__ bool place_begins_with_nan(const Conv& p, Result result, const Index5& at) {
   const FirstTerm d = first_term(p.axes[0], result, at.d), h = first_term(p.axes[1], result, at.h),
                   k = first_term(p.axes[2], result, at.w);
   if (!d.there || !h.there || !k.there || p.x_channels == 0 || p.y_channels == 0) return false;
+  const Source x(p.x, p.rounding), y(p.y, p.rounding), w(p.w, p.rounding);
   if (result == Result::kForward)
     return isnan(x(offset_of(p.x, {at.n, at.c / p.y_channels * p.x_channels, d.other, h.other, k.other})) *
                  w(offset_of(p.w, {at.c, 0, d.tap, h.tap, k.tap})));
@@ -91,30 +84,42 @@ static __device__ __noinline__ bool begins_with_nan(const Conv& p, Result result
   return isnan(y(offset_of(p.y, {at.n, first, d.other, h.other, k.other})) *
                w(offset_of(p.w, {first, at.c % p.x_channels, d.tap, h.tap, k.tap})));
 }
-
-static __device__ __noinline__ float by_formula(const Conv& conv, Result result, const Index5& at) {
-  switch (result) {
-    case Result::kForward:
-      return forward_sum(conv, at);
-    case Result::kGradInput:
-      return grad_input_sum(conv, at);
-    case Result::kGradWeight:
-      return grad_weight_sum(conv, at, 0, 1);
-  }
-  return 0;
+static __device__ __noinline__ bool weight_begins_with_nan(const Conv& p, const Index5& at) {
+  const Axis(&a)[3] = p.axes;
+  const Range d = live_outputs(a[0], at.d), h = live_outputs(a[1], at.h), k = live_outputs(a[2], at.w);
+  if (p.batch == 0 || d.begin == d.end || h.begin == h.end || k.begin == k.end) return false;
+  const Source x(p.x, p.rounding), y(p.y, p.rounding);
+  return isnan(x(offset_of(p.x, {0, at.n / p.y_channels * p.x_channels + at.c, position(a[0], d.begin, at.d),
+                                 position(a[1], h.begin, at.h), position(a[2], k.begin, at.w)})) *
+               y(offset_of(p.y, {0, at.n, d.begin, h.begin, k.begin})));
+}
+// Whether the first term of a result is NaN: then so is the result.
+__device__ inline bool begins_with_nan(const Conv& conv, Result result, const Index5& at) {
+  return result == Result::kGradWeight ? weight_begins_with_nan(conv, at)
+                                       : place_begins_with_nan(conv, result, at);
 }
 
+static __device__ __noinline__ float place_by_formula(const Conv& conv, Result result, const Index5& at) {
+  return result == Result::kForward ? forward_sum(conv, at) : grad_input_sum(conv, at);
+}
+static __device__ __noinline__ float weight_by_formula(const Conv& conv, const Index5& at) {
+  return grad_weight_sum(conv, at, 0, 1);
+}
+__device__ inline float by_formula(const Conv& conv, Result result, const Index5& at) {
+  return result == Result::kGradWeight ? weight_by_formula(conv, at) : place_by_formula(conv, result, at);
+}
+
+static __device__ __noinline__ float place_by_warp(const Conv& conv, Result result, const Index5& at) {
+  return warp_sum(result == Result::kForward
+                      ? forward_sum(conv, at, Share::of_lane(conv, conv.x_channels))
+                      : grad_input_sum(conv, at, Share::of_lane(conv, conv.y_channels)));
+}
+static __device__ __noinline__ float weight_by_warp(const Conv& conv, const Index5& at) {
+  return warp_sum(grad_weight_sum(conv, at, threadIdx.x % 32, 32));
+}
 // Every lane of the warp gets the sum.
-static __device__ __noinline__ float by_warp(const Conv& conv, Result result, const Index5& at) {
-  switch (result) {
-    case Result::kForward:
-      return warp_sum(forward_sum(conv, at, Share::of_lane(conv, conv.x_channels)));
-    case Result::kGradInput:
-      return warp_sum(grad_input_sum(conv, at, Share::of_lane(conv, conv.y_channels)));
-    case Result::kGradWeight:
-      return warp_sum(grad_weight_sum(conv, at, threadIdx.x % 32, 32));
-  }
-  return 0;
+__device__ inline float by_warp(const Conv& conv, Result result, const Index5& at) {
+  return result == Result::kGradWeight ? weight_by_warp(conv, at) : place_by_warp(conv, result, at);
 }
 
 // Calls function(index) in all lanes for the index of every lane with `mine`, one after another; the owner of

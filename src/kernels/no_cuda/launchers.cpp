@@ -6,6 +6,7 @@
 
 #include "kernels/cuda/bias/bias.h"
 #include "kernels/cuda/dense/few_places.h"
+#include "kernels/cuda/dense/gather_in_place.h"
 #include "kernels/cuda/dense/gather_product.h"
 #include "kernels/cuda/dense/plane_weight.h"
 #include "kernels/cuda/dense/tap_weight.h"
@@ -20,6 +21,7 @@
 #include "kernels/cuda/depthwise_nhwc/depthwise_last.h"
 #include "kernels/cuda/direct.h"
 #include "kernels/cuda/few_channels/group_blocks.h"
+#include "kernels/cuda/few_channels/group_rows.h"
 #include "kernels/cuda/few_channels/narrow_blocks.h"
 #include "kernels/cuda/few_channels/narrow_gather.h"
 #include "kernels/cuda/few_channels/narrow_tiles.h"
@@ -47,6 +49,11 @@ void bias_planes(const Bias&, float*, Stream) { not_here(); }
 void bias_channels_last(const Bias&, float*, Stream) { not_here(); }
 
 void gather_product(const GatherProduct&, std::span<const ProductAxes>, Stream) { not_here(); }
+void gather_in_place(const GatherProduct&, InPlaceForm, const InPlaceCut&, std::span<const ProductAxes>,
+                     Stream) {
+  not_here();
+}
+void group_rows(const GatherProduct&, const GroupRows&, std::span<const ProductAxes>, Stream) { not_here(); }
 void clear(void*, size_t, Stream) { not_here(); }
 void plane_weight(const PlaneWeight&, Stream) { not_here(); }
 void weight_product(const WeightProduct&, Stream) { not_here(); }

@@ -30,18 +30,6 @@ constexpr int64_t kMostFolded = 1 << 24, kMostProducts = 64;
 bool is_dense(const ConvPass& pass) {
   return is_planes(pass.result(), result_sizes(pass)) || is_channels_last(pass.result(), result_sizes(pass));
 }
-// Places that no window reads are cleared, all at once; a bias belongs there, too.
-bool can_fold(const ConvPass& pass) {
-  return folded_axes(pass) && is_dense(pass) && (!pass.bias || folded_covers_x(pass)) &&
-         taps_of(pass) * columns_of(pass) < kMostFolded;
-}
-bool is_few_residues(const ConvPass& pass) {
-  if (pass.kind != ConvPassKind::kGradInput) return true;
-  int64_t count = 1;
-  for (const problem::Window& w : pass.axes) count *= std::min(w.stride, w.x);
-  return count <= kMostProducts;
-}
-
 // Steps of 128 bytes: of all taps together, and where each begins with a step of its own.
 int64_t product_taps(const ProductAxes& axes) {
   int64_t taps = 1;
@@ -63,17 +51,6 @@ bool is_for_warpgroups(const ConvPass& pass, const ProductAxes& axes, RowType ty
   product.forward = pass.kind == ConvPassKind::kForward;
   product.axes = axes;
   return kernels::cuda::wgmma_gather_takes(product);
-}
-
-// Whether the weights of a y channel lie side by side, taps fastest.
-bool are_weights_rows(const ConvPass& pass) {
-  int64_t stride = 1;
-  for (const size_t axis : {4U, 3U, 2U, 1U}) {
-    const int64_t size = w_sizes(pass)[axis];
-    if (size != 1 && pass.w.strides[axis] != stride) return false;
-    stride *= size;
-  }
-  return true;
 }
 
 class GatherPlanner {
@@ -186,6 +163,28 @@ class GatherPlanner {
 };
 
 }  // namespace
+
+// Places that no window reads are cleared, all at once; a bias belongs there, too.
+bool can_fold(const ConvPass& pass) {
+  return folded_axes(pass) && is_dense(pass) && (!pass.bias || folded_covers_x(pass)) &&
+         taps_of(pass) * columns_of(pass) < kMostFolded;
+}
+bool is_few_residues(const ConvPass& pass) {
+  if (pass.kind != ConvPassKind::kGradInput) return true;
+  int64_t count = 1;
+  for (const problem::Window& w : pass.axes) count *= std::min(w.stride, w.x);
+  return count <= kMostProducts;
+}
+
+bool are_weights_rows(const ConvPass& pass) {
+  int64_t stride = 1;
+  for (const size_t axis : {4U, 3U, 2U, 1U}) {
+    const int64_t size = w_sizes(pass)[axis];
+    if (size != 1 && pass.w.strides[axis] != stride) return false;
+    stride *= size;
+  }
+  return true;
+}
 
 int64_t columns_of(const ConvPass& pass) {
   return pass.kind == ConvPassKind::kForward ? pass.y_channels_per_group() : pass.x_channels_per_group();

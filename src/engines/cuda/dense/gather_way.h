@@ -29,6 +29,12 @@ bool has_gather_way(const problem::ConvPass& pass);
 GatherWay gather_way(const problem::ConvPass& pass, const RowOperand& source, kernels::cuda::RowType type,
                      kernels::cuda::ProductMath math, const Machine& machine);
 
+// Whether grad_input can be one folded product; whether its residues are few enough for a launch or some.
+bool can_fold(const problem::ConvPass& pass);
+bool is_few_residues(const problem::ConvPass& pass);
+// Whether the weights of a y channel lie side by side, taps fastest.
+bool are_weights_rows(const problem::ConvPass& pass);
+
 // Columns of a product whose taps are not among them, places of its results.
 int64_t columns_of(const problem::ConvPass& pass);
 int64_t places_of(const problem::ConvPass& pass, const ProductAxes& axes);

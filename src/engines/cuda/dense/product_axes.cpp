@@ -71,15 +71,16 @@ bool has_no_tap(const ProductAxes& axes) {
   return std::any_of(axes.begin(), axes.end(), [](const ProductAxis& axis) { return axis.taps == 0; });
 }
 
-// Taps t and t' of two outputs meet where (t − t')·dilation is a multiple of the stride.
+// Taps t and t' of two outputs meet where (t − t')·dilation is a multiple of the stride; one output meets
+// none.
 std::optional<ProductAxes> folded_axes(const problem::ConvPass& pass) {
   if (pass.kind != problem::ConvPassKind::kGradInput) return std::nullopt;
   ProductAxes axes;
   bool apart = false;
   for (size_t a = 0; a < axes.size(); ++a) {
     const problem::Window& w = pass.axes[a];
-    if (w.kernel > w.stride / std::gcd(w.stride, w.dilation)) return std::nullopt;
-    apart = apart || w.stride > 1;
+    if (w.y > 1 && w.kernel > w.stride / std::gcd(w.stride, w.dilation)) return std::nullopt;
+    apart = apart || w.stride > 1 || (w.y == 1 && w.kernel > 1);
     axes[a] = {.results = w.y,
                .result_step = w.stride,
                .result_first = -w.pad_lo,
@@ -97,8 +98,8 @@ std::optional<ProductAxes> folded_axes(const problem::ConvPass& pass) {
 
 bool folded_covers_x(const problem::ConvPass& pass) {
   return std::all_of(pass.axes.begin(), pass.axes.end(), [](const problem::Window& w) {
-    return w.pad_lo == 0 && w.x == w.y * w.stride && w.kernel == w.stride &&
-           (w.dilation == 1 || w.kernel == 1);
+    const bool side_by_side = w.y == 1 ? w.kernel == w.x : w.x == w.y * w.stride && w.kernel == w.stride;
+    return w.pad_lo == 0 && side_by_side && (w.dilation == 1 || w.kernel == 1);
   });
 }
 

@@ -3,6 +3,8 @@
 // store neighbouring places or columns, in vectors of up to 16 bytes where these lie side by side.
 #pragma once
 
+#include <type_traits>
+
 #include "kernels/cuda/dense/gather_tiles.cuh"
 #include "kernels/cuda/elements.cuh"
 #include "kernels/cuda/repair.cuh"
@@ -155,7 +157,10 @@ struct TileResults {
   __device__ float sum_at(int row, int column) const {
     return staged[p.by_columns ? row * C::kColumnsPitch + column : column * C::kPlacesPitch + row];
   }
+  // T: the result's type where the kernel knows it, which saves most of the code; void: any.
+  template <class T>
   __device__ void store() const {
+    if constexpr (!std::is_void_v<T>) return store_in<T>();
     switch (p.result.dtype) {
       case DType::kF32:
         return store_in<float>();

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "kernels/cuda/dense/gather_product.h"
 #include "kernels/cuda/dense/tile_mma.cuh"
 #include "kernels/cuda/fast_div.cuh"
 #include "kernels/cuda/places.cuh"

@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0
+// forward and grad_input as products of operands where they lie: sources of planes or of rows of channels,
+// weights of any strides or with columns side by side. One launch, two with parts: for passes so small that
+// copies to rows take longer than the product, and for weights larger than all else.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/checked.h"
+#include "engines/cuda/dense/gather_way.h"
+#include "engines/cuda/dense/product_limits.h"
+#include "engines/cuda/effort.h"
+#include "engines/cuda/implementations.h"
+#include "engines/cuda/layouts.h"
+#include "engines/cuda/shapes.h"
+#include "kernels/cuda/alignment.h"
+#include "kernels/cuda/dense/gather_in_place.h"
+
+namespace retrograd::engines::cuda {
+namespace {
+
+using kernels::cuda::Columns;
+using kernels::cuda::InPlaceCut;
+using kernels::cuda::InPlaceForm;
+using kernels::cuda::is_aligned;
+using kernels::cuda::ProductMath;
+using problem::ConvPass;
+using problem::ConvPassKind;
+
+// Microseconds of a step of a tile of 64 columns: by itself, and of a multiprocessor's share of many.
+struct StepTime {
+  double alone, together;
+};
+constexpr StepTime kRows{0.45, 0.42}, kElements{0.7, 0.45};
+constexpr double kApart = 0.4;  // more where neighbouring columns of weights lie apart
+constexpr double kEnds = 4;     // of a tile's beginning and end
+constexpr double kTile = 0.8;   // of a multiprocessor's share of many, 64 columns
+
+bool is_forward(const ConvPass& p) { return p.kind == ConvPassKind::kForward; }
+const problem::PassTensor& source_of(const ConvPass& p) { return is_forward(p) ? p.x : p.y; }
+Sizes5 source_sizes(const ConvPass& p) { return is_forward(p) ? x_sizes(p) : y_sizes(p); }
+ProductMath math_of(DType dtype) {
+  return dtype == DType::kF16    ? ProductMath::kF16
+         : dtype == DType::kBF16 ? ProductMath::kBF16
+                                 : ProductMath::kF32;
+}
+
+// Columns run as the weights of a y channel lie; where that is not how the result lies, too, stores of a
+// folded product would be single elements.
+Columns folded_columns(const ConvPass& p) {
+  if (!can_fold(p) || taps_of(p) == 1) return Columns::kChannels;
+  if (is_channels_last(p.result(), result_sizes(p)))
+    return is_channels_last(p.w, w_sizes(p)) ? Columns::kFoldedChannelsFast : Columns::kChannels;
+  return are_weights_rows(p) && p.axes[2].kernel > 1 ? Columns::kFoldedTapsFast : Columns::kChannels;
+}
+
+// The products of a pass and how they are cut.
+struct InPlaceWay {
+  std::vector<ProductAxes> products;
+  kernels::cuda::GatherProduct product{};  // without addresses
+  bool cleared = false;                    // the result is set to zero before
+  InPlaceForm form = InPlaceForm::kElements;
+  InPlaceCut cut{};
+
+  explicit InPlaceWay(const ConvPass& p) {
+    product.conv = shape_of(p);
+    product.forward = is_forward(p);
+    product.math = math_of(p.w.dtype);
+    product.columns = folded_columns(p);
+    if (product.columns != Columns::kChannels) {
+      products = {*folded_axes(p)};
+      cleared = product.padded = !folded_covers_x(p);
+    } else {
+      products = product_axes(p);
+      clear_without_taps(p);
+      product.padded = std::any_of(products.begin(), products.end(),
+                                   [](const ProductAxes& axes) { return leaves_source(axes); });
+    }
+    form = kernels::cuda::in_place_form(product.conv, product.forward, product.columns);
+    cut = kernels::cuda::in_place_cut(product, form, products);
+  }
+
+ private:
+  // Tiles of zeros do it without a launch where they write neighbouring elements.
+  void clear_without_taps(const ConvPass& p) {
+    const Sizes5 sizes = result_sizes(p);
+    if (p.bias || p.axes[2].stride == 1 || !is_planes(p.result(), sizes) ||
+        is_channels_last(p.result(), sizes))
+      return;
+    cleared = std::erase_if(products, has_no_tap) > 0;
+  }
+};
+
+class InPlaceStep final : public Step {
+ public:
+  explicit InPlaceStep(const ConvPass& pass) : pass_(pass), way_(pass) {}
+  size_t workspace_bytes() const override {
+    return static_cast<size_t>(way_.cut.partial_floats) * sizeof(float);
+  }
+  std::string describe() const override {
+    const size_t count = way_.products.size();
+    return fmt::format("tiles 64 x {}, {}, {}{}", way_.cut.n,
+                       way_.form == InPlaceForm::kRows ? "rows" : "elements",
+                       way_.product.columns != Columns::kChannels
+                           ? std::string("taps folded into columns")
+                           : fmt::format("{} product{}", count, count == 1 ? "" : "s"),
+                       way_.cut.parts > 1 ? fmt::format(", {} parts", way_.cut.parts) : "");
+  }
+  void run(const Bindings& bindings, std::byte* workspace,
+           runtime::ExecutionContext& context) const override {
+    const auto stream = stream_of(context);
+    kernels::cuda::GatherProduct product = way_.product;
+    product.conv = bind(product.conv, pass_, bindings);
+    product.partial = reinterpret_cast<float*>(workspace);
+    const kernels::cuda::Tensor& source = product.forward ? product.conv.x : product.conv.y;
+    const bool aligned = is_aligned(source.data) && is_aligned(product.conv.w.data);
+    if (way_.cleared)
+      kernels::cuda::clear((product.forward ? product.conv.y : product.conv.x).data, cleared_bytes(), stream);
+    kernels::cuda::gather_in_place(product, aligned ? way_.form : InPlaceForm::kElements, way_.cut,
+                                   way_.products, stream);
+  }
+
+ private:
+  size_t cleared_bytes() const {
+    size_t bytes = size_of(pass_.result().dtype);
+    for (const int64_t size : result_sizes(pass_)) bytes *= static_cast<size_t>(size);
+    return bytes;
+  }
+
+  ConvPass pass_;
+  InPlaceWay way_;
+};
+
+Support takes(const ConvPass& p) {
+  if (p.kind == ConvPassKind::kGradWeight) return Support::no("forward and grad_input only");
+  if (const Support support = takes_products(p); !support.accepted()) return support;
+  const problem::PassTensor& source = source_of(p);
+  if (!has_one_wide_type(p)) return Support::no("needs tensors of one type, f32, f16 or bf16");
+  if (source.dtype == DType::kF32 && p.rounding != OperandRounding::kNone)
+    return Support::no("does not round operands");
+  // A folded sum has one tap.
+  const bool folded = folded_columns(p) != Columns::kChannels;
+  const int64_t terms = folded ? p.y_channels_per_group() : terms_of(p);
+  if (source.dtype == DType::kF32 && terms < kFewestTerms)
+    return Support::no(fmt::format("sums of {} products in f32 would not be exact enough", terms));
+  if (!is_few_residues(p) && !folded) return Support::no("more than 64 residues of the strides");
+  if (!is_planes(source, source_sizes(p)) && InPlaceWay(p).form != InPlaceForm::kRows)
+    return Support::no("needs planes, or rows of whole chunks and weights whose columns lie side by side");
+  return Support::yes();
+}
+
+class InPlaceCandidate final : public Candidate {
+ public:
+  const char* name() const override { return "cuda.in_place_products"; }
+  Support supports(const problem::Pass& pass, const Machine& /*machine*/) const override {
+    const auto* conv = std::get_if<ConvPass>(&pass);
+    if (conv == nullptr) return Support::no("convolutions only");
+    return takes(*conv);
+  }
+  Effort effort(const problem::Pass& pass, const Machine& machine) const override {
+    const auto& p = std::get<ConvPass>(pass);
+    const InPlaceWay way(p);
+    const InPlaceCut& cut = way.cut;
+    const bool rows = way.form == InPlaceForm::kRows;
+    const auto weights =
+        kernels::cuda::in_place_weights(way.product.conv, way.product.forward, way.product.columns);
+    StepTime step = rows ? kRows : kElements;
+    step.together *= (64.0 + cut.n) / 128;
+    if (!rows && weights.column != 1) {
+      step.alone += kApart;
+      step.together += kApart * cut.n / 64;
+    }
+    const double all = (static_cast<double>(cut.tile_steps) * step.together +
+                        static_cast<double>(cut.tiles * cut.parts) * kTile * cut.n / 64) /
+                       processors_of(machine);
+    const double longest = step.alone * static_cast<double>(cut.steps) / cut.parts;
+    Times times(pass, machine);
+    const Sizes5 sizes = result_sizes(p);
+    const bool apart =
+        way.products.size() > 1 && !is_channels_last(p.result(), sizes) && p.axes[2].stride > 1;
+    const double written = bytes_of(p.result(), sizes) * ((apart ? 3 : 0) + (way.cleared ? 1 : 0));
+    times.add(std::max(all, longest),
+              static_cast<double>(
+                  ceil_div(static_cast<int64_t>(way.products.size()), kernels::cuda::kMostResidues)),
+              bytes_of(p) + written);
+    times.add(kEnds, (cut.parts > 1 ? 1 : 0) + (way.cleared ? 1 : 0));
+    if (cut.parts > 1) times.add(kEnds, 0, 8.0 * static_cast<double>(cut.partial_floats));
+    return times.effort();
+  }
+  std::unique_ptr<const Step> make_step(const problem::Pass& pass,
+                                        const Machine& /*machine*/) const override {
+    return std::make_unique<InPlaceStep>(std::get<ConvPass>(pass));
+  }
+};
+
+}  // namespace
+
+const Candidate& in_place_products() {
+  static const InPlaceCandidate instance;
+  return instance;
+}
+
+}  // namespace retrograd::engines::cuda
