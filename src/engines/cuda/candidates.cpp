@@ -29,10 +29,8 @@ std::span<const Candidate* const> candidates() {
       &row_products(),        // convolutions
       &bias(),                // grad_bias
       &pool_disjoint(),       // average pooling: windows side by side
-      &pool_staged(),         // 3x3 on small planes
-      &pool_sliding(),        // 3x3
-      &pool_tiles(),          // 2x2 and 3x3, any padding and divisors
-      &pool_vectors(),        // any windows, channels last
+      &pool_columns(),        // any windows, tiles in shared memory
+      &pool_vectors(),        // channels last, 16 bytes of channels a thread
       &pool_any(),            // any windows
       &pool_windows(),        // average pooling forward
       &dense_copies(),        // operands of other layouts, and depthwise ones that are channels last

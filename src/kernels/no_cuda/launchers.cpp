@@ -88,8 +88,7 @@ void make_filter(const Conv&, int64_t, int64_t, RowType, void*, Stream) { not_he
 void take_rows(const Conv&, Result, int64_t, RowType, const void*, bool, Stream) { not_here(); }
 void repair_result(const Conv&, Result, Stream) { not_here(); }
 
-void pool_planes(const Pool&, PoolKernel, Stream) { not_here(); }
-void pool_channels_last(const Pool&, PoolKernel, Stream) { not_here(); }
+void pool_backward(const Pool&, bool, PoolKernel, const ColumnsCut&, Stream) { not_here(); }
 void pool_forward(const Pool&, bool, Stream) { not_here(); }
 
 void small_grad_input(const Conv&, Stream) { not_here(); }
