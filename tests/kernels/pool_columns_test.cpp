@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "kernels/cuda/pooling/pool_columns_block.h"
+#include "kernels/cuda/pooling/pool_vectors_walk.h"
 
 namespace retrograd::kernels::cuda {
 namespace {
@@ -20,13 +21,13 @@ struct Floats {
   using Type = float;
   static float load(float value) { return value; }
   static float store(float value) { return value; }
-  static float scaled(float value, float scale) { return std::fma(value, scale, 0.0f); }
+  static float add_product(float a, float b, float sum) { return std::fma(a, b, sum); }
 };
 struct Shorts {
   using Type = int16_t;
   static float load(int16_t value) { return static_cast<float>(value) / 1024; }
   static int16_t store(float value) { return static_cast<int16_t>(std::lround(value * 1024)); }
-  static float scaled(float value, float scale) { return std::fma(value, scale, 0.0f); }
+  static float add_product(float a, float b, float sum) { return std::fma(a, b, sum); }
 };
 
 struct Sizes {
@@ -93,13 +94,14 @@ void run_all(const Columns& p, const typename Codec::Type* y, typename Codec::Ty
 }
 
 template <class Codec>
-void judge(Pool pool, bool last, ColumnsCut cut, std::mt19937& random) {
+void judge(Pool pool, bool last, const ColumnsCut* cut, std::mt19937& random) {
   using T = typename Codec::Type;
   constexpr size_t kWide = 16 / sizeof(T);
   const auto& [d, h, w] = pool.axes;
   const int64_t images = last ? pool.batch : pool.batch * pool.channels, inner = last ? pool.channels : 1;
   const Sizes x{images, d.x, h.x, w.x, inner}, y{images, d.y, h.y, w.y, inner};
-  const size_t x_shift = random() % kWide, y_shift = random() % kWide;
+  const size_t x_shift = cut != nullptr ? random() % kWide : 0,
+               y_shift = cut != nullptr ? random() % kWide : 0;
   const auto lines = [](size_t elements) { return (elements * sizeof(T) + 15) / 16; };
   std::vector<Line> x_memory(lines(x_shift + static_cast<size_t>(x.count()))),
       y_memory(lines(y_shift + static_cast<size_t>(y.count())));
@@ -113,26 +115,34 @@ void judge(Pool pool, bool last, ColumnsCut cut, std::mt19937& random) {
   for (int64_t i = 0; i < x.count(); ++i) xs[i] = static_cast<T>(77);
   pool.x.data = xs;
   pool.y.data = ys;
-  const Columns p = columns_of(pool, last, cut);
-  ASSERT_LE(p.bytes, kColumnsBytes);
-  run_all<Codec>(p, ys, xs);
+  if (cut != nullptr) {
+    const Columns p = columns_of(pool, last, *cut);
+    ASSERT_LE(p.bytes, kColumnsBytes);
+    run_all<Codec>(p, ys, xs);
+  } else {
+    const Vectors p = vectors_of(pool);
+    with_vectors_kind(p, [&](auto reach, auto exact, auto deep) {
+      for (uint32_t i = 0; i < p.threads + 3; ++i)
+        walk_vectors<Codec, decltype(reach)::value, decltype(exact)::value, decltype(deep)::value>(p, i, ys,
+                                                                                                   xs);
+    });
+  }
   const std::vector<double> sums = expected(pool, x, y, values);
   const double bound = sizeof(T) == 2 ? 1.0 / 1024 : 1e-5;
   for (int64_t i = 0; i < x.count(); ++i)
-    ASSERT_NEAR(Codec::load(xs[i]), sums[static_cast<size_t>(i)], bound)
-        << "place " << i << ", cut " << cut.planes << " " << cut.rows << " " << cut.columns << " "
-        << cut.band;
+    ASSERT_NEAR(Codec::load(xs[i]), sums[static_cast<size_t>(i)], bound) << "place " << i;
   const auto* before = reinterpret_cast<const T*>(x_memory.data());
   for (size_t i = 0; i < x_shift; ++i) ASSERT_EQ(before[i], T{});
 }
 
-TEST(PoolColumns, EveryCutIsTheFormula) {
-  std::mt19937 random(5);
-  const auto draw = [&](int64_t low, int64_t high) {
+class PoolDraw {
+ public:
+  explicit PoolDraw(unsigned seed) : random(seed) {}
+  int64_t operator()(int64_t low, int64_t high) {
     return low + static_cast<int64_t>(random() % static_cast<uint32_t>(high - low + 1));
-  };
-  int tiled = 0, several = 0, deep = 0;
-  for (int trial = 0; trial < 1200; ++trial) {
+  }
+  Pool pool(int trial, int64_t most_windows) {
+    PoolDraw& draw = *this;
     Pool pool{};
     pool.batch = draw(1, 3);
     pool.channels = draw(1, 5);
@@ -145,7 +155,7 @@ TEST(PoolColumns, EveryCutIsTheFormula) {
         continue;
       }
       a.x = i == 0 ? draw(1, 4) : draw(1, small ? 9 : 40);
-      a.kernel = draw(1, i == 0 ? 3 : trial % 5 == 0 ? 15 : 4);
+      a.kernel = draw(1, i == 0 ? 3 : trial % 5 == 0 ? most_windows : 4);
       a.stride = draw(1, 5);
       a.pad = draw(0, a.kernel / 2);
       const int64_t room = std::max<int64_t>(a.x + 2 * a.pad - a.kernel, 0);
@@ -153,8 +163,30 @@ TEST(PoolColumns, EveryCutIsTheFormula) {
     }
     pool.count_include_pad = draw(0, 1) != 0;
     pool.divisor_override = draw(0, 3) == 0 ? draw(1, 9) : 0;
-    const bool last = draw(0, 1) != 0, wide = draw(0, 1) != 0;
-    pool.x.dtype = pool.y.dtype = wide ? DType::kF32 : DType::kF16;
+    pool.x.dtype = pool.y.dtype = draw(0, 1) != 0 ? DType::kF32 : DType::kF16;
+    return pool;
+  }
+  std::mt19937 random;
+};
+
+TEST(PoolVectors, EveryWalkIsTheFormula) {
+  PoolDraw draw(6);
+  for (int trial = 0; trial < 500; ++trial) {
+    Pool pool = draw.pool(trial, 8);
+    const bool wide = pool.x.dtype == DType::kF32;
+    pool.channels = draw(1, 3) * (wide ? 4 : 8);
+    ASSERT_GT(vectors_cut(pool).band, 0);
+    wide ? judge<Floats>(pool, true, nullptr, draw.random) : judge<Shorts>(pool, true, nullptr, draw.random);
+    ASSERT_FALSE(HasFatalFailure()) << "trial " << trial;
+  }
+}
+
+TEST(PoolColumns, EveryCutIsTheFormula) {
+  PoolDraw draw(5);
+  int tiled = 0, several = 0, deep = 0;
+  for (int trial = 0; trial < 1200; ++trial) {
+    const Pool pool = draw.pool(trial, 15);
+    const bool last = draw(0, 1) != 0, wide = pool.x.dtype == DType::kF32;
     ColumnsCut cut = columns_cut(pool, last);
     if (cut.planes == 0) continue;
     if (draw(0, 1) != 0) {  // one that the plan would not choose
@@ -167,7 +199,7 @@ TEST(PoolColumns, EveryCutIsTheFormula) {
     tiled += cut.columns < pool.axes[2].x ? 1 : 0;
     several += cut.planes > 1 ? 1 : 0;
     deep += pool.axes[0].kernel > 1 ? 1 : 0;
-    wide ? judge<Floats>(pool, last, cut, random) : judge<Shorts>(pool, last, cut, random);
+    wide ? judge<Floats>(pool, last, &cut, draw.random) : judge<Shorts>(pool, last, &cut, draw.random);
     ASSERT_FALSE(HasFatalFailure()) << "trial " << trial;
   }
   EXPECT_GT(tiled, 100);

@@ -6,21 +6,13 @@
 // hold a place, the last few of which a thread keeps in registers. Results leave through shared memory: what
 // a block writes is one run, or a run a line, and goes out in 16-byte vectors whatever the width is.
 // Bytes: grad_output once, but for the lines that neighbouring tiles have in common; grad_input once.
-#include "kernels/cuda/elements.cuh"
 #include "kernels/cuda/pooling/pool_columns.h"
 #include "kernels/cuda/pooling/pool_columns_block.h"
+#include "kernels/cuda/pooling/pool_elements.cuh"
 #include "kernels/cuda/types.h"
 
 namespace retrograd::kernels::cuda {
 namespace {
-
-template <class T>
-struct Elements {
-  using Type = T;
-  __device__ static float load(T value) { return to_float(value); }
-  __device__ static T store(float value) { return from_float<T>(value); }
-  __device__ static float scaled(float value, float scale) { return fmaf(value, scale, 0.0f); }
-};
 
 template <class T, class Kind>
 __global__ void __launch_bounds__(kColumnsThreads, Kind::kReach <= 4 ? 5 : 3)

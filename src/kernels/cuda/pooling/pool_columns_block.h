@@ -9,16 +9,10 @@
 //   flush   from shared memory to x
 #pragma once
 
-#include <cstring>
-
 #include "kernels/cuda/pooling/pool_columns_plan.h"
+#include "kernels/cuda/pooling/pool_words.h"
 
 namespace retrograd::kernels::cuda {
-
-template <class V>
-RG_DEVICE inline V least(V a, V b) {
-  return a < b ? a : b;
-}
 
 struct ColumnsTile {
   int plane, planes, row, rows, column, columns;  // of x
@@ -86,11 +80,6 @@ template <int kV>
 RG_DEVICE inline bool is_inside(const Columns& p, int from) {
   return from >= 0 && from <= p.y_total - kV;
 }
-
-// Loaded as words: halves of registers would be waited for one load at a time.
-struct alignas(16) Words {
-  uint32_t values[4];
-};
 
 template <class Codec>
 RG_DEVICE void put_words(const Words& words, float* staged) {
@@ -299,13 +288,13 @@ RG_DEVICE void walk_column(const Columns& p, const ColumnsTile& t, int plane, in
       if (!Kind::kExact && j < reach) all += sums[j];
     }
     if (Kind::kExact) all = less + sums[kReach - 1];
-    const T of_all = Codec::store(Codec::scaled(all, p.windows.scale));
+    const T of_all = Codec::store(Codec::add_product(all, p.windows.scale, 0.0f));
     if constexpr (Kind::kUnit) {
       *result = of_all;
       result += p.x_line;
       if (--left == 0) return;
     } else {
-      const T of_less = Codec::store(Codec::scaled(less, p.windows.scale));
+      const T of_less = Codec::store(Codec::add_product(less, p.windows.scale, 0.0f));
       int rows = least(a.stride - static_cast<int>(within), left);
       left -= rows;
       int held_by_all = least(p.split_h - static_cast<int>(within), rows);

@@ -26,6 +26,9 @@ struct Windows {
 };
 Windows windows_of(const Pool& pool);
 
+RG_HOST_DEVICE inline int least(int a, int b) { return a < b ? a : b; }
+RG_HOST_DEVICE inline int most(int a, int b) { return a > b ? a : b; }
+
 struct Places {
   int begin, end;  // end <= begin: none
 };
