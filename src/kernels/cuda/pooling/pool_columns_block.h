@@ -10,7 +10,7 @@
 #pragma once
 
 #include "kernels/cuda/pooling/pool_columns_plan.h"
-#include "kernels/cuda/pooling/pool_words.h"
+#include "kernels/cuda/pooling/pool_lines.h"
 
 namespace retrograd::kernels::cuda {
 
@@ -58,81 +58,6 @@ RG_DEVICE inline ColumnsTile columns_tile(const Columns& p, uint32_t block) {
   return t;
 }
 
-// 16 bytes in a tensor, or one element where kV is 1.
-template <class T, int kV>
-struct alignas(sizeof(T) * kV) Chunk {
-  T values[kV];
-};
-
-// Runs of neighbouring elements in a tensor and in shared memory, `pitch` apart. One run is shared by all
-// threads, several by warps: neighbouring lanes take neighbouring chunks.
-struct Runs {
-  int count, length;
-  uint32_t run, run_step, chunk, chunk_step;
-};
-RG_DEVICE inline Runs runs_of(int count, int length, uint32_t thread, uint32_t threads) {
-  if (count == 1) return {count, length, 0, 1, thread, threads};
-  return {count, length, thread / 32, threads / 32, thread % 32, 32};
-}
-
-// Neighbours in the same 16 bytes may be read, too, but nothing outside y.
-template <int kV>
-RG_DEVICE inline bool is_inside(const Columns& p, int from) {
-  return from >= 0 && from <= p.y_total - kV;
-}
-
-template <class Codec>
-RG_DEVICE void put_words(const Words& words, float* staged) {
-  using T = typename Codec::Type;
-  constexpr int kV = 16 / sizeof(T), kFloats = 4;
-  T values[kV];
-  memcpy(values, &words, 16);
-  RG_UNROLL
-  for (int v = 0; v < kV; v += kFloats) {
-    Chunk<float, kFloats> floats;
-    RG_UNROLL
-    for (int i = 0; i < kFloats; ++i) floats.values[i] = Codec::load(values[v + i]);
-    *reinterpret_cast<Chunk<float, kFloats>*>(staged + v) = floats;
-  }
-}
-
-// Windows without depths: all that is staged is one run, or a run a line. A few chunks are under way
-// together.
-template <class Codec>
-RG_DEVICE void stage_flat(const Columns& p, const ColumnsTile& t, uint32_t thread, uint32_t threads,
-                          const typename Codec::Type* y, float* staged) {
-  using T = typename Codec::Type;
-  constexpr int kV = 16 / sizeof(T), kEach = 4;
-  const Runs runs = p.whole ? runs_of(1, t.y_rows * p.yw * t.planes, thread, threads)
-                            : runs_of(t.y_rows, t.y_columns, thread, threads);
-  const int source = t.plane * p.y_plane + t.y_row * p.yw + t.y_column;
-  for (auto run = static_cast<int>(runs.run); run < runs.count; run += static_cast<int>(runs.run_step)) {
-    const int at = t.y_at + run * p.y_line, before = at & (kV - 1);
-    const int from = source + run * p.yw - before, all = runs.length + before;
-    const auto step = static_cast<int>(runs.chunk_step) * kV;
-    for (int i = static_cast<int>(runs.chunk) * kV; i < all; i += kEach * step) {
-      Words read[kEach];
-      RG_UNROLL
-      for (int e = 0; e < kEach; ++e)
-        if (i + e * step < all && is_inside<kV>(p, from + i + e * step))
-          read[e] = *reinterpret_cast<const Words*>(y + from + i + e * step);
-      RG_UNROLL
-      for (int e = 0; e < kEach; ++e) {
-        const int n = i + e * step;
-        if (n >= all) break;
-        float* const to = staged + (at - before + n);
-        if (is_inside<kV>(p, from + n)) {
-          put_words<Codec>(read[e], to);
-          continue;
-        }
-        RG_UNROLL_BY(1)
-        for (int v = 0; v < kV; ++v)
-          if (n + v >= before && n + v < all) to[v] = Codec::load(y[from + n + v]);
-      }
-    }
-  }
-}
-
 // A run a plane, or a line of one, summed over the depths whose windows hold the plane.
 template <class Codec, int kV>
 RG_DEVICE void stage_deep(const Columns& p, const ColumnsTile& t, uint32_t thread, uint32_t threads,
@@ -156,7 +81,7 @@ RG_DEVICE void stage_deep(const Columns& p, const ColumnsTile& t, uint32_t threa
       for (int od = begin; od < end; ++od) {
         const int layer = from + od * p.y_plane + n;
         Chunk<T, kV> read{};
-        if (is_inside<kV>(p, layer)) {
+        if (is_inside<kV>(layer, p.y_total)) {
           read = *reinterpret_cast<const Chunk<T, kV>*>(y + layer);
         } else {
           RG_UNROLL
@@ -180,7 +105,11 @@ template <class Codec>
 RG_DEVICE void stage(const Columns& p, const ColumnsTile& t, uint32_t thread, uint32_t threads,
                      const typename Codec::Type* y, float* staged) {
   constexpr int kWide = 16 / sizeof(typename Codec::Type);
-  if (!p.deep) return stage_flat<Codec>(p, t, thread, threads, y, staged);
+  if (!p.deep) {
+    const int first = t.plane * p.y_plane + t.y_row * p.yw + t.y_column;
+    const TileLines lines{p.whole, t.planes, t.y_rows, t.y_columns, first, p.yw, p.y_total, t.y_at, p.y_line};
+    return stage_lines<Codec>(lines, thread, threads, y, staged);
+  }
   // Layers that are no whole chunks lie at different places in them.
   p.y_plane % kWide == 0 ? stage_deep<Codec, kWide>(p, t, thread, threads, y, staged)
                          : stage_deep<Codec, 1>(p, t, thread, threads, y, staged);
@@ -328,25 +257,9 @@ RG_DEVICE void walk(const Columns& p, const ColumnsTile& t, uint32_t thread, uin
 template <class T>
 RG_DEVICE void flush(const Columns& p, const ColumnsTile& t, uint32_t thread, uint32_t threads,
                      const T* results, T* x) {
-  constexpr int kWide = 16 / sizeof(T);
-  const Runs runs = p.whole ? runs_of(1, t.planes * t.rows * p.xw, thread, threads)
-                            : runs_of(t.rows, t.columns, thread, threads);
-  T* const target = x + (static_cast<int64_t>(t.plane) * p.x_plane + t.row * p.xw + t.column);
-  for (auto run = static_cast<int>(runs.run); run < runs.count; run += static_cast<int>(runs.run_step)) {
-    const int at = t.x_at + run * p.x_line, before = at & (kWide - 1);
-    for (int n = static_cast<int>(runs.chunk) * kWide - before; n < runs.length;
-         n += static_cast<int>(runs.chunk_step) * kWide) {
-      T* const to = target + (static_cast<int64_t>(run) * p.xw + n);
-      const T* const from = results + at + n;
-      if (n >= 0 && n + kWide <= runs.length) {
-        *reinterpret_cast<Chunk<T, kWide>*>(to) = *reinterpret_cast<const Chunk<T, kWide>*>(from);
-        continue;
-      }
-      RG_UNROLL_BY(1)
-      for (int i = 0; i < kWide; ++i)
-        if (n + i >= 0 && n + i < runs.length) to[i] = from[i];
-    }
-  }
+  const int first = t.plane * p.x_plane + t.row * p.xw + t.column;
+  const TileLines lines{p.whole, t.planes, t.rows, t.columns, first, p.xw, p.x_total, t.x_at, p.x_line};
+  flush_lines(lines, thread, threads, results, x);
 }
 
 }  // namespace retrograd::kernels::cuda

@@ -106,6 +106,8 @@ ColumnsCut columns_cut(const Pool& pool, bool channels_last) {
   const Lines l = lines_of(pool, channels_last);
   ColumnsCut best;
   if (l.reach_h > kColumnsReach || l.reach_w > kColumnsReach) return best;
+  // Channels in lines: a tile of a few stages all of a window's, again and again.
+  constexpr int64_t kMostStaged = 3;
   double least = 0;
   const auto try_rows = [&](int64_t columns, int64_t rows, int64_t planes) {
     for (const int64_t bands : {1, 2, 3, 4, 6, 8, 16}) {
@@ -115,6 +117,7 @@ ColumnsCut columns_cut(const Pool& pool, bool channels_last) {
                            static_cast<int>(band)};
       const Memory memory = memory_of(l, cut);
       if (memory.bytes > kColumnsBytes) return false;
+      if (l.inner > 1 && memory.y_rows * memory.y_columns > kMostStaged * rows * columns) return true;
       const double cost = cost_of(l, cut, memory);
       if (best.planes == 0 || cost < least) {
         least = cost;
