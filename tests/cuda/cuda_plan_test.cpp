@@ -58,6 +58,7 @@ constexpr const char* kProblems[] = {
     "grad_output=3x32x14x14@6272x1x448x32 grad_input=3x32x14x14@6272x1x448x32",
     "conv input=4x16x14x14 weight=24x16x3x3 padding=1x1 math=1",
     "conv input=2x16x20x20 weight=24x16x3x3 padding=1x1 forward=1 dtype=f16",
+    "conv input=2x24x3x3 weight=16x24x3x3 dtype=f16",
     "avgpool input=2x8x14x14 kernel=3x3 stride=2x2 padding=1x1 forward=1",
     "conv input=4x16x14x14@6272x196x14x1 weight=16x1x3x3 padding=1x1 groups=16 dtype=f16 "
     "grad_input=4x16x14x14@3136x1x224x16",

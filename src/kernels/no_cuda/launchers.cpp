@@ -106,8 +106,7 @@ void take_filter(const Conv&, int64_t, int64_t, RowType, const void*, bool, Stre
 void take_rows(const Conv&, Result, int64_t, RowType, const void*, bool, Stream) { not_here(); }
 void repair_result(const Conv&, Result, Stream) { not_here(); }
 
-void pool_planes(const Pool&, PoolKernel, Stream) { not_here(); }
-void pool_channels_last(const Pool&, PoolKernel, Stream) { not_here(); }
+void pool_backward(const Pool&, bool, PoolKernel, const ColumnsCut&, Stream) { not_here(); }
 void pool_forward(const Pool&, bool, Stream) { not_here(); }
 
 void small_grad_input(const Conv&, Stream) { not_here(); }

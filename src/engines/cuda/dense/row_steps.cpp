@@ -13,6 +13,7 @@
 #include "engines/cuda/dense/row_operand.h"
 #include "engines/cuda/dense/row_weight_step.h"
 #include "engines/cuda/effort.h"
+#include "engines/cuda/layout/aligned_copies.h"
 #include "engines/cuda/layouts.h"
 #include "engines/cuda/shapes.h"
 #include "kernels/cuda/alignment.h"
@@ -63,6 +64,9 @@ class GatherStep final : public Step {
     if (!way_.cleared) return;
     cleared_ = size_of(pass.result().dtype);
     for (const int64_t size : forward_ ? y_sizes(pass) : x_sizes(pass)) cleared_ *= static_cast<size_t>(size);
+  }
+  WantsAligned wants_aligned() const {
+    return {.x = forward_ && operand_.in_place, .y = !forward_ && operand_.in_place, .w = false};
   }
   size_t workspace_bytes() const override {
     return operand_.bytes + weight_bytes() + static_cast<size_t>(cut().partial_floats) * sizeof(float);
@@ -171,7 +175,9 @@ std::unique_ptr<const Step> make_row_step(const ConvPass& pass, bool in_tf32, co
   ConvPass rounded = pass;
   if (in_tf32) rounded.rounding = OperandRounding::kHf32Bits10;
   if (pass.kind == ConvPassKind::kGradWeight) return make_row_weight_step(rounded, has_warpgroups(machine));
-  return std::make_unique<GatherStep>(rounded, machine);
+  auto step = std::make_unique<GatherStep>(rounded, machine);
+  const WantsAligned wants = step->wants_aligned();
+  return with_aligned_copies(rounded, wants, std::move(step));
 }
 
 Effort row_effort(const problem::Pass& pass, bool in_tf32, const Machine& machine) {

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "engines/cuda/dense/product_axes.h"
+#include "engines/cuda/layout/aligned_copies.h"
 #include "engines/cuda/shapes.h"
 #include "kernels/cuda/alignment.h"
 #include "kernels/cuda/dense/plane_weight.h"
@@ -57,6 +58,12 @@ class RowWeightStep final : public Step {
         leaves_rows_(!in_planes() && !weight_.x.in_place && !weight_.y.in_place &&
                      (!grad_output_is_x() ||
                       (weight_.way.form == WeightForm::kRows && x_sizes(pass) == x_sizes(weight_.pass)))) {}
+  // Planes of 16-bit elements are copied by words, at even addresses.
+  WantsAligned wants_aligned() const {
+    const bool narrow = type_ != RowType::kF32;
+    if (in_planes()) return {.x = narrow && weight_.way.form == WeightForm::kPlanes, .y = narrow, .w = false};
+    return {.x = weight_.x.in_place, .y = weight_.y.in_place, .w = false};
+  }
   size_t workspace_bytes() const override {
     return weight_.x.bytes + weight_.y.bytes + static_cast<size_t>(floats()) * sizeof(float);
   }
@@ -152,7 +159,9 @@ class RowWeightStep final : public Step {
 }  // namespace
 
 std::unique_ptr<const Step> make_row_weight_step(const ConvPass& pass, bool warpgroups) {
-  return std::make_unique<RowWeightStep>(pass, warpgroups);
+  auto step = std::make_unique<RowWeightStep>(pass, warpgroups);
+  const WantsAligned wants = step->wants_aligned();
+  return with_aligned_copies(pass, wants, std::move(step));
 }
 
 }  // namespace retrograd::engines::cuda

@@ -124,7 +124,9 @@ class TapProductsCandidate final : public Candidate {
   std::unique_ptr<const Step> make_step(const problem::Pass& pass,
                                         const Machine& /*machine*/) const override {
     const auto& conv = std::get<ConvPass>(pass);
-    return std::make_unique<TapProductStep>(conv, plan_of(conv));
+    auto step = std::make_unique<TapProductStep>(conv, plan_of(conv));
+    const WantsAligned wants = step->wants_aligned();
+    return with_aligned_copies(conv, wants, std::move(step));
   }
 };
 

@@ -104,7 +104,9 @@ class WeightProductsCandidate final : public Candidate {
   std::unique_ptr<const Step> make_step(const problem::Pass& pass,
                                         const Machine& /*machine*/) const override {
     const auto& conv = std::get<ConvPass>(pass);
-    return std::make_unique<WeightProductStep>(conv, form_of(conv));
+    auto step = std::make_unique<WeightProductStep>(conv, form_of(conv));
+    const WantsAligned wants = step->wants_aligned();
+    return with_aligned_copies(conv, wants, std::move(step));
   }
 };
 

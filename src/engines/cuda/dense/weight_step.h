@@ -4,6 +4,7 @@
 #pragma once
 
 #include "engines/cuda/effort.h"
+#include "engines/cuda/layout/aligned_copies.h"
 #include "engines/engine.h"
 #include "kernels/cuda/layout/channel_rows.h"
 
@@ -13,6 +14,7 @@ class WeightStep : public Step {
  public:
   // patches: x comes as windows (patches.h), not as places.
   explicit WeightStep(const problem::ConvPass& pass, bool patches = false);
+  WantsAligned wants_aligned() const { return {.x = x_bytes_ == 0, .y = y_bytes_ == 0, .w = false}; }
   size_t workspace_bytes() const final { return x_bytes_ + y_bytes_ + product_bytes(); }
   void run(const Bindings& bindings, std::byte* workspace, runtime::ExecutionContext& context) const final;
   std::string_view left_copy() const final;

@@ -90,8 +90,9 @@ class StemCandidate final : public Candidate {
     if (conv->rounding != OperandRounding::kNone) return Support::no("does not round operands");
     const auto& [d, h, w] = conv->axes;
     if (!is_plain(h) || !is_plain(w)) return Support::no("needs dilation 1 and strides up to 16");
-    if (!fits_31_bits(x_sizes(*conv)) || !fits_31_bits(y_sizes(*conv)) || !is_small(d) || !is_small(h) ||
-        !is_small(w) || conv->batch > kMostGrid || conv->groups * 2 > kMostGrid || !are_weights_near(*conv))
+    if (!fits_31_bits(x_sizes(*conv)) || !fits_31_bits(y_sizes(*conv)) || !fits_31_bits(w_sizes(*conv)) ||
+        !is_small(d) || !is_small(h) || !is_small(w) || conv->batch > kMostGrid ||
+        conv->groups * 2 > kMostGrid || !are_weights_near(*conv))
       return Support::no("sizes beyond 32-bit counts");
     if (h.kernel > kMostTaps || w.kernel > kMostTaps || h.kernel * w.kernel > kMostTaps)
       return Support::no("needs at most 4096 taps along rows and columns");

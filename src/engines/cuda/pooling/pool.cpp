@@ -23,7 +23,10 @@ class PoolStep final : public Step {
           return kernels::cuda::has_pool_kernel(wanted, pool, !planes_, alignment)
                      ? wanted
                      : kernels::cuda::pool_kernel(pool, !planes_, alignment);
-        }) {}
+        }) {
+    for (const PoolKernel kernel : kernels_.all())
+      if (kernel == PoolKernel::kColumns) cut_ = kernels::cuda::columns_cut(shape_of(pass), !planes_);
+  }
   std::string describe() const override {
     return fmt::format("{}, {}", kernels_.describe(size_of(pass_.x.dtype)),
                        planes_ ? "planes" : "channels last");
@@ -31,14 +34,14 @@ class PoolStep final : public Step {
   void run(const Bindings& bindings, std::byte*, runtime::ExecutionContext& context) const override {
     const kernels::cuda::Pool pool = bind(shape_of(pass_), pass_, bindings);
     const PoolKernel kernel = kernels_.at(kernels::cuda::alignment_of({pool.x.data, pool.y.data}));
-    planes_ ? kernels::cuda::pool_planes(pool, kernel, stream_of(context))
-            : kernels::cuda::pool_channels_last(pool, kernel, stream_of(context));
+    kernels::cuda::pool_backward(pool, !planes_, kernel, cut_, stream_of(context));
   }
 
  private:
   AvgPoolPass pass_;
   bool planes_;
   ByAlignment<PoolKernel> kernels_;
+  kernels::cuda::ColumnsCut cut_;
 };
 
 class PoolCandidate final : public Candidate {
@@ -73,14 +76,14 @@ class PoolCandidate final : public Candidate {
     switch (kernel_) {
       case PoolKernel::kDisjoint:
         return "needs windows side by side without padding, and one divisor";
-      case PoolKernel::kStaged:
-        return "needs 3x3 with padding 1 and stride 1, small row-major planes, and one divisor";
-      case PoolKernel::kSliding:
-        return "needs 3x3 with padding 1 and stride 1 or 2, and one divisor";
-      case PoolKernel::kTiles:
-        return "needs 2x2 with stride 2 or 3x3 with stride 1 or 2; channels last: whole vectors of 16 bytes";
+      case PoolKernel::kColumns:
+        return "needs 16 windows at most that hold a place along an axis, and room for a tile in shared "
+               "memory; "
+               "channels last: no whole vectors of 16 bytes";
       case PoolKernel::kVectors:
-        return "needs channels last, whole vectors of 16 bytes of them";
+        return "needs channels last, whole vectors of 16 bytes of them, and 8 windows at most that hold a "
+               "place "
+               "along an axis";
       case PoolKernel::kAny:
         break;
     }
@@ -97,16 +100,8 @@ const Candidate& pool_disjoint() {
   static const PoolCandidate instance(PoolKernel::kDisjoint);
   return instance;
 }
-const Candidate& pool_staged() {
-  static const PoolCandidate instance(PoolKernel::kStaged);
-  return instance;
-}
-const Candidate& pool_sliding() {
-  static const PoolCandidate instance(PoolKernel::kSliding);
-  return instance;
-}
-const Candidate& pool_tiles() {
-  static const PoolCandidate instance(PoolKernel::kTiles);
+const Candidate& pool_columns() {
+  static const PoolCandidate instance(PoolKernel::kColumns);
   return instance;
 }
 const Candidate& pool_vectors() {

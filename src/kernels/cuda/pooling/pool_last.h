@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Average pooling backward on channels-last tensors of FP32, FP16 or BF16, whole 16-byte vectors of channels
-// at multiples of 16 bytes; every window is multiplied with `scale`. One axis counts with 2-D.
+// at multiples of 16 bytes; every window is multiplied with `scale`.
 #pragma once
 
 #include "kernels/cuda/shapes.h"
@@ -9,7 +9,5 @@ namespace retrograd::kernels::cuda {
 
 // Windows side by side, without padding, in three axes.
 void pool_last_side_by_side(const Pool& pool, float scale, Stream stream);
-// Windows of 3x3 with padding 1 and stride 1 or 2 in two axes.
-void pool_last_sliding(const Pool& pool, float scale, Stream stream);
 
 }  // namespace retrograd::kernels::cuda

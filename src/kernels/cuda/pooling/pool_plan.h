@@ -3,7 +3,7 @@
 #pragma once
 
 #include "kernels/cuda/host_device.h"
-#include "kernels/cuda/pooling/pool.h"
+#include "kernels/cuda/shapes.h"
 
 namespace retrograd::kernels::cuda {
 
@@ -26,6 +26,9 @@ struct Windows {
 };
 Windows windows_of(const Pool& pool);
 
+RG_HOST_DEVICE inline int least(int a, int b) { return a < b ? a : b; }
+RG_HOST_DEVICE inline int most(int a, int b) { return a > b ? a : b; }
+
 struct Places {
   int begin, end;  // end <= begin: none
 };
@@ -40,10 +43,13 @@ RG_HOST_DEVICE inline int count_of(const WindowAxis& a, int window) {
   return count > 1 ? count : 1;
 }
 
-// pool_tiles: of a window.
-inline constexpr int kMostTileDepths = 8;
-
-// pool_staged: planes of a block; 0: they are too large, or no whole number of 16-byte chunks.
-int staged_planes(const Pool& pool);
+// pool_vectors: how many windows hold a place along H and W, and the rows that a thread walks down; no rows:
+// too many windows.
+struct VectorsCut {
+  int reach_h, reach_w, band;
+  bool deep;  // windows have depths
+};
+inline constexpr int kVectorsReach = 8;
+VectorsCut vectors_cut(const Pool& pool);
 
 }  // namespace retrograd::kernels::cuda

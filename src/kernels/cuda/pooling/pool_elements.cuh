@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+// Elements as the code that pooling shares with its tests on the CPU sees them.
+#pragma once
+
+#include "kernels/cuda/elements.cuh"
+
+namespace retrograd::kernels::cuda {
+
+template <class T>
+struct Elements {
+  using Type = T;
+  __device__ static float load(T value) { return to_float(value); }
+  __device__ static T store(float value) { return from_float<T>(value); }
+  __device__ static float add_product(float a, float b, float sum) { return fmaf(a, b, sum); }
+};
+
+}  // namespace retrograd::kernels::cuda
