@@ -7,6 +7,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "base/checked.h"
 #include "engines/cost.h"
 #include "engines/cuda/dense/gather_way.h"
@@ -117,6 +119,10 @@ class Col2imCandidate final : public Candidate {
     if (conv->batch <= 0 || conv->x_channels <= 0) return Support::no("nothing to add up");
     if (is_too_large(*conv)) return Support::no("the columns are too many, or many times the operands");
     if (taps_of(*conv) == 1) return Support::no("one tap");
+    // A thread that adds up taps would find one, and walk over all others.
+    if (std::all_of(conv->axes.begin(), conv->axes.end(),
+                    [](const Window& w) { return w.stride >= (w.kernel - 1) * w.dilation + 1; }))
+      return Support::no("windows do not overlap: nothing to add up");
     if (!row_products().supports(product_of(*conv), machine).accepted())
       return Support::no("row_products does not take the columns");
     return Support::yes();
