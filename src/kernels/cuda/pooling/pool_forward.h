@@ -3,10 +3,11 @@
 // one type and one layout: row-major, or channels innermost.
 #pragma once
 
-#include "kernels/cuda/shapes.h"
+#include "kernels/cuda/pooling/pool_forward_plan.h"
 
 namespace retrograd::kernels::cuda {
 
-void pool_forward(const Pool& pool, bool channels_last, Stream stream);
+// choice: forward_choice's.
+void pool_forward(const Pool& pool, bool channels_last, const ForwardChoice& choice, Stream stream);
 
 }  // namespace retrograd::kernels::cuda
