@@ -131,8 +131,9 @@ RG_DEVICE inline void divide(const Columns& p, const ColumnsTile& t, uint32_t th
   }
 }
 
-// What the compiler knows of a walk. Windows that hold a place along H and W: kReach, or at most that many
-// where they are not exact. unit: the stride along H is 1, and they are exact. planes: no channels in lines.
+// What the compiler knows of a walk. Windows that hold a place along H: kReach, or at most that many where
+// they are not exact; along W at most that many. unit: the stride along H is 1, and they are exact. planes:
+// no channels in lines.
 template <int reach, bool exact, bool unit, bool planes>
 struct WalkKind {
   static constexpr int kReach = reach;
@@ -143,7 +144,7 @@ struct WalkKind {
 template <class Function>
 void with_walk_kind(const Columns& p, Function&& function) {
   const int reach = p.reach_h > p.reach_w ? p.reach_h : p.reach_w;
-  if (p.reach_h == p.reach_w && p.inner == 1) {
+  if (p.reach_w <= p.reach_h && p.inner == 1) {
     if (p.strides[1].divisor == 1) {
       if (reach == 2) return function(WalkKind<2, true, true, true>{});
       if (reach == 3) return function(WalkKind<3, true, true, true>{});
@@ -152,6 +153,7 @@ void with_walk_kind(const Columns& p, Function&& function) {
     }
     if (reach == 1) return function(WalkKind<1, true, false, true>{});
     if (reach == 2) return function(WalkKind<2, true, false, true>{});
+    if (reach == 3) return function(WalkKind<3, true, false, true>{});
     if (reach == 4) return function(WalkKind<4, true, false, true>{});
   }
   if (reach == 1) return function(WalkKind<1, true, false, false>{});

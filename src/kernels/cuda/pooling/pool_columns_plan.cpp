@@ -3,10 +3,8 @@
 #include "kernels/cuda/pooling/pool_columns_plan.h"
 
 #include <algorithm>
-#include <utility>
 
-#include "kernels/cuda/alignment.h"
-#include "kernels/cuda/counts.h"
+#include "base/checked.h"
 
 namespace retrograd::kernels::cuda {
 namespace {

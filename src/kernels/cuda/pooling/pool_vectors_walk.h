@@ -78,13 +78,11 @@ struct VectorsLine {
     }
   }
   // Windows that do not hold it were loaded as zeros.
-  RG_DEVICE void add(const Windows& windows, int rows, int first, float (&sums)[kV]) const {
+  RG_DEVICE void add(const Windows& windows, float rows, int first, float (&sums)[kV]) const {
     RG_UNROLL
     for (int j = 0; j < kReach; ++j) {
       const float factor =
-          windows.uniform
-              ? 1.0f
-              : 1.0f / (static_cast<float>(rows) * static_cast<float>(count_of(windows.axes[2], first + j)));
+          windows.uniform ? 1.0f : 1.0f / (rows * static_cast<float>(count_of(windows.axes[2], first + j)));
       T values[kV];
       memcpy(values, &words[j], sizeof(values));
       RG_UNROLL
@@ -148,11 +146,13 @@ RG_DEVICE void walk_vectors(const Vectors& p, uint32_t thread, const typename Co
                   static_cast<int64_t>(first) * step + vector * kV;
   const auto sum_line = [&](int number, const T* from, float(&sums)[kV]) {
     const uint32_t live = is_place(number, ah.y) ? held : 0;
-    const int rows = p.windows.uniform ? 1 : count_of(ah, number);
+    const float rows = p.windows.uniform ? 1.0f : static_cast<float>(count_of(ah, number));
     for (int od = first_depth; od < end_depth; ++od) {
       VectorsLine<Codec, kReach> values;
       values.load(from + od * layer, step, live);
-      values.add(p.windows, rows * (kDeep && !p.windows.uniform ? count_of(ad, od) : 1), first, sums);
+      values.add(p.windows,
+                 rows * (kDeep && !p.windows.uniform ? static_cast<float>(count_of(ad, od)) : 1.0f), first,
+                 sums);
     }
   };
   float sums[kReach][kV] = {};  // of the window that begins here or just before, of the one before that, …
@@ -177,7 +177,7 @@ RG_DEVICE void walk_vectors(const Vectors& p, uint32_t thread, const typename Co
       const VectorsLine<Codec, kReach> now = next;
       const bool more = left > ah.stride - static_cast<int>(within);
       next.load(line + pitch, step, more && is_place(window + 1, ah.y) ? held : 0);
-      now.add(p.windows, p.windows.uniform ? 1 : count_of(ah, window), first, sums[0]);
+      now.add(p.windows, p.windows.uniform ? 1.0f : static_cast<float>(count_of(ah, window)), first, sums[0]);
     }
     float less[kV] = {}, all[kV] = {};
     RG_UNROLL
