@@ -46,10 +46,10 @@ std::vector<double> expected(const Pool& pool, const Sizes& x, const Sizes& y,
 }
 
 template <class Codec, class Kind>
-void run_block(const Columns& p, uint32_t block, const typename Codec::Type* y, typename Codec::Type* x,
+void run_block(const PoolColumns& p, uint32_t block, const typename Codec::Type* y, typename Codec::Type* x,
                float* memory) {
   constexpr uint32_t kThreads = 64;
-  const ColumnsTile t = columns_tile(p, block);
+  const PoolColumnsTile t = columns_tile(p, block);
   auto* const results = reinterpret_cast<typename Codec::Type*>(memory + p.y_floats);
   for (uint32_t i = 0; i < kThreads; ++i) stage<Codec>(p, t, i, kThreads, y, memory);
   for (uint32_t i = 0; i < kThreads && !p.windows.uniform; ++i) divide(p, t, i, kThreads, memory);
@@ -58,7 +58,7 @@ void run_block(const Columns& p, uint32_t block, const typename Codec::Type* y, 
 }
 
 template <class Codec>
-void run_all(const Columns& p, const typename Codec::Type* y, typename Codec::Type* x) {
+void run_all(const PoolColumns& p, const typename Codec::Type* y, typename Codec::Type* x) {
   std::vector<Line> memory(static_cast<size_t>(p.bytes + 15) / 16 + 2);
   for (uint32_t block = 0; block < p.blocks; ++block) {
     std::memset(memory.data(), 0xff, memory.size() * sizeof(Line));  // NaN
@@ -93,11 +93,11 @@ void judge(Pool pool, bool last, const ColumnsCut* cut, std::mt19937& random) {
   pool.x.data = xs;
   pool.y.data = ys;
   if (cut != nullptr) {
-    const Columns p = columns_of(pool, last, *cut);
+    const PoolColumns p = columns_of(pool, last, *cut);
     ASSERT_LE(p.bytes, kColumnsBytes);
     run_all<Codec>(p, ys, xs);
   } else {
-    const Vectors p = vectors_of(pool);
+    const PoolVectors p = vectors_of(pool);
     with_vectors_kind(p, [&](auto reach, auto exact, auto deep) {
       for (uint32_t i = 0; i < p.threads + 3; ++i)
         walk_vectors<Codec, decltype(reach)::value, decltype(exact)::value, decltype(deep)::value>(p, i, ys,

@@ -8,6 +8,7 @@
 #include "engines/cuda/implementations.h"
 #include "engines/cuda/pooling/pool_pass.h"
 #include "engines/cuda/shapes.h"
+#include "kernels/cuda/pooling/pool_columns_plan.h"
 
 namespace retrograd::engines::cuda {
 namespace {

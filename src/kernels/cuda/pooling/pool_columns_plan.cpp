@@ -144,11 +144,11 @@ ColumnsCut columns_cut(const Pool& pool, bool channels_last) {
   return best;
 }
 
-Columns columns_of(const Pool& pool, bool channels_last, const ColumnsCut& cut) {
+PoolColumns columns_of(const Pool& pool, bool channels_last, const ColumnsCut& cut) {
   const Lines l = lines_of(pool, channels_last);
   const Memory m = memory_of(l, cut);
   const auto narrow = [](int64_t n) { return static_cast<int>(n); };
-  Columns p{};
+  PoolColumns p{};
   p.windows = windows_of(pool);
   if (!l.deep) p.windows.axes[0] = {1, 1, 1, 1, 0, 0, 1};
   p.strides[0] = FastDiv(l.d.stride);

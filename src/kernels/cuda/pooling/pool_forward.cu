@@ -13,6 +13,7 @@
 #include "kernels/cuda/fast_div.cuh"
 #include "kernels/cuda/pack.cuh"
 #include "kernels/cuda/pooling/pool_forward.h"
+#include "kernels/cuda/pooling/pool_forward_columns.h"
 #include "kernels/cuda/pooling/pool_whole.h"
 #include "kernels/cuda/pooling/pool_windows.cuh"
 #include "kernels/cuda/types.h"

@@ -18,9 +18,9 @@ __global__ void __launch_bounds__(kForwardThreads, 5)
   auto* const staged = reinterpret_cast<float*>(memory);
   auto* const results = reinterpret_cast<T*>(staged + p.x_floats);
   const ForwardTile t = forward_tile(p, blockIdx.x);
-  stage_lines<Elements<T>>(t.x, threadIdx.x, kForwardThreads, x, staged);
+  stage_lines<PoolElements<T>>(t.x, threadIdx.x, kForwardThreads, x, staged);
   __syncthreads();
-  add_windows<Elements<T>>(p, t, threadIdx.x, kForwardThreads, staged, results);
+  add_windows<PoolElements<T>>(p, t, threadIdx.x, kForwardThreads, staged, results);
   __syncthreads();
   flush_lines(t.y, threadIdx.x, kForwardThreads, results, y);
 }

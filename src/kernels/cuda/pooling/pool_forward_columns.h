@@ -5,6 +5,7 @@
 #pragma once
 
 #include "kernels/cuda/fast_div.cuh"
+#include "kernels/cuda/pooling/pool_forward.h"
 #include "kernels/cuda/pooling/pool_lines.h"
 #include "kernels/cuda/pooling/pool_plan.h"
 
@@ -13,10 +14,6 @@ namespace retrograd::kernels::cuda {
 inline constexpr int kForwardThreads = 256;
 inline constexpr int kForwardBytes = 48 << 10;  // of shared memory that a block may have
 
-// Of y. 0 planes: no tile fits, or its memory would be read too often.
-struct ForwardCut {
-  int planes = 0, rows = 0, columns = 0;
-};
 ForwardCut forward_cut(const Pool& pool, bool channels_last);
 
 struct ForwardColumns {
@@ -38,7 +35,7 @@ ForwardColumns forward_columns_of(const Pool& pool, bool channels_last, const Fo
 void pool_forward_columns(const Pool& pool, bool channels_last, const ForwardCut& cut, Stream stream);
 
 struct ForwardTile {
-  TileLines x, y;
+  PoolLines x, y;
   int x_row, x_column;  // of x's first element: its row, and its element in the line
   int y_row, y_column;
 };

@@ -2,6 +2,8 @@
 // Which kernel, and for how many threads.
 #include "kernels/cuda/pooling/pool_forward_plan.h"
 
+#include "kernels/cuda/pooling/pool_forward_columns.h"
+
 namespace retrograd::kernels::cuda {
 namespace {
 

@@ -4,20 +4,11 @@
 // share in that order and the shares in a fixed tree.
 #pragma once
 
-#include "kernels/cuda/pooling/pool_forward_columns.h"
+#include "kernels/cuda/pooling/pool_forward.h"
 #include "kernels/cuda/pooling/pool_plan.h"
 
 namespace retrograd::kernels::cuda {
 
-// tiles: 2x2 and 3x3 windows, a thread a few rows of results. whole: a window is a plane, some threads a
-// plane. shared: channels last, windows of many places, a block 32 vectors of channels of a result. each: a
-// thread a result. columns: through shared memory, two axes (pool_forward_columns.h).
-enum class ForwardKernel : unsigned char { kTiles, kWhole, kShared, kEach, kColumns };
-const char* name_of(ForwardKernel kernel);
-struct ForwardChoice {
-  ForwardKernel kernel;
-  ForwardCut cut;  // of kColumns
-};
 ForwardChoice forward_choice(const Pool& pool, bool channels_last);
 
 // Neighbouring channels that a thread takes at once; alignment: what both addresses are multiples of.

@@ -10,7 +10,7 @@
 
 namespace retrograd::kernels::cuda {
 
-struct alignas(16) Words {
+struct alignas(16) PoolWords {
   uint32_t values[4];
 };
 
