@@ -7,33 +7,14 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
-#include <random>
 #include <vector>
 
 #include "kernels/cuda/pooling/pool_columns_block.h"
 #include "kernels/cuda/pooling/pool_vectors_walk.h"
+#include "pool_draws.h"
 
 namespace retrograd::kernels::cuda {
 namespace {
-
-// 16-bit integers stand for the 16-bit types, in units of 1/1024 so that quotients show.
-struct Floats {
-  using Type = float;
-  static float load(float value) { return value; }
-  static float store(float value) { return value; }
-  static float add_product(float a, float b, float sum) { return std::fma(a, b, sum); }
-};
-struct Shorts {
-  using Type = int16_t;
-  static float load(int16_t value) { return static_cast<float>(value) / 1024; }
-  static int16_t store(float value) { return static_cast<int16_t>(std::lround(value * 1024)); }
-  static float add_product(float a, float b, float sum) { return std::fma(a, b, sum); }
-};
-
-struct Sizes {
-  int64_t images, depth, height, width, channels;  // channels: innermost ones
-  int64_t count() const { return images * depth * height * width * channels; }
-};
 
 // Each y to all places of its window.
 std::vector<double> expected(const Pool& pool, const Sizes& x, const Sizes& y,
@@ -65,10 +46,10 @@ std::vector<double> expected(const Pool& pool, const Sizes& x, const Sizes& y,
 }
 
 template <class Codec, class Kind>
-void run_block(const Columns& p, uint32_t block, const typename Codec::Type* y, typename Codec::Type* x,
+void run_block(const PoolColumns& p, uint32_t block, const typename Codec::Type* y, typename Codec::Type* x,
                float* memory) {
   constexpr uint32_t kThreads = 64;
-  const ColumnsTile t = columns_tile(p, block);
+  const PoolColumnsTile t = columns_tile(p, block);
   auto* const results = reinterpret_cast<typename Codec::Type*>(memory + p.y_floats);
   for (uint32_t i = 0; i < kThreads; ++i) stage<Codec>(p, t, i, kThreads, y, memory);
   for (uint32_t i = 0; i < kThreads && !p.windows.uniform; ++i) divide(p, t, i, kThreads, memory);
@@ -76,12 +57,8 @@ void run_block(const Columns& p, uint32_t block, const typename Codec::Type* y, 
   for (uint32_t i = 0; i < kThreads; ++i) flush(p, t, i, kThreads, results, x);
 }
 
-struct alignas(16) Line {
-  float values[4];
-};
-
 template <class Codec>
-void run_all(const Columns& p, const typename Codec::Type* y, typename Codec::Type* x) {
+void run_all(const PoolColumns& p, const typename Codec::Type* y, typename Codec::Type* x) {
   std::vector<Line> memory(static_cast<size_t>(p.bytes + 15) / 16 + 2);
   for (uint32_t block = 0; block < p.blocks; ++block) {
     std::memset(memory.data(), 0xff, memory.size() * sizeof(Line));  // NaN
@@ -116,11 +93,11 @@ void judge(Pool pool, bool last, const ColumnsCut* cut, std::mt19937& random) {
   pool.x.data = xs;
   pool.y.data = ys;
   if (cut != nullptr) {
-    const Columns p = columns_of(pool, last, *cut);
+    const PoolColumns p = columns_of(pool, last, *cut);
     ASSERT_LE(p.bytes, kColumnsBytes);
     run_all<Codec>(p, ys, xs);
   } else {
-    const Vectors p = vectors_of(pool);
+    const PoolVectors p = vectors_of(pool);
     with_vectors_kind(p, [&](auto reach, auto exact, auto deep) {
       for (uint32_t i = 0; i < p.threads + 3; ++i)
         walk_vectors<Codec, decltype(reach)::value, decltype(exact)::value, decltype(deep)::value>(p, i, ys,
@@ -134,40 +111,6 @@ void judge(Pool pool, bool last, const ColumnsCut* cut, std::mt19937& random) {
   const auto* before = reinterpret_cast<const T*>(x_memory.data());
   for (size_t i = 0; i < x_shift; ++i) ASSERT_EQ(before[i], T{});
 }
-
-class PoolDraw {
- public:
-  explicit PoolDraw(unsigned seed) : random(seed) {}
-  int64_t operator()(int64_t low, int64_t high) {
-    return low + static_cast<int64_t>(random() % static_cast<uint32_t>(high - low + 1));
-  }
-  Pool pool(int trial, int64_t most_windows) {
-    PoolDraw& draw = *this;
-    Pool pool{};
-    pool.batch = draw(1, 3);
-    pool.channels = draw(1, 5);
-    const bool small = trial % 2 == 0;
-    for (int i = 0; i < 3; ++i) {
-      PoolAxis& a = pool.axes[i];
-      a = {1, 1, 1, 1, 0};
-      if (i == 0 && trial % 3 != 0) {
-        a.x = a.y = draw(1, 2);
-        continue;
-      }
-      a.x = i == 0 ? draw(1, 4) : draw(1, small ? 9 : 40);
-      a.kernel = draw(1, i == 0 ? 3 : trial % 5 == 0 ? most_windows : 4);
-      a.stride = draw(1, 5);
-      a.pad = draw(0, a.kernel / 2);
-      const int64_t room = std::max<int64_t>(a.x + 2 * a.pad - a.kernel, 0);
-      a.y = room / a.stride + 1 + (room % a.stride != 0 ? draw(0, 1) : 0);  // ceil windows
-    }
-    pool.count_include_pad = draw(0, 1) != 0;
-    pool.divisor_override = draw(0, 3) == 0 ? draw(1, 9) : 0;
-    pool.x.dtype = pool.y.dtype = draw(0, 1) != 0 ? DType::kF32 : DType::kF16;
-    return pool;
-  }
-  std::mt19937 random;
-};
 
 TEST(PoolVectors, EveryWalkIsTheFormula) {
   PoolDraw draw(6);

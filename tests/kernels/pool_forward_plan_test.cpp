@@ -49,7 +49,7 @@ TEST(PoolForwardPlan, WindowsHoldAndCountWhatTheyShould) {
 
 TEST(PoolForwardPlan, KernelsByWindow) {
   const auto name = [](const Pool& pool, bool last) {
-    return std::string_view(name_of(forward_kernel(pool, last)));
+    return std::string_view(name_of(forward_choice(pool, last).kernel));
   };
   const PoolAxis two{56, 28, 2, 2, 0}, three{56, 28, 3, 2, 1}, whole{7, 1, 7, 7, 0}, frames{8, 8, 1, 1, 0};
   EXPECT_EQ(name(pool_of(kFlat, two, two), false), "tiles");
@@ -60,6 +60,14 @@ TEST(PoolForwardPlan, KernelsByWindow) {
   EXPECT_EQ(name(pool_of(three, whole, whole), false), "each");
   EXPECT_EQ(name(pool_of(kFlat, whole, whole), true), "shared");
   EXPECT_EQ(name(pool_of(kFlat, kFlat, {56, 14, 4, 4, 0}), true), "each");
+  // Channels that are no whole vectors, and 16 bits on planes, go through shared memory.
+  Pool odd = pool_of(kFlat, three, three);
+  odd.channels = 7;
+  EXPECT_EQ(name(odd, true), "columns");
+  EXPECT_EQ(name(odd, false), "tiles");
+  Pool halves = pool_of(kFlat, three, two);
+  halves.x.dtype = halves.y.dtype = DType::kF16;
+  EXPECT_EQ(name(halves, false), "columns");
 }
 
 TEST(PoolForwardPlan, WholePlanes) {

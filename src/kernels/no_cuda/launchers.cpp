@@ -107,7 +107,7 @@ void take_rows(const Conv&, Result, int64_t, RowType, const void*, bool, Stream)
 void repair_result(const Conv&, Result, Stream) { not_here(); }
 
 void pool_backward(const Pool&, bool, PoolKernel, const ColumnsCut&, Stream) { not_here(); }
-void pool_forward(const Pool&, bool, Stream) { not_here(); }
+void pool_forward(const Pool&, bool, const ForwardChoice&, Stream) { not_here(); }
 
 void small_grad_input(const Conv&, Stream) { not_here(); }
 void small_grad_weight(const Conv&, float*, Stream) { not_here(); }

@@ -8,6 +8,7 @@
 #include "engines/cuda/implementations.h"
 #include "engines/cuda/pooling/pool_pass.h"
 #include "engines/cuda/shapes.h"
+#include "kernels/cuda/pooling/pool_columns_plan.h"
 
 namespace retrograd::engines::cuda {
 namespace {
@@ -62,7 +63,7 @@ class PoolCandidate final : public Candidate {
     const auto& pool = std::get<AvgPoolPass>(pass);
     Effort effort = effort_of(pass);
     const int64_t vector = 16 / static_cast<int64_t>(size_of(pool.x.dtype));
-    if (kernel_ == PoolKernel::kDisjoint && both_planes(pool) && pool.axes[2].x % vector != 0)
+    if (kernel_ == PoolKernel::kDisjoint && both_planes(pool) && row_of(pool) % vector != 0)
       effort.bytes *= kScattered;
     return effort;
   }
@@ -72,6 +73,15 @@ class PoolCandidate final : public Candidate {
   }
 
  private:
+  // Planes that are one window each make up one long row.
+  static int64_t row_of(const AvgPoolPass& pool) {
+    const auto whole = [](const problem::PoolWindow& a) { return a.y == 1 && a.kernel == a.x; };
+    const auto untouched = [](const problem::PoolWindow& a) { return a.kernel == 1 && a.stride == 1; };
+    const auto& [d, h, w] = pool.axes;
+    if (!whole(h) || !whole(w)) return w.x;
+    const int64_t plane = h.x * w.x;
+    return whole(d) || untouched(d) ? pool.batch * pool.channels * d.x * plane : plane;
+  }
   const char* needs() const {
     switch (kernel_) {
       case PoolKernel::kDisjoint:

@@ -16,18 +16,22 @@ using problem::AvgPoolPass;
 
 class PoolWindowsStep final : public Step {
  public:
-  explicit PoolWindowsStep(const AvgPoolPass& pass) : pass_(pass), planes_(both_planes(pass)) {}
+  explicit PoolWindowsStep(const AvgPoolPass& pass)
+      : pass_(pass),
+        planes_(both_planes(pass)),
+        choice_(kernels::cuda::forward_choice(shape_of(pass), !planes_)) {}
   std::string describe() const override {
-    return fmt::format("{}, {}", name_of(kernels::cuda::forward_kernel(shape_of(pass_), !planes_)),
-                       planes_ ? "planes" : "channels last");
+    return fmt::format("{}, {}", name_of(choice_.kernel), planes_ ? "planes" : "channels last");
   }
   void run(const Bindings& bindings, std::byte*, runtime::ExecutionContext& context) const override {
-    kernels::cuda::pool_forward(bind(shape_of(pass_), pass_, bindings), !planes_, stream_of(context));
+    kernels::cuda::pool_forward(bind(shape_of(pass_), pass_, bindings), !planes_, choice_,
+                                stream_of(context));
   }
 
  private:
   AvgPoolPass pass_;
   bool planes_;
+  kernels::cuda::ForwardChoice choice_;
 };
 
 class PoolWindowsCandidate final : public Candidate {

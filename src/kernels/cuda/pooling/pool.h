@@ -3,7 +3,6 @@
 // one type.
 #pragma once
 
-#include "kernels/cuda/pooling/pool_columns_plan.h"
 #include "kernels/cuda/shapes.h"
 
 namespace retrograd::kernels::cuda {
@@ -16,6 +15,13 @@ const char* name_of(PoolKernel kernel);
 bool has_pool_kernel(PoolKernel kernel, const Pool& pool, bool channels_last, int alignment);
 // The first of them that there is.
 PoolKernel pool_kernel(const Pool& pool, bool channels_last, int alignment);
+
+// kColumns: a block's tile.
+struct ColumnsCut {
+  int planes = 0;  // 0: no tile fits; more than one: whole planes
+  int rows = 0, columns = 0;
+  int band = 0;  // rows that a thread walks down
+};
 
 // (N, C, D, H, W) row-major, or channels innermost. cut: columns_cut's, where the kernel is kColumns.
 void pool_backward(const Pool& pool, bool channels_last, PoolKernel kernel, const ColumnsCut& cut,

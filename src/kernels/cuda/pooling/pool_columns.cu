@@ -16,24 +16,24 @@ namespace {
 
 template <class T, class Kind>
 __global__ void __launch_bounds__(kColumnsThreads, Kind::kReach <= 4 ? 5 : 3)
-    columns_kernel(const __grid_constant__ Columns p, const T* __restrict__ y, T* __restrict__ x) {
+    columns_kernel(const __grid_constant__ PoolColumns p, const T* __restrict__ y, T* __restrict__ x) {
   extern __shared__ float4 memory[];
   auto* const staged = reinterpret_cast<float*>(memory);
   auto* const results = reinterpret_cast<T*>(staged + p.y_floats);
-  const ColumnsTile t = columns_tile(p, blockIdx.x);
-  stage<Elements<T>>(p, t, threadIdx.x, kColumnsThreads, y, staged);
+  const PoolColumnsTile t = columns_tile(p, blockIdx.x);
+  stage<PoolElements<T>>(p, t, threadIdx.x, kColumnsThreads, y, staged);
   __syncthreads();
   if (!p.windows.uniform) {
     divide(p, t, threadIdx.x, kColumnsThreads, staged);
     __syncthreads();
   }
-  walk<Elements<T>, Kind>(p, t, threadIdx.x, kColumnsThreads, staged, results);
+  walk<PoolElements<T>, Kind>(p, t, threadIdx.x, kColumnsThreads, staged, results);
   __syncthreads();
   flush(p, t, threadIdx.x, kColumnsThreads, results, x);
 }
 
 template <class T>
-void run(const Pool& pool, const Columns& p, Stream stream) {
+void run(const Pool& pool, const PoolColumns& p, Stream stream) {
   with_walk_kind(p, [&](auto kind) {
     columns_kernel<T, decltype(kind)><<<p.blocks, kColumnsThreads, static_cast<size_t>(p.bytes), stream>>>(
         p, static_cast<const T*>(pool.y.data), static_cast<T*>(pool.x.data));
@@ -43,7 +43,7 @@ void run(const Pool& pool, const Columns& p, Stream stream) {
 }  // namespace
 
 void pool_columns(const Pool& pool, bool channels_last, const ColumnsCut& cut, Stream stream) {
-  const Columns p = columns_of(pool, channels_last, cut);
+  const PoolColumns p = columns_of(pool, channels_last, cut);
   with_type(pool.x.dtype, [&](auto type) { run<decltype(type)>(pool, p, stream); });
 }
 

@@ -14,14 +14,14 @@
 
 namespace retrograd::kernels::cuda {
 
-struct ColumnsTile {
+struct PoolColumnsTile {
   int plane, planes, row, rows, column, columns;  // of x
   int y_row, y_rows, y_column, y_columns;         // what is staged
   int y_at, x_at;  // where the first elements lie in shared memory: as far behind 16 bytes as in the tensors
 };
 
-RG_DEVICE inline ColumnsTile columns_tile(const Columns& p, uint32_t block) {
-  ColumnsTile t;
+RG_DEVICE inline PoolColumnsTile columns_tile(const PoolColumns& p, uint32_t block) {
+  PoolColumnsTile t;
   uint32_t column = block;
   uint32_t row = p.column_tiles.split(column);
   t.plane = static_cast<int>(p.row_tiles.split(row)) * p.cut.planes;
@@ -60,12 +60,12 @@ RG_DEVICE inline ColumnsTile columns_tile(const Columns& p, uint32_t block) {
 
 // A run a plane, or a line of one, summed over the depths whose windows hold the plane.
 template <class Codec, int kV>
-RG_DEVICE void stage_deep(const Columns& p, const ColumnsTile& t, uint32_t thread, uint32_t threads,
+RG_DEVICE void stage_deep(const PoolColumns& p, const PoolColumnsTile& t, uint32_t thread, uint32_t threads,
                           const typename Codec::Type* y, float* staged) {
   using T = typename Codec::Type;
   const WindowAxis& a = p.windows.axes[0];
-  const Runs runs = p.whole ? runs_of(t.planes, t.y_rows * p.yw, thread, threads)
-                            : runs_of(t.y_rows, t.y_columns, thread, threads);
+  const PoolRuns runs = p.whole ? runs_of(t.planes, t.y_rows * p.yw, thread, threads)
+                                : runs_of(t.y_rows, t.y_columns, thread, threads);
   for (auto run = static_cast<int>(runs.run); run < runs.count; run += static_cast<int>(runs.run_step)) {
     auto depth = static_cast<uint32_t>(t.plane + (p.whole ? run : 0));
     const auto image = static_cast<int>(p.depths.split(depth));
@@ -80,9 +80,9 @@ RG_DEVICE void stage_deep(const Columns& p, const ColumnsTile& t, uint32_t threa
       float sums[kV] = {};
       for (int od = begin; od < end; ++od) {
         const int layer = from + od * p.y_plane + n;
-        Chunk<T, kV> read{};
+        PoolChunk<T, kV> read{};
         if (is_inside<kV>(layer, p.y_total)) {
-          read = *reinterpret_cast<const Chunk<T, kV>*>(y + layer);
+          read = *reinterpret_cast<const PoolChunk<T, kV>*>(y + layer);
         } else {
           RG_UNROLL
           for (int i = 0; i < kV; ++i)
@@ -102,12 +102,12 @@ RG_DEVICE void stage_deep(const Columns& p, const ColumnsTile& t, uint32_t threa
 }
 
 template <class Codec>
-RG_DEVICE void stage(const Columns& p, const ColumnsTile& t, uint32_t thread, uint32_t threads,
+RG_DEVICE void stage(const PoolColumns& p, const PoolColumnsTile& t, uint32_t thread, uint32_t threads,
                      const typename Codec::Type* y, float* staged) {
   constexpr int kWide = 16 / sizeof(typename Codec::Type);
   if (!p.deep) {
     const int first = t.plane * p.y_plane + t.y_row * p.yw + t.y_column;
-    const TileLines lines{p.whole, t.planes, t.y_rows, t.y_columns, first, p.yw, p.y_total, t.y_at, p.y_line};
+    const PoolLines lines{p.whole, t.planes, t.y_rows, t.y_columns, first, p.yw, p.y_total, t.y_at, p.y_line};
     return stage_lines<Codec>(lines, thread, threads, y, staged);
   }
   // Layers that are no whole chunks lie at different places in them.
@@ -115,8 +115,8 @@ RG_DEVICE void stage(const Columns& p, const ColumnsTile& t, uint32_t thread, ui
                          : stage_deep<Codec, 1>(p, t, thread, threads, y, staged);
 }
 
-RG_DEVICE inline void divide(const Columns& p, const ColumnsTile& t, uint32_t thread, uint32_t threads,
-                             float* staged) {
+RG_DEVICE inline void divide(const PoolColumns& p, const PoolColumnsTile& t, uint32_t thread,
+                             uint32_t threads, float* staged) {
   const uint32_t items = static_cast<uint32_t>(t.planes) * p.staged_lines.divisor * p.staged_columns.divisor;
   for (uint32_t item = thread; item < items; item += threads) {
     uint32_t column = item;
@@ -131,8 +131,9 @@ RG_DEVICE inline void divide(const Columns& p, const ColumnsTile& t, uint32_t th
   }
 }
 
-// What the compiler knows of a walk. Windows that hold a place along H and W: kReach, or at most that many
-// where they are not exact. unit: the stride along H is 1, and they are exact. planes: no channels in lines.
+// What the compiler knows of a walk. Windows that hold a place along H: kReach, or at most that many where
+// they are not exact; along W at most that many. unit: the stride along H is 1, and they are exact. planes:
+// no channels in lines.
 template <int reach, bool exact, bool unit, bool planes>
 struct WalkKind {
   static constexpr int kReach = reach;
@@ -141,9 +142,9 @@ struct WalkKind {
 
 // Those that are common have code of their own.
 template <class Function>
-void with_walk_kind(const Columns& p, Function&& function) {
+void with_walk_kind(const PoolColumns& p, Function&& function) {
   const int reach = p.reach_h > p.reach_w ? p.reach_h : p.reach_w;
-  if (p.reach_h == p.reach_w && p.inner == 1) {
+  if (p.reach_w <= p.reach_h && p.inner == 1) {
     if (p.strides[1].divisor == 1) {
       if (reach == 2) return function(WalkKind<2, true, true, true>{});
       if (reach == 3) return function(WalkKind<3, true, true, true>{});
@@ -152,6 +153,7 @@ void with_walk_kind(const Columns& p, Function&& function) {
     }
     if (reach == 1) return function(WalkKind<1, true, false, true>{});
     if (reach == 2) return function(WalkKind<2, true, false, true>{});
+    if (reach == 3) return function(WalkKind<3, true, false, true>{});
     if (reach == 4) return function(WalkKind<4, true, false, true>{});
   }
   if (reach == 1) return function(WalkKind<1, true, false, false>{});
@@ -162,7 +164,7 @@ void with_walk_kind(const Columns& p, Function&& function) {
 
 // Bit j: the j-th window before the last one that begins at a column or before it holds it.
 template <int kReach>
-RG_DEVICE inline uint32_t windows_held(const Columns& p, int window, int within) {
+RG_DEVICE inline uint32_t windows_held(const PoolColumns& p, int window, int within) {
   const WindowAxis& a = p.windows.axes[2];
   uint32_t held = 0;
   RG_UNROLL
@@ -174,7 +176,7 @@ RG_DEVICE inline uint32_t windows_held(const Columns& p, int window, int within)
 
 // From the first window to the last; line: where the first one's value would be.
 template <class Kind>
-RG_DEVICE inline float across(const Columns& p, uint32_t held, const float* line) {
+RG_DEVICE inline float across(const PoolColumns& p, uint32_t held, const float* line) {
   const int step = Kind::kPlanes ? 1 : p.inner;
   float sum = 0;
   RG_UNROLL
@@ -184,7 +186,7 @@ RG_DEVICE inline float across(const Columns& p, uint32_t held, const float* line
 }
 
 template <class Codec, class Kind>
-RG_DEVICE void walk_column(const Columns& p, const ColumnsTile& t, int plane, int row, int column,
+RG_DEVICE void walk_column(const PoolColumns& p, const PoolColumnsTile& t, int plane, int row, int column,
                            const float* staged, typename Codec::Type* results) {
   using T = typename Codec::Type;
   constexpr int kReach = Kind::kReach;
@@ -241,7 +243,7 @@ RG_DEVICE void walk_column(const Columns& p, const ColumnsTile& t, int plane, in
 }
 
 template <class Codec, class Kind>
-RG_DEVICE void walk(const Columns& p, const ColumnsTile& t, uint32_t thread, uint32_t threads,
+RG_DEVICE void walk(const PoolColumns& p, const PoolColumnsTile& t, uint32_t thread, uint32_t threads,
                     const float* staged, typename Codec::Type* results) {
   const uint32_t items = static_cast<uint32_t>(t.planes) * p.bands.divisor * p.tile_columns.divisor;
   for (uint32_t item = thread; item < items; item += threads) {
@@ -255,10 +257,10 @@ RG_DEVICE void walk(const Columns& p, const ColumnsTile& t, uint32_t thread, uin
 }
 
 template <class T>
-RG_DEVICE void flush(const Columns& p, const ColumnsTile& t, uint32_t thread, uint32_t threads,
+RG_DEVICE void flush(const PoolColumns& p, const PoolColumnsTile& t, uint32_t thread, uint32_t threads,
                      const T* results, T* x) {
   const int first = t.plane * p.x_plane + t.row * p.xw + t.column;
-  const TileLines lines{p.whole, t.planes, t.rows, t.columns, first, p.xw, p.x_total, t.x_at, p.x_line};
+  const PoolLines lines{p.whole, t.planes, t.rows, t.columns, first, p.xw, p.x_total, t.x_at, p.x_line};
   flush_lines(lines, thread, threads, results, x);
 }
 

@@ -3,10 +3,8 @@
 #include "kernels/cuda/pooling/pool_columns_plan.h"
 
 #include <algorithm>
-#include <utility>
 
-#include "kernels/cuda/alignment.h"
-#include "kernels/cuda/counts.h"
+#include "base/checked.h"
 
 namespace retrograd::kernels::cuda {
 namespace {
@@ -62,10 +60,10 @@ Memory memory_of(const Lines& l, const ColumnsCut& cut) {
   const bool whole = cut.columns == l.xw;
   Memory m{};
   m.y_rows = cut.planes > 1 ? l.h.y : staged_windows(l.h, l.reach_h, cut.rows);
-  m.y_columns =
-      whole ? l.yw
-            : l.inner * staged_windows(l.w, l.reach_w,
-                                       std::min(l.w.x, (cut.columns - 1 + l.inner - 1) / l.inner + 1));
+  // Places of a tile: one more where tiles begin among the channels of one.
+  const int64_t places =
+      retrograd::ceil_div(int64_t{cut.columns}, l.inner) + (cut.columns % l.inner != 0 ? 1 : 0);
+  m.y_columns = whole ? l.yw : l.inner * staged_windows(l.w, l.reach_w, std::min(l.w.x, places));
   m.y_line = whole ? l.yw : line(l.yw, m.y_columns + 2 * v);
   m.y_staged = m.y_rows * l.yw + (l.deep ? v : 0);
   m.x_line = whole ? l.xw : line(l.xw, cut.columns);
@@ -82,7 +80,7 @@ int64_t blocks_of(const Lines& l, const ColumnsCut& cut) {
 // Instructions of a block's threads a result.
 double cost_of(const Lines& l, const ColumnsCut& cut, const Memory& m) {
   constexpr double kStage = 5, kFlush = 1, kBlock = 200, kEnoughBlocks = 600, kBlocksAtOnce = 5;
-  constexpr double kCutLines = 1.2;  // whose ends share sectors of memory with neighbouring tiles
+  constexpr double kCutLines = 1.35;  // whose ends share sectors of memory with neighbouring tiles
   const auto number = [](int64_t n) { return static_cast<double>(n); };
   const int64_t threads = kColumnsThreads;
   const double results = number(int64_t{cut.planes} * cut.rows * cut.columns);
@@ -126,12 +124,14 @@ ColumnsCut columns_cut(const Pool& pool, bool channels_last) {
     }
     return true;
   };
-  for (const int64_t wanted : {l.xw, int64_t{1024}, int64_t{512}, int64_t{256}, int64_t{64}}) {
+  const int64_t places[] = {8 * l.inner, 4 * l.inner, 2 * l.inner, l.inner};
+  const int64_t elements[] = {1024, 512, 256, 64};
+  for (int i = 0; i <= 4; ++i) {
+    const int64_t wanted = i == 0 ? l.xw : l.inner > 1 ? places[i - 1] : elements[i - 1];
     if (wanted > l.xw || wanted > kColumnsBytes) continue;
-    const int64_t columns =
-        wanted == l.xw
-            ? wanted
-            : std::min(l.xw, round_up(retrograd::ceil_div(l.xw, retrograd::ceil_div(l.xw, wanted)), 16));
+    int64_t columns = wanted;
+    if (l.inner == 1 && i > 0)  // tiles of about one size
+      columns = std::min(l.xw, round_up(retrograd::ceil_div(l.xw, retrograd::ceil_div(l.xw, wanted)), 16));
     for (const int64_t about : {1, 2, 4, 8, 12, 16, 24, 32, 48, 64, 128}) {
       const int64_t rows = std::min(l.h.x, l.h.stride < about ? round_up(about, l.h.stride) : about);
       if (!try_rows(columns, rows, 1)) break;
@@ -144,11 +144,11 @@ ColumnsCut columns_cut(const Pool& pool, bool channels_last) {
   return best;
 }
 
-Columns columns_of(const Pool& pool, bool channels_last, const ColumnsCut& cut) {
+PoolColumns columns_of(const Pool& pool, bool channels_last, const ColumnsCut& cut) {
   const Lines l = lines_of(pool, channels_last);
   const Memory m = memory_of(l, cut);
   const auto narrow = [](int64_t n) { return static_cast<int>(n); };
-  Columns p{};
+  PoolColumns p{};
   p.windows = windows_of(pool);
   if (!l.deep) p.windows.axes[0] = {1, 1, 1, 1, 0, 0, 1};
   p.strides[0] = FastDiv(l.d.stride);

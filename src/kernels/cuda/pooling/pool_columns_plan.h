@@ -5,22 +5,17 @@
 #pragma once
 
 #include "kernels/cuda/fast_div.cuh"
+#include "kernels/cuda/pooling/pool.h"
 #include "kernels/cuda/pooling/pool_plan.h"
 
 namespace retrograd::kernels::cuda {
 
-// Of a block's tile.
-struct ColumnsCut {
-  int planes = 0;  // 0: no tile fits; more than one: whole planes
-  int rows = 0, columns = 0;
-  int band = 0;  // rows that a thread walks down
-};
 inline constexpr int kColumnsThreads = 256;
 inline constexpr int kColumnsBytes = 48 << 10;  // of shared memory that a block may have
 inline constexpr int kColumnsReach = 16;        // windows that hold a place along one axis, at most
 ColumnsCut columns_cut(const Pool& pool, bool channels_last);
 
-struct Columns {
+struct PoolColumns {
   Windows windows;
   FastDiv strides[3];
   int inner;             // channels of a place in a line
@@ -44,6 +39,6 @@ struct Columns {
   FastDiv staged_columns, staged_lines;  // of y, at most
   unsigned blocks;
 };
-Columns columns_of(const Pool& pool, bool channels_last, const ColumnsCut& cut);
+PoolColumns columns_of(const Pool& pool, bool channels_last, const ColumnsCut& cut);
 
 }  // namespace retrograd::kernels::cuda

@@ -7,7 +7,7 @@
 namespace retrograd::kernels::cuda {
 
 template <class T>
-struct Elements {
+struct PoolElements {
   using Type = T;
   __device__ static float load(T value) { return to_float(value); }
   __device__ static T store(float value) { return from_float<T>(value); }

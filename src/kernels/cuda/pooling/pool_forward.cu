@@ -13,6 +13,7 @@
 #include "kernels/cuda/fast_div.cuh"
 #include "kernels/cuda/pack.cuh"
 #include "kernels/cuda/pooling/pool_forward.h"
+#include "kernels/cuda/pooling/pool_forward_columns.h"
 #include "kernels/cuda/pooling/pool_whole.h"
 #include "kernels/cuda/pooling/pool_windows.cuh"
 #include "kernels/cuda/types.h"
@@ -179,8 +180,7 @@ void run_windows(const Pool& pool, ForwardKernel kernel, bool last, Stream strea
 }
 
 template <class T>
-void run(const Pool& pool, bool last, Stream stream) {
-  const ForwardKernel kernel = forward_kernel(pool, last);
+void run(const Pool& pool, bool last, ForwardKernel kernel, Stream stream) {
   const int vector = forward_vector(pool, last, alignment_of({pool.x.data, pool.y.data}));
   if (kernel == ForwardKernel::kWhole) return pool_whole(pool, stream);
   if (kernel == ForwardKernel::kShared) return pool_shared(pool, vector, stream);
@@ -191,8 +191,11 @@ void run(const Pool& pool, bool last, Stream stream) {
 
 }  // namespace
 
-void pool_forward(const Pool& pool, bool channels_last, Stream stream) {
-  with_type(pool.x.dtype, [&](auto type) { run<decltype(type)>(pool, channels_last, stream); });
+void pool_forward(const Pool& pool, bool channels_last, const ForwardChoice& choice, Stream stream) {
+  if (choice.kernel == ForwardKernel::kColumns)
+    return pool_forward_columns(pool, channels_last, choice.cut, stream);
+  with_type(pool.x.dtype,
+            [&](auto type) { run<decltype(type)>(pool, channels_last, choice.kernel, stream); });
 }
 
 }  // namespace retrograd::kernels::cuda

@@ -2,6 +2,8 @@
 // Which kernel, and for how many threads.
 #include "kernels/cuda/pooling/pool_forward_plan.h"
 
+#include "kernels/cuda/pooling/pool_forward_columns.h"
+
 namespace retrograd::kernels::cuda {
 namespace {
 
@@ -16,6 +18,14 @@ bool has_tiles(const Pool& pool) {
   return (w.kernel == 2 && w.stride == 2) || (w.kernel == 3 && w.stride <= 2);
 }
 
+// Windows that the other kernels would read 2 or 4 bytes at a time: channels that are no whole vectors; on
+// planes FP16 and BF16, unless strides lead the lanes of a warp into few banks of shared memory.
+bool reads_elements(const Pool& pool, bool channels_last) {
+  const auto bytes = static_cast<int64_t>(size_of(pool.x.dtype));
+  if (channels_last) return pool.channels * bytes % 16 != 0;
+  return bytes == 2 && !has_tiles(pool) && pool.axes[2].stride % 8 != 0;
+}
+
 }  // namespace
 
 const char* name_of(ForwardKernel kernel) {
@@ -26,20 +36,25 @@ const char* name_of(ForwardKernel kernel) {
       return "whole";
     case ForwardKernel::kShared:
       return "shared";
+    case ForwardKernel::kColumns:
+      return "columns";
     case ForwardKernel::kEach:
       break;
   }
   return "each";
 }
 
-ForwardKernel forward_kernel(const Pool& pool, bool channels_last) {
+ForwardChoice forward_choice(const Pool& pool, bool channels_last) {
   const auto& [d, h, w] = pool.axes;
   if (!channels_last && is_whole(h) && is_whole(w) && (is_whole(d) || is_untouched(d)))
-    return ForwardKernel::kWhole;
-  if (has_tiles(pool)) return ForwardKernel::kTiles;
+    return {ForwardKernel::kWhole, {}};
+  if (reads_elements(pool, channels_last))
+    if (const ForwardCut cut = forward_cut(pool, channels_last); cut.planes > 0)
+      return {ForwardKernel::kColumns, cut};
+  if (has_tiles(pool)) return {ForwardKernel::kTiles, {}};
   int64_t places = 1;
   for (const PoolAxis& a : pool.axes) places *= a.kernel < a.x ? a.kernel : a.x;
-  return channels_last && places >= kManyPlaces ? ForwardKernel::kShared : ForwardKernel::kEach;
+  return {channels_last && places >= kManyPlaces ? ForwardKernel::kShared : ForwardKernel::kEach, {}};
 }
 
 int forward_vector(const Pool& pool, bool channels_last, int alignment) {

@@ -4,16 +4,12 @@
 // share in that order and the shares in a fixed tree.
 #pragma once
 
+#include "kernels/cuda/pooling/pool_forward.h"
 #include "kernels/cuda/pooling/pool_plan.h"
 
 namespace retrograd::kernels::cuda {
 
-// tiles: 2x2 and 3x3 windows, a thread a few rows of results. whole: a window is a plane, some threads a
-// plane. shared: channels last, windows of many places, a block 32 vectors of channels of a result. each: a
-// thread a result.
-enum class ForwardKernel : unsigned char { kTiles, kWhole, kShared, kEach };
-const char* name_of(ForwardKernel kernel);
-ForwardKernel forward_kernel(const Pool& pool, bool channels_last);
+ForwardChoice forward_choice(const Pool& pool, bool channels_last);
 
 // Neighbouring channels that a thread takes at once; alignment: what both addresses are multiples of.
 int forward_vector(const Pool& pool, bool channels_last, int alignment);

@@ -10,17 +10,17 @@ namespace retrograd::kernels::cuda {
 
 // 16 bytes in a tensor, or one element where kV is 1.
 template <class T, int kV>
-struct alignas(sizeof(T) * kV) Chunk {
+struct alignas(sizeof(T) * kV) PoolChunk {
   T values[kV];
 };
 
 // Runs of neighbouring elements in a tensor and in shared memory, `pitch` apart. One run is shared by all
 // threads, several by warps: neighbouring lanes take neighbouring chunks.
-struct Runs {
+struct PoolRuns {
   int count, length;
   uint32_t run, run_step, chunk, chunk_step;
 };
-RG_DEVICE inline Runs runs_of(int count, int length, uint32_t thread, uint32_t threads) {
+RG_DEVICE inline PoolRuns runs_of(int count, int length, uint32_t thread, uint32_t threads) {
   if (count == 1) return {count, length, 0, 1, thread, threads};
   return {count, length, thread / 32, threads / 32, thread % 32, 32};
 }
@@ -32,50 +32,50 @@ RG_DEVICE inline bool is_inside(int from, int total) {
 }
 
 template <class Codec>
-RG_DEVICE void put_words(const Words& words, float* staged) {
+RG_DEVICE void put_words(const PoolWords& words, float* staged) {
   using T = typename Codec::Type;
   constexpr int kV = 16 / sizeof(T), kFloats = 4;
   T values[kV];
   memcpy(values, &words, 16);
   RG_UNROLL
   for (int v = 0; v < kV; v += kFloats) {
-    Chunk<float, kFloats> floats;
+    PoolChunk<float, kFloats> floats;
     RG_UNROLL
     for (int i = 0; i < kFloats; ++i) floats.values[i] = Codec::load(values[v + i]);
-    *reinterpret_cast<Chunk<float, kFloats>*>(staged + v) = floats;
+    *reinterpret_cast<PoolChunk<float, kFloats>*>(staged + v) = floats;
   }
 }
 
 // Lines of one or more planes: one run where they are whole, else a run a line.
-struct TileLines {
+struct PoolLines {
   bool whole;
   int planes, rows, columns;  // columns: elements of a line
   int first, line, total;     // in the tensor: its first element, the distance of lines, all elements
   int at, pitch;              // in shared memory: the first one, the distance of lines
 };
 
-RG_DEVICE inline Runs runs_of(const TileLines& t, uint32_t thread, uint32_t threads) {
+RG_DEVICE inline PoolRuns runs_of(const PoolLines& t, uint32_t thread, uint32_t threads) {
   return t.whole ? runs_of(1, t.planes * t.rows * t.line, thread, threads)
                  : runs_of(t.rows, t.columns, thread, threads);
 }
 
 // A few chunks are under way together.
 template <class Codec>
-RG_DEVICE void stage_lines(const TileLines& t, uint32_t thread, uint32_t threads,
+RG_DEVICE void stage_lines(const PoolLines& t, uint32_t thread, uint32_t threads,
                            const typename Codec::Type* tensor, float* staged) {
   using T = typename Codec::Type;
   constexpr int kV = 16 / sizeof(T), kEach = 4;
-  const Runs runs = runs_of(t, thread, threads);
+  const PoolRuns runs = runs_of(t, thread, threads);
   for (auto run = static_cast<int>(runs.run); run < runs.count; run += static_cast<int>(runs.run_step)) {
     const int at = t.at + run * t.pitch, before = at & (kV - 1);
     const int from = t.first + run * t.line - before, all = runs.length + before;
     const auto step = static_cast<int>(runs.chunk_step) * kV;
     for (int i = static_cast<int>(runs.chunk) * kV; i < all; i += kEach * step) {
-      Words read[kEach];
+      PoolWords read[kEach];
       RG_UNROLL
       for (int e = 0; e < kEach; ++e)
         if (i + e * step < all && is_inside<kV>(from + i + e * step, t.total))
-          read[e] = *reinterpret_cast<const Words*>(tensor + from + i + e * step);
+          read[e] = *reinterpret_cast<const PoolWords*>(tensor + from + i + e * step);
       RG_UNROLL
       for (int e = 0; e < kEach; ++e) {
         const int n = i + e * step;
@@ -94,10 +94,10 @@ RG_DEVICE void stage_lines(const TileLines& t, uint32_t thread, uint32_t threads
 }
 
 template <class T>
-RG_DEVICE void flush_lines(const TileLines& t, uint32_t thread, uint32_t threads, const T* results,
+RG_DEVICE void flush_lines(const PoolLines& t, uint32_t thread, uint32_t threads, const T* results,
                            T* tensor) {
   constexpr int kV = 16 / sizeof(T);
-  const Runs runs = runs_of(t, thread, threads);
+  const PoolRuns runs = runs_of(t, thread, threads);
   for (auto run = static_cast<int>(runs.run); run < runs.count; run += static_cast<int>(runs.run_step)) {
     const int at = t.at + run * t.pitch, before = at & (kV - 1);
     for (int n = static_cast<int>(runs.chunk) * kV - before; n < runs.length;
@@ -105,7 +105,7 @@ RG_DEVICE void flush_lines(const TileLines& t, uint32_t thread, uint32_t threads
       T* const to = tensor + (t.first + run * t.line + n);
       const T* const from = results + at + n;
       if (n >= 0 && n + kV <= runs.length) {
-        *reinterpret_cast<Words*>(to) = *reinterpret_cast<const Words*>(from);
+        *reinterpret_cast<PoolWords*>(to) = *reinterpret_cast<const PoolWords*>(from);
         continue;
       }
       RG_UNROLL_BY(1)

@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "base/checked.h"
-#include "kernels/cuda/pooling/pool.h"
+#include "kernels/cuda/pooling/pool_columns_plan.h"
 
 namespace retrograd::kernels::cuda {
 namespace {

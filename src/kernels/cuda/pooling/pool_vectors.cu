@@ -17,13 +17,13 @@ constexpr int kThreads = 128;
 
 template <class T, int kReach, bool kExact, bool kDeep>
 __global__ void __launch_bounds__(kThreads, kReach <= 4 ? 5 : 2)
-    vectors_kernel(const __grid_constant__ Vectors p, const T* __restrict__ y, T* __restrict__ x) {
-  walk_vectors<Elements<T>, kReach, kExact, kDeep>(p, blockIdx.x * kThreads + threadIdx.x, y, x);
+    vectors_kernel(const __grid_constant__ PoolVectors p, const T* __restrict__ y, T* __restrict__ x) {
+  walk_vectors<PoolElements<T>, kReach, kExact, kDeep>(p, blockIdx.x * kThreads + threadIdx.x, y, x);
 }
 
 template <class T>
 void run(const Pool& pool, Stream stream) {
-  const Vectors p = vectors_of(pool);
+  const PoolVectors p = vectors_of(pool);
   with_vectors_kind(p, [&](auto reach, auto exact, auto deep) {
     vectors_kernel<T, reach(), exact(), deep()>
         <<<(p.threads + kThreads - 1) / kThreads, kThreads, 0, stream>>>(

@@ -10,7 +10,7 @@
 
 namespace retrograd::kernels::cuda {
 
-struct Vectors {
+struct PoolVectors {
   Windows windows;
   FastDiv vectors, columns, bands, depths, strides[3];
   uint32_t threads;
@@ -20,12 +20,12 @@ struct Vectors {
   bool deep;
 };
 
-inline Vectors vectors_of(const Pool& pool) {
+inline PoolVectors vectors_of(const Pool& pool) {
   const auto& [d, h, w] = pool.axes;
   const VectorsCut cut = vectors_cut(pool);
   const int64_t vectors = pool.channels * static_cast<int64_t>(size_of(pool.x.dtype)) / 16,
                 bands = (h.x + cut.band - 1) / cut.band;
-  Vectors p{};
+  PoolVectors p{};
   p.windows = windows_of(pool);
   p.vectors = FastDiv(vectors);
   p.columns = FastDiv(w.x);
@@ -43,7 +43,7 @@ inline Vectors vectors_of(const Pool& pool) {
 
 // Calls function(reach, exact, deep) with the constants of the kernel that is there.
 template <class Function>
-void with_vectors_kind(const Vectors& p, Function&& function) {
+void with_vectors_kind(const PoolVectors& p, Function&& function) {
   const auto call = [&](auto reach, auto exact, auto deep) { function(reach, exact, deep); };
   using std::bool_constant;
   using std::integral_constant;
@@ -64,27 +64,25 @@ void with_vectors_kind(const Vectors& p, Function&& function) {
 }
 
 template <class Codec, int kReach>
-struct VectorsLine {
+struct PoolVectorsLine {
   using T = typename Codec::Type;
   static constexpr int kV = 16 / sizeof(T);
-  Words words[kReach];
+  PoolWords words[kReach];
 
   // Bit j of held: the j-th window from the first holds the column.
   RG_DEVICE void load(const T* from, int step, uint32_t held) {
     RG_UNROLL
     for (int j = 0; j < kReach; ++j) {
-      words[j] = Words{};
-      if ((held >> j & 1u) != 0) words[j] = *reinterpret_cast<const Words*>(from + j * step);
+      words[j] = PoolWords{};
+      if ((held >> j & 1u) != 0) words[j] = *reinterpret_cast<const PoolWords*>(from + j * step);
     }
   }
   // Windows that do not hold it were loaded as zeros.
-  RG_DEVICE void add(const Windows& windows, int rows, int first, float (&sums)[kV]) const {
+  RG_DEVICE void add(const Windows& windows, float rows, int first, float (&sums)[kV]) const {
     RG_UNROLL
     for (int j = 0; j < kReach; ++j) {
       const float factor =
-          windows.uniform
-              ? 1.0f
-              : 1.0f / (static_cast<float>(rows) * static_cast<float>(count_of(windows.axes[2], first + j)));
+          windows.uniform ? 1.0f : 1.0f / (rows * static_cast<float>(count_of(windows.axes[2], first + j)));
       T values[kV];
       memcpy(values, &words[j], sizeof(values));
       RG_UNROLL
@@ -103,14 +101,14 @@ RG_DEVICE void put_vector(const float* values, typename Codec::Type* to) {
   typename Codec::Type results[kV];
   RG_UNROLL
   for (int v = 0; v < kV; ++v) results[v] = Codec::store(values[v]);
-  Words words;
+  PoolWords words;
   memcpy(&words, results, sizeof(words));
-  *reinterpret_cast<Words*>(to) = words;
+  *reinterpret_cast<PoolWords*>(to) = words;
 }
 
 // kReach: p.reach_h where it is exact, else at least that; p.reach_w or more.
 template <class Codec, int kReach, bool kExact, bool kDeep>
-RG_DEVICE void walk_vectors(const Vectors& p, uint32_t thread, const typename Codec::Type* y,
+RG_DEVICE void walk_vectors(const PoolVectors& p, uint32_t thread, const typename Codec::Type* y,
                             typename Codec::Type* x) {
   using T = typename Codec::Type;
   constexpr int kV = 16 / sizeof(T);
@@ -148,11 +146,13 @@ RG_DEVICE void walk_vectors(const Vectors& p, uint32_t thread, const typename Co
                   static_cast<int64_t>(first) * step + vector * kV;
   const auto sum_line = [&](int number, const T* from, float(&sums)[kV]) {
     const uint32_t live = is_place(number, ah.y) ? held : 0;
-    const int rows = p.windows.uniform ? 1 : count_of(ah, number);
+    const float rows = p.windows.uniform ? 1.0f : static_cast<float>(count_of(ah, number));
     for (int od = first_depth; od < end_depth; ++od) {
-      VectorsLine<Codec, kReach> values;
+      PoolVectorsLine<Codec, kReach> values;
       values.load(from + od * layer, step, live);
-      values.add(p.windows, rows * (kDeep && !p.windows.uniform ? count_of(ad, od) : 1), first, sums);
+      values.add(p.windows,
+                 rows * (kDeep && !p.windows.uniform ? static_cast<float>(count_of(ad, od)) : 1.0f), first,
+                 sums);
     }
   };
   float sums[kReach][kV] = {};  // of the window that begins here or just before, of the one before that, …
@@ -166,7 +166,7 @@ RG_DEVICE void walk_vectors(const Vectors& p, uint32_t thread, const typename Co
            static_cast<int64_t>(column) * step + vector * kV;
   const int64_t out_pitch = static_cast<int64_t>(aw.x) * step;
   int left = least(p.band, ah.x - row);
-  VectorsLine<Codec, kReach> next;
+  PoolVectorsLine<Codec, kReach> next;
   if constexpr (!kDeep) next.load(line, step, is_place(window, ah.y) ? held : 0);
   for (;;) {
     RG_UNROLL
@@ -174,10 +174,10 @@ RG_DEVICE void walk_vectors(const Vectors& p, uint32_t thread, const typename Co
     if constexpr (kDeep) {
       sum_line(window, line, sums[0]);
     } else {
-      const VectorsLine<Codec, kReach> now = next;
+      const PoolVectorsLine<Codec, kReach> now = next;
       const bool more = left > ah.stride - static_cast<int>(within);
       next.load(line + pitch, step, more && is_place(window + 1, ah.y) ? held : 0);
-      now.add(p.windows, p.windows.uniform ? 1 : count_of(ah, window), first, sums[0]);
+      now.add(p.windows, p.windows.uniform ? 1.0f : static_cast<float>(count_of(ah, window)), first, sums[0]);
     }
     float less[kV] = {}, all[kV] = {};
     RG_UNROLL
