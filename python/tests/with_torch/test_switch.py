@@ -4,6 +4,7 @@
 import pytest
 import torch
 from counting import fell_back, taken
+from judging import tf32
 
 import retrograd.torch
 
@@ -178,9 +179,10 @@ def test_tf32_is_what_the_user_says():
     def seen():
         return shared.retrograd_torch_tf32(0), shared.retrograd_torch_tf32(1)
 
+    assert seen() == (1, 0)
     cudnn, matmul = torch.backends.cudnn, torch.backends.cuda.matmul
-    before = cudnn.allow_tf32, matmul.allow_tf32
-    try:
+    with tf32(False):
+        assert seen() == (0, 0)
         for convolutions in (False, True):
             for products in (True, False):
                 cudnn.allow_tf32, matmul.allow_tf32 = convolutions, products
@@ -189,9 +191,7 @@ def test_tf32_is_what_the_user_says():
         assert seen()[0] == 0
         cudnn.conv.fp32_precision = "tf32"
         assert seen()[0] == 1
-    finally:
-        cudnn.allow_tf32, matmul.allow_tf32 = before
-    assert seen() == before
+    assert seen() == (1, 0)
 
 
 def test_reasons_are_counted(always):
