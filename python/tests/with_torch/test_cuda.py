@@ -665,7 +665,7 @@ def test_dlpack_on_another_stream():
     assert all(torch.equal(mine, theirs) for mine, theirs in zip(ours, expected))
 
 
-def test_dlpack_pool_tbc_and_forward():
+def test_dlpack_pool_and_tbc():
     need_extension_module()
     x = floats(2, 3, 8, 8, grad=False)
     pooled = retrograd.avg_pool_backward(torch.ones(2, 3, 4, 4, device=DEVICE), x, 2)
@@ -676,8 +676,6 @@ def test_dlpack_pool_tbc_and_forward():
     exact = torch.autograd.grad(torch.conv_tbc(*leaves, 1), leaves, dy.double())
     for mine, theirs in zip(ours, exact):
         torch.testing.assert_close(mine.double(), theirs, rtol=1e-5, atol=1e-4)
-    y = retrograd.conv(x, floats(4, 3, 3, 3, grad=False), padding=1)
-    assert y.shape == (2, 4, 8, 8) and y.device.type == DEVICE
 
 
 def test_dlpack_of_cupy():
