@@ -76,6 +76,8 @@ def _why_no_gpu():
         return f"this PyTorch {torch.__version__} was built without CUDA"
     if not torch.cuda.is_available():
         return f"this PyTorch {torch.__version__} finds no NVIDIA GPU"
+    if torch.cuda._is_in_bad_fork():
+        return "this process was forked from one that had initialised CUDA"
     sentence = _shared.retrograd_torch_why_no_gpu()
     return None if sentence is None else sentence.decode(errors="replace")
 
@@ -169,6 +171,8 @@ def _switch_on(operators, devices, policy):
     global _current
     shared = _load()
     _switch_off()
+    if torch.cuda._is_in_bad_fork():  # what the parent had comes back, as far as it can
+        devices = tuple(device for device in devices if device != "cuda")
     _fallback.remember_originals(operators, devices)
     _fallback.take_the_warning()
     bits = [sum(1 << i for i, name in enumerate(names) if name in chosen)

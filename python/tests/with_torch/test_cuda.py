@@ -34,7 +34,7 @@ ALONE = __name__ == "__main__"
 DEVICE = "cpu" if ALONE and "--device" in sys.argv and sys.argv[sys.argv.index("--device") + 1 :][:1] == ["cpu"] else "cuda"
 WITH_COMPILE = not ALONE or "--compile" in sys.argv
 TYPES = [torch.float32, torch.float16, torch.bfloat16]
-TF32_ERROR = 2.0**-11  # what rounding to it adds, relative
+TF32_ERROR = 2.0**-10  # relative, of an operand: ten bits are left, cut off by some of cuDNN's kernels
 
 if pytest is not None:
     pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="PyTorch finds no NVIDIA GPU")
@@ -335,7 +335,7 @@ def test_graph_capture(dtype, channels_last):
     def step():
         return torch.autograd.grad(model(x).square().sum(), leaves)
 
-    with enable():
+    with tf32(False), enable():
         side = torch.cuda.Stream()
         side.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(side):
@@ -419,33 +419,18 @@ def test_fall_backs_are_counted():
                   torch.ones(1, 2, 4, 4, device=DEVICE, dtype=torch.float64))
         empty = floats(0, 2, 6, 6)
         gradients(function, [empty, floats(2, 2, 3, 3)], torch.ones(0, 2, 4, 4, device=DEVICE))
-        for bad in ([floats(1, 4, 9, 9, grad=False), floats(1, 3, 8, 8, grad=False), floats(4, 3, 3, 3, grad=False)],
-                    [floats(1, 4, 6, 6, grad=False), floats(1, 3, 8, 8, grad=False), floats(4, 5, 3, 3, grad=False)]):
+        for channels, stride in ((5, 1), (3, 0)):  # the weight's channels do not fit; no stride
+            bad = [floats(*shape, grad=False) for shape in ((1, 4, 6, 6), (1, 3, 8, 8), (4, channels, 3, 3))]
             try:
-                torch.ops.aten.convolution_backward.default(*bad, [4], [1, 1], [0, 0], [1, 1], False, [0, 0], 1, [True] * 3)
+                torch.ops.aten.convolution_backward.default(*bad, [4], [stride] * 2, [0, 0], [1, 1], False, [0, 0], 1, [True] * 3)
             except RuntimeError as error:
                 assert "retrograd" not in str(error)
             else:
-                raise AssertionError("a call with sizes that do not fit passed")
+                raise AssertionError("a call that is no convolution passed")
     counts = retrograd.torch.stats()["convolution_backward"]
     assert taken() == 0
     assert counts["by_device"][DEVICE]["fell_back"] == {
         "element type is not float32, float16 or bfloat16": 1, "a tensor without elements": 1, "refused by the planner": 2}, counts
-
-
-def test_tensors_of_two_devices():
-    need_gpu()
-    with enable():
-        try:
-            torch.ops.aten.convolution_backward.default(
-                floats(1, 4, 6, 6, grad=False), floats(1, 3, 8, 8, grad=False), torch.ones(4, 3, 3, 3), [4], [1, 1], [0, 0], [1, 1],
-                False, [0, 0], 1, [True] * 3)
-        except RuntimeError:
-            pass
-        else:
-            raise AssertionError("a weight in main memory passed")
-    counts = retrograd.torch.stats()["convolution_backward"]["by_device"]
-    assert counts == {"cuda": {"taken": 0, "fell_back": {"not strided tensors of one device": 1}}}
 
 
 def test_cpu_tensors_are_left_alone():
@@ -693,6 +678,22 @@ def test_dlpack_of_cupy():
     for mine, theirs in zip(ours, expected):
         assert isinstance(mine, cupy.ndarray)
         assert torch.equal(torch.from_dlpack(mine), theirs)
+
+
+def test_tensors_of_two_devices():
+    """Last: should PyTorch not look at it, the GPU is lost for what follows."""
+    need_gpu()
+    with enable():
+        try:
+            torch.ops.aten.convolution_backward.default(
+                floats(1, 4, 6, 6, grad=False), floats(1, 3, 8, 8, grad=False), torch.ones(4, 3, 3, 3), [4], [1, 1], [0, 0], [1, 1],
+                False, [0, 0], 1, [True] * 3)
+        except RuntimeError:
+            pass
+        else:
+            raise AssertionError("a weight in main memory passed")
+    counts = retrograd.torch.stats()["convolution_backward"]["by_device"]
+    assert counts == {"cuda": {"taken": 0, "fell_back": {"not strided tensors of one device": 1}}}
 
 
 def run_alone(words):
