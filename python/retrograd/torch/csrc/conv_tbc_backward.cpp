@@ -32,8 +32,8 @@ struct Arguments {
   int64_t pad;
 };
 
-void fill(Entry& entry, const Operand& grad_output, const Operand& input, const Operand& weight,
-          int64_t pad, retrogradMath_t math) {
+void fill(Entry& entry, const Operand& grad_output, const Operand& input, const Operand& weight, int64_t pad,
+          retrogradMath_t math) {
   const retrogradDtype_t dtype = *input.dtype();
   const retrogradDevice_t device = input.device();
   const auto sizes = [](const Operand& of) {

@@ -54,7 +54,8 @@ std::string as_json(const Row& row) {
   const char* separator = "";
   for (size_t outcome = 1; outcome < kOutcomes; ++outcome) {
     if (row[outcome] == 0) continue;
-    json += separator + quoted(sentence_of(static_cast<Outcome>(outcome))) + ": " + std::to_string(row[outcome]);
+    json +=
+        separator + quoted(sentence_of(static_cast<Outcome>(outcome))) + ": " + std::to_string(row[outcome]);
     separator = ", ";
   }
   return json + "}";
@@ -159,7 +160,8 @@ std::string counts_as_json() {
       by_device += quoted(kDeviceNames[device]) + ": {" + as_json(row) + "}";
     }
     json += op == 0 ? "" : ", ";
-    json += quoted(name_of(static_cast<Op>(op))) + ": {" + as_json(total) + ", \"by_device\": {" + by_device + "}";
+    json += quoted(name_of(static_cast<Op>(op))) + ": {" + as_json(total) + ", \"by_device\": {" + by_device +
+            "}";
     if (!sentences()[op].empty()) json += ", \"last_refusal\": " + quoted(sentences()[op]);
     json += "}";
   }
