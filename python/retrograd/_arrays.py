@@ -85,9 +85,20 @@ def is_torch(array: Any) -> bool:
 def _namespace(array: Any, name: str) -> Any:
     if hasattr(array, "__array_namespace__"):
         return array.__array_namespace__()
+    module = sys.modules.get(type(array).__module__.partition(".")[0])
+    if hasattr(module, "empty") and hasattr(module, "float32"):  # cupy, in versions before the standard
+        return module
     raise TypeError(
         f"results cannot be made like {name}, a {type(array).__module__}.{type(array).__name__}: give them as out="
     )
+
+
+def _empty(xp: Any, shape: tuple[int, ...], dtype: Any, like: Any) -> Any:
+    device = getattr(like, "device", None)
+    try:
+        return xp.empty(shape, dtype=dtype, device=device)
+    except TypeError:  # no such argument: its current device
+        return xp.empty(shape, dtype=dtype)
 
 
 def empty_like(array: Any, name: str) -> Any:
@@ -96,8 +107,7 @@ def empty_like(array: Any, name: str) -> Any:
         return np.empty_like(array, order="K", subok=False)
     if is_torch(array):
         return sys.modules["torch"].empty_like(array, requires_grad=False)
-    xp = _namespace(array, name)
-    return xp.empty(array.shape, dtype=array.dtype, device=getattr(array, "device", None))
+    return _empty(_namespace(array, name), array.shape, array.dtype, array)
 
 
 def empty(shape: tuple[int, ...], like: Any, name: str, dtype: np.dtype | None = None) -> Any:
@@ -106,8 +116,7 @@ def empty(shape: tuple[int, ...], like: Any, name: str, dtype: np.dtype | None =
         return np.empty(shape, dtype=dtype)
     if is_torch(like):
         return sys.modules["torch"].empty(shape, dtype=like.dtype, device=like.device)
-    xp = _namespace(like, name)
-    return xp.empty(shape, dtype=like.dtype, device=getattr(like, "device", None))
+    return _empty(_namespace(like, name), shape, like.dtype, like)
 
 
 def float32_like(array: Any, name: str) -> Any:
@@ -118,7 +127,7 @@ def float32_like(array: Any, name: str) -> Any:
         torch = sys.modules["torch"]
         return torch.empty_like(array, dtype=torch.float32, requires_grad=False)
     xp = _namespace(array, name)
-    return xp.empty(array.shape, dtype=xp.float32, device=getattr(array, "device", None))
+    return _empty(xp, array.shape, xp.float32, array)
 
 
 def workspace_maker(array: Any) -> Any:
@@ -131,7 +140,7 @@ def workspace_maker(array: Any) -> Any:
 
     def allocate(size: int) -> Any:
         xp = _namespace(array, "grad_output")
-        return xp.empty((size,), dtype=xp.uint8, device=getattr(array, "device", None))
+        return _empty(xp, (size,), xp.uint8, array)
 
     return allocate
 

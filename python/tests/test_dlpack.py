@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Arrays of other libraries: anything with __dlpack__ is read and written where it lies."""
 import ctypes
+import sys
 
 import numpy as np
 import pytest
@@ -58,6 +59,33 @@ def test_values_and_kind(random, versioned, dtype):
     assert foreign[0].asked[0] == {"max_version": (1, 1)}
 
 
+class PlainNamespace(ForeignNamespace):
+    """Of a library whose functions know no device."""
+
+    @staticmethod
+    def empty(shape, dtype):
+        return Foreign(np.empty(shape, dtype))
+
+
+def test_a_namespace_without_devices(random, monkeypatch):
+    monkeypatch.setattr(Foreign, "__array_namespace__", lambda self: PlainNamespace)
+    arrays = operands(random)
+    got = retrograd.conv_backward(*(Foreign(a) for a in arrays), padding=1)
+    for a, b in zip(got, retrograd.conv_backward(*arrays, padding=1)):
+        np.testing.assert_array_equal(a.array, b)
+
+
+def test_a_module_instead_of_a_namespace(random, monkeypatch):
+    """As cupy was before its arrays named one."""
+    monkeypatch.delattr(Foreign, "__array_namespace__")
+    module = sys.modules[Foreign.__module__]
+    monkeypatch.setattr(module, "empty", PlainNamespace.empty, raising=False)
+    monkeypatch.setattr(module, "float32", np.float32, raising=False)
+    arrays = operands(random)
+    got = retrograd.conv_backward(*(Foreign(a) for a in arrays), padding=1)
+    np.testing.assert_array_equal(got.grad_weight.array, retrograd.conv_backward(*arrays, padding=1).grad_weight)
+
+
 def test_nothing_is_copied(random):
     dy, x, w = operands(random)
     out = Foreign(np.full(x.shape[:3] + (10,), 77, np.float32)[..., ::2])
@@ -76,7 +104,6 @@ def test_read_only_results(random):
 
 def test_capsules_are_given_back(random):
     dy, x, w = operands(random)
-    import sys
     before = sys.getrefcount(x)
     for _ in range(5):
         retrograd.conv_backward(Foreign(dy), Foreign(x), Foreign(w), padding=1)

@@ -8,7 +8,7 @@
         loss.backward()
 
 `enable` overrides `aten::convolution_backward`, `aten::conv_tbc_backward`, `aten::avg_pool2d_backward` and
-`aten::avg_pool3d_backward` on CPU tensors. What Retrograd does not take goes to the kernel that was there before.
+`aten::avg_pool3d_backward` on CPU tensors and, where there is an NVIDIA GPU, on CUDA tensors. What Retrograd does not take goes to the kernel that was there before.
 `stats()` counts both, with the reasons. docs/pytorch.md has the policies and what falls back.
 """
 

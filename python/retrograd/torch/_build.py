@@ -26,7 +26,9 @@ FLAGS = ["-std=c++17", "-O2", "-fPIC", "-fvisibility=hidden", "-pthread", "-DTOR
 
 # csrc/control.cpp: the result, then the arguments.
 FUNCTIONS = {
-    "install": (ctypes.c_char_p, ctypes.c_uint32),
+    "install": (ctypes.c_char_p, ctypes.c_uint32, ctypes.c_uint32),
+    "why_no_gpu": (ctypes.c_char_p,),
+    "tf32": (ctypes.c_uint32, ctypes.c_uint32),
     "uninstall": (ctypes.c_char_p,),
     "set_policy": (None, ctypes.c_uint32),
     "counts": (ctypes.c_char_p,),
@@ -126,7 +128,7 @@ def _build(output, torch_folders, runpath):
             list(pool.map(_run, [[*command, *flags, "-c", file, "-o", made] for file, made in zip(files, objects)]))
         made = os.path.join(work, NAME)
         _run([*command, "-shared", "-o", made, *objects, ours, "-L", lib, "-ltorch_cpu", f"-Wl,-rpath,{runpath}", "-Wl,-z,defs",
-              "-Wl,--as-needed", "-Wl,--allow-shlib-undefined"])
+              "-Wl,--as-needed", "-Wl,--allow-shlib-undefined", "-ldl"])
         os.replace(made, output)
     finally:
         shutil.rmtree(work, ignore_errors=True)

@@ -2,6 +2,7 @@
 """The C++ part: what is said where it cannot be built or loaded."""
 
 import os
+import shutil
 import subprocess
 import sys
 
@@ -89,6 +90,36 @@ def test_enable_says_that_it_is_too_old():
     assert "RuntimeError: retrograd.torch needs PyTorch 2.10 or later, whose stable ABI it is built on; this is 2.9.0" in result.stderr
 
 
+LIBRARY_ONLY = """
+import sys
+sys.path.insert(0, {checkout!r})
+import retrograd
+print(retrograd.__version__)
+try:
+    retrograd.conv_backward
+except AttributeError as error:
+    print(error)
+import retrograd.torch
+print(retrograd.torch.enable(devices="cpu", policy="always").devices)
+"""
+
+
+def test_library_and_compiler_alone(tmp_path):
+    """A checkout without the extension module: RETROGRAD_LIBRARY is enough for retrograd.torch."""
+    package = tmp_path / "checkout" / "retrograd"
+    shutil.copytree(os.path.dirname(build.PACKAGE), package, ignore=shutil.ignore_patterns("_core*.so", "lib*.so*", "__pycache__"))
+    shutil.copytree(build.headers(), package / "include", dirs_exist_ok=True)
+    code = LIBRARY_ONLY.format(checkout=str(package.parent))
+    result = run(code, RETROGRAD_LIBRARY=build.library())
+    assert result.returncode == 0, result.stderr
+    version, sentence, devices = result.stdout.splitlines()
+    assert version.count(".") == 2
+    assert "retrograd.conv_backward needs the extension module" in sentence
+    assert devices == "('cpu',)"
+    result = run(code, RETROGRAD_LIBRARY=str(tmp_path / "none.so"))
+    assert "ImportError: RETROGRAD_LIBRARY is" in result.stderr and "none.so" in result.stderr
+
+
 def test_no_torch():
     result = run("import sys; sys.modules['torch'] = None\nimport retrograd.torch")
     assert "ImportError: retrograd.torch needs PyTorch" in result.stderr
@@ -115,13 +146,13 @@ shared = _override._load()
 class Deaf:
     def __getattr__(self, name):
         return getattr(shared, name)
-    def retrograd_torch_install(self, bits):
+    def retrograd_torch_install(self, operators, devices):
         return None
 _override._shared = Deaf()
 retrograd.torch.enable()
 """
     result = run(code)
-    assert "aten::convolution_backward does not reach Retrograd in this PyTorch" in result.stderr
+    assert "aten::convolution_backward of cpu tensors does not reach Retrograd in this PyTorch" in result.stderr
 
 
 def test_nothing_on_stderr():

@@ -4,7 +4,7 @@
 import pytest
 import torch
 from counting import fell_back, taken
-from judging import gradients, judge
+from judging import LAYOUT_SHAPES, gradients, judge, lies
 from torch.testing._internal.common_methods_invocations import op_db
 
 import retrograd.torch
@@ -43,11 +43,6 @@ def samples(name, dtype):
                 return info.op(*tensors, *rest, **keywords)
 
             yield function, operands
-
-
-def lies(tensor):
-    """Strides of axes that are longer than one; others say nothing."""
-    return [stride for size, stride in zip(tensor.shape, tensor.stride(), strict=True) if size > 1]
 
 
 # PyTorch has no avg_pool3d of 16-bit types on CPUs.
@@ -105,23 +100,12 @@ def test_double_falls_back(name, always):
 
 
 LAYOUTS = [torch.contiguous_format, torch.channels_last]
-SHAPES = [  # input, weight, groups, stride: those that leave the layout open are here on purpose
-    ((2, 8, 6, 5), (4, 8, 3, 3), 1, 1),
-    ((2, 8, 6, 5), (8, 1, 3, 3), 8, 1),
-    ((2, 8, 6, 5), (16, 1, 3, 3), 8, 2),
-    ((2, 8, 1, 1), (4, 8, 1, 1), 1, 1),
-    ((1, 1, 6, 5), (4, 1, 3, 3), 1, 1),
-    ((2, 1, 6, 5), (1, 1, 3, 3), 1, 1),
-    ((2, 3, 9, 9), (8, 3, 3, 3), 1, 2),
-    ((2, 64, 8, 8), (64, 1, 7, 7), 64, 1),
-    ((2, 8, 6, 5), (4, 8, 1, 1), 1, 1),
-]
 
 
 @pytest.mark.parametrize("dtype", TYPES, ids=str)
 @pytest.mark.parametrize("weight_layout", LAYOUTS, ids=str)
 @pytest.mark.parametrize("input_layout", LAYOUTS, ids=str)
-@pytest.mark.parametrize("shapes", SHAPES, ids=str)
+@pytest.mark.parametrize("shapes", LAYOUT_SHAPES, ids=str)
 def test_layouts(shapes, input_layout, weight_layout, dtype):
     input_shape, weight_shape, groups, stride = shapes
 

@@ -4,6 +4,7 @@
 import pytest
 import torch
 from counting import fell_back, taken
+from judging import tf32
 
 import retrograd.torch
 
@@ -115,9 +116,82 @@ def test_wrong_arguments(arguments, sentence):
     assert not retrograd.torch.enabled()
 
 
-def test_no_cuda_kernels():
-    with pytest.raises(NotImplementedError, match="CPU tensors only"):
-        retrograd.torch.enable(devices=("cpu", "cuda"))
+def test_devices_that_are_there():
+    there = ("cpu", "cuda") if torch.cuda.is_available() else ("cpu",)
+    with retrograd.torch.enable() as override:
+        assert override.devices == there
+        assert retrograd.torch.stats()["devices"] == there
+    with retrograd.torch.enable(devices="cpu") as override:
+        assert override.devices == ("cpu",)
+    assert retrograd.torch.stats()["devices"] == ()
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
+def test_no_gpu(monkeypatch):
+    """Whoever lacks it is named, and what was enabled before stays."""
+    retrograd.torch.enable(policy="always")
+    for devices in ("cuda", ("cpu", "cuda")):
+        with pytest.raises(RuntimeError, match="devices has 'cuda', and this PyTorch .* (finds no NVIDIA GPU|was built without CUDA)"):
+            retrograd.torch.enable(devices=devices)
+    monkeypatch.setattr(torch.backends.cuda, "is_built", lambda: False)
+    with pytest.raises(RuntimeError, match="was built without CUDA"):
+        retrograd.torch.enable(devices="cuda")
+    monkeypatch.setattr(torch.backends.cuda, "is_built", lambda: True)
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    with pytest.raises(RuntimeError, match="and this libretrograd finds no NVIDIA GPU, or was built without CUDA"):
+        retrograd.torch.enable(devices="cuda")
+    assert retrograd.torch.enable().devices == ("cpu",)
+    dense()
+    assert taken() == 1
+
+
+def kernels_of(operator):
+    """Dispatch keys at which kernels of ours are registered."""
+    lines = torch._C._dispatch_dump(f"aten::{operator}").splitlines()
+    return {line.partition(":")[0].partition("[")[0] for line in lines if "control.cpp" in line}
+
+
+def test_registered_for_both_devices():
+    """What a machine without a GPU can show: the kernels are found before and registered after, at the right keys."""
+    from retrograd.torch import _fallback, _override
+
+    shared = _override._load()
+    try:
+        if torch.backends.cuda.is_built():
+            _fallback.remember_originals(_fallback.OPERATORS, ("cpu", "cuda"))
+        assert shared.retrograd_torch_install(0b1111, 0b10) is None
+        assert kernels_of("convolution_backward") == {"CUDA"}
+        assert kernels_of("conv_tbc_backward") == {"AutogradCUDA"}
+        assert shared.retrograd_torch_install(0b0001, 0b11) is None
+        assert kernels_of("convolution_backward") == {"CPU", "CUDA"}
+        assert kernels_of("avg_pool2d_backward") == set()
+    finally:
+        shared.retrograd_torch_uninstall()
+    assert kernels_of("convolution_backward") == set()
+
+
+def test_tf32_is_what_the_user_says():
+    """Both ways to say it, at any time. PyTorch's default is TF32 for convolutions and not for matrix products."""
+    from retrograd.torch import _override
+
+    shared = _override._load()
+
+    def seen():
+        return shared.retrograd_torch_tf32(0), shared.retrograd_torch_tf32(1)
+
+    assert seen() == (1, 0)
+    cudnn, matmul = torch.backends.cudnn, torch.backends.cuda.matmul
+    with tf32(False):
+        assert seen() == (0, 0)
+        for convolutions in (False, True):
+            for products in (True, False):
+                cudnn.allow_tf32, matmul.allow_tf32 = convolutions, products
+                assert seen() == (convolutions, products)
+        cudnn.conv.fp32_precision = "ieee"
+        assert seen()[0] == 0
+        cudnn.conv.fp32_precision = "tf32"
+        assert seen()[0] == 1
+    assert seen() == (1, 0)
 
 
 def test_reasons_are_counted(always):
@@ -127,8 +201,9 @@ def test_reasons_are_counted(always):
     counts = retrograd.torch.stats()["convolution_backward"]
     assert counts["taken"] == 0
     assert counts["fell_back"] == {"element type is not float32, float16 or bfloat16": 1, "a tensor without elements": 1}
+    assert counts["by_device"] == {"cpu": {"taken": 0, "fell_back": counts["fell_back"]}}
     retrograd.torch.reset_stats()
-    assert retrograd.torch.stats()["convolution_backward"] == {"taken": 0, "fell_back": {}}
+    assert retrograd.torch.stats()["convolution_backward"] == {"taken": 0, "fell_back": {}, "by_device": {}}
 
 
 def test_plans_are_kept_and_given_back(always):

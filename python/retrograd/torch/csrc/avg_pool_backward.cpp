@@ -42,12 +42,13 @@ struct Arguments {
 void fill(Entry& entry, const Arguments& arguments, const Operand& grad_output, const Operand& input, Op op,
           int spatial_rank) {
   const retrogradDtype_t dtype = *input.dtype();
+  const retrogradDevice_t device = input.device();
   const Format format = op == Op::kAvgPool2dBackward ? suggested(input.rank(), input.sizes(), input.strides())
                                                      : Format::kContiguous;
   entry.grad_input = dense(Ints(input.sizes(), input.sizes() + input.rank()), format);
   const retrogradTensor_t grad_output_tensor = grad_output.described(dtype);
   const retrogradTensor_t input_tensor = input.described(dtype);
-  const retrogradTensor_t grad_input_tensor = described(entry.grad_input, dtype);
+  const retrogradTensor_t grad_input_tensor = described(entry.grad_input, dtype, device);
   retrogradProblem_t problem;
   retrogradInitProblem(&problem, sizeof problem, RETROGRAD_AVG_POOL_BACKWARD);
   problem.grad_output = &grad_output_tensor;
@@ -62,6 +63,7 @@ void fill(Entry& entry, const Arguments& arguments, const Operand& grad_output, 
   problem.divisor_override = arguments.divisor_override.value_or(0);
   Facts facts;
   facts.op = op;
+  facts.device = device.type;
   facts.dtype = dtype;
   facts.spatial_rank = spatial_rank;
   plan_into(entry, problem, facts);
@@ -69,12 +71,13 @@ void fill(Entry& entry, const Arguments& arguments, const Operand& grad_output, 
 
 bool ours(const Arguments& arguments, StableIValue* stack, Op op, int spatial_rank) {
   const Operand grad_output(arguments.grad_output), input(arguments.input);
+  const retrogradDeviceType_t device = where({&input, &grad_output});
   Outcome outcome = judge({&input, &grad_output});
   if (outcome == Outcome::kTaken && ((input.rank() != spatial_rank + 1 && input.rank() != spatial_rank + 2) ||
                                      grad_output.rank() != input.rank()))
     outcome = Outcome::kRank;
   if (outcome != Outcome::kTaken) {
-    count(op, outcome);
+    count(op, device, outcome);
     return false;
   }
   const auto fits = [&](const Ints& list) {
@@ -82,12 +85,12 @@ bool ours(const Arguments& arguments, StableIValue* stack, Op op, int spatial_ra
   };
   if (!fits(arguments.kernel) || (!arguments.stride.empty() && !fits(arguments.stride)) ||
       !fits(arguments.padding) || arguments.divisor_override.value_or(1) == 0) {
-    count_refusal(op, "kernel_size, stride, padding or divisor_override are out of range");
+    count_refusal(op, device, "kernel_size, stride, padding or divisor_override are out of range");
     return false;
   }
   Key key;
   key.push(static_cast<int64_t>(op));
-  key.push(input.torch_dtype());
+  input.append_kind_to(key);
   key.push((arguments.ceil_mode ? 1 : 0) + (arguments.count_include_pad ? 2 : 0));
   key.push(arguments.divisor_override.value_or(0));
   grad_output.append_to(key);
@@ -97,17 +100,9 @@ bool ours(const Arguments& arguments, StableIValue* stack, Op op, int spatial_ra
   key.push_list(arguments.padding);
   const auto entry =
       entry_of(key, [&](Entry& made) { fill(made, arguments, grad_output, input, op, spatial_rank); });
-  outcome = outcome_of(*entry);
-  if (outcome == Outcome::kRefused) {
-    count_refusal(op, entry->refusal);
-    return false;
-  }
-  count(op, outcome);
-  if (outcome != Outcome::kTaken) return false;
-
-  const Tensor grad_input = allocate(entry->grad_input, input.torch_dtype());
-  execute(*entry, {grad_output.address(), nullptr, nullptr, grad_input.mutable_data_ptr(), nullptr, nullptr});
-  put(stack, 0, grad_input);
+  const auto results = compute(op, *entry, grad_output, nullptr, nullptr);
+  if (!results) return false;
+  put(stack, 0, results->grad_input);
   return true;
 }
 

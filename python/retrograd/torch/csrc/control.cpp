@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "counters.h"
+#include "gpu.h"
 #include "kernels.h"
 #include "policy.h"
 #include "process_state.h"
@@ -24,15 +25,16 @@ using torch::stable::detail::StableLibrary;
 
 struct Registration {
   Op op;
-  const char* dispatch_key;
+  const char* dispatch_keys[2];  // by retrogradDeviceType_t
   void (*kernel)(StableIValue*, uint64_t, uint64_t);
 };
 
+// A kernel sees by its operands where it is to run.
 constexpr Registration kRegistrations[] = {
-    {Op::kConvolutionBackward, "CPU", convolution_backward},
-    {Op::kConvTbcBackward, "AutogradCPU", conv_tbc_backward},
-    {Op::kAvgPool2dBackward, "CPU", avg_pool2d_backward},
-    {Op::kAvgPool3dBackward, "CPU", avg_pool3d_backward},
+    {Op::kConvolutionBackward, {"CPU", "CUDA"}, convolution_backward},
+    {Op::kConvTbcBackward, {"AutogradCPU", "AutogradCUDA"}, conv_tbc_backward},
+    {Op::kAvgPool2dBackward, {"CPU", "CUDA"}, avg_pool2d_backward},
+    {Op::kAvgPool3dBackward, {"CPU", "CUDA"}, avg_pool3d_backward},
 };
 
 // Python calls with its lock held, one call at a time. Never destroyed: PyTorch may be gone by then.
@@ -55,20 +57,34 @@ const char* guarded(Body&& body) {
 
 }  // namespace
 
-// Bit i of `ops`: operator i of the enumeration Op.
-RETROGRAD_TORCH_API const char* retrograd_torch_install(uint32_t ops) {
+// Bit i of `ops`: operator i of the enumeration Op; of `devices`: retrogradDeviceType_t i.
+RETROGRAD_TORCH_API const char* retrograd_torch_install(uint32_t ops, uint32_t devices) {
   return guarded([&]() -> const char* {
+    const auto has = [](uint32_t bits, uint32_t number) { return (bits >> number & 1u) != 0; };
     installed().clear();
-    if (const char* failure = loops_on_torch_threads(true)) return failure;
+    if (has(devices, RETROGRAD_CPU))
+      if (const char* failure = loops_on_torch_threads(true)) return failure;
     for (const Registration& row : kRegistrations) {
-      if ((ops >> static_cast<uint32_t>(row.op) & 1u) == 0) continue;
-      auto library = std::make_unique<StableLibrary>(StableLibrary::Kind::IMPL, "aten", row.dispatch_key,
-                                                     __FILE__, __LINE__);
-      library->impl(name_of(row.op), row.kernel);
-      installed().push_back(std::move(library));
+      for (const uint32_t device : {RETROGRAD_CPU, RETROGRAD_CUDA}) {
+        if (!has(ops, static_cast<uint32_t>(row.op)) || !has(devices, device)) continue;
+        auto library = std::make_unique<StableLibrary>(StableLibrary::Kind::IMPL, "aten",
+                                                       row.dispatch_keys[device], __FILE__, __LINE__);
+        library->impl(name_of(row.op), row.kernel);
+        installed().push_back(std::move(library));
+      }
     }
     return nullptr;
   });
+}
+
+// Why operators of CUDA tensors cannot be overridden; null when they can.
+RETROGRAD_TORCH_API const char* retrograd_torch_why_no_gpu() {
+  return guarded([]() -> const char* { return why_no_gpu(); });
+}
+
+// 0: convolutions, 1: matrix products. For tests.
+RETROGRAD_TORCH_API uint32_t retrograd_torch_tf32(uint32_t products) {
+  return tf32_is_allowed(static_cast<Products>(products)) ? 1 : 0;
 }
 
 RETROGRAD_TORCH_API const char* retrograd_torch_uninstall() {

@@ -32,9 +32,10 @@ struct Arguments {
   int64_t pad;
 };
 
-void fill(Entry& entry, const Operand& grad_output, const Operand& input, const Operand& weight,
-          int64_t pad) {
+void fill(Entry& entry, const Operand& grad_output, const Operand& input, const Operand& weight, int64_t pad,
+          retrogradMath_t math) {
   const retrogradDtype_t dtype = *input.dtype();
+  const retrogradDevice_t device = input.device();
   const auto sizes = [](const Operand& of) {
     return std::vector<int64_t>(of.sizes(), of.sizes() + of.rank());
   };
@@ -43,9 +44,9 @@ void fill(Entry& entry, const Operand& grad_output, const Operand& input, const 
   entry.grad_bias = dense({weight.size(2)}, Format::kContiguous);
   const retrogradTensor_t operands[] = {grad_output.described(dtype), input.described(dtype),
                                         weight.described(dtype)};
-  const retrogradTensor_t results[] = {described(entry.grad_input, dtype),
-                                       described(entry.grad_weight, dtype),
-                                       described(entry.grad_bias, dtype)};
+  const retrogradTensor_t results[] = {described(entry.grad_input, dtype, device),
+                                       described(entry.grad_weight, dtype, device),
+                                       described(entry.grad_bias, dtype, device)};
   retrogradProblem_t problem;
   retrogradInitProblem(&problem, sizeof problem, RETROGRAD_CONV_TBC_BACKWARD);
   problem.grad_output = &operands[0];
@@ -55,8 +56,10 @@ void fill(Entry& entry, const Operand& grad_output, const Operand& input, const 
   problem.grad_weight = &results[1];
   problem.grad_bias = &results[2];
   problem.padding = {&pad, 1};
+  problem.math = math;
   Facts facts;
   facts.op = Op::kConvTbcBackward;
+  facts.device = device.type;
   facts.dtype = dtype;
   facts.spatial_rank = 1;
   plan_into(entry, problem, facts);
@@ -64,48 +67,40 @@ void fill(Entry& entry, const Operand& grad_output, const Operand& input, const 
 
 bool ours(const Arguments& arguments, StableIValue* stack) {
   constexpr Op op = Op::kConvTbcBackward;
-  if (aoti_torch_grad_mode_is_enabled()) {
-    count(op, Outcome::kRecordsGraph);
-    return false;
-  }
   const Operand grad_output(arguments.grad_output), input(arguments.input), weight(arguments.weight),
       bias(arguments.bias);
+  const retrogradDeviceType_t device = where({&input, &weight, &grad_output, &bias});
+  if (aoti_torch_grad_mode_is_enabled()) {
+    count(op, device, Outcome::kRecordsGraph);
+    return false;
+  }
   Outcome outcome = judge({&input, &weight, &grad_output, &bias});
   if (outcome == Outcome::kTaken && (input.rank() != 3 || weight.rank() != 3 || grad_output.rank() != 3))
     outcome = Outcome::kRank;
   if (outcome != Outcome::kTaken) {
-    count(op, outcome);
+    count(op, device, outcome);
     return false;
   }
   if (bias.rank() != 1 || bias.size(0) != weight.size(2)) {
-    count_refusal(op, "bias does not have one number for each output channel");
+    count_refusal(op, device, "bias does not have one number for each output channel");
     return false;
   }
+  const retrogradMath_t math = math_of(input, Products::kMatrix);  // PyTorch computes it by matrix products
   Key key;
   key.push(static_cast<int64_t>(op));
-  key.push(input.torch_dtype());
+  input.append_kind_to(key);
+  key.push(math);
   key.push(arguments.pad);
   grad_output.append_to(key);
   input.append_to(key);
   weight.append_to(key);
   const auto entry =
-      entry_of(key, [&](Entry& made) { fill(made, grad_output, input, weight, arguments.pad); });
-  outcome = outcome_of(*entry);
-  if (outcome == Outcome::kRefused) {
-    count_refusal(op, entry->refusal);
-    return false;
-  }
-  count(op, outcome);
-  if (outcome != Outcome::kTaken) return false;
-
-  const Tensor grad_input = allocate(entry->grad_input, input.torch_dtype());
-  const Tensor grad_weight = allocate(entry->grad_weight, input.torch_dtype());
-  const Tensor grad_bias = allocate(entry->grad_bias, input.torch_dtype());
-  execute(*entry, {grad_output.address(), input.address(), weight.address(), grad_input.mutable_data_ptr(),
-                   grad_weight.mutable_data_ptr(), grad_bias.mutable_data_ptr()});
-  put(stack, 0, grad_input);
-  put(stack, 1, grad_weight);
-  put(stack, 2, grad_bias);
+      entry_of(key, [&](Entry& made) { fill(made, grad_output, input, weight, arguments.pad, math); });
+  const auto results = compute(op, *entry, grad_output, &input, &weight);
+  if (!results) return false;
+  put(stack, 0, results->grad_input);
+  put(stack, 1, results->grad_weight);
+  put(stack, 2, results->grad_bias);
   return true;
 }
 

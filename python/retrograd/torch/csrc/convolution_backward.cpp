@@ -90,6 +90,7 @@ Facts facts_of(const Call& call, retrogradDtype_t dtype) {
   const Operand& wide = transposed ? call.grad_output : call.input;
   const Operand& narrow = transposed ? call.input : call.grad_output;
   Facts facts;
+  facts.device = call.input.device().type;
   facts.dtype = dtype;
   facts.spatial_rank = call.input.rank() - 2;
   facts.channels_last =
@@ -105,8 +106,9 @@ Facts facts_of(const Call& call, retrogradDtype_t dtype) {
   return facts;
 }
 
-void fill(Entry& entry, const Call& call, retrogradDtype_t dtype) {
+void fill(Entry& entry, const Call& call, retrogradDtype_t dtype, retrogradMath_t math) {
   const Arguments& arguments = call.arguments;
+  const retrogradDevice_t device = call.input.device();
   const std::optional<Format> format = format_of_results(arguments);
   if (!format) {
     entry.refusal = "PyTorch has no kernel of its own for it";
@@ -126,9 +128,9 @@ void fill(Entry& entry, const Call& call, retrogradDtype_t dtype) {
   const retrogradTensor_t grad_output = call.grad_output.described(dtype);
   const retrogradTensor_t input = call.input.described(dtype);
   const retrogradTensor_t weight = call.weight.described(dtype);
-  const retrogradTensor_t grad_input = described(entry.grad_input, dtype);
-  const retrogradTensor_t grad_weight = described(entry.grad_weight, dtype);
-  const retrogradTensor_t grad_bias = described(entry.grad_bias, dtype);
+  const retrogradTensor_t grad_input = described(entry.grad_input, dtype, device);
+  const retrogradTensor_t grad_weight = described(entry.grad_weight, dtype, device);
+  const retrogradTensor_t grad_bias = described(entry.grad_bias, dtype, device);
   problem.grad_output = &grad_output;
   problem.input = &input;
   problem.weight = &weight;
@@ -141,6 +143,7 @@ void fill(Entry& entry, const Call& call, retrogradDtype_t dtype) {
   if (arguments.transposed) problem.output_padding = ints(arguments.output_padding);
   problem.transposed = arguments.transposed ? 1 : 0;
   problem.groups = arguments.groups;
+  problem.math = math;
   plan_into(entry, problem, facts_of(call, dtype));
 }
 
@@ -154,11 +157,12 @@ Outcome judge_call(const Call& call) {
   return Outcome::kTaken;
 }
 
-Key key_of(const Call& call) {
+Key key_of(const Call& call, retrogradMath_t math) {
   const Arguments& arguments = call.arguments;
   Key key;
   key.push(static_cast<int64_t>(Op::kConvolutionBackward));
-  key.push(call.input.torch_dtype());
+  call.input.append_kind_to(key);
+  key.push(math);
   key.push(arguments.transposed ? 1 : 0);
   key.push(arguments.groups);
   key.push_list(arguments.wanted);
@@ -182,41 +186,28 @@ bool bias_fits(const Call& call) {
 bool ours(const Arguments& arguments, StableIValue* stack) {
   constexpr Op op = Op::kConvolutionBackward;
   const Call call(arguments);
-  Outcome outcome = judge_call(call);
+  const retrogradDeviceType_t device = where({&call.input, &call.weight, &call.grad_output});
+  const Outcome outcome = judge_call(call);
   if (outcome == Outcome::kTaken && (arguments.wanted.size() != 3 || !bias_fits(call))) {
-    count_refusal(op, "bias_sizes or output_mask do not fit the other arguments");
+    count_refusal(op, device, "bias_sizes or output_mask do not fit the other arguments");
     return false;
   }
   if (outcome != Outcome::kTaken) {
-    count(op, outcome);
+    count(op, device, outcome);
     return false;
   }
-  const Key key = key_of(call);
+  const retrogradMath_t math = math_of(call.input, Products::kConvolution);
+  const Key key = key_of(call, math);
   if (!key.fits()) {
-    count_refusal(op, "lists of stride, padding or dilation are too long");
+    count_refusal(op, device, "lists of stride, padding or dilation are too long");
     return false;
   }
-  const auto entry = entry_of(key, [&](Entry& made) { fill(made, call, *call.input.dtype()); });
-  outcome = outcome_of(*entry);
-  if (outcome == Outcome::kRefused) {
-    count_refusal(op, entry->refusal);
-    return false;
-  }
-  count(op, outcome);
-  if (outcome != Outcome::kTaken) return false;
-
-  const Tensor grad_input = allocate(entry->grad_input, call.input.torch_dtype());
-  const Tensor grad_weight = allocate(entry->grad_weight, call.input.torch_dtype());
-  const Tensor grad_bias = allocate(entry->grad_bias, call.input.torch_dtype());
-  retrogradAddresses_t addresses{
-      call.grad_output.address(), call.input.address(), call.weight.address(), nullptr, nullptr, nullptr};
-  if (arguments.wanted[0]) addresses.grad_input = grad_input.mutable_data_ptr();
-  if (arguments.wanted[1]) addresses.grad_weight = grad_weight.mutable_data_ptr();
-  if (arguments.wanted[2]) addresses.grad_bias = grad_bias.mutable_data_ptr();
-  execute(*entry, addresses);
-  put(stack, 0, grad_input);
-  put(stack, 1, grad_weight);
-  put(stack, 2, grad_bias);
+  const auto entry = entry_of(key, [&](Entry& made) { fill(made, call, *call.input.dtype(), math); });
+  const auto results = compute(op, *entry, call.grad_output, &call.input, &call.weight);
+  if (!results) return false;
+  put(stack, 0, results->grad_input);
+  put(stack, 1, results->grad_weight);
+  put(stack, 2, results->grad_bias);
   return true;
 }
 

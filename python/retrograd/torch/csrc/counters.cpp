@@ -12,7 +12,11 @@ namespace {
 constexpr size_t kOps = static_cast<size_t>(Op::kCount);
 constexpr size_t kOutcomes = static_cast<size_t>(Outcome::kCount);
 
-std::array<std::array<std::atomic<uint64_t>, kOutcomes>, kOps> counts;
+constexpr size_t kDevices = 2;
+constexpr std::array<const char*, kDevices> kDeviceNames = {"cpu", "cuda"};  // by retrogradDeviceType_t
+
+using Row = std::array<uint64_t, kOutcomes>;
+std::array<std::array<std::array<std::atomic<uint64_t>, kOutcomes>, kDevices>, kOps> counts;
 
 thread_local bool probing = false;
 thread_local uint64_t taken_probes = 0;
@@ -42,6 +46,19 @@ std::string quoted(std::string_view text) {
     }
   }
   return result + "\"";
+}
+
+// "taken": 3, "fell_back": {…}
+std::string as_json(const Row& row) {
+  std::string json = "\"taken\": " + std::to_string(row[0]) + ", \"fell_back\": {";
+  const char* separator = "";
+  for (size_t outcome = 1; outcome < kOutcomes; ++outcome) {
+    if (row[outcome] == 0) continue;
+    json +=
+        separator + quoted(sentence_of(static_cast<Outcome>(outcome))) + ": " + std::to_string(row[outcome]);
+    separator = ", ";
+  }
+  return json + "}";
 }
 
 }  // namespace
@@ -84,6 +101,8 @@ const char* sentence_of(Outcome outcome) {
       return "policy depthwise: not depthwise";
     case Outcome::kRecordsGraph:
       return "a graph of the gradient is recorded";
+    case Outcome::kNoWorkspace:
+      return "no memory for the workspace";
     case Outcome::kCount:
       break;
   }
@@ -100,24 +119,26 @@ uint64_t end_probe() {
   return taken_probes;
 }
 
-void count(Op op, Outcome outcome) {
+void count(Op op, retrogradDeviceType_t device, Outcome outcome) {
   if (probing) {
     taken_probes += outcome == Outcome::kTaken ? 1 : 0;
     return;
   }
-  counts[static_cast<size_t>(op)][static_cast<size_t>(outcome)].fetch_add(1, std::memory_order_relaxed);
+  counts[static_cast<size_t>(op)][static_cast<size_t>(device)][static_cast<size_t>(outcome)].fetch_add(
+      1, std::memory_order_relaxed);
 }
 
-void count_refusal(Op op, std::string_view sentence) {
-  count(op, Outcome::kRefused);
+void count_refusal(Op op, retrogradDeviceType_t device, std::string_view sentence) {
+  count(op, device, Outcome::kRefused);
   if (probing) return;
   const std::lock_guard lock(sentences_mutex());
   sentences()[static_cast<size_t>(op)] = sentence;
 }
 
 void reset_counts() {
-  for (auto& row : counts)
-    for (auto& number : row) number.store(0, std::memory_order_relaxed);
+  for (auto& devices : counts)
+    for (auto& row : devices)
+      for (auto& number : row) number.store(0, std::memory_order_relaxed);
   const std::lock_guard lock(sentences_mutex());
   for (auto& sentence : sentences()) sentence.clear();
 }
@@ -126,18 +147,21 @@ std::string counts_as_json() {
   const std::lock_guard lock(sentences_mutex());
   std::string json = "{";
   for (size_t op = 0; op < kOps; ++op) {
-    const auto number = [&](size_t outcome) { return counts[op][outcome].load(std::memory_order_relaxed); };
-    json += op == 0 ? "" : ", ";
-    json += quoted(name_of(static_cast<Op>(op))) + ": {\"taken\": " + std::to_string(number(0)) +
-            ", \"fell_back\": {";
-    bool first = true;
-    for (size_t outcome = 1; outcome < kOutcomes; ++outcome) {
-      if (number(outcome) == 0) continue;
-      json += first ? "" : ", ";
-      json += quoted(sentence_of(static_cast<Outcome>(outcome))) + ": " + std::to_string(number(outcome));
-      first = false;
+    Row total{};
+    std::string by_device;
+    for (size_t device = 0; device < kDevices; ++device) {
+      Row row{};
+      for (size_t outcome = 0; outcome < kOutcomes; ++outcome) {
+        row[outcome] = counts[op][device][outcome].load(std::memory_order_relaxed);
+        total[outcome] += row[outcome];
+      }
+      if (row == Row{}) continue;
+      by_device += by_device.empty() ? "" : ", ";
+      by_device += quoted(kDeviceNames[device]) + ": {" + as_json(row) + "}";
     }
-    json += "}";
+    json += op == 0 ? "" : ", ";
+    json += quoted(name_of(static_cast<Op>(op))) + ": {" + as_json(total) + ", \"by_device\": {" + by_device +
+            "}";
     if (!sentences()[op].empty()) json += ", \"last_refusal\": " + quoted(sentences()[op]);
     json += "}";
   }

@@ -12,6 +12,8 @@
 namespace retrograd_torch {
 namespace {
 
+using torch::stable::Tensor;
+
 thread_local std::string original_error;
 
 }  // namespace
@@ -51,11 +53,52 @@ void plan_into(Entry& entry, const retrogradProblem_t& problem, Facts facts) {
   entry.stock_faster = stock_is_faster(facts);
 }
 
-void execute(const Entry& entry, const retrogradAddresses_t& addresses) {
-  Workspace workspace(process_state().workspaces, entry.workspace_size);
-  if (retrogradExecute(entry.plan, &addresses, workspace.address(), workspace.size(), nullptr) !=
-      RETROGRAD_OK)
-    throw std::runtime_error(std::string("retrograd: ") + retrogradGetLastError());
+retrogradMath_t math_of(const Operand& operand, Products products) {
+  const bool asks = operand.device().type == RETROGRAD_CUDA && operand.dtype() == RETROGRAD_F32;
+  return asks && tf32_is_allowed(products) ? RETROGRAD_MATH_REDUCED : RETROGRAD_MATH_KEEP;
+}
+
+std::optional<Results> compute(Op op, const Entry& entry, const Operand& grad_output, const Operand* input,
+                               const Operand* weight) {
+  const retrogradDevice_t device = grad_output.device();
+  const Outcome outcome = outcome_of(entry);
+  if (outcome == Outcome::kRefused) {
+    count_refusal(op, device.type, entry.refusal);
+    return std::nullopt;
+  }
+  if (outcome != Outcome::kTaken) {
+    count(op, device.type, outcome);
+    return std::nullopt;
+  }
+  const bool on_gpu = device.type == RETROGRAD_CUDA;
+  Tensor gpu_workspace = allocate_bytes(on_gpu ? entry.workspace_size : 0, device);
+  if (on_gpu && entry.workspace_size > 0 && !gpu_workspace.defined()) {  // stock may need less
+    count(op, device.type, Outcome::kNoWorkspace);
+    return std::nullopt;
+  }
+  count(op, device.type, Outcome::kTaken);
+  const int32_t dtype = grad_output.torch_dtype();
+  Results results{allocate(entry.grad_input, dtype, device), allocate(entry.grad_weight, dtype, device),
+                  allocate(entry.grad_bias, dtype, device)};
+  const auto writable = [](const Tensor& tensor) {
+    return tensor.defined() ? tensor.mutable_data_ptr() : nullptr;
+  };
+  const retrogradAddresses_t addresses{grad_output.address(),
+                                       input == nullptr ? nullptr : input->address(),
+                                       weight == nullptr ? nullptr : weight->address(),
+                                       writable(results.grad_input),
+                                       writable(results.grad_weight),
+                                       writable(results.grad_bias)};
+  retrogradStatus_t status;
+  if (on_gpu) {
+    status = retrogradExecute(entry.plan, &addresses, writable(gpu_workspace), entry.workspace_size,
+                              current_stream(device.index));
+  } else {
+    const Workspace workspace(process_state().workspaces, entry.workspace_size);
+    status = retrogradExecute(entry.plan, &addresses, workspace.address(), workspace.size(), nullptr);
+  }
+  if (status != RETROGRAD_OK) throw std::runtime_error(std::string("retrograd: ") + retrogradGetLastError());
+  return results;
 }
 
 }  // namespace retrograd_torch

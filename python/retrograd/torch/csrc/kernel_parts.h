@@ -7,8 +7,10 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 
 #include "counters.h"
+#include "gpu.h"
 #include "operands.h"
 #include "plan_cache.h"
 #include "policy.h"
@@ -38,7 +40,19 @@ std::shared_ptr<const Entry> entry_of(const Key& key, const std::function<void(E
 // Makes the plan, or notes the refusal. Also fills in our_microseconds and with it the choice.
 void plan_into(Entry& entry, const retrogradProblem_t& problem, Facts facts);
 
-// Throws the library's sentence when it fails: a wrong result is not hidden by a second try.
-void execute(const Entry& entry, const retrogradAddresses_t& addresses);
+// RETROGRAD_MATH_REDUCED where the user lets stock kernels round float32 operands to TF32. It is part of a
+// problem's key, because the setting may change.
+retrogradMath_t math_of(const Operand& operand, Products products);
+
+struct Results {
+  torch::stable::Tensor grad_input, grad_weight, grad_bias;  // undefined: not wanted
+};
+
+// Follows the policy: computes the results, or has none where the call is left to PyTorch. Counts either. An
+// operand that the operator does not read is null. On a GPU everything is on PyTorch's current stream, and
+// the workspace is PyTorch's, which gives it to nobody before that stream is done with it. Throws the
+// library's sentence when it fails: a wrong result is not hidden by a second try.
+std::optional<Results> compute(Op op, const Entry& entry, const Operand& grad_output, const Operand* input,
+                               const Operand* weight);
 
 }  // namespace retrograd_torch

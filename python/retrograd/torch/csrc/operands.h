@@ -24,11 +24,15 @@ class Operand {
   const int64_t* strides() const { return strides_; }
   int32_t torch_dtype() const { return torch_dtype_; }
   bool is_empty() const;
-  bool is_cpu_strided() const { return cpu_strided_; }
+  // A strided tensor in main memory or on an NVIDIA GPU; of others nothing else is known.
+  bool is_known() const { return known_; }
+  retrogradDevice_t device() const { return device_; }
   std::optional<retrogradDtype_t> dtype() const;
   const void* address() const { return tensor_.const_data_ptr(); }
 
   retrogradTensor_t described(retrogradDtype_t dtype) const;
+  // Type and device, which all operands of a call share, and shape and strides, which they do not.
+  void append_kind_to(Key& key) const;
   void append_to(Key& key) const;
 
  private:
@@ -37,16 +41,22 @@ class Operand {
   int64_t* sizes_ = nullptr;
   int64_t* strides_ = nullptr;
   int32_t torch_dtype_ = 0;
-  bool cpu_strided_ = false;
+  retrogradDevice_t device_{RETROGRAD_CPU, 0};
+  bool known_ = false;
 };
+
+// The kind of device that a call with these operands was made for: one on a GPU makes it a call there.
+retrogradDeviceType_t where(std::initializer_list<const Operand*> operands);
 
 // kTaken, or what the operands alone rule out.
 Outcome judge(std::initializer_list<const Operand*> operands);
 
-// An uninitialised tensor; an undefined one for a result that is not wanted.
-torch::stable::Tensor allocate(const ResultLayout& layout, int32_t torch_dtype);
+// An uninitialised tensor of PyTorch's allocator; an undefined one for a result that is not wanted.
+torch::stable::Tensor allocate(const ResultLayout& layout, int32_t torch_dtype, retrogradDevice_t device);
+// That many bytes; an undefined tensor for 0 bytes, and where there is no memory.
+torch::stable::Tensor allocate_bytes(size_t bytes, retrogradDevice_t device);
 
 // A result as part of a problem.
-retrogradTensor_t described(const ResultLayout& layout, retrogradDtype_t dtype);
+retrogradTensor_t described(const ResultLayout& layout, retrogradDtype_t dtype, retrogradDevice_t device);
 
 }  // namespace retrograd_torch

@@ -47,7 +47,7 @@ struct ResultLayout {
   std::array<int64_t, kMaxRank> sizes{}, strides{};
 };
 
-// What is known of a problem: a plan and the results it fills, or why there is none.
+// What is known of a problem on a device: a plan and the results it fills, or why there is none.
 struct Entry {
   Entry() = default;
   Entry(const Entry&) = delete;

@@ -19,6 +19,7 @@ Policy policy();
 // transposed one is seen as the gradient of an ordinary one, so that its output is the wide side.
 struct Facts {
   Op op = Op::kConvolutionBackward;
+  retrogradDeviceType_t device = RETROGRAD_CPU;
   retrogradDtype_t dtype = RETROGRAD_F32;
   int spatial_rank = 2;
   bool channels_last = false;
