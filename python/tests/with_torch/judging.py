@@ -45,16 +45,18 @@ def gradients(function, operands, grad_output):
 
 
 def _as_double(tensor, absolute):
-    value = tensor.detach().double()
+    value = tensor.detach().double().contiguous()
     return (value.abs() if absolute else value).requires_grad_(tensor.requires_grad)
 
 
 def judge(function, operands, grad_output, results, operand_error=0.0):
     """Asserts that every element of `results` is within the bound of its sum. The exact value comes from doubles. A sum of
     terms t in FP32 is off by a small multiple of 2^-24 times the sum of |t|, which the gradient of absolute values is;
-    rounding to the type of the result adds half a unit of it, and rounding operands `operand_error` for each of the two."""
-    exact = gradients(function, [_as_double(x, False) for x in operands], grad_output.double())
-    sums = gradients(function, [_as_double(x, True) for x in operands], grad_output.double().abs())
+    rounding to the type of the result adds half a unit of it, and rounding operands `operand_error` for each of the two.
+    Doubles are contiguous: PyTorch 2.11's own avg_pool2d_backward of channels-last CUDA tensors is wrong by whole terms."""
+    grad_output = grad_output.double().contiguous()
+    exact = gradients(function, [_as_double(x, False) for x in operands], grad_output)
+    sums = gradients(function, [_as_double(x, True) for x in operands], grad_output.abs())
     for result, value, magnitude in zip(results, exact, sums, strict=True):
         relative = torch.finfo(result.dtype).eps + 32 * 2.0**-24 + 2 * operand_error
         bound = magnitude * relative + torch.finfo(result.dtype).smallest_normal

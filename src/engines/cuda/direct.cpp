@@ -3,7 +3,9 @@
 #include "kernels/cuda/direct.h"
 
 #include <algorithm>
+#include <cmath>
 
+#include "base/checked.h"
 #include "engines/cuda/effort.h"
 #include "engines/cuda/implementations.h"
 #include "engines/cuda/shapes.h"
@@ -32,6 +34,36 @@ void launch(const problem::AvgPoolPass& pass, const Bindings& bindings, kernels:
   pass.forward ? kernels::cuda::direct_pool_forward(pool, stream) : kernels::cuda::direct_pool(pool, stream);
 }
 
+// Fitted to an H200, on the slow side. A thread adds the terms of a result one after another, and some
+// hundred thousand threads do so at once; the terms of a weight or of a bias are shared by a block.
+constexpr double kTerm = 0.25, kThreads = 1e5, kWeight = 0.0045, kSharedTerm = 0.3, kBlock = 128,
+                 kPooled = 25e-6;
+
+double number(int64_t value) { return static_cast<double>(value); }
+
+double microseconds_of(const problem::ConvPass& p) {
+  double places = number(p.batch), taps = 1, live = 1, x = number(p.batch);
+  for (const problem::Window& w : p.axes) {
+    places *= number(w.y);
+    x *= number(w.x);
+    taps *= number(w.kernel);
+    live *= number(std::min(w.kernel, ceil_div(w.x, w.dilation)));  // others are stepped over at once
+  }
+  if (p.kind == ConvPassKind::kGradWeight) {
+    const double weights = number(p.y_channels) * number(p.x_channels_per_group()) * taps;
+    return std::max(kWeight * weights, kSharedTerm) * std::ceil(places / kBlock);
+  }
+  const bool forward = p.kind == ConvPassKind::kForward;
+  const double results = forward ? places * number(p.y_channels) : x * number(p.x_channels);
+  const double terms = live * number(forward ? p.x_channels_per_group() : p.y_channels_per_group());
+  return kTerm * terms * std::max(1.0, results / kThreads);
+}
+double microseconds_of(const problem::BiasPass& p) {
+  return std::max(kWeight * number(p.channels), kSharedTerm) *
+         std::ceil(number(p.reduction_length()) / kBlock);
+}
+double microseconds_of(const problem::AvgPoolPass& p) { return kPooled * effort_of(p).operations; }
+
 class DirectStep final : public Step {
  public:
   explicit DirectStep(const problem::Pass& pass) : pass_(pass) {}
@@ -48,24 +80,11 @@ class DirectCandidate final : public Candidate {
  public:
   const char* name() const override { return "cuda.direct"; }
   Support supports(const problem::Pass&, const Machine& /*machine*/) const override { return Support::yes(); }
-  // 0.1 % of the peak of FP32, and at least as long as a thread adds terms one after another; those of a
-  // weight are shared by a block.
   Effort effort(const problem::Pass& pass, const Machine& machine) const override {
-    constexpr double kOfPeak = 0.001, kTerm = 0.06, kThreads = 128, kTimesRead = 4;
-    const double operations = effort_of(pass).operations;
-    double microseconds = operations / (kOfPeak * machine.gpu.fp32_tflops * 1e6);
-    if (const auto* conv = std::get_if<problem::ConvPass>(&pass)) {
-      const bool weight = conv->kind == ConvPassKind::kGradWeight;
-      const Sizes5 sizes = weight                                 ? w_sizes(*conv)
-                           : conv->kind == ConvPassKind::kForward ? y_sizes(*conv)
-                                                                  : x_sizes(*conv);
-      const double terms =
-          operations / 2 /
-          std::max(1.0, bytes_of(conv->result(), sizes) / static_cast<double>(size_of(conv->result().dtype)));
-      microseconds = std::max(microseconds, kTerm * (weight ? terms / kThreads : terms));
-    }
+    constexpr double kTimesRead = 4;
     Times times(pass, machine);
-    times.add(microseconds, 1, kTimesRead * effort_of(pass).bytes);
+    times.add(std::visit([](const auto& p) { return microseconds_of(p); }, pass), 1,
+              kTimesRead * effort_of(pass).bytes);
     return times.effort();
   }
   std::unique_ptr<const Step> make_step(const problem::Pass& pass,
