@@ -57,3 +57,34 @@ def test_wrong_gradients_are_a_failure(train, monkeypatch, capsys):
 def test_bad_arguments_are_a_sentence():
     result = run(EXAMPLES / "train.py", "--steps", 0)
     assert result.returncode == 2 and "--steps is 0, expected at least 1" in result.stderr
+
+
+def torchrun(ranks, *arguments):
+    result = run("-m", "torch.distributed.run", "--standalone", "--nproc-per-node", ranks, EXAMPLES / "train_distributed.py", *arguments)
+    return result, dict(re.findall(r"^(loss|weights) (.*)$", result.stdout, re.M))
+
+
+def test_two_ranks_have_the_same_weights_whatever_the_buckets():
+    """Two numbers have one sum: neither the size of the buckets nor the number of threads changes a bit."""
+    found = []
+    for threads, bucket in (("1", 25), ("2", 0.02)):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("OMP_NUM_THREADS", threads)
+            result, said = torchrun(2, "--steps", 5, "--bucket-mb", bucket)
+        assert result.returncode == 0, result.stderr
+        assert said["weights"].endswith("the same on every rank")
+        found.append(said)
+    assert found[0] == found[1]
+    # One rank sees the same pictures: the same losses but for rounding.
+    result, alone = torchrun(1, "--steps", 5)
+    assert result.returncode == 0, result.stderr
+    ours, one = (list(map(float, said["loss"].split(" -> "))) for said in (found[0], alone))
+    assert ours == pytest.approx(one, rel=1e-4)
+    assert alone["weights"] != found[0]["weights"], "the digest must tell weights apart that differ in their last bits"
+
+
+def test_ranks_that_do_not_divide_the_batch_are_a_sentence():
+    result, _ = torchrun(3)
+    assert result.returncode != 0 and "3 ranks, expected a divisor of 32" in result.stderr
+    result = run(EXAMPLES / "train_distributed.py")
+    assert result.returncode == 2 and "start it with torchrun" in result.stderr
