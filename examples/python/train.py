@@ -78,6 +78,8 @@ def main():
     options = parser.parse_args()
     if options.steps < 1:
         parser.error(f"--steps is {options.steps}, expected at least 1")
+    if options.device == "cuda" and not torch.cuda.is_available():
+        parser.error("--device is cuda, and this PyTorch finds no GPU")
 
     generator = torch.Generator().manual_seed(2)
     batches = [tuple(part.to(options.device) for part in draw(BATCH, generator)) for _ in range(options.steps)]

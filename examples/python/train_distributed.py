@@ -67,6 +67,8 @@ def main():
     ranks = int(os.environ["WORLD_SIZE"])
     if BATCH % ranks:
         parser.error(f"{ranks} ranks, expected a divisor of {BATCH}: the mean of equal parts is that of the batch")
+    if options.device == "cuda" and not torch.cuda.is_available():
+        parser.error("--device is cuda, and this PyTorch finds no GPU")
 
     device = torch.device("cuda", int(os.environ["LOCAL_RANK"])) if options.device == "cuda" else torch.device("cpu")
     if device.type == "cuda":

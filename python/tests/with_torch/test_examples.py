@@ -9,6 +9,7 @@ import sys
 import xml.etree.ElementTree
 
 import pytest
+import torch
 
 EXAMPLES = pathlib.Path(__file__).resolve().parents[3] / "examples/python"
 
@@ -57,6 +58,9 @@ def test_wrong_gradients_are_a_failure(train, monkeypatch, capsys):
 def test_bad_arguments_are_a_sentence():
     result = run(EXAMPLES / "train.py", "--steps", 0)
     assert result.returncode == 2 and "--steps is 0, expected at least 1" in result.stderr
+    if not torch.cuda.is_available():
+        result = run(EXAMPLES / "train.py", "--device", "cuda")
+        assert result.returncode == 2 and "this PyTorch finds no GPU" in result.stderr
 
 
 def torchrun(ranks, *arguments):
