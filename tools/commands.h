@@ -47,7 +47,7 @@ struct SweepOptions {
   std::vector<std::string> peers;  // commands
   bool every = false;              // every implementation, not only the chosen one
   bool forward = false;            // forward problems instead of backward ones
-  std::string json, csv, html;           // files to write
+  std::string json, csv, html;     // files to write
 };
 int sweep(const SweepOptions& options);
 

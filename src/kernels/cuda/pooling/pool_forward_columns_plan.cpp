@@ -47,7 +47,7 @@ Memory memory_of(const Pool& pool, const Lines& l, const ForwardCut& cut) {
 
 ForwardCut forward_cut(const Pool& pool, bool channels_last) {
   constexpr double kEnoughBlocks = 600, kMostRead = 2.5;
-  const auto& [d, h, w] = pool.axes;
+  const PoolAxis &d = pool.axes[0], &h = pool.axes[1];
   ForwardCut best;
   if (d.kernel != 1 || d.stride != 1 || d.pad != 0 || d.x != d.y) return best;
   const Lines l = lines_of(pool, channels_last);

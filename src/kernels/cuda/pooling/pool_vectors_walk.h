@@ -118,7 +118,7 @@ RG_DEVICE void walk_vectors(const PoolVectors& p, uint32_t thread, const typenam
   uint32_t band = p.columns.split(column);
   uint32_t depth = p.bands.split(band);
   const int64_t image = p.depths.split(depth);
-  const auto& [ad, ah, aw] = p.windows.axes;
+  const WindowAxis &ad = p.windows.axes[0], &ah = p.windows.axes[1], &aw = p.windows.axes[2];
   const int step = static_cast<int>(p.vectors.divisor) * kV;  // of a place
   const int reach = kExact ? kReach : p.reach_h;
 
