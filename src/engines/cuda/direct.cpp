@@ -34,10 +34,10 @@ void launch(const problem::AvgPoolPass& pass, const Bindings& bindings, kernels:
   pass.forward ? kernels::cuda::direct_pool_forward(pool, stream) : kernels::cuda::direct_pool(pool, stream);
 }
 
-// Fitted to an H200, on the slow side. A thread adds the terms of a result one after another, and some
-// hundred thousand threads do so at once; the terms of a weight or of a bias are shared by a block.
-constexpr double kTerm = 0.25, kThreads = 1e5, kWeight = 0.0045, kSharedTerm = 0.3, kBlock = 128,
-                 kPooled = 25e-6;
+// Fitted to an H200, on the slow side. A thread adds the terms of a result one after another; twenty thousand
+// of them hardly wait for each other. The terms of a weight or of a bias are shared by a block.
+constexpr double kTerm = 0.25, kThreads = 2e4, kResult = 60e-6, kWeight = 0.0045, kSharedTerm = 0.3,
+                 kBlock = 128, kPooled = 25e-6;
 
 double number(int64_t value) { return static_cast<double>(value); }
 
@@ -56,7 +56,7 @@ double microseconds_of(const problem::ConvPass& p) {
   const bool forward = p.kind == ConvPassKind::kForward;
   const double results = forward ? places * number(p.y_channels) : x * number(p.x_channels);
   const double terms = live * number(forward ? p.x_channels_per_group() : p.y_channels_per_group());
-  return kTerm * terms * std::max(1.0, results / kThreads);
+  return kTerm * terms * std::max(1.0, results / kThreads) + kResult * results;
 }
 double microseconds_of(const problem::BiasPass& p) {
   return std::max(kWeight * number(p.channels), kSharedTerm) *

@@ -131,13 +131,13 @@ RG_DEVICE inline void divide(const PoolColumns& p, const PoolColumnsTile& t, uin
   }
 }
 
-// What the compiler knows of a walk. Windows that hold a place along H: kReach, or at most that many where
-// they are not exact; along W at most that many. unit: the stride along H is 1, and they are exact. planes:
+// What the compiler knows of a walk. Windows that hold a place along H: kR, or at most that many where
+// they are not exact; along W at most that many. kU: the stride along H is 1, and they are exact (kE). kP:
 // no channels in lines.
-template <int reach, bool exact, bool unit, bool planes>
+template <int kR, bool kE, bool kU, bool kP>
 struct WalkKind {
-  static constexpr int kReach = reach;
-  static constexpr bool kExact = exact, kUnit = unit, kPlanes = planes;
+  static constexpr int kReach = kR;
+  static constexpr bool kExact = kE, kUnit = kU, kPlanes = kP;
 };
 
 // Those that are common have code of their own.
