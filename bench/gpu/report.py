@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes tables and the picture of a run of scripts/gpu into docs: report.py [against_pytorch.csv] [drawn.csv]"""
+"""Writes tables and the picture of a run of scripts/gpu into docs: report.py [against_pytorch.csv] [drawn.csv] [drawn_forward.csv]"""
 import csv
 import math
 import pathlib
@@ -71,7 +71,7 @@ def drawn_markdown(path):
     slow = sorted((row for row in rows if row[4] < 0.95), key=lambda row: row[4])
     body = table(["", "figures", "mean", "least", "5 %"] + titles, [line(*kind) for kind in kinds])
     worst = "\n".join(f"- {row[4]:.2f} ×, {row[2]:.3f} ms: `{row[5]}`" for row in slow)
-    return (f"{len(rows)} figures: how many times longer PyTorch takes for all gradients; shares of the figures by that ratio.\n\n"
+    return (f"{len(rows)} figures: how many times longer PyTorch takes; shares of the figures by that ratio.\n\n"
             f"{body}\n\nBelow 0.95 ×: {len(slow)}.\n\n{worst}" if slow else body)
 
 
@@ -79,7 +79,8 @@ def main():
     page = ROOT / "docs/performance.md"
     for path in sys.argv[1:]:
         if pathlib.Path(path).name.startswith("drawn"):
-            page.write_text(insert(page.read_text(encoding="utf-8"), "gpu-drawn", drawn_markdown(path)), encoding="utf-8")
+            name = "gpu-drawn-forward" if "forward" in path else "gpu-drawn"
+            page.write_text(insert(page.read_text(encoding="utf-8"), name, drawn_markdown(path)), encoding="utf-8")
             continue
         rows = read(path)
         page.write_text(insert(page.read_text(encoding="utf-8"), "gpu", markdown(rows)), encoding="utf-8")
