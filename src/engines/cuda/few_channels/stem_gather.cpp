@@ -63,7 +63,7 @@ bool is_plain(const problem::Window& w) {
 bool are_weights_near(const ConvPass& pass) {
   Checked reach = 0;
   const Sizes5 sizes = w_sizes(pass);
-  for (const size_t axis : {1, 3, 4}) {
+  for (const size_t axis : {1U, 3U, 4U}) {
     const int64_t stride = pass.w.strides[axis];
     if (sizes[axis] == 1) continue;
     if (stride <= -kEnd31 || stride >= kEnd31) return false;

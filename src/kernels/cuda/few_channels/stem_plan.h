@@ -73,7 +73,7 @@ struct StemPlan {
 // aligned: y lies at a multiple of four elements.
 StemPlan stem_plan(const Conv& conv, bool aligned);
 
-// stem_cycles.cpp
+// stem_cycles_plan.cpp
 double stem_cycles(const StemPlan& plan, const Conv& conv);
 
 }  // namespace retrograd::kernels::cuda

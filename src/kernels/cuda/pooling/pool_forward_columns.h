@@ -65,8 +65,8 @@ RG_DEVICE inline ForwardTile forward_tile(const ForwardColumns& p, uint32_t bloc
   int x_columns = p.xw;
   t.x_column = 0;
   if (!p.whole) {
-    const int left = static_cast<int>(p.channels.quotient(t.y_column)),
-              right = static_cast<int>(p.channels.quotient(t.y_column + columns - 1));
+    const int left = static_cast<int>(p.channels.quotient(static_cast<uint32_t>(t.y_column))),
+              right = static_cast<int>(p.channels.quotient(static_cast<uint32_t>(t.y_column + columns - 1)));
     const int begin = least(places_of(w, left).begin, w.x);
     t.x_column = begin * p.inner;
     x_columns = most(places_of(w, right).end - begin, 0) * p.inner;
