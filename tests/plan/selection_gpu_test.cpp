@@ -117,6 +117,24 @@ TEST_F(SelectionGpuTest, ForwardProblemsAreTakenByKernels) {
   }
 }
 
+// BF16 operands beside FP32 weights are FP16 numbers under cubeMathType 2: whoever reads them where they lie
+// declines.
+TEST_F(SelectionGpuTest, RoundedOperandsAreCopied) {
+  const auto problem = problem::judge(
+      problem::parse_request("conv input=4x64x16x16:bf16@16384x1x1024x64 weight=64x64x3x3:f32 "
+                             "grad_output=4x64x16x16:bf16@16384x1x1024x64 padding=1x1 math=2 mask=w")
+          .value());
+  ASSERT_TRUE(problem.is_ok()) << problem.status().message();
+  const Machine machine = *named_machine("h200");
+  for (const engines::Candidate* candidate : engines::candidates(runtime::DeviceKind::kCuda)) {
+    if (!candidate->supports(problem.value().passes[0], machine).accepted()) continue;
+    const auto step = candidate->make_step(problem.value().passes[0], machine);
+    ASSERT_NE(step, nullptr) << candidate->name();
+    EXPECT_EQ(step->describe().find("in place"), std::string::npos)
+        << candidate->name() << ": " << step->describe();
+  }
+}
+
 // Who adds no bias says so; a place without a tap has it, too.
 TEST_F(SelectionGpuTest, BiasIsAddedOrDeclined) {
   const auto reason_of = [&](const char* text, std::string_view name) -> std::string {

@@ -19,8 +19,8 @@ const Candidate& few_places();       // grad_weight of up to 16 places, any type
 const Candidate& tap_products();     // grad_weight, a tap a tile: few places, any strides and kernels
 const Candidate& col2im();           // grad_input with few x channels: taps are columns, then added up
 const Candidate& mirrored();         // few y channels: x and y exchanged, then one of these
-// cuDNN, where it is there: 16-bit types in channels-last form, into which operands of other layouts are
-// brought in the workspace; FP32 as it lies.
+// cuDNN, where it is there: grad_input (forward in BF16) of 16-bit types in channels-last form, into which
+// operands of other layouts are brought in the workspace.
 const Candidate& cudnn_products();
 
 // few_channels/: groups of up to 16 channels, and stems.

@@ -7,24 +7,35 @@
 namespace retrograd::engines::cuda {
 namespace {
 
-bool is_dense(const problem::PassTensor& tensor, const Sizes5& sizes, const std::array<size_t, 5>& order) {
+constexpr std::array<size_t, 5> kPlanes{4, 3, 2, 1, 0}, kChannelsLast{1, 4, 3, 2, 0};  // innermost first
+
+problem::Strides5 strides_of(const Sizes5& sizes, const std::array<size_t, 5>& order) {
+  problem::Strides5 strides{};
   int64_t stride = 1;
-  for (size_t axis : order) {  // innermost first
-    if (sizes[axis] == 0) return false;
-    if (sizes[axis] != 1 && tensor.strides[axis] != stride) return false;
+  for (size_t axis : order) {
+    strides[axis] = stride;
     stride *= sizes[axis];
   }
+  return strides;
+}
+
+bool has_strides(const problem::PassTensor& tensor, const Sizes5& sizes, const problem::Strides5& strides) {
+  for (size_t axis = 0; axis < sizes.size(); ++axis)
+    if (sizes[axis] == 0 || (sizes[axis] != 1 && tensor.strides[axis] != strides[axis])) return false;
   return true;
 }
 
 }  // namespace
 
+problem::Strides5 plane_strides(const Sizes5& sizes) { return strides_of(sizes, kPlanes); }
+problem::Strides5 channels_last_strides(const Sizes5& sizes) { return strides_of(sizes, kChannelsLast); }
+
 bool is_planes(const problem::PassTensor& tensor, const Sizes5& sizes) {
-  return is_dense(tensor, sizes, {4, 3, 2, 1, 0});
+  return has_strides(tensor, sizes, plane_strides(sizes));
 }
 
 bool is_channels_last(const problem::PassTensor& tensor, const Sizes5& sizes) {
-  return is_dense(tensor, sizes, {1, 4, 3, 2, 0});
+  return has_strides(tensor, sizes, channels_last_strides(sizes));
 }
 
 bool fits_31_bits(const Sizes5& sizes) {
@@ -32,6 +43,11 @@ bool fits_31_bits(const Sizes5& sizes) {
   for (int64_t size : sizes) count = count * size;
   const auto elements = count.get();
   return elements && *elements > 0 && *elements < (int64_t{1} << 31);
+}
+
+bool is_rounded(const problem::ConvPass& pass, DType dtype) {
+  return (dtype == DType::kF32 && pass.rounding != OperandRounding::kNone) ||
+         (dtype == DType::kBF16 && pass.rounding == OperandRounding::kF16);
 }
 
 bool is_wide_type(DType dtype) { return !is_8bit(dtype); }
@@ -47,6 +63,16 @@ Sizes5 x_sizes(const problem::ConvPass& pass) {
 
 Sizes5 y_sizes(const problem::ConvPass& pass) {
   return {pass.batch, pass.y_channels, pass.axes[0].y, pass.axes[1].y, pass.axes[2].y};
+}
+
+Sizes5 x_sizes(const problem::AvgPoolPass& p) {
+  return {p.batch, p.channels, p.axes[0].x, p.axes[1].x, p.axes[2].x};
+}
+Sizes5 y_sizes(const problem::AvgPoolPass& p) {
+  return {p.batch, p.channels, p.axes[0].y, p.axes[1].y, p.axes[2].y};
+}
+Sizes5 sizes_of(const problem::BiasPass& p) {
+  return {p.batch, p.channels, p.spatial[0], p.spatial[1], p.spatial[2]};
 }
 
 Sizes5 result_sizes(const problem::ConvPass& pass) {

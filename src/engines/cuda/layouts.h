@@ -17,12 +17,17 @@ using Sizes5 = std::array<int64_t, 5>;  // (N, C, D, H, W)
 bool is_planes(const problem::PassTensor& tensor, const Sizes5& sizes);
 // Channels innermost, otherwise row-major.
 bool is_channels_last(const problem::PassTensor& tensor, const Sizes5& sizes);
+problem::Strides5 plane_strides(const Sizes5& sizes);
+problem::Strides5 channels_last_strides(const Sizes5& sizes);
 // At least one element, and fewer than 2^31.
 bool fits_31_bits(const Sizes5& sizes);
 // FP32, FP16 or BF16.
 bool is_wide_type(DType dtype);
 // One of them for all operands that the pass reads, and for a result of places.
 bool has_one_wide_type(const problem::ConvPass& pass);
+
+// Whether operands of the type differ after the pass's rounding: then they cannot be read where they lie.
+bool is_rounded(const problem::ConvPass& pass, DType dtype);
 
 // Whether the GPU has Hopper's warpgroup products and copy engine, as sm_90a code knows them.
 inline bool has_warpgroups(const Machine& machine) { return machine.gpu.architecture == 90; }
@@ -33,6 +38,9 @@ inline int processors_of(const Machine& machine) { return std::max(machine.gpu.m
 Sizes5 x_sizes(const problem::ConvPass& pass);
 Sizes5 y_sizes(const problem::ConvPass& pass);
 Sizes5 w_sizes(const problem::ConvPass& pass);
+Sizes5 x_sizes(const problem::AvgPoolPass& pass);
+Sizes5 y_sizes(const problem::AvgPoolPass& pass);
+Sizes5 sizes_of(const problem::BiasPass& pass);  // of grad_output
 // Of forward and grad_input.
 Sizes5 result_sizes(const problem::ConvPass& pass);
 

@@ -13,8 +13,6 @@ namespace {
 
 using problem::BiasPass;
 
-Sizes5 sizes_of(const BiasPass& p) { return {p.batch, p.channels, p.spatial[0], p.spatial[1], p.spatial[2]}; }
-
 // Places side by side; images and channels anywhere: a slice of channels, one image for all.
 bool has_planes(const BiasPass& p) {
   const problem::Strides5& strides = p.grad_output.strides;

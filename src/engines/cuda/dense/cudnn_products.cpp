@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/checked.h"
+#include "engines/cuda/dense/row_operand.h"
 #include "engines/cuda/effort.h"
 #include "engines/cuda/implementations.h"
 #include "engines/cuda/layouts.h"
@@ -158,8 +159,10 @@ class CudnnStep final : public Step {
     const Places at = places(workspace);
     const bool x_is_there = grad_output_is_there && grad_output_is_x();
     const bool y_is_there = grad_output_is_there && !grad_output_is_x();
-    if (uses(ConvPassKind::kGradInput) && !x_.in_place && !x_is_there) copy(conv, conv.x, true, at.x, stream);
-    if (uses(ConvPassKind::kForward) && !y_.in_place && !y_is_there) copy(conv, conv.y, false, at.y, stream);
+    if (uses(ConvPassKind::kGradInput) && !x_.in_place && !x_is_there)
+      make_rows(conv, conv.x, true, type_, at.x, stream);
+    if (uses(ConvPassKind::kForward) && !y_.in_place && !y_is_there)
+      make_rows(conv, conv.y, false, type_, at.y, stream);
     if (!w_.in_place)
       kernels::cuda::make_filter(conv, pass_.y_channels, pass_.x_channels, type_, at.w, stream);
     void* const x = x_.in_place ? conv.x.data : at.x;
@@ -169,18 +172,6 @@ class CudnnStep final : public Step {
         !convolution_->run(x, y, w, at.rest, context.native_stream))
       return run_directly(conv, stream);
     finish(conv, at, stream);
-  }
-
-  void copy(const kernels::cuda::Conv& conv, const kernels::cuda::Tensor& tensor, bool is_x,
-            std::byte* target, kernels::cuda::Stream stream) const {
-    kernels::cuda::Rows rows{};
-    rows.batch = conv.batch;
-    rows.groups = 1;
-    rows.channels = is_x ? pass_.x_channels : pass_.y_channels;
-    for (int i = 0; i < 3; ++i) rows.spatial[i] = is_x ? conv.axes[i].x : conv.axes[i].y;
-    rows.source = tensor;
-    rows.rounding = OperandRounding::kNone;
-    kernels::cuda::make_rows(rows, type_, target, stream);
   }
 
   void finish(const kernels::cuda::Conv& conv, const Places& at, kernels::cuda::Stream stream) const {

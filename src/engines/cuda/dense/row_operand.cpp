@@ -59,8 +59,7 @@ RowOperand row_operand(const problem::ConvPass& pass, const problem::PassTensor&
   RowOperand operand;
   operand.filled = ceil_div(channels, chunk) * chunk;
   operand.in_place = tensor.dtype == dtype_of(type) && channels % chunk == 0 &&
-                     is_channels_last(tensor, sizes) &&
-                     (pass.rounding == OperandRounding::kNone || tensor.dtype != DType::kF32);
+                     is_channels_last(tensor, sizes) && !is_rounded(pass, tensor.dtype);
   const int64_t elements = sizes[0] * sizes[2] * sizes[3] * sizes[4] * pass.groups * operand.filled;
   if (!operand.in_place) operand.bytes = room_for(elements, type);
   return operand;
@@ -70,6 +69,12 @@ const void* rows_of(const RowOperand& operand, const kernels::cuda::Conv& conv,
                     const kernels::cuda::Tensor& tensor, bool is_x, RowType type, std::byte* workspace,
                     kernels::cuda::Stream stream) {
   if (operand.in_place) return tensor.data;
+  make_rows(conv, tensor, is_x, type, workspace, stream);
+  return workspace;
+}
+
+void make_rows(const kernels::cuda::Conv& conv, const kernels::cuda::Tensor& tensor, bool is_x, RowType type,
+               std::byte* target, kernels::cuda::Stream stream) {
   kernels::cuda::Rows rows{};
   rows.batch = conv.batch;
   rows.groups = conv.groups;
@@ -77,8 +82,7 @@ const void* rows_of(const RowOperand& operand, const kernels::cuda::Conv& conv,
   for (int i = 0; i < 3; ++i) rows.spatial[i] = is_x ? conv.axes[i].x : conv.axes[i].y;
   rows.source = tensor;
   rows.rounding = conv.rounding;
-  kernels::cuda::make_rows(rows, type, workspace, stream);
-  return workspace;
+  kernels::cuda::make_rows(rows, type, target, stream);
 }
 
 std::string_view name_of_rows(RowType type, OperandRounding rounding) {

@@ -27,6 +27,10 @@ const void* rows_of(const RowOperand& operand, const kernels::cuda::Conv& conv,
                     const kernels::cuda::Tensor& tensor, bool is_x, kernels::cuda::RowType type,
                     std::byte* workspace, kernels::cuda::Stream stream);
 
+// Rows of x or of y, rounded as the pass says.
+void make_rows(const kernels::cuda::Conv& conv, const kernels::cuda::Tensor& tensor, bool is_x,
+               kernels::cuda::RowType type, std::byte* target, kernels::cuda::Stream stream);
+
 // What a step leaves for the next one: rows of grad_output, rounded as both want them.
 std::string_view name_of_rows(kernels::cuda::RowType type, OperandRounding rounding);
 

@@ -175,9 +175,7 @@ std::unique_ptr<const Step> make_row_step(const ConvPass& pass, bool in_tf32, co
   ConvPass rounded = pass;
   if (in_tf32) rounded.rounding = OperandRounding::kHf32Bits10;
   if (pass.kind == ConvPassKind::kGradWeight) return make_row_weight_step(rounded, has_warpgroups(machine));
-  auto step = std::make_unique<GatherStep>(rounded, machine);
-  const WantsAligned wants = step->wants_aligned();
-  return with_aligned_copies(rounded, wants, std::move(step));
+  return with_aligned_copies(rounded, std::make_unique<GatherStep>(rounded, machine));
 }
 
 Effort row_effort(const problem::Pass& pass, bool in_tf32, const Machine& machine) {

@@ -159,9 +159,7 @@ class RowWeightStep final : public Step {
 }  // namespace
 
 std::unique_ptr<const Step> make_row_weight_step(const ConvPass& pass, bool warpgroups) {
-  auto step = std::make_unique<RowWeightStep>(pass, warpgroups);
-  const WantsAligned wants = step->wants_aligned();
-  return with_aligned_copies(pass, wants, std::move(step));
+  return with_aligned_copies(pass, std::make_unique<RowWeightStep>(pass, warpgroups));
 }
 
 }  // namespace retrograd::engines::cuda

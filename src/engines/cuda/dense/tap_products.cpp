@@ -102,6 +102,7 @@ class TapProductsCandidate final : public Candidate {
     if (conv->groups != 1) return Support::no("no groups");
     if (conv->x.dtype != conv->y.dtype || (conv->x.dtype != DType::kF16 && conv->x.dtype != DType::kBF16))
       return Support::no("needs f16 or bf16 operands");
+    if (is_rounded(*conv, conv->x.dtype)) return Support::no("does not round operands");
     if (std::min(conv->x_channels, conv->y_channels) < kFewestChannels)
       return Support::no(fmt::format("needs {} channels of both sides", kFewestChannels));
     if (is_too_large(*conv)) return Support::no("sizes beyond 32-bit counts of places and taps");
@@ -124,9 +125,7 @@ class TapProductsCandidate final : public Candidate {
   std::unique_ptr<const Step> make_step(const problem::Pass& pass,
                                         const Machine& /*machine*/) const override {
     const auto& conv = std::get<ConvPass>(pass);
-    auto step = std::make_unique<TapProductStep>(conv, plan_of(conv));
-    const WantsAligned wants = step->wants_aligned();
-    return with_aligned_copies(conv, wants, std::move(step));
+    return with_aligned_copies(conv, std::make_unique<TapProductStep>(conv, plan_of(conv)));
   }
 };
 

@@ -85,6 +85,7 @@ class WeightProductsCandidate final : public Candidate {
     if (conv->groups != 1) return Support::no("no groups");
     if (conv->x.dtype != conv->y.dtype || (conv->x.dtype != DType::kF16 && conv->x.dtype != DType::kBF16))
       return Support::no("needs f16 or bf16 operands");
+    if (is_rounded(*conv, conv->x.dtype)) return Support::no("does not round operands");
     if (is_too_large(*conv)) return Support::no("needs 1 to 2^31 - 1 elements in x and y");
     if (!has_warpgroups(machine)) return Support::no("needs a GPU of compute capability 9.0");
     if (!form_of(*conv).found)
@@ -104,9 +105,7 @@ class WeightProductsCandidate final : public Candidate {
   std::unique_ptr<const Step> make_step(const problem::Pass& pass,
                                         const Machine& /*machine*/) const override {
     const auto& conv = std::get<ConvPass>(pass);
-    auto step = std::make_unique<WeightProductStep>(conv, form_of(conv));
-    const WantsAligned wants = step->wants_aligned();
-    return with_aligned_copies(conv, wants, std::move(step));
+    return with_aligned_copies(conv, std::make_unique<WeightProductStep>(conv, form_of(conv)));
   }
 };
 

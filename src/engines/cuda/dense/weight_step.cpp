@@ -86,18 +86,10 @@ const void* WeightStep::rows_of(const kernels::cuda::Conv& conv, bool is_x, std:
   const kernels::cuda::Tensor& tensor = is_x ? conv.x : conv.y;
   if ((is_x ? x_bytes_ : y_bytes_) == 0) return tensor.data;
   if (is_there) return copy;
-  if (is_x && patches_) {
+  if (is_x && patches_)
     kernels::cuda::make_patch_rows(conv, type_, copy, stream);
-    return copy;
-  }
-  kernels::cuda::Rows rows{};
-  rows.batch = conv.batch;
-  rows.groups = 1;
-  rows.channels = is_x ? conv.x_channels : conv.y_channels;
-  for (int i = 0; i < 3; ++i) rows.spatial[i] = is_x ? conv.axes[i].x : conv.axes[i].y;
-  rows.source = tensor;
-  rows.rounding = OperandRounding::kNone;
-  kernels::cuda::make_rows(rows, type_, copy, stream);
+  else
+    make_rows(conv, tensor, is_x, type_, copy, stream);
   return copy;
 }
 

@@ -81,11 +81,8 @@ kernels::cuda::Tensor& result_of(GatherProduct& product) {
   return product.forward ? product.conv.y : product.conv.x;
 }
 void set_channels_last(kernels::cuda::Tensor& tensor, const Sizes5& sizes) {
-  int64_t stride = 1;
-  for (const size_t axis : {1U, 4U, 3U, 2U, 0U}) {
-    tensor.strides[axis] = stride;
-    stride *= sizes[axis];
-  }
+  const problem::Strides5 strides = channels_last_strides(sizes);
+  std::copy(strides.begin(), strides.end(), tensor.strides);
 }
 
 // Whether a result of planes is made as rows and copied: residues would write every other element, and taps
@@ -204,15 +201,7 @@ class WgmmaStep final : public Step {
   void copy_source(const kernels::cuda::Conv& conv, const kernels::cuda::Tensor& source, std::byte* target,
                    kernels::cuda::Stream stream) const {
     if (patches_) return kernels::cuda::make_patch_rows(conv, type_, target, stream);
-    const Sizes5 sizes = source_sizes(pass_);
-    kernels::cuda::Rows rows{};
-    rows.batch = conv.batch;
-    rows.groups = 1;
-    rows.channels = sizes[1];
-    for (size_t i = 0; i < 3; ++i) rows.spatial[i] = sizes[2 + i];
-    rows.source = source;
-    rows.rounding = OperandRounding::kNone;
-    kernels::cuda::make_rows(rows, type_, target, stream);
+    make_rows(conv, source, is_forward(pass_), type_, target, stream);
   }
   void run_directly(const kernels::cuda::Conv& conv, kernels::cuda::Stream stream) const {
     is_forward(pass_) ? kernels::cuda::direct_forward(conv, stream)
@@ -304,9 +293,7 @@ class WgmmaCandidate final : public Candidate {
   std::unique_ptr<const Step> make_step(const problem::Pass& pass,
                                         const Machine& /*machine*/) const override {
     const auto& conv = std::get<ConvPass>(pass);
-    auto step = std::make_unique<WgmmaStep>(conv);
-    const WantsAligned wants = step->wants_aligned();
-    return with_aligned_copies(conv, wants, std::move(step));
+    return with_aligned_copies(conv, std::make_unique<WgmmaStep>(conv));
   }
 };
 

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <memory>
+#include <utility>
 
 #include "engines/engine.h"
 
@@ -17,5 +18,13 @@ struct WantsAligned {
 
 std::unique_ptr<const Step> with_aligned_copies(const problem::ConvPass& pass, WantsAligned wants,
                                                 std::unique_ptr<const Step> step);
+
+// For steps that say what they want.
+template <class AskedStep>
+std::unique_ptr<const Step> with_aligned_copies(const problem::ConvPass& pass,
+                                                std::unique_ptr<AskedStep> step) {
+  const WantsAligned wants = step->wants_aligned();
+  return with_aligned_copies(pass, wants, std::move(step));
+}
 
 }  // namespace retrograd::engines::cuda

@@ -5,7 +5,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <limits>
 #include <optional>
 #include <vector>
@@ -31,16 +30,8 @@ using problem::PassTensor;
 enum class Layout : unsigned char { kPlanes, kChannelsLast };
 
 problem::Strides5 dense_strides(const Sizes5& sizes, Layout layout) {
-  constexpr std::array<size_t, 5> kPlanesOrder{4, 3, 2, 1, 0}, kLastOrder{1, 4, 3, 2, 0};
-  problem::Strides5 strides{};
-  int64_t stride = 1;
-  for (size_t axis : layout == Layout::kPlanes ? kPlanesOrder : kLastOrder) {
-    strides[axis] = stride;
-    stride *= sizes[axis];
-  }
-  return strides;
+  return layout == Layout::kPlanes ? plane_strides(sizes) : channels_last_strides(sizes);
 }
-
 bool has_layout(const PassTensor& tensor, const Sizes5& sizes, Layout layout) {
   return layout == Layout::kPlanes ? is_planes(tensor, sizes) : is_channels_last(tensor, sizes);
 }
@@ -50,21 +41,12 @@ struct Image {
   PassTensor* tensor;
   Sizes5 sizes;
 };
-Sizes5 sizes_of(const AvgPoolPass& p, bool is_x) {
-  Sizes5 sizes{p.batch, p.channels};
-  for (size_t i = 0; i < 3; ++i) sizes[i + 2] = is_x ? p.axes[i].x : p.axes[i].y;
-  return sizes;
-}
 std::vector<Image> images_of(ConvPass& p) {
   if (p.kind == problem::ConvPassKind::kForward) return {{&p.y, y_sizes(p)}, {&p.x, x_sizes(p)}};
   return {{&p.x, x_sizes(p)}, {&p.y, y_sizes(p)}};
 }
-std::vector<Image> images_of(AvgPoolPass& p) {
-  return {{&p.x, sizes_of(p, true)}, {&p.y, sizes_of(p, false)}};
-}
-std::vector<Image> images_of(BiasPass& p) {
-  return {{&p.grad_output, {p.batch, p.channels, p.spatial[0], p.spatial[1], p.spatial[2]}}};
-}
+std::vector<Image> images_of(AvgPoolPass& p) { return {{&p.x, x_sizes(p)}, {&p.y, y_sizes(p)}}; }
+std::vector<Image> images_of(BiasPass& p) { return {{&p.grad_output, sizes_of(p)}}; }
 
 struct Copy {
   PassTensor given, dense;

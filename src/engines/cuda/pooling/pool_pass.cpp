@@ -7,8 +7,6 @@ namespace {
 
 using problem::AvgPoolPass;
 
-Sizes5 x_sizes(const AvgPoolPass& p) { return {p.batch, p.channels, p.axes[0].x, p.axes[1].x, p.axes[2].x}; }
-Sizes5 y_sizes(const AvgPoolPass& p) { return {p.batch, p.channels, p.axes[0].y, p.axes[1].y, p.axes[2].y}; }
 bool both_channels_last(const AvgPoolPass& p) {
   return is_channels_last(p.x, x_sizes(p)) && is_channels_last(p.y, y_sizes(p));
 }
