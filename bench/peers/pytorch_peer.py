@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """`pytorch_peer.py --threads N`: PyTorch behind the line protocol of `retrograd bench --peer` (bench/README.md).
 
-Runs with Debian's python3-torch, hence the system's Python in the first line. A call is the operator alone on
+Runs with Debian's python3-torch, hence the system's Python in the first line, and with PyPI's torch. A call is the operator alone on
 contiguous tensors: convolution_backward, conv_tbc_backward, avg_pool…_backward, or with forward=1 the operators
 themselves.
 """
@@ -147,18 +147,31 @@ def time_call(call, seconds):
 
 
 class Blas:
-    """The BLAS that PyTorch found, and OpenBLAS's number of threads, which PyTorch does not set."""
+    """The BLAS that PyTorch calls. Debian's is OpenBLAS, whose number of threads PyTorch does not set; the packages of PyPI
+    have MKL inside."""
 
-    def __init__(self):
-        with open("/proc/self/maps", encoding="ascii", errors="replace") as maps:
-            files = {line.split()[-1] for line in maps if "blas" in line}
-        self.files = sorted(files)
-        # Debian's libblas.so.3 is a link into OpenBLAS's folder when that is installed.
-        self.library = next((ctypes.CDLL(path) for path in self.files if "openblas" in path.rsplit("/", 1)[-1]), None)
+    def __init__(self, torch):
+        self.library, self.name = None, self.inside(torch)
+        if self.name is None:
+            with open("/proc/self/maps", encoding="ascii", errors="replace") as maps:
+                files = sorted({line.split()[-1] for line in maps if "blas" in line})
+            self.library = self.openblas(files)
+            self.name = "BLAS " + (", ".join(files) or "unknown") + " (NOT OpenBLAS: 10 to 50 times slower)"
+
+    @staticmethod
+    def inside(torch):
+        lines = torch.__config__.show().splitlines()
+        return next((line.strip(" -").split(" for ")[0] for line in lines if "Math Kernel Library" in line), None)
+
+    @staticmethod
+    def openblas(files):
+        """Debian's libblas.so.3 is a link into OpenBLAS's folder when that is installed."""
+        libraries = (ctypes.CDLL(path) for path in files if "openblas" in path.rsplit("/", 1)[-1])
+        return next((library for library in libraries if hasattr(library, "openblas_get_config")), None)
 
     def describe(self):
         if self.library is None:
-            return "BLAS " + (", ".join(self.files) or "unknown") + " (NOT OpenBLAS: 10 to 50 times slower)"
+            return self.name
         config = self.library.openblas_get_config
         config.restype = ctypes.c_char_p
         return config().decode().strip()
@@ -212,7 +225,7 @@ def serve(torch, threads):
     torch.set_grad_enabled(False)
     keep_freed_memory()
     gc.disable()
-    blas = Blas()
+    blas = Blas(torch)
     reply(f"ready PyTorch {torch.__version__} {threads} threads, {blas.describe()}, "
           f"oneDNN {'on' if torch.backends.mkldnn.is_available() else 'off'}")
     session = None
