@@ -95,7 +95,7 @@ TEST(TapPlan, WritesManyResultsOfFewPlacesInPlace) {
   TapPlan plan{};
   ASSERT_TRUE(
       plan_tap_weight(conv_of(2, 752, 456, {8, 1, 7, 2, 1, 0}, {8, 1, 7, 2, 1, 0}), DType::kF16, &plan));
-  EXPECT_EQ(plan.results, TapResults::kInPlace);
+  EXPECT_EQ(plan.results, WeightResults::kInPlace);
   EXPECT_EQ(plan.walk.shares(), 1);
   EXPECT_EQ(plan.walk.across_m, 4);
   EXPECT_EQ(plan.walk.taps.divisor, 49);
@@ -110,7 +110,7 @@ TEST(TapPlan, CutsLongSumsOfFewResults) {
                               &plan));
   EXPECT_GT(plan.walk.shares(), 1);
   EXPECT_LE(plan.walk.cluster.divisor, 8);
-  EXPECT_EQ(plan.results, plan.walk.parts.divisor > 1 ? TapResults::kParts : TapResults::kInPlace);
+  EXPECT_EQ(plan.results, plan.walk.parts.divisor > 1 ? WeightResults::kParts : WeightResults::kInPlace);
   EXPECT_EQ(plan.walk.weights, int64_t{728} * 728);
 }
 
@@ -119,14 +119,14 @@ TEST(TapPlan, TakesOtherLayoutsAndTypesThroughTheWorkspace) {
   Conv conv = conv_of(1, 64, 64, axis, axis);
   TapPlan plan{};
   ASSERT_TRUE(plan_tap_weight(conv, DType::kF16, &plan));
-  EXPECT_EQ(plan.results, TapResults::kInPlace);
+  EXPECT_EQ(plan.results, WeightResults::kInPlace);
   ASSERT_TRUE(plan_tap_weight(conv, DType::kBF16, &plan));
-  EXPECT_EQ(plan.results, TapResults::kParts);
+  EXPECT_EQ(plan.results, WeightResults::kParts);
   conv.w.strides[1] = 9;
   ASSERT_TRUE(plan_tap_weight(conv, DType::kF16, &plan));
-  EXPECT_EQ(plan.results, TapResults::kFilter);
+  EXPECT_EQ(plan.results, WeightResults::kFilter);
   ASSERT_TRUE(plan_tap_weight(conv_of(1, 60, 64, axis, axis), DType::kF16, &plan));
-  EXPECT_EQ(plan.results, TapResults::kFilter);
+  EXPECT_EQ(plan.results, WeightResults::kFilter);
   EXPECT_EQ(plan.walk.x_channels, 64);
   EXPECT_TRUE(std::equal(plan.strides, plan.strides + 4, std::array<int64_t, 4>{576, 576, 192, 64}.begin()));
 }

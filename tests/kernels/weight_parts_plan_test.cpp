@@ -75,7 +75,7 @@ TEST(WeightPartsPlanTest, WalkedPartsHoldAllPlaces) {
                                    conv_of(2, 64, {none, axis(20, 5, 1, 2), axis(20, 3, 1, 1)})};
   for (const Conv& conv : convs) {
     WeightPlan plan;
-    ASSERT_TRUE(plan_wgmma_weight(conv, &plan));
+    ASSERT_TRUE(plan_wgmma_weight(conv, WeightResults::kParts, &plan));
     WeightParts parts{};
     parts.conv = conv;
     parts.count = plan.parts;
@@ -90,8 +90,8 @@ TEST(WeightPartsPlanTest, WalkedPartsOfPatchesAreOfAllTaps) {
   parts.conv.x_channels = 7;
   parts.taps_inside = true;
   WeightPlan plan;
-  EXPECT_FALSE(plan_wgmma_weight(parts.conv, &plan));
-  ASSERT_TRUE(plan_wgmma_weight(conv_of_patches(parts.conv), &plan));
+  EXPECT_FALSE(plan_wgmma_weight(parts.conv, WeightResults::kParts, &plan));
+  ASSERT_TRUE(plan_wgmma_weight(conv_of_patches(parts.conv), WeightResults::kParts, &plan));
   EXPECT_EQ(plan.walk.x_channels, 7 * 15 + 7);
   parts.count = plan.parts;
   parts = in_walked_parts(parts, plan);

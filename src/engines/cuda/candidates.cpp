@@ -9,7 +9,7 @@
 namespace retrograd::engines::cuda {
 
 std::span<const Candidate* const> candidates() {
-  static const std::array<const Candidate*, 34> all = {
+  static const std::array<const Candidate*, 35> all = {
       &depthwise_small(),     // grad_input, grad_weight: one channel a group, 3x3 to 7x7 on 14x14, 16 bits
       &depthwise_whole(),     // the same of every type
       &depthwise_bands(),     // 5x5 and 7x7, 16-bit types
@@ -26,6 +26,7 @@ std::span<const Candidate* const> candidates() {
       &group_rows(),          // forward, grad_input: groups of 8 to 32 channels, NHWC, 16-bit types
       &tf32_products(),       // convolutions in f32 whose operands may be rounded
       &wgmma_products(),      // forward, grad_input in 16-bit types on Hopper GPUs
+      &pointwise_planes(),    // 1x1 of planes in 16-bit types on Hopper GPUs, in place
       &weight_products(),     // grad_weight in 16-bit types on Hopper GPUs
       &tap_products(),        // the same, a tap at a time
       &few_places(),          // grad_weight of a handful of places

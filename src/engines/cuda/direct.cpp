@@ -34,29 +34,29 @@ void launch(const problem::AvgPoolPass& pass, const Bindings& bindings, kernels:
   pass.forward ? kernels::cuda::direct_pool_forward(pool, stream) : kernels::cuda::direct_pool(pool, stream);
 }
 
-// Fitted to an H200, on the slow side. A thread adds the terms of a result one after another; twenty thousand
-// of them hardly wait for each other. The terms of a weight or of a bias are shared by a block.
-constexpr double kTerm = 0.25, kThreads = 2e4, kResult = 60e-6, kWeight = 0.0045, kSharedTerm = 0.3,
+// Fitted to an H200, terms twice as slow as in the mean. A thread adds the terms of a result one after
+// another, which it waits for (kDepth) and which all of them share the machine for (kTerm). The terms of a
+// weight or of a bias are shared by a block.
+constexpr double kDepth = 0.12, kTerm = 1.1e-6, kResult = 42e-6, kWeight = 0.0045, kSharedTerm = 0.3,
                  kBlock = 128, kPooled = 25e-6;
 
 double number(int64_t value) { return static_cast<double>(value); }
 
 double microseconds_of(const problem::ConvPass& p) {
-  double places = number(p.batch), taps = 1, live = 1, x = number(p.batch);
+  double places = number(p.batch), taps = 1, x = number(p.batch);
   for (const problem::Window& w : p.axes) {
     places *= number(w.y);
     x *= number(w.x);
     taps *= number(w.kernel);
-    live *= number(std::min(w.kernel, ceil_div(w.x, w.dilation)));  // others are stepped over at once
   }
   if (p.kind == ConvPassKind::kGradWeight) {
     const double weights = number(p.y_channels) * number(p.x_channels_per_group()) * taps;
     return std::max(kWeight * weights, kSharedTerm) * std::ceil(places / kBlock);
   }
-  const bool forward = p.kind == ConvPassKind::kForward;
-  const double results = forward ? places * number(p.y_channels) : x * number(p.x_channels);
-  const double terms = live * number(forward ? p.x_channels_per_group() : p.y_channels_per_group());
-  return kTerm * terms * std::max(1.0, results / kThreads) + kResult * results;
+  const double results =
+      p.kind == ConvPassKind::kForward ? places * number(p.y_channels) : x * number(p.x_channels);
+  const double terms = live_terms(p);
+  return kDepth * terms / std::max(results, 1.0) + kTerm * terms + kResult * results;
 }
 double microseconds_of(const problem::BiasPass& p) {
   return std::max(kWeight * number(p.channels), kSharedTerm) *

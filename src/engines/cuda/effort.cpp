@@ -42,6 +42,18 @@ double operations_of(const problem::ConvPass& pass) {
   return operations;
 }
 
+double live_terms(const problem::ConvPass& pass) {
+  constexpr int64_t kMostTaps = 4096;  // beyond that, all of them are counted
+  double terms = operations_of(pass) / 2;
+  for (const problem::Window& w : pass.axes) {
+    if (w.kernel < 1 || w.y < 1 || w.kernel > kMostTaps) continue;
+    int64_t live = 0;
+    for (int64_t tap = 0; tap < w.kernel; ++tap) live += live_outputs(w, tap).size();
+    terms *= static_cast<double>(live) / static_cast<double>(w.kernel * w.y);
+  }
+  return terms;
+}
+
 double bytes_of(const problem::PassTensor& tensor, const Sizes5& sizes) {
   auto bytes = static_cast<double>(size_of(tensor.dtype));
   for (const int64_t size : sizes) bytes *= static_cast<double>(size);

@@ -29,6 +29,8 @@ Effort on_fp32_units(Effort effort, const problem::Pass& pass, const Machine& ma
 
 // Products and additions of a convolution, two for each pair of weight and output.
 double operations_of(const problem::ConvPass& pass);
+// The pairs whose place lies inside x.
+double live_terms(const problem::ConvPass& pass);
 double bytes_of(const problem::PassTensor& tensor, const Sizes5& sizes);
 double bytes_of(const problem::ConvPass& pass);  // of all three tensors
 

@@ -13,12 +13,13 @@ const Candidate& row_products();
 const Candidate& tf32_products();
 // forward, grad_input without copies: planes, or rows of whole chunks with weights that fit them.
 const Candidate& in_place_products();
-const Candidate& wgmma_products();   // forward, grad_input in FP16 and BF16 by Hopper's warpgroup products
-const Candidate& weight_products();  // grad_weight, the same
-const Candidate& few_places();       // grad_weight of up to 16 places, any type
-const Candidate& tap_products();     // grad_weight, a tap a tile: few places, any strides and kernels
-const Candidate& col2im();           // grad_input with few x channels: taps are columns, then added up
-const Candidate& mirrored();         // few y channels: x and y exchanged, then one of these
+const Candidate& wgmma_products();    // forward, grad_input in FP16 and BF16 by Hopper's warpgroup products
+const Candidate& pointwise_planes();  // 1x1 of planes, the same types and GPUs
+const Candidate& weight_products();   // grad_weight, the same
+const Candidate& few_places();        // grad_weight of up to 16 places, any type
+const Candidate& tap_products();      // grad_weight, a tap a tile: few places, any strides and kernels
+const Candidate& col2im();            // grad_input with few x channels: taps are columns, then added up
+const Candidate& mirrored();          // few y channels: x and y exchanged, then one of these
 // cuDNN, where it is there: grad_input (forward in BF16) of 16-bit types in channels-last form, into which
 // operands of other layouts are brought in the workspace.
 const Candidate& cudnn_products();

@@ -9,6 +9,7 @@
 #include "kernels/cuda/dense/gather_in_place.h"
 #include "kernels/cuda/dense/gather_product.h"
 #include "kernels/cuda/dense/plane_weight.h"
+#include "kernels/cuda/dense/pointwise.h"
 #include "kernels/cuda/dense/tap_weight.h"
 #include "kernels/cuda/dense/weight_parts.h"
 #include "kernels/cuda/dense/weight_product.h"
@@ -59,7 +60,8 @@ void plane_weight(const PlaneWeight&, Stream) { not_here(); }
 void weight_product(const WeightProduct&, Stream) { not_here(); }
 void add_weight_parts(const WeightParts&, Stream) { not_here(); }
 bool wgmma_gather(const GatherProduct&, Stream) { not_here(); }
-bool wgmma_weight(const WeightPlan&, RowType, const void*, const void*, float*, Stream) { not_here(); }
+bool wgmma_weight(const WeightPlan&, RowType, const void*, const void*, void*, float*, Stream) { not_here(); }
+bool pointwise(const PointwisePlan&, const Conv&, Result, RowType, void*, float*, Stream) { not_here(); }
 void few_places(const FewPlaces&, Stream) { not_here(); }
 void tap_weight(const TapPlan&, RowType, const void*, const void*, void*, float*, Stream) { not_here(); }
 

@@ -22,13 +22,14 @@ bool has_planes(const BiasPass& p) {
   return strides[0] >= 0 && strides[1] >= 0;
 }
 
+bool is_summed_by_planes(const BiasPass& p) {
+  return has_planes(p) && (p.channels == 1 || !is_channels_last(p.grad_output, sizes_of(p)));
+}
+
 class BiasStep final : public Step {
  public:
   explicit BiasStep(const BiasPass& pass)
-      : pass_(pass),
-        planes_(has_planes(pass) &&
-                (pass.channels == 1 || !is_channels_last(pass.grad_output, sizes_of(pass)))),
-        parts_(kernels::cuda::bias_parts(shape_of(pass))) {}
+      : pass_(pass), planes_(is_summed_by_planes(pass)), parts_(kernels::cuda::bias_parts(shape_of(pass))) {}
   size_t workspace_bytes() const override {
     return static_cast<size_t>(parts_ * pass_.channels) * sizeof(float);
   }
@@ -60,6 +61,13 @@ class BiasCandidate final : public Candidate {
     if (!has_planes(*bias) && !is_channels_last(bias->grad_output, sizes_of(*bias)))
       return Support::no("needs a grad_output whose places lie side by side, or dense channels last");
     return Support::yes();
+  }
+  // Parts of channels last take a launch of their own; those of planes hide behind each other.
+  Effort effort(const problem::Pass& pass, const Machine& /*machine*/) const override {
+    const auto& bias = std::get<BiasPass>(pass);
+    Effort effort = effort_of(pass);
+    if (!is_summed_by_planes(bias) && kernels::cuda::bias_parts(shape_of(bias)) > 1) effort.launches = 2;
+    return effort;
   }
   std::unique_ptr<const Step> make_step(const problem::Pass& pass,
                                         const Machine& /*machine*/) const override {

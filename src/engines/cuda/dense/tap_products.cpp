@@ -11,13 +11,12 @@
 #include "engines/cuda/shapes.h"
 #include "kernels/cuda/dense/tap_weight.h"
 #include "kernels/cuda/dense/weight_parts.h"
-#include "kernels/cuda/layout/results.h"
 
 namespace retrograd::engines::cuda {
 namespace {
 
 using kernels::cuda::TapPlan;
-using kernels::cuda::TapResults;
+using kernels::cuda::WeightResults;
 using problem::ConvPass;
 using problem::ConvPassKind;
 
@@ -38,35 +37,24 @@ class TapProductStep final : public WeightStep {
     return fmt::format("tiles {} of a tap, {}{}{}{}", name_of(plan_.cut), describe_rows(),
                        shares > 1 ? fmt::format(", clusters of {}", shares) : "",
                        parts > 1 ? fmt::format(", {} parts", parts) : "",
-                       plan_.results == TapResults::kInPlace ? ", results in place" : "");
+                       plan_.results == WeightResults::kInPlace ? ", results in place" : "");
   }
 
  private:
   size_t product_bytes() const override {
-    switch (plan_.results) {
-      case TapResults::kInPlace:
-        return 0;
-      case TapResults::kFilter:
-        return static_cast<size_t>(plan_.walk.weights) * 2;
-      case TapResults::kParts:
-        break;
-    }
-    return static_cast<size_t>(plan_.walk.parts.divisor * plan_.walk.weights) * sizeof(float);
+    return result_bytes(plan_.results, plan_.walk.parts.divisor * plan_.walk.weights);
   }
   bool multiply(const kernels::cuda::Conv& conv, const void* x, const void* y, std::byte* workspace,
                 kernels::cuda::Stream stream) const override {
     const int64_t filled = plan_.walk.x_channels;
-    if (plan_.results == TapResults::kParts) {
-      auto* const parts = reinterpret_cast<float*>(workspace);
-      kernels::cuda::tap_weight(plan_, type(), x, y, nullptr, parts, stream);
+    auto* const parts = reinterpret_cast<float*>(workspace);
+    void* const results = target_of(plan_.results, conv, workspace);
+    kernels::cuda::tap_weight(plan_, type(), x, y, results, parts, stream);
+    if (results != nullptr)
+      take_results(plan_.results, conv, filled, workspace, stream);
+    else
       kernels::cuda::add_weight_parts(
           {conv, kernels::cuda::WeightRepair::kNone, false, filled, parts, plan_.walk.parts.divisor}, stream);
-      return true;
-    }
-    const bool in_place = plan_.results == TapResults::kInPlace;
-    kernels::cuda::tap_weight(plan_, type(), x, y, in_place ? conv.w.data : workspace, nullptr, stream);
-    if (!in_place)
-      kernels::cuda::take_filter(conv, conv.y_channels, filled, type(), workspace, false, stream);
     return true;
   }
 
@@ -119,7 +107,7 @@ class TapProductsCandidate final : public Candidate {
     Times times(pass, machine);
     add_row_copies(conv, &times);
     times.add(plan.microseconds * kPacedProcessors / processors_of(machine),
-              plan.results == TapResults::kInPlace ? 1 : 2, bytes_of(conv));
+              plan.results == WeightResults::kInPlace ? 1 : 2, bytes_of(conv));
     return times.effort();
   }
   std::unique_ptr<const Step> make_step(const problem::Pass& pass,

@@ -18,6 +18,7 @@ namespace retrograd::engines::cuda {
 namespace {
 
 using kernels::cuda::WeightPlan;
+using kernels::cuda::WeightResults;
 using problem::ConvPass;
 using problem::ConvPassKind;
 
@@ -31,10 +32,12 @@ struct Form {
 };
 Form form_of(const ConvPass& p) {
   Form form;
-  form.found = kernels::cuda::plan_wgmma_weight(shape_of(p), &form.plan);
+  const kernels::cuda::Conv conv = shape_of(p);
+  form.found = kernels::cuda::plan_wgmma_weight(conv, whole_results(conv, p.x.dtype), &form.plan);
   if (form.found || !has_patches(p, weight_row_type(p))) return form;
   form.patches = true;
-  form.found = kernels::cuda::plan_wgmma_weight(kernels::cuda::conv_of_patches(shape_of(p)), &form.plan);
+  form.found = kernels::cuda::plan_wgmma_weight(kernels::cuda::conv_of_patches(conv), WeightResults::kParts,
+                                                &form.plan);
   return form;
 }
 
@@ -49,12 +52,17 @@ class WeightProductStep final : public WeightStep {
 
  private:
   size_t product_bytes() const override {
-    return static_cast<size_t>(plan_.parts * plan_.walk.weights) * sizeof(float);
+    return result_bytes(plan_.results, plan_.parts * plan_.walk.weights);
   }
   bool multiply(const kernels::cuda::Conv& conv, const void* x, const void* y, std::byte* workspace,
                 kernels::cuda::Stream stream) const override {
     auto* const parts = reinterpret_cast<float*>(workspace);
-    if (!kernels::cuda::wgmma_weight(plan_, type(), x, y, parts, stream)) return false;
+    void* const results = target_of(plan_.results, conv, workspace);
+    if (!kernels::cuda::wgmma_weight(plan_, type(), x, y, results, parts, stream)) return false;
+    if (results != nullptr) {
+      take_results(plan_.results, conv, plan_.walk.x_channels, workspace, stream);
+      return true;
+    }
     using kernels::cuda::WeightRepair;
     const auto repair = patches_ && leaves_source(pass()) ? WeightRepair::kEdges
                         : plan_.fills                     ? WeightRepair::kAll
@@ -98,7 +106,8 @@ class WeightProductsCandidate final : public Candidate {
     Times times(pass, machine);
     const Form form = form_of(conv);
     add_row_copies(conv, &times, form.patches);
-    times.add(form.plan.microseconds * kPacedProcessors / processors_of(machine), 2, bytes_of(conv));
+    times.add(form.plan.microseconds * kPacedProcessors / processors_of(machine),
+              form.plan.results == WeightResults::kInPlace ? 1 : 2, bytes_of(conv));
     times.add(kEnds, 0);
     return times.effort();
   }

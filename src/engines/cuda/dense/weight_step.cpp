@@ -12,12 +12,14 @@
 #include "kernels/cuda/alignment.h"
 #include "kernels/cuda/direct.h"
 #include "kernels/cuda/layout/patch_rows.h"
+#include "kernels/cuda/layout/results.h"
 
 namespace retrograd::engines::cuda {
 namespace {
 
 using kernels::cuda::is_aligned;
 using kernels::cuda::RowType;
+using kernels::cuda::WeightResults;
 using problem::ConvPass;
 using problem::PassTensor;
 
@@ -64,6 +66,29 @@ std::string WeightStep::describe_rows() const {
                      : x_bytes_ == 0 ? "in place"
                                      : "copied",
                      y_bytes_ == 0 ? "in place" : "copied");
+}
+
+size_t WeightStep::result_bytes(WeightResults results, int64_t sums) {
+  switch (results) {
+    case WeightResults::kInPlace:
+      return 0;
+    case WeightResults::kFilter:
+      return static_cast<size_t>(sums) * 2;
+    case WeightResults::kParts:
+      break;
+  }
+  return static_cast<size_t>(sums) * sizeof(float);
+}
+
+void* WeightStep::target_of(WeightResults results, const kernels::cuda::Conv& conv, std::byte* workspace) {
+  if (results == WeightResults::kParts) return nullptr;
+  return results == WeightResults::kInPlace ? conv.w.data : workspace;
+}
+
+void WeightStep::take_results(WeightResults results, const kernels::cuda::Conv& conv, int64_t filled,
+                              const std::byte* workspace, kernels::cuda::Stream stream) const {
+  if (results == WeightResults::kFilter)
+    kernels::cuda::take_filter(conv, conv.y_channels, filled, type_, workspace, false, stream);
 }
 
 void WeightStep::run_from(const Bindings& bindings, std::byte* workspace, bool grad_output_is_there,

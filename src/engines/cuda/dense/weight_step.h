@@ -6,6 +6,7 @@
 #include "engines/cuda/effort.h"
 #include "engines/cuda/layout/aligned_copies.h"
 #include "engines/engine.h"
+#include "kernels/cuda/dense/weight_results.h"
 #include "kernels/cuda/layout/channel_rows.h"
 
 namespace retrograd::engines::cuda {
@@ -25,6 +26,13 @@ class WeightStep : public Step {
   const problem::ConvPass& pass() const { return pass_; }
   kernels::cuda::RowType type() const { return type_; }
   std::string describe_rows() const;
+  // Room of so many sums, parts counted; where the kernel stores whole sums, null of parts; and what is left
+  // to do with them.
+  static size_t result_bytes(kernels::cuda::WeightResults results, int64_t sums);
+  static void* target_of(kernels::cuda::WeightResults results, const kernels::cuda::Conv& conv,
+                         std::byte* workspace);
+  void take_results(kernels::cuda::WeightResults results, const kernels::cuda::Conv& conv, int64_t filled,
+                    const std::byte* workspace, kernels::cuda::Stream stream) const;
 
  private:
   virtual size_t product_bytes() const = 0;

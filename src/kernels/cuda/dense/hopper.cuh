@@ -109,6 +109,14 @@ __device__ inline void load_box(uint32_t target, const CUtensorMap* map, uint32_
       "l"(map), "r"(barrier), "r"(c0), "r"(c1), "r"(c2)
       : "memory");
 }
+__device__ inline void load_box(uint32_t target, const CUtensorMap* map, uint32_t barrier, int c0, int c1,
+                                int c2, int c3) {
+  asm volatile(
+      "cp.async.bulk.tensor.4d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%0], [%1, {%3, %4, "
+      "%5, %6}], [%2];" ::"r"(target),
+      "l"(map), "r"(barrier), "r"(c0), "r"(c1), "r"(c2), "r"(c3)
+      : "memory");
+}
 // Rows of channels of consecutive places, from c, w, h, n on; the offsets lead from a place to a tap's.
 __device__ inline void load_places(uint32_t target, const CUtensorMap* map, uint32_t barrier, int c, int w,
                                    int h, int n, uint16_t to_w, uint16_t to_h) {

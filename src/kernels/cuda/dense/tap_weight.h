@@ -4,6 +4,7 @@
 // itself.
 #pragma once
 
+#include "kernels/cuda/dense/weight_results.h"
 #include "kernels/cuda/fast_div.cuh"
 #include "kernels/cuda/layout/channel_rows.h"
 #include "kernels/cuda/shapes.h"
@@ -46,17 +47,11 @@ struct TapWalk {
 enum class TapCut : unsigned char { k128x128, k128x256, k192x256 };
 const char* name_of(TapCut cut);
 
-enum class TapResults : unsigned char {
-  kInPlace,  // in w
-  kFilter,   // as [y channel][tap][x channel, filled up] of the operands' type, which is w's, too
-  kParts     // as [part][y channel][tap][x channel, filled up] in FP32
-};
-
 struct TapPlan {
   TapCut cut;
   TapWalk walk;
-  TapResults results;
-  int64_t strides[4];   // y channel, d, h, w, multiples of eight; x channels lie side by side
+  WeightResults results;
+  WeightStrides strides;
   double microseconds;  // about how long it takes on an H200, launches aside
 };
 

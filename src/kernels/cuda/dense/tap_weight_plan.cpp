@@ -13,7 +13,7 @@ namespace {
 constexpr int64_t kProcessors = 132, kNeighbours = 8,
                   kOfNeighbours = 16;  // clusters lie in one of eight sixteens
 constexpr int64_t kWidth = 64;
-constexpr int64_t kMostBlocks = int64_t{1} << 30, kMostFilter = int64_t{1} << 31;
+constexpr int64_t kMostBlocks = int64_t{1} << 30;
 constexpr int64_t kMostShares = 64, kFewestSteps = 4;  // of a share
 constexpr int64_t kLargestCluster = 8;
 // Of a multiprocessor, in a microsecond: bytes from L2 and from its neighbours, products of 16 bits. Bytes of
@@ -31,27 +31,6 @@ constexpr std::array<CutShape, 3> kCuts = {{{TapCut::k128x128, 128, 128, 2, 2.5}
                                             {TapCut::k192x256, 192, 256, 1, 4}}};
 
 int filled(int64_t channels) { return ceil_of(channels, 8) * 8; }
-
-using Strides = std::array<int64_t, 4>;
-// Those of w that lead anywhere; others are 0.
-Strides strides_of_w(const Conv& conv) {
-  const int64_t* s = conv.w.strides;
-  const Axis(&a)[3] = conv.axes;
-  return {conv.y_channels > 1 ? s[0] : 0, a[0].kernel > 1 ? s[2] : 0, a[1].kernel > 1 ? s[3] : 0,
-          a[2].kernel > 1 ? s[4] : 0};
-}
-Strides strides_of_filter(const TapWalk& w) {
-  const int64_t line = int64_t{w.axes[2].kernel} * w.x_channels;
-  return {int64_t{w.taps.divisor} * w.x_channels, w.axes[1].kernel * line, line, w.x_channels};
-}
-// Of whole sums. In place where eight channels can be stored at once, an aligned address given.
-TapResults results_of(const Conv& conv, DType rows, int64_t weights) {
-  const auto strides = strides_of_w(conv);
-  if (conv.w.dtype == rows && conv.w.strides[1] == 1 && conv.x_channels % 8 == 0 &&
-      std::all_of(strides.begin(), strides.end(), [](int64_t stride) { return stride % 8 == 0; }))
-    return TapResults::kInPlace;
-  return conv.w.dtype == rows && weights < kMostFilter ? TapResults::kFilter : TapResults::kParts;
-}
 
 TapWalk make_walk(const Conv& conv, const CutShape& cut) {
   TapWalk w{};
@@ -101,16 +80,16 @@ double time_of_blocks(const TapWalk& walk, const CutShape& cut, double steps) {
          (left == 0 ? 0 : cut.ends + all * static_cast<double>(ceil_of(left * cut.blocks, turn)));
 }
 
-double estimate(const TapWalk& walk, const CutShape& cut, double steps, TapResults results) {
+double estimate(const TapWalk& walk, const CutShape& cut, double steps, WeightResults results) {
   const double time = time_of_blocks(walk, cut, steps);
   const auto weights = static_cast<double>(walk.weights);
   const auto with_stores = [&](double bytes) { return std::max(time, bytes * weights / kStored + cut.ends); };
   switch (results) {
-    case TapResults::kInPlace:
+    case WeightResults::kInPlace:
       return with_stores(2);
-    case TapResults::kFilter:
+    case WeightResults::kFilter:
       return with_stores(2) + weights * 4 / kStored + kLaunch;
-    case TapResults::kParts:
+    case WeightResults::kParts:
       break;
   }
   const double parts = walk.parts.divisor;
@@ -137,7 +116,7 @@ bool plan_tap_weight(const Conv& conv, DType rows, TapPlan* plan) {
   const double steps = mean_steps(conv);
   for (const CutShape& cut : kCuts) {
     TapWalk walk = make_walk(conv, cut);
-    const TapResults of_sums = results_of(conv, rows, walk.weights);
+    const WeightResults of_sums = whole_results(conv, rows);
     const int64_t tiles = walk.tiles();
     if (tiles > kMostBlocks) continue;
     const int64_t most =
@@ -147,7 +126,7 @@ bool plan_tap_weight(const Conv& conv, DType rows, TapPlan* plan) {
       for (int64_t parts = 1; parts * cluster <= most; ++parts) {
         walk.cluster = FastDiv(cluster);
         walk.parts = FastDiv(parts);
-        const TapResults results = parts > 1 ? TapResults::kParts : of_sums;
+        const WeightResults results = parts > 1 ? WeightResults::kParts : of_sums;
         const double time = estimate(walk, cut, steps, results);
         if (found && time >= plan->microseconds) continue;
         found = true;
@@ -155,9 +134,7 @@ bool plan_tap_weight(const Conv& conv, DType rows, TapPlan* plan) {
       }
   }
   if (!found) return false;
-  const Strides strides =
-      plan->results == TapResults::kInPlace ? strides_of_w(conv) : strides_of_filter(plan->walk);
-  std::copy(strides.begin(), strides.end(), plan->strides);
+  plan->strides = strides_of(conv, plan->results);
   return true;
 }
 

@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // A block makes a tile of y channels, taps and x channels. It reads 16 bytes a lane along the x channels, two
 // such and up to four parts of each in flight, and writes through shared memory along whichever of taps and x
-// channels is contiguous, 16 bytes a lane where both lie side by side. Where the weights are few and the
+// channels is contiguous, 16 bytes a lane where they lie in whole vectors. Where the weights are few and the
 // parts many, slices of a block add runs of parts, and the slices are added in order. Bytes: the parts once,
 // the weights once. Columns with the taps inside are taken for x channels of one tap until they are written.
 #include <algorithm>
 
 #include "base/checked.h"
+#include "kernels/cuda/alignment.h"
 #include "kernels/cuda/dense/weight_parts.h"
-#include "kernels/cuda/elements.cuh"
 #include "kernels/cuda/fast_div.cuh"
+#include "kernels/cuda/pack.cuh"
 #include "kernels/cuda/part_repair.cuh"
 
 namespace retrograd::kernels::cuda {
@@ -18,16 +19,21 @@ namespace {
 constexpr int kThreads = 256, kTile = 2048, kMostTaps = 32;
 constexpr int kInFlight = 4;  // parts
 
+// What a lane writes: an element; 16 bytes of a tile that lies in the result as in shared memory, [y
+// channel][x channel][tap]; or 16 bytes of neighbouring x channels of a tap.
+enum class Write : unsigned char { kElements, kRun, kChannels };
+
 struct Parts {
   Conv conv;
   WeightRepair repair;
+  Write write;
   bool along_channels;  // neighbours of the result are channels, else taps
-  bool in_runs;         // the result is FP32, [y channel][x channel][tap], in whole 16 bytes
   bool side_by_side;    // the weights of a y channel are [x channel][tap]
   int inside;           // taps of a column, 1 where they are not inside
   int64_t channels;     // of a tile's tap: x channels, or columns
   int taps, kh, kw, tile_rows, tile_taps, tile_channels, across_taps, across_channels;
-  int lanes, pitch;  // threads of a slice; floats from channel to channel in shared memory
+  int lanes;                             // threads of a slice
+  int row_step, channel_step, tap_step;  // floats in shared memory
   int64_t rows, x_filled, weights, count, slice;
   FastDiv by_chunks, by_taps, by_channels;  // of a tile
   PartPlaces places[kMostPartPlaces];
@@ -65,7 +71,7 @@ __device__ Chunk chunk_of(const Parts& p, const TileOf& tile, int i) {
   if (static_cast<int>(row) >= tile.rows || static_cast<int>(t) >= tile.taps ||
       static_cast<int>(c * 4) >= tile.channels)
     return {-1, 0};
-  return {static_cast<int>((row * p.tile_channels + c * 4) * p.pitch + t),
+  return {static_cast<int>(row * p.row_step + c * 4 * p.channel_step + t * p.tap_step),
           ((tile.row0 + row) * p.taps + tile.t0 + t) * p.x_filled + tile.c0 + c * 4};
 }
 
@@ -74,7 +80,7 @@ __device__ void add(const Parts& p, const TileOf& tile, const float* parts, floa
   const int lane = static_cast<int>(threadIdx.x) % p.lanes, slice = static_cast<int>(threadIdx.x) / p.lanes;
   const int chunks = p.tile_rows * p.tile_taps * (p.tile_channels / 4);
   const int64_t begin = slice * p.slice, end = min(begin + p.slice, p.count);
-  sums += slice * p.tile_rows * p.tile_channels * p.pitch;
+  sums += slice * p.tile_rows * p.row_step;
   for (int i = lane; i < chunks; i += 2 * p.lanes) {
     const Chunk first = chunk_of(p, tile, i),
                 second = i + p.lanes < chunks ? chunk_of(p, tile, i + p.lanes) : Chunk{-1, 0};
@@ -95,8 +101,12 @@ __device__ void add(const Parts& p, const TileOf& tile, const float* parts, floa
     }
     const auto put = [&](int at, const float4& value) {
       if (at < 0) return;
-      sums[at] = value.x, sums[at + p.pitch] = value.y, sums[at + 2 * p.pitch] = value.z;
-      sums[at + 3 * p.pitch] = value.w;
+      if (p.channel_step == 1) {
+        *reinterpret_cast<float4*>(sums + at) = value;
+        return;
+      }
+      sums[at] = value.x, sums[at + p.channel_step] = value.y, sums[at + 2 * p.channel_step] = value.z;
+      sums[at + 3 * p.channel_step] = value.w;
     };
     put(first.at, a);
     put(second.at, b);
@@ -150,18 +160,46 @@ __device__ int64_t column_offset(const Parts& p, int column) {
   return column / p.inside * p.conv.w.strides[1] + tap_offset(p, column % p.inside);
 }
 
-// The tile lies in the result as in shared memory. Returns whether a sum of this thread is NaN.
-__device__ bool write_run(const Parts& p, const TileOf& tile, const float* sums) {
-  const int all = tile.rows * tile.channels * p.taps, slices = kThreads / p.lanes,
-            in_slice = p.tile_rows * p.tile_channels * p.pitch;
+template <class E>
+inline constexpr int kVector = 16 / static_cast<int>(sizeof(E));
+
+// A vector of sums, its slices added in order. Returns whether one of them is NaN.
+template <class E>
+__device__ bool write_vector(const Parts& p, const float* from, int in_slice, E* to) {
   bool suspect = false;
-  float* const to = static_cast<float*>(p.conv.w.data) + tile.row0 * p.conv.w.strides[0] + tile.c0 * p.taps;
-  for (int i = static_cast<int>(threadIdx.x) * 4; i < all; i += kThreads * 4) {
-    float4 sum = *reinterpret_cast<const float4*>(sums + i);
-    for (int slice = 1; slice < slices; ++slice)
-      sum += *reinterpret_cast<const float4*>(sums + i + slice * in_slice);
+  float values[kVector<E>];
+#pragma unroll
+  for (int j = 0; j < kVector<E>; j += 4) {
+    float4 sum = *reinterpret_cast<const float4*>(from + j);
+    for (int slice = 1; slice < kThreads / p.lanes; ++slice)
+      sum += *reinterpret_cast<const float4*>(from + j + slice * in_slice);
     suspect = suspect || isnan(sum.x) || isnan(sum.y) || isnan(sum.z) || isnan(sum.w);
-    *reinterpret_cast<float4*>(to + i) = sum;
+    values[j] = sum.x, values[j + 1] = sum.y, values[j + 2] = sum.z, values[j + 3] = sum.w;
+  }
+  store_pack(to, values);
+  return suspect;
+}
+
+template <class E>
+__device__ bool write_vectors(const Parts& p, const TileOf& tile, const float* sums,
+                              const int64_t* tap_offsets) {
+  const int in_slice = p.tile_rows * p.row_step;
+  const int all = p.write == Write::kRun ? tile.rows * tile.channels * p.taps
+                                         : p.tile_rows * p.tile_taps * p.tile_channels;
+  E* const weights = static_cast<E*>(p.conv.w.data) + tile.row0 * p.conv.w.strides[0];
+  bool suspect = false;
+  for (int i = static_cast<int>(threadIdx.x) * kVector<E>; i < all; i += kThreads * kVector<E>) {
+    int64_t to = int64_t{tile.c0} * p.taps + i;
+    if (p.write == Write::kChannels) {
+      auto c = static_cast<uint32_t>(i);
+      uint32_t t = p.by_channels.split(c);
+      const uint32_t row = p.by_taps.split(t);
+      if (static_cast<int>(row) >= tile.rows || static_cast<int>(t) >= tile.taps ||
+          static_cast<int>(c) >= tile.channels)
+        continue;
+      to = row * p.conv.w.strides[0] + tap_offsets[t] + tile.c0 + c;
+    }
+    suspect = write_vector(p, sums + i, in_slice, weights + to) || suspect;
   }
   return suspect;
 }
@@ -170,7 +208,7 @@ __device__ bool write_elements(const Parts& p, const TileOf& tile, const float* 
                                const int64_t* tap_offsets) {
   const int64_t* s = p.conv.w.strides;
   const int all = p.tile_rows * p.tile_channels * p.tile_taps, slices = kThreads / p.lanes,
-            in_slice = p.tile_rows * p.tile_channels * p.pitch;
+            in_slice = p.tile_rows * p.row_step;
   bool suspect = false;
   for (int i = static_cast<int>(threadIdx.x); i < all; i += kThreads) {
     uint32_t t, c, row;
@@ -186,7 +224,7 @@ __device__ bool write_elements(const Parts& p, const TileOf& tile, const float* 
     if (static_cast<int>(row) >= tile.rows || static_cast<int>(t) >= tile.taps ||
         static_cast<int>(c) >= tile.channels)
       continue;
-    const float* at = sums + (row * p.tile_channels + c) * p.pitch + t;
+    const float* at = sums + row * p.row_step + c * p.channel_step + t * p.tap_step;
     float sum = *at;
     for (int slice = 1; slice < slices; ++slice) sum += at[slice * in_slice];
     suspect = suspect || isnan(sum);
@@ -200,6 +238,18 @@ __device__ bool write_elements(const Parts& p, const TileOf& tile, const float* 
   return suspect;
 }
 
+__device__ bool write(const Parts& p, const TileOf& tile, const float* sums, const int64_t* tap_offsets) {
+  if (p.write == Write::kElements) return write_elements(p, tile, sums, tap_offsets);
+  switch (p.conv.w.dtype) {
+    case DType::kF16:
+      return write_vectors<__half>(p, tile, sums, tap_offsets);
+    case DType::kBF16:
+      return write_vectors<__nv_bfloat16>(p, tile, sums, tap_offsets);
+    default:
+      return write_vectors<float>(p, tile, sums, tap_offsets);
+  }
+}
+
 __global__ void __launch_bounds__(kThreads, 4)
     parts_kernel(const __grid_constant__ Parts p, const float* parts) {
   extern __shared__ __align__(16) float sums[];
@@ -209,7 +259,7 @@ __global__ void __launch_bounds__(kThreads, 4)
     tap_offsets[threadIdx.x] = tap_offset(p, tile.t0 + static_cast<int>(threadIdx.x));
   add(p, tile, parts, sums);
   __syncthreads();
-  const bool suspect = p.in_runs ? write_run(p, tile, sums) : write_elements(p, tile, sums, tap_offsets);
+  const bool suspect = write(p, tile, sums, tap_offsets);
   if (p.repair != WeightRepair::kNone && __syncthreads_or(suspect)) repair_tile(p, tile, parts);
 }
 
@@ -220,10 +270,23 @@ bool lies_side_by_side(const Parts& p) {
          (p.conv.x_channels == 1 || s[1] == kd * p.kh * p.kw);
 }
 
-bool is_run(const Parts& p) {
-  return p.conv.w.dtype == DType::kF32 && p.tile_taps == p.taps && p.channels % 4 == 0 && p.side_by_side &&
-         (p.rows == 1 || p.conv.w.strides[0] == p.channels * p.taps) &&
-         reinterpret_cast<uintptr_t>(p.conv.w.data) % 16 == 0;
+Write write_of(const Parts& p) {
+  const int64_t* s = p.conv.w.strides;
+  const DType dtype = p.conv.w.dtype;
+  if (dtype != DType::kF32 && dtype != DType::kF16 && dtype != DType::kBF16) return Write::kElements;
+  const int64_t size = dtype == DType::kF32 ? 4 : 8;
+  const auto leads_to_vectors = [&](int64_t steps, int64_t stride) {
+    return steps == 1 || stride % size == 0;
+  };
+  if (p.channels % size != 0 || !is_aligned(p.conv.w.data) || !leads_to_vectors(p.rows, s[0]))
+    return Write::kElements;
+  const bool channels_lie = p.inside == 1 ? s[1] == 1 : p.side_by_side;
+  const bool taps_lead = p.inside != 1 || (leads_to_vectors(p.conv.axes[0].kernel, s[2]) &&
+                                           leads_to_vectors(p.kh, s[3]) && leads_to_vectors(p.kw, s[4]));
+  if (channels_lie && taps_lead) return Write::kChannels;
+  const bool is_run = p.inside == 1 && p.tile_taps == p.taps && p.side_by_side &&
+                      (p.rows == 1 || s[0] == p.channels * p.taps);
+  return is_run ? Write::kRun : Write::kElements;
 }
 
 // About 512 tiles, if they are no smaller than 128 sums and no larger than kTile.
@@ -237,8 +300,16 @@ void cut_tiles(Parts& p) {
                     : static_cast<int>(std::max<int64_t>(1, sums / (p.tile_taps * p.tile_channels)));
   p.across_taps = static_cast<int>(retrograd::ceil_div(p.taps, p.tile_taps));
   p.across_channels = static_cast<int>(retrograd::ceil_div(p.channels, p.tile_channels));
-  p.in_runs = is_run(p);
-  p.pitch = p.in_runs ? p.taps : p.tile_taps | 1;
+  p.write = write_of(p);
+  if (p.write == Write::kChannels) {
+    p.channel_step = 1;
+    p.tap_step = p.tile_channels;
+    p.row_step = p.tile_taps * p.tile_channels;
+  } else {
+    p.channel_step = p.write == Write::kRun ? p.taps : p.tile_taps | 1;
+    p.tap_step = 1;
+    p.row_step = p.tile_channels * p.channel_step;
+  }
   p.by_chunks = FastDiv(p.tile_channels / 4);
   p.by_taps = FastDiv(p.tile_taps);
   p.by_channels = FastDiv(p.tile_channels);
@@ -271,7 +342,7 @@ void add_weight_parts(const WeightParts& parts, Stream stream) {
   p.place_orders = parts.place_orders;
   cut_tiles(p);
   const int64_t blocks = retrograd::ceil_div(p.rows, p.tile_rows) * p.across_taps * p.across_channels;
-  const size_t bytes = sizeof(float) * p.tile_rows * p.tile_channels * p.pitch * (kThreads / p.lanes);
+  const size_t bytes = sizeof(float) * p.tile_rows * p.row_step * (kThreads / p.lanes);
   parts_kernel<<<static_cast<unsigned>(blocks), kThreads, bytes, stream>>>(p, parts.parts);
 }
 

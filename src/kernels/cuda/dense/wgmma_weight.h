@@ -3,6 +3,7 @@
 #pragma once
 
 #include "kernels/cuda/dense/places_map.h"
+#include "kernels/cuda/dense/weight_results.h"
 #include "kernels/cuda/fast_div.cuh"
 #include "kernels/cuda/layout/channel_rows.h"
 #include "kernels/cuda/shapes.h"
@@ -34,8 +35,18 @@ struct WeightWalk {
 
 // y channels by x channels; with taps: times the three taps along w, 64x192Taps and 64x256Taps over several
 // rows of taps. Pairs: up to 32 by 32 channels and all of 3 x 3 x 3 taps.
-enum class WeightCut : unsigned char { k128x64, k128x64Taps, k128x128Taps, k64x192Taps, k64x256Taps, kPairs };
-inline constexpr int kWeightStages[] = {8, 8, 6, 6, 5};  // steps in flight, but for pairs
+enum class WeightCut : unsigned char {
+  k128x64,
+  k128x128,
+  k128x192,
+  k128x256,
+  k128x64Taps,
+  k128x128Taps,
+  k64x192Taps,
+  k64x256Taps,
+  kPairs
+};
+inline constexpr int kWeightStages[] = {8, 6, 5, 4, 8, 6, 6, 5};  // steps in flight, but for pairs
 const char* name_of(WeightCut cut);
 
 struct WeightPlan {
@@ -43,21 +54,24 @@ struct WeightPlan {
   WeightWalk walk;
   uint32_t blocks;
   int64_t parts;
-  bool fills;           // zeros stand for places that are not there
+  bool fills;             // zeros stand for places that are not there
+  WeightResults results;  // of one tap a tile and one part; otherwise parts
+  WeightStrides strides;
   double microseconds;  // about how long it takes on an H200, launches aside
 };
 
-// Of a convolution without groups. False: no cut fits.
-bool plan_wgmma_weight(const Conv& conv, WeightPlan* plan);
+// Of a convolution without groups; whole: where sums of all places may go. False: no cut fits.
+bool plan_wgmma_weight(const Conv& conv, WeightResults whole, WeightPlan* plan);
 
 // The walks of a unit, as the copy engine makes them.
 PlacesMap weight_y_map(const WeightWalk& walk, int unit);
 PlacesMap weight_x_map(const WeightWalk& walk, int unit);
 
-// Into plan.parts · y channels · taps · x channels (filled up) floats. Rows are aligned to 16 bytes; needs
-// a Hopper GPU. False: the driver declined, and nothing was launched.
-bool wgmma_weight(const WeightPlan& plan, RowType type, const void* x_rows, const void* y_rows, float* parts,
-                  Stream stream);
+// results: w or a filter; of parts null, and sums go into plan.parts · y channels · taps · x channels (filled
+// up) floats. Rows are aligned to 16 bytes; needs a Hopper GPU. False: the driver declined, and nothing was
+// launched.
+bool wgmma_weight(const WeightPlan& plan, RowType type, const void* x_rows, const void* y_rows, void* results,
+                  float* parts, Stream stream);
 // The same of a plan for pairs, which is not for others to call.
 bool wgmma_weight_pairs(const WeightPlan& plan, RowType type, const void* x_rows, const void* y_rows,
                         float* parts, Stream stream);

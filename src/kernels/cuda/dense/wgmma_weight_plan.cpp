@@ -21,11 +21,16 @@ struct CutShape {
   double step, ends;    // µs: of a step, of a block's beginning and end
 };
 // Measured on an H200, where long walks run at 700 TFLOP/s.
-constexpr std::array<CutShape, 5> kCuts = {{{WeightCut::k128x64, 128, 1, 1, false, 0.45, 6},
-                                            {WeightCut::k128x64Taps, 128, 1, 3, false, 0.52, 6.5},
-                                            {WeightCut::k128x128Taps, 128, 2, 3, false, 0.97, 10},
-                                            {WeightCut::k64x192Taps, 64, 3, 3, true, 0.91, 8.5},
-                                            {WeightCut::k64x256Taps, 64, 4, 3, true, 0.99, 9}}};
+constexpr std::array<CutShape, 8> kCuts = {{{WeightCut::k128x64, 128, 1, 1, false, 0.40, 3},
+                                            {WeightCut::k128x128, 128, 2, 1, false, 0.59, 6.2},
+                                            {WeightCut::k128x192, 128, 3, 1, false, 0.78, 6.2},
+                                            {WeightCut::k128x256, 128, 4, 1, false, 0.93, 8.2},
+                                            {WeightCut::k128x64Taps, 128, 1, 3, false, 0.46, 11},
+                                            {WeightCut::k128x128Taps, 128, 2, 3, false, 0.86, 16},
+                                            {WeightCut::k64x192Taps, 64, 3, 3, true, 0.79, 11},
+                                            {WeightCut::k64x256Taps, 64, 4, 3, true, 0.97, 13}}};
+constexpr double kWholeEnds = 0.6;              // of ends, where results are stored in 16 bits
+constexpr double kStored = 2.6e6, kLaunch = 2;  // bytes a microsecond; of a second kernel's beginning and end
 constexpr double kPairsStep = 0.62, kPairsEnds = 6;  // as of k128x64Taps, for 27 taps of 32 channels
 constexpr int64_t kFewestChannels = 33;              // fewer leave most of a tile empty
 constexpr int kSharedBytes = 225 * 1024;             // of a multiprocessor, barriers aside
@@ -117,12 +122,16 @@ void cut_parts(uint32_t parts, WeightPlan* plan) {
 
 // Blocks in waves, each as long as its first; then parts, which are read once, and the weights.
 double estimate(const WeightPlan& plan, const CutShape& cut) {
+  const bool whole = plan.results != WeightResults::kParts;
+  const double ends = whole ? cut.ends * kWholeEnds : cut.ends;
   double time = 0;
   uint32_t next = 0;
   for (int i = 0; i < plan.walk.unit_count; ++i) {
     const uint32_t end = i + 1 < plan.walk.unit_count ? plan.walk.units[i + 1].first_block : plan.blocks;
-    for (; next < end; next += kProcessors) time += plan.walk.units[i].part_steps * cut.step + cut.ends;
+    for (; next < end; next += kProcessors) time += plan.walk.units[i].part_steps * cut.step + ends;
   }
+  if (plan.results == WeightResults::kInPlace) return time;
+  if (whole) return time + static_cast<double>(plan.walk.weights) * 4 / kStored + kLaunch;
   const double megabytes = static_cast<double>(plan.walk.weights) * 1e-6;
   return time + megabytes * (0.76 * static_cast<double>(plan.parts) + 0.6);
 }
@@ -172,6 +181,7 @@ bool plan_pairs(const Conv& conv, WeightPlan* plan) {
   *plan = {};
   plan->cut = WeightCut::kPairs;
   plan->fills = true;
+  plan->results = WeightResults::kParts;
   WeightWalk& w = plan->walk = make_walk(conv, {WeightCut::kPairs, 64, 1, 3, false, 0, 0});
   WeightUnit& u = w.units[0];
   const int64_t counts[3] = {conv.axes[0].y + 1, conv.axes[1].y + 1, line_pitch(conv.axes[2])};
@@ -209,6 +219,12 @@ const char* name_of(WeightCut cut) {
   switch (cut) {
     case WeightCut::k128x64:
       return "128 x 64";
+    case WeightCut::k128x128:
+      return "128 x 128";
+    case WeightCut::k128x192:
+      return "128 x 192";
+    case WeightCut::k128x256:
+      return "128 x 256";
     case WeightCut::k128x64Taps:
       return "128 x 64 x 3 taps";
     case WeightCut::k128x128Taps:
@@ -223,7 +239,7 @@ const char* name_of(WeightCut cut) {
   return "32 x 32 x 27 taps";
 }
 
-bool plan_wgmma_weight(const Conv& conv, WeightPlan* plan) {
+bool plan_wgmma_weight(const Conv& conv, WeightResults whole, WeightPlan* plan) {
   if (std::min(conv.x_channels, conv.y_channels) < kFewestChannels) return plan_pairs(conv, plan);
   double least = 0;
   bool found = false;
@@ -242,6 +258,7 @@ bool plan_wgmma_weight(const Conv& conv, WeightPlan* plan) {
     const uint32_t most = std::clamp(std::min(3 * kProcessors / tiles, steps / 4), 1u, 256u);
     for (uint32_t parts = 1; parts <= most; ++parts) {
       cut_parts(parts, &tried);
+      tried.results = parts == 1 && cut.taps == 1 ? whole : WeightResults::kParts;
       const double time = estimate(tried, cut);
       if (found && time >= least) continue;
       found = true;
@@ -250,6 +267,7 @@ bool plan_wgmma_weight(const Conv& conv, WeightPlan* plan) {
       plan->microseconds = time;
     }
   }
+  if (found) plan->strides = strides_of(conv, plan->results);
   return found;
 }
 

@@ -6,46 +6,16 @@
 #pragma once
 
 #include "kernels/cuda/dense/cluster.cuh"
+#include "kernels/cuda/sm90a/result_rows.cuh"
 #include "kernels/cuda/sm90a/tap_loads.cuh"
 
 namespace retrograd::kernels::cuda::tap {
-
-struct Target {
-  void* results;       // null: parts
-  int64_t strides[4];  // TapPlan::strides
-  bool vectors;        // results are aligned
-  float* parts;
-};
-
-__device__ inline uint32_t pack(const float2& pair, __half) {
-  const __half2 both = __floats2half2_rn(pair.x, pair.y);
-  return *reinterpret_cast<const uint32_t*>(&both);
-}
-__device__ inline uint32_t pack(const float2& pair, __nv_bfloat16) {
-  const __nv_bfloat162 both = __floats2bfloat162_rn(pair.x, pair.y);
-  return *reinterpret_cast<const uint32_t*>(&both);
-}
-
-// Four lanes side by side hold four words each; lane q gets the q-th of all four, in the order of lanes.
-__device__ inline void exchange(uint32_t (&v)[4]) {
-  const bool odd = (threadIdx.x & 1u) != 0, high = (threadIdx.x & 2u) != 0;
-#pragma unroll
-  for (int i = 0; i < 4; i += 2) {
-    const uint32_t got = __shfl_xor_sync(~0u, odd ? v[i] : v[i + 1], 1);
-    (odd ? v[i] : v[i + 1]) = got;
-  }
-#pragma unroll
-  for (int i = 0; i < 2; ++i) {
-    const uint32_t got = __shfl_xor_sync(~0u, high ? v[i] : v[i + 2], 2);
-    (high ? v[i] : v[i + 2]) = got;
-  }
-}
 
 // Rows of a tile where they go. store: this thread's columns of four times eight (wgmma.cuh), from `column`
 // of the row on; whole warps call it.
 class PartLine {
  public:
-  __device__ PartLine(const TapWalk& p, const Block& block, const Target& target, int o)
+  __device__ PartLine(const TapWalk& p, const Block& block, const ResultTarget& target, int o)
       : to_(target.parts + block.part * p.weights + (int64_t{o} * p.taps.divisor + block.tap) * p.x_channels +
             block.n0),
         columns_(o < p.rows ? p.x_channels - block.n0 : 0) {}
@@ -62,55 +32,30 @@ class PartLine {
 };
 
 template <class E, bool kVectors>
-class ResultLine {
+class ResultLine : public ResultRow<E, kVectors> {
  public:
-  __device__ ResultLine(const TapWalk& p, const Block& block, const Target& target, int o)
-      : columns_(o < p.rows ? p.x_channels - block.n0 : 0) {
-    auto kw = static_cast<uint32_t>(block.tap);
-    uint32_t kh = p.axes[2].by_kernel.split(kw);
-    const uint32_t kd = p.axes[1].by_kernel.split(kh);
-    to_ = static_cast<uint16_t*>(target.results) + o * target.strides[0] + kd * target.strides[1] +
-          kh * target.strides[2] + kw * target.strides[3] + block.n0;
-  }
-  __device__ void store(int column, const float2 (&pairs)[4]) const {
-    uint32_t words[4];
-#pragma unroll
-    for (int i = 0; i < 4; ++i) words[i] = pack(pairs[i], E{});
-    exchange(words);
-    const int c = column + static_cast<int>(threadIdx.x) % 4 * 8;
-    if (c >= columns_) return;
-    if constexpr (kVectors) {
-      *reinterpret_cast<uint4*>(to_ + c) = uint4{words[0], words[1], words[2], words[3]};
-    } else {
-#pragma unroll
-      for (int i = 0; i < 8; ++i) to_[c + i] = static_cast<uint16_t>(words[i / 2] >> i % 2 * 16);
-    }
-  }
+  __device__ ResultLine(const TapWalk& p, const Block& block, const ResultTarget& target, int o)
+      : ResultRow<E, kVectors>(target.row(o, tap_of(p, block.tap)) + block.n0,
+                               o < p.rows ? p.x_channels - block.n0 : 0) {}
 
  private:
-  uint16_t* to_;
-  int columns_;
+  __device__ static int3 tap_of(const TapWalk& p, int tap) {
+    auto kw = static_cast<uint32_t>(tap);
+    uint32_t kh = p.axes[2].by_kernel.split(kw);
+    const uint32_t kd = p.axes[1].by_kernel.split(kh);
+    return {static_cast<int>(kd), static_cast<int>(kh), static_cast<int>(kw)};
+  }
 };
 
 template <class Line, int kColumns>
-__device__ void store_own(const TapWalk& p, const Block& block, const Target& target, int row,
+__device__ void store_own(const TapWalk& p, const Block& block, const ResultTarget& target, int row,
                           const float (&sums)[kColumns / 2]) {
-#pragma unroll
-  for (int half = 0; half < 2; ++half) {
-    const Line line(p, block, target, row + half * 8);
-#pragma unroll
-    for (int j = 0; j < kColumns / 8; j += 4) {
-      float2 pairs[4];
-#pragma unroll
-      for (int i = 0; i < 4; ++i) pairs[i] = {sums[(j + i) * 4 + half * 2], sums[(j + i) * 4 + half * 2 + 1]};
-      line.store(j * 8, pairs);
-    }
-  }
+  store_rows<kColumns>(sums, [&](int further) { return Line(p, block, target, row + further); });
 }
 
 // Stages are free when this begins. Blocks of a cluster share what is stored.
 template <class Line, class C, int kColumns>
-__device__ void store_shared(const TapWalk& p, const Block& block, const Target& target, int row,
+__device__ void store_shared(const TapWalk& p, const Block& block, const ResultTarget& target, int row,
                              const float (&sums)[kColumns / 2], uint32_t base) {
   constexpr int kPitch = C::kThreads * 8;  // bytes from pair to pair of a thread
   static_assert(kColumns / 4 * kPitch <= C::kStages * C::kStageBytes);

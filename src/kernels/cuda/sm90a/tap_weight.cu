@@ -6,9 +6,6 @@
 // while later steps are asked for. Few results are shared out among a cluster of blocks, which add their
 // sums, and beyond that cut into parts, which go to the workspace as FP32 for add_weight_parts. Otherwise
 // results are written as they are wanted.
-#include <algorithm>
-
-#include "kernels/cuda/alignment.h"
 #include "kernels/cuda/dense/wgmma.cuh"
 #include "kernels/cuda/sm90a/tap_store.cuh"
 
@@ -18,10 +15,9 @@ namespace {
 using tap::Block;
 using tap::Cut;
 using tap::Loads;
-using tap::Target;
 
 template <class E, class C, int kColumns>
-__device__ void make_tile(const TapWalk& p, const Block& block, const Target& target, Loads<C>& loads,
+__device__ void make_tile(const TapWalk& p, const Block& block, const ResultTarget& target, Loads<C>& loads,
                           uint32_t base) {
   const int thread = static_cast<int>(threadIdx.x) % 128, warpgroup = static_cast<int>(threadIdx.x) / 128;
   float sums[kColumns / 2];
@@ -71,7 +67,7 @@ __device__ void make_tile(const TapWalk& p, const Block& block, const Target& ta
 template <class E, class C>
 __global__ void __launch_bounds__(C::kThreads, C::kBlocks)
     product_kernel(const __grid_constant__ TapWalk p, const char* __restrict__ x_rows,
-                   const char* __restrict__ y_rows, const __grid_constant__ Target target) {
+                   const char* __restrict__ y_rows, const __grid_constant__ ResultTarget target) {
   extern __shared__ __align__(1024) unsigned char shared[];
   __shared__ int2 table[C::kStages][kTapTerms];
   const uint32_t base = (hopper::shared_address(shared) + 1023u) & ~1023u;
@@ -96,7 +92,7 @@ __global__ void __launch_bounds__(C::kThreads, C::kBlocks)
 }
 
 template <class E, class C>
-void launch(const TapPlan& plan, const void* x_rows, const void* y_rows, const Target& target,
+void launch(const TapPlan& plan, const void* x_rows, const void* y_rows, const ResultTarget& target,
             Stream stream) {
   constexpr int kBytes = C::kStages * C::kStageBytes + 1024;
   cudaFuncSetAttribute(product_kernel<E, C>, cudaFuncAttributeMaxDynamicSharedMemorySize, kBytes);
@@ -117,7 +113,7 @@ void launch(const TapPlan& plan, const void* x_rows, const void* y_rows, const T
 }
 
 template <class E>
-void launch_in(const TapPlan& plan, const void* x_rows, const void* y_rows, const Target& target,
+void launch_in(const TapPlan& plan, const void* x_rows, const void* y_rows, const ResultTarget& target,
                Stream stream) {
   switch (plan.cut) {
     case TapCut::k128x128:
@@ -133,8 +129,7 @@ void launch_in(const TapPlan& plan, const void* x_rows, const void* y_rows, cons
 
 void tap_weight(const TapPlan& plan, RowType type, const void* x_rows, const void* y_rows, void* results,
                 float* parts, Stream stream) {
-  Target target{results, {}, is_aligned(results), parts};
-  std::copy(plan.strides, plan.strides + 4, target.strides);
+  const ResultTarget target(results, plan.strides, parts);
   if (type == RowType::kBF16)
     launch_in<__nv_bfloat16>(plan, x_rows, y_rows, target, stream);
   else

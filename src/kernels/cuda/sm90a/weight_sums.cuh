@@ -3,6 +3,7 @@
 #pragma once
 
 #include "kernels/cuda/dense/wgmma.cuh"
+#include "kernels/cuda/sm90a/result_rows.cuh"
 #include "kernels/cuda/sm90a/weight_cut.cuh"
 
 namespace retrograd::kernels::cuda::wweight {
@@ -36,8 +37,34 @@ class Sums {
     hopper::close_products();
   }
 
+  __device__ void store(const WeightWalk& p, const Block& block, int thread,
+                        const ResultTarget& target) const {
+    if constexpr (C::kTaps == 1) {
+      if (target.results != nullptr) {
+        if (target.vectors) return store_whole<true>(p, block, thread, target);
+        return store_whole<false>(p, block, thread, target);
+      }
+    }
+    store_part(p, block, thread, target.parts);
+  }
+
+ private:
+  // Where the weights go, of the one tap of a block.
+  template <bool kVectors>
+  __device__ void store_whole(const WeightWalk& p, const Block& block, int thread,
+                              const ResultTarget& target) const {
+    const int tap = p.units[block.unit].first_row, line = tap / p.kernel[2];
+    const int3 at{line / p.kernel[1], line % p.kernel[1], tap % p.kernel[2]};
+    const int row0 = block.m0 + down_ * 64 + thread / 32 * 16 + thread % 32 / 4;
+    const int c0 = (block.first_group + across_ * C::kSub) * kWidth;
+    store_rows<C::kColumns>(sums_[0], [&](int further) {
+      const int o = row0 + further;
+      return ResultRow<E, kVectors>(target.row(o, at) + c0, o < p.rows ? p.x_channels - c0 : 0);
+    });
+  }
+
   // To [part][y channel][tap][x channel].
-  __device__ void store(const WeightWalk& p, const Block& block, int thread, float* parts) const {
+  __device__ void store_part(const WeightWalk& p, const Block& block, int thread, float* parts) const {
     const WeightUnit& unit = p.units[block.unit];
     float* const out = parts + block.part * p.weights;
     const int lane = thread % 32, row0 = block.m0 + down_ * 64 + thread / 32 * 16 + lane / 4;
@@ -63,7 +90,6 @@ class Sums {
       }
   }
 
- private:
   float sums_[C::kProducts][C::kColumns / 2];
   int down_, across_;
   uint32_t group_bytes_, column_step_, a_at_, b_at_;

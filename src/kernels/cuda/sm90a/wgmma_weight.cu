@@ -5,8 +5,8 @@
 // part of the places, 64 a step, several steps in flight; one thread asks the copy engine for them. Where the
 // stride along w is one, the taps of a row are the same x begun some places later, so a place of x comes into
 // shared memory once for all of them; zeros between lines keep neighbouring lines apart. Otherwise a block
-// has one tap and walks only over places whose tap lies inside x. Parts go to the workspace as FP32,
-// add_weight_parts adds them in order.
+// has one tap and walks only over places whose tap lies inside x. Sums of all places go where the weights
+// lie; parts go to the workspace as FP32, add_weight_parts adds them in order.
 #include <algorithm>
 
 #include "kernels/cuda/dense/tensor_map.h"
@@ -72,7 +72,7 @@ __device__ void copy_places(const WeightWalk& p, const Block& block, const Maps&
 template <class E, class C>
 __global__ void __launch_bounds__(C::kThreads, 1)
     product_kernel(const __grid_constant__ WeightWalk p, const __grid_constant__ Maps maps,
-                   float* __restrict__ parts) {
+                   const __grid_constant__ ResultTarget target) {
   extern __shared__ __align__(1024) unsigned char shared[];
   __shared__ __align__(8) uint64_t barriers[2 * C::kStages];
   const uint32_t base = (hopper::shared_address(shared) + 1023u) & ~1023u;
@@ -106,37 +106,43 @@ __global__ void __launch_bounds__(C::kThreads, 1)
       last = ring.stage;
     }
     hopper::wait_for_products<0>();
-    sums.store(p, block, thread % 128, parts);
+    sums.store(p, block, thread % 128, target);
   }
 }
 
 template <class E, class C>
-void launch(const WeightPlan& plan, const Maps& maps, float* parts, Stream stream) {
+void launch(const WeightPlan& plan, const Maps& maps, const ResultTarget& target, Stream stream) {
   // Taps that are shifts overlap: compute-sanitizer counts them side by side, up to 3 KiB beyond the last
   // stage, and has them where there is room.
   constexpr int kShifts = C::kTaps > 1 ? 3072 : 0, kMost = 227 * 1024 - 256;
   const int needed = static_cast<int>(C::kStages * wweight::stage_bytes<C>(plan.walk)) + 1024;
   const int bytes = std::max(needed, std::min(needed + kShifts, kMost));
   cudaFuncSetAttribute(product_kernel<E, C>, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
-  product_kernel<E, C><<<plan.blocks, C::kThreads, bytes, stream>>>(plan.walk, maps, parts);
+  product_kernel<E, C><<<plan.blocks, C::kThreads, bytes, stream>>>(plan.walk, maps, target);
 }
 
 template <WeightCut kCut, int kWarpgroups, int kDown, int kSub, int kTaps, bool kMany>
 using CutOf = Cut<kWarpgroups, kDown, kSub, kTaps, kWeightStages[static_cast<int>(kCut)], kMany>;
 
 template <class E>
-void launch_in(const WeightPlan& plan, const Maps& maps, float* parts, Stream stream) {
+void launch_in(const WeightPlan& plan, const Maps& maps, const ResultTarget& target, Stream stream) {
   switch (plan.cut) {
     case WeightCut::k128x64:
-      return launch<E, CutOf<WeightCut::k128x64, 2, 2, 1, 1, false>>(plan, maps, parts, stream);
+      return launch<E, CutOf<WeightCut::k128x64, 2, 2, 1, 1, false>>(plan, maps, target, stream);
+    case WeightCut::k128x128:
+      return launch<E, CutOf<WeightCut::k128x128, 2, 2, 2, 1, false>>(plan, maps, target, stream);
+    case WeightCut::k128x192:
+      return launch<E, CutOf<WeightCut::k128x192, 2, 2, 3, 1, false>>(plan, maps, target, stream);
+    case WeightCut::k128x256:
+      return launch<E, CutOf<WeightCut::k128x256, 2, 2, 4, 1, false>>(plan, maps, target, stream);
     case WeightCut::k128x64Taps:
-      return launch<E, CutOf<WeightCut::k128x64Taps, 2, 2, 1, 3, false>>(plan, maps, parts, stream);
+      return launch<E, CutOf<WeightCut::k128x64Taps, 2, 2, 1, 3, false>>(plan, maps, target, stream);
     case WeightCut::k128x128Taps:
-      return launch<E, CutOf<WeightCut::k128x128Taps, 2, 2, 2, 3, false>>(plan, maps, parts, stream);
+      return launch<E, CutOf<WeightCut::k128x128Taps, 2, 2, 2, 3, false>>(plan, maps, target, stream);
     case WeightCut::k64x192Taps:
-      return launch<E, CutOf<WeightCut::k64x192Taps, 3, 1, 1, 3, true>>(plan, maps, parts, stream);
+      return launch<E, CutOf<WeightCut::k64x192Taps, 3, 1, 1, 3, true>>(plan, maps, target, stream);
     case WeightCut::k64x256Taps:
-      return launch<E, CutOf<WeightCut::k64x256Taps, 2, 1, 2, 3, true>>(plan, maps, parts, stream);
+      return launch<E, CutOf<WeightCut::k64x256Taps, 2, 1, 2, 3, true>>(plan, maps, target, stream);
     case WeightCut::kPairs:
       break;
   }
@@ -144,8 +150,8 @@ void launch_in(const WeightPlan& plan, const Maps& maps, float* parts, Stream st
 
 }  // namespace
 
-bool wgmma_weight(const WeightPlan& plan, RowType type, const void* x_rows, const void* y_rows, float* parts,
-                  Stream stream) {
+bool wgmma_weight(const WeightPlan& plan, RowType type, const void* x_rows, const void* y_rows, void* results,
+                  float* parts, Stream stream) {
   if (plan.cut == WeightCut::kPairs) return wgmma_weight_pairs(plan, type, x_rows, y_rows, parts, stream);
   const MapType map_type = type == RowType::kBF16 ? MapType::kBF16 : MapType::kF16;
   Maps maps;
@@ -153,10 +159,11 @@ bool wgmma_weight(const WeightPlan& plan, RowType type, const void* x_rows, cons
     if (!make_map(weight_y_map(plan.walk, i), map_type, y_rows, &maps.y[i]) ||
         !make_map(weight_x_map(plan.walk, i), map_type, x_rows, &maps.x[i]))
       return false;
+  const ResultTarget target(results, plan.strides, parts);
   if (type == RowType::kBF16)
-    launch_in<__nv_bfloat16>(plan, maps, parts, stream);
+    launch_in<__nv_bfloat16>(plan, maps, target, stream);
   else
-    launch_in<__half>(plan, maps, parts, stream);
+    launch_in<__half>(plan, maps, target, stream);
   return true;
 }
 

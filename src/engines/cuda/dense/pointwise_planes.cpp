@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+// 1x1 convolutions of planes in 16-bit types, read and written where they lie.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "engines/cuda/effort.h"
+#include "engines/cuda/implementations.h"
+#include "engines/cuda/layout/aligned_copies.h"
+#include "engines/cuda/layouts.h"
+#include "engines/cuda/shapes.h"
+#include "kernels/cuda/alignment.h"
+#include "kernels/cuda/dense/pointwise.h"
+#include "kernels/cuda/dense/weight_parts.h"
+#include "kernels/cuda/direct.h"
+
+namespace retrograd::engines::cuda {
+namespace {
+
+using kernels::cuda::Conv;
+using kernels::cuda::PointwisePlan;
+using kernels::cuda::Result;
+using kernels::cuda::RowType;
+using kernels::cuda::WeightResults;
+using problem::ConvPass;
+using problem::ConvPassKind;
+
+constexpr double kPacedProcessors = 132;  // which plans are made for
+constexpr int64_t kFewestChannels = 8;    // of a group: fewer leave most of a tile empty
+
+Result written_by(const ConvPass& pass) {
+  switch (pass.kind) {
+    case ConvPassKind::kForward:
+      return Result::kForward;
+    case ConvPassKind::kGradInput:
+      return Result::kGradInput;
+    case ConvPassKind::kGradWeight:
+      break;
+  }
+  return Result::kGradWeight;
+}
+
+bool plan_of(const ConvPass& pass, PointwisePlan* plan) {
+  return kernels::cuda::plan_pointwise(shape_of(pass), written_by(pass), pass.x.dtype, plan);
+}
+
+class PointwiseStep final : public Step {
+ public:
+  PointwiseStep(const ConvPass& pass, const PointwisePlan& plan) : pass_(pass), plan_(plan) {}
+  WantsAligned wants_aligned() const {
+    return {.x = pass_.kind != ConvPassKind::kGradInput,
+            .y = pass_.kind != ConvPassKind::kForward,
+            .w = pass_.kind != ConvPassKind::kGradWeight};
+  }
+  size_t workspace_bytes() const override {
+    if (pass_.kind != ConvPassKind::kGradWeight || plan_.results == WeightResults::kInPlace) return 0;
+    const int64_t sums = plan_.parts * plan_.walk.groups * plan_.walk.rows * plan_.walk.filled;
+    return static_cast<size_t>(sums) * (plan_.results == WeightResults::kFilter ? 2 : sizeof(float));
+  }
+  std::string describe() const override {
+    return fmt::format("tiles {}, planes in place{}", name_of(plan_.cut),
+                       plan_.parts > 1 ? fmt::format(", {} parts", plan_.parts) : "");
+  }
+  void run(const Bindings& bindings, std::byte* workspace,
+           runtime::ExecutionContext& context) const override {
+    const Conv conv = bind(shape_of(pass_), pass_, bindings);
+    const auto stream = stream_of(context);
+    if (!are_aligned(conv) || !multiply(conv, workspace, stream)) fall_back(conv, stream);
+  }
+
+ private:
+  bool are_aligned(const Conv& conv) const {
+    const WantsAligned wants = wants_aligned();
+    return (!wants.x || kernels::cuda::is_aligned(conv.x.data)) &&
+           (!wants.y || kernels::cuda::is_aligned(conv.y.data)) &&
+           (!wants.w || kernels::cuda::is_aligned(conv.w.data));
+  }
+  bool multiply(const Conv& conv, std::byte* workspace, kernels::cuda::Stream stream) const {
+    const RowType type = pass_.x.dtype == DType::kF16 ? RowType::kF16 : RowType::kBF16;
+    auto* const parts = reinterpret_cast<float*>(workspace);
+    if (!kernels::cuda::pointwise(plan_, conv, written_by(pass_), type, workspace, parts, stream))
+      return false;
+    if (pass_.kind != ConvPassKind::kGradWeight) return true;
+    const int64_t filled = plan_.walk.filled;
+    if (plan_.results == WeightResults::kFilter)
+      kernels::cuda::take_filter(conv, conv.y_channels, filled, type, workspace, false, stream);
+    if (plan_.results == WeightResults::kParts)
+      kernels::cuda::add_weight_parts(
+          {conv, kernels::cuda::WeightRepair::kNone, false, filled, parts, plan_.parts}, stream);
+    return true;
+  }
+  void fall_back(const Conv& conv, kernels::cuda::Stream stream) const {
+    switch (pass_.kind) {
+      case ConvPassKind::kForward:
+        return kernels::cuda::direct_forward(conv, stream);
+      case ConvPassKind::kGradInput:
+        return kernels::cuda::direct_grad_input(conv, stream);
+      case ConvPassKind::kGradWeight:
+        return kernels::cuda::direct_grad_weight(conv, stream);
+    }
+  }
+
+  ConvPass pass_;
+  PointwisePlan plan_;
+};
+
+bool is_pointwise(const ConvPass& p) {
+  return std::all_of(p.axes.begin(), p.axes.end(), [](const problem::Window& w) {
+    return w.kernel == 1 && w.stride == 1 && w.pad_lo == 0 && w.x == w.y;
+  });
+}
+
+// Places side by side; images and channels anywhere.
+bool has_planes(const problem::PassTensor& tensor, const Sizes5& sizes) {
+  int64_t stride = 1;
+  for (size_t i = 5; i-- > 2; stride *= sizes[i])
+    if (sizes[i] != 1 && tensor.strides[i] != stride) return false;
+  return true;
+}
+
+class PointwisePlanesCandidate final : public Candidate {
+ public:
+  const char* name() const override { return "cuda.pointwise_planes"; }
+  Support supports(const problem::Pass& pass, const Machine& machine) const override {
+    const auto* conv = std::get_if<ConvPass>(&pass);
+    if (conv == nullptr) return Support::no("convolutions only");
+    if (!is_pointwise(*conv)) return Support::no("needs a 1x1 kernel, stride 1 and no padding");
+    if (!has_warpgroups(machine)) return Support::no("needs a GPU of compute capability 9.0");
+    const DType type = conv->x.dtype;
+    const bool weights = conv->kind == ConvPassKind::kGradWeight;
+    if ((type != DType::kF16 && type != DType::kBF16) || conv->y.dtype != type ||
+        (!weights && conv->w.dtype != type))
+      return Support::no("needs f16 or bf16 for all operands");
+    if (is_rounded(*conv, type)) return Support::no("does not round operands");
+    if (std::min(conv->x_channels_per_group(), conv->y_channels_per_group()) < kFewestChannels)
+      return Support::no(fmt::format("needs {} channels a group of both sides", kFewestChannels));
+    const Sizes5 x = x_sizes(*conv), y = y_sizes(*conv);
+    if (!fits_31_bits(x) || !fits_31_bits(y) || !fits_31_bits(w_sizes(*conv)))
+      return Support::no("needs 1 to 2^31 - 1 elements");
+    const Conv shape = shape_of(*conv);
+    const int64_t places = x[2] * x[3] * x[4];
+    if (!has_planes(conv->x, x) || !has_planes(conv->y, y) ||
+        !kernels::cuda::has_boxes(shape.x, x[0], x[1], places) ||
+        !kernels::cuda::has_boxes(shape.y, y[0], y[1], places))
+      return Support::no("needs planes of multiples of 8 places, and no channel or image twice");
+    if (!weights && !kernels::cuda::has_weight_boxes(shape))
+      return Support::no("needs rows of weights that are multiples of 8 elements apart");
+    PointwisePlan plan{};
+    if (!plan_of(*conv, &plan)) return Support::no("more tiles than a launch has blocks");
+    return Support::yes();
+  }
+  // The plan's own time, in which parts are added.
+  Effort effort(const problem::Pass& pass, const Machine& machine) const override {
+    const auto& conv = std::get<ConvPass>(pass);
+    PointwisePlan plan{};
+    plan_of(conv, &plan);
+    const bool second = conv.kind == ConvPassKind::kGradWeight && plan.results != WeightResults::kInPlace;
+    Times times(pass, machine);
+    times.add(plan.microseconds * kPacedProcessors / processors_of(machine), second ? 2 : 1, bytes_of(conv));
+    return times.effort();
+  }
+  std::unique_ptr<const Step> make_step(const problem::Pass& pass,
+                                        const Machine& /*machine*/) const override {
+    const auto& conv = std::get<ConvPass>(pass);
+    PointwisePlan plan{};
+    plan_of(conv, &plan);
+    return with_aligned_copies(conv, std::make_unique<PointwiseStep>(conv, plan));
+  }
+};
+
+}  // namespace
+
+const Candidate& pointwise_planes() {
+  static const PointwisePlanesCandidate instance;
+  return instance;
+}
+
+}  // namespace retrograd::engines::cuda

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+// 1x1 convolutions of planes (NCHW) on Hopper's warpgroup products, FP16 and BF16, read where they lie: a
+// plane is a row along its places.
+//   forward      y[n, o, p] = Σ_c w[o, c] · x[n, c, p]
+//   grad_input   x[n, c, p] = Σ_o w[o, c] · y[n, o, p]
+//   grad_weight  w[o, c] = Σ_n Σ_p y[n, o, p] · x[n, c, p]
+// How the work is cut, and the products.
+#pragma once
+
+#include "kernels/cuda/dense/places_map.h"
+#include "kernels/cuda/dense/weight_results.h"
+#include "kernels/cuda/fast_div.cuh"
+#include "kernels/cuda/layout/channel_rows.h"
+#include "kernels/cuda/layout/results.h"
+
+namespace retrograd::kernels::cuda {
+
+inline constexpr int kPointwiseTerms = 64;  // of a step
+
+// Rows by columns of a block. The first has two blocks a multiprocessor: one loads while the other stores.
+enum class PointwiseCut : unsigned char { k128x128, k128x256 };
+const char* name_of(PointwiseCut cut);
+
+struct PointwiseWalk {
+  int rows, columns;  // of a group's result: channels by places, or y channels by x channels
+  int terms;          // of a group and an image
+  int groups, images;
+  FastDiv across_m, across_n;
+  FastDiv outer;                 // images; of weights: parts
+  FastDiv image_steps;           // of weights
+  uint32_t part_steps;           // of weights
+  int filled;                    // columns of a part
+  int64_t row_step, image_step;  // of the result, in elements
+};
+
+struct PointwisePlan {
+  PointwiseCut cut;
+  PointwiseWalk walk;
+  int64_t blocks, parts;
+  WeightResults results;  // of weights
+  double microseconds;    // about how long it takes on an H200, launches aside
+};
+
+// Of a 1x1 convolution with a stride of one and no padding of tensors that has_boxes
+// takes. False: more blocks than a launch has.
+bool plan_pointwise(const Conv& conv, Result result, DType rows, PointwisePlan* plan);
+
+// Places side by side, and channels and images whole vectors apart, so that the copy engine reads boxes.
+bool has_boxes(const Tensor& tensor, int64_t batch, int64_t channels, int64_t places);
+// Of weights [y channel][x channel].
+bool has_weight_boxes(const Conv& conv);
+
+// rows: those of a box.
+BoxMap plane_boxes(const Conv& conv, bool is_x, uint32_t rows);
+BoxMap weight_boxes(const Conv& conv, uint32_t rows);
+
+// Whole sums go to the tensor that `result` names, or to `filter` (WeightResults::kFilter); otherwise to
+// parts. Operands are aligned to 16 bytes; needs a Hopper GPU. False: the driver declined, and nothing was
+// launched.
+bool pointwise(const PointwisePlan& plan, const Conv& conv, Result result, RowType type, void* filter,
+               float* parts, Stream stream);
+
+}  // namespace retrograd::kernels::cuda

@@ -1,0 +1,263 @@
+// SPDX-License-Identifier: Apache-2.0
+// A block makes 128 rows by 128 or 256 columns of the result of a group, 64 terms a step, several steps in
+// flight. A thread of the ninth warp asks the copy engine for boxes; two warpgroups multiply 64 rows each.
+// Whatever lies outside a tensor or a group comes as zeros on both sides, so that no product needs repair.
+// Weights may be cut into parts, runs of steps, which go to the workspace as FP32.
+#include <algorithm>
+
+#include "kernels/cuda/dense/hopper.cuh"
+#include "kernels/cuda/dense/pointwise.h"
+#include "kernels/cuda/dense/tensor_map.h"
+#include "kernels/cuda/dense/wgmma.cuh"
+#include "kernels/cuda/elements.cuh"
+#include "kernels/cuda/sm90a/result_rows.cuh"
+
+namespace retrograd::kernels::cuda {
+namespace {
+
+constexpr int kTerms = kPointwiseTerms, kRow = 128, kWidth = 64;  // bytes and elements of a box's line
+constexpr int kDown = 2, kM = kDown * kWidth, kThreads = kDown * 128 + 32;
+
+// kBlocks blocks a multiprocessor.
+template <int kN_, int kStages_, int kBlocks_>
+struct Cut {
+  static constexpr int kN = kN_, kStages = kStages_, kBlocks = kBlocks_;
+  static constexpr int kABytes = kM * kRow, kStageBytes = kABytes + kN * kRow;
+};
+
+struct Block {
+  int m0, n0, outer, group;
+};
+template <class C>
+__device__ Block block_of(const PointwiseWalk& p) {
+  uint32_t m = blockIdx.x;
+  uint32_t n = p.across_m.split(m);
+  uint32_t outer = p.across_n.split(n);
+  const uint32_t group = p.outer.split(outer);
+  return {static_cast<int>(m) * kM, static_cast<int>(n) * C::kN, static_cast<int>(outer),
+          static_cast<int>(group)};
+}
+
+template <Result kResult>
+__device__ void steps_of(const PointwiseWalk& p, const Block& block, uint32_t* first, int* count) {
+  *first = 0;
+  *count = (p.terms + kTerms - 1) / kTerms;
+  if constexpr (kResult == Result::kGradWeight) {
+    const uint32_t all = p.image_steps.divisor * static_cast<uint32_t>(p.images);
+    *first = static_cast<uint32_t>(block.outer) * p.part_steps;
+    *count = *first < all ? static_cast<int>(min(p.part_steps, all - *first)) : 0;
+  }
+}
+
+// Of weights both factors lie along the sum's places; otherwise b lies along the result's places, and a, the
+// weights, along x channels: the sum's of forward, the result's of grad_input.
+template <Result kResult, class C>
+__device__ void load_step(const PointwiseWalk& p, const Block& block, const CUtensorMap* a,
+                          const CUtensorMap* b, uint32_t step, uint32_t stage, uint32_t barrier) {
+  if constexpr (kResult == Result::kGradWeight) {
+    uint32_t at = step;
+    const int image = static_cast<int>(p.image_steps.split(at)), place = static_cast<int>(at) * kTerms;
+    hopper::load_box(stage, a, barrier, place, block.m0, block.group, image);
+    hopper::load_box(stage + C::kABytes, b, barrier, place, block.n0, block.group, image);
+  } else {
+    const int term = static_cast<int>(step) * kTerms;
+    if constexpr (kResult == Result::kForward) {
+      hopper::load_box(stage, a, barrier, term, block.m0, block.group, 0);
+    } else {
+#pragma unroll
+      for (int i = 0; i < kDown; ++i)
+        hopper::load_box(stage + i * kTerms * kRow, a, barrier, block.m0 + i * kWidth, term, block.group, 0);
+    }
+#pragma unroll
+    for (int i = 0; i < C::kN / kWidth; ++i)
+      hopper::load_box(stage + C::kABytes + i * kTerms * kRow, b, barrier, block.n0 + i * kWidth, term,
+                       block.group, block.outer);
+  }
+}
+
+template <class E, Result kResult, class C>
+__device__ void add_step(uint32_t stage, int warpgroup, float (&sums)[C::kN / 2]) {
+  constexpr bool kAAlongSum = kResult == Result::kGradInput, kBAlongSum = kResult != Result::kGradWeight;
+  const uint32_t a = stage + warpgroup * kWidth * kRow, b = stage + C::kABytes;
+  hopper::fence_sums();
+#pragma unroll
+  for (int k = 0; k < kTerms; k += 16)
+    hopper::multiply<E, C::kN, kAAlongSum, kBAlongSum>(
+        sums, kAAlongSum ? hopper::factor(a + k * kRow, 1024) : hopper::factor(a + k * 2),
+        kBAlongSum ? hopper::factor(b + k * kRow, kTerms * kRow) : hopper::factor(b + k * 2), true);
+  hopper::close_products();
+}
+
+class PartRow {
+ public:
+  __device__ PartRow(float* to, int columns) : to_(to), columns_(columns) {}
+  __device__ void store(int column, const float2 (&pairs)[4]) const {
+    const int c = column + static_cast<int>(threadIdx.x) % 4 * 2;
+#pragma unroll
+    for (int i = 0; i < 4; ++i)
+      if (c + i * 8 < columns_) *reinterpret_cast<float2*>(to_ + c + i * 8) = pairs[i];
+  }
+
+ private:
+  float* to_;
+  int columns_;  // a multiple of eight
+};
+
+struct Target {
+  uint16_t* results;  // null: parts
+  bool vectors;       // results are aligned
+  float* parts;
+  ChannelBias bias;
+};
+
+template <class E, Result kResult, class C>
+__device__ void store(const PointwiseWalk& p, const Block& block, const Target& target, int thread,
+                      float (&sums)[C::kN / 2]) {
+  const int row0 = block.m0 + thread / 128 * kWidth + thread % 128 / 32 * 16 + thread % 32 / 4;
+  const int64_t first = int64_t{block.group} * p.rows;
+  if constexpr (kResult == Result::kGradWeight) {
+    if (target.results == nullptr) {
+      float* const part = target.parts + int64_t{block.outer} * p.groups * p.rows * p.filled;
+      return store_rows<C::kN>(sums, [&](int further) {
+        const int m = row0 + further;
+        return PartRow(part + (first + m) * p.filled + block.n0, m < p.rows ? p.filled - block.n0 : 0);
+      });
+    }
+  }
+  if constexpr (kResult != Result::kGradWeight) {
+    if (target.bias.data != nullptr) {
+#pragma unroll
+      for (int half = 0; half < 2; ++half) {
+        const int m = row0 + half * 8;
+        const float bias =
+            m < p.rows ? load_any(target.bias.dtype, target.bias.data, (first + m) * target.bias.stride) : 0;
+#pragma unroll
+        for (int j = 0; j < C::kN / 8; ++j)
+          sums[j * 4 + half * 2] += bias, sums[j * 4 + half * 2 + 1] += bias;
+      }
+    }
+  }
+  const int columns = (kResult == Result::kGradWeight ? p.filled : p.columns) - block.n0;
+  uint16_t* const image =
+      target.results + (kResult == Result::kGradWeight ? 0 : block.outer * p.image_step) + block.n0;
+  const auto row_at = [&](auto vectors) {
+    return [&, vectors](int further) {
+      const int m = row0 + further;
+      return ResultRow<E, decltype(vectors)::value>(image + (first + m) * p.row_step,
+                                                    m < p.rows ? columns : 0);
+    };
+  };
+  if (target.vectors)
+    store_rows<C::kN>(sums, row_at(std::true_type{}));
+  else
+    store_rows<C::kN>(sums, row_at(std::false_type{}));
+}
+
+template <class E, Result kResult, class C>
+__global__ void __launch_bounds__(kThreads, C::kBlocks)
+    pointwise_kernel(const __grid_constant__ PointwiseWalk p, const __grid_constant__ CUtensorMap a,
+                     const __grid_constant__ CUtensorMap b, const __grid_constant__ Target target) {
+  extern __shared__ __align__(1024) unsigned char shared[];
+  __shared__ __align__(8) uint64_t barriers[2 * C::kStages];
+  const uint32_t base = (hopper::shared_address(shared) + 1023u) & ~1023u;
+  const uint32_t full = hopper::shared_address(barriers), empty = full + 8 * C::kStages;
+  const Block block = block_of<C>(p);
+  uint32_t first;
+  int steps;
+  steps_of<kResult>(p, block, &first, &steps);
+  if (threadIdx.x == 0) {
+    hopper::prefetch_map(&a);
+    hopper::prefetch_map(&b);
+    for (int i = 0; i < C::kStages; ++i) {
+      hopper::init_barrier(full + 8 * i, 1);
+      hopper::init_barrier(empty + 8 * i, 4 * kDown);
+    }
+    hopper::publish_barriers();
+  }
+  __syncthreads();
+  hopper::Ring<C::kStages> ring;
+  const int thread = static_cast<int>(threadIdx.x);
+  if (thread >= kDown * 128) {
+    if (thread != kDown * 128) return;
+    for (int step = 0; step < steps; ++step, ring.next()) {
+      const uint32_t barrier = full + 8 * ring.stage;
+      hopper::wait(empty + 8 * ring.stage, ring.parity ^ 1);
+      hopper::arrive_expecting(barrier, C::kStageBytes);
+      load_step<kResult, C>(p, block, &a, &b, first + static_cast<uint32_t>(step),
+                            base + ring.stage * C::kStageBytes, barrier);
+    }
+    return;
+  }
+  float sums[C::kN / 2];
+#pragma unroll
+  for (int i = 0; i < C::kN / 2; ++i) sums[i] = 0;
+  hopper::hold(sums);  // zeros are written before the loop, not in it, where products would wait for them
+  uint32_t last = 0;
+#pragma unroll 1
+  for (int step = 0; step < steps; ++step, ring.next()) {
+    hopper::wait(full + 8 * ring.stage, ring.parity);
+    add_step<E, kResult, C>(base + ring.stage * C::kStageBytes, thread / 128, sums);
+    hopper::wait_for_products<1>();
+    if (step > 0 && thread % 32 == 0) hopper::arrive(empty + 8 * last);
+    last = ring.stage;
+  }
+  hopper::wait_for_products<0>();
+  hopper::hold(sums);
+  store<E, kResult, C>(p, block, target, thread, sums);
+}
+
+template <class E, Result kResult, class C>
+bool launch(const PointwisePlan& plan, const Conv& conv, const Target& target, Stream stream) {
+  constexpr int kBytes = C::kStages * C::kStageBytes + 1024;
+  const MapType type = std::is_same_v<E, __half> ? MapType::kF16 : MapType::kBF16;
+  CUtensorMap a, b;
+  if constexpr (kResult == Result::kGradWeight) {
+    if (!make_map(plane_boxes(conv, false, kM), type, conv.y.data, &a) ||
+        !make_map(plane_boxes(conv, true, C::kN), type, conv.x.data, &b))
+      return false;
+  } else {
+    constexpr bool kForward = kResult == Result::kForward;
+    if (!make_map(weight_boxes(conv, kForward ? kM : kTerms), type, conv.w.data, &a) ||
+        !make_map(plane_boxes(conv, kForward, kTerms), type, kForward ? conv.x.data : conv.y.data, &b))
+      return false;
+  }
+  cudaFuncSetAttribute(pointwise_kernel<E, kResult, C>, cudaFuncAttributeMaxDynamicSharedMemorySize, kBytes);
+  pointwise_kernel<E, kResult, C>
+      <<<static_cast<unsigned>(plan.blocks), kThreads, kBytes, stream>>>(plan.walk, a, b, target);
+  return true;
+}
+
+template <class E, Result kResult>
+bool launch_cut(const PointwisePlan& plan, const Conv& conv, const Target& target, Stream stream) {
+  if (plan.cut == PointwiseCut::k128x128)
+    return launch<E, kResult, Cut<128, 3, 2>>(plan, conv, target, stream);
+  return launch<E, kResult, Cut<256, 4, 1>>(plan, conv, target, stream);
+}
+
+template <class E>
+bool launch_in(const PointwisePlan& plan, const Conv& conv, Result result, const Target& target,
+               Stream stream) {
+  switch (result) {
+    case Result::kForward:
+      return launch_cut<E, Result::kForward>(plan, conv, target, stream);
+    case Result::kGradInput:
+      return launch_cut<E, Result::kGradInput>(plan, conv, target, stream);
+    case Result::kGradWeight:
+      break;
+  }
+  return launch_cut<E, Result::kGradWeight>(plan, conv, target, stream);
+}
+
+}  // namespace
+
+bool pointwise(const PointwisePlan& plan, const Conv& conv, Result result, RowType type, void* filter,
+               float* parts, Stream stream) {
+  void* to = result == Result::kForward ? conv.y.data : result == Result::kGradInput ? conv.x.data : nullptr;
+  if (result == Result::kGradWeight && plan.results != WeightResults::kParts)
+    to = plan.results == WeightResults::kInPlace ? conv.w.data : filter;
+  const Target target{static_cast<uint16_t*>(to), is_aligned(to), parts, conv.bias};
+  return type == RowType::kBF16 ? launch_in<__nv_bfloat16>(plan, conv, result, target, stream)
+                                : launch_in<__half>(plan, conv, result, target, stream);
+}
+
+}  // namespace retrograd::kernels::cuda
