@@ -39,6 +39,7 @@ const Candidate& depthwise_rows();
 const Candidate& depthwise_last();      // up to 7x7, channels last
 const Candidate& depthwise_tiles();     // stride 1, kernels up to 64 x 64
 const Candidate& depthwise_segments();  // one axis, lines of any length and alignment
+const Candidate& depthwise_staged();    // any window, up to four channels of one side, planes
 const Candidate& depthwise_windows();   // any window, any strides, up to four channels of one side
 
 const Candidate& bias();  // bias/: dense tensors

@@ -17,6 +17,7 @@
 #include "kernels/cuda/depthwise/depthwise.h"
 #include "kernels/cuda/depthwise/depthwise_tiles.h"
 #include "kernels/cuda/depthwise/segments.h"
+#include "kernels/cuda/depthwise/staged.h"
 #include "kernels/cuda/depthwise/windows.h"
 #include "kernels/cuda/depthwise_nhwc/depthwise_last.h"
 #include "kernels/cuda/direct.h"
@@ -69,6 +70,7 @@ void depthwise_tiles_gather(const Conv&, bool, TilesKernel, Stream) { not_here()
 void depthwise_tiles_grad_weight(const Conv&, TilesKernel, float*, Stream) { not_here(); }
 void segments_gather(const Conv&, bool, const GatherSegments&, Stream) { not_here(); }
 void segments_grad_weight(const Conv&, const WeightSegments&, float*, Stream) { not_here(); }
+void staged_gather(const Conv&, bool, const StagedPlan&, Stream) { not_here(); }
 void windows_gather(const Conv&, bool, const GatherWindows&, Stream) { not_here(); }
 void windows_grad_weight(const Conv&, const WeightWindows&, float*, Stream) { not_here(); }
 void depthwise_last_gather(const Conv&, bool, const LastPlan&, Stream) { not_here(); }
