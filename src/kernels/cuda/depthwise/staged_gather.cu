@@ -76,7 +76,7 @@ __device__ void make_results(const Conv& conv, const Staged& p, const StagedBloc
 }
 
 template <class T, int kV, int kM>
-__global__ void __launch_bounds__(kStagedThreads, 4)
+__global__ void __launch_bounds__(kStagedThreads, kM == 4 ? 3 : 4)
     gather_kernel(const __grid_constant__ Conv conv, const __grid_constant__ Staged p, const T* source,
                   int phase, T* result) {
   extern __shared__ __align__(16) float shared[];
