@@ -46,7 +46,7 @@ struct Cut {
 // The cheapest box of at most 128 places.
 Cut cut_of(const BoxProduct& p, int64_t batch, int64_t element) {
   Cut best{0, 0, 0, 0};
-  const double fragments = p.filled / p.of_fragment * fragment_cycles(p);
+  const double fragments = ceil_of(p.filled, p.of_fragment) * fragment_cycles(p);
   for (int64_t tw = 1; tw <= std::min(p.w.y, kMostTiles); ++tw) {
     int64_t w = ceil_div(p.w.y, tw);
     if (tw == kMostTiles) w = std::min<int64_t>(w, kBoxPlaces);
