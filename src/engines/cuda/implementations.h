@@ -29,6 +29,7 @@ const Candidate& narrow_tiles();   // FP32, tiles in shared memory
 const Candidate& narrow_blocks();  // 16-bit types on tensor cores
 const Candidate& stem_gather();    // grad_input with at most eight, any window without dilation
 const Candidate& narrow_gather();  // grad_input with at most four x channels a group
+const Candidate& box_products();   // forward with at most 16 x channels a group, any window and strides
 const Candidate& group_rows();     // forward, grad_input of 8 to 32 channels a group, NHWC, 16-bit types
 
 // depthwise/: one channel a group.
@@ -40,6 +41,7 @@ const Candidate& depthwise_rows();
 const Candidate& depthwise_last();      // up to 7x7, channels last
 const Candidate& depthwise_tiles();     // stride 1, kernels up to 64 x 64
 const Candidate& depthwise_segments();  // one axis, lines of any length and alignment
+const Candidate& depthwise_staged();    // any window, up to four channels of one side, planes
 const Candidate& depthwise_windows();   // any window, any strides, up to four channels of one side
 
 const Candidate& bias();  // bias/: dense tensors

@@ -18,9 +18,11 @@
 #include "kernels/cuda/depthwise/depthwise.h"
 #include "kernels/cuda/depthwise/depthwise_tiles.h"
 #include "kernels/cuda/depthwise/segments.h"
+#include "kernels/cuda/depthwise/staged.h"
 #include "kernels/cuda/depthwise/windows.h"
 #include "kernels/cuda/depthwise_nhwc/depthwise_last.h"
 #include "kernels/cuda/direct.h"
+#include "kernels/cuda/few_channels/box_products.h"
 #include "kernels/cuda/few_channels/group_blocks.h"
 #include "kernels/cuda/few_channels/group_rows.h"
 #include "kernels/cuda/few_channels/narrow_blocks.h"
@@ -71,6 +73,7 @@ void depthwise_tiles_gather(const Conv&, bool, TilesKernel, Stream) { not_here()
 void depthwise_tiles_grad_weight(const Conv&, TilesKernel, float*, Stream) { not_here(); }
 void segments_gather(const Conv&, bool, const GatherSegments&, Stream) { not_here(); }
 void segments_grad_weight(const Conv&, const WeightSegments&, float*, Stream) { not_here(); }
+void staged_gather(const Conv&, bool, const StagedPlan&, Stream) { not_here(); }
 void windows_gather(const Conv&, bool, const GatherWindows&, Stream) { not_here(); }
 void windows_grad_weight(const Conv&, const WeightWindows&, float*, Stream) { not_here(); }
 void depthwise_last_gather(const Conv&, bool, const LastPlan&, Stream) { not_here(); }
@@ -83,6 +86,7 @@ void direct_bias(const Bias&, Stream) { not_here(); }
 void direct_pool(const Pool&, Stream) { not_here(); }
 void direct_pool_forward(const Pool&, Stream) { not_here(); }
 
+void box_products(const Conv&, const BoxPlan&, Stream) { not_here(); }
 void group_grad_input(const Conv&, bool, Stream) { not_here(); }
 void group_grad_weight(const Conv&, bool, float*, Stream) { not_here(); }
 void block_grad_input(const Conv&, bool, Stream) { not_here(); }

@@ -27,10 +27,16 @@ using problem::Window;
 
 constexpr int64_t kMostChannels = 32;       // of x: more fill tiles by themselves
 constexpr int64_t kMostColumns = 1 << 16;   // taps and channels
-constexpr int64_t kFar = int64_t{1} << 29;  // along an axis, which is counted with 32 bits
+constexpr int64_t kFar = int64_t{1} << 27;  // along an axis, which is counted with 32 bits
+constexpr int64_t kLargestStride = 1 << 15;
 constexpr double kFreeBytes = 64 << 20, kMostGrowth = 2;
 
 int64_t y_places(const ConvPass& p) { return p.axes[0].y * p.axes[1].y * p.axes[2].y; }
+double elements_of(const Sizes5& sizes) {
+  double elements = 1;
+  for (const int64_t size : sizes) elements *= static_cast<double>(size);
+  return elements;
+}
 int64_t columns_elements(const ConvPass& p) { return p.batch * y_places(p) * taps_of(p) * p.x_channels; }
 
 // The product: y's places by taps and x channels, the weights as rows of y channels.
@@ -96,6 +102,7 @@ bool is_too_large(const ConvPass& p) {
   for (const Window& w : p.axes) {
     for (const int64_t size : {w.x, w.y, w.kernel, w.stride, w.dilation, w.pad_lo, -w.pad_lo})
       if (size >= kFar) return true;
+    if (w.y > 1 && w.stride > kLargestStride) return true;
     if ((w.y - 1) * w.stride + (w.kernel - 1) * w.dilation + w.x >= kFar) return true;
     columns = columns * w.kernel;
     elements = elements * w.y;
@@ -128,10 +135,15 @@ class Col2imCandidate final : public Candidate {
     return Support::yes();
   }
   Effort effort(const problem::Pass& pass, const Machine& machine) const override {
+    // A place of x: its taps and index, and what each of its windows adds, in instructions.
+    constexpr double kPlace = 90, kWindow = 8, kOfIssue = 0.5;
     const auto& p = std::get<ConvPass>(pass);
+    const double places = elements_of(x_sizes(p)), columns = static_cast<double>(columns_elements(p));
     Times times(pass, machine);
     times.add_copy(bytes_of(p.w, w_sizes(p)));
-    times.add_copy((4 * static_cast<double>(columns_elements(p)) + bytes_of(p.x, x_sizes(p))) / 2);
+    times.add(2 * (kPlace * places + kWindow * columns) /
+                  (kOfIssue * std::max(machine.gpu.fp32_tflops, 1e-3) * 1e6),
+              1, 4 * columns + bytes_of(p.x, x_sizes(p)));
     return times.effort();
   }
   std::optional<Rest> rest(const problem::Pass& pass, const Machine& /*machine*/) const override {

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+// forward and grad_input in one launch.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "engines/cuda/effort.h"
+#include "engines/cuda/implementations.h"
+#include "engines/cuda/layouts.h"
+#include "engines/cuda/shapes.h"
+#include "kernels/cuda/depthwise/staged.h"
+
+namespace retrograd::engines::cuda {
+namespace {
+
+using kernels::cuda::StagedPlan;
+using problem::ConvPass;
+using problem::ConvPassKind;
+
+constexpr int64_t kMostChannels = 4;   // of the one side of a group
+constexpr int64_t kMostTaps = 4096;    // of a group, whose weights lie in shared memory
+constexpr int64_t kLargest = 1 << 27;  // size along an axis, padding and gaps counted
+constexpr int64_t kLargestStride = 1 << 15;
+constexpr int64_t kEnd31 = int64_t{1} << 31;
+
+StagedPlan plan_of(const ConvPass& pass) {
+  return kernels::cuda::staged_plan(shape_of(pass), pass.kind == ConvPassKind::kForward);
+}
+
+class StagedStep final : public Step {
+ public:
+  explicit StagedStep(const ConvPass& pass) : pass_(pass), plan_(plan_of(pass)) {}
+  std::string describe() const override {
+    const auto& p = plan_.staged;
+    return fmt::format("{} planes of {} x {} results a block{}, {} bytes", p.planes * p.depths, p.rows,
+                       p.columns, p.split ? fmt::format(", every {}th row", p.classes) : "", plan_.shared);
+  }
+  void run(const Bindings& bindings, std::byte* /*workspace*/,
+           runtime::ExecutionContext& context) const override {
+    kernels::cuda::staged_gather(bind(shape_of(pass_), pass_, bindings), pass_.kind == ConvPassKind::kForward,
+                                 plan_, stream_of(context));
+  }
+
+ private:
+  ConvPass pass_;
+  StagedPlan plan_;
+};
+
+// Places fit the kernels' 32 bits.
+bool fits(const problem::Window& w) {
+  const int64_t stride = w.y == 1 ? 1 : w.stride, dilation = w.kernel == 1 ? 1 : w.dilation;
+  for (const int64_t size : {w.x, w.y, w.kernel, dilation, std::abs(w.pad_lo)})
+    if (size > kLargest) return false;
+  return stride <= kLargestStride && w.y * stride <= kLargest && w.kernel * dilation <= kLargest;
+}
+
+class StagedCandidate final : public Candidate {
+ public:
+  const char* name() const override { return "cuda.depthwise_staged"; }
+  Support supports(const problem::Pass& pass, const Machine& machine) const override {
+    const auto* conv = std::get_if<ConvPass>(&pass);
+    if (conv == nullptr || conv->kind == ConvPassKind::kGradWeight)
+      return Support::no("forward and grad_input only");
+    const int64_t xs = conv->x_channels_per_group(), ys = conv->y_channels_per_group();
+    if (std::min(xs, ys) != 1 || std::max(xs, ys) > kMostChannels)
+      return Support::no("needs one channel of one side and at most 4 of the other a group");
+    if (!has_one_wide_type(*conv)) return Support::no("needs f32, f16 or bf16, all the same");
+    if (conv->rounding != OperandRounding::kNone) return Support::no("does not round operands");
+    if (!fits_31_bits(x_sizes(*conv)) || !fits_31_bits(y_sizes(*conv)) || !fits_31_bits(w_sizes(*conv)))
+      return Support::no("needs 1 to 2^31 - 1 elements");
+    if (!std::all_of(conv->axes.begin(), conv->axes.end(), fits))
+      return Support::no("sizes or strides are too large");
+    const auto& [d, h, w] = conv->axes;
+    if (d.kernel * h.kernel > kMostTaps || d.kernel * h.kernel * w.kernel * std::max(xs, ys) > kMostTaps)
+      return Support::no("needs at most 4096 weights a group");
+    if (!is_planes(conv->x, x_sizes(*conv)) || !is_planes(conv->y, y_sizes(*conv)))
+      return Support::no("needs dense row-major x and y");
+    const StagedPlan plan = plan_of(*conv);
+    if (!plan.fits || plan.shared > machine.gpu.shared_bytes)
+      return Support::no("what a few rows read does not fit into shared memory");
+    if (plan.blocks >= kEnd31) return Support::no("needs fewer than 2^31 blocks");
+    return Support::yes();
+  }
+  // Instructions, of which a lane begins one a cycle: half as many operations as products and sums.
+  Effort effort(const problem::Pass& pass, const Machine& machine) const override {
+    constexpr double kOfIssue = 0.5;
+    const auto& conv = std::get<ConvPass>(pass);
+    Times times(pass, machine);
+    times.add(plan_of(conv).instructions * 2 / (kOfIssue * std::max(machine.gpu.fp32_tflops, 1e-3) * 1e6), 1,
+              bytes_of(conv));
+    return times.effort();
+  }
+  std::unique_ptr<const Step> make_step(const problem::Pass& pass,
+                                        const Machine& /*machine*/) const override {
+    return std::make_unique<StagedStep>(std::get<ConvPass>(pass));
+  }
+};
+
+}  // namespace
+
+const Candidate& depthwise_staged() {
+  static const StagedCandidate instance;
+  return instance;
+}
+
+}  // namespace retrograd::engines::cuda

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+// One launch.
+#include "kernels/cuda/few_channels/box_products.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "base/checked.h"
+#include "engines/cuda/effort.h"
+#include "engines/cuda/implementations.h"
+#include "engines/cuda/layouts.h"
+#include "engines/cuda/shapes.h"
+
+namespace retrograd::engines::cuda {
+namespace {
+
+using kernels::cuda::BoxPlan;
+using problem::ConvPass;
+
+constexpr int64_t kMostChannels = 16, kMostTerms = 4096;
+constexpr int64_t kLargest = 1 << 24;  // size along an axis, padding and gaps counted
+constexpr int64_t kMostGrid = 65535, kEnd31 = int64_t{1} << 31;
+
+class BoxStep final : public Step {
+ public:
+  explicit BoxStep(const ConvPass& pass) : pass_(pass), plan_(kernels::cuda::box_plan(shape_of(pass))) {}
+  std::string describe() const override {
+    const auto& p = plan_.product;
+    return fmt::format("boxes of {} x {} x {} places by {} channels, {} a block, {} terms, {} bytes",
+                       p.d.places, p.h.places, p.w.places, p.columns, p.rounds, p.terms, plan_.shared);
+  }
+  void run(const Bindings& bindings, std::byte* /*workspace*/,
+           runtime::ExecutionContext& context) const override {
+    kernels::cuda::box_products(bind(shape_of(pass_), pass_, bindings), plan_, stream_of(context));
+  }
+
+ private:
+  ConvPass pass_;
+  BoxPlan plan_;
+};
+
+bool is_small(const problem::Window& w) {
+  for (const int64_t size : {w.x, w.y, w.kernel, std::abs(w.pad_lo)})
+    if (size >= kLargest) return false;
+  return (w.y == 1 || (w.stride < kLargest && w.y * w.stride < kLargest)) &&
+         (w.kernel == 1 || (w.dilation < kLargest && w.kernel * w.dilation < kLargest));
+}
+
+// Whether distances between the weights of a y channel fit 31 bits.
+bool are_weights_near(const ConvPass& pass) {
+  Checked reach = 0;
+  const Sizes5 sizes = w_sizes(pass);
+  for (size_t axis = 1; axis < 5; ++axis) {
+    const int64_t stride = pass.w.strides[axis];
+    if (sizes[axis] == 1) continue;
+    if (stride <= -kEnd31 || stride >= kEnd31) return false;
+    reach = reach + Checked(sizes[axis] - 1) * std::abs(stride);
+  }
+  const auto elements = reach.get();
+  return elements && *elements < kEnd31;
+}
+
+class BoxCandidate final : public Candidate {
+ public:
+  const char* name() const override { return "cuda.box_products"; }
+  Support supports(const problem::Pass& pass, const Machine& machine) const override {
+    const auto* conv = std::get_if<ConvPass>(&pass);
+    if (conv == nullptr || conv->kind != problem::ConvPassKind::kForward) return Support::no("forward only");
+    const int64_t channels = conv->x_channels_per_group();
+    if (channels > kMostChannels)
+      return Support::no(fmt::format("{} x channels a group, at most {} are taken", channels, kMostChannels));
+    if (!has_one_wide_type(*conv)) return Support::no("needs f32, f16 or bf16, all the same");
+    if (conv->rounding != OperandRounding::kNone) return Support::no("does not round operands");
+    const auto& [d, h, w] = conv->axes;
+    if (!fits_31_bits(x_sizes(*conv)) || !fits_31_bits(y_sizes(*conv)) || !fits_31_bits(w_sizes(*conv)) ||
+        !is_small(d) || !is_small(h) || !is_small(w) || !are_weights_near(*conv))
+      return Support::no("sizes beyond 32-bit counts");
+    if (channels * d.kernel * h.kernel * w.kernel > kMostTerms)
+      return Support::no(fmt::format("needs at most {} taps and channels", kMostTerms));
+    const BoxPlan plan = kernels::cuda::box_plan(shape_of(*conv));
+    if (!plan.fits || plan.shared > machine.gpu.shared_bytes)
+      return Support::no("what a few windows read does not fit into shared memory");
+    if (conv->groups * plan.product.column_tiles > kMostGrid)
+      return Support::no("needs at most 65535 tiles of channels");
+    return Support::yes();
+  }
+  // The plan's model, of a GPU whose FP32 units make 128 products a cycle and multiprocessor.
+  Effort effort(const problem::Pass& pass, const Machine& machine) const override {
+    constexpr double kOperations = 2 * 128 * 132;
+    const auto& conv = std::get<ConvPass>(pass);
+    Times times(pass, machine);
+    times.add(kernels::cuda::box_plan(shape_of(conv)).cycles * kOperations /
+                  (std::max(machine.gpu.fp32_tflops, 1e-3) * 1e6),
+              1, bytes_of(conv));
+    return times.effort();
+  }
+  std::unique_ptr<const Step> make_step(const problem::Pass& pass,
+                                        const Machine& /*machine*/) const override {
+    return std::make_unique<BoxStep>(std::get<ConvPass>(pass));
+  }
+};
+
+}  // namespace
+
+const Candidate& box_products() {
+  static const BoxCandidate instance;
+  return instance;
+}
+
+}  // namespace retrograd::engines::cuda
