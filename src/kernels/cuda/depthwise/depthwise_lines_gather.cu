@@ -33,7 +33,7 @@ struct Lines {
 
 __device__ inline float by_formula(const Lines& p, int line, int at) {
   const Index5 index{line / p.channels, line % p.channels, 0, 0, at};
-  return p.forward ? forward_sum(p.conv, index) : grad_input_sum(p.conv, index);
+  return sum_of(p.conv, p.forward ? Result::kForward : Result::kGradInput, index);
 }
 
 template <class T, int kTaps>

@@ -33,7 +33,7 @@ struct Planes {
 
 __device__ __noinline__ float by_formula(const Planes& p, int64_t plane, int h, int w) {
   const Index5 at{plane / p.channels, plane % p.channels, 0, h, w};
-  return p.forward ? forward_sum(p.conv, at) : grad_input_sum(p.conv, at);
+  return sum_of(p.conv, p.forward ? Result::kForward : Result::kGradInput, at);
 }
 
 template <class T, int kRows, int kChunks>

@@ -22,7 +22,7 @@ inline __device__ __noinline__ void repair_grad_input(const Conv& conv, int n, R
         const int64_t offset = offset_of(conv.x, at);
         if (isnan(load_any(conv.x.dtype, conv.x.data, offset)) &&
             !begins_with_nan(conv, Result::kGradInput, at))
-          store_any(conv.x.dtype, conv.x.data, offset, grad_input_sum(conv, at));
+          store_any(conv.x.dtype, conv.x.data, offset, by_formula(conv, Result::kGradInput, at));
       }
 }
 
