@@ -37,7 +37,7 @@ __device__ __noinline__ float by_formula(const Planes& p, int64_t plane, int h, 
 }
 
 template <class T, int kRows, int kChunks>
-__global__ void __launch_bounds__(kThreads)
+__global__ void __launch_bounds__(kThreads, 5)  // whatever the formula wants
     gather_kernel(const __grid_constant__ Planes p, const T* source, const T* weights, T* result) {
   constexpr int kColumns = kThreads / kRows * kEach, kTaps = kChunks * 4;
   constexpr int kPitch = tile_pitch(kColumns + kTaps);
