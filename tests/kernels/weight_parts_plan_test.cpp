@@ -30,7 +30,7 @@ Conv conv_of(int64_t batch, int64_t channels, const std::array<Axis, 3>& axes) {
 
 bool is_live(const Axis& a, int64_t output, int64_t tap) {
   const int64_t position = output * a.stride - a.pad + tap * a.dilation;
-  return output < a.y && position >= 0 && position < a.x;
+  return output >= 0 && output < a.y && position >= 0 && position < a.x;
 }
 
 // How often the parts hold each live term of a tap, against once.
@@ -72,7 +72,9 @@ TEST(WeightPartsPlanTest, WalkedPartsHoldAllPlaces) {
                                    conv_of(2, 256, {none, axis(28, 3, 2, 1), axis(28, 3, 2, 1)}),
                                    conv_of(2, 128, {axis(6, 3, 1, 1), axis(8, 3, 1, 1), axis(8, 3, 1, 1)}),
                                    conv_of(8, 512, {none, axis(7, 1, 1, 0), axis(7, 1, 1, 0)}),
-                                   conv_of(2, 64, {none, axis(20, 5, 1, 2), axis(20, 3, 1, 1)})};
+                                   conv_of(2, 64, {none, axis(20, 5, 1, 2), axis(20, 3, 1, 1)}),
+                                   conv_of(2, 32, {axis(6, 3, 1, 1), axis(9, 3, 1, 1), axis(8, 3, 1, 1)}),
+                                   conv_of(1, 16, {axis(5, 3, 1, 0), axis(7, 3, 1, 2), axis(6, 3, 1, 0)})};
   for (const Conv& conv : convs) {
     WeightPlan plan;
     ASSERT_TRUE(plan_wgmma_weight(conv, WeightResults::kParts, &plan));

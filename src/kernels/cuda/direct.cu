@@ -16,7 +16,7 @@ __global__ void forward_kernel(Conv p, int64_t total) {
   for (int64_t i = blockIdx.x * int64_t{kThreads} + threadIdx.x; i < total;
        i += int64_t{gridDim.x} * kThreads) {
     const Index5 at = split(i, p.groups * p.y_channels, p.axes[0].y, p.axes[1].y, p.axes[2].y);
-    store_any(p.y.dtype, p.y.data, offset_of(p.y, at), forward_sum(p, at));
+    store_any(p.y.dtype, p.y.data, offset_of(p.y, at), sum_of(p, Result::kForward, at));
   }
 }
 
@@ -24,14 +24,14 @@ __global__ void grad_input_kernel(Conv p, int64_t total) {
   for (int64_t i = blockIdx.x * int64_t{kThreads} + threadIdx.x; i < total;
        i += int64_t{gridDim.x} * kThreads) {
     const Index5 at = split(i, p.groups * p.x_channels, p.axes[0].x, p.axes[1].x, p.axes[2].x);
-    store_any(p.x.dtype, p.x.data, offset_of(p.x, at), grad_input_sum(p, at));
+    store_any(p.x.dtype, p.x.data, offset_of(p.x, at), sum_of(p, Result::kGradInput, at));
   }
 }
 
 __global__ void grad_weight_kernel(Conv p, int64_t total) {
   for (int64_t i = blockIdx.x; i < total; i += gridDim.x) {
     const Index5 at = split(i, p.x_channels, p.axes[0].kernel, p.axes[1].kernel, p.axes[2].kernel);
-    const float sum = block_sum<kSumThreads>(grad_weight_sum(p, at, threadIdx.x, kSumThreads));
+    const float sum = block_sum<kSumThreads>(sum_of(p, Result::kGradWeight, at, threadIdx.x, kSumThreads));
     if (threadIdx.x == 0) store_any(p.w.dtype, p.w.data, offset_of(p.w, at), sum);
   }
 }

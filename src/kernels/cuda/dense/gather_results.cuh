@@ -6,8 +6,8 @@
 #include <type_traits>
 
 #include "kernels/cuda/dense/gather_tiles.cuh"
+#include "kernels/cuda/dense/tile_repair.cuh"
 #include "kernels/cuda/elements.cuh"
-#include "kernels/cuda/repair.cuh"
 #include "kernels/cuda/types.h"
 
 namespace retrograd::kernels::cuda::gather {
@@ -173,32 +173,48 @@ struct TileResults {
         return store_bytes();
     }
   }
-  // What a product with padding, or a split, may have made NaN, once more.
-  __device__ __noinline__ void repair() const {
-    const Result result = p.forward ? Result::kForward : Result::kGradInput;
-    const bool split = are_split(p.conv, p.forward ? p.conv.x : p.conv.y, p.conv.w);
-    const int64_t channels = p.forward ? p.conv.y_channels : p.conv.x_channels;
-    static_assert(C::kM * C::kN % C::kThreads == 0);
-    for (int e = static_cast<int>(threadIdx.x); e < C::kM * C::kN; e += C::kThreads) {
-      const int row = e / C::kN, column = e % C::kN;
-      bool suspect = row < live_rows() && column < live_columns() && isnan(sum_at(row, column));
-      if (!__any_sync(~0u, suspect)) continue;
-      suspect = suspect && (!p.fold.checked || lies_in_x(row, column));
-      Index5 index{};
-      if (suspect) {
-        const Place place = place_of(r, m0 + row);
-        const ColumnPlace c = column_place(p, n0 + column);
+  // As repair_tile asks for it.
+  struct Again {
+    const TileResults& t;
+    int rows, columns;
+
+    struct Row {
+      const TileResults& t;
+      int number;
+      bool there;
+      Place place;
+
+      __device__ Index5 index(int column) const {
+        const Product& p = t.p;
+        const ColumnPlace c = column_place(p, t.n0 + column);
         int64_t at[3];
 #pragma unroll
         for (int a = 0; a < 3; ++a)
-          at[a] = int64_t{place.at[a]} * p.result_step[a] + r.result_first[a] + c.beyond[a];
-        index = {place.n, group * channels + c.channel, at[0], at[1], at[2]};
+          at[a] = int64_t{place.at[a]} * p.result_step[a] + t.r.result_first[a] + c.beyond[a];
+        const int64_t channels = p.forward ? p.conv.y_channels : p.conv.x_channels;
+        return {place.n, t.group * channels + c.channel, at[0], at[1], at[2]};
       }
-      repair_in_warp(
-          p.conv, result, suspect && (split || reaches_edge(p.conv, result, index)), index, [&](float sum) {
-            store_any(p.result.dtype, p.result.data, row_offsets[row] + column_offsets[column], sum);
-          });
+      __device__ bool is_there(int column) const {
+        return there && (!t.p.fold.checked || t.lies_in_x(number, column));
+      }
+      __device__ bool is_nan(int column) const { return is_there(column) && isnan(t.sum_at(number, column)); }
+      __device__ bool is_settled(int column) const {
+        return is_there(column) && !isnan(t.sum_at(number, column));
+      }
+      __device__ void store(int column, float sum) const {
+        store_any(t.p.result.dtype, t.p.result.data, t.row_offsets[number] + t.column_offsets[column], sum);
+      }
+    };
+    __device__ Row row(int number) const {
+      return {t, number, number < rows, place_of(t.r, min(t.m0 + number, t.r.places - 1))};
     }
+  };
+  // What a product with padding, or a split, may have made NaN, once more.
+  __device__ __noinline__ void repair() const {
+    repair_tile(p.conv, p.forward ? Result::kForward : Result::kGradInput, group,
+                are_split(p.conv, p.forward ? p.conv.x : p.conv.y, p.conv.w), !p.fold.on,
+                static_cast<int>(threadIdx.x) / 32, C::kThreads / 32,
+                Again{*this, live_rows(), live_columns()});
   }
 };
 

@@ -113,27 +113,26 @@ __device__ void add(const Parts& p, const TileOf& tile, const float* parts, floa
   }
 }
 
-// The sum of a weight, by all lanes of a warp.
-__device__ float sum_by_warp(const Parts& p, const float* parts, const Index5& at) {
+// The share of a lane of the sum of a weight (part_repair.cuh).
+__device__ float share_of_weight(const Parts& p, const float* parts, const Index5& at, int number,
+                                 int lanes) {
   const int64_t tap = (at.d * p.kh + at.h) * p.kw + at.w;
   const PartPlaces* order = p.places;
-  while (order < p.places + p.place_orders &&
-         (tap < order->first_tap || tap >= order->first_tap + order->taps))
-    ++order;
-  if (order == p.places + p.place_orders) return by_warp(p.conv, Result::kGradWeight, at);
+  while (tap < order->first_tap || tap >= order->first_tap + order->taps) ++order;
   const PlaceGrid grid{{order->first[0], order->first[1], order->first[2]},
                        {order->count[0], order->count[1], order->count[2]}};
   const int64_t all = p.conv.batch * grid.count[0] * grid.count[1] * grid.count[2];
   parts +=
       p.inside == 1 ? (at.n * p.taps + tap) * p.x_filled + at.c : at.n * p.x_filled + at.c * p.inside + tap;
-  return sum_of_parts(
-      p.conv, at, grid, p.count, [&](int64_t i) { return parts[i * p.weights]; },
+  return share_of_parts(
+      p.conv, at, grid, p.count, number, lanes, [&](int64_t i) { return parts[i * p.weights]; },
       [&](int64_t i) { return min(i * order->places, all); });
 }
 
 // What the block has written and is NaN, once more. Kept out of the kernel's registers.
 __device__ __noinline__ void repair_tile(const Parts& p, const TileOf& tile, const float* parts) {
   const int lane = static_cast<int>(threadIdx.x) % 32, all = tile.rows * tile.channels * tile.taps;
+  const int64_t terms = quotient(most_terms(p.conv, Result::kGradWeight), p.count);
   for (int first = static_cast<int>(threadIdx.x) - lane; first < all; first += kThreads) {
     const int i = first + lane, column = tile.c0 + i / tile.taps % tile.channels;
     const int tap = tile.t0 + i % tile.taps + column % p.inside;
@@ -144,7 +143,10 @@ __device__ __noinline__ void repair_tile(const Parts& p, const TileOf& tile, con
                          (p.repair == WeightRepair::kAll || reaches_edge(p.conv, Result::kGradWeight, at)) &&
                          !begins_with_nan(p.conv, Result::kGradWeight, at);
     in_turn(
-        suspect, at, [&](const Index5& index) { return sum_by_warp(p, parts, index); },
+        suspect, at, terms, p.count,
+        [&](const Index5& index, int number, int lanes) {
+          return share_of_weight(p, parts, index, number, lanes);
+        },
         [&](float sum) { store_any(p.conv.w.dtype, p.conv.w.data, offset, sum); });
   }
 }

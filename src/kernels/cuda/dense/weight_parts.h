@@ -31,7 +31,7 @@ struct WeightParts {
   // [part][group][y channel][column]
   const float* parts;
   int64_t count;
-  PartPlaces places[kMostPartPlaces] = {};  // of taps that none of them has, a sum is computed whole
+  PartPlaces places[kMostPartPlaces] = {};  // each tap is one of theirs
   int place_orders = 0;
 };
 // With the places filled in: all of y in their order, `part` of them a part; or as a plan walks over them.

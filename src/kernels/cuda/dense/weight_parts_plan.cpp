@@ -18,7 +18,17 @@ WeightParts in_walked_parts(WeightParts parts, const WeightPlan& plan) {
   const WeightWalk& walk = plan.walk;
   const Axis(&axes)[3] = parts.conv.axes;
   parts.place_orders = 0;
-  if (plan.cut == WeightCut::kPairs) return parts;  // taps of one part have walks of their own
+  if (plan.cut == WeightCut::kPairs) {  // what lies a line or a plane back, as weight_pairs.cu has it
+    const WeightUnit& unit = walk.units[0];
+    for (int row = 0; row < 9; ++row) {
+      const int kd = row / 3, kh = row % 3;
+      PartPlaces& places = parts.places[parts.place_orders++];
+      places = {
+          row * 3, 3, {kh == 2 && kd == 1 ? -1 : 0, kh == 1 ? -1 : 0, 0}, {}, int64_t{unit.part_steps} * 64};
+      for (int a = 0; a < 3; ++a) places.count[a] = static_cast<int>(unit.counts[a].divisor);
+    }
+    return parts;
+  }
   const int taps_of_row = plan.cut == WeightCut::k128x64 ? 1 : walk.kernel[2];
   for (int i = 0; i < walk.unit_count; ++i) {
     const WeightUnit& unit = walk.units[i];

@@ -7,8 +7,8 @@
 // number, so neighbouring threads read from different banks. Bytes: source once, result once; 31 taps are
 // about as many products as the FP32 units make in the time of a 16-bit copy.
 //
-// Values beyond the edge and weights beyond the kernel are zeros. A result that is not finite, where a zero
-// may have met an infinity, is taken from the formula.
+// Values beyond the edge and weights beyond the kernel are zeros. A result that is NaN, where a zero may have
+// met an infinity, is taken from the formula.
 #include "kernels/cuda/depthwise/depthwise_lines.cuh"
 #include "kernels/cuda/depthwise/depthwise_lines.h"
 #include "kernels/cuda/formulas.cuh"
@@ -33,7 +33,7 @@ struct Lines {
 
 __device__ inline float by_formula(const Lines& p, int line, int at) {
   const Index5 index{line / p.channels, line % p.channels, 0, 0, at};
-  return p.forward ? forward_sum(p.conv, index) : grad_input_sum(p.conv, index);
+  return sum_of(p.conv, p.forward ? Result::kForward : Result::kGradInput, index);
 }
 
 template <class T, int kTaps>
@@ -93,7 +93,7 @@ __global__ void __launch_bounds__(kMostThreads, kTaps == 64 ? 1 : 2)
 #pragma unroll 4
     for (int i = thread; i < count; i += threads) {
       float sum = shared[l * pitch + i] + bias;
-      if (!isfinite(sum)) sum = by_formula(p, first + l, begin + i);
+      if (isnan(sum)) sum = by_formula(p, first + l, begin + i);
       out[i] = from_float<T>(sum);
     }
   }

@@ -71,7 +71,6 @@ void add_parts(const Conv& conv, int64_t parts, PartOrder order, const PartRows&
     add_parts_kernel<kThreads>
         <<<blocks, dim3(kWeights, kThreads), 0, stream>>>({conv, weights, parts, order, rows}, sums);
   };
-  if (parts <= 8) return launch(std::integral_constant<int, 1>{});
   if (parts <= 64) return launch(std::integral_constant<int, 8>{});
   launch(std::integral_constant<int, 32>{});
 }

@@ -27,13 +27,32 @@ __device__ __noinline__ void repair_rows(const Conv& conv, Result result, int64_
   const float middle = to_float(
       static_cast<const T*>(conv.w.data)[offset_of(conv.w, {channel, 0, 0, ah.kernel / 2, aw.kernel / 2})]);
   if (same && isnan(middle)) return;
+  const auto terms_along = [&](const Axis& a, int64_t at) {
+    return forward ? taps_of_output(a, at) : taps_of_input(a, at);
+  };
+  const T* const plane = static_cast<const T*>(source.data) + offset_of(source, {image, channel, 0, 0, 0});
+  const T* const kernel = static_cast<const T*>(conv.w.data) + channel * conv.w.strides[0];
+  const float bias = bias_of(conv, channel);
   __syncwarp();
   for (int i = static_cast<int>(threadIdx.x) % 32; i < rows * width; i += 32) {
     const Index5 at{image, channel, 0, row + i / width, i % width};
     T& value = static_cast<T*>(target.data)[offset_of(target, at)];
     if (!isnan(to_float(value))) continue;
     if (same && isnan(to_float(static_cast<const T*>(source.data)[offset_of(source, at)]))) continue;
-    value = from_float<T>(by_formula(conv, result, at));
+    const AxisTerms down = terms_along(ah, at.h), across = terms_along(aw, at.w);
+    const int64_t source_step = across.other_step * source.strides[4],
+                  kernel_step = across.first_step * conv.w.strides[4];
+    float sum = bias;
+    for (int64_t kh = 0; kh < down.count && !isnan(sum); ++kh) {
+      const T* const from =
+          plane + (down.other + kh * down.other_step) * source.strides[3] + across.other * source.strides[4];
+      const T* const with =
+          kernel + (down.first + kh * down.first_step) * conv.w.strides[3] + across.first * conv.w.strides[4];
+#pragma unroll 4
+      for (int64_t kw = 0; kw < across.count; ++kw)
+        sum = fmaf(to_float(from[kw * source_step]), to_float(with[kw * kernel_step]), sum);
+    }
+    value = from_float<T>(sum);
   }
 }
 
@@ -45,8 +64,9 @@ inline __device__ __noinline__ void repair_channel(const Conv& conv, int64_t cha
     const int64_t offset = offset_of(conv.w, at);
     if (!isnan(load_any(conv.w.dtype, conv.w.data, offset)) || begins_with_nan(conv, Result::kGradWeight, at))
       continue;
-    const float sum = by_warp(conv, Result::kGradWeight, at);
-    if (threadIdx.x % 32 == 0) store_any(conv.w.dtype, conv.w.data, offset, sum);
+    const int lane = static_cast<int>(threadIdx.x) % 32;
+    const float sum = warp_sum(by_formula(conv, Result::kGradWeight, at, lane, 32));
+    if (lane == 0) store_any(conv.w.dtype, conv.w.data, offset, sum);
   }
 }
 

@@ -33,11 +33,11 @@ struct Planes {
 
 __device__ __noinline__ float by_formula(const Planes& p, int64_t plane, int h, int w) {
   const Index5 at{plane / p.channels, plane % p.channels, 0, h, w};
-  return p.forward ? forward_sum(p.conv, at) : grad_input_sum(p.conv, at);
+  return sum_of(p.conv, p.forward ? Result::kForward : Result::kGradInput, at);
 }
 
 template <class T, int kRows, int kChunks>
-__global__ void __launch_bounds__(kThreads)
+__global__ void __launch_bounds__(kThreads, 5)  // whatever the formula wants
     gather_kernel(const __grid_constant__ Planes p, const T* source, const T* weights, T* result) {
   constexpr int kColumns = kThreads / kRows * kEach, kTaps = kChunks * 4;
   constexpr int kPitch = tile_pitch(kColumns + kTaps);

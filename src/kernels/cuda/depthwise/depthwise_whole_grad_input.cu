@@ -21,7 +21,8 @@ __device__ __noinline__ void repair(const Conv& conv, int64_t first, int count, 
     if (!isnan(to_float(result))) continue;
     const int64_t plane = first + i / kPlane;
     const Index5 at{plane / conv.groups, plane % conv.groups, 0, i % kPlane / kWholeWidth, i % kWholeWidth};
-    if (!begins_with_nan(conv, Result::kGradInput, at)) result = from_float<T>(grad_input_sum(conv, at));
+    if (!begins_with_nan(conv, Result::kGradInput, at))
+      result = from_float<T>(by_formula(conv, Result::kGradInput, at));
   }
 }
 

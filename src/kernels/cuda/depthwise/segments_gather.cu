@@ -6,8 +6,8 @@
 // results from it, and these leave through shared memory, so that both ways go by aligned vectors of 16
 // bytes: bytes once each, whatever the lines' length. A result of three taps takes ten reads for eight.
 //
-// Values beyond the edge are zeros. A result that is not finite, where a zero may have met an infinity, is
-// taken from the formula.
+// Values beyond the edge are zeros. A result that is NaN, where a zero may have met an infinity, is taken
+// from the formula.
 #include "kernels/cuda/depthwise/depthwise_repair.cuh"
 #include "kernels/cuda/depthwise/segments.cuh"
 #include "kernels/cuda/depthwise/segments.h"
@@ -23,16 +23,16 @@ struct Finished {
   const float* sums;
 };
 
-// A thread's own vectors once more: what is not finite is taken from the formula.
+// A thread's own vectors once more: what is NaN is taken from the formula.
 template <class T>
 __device__ __noinline__ void repair_results(const Conv& conv, const Segments& p, bool forward,
                                             const Finished& done, int first, T* result) {
   constexpr int kWide = kSegmentWide<T>;
   for (; first < done.count; first += static_cast<int>(blockDim.x) * kWide)
     for (int i = max(first, 0); i < min(first + kWide, done.count); ++i) {
-      if (isfinite(done.sums[padded(i)])) continue;
-      const int64_t line = (done.from + i) / p.axis.results, place = (done.from + i) % p.axis.results;
-      const Index5 at{line / p.channels, line % p.channels, 0, 0, place};
+      if (!isnan(done.sums[padded(i)])) continue;
+      const int64_t line = quotient(done.from + i, p.axis.results), image = quotient(line, p.channels);
+      const Index5 at{image, line - image * p.channels, 0, 0, done.from + i - line * p.axis.results};
       result[done.from + i] =
           from_float<T>(by_formula(conv, forward ? Result::kForward : Result::kGradInput, at));
     }

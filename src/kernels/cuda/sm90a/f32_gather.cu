@@ -169,7 +169,7 @@ __device__ void write(const Product& p, const Tile& tile, int first_row,
       }
     }
   if (p.repair && hopper::any_of_group(static_cast<int>(threadIdx.x) / 128, suspect))
-    f32::repair<C>(p, tile.m0, tile.n0, first_row);
+    f32::repair<C>(p, tile.m0 + first_row, tile.n0);
 }
 
 template <class C>

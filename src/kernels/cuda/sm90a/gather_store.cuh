@@ -142,24 +142,33 @@ __device__ bool is_suspect(const Multiplier<T, C>& product) {
 }
 
 // Zero times a weight that is not finite is NaN where the mathematics skips the product: results that are NaN
-// and whose taps reach beyond the edge are taken from the formula. The warpgroup has just written them.
+// and whose taps reach beyond the edge are taken from the formula. The warpgroup has just written them. A
+// warp has 32 channels of a place, and passes over places that reach no edge. Its rows change with the
+// columns, since a column may be NaN as a whole.
 template <class T, class C>
-__device__ void repair(const Args& p, Corner corner) {
+__device__ __noinline__ void repair(const Args& p, Corner corner) {
+  static_assert(C::kColumns % 32 == 0);
   auto* const results = static_cast<T*>(p.result.data);
   const Result result = p.forward ? Result::kForward : Result::kGradInput;
-  for (int e = static_cast<int>(threadIdx.x) % 128; e < C::kBands * 64 * C::kColumns; e += 128) {
-    const uint32_t m = corner.place + e / C::kColumns;
-    const int channel = corner.channel + e % C::kColumns;
+  const int lane = static_cast<int>(threadIdx.x) % 32, warp = static_cast<int>(threadIdx.x) / 32 % 4;
+#pragma unroll 1
+  for (int row = warp; row < C::kBands * 64; row += 4) {
+    const uint32_t m = corner.place + row;
     const int64_t offset = offset_of_place(p, m);
-    T* const element = results + offset + channel * p.result.strides[1];
-    const bool suspect = offset >= 0 && channel < p.columns && isnan(to_float(*element));
-    if (!__any_sync(~0u, suspect)) continue;
+    if (offset < 0) continue;
     const Place place = place_of(p, m);
-    const Index5 index{place.n, channel, int64_t{place.at[0]} * p.result_step[0] + p.result_first[0],
-                       int64_t{place.at[1]} * p.result_step[1] + p.result_first[1],
-                       int64_t{place.at[2]} * p.result_step[2] + p.result_first[2]};
-    repair_in_warp(p.conv, result, suspect && reaches_edge(p.conv, result, index), index,
-                   [&](float sum) { *element = from_float<T>(sum); });
+    Index5 index{place.n, 0, int64_t{place.at[0]} * p.result_step[0] + p.result_first[0],
+                 int64_t{place.at[1]} * p.result_step[1] + p.result_first[1],
+                 int64_t{place.at[2]} * p.result_step[2] + p.result_first[2]};
+    if (!reaches_edge(p.conv, result, index)) continue;
+#pragma unroll 1
+    for (int column = lane; column < C::kColumns; column += 32) {
+      index.c = corner.channel + column;
+      T* const element = results + offset + index.c * p.result.strides[1];
+      const bool suspect = index.c < p.columns && isnan(to_float(*element));
+      if (__any_sync(~0u, suspect))
+        repair_in_warp(p.conv, result, suspect, index, [&](float sum) { *element = from_float<T>(sum); });
+    }
   }
 }
 
