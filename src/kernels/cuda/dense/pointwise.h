@@ -17,8 +17,9 @@ namespace retrograd::kernels::cuda {
 
 inline constexpr int kPointwiseTerms = 64;  // of a step
 
-// Rows by columns of a block. The first has two blocks a multiprocessor: one loads while the other stores.
-enum class PointwiseCut : unsigned char { k128x128, k128x256 };
+// Rows by columns of a block. The first two have two blocks a multiprocessor: one loads while the other
+// stores. The others read the planes fewer times.
+enum class PointwiseCut : unsigned char { k64x256, k128x128, k128x256, k192x128 };
 const char* name_of(PointwiseCut cut);
 
 struct PointwiseWalk {

@@ -38,13 +38,15 @@ struct Factors {
         source_stride(is_forward ? p.x.strides[1] : p.y.strides[1]),
         weight_stride(is_forward ? p.w.strides[1] : p.w.strides[0]) {}
 
-  // Of the group's first channel; −1: the tap lies beyond the edge.
+  // Offsets may be negative: strides are.
+  static constexpr int64_t kBeyond = INT64_MIN;
+  // Of the group's first channel; kBeyond: the tap lies beyond the edge.
   __device__ int64_t source_offset(const Index5& at, int d, int h, int k) const {
     const auto index = [&](int a, int64_t result, int tap) {
       return forward ? position(conv.axes[a], result, tap) : output_reading(conv.axes[a], result, tap);
     };
     const int64_t sd = index(0, at.d, d), sh = index(1, at.h, h), sw = index(2, at.w, k);
-    if (sd < 0 || sh < 0 || sw < 0) return -1;
+    if (sd < 0 || sh < 0 || sw < 0) return kBeyond;
     return offset_of(forward ? conv.x : conv.y, {at.n, group * channels, sd, sh, sw});
   }
   __device__ int64_t weight_offset(int64_t channel, int d, int h, int k) const {
@@ -63,7 +65,7 @@ static __device__ __noinline__ Special find_special(const Factors& f, bool of_ro
     for (int h = 0; h < static_cast<int>(f.conv.axes[1].kernel); ++h)
       for (int k = 0; k < static_cast<int>(f.conv.axes[2].kernel); ++k) {
         const int64_t from = of_row ? f.source_offset(at, d, h, k) : f.weight_offset(at.c, d, h, k);
-        if (of_row && from < 0) continue;
+        if (of_row && from == Factors::kBeyond) continue;
 #pragma unroll 4
         for (int c = lane; c < f.channels; c += 32) {
           const float value = of_row ? f.source(from + c * stride) : f.weights(from + c * stride);
@@ -113,7 +115,7 @@ struct KnownRows {
     const Special found = find_special(f, false, at);
     if (!open || !clean || found.count != 1 || isfinite(found.value)) return open;
     const int64_t from = f.source_offset(at, found.d, found.h, found.k);
-    if (from < 0) return open;
+    if (from == Factors::kBeyond) return open;
     store(f.source(from + found.channel * f.source_stride) * found.value + bias);
     return false;
   }

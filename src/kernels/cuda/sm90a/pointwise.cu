@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A block makes 128 rows by 128 or 256 columns of the result of a group, 64 terms a step, several steps in
-// flight. A thread of the ninth warp asks the copy engine for boxes; two warpgroups multiply 64 rows each.
+// A block makes 64 to 192 rows by 128 or 256 columns of the result of a group, 64 terms a step, several steps
+// in flight. A thread of the last warp asks the copy engine for boxes; warpgroups multiply 64 rows each.
 // Whatever lies outside a tensor or a group comes as zeros on both sides, so that no product needs repair.
 // Weights may be cut into parts, runs of steps, which go to the workspace as FP32.
 #include <algorithm>
@@ -16,12 +16,12 @@ namespace retrograd::kernels::cuda {
 namespace {
 
 constexpr int kTerms = kPointwiseTerms, kRow = 128, kWidth = 64;  // bytes and elements of a box's line
-constexpr int kDown = 2, kM = kDown * kWidth, kThreads = kDown * 128 + 32;
 
-// kBlocks blocks a multiprocessor.
-template <int kN_, int kStages_, int kBlocks_>
+// kDown warpgroups of 64 rows each, kBlocks blocks a multiprocessor.
+template <int kDown_, int kN_, int kStages_, int kBlocks_>
 struct Cut {
-  static constexpr int kN = kN_, kStages = kStages_, kBlocks = kBlocks_;
+  static constexpr int kDown = kDown_, kN = kN_, kStages = kStages_, kBlocks = kBlocks_;
+  static constexpr int kM = kDown * kWidth, kThreads = kDown * 128 + 32;
   static constexpr int kABytes = kM * kRow, kStageBytes = kABytes + kN * kRow;
 };
 
@@ -34,7 +34,7 @@ __device__ Block block_of(const PointwiseWalk& p) {
   uint32_t n = p.across_m.split(m);
   uint32_t outer = p.across_n.split(n);
   const uint32_t group = p.outer.split(outer);
-  return {static_cast<int>(m) * kM, static_cast<int>(n) * C::kN, static_cast<int>(outer),
+  return {static_cast<int>(m) * C::kM, static_cast<int>(n) * C::kN, static_cast<int>(outer),
           static_cast<int>(group)};
 }
 
@@ -65,7 +65,7 @@ __device__ void load_step(const PointwiseWalk& p, const Block& block, const CUte
       hopper::load_box(stage, a, barrier, term, block.m0, block.group, 0);
     } else {
 #pragma unroll
-      for (int i = 0; i < kDown; ++i)
+      for (int i = 0; i < C::kDown; ++i)
         hopper::load_box(stage + i * kTerms * kRow, a, barrier, block.m0 + i * kWidth, term, block.group, 0);
     }
 #pragma unroll
@@ -154,7 +154,7 @@ __device__ void store(const PointwiseWalk& p, const Block& block, const Target& 
 }
 
 template <class E, Result kResult, class C>
-__global__ void __launch_bounds__(kThreads, C::kBlocks)
+__global__ void __launch_bounds__(C::kThreads, C::kBlocks)
     pointwise_kernel(const __grid_constant__ PointwiseWalk p, const __grid_constant__ CUtensorMap a,
                      const __grid_constant__ CUtensorMap b, const __grid_constant__ Target target) {
   extern __shared__ __align__(1024) unsigned char shared[];
@@ -170,15 +170,15 @@ __global__ void __launch_bounds__(kThreads, C::kBlocks)
     hopper::prefetch_map(&b);
     for (int i = 0; i < C::kStages; ++i) {
       hopper::init_barrier(full + 8 * i, 1);
-      hopper::init_barrier(empty + 8 * i, 4 * kDown);
+      hopper::init_barrier(empty + 8 * i, 4 * C::kDown);
     }
     hopper::publish_barriers();
   }
   __syncthreads();
   hopper::Ring<C::kStages> ring;
   const int thread = static_cast<int>(threadIdx.x);
-  if (thread >= kDown * 128) {
-    if (thread != kDown * 128) return;
+  if (thread >= C::kDown * 128) {
+    if (thread != C::kDown * 128) return;
     for (int step = 0; step < steps; ++step, ring.next()) {
       const uint32_t barrier = full + 8 * ring.stage;
       hopper::wait(empty + 8 * ring.stage, ring.parity ^ 1);
@@ -212,26 +212,32 @@ bool launch(const PointwisePlan& plan, const Conv& conv, const Target& target, S
   const MapType type = std::is_same_v<E, __half> ? MapType::kF16 : MapType::kBF16;
   CUtensorMap a, b;
   if constexpr (kResult == Result::kGradWeight) {
-    if (!make_map(plane_boxes(conv, false, kM), type, conv.y.data, &a) ||
+    if (!make_map(plane_boxes(conv, false, C::kM), type, conv.y.data, &a) ||
         !make_map(plane_boxes(conv, true, C::kN), type, conv.x.data, &b))
       return false;
   } else {
     constexpr bool kForward = kResult == Result::kForward;
-    if (!make_map(weight_boxes(conv, kForward ? kM : kTerms), type, conv.w.data, &a) ||
+    if (!make_map(weight_boxes(conv, kForward ? C::kM : kTerms), type, conv.w.data, &a) ||
         !make_map(plane_boxes(conv, kForward, kTerms), type, kForward ? conv.x.data : conv.y.data, &b))
       return false;
   }
   cudaFuncSetAttribute(pointwise_kernel<E, kResult, C>, cudaFuncAttributeMaxDynamicSharedMemorySize, kBytes);
   pointwise_kernel<E, kResult, C>
-      <<<static_cast<unsigned>(plan.blocks), kThreads, kBytes, stream>>>(plan.walk, a, b, target);
+      <<<static_cast<unsigned>(plan.blocks), C::kThreads, kBytes, stream>>>(plan.walk, a, b, target);
   return true;
 }
 
 template <class E, Result kResult>
 bool launch_cut(const PointwisePlan& plan, const Conv& conv, const Target& target, Stream stream) {
   if (plan.cut == PointwiseCut::k128x128)
-    return launch<E, kResult, Cut<128, 3, 2>>(plan, conv, target, stream);
-  return launch<E, kResult, Cut<256, 4, 1>>(plan, conv, target, stream);
+    return launch<E, kResult, Cut<2, 128, 3, 2>>(plan, conv, target, stream);
+  if constexpr (kResult != Result::kGradWeight) {
+    if (plan.cut == PointwiseCut::k64x256)
+      return launch<E, kResult, Cut<1, 256, 2, 2>>(plan, conv, target, stream);
+    if (plan.cut == PointwiseCut::k192x128)
+      return launch<E, kResult, Cut<3, 128, 5, 1>>(plan, conv, target, stream);
+  }
+  return launch<E, kResult, Cut<2, 256, 4, 1>>(plan, conv, target, stream);
 }
 
 template <class E>
