@@ -77,19 +77,19 @@ sources() { # what git knows of, changed or not; everything but builds where the
 }
 
 take_wheel() { # take_wheel PYTHON WITH-CUDA: tries $wheels/*.whl and puts it into $out
-  local wheel=("$wheels"/*.whl) version pythons
+  local built=("$wheels"/*.whl) version pythons
   version=$(sed -n 's/^#define RETROGRAD_VERSION_[A-Z]* //p' include/retrograd/retrograd.h | paste -sd.)
-  try_wheel "$1" "${wheel[0]}" "$version" "$2"
+  try_wheel "$1" "${built[0]}" "$version" "$2"
   # One for all later versions of Python: tried with another, if it is there.
-  if [[ ${wheel[0]} == *-abi3-* ]]; then
+  if [[ ${built[0]} == *-abi3-* ]]; then
     pythons=("${PYENV_ROOT:-$HOME/.pyenv}"/versions/3.1[3-9].*/bin/python3)
     if [ -x "${pythons[0]}" ]; then
-      try_wheel "${pythons[0]}" "${wheel[0]}" "$version" "$2"
+      try_wheel "${pythons[0]}" "${built[0]}" "$version" "$2"
     else
-      echo "${wheel[0]##*/}: not tried with a later Python, there is none"
+      echo "${built[0]##*/}: not tried with a later Python, there is none"
     fi
   fi
-  mv "${wheel[0]}" "$out/"
+  mv "${built[0]}" "$out/"
 }
 
 try_wheel() { # try_wheel PYTHON WHEEL VERSION WITH-CUDA
