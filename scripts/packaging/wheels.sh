@@ -44,9 +44,10 @@ build_wheel() {
   for define in "$@" "${defines[@]}"; do options+=(-C "cmake.define.${define#-D}"); done
   rm -rf "$wheels"
   mkdir -p "$wheels"
-  # Without isolation: the build folder stays valid, since nanobind does not move.
-  logged "building a wheel for $(tag_of "$python") in $source/$folder" env -C "$source" PATH="$venv/bin:$PATH" "$venv/bin/pip" \
-    wheel --disable-pip-version-check --no-build-isolation --no-deps -w "$PWD/$wheels" -C build-dir="$folder" "${options[@]}" .
+  # Without isolation: the build folder stays valid, since nanobind does not move. With the compiler of the other builds, and
+  # not the one that Python was compiled with.
+  logged "building a wheel for $(tag_of "$python") in $source/$folder" env -C "$source" PATH="$venv/bin:$PATH" \
+    CC="${CC:-cc}" CXX="${CXX:-c++}" "$venv/bin/pip" wheel --disable-pip-version-check --no-build-isolation --no-deps -w "$PWD/$wheels" -C build-dir="$folder" "${options[@]}" .
 }
 wheels=build/package-wheels
 
