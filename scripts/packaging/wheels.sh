@@ -47,7 +47,8 @@ build_wheel() {
   # Without isolation: the build folder stays valid, since nanobind does not move. With the compiler of the other builds, and
   # not the one that Python was compiled with.
   logged "building a wheel for $(tag_of "$python") in $source/$folder" env -C "$source" PATH="$venv/bin:$PATH" \
-    CC="${CC:-cc}" CXX="${CXX:-c++}" "$venv/bin/pip" wheel --disable-pip-version-check --no-build-isolation --no-deps -w "$PWD/$wheels" -C build-dir="$folder" "${options[@]}" .
+    CC="${CC:-cc}" CXX="${CXX:-c++}" "$venv/bin/pip" wheel --disable-pip-version-check --no-build-isolation \
+    --no-deps -w "$PWD/$wheels" -C build-dir="$folder" "${options[@]}" .
 }
 wheels=build/package-wheels
 
@@ -69,7 +70,8 @@ make_cuda_wheel() { # make_cuda_wheel PYTHON
   find "$source" -mindepth 1 -maxdepth 1 ! -name build -exec rm -rf {} +
   sources | tar --null -T - -cf - | tar -C "$source" -xf -
   sed -i "s/^name = \"retrograd\"$/name = \"retrograd-cu$major\"/" "$source/pyproject.toml"
-  build_wheel "$1" "$source" "build/$(tag_of "$1")" -DRETROGRAD_CUDA=ON -DCMAKE_CUDA_ARCHITECTURES="$arch" -DCMAKE_CUDA_COMPILER="$nvcc"
+  build_wheel "$1" "$source" "build/$(tag_of "$1")" -DRETROGRAD_CUDA=ON \
+    -DCMAKE_CUDA_ARCHITECTURES="$arch" -DCMAKE_CUDA_COMPILER="$nvcc"
   take_wheel "$1" yes
 }
 
