@@ -1,10 +1,12 @@
-# retrograd_add_infiniop_stubs(<target> <names file>)
+# retrograd_add_infiniop_stubs(<target> <list>…)
 # A stock Python client looks every operator of its library up at import and stops at the first that is missing. This adds
-# a function for each name in the file (one C identifier a line; blank lines and text behind # are ignored) that answers
-# NOT_IMPLEMENTED. The functions are weak: a name the target really implements keeps its implementation, so the file may
-# list everything a client asks for. The target property RETROGRAD_INFINIOP_STUBS holds the names, for the export list.
+# a function for each name in the lists that answers NOT_IMPLEMENTED. The functions are weak: a name the target really
+# implements keeps its implementation, so a list may hold everything a client asks for. A list is a file, or the name of one
+# of ours (infiniop_stubs/). A line is a C identifier, or `operator X` for the four functions of operator X; blank lines and
+# text behind # are ignored. The target's properties RETROGRAD_INFINIOP_STUBS and …_FILE hold the names, and a file of them.
 include_guard(GLOBAL)
 set(RETROGRAD_INFINIOP_STUBS_INCLUDE_DIR ${CMAKE_CURRENT_LIST_DIR}/../include)
+set(RETROGRAD_INFINIOP_STUBS_DIR ${CMAKE_CURRENT_LIST_DIR}/infiniop_stubs)
 
 # The names in `file`, in its order, without repetitions. Stops at a line that is no identifier.
 function(retrograd_read_infiniop_names file result)
@@ -28,24 +30,47 @@ function(retrograd_read_infiniop_names file result)
     if(line STREQUAL "")
       continue()
     endif()
-    if(NOT line MATCHES "^[A-Za-z_][A-Za-z0-9_]*$")
+    if(line MATCHES "^operator +([A-Za-z0-9_]+)$")
+      set(name ${CMAKE_MATCH_1})
+      list(APPEND names
+        infiniopCreate${name}Descriptor infiniopGet${name}WorkspaceSize infiniop${name} infiniopDestroy${name}Descriptor)
+    elseif(line MATCHES "^[A-Za-z_][A-Za-z0-9_]*$")
+      list(APPEND names ${line})
+    else()
       message(FATAL_ERROR "${file}:${number}: \"${line}\" is not a C identifier; expected one function name a line")
     endif()
-    list(APPEND names ${line})
   endwhile()
   list(REMOVE_DUPLICATES names)
   set(${result} "${names}" PARENT_SCOPE)
 endfunction()
 
-function(retrograd_add_infiniop_stubs target names_file)
-  get_filename_component(names_file "${names_file}" ABSOLUTE)
-  if(NOT EXISTS "${names_file}")
-    message(FATAL_ERROR "RETROGRAD_INFINIOP_STUBS: there is no file ${names_file}")
+# The file that `list` stands for.
+function(retrograd_find_infiniop_list list result)
+  if(EXISTS ${RETROGRAD_INFINIOP_STUBS_DIR}/${list}.txt)
+    set(${result} ${RETROGRAD_INFINIOP_STUBS_DIR}/${list}.txt PARENT_SCOPE)
+    return()
   endif()
-  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${names_file}")
-  retrograd_read_infiniop_names("${names_file}" names)
+  get_filename_component(path "${list}" ABSOLUTE)
+  if(NOT EXISTS "${path}" OR IS_DIRECTORY "${path}")
+    file(GLOB ours RELATIVE ${RETROGRAD_INFINIOP_STUBS_DIR} ${RETROGRAD_INFINIOP_STUBS_DIR}/*.txt)
+    list(TRANSFORM ours REPLACE "\\.txt$" "")
+    list(JOIN ours ", " ours)
+    message(FATAL_ERROR "RETROGRAD_INFINIOP_STUBS: there is no file ${path}, nor a list ${list} among ours: ${ours}")
+  endif()
+  set(${result} "${path}" PARENT_SCOPE)
+endfunction()
 
-  set(text "/* Generated from ${names_file}. */\n#include \"infinicore.h\"\n")
+function(retrograd_add_infiniop_stubs target)
+  set(names "")
+  foreach(list IN LISTS ARGN)
+    retrograd_find_infiniop_list("${list}" file)
+    set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${file}")
+    retrograd_read_infiniop_names("${file}" more)
+    list(APPEND names ${more})
+  endforeach()
+  list(REMOVE_DUPLICATES names)
+
+  set(text "/* Generated from ${ARGN}. */\n#include \"infinicore.h\"\n")
   string(APPEND text "#define STUB(name) \\\n  RETROGRAD_API __attribute__((weak)) infiniStatus_t name(void); \\\n")
   string(APPEND text "  infiniStatus_t name(void) { return INFINI_STATUS_NOT_IMPLEMENTED; }\n")
   foreach(name IN LISTS names)
@@ -53,8 +78,11 @@ function(retrograd_add_infiniop_stubs target names_file)
   endforeach()
   set(source ${CMAKE_CURRENT_BINARY_DIR}/${target}_infiniop_stubs.c)
   file(CONFIGURE OUTPUT ${source} CONTENT "${text}" @ONLY)
+  list(JOIN names "\n" text)
+  set(list ${CMAKE_CURRENT_BINARY_DIR}/${target}_infiniop_stubs.txt)
+  file(CONFIGURE OUTPUT ${list} CONTENT "${text}\n" @ONLY)
 
   target_sources(${target} PRIVATE ${source})
   target_include_directories(${target} PRIVATE ${RETROGRAD_INFINIOP_STUBS_INCLUDE_DIR})
-  set_property(TARGET ${target} PROPERTY RETROGRAD_INFINIOP_STUBS ${names})
+  set_target_properties(${target} PROPERTIES RETROGRAD_INFINIOP_STUBS "${names}" RETROGRAD_INFINIOP_STUBS_FILE ${list})
 endfunction()

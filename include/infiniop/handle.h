@@ -14,6 +14,8 @@ extern "C" {
 struct InfiniopHandle;
 typedef struct InfiniopHandle* infiniopHandle_t;
 
+/* infinirtSetDevice, for clients of infiniop alone: this thread's current device. */
+RETROGRAD_API infiniStatus_t infiniopSetRuntimeDevice(infiniDevice_t device, int device_id);
 /* For this thread's current device (infinirtSetDevice). Any thread may use the handle. */
 RETROGRAD_API infiniStatus_t infiniopCreateHandle(infiniopHandle_t* handle_ptr);
 /* Descriptors made with the handle stay usable. */

@@ -54,11 +54,28 @@ TEST(InfinirtDevice, TypesThatAreNotRunAreNotSupported) {
                    "infinirtGetDeviceCount", {is.c_str(), "CPU (0) or NVIDIA (1)"});
     expect_refused(infinirtSetDevice(device, 0), INFINI_STATUS_DEVICE_TYPE_NOT_SUPPORTED, "infinirtSetDevice",
                    {is.c_str()});
+    expect_refused(infiniopSetRuntimeDevice(device, 0), INFINI_STATUS_DEVICE_TYPE_NOT_SUPPORTED,
+                   "infiniopSetRuntimeDevice", {is.c_str()});
     expect_refused(infinirtGetMemInfo(device, 0, &free_bytes, &total),
                    INFINI_STATUS_DEVICE_TYPE_NOT_SUPPORTED, "infinirtGetMemInfo", {is.c_str()});
     EXPECT_EQ(count, -7);
     EXPECT_EQ(current(), std::pair(0, 0)) << "a failing call changes nothing";
   }
+}
+
+TEST(InfinirtDevice, SugonIsTheOldNameOfHygon) { EXPECT_EQ(INFINI_DEVICE_SUGON, INFINI_DEVICE_HYGON); }
+
+TEST(InfinirtDevice, IsSetThroughInfiniopToo) {
+  int gpus = -1;
+  ASSERT_EQ(infinirtGetDeviceCount(INFINI_DEVICE_NVIDIA, &gpus), INFINI_STATUS_SUCCESS);
+  expect_refused(infiniopSetRuntimeDevice(INFINI_DEVICE_NVIDIA, gpus), INFINI_STATUS_DEVICE_NOT_FOUND,
+                 "infiniopSetRuntimeDevice", {"does not exist"});
+  if (gpus > 0) {
+    EXPECT_EQ(infiniopSetRuntimeDevice(INFINI_DEVICE_NVIDIA, 0), INFINI_STATUS_SUCCESS);
+    EXPECT_EQ(current(), std::pair(1, 0));
+  }
+  EXPECT_EQ(infiniopSetRuntimeDevice(INFINI_DEVICE_CPU, 0), INFINI_STATUS_SUCCESS);
+  EXPECT_EQ(current(), std::pair(0, 0));
 }
 
 TEST(InfinirtDevice, NumbersBeyondTheCountAreNotFound) {

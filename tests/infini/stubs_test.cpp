@@ -30,7 +30,8 @@ class InfiniopStubs : public testing::Test {
 
 TEST_F(InfiniopStubs, AnswerNotImplementedForEveryListedName) {
   for (const char* name :
-       {"infiniopCreateGemmDescriptor", "infiniopGemm", "_underscored2", "infiniopLastLine"})
+       {"infiniopCreateGemmDescriptor", "infiniopGemm", "_underscored2", "infiniopCreateScanDescriptor",
+        "infiniopGetScanWorkspaceSize", "infiniopScan", "infiniopDestroyScanDescriptor", "infiniopLastLine"})
     EXPECT_EQ(call(name), INFINI_STATUS_NOT_IMPLEMENTED) << name;
 }
 
@@ -39,9 +40,10 @@ TEST_F(InfiniopStubs, LeaveWhatIsImplementedAlone) {
 }
 
 TEST_F(InfiniopStubs, AreKnownToTheTargetForItsExportList) {
-  EXPECT_STREQ(
-      STUBS_NAMES,
-      "infiniopCreateGemmDescriptor,infiniopGemm,_underscored2,infiniopConvBackward,infiniopLastLine");
+  EXPECT_STREQ(STUBS_NAMES,
+               "infiniopCreateGemmDescriptor,infiniopGemm,_underscored2,infiniopCreateScanDescriptor,"
+               "infiniopGetScanWorkspaceSize,infiniopScan,infiniopDestroyScanDescriptor,infiniopConvBackward,"
+               "infiniopLastLine");
 }
 
 }  // namespace

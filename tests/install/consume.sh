@@ -1,10 +1,12 @@
 #!/usr/bin/env bash
-# Builds the four consumers against an installed package in one of three ways, and runs them.
-# Usage: consume.sh find_package|pkg_config|link_lines PREFIX LIBDIR SCRATCH; CC, CXX, FLAGS, RUN (a command to run
-# programs under) and CMAKE_GENERATOR come from the environment.
+# Builds the four consumers against an installed package in one of several ways, and runs them.
+# Usage: consume.sh WAY PREFIX LIBDIR SCRATCH, WAY being find_package, find_package_shared, find_package_static, pkg_config,
+# pkg_config_static, link_lines, or refused_components, which builds nothing; CC, CXX, FLAGS, RUN (a command to run programs
+# under) and CMAKE_GENERATOR come from the environment.
 set -euo pipefail
 way=$1 prefix=$2 libdir=$2/$3 scratch=$4
-source=$(realpath "$(dirname "$0")")/consumer
+here=$(realpath "$(dirname "$0")")
+source=$here/consumer
 FLAGS=${FLAGS:-} RUN=${RUN:-}
 rm -rf "$scratch"
 mkdir -p "$scratch"
@@ -29,12 +31,40 @@ compile() { # compile INTERFACE NAME FLAGS…: in both languages
   run "${name}_cpp"
 }
 
+static() { # static PROGRAM: it must not load our library
+  if ldd "$1" | grep -q libretrograd; then echo "$1 loads the shared library" >&2; return 1; fi
+}
+
 case $way in
-  find_package)
-    cmake -S "$source" -B . -DCMAKE_PREFIX_PATH="$prefix" -DCMAKE_C_COMPILER="$CC" -DCMAKE_CXX_COMPILER="$CXX" \
-      -DCMAKE_C_FLAGS="$FLAGS" -DCMAKE_CXX_FLAGS="$FLAGS" >cmake.log 2>&1 || { cat cmake.log >&2; exit 1; }
+  find_package | find_package_shared | find_package_static)
+    component=${way#find_package}
+    cmake -S "$source" -B . -DCOMPONENT="${component#_}" -DCMAKE_PREFIX_PATH="$prefix" -DCMAKE_C_COMPILER="$CC" \
+      -DCMAKE_CXX_COMPILER="$CXX" -DCMAKE_C_FLAGS="$FLAGS" -DCMAKE_CXX_FLAGS="$FLAGS" >cmake.log 2>&1 ||
+      { cat cmake.log >&2; exit 1; }
     cmake --build . >build.log 2>&1 || { cat build.log >&2; exit 1; }
-    for program in aclnn_c aclnn_cpp infiniop_c infiniop_cpp; do run $program; done
+    for program in aclnn_c aclnn_cpp infiniop_c infiniop_cpp; do
+      [ "$component" != _static ] || static $program
+      run $program
+    done
+    ;;
+  refused_components)
+    refused() { # refused COMPONENT REASON
+      local said
+      said=$(cmake --fresh -S "$here/consumer_refused" -B . -DCOMPONENT="$1" -DCMAKE_PREFIX_PATH="$prefix" \
+        -DCMAKE_C_COMPILER="$CC" 2>&1 | grep 'found: ') || { echo "$1: cmake failed" >&2; return 1; }
+      [[ $said == *"found: 0: "*"$2"* ]] || { echo "$1: $said" >&2; return 1; }
+      echo "$1: refused"
+    }
+    refused statics "there is no component statics; expected shared, static or tools"
+    refused static "the component static needs the language CXX"
+    if [ -n "${WITHOUT:-}" ]; then refused "$WITHOUT" "the component $WITHOUT is not installed"; fi
+    ;;
+  pkg_config_static)
+    export PKG_CONFIG_PATH=$libdir/pkgconfig
+    read -ra flags < <(pkg-config --cflags --libs retrograd-static)
+    compile aclnn aclnn "${flags[@]}"
+    compile infiniop infiniop "${flags[@]}"
+    static aclnn_c
     ;;
   pkg_config)
     export PKG_CONFIG_PATH=$libdir/pkgconfig LD_LIBRARY_PATH=$libdir

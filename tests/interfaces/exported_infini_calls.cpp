@@ -246,6 +246,8 @@ const ExportedCall kCalls[] = {
     {"infinirtMemsetAsync", kMemory, with_stream,
      [] { return int{infinirtMemsetAsync(destination, 0, 64, s.stream)}; }, finish, teardown},
 
+    {"infiniopSetRuntimeDevice", kMemory, nothing,
+     [] { return int{infiniopSetRuntimeDevice(INFINI_DEVICE_CPU, 0)}; }, nullptr, teardown},
     {"infiniopCreateHandle", kMemory, nothing,
      [] { return int{infiniopCreateHandle(out<infiniopHandle_t>())}; },
      [] { require(infiniopDestroyHandle(*out<infiniopHandle_t>()) == 0, "infiniopDestroyHandle"); },

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// infinirt: devices.
+// infinirt: devices; and the one call of infiniop that sets them.
 #include "api/infini/devices.h"
 #include "api/infini/guard.h"
+#include "infiniop/handle.h"
 #include "infinirt.h"
 
 using namespace retrograd;
@@ -11,6 +12,12 @@ namespace {
 
 // Device types when the oldest clients were built: they pass room for this many counts.
 constexpr int kCountedTypes = 9;
+
+Answer make_current(infiniDevice_t type, int id) {
+  runtime::Device* found = nullptr;
+  if (Answer answer = find_device(type, id, found); !answer.is_ok()) return answer;
+  return set_current_device(*found);
+}
 
 }  // namespace
 
@@ -40,11 +47,11 @@ infiniStatus_t infinirtGetDeviceCount(infiniDevice_t device, int* count) {
 }
 
 infiniStatus_t infinirtSetDevice(infiniDevice_t device, int device_id) {
-  return guard(__func__, [&]() -> Answer {
-    runtime::Device* found = nullptr;
-    if (Answer answer = find_device(device, device_id, found); !answer.is_ok()) return answer;
-    return set_current_device(*found);
-  });
+  return guard(__func__, [&]() -> Answer { return make_current(device, device_id); });
+}
+
+infiniStatus_t infiniopSetRuntimeDevice(infiniDevice_t device, int device_id) {
+  return guard(__func__, [&]() -> Answer { return make_current(device, device_id); });
 }
 
 infiniStatus_t infinirtGetDevice(infiniDevice_t* device_ptr, int* device_id_ptr) {

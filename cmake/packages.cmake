@@ -1,0 +1,31 @@
+# CPack: a .deb a component. scripts/package builds them with the prefix /usr and tries them in a fresh Debian.
+set(CPACK_PACKAGE_VENDOR retrograd)
+set(CPACK_PACKAGE_CONTACT "Retrograd developers <retrograd@localhost>")
+set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "Convolution and average pooling, forward and backward, under aclnn and infiniop")
+set(CPACK_GENERATOR DEB)
+set(CPACK_COMPONENTS_ALL library dev)
+if(RETROGRAD_TOOLS)
+  list(APPEND CPACK_COMPONENTS_ALL tools)
+endif()
+set(CPACK_DEB_COMPONENT_INSTALL ON)
+set(CPACK_STRIP_FILES ON)
+set(CPACK_PACKAGE_DIRECTORY ${PROJECT_BINARY_DIR}/packages)
+
+set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
+set(CPACK_DEBIAN_PACKAGE_RELEASE 1)
+set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)  # names the Debian packages of what programs and libraries load
+set(CPACK_DEBIAN_LIBRARY_PACKAGE_NAME libretrograd${PROJECT_VERSION_MAJOR})
+set(CPACK_DEBIAN_LIBRARY_PACKAGE_SECTION libs)
+set(CPACK_DEBIAN_LIBRARY_PACKAGE_GENERATE_SHLIBS ON)
+set(CPACK_DEBIAN_DEV_PACKAGE_NAME libretrograd-dev)
+set(CPACK_DEBIAN_DEV_PACKAGE_SECTION libdevel)
+set(CPACK_DEBIAN_DEV_PACKAGE_SHLIBDEPS OFF)
+# {fmt} and Highway for those who link the static library.
+set(CPACK_DEBIAN_DEV_PACKAGE_DEPENDS
+  "${CPACK_DEBIAN_LIBRARY_PACKAGE_NAME} (= ${PROJECT_VERSION}-${CPACK_DEBIAN_PACKAGE_RELEASE}), libfmt-dev, libhwy-dev")
+set(CPACK_DEBIAN_TOOLS_PACKAGE_NAME retrograd)
+set(CPACK_DEBIAN_TOOLS_PACKAGE_SECTION utils)
+set(CPACK_COMPONENT_LIBRARY_DESCRIPTION "The shared library, under its own name and those that programs of both interfaces load.")
+set(CPACK_COMPONENT_DEV_DESCRIPTION "Headers, the static library, files for CMake and pkg-config.")
+set(CPACK_COMPONENT_TOOLS_DESCRIPTION "The program retrograd: explain, check, bench, sweep, tune, info.")
+include(CPack)
