@@ -40,6 +40,7 @@ constexpr const char* kSweepExamples = R"(Examples:
   retrograd sweep --seed 7 --count 50
   retrograd sweep --seed 7 --count 200 --every-implementation --csv figures.csv
   retrograd sweep --count 100 --dtype f32 --passes i,w --peer ./onednn_peer
+  retrograd sweep --count 100 --dtype bf16 --layout channels-last --passes all --peer ./onednn_peer
   retrograd sweep --device cuda --count 200 --every-implementation --json figures.json
 
 Problems as networks have them, the same ones for the same seed and bounds. Prints percentiles by family of the share
@@ -226,10 +227,18 @@ int run(int argc, char** argv) {
   sweep_command.add_option("--math", sweep_options.math_mode, "cubeMathType of every convolution, 0 to 3")
       ->check(CLI::Range(0, 3))
       ->type_name("N");
-  sweep_command.add_option("--passes", sweep_options.passes, "Gradients, each timed by itself")
+  sweep_command
+      .add_option(
+          "--passes", sweep_options.passes,
+          "What is timed by itself: i, w, b (one gradient), all (what the problem asks for, in one call)")
       ->delimiter(',')
       ->allow_extra_args(false)
-      ->type_name("i,w,b");
+      ->type_name("i,w,b,all");
+  sweep_command
+      .add_option("--layout", sweep_options.layout, "Every tensor plain or channels-last (default: as drawn)")
+      ->type_name("LAYOUT");
+  sweep_command.add_option("--family", sweep_options.family, "Problems of one family, such as pool, only")
+      ->type_name("NAME");
   add_threads(sweep_command, threads);
   add_peers(sweep_command, sweep_options.peers);
   sweep_command.add_flag("--every-implementation", sweep_options.every,
