@@ -102,6 +102,12 @@ void add_threads(CLI::App& command, int& threads) {
       ->type_name("N");
 }
 
+void add_layout(CLI::App& command, std::string& layout) {
+  command
+      .add_option("--layout", layout, "Every tensor and weight plain or channels-last (default: as it is)")
+      ->type_name("LAYOUT");
+}
+
 void add_source(CLI::App& command, ProblemSource& source) {
   command.add_option("problem", source.texts, "Problems, each in quotes");
   command
@@ -118,6 +124,7 @@ void add_source(CLI::App& command, ProblemSource& source) {
   command.add_option("--math", source.math_mode, "cubeMathType of every convolution, 0 to 3")
       ->check(CLI::Range(0, 3))
       ->type_name("N");
+  add_layout(command, source.layout);
 }
 
 void add_device(CLI::App& command, std::string& device) {
@@ -234,9 +241,7 @@ int run(int argc, char** argv) {
       ->delimiter(',')
       ->allow_extra_args(false)
       ->type_name("i,w,b,all");
-  sweep_command
-      .add_option("--layout", sweep_options.layout, "Every tensor plain or channels-last (default: as drawn)")
-      ->type_name("LAYOUT");
+  add_layout(sweep_command, sweep_options.layout);
   sweep_command.add_option("--family", sweep_options.family, "Problems of one family, such as pool, only")
       ->type_name("NAME");
   add_threads(sweep_command, threads);

@@ -42,16 +42,6 @@ Result<std::vector<Gradient>> gradients_of(const SweepOptions& options) {
   return gradients;
 }
 
-using Order = test::LayoutSketch::Order;
-
-Result<std::optional<Order>> layout_of(const SweepOptions& options) {
-  if (options.layout.empty()) return std::optional<Order>();
-  if (options.layout == "plain") return std::optional(Order::kRowMajor);
-  if (options.layout == "channels-last") return std::optional(Order::kChannelsLast);
-  return Status(Code::kInvalidArgument,
-                fmt::format("--layout: '{}' is not one of plain, channels-last", options.layout));
-}
-
 // A family that is never drawn would be waited for in vain.
 Status check_family(const SweepOptions& options) {
   std::string names;
@@ -137,21 +127,18 @@ Result<std::vector<SweepProblem>> sweep_problems(const SweepOptions& options) {
   if (!options.dtype.empty() && !dtype)
     return Status(Code::kInvalidArgument,
                   fmt::format("--dtype: '{}' is not one of f32, f16, bf16, hif8, e4m3", options.dtype));
-  const auto layout = layout_of(options);
-  if (!layout.is_ok()) return layout.status();
+  RG_TRY(const Layout layout, layout_from_name(options.layout));
   RG_CHECK(check_family(options));
   test::ProblemGenerator generator(options.seed, bounds_of(options));
   std::vector<SweepProblem> problems;
   for (int64_t i = 0, taken = 0; taken < options.count; ++i) {
-    test::ProblemSketch sketch = generator.any();
+    const test::ProblemSketch sketch = generator.any();
     if (!options.family.empty() && sketch.shape_class != options.family) continue;
     ++taken;
-    if (layout.value())
-      for (test::LayoutSketch& each : sketch.layouts) each = {.order = *layout.value()};
     auto request = to_request(sketch);
     if (!request) continue;
     if (dtype) request = with_dtype(std::move(*request), *dtype);
-    request = with_math_mode(std::move(*request), options.math_mode);
+    request = with_layout(with_math_mode(std::move(*request), options.math_mode), layout);
     problems.push_back({i, sketch.shape_class, std::move(*request)});
   }
   return problems;
