@@ -231,21 +231,29 @@ bool check(const std::string& text) {
   return true;
 }
 
-}  // namespace
-}  // namespace retrograd::peers
-
-int main(int argc, char** argv) {
-  retrograd::peers::prepare_runtime();
-  const std::vector<std::string> arguments(argv + 1, argv + argc);
+int run(const std::vector<std::string>& arguments) {
+  prepare_runtime();
   if (!arguments.empty() && arguments[0] == "--check") {
     bool good = true;
-    for (size_t i = 1; i < arguments.size(); ++i) good = retrograd::peers::check(arguments[i]) && good;
+    for (size_t i = 1; i < arguments.size(); ++i) good = check(arguments[i]) && good;
     return good ? 0 : 1;
   }
   int threads = 0;
   if (arguments.size() == 2 && arguments[0] == "--threads")
     std::from_chars(arguments[1].data(), arguments[1].data() + arguments[1].size(), threads);
-  if (threads > 0) return retrograd::peers::serve(threads);
+  if (threads > 0) return serve(threads);
   fmt::print(stderr, "usage: retrograd-peer-onednn --threads N | --check \"<problem>\"…\n");
   return 2;
+}
+
+}  // namespace
+}  // namespace retrograd::peers
+
+int main(int argc, char** argv) {
+  try {
+    return retrograd::peers::run({argv + 1, argv + argc});
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "retrograd-peer-onednn: {}\n", error.what());
+    return 1;
+  }
 }
