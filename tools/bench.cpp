@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <fstream>
+#include <limits>
 #include <nlohmann/json.hpp>
 
 #include "engines/machines.h"
@@ -19,7 +20,7 @@
 #include "tools/commands.h"
 #include "tools/device_limits.h"
 #include "tools/devices.h"
-#include "tools/peer.h"
+#include "tools/peer_turns.h"
 #include "tools/progress.h"
 #include "tools/timed_plan.h"
 
@@ -54,7 +55,7 @@ BenchFacts facts_of(const BenchOptions& options, const runtime::Device& device,
   facts.threads = runtime::ThreadPool::instance().threads();
   facts.caches = read_caches();
   facts.seconds = options.seconds;
-  for (const auto& peer : peers) facts.peers.push_back({peer->name(), peer->version()});
+  facts.peers = facts_of(peers);
   return facts;
 }
 
@@ -89,20 +90,15 @@ class Bench {
       row.planning_seconds = ours.planning_seconds();
       row.first_call_seconds = ours.planning_seconds() + warm_up;
     }
-    for (const auto& peer : peers_) {
-      PeerRow of_peer;
-      of_peer.name = peer->name();
-      of_peer.declined = peer->declines(row.problem).value_or("");
-      row.peers.push_back(of_peer);
-    }
-    RG_CHECK(run_rounds(ours, request, row));
+    PeerTurns peers(peers_, row.problem);
+    RG_CHECK(run_rounds(ours, peers, request, row));
+    row.peers = peers.rows();
     return row;
   }
 
  private:
-  Status run_rounds(TimedPlan& ours, const problem::Request& request, BenchRow& row) {
+  Status run_rounds(TimedPlan& ours, PeerTurns& peers, const problem::Request& request, BenchRow& row) {
     std::vector<double> our_times, whole_times;
-    std::vector<std::vector<double>> peer_times(peers_.size());
     const double share = options_.seconds / kRounds;
     const auto begin = Clock::now();
     for (int round = 0; round < kRounds; ++round) {
@@ -118,21 +114,10 @@ class Bench {
       }
       RG_TRY(const double one, ours.time(share, row.runs));
       our_times.push_back(one);
-      for (size_t i = 0; i < peers_.size(); ++i) {
-        PeerRow& of_peer = row.peers[i];
-        if (!of_peer.declined.empty()) continue;
-        if (const auto time = peers_[i]->time(share)) {
-          peer_times[i].push_back(time->seconds);
-          of_peer.variant = time->variant;
-        } else {
-          of_peer.declined = peers_[i]->why_lost();
-        }
-      }
+      peers.take(share, std::numeric_limits<double>::infinity());
     }
     row.seconds = median(std::move(our_times));
     if (options_.first_call) row.whole_call_seconds = median(std::move(whole_times));
-    for (size_t i = 0; i < peers_.size(); ++i)
-      if (row.peers[i].declined.empty()) row.peers[i].seconds = median(std::move(peer_times[i]));
     return Status::ok();
   }
 

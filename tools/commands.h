@@ -37,12 +37,14 @@ int bench_implementations(const BenchOptions& options);
 
 struct SweepOptions {
   uint64_t seed = 1;
-  int64_t count = 100;         // problems
-  std::string device = "cpu";  // or cuda
-  std::string dtype;           // empty: as drawn
-  int math_mode = 0;           // cubeMathType of convolutions
-  std::vector<std::string> passes{"i", "w", "b"};
-  double seconds = 0.02;           // a figure
+  int64_t count = 100;                             // problems
+  std::string device = "cpu";                      // or cuda
+  std::string dtype;                               // empty: as drawn
+  int math_mode = 0;                               // cubeMathType of convolutions
+  std::vector<std::string> passes{"i", "w", "b"};  // or all: one call
+  std::string layout;                              // plain or channels-last; empty: as drawn
+  std::string family;                              // draws of this family only; empty: of all
+  double seconds = 0.02;                           // a figure
   double gflop = 0;                // a problem has at most that many; 0: 1 on a CPU, 40 on a GPU
   std::vector<std::string> peers;  // commands
   bool every = false;              // every implementation, not only the chosen one

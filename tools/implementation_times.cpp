@@ -42,13 +42,14 @@ Status warm_up(Runner& runner) {
   return Status::ok();
 }
 
-Status run_rounds(std::vector<Runner>& runners, double seconds) {
+Status run_rounds(std::vector<Runner>& runners, const TimingOptions& options) {
+  const double seconds = options.seconds;
   double best = std::numeric_limits<double>::infinity();
   for (Runner& each : runners) {
     RG_CHECK(warm_up(each));
     best = std::min(best, each.row.seconds);
   }
-  for (int round = 0; round < kRounds; ++round)
+  for (int round = 0; round < kRounds; ++round) {
     for (Runner& each : runners) {
       if (each.row.seconds > kHopeless * best || each.spent > 2 * seconds) continue;
       const auto begin = Clock::now();
@@ -57,6 +58,8 @@ Status run_rounds(std::vector<Runner>& runners, double seconds) {
       each.times.push_back(one);
       each.spent += seconds_since(begin);
     }
+    if (options.others) options.others(seconds / kRounds);
+  }
   for (Runner& each : runners)
     if (!each.times.empty()) each.row.seconds = median(each.times);
   return Status::ok();
@@ -137,11 +140,37 @@ Result<PassTimes> time_implementations(const problem::Problem& problem, size_t p
   }
   if (runners.empty())
     return Status(Code::kInternal, fmt::format("no engine of {} takes {}", device.label(), times.pass));
-  RG_CHECK(run_rounds(runners, options.seconds));
+  RG_CHECK(run_rounds(runners, options));
   for (Runner& each : runners) times.rows.push_back(std::move(each.row));
   std::stable_sort(
       times.rows.begin(), times.rows.end(),
       [](const ImplementationTime& a, const ImplementationTime& b) { return a.predicted < b.predicted; });
+  return times;
+}
+
+Result<PassTimes> time_whole_call(const problem::Problem& problem, const engines::Bindings& bindings,
+                                  runtime::Device& device, const TimingOptions& options) {
+  const Machine& machine = engines::machine_of(device);
+  RG_TRY(auto plan, plan::make_plan(problem, device, "bench"));
+  ImplementationTime row;
+  row.name = plan->describe();
+  row.chosen = true;
+  row.effort.launches = 0;
+  for (const problem::Pass& pass : problem.passes) {
+    const auto answers = plan::judge(engines::candidates(device.kind()), pass, machine);
+    const ImplementationTime one = described(*answers.front().candidate, pass, machine);
+    row.predicted += one.predicted;
+    row.effort.operations += one.effort.operations;
+    row.effort.bytes += one.effort.bytes;
+    row.effort.launches += one.effort.launches;
+    row.effort.calls += one.effort.calls;
+  }
+  std::vector<Runner> runners;
+  RG_TRY(auto runner, PlanRunner::make(std::move(plan), bindings));
+  runners.push_back({std::move(row), std::move(runner), {}, 0});
+  RG_CHECK(run_rounds(runners, options));
+  PassTimes times{"all", work_of(problem), {}};
+  times.rows.push_back(std::move(runners.front().row));
   return times;
 }
 

@@ -3,6 +3,7 @@
 // judged by.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -39,11 +40,17 @@ struct PassTimes {
 struct TimingOptions {
   double seconds = 0.02;  // an implementation
   bool every = true;      // otherwise the chosen one alone
+  // Called in every round of turns, with the seconds of a turn: others that are timed next to ours.
+  std::function<void(double)> others = nullptr;
 };
 // Of one pass of a problem whose operands are bound. Everybody is called once, then all are timed in turn.
 Result<PassTimes> time_implementations(const problem::Problem& problem, size_t pass,
                                        const engines::Bindings& bindings, runtime::Device& device,
                                        const TimingOptions& options);
+// All passes of a problem in one call, as a plan has chosen for them: one row, whose name is the plan's
+// description.
+Result<PassTimes> time_whole_call(const problem::Problem& problem, const engines::Bindings& bindings,
+                                  runtime::Device& device, const TimingOptions& options);
 
 // What is known of an implementation before it is timed.
 ImplementationTime described(const engines::Candidate& candidate, const problem::Pass& pass,

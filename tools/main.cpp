@@ -40,6 +40,7 @@ constexpr const char* kSweepExamples = R"(Examples:
   retrograd sweep --seed 7 --count 50
   retrograd sweep --seed 7 --count 200 --every-implementation --csv figures.csv
   retrograd sweep --count 100 --dtype f32 --passes i,w --peer ./onednn_peer
+  retrograd sweep --count 100 --dtype bf16 --layout channels-last --passes all --peer ./onednn_peer
   retrograd sweep --device cuda --count 200 --every-implementation --json figures.json
 
 Problems as networks have them, the same ones for the same seed and bounds. Prints percentiles by family of the share
@@ -101,6 +102,12 @@ void add_threads(CLI::App& command, int& threads) {
       ->type_name("N");
 }
 
+void add_layout(CLI::App& command, std::string& layout) {
+  command
+      .add_option("--layout", layout, "Every tensor and weight plain or channels-last (default: as it is)")
+      ->type_name("LAYOUT");
+}
+
 void add_source(CLI::App& command, ProblemSource& source) {
   command.add_option("problem", source.texts, "Problems, each in quotes");
   command
@@ -117,6 +124,7 @@ void add_source(CLI::App& command, ProblemSource& source) {
   command.add_option("--math", source.math_mode, "cubeMathType of every convolution, 0 to 3")
       ->check(CLI::Range(0, 3))
       ->type_name("N");
+  add_layout(command, source.layout);
 }
 
 void add_device(CLI::App& command, std::string& device) {
@@ -226,10 +234,16 @@ int run(int argc, char** argv) {
   sweep_command.add_option("--math", sweep_options.math_mode, "cubeMathType of every convolution, 0 to 3")
       ->check(CLI::Range(0, 3))
       ->type_name("N");
-  sweep_command.add_option("--passes", sweep_options.passes, "Gradients, each timed by itself")
+  sweep_command
+      .add_option(
+          "--passes", sweep_options.passes,
+          "What is timed by itself: i, w, b (one gradient), all (what the problem asks for, in one call)")
       ->delimiter(',')
       ->allow_extra_args(false)
-      ->type_name("i,w,b");
+      ->type_name("i,w,b,all");
+  add_layout(sweep_command, sweep_options.layout);
+  sweep_command.add_option("--family", sweep_options.family, "Problems of one family, such as pool, only")
+      ->type_name("NAME");
   add_threads(sweep_command, threads);
   add_peers(sweep_command, sweep_options.peers);
   sweep_command.add_flag("--every-implementation", sweep_options.every,

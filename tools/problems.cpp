@@ -18,6 +18,7 @@ using problem::AvgPoolRequest;
 using problem::ConvRequest;
 using problem::ConvTbcRequest;
 using problem::Request;
+using problem::TensorView;
 
 std::string shown(const std::string& text) {
   constexpr size_t kMostShown = 80;
@@ -59,6 +60,21 @@ void set_dtype(AvgPoolRequest& r, DType dtype) {
   r.input.dtype = r.grad_output.dtype = r.grad_input.dtype = dtype;
 }
 
+// Row-major, or with the channels moving fastest and the other axes as before. Nobody has judged the sizes
+// yet: impossible ones stay as they are.
+void lay_out(TensorView& view, int channels, bool channels_last) {
+  if (channels < 0 || channels >= view.shape.rank() || !problem::element_count(view.shape)) return;
+  int64_t step = channels_last ? view.shape[channels] : 1;
+  for (int axis = view.shape.rank() - 1; axis >= 0; --axis) {
+    if (channels_last && axis == channels) {
+      view.strides[axis] = 1;
+      continue;
+    }
+    view.strides[axis] = step;
+    step *= view.shape[axis];
+  }
+}
+
 }  // namespace
 
 Result<std::vector<NamedProblem>> collect(const ProblemSource& source) {
@@ -78,6 +94,8 @@ Result<std::vector<NamedProblem>> collect(const ProblemSource& source) {
   for (const std::string& file : source.files) RG_CHECK(read_file(file, rows ? &*rows : nullptr, all));
   if (source.math_mode)
     for (NamedProblem& each : all) each.request = with_math_mode(std::move(each.request), *source.math_mode);
+  RG_TRY(const Layout layout, layout_from_name(source.layout));
+  for (NamedProblem& each : all) each.request = with_layout(std::move(each.request), layout);
   for (NamedProblem& each : all) apply_settings(each.request);
   if (source.dtype.empty()) return all;
   const auto dtype = dtype_from_name(source.dtype);
@@ -102,6 +120,31 @@ Request with_dtype(Request request, DType dtype) {
 Request with_math_mode(Request request, int mode) {
   if (auto* conv = std::get_if<ConvRequest>(&request)) conv->math_mode = mode;
   if (auto* tbc = std::get_if<ConvTbcRequest>(&request)) tbc->math_mode = mode;
+  return request;
+}
+
+Result<Layout> layout_from_name(const std::string& name) {
+  if (name.empty()) return Layout::kAsGiven;
+  if (name == "plain") return Layout::kPlain;
+  if (name == "channels-last") return Layout::kChannelsLast;
+  return Status(Code::kInvalidArgument,
+                fmt::format("--layout: '{}' is not one of plain, channels-last", name));
+}
+
+Request with_layout(Request request, Layout layout) {
+  if (layout == Layout::kAsGiven) return request;
+  const bool last = layout == Layout::kChannelsLast;
+  if (auto* conv = std::get_if<ConvRequest>(&request)) {
+    for (TensorView* view : {&conv->input, &conv->weight, &conv->grad_output}) lay_out(*view, 1, last);
+    for (auto* view : {&conv->grad_input, &conv->grad_weight})
+      if (*view) lay_out(**view, 1, last);
+  }
+  if (auto* pool = std::get_if<AvgPoolRequest>(&request)) {
+    const int rank = pool->input.shape.rank();
+    const int channels = rank - 1 - (pool->spatial_rank > 0 ? pool->spatial_rank : rank - 2);
+    for (TensorView* view : {&pool->input, &pool->grad_output, &pool->grad_input})
+      lay_out(*view, channels, last);
+  }
   return request;
 }
 

@@ -23,6 +23,7 @@ struct ProblemSource {
   std::string rows;                // what the names from files must contain: row_pattern.h
   std::string dtype;               // empty: as the problems say
   std::optional<int> math_mode;    // cubeMathType of convolutions; nullopt: as the problems say
+  std::string layout;              // plain or channels-last; empty: as the problems say
 };
 // In the order given, with the settings applied. A failure says which file, line and token.
 Result<std::vector<NamedProblem>> collect(const ProblemSource& source);
@@ -36,6 +37,12 @@ problem::Request with_dtype(problem::Request request, DType dtype);
 
 // A convolution with that cubeMathType; pooling as it is.
 problem::Request with_math_mode(problem::Request request, int mode);
+
+enum class Layout : unsigned char { kAsGiven, kPlain, kChannelsLast };
+// Of "", "plain", "channels-last"; a failure says what is expected.
+Result<Layout> layout_from_name(const std::string& name);
+// Every tensor and weight of a convolution or pooling in that order, without gaps; conv_tbc has one order.
+problem::Request with_layout(problem::Request request, Layout layout);
 
 // A part of a call that is timed by itself.
 enum class Gradient : unsigned char {

@@ -36,10 +36,12 @@ int sweep(const SweepOptions& options) {
   });
   if (!result.is_ok()) return fail(result.status());
   const std::vector<SweepFigure>& figures = result.value().figures;
-  if (json.is_open()) json << sweep_json(options, figures).dump(1) << '\n';
-  if (html.is_open()) html << sweep_page(options, figures);
-  fmt::print("seed {}, {} problems, {} figures, {}\n{}", options.seed, options.count, figures.size(),
-             options.device, sweep_summary(options, figures));
+  if (json.is_open()) json << sweep_json(options, result.value()).dump(1) << '\n';
+  if (html.is_open()) html << sweep_page(options, result.value());
+  fmt::print("seed {}, {} problems, {} figures, {}", options.seed, options.count, figures.size(),
+             options.device);
+  for (const PeerFacts& peer : result.value().peers) fmt::print("; {} {}", peer.name, peer.version);
+  fmt::print("\n{}", sweep_summary(options, figures));
   if (csv.is_open() && !csv) return fail({Code::kInternal, "--csv: the disk is full"});
   if (html.is_open() && !html.flush()) return fail({Code::kInternal, "--html: the disk is full"});
   return result.value().failures == 0 ? 0 : 1;

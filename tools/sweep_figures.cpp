@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Draws with the generator of the tests, measures pass by pass.
+// Draws with the generator of the tests, measures pass by pass or whole calls.
 #include "tools/sweep_figures.h"
 
 #include <fmt/format.h>
@@ -12,7 +12,7 @@
 #include "tools/device_limits.h"
 #include "tools/devices.h"
 #include "tools/operand_memory.h"
-#include "tools/peer.h"
+#include "tools/peer_turns.h"
 #include "tools/progress.h"
 
 namespace retrograd::tools {
@@ -35,11 +35,22 @@ Result<std::vector<Gradient>> gradients_of(const SweepOptions& options) {
   std::vector<Gradient> gradients;
   for (const std::string& pass : options.passes) {
     const auto gradient = gradient_from_name(pass);
-    if (!gradient || gradient == Gradient::kAll || gradient == Gradient::kOutput)
-      return Status(Code::kInvalidArgument, fmt::format("--passes: '{}' is not one of i, w, b", pass));
+    if (!gradient || gradient == Gradient::kOutput)
+      return Status(Code::kInvalidArgument, fmt::format("--passes: '{}' is not one of i, w, b, all", pass));
     gradients.push_back(*gradient);
   }
   return gradients;
+}
+
+// A family that is never drawn would be waited for in vain.
+Status check_family(const SweepOptions& options) {
+  std::string names;
+  for (const auto& classes : {test::network_shapes(), test::network_pools()})
+    for (const test::ShapeClass& each : classes) {
+      if (options.family.empty() || options.family == each.name) return Status::ok();
+      names += fmt::format("{}{}", names.empty() ? "" : ", ", each.name);
+    }
+  return {Code::kInvalidArgument, fmt::format("--family: '{}' is not one of {}", options.family, names)};
 }
 
 class Sweep {
@@ -55,21 +66,30 @@ class Sweep {
   Status measure(const SweepProblem& drawn, std::vector<SweepFigure>& figures) {
     RG_TRY(const auto whole, problem::judge(drawn.request));
     RG_TRY(const auto memory, OperandMemory::make(whole, device_));
+    std::vector<std::string> seen;  // a problem that asks for one gradient is all of it
     for (const Gradient gradient : is_forward(drawn.request) ? std::vector{Gradient::kOutput} : gradients_) {
       const auto request = with_gradient(drawn.request, gradient);
       if (!request) continue;
       RG_TRY(const auto problem, problem::judge(*request));
-      if (problem.passes.size() != 1) continue;
+      const std::string text = to_text(*request);
+      const bool known = std::find(seen.begin(), seen.end(), text) != seen.end();
+      if (problem.passes.empty() || known) continue;
+      seen.push_back(text);
       SweepFigure figure;
       figure.index = drawn.index;
       figure.family = drawn.family;
       figure.gradient = name_of(gradient);
-      figure.problem = to_text(*request);
-      RG_TRY(figure.times, time_implementations(problem, 0, memory.bindings(), device_,
-                                                {.seconds = options_.seconds, .every = options_.every}));
+      figure.problem = text;
+      PeerTurns turns(peers_, text);
+      // Who has had twice its time has had enough, as those of ours.
+      const TimingOptions timing{options_.seconds, options_.every,
+                                 [&](double seconds) { turns.take(seconds, 2 * options_.seconds); }};
+      RG_TRY(figure.times, problem.passes.size() > 1
+                               ? time_whole_call(problem, memory.bindings(), device_, timing)
+                               : time_implementations(problem, 0, memory.bindings(), device_, timing));
       const Limits limits = limits_.recent(figure.times.work.bytes, result_of(problem.passes[0]).dtype);
       figure.roofline = limits.roofline(figure.times.work, figure.times.chosen().seconds);
-      for (const auto& peer : peers_) figure.peers.push_back(time_peer(*peer, figure.problem));
+      figure.peers = turns.rows();
       figures.push_back(std::move(figure));
     }
     return Status::ok();
@@ -86,20 +106,6 @@ class Sweep {
   }
 
  private:
-  PeerRow time_peer(Peer& peer, const std::string& problem) const {
-    PeerRow row;
-    row.name = peer.name();
-    row.declined = peer.declines(problem).value_or("");
-    if (!row.declined.empty()) return row;
-    if (const auto time = peer.time(options_.seconds)) {
-      row.seconds = time->seconds;
-      row.variant = time->variant;
-    } else {
-      row.declined = peer.why_lost();
-    }
-    return row;
-  }
-
   const SweepOptions& options_;
   std::vector<Gradient> gradients_;
   runtime::Device& device_;
@@ -121,14 +127,18 @@ Result<std::vector<SweepProblem>> sweep_problems(const SweepOptions& options) {
   if (!options.dtype.empty() && !dtype)
     return Status(Code::kInvalidArgument,
                   fmt::format("--dtype: '{}' is not one of f32, f16, bf16, hif8, e4m3", options.dtype));
+  RG_TRY(const Layout layout, layout_from_name(options.layout));
+  RG_CHECK(check_family(options));
   test::ProblemGenerator generator(options.seed, bounds_of(options));
   std::vector<SweepProblem> problems;
-  for (int64_t i = 0; i < options.count; ++i) {
+  for (int64_t i = 0, taken = 0; taken < options.count; ++i) {
     const test::ProblemSketch sketch = generator.any();
+    if (!options.family.empty() && sketch.shape_class != options.family) continue;
+    ++taken;
     auto request = to_request(sketch);
     if (!request) continue;
     if (dtype) request = with_dtype(std::move(*request), *dtype);
-    request = with_math_mode(std::move(*request), options.math_mode);
+    request = with_layout(with_math_mode(std::move(*request), options.math_mode), layout);
     problems.push_back({i, sketch.shape_class, std::move(*request)});
   }
   return problems;
@@ -144,8 +154,9 @@ Result<SweepResult> measure_sweep(const SweepOptions& options,
     RG_TRY(auto peer, Peer::start(command, runtime::ThreadPool::instance().threads()));
     peers.push_back(std::move(peer));
   }
-  Sweep sweep(options, std::move(gradients), *device, std::move(peers));
   SweepResult result;
+  result.peers = facts_of(peers);
+  Sweep sweep(options, std::move(gradients), *device, std::move(peers));
   std::vector<SweepFigure>& figures = result.figures;
   Progress progress(problems.size());
   for (size_t i = 0; i < problems.size(); ++i) {

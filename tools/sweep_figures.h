@@ -18,14 +18,14 @@ struct SweepProblem {
   std::string family;  // "dense", "depthwise", …: the class of shapes it was drawn from
   problem::Request request;
 };
-// The same for the same seed, bounds and types.
+// The same for the same seed, bounds, types, layout and family.
 Result<std::vector<SweepProblem>> sweep_problems(const SweepOptions& options);
 
 struct SweepFigure {
   int64_t index = 0;
   std::string family;
-  std::string gradient;  // "i", "w", "b"
-  std::string problem;   // as text, that gradient alone
+  std::string gradient;  // "i", "w", "b", "all", "f"
+  std::string problem;   // as text, with what is timed alone
   PassTimes times;
   double roofline = 0;  // share of what the machine can do, of 1
   std::vector<PeerRow> peers;
@@ -35,6 +35,7 @@ struct SweepFigure {
 };
 struct SweepResult {
   std::vector<SweepFigure> figures;
+  std::vector<PeerFacts> peers;
   int failures = 0;  // problems left out and peers lost, reported on stderr
 };
 // Measures all of them; `each` sees a figure as soon as it is there.
@@ -44,9 +45,9 @@ Result<SweepResult> measure_sweep(const SweepOptions& options,
 // One row for each implementation that was timed.
 std::string sweep_csv_header();
 std::string sweep_csv_rows(const SweepOptions& options, const SweepFigure& figure);
-nlohmann::json sweep_json(const SweepOptions& options, const std::vector<SweepFigure>& figures);
+nlohmann::json sweep_json(const SweepOptions& options, const SweepResult& result);
 // The same as a page that needs nothing else.
-std::string sweep_page(const SweepOptions& options, const std::vector<SweepFigure>& figures);
+std::string sweep_page(const SweepOptions& options, const SweepResult& result);
 // Percentiles by family, then the worst twenty.
 std::string sweep_summary(const SweepOptions& options, const std::vector<SweepFigure>& figures);
 

@@ -25,7 +25,7 @@ struct Measure {
 constexpr Measure kRoofline = {"roofline share", Worst::kSmallest,
                                [](const SweepFigure& f) { return f.roofline; }};
 constexpr Measure kRegret = {"regret", Worst::kLargest,
-                             [](const SweepFigure& f) { return f.times.regret(); }};
+                             [](const SweepFigure& f) { return f.gradient == "all" ? 0 : f.times.regret(); }};
 constexpr Measure kRatio = {"time of the best peer / ours", Worst::kSmallest,
                             [](const SweepFigure& f) { return f.ratio(); }};
 
@@ -100,6 +100,7 @@ json to_json(const SweepFigure& figure) {
   for (const PeerRow& peer : figure.peers)
     out["peers"].push_back(peer.seconds > 0 ? json{{"name", peer.name},
                                                    {"us", peer.seconds * 1e6},
+                                                   {"variant", peer.variant},
                                                    {"ratio", peer.seconds / figure.times.chosen().seconds}}
                                             : json{{"name", peer.name}, {"declined", peer.declined}});
   return out;
@@ -125,10 +126,13 @@ std::string sweep_csv_rows(const SweepOptions& options, const SweepFigure& figur
   return text;
 }
 
-json sweep_json(const SweepOptions& options, const std::vector<SweepFigure>& figures) {
-  json out = {{"version", RETROGRAD_VERSION}, {"seed", options.seed},       {"count", options.count},
-              {"device", options.device},     {"seconds", options.seconds}, {"figures", json::array()},
-              {"percentiles", json::array()}};
+json sweep_json(const SweepOptions& options, const SweepResult& result) {
+  const std::vector<SweepFigure>& figures = result.figures;
+  json out = {{"version", RETROGRAD_VERSION}, {"seed", options.seed},        {"count", options.count},
+              {"device", options.device},     {"seconds", options.seconds},  {"peers", json::array()},
+              {"figures", json::array()},     {"percentiles", json::array()}};
+  for (const PeerFacts& peer : result.peers)
+    out["peers"].push_back({{"name", peer.name}, {"version", peer.version}});
   for (const SweepFigure& figure : figures) out["figures"].push_back(to_json(figure));
   std::vector<std::string> families = families_of(figures);
   families.insert(families.begin(), "");
@@ -147,8 +151,8 @@ json sweep_json(const SweepOptions& options, const std::vector<SweepFigure>& fig
   return out;
 }
 
-std::string sweep_page(const SweepOptions& options, const std::vector<SweepFigure>& figures) {
-  std::string data = sweep_json(options, figures).dump();
+std::string sweep_page(const SweepOptions& options, const SweepResult& result) {
+  std::string data = sweep_json(options, result).dump();
   // The page's parser ends a script at "</", wherever it stands.
   for (size_t at = data.find("</"); at != std::string::npos; at = data.find("</", at + 1))
     data.replace(at, 2, "<\\/");

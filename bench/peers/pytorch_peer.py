@@ -2,14 +2,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """`pytorch_peer.py --threads N`: PyTorch behind the line protocol of `retrograd bench --peer` (bench/README.md).
 
-Runs with Debian's python3-torch, hence the system's Python in the first line, and with PyPI's torch. A call is the operator alone on
-contiguous tensors: convolution_backward, conv_tbc_backward, avg_pool…_backward, or with forward=1 the operators
+Runs with Debian's python3-torch, hence the system's Python in the first line, and with PyPI's torch. A call is the operator
+alone on tensors with the strides that the problem has: convolution_backward, conv_tbc_backward, avg_pool…_backward, or with forward=1 the operators
 themselves.
 """
 import argparse
 import ctypes
 import functools
 import gc
+import re
 import statistics
 import sys
 import time
@@ -185,6 +186,14 @@ class Blas:
         return sorted({threads, 1}, reverse=True) if self.library is not None else [threads]
 
 
+def onednn(torch):
+    """The oneDNN inside PyTorch, with its version where PyTorch tells it."""
+    if not torch.backends.mkldnn.is_available():
+        return "without oneDNN"
+    found = re.search(r"(?:MKL-DNN|oneDNN|OneDNN)\D* v?(\d+(?:\.\d+)+)", torch.__config__.show())
+    return f"oneDNN {found[1]} inside" if found else "oneDNN inside"
+
+
 def keep_freed_memory():
     """Results are allocated in each call. Memory that went back to the kernel would be paged in anew each time, which a
     training loop in its steady state does not pay either."""
@@ -226,8 +235,7 @@ def serve(torch, threads):
     keep_freed_memory()
     gc.disable()
     blas = Blas(torch)
-    reply(f"ready PyTorch {torch.__version__} {threads} threads, {blas.describe()}, "
-          f"oneDNN {'on' if torch.backends.mkldnn.is_available() else 'off'}")
+    reply(f"ready PyTorch {torch.__version__} {threads} threads, {blas.describe()}, {onednn(torch)}")
     session = None
     for line in sys.stdin:
         command, _, rest = line.strip().partition(" ")
@@ -257,7 +265,7 @@ def main():
     try:
         import torch
     except ImportError as error:
-        sys.exit(f"pytorch_peer.py: {error} (Debian: python3-torch libopenblas0-pthread)")
+        sys.exit(f"pytorch_peer.py: {error} (PyPI: torch; Debian: python3-torch libopenblas0-pthread)")
     serve(torch, threads)
 
 

@@ -24,6 +24,7 @@ class Run:
     """What the parts have in common."""
     root: pathlib.Path
     build: pathlib.Path
+    python: str  # that has PyTorch
     results: pathlib.Path
     rows: str
     seconds: float
@@ -32,7 +33,9 @@ class Run:
     deadline: float  # by time.monotonic()
 
     def peers(self):
-        return [str(self.build / "bench/peers/retrograd-peer-onednn"), str(self.root / "bench/peers/pytorch_peer.py")]
+        """Commands, each a line for a shell."""
+        return [shlex.join([str(self.build / "bench/peers/retrograd-peer-onednn")]),
+                shlex.join([self.python, str(self.root / "bench/peers/pytorch_peer.py")])]
 
 
 def suite_rows(root, suite, rows):
@@ -95,7 +98,7 @@ def call(run, part, threads, name, arguments, peers):
     command = [str(run.build / "tools/retrograd"), "bench", *arguments, "--threads", str(threads),
                "--seconds", str(run.seconds), "--json", str(partial)]
     for peer in run.peers() if peers else ():
-        command += ["--peer", shlex.quote(peer)]
+        command += ["--peer", peer]
     passes = []
     for _ in range(run.repeat):
         subprocess.run(command, check=True, env=environment(part))

@@ -77,11 +77,40 @@ class Values(unittest.TestCase):
                         expected[(*at[:2], *([0] if flat else []), *q)] += y[at] / 3**axes
             torch.testing.assert_close(call(), expected)
 
+    def test_strides_are_the_problems(self):
+        text = "conv input=2x3x4x5@60x1x15x3 weight=6x3x2x2@12x1x6x3 grad_output=2x6x3x4@72x1x24x6"
+        for dtype in ("f32", "bf16"):
+            y, x, w = pytorch_peer.make_call(torch, f"{text} dtype={dtype}").args[:3]
+            self.assertEqual([each.stride() for each in (x, w, y)], [(60, 1, 15, 3), (12, 1, 6, 3), (72, 1, 24, 6)])
+
+    def test_whole_calls(self):
+        """What `sweep --passes all` asks for: every gradient in one call."""
+        self.assertEqual([each.shape for each in pytorch_peer.make_call(torch, "conv input=1x2x5 weight=3x2x3")()],
+                         [(1, 2, 5), (3, 2, 3), (3,)])
+        grad_x, grad_w, grad_b = pytorch_peer.make_call(torch, "conv_tbc input=5x1x2 weight=3x2x4 pad=1")()
+        self.assertEqual((grad_x.shape, grad_w.shape, grad_b.shape), ((5, 1, 2), (3, 2, 4), (4,)))
+
     def test_declined(self):
         with self.assertRaises(pytorch_peer.Declined):
             pytorch_peer.make_call(torch, "conv input=1x2x5 weight=3x2x3 dtype=e4m3")
         with self.assertRaises(pytorch_peer.Declined):
             pytorch_peer.make_call(torch, "conv input=1x2x5x5 weight=3x2x3x3 padding=0x1x0x1")
+
+
+class OneDnnInside(unittest.TestCase):
+    """The version is part of what a report says about the peer."""
+
+    @staticmethod
+    def text_for(available, config):
+        from types import SimpleNamespace as Fake
+        return pytorch_peer.onednn(Fake(backends=Fake(mkldnn=Fake(is_available=lambda: available)),
+                                        __config__=Fake(show=lambda: config)))
+
+    def test_text(self):
+        line = "  - Intel(R) MKL-DNN v3.13.2 (Git Hash N/A)\n"
+        self.assertEqual(self.text_for(True, "PyTorch built with:\n  - GCC 13.3\n" + line), "oneDNN 3.13.2 inside")
+        self.assertEqual(self.text_for(True, "PyTorch built with:\n  - GCC 13.3\n"), "oneDNN inside")
+        self.assertEqual(self.text_for(False, line), "without oneDNN")
 
 
 @unittest.skipIf(torch is None, "PyTorch is not installed")
@@ -92,7 +121,7 @@ class Protocol(unittest.TestCase):
         done = subprocess.run([sys.executable, str(PEERS / "pytorch_peer.py"), "--threads", "1"], text=True,
                               input="\n".join(lines) + "\n", capture_output=True, timeout=120, check=True)
         answers = done.stdout.splitlines()
-        self.assertRegex(answers[0], "^ready PyTorch [0-9.]+.* (OpenBLAS|BLAS) ")
+        self.assertRegex(answers[0], "^ready PyTorch [0-9.]+.* 1 threads, .*(BLAS|Math Kernel Library).*, (oneDNN .*inside|without oneDNN)$")
         for index, pattern in enumerate(("^ok blas1$", "^ns [0-9]+ [0-9]+ blas1$", "^no .", "^no such command here",
                                          "^ok blas1$", "^ns [0-9]+ [0-9]+ blas1$"), 1):
             self.assertRegex(answers[index], pattern)

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The report made from a small stored run: what the page says, and that the pictures are well formed."""
+import csv
 import json
+import os
 import pathlib
 import shutil
 import subprocess
@@ -13,8 +15,9 @@ HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "report"))
 
 import alike  # noqa: E402
+import figures  # noqa: E402
 from goals import goals  # noqa: E402
-from measure import environment, is_winograd_row, merge, suite_rows  # noqa: E402
+from measure import Run, environment, is_winograd_row, merge, suite_rows  # noqa: E402
 from page import insert  # noqa: E402
 from results import FAMILIES, Part, Row, family_of, geometric_mean, load  # noqa: E402
 
@@ -139,6 +142,94 @@ class Alike(unittest.TestCase):
         self.assertEqual(found, [("a", "i", {"transposed": 2.0, "channels-last": 2.5}),
                                  ("a", "w", {"transposed": 1.0, "channels-last": 0.8})])
         self.assertIn("| time an operation takes, transposed | ≤ 1.3 × | 1 of 2 | a.i 2.00 × | – |", goals({"alike": found}))
+
+
+class Settings(unittest.TestCase):
+    """The part `sweep`: a program of ours stands in for `retrograd` and writes what it was asked for."""
+    PROGRAM = """#!/usr/bin/env python3
+import json, os, sys
+words = sys.argv[1:]
+drawn, peers = words[0] == "sweep", [words[i + 1] for i, word in enumerate(words) if word == "--peer"]
+unit, scale = ("us", 1000) if drawn else ("ms", 1)
+times = [{"name": "oneDNN", unit: 6 * scale, "variant": "plain"}, {"name": "PyTorch", "declined": "no such type"}]
+fields = {"family": "dense", "name": "row", "chosen": "a", "pass": "all", "ms": 4, "peers": times, "problem": "conv input=1 " + str(drawn),
+          "implementations": [{"name": "b", "us": 1}, {"name": "a", "us": 12 * scale}]}
+facts = {"words": words, "isa": os.environ.get("RETROGRAD_CPU_ISA"), "onednn": os.environ.get("ONEDNN_MAX_CPU_ISA"),
+         "peers": [{"name": "oneDNN", "version": "3.13.2 TBB"}, {"name": "PyTorch", "version": "2.15"}]}
+with open(words[words.index("--json") + 1], "w") as out:
+    json.dump({**facts, "figures" if drawn else "rows": [fields]}, out)
+"""
+
+    def setUp(self):
+        self.folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
+        program = self.folder / "tools/retrograd"
+        program.parent.mkdir()
+        program.write_text(self.PROGRAM, encoding="utf-8")
+        program.chmod(0o755)
+        self.run_of = Run(HERE.parents[1], self.folder, "/a python/bin/python", self.folder / "results", "^rn50_3x3_56$|^ap_2x2s2_56_c128$", 0.1, 1,
+                          True, float("inf"))
+
+    def measured(self, wanted, seeds=(7,)):
+        figures.measure(self.run_of, 2, seeds, 300, wanted)
+        files = sorted((self.folder / "results/sweep").glob("*.json"))
+        return {file.stem: json.loads(file.read_text(encoding="utf-8")) for file in files}
+
+    def test_what_is_run(self):
+        found = self.measured("", (7, 8))
+        settings = {"f32": "iwa", "bf16": "iwa", "f16": "iwa", "f32-avx2": "iwa", "f32-channels-last": "a", "bf16-channels-last": "a"}
+        self.assertEqual(set(found), {f"{setting}~drawn~{seed}" for setting in (*settings, "f32-forward", "f32-pooling") for seed in (7, 8)}
+                         | {f"{setting}~conv~" for setting in settings} | {"f32-pooling~avgpool~"})
+        for stem, content in found.items():
+            line = " ".join(content["words"])
+            self.assertEqual((content["isa"], content["onednn"]), ("avx2", "AVX2") if "avx2" in stem else (None, None), stem)
+            self.assertEqual("--layout channels-last" in line, "channels-last" in stem, stem)
+            self.assertIn(f"--dtype {stem.split('-')[0].split('~')[0]}", line)
+            self.assertEqual("--forward" in line, "forward" in stem, stem)
+            self.assertIn("--threads 2", line)
+            self.assertIn("--peer '/a python/bin/python'", line)
+            if "drawn" in stem:
+                self.assertIn(f"sweep --seed {stem[-1]} --count 300", line)
+            elif stem.startswith("f32-p"):
+                self.assertIn("avgpool.csv", line)
+            else:
+                self.assertIn(f"--passes {'i,w,all' if settings[stem.split('~')[0]] == 'iwa' else 'all'}", line)
+
+    def test_what_is_there_is_kept(self):
+        self.measured("^f32$")
+        (self.folder / "tools/retrograd").write_text("#!/bin/sh\nexit 2\n", encoding="utf-8")
+        self.measured("^f32$")
+        with self.assertRaises(SystemExit):
+            self.measured("^bf16$")
+
+    def test_the_report(self):
+        self.measured("^f32$")
+        done = subprocess.run([sys.executable, str(HERE.parent / "report/main.py"), "--report-only", "--parts", "sweep", "--results",
+                               str(self.folder / "results"), "--docs", str(self.folder / "no_docs")], capture_output=True, text=True, check=True)
+        self.assertIn("oneDNN 3.13.2 TBB; PyTorch 2.15\n", done.stdout)
+        self.assertRegex(done.stdout, r"f32 +drawn +1 +0.50 +0.50 +1\n")
+        self.assertRegex(done.stdout, r"f32 +suite +1 +1.50 +1.50 +0\n")
+        self.assertIn('0.500  all          "conv input=1 True"', done.stdout)
+        with open(self.folder / "results/sweep.csv", encoding="utf-8") as file:
+            rows = list(csv.DictReader(file))
+        self.assertEqual([(row["source"], row["us"], row["peer_us"], row["ratio"], row["peer"]) for row in rows],
+                         [("conv", "4000", "6000", "1.5", "oneDNN"), ("drawn", "12000", "6000", "0.5", "oneDNN")])
+        self.assertFalse((self.folder / "no_docs").exists(), "figures of a sweep are not for the page")
+
+    def test_a_row_without_peers_has_no_ratio(self):
+        rows = [{"setting": "f16", "source": "drawn", "ratio": None, "pass": "all", "problem": ""}]
+        self.assertIn("no peer took any of 1 rows", "\n".join(figures.summary(rows)))
+
+    def test_unknown_parts_are_refused(self):
+        done = subprocess.run([sys.executable, str(HERE.parent / "report/main.py"), "--parts", "sweeps"], capture_output=True, text=True, check=False)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("--parts: sweeps is not one of suite", done.stderr)
+
+    def test_the_python_of_the_peers(self):
+        code = "import sys; sys.path.insert(0, sys.argv[1]); import main; print(main.PYTHONS['pypi'])"
+        for variables, expected in (({}, "build/peers/bin/python"), ({"RETROGRAD_PEERS_VENV": "/kept"}, "/kept/bin/python")):
+            environment = {key: value for key, value in os.environ.items() if key != "RETROGRAD_PEERS_VENV"} | variables
+            done = subprocess.run([sys.executable, "-c", code, str(HERE.parent / "report")], env=environment, capture_output=True, text=True, check=True)
+            self.assertEqual(done.stdout.strip(), expected)
 
 
 class Page(unittest.TestCase):

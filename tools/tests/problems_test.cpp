@@ -34,6 +34,27 @@ TEST(ProblemsTest, OneGradientAtATime) {
   EXPECT_FALSE(with_gradient(parsed(kPool), Gradient::kWeight));
 }
 
+TEST(ProblemsTest, LayoutsOfEveryTensor) {
+  const auto text = [](const char* problem, Layout layout) {
+    return to_text(with_layout(parsed(problem), layout));
+  };
+  EXPECT_EQ(
+      text("conv input=2x3x4x5 weight=6x3x2x2", Layout::kChannelsLast),
+      to_text(parsed("conv input=2x3x4x5@60x1x15x3 weight=6x3x2x2@12x1x6x3 grad_output=2x6x3x4@72x1x24x6 "
+                     "grad_input=2x3x4x5@60x1x15x3 grad_weight=6x3x2x2@12x1x6x3")));
+  EXPECT_EQ(text("conv input=2x3x4x5@60x1x15x3 weight=6x3x2x2@12x1x6x3 grad_input=2x3x4x5", Layout::kPlain),
+            to_text(parsed("conv input=2x3x4x5 weight=6x3x2x2")));
+  EXPECT_EQ(text("avgpool input=2x3x4x4 kernel=2", Layout::kChannelsLast),
+            to_text(parsed("avgpool input=2x3x4x4@48x1x12x3 grad_output=2x3x2x2@12x1x6x3 kernel=2 "
+                           "grad_input=2x3x4x4@48x1x12x3")));
+  EXPECT_EQ(text(kTbc, Layout::kChannelsLast), to_text(parsed(kTbc)));
+  for (const Dims& odd : {Dims{5}, Dims{1, int64_t{1} << 62, 4, 4}}) {
+    auto conv = std::get<problem::ConvRequest>(parsed(kConv));
+    conv.input = problem::dense_view(DType::kF32, odd);
+    EXPECT_FALSE(problem::judge(with_layout(conv, Layout::kChannelsLast)).is_ok());
+  }
+}
+
 TEST(ProblemsTest, EveryTypeIsLegalForConvolutions) {
   for (DType dtype : {DType::kF32, DType::kF16, DType::kBF16, DType::kHiF8, DType::kE4M3}) {
     const auto problem = problem::judge(with_dtype(parsed(kConv), dtype));

@@ -119,15 +119,77 @@ TEST(SweepTest, RowsCanBeReadAgain) {
   }
   EXPECT_EQ(chosen.size(), figures.size());
   for (const auto& [text, count] : chosen) EXPECT_EQ(count, 1) << text;
-  const auto json = sweep_json(options, figures);
+  const auto json = sweep_json(options, result.value());
   EXPECT_EQ(json["figures"].size(), figures.size());
   EXPECT_NE(sweep_summary(options, figures).find("regret"), std::string::npos);
 }
 
 TEST(SweepTest, WrongPassIsRefused) {
   SweepOptions options = tiny_sweep();
-  options.passes = {"all"};
+  options.passes = {"f"};
   EXPECT_EQ(measure_sweep(options, [](const SweepFigure&) {}).status().code(), Code::kInvalidArgument);
+}
+
+TEST(SweepTest, WholeCallsAreOfEveryGradientThatIsAskedFor) {
+  SweepOptions options = tiny_sweep();
+  options.count = 30;
+  options.passes = {"w", "all"};
+  options.peers = {"sh " RETROGRAD_SOURCE_DIR "/tools/tests/echo_peer.sh"};
+  const auto result = measure_sweep(options, [](const SweepFigure&) {});
+  ASSERT_TRUE(result.is_ok()) << result.status().message();
+  ASSERT_EQ(result.value().peers.size(), 1U);
+  EXPECT_EQ(result.value().peers[0].name, "echo");
+  const auto drawn = sweep_problems(options);
+  std::set<int64_t> whole, alone;
+  for (const SweepFigure& figure : result.value().figures) {
+    ASSERT_EQ(figure.peers.size(), 1U);
+    // Problems that ask for one gradient only are timed once, under the name that comes first.
+    const auto request = with_gradient(drawn.value()[static_cast<size_t>(figure.index)].request,
+                                       *gradient_from_name(figure.gradient));
+    const auto problem = problem::judge(request.value()).value();
+    const std::string chosen = figure.times.chosen().name;
+    if (problem.passes.size() == 1) {
+      alone.insert(figure.index);
+      EXPECT_EQ(chosen.find(' '), std::string::npos) << chosen;
+      continue;
+    }
+    whole.insert(figure.index);
+    EXPECT_EQ(figure.gradient, "all");
+    EXPECT_EQ(figure.times.pass, "all");
+    EXPECT_EQ(figure.times.rows.size(), 1U);
+    EXPECT_EQ(chosen, plan::make_plan(problem, cpu(), "test").value()->describe());
+    EXPECT_DOUBLE_EQ(figure.times.work.operations, work_of(problem).operations);
+    double predicted = 0;
+    for (const problem::Pass& pass : problem.passes)
+      predicted += plan::judge(engines::candidates(cpu().kind()), pass, engines::machine_of(cpu()))
+                       .front()
+                       .microseconds;
+    EXPECT_DOUBLE_EQ(figure.times.chosen().predicted, predicted);
+    EXPECT_EQ(sweep_csv_rows(options, figure).find(",all," + chosen + ",1,") != std::string::npos, true);
+  }
+  EXPECT_GT(whole.size(), 5U);
+  EXPECT_GT(alone.size(), 5U);
+  const std::string json = sweep_json(options, result.value()).dump();
+  EXPECT_NE(json.find("\"peers\":[{\"name\":\"echo\",\"version\":\"1 a peer of tests"), std::string::npos);
+}
+
+TEST(SweepTest, LayoutAndFamilyAsAsked) {
+  SweepOptions options;
+  options.count = 40;
+  options.layout = "plain";
+  for (const std::string& text : texts_of(options)) EXPECT_EQ(text.find('@'), std::string::npos) << text;
+  options.layout = "channels-last";
+  const auto texts = texts_of(options);
+  EXPECT_GT(std::count_if(texts.begin(), texts.end(), [](const auto& t) { return t.find('@') != t.npos; }),
+            30);
+  options.family = "pool";
+  EXPECT_EQ(texts_of(options).size(), 40U);
+  for (const std::string& text : texts_of(options)) EXPECT_TRUE(text.starts_with("avgpool")) << text;
+  options.family = "pooling";
+  EXPECT_EQ(sweep_problems(options).status().code(), Code::kInvalidArgument);
+  options.family = "";
+  options.layout = "nhwc";
+  EXPECT_EQ(sweep_problems(options).status().code(), Code::kInvalidArgument);
 }
 
 TEST(SweepTest, WorstAreSortedByRegret) {

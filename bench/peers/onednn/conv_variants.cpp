@@ -2,6 +2,7 @@
 // Which primitives with which formats: convolution, and deconvolution for transposed.
 #include <fmt/format.h>
 
+#include "api.h"
 #include "ways.h"
 
 namespace retrograd::peers {
@@ -39,51 +40,50 @@ struct Primitives {
 
   memory::desc format(Operand operand, bool any) const {
     const memory::desc plain = tensors[operand].get_desc();
-    return any ? memory::desc(plain.dims(), plain.data_type(), memory::format_tag::any) : plain;
+    return any ? memory::desc(sizes_of(plain), type_of(plain), memory::format_tag::any) : plain;
   }
   typename Forward::primitive_desc hint(Operand input, Operand weight, bool any) const {
-    return {{dnnl::prop_kind::forward_training, kAlgorithm, format(input, any), format(weight, any),
-             format(Operand::kGradOutput, any), a.stride, a.dilation, a.padding_front, a.padding_back},
-            engine};
+    return forward_desc<Forward>(engine, dnnl::prop_kind::forward_training, kAlgorithm, format(input, any),
+                                 format(weight, any), format(Operand::kGradOutput, any), a.stride, a.dilation,
+                                 a.padding_front, a.padding_back);
   }
 
-  Way grad_input(bool any) const {
-    const typename BackwardData::primitive_desc made(
-        {kAlgorithm, format(Operand::kGradInput, any), format(Operand::kWeight, any),
-         format(Operand::kGradOutput, any), a.stride, a.dilation, a.padding_front, a.padding_back},
-        engine, hint(Operand::kGradInput, Operand::kWeight, any));
-    return [made, primitive = BackwardData(made)](Sequence& sequence) {
-      const memory grad_output = sequence.read(Operand::kGradOutput, made.diff_dst_desc());
-      const memory weight = sequence.read(Operand::kWeight, made.weights_desc());
-      const memory grad_input = sequence.written(Operand::kGradInput, made.diff_src_desc());
-      sequence.add(
-          primitive,
-          {{DNNL_ARG_DIFF_DST, grad_output}, {DNNL_ARG_WEIGHTS, weight}, {DNNL_ARG_DIFF_SRC, grad_input}});
-    };
+  Made grad_input(bool any) const {
+    const auto made = backward_desc<BackwardData>(
+        engine, hint(Operand::kGradInput, Operand::kWeight, any), kAlgorithm,
+        format(Operand::kGradInput, any), format(Operand::kWeight, any), format(Operand::kGradOutput, any),
+        a.stride, a.dilation, a.padding_front, a.padding_back);
+    return {made, [made, primitive = BackwardData(made)](Sequence& sequence) {
+              const memory grad_output = sequence.read(Operand::kGradOutput, made.diff_dst_desc());
+              const memory weight = sequence.read(Operand::kWeight, made.weights_desc());
+              const memory grad_input = sequence.written(Operand::kGradInput, made.diff_src_desc());
+              sequence.add(primitive, {{DNNL_ARG_DIFF_DST, grad_output},
+                                       {DNNL_ARG_WEIGHTS, weight},
+                                       {DNNL_ARG_DIFF_SRC, grad_input}});
+            }};
   }
 
-  Way grad_weight(bool any) const {
+  Made grad_weight(bool any) const {
     const auto forward = hint(Operand::kInput, Operand::kGradWeight, any);
     const memory::desc input = format(Operand::kInput, any), weight = format(Operand::kGradWeight, any),
                        grad_output = format(Operand::kGradOutput, any);
-    using Made = typename BackwardWeights::primitive_desc;
     const bool bias = tensors.has(Operand::kGradBias);
-    const Made made = bias ? Made({kAlgorithm, input, weight, tensors[Operand::kGradBias].get_desc(),
-                                   grad_output, a.stride, a.dilation, a.padding_front, a.padding_back},
-                                  engine, forward)
-                           : Made({kAlgorithm, input, weight, grad_output, a.stride, a.dilation,
-                                   a.padding_front, a.padding_back},
-                                  engine, forward);
-    return [made, bias, primitive = BackwardWeights(made)](Sequence& sequence) {
-      std::vector<std::pair<int, memory>> arguments{
-          {DNNL_ARG_SRC, sequence.read(Operand::kInput, made.src_desc())},
-          {DNNL_ARG_DIFF_DST, sequence.read(Operand::kGradOutput, made.diff_dst_desc())},
-          {DNNL_ARG_DIFF_WEIGHTS, sequence.written(Operand::kGradWeight, made.diff_weights_desc())}};
-      if (bias)
-        arguments.push_back(
-            {DNNL_ARG_DIFF_BIAS, sequence.written(Operand::kGradBias, made.diff_bias_desc())});
-      sequence.add(primitive, arguments);
-    };
+    const auto made =
+        bias ? backward_desc<BackwardWeights>(engine, forward, kAlgorithm, input, weight,
+                                              tensors[Operand::kGradBias].get_desc(), grad_output, a.stride,
+                                              a.dilation, a.padding_front, a.padding_back)
+             : backward_desc<BackwardWeights>(engine, forward, kAlgorithm, input, weight, grad_output,
+                                              a.stride, a.dilation, a.padding_front, a.padding_back);
+    return {made, [made, bias, primitive = BackwardWeights(made)](Sequence& sequence) {
+              std::vector<std::pair<int, memory>> arguments{
+                  {DNNL_ARG_SRC, sequence.read(Operand::kInput, made.src_desc())},
+                  {DNNL_ARG_DIFF_DST, sequence.read(Operand::kGradOutput, made.diff_dst_desc())},
+                  {DNNL_ARG_DIFF_WEIGHTS, sequence.written(Operand::kGradWeight, made.diff_weights_desc())}};
+              if (bias)
+                arguments.push_back(
+                    {DNNL_ARG_DIFF_BIAS, sequence.written(Operand::kGradBias, made.diff_bias_desc())});
+              sequence.add(primitive, arguments);
+            }};
   }
 };
 
@@ -93,26 +93,47 @@ using Transposed = Primitives<dnnl::deconvolution_forward, dnnl::deconvolution_b
                               dnnl::deconvolution_backward_weights, dnnl::algorithm::deconvolution_direct>;
 
 // grad_bias without grad_weight: oneDNN's sum over all other axes.
-Way grad_bias_alone(const Tensors& tensors, const dnnl::engine& engine) {
+Made grad_bias_alone(const Tensors& tensors, const dnnl::engine& engine) {
   const memory::desc source = tensors[Operand::kGradOutput].get_desc();
-  memory::dims sizes(source.dims().size(), 1);
-  sizes[1] = source.dims()[1];
+  memory::dims sizes(sizes_of(source).size(), 1);
+  sizes[1] = sizes_of(source)[1];
   const memory::desc sum = tensors[Operand::kGradBias].get_desc().reshape(sizes);
-  const dnnl::reduction::primitive_desc made({dnnl::algorithm::reduction_sum, source, sum, 0.f, 0.f}, engine);
-  return [made, sum, primitive = dnnl::reduction(made), &tensors, engine](Sequence& sequence) {
-    const memory grad_bias(sum, engine, tensors[Operand::kGradBias].get_data_handle());
-    sequence.add(primitive, {{DNNL_ARG_SRC, tensors[Operand::kGradOutput]}, {DNNL_ARG_DST, grad_bias}});
-  };
+  const auto made =
+      forward_desc<dnnl::reduction>(engine, dnnl::algorithm::reduction_sum, source, sum, 0.f, 0.f);
+  return {
+      made, [sum, primitive = dnnl::reduction(made), &tensors, engine](Sequence& sequence) {
+        const memory grad_bias(sum, engine, tensors[Operand::kGradBias].get_data_handle());
+        sequence.add(primitive, {{DNNL_ARG_SRC, tensors[Operand::kGradOutput]}, {DNNL_ARG_DST, grad_bias}});
+      }};
 }
+
+// Products of one gradient, those on padding included.
+double products_of(const Tensors& tensors) {
+  const auto elements = [&](Operand operand) {
+    double product = 1;
+    for (int64_t size : sizes_of(tensors[operand].get_desc())) product *= static_cast<double>(size);
+    return product;
+  };
+  const auto channels = static_cast<double>(sizes_of(tensors[Operand::kGradOutput].get_desc())[1]);
+  return elements(Operand::kGradOutput) * elements(Operand::kWeight) / channels;
+}
+
+// Its reference loops take nanoseconds a product. On little work they may be the fastest, because nothing is
+// reordered for them. On more they are timed where there is nothing else; on much, seconds a call, not at
+// all.
+constexpr double kMostOfReference = 1e5, kMostOfReferenceAlone = 1e7;
 
 template <class Kind>
 std::vector<Variant> conv_variants(const Kind& kind, const Tensors& tensors, const dnnl::engine& engine) {
   std::vector<std::vector<NamedWay>> gradients;
-  const auto both = [&](const char* what, Way (Kind::*make)(bool) const) {
+  const auto both = [&](const char* what, Made (Kind::*make)(bool) const) {
     Attempts attempts;
     attempts.attempt("plain", [&] { return (kind.*make)(false); });
     attempts.attempt("reorders", [&] { return (kind.*make)(true); });
-    gradients.push_back(attempts.made(what));
+    const double products = products_of(tensors);
+    gradients.push_back(products > kMostOfReference ? attempts.without_reference(what) : attempts.made(what));
+    if (products > kMostOfReferenceAlone && gradients.back().front().reference)
+      throw Declined{fmt::format("{}: oneDNN has reference loops only", what)};
   };
   if (tensors.has(Operand::kGradInput)) both("grad_input", &Kind::grad_input);
   if (tensors.has(Operand::kGradWeight)) both("grad_weight", &Kind::grad_weight);

@@ -3,7 +3,6 @@
 // (bench/README.md). `retrograd-peer-onednn --check "<problem>"…` compares every variant with our own result
 // on small integers, so that no wrong set-up is timed.
 #include <fmt/format.h>
-#include <omp.h>
 
 #include <algorithm>
 #include <charconv>
@@ -17,6 +16,7 @@
 
 #include "plan/plan.h"
 #include "problem/problem_text.h"
+#include "threads.h"
 #include "variants.h"
 
 namespace retrograd::peers {
@@ -27,7 +27,7 @@ using problem::Operand;
 
 // A variant this much slower than the best at first sight is not timed again.
 constexpr double kHopeless = 1.3;
-// OpenMP's idle threads spin for some milliseconds; whoever is timed next must not share the cores with them.
+// Idle threads spin for some milliseconds; whoever is timed next must not share the cores with them.
 constexpr std::chrono::milliseconds kUntilThreadsSleep(10);
 
 struct Timing {
@@ -134,10 +134,10 @@ void time_session(Session& session, double seconds) {
 }
 
 int serve(int threads) {
-  omp_set_num_threads(threads);
+  set_threads(threads);
   const dnnl_version_t& version = *dnnl_version();
-  reply(fmt::format("ready oneDNN {}.{}.{} OpenMP, {} threads", version.major, version.minor, version.patch,
-                    threads));
+  reply(fmt::format("ready oneDNN {}.{}.{} {}, {} threads", version.major, version.minor, version.patch,
+                    runtime_name(), threads));
   std::unique_ptr<Session> session;
   for (std::string line; std::getline(std::cin, line) && line != "quit";) {
     const auto starts = [&](const char* word) { return line.rfind(word, 0) == 0; };
@@ -231,20 +231,29 @@ bool check(const std::string& text) {
   return true;
 }
 
-}  // namespace
-}  // namespace retrograd::peers
-
-int main(int argc, char** argv) {
-  const std::vector<std::string> arguments(argv + 1, argv + argc);
+int run(const std::vector<std::string>& arguments) {
+  prepare_runtime();
   if (!arguments.empty() && arguments[0] == "--check") {
     bool good = true;
-    for (size_t i = 1; i < arguments.size(); ++i) good = retrograd::peers::check(arguments[i]) && good;
+    for (size_t i = 1; i < arguments.size(); ++i) good = check(arguments[i]) && good;
     return good ? 0 : 1;
   }
   int threads = 0;
   if (arguments.size() == 2 && arguments[0] == "--threads")
     std::from_chars(arguments[1].data(), arguments[1].data() + arguments[1].size(), threads);
-  if (threads > 0) return retrograd::peers::serve(threads);
+  if (threads > 0) return serve(threads);
   fmt::print(stderr, "usage: retrograd-peer-onednn --threads N | --check \"<problem>\"…\n");
   return 2;
+}
+
+}  // namespace
+}  // namespace retrograd::peers
+
+int main(int argc, char** argv) {
+  try {
+    return retrograd::peers::run({argv + 1, argv + argc});
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "retrograd-peer-onednn: {}\n", error.what());
+    return 1;
+  }
 }

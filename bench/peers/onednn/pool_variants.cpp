@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Average pooling: the formats its kernels are written for.
+#include "api.h"
 #include "ways.h"
 
 namespace retrograd::peers {
@@ -21,22 +22,19 @@ std::vector<Variant> pool_variants(const problem::AvgPoolRequest& request, const
     throw Declined{"oneDNN has neither ceil mode nor a divisor"};
   const memory::desc grad_input = tensors[Operand::kGradInput].get_desc();
   const memory::desc grad_output = tensors[Operand::kGradOutput].get_desc();
-  const size_t axes = grad_input.dims().size() - 2;
-  const memory::dims kernel = an_entry_an_axis(request.kernel, axes);
-  const memory::dims stride = request.stride.empty() ? kernel : an_entry_an_axis(request.stride, axes);
-  const memory::dims padding = an_entry_an_axis(request.padding, axes);
+  const size_t axes = sizes_of(grad_input).size() - 2;
+  PoolingWindow window{an_entry_an_axis(request.kernel, axes), an_entry_an_axis(request.stride, axes),
+                       an_entry_an_axis(request.padding, axes)};
+  if (request.stride.empty()) window.stride = window.kernel;
   const auto algorithm = request.count_include_pad ? dnnl::algorithm::pooling_avg_include_padding
                                                    : dnnl::algorithm::pooling_avg_exclude_padding;
-  const auto way = [&](const memory::desc& x, const memory::desc& y) -> Way {
-    const dnnl::pooling_forward::primitive_desc forward(
-        {dnnl::prop_kind::forward_training, algorithm, x, y, stride, kernel, padding, padding}, engine);
-    const dnnl::pooling_backward::primitive_desc made({algorithm, x, y, stride, kernel, padding, padding},
-                                                      engine, forward);
-    return [made, x, y, primitive = dnnl::pooling_backward(made)](Sequence& sequence) {
-      const memory from = sequence.read(Operand::kGradOutput, y);
-      sequence.add(primitive, {{DNNL_ARG_DIFF_DST, from},
-                               {DNNL_ARG_DIFF_SRC, sequence.written(Operand::kGradInput, x)}});
-    };
+  const auto way = [&](const memory::desc& x, const memory::desc& y) -> Made {
+    const auto made = pooling_desc(engine, algorithm, x, y, window);
+    return {made, [x, y, primitive = dnnl::pooling_backward(made)](Sequence& sequence) {
+              const memory from = sequence.read(Operand::kGradOutput, y);
+              sequence.add(primitive, {{DNNL_ARG_DIFF_DST, from},
+                                       {DNNL_ARG_DIFF_SRC, sequence.written(Operand::kGradInput, x)}});
+            }};
   };
   using Tag = memory::format_tag;
   constexpr Tag kBlocks[][3] = {{Tag::nCw16c, Tag::nChw16c, Tag::nCdhw16c},
@@ -48,8 +46,8 @@ std::vector<Variant> pool_variants(const problem::AvgPoolRequest& request, const
   for (size_t i = 0; i < std::size(kBlocks); ++i)
     attempts.attempt(kNames[i], [&] {
       const Tag tag = kBlocks[i][axes - 1];
-      return way({grad_input.dims(), grad_input.data_type(), tag},
-                 {grad_output.dims(), grad_output.data_type(), tag});
+      return way({sizes_of(grad_input), type_of(grad_input), tag},
+                 {sizes_of(grad_output), type_of(grad_output), tag});
     });
 
   Variants variants(tensors, engine);

@@ -13,13 +13,25 @@ using Way = std::function<void(Sequence&)>;
 struct NamedWay {
   std::string name;
   Way append;
+  bool reference = false;  // plain loops of oneDNN's, alone or behind its reorders
+};
+
+// A way with the primitive it is of.
+struct Made {
+  std::string implementation;
+  Way append;
+
+  template <class PrimitiveDesc>
+  Made(const PrimitiveDesc& desc, Way way) : implementation(desc.impl_info_str()), append(std::move(way)) {}
+  bool reference() const { return implementation.find("ref") != std::string::npos; }
 };
 
 class Attempts {
  public:
-  void attempt(const char* name, const std::function<Way()>& make) {
+  void attempt(const char* name, const std::function<Made()>& make) {
     try {
-      ways_.push_back({name, make()});
+      Made made = make();
+      ways_.push_back({name, std::move(made.append), made.reference()});
     } catch (const dnnl::error& error) {
       reason_ = error.what();
     }
@@ -27,6 +39,13 @@ class Attempts {
   const std::vector<NamedWay>& made(const std::string& gradient) const {
     if (ways_.empty()) throw Declined{gradient + ": " + reason_};
     return ways_;
+  }
+  // The same, with reference loops only where there is nothing else.
+  std::vector<NamedWay> without_reference(const std::string& gradient) const {
+    std::vector<NamedWay> some;
+    for (const NamedWay& way : made(gradient))
+      if (!way.reference) some.push_back(way);
+    return some.empty() ? ways_ : some;
   }
 
  private:
