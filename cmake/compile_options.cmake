@@ -6,6 +6,8 @@ if(PROJECT_IS_TOP_LEVEL AND RETROGRAD_CCACHE AND NOT DEFINED CMAKE_CXX_COMPILER_
   set(CMAKE_CXX_COMPILER_LAUNCHER env CCACHE_SLOPPINESS=pch_defines,time_macros ${RETROGRAD_CCACHE})
 endif()
 
+string(REGEX MATCH "^(aarch64|arm64)$" RETROGRAD_ON_ARM "${CMAKE_SYSTEM_PROCESSOR}")
+
 add_library(retrograd_options INTERFACE)
 target_compile_features(retrograd_options INTERFACE cxx_std_20)
 target_compile_options(retrograd_options INTERFACE

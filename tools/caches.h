@@ -8,7 +8,7 @@
 
 namespace retrograd::tools {
 
-// "AMD EPYC 9R14"; "unknown" where /proc/cpuinfo does not say.
-std::string processor_name();
+// "AMD EPYC 9R14", "Neoverse N1"; "unknown" where the file does not say.
+std::string processor_name(const std::string& cpuinfo = "/proc/cpuinfo");
 
 }  // namespace retrograd::tools

@@ -17,8 +17,8 @@ namespace retrograd {
 enum class DeviceChoice : unsigned char { kAuto, kCpu, kCuda };
 
 // What RETROGRAD_CPU_ISA may be: the most that the CPU engines use.
-inline constexpr std::string_view kCpuIsas[] = {"amx_bf16", "avx512_bf16", "avx512",  "avx2",
-                                                "sse4",     "ssse3",       "baseline"};
+inline constexpr std::string_view kCpuIsas[] = {"amx_bf16", "avx512_bf16", "avx512", "avx2",
+                                                "sse4",     "ssse3",       "neon",   "baseline"};
 
 struct Settings {
   int num_threads = 0;                 // RETROGRAD_NUM_THREADS; 0: one a core

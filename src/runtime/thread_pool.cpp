@@ -48,7 +48,7 @@ void relax() {
 #if defined(__x86_64__) || defined(__i386__)
   __builtin_ia32_pause();
 #elif defined(__aarch64__)
-  asm volatile("yield");
+  asm volatile("isb" ::: "memory");  // `yield` returns at once on cores without such a thread: no pause
 #endif
 }
 

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Calls of both interfaces on threads with little stack: as much as docs/aclnn.md and docs/infiniop.md ask
 // for. A call that needs more runs into the guard page.
+#include <limits.h>
 #include <pthread.h>
 
+#include <algorithm>
 #include <functional>
 #include <string>
 
@@ -29,7 +31,9 @@ void* call(void* body) {
 void on_small_stack(std::function<void()> body) {
   pthread_attr_t small;
   ASSERT_EQ(pthread_attr_init(&small), 0);
-  ASSERT_EQ(pthread_attr_setstacksize(&small, kStackBytes), 0);
+  // On ARM no thread may have less than 128 KiB.
+  const auto least = static_cast<size_t>(PTHREAD_STACK_MIN);
+  ASSERT_EQ(pthread_attr_setstacksize(&small, std::max(kStackBytes, least)), 0);
   pthread_t thread = {};
   ASSERT_EQ(pthread_create(&thread, &small, call, &body), 0);
   pthread_attr_destroy(&small);

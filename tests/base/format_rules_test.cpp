@@ -129,10 +129,15 @@ TEST(BF16, ANaNWithAllOnesDoesNotCarryIntoZero) {
 }
 
 #ifdef __FLT16_MAX__
+#if defined(__aarch64__)
+using CompilersHalf = __fp16;  // g++ 12 has _Float16 on ARM in C only
+#else
+using CompilersHalf = _Float16;
+#endif
 TEST(F16, AgreesWithTheCompilersOwnType) {
   for (uint32_t code = 0; code < 0x10000u; ++code) {
     const uint16_t bits = static_cast<uint16_t>(code);
-    _Float16 theirs;
+    CompilersHalf theirs;
     std::memcpy(&theirs, &bits, sizeof theirs);
     const float decoded = f16_to_f32(bits);
     if (std::isnan(decoded))
@@ -142,7 +147,7 @@ TEST(F16, AgreesWithTheCompilersOwnType) {
   }
   for (const float value : f32_sample()) {
     if (std::isnan(value)) continue;
-    const _Float16 theirs = static_cast<_Float16>(value);
+    const auto theirs = static_cast<CompilersHalf>(value);
     uint16_t bits;
     std::memcpy(&bits, &theirs, sizeof bits);
     ASSERT_EQ(f32_to_f16(value), bits) << std::hexfloat << value;

@@ -23,6 +23,8 @@ inline bool machine_has(const std::string& isa) {
   if (isa == "avx2") return __builtin_cpu_supports("avx2") != 0 && __builtin_cpu_supports("fma") != 0;
   if (isa == "sse4") return __builtin_cpu_supports("sse4.1") != 0;
   if (isa == "ssse3") return __builtin_cpu_supports("ssse3") != 0;
+#elif defined(__aarch64__)
+  if (isa == "neon") return true;
 #endif
   return isa == "baseline";
 }

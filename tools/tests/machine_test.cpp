@@ -34,6 +34,21 @@ TEST(CachesTest, ReadFromFiles) {
   std::filesystem::remove_all(folder);
 }
 
+TEST(ProcessorTest, IsNamedAsTheSystemDoes) {
+  const std::string file = testing::TempDir() + "retrograd_cpuinfo";
+  const auto name_in = [&file](const char* text) {
+    std::ofstream(file) << text;
+    return processor_name(file);
+  };
+  EXPECT_EQ(name_in("processor\t: 0\nmodel name\t: AMD EPYC 9R14\n"), "AMD EPYC 9R14");
+  EXPECT_EQ(name_in("processor\t: 0\nCPU implementer\t: 0x41\nCPU variant\t: 0x3\nCPU part\t: 0xd0c\n"),
+            "Neoverse N1");
+  EXPECT_EQ(name_in("CPU implementer\t: 0x48\nCPU part\t: 0xd01\n"), "Kunpeng 920");
+  EXPECT_EQ(name_in("CPU implementer\t: 0x61\nCPU part\t: 0x022\n"), "ARM core 0x022 of implementer 0x61");
+  EXPECT_EQ(name_in(""), "unknown");
+  std::filesystem::remove(file);
+}
+
 TEST(CachesTest, ListsOfProcessors) {
   EXPECT_EQ(count_in_list("0-3,8"), 5);
   EXPECT_EQ(count_in_list("7"), 1);

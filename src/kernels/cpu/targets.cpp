@@ -32,6 +32,7 @@ constexpr Limit kLimits[] = {
     {"sse4", kEverything},
     {"ssse3", kEverything},
 #endif
+    {"neon", kEverything},  // all that ARM has here: src/CMakeLists.txt leaves SVE out
     {"baseline", HWY_STATIC_TARGET},
 };
 
