@@ -80,9 +80,10 @@ __device__ float with_loads(const Source& a, const Source& b, Function&& functio
   return function(a, b);
 }
 
-// The terms begin + number, begin + number + step, … before `end`. Loads go ahead of the products.
-__device__ inline float sum_of_terms(const Conv& p, Result result, const Terms& terms, int64_t begin,
-                                     int64_t end, int64_t number, int64_t step) {
+// The terms begin + number, begin + number + step, … before `end`. Loads go ahead of the products. One copy
+// in a file: it is long, and compilers take minutes over many of it.
+static __device__ __noinline__ float sum_of_terms(const Conv& p, Result result, const Terms& terms,
+                                                  int64_t begin, int64_t end, int64_t number, int64_t step) {
   constexpr int kAhead = kTermsAhead;
   if (begin + number >= end) return 0.0f;
   const Source a(result == Result::kGradInput ? p.y : p.x, p.rounding),

@@ -68,8 +68,7 @@ __device__ inline bool begins_with_nan(const Conv& conv, Result result, const In
 
 static __device__ __noinline__ float place_by_formula(const Conv& conv, Result result, const Index5& at,
                                                       int number = 0, int lanes = 1) {
-  return result == Result::kForward ? sum_of(conv, Result::kForward, at, number, lanes)
-                                    : sum_of(conv, Result::kGradInput, at, number, lanes);
+  return sum_of(conv, result, at, number, lanes);
 }
 static __device__ __noinline__ float weight_by_formula(const Conv& conv, const Index5& at, int number = 0,
                                                        int lanes = 1) {

@@ -31,7 +31,7 @@ struct Lines {
   FastDiv by_pitch;      // of a line in shared memory
 };
 
-__device__ inline float by_formula(const Lines& p, int line, int at) {
+__device__ __noinline__ float by_formula(const Lines& p, int line, int at) {
   const Index5 index{line / p.channels, line % p.channels, 0, 0, at};
   return sum_of(p.conv, p.forward ? Result::kForward : Result::kGradInput, index);
 }
