@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/checked.h"
+#include "engines/cpu/rows.h"
 #include "kernels/cpu/dense/tile_product.h"
 
 namespace retrograd::engines::cpu {
@@ -18,6 +19,11 @@ constexpr int64_t kGroupSumFloats = 163840;  // of a task that has several block
 constexpr int64_t kWantedTasks = 16;
 constexpr int64_t kTaskProducts = 1 << 19;  // about 10 us: less is not worth handing out
 constexpr double kPackedPerProduct = 12;    // packing a float costs as much as this many products
+constexpr double kNarrowTiles = 1.2;
+
+// Places of rows that are this far apart have lines of their own, and numbers that are read this often are
+// worth turning over.
+constexpr int64_t kFarFloats = 24, kFewestUses = 4;
 
 // Rows whose places are a multiple of 1 KiB apart share a few sets of the caches, from which they push each
 // other: this many times slower. Lanes are copied, and have none of it.
@@ -34,7 +40,9 @@ double cost(const ConvPass& p, const VectorShape& vectors, int64_t narrowest, in
             int64_t taps, double places) {
   // A tile of few rows waits for its own additions.
   const auto full_rows = static_cast<double>(std::max<int64_t>(rows, p.groups > 1 ? 4 : 6));
-  return static_cast<double>(vectors.covering_lanes(lanes, narrowest)) * full_rows *
+  // One of a single vector waits for what it reads.
+  const double narrow = lanes <= vectors.floats ? kNarrowTiles : 1;
+  return static_cast<double>(vectors.covering_lanes(lanes, narrowest)) * full_rows * narrow *
              static_cast<double>(taps) +
          kPackedPerProduct * static_cast<double>(lanes) * places;
 }
@@ -106,7 +114,12 @@ GradWeightBlocking plan_sides(const ConvPass& pass, const VectorShape& vectors, 
                           static_cast<double>(x) * static_cast<double>(y) * static_cast<double>(pass.groups);
   const auto tasks =
       static_cast<int64_t>(std::clamp(products / kTaskProducts, 1.0, static_cast<double>(kWantedTasks)));
-  if (registers) group_lanes(pass, tasks, cut);
+  const problem::PassTensor& row_tensor = lanes_are_x ? pass.y : pass.x;
+  const bool far_apart = !registers && narrowest == 0 && is_plain(row_tensor, pass.rounding) &&
+                         row_tensor.strides[1] == 1 && row_tensor.strides[4] >= kFarFloats;
+  if (registers || far_apart) group_lanes(pass, tasks, cut);
+  cut.turns_rows = far_apart && rows > 1 && cut.lane_group * taps >= kFewestUses;
+  if (!registers && !cut.turns_rows) cut.lane_group = 1;
   const int64_t splits = std::clamp<int64_t>(tasks / cut.blocks(pass.groups), 1, cut.grid.count());
   cut.boxes_per_split = ceil_div(cut.grid.count(), splits);
   cut.splits = ceil_div(cut.grid.count(), cut.boxes_per_split);
