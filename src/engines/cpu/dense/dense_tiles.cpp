@@ -162,10 +162,11 @@ void DenseTiles::multiply() {
     kernels::cpu::tile_product(tile_);
 }
 
-// Source channels whose `taps` live taps make one list: a list of few is over before the multipliers are busy.
+// Source channels whose `taps` live taps make one list: a list of few is over before the multipliers are
+// busy. Weights that are read in place serve so few positions that a list takes longer than it saves.
 int64_t DenseTiles::channels_in_list(int64_t taps) const {
   constexpr int64_t kLongList = 64;
-  if (panel_.in_registers || taps == 0) return 1;
+  if (panel_.in_registers || panel_.one_tap || taps == 0) return 1;
   int64_t channels = std::clamp<int64_t>(kLongList / taps, 1, channels_);
   while (channels_ % channels != 0) --channels;
   return channels;

@@ -46,8 +46,7 @@ double cost(const ConvPass& p, const VectorShape& vectors, int64_t narrowest, in
   // One of a single vector waits for what it reads, and one of half a vector takes as long.
   const double narrow = lanes <= vectors.floats ? kNarrowTiles : 1;
   const int64_t covered = vectors.covering_lanes(lanes, std::max(narrowest, vectors.floats));
-  return static_cast<double>(covered) * full_rows * narrow *
-             static_cast<double>(taps) +
+  return static_cast<double>(covered) * full_rows * narrow * static_cast<double>(taps) +
          kPackedPerProduct * static_cast<double>(lanes) * places;
 }
 

@@ -152,9 +152,9 @@ void GradWeightOperands::turn_over(const PassTensor& t, const float* source, con
   const int64_t run = planes_touch ? part.plane() : rows_touch ? height * length : length;
   for (int64_t z = 0; z < (planes_touch ? 1 : depth); ++z)
     for (int64_t y = 0; y < (rows_touch ? 1 : height); ++y, out += run)
-      kernels::cpu::transpose(source + (part.start[0] + z) * s[2] + (part.start[1] + y) * s[3] +
-                                  part.start[2] * s[4],
-                              s[4], out, turned_pitch(part.plane()), run, channels);
+      kernels::cpu::transpose(
+          source + (part.start[0] + z) * s[2] + (part.start[1] + y) * s[3] + part.start[2] * s[4], s[4], out,
+          turned_pitch(part.plane()), run, channels);
 }
 
 GradWeightLayout GradWeightOperands::find_rows(const Bindings& bindings, GradWeightTask& task,

@@ -20,9 +20,9 @@ struct ListedPositions {
 
 // Positions of one box that read inside x, tap by tap. Lists hold where they lie from the tap's own place on,
 // so that one list serves all taps that are live at the same positions. A kernel of many taps and few
-// channels spends as long on lists as on products: one axis is not listed but stepped along, the first that
-// has more than one position (3.0 ms became 2.2 for 5 x 5 of 16 channels). Where that is H, the list is of a
-// row, and all taps take a part of it.
+// channels spends as long on lists as on products (a third of the time, for 5 x 5 of 16 channels): one axis
+// is not listed but stepped along, the first that has more than one position. Where that is H, the list is of
+// a row, and all taps take a part of it.
 class GradWeightPositions {
  public:
   // `runs`: W is stepped along, whose positions lie side by side in the rows.
