@@ -62,7 +62,10 @@ TEST(VectorShapeTest, Tiles) {
   EXPECT_EQ(kNoVectors.tile_widths(), (std::array<int64_t, 3>{2, 1, 1}));
   EXPECT_EQ(kAvx512.tile_rows(32), 14);
   EXPECT_EQ(kAvx512.tile_rows(32, 1024), 6);  // rows that share a set of L1
-  EXPECT_EQ(kAvx512.tile_rows(16), 8);
+  EXPECT_EQ(kAvx512.tile_rows(16), 14);
+  EXPECT_EQ(kAvx512.tile_rows(8), 14);
+  EXPECT_EQ(kAvx512.tile_rows(16, 1024), 8);
+  EXPECT_EQ(kAvx2.tile_rows(8), 8);
   EXPECT_EQ(kAvx2.tile_rows(16), 6);
   EXPECT_EQ(kSse.tile_rows(8), 6);
   EXPECT_EQ(kNeon.tile_rows(8), 14);

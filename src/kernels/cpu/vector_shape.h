@@ -12,8 +12,8 @@
 namespace retrograd::kernels::cpu {
 
 inline constexpr int kTileRows = 6;       // of the full width, at any places
-inline constexpr int kTallTileRows = 14;  // of the full width, at equal distances, where registers suffice
-inline constexpr int kMostTileRows = 8;   // of the smaller ones
+inline constexpr int kTallTileRows = 14;  // of any width, at equal distances, where registers suffice
+inline constexpr int kMostTileRows = 8;   // of the smaller ones, at any places
 inline constexpr int64_t kMostPlaneLanes = 16;
 inline constexpr int64_t kMostLineLanes = 8;
 inline constexpr int64_t kMostPoolLanes = 16;
@@ -45,12 +45,13 @@ struct VectorShape {
   // Of two vectors: 28 sums, 2 vectors of b and a broadcast fill 32 registers.
   constexpr int tall_tile_rows() const { return few_registers() || floats == 1 ? kTileRows : kTallTileRows; }
   constexpr int tile_rows(int64_t width) const {
-    return width == tile_width() ? tall_tile_rows() : kMostTileRows;
+    return std::max(tall_tile_rows(), width == tile_width() ? kTileRows : kMostTileRows);
   }
   constexpr int tile_rows(int64_t width, int64_t stride) const {
     constexpr int64_t kUnluckyFloats = 512;
     const int rows = tile_rows(width);
-    return stride % kUnluckyFloats == 0 && rows > kMostTileRows ? kTileRows : rows;
+    if (stride % kUnluckyFloats != 0 || rows <= kMostTileRows) return rows;
+    return width == tile_width() ? kTileRows : kMostTileRows;
   }
   constexpr int64_t next_tile_rows(int64_t rows, int64_t width, int64_t stride) const {
     const int64_t most = tile_rows(width, stride), tiles = (rows + most - 1) / most;

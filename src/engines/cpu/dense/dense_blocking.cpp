@@ -30,7 +30,6 @@ constexpr int64_t kFewestPositions = 48;    // fewer spend their time reading we
 constexpr int64_t kWantedTasks = 16;        // enough for the threads to share evenly
 constexpr int64_t kTaskProducts = 1 << 19;  // about 10 us: less is not worth handing out
 constexpr int64_t kMostImagesInside = 16;
-constexpr int64_t kFewestColumnRows = 8;  // of a plane, for tiles that go down it
 // Of a plane whose dead taps are left out at its borders rather than image by image: 7.8 ms for 8.7
 // (rn50_3x3_14), whose source is then read in place.
 constexpr int64_t kColumnsForImages = 14;
@@ -69,16 +68,25 @@ std::vector<int64_t> cuts_of(const AxisPhase& axis) {
   return cuts;
 }
 
+// The part of an axis that has the same live taps, if it is long enough for tiles that go down a column.
+double part_with_columns(const AxisPhase& axis) {
+  const std::vector<int64_t> cuts = cuts_of(axis);
+  int64_t longest = 0;
+  for (size_t i = 1; i < cuts.size(); ++i) longest = std::max(longest, cuts[i] - cuts[i - 1]);
+  return longest < kLongColumn ? 0 : static_cast<double>(longest) / static_cast<double>(axis.count);
+}
+
 // Whether it takes no longer to run from cut to cut with the live taps only than through all of the axis with
-// all of them: tiles of one or two rows wait for their own additions, unless `height` is enough for tiles
-// that go down a column, and registers take as long for one row as for all that they hold.
-bool cuts_pay(const AxisPhase& axis, int64_t height, const std::vector<int64_t>& cuts, bool registers) {
+// all of them: tiles of one or two rows wait for their own additions, where they do not go down a column, and
+// registers take as long for one row as for all that they hold.
+bool cuts_pay(const AxisPhase& axis, double columns, const std::vector<int64_t>& cuts, bool registers) {
   constexpr double kOneRow = 2.4, kTwoRows = 1.2, kColumn = 1.1, kAsLong = 1.01;
   const auto cost = [&](int64_t run) {
     constexpr int64_t kRows = kernels::cpu::kRegisterRows;
     if (registers) return static_cast<double>(ceil_div(run, kRows) * kRows);
-    const bool column = run < kLongColumn && height >= kFewestColumnRows;
-    return static_cast<double>(run) * (column ? kColumn : run == 1 ? kOneRow : run == 2 ? kTwoRows : 1);
+    const double rows = run == 1 ? kOneRow : run == 2 ? kTwoRows : 1;
+    const double each = run < kLongColumn ? columns * kColumn + (1 - columns) * rows : 1;
+    return static_cast<double>(run) * each;
   };
   double rows = 0;
   for (size_t i = 1; i < cuts.size(); ++i) {
@@ -311,7 +319,7 @@ DenseBlocking plan_dense_gather(const ConvPass& pass, const VectorShape& vectors
   for (const DensePhase& phase : cut.phases) {
     for (size_t axis = 0; axis < 3; ++axis)
       total[axis + 1] = std::max(total[axis + 1], phase.axes[axis].count);
-    cuts_help &= cuts_pay(phase.axes[2], phase.axes[1].count, phase.w_cuts, registers);
+    cuts_help &= cuts_pay(phase.axes[2], part_with_columns(phase.axes[1]), phase.w_cuts, registers);
     leaves |= phase.taps > 0 && phase.axes[2].leaves_source();
   }
   const bool has_columns = cuts_help && std::min(total[2], total[3]) >= kColumnsForImages;

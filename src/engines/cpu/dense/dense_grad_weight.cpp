@@ -154,7 +154,7 @@ class DenseGradWeightStep final : public Step {
     tile.b_offsets = listed.panel;
     tile.inner = listed.count;
     tile.outer = listed.run;
-    tile.outer_stride = 1;
+    tile.outer_stride = listed.rows_step;
     tile.b_outer_stride = listed.panel_step;
     tile.b = listed.panel_from;
     tile.c_stride = task.width;

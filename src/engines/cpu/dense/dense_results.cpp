@@ -52,13 +52,30 @@ void DenseResults::store_phases(const Bindings& bindings, const DenseTask& task,
                       .sums = task.sums + position * cut_.m_block +
                               (cut_.w_phases > 1 ? 0 : static_cast<int64_t>(first) * phase_floats_),
                       .sum_stride = images * cut_.m_block};
-        if (cut_.w_phases > 1)
+        if (cut_.w_phases > 1 && s[1] == 1)
+          store_phase_places(bindings, task, row, first);
+        else if (cut_.w_phases > 1)
           store_woven(bindings, task, row, first);
         else
           store_plain(bindings, row,
                       joined ? height * any_w.count : std::min(box.size[3], any_w.count - box.first[3]),
                       task.row);
       }
+}
+
+// result[x·step + m] = sums[x·sum_stride + m]: channels lie side by side in both.
+void DenseResults::store_places(std::byte* base, const Row& r, int64_t step, int64_t count) const {
+  const DType dtype = pass_.result().dtype;
+  const auto bytes = static_cast<int64_t>(size_of(dtype));
+  if (step == r.channels && r.sum_stride == r.channels)
+    return store_row(dtype, base, 1, r.sums, 1, count * r.channels);
+  if (dtype == DType::kF32) {
+    auto* out = reinterpret_cast<float*>(base);
+    for (int64_t x = 0; x < count; ++x) std::copy_n(r.sums + x * r.sum_stride, r.channels, out + x * step);
+    return;
+  }
+  for (int64_t x = 0; x < count; ++x)
+    store_row(dtype, base + x * step * bytes, 1, r.sums + x * r.sum_stride, 1, r.channels);
 }
 
 // result[at + m·s1 + x·s4] = sums[x·sum_stride + m]
@@ -68,14 +85,34 @@ void DenseResults::store_plain(const Bindings& bindings, const Row& r, int64_t c
   const auto bytes = static_cast<int64_t>(size_of(result.dtype));
   std::byte* base = static_cast<std::byte*>(bindings[result.operand]) + r.at * bytes;
   if (s[1] == 1) {
-    for (int64_t x = 0; x < count; ++x)
-      store_row(result.dtype, base + x * s[4] * bytes, 1, r.sums + x * r.sum_stride, 1, r.channels);
+    store_places(base, r, s[4], count);
   } else if (result.dtype == DType::kF32 && s[4] == 1) {
     kernels::cpu::transpose(r.sums, r.sum_stride, reinterpret_cast<float*>(base), s[1], count, r.channels);
   } else {
     kernels::cpu::transpose(r.sums, r.sum_stride, scratch, count, count, r.channels);
     for (int64_t m = 0; m < r.channels; ++m)
       store_row(result.dtype, base + m * s[1] * bytes, s[4], scratch + m * count, 1, count);
+  }
+}
+
+// Phases of W whose channels lie side by side: each goes to its places, and nothing is woven.
+void DenseResults::store_phase_places(const Bindings& bindings, const DenseTask& task, const Row& r,
+                                      size_t first) const {
+  const PassTensor& result = pass_.result();
+  const auto bytes = static_cast<int64_t>(size_of(result.dtype));
+  std::byte* base = static_cast<std::byte*>(bindings[result.operand]) + r.at * bytes;
+  for (size_t way = 0; way < cut_.w_phases; ++way) {
+    const DensePhase& phase = cut_.phases[first + way];
+    const AxisPhase& w = phase.axes[2];
+    Row part = r;
+    part.sums += static_cast<int64_t>(first + way) * phase_floats_;
+    if (phase.taps == 0) {  // the same for all of them
+      part.sums = task.row;
+      part.sum_stride = 0;
+      for (int64_t m = 0; m < r.channels; ++m) task.row[m] = task.bias != nullptr ? task.bias[m] : 0.0F;
+    }
+    store_places(base + w.first * result.strides[4] * bytes, part, w.step * result.strides[4],
+                 std::clamp<int64_t>(w.count - task.box.first[3], 0, task.box.size[3]));
   }
 }
 

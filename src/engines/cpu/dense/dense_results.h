@@ -29,6 +29,9 @@ class DenseResults {
   };
   void store_phases(const Bindings& bindings, const DenseTask& task, size_t first) const;
   void store_plain(const Bindings& bindings, const Row& row, int64_t count, float* scratch) const;
+  void store_places(std::byte* base, const Row& row, int64_t step, int64_t count) const;
+  void store_phase_places(const Bindings& bindings, const DenseTask& task, const Row& row,
+                          size_t first) const;
   void store_woven(const Bindings& bindings, const DenseTask& task, const Row& row, size_t first) const;
 
   const problem::ConvPass& pass_;

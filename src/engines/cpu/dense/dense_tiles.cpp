@@ -47,10 +47,9 @@ void DenseTiles::run(const DensePanel& panel, int64_t channels, bool accumulate,
   tile_.width = panel.width;
   tile_.offsets = offsets_;
   tile_.start = start;
-  tile_.outer = channels;
-  tile_.outer_stride = source_.channel;
   tile_.b = panel.first;
-  tile_.b_outer_stride = panel.one_tap ? panel.k_stride : phase_.taps * panel.width;
+  channels_ = channels;
+  listed_from_ = -1;
   accumulate_ = accumulate;
   const int64_t images = task_.box.size[0];
   for (int64_t n = 0; n < (cut_.images_inside ? 1 : images); ++n)
@@ -163,6 +162,16 @@ void DenseTiles::multiply() {
     kernels::cpu::tile_product(tile_);
 }
 
+// Source channels whose `taps` live taps make one list: a list of few is over before the multipliers are
+// busy. Weights that are read in place serve so few positions that a list takes longer than it saves.
+int64_t DenseTiles::channels_in_list(int64_t taps) const {
+  constexpr int64_t kLongList = 64;
+  if (panel_.in_registers || panel_.one_tap || taps == 0) return 1;
+  int64_t channels = std::clamp<int64_t>(kLongList / taps, 1, channels_);
+  while (channels_ % channels != 0) --channels;
+  return channels;
+}
+
 // Unless they are the last ones again.
 int64_t DenseTiles::list_taps(const std::array<TapRange, 3>& ranges, int64_t from) {
   if (from == listed_from_ && ranges == listed_) return live_;
@@ -183,9 +192,18 @@ int64_t DenseTiles::list_taps(const std::array<TapRange, 3>& ranges, int64_t fro
       b_offsets_[count++] = (b_row + c) * panel_.width;
     }
   }
-  tile_.inner = count;
   const bool in_order = count == phase_.taps && !panel_.one_tap;
   tile_.b_offsets = in_order ? nullptr : b_offsets_;
+  const int64_t channels = channels_in_list(live_);
+  const int64_t b_channel = panel_.one_tap ? panel_.k_stride : phase_.taps * panel_.width;
+  for (int64_t i = count; i < channels * count; ++i) {
+    offsets_[i] = offsets_[i - count] + source_.channel;
+    b_offsets_[i] = b_offsets_[i - count] + b_channel;
+  }
+  tile_.inner = channels * count;
+  tile_.outer = channels_ / channels;
+  tile_.outer_stride = channels * source_.channel;
+  tile_.b_outer_stride = channels * b_channel;
   return live_;
 }
 

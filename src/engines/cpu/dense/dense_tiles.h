@@ -63,7 +63,9 @@ class DenseTiles {
     bool along_w;  // neighbours: taps that none of a tile reads through are left out, padded or not
   };
   void run_line(int64_t x, Line line);
-  // The live taps from number `from` on, as many as a list holds; how many are live.
+  int64_t channels_in_list(int64_t taps) const;
+  // The live taps from number `from` on, as many as a list holds, of as many source channels as it has room
+  // for; how many are live.
   int64_t list_taps(const std::array<TapRange, 3>& ranges, int64_t from);
   void multiply();
 
@@ -76,6 +78,7 @@ class DenseTiles {
   kernels::cpu::TileProduct tile_;
   kernels::cpu::Bf16Tiles registers_;
   float* sums_ = nullptr;
+  int64_t channels_ = 0;  // of the source
   bool accumulate_ = false;
   TapRange d_taps_, h_taps_;  // of the row that is multiplied
   // Offsets of the live taps, in the source and in the panel. They are on the stack, not in the workspace: a

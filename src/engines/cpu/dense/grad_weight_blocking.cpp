@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/checked.h"
+#include "engines/cpu/rows.h"
 #include "kernels/cpu/dense/tile_product.h"
 
 namespace retrograd::engines::cpu {
@@ -18,6 +19,14 @@ constexpr int64_t kGroupSumFloats = 163840;  // of a task that has several block
 constexpr int64_t kWantedTasks = 16;
 constexpr int64_t kTaskProducts = 1 << 19;  // about 10 us: less is not worth handing out
 constexpr double kPackedPerProduct = 12;    // packing a float costs as much as this many products
+constexpr double kNarrowTiles = 1.2;
+
+// Places of rows that are this far apart have lines of their own.
+constexpr int64_t kFarFloats = 24;
+// Cycles a number that is turned over, a place of a block of lanes that is packed, and what each product
+// with rows that are not turned over takes longer.
+constexpr double kTurnCycles = 1.2, kPackCycles = 4, kFarCycles = 0.5;
+constexpr double kWorthCutting = 0.02;  // of a cycle for each product
 
 // Rows whose places are a multiple of 1 KiB apart share a few sets of the caches, from which they push each
 // other: this many times slower. Lanes are copied, and have none of it.
@@ -34,8 +43,10 @@ double cost(const ConvPass& p, const VectorShape& vectors, int64_t narrowest, in
             int64_t taps, double places) {
   // A tile of few rows waits for its own additions.
   const auto full_rows = static_cast<double>(std::max<int64_t>(rows, p.groups > 1 ? 4 : 6));
-  return static_cast<double>(vectors.covering_lanes(lanes, narrowest)) * full_rows *
-             static_cast<double>(taps) +
+  // One of a single vector waits for what it reads, and one of half a vector takes as long.
+  const double narrow = lanes <= vectors.floats ? kNarrowTiles : 1;
+  const int64_t covered = vectors.covering_lanes(lanes, std::max(narrowest, vectors.floats));
+  return static_cast<double>(covered) * full_rows * narrow * static_cast<double>(taps) +
          kPackedPerProduct * static_cast<double>(lanes) * places;
 }
 
@@ -79,6 +90,26 @@ void group_lanes(const ConvPass& pass, int64_t tasks, GradWeightBlocking& cut) {
     if (cut.blocks(pass.groups) * cut.grid.count() >= tasks) return;
 }
 
+// Rows turned over, if the products that they serve gain more than that takes: more of them do in a task that
+// has several blocks of lanes, and fewer rows instead.
+void turn_rows(const ConvPass& pass, int64_t tasks, int64_t rows, GradWeightBlocking& cut) {
+  const double places = cut.lanes_are_x ? 1 : places_of_x(pass);
+  const auto products = static_cast<double>(taps_of(pass)) / places;  // of a number with a block of lanes
+  double best = kPackCycles / static_cast<double>(cut.row_block) + kFarCycles * products;
+  GradWeightBlocking tried = cut;
+  for (; tried.row_block >= kernels::cpu::kMostTileRows; ++tried.row_blocks) {
+    tried.row_block = ceil_div(rows, tried.row_blocks);
+    group_lanes(pass, tasks, tried);
+    const double cycles = kPackCycles / static_cast<double>(tried.row_block) +
+                          kTurnCycles / static_cast<double>(tried.lane_group);
+    if (cycles > best - kWorthCutting * products) continue;
+    best = cycles;
+    cut = tried;
+    cut.turns_rows = true;
+  }
+  cut.row_blocks = ceil_div(rows, cut.row_block);
+}
+
 GradWeightBlocking plan_sides(const ConvPass& pass, const VectorShape& vectors, int64_t narrowest,
                               bool registers, bool lanes_are_x) {
   GradWeightBlocking cut;
@@ -106,7 +137,11 @@ GradWeightBlocking plan_sides(const ConvPass& pass, const VectorShape& vectors, 
                           static_cast<double>(x) * static_cast<double>(y) * static_cast<double>(pass.groups);
   const auto tasks =
       static_cast<int64_t>(std::clamp(products / kTaskProducts, 1.0, static_cast<double>(kWantedTasks)));
+  const problem::PassTensor& row_tensor = lanes_are_x ? pass.y : pass.x;
+  const bool far_apart = !registers && narrowest == 0 && is_plain(row_tensor, pass.rounding) &&
+                         row_tensor.strides[1] == 1 && row_tensor.strides[4] >= kFarFloats;
   if (registers) group_lanes(pass, tasks, cut);
+  if (far_apart) turn_rows(pass, tasks, rows, cut);
   const int64_t splits = std::clamp<int64_t>(tasks / cut.blocks(pass.groups), 1, cut.grid.count());
   cut.boxes_per_split = ceil_div(cut.grid.count(), splits);
   cut.splits = ceil_div(cut.grid.count(), cut.boxes_per_split);

@@ -23,7 +23,10 @@ struct GradWeightBlocking {
   int64_t lanes = 0;         // channels that are lanes, in a group
   int64_t lane_blocks = 0;   // of the channels of one tile
   int64_t lane_group = 1;    // of these in a task, which copies its rows once for all of them
-  int64_t row_block = 0;     // row channels in a task
+  // Rows are plain, but their channels lie side by side: a tile would read a line for each position, and no
+  // two positions share one. They are turned over, as rows of planes are.
+  bool turns_rows = false;
+  int64_t row_block = 0;  // row channels in a task
   int64_t row_blocks = 0;
   BoxGrid grid;                     // of output positions
   std::array<int64_t, 3> extent{};  // of the places of x that a full box reads

@@ -12,8 +12,20 @@ namespace retrograd::engines::cpu {
 
 using problem::PassTensor;
 
+namespace {
+
+constexpr int64_t kLineFloats = 16;
+
+// From one channel to the next where they are turned over: not all in the same lines of L1.
+int64_t turned_pitch(int64_t places) {
+  constexpr int64_t kUnluckyFloats = 256;
+  return places % kUnluckyFloats == 0 ? places + kLineFloats : places;
+}
+
+}  // namespace
+
 GradWeightOperands::GradWeightOperands(const CellPass& cells, const GradWeightBlocking& cut)
-    : cells_(cells), cut_(cut), copies_rows_(!is_plain(rows(), pass().rounding)) {
+    : cells_(cells), cut_(cut), copies_rows_(cut.turns_rows || !is_plain(rows(), pass().rounding)) {
   const int64_t positions = count_of(cut_.grid.box);
   const int64_t x_places = cut_.grid.box[0] * cut_.extent[0] * cut_.extent[1] * cut_.extent[2];
   const int64_t lane_places = cut_.lanes_are_x ? x_places : positions;
@@ -22,7 +34,8 @@ GradWeightOperands::GradWeightOperands(const CellPass& cells, const GradWeightBl
   raw_bytes_ = part_bytes<float>(lane_places / cut_.grid.box[0] * cut_.width);
   if (cells_.tiles)
     raw_bytes_ = std::max(raw_bytes_, part_bytes<float>(row_places / cut_.grid.box[0] * cut_.row_block));
-  copy_bytes_ = copies_rows_ ? part_bytes<float>(row_places * cut_.row_block) : 0;
+  const int64_t copied = row_places + (cut_.turns_rows ? cut_.grid.box[0] * kLineFloats : 0);
+  copy_bytes_ = copies_rows_ ? part_bytes<float>(copied * cut_.row_block) : 0;
 }
 
 GradWeightOperands::Part GradWeightOperands::part_of(bool of_x, const BoxGrid::Box& box) const {
@@ -129,6 +142,21 @@ bool GradWeightOperands::load_places(const PassTensor& t, const std::byte* sourc
   return sound;
 }
 
+// out[channel][place] of plain channels that lie side by side.
+void GradWeightOperands::turn_over(const PassTensor& t, const float* source, const Part& part,
+                                   int64_t channels, float* out) {
+  const auto& s = t.strides;
+  const auto& [depth, height, length] = part.size;
+  const bool rows_touch = height == 1 || s[3] == length * s[4];
+  const bool planes_touch = rows_touch && (depth == 1 || s[2] == height * length * s[4]);
+  const int64_t run = planes_touch ? part.plane() : rows_touch ? height * length : length;
+  for (int64_t z = 0; z < (planes_touch ? 1 : depth); ++z)
+    for (int64_t y = 0; y < (rows_touch ? 1 : height); ++y, out += run)
+      kernels::cpu::transpose(
+          source + (part.start[0] + z) * s[2] + (part.start[1] + y) * s[3] + part.start[2] * s[4], s[4], out,
+          turned_pitch(part.plane()), run, channels);
+}
+
 GradWeightLayout GradWeightOperands::find_rows(const Bindings& bindings, GradWeightTask& task,
                                                const BoxGrid::Box& box) const {
   Part part = part_of(!cut_.lanes_are_x, box);
@@ -139,6 +167,13 @@ GradWeightLayout GradWeightOperands::find_rows(const Bindings& bindings, GradWei
   const auto* base = static_cast<const std::byte*>(bindings[t.operand]) +
                      (part.first_image * s[0] + (task.group * channels + task.row_first) * s[1]) * bytes;
   if (!copies_rows_) return {reinterpret_cast<const float*>(base), s[0], s[1], {s[2], s[3], s[4]}, {}};
+  if (cut_.turns_rows) {
+    const int64_t pitch = turned_pitch(part.plane()), turned = task.row_count * pitch;
+    for (int64_t n = 0; n < part.images; ++n)
+      turn_over(t, reinterpret_cast<const float*>(base) + n * s[0], part, task.row_count,
+                task.copy + n * turned);
+    return {task.copy, turned, pitch, {part.size[1] * part.size[2], part.size[2], 1}, part.start};
+  }
   const int64_t image = task.row_count * part.plane();
   if (side_by_side(t, part) && !cells_.tiles) {
     const int64_t pitch = task.row_count, row = part.size[2] * pitch;

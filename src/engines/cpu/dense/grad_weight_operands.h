@@ -58,6 +58,8 @@ class GradWeightOperands {
                   const GradWeightTask& task, float* out) const;
   bool load(const problem::PassTensor& t, const std::byte* source, const Part& part, int64_t channels,
             float* out) const;
+  static void turn_over(const problem::PassTensor& t, const float* source, const Part& part, int64_t channels,
+                        float* out);
   static bool side_by_side(const problem::PassTensor& t, const Part& part);
   bool load_places(const problem::PassTensor& t, const std::byte* source, const Part& part, int64_t count,
                    int64_t pitch, float* out) const;

@@ -22,6 +22,7 @@
 #include "engines/cpu/effort.h"
 #include "engines/cpu/few_channels/narrow_cut.h"
 #include "engines/cpu/few_channels/narrow_store.h"
+#include "engines/cpu/few_channels/row_axis.h"
 #include "engines/cpu/gather_sides.h"
 #include "engines/cpu/implementations.h"
 #include "engines/cpu/limits.h"
@@ -47,6 +48,7 @@ constexpr int64_t kProductsForThreads = int64_t{1} << 18;
 
 class NarrowGatherStep final : public Step {
  public:
+  // Rows of `pass` are long enough (row_axis.h).
   NarrowGatherStep(const ConvPass& pass, const Machine& machine)
       : pass_(pass), cut_(plan_narrow(pass, vectors_of(machine))), slots_(machine.cpu.threads) {
     const int64_t weights = pass.groups * cut_.group_weights;
@@ -381,7 +383,7 @@ class NarrowGatherCandidate final : public Candidate {
  public:
   const char* name() const override { return "cpu.narrow_gather"; }
   Effort effort(const problem::Pass& pass, const Machine& machine) const override {
-    return few_channels_gather_effort(pass, machine);
+    return few_channels_gather_effort(with_long_rows(std::get<ConvPass>(pass)), machine);
   }
   Support supports(const problem::Pass& pass, const Machine& machine) const override {
     const auto* conv = std::get_if<ConvPass>(&pass);
@@ -405,13 +407,12 @@ class NarrowGatherCandidate final : public Candidate {
       return Support::no("a result is a sum of more than 2^20 products");
     if ((residues * result_channels(*conv)).get().value_or(INT64_MAX) > kMostResults)
       return Support::no("a group has more than 2^14 channels and residues of them");
-    const problem::Window& w = conv->axes[2];
-    const int64_t row = is_forward(*conv) ? w.y : ceil_div(w.x, w.stride);
-    if (row < 4) return Support::no("rows of fewer than 4 places do not fill a vector");
+    if (row_positions_of(with_long_rows(*conv)) < kShortestRow)
+      return Support::no("rows of fewer than 4 places do not fill a vector");
     return Support::yes();
   }
   std::unique_ptr<const Step> make_step(const problem::Pass& pass, const Machine& machine) const override {
-    return std::make_unique<NarrowGatherStep>(std::get<ConvPass>(pass), machine);
+    return std::make_unique<NarrowGatherStep>(with_long_rows(std::get<ConvPass>(pass)), machine);
   }
 };
 

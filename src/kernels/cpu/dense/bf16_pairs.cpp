@@ -143,9 +143,9 @@ bool has_bf16_products() {
 
 void bf16_tile_product(const TileProduct& t) {
   const bool wide = t.width != 16;
-  constexpr int kTall = kTallTileRows, kMost = kMostTileRows;
-  if (t.b_offsets == nullptr) return wide ? with_rows<kTall, 2, false>(t) : with_rows<kMost, 1, false>(t);
-  return wide ? with_rows<kTall, 2, true>(t) : with_rows<kMost, 1, true>(t);
+  constexpr int kTall = kTallTileRows;
+  if (t.b_offsets == nullptr) return wide ? with_rows<kTall, 2, false>(t) : with_rows<kTall, 1, false>(t);
+  return wide ? with_rows<kTall, 2, true>(t) : with_rows<kTall, 1, true>(t);
 }
 
 bool pair_row(const std::byte* low, const std::byte* high, int64_t count, float* out) {

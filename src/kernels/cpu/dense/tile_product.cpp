@@ -124,8 +124,9 @@ template <Reads kReads>
 void with_width(const TileProduct& t) {
   const int64_t lanes = static_cast<int64_t>(hn::Lanes(Full()));
   if (t.width == 0 || t.width == 2 * lanes) return with_rows<Full, kTall, 2, kReads>(t);
-  if (t.width == lanes) return with_rows<Full, kMostTileRows, 1, kReads>(t);
-  return with_rows<Half, kMostTileRows, 1, kReads>(t);
+  constexpr int kMost = kShape.tile_rows(kShape.floats);
+  if (t.width == lanes) return with_rows<Full, kMost, 1, kReads>(t);
+  return with_rows<Half, kMost, 1, kReads>(t);
 }
 
 void tile_product(const TileProduct& t) {

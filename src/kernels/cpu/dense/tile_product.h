@@ -10,7 +10,8 @@
 // The full width is two vectors of the machine (16 floats with AVX2, 32 with AVX-512) and up to 6 rows at any
 // places: 12 accumulators, 2 loads and 6 broadcasts for 12 fused multiply-adds. Where the machine has 32
 // registers, rows at equal distances may be up to 14, so that b, which often streams from L2, is read half as
-// often. Groups with fewer channels take one vector, or half a vector, and up to 8 rows.
+// often. Groups with fewer channels take one vector, or half a vector, and up to 8 rows at any places; 8 sums
+// are as many as two multipliers have under way at best, so there, too, 14 at equal distances are faster.
 #pragma once
 
 #include <array>
@@ -22,7 +23,7 @@ namespace retrograd::kernels::cpu {
 
 struct TileProduct {
   const float* a[kMostTileRows];  // those beyond `rows` are not read
-  int64_t a_stride = 0;           // from row to row: for tiles of the full width with more than kTileRows
+  int64_t a_stride = 0;           // from row to row: for tiles with more rows than there may be at any places
   int rows = kTileRows;
   int64_t width = 0;  // one of tile_widths(); 0 is the full one
   const int64_t* offsets = nullptr;
