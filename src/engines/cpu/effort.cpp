@@ -130,14 +130,23 @@ Effort amx_places_grad_weight_effort(const problem::Pass& pass, const Machine& m
                       static_cast<double>(last.stride);
   const double multiplied = s.products * rounded_up(s.y, 16) * std::max(s.x, 16 / s.taps) *
                             (1 + halo / s.row) * rounded_up(s.positions, 32) / s.positions;
-  // Numbers are copied in vectors where channels lie side by side, row by row where places do.
-  double places = s.batch;
-  for (const problem::Window& w : p.axes)
+  // Numbers are copied in vectors where channels lie side by side, row by row where places do: those of x
+  // with the rows of the halo, for every residue of the strides.
+  double places = s.batch, x_rows = s.batch;
+  for (size_t i = 0; i < 3; ++i) {
+    const problem::Window& w = p.axes[i];
     places *= static_cast<double>(w.kernel == 1 ? w.y : std::min(w.x, w.y * w.stride));
-  const bool joins = s.taps == 1 && s.phases == 1 && last.stride == 1;
-  const double rows = joins ? s.batch : s.rows;
-  const double copied = (s.x * places + s.y * s.positions) / 64 +
-                        1.7 * rows * ((p.x.strides[1] == 1 ? 0 : s.x) + (p.y.strides[1] == 1 ? 0 : s.y));
+    x_rows *= static_cast<double>(std::min(w.kernel, w.stride));
+    if (i < 2)
+      x_rows *= static_cast<double>(w.y) + static_cast<double>(w.kernel - 1) *
+                                               static_cast<double>(w.dilation) /
+                                               static_cast<double>(w.stride);
+  }
+  const bool joins = s.taps == 1 && last.stride == 1;
+  const double rows =
+      joins ? s.batch
+            : x_rows * (p.x.strides[1] == 1 ? 0.5 : s.x) + s.rows * (p.y.strides[1] == 1 ? 0.5 : s.y);
+  const double copied = (s.x * places + s.y * s.positions) / 64 + 3 * rows;
   return s.with(multiplied, s.groups * (kGroupCalls + copied + s.x * s.y * s.taps / 20));
 }
 Effort stem_grad_weight_effort(const problem::Pass& pass, const Machine& machine) {

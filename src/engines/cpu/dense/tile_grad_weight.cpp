@@ -27,7 +27,6 @@ namespace retrograd::engines::cpu {
 namespace {
 
 using problem::ConvPass;
-using problem::ConvPassKind;
 
 constexpr int64_t kMostTaps = 1024;     // along an axis
 constexpr int64_t kPiecesAtOnce = 16;   // of 32 rows and 32 lanes: 32 KiB, which stay in L1 for all taps

@@ -62,7 +62,7 @@ void TileGradWeightCopies::for_each_row(const Part& part, const TileSpace& space
 bool TileGradWeightCopies::copy_channels(const Part& part, int64_t channels, const TileSpace& space,
                                          int64_t pitch, uint16_t* out) {
   const auto& s = part.tensor.strides;
-  const auto& [begin, end] = part.live[2];
+  const int64_t begin = part.live[2].begin, end = part.live[2].end;
   const int64_t width = space.step[2], step = s[4] * part.step[2];
   bool sound = true;
   for (int64_t c = 0; c < channels; ++c, out += pitch) {
