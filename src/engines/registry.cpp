@@ -16,12 +16,13 @@ namespace retrograd::engines {
 std::span<const Candidate* const> candidates(runtime::DeviceKind kind) {
   // Before the first kernel is asked how wide a vector is.
   [[maybe_unused]] static const bool limited = kernels::cpu::limit_targets(settings().cpu_isa);
-  static const std::array<const Candidate*, 26> on_cpu = {
+  static const std::array<const Candidate*, 27> on_cpu = {
       &cpu::live_taps(),                   // all three: kernels with ends that never meet x
       &cpu::winograd_gather(),             // forward, grad_input: 3x3, where reduced precision is allowed
       &cpu::winograd_grad_weight(),        // grad_weight: the same
       &cpu::amx_gather(),                  // forward, grad_input: bf16 on machines with tile registers
       &cpu::amx_grad_weight(),             // grad_weight: the same
+      &cpu::amx_places_grad_weight(),      // grad_weight: the same, sums over neighbouring places
       &cpu::bf16_gather(),                 // forward, grad_input: bf16 on machines that multiply it
       &cpu::bf16_grad_weight(),            // grad_weight: the same
       &cpu::pointwise_gather(),            // forward, grad_input: kernels of one tap

@@ -44,7 +44,7 @@ void check(const char* text, std::initializer_list<Operand> small_ones, bool til
     ASSERT_TRUE(run_on_cpu(problem, operands, order).is_ok());
     expect_exact(operands, exact);
   }
-  EXPECT_EQ(found, 2) << "grad_input and grad_weight";
+  EXPECT_EQ(found, tiles ? 3 : 2) << "grad_input, and grad_weight, which tiles have two ways for";
 }
 
 void check_all(bool tiles) {

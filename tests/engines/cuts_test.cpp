@@ -13,6 +13,7 @@
 #include "engines/cpu/cache_room.h"
 #include "engines/cpu/dense/dense_blocking.h"
 #include "engines/cpu/dense/grad_weight_blocking.h"
+#include "engines/cpu/dense/tile_grad_weight_cut.h"
 #include "engines/cpu/depthwise/depthwise_blocks.h"
 #include "engines/cpu/depthwise/depthwise_channels.h"
 #include "engines/cpu/depthwise/depthwise_lines.h"
@@ -117,6 +118,28 @@ void check_grad_weight(const ConvPass& drawn, const Machine& machine) {
     expect_cover(cut.grid.count(), cut.boxes_per_split, cut.splits, "splits");
     EXPECT_LE(count_of(cut.grid.box), kPositionsPerBox);  // lists of them are on the stack
   }
+}
+
+void check_places(const ConvPass& pass, const Machine&) {
+  const TileGradWeightCut cut(pass);
+  expect_grid(cut.grid);
+  expect_cover(pass.x_channels_per_group(), cut.row_block, cut.row_blocks, "x channels");
+  expect_cover(pass.y_channels_per_group(), cut.lane_block, cut.lane_blocks, "y channels");
+  expect_cover(cut.grid.count(), cut.boxes_per_split, cut.splits, "splits");
+  EXPECT_EQ(cut.taps * cut.folded_taps,
+            cut.pass.axes[0].kernel * cut.pass.axes[1].kernel * cut.pass.axes[2].kernel);
+  EXPECT_LE(cut.numbers, kMostPieces * kPiece);  // lists of pieces are on the stack
+  // Whatever a box reads at the tap that reaches furthest is in the copy of a channel.
+  int64_t reach = 0;
+  const TileSpace space(cut.axes, cut.grid.box);
+  for (size_t axis = 0; axis < 3; ++axis) reach += cut.axes[axis].halo * space.step[axis + 1];
+  const Positions& box = cut.grid.box;
+  int64_t last = (box[0] - 1) * space.step[0];
+  for (size_t axis = 0; axis < 3; ++axis) last += (box[axis + 1] - 1) * space.step[axis + 1];
+  EXPECT_LT(last, cut.numbers);
+  EXPECT_LE(last / kPiece * kPiece + kPiece + reach, cut.pitch);
+  EXPECT_EQ(space.step[2] % 2, 0);
+  EXPECT_EQ(cut.pitch % (2 * kPiece), kPiece);
 }
 
 void check_narrow(const ConvPass& pass, const Machine& machine) {
@@ -289,6 +312,7 @@ struct Check {
 constexpr Check kChecks[] = {
     {"dense_gather", dense_gather, check_dense_gather},
     {"dense_grad_weight", dense_grad_weight, check_grad_weight},
+    {"amx_places_grad_weight", amx_places_grad_weight, check_places},
     {"narrow_gather", narrow_gather, check_narrow},
     {"narrow_grad_weight", narrow_grad_weight, check_dots},
     {"stem_grad_weight", stem_grad_weight, check_stem},
@@ -338,7 +362,8 @@ TEST_P(CutsTest, EveryPieceOnceOnEveryCpu) {
                                 std::string_view(GetParam().name).find("channels") != std::string_view::npos;
     const bool has_them =
         GetParam().check == check_channels ? machine.cpu.vector_floats >= 4 : machine.cpu.masked_loads;
-    if (vectors_needed && !has_them)
+    const bool tiles_missing = GetParam().check == check_places && !machine.cpu.bf16_tiles;
+    if (tiles_missing || (vectors_needed && !has_them))
       EXPECT_EQ(checked, 0) << name;
     else
       EXPECT_GT(checked, 0) << name;

@@ -116,9 +116,38 @@ Effort dense_grad_weight_effort(const problem::Pass& pass, const Machine& machin
 }
 Effort amx_grad_weight_effort(const problem::Pass& pass, const Machine& machine) {
   const Shape s(pass, machine);
+  // An image without a partner takes as long as two.
   return s.with(s.products * s.covered(std::max(s.x, s.y)) * rounded_up(std::min(s.x, s.y), 16) *
-                    rounded_up(s.row, 8) / s.row,
+                    rounded_up(s.row, 8) / s.row * rounded_up(s.batch, 2) / s.batch,
                 dense_grad_weight_calls(s));
+}
+Effort amx_places_grad_weight_effort(const problem::Pass& pass, const Machine& machine) {
+  const Shape s(pass, machine);
+  const auto& p = std::get<ConvPass>(pass);
+  const problem::Window& last = p.axes[2];
+  // Places behind a row, which add nothing.
+  const double halo = static_cast<double>(last.kernel - 1) * static_cast<double>(last.dilation) /
+                      static_cast<double>(last.stride);
+  const double multiplied = s.products * rounded_up(s.y, 16) * std::max(s.x, 16 / s.taps) *
+                            (1 + halo / s.row) * rounded_up(s.positions, 32) / s.positions;
+  // Numbers are copied in vectors where channels lie side by side, row by row where places do: those of x
+  // with the rows of the halo, for every residue of the strides.
+  double places = s.batch, x_rows = s.batch;
+  for (size_t i = 0; i < 3; ++i) {
+    const problem::Window& w = p.axes[i];
+    places *= static_cast<double>(w.kernel == 1 ? w.y : std::min(w.x, w.y * w.stride));
+    x_rows *= static_cast<double>(std::min(w.kernel, w.stride));
+    if (i < 2)
+      x_rows *= static_cast<double>(w.y) + static_cast<double>(w.kernel - 1) *
+                                               static_cast<double>(w.dilation) /
+                                               static_cast<double>(w.stride);
+  }
+  const bool joins = s.taps == 1 && last.stride == 1;
+  const double rows =
+      joins ? s.batch
+            : x_rows * (p.x.strides[1] == 1 ? 0.5 : s.x) + s.rows * (p.y.strides[1] == 1 ? 0.5 : s.y);
+  const double copied = (s.x * places + s.y * s.positions) / 64 + 3 * rows;
+  return s.with(multiplied, s.groups * (kGroupCalls + copied + s.x * s.y * s.taps / 20));
 }
 Effort stem_grad_weight_effort(const problem::Pass& pass, const Machine& machine) {
   const Shape s(pass, machine);

@@ -21,6 +21,8 @@ Effort few_channels_gather_effort(const problem::Pass& pass, const Machine& mach
 // The larger side's channels as lanes, the other's as rows, tap by tap.
 Effort dense_grad_weight_effort(const problem::Pass& pass, const Machine& machine);
 Effort amx_grad_weight_effort(const problem::Pass& pass, const Machine& machine);
+// x channels as rows, 32 positions at once.
+Effort amx_places_grad_weight_effort(const problem::Pass& pass, const Machine& machine);
 // y channels as lanes, (x channel, tap) as rows.
 Effort stem_grad_weight_effort(const problem::Pass& pass, const Machine& machine);
 // Positions of a row of y as lanes.

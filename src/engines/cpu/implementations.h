@@ -14,7 +14,8 @@ const Candidate&
 dense_grad_weight();  // channels of one operand as the vector side, those of the other as rows
 const Candidate& bf16_grad_weight();
 const Candidate& amx_grad_weight();
-const Candidate& pointwise_gather();  // kernels with one tap: positions as the vector side
+const Candidate& amx_places_grad_weight();  // tile registers that add over places, not over pairs of images
+const Candidate& pointwise_gather();        // kernels with one tap: positions as the vector side
 const Candidate& live_taps();  // kernels that are longer than x: the rest of them, and one of the others
 const Candidate& im2col();     // patches, strided kernels of one tap: a copy of x, and one of the others
 

@@ -22,6 +22,7 @@ using problem::PassTensor;
 
 constexpr int64_t kFewestChannels = 16;  // a vector of results; fewer are the narrow engines'
 constexpr int64_t kFewestSources = 32;   // channels to add over: with fewer, reading them takes the time
+constexpr int64_t kFewestInTiles = 8;    // of one side for tile registers, half empty as they are
 constexpr int64_t kSmallestPlane = 8;    // rows of fewer numbers take longer to pair than to multiply
 constexpr int64_t kShortestRow = 6;      // of places that tile registers add over
 constexpr int64_t kChunk = 256;
@@ -43,20 +44,23 @@ std::optional<PassTensor> as_cells(const PassTensor& tensor, int64_t partner, co
 }
 
 // Why the pass, on any machine, has no use for pairs. An image too many may be paired with none.
-std::optional<Reason> unfit_for_pairs(const ConvPass& pass, bool with_rest) {
+std::optional<Reason> unfit_for_pairs(const ConvPass& pass, bool tiles) {
   const PassTensor& a = is_grad_weight(pass) ? pass.x : source_of(pass);
   const PassTensor& b = is_grad_weight(pass) ? pass.y : pass.w;
   if (a.dtype != DType::kBF16 || b.dtype != DType::kBF16) return "the operands are not both bf16";
   const int64_t x = pass.x_channels_per_group(), y = pass.y_channels_per_group();
-  if ((is_grad_weight(pass) ? std::min(x, y) : result_channels(pass)) < kFewestChannels)
+  // Registers may be half empty along one side: FP32 is as fast where they are along both.
+  const bool half = tiles && !is_grad_weight(pass) && std::max(x, y) >= kFewestChannels;
+  if ((is_grad_weight(pass) ? std::min(x, y) : result_channels(pass)) <
+      (half ? kFewestInTiles : kFewestChannels))
     return "a group has too few channels to fill a vector with them";
-  if (!is_grad_weight(pass) && source_channels(pass) < kFewestSources)
+  if (!is_grad_weight(pass) && source_channels(pass) < (half ? kFewestInTiles : kFewestSources))
     return fmt::format("{} source channels are too few for pairs", source_channels(pass));
   const int64_t plane = pass.axes[0].y * pass.axes[1].y * pass.axes[2].y;
   if (is_grad_weight(pass) && plane > 1 && plane < kSmallestPlane)
     return fmt::format("planes of {} places are too small for pairs", plane);
   const int64_t added = is_grad_weight(pass) ? pass.batch : source_channels(pass);
-  if (added % 2 != 0 && !(with_rest && is_grad_weight(pass)))
+  if (added % 2 != 0 && !(tiles && is_grad_weight(pass)))
     return fmt::format("{} {} are no pairs", added, is_grad_weight(pass) ? "images" : "source channels");
   // A partner at distance 0 would read as none at all.
   const CellPass cells = pass_over_cells(pass);

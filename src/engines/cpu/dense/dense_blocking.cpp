@@ -312,7 +312,7 @@ DenseBlocking plan_dense_gather(const ConvPass& pass, const VectorShape& vectors
   cut.narrowest = narrowest;
   cut.room = room;
   cut.channels = result_channels(pass);
-  cut.width = vectors.fitting_tile_width(cut.channels);
+  cut.width = std::max(vectors.fitting_tile_width(cut.channels), narrowest);
   list_phases(pass, cut);
   Positions total{pass.batch, 1, 1, 1};
   bool cuts_help = true, leaves = false;

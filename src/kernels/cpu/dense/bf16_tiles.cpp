@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdlib>
+#include <cstring>
 #include <string_view>
 
 #include "kernels/cpu/dense/bf16_pairs.h"
@@ -90,6 +91,35 @@ void product_of_pairs(TileProduct tile, int upper) {
   }
 }
 
+// Rows that begin within a cell are copied, 16 cells at a time: only tile registers read them where they are.
+void product_of_shifted_pairs(TileProduct tile, int upper) {
+  float cells[kTileRegisterRows][kRegisterCells];
+  const TileProduct given = tile;
+  const int64_t zero = 0, width = given.width == 0 ? tile_width() : given.width;
+  const int64_t b_step = given.b_offsets != nullptr ? given.b_outer_stride : given.inner * width;
+  tile.a_stride = kRegisterCells;
+  tile.a[0] = cells[0];
+  tile.a[1] = cells[upper];
+  tile.offsets = tile.b_offsets = &zero;
+  tile.inner = 1;
+  tile.b_outer_stride = b_step;
+  for (int64_t first = 0; first < given.outer; first += kRegisterCells)
+    for (int64_t j = 0; j < given.inner; ++j) {
+      tile.outer = std::min(kRegisterCells, given.outer - first);
+      for (int row = 0; row < given.rows; ++row) {
+        const float* from =
+            row < upper ? given.a[0] + row * given.a_stride : given.a[1] + (row - upper) * given.a_stride;
+        std::memcpy(cells[row], reinterpret_cast<const char*>(from) + (first + given.offsets[j]) * 4,
+                    static_cast<size_t>(tile.outer) * sizeof(float));
+      }
+      tile.b = given.b + first * b_step + (given.b_offsets != nullptr ? given.b_offsets[j] : j * width);
+      product_of_pairs(tile, upper);
+      tile.accumulate = true;
+    }
+}
+
+bool begins_within_a_cell(const float* row) { return reinterpret_cast<uintptr_t>(row) % sizeof(float) != 0; }
+
 }  // namespace
 
 bool let_pairs_stand_in_for_tiles() {
@@ -113,7 +143,11 @@ Bf16Tiles::~Bf16Tiles() {
 }
 
 void Bf16Tiles::product(const TileProduct& tile, int upper) {
-  if (pairs_stand_in) return product_of_pairs(tile, upper);
+  if (pairs_stand_in) {
+    const bool shifted =
+        begins_within_a_cell(tile.a[0]) || (tile.rows > upper && begins_within_a_cell(tile.a[1]));
+    return shifted ? product_of_shifted_pairs(tile, upper) : product_of_pairs(tile, upper);
+  }
   tile_register_product<AmxRegisters>(tile, upper, configured_);
 }
 void Bf16Tiles::product(const TileProduct& tile) {

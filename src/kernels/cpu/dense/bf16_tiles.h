@@ -50,6 +50,7 @@ class Bf16Tiles {
   // As bf16_tile_product.
   void product(const TileProduct& tile);
   // The same of rows in two runs, each for one register: `upper` of them from a[0] on, the others from a[1].
+  // Runs may begin within a cell: at any number.
   void product(const TileProduct& tile, int upper);
 
  private:
