@@ -127,7 +127,15 @@ class DepthwiseCandidate final : public Candidate {
   }
   Effort effort(const problem::Pass& pass, const Machine& machine) const override {
     const bool tensor_cores = kernel_ == DepthwiseKernel::kSmall || kernel_ == DepthwiseKernel::kBands;
-    return tensor_cores ? effort_of(pass) : on_fp32_units(effort_of(pass), pass, machine);
+    if (tensor_cores) return effort_of(pass);
+    Effort effort = on_fp32_units(effort_of(pass), pass, machine);
+    // Of rows: a second kernel adds parts, and reductions keep the units waiting.
+    if (kernel_ == DepthwiseKernel::kRows && std::get<ConvPass>(pass).kind == ConvPassKind::kGradWeight) {
+      effort.launches = 2;
+      effort.operations *= 2;
+      effort.bytes *= 1.5;
+    }
+    return effort;
   }
   std::unique_ptr<const Step> make_step(const problem::Pass& pass,
                                         const Machine& /*machine*/) const override {
