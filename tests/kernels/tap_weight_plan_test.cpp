@@ -128,7 +128,8 @@ TEST(TapPlan, TakesOtherLayoutsAndTypesThroughTheWorkspace) {
   ASSERT_TRUE(plan_tap_weight(conv_of(1, 60, 64, axis, axis), DType::kF16, &plan));
   EXPECT_EQ(plan.results, WeightResults::kFilter);
   EXPECT_EQ(plan.walk.x_channels, 64);
-  EXPECT_TRUE(std::equal(plan.strides, plan.strides + 4, std::array<int64_t, 4>{576, 576, 192, 64}.begin()));
+  EXPECT_TRUE(std::equal(plan.strides.begin(), plan.strides.end(),
+                         std::array<int64_t, 4>{576, 576, 192, 64}.begin()));
 }
 
 }  // namespace
