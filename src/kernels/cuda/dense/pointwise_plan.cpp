@@ -11,182 +11,145 @@
 namespace retrograd::kernels::cuda {
 namespace {
 
-constexpr int64_t kProcessors = 132, kMostBlocks = int64_t{1} << 30,
-                  kMostParts = 256, kFewestSteps = 4;
+constexpr int64_t kProcessors = 132, kMostBlocks = int64_t{1} << 30, kMostParts = 256, kFewestSteps = 4;
 constexpr int64_t kVector = 8;
-constexpr double kMemory = 3.2e6; // bytes a microsecond
+constexpr double kMemory = 3.2e6;  // bytes a microsecond
 constexpr double kPart = 0.76e-6, kWeight = 0.6e-6,
-                 kLaunch = 2; // microseconds a sum, a weight, a kernel
+                 kLaunch = 2;  // microseconds a sum, a weight, a kernel
 
 struct CutShape {
   PointwiseCut cut;
   int64_t rows, columns;
-  double step, ends; // microseconds: of a step, of a block's beginning and end
-  bool weights;      // also of grad_weight
+  double step, ends;  // microseconds: of a step, of a block's beginning and end
+  bool weights;       // also of grad_weight
 };
 // Of blocks that share a multiprocessor, as if they came one after the other.
-constexpr std::array<CutShape, 4> kCuts = {
-    {{PointwiseCut::k64x256, 64, 256, 0.75, 1.2, false},
-     {PointwiseCut::k128x128, 128, 128, 0.6, 1.2, true},
-     {PointwiseCut::k128x256, 128, 256, 0.93, 4.5, true},
-     {PointwiseCut::k192x128, 192, 128, 0.78, 3.5, false}}};
+constexpr std::array<CutShape, 4> kCuts = {{{PointwiseCut::k64x256, 64, 256, 0.75, 1.2, false},
+                                            {PointwiseCut::k128x128, 128, 128, 0.6, 1.2, true},
+                                            {PointwiseCut::k128x256, 128, 256, 0.93, 4.5, true},
+                                            {PointwiseCut::k192x128, 192, 128, 0.78, 3.5, false}}};
 
-int64_t places_of(const Conv &conv) {
-  return conv.axes[0].x * conv.axes[1].x * conv.axes[2].x;
-}
+int64_t places_of(const Conv& conv) { return conv.axes[0].x * conv.axes[1].x * conv.axes[2].x; }
 
 struct PlaneStrides {
   int64_t image, channel;
 };
 // Those that lead nowhere are what they would be.
-PlaneStrides strides_of_planes(const Tensor &t, int64_t batch, int64_t channels,
-                               int64_t places) {
-  const int64_t channel =
-      channels > 1 ? t.strides[1] : ceil_of(places, kVector) * kVector;
+PlaneStrides strides_of_planes(const Tensor& t, int64_t batch, int64_t channels, int64_t places) {
+  const int64_t channel = channels > 1 ? t.strides[1] : ceil_of(places, kVector) * kVector;
   return {batch > 1 ? t.strides[0] : channel * channels, channel};
 }
 
-double estimate(const PointwisePlan &plan, const CutShape &cut, double bytes) {
+double estimate(const PointwisePlan& plan, const CutShape& cut, double bytes) {
   const bool weights = plan.walk.part_steps > 0;
-  const double steps = weights ? plan.walk.part_steps
-                               : ceil_of(plan.walk.terms, kPointwiseTerms);
+  const double steps = weights ? plan.walk.part_steps : ceil_of(plan.walk.terms, kPointwiseTerms);
   const double time =
-      std::max(static_cast<double>(ceil_of(plan.blocks, kProcessors)) *
-                       (steps * cut.step + cut.ends) +
-                   3,
+      std::max(static_cast<double>(ceil_of(plan.blocks, kProcessors)) * (steps * cut.step + cut.ends) + 3,
                bytes / kMemory + 3);
-  if (!weights || plan.results == WeightResults::kInPlace)
-    return time;
-  const double sums =
-      static_cast<double>(plan.walk.groups) * plan.walk.rows * plan.walk.filled;
-  if (plan.results == WeightResults::kFilter)
-    return time + sums * 4 / kMemory + kLaunch;
-  return time + sums * (kPart * static_cast<double>(plan.parts) + kWeight) +
-         kLaunch;
+  if (!weights || plan.results == WeightResults::kInPlace) return time;
+  const double sums = static_cast<double>(plan.walk.groups) * plan.walk.rows * plan.walk.filled;
+  if (plan.results == WeightResults::kFilter) return time + sums * 4 / kMemory + kLaunch;
+  return time + sums * (kPart * static_cast<double>(plan.parts) + kWeight) + kLaunch;
 }
 
-} // namespace
+}  // namespace
 
-const char *name_of(PointwiseCut cut) {
+const char* name_of(PointwiseCut cut) {
   switch (cut) {
-  case PointwiseCut::k64x256:
-    return "64 x 256";
-  case PointwiseCut::k128x128:
-    return "128 x 128";
-  case PointwiseCut::k128x256:
-    return "128 x 256";
-  case PointwiseCut::k192x128:
-    break;
+    case PointwiseCut::k64x256:
+      return "64 x 256";
+    case PointwiseCut::k128x128:
+      return "128 x 128";
+    case PointwiseCut::k128x256:
+      return "128 x 256";
+    case PointwiseCut::k192x128:
+      break;
   }
   return "192 x 128";
 }
 
-bool has_boxes(const Tensor &tensor, int64_t batch, int64_t channels,
-               int64_t places) {
-  const PlaneStrides strides =
-      strides_of_planes(tensor, batch, channels, places);
-  return places % kVector == 0 && strides.channel >= places &&
-         strides.channel % kVector == 0 && strides.image > 0 &&
-         strides.image % kVector == 0;
+bool has_boxes(const Tensor& tensor, int64_t batch, int64_t channels, int64_t places) {
+  const PlaneStrides strides = strides_of_planes(tensor, batch, channels, places);
+  return places % kVector == 0 && strides.channel >= places && strides.channel % kVector == 0 &&
+         strides.image > 0 && strides.image % kVector == 0;
 }
 
-bool has_weight_boxes(const Conv &conv) {
-  const int64_t *s = conv.w.strides;
-  return (conv.x_channels == 1 || s[1] == 1) && s[0] >= conv.x_channels &&
-         s[0] % kVector == 0;
+bool has_weight_boxes(const Conv& conv) {
+  const int64_t* s = conv.w.strides;
+  return (conv.x_channels == 1 || s[1] == 1) && s[0] >= conv.x_channels && s[0] % kVector == 0;
 }
 
-BoxMap plane_boxes(const Conv &conv, bool is_x, uint32_t rows) {
-  const int64_t channels = is_x ? conv.x_channels : conv.y_channels,
-                places = places_of(conv);
-  const PlaneStrides s = strides_of_planes(is_x ? conv.x : conv.y, conv.batch,
-                                           channels * conv.groups, places);
+BoxMap plane_boxes(const Conv& conv, bool is_x, uint32_t rows) {
+  const int64_t channels = is_x ? conv.x_channels : conv.y_channels, places = places_of(conv);
+  const PlaneStrides s =
+      strides_of_planes(is_x ? conv.x : conv.y, conv.batch, channels * conv.groups, places);
   const auto size = [](int64_t value) { return static_cast<uint64_t>(value); };
-  return {
-      4,
-      {size(places), size(channels), size(conv.groups), size(conv.batch)},
-      {size(s.channel * 2), size(s.channel * channels * 2), size(s.image * 2)},
-      {kPointwiseTerms, rows, 1, 1}};
+  return {4,
+          {size(places), size(channels), size(conv.groups), size(conv.batch)},
+          {size(s.channel * 2), size(s.channel * channels * 2), size(s.image * 2)},
+          {kPointwiseTerms, rows, 1, 1}};
 }
 
-BoxMap weight_boxes(const Conv &conv, uint32_t rows) {
+BoxMap weight_boxes(const Conv& conv, uint32_t rows) {
   const auto size = [](int64_t value) { return static_cast<uint64_t>(value); };
-  const uint64_t row = size(conv.w.strides[0] * 2),
-                 group = row * size(conv.y_channels);
+  const uint64_t row = size(conv.w.strides[0] * 2), group = row * size(conv.y_channels);
   return {4,
           {size(conv.x_channels), size(conv.y_channels), size(conv.groups), 1},
           {row, group, group * size(conv.groups)},
           {kPointwiseTerms, rows, 1, 1}};
 }
 
-bool plan_pointwise(const Conv &conv, Result result, DType rows,
-                    PointwisePlan *plan) {
-  const bool weights = result == Result::kGradWeight,
-             forward = result == Result::kForward;
+bool plan_pointwise(const Conv& conv, Result result, DType rows, PointwisePlan* plan) {
+  const bool weights = result == Result::kGradWeight, forward = result == Result::kForward;
   const int64_t places = places_of(conv);
   const double operands =
       static_cast<double>(conv.batch * places * conv.groups) *
           static_cast<double>(conv.x_channels + conv.y_channels) * 2 +
-      static_cast<double>(conv.groups * conv.x_channels) *
-          static_cast<double>(conv.y_channels) * 2;
+      static_cast<double>(conv.groups * conv.x_channels) * static_cast<double>(conv.y_channels) * 2;
   bool found = false;
-  for (const CutShape &cut : kCuts) {
-    if (weights && !cut.weights)
-      continue;
+  for (const CutShape& cut : kCuts) {
+    if (weights && !cut.weights) continue;
     PointwisePlan tried{};
-    PointwiseWalk &w = tried.walk;
+    PointwiseWalk& w = tried.walk;
     tried.cut = cut.cut;
-    w.rows = static_cast<int>(weights || forward ? conv.y_channels
-                                                 : conv.x_channels);
+    w.rows = static_cast<int>(weights || forward ? conv.y_channels : conv.x_channels);
     w.columns = static_cast<int>(weights ? conv.x_channels : places);
-    w.terms = static_cast<int>(weights   ? places
-                               : forward ? conv.x_channels
-                                         : conv.y_channels);
+    w.terms = static_cast<int>(weights ? places : forward ? conv.x_channels : conv.y_channels);
     w.groups = static_cast<int>(conv.groups);
     w.images = static_cast<int>(conv.batch);
     w.across_m = FastDiv(ceil_of(w.rows, cut.rows));
     w.across_n = FastDiv(ceil_of(w.columns, cut.columns));
-    const int64_t tiles =
-        int64_t{w.across_m.divisor} * w.across_n.divisor * w.groups;
+    const int64_t tiles = int64_t{w.across_m.divisor} * w.across_n.divisor * w.groups;
     if (!weights) {
-      const Tensor &to = forward ? conv.y : conv.x;
-      const PlaneStrides strides =
-          strides_of_planes(to, conv.batch, int64_t{w.rows} * w.groups, places);
+      const Tensor& to = forward ? conv.y : conv.x;
+      const PlaneStrides strides = strides_of_planes(to, conv.batch, int64_t{w.rows} * w.groups, places);
       w.row_step = strides.channel;
       w.image_step = strides.image;
       w.outer = FastDiv(w.images);
       tried.parts = 1;
       tried.blocks = tiles * w.images;
-      if (tried.blocks > kMostBlocks)
-        continue;
+      if (tried.blocks > kMostBlocks) continue;
       tried.microseconds = estimate(tried, cut, operands);
-      if (!found || tried.microseconds < plan->microseconds)
-        *plan = tried;
+      if (!found || tried.microseconds < plan->microseconds) *plan = tried;
       found = true;
       continue;
     }
     const int64_t steps = int64_t{w.images} * ceil_of(places, kPointwiseTerms);
-    const WeightResults whole =
-        conv.groups == 1 ? whole_results(conv, rows) : WeightResults::kParts;
+    const WeightResults whole = conv.groups == 1 ? whole_results(conv, rows) : WeightResults::kParts;
     w.image_steps = FastDiv(ceil_of(places, kPointwiseTerms));
     w.filled = ceil_of(w.columns, kVector) * static_cast<int>(kVector);
     const int64_t most =
-        std::clamp(std::min(steps / kFewestSteps, 3 * kProcessors / tiles),
-                   int64_t{1}, kMostParts);
-    if (tiles * most > kMostBlocks || steps > kMostBlocks)
-      continue;
+        std::clamp(std::min(steps / kFewestSteps, 3 * kProcessors / tiles), int64_t{1}, kMostParts);
+    if (tiles * most > kMostBlocks || steps > kMostBlocks) continue;
     for (int64_t parts = 1; parts <= most; ++parts) {
       w.outer = FastDiv(parts);
       w.part_steps = static_cast<uint32_t>(ceil_of(steps, parts));
       tried.parts = parts;
       tried.blocks = tiles * parts;
       tried.results = parts > 1 ? WeightResults::kParts : whole;
-      w.row_step = tried.results == WeightResults::kParts
-                       ? w.filled
-                       : strides_of(conv, tried.results)[0];
+      w.row_step = tried.results == WeightResults::kParts ? w.filled : strides_of(conv, tried.results)[0];
       tried.microseconds = estimate(tried, cut, operands);
-      if (found && tried.microseconds >= plan->microseconds)
-        continue;
+      if (found && tried.microseconds >= plan->microseconds) continue;
       found = true;
       *plan = tried;
     }
@@ -194,4 +157,4 @@ bool plan_pointwise(const Conv &conv, Result result, DType rows,
   return found;
 }
 
-} // namespace retrograd::kernels::cuda
+}  // namespace retrograd::kernels::cuda
