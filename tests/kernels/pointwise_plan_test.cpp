@@ -85,6 +85,8 @@ TEST(PointwisePlanTest, BoxesNeedWholeVectors) {
   conv.x.strides[0] = 0;  // one image for all
   EXPECT_FALSE(has_boxes(conv.x, 2, 16, 784));
   EXPECT_TRUE(has_boxes(conv.x, 1, 16, 784));
+  conv.x.strides[1] = int64_t{1} << 40;
+  EXPECT_FALSE(has_boxes(conv.x, 1, 16, 784));
   conv.x.strides[1] = 785;
   EXPECT_FALSE(has_boxes(conv.x, 1, 16, 784));
 }

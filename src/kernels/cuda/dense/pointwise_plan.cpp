@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Boxes of planes and weights, and the cheapest cut: the times of a step are
-// measured ones, the rest is counting. An H200 stands for every GPU, so that
-// the order of sums is the problem's alone.
+// Boxes of planes and weights, and the cheapest cut: the times of a step are measured ones, the rest is
+// counting. An H200 stands for every GPU, so that the order of sums is the problem's alone.
 #include <algorithm>
 #include <array>
 
@@ -12,7 +11,7 @@ namespace retrograd::kernels::cuda {
 namespace {
 
 constexpr int64_t kProcessors = 132, kMostBlocks = int64_t{1} << 30, kMostParts = 256, kFewestSteps = 4;
-constexpr int64_t kVector = 8;
+constexpr int64_t kVector = 8, kMostStride = int64_t{1} << 31;
 constexpr double kMemory = 3.2e6;  // bytes a microsecond
 constexpr double kPart = 0.76e-6, kWeight = 0.6e-6,
                  kLaunch = 2;  // microseconds a sum, a weight, a kernel
@@ -69,6 +68,7 @@ const char* name_of(PointwiseCut cut) {
 }
 
 bool has_boxes(const Tensor& tensor, int64_t batch, int64_t channels, int64_t places) {
+  if (tensor.strides[0] >= kMostStride || tensor.strides[1] >= kMostStride) return false;
   const PlaneStrides strides = strides_of_planes(tensor, batch, channels, places);
   return places % kVector == 0 && strides.channel >= places && strides.channel % kVector == 0 &&
          strides.image > 0 && strides.image % kVector == 0;
