@@ -68,7 +68,8 @@ const char* name_of(PointwiseCut cut) {
 }
 
 bool has_boxes(const Tensor& tensor, int64_t batch, int64_t channels, int64_t places) {
-  if (tensor.strides[0] >= kMostStride || tensor.strides[1] >= kMostStride) return false;
+  for (const int64_t stride : {tensor.strides[0], tensor.strides[1]})
+    if (stride < 0 || stride >= kMostStride) return false;
   const PlaneStrides strides = strides_of_planes(tensor, batch, channels, places);
   return places % kVector == 0 && strides.channel >= places && strides.channel % kVector == 0 &&
          strides.image > 0 && strides.image % kVector == 0;
