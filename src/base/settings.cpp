@@ -144,6 +144,19 @@ void parse_soc_name(const Lookup& lookup, ParsedSettings& out) {
   out.settings.soc_name = value_of(lookup, "RETROGRAD_SOC_NAME").value_or("");
 }
 
+void parse_cuda_architecture(const Lookup& lookup, ParsedSettings& out) {
+  constexpr std::string_view kVariable = "RETROGRAD_CUDA_ARCH";
+  const auto value = value_of(lookup, kVariable);
+  if (!value) return;
+  const auto number = whole_number<int>(*value);
+  if (number && *number >= 80 && *number <= 999) {
+    out.settings.cuda_architecture = *number;
+  } else {
+    out.warnings.push_back(illegal(kVariable, *value, "a compute capability from 80 on, such as 80 or 90",
+                                   "all that the GPU has is used"));
+  }
+}
+
 void parse_cudnn(const Lookup& lookup, ParsedSettings& out) {
   constexpr std::string_view kVariable = "RETROGRAD_CUDNN";
   const auto value = value_of(lookup, kVariable);
@@ -237,6 +250,7 @@ ParsedSettings parse_settings(const Lookup& lookup) {
   parse_winograd(lookup, out);
   parse_rules(lookup, out);
   parse_soc_name(lookup, out);
+  parse_cuda_architecture(lookup, out);
   parse_cudnn(lookup, out);
   out.settings.tuning = value_of(lookup, "RETROGRAD_TUNING").value_or("");
   parse_verbose(lookup, out);

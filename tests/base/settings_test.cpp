@@ -46,6 +46,7 @@ void expect_defaults(const Settings& s) {
   EXPECT_FALSE(s.winograd);
   EXPECT_EQ(s.rules, std::nullopt);
   EXPECT_EQ(s.soc_name, "");
+  EXPECT_EQ(s.cuda_architecture, 0);
   EXPECT_TRUE(s.cudnn);
   EXPECT_EQ(s.cpu_isa, "");
   EXPECT_EQ(s.workspace_limit, SIZE_MAX);
@@ -57,8 +58,8 @@ TEST(Settings, AreTheDefaultsWhenNothingIsSet) { expect_defaults(parse({}).setti
 TEST(Settings, TakeAnEmptyValueAsNotSet) {
   for (const char* variable :
        {"RETROGRAD_NUM_THREADS", "RETROGRAD_DEVICE", "RETROGRAD_HF32_BITS", "RETROGRAD_WINOGRAD",
-        "RETROGRAD_RULES", "RETROGRAD_SOC_NAME", "RETROGRAD_CUDNN", "RETROGRAD_CPU_ISA",
-        "RETROGRAD_WORKSPACE_LIMIT", "RETROGRAD_VERBOSE"}) {
+        "RETROGRAD_RULES", "RETROGRAD_SOC_NAME", "RETROGRAD_CUDNN", "RETROGRAD_CUDA_ARCH",
+        "RETROGRAD_CPU_ISA", "RETROGRAD_WORKSPACE_LIMIT", "RETROGRAD_VERBOSE"}) {
     expect_defaults(legal(variable, ""));
   }
 }
@@ -108,6 +109,18 @@ TEST(Settings, RefuseOtherBitsForHf32) {
     EXPECT_EQ(illegal("RETROGRAD_HF32_BITS", value),
               "RETROGRAD_HF32_BITS is \"" + std::string(value) + "\", legal is 10 or 11; 11 is used instead");
     expect_defaults(parse({{"RETROGRAD_HF32_BITS", value}}).settings);
+  }
+}
+
+TEST(Settings, TakeComputeCapabilitiesFrom80On) {
+  EXPECT_EQ(legal("RETROGRAD_CUDA_ARCH", "80").cuda_architecture, 80);
+  EXPECT_EQ(legal("RETROGRAD_CUDA_ARCH", "100").cuda_architecture, 100);
+  for (const char* value : {"75", "8.0", "sm_80", "-80", "1000"}) {
+    EXPECT_EQ(
+        illegal("RETROGRAD_CUDA_ARCH", value),
+        "RETROGRAD_CUDA_ARCH is \"" + std::string(value) +
+            "\", legal is a compute capability from 80 on, such as 80 or 90; all that the GPU has is used");
+    expect_defaults(parse({{"RETROGRAD_CUDA_ARCH", value}}).settings);
   }
 }
 

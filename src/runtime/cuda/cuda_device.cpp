@@ -4,9 +4,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <new>
 
 #include "base/log.h"
+#include "base/settings.h"
 #include "runtime/cuda/cuda_devices.h"
 #include "runtime/cuda/cuda_event.h"
 #include "runtime/cuda/cuda_status.h"
@@ -52,6 +54,8 @@ Machine describe(int index, int major, int minor) {
       .name = fmt::format("sm{}{}", major, minor), .kind = Machine::Kind::kGpu, .cpu = {}, .gpu = {}};
   GpuFacts& gpu = machine.gpu;
   gpu.architecture = major * 10 + minor;
+  if (const int most = settings().cuda_architecture; most != 0)
+    gpu.architecture = std::min(gpu.architecture, most);
   gpu.multiprocessors = attribute(cudaDevAttrMultiProcessorCount);
   gpu.shared_bytes = attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin);
   gpu.l2_bytes = attribute(cudaDevAttrL2CacheSize);
