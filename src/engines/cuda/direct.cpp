@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "base/checked.h"
 #include "engines/cuda/effort.h"
@@ -34,32 +35,44 @@ void launch(const problem::AvgPoolPass& pass, const Bindings& bindings, kernels:
   pass.forward ? kernels::cuda::direct_pool_forward(pool, stream) : kernels::cuda::direct_pool(pool, stream);
 }
 
-// Fitted to an H200, terms twice as slow as in the mean. A thread adds the terms of a result one after
-// another, which it waits for (kDepth) and which all of them share the machine for (kTerm). The terms of a
-// weight or of a bias are shared by a block.
-constexpr double kDepth = 0.12, kTerm = 1.1e-6, kResult = 42e-6, kWeight = 0.0045, kSharedTerm = 0.3,
-                 kBlock = 128, kPooled = 25e-6;
+// Microseconds, fitted to 517 passes of an H200. forward, grad_input: a thread finds its result by divisions
+// (kStart), then adds its terms one after another; those with most terms end last (kDepth), and all share the
+// machine (kTerm, kResult). grad_weight, grad_bias: a block adds the terms of a result, 128 at a time
+// (kBlock).
+constexpr double kStart = 3.2, kDepth = 0.12, kTerm = 2.8e-6, kResult = 230e-6, kWeight = 0.015,
+                 kWeightTerm = 0.8e-3, kSharedTerm = 0.13, kBlock = 128, kBiasBlock = 0.0045, kBiasTerm = 0.3,
+                 kPooled = 25e-6;
 
 double number(int64_t value) { return static_cast<double>(value); }
 
+// The most taps that one result adds.
+double longest_sum(const problem::Window& w, ConvPassKind kind) {
+  if (kind == ConvPassKind::kForward) return number(std::min(w.kernel, ceil_div(w.x, w.dilation)));
+  // The taps of a place in x are `step` apart, and read outputs that are `outputs` apart.
+  const int64_t common = std::gcd(w.stride, w.dilation);
+  const int64_t step = w.stride / common, outputs = w.dilation / common;
+  return number(std::min(ceil_div(w.kernel, step), ceil_div(w.y, outputs)));
+}
+
 double microseconds_of(const problem::ConvPass& p) {
-  double places = number(p.batch), taps = 1, x = number(p.batch);
+  double places = number(p.batch), taps = 1, x = number(p.batch), depth = 1;
   for (const problem::Window& w : p.axes) {
     places *= number(w.y);
     x *= number(w.x);
     taps *= number(w.kernel);
+    depth *= longest_sum(w, p.kind);
   }
   if (p.kind == ConvPassKind::kGradWeight) {
     const double weights = number(p.y_channels) * number(p.x_channels_per_group()) * taps;
-    return std::max(kWeight * weights, kSharedTerm) * std::ceil(places / kBlock);
+    return kWeight * weights + (kWeightTerm * weights + kSharedTerm) * std::ceil(places / kBlock);
   }
-  const double results =
-      p.kind == ConvPassKind::kForward ? places * number(p.y_channels) : x * number(p.x_channels);
-  const double terms = live_terms(p);
-  return kDepth * terms / std::max(results, 1.0) + kTerm * terms + kResult * results;
+  const bool forward = p.kind == ConvPassKind::kForward;
+  depth *= number(forward ? p.x_channels_per_group() : p.y_channels_per_group());
+  const double results = forward ? places * number(p.y_channels) : x * number(p.x_channels);
+  return kStart + kDepth * depth + kTerm * live_terms(p) + kResult * results;
 }
 double microseconds_of(const problem::BiasPass& p) {
-  return std::max(kWeight * number(p.channels), kSharedTerm) *
+  return std::max(kBiasBlock * number(p.channels), kBiasTerm) *
          std::ceil(number(p.reduction_length()) / kBlock);
 }
 double microseconds_of(const problem::AvgPoolPass& p) { return kPooled * effort_of(p).operations; }
