@@ -100,7 +100,6 @@ void tell_settings() {
        s.workspace_limit == SIZE_MAX ? "no limit" : fmt::format("{} bytes", s.workspace_limit)},
       {"RETROGRAD_TUNING", s.tuning.empty() ? "the built-in table" : s.tuning},
       {"RETROGRAD_WINOGRAD", s.winograd ? "1" : "0"},
-      {"RETROGRAD_CUDNN", s.cudnn ? "1" : "0"},
       {"RETROGRAD_RULES", s.rules ? std::string(name_of(*s.rules)) : "no product's"},
       {"RETROGRAD_SOC_NAME", s.soc_name.empty() ? "the device's or the product's" : s.soc_name},
       {"RETROGRAD_VERBOSE", topics(s)},

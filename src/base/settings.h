@@ -30,7 +30,6 @@ struct Settings {
   std::string tuning;                  // RETROGRAD_TUNING: a file of efficiencies (engines/cost.h)
   std::optional<Product> rules;        // RETROGRAD_RULES: the product whose rules aclnn keeps
   std::string soc_name;                // RETROGRAD_SOC_NAME; empty: as the device or the product is called
-  bool cudnn = true;                   // RETROGRAD_CUDNN: whether cuDNN is used where it is there
   bool warnings = true, errors = false, dispatch = false, calls = false;  // RETROGRAD_VERBOSE
 };
 

@@ -110,7 +110,6 @@ class Candidate {
   virtual std::optional<Rest> rest(const problem::Pass& /*pass*/, const Machine& /*machine*/) const {
     return std::nullopt;
   }
-  // Null where a library that it stands on has nothing for this pass after all.
   virtual std::unique_ptr<const Step> make_step(const problem::Pass& pass, const Machine& machine) const = 0;
 };
 

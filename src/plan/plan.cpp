@@ -187,10 +187,6 @@ std::vector<Answer> judge(std::span<const engines::Candidate* const> candidates,
 std::unique_ptr<const engines::Step> make_step(Answer& answer, const problem::Pass& pass,
                                                const Machine& machine, size_t workspace_limit) {
   auto step = answer.candidate->make_step(pass, machine);
-  if (step == nullptr) {
-    answer.support = engines::Support::no("the library that it calls does not take this");
-    return nullptr;
-  }
   const size_t bytes = with_alignment(step->workspace_bytes());
   if (bytes <= workspace_limit) return step;
   answer.support = engines::Support::no(

@@ -46,7 +46,6 @@ void expect_defaults(const Settings& s) {
   EXPECT_FALSE(s.winograd);
   EXPECT_EQ(s.rules, std::nullopt);
   EXPECT_EQ(s.soc_name, "");
-  EXPECT_TRUE(s.cudnn);
   EXPECT_EQ(s.cpu_isa, "");
   EXPECT_EQ(s.workspace_limit, SIZE_MAX);
   expect_topics(s, true, false, false, false);
@@ -55,10 +54,9 @@ void expect_defaults(const Settings& s) {
 TEST(Settings, AreTheDefaultsWhenNothingIsSet) { expect_defaults(parse({}).settings); }
 
 TEST(Settings, TakeAnEmptyValueAsNotSet) {
-  for (const char* variable :
-       {"RETROGRAD_NUM_THREADS", "RETROGRAD_DEVICE", "RETROGRAD_HF32_BITS", "RETROGRAD_WINOGRAD",
-        "RETROGRAD_RULES", "RETROGRAD_SOC_NAME", "RETROGRAD_CUDNN", "RETROGRAD_CPU_ISA",
-        "RETROGRAD_WORKSPACE_LIMIT", "RETROGRAD_VERBOSE"}) {
+  for (const char* variable : {"RETROGRAD_NUM_THREADS", "RETROGRAD_DEVICE", "RETROGRAD_HF32_BITS",
+                               "RETROGRAD_WINOGRAD", "RETROGRAD_RULES", "RETROGRAD_SOC_NAME",
+                               "RETROGRAD_CPU_ISA", "RETROGRAD_WORKSPACE_LIMIT", "RETROGRAD_VERBOSE"}) {
     expect_defaults(legal(variable, ""));
   }
 }
@@ -109,13 +107,6 @@ TEST(Settings, RefuseOtherBitsForHf32) {
               "RETROGRAD_HF32_BITS is \"" + std::string(value) + "\", legal is 10 or 11; 11 is used instead");
     expect_defaults(parse({{"RETROGRAD_HF32_BITS", value}}).settings);
   }
-}
-
-TEST(Settings, TakeZeroOrOneForCudnn) {
-  EXPECT_FALSE(legal("RETROGRAD_CUDNN", "0").cudnn);
-  EXPECT_TRUE(legal("RETROGRAD_CUDNN", "1").cudnn);
-  EXPECT_EQ(illegal("RETROGRAD_CUDNN", "on"),
-            "RETROGRAD_CUDNN is \"on\", legal is 0 or 1; 1 is used instead");
 }
 
 TEST(Settings, TakeTheFourProductsForRules) {

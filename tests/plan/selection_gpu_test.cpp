@@ -22,8 +22,6 @@ std::vector<Machine> gpus() {
     const Machine machine = *named_machine(name);
     if (machine.kind != Machine::Kind::kGpu) continue;
     all.push_back(machine);
-    all.push_back(machine);
-    all.back().gpu.cudnn = false;
   }
   return all;
 }
@@ -48,7 +46,6 @@ class SelectionGpuTest : public testing::Test {
       SCOPED_TRACE(answer.candidate->name());
       EXPECT_TRUE(std::isfinite(answer.microseconds) && answer.microseconds > 0) << answer.microseconds;
       const auto step = answer.candidate->make_step(pass, machine);
-      if (std::string_view(answer.candidate->name()) == "cuda.cudnn") continue;  // it may not be there
       ASSERT_NE(step, nullptr);
       EXPECT_FALSE(step->describe().empty());
       EXPECT_LT(step->workspace_bytes(), size_t{1} << 40);

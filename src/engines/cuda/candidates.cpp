@@ -9,7 +9,7 @@
 namespace retrograd::engines::cuda {
 
 std::span<const Candidate* const> candidates() {
-  static const std::array<const Candidate*, 37> all = {
+  static const std::array<const Candidate*, 36> all = {
       &depthwise_small(),     // grad_input, grad_weight: one channel a group, 3x3 to 7x7 on 14x14, 16 bits
       &depthwise_whole(),     // the same of every type
       &depthwise_bands(),     // 5x5 and 7x7, 16-bit types
@@ -32,7 +32,6 @@ std::span<const Candidate* const> candidates() {
       &weight_products(),     // grad_weight in 16-bit types on Hopper GPUs
       &tap_products(),        // the same, a tap at a time
       &few_places(),          // grad_weight of a handful of places
-      &cudnn_products(),      // convolutions, where cuDNN is there
       &in_place_products(),   // forward, grad_input of operands where they lie
       &row_products(),        // convolutions
       &col2im(),              // grad_input with few x channels

@@ -108,9 +108,8 @@ void* take_scratch(size_t, Stream) { not_here(); }
 void give_back_scratch(void*, Stream) { not_here(); }
 void copy_bytes(void*, const void*, size_t, Stream) { not_here(); }
 void make_filter(const Conv&, int64_t, int64_t, RowType, void*, Stream) { not_here(); }
-void take_filter(const Conv&, int64_t, int64_t, RowType, const void*, bool, Stream) { not_here(); }
-void take_rows(const Conv&, Result, int64_t, RowType, const void*, bool, Stream) { not_here(); }
-void repair_result(const Conv&, Result, Stream) { not_here(); }
+void take_filter(const Conv&, int64_t, int64_t, RowType, const void*, Stream) { not_here(); }
+void take_rows(const Conv&, Result, int64_t, RowType, const void*, Stream) { not_here(); }
 
 void pool_backward(const Pool&, bool, PoolKernel, const ColumnsCut&, Stream) { not_here(); }
 void pool_forward(const Pool&, bool, const ForwardChoice&, Stream) { not_here(); }

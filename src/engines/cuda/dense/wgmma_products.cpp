@@ -190,7 +190,7 @@ class WgmmaStep final : public Step {
     }
     if (through_rows_)
       kernels::cuda::take_rows(callers, forward ? Result::kForward : Result::kGradInput,
-                               result_sizes(pass_)[1], type_, result.data, false, stream);
+                               result_sizes(pass_)[1], type_, result.data, stream);
   }
 
   size_t bytes_of_result() const {

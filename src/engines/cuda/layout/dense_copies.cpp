@@ -216,7 +216,6 @@ class CopiesCandidate final : public Candidate {
   std::unique_ptr<const Step> make_step(const Pass& pass, const Machine& machine) const override {
     auto found = find(pass, machine);
     auto inner = found->candidate->make_step(found->copied.pass, machine);
-    if (inner == nullptr) return nullptr;
     return std::make_unique<CopiesStep>(std::move(*found), std::move(inner));
   }
 };
