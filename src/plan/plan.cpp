@@ -153,14 +153,12 @@ Status Plan::execute(std::shared_ptr<const Plan> plan, const Bindings& bindings,
 
 void Plan::run(const Bindings& bindings, void* workspace, runtime::ExecutionContext& context) const {
   const auto start = std::chrono::steady_clock::now();
-  std::string_view copy;  // what the last step left in the workspace
+  engines::Conversions made;  // what the last step read, at the workspace's beginning
   for (const Entry& entry : entries_) {
     if (bindings[entry.result] == nullptr) continue;
-    const engines::Step& step = *entry.step;
-    const bool made = !copy.empty() && copy == step.left_copy();
-    made ? step.run_with_copy(bindings, align(workspace), context)
-         : step.run(bindings, align(workspace), context);
-    copy = step.left_copy();
+    const engines::Conversions wanted = entry.step->conversions();
+    run_converted(*entry.step, count_made(wanted, made), bindings, align(workspace), context);
+    made = wanted;
   }
   if (call_record_.empty()) return;
   const std::chrono::duration<double, std::micro> elapsed = std::chrono::steady_clock::now() - start;
