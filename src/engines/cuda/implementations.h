@@ -25,7 +25,6 @@ const Candidate& mirrored();          // few y channels: x and y exchanged, then
 const Candidate& narrow_tiles();   // FP32, tiles in shared memory
 const Candidate& narrow_blocks();  // 16-bit types on tensor cores
 const Candidate& stem_gather();    // grad_input with at most eight, any window without dilation
-const Candidate& narrow_gather();  // grad_input with at most four x channels a group
 const Candidate& box_products();   // forward with at most 16 x channels a group, any window and strides
 const Candidate& group_rows();     // forward, grad_input of 8 to 32 channels a group, NHWC, 16-bit types
 

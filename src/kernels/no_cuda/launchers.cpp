@@ -26,7 +26,6 @@
 #include "kernels/cuda/few_channels/group_blocks.h"
 #include "kernels/cuda/few_channels/group_rows.h"
 #include "kernels/cuda/few_channels/narrow_blocks.h"
-#include "kernels/cuda/few_channels/narrow_gather.h"
 #include "kernels/cuda/few_channels/narrow_tiles.h"
 #include "kernels/cuda/few_channels/stem_gather.h"
 #include "kernels/cuda/layout/col2im.h"
@@ -92,7 +91,6 @@ void group_grad_weight(const Conv&, bool, float*, Stream) { not_here(); }
 void block_grad_input(const Conv&, bool, Stream) { not_here(); }
 void block_grad_weight(const Conv&, bool, float*, Stream) { not_here(); }
 void stem_grad_weight(const Conv&, bool, float*, Stream) { not_here(); }
-void narrow_grad_input(const Conv&, Stream) { not_here(); }
 void stem_gather(const Conv&, const StemPlan&, Stream) { not_here(); }
 void narrow_tiles_grad_input(const Conv&, bool, Stream) { not_here(); }
 void narrow_tiles_grad_weight(const Conv&, bool, float*, Stream) { not_here(); }

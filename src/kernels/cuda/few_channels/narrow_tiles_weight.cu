@@ -11,10 +11,10 @@
 #include <algorithm>
 
 #include "kernels/cuda/counts.h"
-#include "kernels/cuda/few_channels/narrow_finish.h"
 #include "kernels/cuda/few_channels/narrow_tile.cuh"
 #include "kernels/cuda/few_channels/narrow_tiles.h"
 #include "kernels/cuda/few_channels/narrow_weight_cut.h"
+#include "kernels/cuda/part_sums.h"
 
 namespace retrograd::kernels::cuda {
 namespace {
@@ -157,7 +157,7 @@ void launch(const Conv& conv, float* workspace, Stream stream) {
       p, static_cast<const float*>(conv.x.data), static_cast<const float*>(conv.y.data), workspace);
   const PartRows rows =
       p.column_tiles == 1 ? PartRows{p.in_part, p.row_tiles, p.rows, 1, conv.axes[1].y} : PartRows{};
-  add_parts(conv, parts, rows, workspace, stream);
+  add_parts(conv, parts, PartOrder::kTapsOfChannel, rows, workspace, stream);
 }
 
 }  // namespace
