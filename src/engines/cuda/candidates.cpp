@@ -21,7 +21,7 @@ std::span<const Candidate* const> candidates() {
       &depthwise_windows(),   // one channel a group of one side, any window, any strides
       &small_images(),        // grad_input, grad_weight, grad_bias of small images
       &narrow_blocks(),       // grad_input, grad_weight: groups of up to 16 channels, 16-bit types
-      &narrow_tiles(),        // grad_input, grad_weight: few x channels a group, common windows
+      &narrow_tiles(),        // grad_weight: groups of up to 16 channels, three columns, f32
       &stem_gather(),         // grad_input: at most eight x channels a group, any window
       &box_products(),        // forward: at most 16 x channels a group, any window
       &group_rows(),          // forward, grad_input: groups of 8 to 32 channels, NHWC, 16-bit types

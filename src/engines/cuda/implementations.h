@@ -22,7 +22,7 @@ const Candidate& col2im();            // grad_input with few x channels: taps ar
 const Candidate& mirrored();          // few y channels: x and y exchanged, then one of these
 
 // few_channels/: groups of up to 16 channels, and stems.
-const Candidate& narrow_tiles();   // FP32, tiles in shared memory
+const Candidate& narrow_tiles();   // grad_weight in FP32, tiles in shared memory
 const Candidate& narrow_blocks();  // 16-bit types on tensor cores
 const Candidate& stem_gather();    // grad_input with at most eight, any window without dilation
 const Candidate& box_products();   // forward with at most 16 x channels a group, any window and strides

@@ -4,6 +4,7 @@
 #include "kernels/cuda/fast_div.cuh"
 #include "kernels/cuda/layout/plane_rows.h"
 #include "kernels/cuda/layout/results.h"
+#include "kernels/cuda/terms.h"
 
 namespace retrograd::kernels::cuda {
 namespace {
