@@ -142,8 +142,10 @@ int explain(const ExplainOptions& options) {
     fmt::print("math       {}\n", math);
   const auto& [device, kind, machine] = where.value();
   size_t workspace = 0;
+  std::unique_ptr<const engines::Step> before;
   for (const problem::Pass& pass : problem.value().passes) {
-    const plan::Explanation told = plan::explain_pass(pass, kind, machine);
+    plan::Explanation told = plan::explain_pass(pass, kind, machine, before.get());
+    before = std::move(told.step);
     fmt::print("{}", told.text);
     workspace = std::max(workspace, told.workspace_bytes);
   }

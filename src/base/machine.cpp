@@ -34,9 +34,9 @@ struct GpuRow {
   GpuFacts facts;
 };
 constexpr GpuRow kGpus[] = {
-    {"h200", {90, 132, 227 * kKiB, 50 * kMiB, 67, 989, 494, 4000, true}},
-    {"a100", {80, 108, 163 * kKiB, 40 * kMiB, 19.5, 312, 156, 1400, true}},
-    {"rtx4090", {89, 128, 99 * kKiB, 72 * kMiB, 82, 165, 82, 920, true}},
+    {"h200", {90, 132, 227 * kKiB, 50 * kMiB, 67, 989, 494, 4000}},
+    {"a100", {80, 108, 163 * kKiB, 40 * kMiB, 19.5, 312, 156, 1400}},
+    {"rtx4090", {89, 128, 99 * kKiB, 72 * kMiB, 82, 165, 82, 920}},
 };
 
 }  // namespace
@@ -84,10 +84,10 @@ std::string text_of(const Machine& machine) {
   const GpuFacts& gpu = machine.gpu;
   return fmt::format(
       "{}: compute capability {}.{}, {} multiprocessors, {} KiB of shared memory a block, {:.0f} MiB of L2, "
-      "TFLOP/s {:.1f} in FP32, {:.0f} in TF32, {:.0f} in 16 bits, copies {:.0f} GB/s, {}",
+      "TFLOP/s {:.1f} in FP32, {:.0f} in TF32, {:.0f} in 16 bits, copies {:.0f} GB/s",
       machine.name, gpu.architecture / 10, gpu.architecture % 10, gpu.multiprocessors,
       gpu.shared_bytes / 1024, static_cast<double>(gpu.l2_bytes) / (1 << 20), gpu.fp32_tflops,
-      gpu.tf32_tflops, gpu.f16_tflops, gpu.copy_gbs, gpu.cudnn ? "cuDNN" : "no cuDNN");
+      gpu.tf32_tflops, gpu.f16_tflops, gpu.copy_gbs);
 }
 
 }  // namespace retrograd

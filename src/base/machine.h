@@ -34,7 +34,6 @@ struct GpuFacts {
   double f16_tflops = 0;   // tensor cores, 16-bit operands, FP32 sums, dense
   double tf32_tflops = 0;
   double copy_gbs = 0;
-  bool cudnn = false;
 };
 
 struct Machine {

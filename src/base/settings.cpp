@@ -157,17 +157,6 @@ void parse_cuda_architecture(const Lookup& lookup, ParsedSettings& out) {
   }
 }
 
-void parse_cudnn(const Lookup& lookup, ParsedSettings& out) {
-  constexpr std::string_view kVariable = "RETROGRAD_CUDNN";
-  const auto value = value_of(lookup, kVariable);
-  if (!value) return;
-  if (*value == "0" || *value == "1") {
-    out.settings.cudnn = *value == "1";
-  } else {
-    out.warnings.push_back(illegal(kVariable, *value, "0 or 1", "1 is used instead"));
-  }
-}
-
 std::string_view trimmed(std::string_view word) {
   constexpr std::string_view kBlank = " \t";
   const size_t first = word.find_first_not_of(kBlank);
@@ -251,7 +240,6 @@ ParsedSettings parse_settings(const Lookup& lookup) {
   parse_rules(lookup, out);
   parse_soc_name(lookup, out);
   parse_cuda_architecture(lookup, out);
-  parse_cudnn(lookup, out);
   out.settings.tuning = value_of(lookup, "RETROGRAD_TUNING").value_or("");
   parse_verbose(lookup, out);
   return out;

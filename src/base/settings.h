@@ -31,7 +31,6 @@ struct Settings {
   std::optional<Product> rules;        // RETROGRAD_RULES: the product whose rules aclnn keeps
   std::string soc_name;                // RETROGRAD_SOC_NAME; empty: as the device or the product is called
   int cuda_architecture = 0;           // RETROGRAD_CUDA_ARCH, 90: compute capability 9.0; 0: as the GPU is
-  bool cudnn = true;                   // RETROGRAD_CUDNN: whether cuDNN is used where it is there
   bool warnings = true, errors = false, dispatch = false, calls = false;  // RETROGRAD_VERBOSE
 };
 

@@ -55,27 +55,47 @@ class Support {
   Reason reason_;
 };
 
+// An operand in another layout or type, which steps read instead of it. The plan makes it before the first
+// step that reads it; the next step may read the same one.
+class Conversion {
+ public:
+  Conversion(std::string text, size_t bytes) : text_(std::move(text)), bytes_(bytes) {}
+  virtual ~Conversion() = default;
+  // "grad_output as bf16 rows of 2x64x1x56x56": conversions of one plan that say the same are the same.
+  const std::string& text() const { return text_; }
+  // A multiple of 64.
+  size_t bytes() const { return bytes_; }
+  virtual void run(const Bindings& bindings, std::byte* target, runtime::ExecutionContext& context) const = 0;
+
+ private:
+  std::string text_;
+  size_t bytes_;
+};
+using Conversions = std::span<const std::unique_ptr<const Conversion>>;
+
 // One pass, ready to run any number of times, also concurrently with different bindings and workspaces.
 class Step {
  public:
   virtual ~Step() = default;
+  // What run() finds made at the beginning of the workspace, one behind the other, and leaves as it is.
+  virtual Conversions conversions() const { return {}; }
+  // Conversions included.
   virtual size_t workspace_bytes() const { return 0; }
   // How the work is cut, for people: "tiles 6 x 32, 16 boxes of 2x1x14x14, 3 blocks of 21 channels". One
   // line, or nothing.
   virtual std::string describe() const { return {}; }
-  // `workspace` is 64-byte aligned and holds workspace_bytes() of anything. Must not allocate, log or fail.
+  // `workspace` is 64-byte aligned and holds workspace_bytes(): the conversions, and anything behind them.
+  // Must not allocate, log or fail.
   virtual void run(const Bindings& bindings, std::byte* workspace,
                    runtime::ExecutionContext& context) const = 0;
-
-  // What run() leaves at the beginning of the workspace for the call's next step: the name of a copy of
-  // grad_output. Empty: nothing.
-  virtual std::string_view left_copy() const { return {}; }
-  // run() where the step before has left the copy that this one would make.
-  virtual void run_with_copy(const Bindings& bindings, std::byte* workspace,
-                             runtime::ExecutionContext& context) const {
-    run(bindings, workspace, context);
-  }
 };
+
+// How many of a step's conversions are there where the step before had `made`: those at its beginning that
+// are the same.
+size_t count_made(Conversions wanted, Conversions made);
+// A step's conversions but for the first `made`, then the step.
+void run_converted(const Step& step, size_t made, const Bindings& bindings, std::byte* workspace,
+                   runtime::ExecutionContext& context);
 
 // What an implementation does for a pass, beside a machine's peaks: what its cost is made of (cost.h).
 struct Effort {
@@ -110,7 +130,6 @@ class Candidate {
   virtual std::optional<Rest> rest(const problem::Pass& /*pass*/, const Machine& /*machine*/) const {
     return std::nullopt;
   }
-  // Null where a library that it stands on has nothing for this pass after all.
   virtual std::unique_ptr<const Step> make_step(const problem::Pass& pass, const Machine& machine) const = 0;
 };
 

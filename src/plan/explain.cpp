@@ -14,10 +14,26 @@
 
 namespace retrograd::plan {
 
-Explanation explain_pass(const problem::Pass& pass, runtime::DeviceKind kind, const Machine& machine) {
-  Explanation told{fmt::format("{}\n", name_of(pass)), 0};
+namespace {
+
+// A line for each conversion that the step reads.
+std::string conversions_of(const engines::Step& step, const engines::Step* before) {
+  std::string text;
+  const engines::Conversions wanted = step.conversions();
+  const size_t made = before == nullptr ? 0 : count_made(wanted, before->conversions());
+  for (size_t i = 0; i < wanted.size(); ++i)
+    text += i < made ? fmt::format("    reads {}: converted for the pass before\n", wanted[i]->text())
+                     : fmt::format("    reads {}: converted first, {} bytes\n", wanted[i]->text(),
+                                   wanted[i]->bytes());
+  return text;
+}
+
+}  // namespace
+
+Explanation explain_pass(const problem::Pass& pass, runtime::DeviceKind kind, const Machine& machine,
+                         const engines::Step* before) {
+  Explanation told{fmt::format("{}\n", name_of(pass)), 0, nullptr};
   const auto out = std::back_inserter(told.text);
-  bool chosen = false;
   for (Answer& answer : judge(engines::candidates(kind), pass, machine)) {
     std::unique_ptr<const engines::Step> step;
     if (answer.support.accepted()) step = make_step(answer, pass, machine, settings().workspace_limit);
@@ -26,22 +42,25 @@ Explanation explain_pass(const problem::Pass& pass, runtime::DeviceKind kind, co
     fmt::format_to(out, "  {:<34} {}\n", answer.candidate->name(),
                    step == nullptr ? "declines: " + reason
                                    : fmt::format("{:>10.1f} us  {}", answer.microseconds,
-                                                 chosen ? "would take it" : "takes it"));
-    if (step != nullptr && !chosen) {
-      if (const std::string how = step->describe(); !how.empty()) fmt::format_to(out, "    {}\n", how);
-      told.workspace_bytes = step->workspace_bytes();
-      fmt::format_to(out, "    workspace {} bytes\n", told.workspace_bytes);
-    }
-    chosen |= step != nullptr;
+                                                 told.step != nullptr ? "would take it" : "takes it"));
+    if (step == nullptr || told.step != nullptr) continue;
+    told.step = std::move(step);
+    if (const std::string how = told.step->describe(); !how.empty()) fmt::format_to(out, "    {}\n", how);
+    told.workspace_bytes = told.step->workspace_bytes();
+    fmt::format_to(out, "{}    workspace {} bytes\n", conversions_of(*told.step, before),
+                   told.workspace_bytes);
   }
   return told;
 }
 
 Result<Explanation> explain(const problem::Problem& problem, runtime::Device& device) {
-  Explanation all{fmt::format("problem    {}\n", to_text(problem.request)), 0};
+  Explanation all{fmt::format("problem    {}\n", to_text(problem.request)), 0, nullptr};
   for (const std::string& warning : problem.warnings) all.text += fmt::format("warning    {}\n", warning);
-  for (const problem::Pass& pass : problem.passes)
-    all.text += explain_pass(pass, device.kind(), engines::machine_of(device)).text;
+  for (const problem::Pass& pass : problem.passes) {
+    Explanation one = explain_pass(pass, device.kind(), engines::machine_of(device), all.step.get());
+    all.text += one.text;
+    all.step = std::move(one.step);
+  }
   RG_TRY(const auto plan, make_plan(problem, device, "explain"));
   all.workspace_bytes = plan->workspace_bytes();
   all.text += fmt::format("device     {}\nworkspace  {} bytes\n", describe(device), all.workspace_bytes);

@@ -153,14 +153,12 @@ Status Plan::execute(std::shared_ptr<const Plan> plan, const Bindings& bindings,
 
 void Plan::run(const Bindings& bindings, void* workspace, runtime::ExecutionContext& context) const {
   const auto start = std::chrono::steady_clock::now();
-  std::string_view copy;  // what the last step left in the workspace
+  engines::Conversions made;  // what the last step read, at the workspace's beginning
   for (const Entry& entry : entries_) {
     if (bindings[entry.result] == nullptr) continue;
-    const engines::Step& step = *entry.step;
-    const bool made = !copy.empty() && copy == step.left_copy();
-    made ? step.run_with_copy(bindings, align(workspace), context)
-         : step.run(bindings, align(workspace), context);
-    copy = step.left_copy();
+    const engines::Conversions wanted = entry.step->conversions();
+    run_converted(*entry.step, count_made(wanted, made), bindings, align(workspace), context);
+    made = wanted;
   }
   if (call_record_.empty()) return;
   const std::chrono::duration<double, std::micro> elapsed = std::chrono::steady_clock::now() - start;
@@ -187,10 +185,6 @@ std::vector<Answer> judge(std::span<const engines::Candidate* const> candidates,
 std::unique_ptr<const engines::Step> make_step(Answer& answer, const problem::Pass& pass,
                                                const Machine& machine, size_t workspace_limit) {
   auto step = answer.candidate->make_step(pass, machine);
-  if (step == nullptr) {
-    answer.support = engines::Support::no("the library that it calls does not take this");
-    return nullptr;
-  }
   const size_t bytes = with_alignment(step->workspace_bytes());
   if (bytes <= workspace_limit) return step;
   answer.support = engines::Support::no(

@@ -92,8 +92,8 @@ struct Answer {
 // All of them, the cheapest first; of equals in the order of the list.
 std::vector<Answer> judge(std::span<const engines::Candidate* const> candidates, const problem::Pass& pass,
                           const Machine& machine);
-// The step of an answer that accepts; null, with the reason in the answer, where it has none or where it
-// needs more workspace than the limit.
+// The step of an answer that accepts; null, with the reason in the answer, where it needs more workspace than
+// the limit.
 std::unique_ptr<const engines::Step> make_step(Answer& answer, const problem::Pass& pass,
                                                const Machine& machine, size_t workspace_limit);
 

@@ -47,7 +47,6 @@ void expect_defaults(const Settings& s) {
   EXPECT_EQ(s.rules, std::nullopt);
   EXPECT_EQ(s.soc_name, "");
   EXPECT_EQ(s.cuda_architecture, 0);
-  EXPECT_TRUE(s.cudnn);
   EXPECT_EQ(s.cpu_isa, "");
   EXPECT_EQ(s.workspace_limit, SIZE_MAX);
   expect_topics(s, true, false, false, false);
@@ -58,8 +57,8 @@ TEST(Settings, AreTheDefaultsWhenNothingIsSet) { expect_defaults(parse({}).setti
 TEST(Settings, TakeAnEmptyValueAsNotSet) {
   for (const char* variable :
        {"RETROGRAD_NUM_THREADS", "RETROGRAD_DEVICE", "RETROGRAD_HF32_BITS", "RETROGRAD_WINOGRAD",
-        "RETROGRAD_RULES", "RETROGRAD_SOC_NAME", "RETROGRAD_CUDNN", "RETROGRAD_CUDA_ARCH",
-        "RETROGRAD_CPU_ISA", "RETROGRAD_WORKSPACE_LIMIT", "RETROGRAD_VERBOSE"}) {
+        "RETROGRAD_RULES", "RETROGRAD_SOC_NAME", "RETROGRAD_CUDA_ARCH", "RETROGRAD_CPU_ISA",
+        "RETROGRAD_WORKSPACE_LIMIT", "RETROGRAD_VERBOSE"}) {
     expect_defaults(legal(variable, ""));
   }
 }
@@ -122,13 +121,6 @@ TEST(Settings, TakeComputeCapabilitiesFrom80On) {
             "\", legal is a compute capability from 80 on, such as 80 or 90; all that the GPU has is used");
     expect_defaults(parse({{"RETROGRAD_CUDA_ARCH", value}}).settings);
   }
-}
-
-TEST(Settings, TakeZeroOrOneForCudnn) {
-  EXPECT_FALSE(legal("RETROGRAD_CUDNN", "0").cudnn);
-  EXPECT_TRUE(legal("RETROGRAD_CUDNN", "1").cudnn);
-  EXPECT_EQ(illegal("RETROGRAD_CUDNN", "on"),
-            "RETROGRAD_CUDNN is \"on\", legal is 0 or 1; 1 is used instead");
 }
 
 TEST(Settings, TakeTheFourProductsForRules) {

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
 #include <mutex>
 
@@ -69,33 +70,51 @@ class ProbeCandidate final : public Candidate {
   size_t workspace_;
 };
 
-// Its steps leave a copy, of the same name whatever the pass, or of none.
-class CopyingCandidate final : public Candidate {
+// Its steps read a conversion, the same one whatever the pass, or none, and another one behind it.
+class ConvertingCandidate final : public Candidate {
  public:
-  explicit CopyingCandidate(std::string pass_without) : pass_without_(std::move(pass_without)) {}
-  const char* name() const override { return "copying"; }
+  explicit ConvertingCandidate(std::string pass_without) : pass_without_(std::move(pass_without)) {}
+  const char* name() const override { return "converting"; }
   Support supports(const problem::Pass&, const Machine& /*machine*/) const override { return Support::yes(); }
   std::unique_ptr<const Step> make_step(const problem::Pass& pass,
                                         const Machine& /*machine*/) const override {
-    return std::make_unique<CopyingStep>(*this, std::string(name_of(pass)));
+    return std::make_unique<ConvertingStep>(*this, std::string(name_of(pass)));
   }
   mutable std::string ran;
 
  private:
-  class CopyingStep final : public Step {
+  class NotedConversion final : public engines::Conversion {
    public:
-    CopyingStep(const CopyingCandidate& owner, std::string pass) : owner_(owner), pass_(std::move(pass)) {}
-    void run(const Bindings&, std::byte*, runtime::ExecutionContext&) const override {
-      owner_.ran += pass_ + " ";
-    }
-    std::string_view left_copy() const override { return pass_ == owner_.pass_without_ ? "" : "rows"; }
-    void run_with_copy(const Bindings&, std::byte*, runtime::ExecutionContext&) const override {
-      owner_.ran += pass_ + "+ ";
+    NotedConversion(const ConvertingCandidate& owner, std::string text)
+        : Conversion(std::move(text), 64), owner_(owner) {}
+    void run(const Bindings&, std::byte* target, runtime::ExecutionContext&) const override {
+      owner_.ran += text() + " ";
+      *target = static_cast<std::byte>(text().back());
     }
 
    private:
-    const CopyingCandidate& owner_;
+    const ConvertingCandidate& owner_;
+  };
+  class ConvertingStep final : public Step {
+   public:
+    ConvertingStep(const ConvertingCandidate& owner, std::string pass) : owner_(owner), pass_(pass) {
+      if (pass == owner.pass_without_) return;
+      conversions_.push_back(std::make_unique<NotedConversion>(owner, "rows"));
+      conversions_.push_back(std::make_unique<NotedConversion>(owner, "of_" + pass));
+    }
+    engines::Conversions conversions() const override { return conversions_; }
+    size_t workspace_bytes() const override { return 128; }
+    void run(const Bindings&, std::byte* workspace, runtime::ExecutionContext&) const override {
+      owner_.ran += pass_ + ". ";
+      for (size_t i = 0; i < conversions_.size(); ++i)
+        EXPECT_EQ(workspace[64 * i], static_cast<std::byte>(conversions_[i]->text().back()));
+      if (conversions_.empty()) std::fill_n(workspace, 128, std::byte{0});
+    }
+
+   private:
+    const ConvertingCandidate& owner_;
     std::string pass_;
+    std::vector<std::unique_ptr<const engines::Conversion>> conversions_;
   };
   std::string pass_without_;
 };
@@ -149,22 +168,28 @@ TEST(PlanTest, StepsRunInOrderAndShareOneAlignedWorkspace) {
             (std::vector<std::string>{"grad_input", "grad_bias"}));
 }
 
-TEST(PlanTest, AStepIsToldOfTheCopyThatTheOneBeforeHasLeft) {
+TEST(PlanTest, AConversionIsMadeOnceForStepsThatFollowEachOther) {
   Buffers buffers;
-  const auto run = [&](const CopyingCandidate& candidate, const Bindings& bindings) {
+  const auto run = [&](const ConvertingCandidate& candidate, const Bindings& bindings) {
     const Candidate* const order[] = {&candidate};
     const auto plan = make_plan(problem_of(kConv), cpu(), "test", order).value();
-    EXPECT_TRUE(Plan::execute(plan, bindings, nullptr, 0, *cpu().null_stream()).is_ok());
+    std::vector<std::byte> workspace(plan->workspace_bytes());
+    EXPECT_TRUE(
+        Plan::execute(plan, bindings, workspace.data(), workspace.size(), *cpu().null_stream()).is_ok());
     return candidate.ran;
   };
-  EXPECT_EQ(run(CopyingCandidate("none"), buffers.all()), "grad_input grad_weight+ grad_bias+ ");
-  EXPECT_EQ(run(CopyingCandidate("grad_weight"), buffers.all()), "grad_input grad_weight grad_bias ");
+  EXPECT_EQ(run(ConvertingCandidate("none"), buffers.all()),
+            "rows of_grad_input grad_input. of_grad_weight grad_weight. of_grad_bias grad_bias. ");
+  EXPECT_EQ(run(ConvertingCandidate("grad_weight"), buffers.all()),
+            "rows of_grad_input grad_input. grad_weight. rows of_grad_bias grad_bias. ");
   Bindings without_weight = buffers.all();
   without_weight.set(Operand::kGradWeight, nullptr);
-  EXPECT_EQ(run(CopyingCandidate("none"), without_weight), "grad_input grad_bias+ ");
+  EXPECT_EQ(run(ConvertingCandidate("none"), without_weight),
+            "rows of_grad_input grad_input. of_grad_bias grad_bias. ");
   Bindings without_input = buffers.all();
   without_input.set(Operand::kGradInput, nullptr);
-  EXPECT_EQ(run(CopyingCandidate("none"), without_input), "grad_weight grad_bias+ ");
+  EXPECT_EQ(run(ConvertingCandidate("none"), without_input),
+            "rows of_grad_weight grad_weight. of_grad_bias grad_bias. ");
 }
 
 TEST(PlanTest, ACandidateThatNeedsMoreThanTheLimitIsPassedOver) {

@@ -22,8 +22,6 @@ std::vector<Machine> gpus() {
     const Machine machine = *named_machine(name);
     if (machine.kind != Machine::Kind::kGpu) continue;
     all.push_back(machine);
-    all.push_back(machine);
-    all.back().gpu.cudnn = false;
   }
   return all;
 }
@@ -48,10 +46,16 @@ class SelectionGpuTest : public testing::Test {
       SCOPED_TRACE(answer.candidate->name());
       EXPECT_TRUE(std::isfinite(answer.microseconds) && answer.microseconds > 0) << answer.microseconds;
       const auto step = answer.candidate->make_step(pass, machine);
-      if (std::string_view(answer.candidate->name()) == "cuda.cudnn") continue;  // it may not be there
       ASSERT_NE(step, nullptr);
       EXPECT_FALSE(step->describe().empty());
       EXPECT_LT(step->workspace_bytes(), size_t{1} << 40);
+      size_t converted = 0;
+      for (const auto& conversion : step->conversions()) {
+        EXPECT_EQ(conversion->bytes() % 64, 0U) << conversion->text();
+        EXPECT_GT(conversion->bytes(), 0U) << conversion->text();
+        converted += conversion->bytes();
+      }
+      EXPECT_LE(converted, step->workspace_bytes());
       ++steps_;
     }
   }
@@ -114,6 +118,35 @@ TEST_F(SelectionGpuTest, ForwardProblemsAreTakenByKernels) {
       const std::string_view name = (rest ? rest->candidate : answers[0].candidate)->name();
       EXPECT_TRUE(name.find(part) != std::string_view::npos) << name;
     }
+  }
+}
+
+// grad_output is brought to rows of channels, or to another dense layout, once for both gradients.
+TEST_F(SelectionGpuTest, BothGradientsReadOneConversionOfGradOutput) {
+  const struct {
+    const char *text, *conversion;
+  } cases[] = {
+      {"conv input=8x64x28x28 weight=96x64x3x3 padding=1x1 dtype=bf16",
+       "grad_output as bf16 rows of 8x96x1x28x28"},
+      {"conv input=8x64x28x28 weight=64x96x3x3 padding=1x1 transposed=1 dtype=f16",
+       "grad_output as f16 rows of 8x96x1x28x28"},
+      {"conv input=8x64x56x56 weight=64x1x3x3 grad_output=8x64x56x56@401408x1x7168x128 padding=1x1 groups=64",
+       "grad_output in planes"},
+  };
+  const Machine machine = *named_machine("h200");
+  for (const auto& [text, conversion] : cases) {
+    SCOPED_TRACE(text);
+    const auto problem = problem::judge(problem::parse_request(text).value());
+    ASSERT_TRUE(problem.is_ok()) << problem.status().message();
+    std::vector<std::unique_ptr<const engines::Step>> steps;
+    for (const problem::Pass& pass : problem.value().passes)
+      steps.push_back(plan::judge(engines::candidates(runtime::DeviceKind::kCuda), pass, machine)
+                          .front()
+                          .candidate->make_step(pass, machine));
+    ASSERT_GE(steps.size(), 2U);
+    ASSERT_FALSE(steps[1]->conversions().empty()) << steps[1]->describe();
+    EXPECT_EQ(steps[1]->conversions()[0]->text(), conversion) << steps[1]->describe();
+    EXPECT_EQ(count_made(steps[1]->conversions(), steps[0]->conversions()), 1U) << steps[0]->describe();
   }
 }
 

@@ -178,7 +178,7 @@ problem::Request in_channels_last(problem::Request request) {
   return request;
 }
 
-// The cheapest that accepts: what cuDNN has of a pass, only a device knows.
+// The cheapest that accepts.
 std::string choice_of(const problem::Pass& pass, const Machine& machine) {
   const auto answers = plan::judge(engines::candidates(runtime::DeviceKind::kCuda), pass, machine);
   return answers.front().candidate->name();
@@ -197,15 +197,10 @@ Status print_gpu_row(const tools::NamedProblem& row, const Machine& machine) {
   return Status::ok();
 }
 
-// Those that have names, and an H200 without cuDNN.
 std::vector<Machine> named_gpus() {
   std::vector<Machine> gpus;
   for (const std::string_view name : machine_names())
     if (auto machine = named_machine(name); machine->kind == Machine::Kind::kGpu) gpus.push_back(*machine);
-  Machine alone = *named_machine("h200");
-  alone.name += "-without-cudnn";
-  alone.gpu.cudnn = false;
-  gpus.push_back(alone);
   return gpus;
 }
 

@@ -80,9 +80,6 @@ class Judge {
       if (standard_.on_gpu)
         bound_ += (static_cast<double>(terms) / 8 + 2) * std::ldexp(standard_.largest_operand, -23) *
                   standard_.smallest_normal;
-      // cuDNN adds some sums of 16-bit results in parts, and loses results below the smallest normal number.
-      if (standard_.by_cudnn && dtype_ != DType::kF32)
-        bound_ += half_ulp(dtype_, exact) + std::numeric_limits<float>::min();
     }
     // Rounding keeps the order, so the result lies between the rounded ends.
     const double low = rounded(dtype_, exact - bound_), high = rounded(dtype_, exact + bound_);
@@ -135,7 +132,6 @@ Standard standard_for(const engines::Candidate& candidate, runtime::DeviceKind d
   // On a GPU, products in FP32 are three of TF32 numbers, which lose what is below 2^-21 of them; where one
   // is allowed, operands are off by at most 2^-11 of themselves.
   standard.on_gpu = on_gpu;
-  standard.by_cudnn = std::string_view(candidate.name()) == "cuda.cudnn";
   standard.rounds_operands = candidate.reduces_precision() && on_gpu;
   if (on_gpu) standard.product_error = standard.rounds_operands ? std::ldexp(1.001, -10) : std::ldexp(1, -20);
   if (std::string_view(candidate.name()) == "reference") standard.accumulation = Accumulation::kDouble;

@@ -21,7 +21,6 @@ struct Standard {
   double product_error = 0;  // of what a product is made of, relative to it
   bool rounds_operands = false;
   bool on_gpu = false;
-  bool by_cudnn = false;       // 16-bit results may be the next number
   double largest_operand = 0;  // where small products may be lost (a GPU), otherwise 0
   double smallest_normal = 0;  // of the 16-bit types of the operands; 0: there are none
   bool has_nonfinite = false;  // among the operands

@@ -9,7 +9,7 @@
 namespace retrograd::engines::cuda {
 
 std::span<const Candidate* const> candidates() {
-  static const std::array<const Candidate*, 37> all = {
+  static const std::array<const Candidate*, 35> all = {
       &depthwise_small(),     // grad_input, grad_weight: one channel a group, 3x3 to 7x7 on 14x14, 16 bits
       &depthwise_whole(),     // the same of every type
       &depthwise_bands(),     // 5x5 and 7x7, 16-bit types
@@ -21,9 +21,8 @@ std::span<const Candidate* const> candidates() {
       &depthwise_windows(),   // one channel a group of one side, any window, any strides
       &small_images(),        // grad_input, grad_weight, grad_bias of small images
       &narrow_blocks(),       // grad_input, grad_weight: groups of up to 16 channels, 16-bit types
-      &narrow_tiles(),        // grad_input, grad_weight: few x channels a group, common windows
+      &narrow_tiles(),        // grad_weight: groups of up to 16 channels, three columns, f32
       &stem_gather(),         // grad_input: at most eight x channels a group, any window
-      &narrow_gather(),       // grad_input: at most four x channels a group
       &box_products(),        // forward: at most 16 x channels a group, any window
       &group_rows(),          // forward, grad_input: groups of 8 to 32 channels, NHWC, 16-bit types
       &tf32_products(),       // convolutions in f32 whose operands may be rounded
@@ -32,7 +31,6 @@ std::span<const Candidate* const> candidates() {
       &weight_products(),     // grad_weight in 16-bit types on Hopper GPUs
       &tap_products(),        // the same, a tap at a time
       &few_places(),          // grad_weight of a handful of places
-      &cudnn_products(),      // convolutions, where cuDNN is there
       &in_place_products(),   // forward, grad_input of operands where they lie
       &row_products(),        // convolutions
       &col2im(),              // grad_input with few x channels

@@ -20,15 +20,11 @@ const Candidate& few_places();        // grad_weight of up to 16 places, any typ
 const Candidate& tap_products();      // grad_weight, a tap a tile: few places, any strides and kernels
 const Candidate& col2im();            // grad_input with few x channels: taps are columns, then added up
 const Candidate& mirrored();          // few y channels: x and y exchanged, then one of these
-// cuDNN, where it is there: grad_input (forward in BF16) of 16-bit types in channels-last form, into which
-// operands of other layouts are brought in the workspace.
-const Candidate& cudnn_products();
 
 // few_channels/: groups of up to 16 channels, and stems.
-const Candidate& narrow_tiles();   // FP32, tiles in shared memory
+const Candidate& narrow_tiles();   // grad_weight in FP32, tiles in shared memory
 const Candidate& narrow_blocks();  // 16-bit types on tensor cores
 const Candidate& stem_gather();    // grad_input with at most eight, any window without dilation
-const Candidate& narrow_gather();  // grad_input with at most four x channels a group
 const Candidate& box_products();   // forward with at most 16 x channels a group, any window and strides
 const Candidate& group_rows();     // forward, grad_input of 8 to 32 channels a group, NHWC, 16-bit types
 

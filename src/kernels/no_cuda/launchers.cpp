@@ -26,7 +26,6 @@
 #include "kernels/cuda/few_channels/group_blocks.h"
 #include "kernels/cuda/few_channels/group_rows.h"
 #include "kernels/cuda/few_channels/narrow_blocks.h"
-#include "kernels/cuda/few_channels/narrow_gather.h"
 #include "kernels/cuda/few_channels/narrow_tiles.h"
 #include "kernels/cuda/few_channels/stem_gather.h"
 #include "kernels/cuda/layout/col2im.h"
@@ -92,9 +91,7 @@ void group_grad_weight(const Conv&, bool, float*, Stream) { not_here(); }
 void block_grad_input(const Conv&, bool, Stream) { not_here(); }
 void block_grad_weight(const Conv&, bool, float*, Stream) { not_here(); }
 void stem_grad_weight(const Conv&, bool, float*, Stream) { not_here(); }
-void narrow_grad_input(const Conv&, Stream) { not_here(); }
 void stem_gather(const Conv&, const StemPlan&, Stream) { not_here(); }
-void narrow_tiles_grad_input(const Conv&, bool, Stream) { not_here(); }
 void narrow_tiles_grad_weight(const Conv&, bool, float*, Stream) { not_here(); }
 
 void make_rows(const Rows&, RowType, void*, Stream) { not_here(); }
@@ -108,9 +105,8 @@ void* take_scratch(size_t, Stream) { not_here(); }
 void give_back_scratch(void*, Stream) { not_here(); }
 void copy_bytes(void*, const void*, size_t, Stream) { not_here(); }
 void make_filter(const Conv&, int64_t, int64_t, RowType, void*, Stream) { not_here(); }
-void take_filter(const Conv&, int64_t, int64_t, RowType, const void*, bool, Stream) { not_here(); }
-void take_rows(const Conv&, Result, int64_t, RowType, const void*, bool, Stream) { not_here(); }
-void repair_result(const Conv&, Result, Stream) { not_here(); }
+void take_filter(const Conv&, int64_t, int64_t, RowType, const void*, Stream) { not_here(); }
+void take_rows(const Conv&, Result, int64_t, RowType, const void*, Stream) { not_here(); }
 
 void pool_backward(const Pool&, bool, PoolKernel, const ColumnsCut&, Stream) { not_here(); }
 void pool_forward(const Pool&, bool, const ForwardChoice&, Stream) { not_here(); }

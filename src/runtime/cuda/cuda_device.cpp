@@ -13,7 +13,6 @@
 #include "runtime/cuda/cuda_event.h"
 #include "runtime/cuda/cuda_status.h"
 #include "runtime/cuda/cuda_stream.h"
-#include "runtime/cuda/cudnn.h"
 
 namespace retrograd::runtime {
 
@@ -70,7 +69,6 @@ Machine describe(int index, int major, int minor) {
   // Two transfers a clock on the width of the bus; a copy reaches about 85 % of it.
   gpu.copy_gbs = 0.85 * 2 * 1e3 * attribute(cudaDevAttrMemoryClockRate) *
                  attribute(cudaDevAttrGlobalMemoryBusWidth) / 8 / 1e9;
-  gpu.cudnn = cudnn_is_there();
   // Without them it is what its kernels for other GPUs make of it.
   if (gpu.architecture == 90 && !has_tensor_maps()) gpu.architecture = 80;
   return machine;

@@ -67,11 +67,11 @@ class Col2imStep final : public Step {
         type_(row_type_of(pass)),
         product_(product_of(pass)),
         step_(row_products().make_step(product_, machine)),
+        step_bytes_((step_->workspace_bytes() + 255) / 256 * 256),
         columns_bytes_(room_for(columns_elements(pass), RowType::kF32)),
         weight_bytes_(room_for(product_.y_channels * product_.w.strides[0], type_)) {}
-  size_t workspace_bytes() const override {
-    return columns_bytes_ + weight_bytes_ + step_->workspace_bytes();
-  }
+  Conversions conversions() const override { return step_->conversions(); }
+  size_t workspace_bytes() const override { return step_bytes_ + columns_bytes_ + weight_bytes_; }
   std::string describe() const override {
     return fmt::format("{} columns of taps and channels; {}: {}", product_.y_channels, row_products().name(),
                        step_->describe());
@@ -80,13 +80,14 @@ class Col2imStep final : public Step {
            runtime::ExecutionContext& context) const override {
     const auto stream = stream_of(context);
     const kernels::cuda::Conv conv = bind(shape_of(pass_), pass_, bindings);
-    std::byte* const weights = workspace + columns_bytes_;
+    std::byte* const columns = workspace + step_bytes_;
+    std::byte* const weights = columns + columns_bytes_;
     kernels::cuda::make_weight_rows(conv, true, type_, weights, stream);
     Bindings inner = bindings;
-    inner.set(product_.y.operand, workspace);
+    inner.set(product_.y.operand, columns);
     inner.set(product_.w.operand, weights);
-    step_->run(inner, weights + weight_bytes_, context);
-    kernels::cuda::add_columns(conv, reinterpret_cast<const float*>(workspace), stream);
+    step_->run(inner, workspace, context);
+    kernels::cuda::add_columns(conv, reinterpret_cast<const float*>(columns), stream);
   }
 
  private:
@@ -94,7 +95,7 @@ class Col2imStep final : public Step {
   RowType type_;
   ConvPass product_;
   std::unique_ptr<const Step> step_;
-  size_t columns_bytes_, weight_bytes_;
+  size_t step_bytes_, columns_bytes_, weight_bytes_;
 };
 
 bool is_too_large(const ConvPass& p) {

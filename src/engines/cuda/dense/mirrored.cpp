@@ -35,6 +35,8 @@ class MirroredStep final : public Step {
         offset_(mirror(pass).weight_offset * static_cast<int64_t>(size_of(pass.w.dtype))),
         inner_(cheapest_for(mirror(pass).pass, machine)),
         step_(inner_->make_step(mirror(pass).pass, machine)) {}
+  // Of x and y, whose addresses stay.
+  Conversions conversions() const override { return step_->conversions(); }
   size_t workspace_bytes() const override { return step_->workspace_bytes(); }
   std::string describe() const override {
     return fmt::format("x and y exchanged; {}: {}", inner_->name(), step_->describe());
@@ -42,11 +44,6 @@ class MirroredStep final : public Step {
   void run(const Bindings& bindings, std::byte* workspace,
            runtime::ExecutionContext& context) const override {
     step_->run(exchanged(bindings), workspace, context);
-  }
-  std::string_view left_copy() const override { return step_->left_copy(); }
-  void run_with_copy(const Bindings& bindings, std::byte* workspace,
-                     runtime::ExecutionContext& context) const override {
-    step_->run_with_copy(exchanged(bindings), workspace, context);
   }
 
  private:

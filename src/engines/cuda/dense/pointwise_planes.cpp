@@ -83,7 +83,7 @@ class PointwiseStep final : public Step {
     if (pass_.kind != ConvPassKind::kGradWeight) return true;
     const int64_t filled = plan_.walk.filled;
     if (plan_.results == WeightResults::kFilter)
-      kernels::cuda::take_filter(conv, conv.y_channels, filled, type, workspace, false, stream);
+      kernels::cuda::take_filter(conv, conv.y_channels, filled, type, workspace, stream);
     if (plan_.results == WeightResults::kParts)
       kernels::cuda::add_weight_parts(
           {conv, kernels::cuda::WeightRepair::kNone, false, filled, parts, plan_.parts}, stream);

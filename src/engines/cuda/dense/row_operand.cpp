@@ -2,7 +2,10 @@
 // Rows in place, and copies of what is none.
 #include "engines/cuda/dense/row_operand.h"
 
+#include <fmt/format.h>
+
 #include "base/checked.h"
+#include "engines/cuda/shapes.h"
 
 namespace retrograd::engines::cuda {
 
@@ -65,39 +68,66 @@ RowOperand row_operand(const problem::ConvPass& pass, const problem::PassTensor&
   return operand;
 }
 
-const void* rows_of(const RowOperand& operand, const kernels::cuda::Conv& conv,
-                    const kernels::cuda::Tensor& tensor, bool is_x, RowType type, std::byte* workspace,
-                    kernels::cuda::Stream stream) {
-  if (operand.in_place) return tensor.data;
-  make_rows(conv, tensor, is_x, type, workspace, stream);
-  return workspace;
+namespace {
+
+const char* text_of(OperandRounding rounding) {
+  switch (rounding) {
+    case OperandRounding::kNone:
+      return "";
+    case OperandRounding::kF16:
+      return " rounded to f16";
+    case OperandRounding::kHf32Bits11:
+      return " rounded to 11 bits";
+    case OperandRounding::kHf32Bits10:
+      break;
+  }
+  return " rounded to 10 bits";
 }
 
-void make_rows(const kernels::cuda::Conv& conv, const kernels::cuda::Tensor& tensor, bool is_x, RowType type,
-               std::byte* target, kernels::cuda::Stream stream) {
+kernels::cuda::Rows rows_of(const problem::ConvPass& pass, bool is_x) {
+  const kernels::cuda::Conv conv = shape_of(pass);
   kernels::cuda::Rows rows{};
   rows.batch = conv.batch;
   rows.groups = conv.groups;
   rows.channels = is_x ? conv.x_channels : conv.y_channels;
   for (int i = 0; i < 3; ++i) rows.spatial[i] = is_x ? conv.axes[i].x : conv.axes[i].y;
-  rows.source = tensor;
+  rows.source = is_x ? conv.x : conv.y;
   rows.rounding = conv.rounding;
-  kernels::cuda::make_rows(rows, type, target, stream);
+  return rows;
 }
 
-std::string_view name_of_rows(RowType type, OperandRounding rounding) {
-  if (type != RowType::kF32) return type == RowType::kF16 ? "f16 rows" : "bf16 rows";
-  switch (rounding) {
-    case OperandRounding::kNone:
-      return "f32 rows";
-    case OperandRounding::kF16:
-      return "f32 rows of f16";
-    case OperandRounding::kHf32Bits11:
-      return "f32 rows of 11 bits";
-    case OperandRounding::kHf32Bits10:
-      break;
+class RowConversion final : public Conversion {
+ public:
+  RowConversion(const problem::ConvPass& pass, bool is_x, RowType type, size_t bytes)
+      : Conversion(fmt::format("{} as {} rows of {}{}", name_of((is_x ? pass.x : pass.y).operand),
+                               retrograd::name_of(dtype_of(type)),
+                               fmt::join(is_x ? x_sizes(pass) : y_sizes(pass), "x"),
+                               type == RowType::kF32 ? text_of(pass.rounding) : ""),
+                   bytes),
+        rows_(rows_of(pass, is_x)),
+        operand_((is_x ? pass.x : pass.y).operand),
+        type_(type) {}
+  void run(const Bindings& bindings, std::byte* target, runtime::ExecutionContext& context) const override {
+    kernels::cuda::Rows rows = rows_;
+    rows.source.data = bindings[operand_];
+    kernels::cuda::make_rows(rows, type_, target, stream_of(context));
   }
-  return "f32 rows of 10 bits";
+
+ private:
+  kernels::cuda::Rows rows_;  // without an address
+  problem::Operand operand_;
+  RowType type_;
+};
+
+}  // namespace
+
+RowConversions::RowConversions(const problem::ConvPass& pass, RowType type, size_t x_bytes, size_t y_bytes)
+    : bytes(x_bytes + y_bytes) {
+  const bool x_first = pass.x.operand == problem::Operand::kGradOutput;
+  (x_first ? y_at : x_at) = x_first ? x_bytes : y_bytes;
+  for (const bool is_x : {x_first, !x_first})
+    if (const size_t one = is_x ? x_bytes : y_bytes; one > 0)
+      all.push_back(std::make_unique<RowConversion>(pass, is_x, type, one));
 }
 
 }  // namespace retrograd::engines::cuda

@@ -2,9 +2,11 @@
 // One operand of a product of rows, x or y: whether it lies as rows of channels already, or is copied.
 #pragma once
 
-#include <string_view>
+#include <memory>
+#include <vector>
 
 #include "engines/cuda/layouts.h"
+#include "engines/engine.h"
 #include "kernels/cuda/layout/channel_rows.h"
 #include "kernels/cuda/shapes.h"
 #include "problem/pass.h"
@@ -22,17 +24,13 @@ RowOperand row_operand(const problem::ConvPass& pass, const problem::PassTensor&
 // Bytes of so many elements, in whole 256s.
 size_t room_for(int64_t elements, kernels::cuda::RowType type);
 
-// The address of the rows: the operand itself, or where they have been made.
-const void* rows_of(const RowOperand& operand, const kernels::cuda::Conv& conv,
-                    const kernels::cuda::Tensor& tensor, bool is_x, kernels::cuda::RowType type,
-                    std::byte* workspace, kernels::cuda::Stream stream);
-
-// Rows of x or of y, rounded as the pass says.
-void make_rows(const kernels::cuda::Conv& conv, const kernels::cuda::Tensor& tensor, bool is_x,
-               kernels::cuda::RowType type, std::byte* target, kernels::cuda::Stream stream);
-
-// What a step leaves for the next one: rows of grad_output, rounded as both want them.
-std::string_view name_of_rows(kernels::cuda::RowType type, OperandRounding rounding);
+// Conversions of x and y to rows, rounded as the pass says; of no bytes: there is none. grad_output's comes
+// first: another step may read the same.
+struct RowConversions {
+  RowConversions(const problem::ConvPass& pass, kernels::cuda::RowType type, size_t x_bytes, size_t y_bytes);
+  std::vector<std::unique_ptr<const Conversion>> all;
+  size_t x_at = 0, y_at = 0, bytes = 0;  // in the workspace
+};
 
 DType dtype_of(kernels::cuda::RowType type);
 // The narrowest type that holds two operands exactly, and how it is multiplied.

@@ -46,7 +46,8 @@ class GatherStep final : public Step {
         type_(row_type(pass, source(), pass.w)),
         math_(math_of(type_, pass.rounding)),
         operand_(row_operand(pass, source(), forward_ ? x_sizes(pass) : y_sizes(pass), type_)),
-        way_(gather_way(pass, operand_, type_, math_, machine)) {
+        way_(gather_way(pass, operand_, type_, math_, machine)),
+        rows_(pass, type_, rows_bytes(forward_), rows_bytes(!forward_)) {
     if (way_.patches)
       operand_ = {false, patch_row(pass, type_), room_for(patch_elements(pass, type_), type_)};
     product_.conv = shape_of(pass);
@@ -68,6 +69,7 @@ class GatherStep final : public Step {
   WantsAligned wants_aligned() const {
     return {.x = forward_ && operand_.in_place, .y = !forward_ && operand_.in_place, .w = false};
   }
+  Conversions conversions() const override { return rows_.all; }
   size_t workspace_bytes() const override {
     return operand_.bytes + weight_bytes() + static_cast<size_t>(cut().partial_floats) * sizeof(float);
   }
@@ -80,23 +82,8 @@ class GatherStep final : public Step {
                                      : fmt::format("{} product{}", count, count == 1 ? "" : "s"),
                        way_.parts > 1 ? fmt::format(", {} parts", way_.parts) : "", name_of(math_));
   }
-  std::string_view left_copy() const override {
-    const bool is_copied =
-        source().operand == problem::Operand::kGradOutput && !operand_.in_place && !way_.patches;
-    return is_copied ? name_of_rows(type_, pass_.rounding) : std::string_view{};
-  }
   void run(const Bindings& bindings, std::byte* workspace,
            runtime::ExecutionContext& context) const override {
-    run_from(bindings, workspace, false, context);
-  }
-  void run_with_copy(const Bindings& bindings, std::byte* workspace,
-                     runtime::ExecutionContext& context) const override {
-    run_from(bindings, workspace, true, context);
-  }
-
- private:
-  void run_from(const Bindings& bindings, std::byte* workspace, bool is_there,
-                runtime::ExecutionContext& context) const {
     const auto stream = stream_of(context);
     kernels::cuda::GatherProduct product = product_;
     product.conv = bind(product.conv, pass_, bindings);
@@ -105,15 +92,13 @@ class GatherStep final : public Step {
       return forward_ ? kernels::cuda::direct_forward(product.conv, stream)
                       : kernels::cuda::direct_grad_input(product.conv, stream);
     std::byte* const weights = workspace + operand_.bytes;
+    product.source_rows = operand_.in_place ? tensor.data : workspace;
     product.weight_rows = weights;
     product.partial = reinterpret_cast<float*>(weights + weight_bytes());
     if (way_.patches) {
       kernels::cuda::make_patch_rows(product.conv, type_, workspace, stream);
       kernels::cuda::make_patch_weights(product.conv, type_, weights, stream);
-      product.source_rows = workspace;
     } else {
-      product.source_rows =
-          is_there ? workspace : rows_of(operand_, product.conv, tensor, forward_, type_, workspace, stream);
       kernels::cuda::make_weight_rows(weights_of(product.conv), !forward_, type_, weights, stream);
     }
     if (cleared_ > 0)
@@ -124,6 +109,9 @@ class GatherStep final : public Step {
       kernels::cuda::gather_product(product, {&axes, 1}, stream);
     }
   }
+
+ private:
+  size_t rows_bytes(bool wanted) const { return wanted && !way_.patches ? operand_.bytes : 0; }
   bool is_folded() const { return way_.columns != kernels::cuda::Columns::kChannels; }
   // Taps that are columns, faster than channels: a convolution of one tap and so many more x channels.
   kernels::cuda::Conv weights_of(kernels::cuda::Conv conv) const {
@@ -153,6 +141,7 @@ class GatherStep final : public Step {
   ProductMath math_;
   RowOperand operand_;
   GatherWay way_;
+  RowConversions rows_;
   kernels::cuda::GatherProduct product_{};  // without addresses
   size_t cleared_ = 0;                      // bytes of the result that are set to zero before the products
 };

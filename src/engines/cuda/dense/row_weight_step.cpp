@@ -54,16 +54,15 @@ class RowWeightStep final : public Step {
         type_(row_type(pass, pass.x, pass.y)),
         math_(math_of(type_, pass.rounding)),
         weight_(pass, type_, math_, warpgroups),
-        // What is in place may turn out to lie askew, and then no rows are made.
-        leaves_rows_(!in_planes() && !weight_.x.in_place && !weight_.y.in_place &&
-                     (!grad_output_is_x() ||
-                      (weight_.way.form == WeightForm::kRows && x_sizes(pass) == x_sizes(weight_.pass)))) {}
+        rows_(weight_.pass, type_, weight_.way.form == WeightForm::kRows ? weight_.x.bytes : 0,
+              weight_.y.bytes) {}
   // Planes of 16-bit elements are copied by words, at even addresses.
   WantsAligned wants_aligned() const {
     const bool narrow = type_ != RowType::kF32;
     if (in_planes()) return {.x = narrow && weight_.way.form == WeightForm::kPlanes, .y = narrow, .w = false};
     return {.x = weight_.x.in_place, .y = weight_.y.in_place, .w = false};
   }
+  Conversions conversions() const override { return rows_.all; }
   size_t workspace_bytes() const override {
     return weight_.x.bytes + weight_.y.bytes + static_cast<size_t>(floats()) * sizeof(float);
   }
@@ -80,32 +79,8 @@ class RowWeightStep final : public Step {
         way.form == WeightForm::kPatches ? ", x as patches" : "", weight_.x.in_place ? ", x in place" : "",
         weight_.y.in_place ? ", y in place" : "", way.choice.parts, name_of(math_));
   }
-  std::string_view left_copy() const override {
-    return leaves_rows_ ? name_of_rows(type_, weight_.pass.rounding) : std::string_view{};
-  }
   void run(const Bindings& bindings, std::byte* workspace,
            runtime::ExecutionContext& context) const override {
-    run_from(bindings, workspace, false, context);
-  }
-  void run_with_copy(const Bindings& bindings, std::byte* workspace,
-                     runtime::ExecutionContext& context) const override {
-    run_from(bindings, workspace, true, context);
-  }
-
- private:
-  using WeightForm = kernels::cuda::WeightForm;
-
-  bool in_planes() const { return kernels::cuda::in_planes(weight_.way.form); }
-  bool grad_output_is_x() const { return weight_.pass.x.operand == problem::Operand::kGradOutput; }
-  int64_t floats() const {
-    const kernels::cuda::Conv shape = shape_of(weight_.pass);
-    if (in_planes()) return kernels::cuda::plane_weight_floats(shape, weight_.way.planes);
-    return kernels::cuda::weight_product_floats(
-        weight_.way.form == WeightForm::kPatches ? kernels::cuda::conv_of_patches(shape) : shape, math_,
-        warpgroups_);
-  }
-  void run_from(const Bindings& bindings, std::byte* workspace, bool is_there,
-                runtime::ExecutionContext& context) const {
     const auto stream = stream_of(context);
     const kernels::cuda::Conv conv = bind(shape_of(weight_.pass), weight_.pass, bindings);
     if (in_planes()) return run_planes(conv, workspace, stream);
@@ -119,19 +94,24 @@ class RowWeightStep final : public Step {
     product.padded = leaves_source(weight_.pass);
     product.warpgroups = warpgroups_;
     product.math = math_;
-    // grad_output's rows come first: they may be there already.
-    const bool x_first = grad_output_is_x();
-    std::byte* const at_x = workspace + (x_first ? 0 : y.bytes);
-    std::byte* const at_y = workspace + (x_first ? x.bytes : 0);
-    if (product.patches) {
-      kernels::cuda::make_patch_rows(conv, type_, at_x, stream);
-      product.x_rows = at_x;
-    } else {
-      product.x_rows = is_there && x_first ? at_x : rows_of(x, conv, conv.x, true, type_, at_x, stream);
-    }
-    product.y_rows = is_there && !x_first ? at_y : rows_of(y, conv, conv.y, false, type_, at_y, stream);
+    std::byte* const patches = workspace + rows_.bytes;
+    if (product.patches) kernels::cuda::make_patch_rows(conv, type_, patches, stream);
+    product.x_rows = x.in_place ? conv.x.data : product.patches ? patches : workspace + rows_.x_at;
+    product.y_rows = y.in_place ? conv.y.data : workspace + rows_.y_at;
     product.workspace = reinterpret_cast<float*>(workspace + x.bytes + y.bytes);
     kernels::cuda::weight_product(product, stream);
+  }
+
+ private:
+  using WeightForm = kernels::cuda::WeightForm;
+
+  bool in_planes() const { return kernels::cuda::in_planes(weight_.way.form); }
+  int64_t floats() const {
+    const kernels::cuda::Conv shape = shape_of(weight_.pass);
+    if (in_planes()) return kernels::cuda::plane_weight_floats(shape, weight_.way.planes);
+    return kernels::cuda::weight_product_floats(
+        weight_.way.form == WeightForm::kPatches ? kernels::cuda::conv_of_patches(shape) : shape, math_,
+        warpgroups_);
   }
   void run_planes(const kernels::cuda::Conv& conv, std::byte* workspace, kernels::cuda::Stream stream) const {
     kernels::cuda::PlaneWeight product{};
@@ -153,7 +133,7 @@ class RowWeightStep final : public Step {
   RowType type_;
   ProductMath math_;
   RowWeightPass weight_;
-  bool leaves_rows_;  // of all of grad_output, at the workspace's beginning
+  RowConversions rows_;
 };
 
 }  // namespace

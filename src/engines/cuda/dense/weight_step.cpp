@@ -6,7 +6,6 @@
 
 #include "base/checked.h"
 #include "engines/cuda/dense/patches.h"
-#include "engines/cuda/dense/row_operand.h"
 #include "engines/cuda/layouts.h"
 #include "engines/cuda/shapes.h"
 #include "kernels/cuda/alignment.h"
@@ -43,22 +42,8 @@ WeightStep::WeightStep(const ConvPass& pass, bool patches)
       type_(weight_row_type(pass)),
       patches_(patches),
       x_bytes_(patches ? room_for(patch_elements(pass, type_), type_) : copy_bytes(pass.x, x_sizes(pass))),
-      y_bytes_(copy_bytes(pass.y, y_sizes(pass))) {}
-
-void WeightStep::run(const Bindings& bindings, std::byte* workspace,
-                     runtime::ExecutionContext& context) const {
-  run_from(bindings, workspace, false, context);
-}
-
-std::string_view WeightStep::left_copy() const {
-  const bool is_copied = grad_output_is_x() ? x_bytes_ > 0 && !patches_ : y_bytes_ > 0;
-  return is_copied ? "channels last" : std::string_view{};
-}
-
-void WeightStep::run_with_copy(const Bindings& bindings, std::byte* workspace,
-                               runtime::ExecutionContext& context) const {
-  run_from(bindings, workspace, true, context);
-}
+      y_bytes_(copy_bytes(pass.y, y_sizes(pass))),
+      rows_(pass, type_, patches ? 0 : x_bytes_, y_bytes_) {}
 
 std::string WeightStep::describe_rows() const {
   return fmt::format("x {}, y {}",
@@ -88,34 +73,19 @@ void* WeightStep::target_of(WeightResults results, const kernels::cuda::Conv& co
 void WeightStep::take_results(WeightResults results, const kernels::cuda::Conv& conv, int64_t filled,
                               const std::byte* workspace, kernels::cuda::Stream stream) const {
   if (results == WeightResults::kFilter)
-    kernels::cuda::take_filter(conv, conv.y_channels, filled, type_, workspace, false, stream);
+    kernels::cuda::take_filter(conv, conv.y_channels, filled, type_, workspace, stream);
 }
 
-void WeightStep::run_from(const Bindings& bindings, std::byte* workspace, bool grad_output_is_there,
-                          runtime::ExecutionContext& context) const {
+void WeightStep::run(const Bindings& bindings, std::byte* workspace,
+                     runtime::ExecutionContext& context) const {
   const auto stream = stream_of(context);
   const kernels::cuda::Conv conv = bind(shape_of(pass_), pass_, bindings);
-  // The copy of grad_output comes first: the next step may want it.
-  const bool x_first = grad_output_is_x();
-  std::byte* const second = workspace + (x_first ? x_bytes_ : y_bytes_);
-  const void* const x =
-      rows_of(conv, true, x_first ? workspace : second, x_first && grad_output_is_there, stream);
-  const void* const y =
-      rows_of(conv, false, x_first ? second : workspace, !x_first && grad_output_is_there, stream);
+  std::byte* const patches = workspace + rows_.bytes;
+  if (patches_) kernels::cuda::make_patch_rows(conv, type_, patches, stream);
+  const void* const x = x_bytes_ == 0 ? conv.x.data : patches_ ? patches : workspace + rows_.x_at;
+  const void* const y = y_bytes_ == 0 ? conv.y.data : workspace + rows_.y_at;
   if (!is_aligned(x) || !is_aligned(y) || !multiply(conv, x, y, workspace + x_bytes_ + y_bytes_, stream))
     kernels::cuda::direct_grad_weight(conv, stream);
-}
-
-const void* WeightStep::rows_of(const kernels::cuda::Conv& conv, bool is_x, std::byte* copy, bool is_there,
-                                kernels::cuda::Stream stream) const {
-  const kernels::cuda::Tensor& tensor = is_x ? conv.x : conv.y;
-  if ((is_x ? x_bytes_ : y_bytes_) == 0) return tensor.data;
-  if (is_there) return copy;
-  if (is_x && patches_)
-    kernels::cuda::make_patch_rows(conv, type_, copy, stream);
-  else
-    make_rows(conv, tensor, is_x, type_, copy, stream);
-  return copy;
 }
 
 void add_row_copies(const ConvPass& pass, Times* times, bool patches) {

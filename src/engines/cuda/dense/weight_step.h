@@ -3,6 +3,7 @@
 // engine brings.
 #pragma once
 
+#include "engines/cuda/dense/row_operand.h"
 #include "engines/cuda/effort.h"
 #include "engines/cuda/layout/aligned_copies.h"
 #include "engines/engine.h"
@@ -16,11 +17,9 @@ class WeightStep : public Step {
   // patches: x comes as windows (patches.h), not as places.
   explicit WeightStep(const problem::ConvPass& pass, bool patches = false);
   WantsAligned wants_aligned() const { return {.x = x_bytes_ == 0, .y = y_bytes_ == 0, .w = false}; }
+  Conversions conversions() const final { return rows_.all; }
   size_t workspace_bytes() const final { return x_bytes_ + y_bytes_ + product_bytes(); }
   void run(const Bindings& bindings, std::byte* workspace, runtime::ExecutionContext& context) const final;
-  std::string_view left_copy() const final;
-  void run_with_copy(const Bindings& bindings, std::byte* workspace,
-                     runtime::ExecutionContext& context) const final;
 
  protected:
   const problem::ConvPass& pass() const { return pass_; }
@@ -40,16 +39,11 @@ class WeightStep : public Step {
   virtual bool multiply(const kernels::cuda::Conv& conv, const void* x, const void* y, std::byte* workspace,
                         kernels::cuda::Stream stream) const = 0;
 
-  void run_from(const Bindings& bindings, std::byte* workspace, bool grad_output_is_there,
-                runtime::ExecutionContext& context) const;
-  const void* rows_of(const kernels::cuda::Conv& conv, bool is_x, std::byte* copy, bool is_there,
-                      kernels::cuda::Stream stream) const;
-  bool grad_output_is_x() const { return pass_.x.operand == problem::Operand::kGradOutput; }
-
   problem::ConvPass pass_;
   kernels::cuda::RowType type_;
   bool patches_;
   size_t x_bytes_, y_bytes_;
+  RowConversions rows_;
 };
 
 // The copies of a pass.

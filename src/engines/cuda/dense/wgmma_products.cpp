@@ -108,6 +108,7 @@ class WgmmaStep final : public Step {
         products_(product_axes(pass)),
         patches_(takes_patches(pass)),
         copied_(patches_ || !is_channels_last(source_of(pass), source_sizes(pass))),
+        rows_(pass, type_, rows_bytes(is_forward(pass)), rows_bytes(!is_forward(pass))),
         weights_copied_(patches_ || !is_channels_last(pass.w, w_sizes(pass))),
         through_rows_(goes_through_rows(pass, patches_)) {
     for (const ProductAxes& axes : products_) padded_ = padded_ || leaves_source(axes);
@@ -122,6 +123,7 @@ class WgmmaStep final : public Step {
     const bool forward = is_forward(pass_);
     return {.x = !forward || !copied_, .y = forward || !copied_, .w = !weights_copied_};
   }
+  Conversions conversions() const override { return rows_.all; }
   size_t workspace_bytes() const override {
     return source_bytes() + weight_bytes() + (through_rows_ ? room_of(result_sizes(pass_)) : 0);
   }
@@ -133,29 +135,6 @@ class WgmmaStep final : public Step {
   }
   void run(const Bindings& bindings, std::byte* workspace,
            runtime::ExecutionContext& context) const override {
-    run_from(bindings, workspace, false, context);
-  }
-  std::string_view left_copy() const override {
-    return copied_ && !patches_ ? "channels last" : std::string_view{};
-  }
-  void run_with_copy(const Bindings& bindings, std::byte* workspace,
-                     runtime::ExecutionContext& context) const override {
-    run_from(bindings, workspace, true, context);
-  }
-
- private:
-  size_t source_bytes() const {
-    if (patches_) return room_for(patch_elements(pass_, type_), type_);
-    return copied_ ? room_of(source_sizes(pass_)) : 0;
-  }
-  size_t weight_bytes() const {
-    if (patches_) return room_for(pass_.y_channels * patch_row(pass_, type_), type_);
-    return weights_copied_ ? room_of(w_sizes(pass_)) : 0;
-  }
-
-  // The source of either pass is grad_output.
-  void run_from(const Bindings& bindings, std::byte* workspace, bool source_is_there,
-                runtime::ExecutionContext& context) const {
     const auto stream = stream_of(context);
     const bool forward = is_forward(pass_);
     GatherProduct product{};
@@ -163,15 +142,16 @@ class WgmmaStep final : public Step {
     kernels::cuda::Conv& conv = product.conv;
     const kernels::cuda::Tensor source = forward ? conv.x : conv.y;
     kernels::cuda::Tensor& result = forward ? conv.y : conv.x;
-    if (copied_ && !source_is_there) copy_source(conv, source, workspace, stream);
     if ((!copied_ && !is_aligned(source.data)) || (!weights_copied_ && !is_aligned(conv.w.data)) ||
         !is_aligned(result.data))
       return run_directly(conv, stream);
     std::byte* const weights = workspace + source_bytes();
-    if (patches_)
+    if (patches_) {
+      kernels::cuda::make_patch_rows(conv, type_, workspace, stream);
       kernels::cuda::make_patch_weights(conv, type_, weights, stream);
-    else if (weights_copied_)
+    } else if (weights_copied_) {
       kernels::cuda::make_filter(conv, pass_.y_channels, pass_.x_channels, type_, weights, stream);
+    }
     product.forward = forward;
     product.patches = patches_;
     product.padded = padded_;
@@ -190,18 +170,25 @@ class WgmmaStep final : public Step {
     }
     if (through_rows_)
       kernels::cuda::take_rows(callers, forward ? Result::kForward : Result::kGradInput,
-                               result_sizes(pass_)[1], type_, result.data, false, stream);
+                               result_sizes(pass_)[1], type_, result.data, stream);
   }
 
+ private:
+  size_t source_bytes() const {
+    if (patches_) return room_for(patch_elements(pass_, type_), type_);
+    return rows_.bytes;
+  }
+  size_t weight_bytes() const {
+    if (patches_) return room_for(pass_.y_channels * patch_row(pass_, type_), type_);
+    return weights_copied_ ? room_of(w_sizes(pass_)) : 0;
+  }
+  size_t rows_bytes(bool wanted) const {
+    return wanted && copied_ && !patches_ ? room_of(source_sizes(pass_)) : 0;
+  }
   size_t bytes_of_result() const {
     size_t bytes = 2;
     for (const int64_t size : result_sizes(pass_)) bytes *= static_cast<size_t>(size);
     return bytes;
-  }
-  void copy_source(const kernels::cuda::Conv& conv, const kernels::cuda::Tensor& source, std::byte* target,
-                   kernels::cuda::Stream stream) const {
-    if (patches_) return kernels::cuda::make_patch_rows(conv, type_, target, stream);
-    make_rows(conv, source, is_forward(pass_), type_, target, stream);
   }
   void run_directly(const kernels::cuda::Conv& conv, kernels::cuda::Stream stream) const {
     is_forward(pass_) ? kernels::cuda::direct_forward(conv, stream)
@@ -211,7 +198,9 @@ class WgmmaStep final : public Step {
   ConvPass pass_;
   RowType type_;
   std::vector<ProductAxes> products_;
-  bool patches_, copied_, weights_copied_, through_rows_;
+  bool patches_, copied_;
+  RowConversions rows_;
+  bool weights_copied_, through_rows_;
   bool padded_ = false;
   bool cleared_ = false;  // the result is set to zero before the products
   const char* tiles_ = "none";

@@ -71,18 +71,12 @@ class AlignedStep final : public Step {
   }
   size_t workspace_bytes() const override { return step_->workspace_bytes(); }
   std::string describe() const override { return step_->describe(); }
-  std::string_view left_copy() const override { return step_->left_copy(); }
+  Conversions conversions() const override { return step_->conversions(); }
   void run(const Bindings& bindings, std::byte* workspace,
            runtime::ExecutionContext& context) const override {
     if (are_aligned(bindings)) return step_->run(bindings, workspace, context);
     const Copies copies(operands_, bindings, stream_of(context));
     step_->run(copies.bindings(), workspace, context);
-  }
-  void run_with_copy(const Bindings& bindings, std::byte* workspace,
-                     runtime::ExecutionContext& context) const override {
-    if (are_aligned(bindings)) return step_->run_with_copy(bindings, workspace, context);
-    const Copies copies(operands_, bindings, stream_of(context));
-    step_->run_with_copy(copies.bindings(), workspace, context);
   }
 
  private:

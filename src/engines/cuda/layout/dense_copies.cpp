@@ -51,6 +51,7 @@ std::vector<Image> images_of(BiasPass& p) { return {{&p.grad_output, sizes_of(p)
 struct Copy {
   PassTensor given, dense;
   Sizes5 sizes;
+  Layout layout;
   bool is_result;
   size_t bytes() const {
     int64_t elements = 1;
@@ -59,7 +60,8 @@ struct Copy {
   }
 };
 
-// The pass on copies. grad_output comes first: the call's next step may want it.
+// The pass on copies: of what it reads, grad_output first, since the call's next step may read the same; then
+// of its result.
 struct Copied {
   Pass pass;
   Layout layout;
@@ -82,11 +84,15 @@ Copied in_layout(const Pass& pass, Layout layout) {
           if (has_layout(*tensor, sizes, wanted)) continue;
           const PassTensor given = *tensor;
           tensor->strides = dense_strides(sizes, wanted);
-          const auto at = given.operand == Operand::kGradOutput ? copied.copies.begin() : copied.copies.end();
-          copied.copies.insert(at, Copy{given, *tensor, sizes, given.operand == result});
+          copied.copies.push_back({given, *tensor, sizes, wanted, given.operand == result});
         }
       },
       copied.pass);
+  const auto rank = [](const Copy& c) {
+    return c.is_result ? 2 : c.given.operand == Operand::kGradOutput ? 0 : 1;
+  };
+  std::stable_sort(copied.copies.begin(), copied.copies.end(),
+                   [&](const Copy& a, const Copy& b) { return rank(a) < rank(b); });
   return copied;
 }
 
@@ -119,13 +125,44 @@ std::optional<Found> find(const Pass& pass, const Machine& machine) {
   return found;
 }
 
+kernels::cuda::Tensor tensor_of(const PassTensor& tensor, void* data) {
+  kernels::cuda::Tensor t{data, tensor.dtype, {}};
+  std::copy(tensor.strides.begin(), tensor.strides.end(), t.strides);
+  return t;
+}
+void move(const Copy& copy, void* given, void* dense, runtime::ExecutionContext& context) {
+  int64_t sizes[5];
+  std::copy(copy.sizes.begin(), copy.sizes.end(), sizes);
+  const auto caller = tensor_of(copy.given, given), mine = tensor_of(copy.dense, dense);
+  copy.is_result ? kernels::cuda::relayout(sizes, mine, caller, stream_of(context))
+                 : kernels::cuda::relayout(sizes, caller, mine, stream_of(context));
+}
+const char* name_of(Layout layout) { return layout == Layout::kPlanes ? "in planes" : "channels last"; }
+
+class DenseConversion final : public Conversion {
+ public:
+  explicit DenseConversion(const Copy& copy)
+      : Conversion(fmt::format("{} {}", name_of(copy.given.operand), name_of(copy.layout)), copy.bytes()),
+        copy_(copy) {}
+  void run(const Bindings& bindings, std::byte* target, runtime::ExecutionContext& context) const override {
+    move(copy_, bindings[copy_.given.operand], target, context);
+  }
+
+ private:
+  Copy copy_;
+};
+
 class CopiesStep final : public Step {
  public:
   CopiesStep(Found found, std::unique_ptr<const Step> inner)
       : layout_(found.copied.layout),
         copies_(std::move(found.copied.copies)),
         name_(found.candidate->name()),
-        inner_(std::move(inner)) {}
+        inner_(std::move(inner)) {
+    for (const Copy& copy : copies_)
+      if (!copy.is_result) conversions_.push_back(std::make_unique<DenseConversion>(copy));
+  }
+  Conversions conversions() const override { return conversions_; }
   size_t workspace_bytes() const override {
     size_t bytes = inner_->workspace_bytes();
     for (const Copy& copy : copies_) bytes += copy.bytes();
@@ -134,53 +171,24 @@ class CopiesStep final : public Step {
   std::string describe() const override {
     std::string text = "copies of";
     for (const Copy& copy : copies_) text += fmt::format(" {},", name_of(copy.given.operand));
-    return fmt::format("{} {}; {}: {}", text, layout_ == Layout::kPlanes ? "in planes" : "channels last",
-                       name_, inner_->describe());
+    return fmt::format("{} {}; {}: {}", text, name_of(layout_), name_, inner_->describe());
   }
   void run(const Bindings& bindings, std::byte* workspace,
            runtime::ExecutionContext& context) const override {
-    run_from(bindings, workspace, false, context);
-  }
-  std::string_view left_copy() const override {
-    if (copies_.front().given.operand != Operand::kGradOutput) return {};
-    return layout_ == Layout::kPlanes ? "dense planes" : "dense channels last";
-  }
-  void run_with_copy(const Bindings& bindings, std::byte* workspace,
-                     runtime::ExecutionContext& context) const override {
-    run_from(bindings, workspace, true, context);
+    Bindings inner = bindings;
+    for (const Copy& copy : copies_) {
+      inner.set(copy.given.operand, workspace);
+      workspace += copy.bytes();
+    }
+    run_converted(*inner_, 0, inner, workspace, context);
+    if (const Copy& last = copies_.back(); last.is_result)
+      move(last, bindings[last.given.operand], inner[last.given.operand], context);
   }
 
  private:
-  static kernels::cuda::Tensor tensor_of(const PassTensor& tensor, void* data) {
-    kernels::cuda::Tensor t{data, tensor.dtype, {}};
-    for (size_t i = 0; i < 5; ++i) t.strides[i] = tensor.strides[i];
-    return t;
-  }
-  static void move(const Copy& copy, void* given, void* dense, kernels::cuda::Stream stream) {
-    int64_t sizes[5];
-    std::copy(copy.sizes.begin(), copy.sizes.end(), sizes);
-    const auto caller = tensor_of(copy.given, given), mine = tensor_of(copy.dense, dense);
-    copy.is_result ? kernels::cuda::relayout(sizes, mine, caller, stream)
-                   : kernels::cuda::relayout(sizes, caller, mine, stream);
-  }
-  void run_from(const Bindings& bindings, std::byte* workspace, bool grad_output_is_there,
-                runtime::ExecutionContext& context) const {
-    const auto stream = stream_of(context);
-    Bindings inner = bindings;
-    for (const Copy& copy : copies_) {
-      const Operand operand = copy.given.operand;
-      inner.set(operand, workspace);
-      if (!copy.is_result && !(grad_output_is_there && operand == Operand::kGradOutput))
-        move(copy, bindings[operand], workspace, stream);
-      workspace += copy.bytes();
-    }
-    inner_->run(inner, workspace, context);
-    for (const Copy& copy : copies_)
-      if (copy.is_result) move(copy, bindings[copy.given.operand], inner[copy.given.operand], stream);
-  }
-
   Layout layout_;
   std::vector<Copy> copies_;
+  std::vector<std::unique_ptr<const Conversion>> conversions_;
   const char* name_;
   std::unique_ptr<const Step> inner_;
 };
@@ -216,7 +224,6 @@ class CopiesCandidate final : public Candidate {
   std::unique_ptr<const Step> make_step(const Pass& pass, const Machine& machine) const override {
     auto found = find(pass, machine);
     auto inner = found->candidate->make_step(found->copied.pass, machine);
-    if (inner == nullptr) return nullptr;
     return std::make_unique<CopiesStep>(std::move(*found), std::move(inner));
   }
 };

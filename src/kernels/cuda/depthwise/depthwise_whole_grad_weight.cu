@@ -9,10 +9,10 @@
 // Rows beyond the edge are zeros; a sum that is NaN is taken from the formula.
 #include "kernels/cuda/block_sum.cuh"
 #include "kernels/cuda/dense/tile_mma.cuh"
-#include "kernels/cuda/depthwise/depthwise_parts.h"
 #include "kernels/cuda/depthwise/depthwise_repair.cuh"
 #include "kernels/cuda/depthwise/depthwise_whole.cuh"
 #include "kernels/cuda/depthwise/depthwise_whole.h"
+#include "kernels/cuda/part_sums.h"
 #include "kernels/cuda/types.h"
 
 namespace retrograd::kernels::cuda {

@@ -9,9 +9,9 @@
 //
 // Values beyond the edge are zeros; who adds the parts takes a sum that is not finite from the formula.
 #include "kernels/cuda/block_sum.cuh"
-#include "kernels/cuda/depthwise/depthwise_parts.h"
 #include "kernels/cuda/depthwise/segments.cuh"
 #include "kernels/cuda/depthwise/segments.h"
+#include "kernels/cuda/part_sums.h"
 #include "kernels/cuda/types.h"
 
 namespace retrograd::kernels::cuda {

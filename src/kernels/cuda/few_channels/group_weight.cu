@@ -13,7 +13,7 @@
 #include "kernels/cuda/counts.h"
 #include "kernels/cuda/few_channels/group_block.cuh"
 #include "kernels/cuda/few_channels/group_blocks.h"
-#include "kernels/cuda/part_repair.cuh"
+#include "kernels/cuda/part_sums.h"
 
 namespace retrograd::kernels::cuda {
 namespace {
@@ -105,45 +105,6 @@ __global__ void __launch_bounds__(kWarps * 32, blocks_at_once(kWarps, kLast))
   }
 }
 
-__device__ __noinline__ void repair(const Conv& conv, int parts, const PartRows& rows, bool suspect,
-                                    const Index5& at, const float* sums) {
-  const int64_t in_group = conv.x_channels, channels = conv.groups * in_group;
-  repair_weights(conv, rows, parts, channels * 144, suspect, at, static_cast<int>(threadIdx.x) / 32, 8,
-                 [&](const Index5& i) {
-                   const int64_t o = i.n % 16, c = o / in_group * in_group + i.c;
-                   return sums + ((i.n / 16 * 9 + i.h * 3 + i.w) * 16 + o) * 16 + c;
-                 });
-}
-
-// 32 sums of a block, eight threads share their parts; between groups there is
-// nothing.
-__global__ void __launch_bounds__(256, 4)  // whatever the formula wants
-    group_finish_kernel(const __grid_constant__ Conv conv, int parts, const __grid_constant__ PartRows rows,
-                        const float* sums) {
-  __shared__ float shared[8][32];
-  const int lane = static_cast<int>(threadIdx.x) % 32, line = static_cast<int>(threadIdx.x) / 32;
-  const int in_group = static_cast<int>(conv.x_channels), channels = static_cast<int>(conv.groups) * in_group;
-  const int i = static_cast<int>(blockIdx.x) * 32 + lane;
-  const int c = i % 16, o = i / 16 % 16, tap = i / 256 % 9, first = i / 2304 * 16;
-  const bool together = o / in_group == c / in_group;
-  float sum = 0;
-  if (together) {
-#pragma unroll 4
-    for (int part = line; part < parts; part += 8) sum += sums[int64_t{part} * channels * 144 + i];
-  }
-  shared[line][lane] = sum;
-  __syncthreads();
-  const Index5 at{first + o, c % in_group, 0, tap / 3, tap % 3};
-  bool suspect = false;
-  if (line == 0 && together) {
-    for (int l = 1; l < 8; ++l) sum += shared[l][lane];
-    shared[0][lane] = sum;
-    store_any(conv.w.dtype, conv.w.data, offset_of(conv.w, at), sum);
-    suspect = isnan(sum);
-  }
-  if (__syncthreads_or(suspect)) repair(conv, parts, rows, isnan(shared[0][lane]), at, sums);
-}
-
 template <class T, int kWarps, bool kLast>
 void launch(const Conv& conv, const Cut& p, float* workspace, Stream stream) {
   const int bytes = bytes_of(p, kWarps);
@@ -163,8 +124,8 @@ void launch_layout(const Conv& conv, bool last, float* workspace, Stream stream)
     last ? launch<T, 4, true>(conv, p, workspace, stream) : launch<T, 4, false>(conv, p, workspace, stream);
   else
     last ? launch<T, 8, true>(conv, p, workspace, stream) : launch<T, 8, false>(conv, p, workspace, stream);
-  group_finish_kernel<<<static_cast<unsigned>(p.y.channels * 144 / 32), 256, 0, stream>>>(
-      conv, ceil_of(p.tiles, p.in_part), {p.in_part, p.row_tiles, p.rows, 1, conv.axes[1].y}, workspace);
+  add_parts(conv, ceil_of(p.tiles, p.in_part), PartOrder::kSixteens,
+            {p.in_part, p.row_tiles, p.rows, 1, conv.axes[1].y}, workspace, stream);
 }
 
 }  // namespace

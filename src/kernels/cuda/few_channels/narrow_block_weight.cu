@@ -15,7 +15,7 @@
 #include "kernels/cuda/few_channels/narrow_block.cuh"
 #include "kernels/cuda/few_channels/narrow_block_weight_plan.h"
 #include "kernels/cuda/few_channels/narrow_blocks.h"
-#include "kernels/cuda/few_channels/narrow_finish.h"
+#include "kernels/cuda/part_sums.h"
 
 namespace retrograd::kernels::cuda {
 namespace {
@@ -118,7 +118,8 @@ void launch(const Conv& conv, bool last, float* workspace, Stream stream) {
   weight_kernel<T, kKh, kKw, kEach, kShares>
       <<<grid, kKh / kEach * kShares * 32, static_cast<size_t>(bytes_of(p)), stream>>>(
           p, static_cast<const T*>(conv.x.data), static_cast<const T*>(conv.y.data), workspace);
-  add_parts(conv, parts, {p.in_part, p.row_tiles, p.rows, 1, conv.axes[1].y}, workspace, stream);
+  add_parts(conv, parts, PartOrder::kTapsOfChannel, {p.in_part, p.row_tiles, p.rows, 1, conv.axes[1].y},
+            workspace, stream);
 }
 
 template <class T>

@@ -17,8 +17,8 @@
 #include "kernels/cuda/elements.cuh"
 #include "kernels/cuda/few_channels/narrow_block.cuh"
 #include "kernels/cuda/few_channels/narrow_blocks.h"
-#include "kernels/cuda/few_channels/narrow_finish.h"
 #include "kernels/cuda/few_channels/narrow_stem_weight_plan.h"
+#include "kernels/cuda/part_sums.h"
 
 namespace retrograd::kernels::cuda {
 namespace {
@@ -170,7 +170,7 @@ void launch(const Conv& conv, bool last, float* workspace, Stream stream) {
       p, static_cast<const T*>(conv.x.data), static_cast<const T*>(conv.y.data), workspace);
   const PartRows rows =
       p.column_tiles == 1 ? PartRows{p.in_part, p.row_tiles, p.rows, 1, conv.axes[1].y} : PartRows{};
-  add_parts(conv, parts, rows, workspace, stream);
+  add_parts(conv, parts, PartOrder::kTapsOfChannel, rows, workspace, stream);
 }
 
 }  // namespace

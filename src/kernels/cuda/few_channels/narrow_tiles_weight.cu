@@ -2,8 +2,8 @@
 // w[o, c, t] = Σ_{n,p} y[n, o, p] · x[n, c, pS − P + t] for the few c of a group.
 //
 // A thread owns kO y channels, kC x channels and one row of taps: kO·kC·kKw sums. For four places in a row it
-// reads 16 bytes of each y channel and the x values around them, which serve 4·kO·kC·kKw products (7x7,
-// stride 2: 336 products for 16 reads). A block takes some y channels of `in_block` groups and a part of all
+// reads 16 bytes of each y channel and the x values around them, which serve 4·kO·kC·kKw products (192
+// of 3x3 for 12 reads). A block takes some y channels of `in_block` groups and a part of all
 // boxes of places, boxes of both tensors in shared memory as FP32; several threads share the rows and runs of
 // a box and add up at the end. Parts go to the workspace; a second kernel adds them in order.
 //
@@ -11,10 +11,9 @@
 #include <algorithm>
 
 #include "kernels/cuda/counts.h"
-#include "kernels/cuda/few_channels/narrow_finish.h"
 #include "kernels/cuda/few_channels/narrow_tile.cuh"
 #include "kernels/cuda/few_channels/narrow_tiles.h"
-#include "kernels/cuda/few_channels/narrow_weight_cut.h"
+#include "kernels/cuda/part_sums.h"
 
 namespace retrograd::kernels::cuda {
 namespace {
@@ -157,7 +156,7 @@ void launch(const Conv& conv, float* workspace, Stream stream) {
       p, static_cast<const float*>(conv.x.data), static_cast<const float*>(conv.y.data), workspace);
   const PartRows rows =
       p.column_tiles == 1 ? PartRows{p.in_part, p.row_tiles, p.rows, 1, conv.axes[1].y} : PartRows{};
-  add_parts(conv, parts, rows, workspace, stream);
+  add_parts(conv, parts, PartOrder::kTapsOfChannel, rows, workspace, stream);
 }
 
 }  // namespace

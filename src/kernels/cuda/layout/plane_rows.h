@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-#include "kernels/cuda/layout/results.h"
+#include "kernels/cuda/layout/channel_rows.h"
 #include "kernels/cuda/shapes.h"
 
 namespace retrograd::kernels::cuda {
@@ -24,8 +24,6 @@ struct PlaneRows {
 bool has_planes(const Tensor& tensor, RowType type, PlaneRows& shape);
 
 void planes_to_rows(const PlaneRows& shape, const void* planes, void* rows, Stream stream);
-// The planes are the conv's `result`. repair: what is NaN is taken from the formula.
-void rows_to_planes(const PlaneRows& shape, const Conv& conv, Result result, const void* rows, bool repair,
-                    Stream stream);
+void rows_to_planes(const PlaneRows& shape, const void* rows, void* planes, Stream stream);
 
 }  // namespace retrograd::kernels::cuda

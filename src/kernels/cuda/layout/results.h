@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// From rows of channels and filters back to the caller's tensors; and results that are NaN, which may
-// owe this to a zero beyond the edge, taken from the formula.
+// From rows of channels and filters back to the caller's tensors.
 #pragma once
 
 #include "kernels/cuda/layout/channel_rows.h"
@@ -15,11 +14,9 @@ enum class Result : unsigned char { kForward, kGradInput, kGradWeight };
 void make_filter(const Conv& conv, int64_t y_filled, int64_t x_filled, RowType type, void* target,
                  Stream stream);
 void take_filter(const Conv& conv, int64_t y_filled, int64_t x_filled, RowType type, const void* source,
-                 bool repair, Stream stream);
+                 Stream stream);
 // Rows of all channels of all groups, filled up at their end.
-void take_rows(const Conv& conv, Result result, int64_t filled, RowType type, const void* rows, bool repair,
+void take_rows(const Conv& conv, Result result, int64_t filled, RowType type, const void* rows,
                Stream stream);
-// Looks at a result where it lies.
-void repair_result(const Conv& conv, Result result, Stream stream);
 
 }  // namespace retrograd::kernels::cuda

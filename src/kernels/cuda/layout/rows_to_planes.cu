@@ -1,49 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// planes[n, c, p] = rows[n, p, c], looking for NaN on the way. Bytes: each side once.
+// planes[n, c, p] = rows[n, p, c]. Bytes: each side once.
 #include "kernels/cuda/layout/plane_rows.cuh"
-#include "kernels/cuda/repair.cuh"
 
 namespace retrograd::kernels::cuda {
 namespace {
 
-// Bits of the elements' type, and where elements that are NaN come from.
-struct Repair {
-  Conv conv;
-  Result result;
-  DType dtype;
-  int64_t spatial[3];
-  uint32_t exponent;  // the bits that are all ones in what is not finite; kNone: do not look
-  static constexpr uint32_t kNone = 1u << 16;
-
-  __device__ bool is_finite(uint32_t bits) const { return (bits & (exponent & 0xffffu)) != exponent; }
-  __device__ bool is_nan(uint32_t bits) const { return (bits & 0x7fffu) > exponent; }
-  __device__ bool is_finite_pair(uint32_t pair) const { return is_finite(pair) && is_finite(pair >> 16); }
-  __device__ bool are_finite(const uint4& v) const {
-    return is_finite_pair(v.x) && is_finite_pair(v.y) && is_finite_pair(v.z) && is_finite_pair(v.w);
-  }
-};
-
-// Looks again at elements that the thread has stored: neighbours in memory, the first of them element `first`
-// of planes that begin with channel0.
-__device__ __noinline__ void repair_stored(const Repair& repair, uint16_t* stored, int count, int64_t image,
-                                           int64_t channel0, int64_t first, int64_t places) {
-  for (int j = 0; j < count; ++j) {
-    if (!repair.is_nan(stored[j])) continue;
-    Index5 at = split((first + j) % places, 1, repair.spatial[0], repair.spatial[1], repair.spatial[2]);
-    at.n = image;
-    at.c = channel0 + (first + j) / places;
-    const float value = by_formula(repair.conv, repair.result, at);
-    stored[j] = repair.dtype == DType::kF16 ? __half_as_ushort(from_float<__half>(value))
-                                            : __bfloat16_as_ushort(from_float<__nv_bfloat16>(value));
-  }
-}
-
-// The number of blocks a multiprocessor keeps the formula's registers, which are hardly ever used, from
-// emptying the machine; it is called when all else is done, so that nothing else is kept in memory for it.
 template <bool kVectors>
 __global__ void __launch_bounds__(kCopyThreads, 5)
-    rows_to_slab_kernel(const __grid_constant__ Repair repair, Slab s, const uint16_t* __restrict__ rows,
-                        uint16_t* __restrict__ planes) {
+    rows_to_slab_kernel(Slab s, const uint16_t* __restrict__ rows, uint16_t* __restrict__ planes) {
   extern __shared__ uint4 vectors[];
   auto* elements = reinterpret_cast<uint16_t*>(vectors);
   const int64_t image = blockIdx.x, channel0 = blockIdx.y * int64_t{s.block};
@@ -68,26 +32,16 @@ __global__ void __launch_bounds__(kCopyThreads, 5)
   __syncthreads();
   uint16_t* to = planes + image * s.outer_stride + channel0 * s.places;
   constexpr int kWidth = kVectors ? 8 : 1;
-  bool finite = true;
   for (uint32_t i = threadIdx.x; i < count / kWidth; i += kCopyThreads) {
-    if constexpr (kVectors) {
-      const uint4 value = vectors[s.padded(i)];
-      finite = finite && repair.are_finite(value);
-      reinterpret_cast<uint4*>(to)[i] = value;
-    } else {
-      const uint16_t value = elements[s.padded_element(i)];
-      finite = finite && repair.is_finite(value);
-      to[i] = value;
-    }
+    if constexpr (kVectors)
+      reinterpret_cast<uint4*>(to)[i] = vectors[s.padded(i)];
+    else
+      to[i] = elements[s.padded_element(i)];
   }
-  if (finite) return;
-  for (uint32_t i = threadIdx.x; i < count / kWidth; i += kCopyThreads)
-    repair_stored(repair, to + i * kWidth, kWidth, image, channel0, i * kWidth, s.places);
 }
 
-// Places of one channel, two a lane, in words where both lie in one. Returns whether they are finite.
-__device__ bool store_places(const Repair& repair, const uint16_t* tile, uint16_t* to, uint32_t column,
-                             int count) {
+// Places of one channel, two a lane, in words where both lie in one.
+__device__ void store_places(const uint16_t* tile, uint16_t* to, uint32_t column, int count) {
   const int lane = static_cast<int>(threadIdx.x) % 32;
   const int odd = reinterpret_cast<uintptr_t>(to) / 2 % 2;
   const auto value = [&](int place) -> uint32_t {
@@ -103,19 +57,13 @@ __device__ bool store_places(const Repair& repair, const uint16_t* tile, uint16_
   } else if (second) {
     to[place + 1] = static_cast<uint16_t>(high);
   }
-  bool finite = repair.is_finite(low) && repair.is_finite(high);
-  if (odd && lane == 31 && count == kTileSide) {
-    const uint32_t last = value(kTileSide - 1);
-    to[kTileSide - 1] = static_cast<uint16_t>(last);
-    finite = finite && repair.is_finite(last);
-  }
-  return finite;
+  if (odd && lane == 31 && count == kTileSide)
+    to[kTileSide - 1] = static_cast<uint16_t>(value(kTileSide - 1));
 }
 
 template <bool kVectors>
 __global__ void __launch_bounds__(kCopyThreads, 6)
-    rows_to_tile_kernel(const __grid_constant__ Repair repair, Tiles t, const uint16_t* __restrict__ rows,
-                        uint16_t* __restrict__ planes) {
+    rows_to_tile_kernel(Tiles t, const uint16_t* __restrict__ rows, uint16_t* __restrict__ planes) {
   __shared__ uint4 tile[kTileSide * kTileVectors];
   const int64_t image = blockIdx.x / t.count;
   const int64_t place0 = blockIdx.x % t.count * int64_t{kTileSide},
@@ -144,57 +92,37 @@ __global__ void __launch_bounds__(kCopyThreads, 6)
     }
     const int64_t channel = channel0 + pair * 2;
     to += channel * t.channel_stride + vector * 8;
-    bool finite = true;
 #pragma unroll
     for (int j = 0; j < 2; ++j) {
       if (channel + j >= t.channels) break;
-      const uint4 value{both[j][0], both[j][1], both[j][2], both[j][3]};
-      finite = finite && repair.are_finite(value);
-      *reinterpret_cast<uint4*>(to + j * t.channel_stride) = value;
+      *reinterpret_cast<uint4*>(to + j * t.channel_stride) = {both[j][0], both[j][1], both[j][2], both[j][3]};
     }
-    if (finite) return;
-    for (int j = 0; j < 2 && channel + j < t.channels; ++j)
-      repair_stored(repair, to + j * t.channel_stride, 8, image, channel + j, place0 + vector * 8, t.places);
   } else {
     const auto* elements = reinterpret_cast<const uint16_t*>(tile);
     const int count = static_cast<int>(min(int64_t{kTileSide}, t.places - place0));
     const uint32_t columns = static_cast<uint32_t>(min(int64_t{kTileSide}, t.channels - channel0));
-    bool finite = true;
-    for (uint32_t column = threadIdx.x / 32; column < columns; column += kCopyThreads / 32) {
-      uint16_t* const line = to + (channel0 + column) * t.channel_stride;
-      finite = store_places(repair, elements, line, column, count) && finite;
-    }
-    const bool all_finite = __all_sync(~0u, finite);
-    __syncwarp();  // the first lane looks at what the others have stored
-    if (all_finite || threadIdx.x % 32 != 0) return;
     for (uint32_t column = threadIdx.x / 32; column < columns; column += kCopyThreads / 32)
-      repair_stored(repair, to + (channel0 + column) * t.channel_stride, count, image, channel0 + column,
-                    place0, t.places);
+      store_places(elements, to + (channel0 + column) * t.channel_stride, column, count);
   }
 }
 
 }  // namespace
 
-void rows_to_planes(const PlaneRows& shape, const Conv& conv, Result result, const void* rows, bool repair,
-                    Stream stream) {
-  const Tensor& target = result == Result::kForward ? conv.y : result == Result::kGradInput ? conv.x : conv.w;
-  const uint32_t exponent = !repair ? Repair::kNone : target.dtype == DType::kF16 ? 0x7c00u : 0x7f80u;
-  const Repair given{
-      conv, result, target.dtype, {shape.spatial[0], shape.spatial[1], shape.spatial[2]}, exponent};
+void rows_to_planes(const PlaneRows& shape, const void* rows, void* planes, Stream stream) {
   const auto* from = static_cast<const uint16_t*>(rows);
-  auto* to = static_cast<uint16_t*>(target.data);
+  auto* to = static_cast<uint16_t*>(planes);
   if (shape.places() <= kSlabPlaces) {
     const Slab s = slab_of(shape);
     const dim3 grid(static_cast<unsigned>(shape.outer),
                     static_cast<unsigned>((s.channels + s.block - 1) / s.block));
     const auto kernel = slab_has_vectors(shape, to) ? rows_to_slab_kernel<true> : rows_to_slab_kernel<false>;
-    return kernel<<<grid, kCopyThreads, s.shared_bytes(), stream>>>(given, s, from, to);
+    return kernel<<<grid, kCopyThreads, s.shared_bytes(), stream>>>(s, from, to);
   }
   const Tiles t = tiles_of(shape);
   const dim3 grid(static_cast<unsigned>(t.count * shape.outer),
                   static_cast<unsigned>((t.channels + kTileSide - 1) / kTileSide));
   const auto kernel = tiles_have_vectors(shape, to) ? rows_to_tile_kernel<true> : rows_to_tile_kernel<false>;
-  kernel<<<grid, kCopyThreads, 0, stream>>>(given, t, from, to);
+  kernel<<<grid, kCopyThreads, 0, stream>>>(t, from, to);
 }
 
 }  // namespace retrograd::kernels::cuda
