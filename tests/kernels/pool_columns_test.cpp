@@ -51,9 +51,10 @@ void run_block(const PoolColumns& p, uint32_t block, const typename Codec::Type*
   constexpr uint32_t kThreads = 64;
   const PoolColumnsTile t = columns_tile(p, block);
   auto* const results = reinterpret_cast<typename Codec::Type*>(memory + p.y_floats);
-  for (uint32_t i = 0; i < kThreads; ++i) stage<Codec>(p, t, i, kThreads, y, memory);
-  for (uint32_t i = 0; i < kThreads && !p.windows.uniform; ++i) divide(p, t, i, kThreads, memory);
-  for (uint32_t i = 0; i < kThreads; ++i) walk<Codec, Kind>(p, t, i, kThreads, memory, results);
+  float* const staged = memory + kColumnsMargin;
+  for (uint32_t i = 0; i < kThreads; ++i) stage<Codec>(p, t, i, kThreads, y, staged);
+  for (uint32_t i = 0; i < kThreads && !p.windows.uniform; ++i) divide(p, t, i, kThreads, staged);
+  for (uint32_t i = 0; i < kThreads; ++i) walk<Codec, Kind>(p, t, i, kThreads, staged, results);
   for (uint32_t i = 0; i < kThreads; ++i) flush(p, t, i, kThreads, results, x);
 }
 
@@ -63,7 +64,9 @@ void run_all(const PoolColumns& p, const typename Codec::Type* y, typename Codec
   for (uint32_t block = 0; block < p.blocks; ++block) {
     std::memset(memory.data(), 0xff, memory.size() * sizeof(Line));  // NaN
     float* const floats = memory[1].values;
-    with_walk_kind(p, [&](auto kind) { run_block<Codec, decltype(kind)>(p, block, y, x, floats); });
+    const auto& [d, h, w] = p.windows.axes;
+    with_walk_kind({w.kernel, w.stride, h.kernel, h.stride, p.inner},
+                   [&](auto kind) { run_block<Codec, decltype(kind)>(p, block, y, x, floats); });
     const auto* bytes = reinterpret_cast<const unsigned char*>(memory.data());
     for (size_t i = 0; i < 16; ++i) ASSERT_EQ(bytes[i], 0xff);
     for (size_t i = 16 + static_cast<size_t>(p.bytes); i < memory.size() * 16; ++i) ASSERT_EQ(bytes[i], 0xff);
@@ -127,9 +130,10 @@ TEST(PoolVectors, EveryWalkIsTheFormula) {
 TEST(PoolColumns, EveryCutIsTheFormula) {
   PoolDraw draw(5);
   int tiled = 0, several = 0, deep = 0;
-  for (int trial = 0; trial < 1200; ++trial) {
-    const Pool pool = draw.pool(trial, 15);
-    const bool last = draw(0, 1) != 0, wide = pool.x.dtype == DType::kF32;
+  for (int trial = 0; trial < 2000; ++trial) {
+    Pool pool = draw.pool(trial, 15);
+    if (trial % 4 < 2) draw.common_windows(pool);
+    const bool last = draw(0, trial % 4 < 2 ? 3 : 1) == 1, wide = pool.x.dtype == DType::kF32;
     ColumnsCut cut = columns_cut(pool, last);
     if (cut.planes == 0) continue;
     if (draw(0, 1) != 0) {  // one that the plan would not choose

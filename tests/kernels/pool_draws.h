@@ -56,16 +56,35 @@ class PoolDraw {
       a.x = i == 0 ? draw(1, 4) : draw(1, small ? 9 : 40);
       a.kernel = draw(1, i == 0 ? 3 : trial % 5 == 0 ? most_windows : 4);
       a.stride = draw(1, 5);
-      a.pad = draw(0, a.kernel / 2);
-      const int64_t room = std::max<int64_t>(a.x + 2 * a.pad - a.kernel, 0);
-      a.y = room / a.stride + 1 + (room % a.stride != 0 ? draw(0, 1) : 0);  // ceil windows
+      draw.pad(a);
     }
     pool.count_include_pad = draw(0, 1) != 0;
     pool.divisor_override = draw(0, 3) == 0 ? draw(1, 9) : 0;
     pool.x.dtype = pool.y.dtype = draw(0, 1) != 0 ? DType::kF32 : DType::kF16;
     return pool;
   }
+  // Windows of networks, for which kernels have code of their own.
+  void common_windows(Pool& pool) {
+    PoolDraw& draw = *this;
+    constexpr int64_t kCommon[][2] = {{2, 2}, {3, 1}, {3, 2}, {4, 2}, {4, 4}, {5, 1}, {7, 2}};
+    const auto& [kernel, stride] = kCommon[draw(0, 6)];
+    for (int i = 1; i < 3; ++i) {
+      PoolAxis& a = pool.axes[i];
+      a.kernel = kernel;
+      a.stride = stride;
+      draw.pad(a);
+    }
+    if (draw(0, 3) == 0) pool.axes[1] = {pool.axes[1].x, pool.axes[1].x, 1, 1, 0};
+  }
   std::mt19937 random;
+
+ private:
+  void pad(PoolAxis& a) {
+    PoolDraw& draw = *this;
+    a.pad = draw(0, a.kernel / 2);
+    const int64_t room = std::max<int64_t>(a.x + 2 * a.pad - a.kernel, 0);
+    a.y = room / a.stride + 1 + (room % a.stride != 0 ? draw(0, 1) : 0);  // ceil windows
+  }
 };
 
 }  // namespace retrograd::kernels::cuda

@@ -37,8 +37,6 @@ std::span<const Candidate* const> candidates() {
       &mirrored(),            // convolutions with few y channels, stride 1
       &bias(),                // grad_bias
       &pool_disjoint(),       // average pooling: windows side by side
-      &pool_staged(),         // 3x3 on small planes
-      &pool_sliding(),        // 3x3 on planes
       &pool_columns(),        // any windows, tiles in shared memory
       &pool_vectors(),        // any windows, channels last
       &pool_any(),            // any windows

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // grad_input[q] = Σ_{p : q in window p} grad_output[p] / divisor(p)
 //
-// Windows are products of ranges along the axes, so sums are taken along one axis after the other: over
-// depths while grad_output is staged in shared memory, across windows of a line, and down over the lines that
-// hold a place, the last few of which a thread keeps in registers. Results leave through shared memory: what
-// a block writes is one run, or a run a line, and goes out in 16-byte vectors whatever the width is.
+// Windows are products of ranges along the axes, so sums are taken along one axis after the other. A block
+// stages the lines of grad_output that it needs in shared memory as FP32. A thread walks down a strip of
+// neighbouring columns: it adds a line over depths and across the windows that hold its columns, once for all
+// of them, and keeps the sums of the last few lines in registers. Results leave through shared memory: what
+// a block reads and writes is one run, or a run a line, and goes in 16-byte vectors whatever the width is.
 // Bytes: grad_output once, but for the lines that neighbouring tiles have in common; grad_input once.
 #include "kernels/cuda/pooling/pool_columns.h"
 #include "kernels/cuda/pooling/pool_columns_block.h"
@@ -15,11 +16,12 @@ namespace retrograd::kernels::cuda {
 namespace {
 
 template <class T, class Kind>
-__global__ void __launch_bounds__(kColumnsThreads, Kind::kReach <= 4 ? 5 : 3)
+__global__ void __launch_bounds__(kColumnsThreads, Kind::kColumns* Kind::kLoads <= 64 ? 8 : 5)
     columns_kernel(const __grid_constant__ PoolColumns p, const T* __restrict__ y, T* __restrict__ x) {
   extern __shared__ float4 memory[];
-  auto* const staged = reinterpret_cast<float*>(memory);
-  auto* const results = reinterpret_cast<T*>(staged + p.y_floats);
+  auto* const floats = reinterpret_cast<float*>(memory);
+  auto* const staged = floats + kColumnsMargin;
+  auto* const results = reinterpret_cast<T*>(floats + p.y_floats);
   const PoolColumnsTile t = columns_tile(p, blockIdx.x);
   stage<PoolElements<T>>(p, t, threadIdx.x, kColumnsThreads, y, staged);
   __syncthreads();
@@ -34,7 +36,8 @@ __global__ void __launch_bounds__(kColumnsThreads, Kind::kReach <= 4 ? 5 : 3)
 
 template <class T>
 void run(const Pool& pool, const PoolColumns& p, Stream stream) {
-  with_walk_kind(p, [&](auto kind) {
+  const auto& [d, h, w] = p.windows.axes;
+  with_walk_kind({w.kernel, w.stride, h.kernel, h.stride, p.inner}, [&](auto kind) {
     columns_kernel<T, decltype(kind)><<<p.blocks, kColumnsThreads, static_cast<size_t>(p.bytes), stream>>>(
         p, static_cast<const T*>(pool.y.data), static_cast<T*>(pool.x.data));
   });

@@ -2,10 +2,11 @@
 // What the threads of a block of pool_columns do, phase by phase; a barrier lies between two of them. Each
 // phase is what one thread does; the test runs them for all threads of all blocks on the CPU.
 //
-//   stage   lines of y that hold the tile, summed over the depths that hold its planes, to FP32
+//   stage   the lines of y whose windows hold the tile, to FP32
 //   divide  where windows have different divisors
-//   walk    a thread a column: for each line of y the sum across the windows that hold the column, and for
-//           each place the sum of the last few of those
+//   walk    a thread a strip of neighbouring columns, downwards: for each line of y the sums across the
+//           windows that hold the columns, over the depths that hold the plane; for each place the sum of the
+//           last few of those
 //   flush   from shared memory to x
 #pragma once
 
@@ -15,10 +16,24 @@
 namespace retrograd::kernels::cuda {
 
 struct PoolColumnsTile {
-  int plane, planes, row, rows, column, columns;  // of x
-  int y_row, y_rows, y_column, y_columns;         // what is staged
+  int plane, planes, row, rows, column, columns;              // of x
+  int y_layer, y_layers, y_row, y_rows, y_column, y_columns;  // what is staged; layers: planes of y
   int y_at, x_at;  // where the first elements lie in shared memory: as far behind 16 bytes as in the tensors
 };
+
+struct PoolLayers {
+  int begin, end;
+};
+// The planes of y whose windows hold a plane of x.
+RG_DEVICE inline PoolLayers layers_holding(const PoolColumns& p, int plane) {
+  if (!p.deep) return {plane, plane + 1};
+  const WindowAxis& a = p.windows.axes[0];
+  auto depth = static_cast<uint32_t>(plane);
+  const int image = static_cast<int>(p.depths.split(depth)) * a.y;
+  const int shifted = static_cast<int>(depth) + a.pad;
+  const int begin = shifted < a.kernel ? 0 : static_cast<int>(p.strides[0].quotient(shifted - a.kernel)) + 1;
+  return {image + begin, image + least(static_cast<int>(p.strides[0].quotient(shifted)) + 1, a.y)};
+}
 
 RG_DEVICE inline PoolColumnsTile columns_tile(const PoolColumns& p, uint32_t block) {
   PoolColumnsTile t;
@@ -30,6 +45,8 @@ RG_DEVICE inline PoolColumnsTile columns_tile(const PoolColumns& p, uint32_t blo
   t.rows = least(p.cut.rows, p.windows.axes[1].x - t.row);
   t.column = static_cast<int>(column) * p.cut.columns;
   t.columns = least(p.cut.columns, p.xw - t.column);
+  t.y_layer = layers_holding(p, t.plane).begin;
+  t.y_layers = most(layers_holding(p, t.plane + t.planes - 1).end - t.y_layer, 0);
   const auto staged = [&](int axis, int begin, int last, int reach, int& first, int& count) {
     const WindowAxis& a = p.windows.axes[axis];
     const int before = static_cast<int>(p.strides[axis].quotient(begin + a.pad)) - (reach - 1);
@@ -50,116 +67,203 @@ RG_DEVICE inline PoolColumnsTile columns_tile(const PoolColumns& p, uint32_t blo
     t.y_columns *= p.inner;
   }
   const uint32_t mask = static_cast<uint32_t>(p.vector) - 1;
-  const uint32_t image = p.depths.quotient(t.plane);
-  t.y_at = static_cast<int>(
-      (image * p.windows.axes[0].y * p.y_plane + t.y_row * p.yw + t.y_column + p.y_shift) & mask);
-  t.x_at = static_cast<int>(
-      (static_cast<uint32_t>(t.plane) * p.x_plane + t.row * p.xw + t.column + p.x_shift) & mask);
+  const auto at = [&](int plane, int size, int line, int width, int first, int shift) {
+    return static_cast<int>((static_cast<uint32_t>(plane) * static_cast<uint32_t>(size) +
+                             static_cast<uint32_t>(line * width + first + shift)) &
+                            mask);
+  };
+  t.y_at = at(t.y_layer, p.y_plane, t.y_row, p.yw, t.y_column, p.y_shift);
+  t.x_at = at(t.plane, p.x_plane, t.row, p.xw, t.column, p.x_shift);
   return t;
 }
 
-// A run a plane, or a line of one, summed over the depths whose windows hold the plane.
-template <class Codec, int kV>
-RG_DEVICE void stage_deep(const PoolColumns& p, const PoolColumnsTile& t, uint32_t thread, uint32_t threads,
-                          const typename Codec::Type* y, float* staged) {
-  using T = typename Codec::Type;
-  const WindowAxis& a = p.windows.axes[0];
-  const PoolRuns runs = p.whole ? runs_of(t.planes, t.y_rows * p.yw, thread, threads)
-                                : runs_of(t.y_rows, t.y_columns, thread, threads);
-  for (auto run = static_cast<int>(runs.run); run < runs.count; run += static_cast<int>(runs.run_step)) {
-    auto depth = static_cast<uint32_t>(t.plane + (p.whole ? run : 0));
-    const auto image = static_cast<int>(p.depths.split(depth));
-    const int shifted = static_cast<int>(depth) + a.pad;
-    const int begin =
-        shifted < a.kernel ? 0 : static_cast<int>(p.strides[0].quotient(shifted - a.kernel)) + 1;
-    const int end = least(static_cast<int>(p.strides[0].quotient(shifted)) + 1, a.y);
-    const int at = t.y_at + run * (p.whole ? p.y_staged : p.y_line), before = at & (kV - 1);
-    const int from = image * a.y * p.y_plane + (t.y_row + (p.whole ? 0 : run)) * p.yw + t.y_column - before;
-    for (int n = static_cast<int>(runs.chunk) * kV; n < runs.length + before;
-         n += static_cast<int>(runs.chunk_step) * kV) {
-      float sums[kV] = {};
-      for (int od = begin; od < end; ++od) {
-        const int layer = from + od * p.y_plane + n;
-        PoolChunk<T, kV> read{};
-        if (is_inside<kV>(layer, p.y_total)) {
-          read = *reinterpret_cast<const PoolChunk<T, kV>*>(y + layer);
-        } else {
-          RG_UNROLL
-          for (int i = 0; i < kV; ++i)
-            if (n + i >= before && n + i < runs.length + before) read.values[i] = y[layer + i];
-        }
-        const float divisor = p.windows.uniform ? 1.0f : static_cast<float>(count_of(a, od));
-        RG_UNROLL
-        for (int i = 0; i < kV; ++i) {
-          const float value = Codec::load(read.values[i]);
-          sums[i] += p.windows.uniform ? value : value / divisor;
-        }
-      }
-      RG_UNROLL
-      for (int i = 0; i < kV; ++i) staged[at - before + n + i] = sums[i];
-    }
-  }
-}
-
+// Whole planes are one run, whatever layers they are; parts of several layers are runs of their own.
 template <class Codec>
 RG_DEVICE void stage(const PoolColumns& p, const PoolColumnsTile& t, uint32_t thread, uint32_t threads,
                      const typename Codec::Type* y, float* staged) {
-  constexpr int kWide = 16 / sizeof(typename Codec::Type);
-  if (!p.deep) {
-    const int first = t.plane * p.y_plane + t.y_row * p.yw + t.y_column;
-    const PoolLines lines{p.whole, t.planes, t.y_rows, t.y_columns, first, p.yw, p.y_total, t.y_at, p.y_line};
-    return stage_lines<Codec>(lines, thread, threads, y, staged);
+  const bool one_run = p.cut.planes > 1 || !p.deep;
+  const int calls = one_run ? 1 : t.y_layers;
+  for (int i = 0; i < calls; ++i) {
+    const int first = (t.y_layer + i) * p.y_plane + t.y_row * p.yw + t.y_column;
+    stage_lines<Codec>({p.whole, one_run ? t.y_layers : 1, t.y_rows, t.y_columns, first, p.yw, p.y_total,
+                        t.y_at + i * p.y_staged, p.y_line},
+                       thread, threads, y, staged);
   }
-  // Layers that are no whole chunks lie at different places in them.
-  p.y_plane % kWide == 0 ? stage_deep<Codec, kWide>(p, t, thread, threads, y, staged)
-                         : stage_deep<Codec, 1>(p, t, thread, threads, y, staged);
 }
 
 RG_DEVICE inline void divide(const PoolColumns& p, const PoolColumnsTile& t, uint32_t thread,
                              uint32_t threads, float* staged) {
-  const uint32_t items = static_cast<uint32_t>(t.planes) * p.staged_lines.divisor * p.staged_columns.divisor;
+  const uint32_t items =
+      static_cast<uint32_t>(t.y_layers) * p.staged_lines.divisor * p.staged_columns.divisor;
   for (uint32_t item = thread; item < items; item += threads) {
     uint32_t column = item;
     uint32_t line = p.staged_columns.split(column);
-    const auto plane = static_cast<int>(p.staged_lines.split(line));
+    const auto layer = static_cast<int>(p.staged_lines.split(line));
     if (static_cast<int>(line) >= t.y_rows || static_cast<int>(column) >= t.y_columns) continue;
+    auto depth = static_cast<uint32_t>(t.y_layer + layer);
+    p.y_depths.split(depth);
     const int window = static_cast<int>(p.channels.quotient(static_cast<uint32_t>(t.y_column) + column));
-    const float divisor = static_cast<float>(count_of(p.windows.axes[1], t.y_row + static_cast<int>(line))) *
+    const float divisor = static_cast<float>(count_of(p.windows.axes[0], static_cast<int>(depth))) *
+                          static_cast<float>(count_of(p.windows.axes[1], t.y_row + static_cast<int>(line))) *
                           static_cast<float>(count_of(p.windows.axes[2], window));
-    staged[t.y_at + plane * p.y_staged + static_cast<int>(line) * p.y_line + static_cast<int>(column)] /=
+    staged[t.y_at + layer * p.y_staged + static_cast<int>(line) * p.y_line + static_cast<int>(column)] /=
         divisor;
   }
 }
 
-// What the compiler knows of a walk. Windows that hold a place along H: kR, or at most that many where
-// they are not exact; along W at most that many. kU: the stride along H is 1, and they are exact (kE). kP:
-// no channels in lines.
-template <int kR, bool kE, bool kU, bool kP>
-struct WalkKind {
-  static constexpr int kReach = kR;
-  static constexpr bool kExact = kE, kUnit = kU, kPlanes = kP;
+// What the compiler knows of a walk. A strip: kernel and stride along W and H, and the windows along W that
+// begin in it; no channels in lines. An odd number of windows leads the lanes of a warp to different banks.
+template <int kKernelW, int kStrideW, int kKernelH, int kStrideH, int kBegin>
+struct Strip {
+  static constexpr int kW = kKernelW, kSW = kStrideW, kH = kKernelH, kSH = kStrideH;
+  static constexpr int kReachW = (kW + kSW - 1) / kSW, kReachH = (kH + kSH - 1) / kSH;
+  static constexpr int kColumns = kBegin * kSW, kLoads = kBegin + kReachW - 1;
+  static constexpr bool kIsStrip = true;
+};
+// Any window, a column a walk: kR windows at most that hold a place along an axis.
+template <int kR>
+struct Column {
+  static constexpr int kReach = kR, kColumns = 1, kLoads = kR;
+  static constexpr bool kIsStrip = false;
 };
 
-// Those that are common have code of their own.
+struct WalkKey {
+  int64_t kernel_w, stride_w, kernel_h, stride_h, inner;
+};
+// Calls function with the kind of these windows; those that are common have strips.
 template <class Function>
-void with_walk_kind(const PoolColumns& p, Function&& function) {
-  const int reach = p.reach_h > p.reach_w ? p.reach_h : p.reach_w;
-  if (p.reach_w <= p.reach_h && p.inner == 1) {
-    if (p.strides[1].divisor == 1) {
-      if (reach == 2) return function(WalkKind<2, true, true, true>{});
-      if (reach == 3) return function(WalkKind<3, true, true, true>{});
-      if (reach == 5) return function(WalkKind<5, true, true, true>{});
-      if (reach == 7) return function(WalkKind<7, true, true, true>{});
-    }
-    if (reach == 1) return function(WalkKind<1, true, false, true>{});
-    if (reach == 2) return function(WalkKind<2, true, false, true>{});
-    if (reach == 3) return function(WalkKind<3, true, false, true>{});
-    if (reach == 4) return function(WalkKind<4, true, false, true>{});
+void with_walk_kind(const WalkKey& key, Function&& function) {
+  const auto is = [&](int kernel, int stride) {
+    return key.kernel_w == kernel && key.stride_w == stride && key.inner == 1;
+  };
+  if (key.kernel_h == key.kernel_w && key.stride_h == key.stride_w) {
+    if (is(2, 2)) return function(Strip<2, 2, 2, 2, 3>{});
+    if (is(3, 1)) return function(Strip<3, 1, 3, 1, 7>{});
+    if (is(3, 2)) return function(Strip<3, 2, 3, 2, 3>{});
+    if (is(4, 2)) return function(Strip<4, 2, 4, 2, 3>{});
+    if (is(4, 4)) return function(Strip<4, 4, 4, 4, 1>{});
+    if (is(5, 1)) return function(Strip<5, 1, 5, 1, 7>{});
+    if (is(7, 2)) return function(Strip<7, 2, 7, 2, 3>{});
   }
-  if (reach == 1) return function(WalkKind<1, true, false, false>{});
-  if (reach <= 4) return function(WalkKind<4, false, false, false>{});
-  if (reach <= 8) return function(WalkKind<8, false, false, false>{});
-  function(WalkKind<kColumnsReach, false, false, false>{});
+  if (key.kernel_h == 1 && key.stride_h == 1) {
+    if (is(2, 2)) return function(Strip<2, 2, 1, 1, 3>{});
+    if (is(3, 1)) return function(Strip<3, 1, 1, 1, 7>{});
+    if (is(3, 2)) return function(Strip<3, 2, 1, 1, 3>{});
+    if (is(4, 2)) return function(Strip<4, 2, 1, 1, 3>{});
+    if (is(4, 4)) return function(Strip<4, 4, 1, 1, 1>{});
+  }
+  const auto reach = [](int64_t kernel, int64_t stride) { return (kernel + stride - 1) / stride; };
+  const int64_t w = reach(key.kernel_w, key.stride_w), h = reach(key.kernel_h, key.stride_h);
+  const int64_t larger = w > h ? w : h;
+  if (larger == 1) return function(Column<1>{});
+  if (larger <= 4) return function(Column<4>{});
+  if (larger <= 8) return function(Column<8>{});
+  function(Column<kColumnsReach>{});
+}
+
+RG_DEVICE inline bool is_window(int number, int count) {
+  return static_cast<unsigned>(number) < static_cast<unsigned>(count);
+}
+
+RG_DEVICE inline float masked(float value, uint32_t mask) {
+#ifdef __CUDACC__
+  return __uint_as_float(__float_as_uint(value) & mask);
+#else
+  uint32_t bits;
+  memcpy(&bits, &value, sizeof(bits));
+  bits &= mask;
+  memcpy(&value, &bits, sizeof(bits));
+  return value;
+#endif
+}
+
+// Columns of x that lie side by side, the first one where a window begins; those outside the tile are left
+// out. What is read beside a line is masked: bits that are anything, but no numbers.
+template <class Codec, class Kind>
+RG_DEVICE void walk_strip(const PoolColumns& p, const PoolColumnsTile& t, int plane, int row, int strip,
+                          const float* staged, typename Codec::Type* results) {
+  using T = typename Codec::Type;
+  constexpr int kC = Kind::kColumns, kN = Kind::kLoads, kRW = Kind::kReachW, kRH = Kind::kReachH;
+  const WindowAxis &h = p.windows.axes[1], &w = p.windows.axes[2];
+  const int origin = t.column - (t.column + w.pad) % Kind::kSW + strip * kC;
+  const int first = (origin + w.pad) / Kind::kSW - (kRW - 1);  // the first window
+  uint32_t live[kN], kept = 0;
+  RG_UNROLL
+  for (int i = 0; i < kN; ++i) live[i] = is_window(first + i, w.y) ? ~0u : 0u;
+  RG_UNROLL
+  for (int c = 0; c < kC; ++c) kept |= is_window(origin + c - t.column, t.columns) ? 1u << c : 0u;
+  if (kept == 0) return;
+  const PoolLayers layers = layers_holding(p, t.plane + plane);
+  int within = (t.row + row + h.pad) % Kind::kSH, window = (t.row + row + h.pad) / Kind::kSH;
+  const float* line = staged + (t.y_at + (layers.begin - t.y_layer) * p.y_staged +
+                                (window - t.y_row) * p.y_line + first - t.y_column);
+  const auto across = [&](int number, const float* from, float(&sums)[kC]) {
+    float values[kN] = {};
+    if (is_window(number, h.y) && layers.begin < layers.end) {
+      RG_UNROLL
+      for (int i = 0; i < kN; ++i) values[i] = from[i];
+      RG_UNROLL_BY(1)
+      for (int layer = layers.begin + 1; layer < layers.end; ++layer) {
+        from += p.y_staged;
+        RG_UNROLL
+        for (int i = 0; i < kN; ++i) values[i] += from[i];
+      }
+    }
+    RG_UNROLL
+    for (int i = 0; i < kN; ++i) values[i] = masked(values[i], live[i]);
+    RG_UNROLL
+    for (int c = 0; c < kC; ++c) {  // windows that hold a column, from the first to the last
+      sums[c] = 0;
+      bool begun = false;
+      RG_UNROLL
+      for (int j = kRW - 1; j >= 0; --j)
+        if (c % Kind::kSW + j * Kind::kSW < Kind::kW) {
+          const float value = values[c / Kind::kSW + kRW - 1 - j];
+          sums[c] = begun ? sums[c] + value : value;
+          begun = true;
+        }
+    }
+  };
+  float last[kRH][kC] = {};  // [k]: the sum of the last k lines
+  const auto push = [&](const float(&sums)[kC]) {
+    RG_UNROLL
+    for (int k = kRH - 1; k > 0; --k) RG_UNROLL
+    for (int c = 0; c < kC; ++c) last[k][c] = k > 1 ? last[k - 1][c] + sums[c] : sums[c];
+  };
+  RG_UNROLL_BY(1)
+  for (int j = kRH - 1; j > 0; --j) {
+    float sums[kC];
+    across(window - j, line - j * p.y_line, sums);
+    push(sums);
+  }
+  T* result = results + (t.x_at + plane * p.x_plane + row * p.x_line + (origin - t.column));
+  int left = least(p.cut.band, t.rows - row);
+  RG_UNROLL_BY(1)
+  for (;; ++window, line += p.y_line) {
+    constexpr int kAll = Kind::kH - (kRH - 1) * Kind::kSH;  // rows that kRH windows hold
+    float sums[kC];
+    across(window, line, sums);
+    T all[kC], less[kC];
+    RG_UNROLL
+    for (int c = 0; c < kC; ++c) {
+      const float of_all = kRH > 1 ? last[kRH - 1][c] + sums[c] : sums[c];
+      const float of_less = kRH > 2 ? last[kRH > 2 ? kRH - 2 : 0][c] + sums[c] : kRH == 2 ? sums[c] : 0.0f;
+      all[c] = Codec::store(Codec::add_product(of_all, p.windows.scale, 0.0f));  // no negative zeros
+      if (kAll < Kind::kSH) less[c] = Codec::store(Codec::add_product(of_less, p.windows.scale, 0.0f));
+    }
+    RG_UNROLL
+    for (int r = 0; r < Kind::kSH; ++r) {
+      if (r < within || left == 0) continue;
+      RG_UNROLL
+      for (int c = 0; c < kC; ++c)
+        if ((kept >> c & 1u) != 0) result[c] = r < kAll ? all[c] : less[c];
+      result += p.x_line;
+      --left;
+    }
+    if (left == 0) return;
+    within = 0;
+    push(sums);
+  }
 }
 
 // Bit j: the j-th window before the last one that begins at a column or before it holds it.
@@ -175,12 +279,11 @@ RG_DEVICE inline uint32_t windows_held(const PoolColumns& p, int window, int wit
 }
 
 // From the first window to the last; line: where the first one's value would be.
-template <class Kind>
+template <int kReach>
 RG_DEVICE inline float across(const PoolColumns& p, uint32_t held, const float* line) {
-  const int step = Kind::kPlanes ? 1 : p.inner;
   float sum = 0;
   RG_UNROLL
-  for (int j = Kind::kReach - 1; j >= 0; --j, line += step)
+  for (int j = kReach - 1; j >= 0; --j, line += p.inner)
     if ((held >> j & 1u) != 0) sum += *line;
   return sum;
 }
@@ -191,23 +294,26 @@ RG_DEVICE void walk_column(const PoolColumns& p, const PoolColumnsTile& t, int p
   using T = typename Codec::Type;
   constexpr int kReach = Kind::kReach;
   const WindowAxis& a = p.windows.axes[1];
-  const int reach = Kind::kExact ? kReach : p.reach_h;
   auto channel = static_cast<uint32_t>(t.column + column);
-  uint32_t within_w =
-      (Kind::kPlanes ? channel : p.channels.split(channel)) + static_cast<uint32_t>(p.windows.axes[2].pad);
-  if (Kind::kPlanes) channel = 0;
+  uint32_t within_w = p.channels.split(channel) + static_cast<uint32_t>(p.windows.axes[2].pad);
   const auto window_w = static_cast<int>(p.strides[2].split(within_w));
   const uint32_t held = windows_held<kReach>(p, window_w, static_cast<int>(within_w));
+  const PoolLayers layers = layers_holding(p, t.plane + plane);
   auto within = static_cast<uint32_t>(t.row + row + a.pad);
   auto window = static_cast<int>(p.strides[1].split(within));
   const int first = (window_w - (kReach - 1)) * p.inner + static_cast<int>(channel) - t.y_column;
-  const float* line = staged + (t.y_at + plane * p.y_staged + (window - t.y_row) * p.y_line + first);
+  const float* line =
+      staged + (t.y_at + (layers.begin - t.y_layer) * p.y_staged + (window - t.y_row) * p.y_line + first);
   const auto line_sum = [&](int number, const float* at) {
-    return across<Kind>(p, static_cast<unsigned>(number) < static_cast<unsigned>(a.y) ? held : 0, at);
+    float sum = 0;
+    if (!is_window(number, a.y)) return sum;
+    for (int layer = layers.begin; layer < layers.end; ++layer, at += p.y_staged)
+      sum += across<kReach>(p, held, at);
+    return sum;
   };
   float sums[kReach];  // of the window that begins here or just before, of the one before that, …
   RG_UNROLL
-  for (int j = 1; j < kReach; ++j) sums[j] = j < reach ? line_sum(window - j, line - j * p.y_line) : 0.0f;
+  for (int j = 1; j < kReach; ++j) sums[j] = j < p.reach_h ? line_sum(window - j, line - j * p.y_line) : 0.0f;
   T* result = results + (t.x_at + plane * p.x_plane + row * p.x_line + column);
   int left = least(p.cut.band, t.rows - row);
   for (;; ++window, line += p.y_line) {
@@ -215,28 +321,21 @@ RG_DEVICE void walk_column(const PoolColumns& p, const PoolColumnsTile& t, int p
     float less = 0, all = 0;
     RG_UNROLL
     for (int j = kReach - 1; j >= 0; --j) {
-      if (j < reach - 1) less += sums[j];
-      if (!Kind::kExact && j < reach) all += sums[j];
+      if (j < p.reach_h - 1) less += sums[j];
+      if (j < p.reach_h) all += sums[j];
     }
-    if (Kind::kExact) all = less + sums[kReach - 1];
     const T of_all = Codec::store(Codec::add_product(all, p.windows.scale, 0.0f));
-    if constexpr (Kind::kUnit) {
-      *result = of_all;
-      result += p.x_line;
-      if (--left == 0) return;
-    } else {
-      const T of_less = Codec::store(Codec::add_product(less, p.windows.scale, 0.0f));
-      int rows = least(a.stride - static_cast<int>(within), left);
-      left -= rows;
-      int held_by_all = least(p.split_h - static_cast<int>(within), rows);
-      rows -= held_by_all > 0 ? held_by_all : 0;
-      RG_UNROLL_BY(1)
-      for (; held_by_all > 0; --held_by_all, result += p.x_line) *result = of_all;
-      RG_UNROLL_BY(1)
-      for (; rows > 0; --rows, result += p.x_line) *result = of_less;
-      if (left == 0) return;
-      within = 0;
-    }
+    const T of_less = Codec::store(Codec::add_product(less, p.windows.scale, 0.0f));
+    int rows = least(a.stride - static_cast<int>(within), left);
+    left -= rows;
+    int held_by_all = least(p.split_h - static_cast<int>(within), rows);
+    rows -= held_by_all > 0 ? held_by_all : 0;
+    RG_UNROLL_BY(1)
+    for (; held_by_all > 0; --held_by_all, result += p.x_line) *result = of_all;
+    RG_UNROLL_BY(1)
+    for (; rows > 0; --rows, result += p.x_line) *result = of_less;
+    if (left == 0) return;
+    within = 0;
     RG_UNROLL
     for (int j = kReach - 1; j > 0; --j) sums[j] = sums[j - 1];
   }
@@ -245,14 +344,17 @@ RG_DEVICE void walk_column(const PoolColumns& p, const PoolColumnsTile& t, int p
 template <class Codec, class Kind>
 RG_DEVICE void walk(const PoolColumns& p, const PoolColumnsTile& t, uint32_t thread, uint32_t threads,
                     const float* staged, typename Codec::Type* results) {
-  const uint32_t items = static_cast<uint32_t>(t.planes) * p.bands.divisor * p.tile_columns.divisor;
+  const uint32_t items = static_cast<uint32_t>(t.planes) * p.bands.divisor * p.strips.divisor;
   for (uint32_t item = thread; item < items; item += threads) {
-    uint32_t column = item;
-    uint32_t band = p.tile_columns.split(column);
-    const auto plane = static_cast<int>(p.bands.split(band));
+    uint32_t number = item;
+    uint32_t band = p.strips.split(number);
+    const auto plane = static_cast<int>(p.bands.split(band)), strip = static_cast<int>(number);
     const int row = static_cast<int>(band) * p.cut.band;
-    if (static_cast<int>(column) < t.columns && row < t.rows)
-      walk_column<Codec, Kind>(p, t, plane, row, static_cast<int>(column), staged, results);
+    if (row >= t.rows) continue;
+    if constexpr (Kind::kIsStrip)
+      walk_strip<Codec, Kind>(p, t, plane, row, strip, staged, results);
+    else if (strip < t.columns)
+      walk_column<Codec, Kind>(p, t, plane, row, strip, staged, results);
   }
 }
 

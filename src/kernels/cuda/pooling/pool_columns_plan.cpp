@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/checked.h"
+#include "kernels/cuda/pooling/pool_columns_block.h"
 
 namespace retrograd::kernels::cuda {
 namespace {
@@ -20,7 +21,10 @@ struct Lines {
   int64_t xw, yw;            // elements
   int64_t reach_h, reach_w;  // windows that hold a place
   int64_t vector;
+  int64_t strip, loads;  // of a walk: columns, and elements of a line of y
 };
+
+WalkKey key_of(const Lines& l) { return {l.w.kernel, l.w.stride, l.h.kernel, l.h.stride, l.inner}; }
 
 Lines lines_of(const Pool& pool, bool last) {
   Lines l{};
@@ -35,11 +39,19 @@ Lines lines_of(const Pool& pool, bool last) {
     l.images = l.planes;
     l.d = {1, 1, 1, 1, 0};
   }
+  if (!l.deep && is_untouched(l.h)) {  // lines of all planes are one plane's
+    l.h.x = l.h.y = l.planes * l.h.x;
+    l.images = l.planes = 1;
+  }
   l.xw = l.w.x * l.inner;
   l.yw = l.w.y * l.inner;
   l.reach_h = retrograd::ceil_div(l.h.kernel, l.h.stride);
   l.reach_w = retrograd::ceil_div(l.w.kernel, l.w.stride);
   l.vector = 16 / static_cast<int64_t>(size_of(pool.x.dtype));
+  with_walk_kind(key_of(l), [&](auto kind) {
+    l.strip = kind.kColumns;
+    l.loads = kind.kLoads;
+  });
   return l;
 }
 
@@ -48,8 +60,28 @@ int64_t staged_windows(const PoolAxis& a, int64_t reach, int64_t places) {
   return std::min(a.y, (places - 1 + a.stride - 1) / a.stride + reach);
 }
 
+// Planes of y that hold `planes` neighbouring ones of x, at most.
+int64_t staged_layers(const Lines& l, int64_t planes) {
+  if (!l.deep) return planes;
+  const auto layer = [&](int64_t plane,
+                         int64_t kernel) {  // the first window that begins behind plane - kernel
+    const int64_t behind = plane % l.d.x + l.d.pad - kernel;
+    return plane / l.d.x * l.d.y + (behind < 0 ? 0 : std::min(l.d.y, behind / l.d.stride + 1));
+  };
+  int64_t most = 0;
+  for (int64_t first = 0, tiles = 0; first < l.planes && tiles < l.d.x; first += planes, ++tiles)
+    most = std::max(most, layer(std::min(first + planes, l.planes) - 1, 0) - layer(first, l.d.kernel));
+  return most;
+}
+
+// Strips of a line of a tile, the first of which may begin before it.
+int64_t strips_of(const Lines& l, const ColumnsCut& cut) {
+  const int64_t before = cut.columns == l.xw ? l.w.pad % l.w.stride : l.w.stride - 1;
+  return retrograd::ceil_div(cut.columns + (l.strip > 1 ? before : 0), l.strip);
+}
+
 struct Memory {
-  int64_t y_rows, y_columns;  // staged, at most
+  int64_t layers, y_rows, y_columns;  // staged, at most
   int64_t y_line, y_staged, x_line, y_floats, bytes;
 };
 
@@ -59,15 +91,17 @@ Memory memory_of(const Lines& l, const ColumnsCut& cut) {
   const auto line = [&](int64_t length, int64_t least) { return round_up(least, v) + length % v; };
   const bool whole = cut.columns == l.xw;
   Memory m{};
+  m.layers = staged_layers(l, cut.planes);
   m.y_rows = cut.planes > 1 ? l.h.y : staged_windows(l.h, l.reach_h, cut.rows);
   // Places of a tile: one more where tiles begin among the channels of one.
   const int64_t places =
       retrograd::ceil_div(int64_t{cut.columns}, l.inner) + (cut.columns % l.inner != 0 ? 1 : 0);
   m.y_columns = whole ? l.yw : l.inner * staged_windows(l.w, l.reach_w, std::min(l.w.x, places));
   m.y_line = whole ? l.yw : line(l.yw, m.y_columns + 2 * v);
-  m.y_staged = m.y_rows * l.yw + (l.deep ? v : 0);
+  m.y_staged = m.y_rows * m.y_line;
+  if (l.deep && cut.planes == 1) m.y_staged = line(l.h.y * l.yw, m.y_staged + 2 * v);
   m.x_line = whole ? l.xw : line(l.xw, cut.columns);
-  m.y_floats = round_up(2 * v + (whole ? cut.planes * m.y_staged : m.y_rows * m.y_line), 4);
+  m.y_floats = round_up(2 * v + m.layers * m.y_staged, 4) + 2 * kColumnsMargin;
   m.bytes = 4 * m.y_floats + 16 / v * (v + int64_t{cut.planes} * cut.rows * m.x_line);
   return m;
 }
@@ -79,22 +113,24 @@ int64_t blocks_of(const Lines& l, const ColumnsCut& cut) {
 
 // Instructions of a block's threads a result.
 double cost_of(const Lines& l, const ColumnsCut& cut, const Memory& m) {
-  constexpr double kStage = 5, kFlush = 1, kBlock = 200, kEnoughBlocks = 600, kBlocksAtOnce = 5;
+  constexpr double kStage = 3, kFlush = 1, kBlock = 150, kEnoughBlocks = 1200, kBlocksAtOnce = 10;
   constexpr double kCutLines = 1.35;  // whose ends share sectors of memory with neighbouring tiles
   const auto number = [](int64_t n) { return static_cast<double>(n); };
   const int64_t threads = kColumnsThreads;
   const double results = number(int64_t{cut.planes} * cut.rows * cut.columns);
-  const double staged = number(round_up(cut.planes * m.y_rows * m.y_columns, threads * l.vector));
+  const double staged = number(round_up(m.layers * m.y_rows * m.y_columns, threads * l.vector));
   const double flushed = number(round_up(int64_t{cut.planes} * cut.rows * cut.columns, threads * l.vector));
   const int64_t bands = retrograd::ceil_div(cut.rows, cut.band);
-  const double walks = number(round_up(cut.planes * bands * cut.columns, threads));
+  const double walks = number(round_up(cut.planes * bands * strips_of(l, cut), threads));
   const int64_t lines = retrograd::ceil_div(int64_t{cut.band}, l.h.stride) + l.reach_h - 1;
-  const double walk = 30 + number(lines) * number(3 * l.reach_w + l.reach_h + 12) + 5.0 * cut.band;
   const double depths = number(retrograd::ceil_div(l.d.kernel, l.d.stride));
+  const double line =
+      2 * depths * number(l.loads) + number(l.strip * (l.reach_w + l.reach_h + 4)) + 8 * depths;
+  const double walk = 60 + number(lines) * line + number(cut.band * (l.strip + 3));
   const double instructions =
-      kStage * depths * staged + kFlush * flushed + walks * walk + kBlock * static_cast<double>(threads);
+      kStage * staged + kFlush * flushed + walks * walk + kBlock * static_cast<double>(threads);
   const double at_once = std::clamp(220.0 * 1024 / number(m.bytes + 1024), 1.0, kBlocksAtOnce);
-  return instructions / results * (cut.columns == l.xw ? 1 : kCutLines) * (1 + 2 / at_once) *
+  return instructions / results * (cut.columns == l.xw ? 1 : kCutLines) * (1 + 4 / at_once) *
          std::max(1.0, kEnoughBlocks / number(blocks_of(l, cut)));
 }
 
@@ -132,13 +168,17 @@ ColumnsCut columns_cut(const Pool& pool, bool channels_last) {
     int64_t columns = wanted;
     if (l.inner == 1 && i > 0)  // tiles of about one size
       columns = std::min(l.xw, round_up(retrograd::ceil_div(l.xw, retrograd::ceil_div(l.xw, wanted)), 16));
-    for (const int64_t about : {1, 2, 4, 8, 12, 16, 24, 32, 48, 64, 128}) {
-      const int64_t rows = std::min(l.h.x, l.h.stride < about ? round_up(about, l.h.stride) : about);
+    for (const int64_t about : {1, 2, 4, 8, 12, 16, 24, 32, 48, 64, 128, 256, 512}) {
+      const int64_t even =
+          retrograd::ceil_div(l.h.x, retrograd::ceil_div(l.h.x, about));  // tiles of about one size
+      const int64_t rows = std::min(l.h.x, l.h.stride < even ? round_up(even, l.h.stride) : even);
       if (!try_rows(columns, rows, 1)) break;
       if (rows == l.h.x) break;
     }
     if (columns != l.xw || l.h.x > 128) continue;
-    for (int64_t planes = 2; planes <= l.planes && planes <= 256; planes *= 2)
+    for (int64_t planes = 2; planes <= l.planes && planes <= 512; planes *= 2)
+      if (!try_rows(columns, l.h.x, planes)) break;
+    for (int64_t planes = l.d.x; l.d.x > 1 && planes <= l.planes && planes <= 512; planes *= 2)  // volumes
       if (!try_rows(columns, l.h.x, planes)) break;
   }
   return best;
@@ -151,6 +191,8 @@ PoolColumns columns_of(const Pool& pool, bool channels_last, const ColumnsCut& c
   PoolColumns p{};
   p.windows = windows_of(pool);
   if (!l.deep) p.windows.axes[0] = {1, 1, 1, 1, 0, 0, 1};
+  if (!l.deep && is_untouched(l.h))
+    p.windows.axes[1] = {narrow(l.h.x), narrow(l.h.x), 1, 1, 0, 0, narrow(l.h.x)};
   p.strides[0] = FastDiv(l.d.stride);
   p.strides[1] = FastDiv(l.h.stride);
   p.strides[2] = FastDiv(l.w.stride);
@@ -181,11 +223,12 @@ PoolColumns columns_of(const Pool& pool, bool channels_last, const ColumnsCut& c
   p.bytes = narrow(m.bytes);
   p.channels = FastDiv(l.inner);
   p.depths = FastDiv(l.d.x);
+  p.y_depths = FastDiv(l.d.y);
   const int64_t row_tiles = retrograd::ceil_div(l.h.x, int64_t{cut.rows}),
                 column_tiles = retrograd::ceil_div(l.xw, int64_t{cut.columns});
   p.row_tiles = FastDiv(row_tiles);
   p.column_tiles = FastDiv(column_tiles);
-  p.tile_columns = FastDiv(cut.columns);
+  p.strips = FastDiv(strips_of(l, cut));
   p.bands = FastDiv(retrograd::ceil_div(cut.rows, cut.band));
   p.staged_columns = FastDiv(std::max(m.y_columns, int64_t{1}));
   p.staged_lines = FastDiv(std::max(m.y_rows, int64_t{1}));

@@ -10,7 +10,8 @@
 
 namespace retrograd::kernels::cuda {
 
-inline constexpr int kColumnsThreads = 256;
+inline constexpr int kColumnsThreads = 128;
+inline constexpr int kColumnsMargin = 24;  // floats before and behind what is staged, which strips may read
 inline constexpr int kColumnsBytes = 48 << 10;  // of shared memory that a block may have
 inline constexpr int kColumnsReach = 16;        // windows that hold a place along one axis, at most
 ColumnsCut columns_cut(const Pool& pool, bool channels_last);
@@ -27,15 +28,14 @@ struct PoolColumns {
   int split_h;  // of the places between two windows' starts, those before it are held by reach_h, others by
                 // one less
   ColumnsCut cut;
-  bool whole;            // tiles have whole lines
-  bool deep;             // windows have depths
-  int vector;            // elements of 16 bytes
-  int x_shift, y_shift;  // elements that the addresses are behind multiples of 16 bytes
-  // In shared memory: lines of y and, where they are summed over depths, planes; lines of x.
-  int y_line, y_staged, x_line;
-  int y_floats, bytes;
-  FastDiv channels, depths, row_tiles, column_tiles;
-  FastDiv tile_columns, bands;           // walks: of a line, of a plane
+  bool whole;                    // tiles have whole lines
+  bool deep;                     // windows have depths
+  int vector;                    // elements of 16 bytes
+  int x_shift, y_shift;          // elements that the addresses are behind multiples of 16 bytes
+  int y_line, y_staged, x_line;  // in shared memory: distances of lines and planes of y, of lines of x
+  int y_floats, bytes;           // y_floats: margins included
+  FastDiv channels, depths, y_depths, row_tiles, column_tiles;
+  FastDiv strips, bands;                 // walks: of a line, of a plane
   FastDiv staged_columns, staged_lines;  // of y, at most
   unsigned blocks;
 };
