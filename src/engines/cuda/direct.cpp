@@ -34,10 +34,11 @@ void launch(const problem::AvgPoolPass& pass, const Bindings& bindings, kernels:
   pass.forward ? kernels::cuda::direct_pool_forward(pool, stream) : kernels::cuda::direct_pool(pool, stream);
 }
 
-// Fitted to an H200, terms twice as slow as in the mean. A thread adds the terms of a result one after
-// another, which it waits for (kDepth) and which all of them share the machine for (kTerm). The terms of a
-// weight or of a bias are shared by a block.
-constexpr double kDepth = 0.12, kTerm = 1.1e-6, kResult = 42e-6, kWeight = 0.0045, kSharedTerm = 0.3,
+// Fitted to an H200, microseconds. A thread finds where its result's terms lie (kStart, kResult) and adds them
+// one after another, which it waits for (kDepth) and which all of them share the machine for (kTerm). The
+// terms of a weight or of a bias are shared by a block, a turn of one for each thread.
+constexpr double kStart = 3.2, kDepth = 0.12, kTerm = 2e-6, kResult = 220e-6;
+constexpr double kWeightStart = 1.5, kWeight = 0.0145, kWeightTurn = 0.0009, kBias = 0.0045, kTurn = 0.3,
                  kBlock = 128, kPooled = 25e-6;
 
 double number(int64_t value) { return static_cast<double>(value); }
@@ -51,16 +52,16 @@ double microseconds_of(const problem::ConvPass& p) {
   }
   if (p.kind == ConvPassKind::kGradWeight) {
     const double weights = number(p.y_channels) * number(p.x_channels_per_group()) * taps;
-    return std::max(kWeight * weights, kSharedTerm) * std::ceil(places / kBlock);
+    const double turns = std::ceil(places / kBlock);
+    return kWeightStart + std::max(weights * (kWeight + kWeightTurn * turns), kTurn * turns);
   }
   const double results =
       p.kind == ConvPassKind::kForward ? places * number(p.y_channels) : x * number(p.x_channels);
   const double terms = live_terms(p);
-  return kDepth * terms / std::max(results, 1.0) + kTerm * terms + kResult * results;
+  return kStart + kDepth * terms / std::max(results, 1.0) + kTerm * terms + kResult * results;
 }
 double microseconds_of(const problem::BiasPass& p) {
-  return std::max(kWeight * number(p.channels), kSharedTerm) *
-         std::ceil(number(p.reduction_length()) / kBlock);
+  return std::max(kBias * number(p.channels), kTurn) * std::ceil(number(p.reduction_length()) / kBlock);
 }
 double microseconds_of(const problem::AvgPoolPass& p) { return kPooled * effort_of(p).operations; }
 
