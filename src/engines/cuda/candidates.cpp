@@ -9,7 +9,7 @@
 namespace retrograd::engines::cuda {
 
 std::span<const Candidate* const> candidates() {
-  static const std::array<const Candidate*, 37> all = {
+  static const std::array<const Candidate*, 38> all = {
       &depthwise_small(),     // grad_input, grad_weight: one channel a group, 3x3 to 7x7 on 14x14, 16 bits
       &depthwise_whole(),     // the same of every type
       &depthwise_bands(),     // 5x5 and 7x7, 16-bit types
@@ -24,6 +24,7 @@ std::span<const Candidate* const> candidates() {
       &narrow_tiles(),        // grad_input, grad_weight: few x channels a group, common windows
       &stem_gather(),         // grad_input: at most eight x channels a group, any window
       &narrow_gather(),       // grad_input: at most four x channels a group
+      &few_terms(),           // grad_input: at most 32 taps and y channels a group
       &box_products(),        // forward: at most 16 x channels a group, any window
       &group_rows(),          // forward, grad_input: groups of 8 to 32 channels, NHWC, 16-bit types
       &tf32_products(),       // convolutions in f32 whose operands may be rounded

@@ -34,9 +34,9 @@ void launch(const problem::AvgPoolPass& pass, const Bindings& bindings, kernels:
   pass.forward ? kernels::cuda::direct_pool_forward(pool, stream) : kernels::cuda::direct_pool(pool, stream);
 }
 
-// Fitted to an H200, microseconds. A thread finds where its result's terms lie (kStart, kResult) and adds them
-// one after another, which it waits for (kDepth) and which all of them share the machine for (kTerm). The
-// terms of a weight or of a bias are shared by a block, a turn of one for each thread.
+// Fitted to an H200, microseconds. A thread finds where its result's terms lie (kStart, kResult) and adds
+// them one after another, which it waits for (kDepth) and which all of them share the machine for (kTerm).
+// The terms of a weight or of a bias are shared by a block, a turn of one for each thread.
 constexpr double kStart = 3.2, kDepth = 0.12, kTerm = 2e-6, kResult = 220e-6;
 constexpr double kWeightStart = 1.5, kWeight = 0.0145, kWeightTurn = 0.0009, kBias = 0.0045, kTurn = 0.3,
                  kBlock = 128, kPooled = 25e-6;
