@@ -9,7 +9,7 @@
 namespace retrograd::engines::cuda {
 
 std::span<const Candidate* const> candidates() {
-  static const std::array<const Candidate*, 38> all = {
+  static const std::array<const Candidate*, 39> all = {
       &depthwise_small(),     // grad_input, grad_weight: one channel a group, 3x3 to 7x7 on 14x14, 16 bits
       &depthwise_whole(),     // the same of every type
       &depthwise_bands(),     // 5x5 and 7x7, 16-bit types
@@ -21,6 +21,7 @@ std::span<const Candidate* const> candidates() {
       &depthwise_windows(),   // one channel a group of one side, any window, any strides
       &small_images(),        // grad_input, grad_weight, grad_bias of small images
       &narrow_blocks(),       // grad_input, grad_weight: groups of up to 16 channels, 16-bit types
+      &block_weights(),       // grad_weight: few channels a group, any window, 16-bit types
       &narrow_tiles(),        // grad_input, grad_weight: few x channels a group, common windows
       &stem_gather(),         // grad_input: at most eight x channels a group, any window
       &narrow_gather(),       // grad_input: at most four x channels a group

@@ -27,6 +27,7 @@ const Candidate& cudnn_products();
 // few_channels/: groups of up to 16 channels, and stems.
 const Candidate& narrow_tiles();   // FP32, tiles in shared memory
 const Candidate& narrow_blocks();  // 16-bit types on tensor cores
+const Candidate& block_weights();  // grad_weight, the same, any window
 const Candidate& stem_gather();    // grad_input with at most eight, any window without dilation
 const Candidate& narrow_gather();  // grad_input with at most four x channels a group
 const Candidate& few_terms();  // grad_input of at most 32 taps and y channels a group, any window and strides

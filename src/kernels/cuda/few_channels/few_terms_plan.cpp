@@ -12,7 +12,7 @@ namespace {
 
 constexpr int64_t kProcessors = 132, kResident = 4;
 // Cycles of a multiprocessor: a wavefront of loads, around a block, and 128 products with what they read.
-constexpr double kWavefront = 1.2, kBlock = 2500, kProducts = 1.8;
+constexpr double kWavefront = 1.2, kBlock = 2500, kProducts = 1.3;
 
 FewTermsAxis axis_of(const Axis& a) {
   return {static_cast<int>(a.x),      static_cast<int>(a.y),
@@ -45,7 +45,7 @@ FewTermsPlan few_terms_plan(const Conv& conv) {
   p.shared = (int64_t{kFewTermsChunk} * p.filled + std::max(values, results)) * 4;
 
   const double channels = std::min(p.of_split, p.x_channels);
-  const double lines_of_y = is_last(conv.y) ? 1 : 1.0 / 8, lines_of_x = p.channels_fast ? 1.0 / 4 : 1.0 / 8;
+  const double lines_of_y = is_last(conv.y) ? 1 : 1.0 / 8, lines_of_x = p.channels_fast ? 1.0 / 4 : 1.0 / 16;
   const double cycles = kFewTermsPlaces * (p.terms * lines_of_y * kWavefront +
                                            channels * (p.filled / 128.0 * kProducts + lines_of_x)) +
                         kBlock / kResident;
