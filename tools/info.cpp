@@ -101,7 +101,6 @@ void tell_settings() {
       {"RETROGRAD_TUNING", s.tuning.empty() ? "the built-in table" : s.tuning},
       {"RETROGRAD_WINOGRAD", s.winograd ? "1" : "0"},
       {"RETROGRAD_CUDA_ARCH", s.cuda_architecture == 0 ? "the GPU's" : std::to_string(s.cuda_architecture)},
-      {s.cudnn ? "1" : "0"},
       {"RETROGRAD_RULES", s.rules ? std::string(name_of(*s.rules)) : "no product's"},
       {"RETROGRAD_SOC_NAME", s.soc_name.empty() ? "the device's or the product's" : s.soc_name},
       {"RETROGRAD_VERBOSE", topics(s)},

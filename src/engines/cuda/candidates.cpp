@@ -21,8 +21,10 @@ std::span<const Candidate* const> candidates() {
       &depthwise_windows(),   // one channel a group of one side, any window, any strides
       &small_images(),        // grad_input, grad_weight, grad_bias of small images
       &narrow_blocks(),       // grad_input, grad_weight: groups of up to 16 channels, 16-bit types
+      &block_weights(),       // grad_weight: few channels a group, any window, 16-bit types
       &narrow_tiles(),        // grad_weight: groups of up to 16 channels, three columns, f32
       &stem_gather(),         // grad_input: at most eight x channels a group, any window
+      &few_terms(),           // grad_input: at most 32 taps and y channels a group
       &box_products(),        // forward: at most 16 x channels a group, any window
       &group_rows(),          // forward, grad_input: groups of 8 to 32 channels, NHWC, 16-bit types
       &tf32_products(),       // convolutions in f32 whose operands may be rounded

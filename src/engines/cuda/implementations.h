@@ -24,9 +24,11 @@ const Candidate& mirrored();          // few y channels: x and y exchanged, then
 // few_channels/: groups of up to 16 channels, and stems.
 const Candidate& narrow_tiles();   // grad_weight in FP32, tiles in shared memory
 const Candidate& narrow_blocks();  // 16-bit types on tensor cores
+const Candidate& block_weights();  // grad_weight, the same, any window
 const Candidate& stem_gather();    // grad_input with at most eight, any window without dilation
-const Candidate& box_products();   // forward with at most 16 x channels a group, any window and strides
-const Candidate& group_rows();     // forward, grad_input of 8 to 32 channels a group, NHWC, 16-bit types
+const Candidate& few_terms();  // grad_input of at most 32 taps and y channels a group, any window and strides
+const Candidate& box_products();  // forward with at most 16 x channels a group, any window and strides
+const Candidate& group_rows();    // forward, grad_input of 8 to 32 channels a group, NHWC, 16-bit types
 
 // depthwise/: one channel a group.
 // 3x3 to 7x7, a row a kernel: planes of 14x14 on tensor cores and without, 5x5 and 7x7 on tensor cores, rest.

@@ -21,10 +21,11 @@ using problem::ConvPassKind;
 constexpr int64_t kMostElements = 1 << 22;
 // That a thread adds one after another, 25 to 50 ns each.
 constexpr int64_t kMostTerms = 640, kMostGradInputTerms = 320;
-// Microseconds, times the share in tuning/gpu.txt: a thread's term, looking at a tap, a load, a term of a
-// bias.
-constexpr double kTerm = 0.006, kTap = 0.001, kLoad = 0.024, kBiasTerm = 1.4e-4;
-constexpr double kAtOnce = 4 * 132;         // blocks
+// Microseconds on an H200: a thread's term, looking at a tap, a load, a term of a weight, a load for it, an
+// image after another, a term of a bias.
+constexpr double kTerm = 0.027, kTap = 0.21, kLoad = 0.25, kWeightTerm = 0.042, kWeightLoad = 0.153,
+                 kImage = 1.5, kBiasTerm = 0.0025;
+constexpr double kAtOnce = 160;             // blocks that do not slow each other down
 constexpr int64_t kMostBlocks = 1024;       // a few for each multiprocessor
 constexpr int64_t kFewestThreads = 32;      // of a block that have work
 constexpr int64_t kTinyProducts = 1 << 16;  // so few that idle threads do not count
@@ -133,21 +134,22 @@ class SmallCandidate final : public Candidate {
     }
     const Work work = work_of(*conv);
     const auto number = [](int64_t value) { return static_cast<double>(value); };
-    double loads = number(conv->y_channels_per_group() * product(conv->axes, &problem::Window::y)),
-           terms = number(work.terms);
+    const double taps = number(product(conv->axes, &problem::Window::kernel)),
+                 xs = number(product(conv->axes, &problem::Window::x)),
+                 ys = number(product(conv->axes, &problem::Window::y));
+    const double xc = number(conv->x_channels_per_group()), yc = number(conv->y_channels_per_group());
+    double time = 0;
+    int64_t parts = 1;
     if (conv->kind == ConvPassKind::kGradInput) {
-      for (const problem::Window& w : conv->axes)  // of the taps that are looked at, those that match
-        terms *= std::min({1.0, number(w.y) / number(w.x), number(w.y) / number(w.kernel)});
-      terms += number(work.terms) * (kTap / kTerm);
+      const double live = live_terms(*conv) / (number(conv->batch * conv->x_channels) * xs);
+      time = live * kTerm + taps * kTap + (yc * ys + std::min(8.0, xc) * yc * taps) / 256 * kLoad;
     } else {
-      loads = std::min(8.0, number(conv->y_channels_per_group())) *
-                  number(product(conv->axes, &problem::Window::y)) +
-              number(conv->x_channels_per_group() * product(conv->axes, &problem::Window::x));
+      parts = kernels::cuda::small_parts(shape_of(*conv));
+      const double images = number(ceil_div(conv->batch, parts));
+      time = images * (ys * kWeightTerm + (std::min(8.0, yc) * ys + xc * xs) / 256 * kWeightLoad + kImage) -
+             kImage;
     }
-    const bool parts =
-        conv->kind == ConvPassKind::kGradWeight && kernels::cuda::small_parts(shape_of(*conv)) > 1;
-    times.add(std::max(1.0, number(work.blocks) / kAtOnce) * (terms * kTerm + loads / 256 * kLoad),
-              parts ? 2 : 1);
+    times.add(std::max(1.0, number(work.blocks) / kAtOnce) * time, parts > 1 ? 2 : 1);
     return times.effort();
   }
   std::unique_ptr<const Step> make_step(const problem::Pass& pass,

@@ -23,6 +23,7 @@
 #include "kernels/cuda/depthwise_nhwc/depthwise_last.h"
 #include "kernels/cuda/direct.h"
 #include "kernels/cuda/few_channels/box_products.h"
+#include "kernels/cuda/few_channels/few_terms.h"
 #include "kernels/cuda/few_channels/group_blocks.h"
 #include "kernels/cuda/few_channels/group_rows.h"
 #include "kernels/cuda/few_channels/narrow_blocks.h"
@@ -86,6 +87,7 @@ void direct_pool(const Pool&, Stream) { not_here(); }
 void direct_pool_forward(const Pool&, Stream) { not_here(); }
 
 void box_products(const Conv&, const BoxPlan&, Stream) { not_here(); }
+void few_terms(const Conv&, const FewTermsPlan&, Stream) { not_here(); }
 void group_grad_input(const Conv&, bool, Stream) { not_here(); }
 void group_grad_weight(const Conv&, bool, float*, Stream) { not_here(); }
 void block_grad_input(const Conv&, bool, Stream) { not_here(); }

@@ -24,14 +24,21 @@ bool has_group_kernel(const ConvPass& pass) {
                                                : kernels::cuda::has_group_grad_weight(shape, is_last(pass));
 }
 
+// With who takes its place where tensors are not aligned.
+bool has_group_weight(const ConvPass& pass) {
+  return has_group_kernel(pass) && kernels::cuda::has_block_grad_weight(shape_of(pass));
+}
+
 // Kernels for groups need aligned tensors; others take them where these are
 // not.
 class NarrowBlocksStep final : public Step {
  public:
   explicit NarrowBlocksStep(const ConvPass& pass)
-      : pass_(pass), last_(is_last(pass)), grouped_(has_group_kernel(pass)) {
+      : pass_(pass),
+        last_(is_last(pass)),
+        grouped_(pass.kind == ConvPassKind::kGradInput ? has_group_kernel(pass) : has_group_weight(pass)) {
     if (pass.kind == ConvPassKind::kGradInput) return;
-    stem_ = !kernels::cuda::has_block_grad_weight(shape_of(pass));
+    stem_ = !has_group_weight(pass);
     parts_ = stem_ ? kernels::cuda::stem_weight_parts(shape_of(pass))
                    : kernels::cuda::block_weight_parts(shape_of(pass));
     if (grouped_) group_parts_ = kernels::cuda::group_weight_parts(shape_of(pass), last_);
@@ -92,12 +99,9 @@ class NarrowBlocksCandidate final : public Candidate {
                                                         : Support::no(
                                                               "needs at most 16 results of a place and a "
                                                               "small window");
-    const bool stem = kernels::cuda::has_stem_grad_weight(shape);
-    return stem || kernels::cuda::has_block_grad_weight(shape)
+    return has_group_weight(*conv) || kernels::cuda::has_stem_grad_weight(shape)
                ? Support::yes()
-               : Support::no(
-                     "needs groups of at most 16 channels and 3x3, or "
-                     "a stem with an even stride");
+               : Support::no("needs groups of up to 16 channels and 3x3, or a stem with an even stride");
   }
   // grad_input adds up y channels one after another, however few places there are.
   Effort effort(const problem::Pass& pass, const Machine& /*machine*/) const override {

@@ -11,8 +11,11 @@ namespace retrograd::kernels::cuda {
 namespace block_weight {
 namespace {
 
-constexpr int kMostShared = 48 * 1024;
-constexpr int kWantedBlocks = 132 * 4;
+constexpr int kMostShared = 48 * 1024;  // of boxes of several rows
+constexpr int kLargestRow = 96 * 1024;  // two blocks a multiprocessor
+constexpr int kWantedBlocks = 132 * 4, kFewBlocks = 132 * 2;
+constexpr int kFewPlaces = 128;  // larger boxes are not made where blocks are few
+constexpr int64_t kMostTaps = kMostWarps * kMostOfWarp, kMostChannels = 64;
 
 void set_rows(Cut& p, int rows, int kh) {
   p.rows = rows;
@@ -38,6 +41,12 @@ Cut cut_of(const Conv& conv, bool last) {
   p.x_channels = together ? kBlockChannels : static_cast<int>(conv.x_channels);
   p.y_channels = together ? kBlockChannels : static_cast<int>(conv.y_channels);
   p.o_chunks = ceil_of(p.y_channels, kBlockChannels);
+  p.x_chunks = ceil_of(p.x_channels, kBlockChannels);
+  p.taps = static_cast<int>(h.kernel * w.kernel);
+  p.owners = ceil_of(p.taps, kMostOfWarp);
+  p.of_warp = ceil_of(p.taps, p.owners) | 1;
+  p.owners = ceil_of(p.taps, p.of_warp);
+  p.shares = p.owners == 1 ? 4 : p.owners <= 3 ? 2 : 1;
   p.xh = static_cast<int>(h.x), p.xw = static_cast<int>(w.x);
   p.yh = static_cast<int>(h.y), p.yw = static_cast<int>(w.y);
   p.stride_h = static_cast<int>(h.stride), p.stride_w = static_cast<int>(w.stride);
@@ -46,6 +55,7 @@ Cut cut_of(const Conv& conv, bool last) {
   p.pitch = (p.yw - 1) * p.stride_w + static_cast<int>(w.kernel - 1) * p.dilation_w + 1;
   p.by_width = FastDiv(p.yw);
   p.by_pitch = FastDiv(p.pitch);
+  p.by_kernel = FastDiv(w.kernel);
   p.last = last;
   p.x_whole =
       last && p.all_x % 8 == 0 && p.x_channels % 8 == 0 && reinterpret_cast<uintptr_t>(conv.x.data) % 16 == 0;
@@ -53,16 +63,17 @@ Cut cut_of(const Conv& conv, bool last) {
       last && p.all_y % 8 == 0 && p.y_channels % 8 == 0 && reinterpret_cast<uintptr_t>(conv.y.data) % 16 == 0;
   p.weights = int64_t{p.all_y} * p.x_in_group * h.kernel * w.kernel;
   const int kh = static_cast<int>(h.kernel);
+  const int blocks = ceil_of(p.all_x, p.x_channels) * p.o_chunks * p.x_chunks;
   set_rows(p, 1, kh);
   for (int tiles = p.yh; tiles >= 1; --tiles) {
     Cut trial = p;
     set_rows(trial, ceil_of(p.yh, tiles), kh);
     if (bytes_of(trial) > kMostShared) break;
+    if (trial.places > kFewPlaces && conv.batch * tiles * blocks < kFewBlocks) break;
     p = trial;
   }
   p.row_tiles = ceil_of(p.yh, p.rows);
   p.tiles = static_cast<int>(conv.batch) * p.row_tiles;
-  const int blocks = ceil_of(p.all_x, p.x_channels) * p.o_chunks;
   p.in_part = ceil_of(p.tiles, std::max(1, std::min(p.tiles, kWantedBlocks / blocks)));
   return p;
 }
@@ -70,14 +81,40 @@ Cut cut_of(const Conv& conv, bool last) {
 }  // namespace block_weight
 
 bool has_block_grad_weight(const Conv& conv) {
-  const int64_t kernel = conv.axes[1].kernel;
-  return conv.x_channels <= kBlockChannels && (kernel == 3 || kernel == 5) && conv.axes[2].kernel == kernel &&
-         block_weight::bytes_of(block_weight::cut_of(conv, false)) <= block_weight::kMostShared;
+  using namespace block_weight;
+  const Axis &h = conv.axes[1], &w = conv.axes[2];
+  if (h.kernel > kMostTaps || w.kernel > kMostTaps || h.kernel * w.kernel > kMostTaps) return false;
+  if (conv.x_channels > kMostChannels) return false;
+  // Of a row, before the cut counts it with 32 bits.
+  const int64_t pitch = (w.y - 1) * w.stride + (w.kernel - 1) * w.dilation + 1,
+                box_rows = (h.kernel - 1) * h.dilation + 1;
+  if (w.y > kLargestRow || pitch > kLargestRow || box_rows > kLargestRow ||
+      (w.y + 15 + pitch * box_rows) * 32 > kLargestRow)
+    return false;
+  return bytes_of(cut_of(conv, false)) <= kLargestRow;
 }
 
 int64_t block_weight_parts(const Conv& conv) {
   const block_weight::Cut p = block_weight::cut_of(conv, false);
   return ceil_of(p.tiles, p.in_part);
+}
+
+double block_weight_microseconds(const Conv& conv, bool last) {
+  // Cycles of a multiprocessor: staging a place by chunks or by elements, a tap of 16 places, around a box.
+  constexpr double kChunks = 1.2, kElements = 4, kTap = 8, kStep = 6, kBox = 1600, kResident = 4;
+  constexpr double kProcessors = 132, kPace = 1700, kEnds = 2, kSummed = 2.6e6;
+  const block_weight::Cut p = block_weight::cut_of(conv, last);
+  const auto staged = [&](int places, int channels) {
+    return places * (last && channels % 8 == 0 ? kChunks : kElements);
+  };
+  const double steps = p.filled / 16.0;
+  const double box = staged(p.filled, p.all_y) + staged(p.box_rows * p.pitch, p.all_x) +
+                     steps * (p.owners * (p.of_warp * kTap + kStep)) + kBox / kResident;
+  const double boxes =
+      static_cast<double>(p.tiles) * ceil_of(p.all_x, p.x_channels) * p.o_chunks * p.x_chunks;
+  const double parts = ceil_of(p.tiles, p.in_part);
+  return std::max(boxes / kProcessors * box, p.in_part * (box + kBox)) / kPace +
+         static_cast<double>(p.weights) * parts * 8 / kSummed + kEnds;
 }
 
 }  // namespace retrograd::kernels::cuda

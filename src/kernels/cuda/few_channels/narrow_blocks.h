@@ -12,13 +12,14 @@ namespace retrograd::kernels::cuda {
 inline constexpr int kBlockChannels = 16;
 
 // grad_input: at most 16 results of a place (x channels by residues of the strides), or narrow groups, 16
-// channels of whole groups at a time. grad_weight: narrow groups of 1, 2, 4, 8 or 16 channels, as many of x
-// as of y, 3x3.
+// channels of whole groups at a time.
 bool has_block_grad_input(const Conv& conv);
-bool has_block_grad_weight(const Conv& conv);
 
 void block_grad_input(const Conv& conv, bool channels_last, Stream stream);
 
+// At most 64 x channels a group, windows of at most 72 taps, rows that fit into shared memory.
+bool has_block_grad_weight(const Conv& conv);
+double block_weight_microseconds(const Conv& conv, bool channels_last);  // about, on an H200
 // Blocks that share the places; each leaves its sums of all weights in the workspace.
 int64_t block_weight_parts(const Conv& conv);
 void block_grad_weight(const Conv& conv, bool channels_last, float* workspace, Stream stream);
