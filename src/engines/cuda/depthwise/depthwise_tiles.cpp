@@ -9,6 +9,7 @@
 
 #include "base/checked.h"
 #include "engines/cuda/by_alignment.h"
+#include "engines/cuda/depthwise/depthwise_pass.h"
 #include "engines/cuda/effort.h"
 #include "engines/cuda/implementations.h"
 #include "engines/cuda/layouts.h"
@@ -63,11 +64,7 @@ class TilesCandidate final : public Candidate {
   const char* name() const override { return "cuda.depthwise_tiles"; }
   Support supports(const problem::Pass& pass, const Machine& /*machine*/) const override {
     const auto* conv = std::get_if<ConvPass>(&pass);
-    if (conv == nullptr) return Support::no("convolutions only");
-    if (conv->x_channels != conv->groups || conv->y_channels != conv->groups)
-      return Support::no("needs one channel a group on both sides");
-    if (!has_one_wide_type(*conv)) return Support::no("needs f32, f16 or bf16, all the same");
-    if (conv->rounding != OperandRounding::kNone) return Support::no("does not round operands");
+    if (const Support depthwise = is_depthwise(conv); !depthwise.accepted()) return depthwise;
     const auto& [d, h, w] = conv->axes;
     if (d.x != 1 || d.y != 1 || d.kernel != 1 || d.pad_lo != 0) return Support::no("one or two axes only");
     for (const problem::Window& axis : {h, w})
