@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // One launch a pass.
-#include "kernels/cuda/direct.h"
+#include "engines/cuda/direct.h"
 
 #include <algorithm>
 #include <cmath>
@@ -10,6 +10,7 @@
 #include "engines/cuda/effort.h"
 #include "engines/cuda/implementations.h"
 #include "engines/cuda/shapes.h"
+#include "kernels/cuda/direct.h"
 
 namespace retrograd::engines::cuda {
 namespace {
@@ -17,15 +18,7 @@ namespace {
 using problem::ConvPassKind;
 
 void launch(const problem::ConvPass& pass, const Bindings& bindings, kernels::cuda::Stream stream) {
-  const kernels::cuda::Conv conv = bind(shape_of(pass), pass, bindings);
-  switch (pass.kind) {
-    case ConvPassKind::kForward:
-      return kernels::cuda::direct_forward(conv, stream);
-    case ConvPassKind::kGradInput:
-      return kernels::cuda::direct_grad_input(conv, stream);
-    case ConvPassKind::kGradWeight:
-      return kernels::cuda::direct_grad_weight(conv, stream);
-  }
+  run_directly(pass.kind, bind(shape_of(pass), pass, bindings), stream);
 }
 void launch(const problem::BiasPass& pass, const Bindings& bindings, kernels::cuda::Stream stream) {
   kernels::cuda::direct_bias(bind(shape_of(pass), pass, bindings), stream);
@@ -107,6 +100,17 @@ class DirectCandidate final : public Candidate {
 };
 
 }  // namespace
+
+void run_directly(ConvPassKind kind, const kernels::cuda::Conv& conv, kernels::cuda::Stream stream) {
+  switch (kind) {
+    case ConvPassKind::kForward:
+      return kernels::cuda::direct_forward(conv, stream);
+    case ConvPassKind::kGradInput:
+      return kernels::cuda::direct_grad_input(conv, stream);
+    case ConvPassKind::kGradWeight:
+      return kernels::cuda::direct_grad_weight(conv, stream);
+  }
+}
 
 const Candidate& direct() {
   static const DirectCandidate instance;

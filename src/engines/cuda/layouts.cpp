@@ -2,6 +2,8 @@
 // Recognising dense layouts from strides.
 #include "engines/cuda/layouts.h"
 
+#include <cstdlib>
+
 #include "base/checked.h"
 
 namespace retrograd::engines::cuda {
@@ -48,6 +50,26 @@ bool fits_31_bits(const Sizes5& sizes) {
 bool is_rounded(const problem::ConvPass& pass, DType dtype) {
   return (dtype == DType::kF32 && pass.rounding != OperandRounding::kNone) ||
          (dtype == DType::kBF16 && pass.rounding == OperandRounding::kF16);
+}
+
+bool are_weights_near(const problem::ConvPass& pass) {
+  constexpr int64_t kEnd31 = int64_t{1} << 31;
+  Checked reach = 0;
+  const Sizes5 sizes = w_sizes(pass);
+  for (size_t axis = 1; axis < 5; ++axis) {
+    const int64_t stride = pass.w.strides[axis];
+    if (sizes[axis] == 1) continue;
+    if (stride <= -kEnd31 || stride >= kEnd31) return false;
+    reach = reach + Checked(sizes[axis] - 1) * std::abs(stride);
+  }
+  const auto elements = reach.get();
+  return elements && *elements < kEnd31;
+}
+
+size_t room_of(const Sizes5& sizes, DType dtype) {
+  size_t bytes = size_of(dtype);
+  for (const int64_t size : sizes) bytes *= static_cast<size_t>(size);
+  return room_of(bytes);
 }
 
 bool is_wide_type(DType dtype) { return !is_8bit(dtype); }

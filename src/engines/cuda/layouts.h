@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstddef>
 #include <cstdint>
 
 #include "base/machine.h"
@@ -21,6 +22,8 @@ problem::Strides5 plane_strides(const Sizes5& sizes);
 problem::Strides5 channels_last_strides(const Sizes5& sizes);
 // At least one element, and fewer than 2^31.
 bool fits_31_bits(const Sizes5& sizes);
+// Whether distances between the weights of a y channel fit 31 bits.
+bool are_weights_near(const problem::ConvPass& pass);
 // FP32, FP16 or BF16.
 bool is_wide_type(DType dtype);
 // One of them for all operands that the pass reads, and for a result of places.
@@ -34,6 +37,10 @@ inline bool has_warpgroups(const Machine& machine) { return machine.gpu.architec
 
 // Also of a machine that is not there.
 inline int processors_of(const Machine& machine) { return std::max(machine.gpu.multiprocessors, 1); }
+
+// Of memory in a workspace, in whole 256s.
+inline size_t room_of(size_t bytes) { return (bytes + 255) / 256 * 256; }
+size_t room_of(const Sizes5& sizes, DType dtype);
 
 Sizes5 x_sizes(const problem::ConvPass& pass);
 Sizes5 y_sizes(const problem::ConvPass& pass);

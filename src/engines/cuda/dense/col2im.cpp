@@ -67,7 +67,7 @@ class Col2imStep final : public Step {
         type_(row_type_of(pass)),
         product_(product_of(pass)),
         step_(row_products().make_step(product_, machine)),
-        step_bytes_((step_->workspace_bytes() + 255) / 256 * 256),
+        step_bytes_(room_of(step_->workspace_bytes())),
         columns_bytes_(room_for(columns_elements(pass), RowType::kF32)),
         weight_bytes_(room_for(product_.y_channels * product_.w.strides[0], type_)) {}
   Conversions conversions() const override { return step_->conversions(); }

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "engines/cuda/direct.h"
 #include "engines/cuda/effort.h"
 #include "engines/cuda/implementations.h"
 #include "engines/cuda/layout/aligned_copies.h"
@@ -12,7 +13,6 @@
 #include "kernels/cuda/alignment.h"
 #include "kernels/cuda/dense/pointwise.h"
 #include "kernels/cuda/dense/weight_parts.h"
-#include "kernels/cuda/direct.h"
 
 namespace retrograd::engines::cuda {
 namespace {
@@ -65,7 +65,7 @@ class PointwiseStep final : public Step {
            runtime::ExecutionContext& context) const override {
     const Conv conv = bind(shape_of(pass_), pass_, bindings);
     const auto stream = stream_of(context);
-    if (!are_aligned(conv) || !multiply(conv, workspace, stream)) fall_back(conv, stream);
+    if (!are_aligned(conv) || !multiply(conv, workspace, stream)) run_directly(pass_.kind, conv, stream);
   }
 
  private:
@@ -89,17 +89,6 @@ class PointwiseStep final : public Step {
           {conv, kernels::cuda::WeightRepair::kNone, false, filled, parts, plan_.parts}, stream);
     return true;
   }
-  void fall_back(const Conv& conv, kernels::cuda::Stream stream) const {
-    switch (pass_.kind) {
-      case ConvPassKind::kForward:
-        return kernels::cuda::direct_forward(conv, stream);
-      case ConvPassKind::kGradInput:
-        return kernels::cuda::direct_grad_input(conv, stream);
-      case ConvPassKind::kGradWeight:
-        return kernels::cuda::direct_grad_weight(conv, stream);
-    }
-  }
-
   ConvPass pass_;
   PointwisePlan plan_;
 };

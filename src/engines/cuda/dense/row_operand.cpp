@@ -53,7 +53,7 @@ const char* name_of(ProductMath math) {
 }
 
 size_t room_for(int64_t elements, RowType type) {
-  return (static_cast<size_t>(elements) * kernels::cuda::row_element_bytes(type) + 255) / 256 * 256;
+  return room_of(static_cast<size_t>(elements) * kernels::cuda::row_element_bytes(type));
 }
 
 RowOperand row_operand(const problem::ConvPass& pass, const problem::PassTensor& tensor, const Sizes5& sizes,

@@ -12,6 +12,7 @@
 #include "engines/cuda/dense/product_axes.h"
 #include "engines/cuda/dense/row_operand.h"
 #include "engines/cuda/dense/row_weight_step.h"
+#include "engines/cuda/direct.h"
 #include "engines/cuda/effort.h"
 #include "engines/cuda/layout/aligned_copies.h"
 #include "engines/cuda/layouts.h"
@@ -19,7 +20,6 @@
 #include "kernels/cuda/alignment.h"
 #include "kernels/cuda/dense/gather_product_plan.h"
 #include "kernels/cuda/dense/wgmma_gather.h"
-#include "kernels/cuda/direct.h"
 #include "kernels/cuda/layout/patch_rows.h"
 
 namespace retrograd::engines::cuda {
@@ -88,9 +88,7 @@ class GatherStep final : public Step {
     kernels::cuda::GatherProduct product = product_;
     product.conv = bind(product.conv, pass_, bindings);
     const kernels::cuda::Tensor& tensor = forward_ ? product.conv.x : product.conv.y;
-    if (operand_.in_place && !is_aligned(tensor.data))
-      return forward_ ? kernels::cuda::direct_forward(product.conv, stream)
-                      : kernels::cuda::direct_grad_input(product.conv, stream);
+    if (operand_.in_place && !is_aligned(tensor.data)) return run_directly(pass_.kind, product.conv, stream);
     std::byte* const weights = workspace + operand_.bytes;
     product.source_rows = operand_.in_place ? tensor.data : workspace;
     product.weight_rows = weights;

@@ -5,12 +5,12 @@
 #include <fmt/format.h>
 
 #include "engines/cuda/dense/product_axes.h"
+#include "engines/cuda/direct.h"
 #include "engines/cuda/layout/aligned_copies.h"
 #include "engines/cuda/shapes.h"
 #include "kernels/cuda/alignment.h"
 #include "kernels/cuda/dense/plane_weight.h"
 #include "kernels/cuda/dense/weight_product.h"
-#include "kernels/cuda/direct.h"
 #include "kernels/cuda/layout/patch_rows.h"
 
 namespace retrograd::engines::cuda {
@@ -86,7 +86,7 @@ class RowWeightStep final : public Step {
     if (in_planes()) return run_planes(conv, workspace, stream);
     const RowOperand &x = weight_.x, &y = weight_.y;
     if ((x.in_place && !is_aligned(conv.x.data)) || (y.in_place && !is_aligned(conv.y.data)))
-      return kernels::cuda::direct_grad_weight(conv, stream);
+      return run_directly(problem::ConvPassKind::kGradWeight, conv, stream);
     kernels::cuda::WeightProduct product{};
     product.asked = conv;
     product.patches = weight_.way.form == WeightForm::kPatches;
@@ -121,7 +121,7 @@ class RowWeightStep final : public Step {
     if (patches) product.conv.x.data = workspace;
     product.choice = weight_.way.planes;
     product.choice.copies = kernels::cuda::with_addresses(product.choice.copies, product.conv);
-    if (!product.choice.copies.takes) return kernels::cuda::direct_grad_weight(conv, stream);
+    if (!product.choice.copies.takes) return run_directly(problem::ConvPassKind::kGradWeight, conv, stream);
     if (patches) kernels::cuda::make_patch_planes(conv, type_, workspace, stream);
     product.padded = leaves_source(weight_.pass);
     product.math = math_;

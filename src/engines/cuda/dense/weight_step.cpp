@@ -6,10 +6,10 @@
 
 #include "base/checked.h"
 #include "engines/cuda/dense/patches.h"
+#include "engines/cuda/direct.h"
 #include "engines/cuda/layouts.h"
 #include "engines/cuda/shapes.h"
 #include "kernels/cuda/alignment.h"
-#include "kernels/cuda/direct.h"
 #include "kernels/cuda/layout/patch_rows.h"
 #include "kernels/cuda/layout/results.h"
 
@@ -28,7 +28,7 @@ constexpr int64_t kChunk = 8;  // channels of 16 bytes
 size_t copy_bytes(const PassTensor& tensor, const Sizes5& sizes) {
   if (sizes[1] % kChunk == 0 && is_channels_last(tensor, sizes)) return 0;
   const int64_t filled = ceil_div(sizes[1], kChunk) * kChunk;
-  return static_cast<size_t>((sizes[0] * sizes[2] * sizes[3] * sizes[4] * filled * 2 + 255) / 256 * 256);
+  return room_of({sizes[0], filled, sizes[2], sizes[3], sizes[4]}, tensor.dtype);
 }
 
 }  // namespace
@@ -85,7 +85,7 @@ void WeightStep::run(const Bindings& bindings, std::byte* workspace,
   const void* const x = x_bytes_ == 0 ? conv.x.data : patches_ ? patches : workspace + rows_.x_at;
   const void* const y = y_bytes_ == 0 ? conv.y.data : workspace + rows_.y_at;
   if (!is_aligned(x) || !is_aligned(y) || !multiply(conv, x, y, workspace + x_bytes_ + y_bytes_, stream))
-    kernels::cuda::direct_grad_weight(conv, stream);
+    run_directly(problem::ConvPassKind::kGradWeight, conv, stream);
 }
 
 void add_row_copies(const ConvPass& pass, Times* times, bool patches) {

@@ -9,6 +9,7 @@
 #include "engines/cuda/dense/patches.h"
 #include "engines/cuda/dense/product_axes.h"
 #include "engines/cuda/dense/row_operand.h"
+#include "engines/cuda/direct.h"
 #include "engines/cuda/effort.h"
 #include "engines/cuda/implementations.h"
 #include "engines/cuda/layout/aligned_copies.h"
@@ -16,7 +17,6 @@
 #include "engines/cuda/shapes.h"
 #include "kernels/cuda/alignment.h"
 #include "kernels/cuda/dense/wgmma_gather.h"
-#include "kernels/cuda/direct.h"
 #include "kernels/cuda/layout/patch_rows.h"
 #include "kernels/cuda/layout/results.h"
 
@@ -41,11 +41,6 @@ constexpr double kPatched = 3e6;            // bytes a microsecond, read or writ
 bool is_forward(const ConvPass& p) { return p.kind == ConvPassKind::kForward; }
 const problem::PassTensor& source_of(const ConvPass& p) { return is_forward(p) ? p.x : p.y; }
 Sizes5 source_sizes(const ConvPass& p) { return is_forward(p) ? x_sizes(p) : y_sizes(p); }
-size_t room_of(const Sizes5& sizes) {
-  int64_t elements = 1;
-  for (const int64_t size : sizes) elements *= size;
-  return static_cast<size_t>((elements * 2 + 255) / 256 * 256);
-}
 RowType type_of(const ConvPass& p) { return p.x.dtype == DType::kF16 ? RowType::kF16 : RowType::kBF16; }
 
 // The products of a pass that have taps, without addresses.
@@ -96,7 +91,7 @@ bool goes_through_rows(const ConvPass& p, bool patches) {
   set_channels_last(result_of(product), result_sizes(p));
   constexpr double kCopied = 1.5e6;  // bytes a microsecond, read and written
   return kernels::cuda::wgmma_gather_microseconds(product) + 3 +
-             static_cast<double>(room_of(result_sizes(p))) / kCopied <
+             static_cast<double>(room_of(result_sizes(p), DType::kF16)) / kCopied <
          planes;
 }
 
@@ -125,7 +120,7 @@ class WgmmaStep final : public Step {
   }
   Conversions conversions() const override { return rows_.all; }
   size_t workspace_bytes() const override {
-    return source_bytes() + weight_bytes() + (through_rows_ ? room_of(result_sizes(pass_)) : 0);
+    return source_bytes() + weight_bytes() + (through_rows_ ? room_of(result_sizes(pass_), DType::kF16) : 0);
   }
   std::string describe() const override {
     return fmt::format("tiles {}, {} {}{}, weights {}, {} product{}{}", tiles_,
@@ -144,7 +139,7 @@ class WgmmaStep final : public Step {
     kernels::cuda::Tensor& result = forward ? conv.y : conv.x;
     if ((!copied_ && !is_aligned(source.data)) || (!weights_copied_ && !is_aligned(conv.w.data)) ||
         !is_aligned(result.data))
-      return run_directly(conv, stream);
+      return run_directly(pass_.kind, conv, stream);
     std::byte* const weights = workspace + source_bytes();
     if (patches_) {
       kernels::cuda::make_patch_rows(conv, type_, workspace, stream);
@@ -166,7 +161,7 @@ class WgmmaStep final : public Step {
     if (cleared_) kernels::cuda::clear(result.data, bytes_of_result(), stream);
     for (const ProductAxes& axes : products_) {
       product.axes = axes;
-      if (!kernels::cuda::wgmma_gather(product, stream)) return run_directly(callers, stream);
+      if (!kernels::cuda::wgmma_gather(product, stream)) return run_directly(pass_.kind, callers, stream);
     }
     if (through_rows_)
       kernels::cuda::take_rows(callers, forward ? Result::kForward : Result::kGradInput,
@@ -180,19 +175,15 @@ class WgmmaStep final : public Step {
   }
   size_t weight_bytes() const {
     if (patches_) return room_for(pass_.y_channels * patch_row(pass_, type_), type_);
-    return weights_copied_ ? room_of(w_sizes(pass_)) : 0;
+    return weights_copied_ ? room_of(w_sizes(pass_), DType::kF16) : 0;
   }
   size_t rows_bytes(bool wanted) const {
-    return wanted && copied_ && !patches_ ? room_of(source_sizes(pass_)) : 0;
+    return wanted && copied_ && !patches_ ? room_of(source_sizes(pass_), DType::kF16) : 0;
   }
   size_t bytes_of_result() const {
     size_t bytes = 2;
     for (const int64_t size : result_sizes(pass_)) bytes *= static_cast<size_t>(size);
     return bytes;
-  }
-  void run_directly(const kernels::cuda::Conv& conv, kernels::cuda::Stream stream) const {
-    is_forward(pass_) ? kernels::cuda::direct_forward(conv, stream)
-                      : kernels::cuda::direct_grad_input(conv, stream);
   }
 
   ConvPass pass_;

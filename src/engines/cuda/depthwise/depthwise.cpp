@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "engines/cuda/by_alignment.h"
+#include "engines/cuda/depthwise/depthwise_pass.h"
 #include "engines/cuda/effort.h"
 #include "engines/cuda/implementations.h"
 #include "engines/cuda/layouts.h"
@@ -28,11 +29,7 @@ constexpr int64_t kMostPadding = 1 << 24;
 // One channel a group, FP32, FP16 or BF16 throughout, no rounding of operands, kernels of 3x3, 5x5 or 7x7 in
 // two axes, stride 1 or 2, dilation 1, 31-bit sizes.
 Support is_small_square(const ConvPass* pass) {
-  if (pass == nullptr) return Support::no("convolutions only");
-  if (pass->x_channels != pass->groups || pass->y_channels != pass->groups)
-    return Support::no("needs one channel a group on both sides");
-  if (!has_one_wide_type(*pass)) return Support::no("needs f32, f16 or bf16, all the same");
-  if (pass->rounding != OperandRounding::kNone) return Support::no("does not round operands");
+  if (const Support depthwise = is_depthwise(pass); !depthwise.accepted()) return depthwise;
   const problem::Window &d = pass->axes[0], &h = pass->axes[1], &w = pass->axes[2];
   const auto fits = [&](const problem::Window& a) {
     return a.kernel == w.kernel && a.stride == w.stride && a.dilation == 1 &&

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "engines/cuda/depthwise/depthwise_pass.h"
 #include "engines/cuda/effort.h"
 #include "engines/cuda/implementations.h"
 #include "engines/cuda/layouts.h"
@@ -68,11 +69,7 @@ class LastCandidate final : public Candidate {
   const char* name() const override { return "cuda.depthwise_last"; }
   Support supports(const problem::Pass& pass, const Machine& /*machine*/) const override {
     const auto* conv = std::get_if<ConvPass>(&pass);
-    if (conv == nullptr) return Support::no("convolutions only");
-    if (conv->x_channels != conv->groups || conv->y_channels != conv->groups)
-      return Support::no("needs one channel a group on both sides");
-    if (!has_one_wide_type(*conv)) return Support::no("needs f32, f16 or bf16, all the same");
-    if (conv->rounding != OperandRounding::kNone) return Support::no("does not round operands");
+    if (const Support depthwise = is_depthwise(conv); !depthwise.accepted()) return depthwise;
     if (!fits_31_bits(x_sizes(*conv)) || !fits_31_bits(y_sizes(*conv)))
       return Support::no("needs 1 to 2^31 - 1 elements");
     if (conv->groups > kMostChannels) return Support::no("needs at most 2^20 channels");

@@ -6,6 +6,7 @@
 #include <cstdlib>
 
 #include "base/checked.h"
+#include "engines/cuda/depthwise/depthwise_pass.h"
 #include "engines/cuda/effort.h"
 #include "engines/cuda/implementations.h"
 #include "engines/cuda/layouts.h"
@@ -78,11 +79,7 @@ class SegmentsCandidate final : public Candidate {
   const char* name() const override { return "cuda.depthwise_segments"; }
   Support supports(const problem::Pass& pass, const Machine& /*machine*/) const override {
     const auto* conv = std::get_if<ConvPass>(&pass);
-    if (conv == nullptr) return Support::no("convolutions only");
-    if (conv->x_channels != conv->groups || conv->y_channels != conv->groups)
-      return Support::no("needs one channel a group on both sides");
-    if (!has_one_wide_type(*conv)) return Support::no("needs f32, f16 or bf16, all the same");
-    if (conv->rounding != OperandRounding::kNone) return Support::no("does not round operands");
+    if (const Support depthwise = is_depthwise(conv); !depthwise.accepted()) return depthwise;
     for (size_t i = 0; i < 2; ++i) {
       const problem::Window& a = conv->axes[i];
       if (a.x != 1 || a.y != 1 || a.kernel != 1 || a.pad_lo != 0) return Support::no("one axis only");

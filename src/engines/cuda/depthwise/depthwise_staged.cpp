@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "engines/cuda/depthwise/depthwise_pass.h"
 #include "engines/cuda/effort.h"
 #include "engines/cuda/implementations.h"
 #include "engines/cuda/layouts.h"
@@ -62,11 +63,8 @@ class StagedCandidate final : public Candidate {
     const auto* conv = std::get_if<ConvPass>(&pass);
     if (conv == nullptr || conv->kind == ConvPassKind::kGradWeight)
       return Support::no("forward and grad_input only");
+    if (const Support depthwise = is_depthwise(conv, kMostChannels); !depthwise.accepted()) return depthwise;
     const int64_t xs = conv->x_channels_per_group(), ys = conv->y_channels_per_group();
-    if (std::min(xs, ys) != 1 || std::max(xs, ys) > kMostChannels)
-      return Support::no("needs one channel of one side and at most 4 of the other a group");
-    if (!has_one_wide_type(*conv)) return Support::no("needs f32, f16 or bf16, all the same");
-    if (conv->rounding != OperandRounding::kNone) return Support::no("does not round operands");
     if (!fits_31_bits(x_sizes(*conv)) || !fits_31_bits(y_sizes(*conv)) || !fits_31_bits(w_sizes(*conv)))
       return Support::no("needs 1 to 2^31 - 1 elements");
     if (!std::all_of(conv->axes.begin(), conv->axes.end(), fits))

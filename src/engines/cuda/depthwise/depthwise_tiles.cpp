@@ -9,6 +9,7 @@
 
 #include "base/checked.h"
 #include "engines/cuda/by_alignment.h"
+#include "engines/cuda/depthwise/depthwise_pass.h"
 #include "engines/cuda/effort.h"
 #include "engines/cuda/implementations.h"
 #include "engines/cuda/layouts.h"
@@ -63,17 +64,16 @@ class TilesCandidate final : public Candidate {
   const char* name() const override { return "cuda.depthwise_tiles"; }
   Support supports(const problem::Pass& pass, const Machine& /*machine*/) const override {
     const auto* conv = std::get_if<ConvPass>(&pass);
-    if (conv == nullptr) return Support::no("convolutions only");
-    if (conv->x_channels != conv->groups || conv->y_channels != conv->groups)
-      return Support::no("needs one channel a group on both sides");
-    if (!has_one_wide_type(*conv)) return Support::no("needs f32, f16 or bf16, all the same");
-    if (conv->rounding != OperandRounding::kNone) return Support::no("does not round operands");
+    if (const Support depthwise = is_depthwise(conv); !depthwise.accepted()) return depthwise;
     const auto& [d, h, w] = conv->axes;
     if (d.x != 1 || d.y != 1 || d.kernel != 1 || d.pad_lo != 0) return Support::no("one or two axes only");
     for (const problem::Window& axis : {h, w})
       if (axis.stride != 1 || axis.dilation != 1 || axis.kernel > kLongestKernel || axis.pad_lo > 1 << 20 ||
           axis.pad_lo < -(1 << 20))
         return Support::no("needs stride 1, dilation 1, at most 64 taps an axis");
+    const bool one_axis = h.x == 1 && h.y == 1 && h.kernel == 1 && h.pad_lo == 0;
+    if (one_axis && kernels::cuda::tiles_kernel(shape_of(*conv), 16) == TilesKernel::kTiles)
+      return Support::no("one axis needs f16 or bf16 and lines of multiples of 8");
     if (h.kernel * ceil_div(w.kernel, 8) > kMostStrips) return Support::no("too many taps for a block");
     if (!fits_31_bits(x_sizes(*conv)) || !fits_31_bits(y_sizes(*conv)))
       return Support::no("needs 1 to 2^31 - 1 elements");

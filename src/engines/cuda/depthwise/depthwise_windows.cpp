@@ -6,6 +6,7 @@
 #include <cstdlib>
 
 #include "base/checked.h"
+#include "engines/cuda/depthwise/depthwise_pass.h"
 #include "engines/cuda/effort.h"
 #include "engines/cuda/implementations.h"
 #include "engines/cuda/layouts.h"
@@ -100,12 +101,8 @@ class WindowsCandidate final : public Candidate {
   const char* name() const override { return "cuda.depthwise_windows"; }
   Support supports(const problem::Pass& pass, const Machine& /*machine*/) const override {
     const auto* conv = std::get_if<ConvPass>(&pass);
-    if (conv == nullptr) return Support::no("convolutions only");
+    if (const Support depthwise = is_depthwise(conv, kMostChannels); !depthwise.accepted()) return depthwise;
     const int64_t xs = conv->x_channels_per_group(), ys = conv->y_channels_per_group();
-    if (std::min(xs, ys) != 1 || std::max(xs, ys) > kMostChannels)
-      return Support::no("needs one channel of one side and at most 4 of the other a group");
-    if (!has_one_wide_type(*conv)) return Support::no("needs f32, f16 or bf16, all the same");
-    if (conv->rounding != OperandRounding::kNone) return Support::no("does not round operands");
     if (!fits_31_bits(x_sizes(*conv)) || !fits_31_bits(y_sizes(*conv)) || !fits_31_bits(w_sizes(*conv)))
       return Support::no("needs 1 to 2^31 - 1 elements");
     for (size_t i = 0; i < 3; ++i)

@@ -48,20 +48,6 @@ bool is_small(const problem::Window& w) {
          (w.kernel == 1 || (w.dilation < kLargest && w.kernel * w.dilation < kLargest));
 }
 
-// Whether distances between the weights of a y channel fit 31 bits.
-bool are_weights_near(const ConvPass& pass) {
-  Checked reach = 0;
-  const Sizes5 sizes = w_sizes(pass);
-  for (size_t axis = 1; axis < 5; ++axis) {
-    const int64_t stride = pass.w.strides[axis];
-    if (sizes[axis] == 1) continue;
-    if (stride <= -kEnd31 || stride >= kEnd31) return false;
-    reach = reach + Checked(sizes[axis] - 1) * std::abs(stride);
-  }
-  const auto elements = reach.get();
-  return elements && *elements < kEnd31;
-}
-
 class BoxCandidate final : public Candidate {
  public:
   const char* name() const override { return "cuda.box_products"; }

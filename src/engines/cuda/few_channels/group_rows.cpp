@@ -9,12 +9,12 @@
 #include "base/checked.h"
 #include "engines/cuda/dense/gather_way.h"
 #include "engines/cuda/dense/product_limits.h"
+#include "engines/cuda/direct.h"
 #include "engines/cuda/effort.h"
 #include "engines/cuda/implementations.h"
 #include "engines/cuda/layouts.h"
 #include "engines/cuda/shapes.h"
 #include "kernels/cuda/alignment.h"
-#include "kernels/cuda/direct.h"
 
 namespace retrograd::engines::cuda {
 namespace {
@@ -53,8 +53,7 @@ class GroupRowsStep final : public Step {
     product.conv = bind(product.conv, pass_, bindings);
     if (is_aligned(product.conv.x.data) && is_aligned(product.conv.y.data))
       return kernels::cuda::group_rows(product, plan_, residues_, stream_of(context));
-    product.forward ? kernels::cuda::direct_forward(product.conv, stream_of(context))
-                    : kernels::cuda::direct_grad_input(product.conv, stream_of(context));
+    run_directly(pass_.kind, product.conv, stream_of(context));
   }
 
  private:

@@ -59,20 +59,6 @@ bool is_plain(const problem::Window& w) {
   return (w.kernel == 1 || w.dilation == 1) && (w.y == 1 || w.stride <= kMostStride);
 }
 
-// Whether distances between the weights of a y channel fit 31 bits.
-bool are_weights_near(const ConvPass& pass) {
-  Checked reach = 0;
-  const Sizes5 sizes = w_sizes(pass);
-  for (const size_t axis : {1U, 3U, 4U}) {
-    const int64_t stride = pass.w.strides[axis];
-    if (sizes[axis] == 1) continue;
-    if (stride <= -kEnd31 || stride >= kEnd31) return false;
-    reach = reach + Checked(sizes[axis] - 1) * std::abs(stride);
-  }
-  const auto elements = reach.get();
-  return elements && *elements < kEnd31;
-}
-
 class StemCandidate final : public Candidate {
  public:
   const char* name() const override { return "cuda.stem_gather"; }

@@ -53,11 +53,7 @@ struct Copy {
   Sizes5 sizes;
   Layout layout;
   bool is_result;
-  size_t bytes() const {
-    int64_t elements = 1;
-    for (int64_t size : sizes) elements *= size;
-    return (static_cast<size_t>(elements) * size_of(given.dtype) + 255) / 256 * 256;
-  }
+  size_t bytes() const { return room_of(sizes, given.dtype); }
 };
 
 // The pass on copies: of what it reads, grad_output first, since the call's next step may read the same; then

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "kernels/cuda/alignment.h"
 #include "kernels/cuda/counts.h"
 
 namespace retrograd::kernels::cuda {
@@ -72,12 +73,10 @@ Cut cut_of(const Conv& conv, bool last) {
   p.by_stride = FastDiv(p.w.stride);
   p.by_channels = FastDiv(p.x_channels);
   p.last = last;
-  p.whole =
-      last && p.all_y % 8 == 0 && p.y_channels % 8 == 0 && reinterpret_cast<uintptr_t>(conv.y.data) % 16 == 0;
+  p.whole = last && p.all_y % 8 == 0 && p.y_channels % 8 == 0 && is_aligned(conv.y.data);
   const bool even =
       last ? p.all_x % 2 == 0 && p.x_channels % 2 == 0 : p.h.x * p.w.x % 2 == 0 && p.rows * p.w.x % 2 == 0;
-  p.pairs = even && p.h.stride * p.w.stride == 1 && p.column_tiles == 1 &&
-            reinterpret_cast<uintptr_t>(conv.x.data) % 4 == 0;
+  p.pairs = even && p.h.stride * p.w.stride == 1 && p.column_tiles == 1 && is_aligned(conv.x.data, 4);
   p.w_o = conv.w.strides[0], p.w_i = conv.w.strides[1], p.w_h = conv.w.strides[3], p.w_w = conv.w.strides[4];
   return p;
 }

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "kernels/cuda/alignment.h"
 #include "kernels/cuda/counts.h"
 
 namespace retrograd::kernels::cuda {
@@ -57,10 +58,8 @@ Cut cut_of(const Conv& conv, bool last) {
   p.by_pitch = FastDiv(p.pitch);
   p.by_kernel = FastDiv(w.kernel);
   p.last = last;
-  p.x_whole =
-      last && p.all_x % 8 == 0 && p.x_channels % 8 == 0 && reinterpret_cast<uintptr_t>(conv.x.data) % 16 == 0;
-  p.y_whole =
-      last && p.all_y % 8 == 0 && p.y_channels % 8 == 0 && reinterpret_cast<uintptr_t>(conv.y.data) % 16 == 0;
+  p.x_whole = last && p.all_x % 8 == 0 && p.x_channels % 8 == 0 && is_aligned(conv.x.data);
+  p.y_whole = last && p.all_y % 8 == 0 && p.y_channels % 8 == 0 && is_aligned(conv.y.data);
   p.weights = int64_t{p.all_y} * p.x_in_group * h.kernel * w.kernel;
   const int kh = static_cast<int>(h.kernel);
   const int blocks = ceil_of(p.all_x, p.x_channels) * p.o_chunks * p.x_chunks;

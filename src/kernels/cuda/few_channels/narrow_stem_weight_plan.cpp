@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "kernels/cuda/alignment.h"
 #include "kernels/cuda/counts.h"
 
 namespace retrograd::kernels::cuda {
@@ -44,7 +45,7 @@ Cut cut_of(const Conv& conv, bool last, int kh, int pairs) {
   p.o_blocks = ceil_of(p.y_channels, 16 * p.o_chunks);
   p.shares = kWarps / p.o_blocks;
   p.last = last;
-  p.whole = last && p.y_channels % 8 == 0 && reinterpret_cast<uintptr_t>(conv.y.data) % 16 == 0;
+  p.whole = last && p.y_channels % 8 == 0 && is_aligned(conv.y.data);
   p.column_tiles = 1;
   set_tile(p, kh, pairs, 1, p.yw);
   while (bytes_of(p, pairs) > most_shared(kh) && p.column_tiles < p.yw)

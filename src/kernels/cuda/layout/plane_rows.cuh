@@ -5,6 +5,7 @@
 // Tiles, for larger planes: 64 channels and 64 places.
 #pragma once
 
+#include "kernels/cuda/alignment.h"
 #include "kernels/cuda/fast_div.cuh"
 #include "kernels/cuda/layout/plane_rows.h"
 
@@ -56,8 +57,7 @@ inline Slab slab_of(const PlaneRows& shape) {
   return s;
 }
 inline bool slab_has_vectors(const PlaneRows& shape, const void* planes) {
-  return shape.channels * shape.places() % 8 == 0 && shape.outer_stride % 8 == 0 &&
-         reinterpret_cast<uintptr_t>(planes) % 16 == 0;
+  return shape.channels * shape.places() % 8 == 0 && shape.outer_stride % 8 == 0 && is_aligned(planes);
 }
 
 constexpr int kTileSide = 64, kTileVectors = kTileSide / 8;
@@ -77,7 +77,7 @@ inline Tiles tiles_of(const PlaneRows& shape) {
 }
 inline bool tiles_have_vectors(const PlaneRows& shape, const void* planes) {
   return shape.places() % 8 == 0 && shape.outer_stride % 8 == 0 && shape.channel_stride % 8 == 0 &&
-         reinterpret_cast<uintptr_t>(planes) % 16 == 0;
+         is_aligned(planes);
 }
 
 // A tile lies in shared memory as 64 places of 8 vectors, eight channels each. The vectors of a place are

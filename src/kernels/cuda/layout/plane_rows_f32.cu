@@ -3,6 +3,7 @@
 // where planes begin at 16 bytes.
 // Four neighbouring places of a channel keep together in shared memory, and lie so that four channels of
 // eight chunks and four places are in different banks.
+#include "kernels/cuda/alignment.h"
 #include "kernels/cuda/elements.cuh"
 #include "kernels/cuda/layout/channel_rows.h"
 #include "kernels/cuda/layout/plane_rows_f32.h"
@@ -81,8 +82,7 @@ bool make_rows_of_planes(const Rows& rows, float* target, Stream stream) {
   const bool is_plane = (rows.spatial[2] == 1 || s[4] == 1) &&
                         (rows.spatial[1] == 1 || s[3] == rows.spatial[2]) &&
                         (rows.spatial[0] == 1 || s[2] == rows.spatial[1] * rows.spatial[2]);
-  const bool in_fours = places % 4 == 0 && s[0] % 4 == 0 && s[1] % 4 == 0 &&
-                        reinterpret_cast<uintptr_t>(rows.source.data) % 16 == 0;
+  const bool in_fours = places % 4 == 0 && s[0] % 4 == 0 && s[1] % 4 == 0 && is_aligned(rows.source.data);
   const int64_t tiles = (places + kTile - 1) / kTile;
   if (rows.source.dtype != DType::kF32 || !is_plane || (!in_fours && places < kFewestPlaces) ||
       rows.channels < 8 || tiles * rows.batch >= int64_t{1} << 31)
