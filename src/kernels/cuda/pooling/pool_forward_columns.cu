@@ -14,7 +14,7 @@ namespace retrograd::kernels::cuda {
 namespace {
 
 template <class T, class Kind>
-__global__ void __launch_bounds__(kForwardThreads, 8)
+__global__ void __launch_bounds__(kForwardThreads, Kind::kForwardSums < 12 ? 8 : 6)
     forward_kernel(const __grid_constant__ ForwardColumns p, const T* __restrict__ x, T* __restrict__ y) {
   extern __shared__ float4 memory[];
   auto* const floats = reinterpret_cast<float*>(memory);

@@ -22,13 +22,14 @@ struct Strip {
   static constexpr int kWindows = kBegin;
   static constexpr int kColumns = kBegin * kSW, kLoads = kBegin + kReachW - 1;  // of x, and of y for them
   static constexpr int kHeld = (kBegin - 1) * kSW + kW;                         // places of the windows
-  static constexpr int kSums = kColumns * kReachH;                              // that a thread keeps
+  static constexpr int kSums = kColumns * kReachH, kForwardSums = kWindows * kReachH;  // that a thread keeps
   static constexpr bool kIsStrip = true;
 };
 // Any window, a column a walk: kR windows at most that hold a place along an axis.
 template <int kR>
 struct Column {
-  static constexpr int kReach = kR, kWindows = 1, kColumns = 1, kLoads = kR, kHeld = kR, kSums = kR;
+  static constexpr int kReach = kR, kWindows = 1, kColumns = 1, kLoads = kR, kHeld = kR, kSums = kR,
+                       kForwardSums = 1;
   static constexpr bool kIsStrip = false;
 };
 
