@@ -51,9 +51,9 @@ void run_block(const PoolColumns& p, uint32_t block, const typename Codec::Type*
   constexpr uint32_t kThreads = 64;
   const PoolColumnsTile t = columns_tile(p, block);
   auto* const results = reinterpret_cast<typename Codec::Type*>(memory + p.y_floats);
-  float* const staged = memory + kColumnsMargin;
+  float* const staged = memory + kStripMargin;
   for (uint32_t i = 0; i < kThreads; ++i) stage<Codec>(p, t, i, kThreads, y, staged);
-  for (uint32_t i = 0; i < kThreads && !p.windows.uniform; ++i) divide(p, t, i, kThreads, staged);
+  for (uint32_t i = 0; i < kThreads && p.divide; ++i) divide(p, t, i, kThreads, staged);
   for (uint32_t i = 0; i < kThreads; ++i) walk<Codec, Kind>(p, t, i, kThreads, staged, results);
   for (uint32_t i = 0; i < kThreads; ++i) flush(p, t, i, kThreads, results, x);
 }
@@ -64,9 +64,7 @@ void run_all(const PoolColumns& p, const typename Codec::Type* y, typename Codec
   for (uint32_t block = 0; block < p.blocks; ++block) {
     std::memset(memory.data(), 0xff, memory.size() * sizeof(Line));  // NaN
     float* const floats = memory[1].values;
-    const auto& [d, h, w] = p.windows.axes;
-    with_walk_kind({w.kernel, w.stride, h.kernel, h.stride, p.inner},
-                   [&](auto kind) { run_block<Codec, decltype(kind)>(p, block, y, x, floats); });
+    with_walk_kind(walk_key(p), [&](auto kind) { run_block<Codec, decltype(kind)>(p, block, y, x, floats); });
     const auto* bytes = reinterpret_cast<const unsigned char*>(memory.data());
     for (size_t i = 0; i < 16; ++i) ASSERT_EQ(bytes[i], 0xff);
     for (size_t i = 16 + static_cast<size_t>(p.bytes); i < memory.size() * 16; ++i) ASSERT_EQ(bytes[i], 0xff);

@@ -13,14 +13,19 @@
 namespace retrograd::kernels::cuda {
 namespace {
 
-double expected(const Pool& pool, const Windows& windows, const Sizes& x, const std::vector<double>& values,
-                int64_t plane, int h, int w, int64_t channel) {
-  const Places rows = places_of(windows.axes[1], h), columns = places_of(windows.axes[2], w);
+double expected(const Pool& pool, const Sizes& x, const std::vector<double>& values, int64_t image, int d,
+                int h, int w, int64_t channel) {
+  const Windows windows = windows_of(pool);
+  const Places depths = places_of(windows.axes[0], d), rows = places_of(windows.axes[1], h),
+               columns = places_of(windows.axes[2], w);
   double sum = 0;
-  for (int64_t i = rows.begin; i < rows.end; ++i)
-    for (int64_t j = columns.begin; j < columns.end; ++j)
-      sum += values[static_cast<size_t>(((plane * x.height + i) * x.width + j) * x.channels + channel)];
-  const int counted = count_of(windows.axes[1], h) * count_of(windows.axes[2], w);
+  for (int64_t z = depths.begin; z < depths.end; ++z)
+    for (int64_t i = rows.begin; i < rows.end; ++i)
+      for (int64_t j = columns.begin; j < columns.end; ++j)
+        sum += values[static_cast<size_t>(
+            (((image * x.depth + z) * x.height + i) * x.width + j) * x.channels + channel)];
+  const int counted =
+      count_of(windows.axes[0], d) * count_of(windows.axes[1], h) * count_of(windows.axes[2], w);
   return sum / static_cast<double>(pool.divisor_override != 0 ? pool.divisor_override : counted);
 }
 
@@ -30,11 +35,13 @@ void run_all(const ForwardColumns& p, const typename Codec::Type* x, typename Co
   std::vector<Line> memory(static_cast<size_t>(p.bytes + 15) / 16 + 2);
   for (uint32_t block = 0; block < p.blocks; ++block) {
     std::memset(memory.data(), 0xff, memory.size() * sizeof(Line));  // NaN
-    float* const staged = memory[1].values;
-    auto* const results = reinterpret_cast<typename Codec::Type*>(staged + p.x_floats);
+    float* const staged = memory[1].values + kStripMargin;
+    auto* const results = reinterpret_cast<typename Codec::Type*>(memory[1].values + p.x_floats);
     const ForwardTile t = forward_tile(p, block);
-    for (uint32_t i = 0; i < kThreads; ++i) stage_lines<Codec>(t.x, i, kThreads, x, staged);
-    for (uint32_t i = 0; i < kThreads; ++i) add_windows<Codec>(p, t, i, kThreads, staged, results);
+    for (uint32_t i = 0; i < kThreads; ++i) stage_forward<Codec>(p, t, i, kThreads, x, staged);
+    with_walk_kind(walk_key(p), [&](auto kind) {
+      for (uint32_t i = 0; i < kThreads; ++i) add<Codec, decltype(kind)>(p, t, i, kThreads, staged, results);
+    });
     for (uint32_t i = 0; i < kThreads; ++i) flush_lines(t.y, i, kThreads, results, y);
     const auto* bytes = reinterpret_cast<const unsigned char*>(memory.data());
     for (size_t i = 0; i < 16; ++i) ASSERT_EQ(bytes[i], 0xff);
@@ -68,12 +75,13 @@ void judge(Pool pool, bool last, const ForwardCut& cut, PoolDraw& draw) {
   run_all<Codec>(p, xs, ys);
   const double bound = sizeof(T) == 2 ? 1.0 / 1024 : 1e-5;
   int64_t at = 0;
-  for (int64_t plane = 0; plane < images * d.y; ++plane)
-    for (int i = 0; i < h.y; ++i)
-      for (int j = 0; j < w.y; ++j)
-        for (int64_t c = 0; c < inner; ++c, ++at)
-          ASSERT_NEAR(Codec::load(ys[at]), expected(pool, p.windows, x, values, plane, i, j, c), bound)
-              << "result " << at;
+  for (int64_t image = 0; image < images; ++image)
+    for (int z = 0; z < d.y; ++z)
+      for (int i = 0; i < h.y; ++i)
+        for (int j = 0; j < w.y; ++j)
+          for (int64_t c = 0; c < inner; ++c, ++at)
+            ASSERT_NEAR(Codec::load(ys[at]), expected(pool, x, values, image, z, i, j, c), bound)
+                << "result " << at;
   const auto* before = reinterpret_cast<const T*>(y_memory.data());
   for (size_t i = 0; i < y_shift; ++i) ASSERT_EQ(before[i], T{});
 }
@@ -81,22 +89,24 @@ void judge(Pool pool, bool last, const ForwardCut& cut, PoolDraw& draw) {
 TEST(PoolForwardColumns, EveryCutIsTheFormula) {
   PoolDraw draw(7);
   int run = 0;
-  for (int trial = 0; trial < 900; ++trial) {
+  for (int trial = 0; trial < 1600; ++trial) {
     Pool pool = draw.pool(trial, 15);
     if (pool.divisor_override != 0) pool.divisor_override += 8;  // 16 bits hold the quotients
-    const bool last = draw(0, 1) != 0;
+    if (trial % 4 < 2) draw.common_windows(pool);
+    const bool last = draw(0, trial % 4 < 2 ? 3 : 1) == 1;
     ForwardCut cut = forward_cut(pool, last);
     if (cut.planes == 0) continue;
     if (draw(0, 1) != 0) {  // one that the plan would not choose
       cut.planes = 1;
       cut.rows = static_cast<int>(draw(1, pool.axes[1].y));
       cut.columns = static_cast<int>(draw(1, pool.axes[2].y * (last ? pool.channels : 1)));
+      cut.band = static_cast<int>(draw(1, cut.rows));
     }
     ++run;
     pool.x.dtype == DType::kF32 ? judge<Floats>(pool, last, cut, draw) : judge<Shorts>(pool, last, cut, draw);
     ASSERT_FALSE(HasFatalFailure()) << "trial " << trial;
   }
-  EXPECT_GT(run, 500);
+  EXPECT_GT(run, 1500);
 }
 
 }  // namespace

@@ -52,22 +52,20 @@ TEST(PoolForwardPlan, KernelsByWindow) {
     return std::string_view(name_of(forward_choice(pool, last).kernel));
   };
   const PoolAxis two{56, 28, 2, 2, 0}, three{56, 28, 3, 2, 1}, whole{7, 1, 7, 7, 0}, frames{8, 8, 1, 1, 0};
-  EXPECT_EQ(name(pool_of(kFlat, two, two), false), "tiles");
+  EXPECT_EQ(name(pool_of(kFlat, two, two), false), "columns");
   EXPECT_EQ(name(pool_of(three, three, three), true), "tiles");
-  EXPECT_EQ(name(pool_of(kFlat, three, two), false), "each");
-  EXPECT_EQ(name(pool_of(kFlat, whole, whole), false), "whole");
-  EXPECT_EQ(name(pool_of(frames, whole, whole), false), "whole");
-  EXPECT_EQ(name(pool_of(three, whole, whole), false), "each");
+  EXPECT_EQ(name(pool_of(kFlat, three, two), false), "columns");
+  EXPECT_EQ(name(pool_of(kFlat, whole, whole), false), "columns");
+  EXPECT_EQ(name(pool_of(kFlat, whole, {8, 1, 8, 8, 0}), false), "whole");
+  EXPECT_EQ(name(pool_of(frames, {15, 1, 15, 15, 0}, {15, 1, 15, 15, 0}), false), "whole");
+  EXPECT_EQ(name(pool_of(three, whole, whole), false), "columns");
   EXPECT_EQ(name(pool_of(kFlat, whole, whole), true), "shared");
   EXPECT_EQ(name(pool_of(kFlat, kFlat, {56, 14, 4, 4, 0}), true), "each");
-  // Channels that are no whole vectors, and 16 bits on planes, go through shared memory.
+  // Channels that are no whole vectors go through shared memory, as planes do.
   Pool odd = pool_of(kFlat, three, three);
   odd.channels = 7;
   EXPECT_EQ(name(odd, true), "columns");
-  EXPECT_EQ(name(odd, false), "tiles");
-  Pool halves = pool_of(kFlat, three, two);
-  halves.x.dtype = halves.y.dtype = DType::kF16;
-  EXPECT_EQ(name(halves, false), "columns");
+  EXPECT_EQ(name(pool_of(kFlat, {1024, 1, 1024, 1, 0}, {1024, 2, 1023, 1, 0}), false), "each");
 }
 
 TEST(PoolForwardPlan, WholePlanes) {

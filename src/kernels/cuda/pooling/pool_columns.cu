@@ -16,16 +16,16 @@ namespace retrograd::kernels::cuda {
 namespace {
 
 template <class T, class Kind>
-__global__ void __launch_bounds__(kColumnsThreads, Kind::kColumns* Kind::kLoads <= 64 ? 8 : 5)
+__global__ void __launch_bounds__(kColumnsThreads, Kind::kSums < 20 ? 8 : 6)
     columns_kernel(const __grid_constant__ PoolColumns p, const T* __restrict__ y, T* __restrict__ x) {
   extern __shared__ float4 memory[];
   auto* const floats = reinterpret_cast<float*>(memory);
-  auto* const staged = floats + kColumnsMargin;
+  auto* const staged = floats + kStripMargin;
   auto* const results = reinterpret_cast<T*>(floats + p.y_floats);
   const PoolColumnsTile t = columns_tile(p, blockIdx.x);
   stage<PoolElements<T>>(p, t, threadIdx.x, kColumnsThreads, y, staged);
   __syncthreads();
-  if (!p.windows.uniform) {
+  if (p.divide) {
     divide(p, t, threadIdx.x, kColumnsThreads, staged);
     __syncthreads();
   }
@@ -36,8 +36,7 @@ __global__ void __launch_bounds__(kColumnsThreads, Kind::kColumns* Kind::kLoads 
 
 template <class T>
 void run(const Pool& pool, const PoolColumns& p, Stream stream) {
-  const auto& [d, h, w] = p.windows.axes;
-  with_walk_kind({w.kernel, w.stride, h.kernel, h.stride, p.inner}, [&](auto kind) {
+  with_walk_kind(walk_key(p), [&](auto kind) {
     columns_kernel<T, decltype(kind)><<<p.blocks, kColumnsThreads, static_cast<size_t>(p.bytes), stream>>>(
         p, static_cast<const T*>(pool.y.data), static_cast<T*>(pool.x.data));
   });

@@ -3,7 +3,7 @@
 // phase is what one thread does; the test runs them for all threads of all blocks on the CPU.
 //
 //   stage   the lines of y whose windows hold the tile, to FP32
-//   divide  where windows have different divisors
+//   divide  where windows have different divisors, and depths or no strips
 //   walk    a thread a strip of neighbouring columns, downwards: for each line of y the sums across the
 //           windows that hold the columns, over the depths that hold the plane; for each place the sum of the
 //           last few of those
@@ -12,8 +12,14 @@
 
 #include "kernels/cuda/pooling/pool_columns_plan.h"
 #include "kernels/cuda/pooling/pool_lines.h"
+#include "kernels/cuda/pooling/pool_strips.h"
 
 namespace retrograd::kernels::cuda {
+
+inline WalkKey walk_key(const PoolColumns& p) {
+  const auto& [d, h, w] = p.windows.axes;
+  return {w.kernel, w.stride, h.kernel, h.stride, p.inner};
+}
 
 struct PoolColumnsTile {
   int plane, planes, row, rows, column, columns;              // of x
@@ -111,72 +117,6 @@ RG_DEVICE inline void divide(const PoolColumns& p, const PoolColumnsTile& t, uin
   }
 }
 
-// What the compiler knows of a walk. A strip: kernel and stride along W and H, and the windows along W that
-// begin in it; no channels in lines. An odd number of windows leads the lanes of a warp to different banks.
-template <int kKernelW, int kStrideW, int kKernelH, int kStrideH, int kBegin>
-struct Strip {
-  static constexpr int kW = kKernelW, kSW = kStrideW, kH = kKernelH, kSH = kStrideH;
-  static constexpr int kReachW = (kW + kSW - 1) / kSW, kReachH = (kH + kSH - 1) / kSH;
-  static constexpr int kColumns = kBegin * kSW, kLoads = kBegin + kReachW - 1;
-  static constexpr bool kIsStrip = true;
-};
-// Any window, a column a walk: kR windows at most that hold a place along an axis.
-template <int kR>
-struct Column {
-  static constexpr int kReach = kR, kColumns = 1, kLoads = kR;
-  static constexpr bool kIsStrip = false;
-};
-
-struct WalkKey {
-  int64_t kernel_w, stride_w, kernel_h, stride_h, inner;
-};
-// Calls function with the kind of these windows; those that are common have strips.
-template <class Function>
-void with_walk_kind(const WalkKey& key, Function&& function) {
-  const auto is = [&](int kernel, int stride) {
-    return key.kernel_w == kernel && key.stride_w == stride && key.inner == 1;
-  };
-  if (key.kernel_h == key.kernel_w && key.stride_h == key.stride_w) {
-    if (is(2, 2)) return function(Strip<2, 2, 2, 2, 3>{});
-    if (is(3, 1)) return function(Strip<3, 1, 3, 1, 7>{});
-    if (is(3, 2)) return function(Strip<3, 2, 3, 2, 3>{});
-    if (is(4, 2)) return function(Strip<4, 2, 4, 2, 3>{});
-    if (is(4, 4)) return function(Strip<4, 4, 4, 4, 1>{});
-    if (is(5, 1)) return function(Strip<5, 1, 5, 1, 7>{});
-    if (is(7, 2)) return function(Strip<7, 2, 7, 2, 3>{});
-  }
-  if (key.kernel_h == 1 && key.stride_h == 1) {
-    if (is(2, 2)) return function(Strip<2, 2, 1, 1, 3>{});
-    if (is(3, 1)) return function(Strip<3, 1, 1, 1, 7>{});
-    if (is(3, 2)) return function(Strip<3, 2, 1, 1, 3>{});
-    if (is(4, 2)) return function(Strip<4, 2, 1, 1, 3>{});
-    if (is(4, 4)) return function(Strip<4, 4, 1, 1, 1>{});
-  }
-  const auto reach = [](int64_t kernel, int64_t stride) { return (kernel + stride - 1) / stride; };
-  const int64_t w = reach(key.kernel_w, key.stride_w), h = reach(key.kernel_h, key.stride_h);
-  const int64_t larger = w > h ? w : h;
-  if (larger == 1) return function(Column<1>{});
-  if (larger <= 4) return function(Column<4>{});
-  if (larger <= 8) return function(Column<8>{});
-  function(Column<kColumnsReach>{});
-}
-
-RG_DEVICE inline bool is_window(int number, int count) {
-  return static_cast<unsigned>(number) < static_cast<unsigned>(count);
-}
-
-RG_DEVICE inline float masked(float value, uint32_t mask) {
-#ifdef __CUDACC__
-  return __uint_as_float(__float_as_uint(value) & mask);
-#else
-  uint32_t bits;
-  memcpy(&bits, &value, sizeof(bits));
-  bits &= mask;
-  memcpy(&value, &bits, sizeof(bits));
-  return value;
-#endif
-}
-
 // Columns of x that lie side by side, the first one where a window begins; those outside the tile are left
 // out. What is read beside a line is masked: bits that are anything, but no numbers.
 template <class Codec, class Kind>
@@ -197,6 +137,7 @@ RG_DEVICE void walk_strip(const PoolColumns& p, const PoolColumnsTile& t, int pl
   int within = (t.row + row + h.pad) % Kind::kSH, window = (t.row + row + h.pad) / Kind::kSH;
   const float* line = staged + (t.y_at + (layers.begin - t.y_layer) * p.y_staged +
                                 (window - t.y_row) * p.y_line + first - t.y_column);
+  float factors[kN] = {}, rows_of_factors = 0;  // where windows have different divisors
   const auto across = [&](int number, const float* from, float(&sums)[kC]) {
     float values[kN] = {};
     if (is_window(number, h.y) && layers.begin < layers.end) {
@@ -211,6 +152,16 @@ RG_DEVICE void walk_strip(const PoolColumns& p, const PoolColumnsTile& t, int pl
     }
     RG_UNROLL
     for (int i = 0; i < kN; ++i) values[i] = masked(values[i], live[i]);
+    if (!p.windows.uniform && !p.deep) {
+      const auto rows = static_cast<float>(count_of(h, number));
+      if (rows != rows_of_factors) {
+        RG_UNROLL
+        for (int i = 0; i < kN; ++i) factors[i] = 1.0f / (rows * static_cast<float>(count_of(w, first + i)));
+        rows_of_factors = rows;
+      }
+      RG_UNROLL
+      for (int i = 0; i < kN; ++i) values[i] *= factors[i];
+    }
     RG_UNROLL
     for (int c = 0; c < kC; ++c) {  // windows that hold a column, from the first to the last
       sums[c] = 0;

@@ -5,7 +5,6 @@
 #include <algorithm>
 
 #include "base/checked.h"
-#include "kernels/cuda/pooling/pool_columns_block.h"
 
 namespace retrograd::kernels::cuda {
 namespace {
@@ -101,7 +100,7 @@ Memory memory_of(const Lines& l, const ColumnsCut& cut) {
   m.y_staged = m.y_rows * m.y_line;
   if (l.deep && cut.planes == 1) m.y_staged = line(l.h.y * l.yw, m.y_staged + 2 * v);
   m.x_line = whole ? l.xw : line(l.xw, cut.columns);
-  m.y_floats = round_up(2 * v + m.layers * m.y_staged, 4) + 2 * kColumnsMargin;
+  m.y_floats = round_up(2 * v + m.layers * m.y_staged, 4) + 2 * kStripMargin;
   m.bytes = 4 * m.y_floats + 16 / v * (v + int64_t{cut.planes} * cut.rows * m.x_line);
   return m;
 }
@@ -210,6 +209,7 @@ PoolColumns columns_of(const Pool& pool, bool channels_last, const ColumnsCut& c
   p.cut = cut;
   p.whole = cut.columns == l.xw;
   p.deep = l.deep;
+  p.divide = !p.windows.uniform && (l.deep || l.strip == 1);
   p.vector = narrow(l.vector);
   const auto shift = [&](const void* data) {
     return narrow(static_cast<int64_t>(reinterpret_cast<uintptr_t>(data) % 16 / size_of(pool.x.dtype)));

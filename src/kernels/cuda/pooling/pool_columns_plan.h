@@ -7,13 +7,12 @@
 #include "kernels/cuda/fast_div.cuh"
 #include "kernels/cuda/pooling/pool.h"
 #include "kernels/cuda/pooling/pool_plan.h"
+#include "kernels/cuda/pooling/pool_strips.h"
 
 namespace retrograd::kernels::cuda {
 
 inline constexpr int kColumnsThreads = 128;
-inline constexpr int kColumnsMargin = 24;  // floats before and behind what is staged, which strips may read
 inline constexpr int kColumnsBytes = 48 << 10;  // of shared memory that a block may have
-inline constexpr int kColumnsReach = 16;        // windows that hold a place along one axis, at most
 ColumnsCut columns_cut(const Pool& pool, bool channels_last);
 
 struct PoolColumns {
@@ -30,6 +29,7 @@ struct PoolColumns {
   ColumnsCut cut;
   bool whole;                    // tiles have whole lines
   bool deep;                     // windows have depths
+  bool divide;                   // before the walk
   int vector;                    // elements of 16 bytes
   int x_shift, y_shift;          // elements that the addresses are behind multiples of 16 bytes
   int y_line, y_staged, x_line;  // in shared memory: distances of lines and planes of y, of lines of x

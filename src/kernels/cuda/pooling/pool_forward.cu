@@ -3,12 +3,12 @@
 //
 // Bytes: x once, y once. What a window shares with others comes from L1; index arithmetic is the next limit,
 // so: FastDiv, 32-bit offsets, several results a thread.
-//   tiles   2x2 and 3x3 windows, strides known to the compiler: a thread makes kRows x kCols results and adds
-//           each row of x across once, for all results that it is part of. Depths are walked one by one.
+//   tiles   2x2 and 3x3 windows, strides known to the compiler: a thread makes kRows results below each other
+//           and adds each row of x across once, for all results that it is part of. Depths are walked one by
+//           one.
 //   each    any windows, a thread a result.
-// Both take a channel a thread on row-major planes, where lanes lie along rows, and kV neighbouring channels
-// of a channels-last tensor, where they lie along channels. Places outside are never read; what stands for
-// them is added as zero.
+// Both take kV neighbouring channels of a channels-last tensor a thread, or one; `each` walks planes, too.
+// Places outside are never read; what stands for them is added as zero.
 #include "kernels/cuda/alignment.h"
 #include "kernels/cuda/fast_div.cuh"
 #include "kernels/cuda/pack.cuh"
@@ -32,13 +32,12 @@ struct Cut {
   Windows windows;
   uint32_t threads;
   FastDiv vectors, columns, rows, depths;  // of a place; groups of results of an image
-  bool packed;                             // a thread's results of a row are one aligned pack
 };
 
 // Blocks of a multiprocessor: enough threads to keep memory busy, registers for the sums and some rows.
 constexpr int blocks_at_once(int vector) { return vector == 1 ? 4 : vector == 4 ? 3 : 2; }
 
-template <class T, int kK, int kS, int kRows, int kCols, int kV>
+template <class T, int kK, int kS, int kRows, int kV>
 __global__ void __launch_bounds__(kThreads, blocks_at_once(kV))
     tiles_kernel(const __grid_constant__ Cut p, const T* __restrict__ x, T* __restrict__ y) {
   uint32_t vector = thread_number();
@@ -49,57 +48,41 @@ __global__ void __launch_bounds__(kThreads, blocks_at_once(kV))
   const int64_t image = p.depths.split(depth);
   const auto& [ad, ah, aw] = p.windows.axes;
   const int step = static_cast<int>(p.vectors.divisor) * kV;  // of a place
-  const int od = static_cast<int>(depth), oh0 = static_cast<int>(band) * kRows,
-            ow0 = static_cast<int>(column) * kCols;
-  const int h0 = oh0 * kS - ah.pad, w0 = ow0 * kS - aw.pad;
-  constexpr int kHigh = (kRows - 1) * kS + kK, kWide = (kCols - 1) * kS + kK;
+  const int od = static_cast<int>(depth), oh0 = static_cast<int>(band) * kRows, ow = static_cast<int>(column);
+  const int h0 = oh0 * kS - ah.pad, w0 = ow * kS - aw.pad;
+  constexpr int kHigh = (kRows - 1) * kS + kK;
   const T* const source = x + image * ad.x * ah.x * aw.x * step + vector * kV;
-  float sums[kRows][kCols][kV] = {};
+  float sums[kRows][kV] = {};
   const Places depths = places_of(ad, od);
   for (int z = depths.begin; z < depths.end; ++z) {
 #pragma unroll
     for (int r = 0; r < kHigh; ++r) {
       const bool live = static_cast<unsigned>(h0 + r) < static_cast<unsigned>(ah.x);
-      Pack<T, kV> row[kWide];
+      Pack<T, kV> row[kK];
 #pragma unroll
-      for (int c = 0; c < kWide; ++c) {
+      for (int c = 0; c < kK; ++c) {
         row[c] = Pack<T, kV>{};
         if (live && static_cast<unsigned>(w0 + c) < static_cast<unsigned>(aw.x))
           row[c] =
               *reinterpret_cast<const Pack<T, kV>*>(source + ((z * ah.x + h0 + r) * aw.x + w0 + c) * step);
       }
 #pragma unroll
-      for (int b = 0; b < kCols; ++b)
+      for (int v = 0; v < kV; ++v) {
+        float across = to_float(row[0].values[v]);
 #pragma unroll
-        for (int v = 0; v < kV; ++v) {
-          float across = to_float(row[b * kS].values[v]);
+        for (int i = 1; i < kK; ++i) across += to_float(row[i].values[v]);
 #pragma unroll
-          for (int i = 1; i < kK; ++i) across += to_float(row[b * kS + i].values[v]);
-#pragma unroll
-          for (int a = 0; a < kRows; ++a)
-            if (a * kS <= r && r < a * kS + kK) sums[a][b][v] += across;
-        }
+        for (int a = 0; a < kRows; ++a)
+          if (a * kS <= r && r < a * kS + kK) sums[a][v] += across;
+      }
     }
   }
   T* const target = y + image * ad.y * ah.y * aw.y * step + vector * kV;
 #pragma unroll
   for (int a = 0; a < kRows; ++a) {
     if (oh0 + a >= ah.y) return;
-#pragma unroll
-    for (int b = 0; b < kCols; ++b) average(p.windows, od, oh0 + a, ow0 + b, sums[a][b]);
-    T* const out = target + ((od * ah.y + oh0 + a) * aw.y + ow0) * step;
-    if constexpr (kV == 1) {
-      if (p.packed) {
-        float results[kCols];
-#pragma unroll
-        for (int b = 0; b < kCols; ++b) results[b] = sums[a][b][0];
-        store_pack<T, kCols>(out, results);
-        continue;
-      }
-    }
-#pragma unroll
-    for (int b = 0; b < kCols; ++b)
-      if (ow0 + b < aw.y) store_pack<T, kV>(out + b * step, sums[a][b]);
+    average(p.windows, od, oh0 + a, ow, sums[a]);
+    store_pack<T, kV>(target + ((od * ah.y + oh0 + a) * aw.y + ow) * step, sums[a]);
   }
 }
 
@@ -138,11 +121,11 @@ __global__ void __launch_bounds__(kThreads)
   store_pack<T, kV>(target, sums);
 }
 
-// Threads of rows x columns results and `vector` channels.
-Cut cut_of(const Pool& pool, bool last, int rows, int columns, int vector) {
+// Threads of `rows` results and `vector` channels.
+Cut cut_of(const Pool& pool, bool last, int rows, int vector) {
   const int64_t vectors = last ? pool.channels / vector : 1,
                 images = last ? pool.batch : pool.batch * pool.channels;
-  const int64_t across = ceil_div(pool.axes[2].y, columns), down = ceil_div(pool.axes[1].y, rows);
+  const int64_t across = pool.axes[2].y, down = ceil_div(pool.axes[1].y, rows);
   Cut p;
   p.windows = windows_of(pool);
   p.threads = static_cast<uint32_t>(images * pool.axes[0].y * down * across * vectors);
@@ -150,21 +133,19 @@ Cut cut_of(const Pool& pool, bool last, int rows, int columns, int vector) {
   p.columns = FastDiv(across);
   p.rows = FastDiv(down);
   p.depths = FastDiv(pool.axes[0].y);
-  p.packed = !last && pool.axes[2].y % columns == 0 &&
-             is_aligned(pool.y.data, static_cast<size_t>(columns) * size_of(pool.y.dtype));
   return p;
 }
 
-template <class T, int kK, int kS, int kRows, int kCols, int kV>
-void launch_tiles(const Pool& pool, bool last, Stream stream) {
-  const Cut p = cut_of(pool, last, kRows, kCols, kV);
-  tiles_kernel<T, kK, kS, kRows, kCols, kV><<<blocks_for(p.threads), kThreads, 0, stream>>>(
+template <class T, int kK, int kS, int kRows, int kV>
+void launch_tiles(const Pool& pool, Stream stream) {
+  const Cut p = cut_of(pool, true, kRows, kV);
+  tiles_kernel<T, kK, kS, kRows, kV><<<blocks_for(p.threads), kThreads, 0, stream>>>(
       p, static_cast<const T*>(pool.x.data), static_cast<T*>(pool.y.data));
 }
 
 template <class T, int kV>
 void launch_each(const Pool& pool, bool last, Stream stream) {
-  const Cut p = cut_of(pool, last, 1, 1, kV);
+  const Cut p = cut_of(pool, last, 1, kV);
   each_kernel<T, kV><<<blocks_for(p.threads), kThreads, 0, stream>>>(p, static_cast<const T*>(pool.x.data),
                                                                      static_cast<T*>(pool.y.data));
 }
@@ -172,11 +153,10 @@ void launch_each(const Pool& pool, bool last, Stream stream) {
 template <class T, int kV>
 void run_windows(const Pool& pool, ForwardKernel kernel, bool last, Stream stream) {
   if (kernel == ForwardKernel::kEach) return launch_each<T, kV>(pool, last, stream);
-  constexpr int kRows = kV == 1 ? 4 : 2, kCols = kV == 1 ? 2 : 1;
   const PoolAxis& w = pool.axes[2];
-  if (w.kernel == 2) return launch_tiles<T, 2, 2, kRows, kCols, kV>(pool, last, stream);
-  if (w.stride == 2) return launch_tiles<T, 3, 2, kRows, kCols, kV>(pool, last, stream);
-  launch_tiles<T, 3, 1, 2 * kRows, kCols, kV>(pool, last, stream);
+  if (w.kernel == 2) return launch_tiles<T, 2, 2, 2, kV>(pool, stream);
+  if (w.stride == 2) return launch_tiles<T, 3, 2, 2, kV>(pool, stream);
+  launch_tiles<T, 3, 1, 4, kV>(pool, stream);
 }
 
 template <class T>

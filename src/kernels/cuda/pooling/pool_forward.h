@@ -10,10 +10,11 @@ namespace retrograd::kernels::cuda {
 // kColumns: a tile of y. 0 planes: no tile fits, or its memory would be read too often.
 struct ForwardCut {
   int planes = 0, rows = 0, columns = 0;
+  int band = 0;  // rows that a thread walks down
 };
-// tiles: 2x2 and 3x3 windows, a thread a few rows of results. whole: a window is a plane, some threads a
-// plane. shared: channels last, windows of many places, a block 32 vectors of channels of a result. each: a
-// thread a result. columns: through shared memory, two axes (pool_forward_columns.h).
+// tiles: 2x2 and 3x3 windows, channels last, a thread a few rows of results. whole: a window is a plane, some
+// threads a plane. shared: channels last, windows of many places, a block 32 vectors of channels of a result.
+// each: a thread a result. columns: through shared memory (pool_forward_columns.h).
 enum class ForwardKernel : unsigned char { kTiles, kWhole, kShared, kEach, kColumns };
 const char* name_of(ForwardKernel kernel);
 struct ForwardChoice {

@@ -12,18 +12,16 @@ constexpr int64_t kManyPlaces = 32;  // of a window that several threads share
 bool is_untouched(const PoolAxis& a) { return a.kernel == 1 && a.stride == 1 && a.pad == 0 && a.x == a.y; }
 bool is_whole(const PoolAxis& a) { return a.y == 1 && a.kernel - a.pad >= a.x; }
 
+// Whether several threads of a plane pay: small ones that are no whole vectors would be read by elements.
+bool sums_whole(int64_t places, const Pool& pool) {
+  constexpr int64_t kSmall = 128;
+  return places > kSmall || places * static_cast<int64_t>(size_of(pool.x.dtype)) % 16 == 0;
+}
+
 bool has_tiles(const Pool& pool) {
   const auto& [d, h, w] = pool.axes;
   if (h.kernel != w.kernel || h.stride != w.stride) return false;
   return (w.kernel == 2 && w.stride == 2) || (w.kernel == 3 && w.stride <= 2);
-}
-
-// Windows that the other kernels would read 2 or 4 bytes at a time: channels that are no whole vectors; on
-// planes FP16 and BF16, unless strides lead the lanes of a warp into few banks of shared memory.
-bool reads_elements(const Pool& pool, bool channels_last) {
-  const auto bytes = static_cast<int64_t>(size_of(pool.x.dtype));
-  if (channels_last) return pool.channels * bytes % 16 != 0;
-  return bytes == 2 && !has_tiles(pool) && pool.axes[2].stride % 8 != 0;
 }
 
 }  // namespace
@@ -46,12 +44,15 @@ const char* name_of(ForwardKernel kernel) {
 
 ForwardChoice forward_choice(const Pool& pool, bool channels_last) {
   const auto& [d, h, w] = pool.axes;
-  if (!channels_last && is_whole(h) && is_whole(w) && (is_whole(d) || is_untouched(d)))
+  if (!channels_last && is_whole(h) && is_whole(w) && (is_whole(d) || is_untouched(d)) &&
+      sums_whole(whole_planes(pool).places, pool))
     return {ForwardKernel::kWhole, {}};
-  if (reads_elements(pool, channels_last))
+  // Planes, and channels that are no whole vectors, would be read 2 or 4 bytes at a time by the others.
+  const bool vectors = channels_last && pool.channels * static_cast<int64_t>(size_of(pool.x.dtype)) % 16 == 0;
+  if (!vectors)
     if (const ForwardCut cut = forward_cut(pool, channels_last); cut.planes > 0)
       return {ForwardKernel::kColumns, cut};
-  if (has_tiles(pool)) return {ForwardKernel::kTiles, {}};
+  if (channels_last && has_tiles(pool)) return {ForwardKernel::kTiles, {}};
   int64_t places = 1;
   for (const PoolAxis& a : pool.axes) places *= a.kernel < a.x ? a.kernel : a.x;
   return {channels_last && places >= kManyPlaces ? ForwardKernel::kShared : ForwardKernel::kEach, {}};
