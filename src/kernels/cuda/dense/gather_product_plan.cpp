@@ -114,19 +114,42 @@ GatherRun gather_run(const GatherProduct& product, std::span<const ProductAxes> 
   return run;
 }
 
-GatherTiles f32_gather_tiles(int64_t places, int64_t columns, int64_t steps, ProductMath math,
-                             int multiprocessors) {
-  GatherTiles best{};
-  double least = 0;
+namespace {
+
+// Blocks of clusters that run at the same time: they lie in one of eight sixteens.
+int64_t blocks_at_once(int64_t shares, int64_t multiprocessors) {
+  constexpr int64_t kNeighbours = 8;
+  if (shares == 1) return multiprocessors;
+  return std::max<int64_t>(kNeighbours * (multiprocessors / kNeighbours / shares * shares), shares);
+}
+
+F32Tiles cheapest_f32(int64_t places, int64_t columns, int64_t steps, ProductMath math, int shares,
+                      int multiprocessors) {
+  constexpr double kCluster = 2000, kFetched = 60;  // nanoseconds of two barriers; bytes in one
+  F32Tiles best{};
   for (const Tiling& tiling : math == ProductMath::kF32 ? std::span<const Tiling>(kThree) : kOne) {
-    const int64_t tiles = ceil_div(places, tiling.m) * ceil_div(columns, tiling.n);
-    const double time = static_cast<double>(ceil_div(tiles, multiprocessors)) *
-                        (static_cast<double>(steps) * tiling.step + tiling.rest);
-    if (best.m != 0 && time >= least) continue;
-    least = time;
-    best = {tiling.m, tiling.n, time * 1e-3};
+    const int64_t blocks = ceil_div(places, tiling.m) * ceil_div(columns, tiling.n) * shares;
+    const double added = shares == 1 ? 0 : kCluster + (shares - 1) * tiling.m * tiling.n * 4 / kFetched;
+    const double time = 1e-3 *
+                        static_cast<double>(ceil_div(blocks, blocks_at_once(shares, multiprocessors))) *
+                        (static_cast<double>(ceil_div(steps, shares)) * tiling.step + tiling.rest + added);
+    if (best.m == 0 || time < best.time) best = {tiling.m, tiling.n, shares, time};
   }
   return best;
+}
+
+}  // namespace
+
+F32Tiles f32_gather_tiles(int64_t places, int64_t columns, int64_t steps, ProductMath math,
+                          int multiprocessors) {
+  constexpr int kProcessors = 132, kMostShares = 8, kFewestSteps = 8;
+  constexpr double kWorth = 0.9;  // of the time without one more
+  F32Tiles best = cheapest_f32(places, columns, steps, math, 1, kProcessors);
+  for (int shares = 2; shares <= kMostShares && steps / shares >= kFewestSteps; ++shares) {
+    const F32Tiles more = cheapest_f32(places, columns, steps, math, shares, kProcessors);
+    if (more.time < kWorth * best.time) best = more;
+  }
+  return cheapest_f32(places, columns, steps, math, best.shares, multiprocessors);
 }
 
 }  // namespace retrograd::kernels::cuda

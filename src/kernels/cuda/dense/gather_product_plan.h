@@ -10,8 +10,7 @@ struct GatherTiles {
   int m, n;
   double time;
 };
-// time: of f32_gather_tiles in microseconds on a GPU with as many multiprocessors as an H200's, of
-// gather_tiles in results of a multiprocessor that are made one after the other, or idle.
+// time: in results of a multiprocessor that are made one after the other, or idle.
 GatherTiles gather_tiles(int64_t places, int64_t columns, int64_t groups, ProductMath math,
                          int multiprocessors);
 
@@ -35,8 +34,13 @@ struct GatherRun {
 };
 GatherRun gather_run(const GatherProduct& product, std::span<const ProductAxes> residues);
 
-// The same of f32_gather; steps: of 32 terms.
-GatherTiles f32_gather_tiles(int64_t places, int64_t columns, int64_t steps, ProductMath math,
-                             int multiprocessors);
+// The same of f32_gather; steps: of 32 terms. The steps of a tile are shared among the blocks of a cluster,
+// as many as the problem alone says, since bits depend on it. time: in microseconds.
+struct F32Tiles {
+  int m, n, shares;
+  double time;
+};
+F32Tiles f32_gather_tiles(int64_t places, int64_t columns, int64_t steps, ProductMath math,
+                          int multiprocessors);
 
 }  // namespace retrograd::kernels::cuda

@@ -20,8 +20,8 @@ struct Weights {
   Tensor source;
   OperandRounding rounding;
   int taps, kh, kw, tile_x, tile_taps, across_taps, across_x, across_y;
-  bool taps_fast;  // in a tile
-  FastDiv by_fast, by_pairs;
+  bool taps_fast;                      // in a tile
+  FastDiv by_fast, by_pairs, by_rows;  // by_rows: of a tile and tap that are written
   int64_t x_channels, y_channels, filled;
 };
 
@@ -30,6 +30,7 @@ template <class E, bool kByY, bool kSame>
 __global__ void __launch_bounds__(kThreads) weight_rows_kernel(const __grid_constant__ Weights p, E* target) {
   constexpr int kY = kByY ? kLong : kShort;
   __shared__ float tile[kByY ? kLong * (kMostPairs / 4 + 1) : kShort * (kMostPairs + 1)];
+  __shared__ int64_t tap_at[kTileTaps];  // where a tap's weights lie behind the first's
   unsigned rest = blockIdx.x;
   const int t0 = static_cast<int>(rest % p.across_taps) * p.tile_taps;
   rest /= p.across_taps;
@@ -38,19 +39,25 @@ __global__ void __launch_bounds__(kThreads) weight_rows_kernel(const __grid_cons
   const int64_t o0 = int64_t{rest % p.across_y} * kY, group = rest / p.across_y;
   const int pitch = static_cast<int>(p.by_pairs.divisor) + 1;
   const int64_t* s = p.source.strides;
-  const int64_t first = group * p.y_channels * s[0];
+  const int64_t first = (group * p.y_channels + o0) * s[0] + c0 * s[1];
+  const auto live_x = static_cast<uint32_t>(min(p.x_channels - c0, int64_t{p.tile_x})),
+             live_y = static_cast<uint32_t>(min(p.y_channels - o0, int64_t{kY}));
+  const auto live_taps = static_cast<uint32_t>(min(p.tile_taps, p.taps - t0));
+  if (static_cast<int>(threadIdx.x) < p.tile_taps) {
+    const int tap = t0 + static_cast<int>(threadIdx.x);
+    tap_at[threadIdx.x] = tap / (p.kh * p.kw) * s[2] + tap / p.kw % p.kh * s[3] + tap % p.kw * s[4];
+  }
+  __syncthreads();
 #pragma unroll 4
   for (uint32_t i = threadIdx.x; i < kY * p.by_pairs.divisor; i += kThreads) {
     uint32_t pair = i;
     const uint32_t o = p.by_pairs.split(pair);
     uint32_t fast = pair;
     const uint32_t slow = p.by_fast.split(fast);
-    const uint32_t c = p.taps_fast ? slow : fast;
-    const int tap = t0 + static_cast<int>(p.taps_fast ? fast : slow);
+    const uint32_t c = p.taps_fast ? slow : fast, tap = p.taps_fast ? fast : slow;
     float value = 0;
-    if (tap < p.taps && c0 + c < p.x_channels && o0 + o < p.y_channels) {
-      const int64_t at = first + (o0 + o) * s[0] + (c0 + c) * s[1] + tap / (p.kh * p.kw) * s[2] +
-                         tap / p.kw % p.kh * s[3] + tap % p.kw * s[4];
+    if (tap < live_taps && c < live_x && o < live_y) {
+      const int64_t at = first + o * s[0] + c * s[1] + tap_at[tap];
       if constexpr (kSame)
         value = to_float(static_cast<const E*>(p.source.data)[at]);
       else
@@ -62,10 +69,10 @@ __global__ void __launch_bounds__(kThreads) weight_rows_kernel(const __grid_cons
   const int lane = static_cast<int>(threadIdx.x) % 32, warp = static_cast<int>(threadIdx.x) / 32;
   const int64_t rows = kByY ? p.x_channels : p.y_channels, row0 = kByY ? c0 : o0;
   const int tile_rows = kByY ? p.tile_x : kShort;
-  const int taps = min(p.tile_taps, p.taps - t0);
   const int64_t channel0 = kByY ? o0 : c0;
-  for (int i = warp; i < tile_rows * taps; i += kThreads / 32) {
-    const int t = i / tile_rows, row = i % tile_rows;
+  for (int i = warp; i < tile_rows * static_cast<int>(live_taps); i += kThreads / 32) {
+    auto in_tap = static_cast<uint32_t>(i);
+    const auto t = static_cast<int>(p.by_rows.split(in_tap)), row = static_cast<int>(in_tap);
     if (row0 + row >= rows) continue;
     E* const to = target + ((group * p.taps + t0 + t) * rows + row0 + row) * p.filled + channel0;
     for (int channel = lane; channel < (kByY ? kLong : p.tile_x); channel += 32) {
@@ -93,6 +100,7 @@ void launch_weight_rows(const Conv& conv, RowType type, void* target, Stream str
   p.tile_x = kPairs / p.tile_taps / 8 * 8;
   p.by_fast = FastDiv(p.taps_fast ? p.tile_taps : p.tile_x);
   p.by_pairs = FastDiv(p.tile_taps * p.tile_x);
+  p.by_rows = FastDiv(kByY ? p.tile_x : kShort);
   p.x_channels = conv.x_channels;
   p.y_channels = conv.y_channels;
   p.filled = (channels + chunk - 1) / chunk * chunk;

@@ -2,10 +2,13 @@
 // gather_product's sums in FP32 on Hopper: tiles of places by channels as in gather_product.cu, 32 terms a
 // step, multiplied by warpgroups (f32_sums.cuh). Blocks stay on their multiprocessor and take tile after
 // tile: the first operands of the next arrive while the results of the last are written. Results go from
-// registers to memory; eight neighbouring places, or eight channels, fill a 32-byte sector.
+// registers to memory; eight neighbouring places, or eight channels, fill a 32-byte sector. Few tiles with
+// long sums are shared among the blocks of a cluster: the first adds the sums of the others to its own, in
+// the order of ranks.
 #include <algorithm>
 #include <cstdlib>
 
+#include "kernels/cuda/dense/cluster.cuh"
 #include "kernels/cuda/dense/f32_gather.h"
 #include "kernels/cuda/dense/gather_product_plan.h"
 #include "kernels/cuda/dense/gather_tiles.cuh"
@@ -24,8 +27,18 @@ using gather::Residue;
 
 struct Maps {
   CUtensorMap places, weights;
-  int axes, channels, steps;  // axes: of the map of places, w and h or all three
+  int axes, channels, steps;  // axes: of the map of places, w and h or all three; steps: of a tile
+  int shares;                 // blocks of a tile
   int first[3], offset[3];    // of the box of place 0, and from there to the first tap
+};
+
+// The steps of this block.
+struct Share {
+  int rank, first, count;
+  __device__ Share(const Maps& maps)
+      : rank(static_cast<int>(blockIdx.x) % maps.shares),
+        first(static_cast<int>(int64_t{maps.steps} * rank / maps.shares)),
+        count(static_cast<int>(int64_t{maps.steps} * (rank + 1) / maps.shares) - first) {}
 };
 
 // Blocks that read the same places are neighbours.
@@ -54,9 +67,16 @@ struct Operands {
   uint32_t tile;
   int channel, tap[3], n0, at[4];  // at: image, then where the box begins
 
-  __device__ Operands(const Product& product, const Maps& m, const Tiles<C>& t)
-      : p(product), maps(m), tiles(t), tile(blockIdx.x) {
+  __device__ Operands(const Product& product, const Maps& m, const Tiles<C>& t, int first_step)
+      : p(product), maps(m), tiles(t), tile(blockIdx.x / static_cast<uint32_t>(m.shares)) {
     begin();
+    const int of_tap = (maps.channels + f32::kTerms - 1) / f32::kTerms;
+    channel = first_step % of_tap * f32::kTerms;
+    auto w = static_cast<uint32_t>(first_step / of_tap);
+    uint32_t h = p.residues[0].taps[2].split(w);
+    tap[0] = static_cast<int>(p.residues[0].taps[1].split(h));
+    tap[1] = static_cast<int>(h);
+    tap[2] = static_cast<int>(w);
   }
   __device__ void begin() {
     if (tile >= tiles.count) return;
@@ -172,6 +192,43 @@ __device__ void write(const Product& p, const Tile& tile, int first_row,
     f32::repair<C>(p, tile.m0 + first_row, tile.n0);
 }
 
+// The sums of the cluster's blocks, in the first of them. All threads that multiply; stages are free once all
+// of them are here.
+template <class C>
+__device__ void add_shares(const Maps& maps, const Share& share, uint32_t base,
+                           float (&sums)[C::kDown][C::kN / 2]) {
+  constexpr int kMultiply = C::kThreads - 128, kPairs = C::kN / 4;
+  static_assert(kMultiply * C::kDown * C::kN * 2 <= C::kStages * C::kStageBytes);
+  asm volatile("bar.sync 8, %0;" ::"n"(kMultiply) : "memory");
+  const uint32_t mine = base + (threadIdx.x - 128) * 8;
+  if (share.rank != 0) {
+#pragma unroll
+    for (int i = 0; i < C::kDown; ++i)
+#pragma unroll
+      for (int e = 0; e < kPairs; ++e)
+        hopper::store_pair(mine + (i * kPairs + e) * kMultiply * 8,
+                           float2{sums[i][2 * e], sums[i][2 * e + 1]});
+  }
+  __syncwarp();
+  hopper::sync_cluster();
+  if (share.rank == 0) {
+#pragma unroll 1
+    for (int rank = 1; rank < maps.shares; ++rank) {
+      const uint32_t theirs = hopper::address_in(mine, rank);
+#pragma unroll
+      for (int i = 0; i < C::kDown; ++i)
+#pragma unroll
+        for (int e = 0; e < kPairs; ++e) {
+          const float2 pair = hopper::load_pair_of_cluster(theirs + (i * kPairs + e) * kMultiply * 8);
+          sums[i][2 * e] += pair.x;
+          sums[i][2 * e + 1] += pair.y;
+        }
+    }
+  }
+  __syncwarp();
+  hopper::sync_cluster();
+}
+
 template <class C>
 __global__ void __launch_bounds__(C::kThreads, 1)
     f32_kernel(const __grid_constant__ Product p, const __grid_constant__ Maps maps) {
@@ -180,20 +237,29 @@ __global__ void __launch_bounds__(C::kThreads, 1)
   const uint32_t base = (shared_address(shared) + 1023) & ~1023u;
   const Barriers<C> barriers(memory);
   const Tiles<C> tiles(p);
+  const Share share(maps);
+  const bool shared_sums = maps.shares > 1;
   if (threadIdx.x < 128) {
     hopper::give_registers_back<C::kBringing>();
-    const int64_t own = (int64_t{tiles.count} - blockIdx.x + gridDim.x - 1) / gridDim.x;
-    Operands<C> operands(p, maps, tiles);
-    f32::bring<C>(own * maps.steps, barriers, base, operands);
+    const int64_t own = shared_sums ? 1 : (int64_t{tiles.count} - blockIdx.x + gridDim.x - 1) / gridDim.x;
+    Operands<C> operands(p, maps, tiles, share.first);
+    f32::bring<C>(own * share.count, barriers, base, operands);
+    if (shared_sums) {
+      __syncwarp();
+      hopper::sync_cluster();
+      hopper::sync_cluster();
+    }
   } else {
     hopper::take_registers<C::kMultiplying>();
     const int first_row = (static_cast<int>(threadIdx.x) / 128 - 1) * C::kDown * 64;
     const Fragments fragments(first_row);
     Multiplier<C, Fragments> multiplier(barriers, fragments, base);
-    for (uint32_t tile = blockIdx.x; tile < tiles.count; tile += gridDim.x) {
+    for (uint32_t tile = blockIdx.x / static_cast<uint32_t>(maps.shares); tile < tiles.count;
+         tile += gridDim.x) {
       float sums[C::kDown][C::kN / 2];
-      multiplier.multiply(sums, maps.steps);
-      write<C>(p, tiles[tile], first_row, sums);
+      multiplier.multiply(sums, share.count);
+      if (shared_sums) add_shares<C>(maps, share, base, sums);
+      if (share.rank == 0) write<C>(p, tiles[tile], first_row, sums);
     }
   }
 }
@@ -228,13 +294,20 @@ bool can_say(const GatherProduct& product, const PlacesMap& map) {
   return is_sayable(map, reach);
 }
 
+int steps_of(const Product& p) {
+  const Residue& r = p.residues[0];
+  const int channels = static_cast<int>(p.filled / 4);
+  return static_cast<int>(r.taps[0].divisor * r.taps[1].divisor * r.taps[2].divisor) *
+         ((channels + f32::kTerms - 1) / f32::kTerms);
+}
+
 template <class C>
-bool launch(const Product& p, const GatherProduct& product, Stream stream) {
+bool launch(const Product& p, const GatherProduct& product, int shares, Stream stream) {
   const Residue& r = p.residues[0];
   Maps maps;
   maps.channels = static_cast<int>(p.filled / 4);
-  maps.steps = static_cast<int>(r.taps[0].divisor * r.taps[1].divisor * r.taps[2].divisor) *
-               ((maps.channels + f32::kTerms - 1) / f32::kTerms);
+  maps.steps = steps_of(p);
+  maps.shares = shares;
   PlacesMap places = map_of(product, maps.channels, maps);
   places.places = C::kM;
   if (!can_say(product, places)) return false;
@@ -249,32 +322,45 @@ bool launch(const Product& p, const GatherProduct& product, Stream stream) {
     return false;
   cudaFuncSetAttribute(f32_kernel<C>, cudaFuncAttributeMaxDynamicSharedMemorySize, C::kBytes);
   const int64_t tiles = int64_t{(p.columns + C::kN - 1) / C::kN} * ((r.places + C::kM - 1) / C::kM);
-  const auto blocks = static_cast<unsigned>(std::min<int64_t>(tiles, product.multiprocessors));
-  f32_kernel<C><<<blocks, C::kThreads, C::kBytes, stream>>>(p, maps);
+  cudaLaunchAttribute cluster{};
+  cluster.id = cudaLaunchAttributeClusterDimension;
+  cluster.val.clusterDim.x = static_cast<unsigned>(shares);
+  cluster.val.clusterDim.y = cluster.val.clusterDim.z = 1;
+  cudaLaunchConfig_t config{};
+  config.gridDim =
+      static_cast<unsigned>(shares > 1 ? tiles * shares : std::min<int64_t>(tiles, product.multiprocessors));
+  config.blockDim = C::kThreads;
+  config.dynamicSmemBytes = C::kBytes;
+  config.stream = stream;
+  config.attrs = &cluster;
+  config.numAttrs = shares > 1 ? 1 : 0;
+  cudaLaunchKernelEx(&config, f32_kernel<C>, p, maps);
   return true;
 }
 
-GatherTiles tiles_of(const Product& p, const GatherProduct& product) {
-  return f32_gather_tiles(p.residues[0].places, p.columns, p.residues[0].steps, product.math,
+F32Tiles tiles_of(const Product& p, const GatherProduct& product) {
+  return f32_gather_tiles(p.residues[0].places, p.columns, steps_of(p), product.math,
                           product.multiprocessors);
 }
 
 bool launch_three(const Product& p, const GatherProduct& product, Stream stream) {
-  switch (tiles_of(p, product).n) {
+  const F32Tiles tiles = tiles_of(p, product);
+  switch (tiles.n) {
     case 160:
-      return launch<Gather<3, 1, 160, 2, 3>>(p, product, stream);
+      return launch<Gather<3, 1, 160, 2, 3>>(p, product, tiles.shares, stream);
     case 112:
-      return launch<Gather<3, 1, 112, 2, 4>>(p, product, stream);
+      return launch<Gather<3, 1, 112, 2, 4>>(p, product, tiles.shares, stream);
     case 64:
-      return launch<Gather<3, 1, 64, 3, 5>>(p, product, stream);
+      return launch<Gather<3, 1, 64, 3, 5>>(p, product, tiles.shares, stream);
     default:
-      return launch<Gather<3, 1, 128, 2, 4>>(p, product, stream);
+      return launch<Gather<3, 1, 128, 2, 4>>(p, product, tiles.shares, stream);
   }
 }
 
 bool launch_one(const Product& p, const GatherProduct& product, Stream stream) {
-  return tiles_of(p, product).n == 64 ? launch<Gather<1, 1, 64, 3, 6>>(p, product, stream)
-                                      : launch<Gather<1, 1, 128, 2, 6>>(p, product, stream);
+  const F32Tiles tiles = tiles_of(p, product);
+  return tiles.n == 64 ? launch<Gather<1, 1, 64, 3, 6>>(p, product, tiles.shares, stream)
+                       : launch<Gather<1, 1, 128, 2, 6>>(p, product, tiles.shares, stream);
 }
 
 }  // namespace
