@@ -17,12 +17,14 @@ struct Floats {
   static float load(float value) { return value; }
   static float store(float value) { return value; }
   static float add_product(float a, float b, float sum) { return std::fma(a, b, sum); }
+  static float reciprocal(float value) { return 1 / value; }
 };
 struct Shorts {
   using Type = int16_t;
   static float load(int16_t value) { return static_cast<float>(value) / 1024; }
   static int16_t store(float value) { return static_cast<int16_t>(std::lround(value * 1024)); }
   static float add_product(float a, float b, float sum) { return std::fma(a, b, sum); }
+  static float reciprocal(float value) { return 1 / value; }
 };
 
 struct Sizes {

@@ -9,6 +9,7 @@
 #include "engines/cuda/implementations.h"
 #include "engines/cuda/layouts.h"
 #include "engines/cuda/shapes.h"
+#include "kernels/cuda/few_channels/group_blocks.h"
 #include "kernels/cuda/few_channels/narrow_blocks.h"
 
 namespace retrograd::engines::cuda {
@@ -47,6 +48,8 @@ class BlockWeightsCandidate final : public Candidate {
     if (conv->x.dtype == DType::kF32) return Support::no("needs f16 or bf16");
     if (conv->groups > 1 && std::min(conv->x_channels_per_group(), conv->y_channels_per_group()) == 1)
       return Support::no("one channel a group: tiles would be almost empty");
+    if (kernels::cuda::has_group_grad_weight(shape_of(*conv), is_last(*conv)))
+      return Support::no("groups of up to 16 channels and 3x3: narrow_blocks reads ahead");
     if (!kernels::cuda::has_block_grad_weight(shape_of(*conv)))
       return Support::no("needs at most 64 x channels a group, 72 taps, and rows that fit into 96 KiB");
     return Support::yes();

@@ -156,7 +156,8 @@ RG_DEVICE void walk_strip(const PoolColumns& p, const PoolColumnsTile& t, int pl
       const auto rows = static_cast<float>(count_of(h, number));
       if (rows != rows_of_factors) {
         RG_UNROLL
-        for (int i = 0; i < kN; ++i) factors[i] = 1.0f / (rows * static_cast<float>(count_of(w, first + i)));
+        for (int i = 0; i < kN; ++i)
+          factors[i] = Codec::reciprocal(rows * static_cast<float>(count_of(w, first + i)));
         rows_of_factors = rows;
       }
       RG_UNROLL
@@ -205,9 +206,14 @@ RG_DEVICE void walk_strip(const PoolColumns& p, const PoolColumnsTile& t, int pl
     RG_UNROLL
     for (int r = 0; r < Kind::kSH; ++r) {
       if (r < within || left == 0) continue;
-      RG_UNROLL
-      for (int c = 0; c < kC; ++c)
-        if ((kept >> c & 1u) != 0) result[c] = r < kAll ? all[c] : less[c];
+      if (kept == (1u << kC) - 1) {
+        RG_UNROLL
+        for (int c = 0; c < kC; ++c) result[c] = r < kAll ? all[c] : less[c];
+      } else {
+        RG_UNROLL
+        for (int c = 0; c < kC; ++c)
+          if ((kept >> c & 1u) != 0) result[c] = r < kAll ? all[c] : less[c];
+      }
       result += p.x_line;
       --left;
     }

@@ -12,6 +12,12 @@ struct PoolElements {
   __device__ static float load(T value) { return to_float(value); }
   __device__ static T store(float value) { return from_float<T>(value); }
   __device__ static float add_product(float a, float b, float sum) { return fmaf(a, b, sum); }
+  // Of a number from 1 to 2^64, without the branches of a division.
+  __device__ static float reciprocal(float value) {
+    float guess;
+    asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(guess) : "f"(value));
+    return fmaf(guess, fmaf(-value, guess, 1.0f), guess);
+  }
 };
 
 }  // namespace retrograd::kernels::cuda

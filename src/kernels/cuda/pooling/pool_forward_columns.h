@@ -194,7 +194,7 @@ RG_DEVICE void add_strip(const ForwardColumns& p, const ForwardTile& t, int plan
         if (rows != rows_of_factors) {
           RG_UNROLL
           for (int b = 0; b < kM; ++b)
-            factors[b] = 1.0f / (rows * static_cast<float>(count_of(w, t.y_column + column + b)));
+            factors[b] = Codec::reciprocal(rows * static_cast<float>(count_of(w, t.y_column + column + b)));
           rows_of_factors = rows;
         }
       }
