@@ -71,6 +71,9 @@ class TilesCandidate final : public Candidate {
       if (axis.stride != 1 || axis.dilation != 1 || axis.kernel > kLongestKernel || axis.pad_lo > 1 << 20 ||
           axis.pad_lo < -(1 << 20))
         return Support::no("needs stride 1, dilation 1, at most 64 taps an axis");
+    const bool one_axis = h.x == 1 && h.y == 1 && h.kernel == 1 && h.pad_lo == 0;
+    if (one_axis && kernels::cuda::tiles_kernel(shape_of(*conv), 16) == TilesKernel::kTiles)
+      return Support::no("one axis needs f16 or bf16 and lines of multiples of 8");
     if (h.kernel * ceil_div(w.kernel, 8) > kMostStrips) return Support::no("too many taps for a block");
     if (!fits_31_bits(x_sizes(*conv)) || !fits_31_bits(y_sizes(*conv)))
       return Support::no("needs 1 to 2^31 - 1 elements");

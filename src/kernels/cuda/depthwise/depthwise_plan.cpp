@@ -6,7 +6,6 @@
 
 #include "kernels/cuda/depthwise/depthwise.h"
 #include "kernels/cuda/depthwise/depthwise_bands.h"
-#include "kernels/cuda/depthwise/depthwise_lines.h"
 #include "kernels/cuda/depthwise/depthwise_small.h"
 #include "kernels/cuda/depthwise/depthwise_spans.h"
 #include "kernels/cuda/depthwise/depthwise_tiles.h"
@@ -74,24 +73,14 @@ DepthwiseKernel depthwise_kernel(const Conv& conv, bool grad_input, int alignmen
   return DepthwiseKernel::kRows;
 }
 
-const char* name_of(TilesKernel kernel) {
-  switch (kernel) {
-    case TilesKernel::kSpans:
-      return "spans";
-    case TilesKernel::kLines:
-      return "lines";
-    case TilesKernel::kTiles:
-      break;
-  }
-  return "tiles";
-}
+const char* name_of(TilesKernel kernel) { return kernel == TilesKernel::kSpans ? "spans" : "tiles"; }
 
 TilesKernel tiles_kernel(const Conv& conv, int alignment) {
   const Axis& w = conv.axes[2];
-  if (!is_lines(conv)) return TilesKernel::kTiles;
-  return is_sixteen_bits(conv) && w.x % 8 == 0 && w.y % 8 == 0 && alignment >= 16 && conv.batch <= 65535
+  return is_lines(conv) && is_sixteen_bits(conv) && w.x % 8 == 0 && w.y % 8 == 0 && alignment >= 16 &&
+                 conv.batch <= 65535
              ? TilesKernel::kSpans
-             : TilesKernel::kLines;
+             : TilesKernel::kTiles;
 }
 
 int64_t small_images_in_part(const Conv& conv) {
@@ -188,37 +177,6 @@ int64_t depthwise_parts(const Conv& conv, DepthwiseKernel kernel) {
   return most;
 }
 
-namespace lines_weight {
-
-Lines lines_of(const Conv& conv) {
-  constexpr int kMostShares = 64;
-  constexpr int64_t kWantedBlocks = 1056;
-  const Axis& w = conv.axes[2];
-  Lines p;
-  p.channels = static_cast<int>(conv.groups);
-  p.xw = static_cast<int>(w.x);
-  p.yw = static_cast<int>(w.y);
-  p.taps = static_cast<int>(w.kernel);
-  p.pad = static_cast<int>(w.pad);
-  p.strips = (p.taps + kTaps - 1) / kTaps;
-  const int all = (p.yw + kPlaces - 1) / kPlaces;
-  p.pieces = (all + kMostShares - 1) / kMostShares;
-  p.shares = (all + p.pieces - 1) / p.pieces;
-  p.in_block = kMostThreads / (p.shares * p.strips);
-  if (p.in_block > 16) p.in_block = 16;
-  p.items = static_cast<int>(conv.batch) * p.pieces;
-  const int64_t rounds = int64_t{p.items} * p.channels / (p.in_block * kWantedBlocks);
-  p.items_in_part = p.in_block * static_cast<int>(rounds < 1 ? 1 : rounds);
-  return p;
-}
-
-}  // namespace lines_weight
-
-int64_t depthwise_lines_parts(const Conv& conv) {
-  const lines_weight::Lines p = lines_weight::lines_of(conv);
-  return (p.items + p.items_in_part - 1) / p.items_in_part;
-}
-
 namespace spans_weight {
 
 Spans spans_of(const Conv& conv) {
@@ -251,7 +209,6 @@ int64_t depthwise_spans_parts(const Conv& conv) {
 
 int64_t depthwise_tiles_parts(const Conv& conv, TilesKernel kernel) {
   if (kernel == TilesKernel::kSpans) return depthwise_spans_parts(conv);
-  if (kernel == TilesKernel::kLines) return depthwise_lines_parts(conv);
   const int64_t wanted = (1056 + conv.groups - 1) / conv.groups;
   return wanted < conv.batch ? wanted : conv.batch;
 }

@@ -74,16 +74,4 @@ struct Spans {
 Spans spans_of(const Conv& conv);
 }  // namespace spans_weight
 
-namespace lines_weight {
-inline constexpr int kTaps = 16, kPlaces = 28;
-inline constexpr int kMostThreads = 256;
-struct Lines {
-  int channels, items, items_in_part;  // an item: a piece of an image's line
-  int xw, yw, taps, pad;
-  int pieces, strips, shares, in_block;  // in_block: items at once
-};
-
-Lines lines_of(const Conv& conv);
-}  // namespace lines_weight
-
 }  // namespace retrograd::kernels::cuda

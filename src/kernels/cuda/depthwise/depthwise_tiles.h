@@ -7,8 +7,8 @@
 
 namespace retrograd::kernels::cuda {
 
-// spans: lines in 16 bits on tensor cores. lines: one axis. tiles: two.
-enum class TilesKernel : unsigned char { kSpans, kLines, kTiles };
+// spans: lines in 16 bits on tensor cores, of whole chunks. tiles: everything else.
+enum class TilesKernel : unsigned char { kSpans, kTiles };
 const char* name_of(TilesKernel kernel);
 // alignment: what both addresses are multiples of.
 TilesKernel tiles_kernel(const Conv& conv, int alignment);

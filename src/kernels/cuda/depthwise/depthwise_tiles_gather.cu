@@ -8,7 +8,6 @@
 //
 // Values beyond the edge and weights beyond the kernel are zeros. A result that is NaN, where a zero
 // may have met an infinity, is taken from the formula.
-#include "kernels/cuda/depthwise/depthwise_lines.h"
 #include "kernels/cuda/depthwise/depthwise_spans.h"
 #include "kernels/cuda/depthwise/depthwise_tile.cuh"
 #include "kernels/cuda/depthwise/depthwise_tiles.h"
@@ -123,7 +122,6 @@ void launch_width(const Planes& p, Stream stream) {
 
 void depthwise_tiles_gather(const Conv& conv, bool forward, TilesKernel kernel, Stream stream) {
   if (kernel == TilesKernel::kSpans) return depthwise_spans_gather(conv, forward, stream);
-  if (kernel == TilesKernel::kLines) return depthwise_lines_gather(conv, forward, stream);
   const Axis &h = conv.axes[1], &w = conv.axes[2];
   Planes p;
   p.conv = conv;

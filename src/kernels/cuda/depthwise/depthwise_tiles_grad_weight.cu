@@ -7,7 +7,6 @@
 // strip and add up at the end.
 //
 // Values of x beyond the edge are zeros; who adds the parts takes a sum that is NaN from the formula.
-#include "kernels/cuda/depthwise/depthwise_lines.h"
 #include "kernels/cuda/depthwise/depthwise_spans.h"
 #include "kernels/cuda/depthwise/depthwise_tile.cuh"
 #include "kernels/cuda/depthwise/depthwise_tiles.h"
@@ -144,8 +143,6 @@ void sum_tiles(const Conv& conv, float* workspace, Stream stream) {
 void depthwise_tiles_grad_weight(const Conv& conv, TilesKernel kernel, float* workspace, Stream stream) {
   if (kernel == TilesKernel::kSpans)
     depthwise_spans_grad_weight(conv, workspace, stream);
-  else if (kernel == TilesKernel::kLines)
-    depthwise_lines_grad_weight(conv, workspace, stream);
   else
     sum_tiles(conv, workspace, stream);
   const int64_t parts = depthwise_tiles_parts(conv, kernel);
