@@ -17,7 +17,7 @@ std::span<const Candidate* const> candidates() {
       &depthwise_segments(),  // one channel a group, one axis, lines of any length and alignment
       &depthwise_staged(),    // one channel a group of one side, any window, planes
       &depthwise_windows(),   // one channel a group of one side, any window, any strides
-      &small_images(),        // grad_input, grad_weight, grad_bias of small images
+      &small_images(),        // grad_input, grad_weight of small images
       &narrow_blocks(),       // grad_input, grad_weight: groups of up to 16 channels, 16-bit types
       &block_weights(),       // grad_weight: few channels a group, any window, 16-bit types
       &narrow_tiles(),        // grad_weight: groups of up to 16 channels, three columns, f32

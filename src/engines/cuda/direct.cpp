@@ -33,8 +33,8 @@ void launch(const problem::AvgPoolPass& pass, const Bindings& bindings, kernels:
 // machine (kTerm, kResult). grad_weight, grad_bias: a block adds the terms of a result, 128 at a time
 // (kBlock).
 constexpr double kStart = 3.2, kDepth = 0.12, kTerm = 2.8e-6, kResult = 230e-6, kWeight = 0.015,
-                 kWeightTerm = 0.8e-3, kSharedTerm = 0.13, kBlock = 128, kBiasBlock = 0.0045, kBiasTerm = 0.3,
-                 kPooled = 25e-6;
+                 kWeightTerm = 0.8e-3, kSharedTerm = 0.13, kBlock = 128, kBiasTurn = 0.46,
+                 kBiasChannel = 0.3e-3, kPooled = 25e-6;
 
 double number(int64_t value) { return static_cast<double>(value); }
 
@@ -65,8 +65,7 @@ double microseconds_of(const problem::ConvPass& p) {
   return kStart + kDepth * depth + kTerm * live_terms(p) + kResult * results;
 }
 double microseconds_of(const problem::BiasPass& p) {
-  return std::max(kBiasBlock * number(p.channels), kBiasTerm) *
-         std::ceil(number(p.reduction_length()) / kBlock);
+  return (kBiasTurn + kBiasChannel * number(p.channels)) * std::ceil(number(p.reduction_length()) / kBlock);
 }
 double microseconds_of(const problem::AvgPoolPass& p) { return kPooled * effort_of(p).operations; }
 

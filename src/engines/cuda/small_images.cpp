@@ -9,12 +9,10 @@
 #include "engines/cuda/implementations.h"
 #include "engines/cuda/layouts.h"
 #include "engines/cuda/shapes.h"
-#include "kernels/cuda/direct.h"
 
 namespace retrograd::engines::cuda {
 namespace {
 
-using problem::BiasPass;
 using problem::ConvPass;
 using problem::ConvPassKind;
 
@@ -22,14 +20,13 @@ constexpr int64_t kMostElements = 1 << 22;
 // That a thread adds one after another, 25 to 50 ns each.
 constexpr int64_t kMostTerms = 640, kMostGradInputTerms = 320;
 // Microseconds on an H200: a thread's term, looking at a tap, a load, a term of a weight, a load for it, an
-// image after another, a term of a bias.
+// image after another.
 constexpr double kTerm = 0.027, kTap = 0.21, kLoad = 0.25, kWeightTerm = 0.042, kWeightLoad = 0.153,
-                 kImage = 1.5, kBiasTerm = 0.0025;
+                 kImage = 1.5;
 constexpr double kAtOnce = 160;             // blocks that do not slow each other down
 constexpr int64_t kMostBlocks = 1024;       // a few for each multiprocessor
 constexpr int64_t kFewestThreads = 32;      // of a block that have work
 constexpr int64_t kTinyProducts = 1 << 16;  // so few that idle threads do not count
-constexpr int64_t kBiasTerms = 2048, kBiasChannels = 1024;
 constexpr size_t kSharedBytes = 48 << 10;
 
 struct Work {
@@ -84,29 +81,13 @@ class SmallStep final : public Step {
   int64_t parts_;
 };
 
-class SmallBiasStep final : public Step {
- public:
-  explicit SmallBiasStep(const BiasPass& pass) : pass_(pass) {}
-  std::string describe() const override { return "a block a channel"; }
-  void run(const Bindings& bindings, std::byte*, runtime::ExecutionContext& context) const override {
-    kernels::cuda::direct_bias(bind(shape_of(pass_), pass_, bindings), stream_of(context));
-  }
-
- private:
-  BiasPass pass_;
-};
-
 class SmallCandidate final : public Candidate {
  public:
   const char* name() const override { return "cuda.small_images"; }
   Support supports(const problem::Pass& pass, const Machine& /*machine*/) const override {
-    if (const auto* bias = std::get_if<BiasPass>(&pass)) {
-      const bool few = bias->reduction_length() <= kBiasTerms && bias->channels <= kBiasChannels;
-      return few ? Support::yes() : Support::no("needs at most 2048 terms and 1024 channels");
-    }
     const auto* conv = std::get_if<ConvPass>(&pass);
     if (conv == nullptr || conv->kind == ConvPassKind::kForward)
-      return Support::no("grad_input, grad_weight and grad_bias only");
+      return Support::no("grad_input and grad_weight only");
     if (conv->bias) return Support::no("adds no bias");
     for (const Sizes5& sizes : {x_sizes(*conv), y_sizes(*conv), w_sizes(*conv)})
       if (!is_small(sizes)) return Support::no("needs 1 to 2^22 elements");
@@ -127,11 +108,7 @@ class SmallCandidate final : public Candidate {
   // A block reads its images, then a thread adds one term after another.
   Effort effort(const problem::Pass& pass, const Machine& machine) const override {
     Times times(pass, machine);
-    const auto* const conv = std::get_if<ConvPass>(&pass);
-    if (conv == nullptr) {
-      times.add(static_cast<double>(std::get<BiasPass>(pass).reduction_length()) * kBiasTerm);
-      return times.effort();
-    }
+    const auto* const conv = &std::get<ConvPass>(pass);
     const Work work = work_of(*conv);
     const auto number = [](int64_t value) { return static_cast<double>(value); };
     const double taps = number(product(conv->axes, &problem::Window::kernel)),
@@ -154,7 +131,6 @@ class SmallCandidate final : public Candidate {
   }
   std::unique_ptr<const Step> make_step(const problem::Pass& pass,
                                         const Machine& /*machine*/) const override {
-    if (const auto* bias = std::get_if<BiasPass>(&pass)) return std::make_unique<SmallBiasStep>(*bias);
     return std::make_unique<SmallStep>(std::get<ConvPass>(pass));
   }
 
