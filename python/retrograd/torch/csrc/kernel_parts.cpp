@@ -88,7 +88,9 @@ std::optional<Results> compute(Op op, const Entry& entry, const Operand& grad_ou
                                        weight == nullptr ? nullptr : weight->address(),
                                        writable(results.grad_input),
                                        writable(results.grad_weight),
-                                       writable(results.grad_bias)};
+                                       writable(results.grad_bias),
+                                       nullptr,
+                                       nullptr};
   retrogradStatus_t status;
   if (on_gpu) {
     status = retrogradExecute(entry.plan, &addresses, writable(gpu_workspace), entry.workspace_size,
