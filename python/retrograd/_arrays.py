@@ -93,12 +93,12 @@ def _namespace(array: Any, name: str) -> Any:
     )
 
 
-def _empty(xp: Any, shape: tuple[int, ...], dtype: Any, like: Any) -> Any:
+def _empty(xp: Any, shape: tuple[int, ...], dtype: Any, like: Any, function: str = "empty") -> Any:
     device = getattr(like, "device", None)
     try:
-        return xp.empty(shape, dtype=dtype, device=device)
+        return getattr(xp, function)(shape, dtype=dtype, device=device)
     except TypeError:  # no such argument: its current device
-        return xp.empty(shape, dtype=dtype)
+        return getattr(xp, function)(shape, dtype=dtype)
 
 
 def empty_like(array: Any, name: str) -> Any:
@@ -117,6 +117,26 @@ def empty(shape: tuple[int, ...], like: Any, name: str, dtype: np.dtype | None =
     if is_torch(like):
         return sys.modules["torch"].empty(shape, dtype=like.dtype, device=like.device)
     return _empty(_namespace(like, name), shape, like.dtype, like)
+
+
+def empty_in_order(shape: tuple[int, ...], like: Any, name: str) -> Any:
+    """As empty, of the same type and rank, and with the same order of axes in memory."""
+    if not is_numpy(like) and not is_torch(like):
+        return empty(shape, like, name)
+    strides = like.strides if is_numpy(like) else like.stride()
+    order = sorted(range(len(shape)), key=lambda i: -abs(strides[i]))
+    made = empty(tuple(shape[i] for i in order), like, name, like.dtype if is_numpy(like) else None)
+    back = [order.index(i) for i in range(len(shape))]
+    return made.transpose(back) if is_numpy(like) else made.permute(back)
+
+
+def zeros(shape: tuple[int, ...], like: Any, name: str) -> Any:
+    """A dense array of the same kind and type, filled with 0."""
+    if is_numpy(like):
+        return np.zeros(shape, like.dtype)
+    if is_torch(like):
+        return sys.modules["torch"].zeros(shape, dtype=like.dtype, device=like.device)
+    return _empty(_namespace(like, name), shape, like.dtype, like, "zeros")
 
 
 def float32_like(array: Any, name: str) -> Any:
@@ -139,7 +159,7 @@ def workspace_maker(array: Any) -> Any:
         return lambda size: torch.empty(size, dtype=torch.uint8, device=device)
 
     def allocate(size: int) -> Any:
-        xp = _namespace(array, "grad_output")
+        xp = _namespace(array, "input")
         return _empty(xp, (size,), xp.uint8, array)
 
     return allocate
