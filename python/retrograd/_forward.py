@@ -2,6 +2,7 @@
 """The forward functions: what the backward ones are the gradients of."""
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 from ._arrays import check_apart, empty_in_order, given_dtype, zeros
@@ -33,6 +34,29 @@ def _output(out: Any, shape: tuple[int, ...], **operands: Any) -> Any:
     return out
 
 
+@functools.lru_cache(maxsize=4096)
+def _conv_geometry(x: tuple[int, ...], w: tuple[int, ...], stride: Any, padding: Any, dilation: Any, output_padding: Any,
+                   transposed: bool, groups: int) -> tuple[tuple[int, ...], tuple[Any, ...]]:
+    """The shape of the output, and the lists of a call."""
+    if len(x) != len(w) or not 3 <= len(x) <= 5:
+        raise ValueError(f"input has {len(x)} axes and weight {len(w)}, expected 3, 4 or 5 of both")
+    axes = len(x) - 2
+    s, d = _spread(stride, axes, "stride"), _spread(dilation, axes, "dilation")
+    extra, pads = _spread(output_padding, axes, "output_padding"), _pairs(padding, axes)
+    if min(s) < 1 or min(d) < 1 or min(min(p) for p in pads) < 0 or min(extra) < 0 or groups < 1:
+        raise ValueError(f"stride {s}, dilation {d}, padding {pads}, output_padding {extra}, groups {groups}: "
+                         "expected at least 1, 1, 0, 0, 1")
+    size = []
+    for i in range(axes):
+        reach = d[i] * (w[2 + i] - 1) + 1
+        size.append((x[2 + i] - 1) * s[i] + reach - sum(pads[i]) + extra[i] if transposed
+                    else (x[2 + i] + sum(pads[i]) - reach) // s[i] + 1)
+    if min(size) < 1:
+        raise ValueError(f"the kernel does not fit into the padded input: the output would be {tuple(size)}")
+    return ((x[0], w[1] * groups if transposed else w[0], *size),
+            ((), s, tuple(number for pair in pads for number in pair), d, extra))
+
+
 def conv(input: Any, weight: Any, bias: Any = None, *, stride: Ints = 1, padding: Any = 0, dilation: Ints = 1,
          transposed: bool = False, output_padding: Ints = 0, groups: int = 1, out: Any = None, math: str = "keep",
          dtype: str | None = None, stream: Any = None) -> Any:
@@ -48,30 +72,16 @@ def conv(input: Any, weight: Any, bias: Any = None, *, stride: Ints = 1, padding
     >>> retrograd.conv(np.ones((1, 1, 3), "f"), np.ones((1, 1, 2), "f"), stride=2, transposed=True).tolist()
     [[[1.0, 1.0, 1.0, 1.0, 1.0, 1.0]]]
     """
-    for array, name in ((input, "input"), (weight, "weight"), (bias, "bias")):
-        if array is not None or name != "bias":
-            require_array(array, name)
+    require_array(input, "input")
+    require_array(weight, "weight")
+    if bias is not None:
+        require_array(bias, "bias")
     kind = given_dtype(dtype)
-    x, w = tuple(input.shape), tuple(weight.shape)
-    if len(x) != len(w) or not 3 <= len(x) <= 5:
-        raise ValueError(f"input has {len(x)} axes and weight {len(w)}, expected 3, 4 or 5 of both")
-    axes = len(x) - 2
-    s, d = (_spread(ints(v, n), axes, n) for v, n in ((stride, "stride"), (dilation, "dilation")))
-    extra = _spread(ints(output_padding, "output_padding"), axes, "output_padding")
-    pads = _pairs(paddings(padding), axes)
     groups = integer(groups, "groups")
-    if min(s) < 1 or min(d) < 1 or min(min(p) for p in pads) < 0 or min(extra) < 0 or groups < 1:
-        raise ValueError(f"stride {s}, dilation {d}, padding {pads}, output_padding {extra}, groups {groups}: "
-                         "expected at least 1, 1, 0, 0, 1")
-    size = []
-    for i in range(axes):
-        reach = d[i] * (w[2 + i] - 1) + 1
-        size.append((x[2 + i] - 1) * s[i] + reach - sum(pads[i]) + extra[i] if transposed
-                    else (x[2 + i] + sum(pads[i]) - reach) // s[i] + 1)
-    if min(size) < 1:
-        raise ValueError(f"the kernel does not fit into the padded input: the output would be {tuple(size)}")
-    result = _output(out, (x[0], w[1] * groups if transposed else w[0], *size), input=input, weight=weight, bias=bias)
-    lists = ((), s, tuple(number for pair in pads for number in pair), d, extra)
+    shape, lists = _conv_geometry(
+        tuple(input.shape), tuple(weight.shape), ints(stride, "stride"), paddings(padding), ints(dilation, "dilation"),
+        ints(output_padding, "output_padding"), bool(transposed), groups)
+    result = _output(out, shape, input=input, weight=weight, bias=bias)
     numbers = (groups, 0, 0, 1 if transposed else 0, 0, 1, 0, math_number(math))
     call(CONV_FORWARD, (None, input, weight, None, None, None, bias, result), kind, lists, numbers, stream)
     return result

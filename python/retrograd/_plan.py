@@ -74,7 +74,8 @@ class Plan:
         else:
             check_apart(results, {name: array for name, array in arrays.items() if array is not None})
         arrays.update(results)
-        borrowed, kinds = zip(*(self._for_core(arrays.get(name), name) for name in NAMES))
+        borrowed, kinds = zip(*((None, OWN) if (array := arrays.get(name)) is None else self._for_core(array, name)
+                                for name in NAMES))
         reference = input if grad_output is None else grad_output
         self._plan.run(borrowed, kinds, stream_number(stream, reference), workspace_maker(reference))
         return results["output"] if forward else Gradients(*(results.get(name) for name in names))

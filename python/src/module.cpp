@@ -52,6 +52,7 @@ NB_MODULE(_core, m) {
         nb::arg("numbers"), nb::arg("stream"), nb::arg("allocate").none());
   m.def("run_plain", &run_plain, nb::arg("operation"), nb::arg("arrays"), nb::arg("lists"),
         nb::arg("numbers"));
+  m.def("lie_apart", &lie_apart, nb::arg("results"), nb::arg("operands"));
   m.def("learn_numpy", &learn_numpy, nb::arg("array_type"), nb::arg("f32"), nb::arg("f16"), nb::arg("probe"));
   m.def("problem_text", &problem_text, nb::arg("operation"), nb::arg("arrays"), nb::arg("dtypes"),
         nb::arg("lists"), nb::arg("numbers"));

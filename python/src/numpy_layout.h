@@ -31,4 +31,8 @@ void learn_numpy(nb::handle array_type, nb::handle f32, nb::handle f16, nb::hand
 // Null for everything but a plain array of float32 or float16; `dtype` becomes its retrogradDtype_t.
 const NumpyArray* as_numpy(PyObject* object, int& dtype);
 
+// Whether no result lies where an operand, or another result, may: by the ends of their memory. False where
+// that cannot be told: an array is something else, or the ends overlap.
+bool lie_apart(nb::tuple results, nb::tuple operands);
+
 }  // namespace retrograd::python
