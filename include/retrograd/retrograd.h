@@ -101,7 +101,10 @@ typedef struct retrogradInts {
 typedef enum RETROGRAD_INT_ENUM {
   RETROGRAD_CONV_BACKWARD = 0,
   RETROGRAD_CONV_TBC_BACKWARD = 1,
-  RETROGRAD_AVG_POOL_BACKWARD = 2
+  RETROGRAD_AVG_POOL_BACKWARD = 2,
+  RETROGRAD_CONV = 3, /* the forward twins */
+  RETROGRAD_CONV_TBC = 4,
+  RETROGRAD_AVG_POOL = 5
 } retrogradOperation_t;
 
 /* How products of F32 operands are made: docs/numerics.md. */
@@ -120,7 +123,7 @@ typedef struct retrogradProblem {
   /* (N, C, spatial…), weight (C_out, C_in / groups, kernel…), of a transposed convolution (C_in, C_out /
    * groups, kernel…). conv_tbc: (T, B, C) and (kernel, C_in, C_out). Pooling has no weight. */
   const retrogradTensor_t *grad_output, *input, *weight;
-  /* Results, with strides and types of their own. Null: not asked for. */
+  /* Results of backward operations, with strides and types of their own. Null: not asked for. */
   const retrogradTensor_t *grad_input, *grad_weight, *grad_bias;
   retrogradInts_t kernel; /* pooling only, and required there */
   retrogradInts_t stride; /* default 1; of pooling: the kernel */
@@ -136,9 +139,13 @@ typedef struct retrogradProblem {
   int32_t count_include_pad; /* 1 */
   int32_t winograd;          /* 1: F32 may use Winograd, as with RETROGRAD_WINOGRAD=1 */
   retrogradMath_t math;
+  /* Forward operations: read input, weight and bias, and write output, with strides of its own; gradients and
+   * grad_output are null. bias is (C_out), and may be null but for conv_tbc. */
+  const retrogradTensor_t *output, *bias;
 } retrogradProblem_t;
 
-/* Defaults, and no tensors. `struct_size` is sizeof(retrogradProblem_t). */
+/* Defaults, and no tensors. `struct_size` is sizeof(retrogradProblem_t). A program that was compiled with an
+ * earlier header says what it was there: the struct ended behind `math`. */
 RETROGRAD_API retrogradStatus_t retrogradInitProblem(retrogradProblem_t* problem, size_t struct_size,
                                                      retrogradOperation_t operation);
 
@@ -181,7 +188,9 @@ typedef enum RETROGRAD_INT_ENUM {
   RETROGRAD_WEIGHT = 2,
   RETROGRAD_GRAD_INPUT = 3,
   RETROGRAD_GRAD_WEIGHT = 4,
-  RETROGRAD_GRAD_BIAS = 5
+  RETROGRAD_GRAD_BIAS = 5,
+  RETROGRAD_BIAS = 6,
+  RETROGRAD_OUTPUT = 7
 } retrogradOperand_t;
 
 /* A tensor of the plan's problem: what a plan made of a text needs memory for. Shape and strides are valid as
@@ -195,6 +204,8 @@ RETROGRAD_API retrogradStatus_t retrogradGetPlanTensor(retrogradPlan_t plan, ret
 typedef struct retrogradAddresses {
   const void *grad_output, *input, *weight;
   void *grad_input, *grad_weight, *grad_bias;
+  const void* bias; /* this and the next are looked at by plans of forward operations alone */
+  void* output;
 } retrogradAddresses_t;
 
 /* CPU: runs on the calling thread and those of the pool, and is done when it returns; `stream` must be null.

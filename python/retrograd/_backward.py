@@ -14,9 +14,12 @@ from ._arrays import (
 )
 
 Ints = Union[SupportsIndex, Sequence[SupportsIndex]]
-CONV, CONV_TBC, AVG_POOL = range(3)
+CONV, CONV_TBC, AVG_POOL, CONV_FORWARD, CONV_TBC_FORWARD, AVG_POOL_FORWARD = range(6)
 MATH = {"keep": 0, "reduced": 1, "f16": 2, "hf32": 3}
-NAMES = ("grad_output", "input", "weight", "grad_input", "grad_weight", "grad_bias")
+NAMES = ("grad_output", "input", "weight", "grad_input", "grad_weight", "grad_bias", "bias", "output")
+ALL = (True, True, True)
+
+_core.learn_numpy(np.ndarray, np.dtype(np.float32), np.dtype(np.float16), np.empty((2, 3), np.float32))
 
 
 class Gradients(NamedTuple):
@@ -27,8 +30,10 @@ class Gradients(NamedTuple):
     grad_bias: Any
 
 
-def ints(value: Ints, name: str) -> tuple[int, ...]:
+def ints(value: Ints, name: str) -> int | tuple[int, ...]:
     """One number for all axes, or a list."""
+    if type(value) is int:  # most are
+        return value
     try:
         if hasattr(value, "__index__"):
             return (value.__index__(),)  # type: ignore[union-attr]
@@ -38,6 +43,8 @@ def ints(value: Ints, name: str) -> tuple[int, ...]:
 
 
 def integer(value: SupportsIndex, name: str) -> int:
+    if type(value) is int and -(2**63) <= value < 2**63:
+        return value
     if not hasattr(value, "__index__"):
         raise TypeError(f"{name} is {value!r}, expected an integer")
     number = value.__index__()
@@ -46,8 +53,10 @@ def integer(value: SupportsIndex, name: str) -> int:
     return number
 
 
-def paddings(value: Any) -> tuple[int, ...]:
+def paddings(value: Any) -> int | tuple[int, ...]:
     """One number, one an axis, or a pair (in front, behind) an axis."""
+    if type(value) is int:
+        return value
     if not hasattr(value, "__index__"):
         value = tuple(value)
         if any(not hasattr(v, "__index__") for v in value):
@@ -64,6 +73,8 @@ def math_number(math: str) -> int:
 
 
 def three(wanted: Any) -> tuple[bool, bool, bool]:
+    if wanted is ALL:
+        return ALL
     wanted = tuple(wanted)
     if len(wanted) != 3:
         raise ValueError(f"wanted has {len(wanted)} entries, expected 3: grad_input, grad_weight, grad_bias")
@@ -78,18 +89,22 @@ def given_results(out: Any, wanted: Sequence[bool]) -> tuple[Any, Any, Any]:
         raise TypeError(f"out is of type {type(out).__name__}, expected a tuple of three arrays or None")
     if len(out) != 3:
         raise ValueError(f"out has {len(out)} entries, expected 3: grad_input, grad_weight, grad_bias")
-    for name, result, is_wanted in zip(NAMES[3:], out, wanted):
+    for name, result, is_wanted in zip(NAMES[3:6], out, wanted):
         if result is not None and not is_wanted:
             raise ValueError(f"out has a {name}, which is not wanted")
     return tuple(out)
 
 
-def _require_arrays(**arrays: Any) -> None:
-    for name, array in arrays.items():
-        if type(array) is not np.ndarray and not is_numpy(array) and not hasattr(array, "__dlpack__"):
-            raise TypeError(
-                f"{name} is of type {type(array).__name__}, expected a NumPy array or one with __dlpack__"
-            )
+def require_array(array: Any, name: str) -> None:
+    if not is_numpy(array) and not hasattr(array, "__dlpack__"):
+        raise TypeError(f"{name} is of type {type(array).__name__}, expected a NumPy array or one with __dlpack__")
+
+
+def _require_operands(grad_output: Any, input: Any, weight: Any) -> None:
+    if type(grad_output) is type(input) is type(weight) is np.ndarray:
+        return
+    for array, name in zip((grad_output, input, weight), NAMES):
+        require_array(array, name)
 
 
 def _is_8bit(array: Any, number: int) -> bool:
@@ -98,30 +113,25 @@ def _is_8bit(array: Any, number: int) -> bool:
     return "float8" in str(array.dtype)
 
 
-def call(operation: int, arrays: Sequence[Any], dtype: int, lists: Any, numbers: Any, stream: Any) -> None:
-    """Runs with all six arrays, operands and results, in their order."""
-    borrowed, kinds = [], []
-    for array, name in zip(arrays, NAMES):
-        # The types that most arrays have, without another call: a tiny problem takes less time than the sorting.
-        kind = OWN if array is None else PLAIN.get(array.dtype) if type(array) is np.ndarray else None
-        if kind is None:
-            array, kind = for_core(array, name, dtype)
-        borrowed.append(array)
-        kinds.append(kind)
-    reference = arrays[0]
-    if type(reference) is np.ndarray and stream is None:
-        _core.run(operation, tuple(borrowed), tuple(kinds), lists, numbers, 0, None)
-    else:
-        _core.run(operation, tuple(borrowed), tuple(kinds), lists, numbers, stream_number(stream, reference),
-                  workspace_maker(reference))
+def call(operation: int, arrays: tuple[Any, ...], dtype: int, lists: Any, numbers: Any, stream: Any) -> None:
+    """Runs with all arrays, operands and results, in their order."""
+    # Plain arrays are sorted by the extension module: a tiny problem takes less time than that would here.
+    if stream is None and _core.run_plain(operation, arrays, lists, numbers):
+        return
+    borrowed, kinds = zip(*(for_core(array, name, dtype) for array, name in zip(arrays, NAMES)))
+    input = arrays[1]
+    _core.run(operation, borrowed, kinds, lists, numbers, stream_number(stream, input), workspace_maker(input))
 
 
 def conv_results(grad_output: Any, input: Any, weight: Any, dtype: int, channels: int, wanted: Sequence[bool],
                  out: Any) -> list[Any]:
     """grad_input, grad_weight and grad_bias: those given, new ones where wanted, None otherwise."""
+    if out is None and type(weight) is np.ndarray and weight.dtype in PLAIN and type(input) is np.ndarray:
+        return [np.empty_like(input) if wanted[0] else None, np.empty_like(weight) if wanted[1] else None,
+                np.empty(channels, weight.dtype) if wanted[2] else None]
     results = list(given_results(out, wanted))
     if out is not None:
-        given = {name: array for name, array in zip(NAMES[3:], results) if array is not None}
+        given = {name: array for name, array in zip(NAMES[3:6], results) if array is not None}
         check_apart(given, {"grad_output": grad_output, "input": input, "weight": weight})
     kind = dtype_number(weight, "weight", dtype)
     # Sums of 8-bit products do not go into 8 bits again, but for grad_input and HIFLOAT8's grad_weight.
@@ -141,7 +151,7 @@ def conv_results(grad_output: Any, input: Any, weight: Any, dtype: int, channels
 
 def conv_backward(grad_output: Any, input: Any, weight: Any, *, stride: Ints = 1, padding: Any = 0,
                   dilation: Ints = 1, transposed: bool = False, output_padding: Ints = 0, groups: int = 1,
-                  wanted: Sequence[bool] = (True, True, True), out: Any = None, math: str = "keep",
+                  wanted: Sequence[bool] = ALL, out: Any = None, math: str = "keep",
                   dtype: str | None = None, stream: Any = None) -> Gradients:
     """The gradients of a convolution in one to three dimensions, plain or transposed.
 
@@ -182,10 +192,10 @@ def conv_backward(grad_output: Any, input: Any, weight: Any, *, stride: Ints = 1
     ...
     ValueError: grad_output.shape[2] is 4, expected 2 = ...
     """
-    _require_arrays(grad_output=grad_output, input=input, weight=weight)
+    _require_operands(grad_output, input, weight)
     kind = given_dtype(dtype)
     wanted = three(wanted)
-    shape = tuple(weight.shape)
+    shape = weight.shape
     groups = integer(groups, "groups")
     channels = 0
     if len(shape) >= 2:
@@ -195,13 +205,13 @@ def conv_backward(grad_output: Any, input: Any, weight: Any, *, stride: Ints = 1
     results = conv_results(grad_output, input, weight, kind, channels, wanted, out)
     lists = ((), ints(stride, "stride"), paddings(padding), ints(dilation, "dilation"),
              ints(output_padding, "output_padding"))
-    numbers = (groups, 0, 0, int(bool(transposed)), 0, 1, 0, math_number(math))
+    numbers = (groups, 0, 0, 1 if transposed else 0, 0, 1, 0, math_number(math))
     call(CONV, (grad_output, input, weight, *results), kind, lists, numbers, stream)
     return Gradients(*results)
 
 
 def conv_tbc_backward(grad_output: Any, input: Any, weight: Any, *, pad: int = 0,
-                      wanted: Sequence[bool] = (True, True, True), out: Any = None, math: str = "keep",
+                      wanted: Sequence[bool] = ALL, out: Any = None, math: str = "keep",
                       dtype: str | None = None, stream: Any = None) -> Gradients:
     """The gradients of a convolution along time: grad_output (T_out, B, C_out), input (T, B, C_in), weight (K, C_in, C_out).
 
@@ -215,10 +225,10 @@ def conv_tbc_backward(grad_output: Any, input: Any, weight: Any, *, pad: int = 0
     >>> dw[:, 0, 0].tolist(), db.tolist()
     ([4.0, 5.0, 4.0], [5.0])
     """
-    _require_arrays(grad_output=grad_output, input=input, weight=weight)
+    _require_operands(grad_output, input, weight)
     kind = given_dtype(dtype)
     wanted = three(wanted)
-    shape = tuple(weight.shape)
+    shape = weight.shape
     channels = shape[2] if len(shape) == 3 else 0
     results = conv_results(grad_output, input, weight, kind, channels, wanted, out)
     lists = ((), (), (integer(pad, "pad"),), (), ())
@@ -243,12 +253,13 @@ def avg_pool_backward(grad_output: Any, input: Any, kernel: Ints, *, stride: Int
     >>> retrograd.avg_pool_backward(dy, np.empty((1, 1, 5), "f"), 2, padding=1, count_include_pad=False).tolist()
     [[[1.0, 0.5, 0.5, 0.5, 0.5]]]
     """
-    _require_arrays(grad_output=grad_output, input=input)
+    require_array(grad_output, "grad_output")
+    require_array(input, "input")
     kind = given_dtype(dtype)
     if divisor_override is not None and integer(divisor_override, "divisor_override") == 0:
         raise ValueError("divisor_override is 0, expected another number, or None for the count of the window")
     if out is not None:
-        _require_arrays(out=out)
+        require_array(out, "out")
         check_apart({"out": out}, {"grad_output": grad_output})
     result = empty_like(input, "input") if out is None else out
     lists = (ints(kernel, "kernel"), () if stride is None else ints(stride, "stride"), ints(padding, "padding"), (), ())

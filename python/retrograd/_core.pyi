@@ -21,11 +21,16 @@ def run(
     operation: int,
     arrays: tuple[Any, ...],
     dtypes: tuple[int, ...],
-    lists: tuple[tuple[int, ...], ...],
+    lists: tuple[int | tuple[int, ...], ...],
     numbers: tuple[int, ...],
     stream: int,
     allocate: Callable[[int], Any] | None,
 ) -> None: ...
+def run_plain(
+    operation: int, arrays: tuple[Any, ...], lists: tuple[int | tuple[int, ...], ...], numbers: tuple[int, ...]
+) -> bool: ...
+def lie_apart(results: tuple[Any, ...], operands: tuple[Any, ...]) -> bool: ...
+def learn_numpy(array_type: type, f32: Any, f16: Any, probe: Any) -> None: ...
 def problem_text(
     operation: int,
     arrays: tuple[Any, ...],

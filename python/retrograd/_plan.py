@@ -55,25 +55,30 @@ class Plan:
         dtype, shape, strides = self.tensors[name]
         return from_elements(DTYPES[dtype], shape, strides)
 
-    def __call__(self, grad_output: Any, input: Any = None, weight: Any = None, *, out: Any = None,
-                 stream: Any = None) -> Gradients:
-        """Runs it. Arrays are those of the problem, strides included; what no gradient reads may be None.
+    def __call__(self, grad_output: Any = None, input: Any = None, weight: Any = None, bias: Any = None, *,
+                 out: Any = None, stream: Any = None) -> Any:
+        """Runs it. Arrays are those of the problem, strides included; what no result reads may be None.
 
-        `out` as in `conv_backward`: three arrays or None, for pooling too. Without it the plan's gradients are new NumPy
-        arrays.
+        Returns `Gradients`, or the output of a forward problem. `out` as in `conv_backward`: three arrays or None, for
+        pooling too; one array for a forward problem. Without it results are new NumPy arrays.
         """
-        results = list(given_results(out, [name in self.tensors for name in NAMES[3:]]))
+        forward = "output" in self.tensors
+        names = NAMES[7:] if forward else NAMES[3:6]
+        given = (out,) if forward else given_results(out, [name in self.tensors for name in names])
+        results = {name: result for name, result in zip(names, given) if result is not None}
+        arrays = dict(zip(NAMES, (grad_output, input, weight, None, None, None, bias)))
         if out is None:
             if self.device.partition(":")[0] != "cpu":
                 raise ValueError("out is None, expected the results of a plan for a GPU")
-            results = [self.empty(name) if name in self.tensors else None for name in NAMES[3:]]
+            results = {name: self.empty(name) for name in names if name in self.tensors}
         else:
-            check_apart({n: r for n, r in zip(NAMES[3:], results) if r is not None},
-                        {n: a for n, a in zip(NAMES, (grad_output, input, weight)) if a is not None})
-        arrays = (grad_output, input, weight, *results)
-        borrowed, kinds = zip(*(self._for_core(array, name) for array, name in zip(arrays, NAMES)))
-        self._plan.run(borrowed, kinds, stream_number(stream, grad_output), workspace_maker(grad_output))
-        return Gradients(*results)
+            check_apart(results, {name: array for name, array in arrays.items() if array is not None})
+        arrays.update(results)
+        borrowed, kinds = zip(*((None, OWN) if (array := arrays.get(name)) is None else self._for_core(array, name)
+                                for name in NAMES))
+        reference = input if grad_output is None else grad_output
+        self._plan.run(borrowed, kinds, stream_number(stream, reference), workspace_maker(reference))
+        return results["output"] if forward else Gradients(*(results.get(name) for name in names))
 
     def _for_core(self, array: Any, name: str) -> tuple[Any, int]:
         planned = self.tensors.get(name)
@@ -89,6 +94,8 @@ def plan(problem: str, device: str = "cpu") -> Plan:
     ('f32', (1, 1, 2), (2, 2, 1))
     >>> p(np.ones((1, 1, 2), "f")).grad_input.tolist()
     [[[0.5, 0.5, 0.5, 0.5]]]
+    >>> retrograd.plan("avgpool input=1x1x4 kernel=2 forward=1")(input=np.arange(4, dtype="f").reshape(1, 1, 4)).tolist()
+    [[[0.5, 2.5]]]
     """
     return Plan(problem, device)
 

@@ -20,6 +20,10 @@ DEFAULTS = [
     "conv_tbc input=9x2x4 weight=3x4x6 pad=1",
     "avgpool input=2x3x8x9 kernel=2 padding=1",
     "avgpool input=1x2x6x6x6 kernel=2x3x2 stride=2 ceil=1",
+    "conv input=2x3x9x8 weight=4x3x3x3 stride=2x1 padding=1x1 bias=4 forward=1",
+    "conv input=1x4x5 weight=4x2x3 dilation=3 padding=2 output_padding=2 transposed=1 forward=1",
+    "conv_tbc input=9x2x4 weight=3x4x6 pad=1 forward=1",
+    "avgpool input=2x3x8x9 kernel=2 padding=1 forward=1",
 ]
 
 
@@ -70,7 +74,7 @@ def read(arguments: list[str]) -> list[str]:
 def operands(problem: Problem, random: np.random.Generator, most: int = 2) -> dict[str, np.ndarray]:
     """Small integers, whose sums every type up to 2^11 holds exactly; unsigned arrays hold nothing but 0."""
     made = {}
-    for name in ("grad_output", "input", "weight"):
+    for name in ("grad_output", "input", "weight", "bias"):
         if name not in problem.plan.tensors:
             continue
         array = problem.plan.empty(name)

@@ -18,15 +18,16 @@ from ._problems import Problem, operands, parse, read
 
 
 def operations(problem: Problem) -> float:
-    """Multiplications and additions of grad_input and grad_weight; of pooling: additions."""
+    """Multiplications and additions of grad_input and grad_weight, or of the output; of pooling: additions."""
     shapes = {name: tensor[1] for name, tensor in problem.plan.tensors.items()}
-    wanted = ("grad_input" in shapes) + ("grad_weight" in shapes)
+    wanted = ("grad_input" in shapes) + ("grad_weight" in shapes) + ("output" in shapes)
+    y = shapes["output" if "output" in shapes else "grad_output"]
     if problem.keys["kind"] == "avgpool":
         axes = int(problem.keys.get("spatial", 0)) or len(shapes["input"]) - 2
-        return math.prod(shapes["grad_output"]) * math.prod(problem.numbers("kernel", axes, 1))
+        return math.prod(y) * math.prod(problem.numbers("kernel", axes, 1))
     if problem.keys["kind"] == "conv_tbc":
-        return 2.0 * wanted * math.prod(shapes["grad_output"][:2]) * math.prod(shapes["weight"])
-    narrow = shapes["input"] if problem.keys.get("transposed", "0") == "1" else shapes["grad_output"]
+        return 2.0 * wanted * math.prod(y[:2]) * math.prod(shapes["weight"])
+    narrow = shapes["input"] if problem.keys.get("transposed", "0") == "1" else y
     return 2.0 * wanted * narrow[0] * math.prod(narrow[2:]) * math.prod(shapes["weight"])
 
 
@@ -34,13 +35,13 @@ def median_microseconds(problem: Problem, seconds: float) -> float:
     """Results are made before: the time is that of the call."""
     arrays = operands(problem, np.random.default_rng(0))
     plan = problem.plan
-    out = tuple(plan.empty(name) if name in plan.tensors else None
-                for name in ("grad_input", "grad_weight", "grad_bias"))
+    out = plan.empty("output") if "output" in plan.tensors else tuple(
+        plan.empty(name) if name in plan.tensors else None for name in ("grad_input", "grad_weight", "grad_bias"))
     times: list[float] = []
     end = time.perf_counter() + seconds
     while time.perf_counter() < end or len(times) < 5:
         begin = time.perf_counter()
-        plan(arrays["grad_output"], arrays["input"], arrays.get("weight"), out=out)
+        plan(**arrays, out=out)
         times.append(time.perf_counter() - begin)
     return statistics.median(times[2:]) * 1e6
 

@@ -7,6 +7,7 @@ Without arguments it runs a list of its own. Exit status: 0 all is right, 1 a re
 from __future__ import annotations
 
 import sys
+from typing import Any
 
 import numpy as np
 
@@ -15,25 +16,30 @@ from ._backward import Gradients
 from ._problems import Problem, operands, parse, read
 
 
-def expected(problem: Problem, arrays: dict[str, np.ndarray]) -> Gradients:
-    """The gradients in float64."""
+def expected(problem: Problem, arrays: dict[str, np.ndarray]) -> Any:
+    """The gradients, or the output of a forward problem, in float64."""
     keys, kind = problem.keys, problem.keys["kind"]
+    x, w = arrays["input"], arrays.get("weight")
+    forward = "output" in problem.plan.tensors
+    y = problem.plan.tensors["output"][1] if forward else arrays["grad_output"]
     if kind == "conv_tbc":
-        return _reference.conv_tbc_backward(arrays["grad_output"], arrays["input"], arrays["weight"],
-                                            int(keys.get("pad", 0)))
+        pad = int(keys.get("pad", 0))
+        return (_reference.conv_tbc(x, w, arrays["bias"], y, pad) if forward
+                else _reference.conv_tbc_backward(y, x, w, pad))
     if kind == "conv":
-        axes = arrays["input"].ndim - 2
-        return _reference.conv_backward(
-            arrays["grad_output"], arrays["input"], arrays["weight"], problem.numbers("stride", axes, 1),
-            problem.pads(axes), problem.numbers("dilation", axes, 1), int(keys.get("groups", 1)),
-            keys.get("transposed", "0") == "1")
-    axes = int(keys.get("spatial", 0)) or arrays["input"].ndim - 2
+        axes = x.ndim - 2
+        attributes = (problem.numbers("stride", axes, 1), problem.pads(axes), problem.numbers("dilation", axes, 1),
+                      int(keys.get("groups", 1)), keys.get("transposed", "0") == "1")
+        return (_reference.conv(x, w, arrays.get("bias"), y, *attributes) if forward
+                else _reference.conv_backward(y, x, w, *attributes))
+    axes = int(keys.get("spatial", 0)) or x.ndim - 2
     kernel = problem.numbers("kernel", axes, 1)
     stride = problem.numbers("stride", axes, 0) if "stride" in keys else kernel
-    result = _reference.avg_pool_backward(
-        arrays["grad_output"], arrays["input"].shape, kernel, stride, problem.numbers("padding", axes, 0),
-        keys.get("count_include_pad", "1") == "1", int(keys.get("divisor", 0)))
-    return Gradients(result, None, None)
+    attributes = (kernel, stride, problem.numbers("padding", axes, 0), keys.get("count_include_pad", "1") == "1",
+                  int(keys.get("divisor", 0)))
+    if forward:
+        return _reference.avg_pool(x, y, *attributes)
+    return Gradients(_reference.avg_pool_backward(y, x.shape, *attributes), None, None)
 
 
 def wrong_elements(got: np.ndarray, exact: np.ndarray, summed: bool) -> int:
@@ -48,7 +54,7 @@ def wrong_elements(got: np.ndarray, exact: np.ndarray, summed: bool) -> int:
 
 
 def check(text: str, seed: int = 0) -> dict[str, int]:
-    """Wrong elements of each gradient.
+    """Wrong elements of each gradient, or of the output.
 
     >>> from retrograd.check import check
     >>> check("conv input=1x2x5x5 weight=3x2x3x3")
@@ -58,8 +64,10 @@ def check(text: str, seed: int = 0) -> dict[str, int]:
     if any(dtype in ("hif8", "e4m3") for dtype, _, _ in problem.plan.tensors.values()):
         import ml_dtypes  # noqa: F401  (e4m3 has a NumPy type then)
     arrays = operands(problem, np.random.default_rng(seed))
-    got = problem.plan(arrays["grad_output"], arrays["input"], arrays.get("weight"))
+    got = problem.plan(**arrays)
     exact = expected(problem, arrays)
+    if "output" in problem.plan.tensors:
+        return {"output": wrong_elements(got, exact, problem.keys["kind"] == "avgpool")}
     return {name: wrong_elements(result, right, problem.keys["kind"] == "avgpool")
             for name, result, right in zip(Gradients._fields, got, exact) if result is not None}
 

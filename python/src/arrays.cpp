@@ -4,10 +4,12 @@
 
 #include <cstring>
 
+#include "numpy_layout.h"
+
 namespace retrograd::python {
 
-const char* const kOperandNames[kOperands] = {"grad_output", "input",       "weight",
-                                              "grad_input",  "grad_weight", "grad_bias"};
+const char* const kOperandNames[kOperands] = {"grad_output", "input",     "weight", "grad_input",
+                                              "grad_weight", "grad_bias", "bias",   "output"};
 
 namespace {
 
@@ -94,10 +96,30 @@ void check(retrogradStatus_t status) {
 
 void Array::borrow(nb::handle object, const char* name, int dtype, uint64_t stream, bool bytes_only) {
   release();
+  if (!bytes_only && read_numpy(object, name)) return;
   if (PyObject_CheckBuffer(object.ptr()) != 0) return borrow_buffer(object, name, dtype, bytes_only);
   if (nb::hasattr(object, "__dlpack__")) return borrow_dlpack(object, name, dtype, stream, bytes_only);
   raise(PyExc_TypeError, std::string(name) + " is of type " + nb::type_name(object.type()).c_str() +
                              ", expected a NumPy array or one with __dlpack__");
+}
+
+// The caller's reference keeps the array.
+bool Array::read_numpy(nb::handle object, const char* name) {
+  int type = 0;
+  const NumpyArray* const array = as_numpy(object.ptr(), type);
+  if (array == nullptr) return false;
+  const int64_t size = type == RETROGRAD_F32 ? 4 : 2;
+  check_rank(name, array->rank);
+  for (int i = 0; i < array->rank; ++i) {
+    if (array->strides[i] % size != 0) return false;  // judged with the buffers
+    shape_[static_cast<size_t>(i)] = array->shape[i];
+    strides_[static_cast<size_t>(i)] = array->strides[i] / size;
+  }
+  read_only_ = !array->is_writeable();
+  tensor_ = {array->data,     static_cast<retrogradDtype_t>(type),
+             array->rank,     shape_.data(),
+             strides_.data(), {RETROGRAD_CPU, 0}};
+  return true;
 }
 
 void Array::borrow_buffer(nb::handle object, const char* name, int dtype, bool bytes_only) {

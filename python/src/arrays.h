@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Array: one operand of a call, borrowed from whoever made it: NumPy and others through the buffer protocol,
-// everything else through DLPack. Nothing is copied.
+// everything else through DLPack; plain NumPy arrays are read where they lie. Nothing is copied.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -16,7 +16,7 @@ namespace retrograd::python {
 
 namespace nb = nanobind;
 
-inline constexpr int kOperands = 6;
+inline constexpr int kOperands = 8;
 extern const char* const kOperandNames[kOperands];  // "grad_output", …
 
 // Throws the Python exception of a status, with the library's sentence; nothing for RETROGRAD_OK.
@@ -42,6 +42,7 @@ class Array {
   bool read_only() const { return read_only_; }
 
  private:
+  bool read_numpy(nb::handle object, const char* name);
   void borrow_buffer(nb::handle object, const char* name, int dtype, bool bytes_only);
   void borrow_dlpack(nb::handle object, const char* name, int dtype, uint64_t stream, bool bytes_only);
   void read(const dlpack::Tensor& tensor, const char* name, int dtype, bool bytes_only);

@@ -5,6 +5,7 @@
 #include <nanobind/stl/string.h>
 
 #include "arrays.h"
+#include "numpy_layout.h"
 #include "plans.h"
 #include "run.h"
 #include "texts.h"
@@ -49,6 +50,10 @@ NB_MODULE(_core, m) {
   m.def("plan", &plan_from_text, nb::arg("problem"), nb::arg("device"));
   m.def("run", &run, nb::arg("operation"), nb::arg("arrays"), nb::arg("dtypes"), nb::arg("lists"),
         nb::arg("numbers"), nb::arg("stream"), nb::arg("allocate").none());
+  m.def("run_plain", &run_plain, nb::arg("operation"), nb::arg("arrays"), nb::arg("lists"),
+        nb::arg("numbers"));
+  m.def("lie_apart", &lie_apart, nb::arg("results"), nb::arg("operands"));
+  m.def("learn_numpy", &learn_numpy, nb::arg("array_type"), nb::arg("f32"), nb::arg("f16"), nb::arg("probe"));
   m.def("problem_text", &problem_text, nb::arg("operation"), nb::arg("arrays"), nb::arg("dtypes"),
         nb::arg("lists"), nb::arg("numbers"));
   m.def("explain", &explain, nb::arg("problem"), nb::arg("device"));

@@ -59,6 +59,17 @@ def test_values_and_kind(random, versioned, dtype):
     assert foreign[0].asked[0] == {"max_version": (1, 1)}
 
 
+def test_forward(random):
+    _, x, w = operands(random)
+    b = integers(random, (4,))
+    got = retrograd.conv(Foreign(x), Foreign(w), Foreign(b), padding=1)
+    assert isinstance(got, Foreign)
+    np.testing.assert_array_equal(got.array, retrograd.conv(x, w, b, padding=1))
+    out = Foreign(np.empty((2, 3, 3, 2), "f"))
+    retrograd.avg_pool(Foreign(x), 2, out=out)
+    np.testing.assert_array_equal(out.array, retrograd.avg_pool(x, 2))
+
+
 class PlainNamespace(ForeignNamespace):
     """Of a library whose functions know no device."""
 
@@ -179,5 +190,9 @@ def test_torch_tensors(random):
     for a, b in zip(got, expected):
         assert isinstance(a, torch.Tensor)
         np.testing.assert_array_equal(a.numpy(), b)
+    last = torch.from_numpy(x).to(memory_format=torch.channels_last)
+    y = retrograd.conv(last, torch.from_numpy(w), padding=1)
+    assert y.is_contiguous(memory_format=torch.channels_last)
+    np.testing.assert_array_equal(y.numpy(), retrograd.conv(x, w, padding=1))
     wide = [torch.from_numpy(a).to(torch.bfloat16) for a in (dy, x, w)]
     assert retrograd.conv_backward(*wide, padding=1).grad_weight.dtype == torch.bfloat16

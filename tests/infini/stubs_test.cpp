@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// retrograd_add_infiniop_stubs: a library built with it answers NOT_IMPLEMENTED for every listed name it
+// retrograd_add_stubs: a library built with it answers NOT_IMPLEMENTED for every listed name it
 // lacks.
 #include <dlfcn.h>
 #include <gtest/gtest.h>

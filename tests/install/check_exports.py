@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Three lists must be one: what the library exports, what exports.txt says, what the headers declare.
 
-Usage: check_exports.py LIBRARY INCLUDE CC LIST…  (the lists: exports.txt, and a file of infiniop stubs if there is one)
+Usage: check_exports.py LIBRARY INCLUDE CC LIST…  (the lists: exports.txt, and files of stubs if there are any)
 """
 import pathlib
 import re

@@ -20,8 +20,7 @@ CallResult call_infiniop(const problem::Request& request, Operands& operands);
 CallResult call_retrograd(const problem::Request& request, Operands& operands);
 
 // Whether the interface has this operator at all: aclnn has no 1-D pooling, infiniop no (T,B,C) and no mixed
-// types, neither an output padding beyond the stride, ours no forward operators, and no ceil sizes without
-// the last-window correction.
+// types, neither an output padding beyond the stride, ours no ceil sizes without the last-window correction.
 bool aclnn_offers(const problem::Request& request);
 bool infiniop_offers(const problem::Request& request);
 bool retrograd_offers(const problem::Request& request);

@@ -53,7 +53,7 @@ void with_plan() {
   require(retrogradCreatePlan(&plan, &problem) == 0, "retrogradCreatePlan");
   require(retrogradGetWorkspaceSize(plan, &workspace_size) == 0 && workspace_size <= sizeof workspace,
           "retrogradGetWorkspaceSize");
-  addresses = {data[0], data[1], data[2], data[3], data[4], data[5]};
+  addresses = {data[0], data[1], data[2], data[3], data[4], data[5], nullptr, nullptr};
 }
 
 retrogradPlan_t* out() { return reinterpret_cast<retrogradPlan_t*>(&written.pointer); }

@@ -39,6 +39,12 @@ class OwnProblem {
   const retrogradTensor_t* tensor(Operand operand, const std::optional<problem::TensorView>& view) {
     return view ? tensor(operand, *view) : nullptr;
   }
+  // The output of a forward request is where the gradient of a backward one is.
+  template <class Request>
+  void set_y(const Request& r) {
+    (r.forward ? problem_.output : problem_.grad_output) =
+        tensor(r.forward ? Operand::kOutput : Operand::kGradOutput, r.grad_output);
+  }
 
  private:
   Operands& operands_;
@@ -64,7 +70,8 @@ CallResult run(const OwnProblem& problem) {
     return tensor == nullptr ? nullptr : tensor->data;
   };
   const retrogradAddresses_t addresses{data(p.grad_output), data(p.input),       data(p.weight),
-                                       data(p.grad_input),  data(p.grad_weight), data(p.grad_bias)};
+                                       data(p.grad_input),  data(p.grad_weight), data(p.grad_bias),
+                                       data(p.bias),        data(p.output)};
   const auto status = retrogradExecute(plan, &addresses, workspace.data(), size, nullptr);
   if (status != RETROGRAD_OK) return failure("execute", status);
   retrogradDestroyPlan(plan);
@@ -72,8 +79,9 @@ CallResult run(const OwnProblem& problem) {
 }
 
 CallResult call(const problem::ConvRequest& r, Operands& o) {
-  OwnProblem problem(RETROGRAD_CONV_BACKWARD, o);
-  problem->grad_output = problem.tensor(Operand::kGradOutput, r.grad_output);
+  OwnProblem problem(r.forward ? RETROGRAD_CONV : RETROGRAD_CONV_BACKWARD, o);
+  problem.set_y(r);
+  problem->bias = problem.tensor(Operand::kBias, r.bias);
   problem->input = problem.tensor(Operand::kInput, r.input);
   problem->weight = problem.tensor(Operand::kWeight, r.weight);
   problem->grad_input = problem.tensor(Operand::kGradInput, r.grad_input);
@@ -90,23 +98,27 @@ CallResult call(const problem::ConvRequest& r, Operands& o) {
 }
 
 CallResult call(const problem::ConvTbcRequest& r, Operands& o) {
-  OwnProblem problem(RETROGRAD_CONV_TBC_BACKWARD, o);
-  problem->grad_output = problem.tensor(Operand::kGradOutput, r.grad_output);
+  OwnProblem problem(r.forward ? RETROGRAD_CONV_TBC : RETROGRAD_CONV_TBC_BACKWARD, o);
+  problem.set_y(r);
   problem->input = problem.tensor(Operand::kInput, r.input);
   problem->weight = problem.tensor(Operand::kWeight, r.weight);
-  problem->grad_input = problem.tensor(Operand::kGradInput, r.grad_input);
-  problem->grad_weight = problem.tensor(Operand::kGradWeight, r.grad_weight);
-  problem->grad_bias = problem.tensor(Operand::kGradBias, r.grad_bias);
+  if (r.forward) {
+    problem->bias = problem.tensor(Operand::kBias, r.bias);
+  } else {
+    problem->grad_input = problem.tensor(Operand::kGradInput, r.grad_input);
+    problem->grad_weight = problem.tensor(Operand::kGradWeight, r.grad_weight);
+    problem->grad_bias = problem.tensor(Operand::kGradBias, r.grad_bias);
+  }
   problem->padding = {&r.pad, 1};
   problem->math = static_cast<retrogradMath_t>(r.math_mode);
   return run(problem);
 }
 
 CallResult call(const problem::AvgPoolRequest& r, Operands& o) {
-  OwnProblem problem(RETROGRAD_AVG_POOL_BACKWARD, o);
-  problem->grad_output = problem.tensor(Operand::kGradOutput, r.grad_output);
+  OwnProblem problem(r.forward ? RETROGRAD_AVG_POOL : RETROGRAD_AVG_POOL_BACKWARD, o);
+  problem.set_y(r);
   problem->input = problem.tensor(Operand::kInput, r.input);
-  problem->grad_input = problem.tensor(Operand::kGradInput, r.grad_input);
+  if (!r.forward) problem->grad_input = problem.tensor(Operand::kGradInput, r.grad_input);
   problem->kernel = ints(r.kernel);
   problem->stride = ints(r.stride);
   problem->padding = ints(r.padding);
@@ -121,7 +133,6 @@ CallResult call(const problem::AvgPoolRequest& r, Operands& o) {
 
 bool retrograd_offers(const problem::Request& request) {
   const auto* const pool = std::get_if<problem::AvgPoolRequest>(&request);
-  if (problem::is_forward(request)) return false;
   return pool == nullptr || !pool->uncorrected_ceil_sizes;
 }
 

@@ -32,7 +32,8 @@ struct Tensor {
   std::vector<float> data;
 };
 
-// grad_output, input, weight, grad_input, grad_weight, grad_bias, and the problem that points at them.
+// grad_output, input, weight, grad_input, grad_weight, grad_bias, bias, output, and the problem that points
+// at them.
 class Client {
  public:
   Client(retrogradOperation_t operation, std::vector<Tensor> given) : tensors(std::move(given)) {
@@ -41,9 +42,9 @@ class Client {
   }
   // After tensors were changed.
   void refresh() {
-    const retrogradTensor_t** const fields[] = {&problem.grad_output, &problem.input,
-                                                &problem.weight,      &problem.grad_input,
-                                                &problem.grad_weight, &problem.grad_bias};
+    const retrogradTensor_t** const fields[] = {
+        &problem.grad_output, &problem.input,     &problem.weight, &problem.grad_input,
+        &problem.grad_weight, &problem.grad_bias, &problem.bias,   &problem.output};
     for (size_t i = 0; i < tensors.size(); ++i) {
       views[i] = tensors[i].view();
       *fields[i] = tensors[i].shape.empty() ? nullptr : &views[i];
@@ -51,11 +52,11 @@ class Client {
   }
   retrogradAddresses_t addresses() {
     const auto data = [&](size_t i) { return i < tensors.size() ? tensors[i].data.data() : nullptr; };
-    return {data(0), data(1), data(2), data(3), data(4), data(5)};
+    return {data(0), data(1), data(2), data(3), data(4), data(5), data(6), data(7)};
   }
 
   std::vector<Tensor> tensors;
-  retrogradTensor_t views[6];
+  retrogradTensor_t views[8];
   retrogradProblem_t problem;
 };
 
@@ -77,6 +78,25 @@ inline Client conv_tbc() {
 inline Client pool() {
   Client client(RETROGRAD_AVG_POOL_BACKWARD,
                 {Tensor({2, 3, 3, 2}), Tensor({2, 3, 6, 4}), Tensor(), Tensor({2, 3, 6, 4})});
+  client.problem.kernel = {kTwo, 1};
+  return client;
+}
+
+inline Client conv_forward() {
+  Client client(RETROGRAD_CONV, {Tensor(), Tensor({2, 3, 6, 5}, 2), Tensor({4, 3, 3, 3}, 3), Tensor(),
+                                 Tensor(), Tensor(), Tensor({4}, 4), Tensor({2, 4, 6, 5})});
+  client.problem.padding = {kOne, 1};
+  return client;
+}
+inline Client conv_tbc_forward() {
+  Client client(RETROGRAD_CONV_TBC, {Tensor(), Tensor({7, 2, 3}, 2), Tensor({3, 3, 4}, 3), Tensor(), Tensor(),
+                                     Tensor(), Tensor({4}, 4), Tensor({7, 2, 4})});
+  client.problem.padding = {kOne, 1};
+  return client;
+}
+inline Client pool_forward() {
+  Client client(RETROGRAD_AVG_POOL, {Tensor(), Tensor({2, 3, 6, 4}, 2), Tensor(), Tensor(), Tensor(),
+                                     Tensor(), Tensor(), Tensor({2, 3, 3, 2})});
   client.problem.kernel = {kTwo, 1};
   return client;
 }

@@ -84,6 +84,50 @@ TEST(OwnPlan, OutputPaddingBeyondTheStride) {
   EXPECT_EQ(t[5].data[0], db);
 }
 
+// Sums in integers, with the bias and without, into channels last.
+TEST(OwnPlan, ForwardIntoStridesOfItsOwn) {
+  for (const bool with_bias : {true, false}) {
+    Client client = conv_forward();
+    client.tensors[7].strides = {120, 1, 20, 4};
+    client.refresh();
+    if (!with_bias) client.problem.bias = nullptr;
+    ASSERT_EQ(retrogradRun(&client.problem, nullptr), RETROGRAD_OK) << retrogradGetLastError();
+    const auto& t = client.tensors;
+    for (int64_t n = 0; n < 2; ++n)
+      for (int64_t o = 0; o < 4; ++o)
+        for (int64_t p = 0; p < 30; ++p) {
+          float sum = with_bias ? t[6].data[static_cast<size_t>(o)] : 0;
+          for (int64_t i = 0; i < 3; ++i)
+            for (int64_t k = 0; k < 9; ++k) {
+              const int64_t h = p / 5 + k / 3 - 1, w = p % 5 + k % 3 - 1;
+              if (h < 0 || h >= 6 || w < 0 || w >= 5) continue;
+              sum += t[1].data[static_cast<size_t>(((n * 3 + i) * 6 + h) * 5 + w)] *
+                     t[2].data[static_cast<size_t>((o * 3 + i) * 9 + k)];
+            }
+          ASSERT_EQ(t[7].data[static_cast<size_t>(n * 120 + o + p * 4)], sum) << n << ' ' << o << ' ' << p;
+        }
+  }
+}
+
+TEST(OwnPlan, TensorsOfAForwardPlan) {
+  retrogradPlan_t plan = nullptr;
+  ASSERT_EQ(retrogradCreatePlanFromText(&plan, "conv input=2x3x6x5 weight=4x3x3x3 bias=4 forward=1", kCpu),
+            RETROGRAD_OK)
+      << retrogradGetLastError();
+  retrogradTensor_t tensor;
+  ASSERT_EQ(retrogradGetPlanTensor(plan, RETROGRAD_OUTPUT, &tensor), RETROGRAD_OK);
+  EXPECT_EQ(std::vector<int64_t>(tensor.shape, tensor.shape + tensor.rank),
+            (std::vector<int64_t>{2, 4, 4, 3}));
+  ASSERT_EQ(retrogradGetPlanTensor(plan, RETROGRAD_BIAS, &tensor), RETROGRAD_OK);
+  EXPECT_EQ(tensor.rank, 1);
+  for (const auto absent :
+       {RETROGRAD_GRAD_OUTPUT, RETROGRAD_GRAD_INPUT, RETROGRAD_GRAD_WEIGHT, RETROGRAD_GRAD_BIAS}) {
+    ASSERT_EQ(retrogradGetPlanTensor(plan, absent, &tensor), RETROGRAD_OK);
+    EXPECT_EQ(tensor.rank, -1);
+  }
+  EXPECT_EQ(retrogradDestroyPlan(plan), RETROGRAD_OK);
+}
+
 TEST(OwnPlan, AResultThatIsNotAskedForIsLeftAlone) {
   for (const auto make : {conv, conv_tbc}) {
     Client all = make();
@@ -106,7 +150,7 @@ TEST(OwnPlan, AResultThatIsNotAskedForIsLeftAlone) {
 }
 
 TEST(OwnPlan, TextsOfProblemsMakeTheSamePlans) {
-  for (const auto make : {conv, conv_tbc, pool}) {
+  for (const auto make : {conv, conv_tbc, pool, conv_forward, conv_tbc_forward, pool_forward}) {
     Client client = make();
     client.refresh();
     const std::string text =
@@ -150,7 +194,7 @@ TEST(OwnPlan, TensorsOfAPlan) {
   EXPECT_EQ(std::vector<int64_t>(tensor.strides, tensor.strides + 4), (std::vector<int64_t>{1, 4, 36, 12}));
   ASSERT_EQ(retrogradGetPlanTensor(plan, RETROGRAD_GRAD_INPUT, &tensor), RETROGRAD_OK);
   EXPECT_EQ(tensor.rank, -1);
-  EXPECT_EQ(retrogradGetPlanTensor(plan, static_cast<retrogradOperand_t>(6), &tensor),
+  EXPECT_EQ(retrogradGetPlanTensor(plan, static_cast<retrogradOperand_t>(8), &tensor),
             RETROGRAD_INVALID_ARGUMENT);
   EXPECT_EQ(retrogradGetPlanTensor(plan, static_cast<retrogradOperand_t>(-1), &tensor),
             RETROGRAD_INVALID_ARGUMENT);

@@ -663,6 +663,26 @@ def test_dlpack_pool_and_tbc():
         torch.testing.assert_close(mine.double(), theirs, rtol=1e-5, atol=1e-4)
 
 
+@each(dtype=TYPES, channels_last=[False, True])
+def test_dlpack_forward(dtype, channels_last):
+    """The forward functions on tensors of PyTorch, with a bias, against doubles."""
+    need_extension_module()
+    layout = torch.channels_last if channels_last else torch.contiguous_format
+    x, w = floats(2, 16, 12, 12, dtype=dtype, layout=layout, grad=False), floats(24, 16, 3, 3, dtype=dtype, grad=False)
+    bias = floats(24, dtype=dtype, grad=False)
+    accuracy = {torch.float32: 1e-5, torch.float16: 2e-3, torch.bfloat16: 2e-2}[dtype]
+    ours = retrograd.conv(x, w, bias, stride=2, padding=1)
+    assert ours.dtype == dtype and ours.device.type == DEVICE and ours.is_contiguous(memory_format=layout)
+    exact = functional.conv2d(x.double(), w.double(), bias.double(), stride=2, padding=1)
+    torch.testing.assert_close(ours.double(), exact, rtol=accuracy, atol=8 * accuracy)
+    pooled = retrograd.avg_pool(x, 3, stride=2, padding=1)
+    torch.testing.assert_close(pooled.double(), functional.avg_pool2d(x.double(), 3, 2, 1), rtol=accuracy, atol=accuracy)
+    steps = retrograd.conv_tbc(x[0, :, :, 0].reshape(16, 1, 12), w[:3, :12, 0, 0].reshape(3, 12, 1), bias[:1], pad=1)
+    exact = torch.conv_tbc(x[0, :, :, 0].reshape(16, 1, 12).double(), w[:3, :12, 0, 0].reshape(3, 12, 1).double(),
+                           bias[:1].double(), 1)
+    torch.testing.assert_close(steps.double(), exact, rtol=accuracy, atol=8 * accuracy)
+
+
 def test_dlpack_of_cupy():
     need_gpu()
     need_extension_module()

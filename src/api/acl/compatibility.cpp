@@ -11,6 +11,15 @@
 using namespace retrograd;
 using namespace retrograd::api::acl;
 
+// What functions of a list of stubs answer that are said to be unsupported: cmake/stubs.cmake.
+extern "C" int retrograd_acl_unsupported(const char* function);
+extern "C" int retrograd_acl_unsupported(const char* function) {
+  return guard_any_state(function, []() -> Outcome {
+    return {ACL_ERROR_RT_FEATURE_NOT_SUPPORT,
+            "this library has no such function, only its name (RETROGRAD_ACL_STUBS)"};
+  });
+}
+
 namespace {
 
 Status check_option(aclCompileOpt opt) {

@@ -2,6 +2,7 @@
 // Plans as handles: made, asked, run, destroyed.
 #include <fmt/format.h>
 
+#include <cstring>
 #include <memory>
 
 #include "api/retrograd/devices.h"
@@ -25,6 +26,7 @@ namespace {
 struct Made {
   std::shared_ptr<const plan::Plan> plan;
   problem::OperandViews tensors;
+  bool forward = false;
 };
 using MadePointer = std::shared_ptr<const Made>;
 
@@ -46,21 +48,18 @@ Result<MadePointer> find(retrogradPlan_t plan) {
 }
 
 const char* name_of(const problem::Request& request) {
-  if (std::holds_alternative<problem::ConvTbcRequest>(request)) return "retrogradConvTbcBackward";
-  return std::holds_alternative<problem::ConvRequest>(request) ? "retrogradConvBackward"
-                                                               : "retrogradAvgPoolBackward";
+  static constexpr const char* kNames[][2] = {{"retrogradConvBackward", "retrogradConv"},
+                                              {"retrogradConvTbcBackward", "retrogradConvTbc"},
+                                              {"retrogradAvgPoolBackward", "retrogradAvgPool"}};
+  return kNames[request.index()][problem::is_forward(request) ? 1 : 0];
 }
 
 Result<std::shared_ptr<Made>> make_plan(problem::Request request, runtime::Device& device) {
-  if (problem::is_forward(request))
-    return Status(
-        Code::kInvalidArgument,
-        "forward is 1, expected 0: plans of this interface compute gradients; the forward operators are "
-        "aclnn's and infiniop's");
   RG_TRY(const auto problem, problem::judge(std::move(request)));
   auto made = std::make_shared<Made>();
   RG_TRY(made->plan, plan::make_plan(problem, device, name_of(problem.request)));
   made->tensors = problem::views_of(problem.request);
+  made->forward = problem::is_forward(problem.request);
   return made;
 }
 
@@ -99,8 +98,13 @@ Result<std::shared_ptr<runtime::Stream>> find_stream(void* stream, runtime::Devi
                                                                        : "null or a cudaStream_t"));
 }
 
-plan::Bindings bind(const retrogradAddresses_t& addresses) {
+// Programs of the first header have a struct that ends in front of `bias`, and no forward plans.
+plan::Bindings bind(const retrogradAddresses_t& addresses, bool forward) {
   plan::Bindings bindings;
+  if (forward) {
+    bindings.set(Operand::kBias, addresses.bias);
+    bindings.set(Operand::kOutput, addresses.output);
+  }
   bindings.set(Operand::kGradOutput, addresses.grad_output);
   bindings.set(Operand::kInput, addresses.input);
   bindings.set(Operand::kWeight, addresses.weight);
@@ -114,8 +118,8 @@ retrogradAddresses_t addresses_of(const retrogradProblem_t& p) {
   const auto data = [](const retrogradTensor_t* tensor) {
     return tensor == nullptr ? nullptr : tensor->data;
   };
-  return {data(p.grad_output), data(p.input),       data(p.weight),
-          data(p.grad_input),  data(p.grad_weight), data(p.grad_bias)};
+  return {data(p.grad_output), data(p.input),     data(p.weight), data(p.grad_input),
+          data(p.grad_weight), data(p.grad_bias), data(p.bias),   data(p.output)};
 }
 
 // Null with 0 bytes. Waits for `stream` before it frees: a GPU may still be using the memory.
@@ -151,15 +155,16 @@ retrogradStatus_t retrogradInitProblem(retrogradProblem_t* problem, size_t struc
                                        retrogradOperation_t operation) {
   return guard(__func__, [&]() -> Status {
     if (problem == nullptr) return {Code::kNullArgument, "problem is null"};
-    if (struct_size != sizeof(retrogradProblem_t))
+    if (struct_size != sizeof(retrogradProblem_t) && struct_size != kFirstProblemSize)
       return {Code::kInvalidArgument,
               fmt::format("struct_size is {}, expected sizeof(retrogradProblem_t), which is {} in version {}",
                           struct_size, sizeof(retrogradProblem_t), retrogradVersion())};
-    *problem = retrogradProblem_t{};
-    problem->struct_size = struct_size;
-    problem->operation = operation;
-    problem->groups = 1;
-    problem->count_include_pad = 1;
+    retrogradProblem_t made{};
+    made.struct_size = struct_size;
+    made.operation = operation;
+    made.groups = 1;
+    made.count_include_pad = 1;
+    std::memcpy(static_cast<void*>(problem), &made, struct_size);
     return Status::ok();
   });
 }
@@ -246,10 +251,9 @@ retrogradStatus_t retrogradGetPlanTensor(retrogradPlan_t plan, retrogradOperand_
   return guard(__func__, [&]() -> Status {
     RG_TRY(const auto found, find(plan));
     if (tensor == nullptr) return {Code::kNullArgument, "tensor is null"};
-    if (operand < 0 || operand > RETROGRAD_GRAD_BIAS)
-      return {Code::kInvalidArgument,
-              fmt::format("operand is {}, expected 0 to {}", static_cast<int>(operand),
-                          static_cast<int>(RETROGRAD_GRAD_BIAS))};
+    if (operand < 0 || operand > RETROGRAD_OUTPUT)
+      return {Code::kInvalidArgument, fmt::format("operand is {}, expected 0 to {}",
+                                                  static_cast<int>(operand), int{RETROGRAD_OUTPUT})};
     const runtime::Device& device = found->plan->device();
     *tensor = {};
     tensor->rank = -1;
@@ -271,7 +275,8 @@ retrogradStatus_t retrogradExecute(retrogradPlan_t plan, const retrogradAddresse
     RG_TRY(const auto found, find(plan));
     if (addresses == nullptr) return {Code::kNullArgument, "addresses is null"};
     RG_TRY(const auto queue, find_stream(stream, found->plan->device()));
-    return plan::Plan::execute(found->plan, bind(*addresses), workspace, workspace_size, *queue);
+    return plan::Plan::execute(found->plan, bind(*addresses, found->forward), workspace, workspace_size,
+                               *queue);
   });
 }
 
@@ -281,7 +286,7 @@ retrogradStatus_t retrogradRun(const retrogradProblem_t* problem, void* stream) 
     RG_TRY(const auto made, make_plan(given));
     runtime::Device& device = made->plan->device();
     RG_TRY(const auto queue, find_stream(stream, device));
-    const plan::Bindings bindings = bind(addresses_of(given));
+    const plan::Bindings bindings = bind(addresses_of(given), made->forward);
     const size_t bytes = made->plan->workspace_bytes();
     RG_TRY(const auto workspace, Workspace::of(bytes, device, *queue));
     return plan::Plan::execute(made->plan, bindings, workspace->address(), bytes, *queue);

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <span>
 #include <string>
 
 #include "api/retrograd/devices.h"
@@ -55,7 +56,7 @@ Result<TensorView> view_of(const NamedTensor& named) {
   return view;
 }
 
-Result<std::optional<TensorView>> result_view(const NamedTensor& named) {
+Result<std::optional<TensorView>> optional_view(const NamedTensor& named) {
   if (named.tensor == nullptr) return std::optional<TensorView>();
   RG_TRY(TensorView view, view_of(named));
   return std::optional<TensorView>(std::move(view));
@@ -100,21 +101,42 @@ Status expect_no_pooling(const retrogradProblem_t& p, const char* operation) {
   return expect_absent(p.ceil_mode == 0, "ceil_mode", operation);
 }
 
+// A forward problem has an output and may have a bias, a backward one has gradients.
+Status expect_direction(const retrogradProblem_t& p, bool forward) {
+  const char* const operation = forward ? "a forward operation" : "a backward operation";
+  const NamedTensor backward_only[] = {{p.grad_output, "grad_output"},
+                                       {p.grad_input, "grad_input"},
+                                       {p.grad_weight, "grad_weight"},
+                                       {p.grad_bias, "grad_bias"}},
+                    forward_only[] = {{p.output, "output"}, {p.bias, "bias"}};
+  for (const auto& [tensor, name] : forward ? std::span<const NamedTensor>(backward_only) : forward_only)
+    RG_CHECK(expect_absent(tensor == nullptr, name, operation));
+  return Status::ok();
+}
+
+// The gradient of the output, or the output itself, which has its place in a forward request.
+NamedTensor y_of(const retrogradProblem_t& p, bool forward) {
+  return forward ? NamedTensor{p.output, "output"} : NamedTensor{p.grad_output, "grad_output"};
+}
+
 size_t spatial_axes(const TensorView& input) {
   return static_cast<size_t>(std::clamp(input.shape.rank() - 2, 0, 3));
 }
 
-Result<problem::Request> conv_request(const retrogradProblem_t& p) {
+Result<problem::Request> conv_request(const retrogradProblem_t& p, bool forward) {
   RG_CHECK(expect_no_pooling(p, "a convolution"));
   problem::ConvRequest request;
+  request.forward = forward;
+  request.names.grad_output = y_of(p, forward).name;
   request.asymmetric_any_rank = true;
   request.hf32_mantissa_bits = settings().hf32_mantissa_bits;
-  RG_TRY(request.grad_output, view_of({p.grad_output, "grad_output"}));
+  RG_TRY(request.grad_output, view_of(y_of(p, forward)));
   RG_TRY(request.input, view_of({p.input, "input"}));
   RG_TRY(request.weight, view_of({p.weight, "weight"}));
-  RG_TRY(request.grad_input, result_view({p.grad_input, "grad_input"}));
-  RG_TRY(request.grad_weight, result_view({p.grad_weight, "grad_weight"}));
-  RG_TRY(request.grad_bias, result_view({p.grad_bias, "grad_bias"}));
+  RG_TRY(request.bias, optional_view({p.bias, "bias"}));
+  RG_TRY(request.grad_input, optional_view({p.grad_input, "grad_input"}));
+  RG_TRY(request.grad_weight, optional_view({p.grad_weight, "grad_weight"}));
+  RG_TRY(request.grad_bias, optional_view({p.grad_bias, "grad_bias"}));
   const size_t axes = spatial_axes(request.input);
   RG_TRY(request.stride, list_of(p.stride, "stride", axes, 1));
   RG_TRY(request.padding, list_of(p.padding, "padding", axes, 0));
@@ -128,22 +150,27 @@ Result<problem::Request> conv_request(const retrogradProblem_t& p) {
   return problem::Request(std::move(request));
 }
 
-Result<problem::Request> conv_tbc_request(const retrogradProblem_t& p) {
+Result<problem::Request> conv_tbc_request(const retrogradProblem_t& p, bool forward) {
   RG_CHECK(expect_no_convolution(p, "conv_tbc"));
   RG_CHECK(expect_no_pooling(p, "conv_tbc"));
   RG_CHECK(expect_absent(p.stride.count == 0, "stride", "conv_tbc"));
   problem::ConvTbcRequest request;
+  request.forward = forward;
+  request.names.grad_output = y_of(p, forward).name;
   request.hf32_mantissa_bits = settings().hf32_mantissa_bits;
-  RG_TRY(request.grad_output, view_of({p.grad_output, "grad_output"}));
+  RG_TRY(request.grad_output, view_of(y_of(p, forward)));
   RG_TRY(request.input, view_of({p.input, "input"}));
   RG_TRY(request.weight, view_of({p.weight, "weight"}));
   const DType dtype = request.input.dtype;
   const int64_t c_out = request.weight.shape.rank() == 3 ? request.weight.shape[2] : 0;
   request.bias = problem::dense_view(dtype, {c_out});
+  if (forward) {
+    RG_TRY(request.bias, view_of({p.bias, "bias"}));
+  }
   // What is not asked for is described all the same, and has no address when the plan runs.
-  RG_TRY(const auto grad_input, result_view({p.grad_input, "grad_input"}));
-  RG_TRY(const auto grad_weight, result_view({p.grad_weight, "grad_weight"}));
-  RG_TRY(const auto grad_bias, result_view({p.grad_bias, "grad_bias"}));
+  RG_TRY(const auto grad_input, optional_view({p.grad_input, "grad_input"}));
+  RG_TRY(const auto grad_weight, optional_view({p.grad_weight, "grad_weight"}));
+  RG_TRY(const auto grad_bias, optional_view({p.grad_bias, "grad_bias"}));
   request.grad_input = grad_input.value_or(problem::dense_view(dtype, request.input.shape));
   request.grad_weight = grad_weight.value_or(problem::dense_view(dtype, request.weight.shape));
   request.grad_bias = grad_bias.value_or(request.bias);
@@ -156,15 +183,20 @@ Result<problem::Request> conv_tbc_request(const retrogradProblem_t& p) {
   return problem::Request(std::move(request));
 }
 
-Result<problem::Request> avgpool_request(const retrogradProblem_t& p) {
+Result<problem::Request> avgpool_request(const retrogradProblem_t& p, bool forward) {
   RG_CHECK(expect_no_convolution(p, "pooling"));
   RG_CHECK(expect_absent(p.weight == nullptr, "weight", "pooling"));
   RG_CHECK(expect_absent(p.grad_weight == nullptr, "grad_weight", "pooling"));
   RG_CHECK(expect_absent(p.grad_bias == nullptr, "grad_bias", "pooling"));
+  RG_CHECK(expect_absent(p.bias == nullptr, "bias", "pooling"));
   problem::AvgPoolRequest request;
-  RG_TRY(request.grad_output, view_of({p.grad_output, "grad_output"}));
+  request.forward = forward;
+  request.names.grad_output = y_of(p, forward).name;
+  RG_TRY(request.grad_output, view_of(y_of(p, forward)));
   RG_TRY(request.input, view_of({p.input, "input"}));
-  RG_TRY(request.grad_input, view_of({p.grad_input, "grad_input"}));
+  if (!forward) {
+    RG_TRY(request.grad_input, view_of({p.grad_input, "grad_input"}));
+  }
   if (p.spatial_rank < 0 || p.spatial_rank > 3)
     return Status(Code::kInvalidArgument, fmt::format("spatial_rank is {}, expected 0 to 3", p.spatial_rank));
   request.spatial_rank = p.spatial_rank;
@@ -187,39 +219,46 @@ Result<retrogradProblem_t> read_problem(const retrogradProblem_t* problem) {
   constexpr size_t kMostBytes = 4096;
   if (problem == nullptr) return Status(Code::kNullArgument, "problem is null");
   const size_t size = problem->struct_size;
-  if (size < sizeof(retrogradProblem_t) || size > kMostBytes)
+  if ((size < sizeof(retrogradProblem_t) && size != kFirstProblemSize) || size > kMostBytes)
     return Status(Code::kInvalidArgument,
                   fmt::format("problem.struct_size is {}, expected sizeof(retrogradProblem_t), which is {}: "
                               "retrogradInitProblem sets it",
                               size, sizeof(retrogradProblem_t)));
   // A caller of a later version may have fields that we do not know: they must say nothing.
   const auto* const bytes = reinterpret_cast<const unsigned char*>(problem);
-  if (std::any_of(bytes + sizeof(retrogradProblem_t), bytes + size,
-                  [](unsigned char byte) { return byte != 0; }))
+  if (size > sizeof(retrogradProblem_t) && std::any_of(bytes + sizeof(retrogradProblem_t), bytes + size,
+                                                       [](unsigned char byte) { return byte != 0; }))
     return Status(Code::kInvalidArgument,
                   "problem has fields of a later version of the library that are not 0");
-  retrogradProblem_t copy;
-  std::memcpy(&copy, problem, sizeof copy);
+  retrogradProblem_t copy{};
+  std::memcpy(&copy, problem, std::min(size, sizeof copy));
   return copy;
 }
 
 Result<problem::Request> to_request(const retrogradProblem_t& problem) {
+  const bool forward = problem.operation >= RETROGRAD_CONV;
+  if (problem.operation < 0 || problem.operation > RETROGRAD_AVG_POOL)
+    return Status(Code::kInvalidArgument,
+                  fmt::format("operation is {}, expected 0 to {}", static_cast<int>(problem.operation),
+                              int{RETROGRAD_AVG_POOL}));
+  RG_CHECK(expect_direction(problem, forward));
   switch (problem.operation) {
     case RETROGRAD_CONV_BACKWARD:
-      return conv_request(problem);
+    case RETROGRAD_CONV:
+      return conv_request(problem, forward);
     case RETROGRAD_CONV_TBC_BACKWARD:
-      return conv_tbc_request(problem);
-    case RETROGRAD_AVG_POOL_BACKWARD:
-      return avgpool_request(problem);
+    case RETROGRAD_CONV_TBC:
+      return conv_tbc_request(problem, forward);
+    default:
+      return avgpool_request(problem, forward);
   }
-  return Status(Code::kInvalidArgument,
-                fmt::format("operation is {}, expected 0 to 2", static_cast<int>(problem.operation)));
 }
 
 Result<runtime::Device*> device_of(const retrogradProblem_t& problem) {
   const NamedTensor all[] = {{problem.grad_output, "grad_output"}, {problem.input, "input"},
                              {problem.weight, "weight"},           {problem.grad_input, "grad_input"},
-                             {problem.grad_weight, "grad_weight"}, {problem.grad_bias, "grad_bias"}};
+                             {problem.grad_weight, "grad_weight"}, {problem.grad_bias, "grad_bias"},
+                             {problem.output, "output"},           {problem.bias, "bias"}};
   const NamedTensor* first = nullptr;
   for (const NamedTensor& each : all) {
     if (each.tensor == nullptr) continue;

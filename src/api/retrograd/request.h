@@ -2,11 +2,16 @@
 // Makes a request of a retrogradProblem_t.
 #pragma once
 
+#include <cstddef>
+
 #include "problem/request.h"
 #include "retrograd/retrograd.h"
 #include "runtime/device.h"
 
 namespace retrograd::api::own {
+
+// Where the struct of the first header ended.
+inline constexpr size_t kFirstProblemSize = offsetof(retrogradProblem_t, output);
 
 // The caller's struct as one of this version; fails when it cannot be.
 Result<retrogradProblem_t> read_problem(const retrogradProblem_t* problem);

@@ -16,6 +16,31 @@ using torch::stable::Tensor;
 
 thread_local std::string original_error;
 
+// A text of the library's, cut where a line of a few names would not be.
+template <class Call>
+std::string text_of(const Call& call) {
+  char text[1024];
+  size_t length = 0;
+  return call(text, sizeof text, &length) == RETROGRAD_OK ? text : "";
+}
+
+bool has(const std::string& text, const char* word) { return text.find(word) != std::string::npos; }
+
+// Whether BF16 is multiplied as FP32 by our dense engines where oneDNN has instructions for it.
+bool widens(retrogradPlan_t plan, const Facts& facts) {
+  if (facts.dtype != RETROGRAD_BF16 || facts.device != RETROGRAD_CPU) return false;
+  static const bool has_pairs = [] {
+    const std::string cpu = text_of([](char* text, size_t capacity, size_t* length) {
+      return retrogradDescribeDevice({RETROGRAD_CPU, 0}, text, capacity, length);
+    });
+    return has(cpu, "bf16 pairs") || has(cpu, "bf16 tiles");
+  }();
+  return has_pairs && has(text_of([&](char* text, size_t capacity, size_t* length) {
+                            return retrogradDescribePlan(plan, text, capacity, length);
+                          }),
+                          ":cpu.dense_");
+}
+
 }  // namespace
 
 void note_original_error(std::string text) { original_error = std::move(text); }
@@ -50,6 +75,7 @@ void plan_into(Entry& entry, const retrogradProblem_t& problem, Facts facts) {
   if (retrogradGetWorkspaceSize(entry.plan, &entry.workspace_size) != RETROGRAD_OK ||
       retrogradGetPlanCost(entry.plan, &facts.our_microseconds) != RETROGRAD_OK)
     throw std::runtime_error(std::string("retrograd: ") + retrogradGetLastError());
+  facts.widened = widens(entry.plan, facts);
   entry.stock_faster = stock_is_faster(facts);
 }
 
@@ -88,7 +114,9 @@ std::optional<Results> compute(Op op, const Entry& entry, const Operand& grad_ou
                                        weight == nullptr ? nullptr : weight->address(),
                                        writable(results.grad_input),
                                        writable(results.grad_weight),
-                                       writable(results.grad_bias)};
+                                       writable(results.grad_bias),
+                                       nullptr,
+                                       nullptr};
   retrogradStatus_t status;
   if (on_gpu) {
     status = retrogradExecute(entry.plan, &addresses, writable(gpu_workspace), entry.workspace_size,

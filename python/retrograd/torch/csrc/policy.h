@@ -27,6 +27,7 @@ struct Facts {
   int64_t wide_places = 1, narrow_places = 1;  // positions of an image's input and output
   int64_t taps = 1;
   double our_microseconds = 0;
+  bool widened = false;  // our plan multiplies BF16 in FP32 on a processor that could multiply pairs
 };
 
 bool stock_is_faster(const Facts& facts);
