@@ -3,7 +3,7 @@
 
 # kept_environment FOLDER GIGABYTES TEST PACKAGES…: a virtual environment in FOLDER in which the Python code TEST runs;
 # where it does not, PACKAGES are installed, which take GIGABYTES while that goes on. Answers 0: it is there; 1: it cannot be
-# had here, and $why is the sentence that says why; 2: installing failed or took 25 minutes, and FOLDER.log holds the rest.
+# had here, and $why is the sentence that says why; 2: installing failed or took 20 minutes, and FOLDER.log holds the rest.
 kept_environment() {
   local lock code=0
   why=''
@@ -37,7 +37,7 @@ install_environment() { # as above, where TEST fails
   echo "installing $* into $folder"
   # Downloads next to the packages: /tmp may be small, and a copy in pip's cache would be kept for nobody.
   mkdir -p "$folder/downloads"
-  if ! TMPDIR="$folder/downloads" timeout -k 10 1500 "$folder/bin/pip" install -q --disable-pip-version-check --no-cache-dir "$@" >"$folder.log" 2>&1 ||
+  if ! TMPDIR="$folder/downloads" timeout -k 10 1200 "$folder/bin/pip" install -q --disable-pip-version-check --no-cache-dir "$@" >"$folder.log" 2>&1 ||
     ! "$folder/bin/python" -c "$test" >>"$folder.log" 2>&1; then
     # shellcheck disable=SC2034  # for the caller
     why="$* cannot be installed"
