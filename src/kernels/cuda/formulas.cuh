@@ -9,15 +9,43 @@
 
 namespace retrograd::kernels::cuda {
 
+// An operand of a type known only when the kernel runs. Loading and decoding are apart, so that loads can go
+// ahead; decoding has every type and rounding and is called from many places, so a kernel has it once.
+static __device__ __noinline__ float decode_any(DType dtype, OperandRounding rounding, uint32_t bits) {
+  switch (dtype) {
+    case DType::kF32:
+      return round_operand(rounding, __uint_as_float(bits));
+    case DType::kF16:
+      return round_operand(rounding, to_float(__ushort_as_half(static_cast<uint16_t>(bits))));
+    case DType::kBF16:
+      return round_operand(rounding, to_float(__ushort_as_bfloat16(static_cast<uint16_t>(bits))));
+    case DType::kHiF8:
+      return round_operand(rounding, to_float(HiF8{static_cast<uint8_t>(bits)}));
+    case DType::kE4M3:
+      return round_operand(rounding, to_float(E4M3{static_cast<uint8_t>(bits)}));
+  }
+  return 0;
+}
 struct Source {
   const void* data;
   DType dtype;
   OperandRounding rounding;
   __device__ Source(const Tensor& tensor, OperandRounding r)
       : data(tensor.data), dtype(tensor.dtype), rounding(r) {}
-  __device__ float operator()(int64_t offset) const {
-    return round_operand(rounding, load_any(dtype, data, offset));
+  __device__ uint32_t load(int64_t offset) const {
+    if (dtype == DType::kF32) return static_cast<const uint32_t*>(data)[offset];
+    if (dtype == DType::kF16 || dtype == DType::kBF16) return static_cast<const uint16_t*>(data)[offset];
+    return static_cast<const uint8_t*>(data)[offset];
   }
+  __device__ float value(uint32_t bits) const { return decode_any(dtype, rounding, bits); }
+  __device__ float operator()(int64_t offset) const { return value(load(offset)); }
+};
+// As Source, of a type that the compiler knows.
+template <class T>
+struct TypedSource {
+  const T* data;
+  __device__ float load(int64_t offset) const { return to_float(data[offset]); }
+  __device__ float value(float loaded) const { return loaded; }
 };
 
 struct Range {
@@ -62,15 +90,13 @@ __device__ inline float bias_of(const Conv& p, int64_t channel) {
 }
 
 // Calls function(a, b) with what loads elements of both: of types known to the compiler if they are the usual
-// ones, since what asks for the type each time cannot load ahead.
+// ones, which need no calls.
 template <class Function>
 __device__ float with_loads(const Source& a, const Source& b, Function&& function) {
   const auto typed = [&](auto type) {
     using T = decltype(type);
-    const auto* const of_a = static_cast<const T*>(a.data);
-    const auto* const of_b = static_cast<const T*>(b.data);
-    return function([=](int64_t i) { return to_float(of_a[i]); },
-                    [=](int64_t i) { return to_float(of_b[i]); });
+    return function(TypedSource<T>{static_cast<const T*>(a.data)},
+                    TypedSource<T>{static_cast<const T*>(b.data)});
   };
   if (a.rounding == OperandRounding::kNone && a.dtype == b.dtype) {
     if (a.dtype == DType::kF32) return typed(float{});
@@ -81,42 +107,48 @@ __device__ float with_loads(const Source& a, const Source& b, Function&& functio
 }
 
 // The terms begin + number, begin + number + step, … before `end`. Loads go ahead of the products. One copy
-// in a file: it is long, and compilers take minutes over many of it.
+// in a kernel, and of it one walk for all types: it is long, and compilers take minutes over many of it.
 static __device__ __noinline__ float sum_of_terms(const Conv& p, Result result, const Terms& terms,
                                                   int64_t begin, int64_t end, int64_t number, int64_t step) {
   constexpr int kAhead = kTermsAhead;
   if (begin + number >= end) return 0.0f;
   const Source a(result == Result::kGradInput ? p.y : p.x, p.rounding),
       b(result == Result::kGradWeight ? p.y : p.w, p.rounding);
-  return with_loads(a, b, [&](auto of_a, auto of_b) {
-    TermWalk walk(terms, begin + number, step);
-    float sum = 0;
+  TermWalk walk(terms, begin + number, step);
+  float sum = 0;
 #pragma unroll 1
-    for (int64_t i = begin + number; i < end;) {
-      float left[kAhead], right[kAhead];
-      if (walk.has_run(kAhead) && i + (kAhead - 1) * step < end) {  // without asking where each lies
+  for (int64_t i = begin + number; i < end;) {
+    int64_t at_a[kAhead], at_b[kAhead];
+    int live = 0;
+    if (walk.has_run(kAhead) && i + (kAhead - 1) * step < end) {  // without asking where each lies
 #pragma unroll
-        for (int j = 0; j < kAhead; ++j) {
-          left[j] = of_a(walk.a + j * walk.a_by);
-          right[j] = of_b(walk.b + j * walk.b_by);
-        }
-        walk.skip_run(kAhead);
-        i += kAhead * step;
-      } else {
+      for (int j = 0; j < kAhead; ++j) at_a[j] = walk.a + j * walk.a_by, at_b[j] = walk.b + j * walk.b_by;
+      walk.skip_run(kAhead);
+      i += kAhead * step;
+      live = kAhead;
+    } else {
 #pragma unroll
-        for (int j = 0; j < kAhead; ++j, i += step, walk.next()) {
-          left[j] = i < end ? of_a(walk.a) : 0.0f;
-          right[j] = i < end ? of_b(walk.b) : 0.0f;
-        }
+      for (int j = 0; j < kAhead; ++j, i += step, walk.next()) {
+        at_a[j] = walk.a, at_b[j] = walk.b;
+        live += i < end ? 1 : 0;
+      }
+    }
+    sum += with_loads(a, b, [&](auto of_a, auto of_b) {
+      decltype(of_a.load(0)) left[kAhead];
+      decltype(of_b.load(0)) right[kAhead];
+#pragma unroll
+      for (int j = 0; j < kAhead; ++j) {
+        left[j] = j < live ? of_a.load(at_a[j]) : 0;
+        right[j] = j < live ? of_b.load(at_b[j]) : 0;
       }
       float part = 0;
 #pragma unroll
-      for (int j = 0; j < kAhead; ++j) part = fmaf(left[j], right[j], part);
-      sum += part;
-      if (isnan(sum)) return sum;
-    }
-    return sum;
-  });
+      for (int j = 0; j < kAhead; ++j) part = fmaf(of_a.value(left[j]), of_b.value(right[j]), part);
+      return part;
+    });
+    if (isnan(sum)) return sum;
+  }
+  return sum;
 }
 
 // This thread's share, `number` of `step`, of an element. The first has the bias.

@@ -40,7 +40,7 @@ struct AxisTerms {
   int64_t count, first, other, first_step, other_step;
 };
 
-RG_DEVICE inline AxisTerms taps_of_output(const Axis& a, int64_t output) {
+RG_DEVICE RG_CALLED inline AxisTerms taps_of_output(const Axis& a, int64_t output) {
   const int64_t start = output * a.stride - a.pad;
   const int64_t first = between(quotient_up(-start, a.dilation), 0, a.kernel);
   const int64_t end = between(quotient_up(a.x - start, a.dilation), first, a.kernel);
@@ -48,7 +48,7 @@ RG_DEVICE inline AxisTerms taps_of_output(const Axis& a, int64_t output) {
 }
 
 // Taps of x[index]: those t with index + pad − t · dilation = output · stride.
-RG_DEVICE inline AxisTerms taps_of_input(const Axis& a, int64_t index) {
+RG_DEVICE RG_CALLED inline AxisTerms taps_of_input(const Axis& a, int64_t index) {
   int64_t divisor = a.stride, rest = a.dilation;
   if (divisor == 1 || rest == 1) divisor = 1, rest = 0;
   while (rest != 0) {
@@ -67,7 +67,7 @@ RG_DEVICE inline AxisTerms taps_of_input(const Axis& a, int64_t index) {
   return {end > skipped ? end - skipped : 0, first + skipped * by, output - skipped * back, by, -back};
 }
 
-RG_DEVICE inline AxisTerms outputs_of_tap(const Axis& a, int64_t tap) {
+RG_DEVICE RG_CALLED inline AxisTerms outputs_of_tap(const Axis& a, int64_t tap) {
   const int64_t shift = tap * a.dilation - a.pad;
   const int64_t first = between(quotient_up(-shift, a.stride), 0, a.y);
   const int64_t end = between(quotient_up(a.x - shift, a.stride), first, a.y);
@@ -200,7 +200,7 @@ RG_DEVICE inline int64_t terms_before(const Terms& t, const PlaceGrid& grid, int
 // be done soonest: a lane waits for its loads, kTermsAhead terms or kPartsAhead parts at a time, and as long
 // as three times more to find where they lie. A function of the data alone.
 inline constexpr int kTermsAhead = 8, kPartsAhead = 4;
-RG_DEVICE inline int lanes_of_sum(int open, int64_t terms, int64_t parts = 0) {
+RG_DEVICE RG_CALLED inline int lanes_of_sum(int open, int64_t terms, int64_t parts = 0) {
   int best = 1;
   int64_t least = INT64_MAX;
   for (int lanes = 1; lanes <= 32; lanes *= 2) {
