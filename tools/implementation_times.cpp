@@ -97,7 +97,7 @@ ImplementationTime described(const engines::Candidate& candidate, const problem:
   row.memory = with({kInfinite, 1, 0});
   row.calls = with({kInfinite, kInfinite, 0, 1000});
   if (const auto rest = candidate.rest(pass, machine))
-    row.rest = engines::cost(*rest->candidate, rest->pass, machine);
+    row.rest.push_back(described(*rest->candidate, rest->pass, machine));
   return row;
 }
 

@@ -26,7 +26,9 @@ namespace retrograd::tools {
 namespace {
 
 FitFigure fit_figure(const ImplementationTime& row, double microseconds) {
-  return {row.name, row.arithmetic, row.memory, row.effort.launches, row.calls, microseconds, row.rest};
+  FitFigure figure{row.name, row.arithmetic, row.memory, row.effort.launches, row.calls, microseconds};
+  for (const ImplementationTime& rest : row.rest) figure.rest.push_back(fit_figure(rest, 0));
+  return figure;
 }
 
 FitPass fit_pass(const SweepFigure& figure) {
