@@ -60,9 +60,9 @@ struct TuneOptions {
   double seconds = 0.02;       // a figure
   double gflop = 0;            // as of a sweep
   std::string out;             // the file to write; empty: standard output
-  // Figures of earlier sweeps (--csv) instead of new ones, and the machine that they are of.
-  std::vector<std::string> from;
-  std::string machine;
+  // Figures of earlier sweeps (--csv) instead of new ones, and the machines that they are of: one for each
+  // file, or one for all.
+  std::vector<std::string> from, machines;
 };
 int tune(const TuneOptions& options);
 

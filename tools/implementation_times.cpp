@@ -18,6 +18,7 @@ namespace retrograd::tools {
 namespace {
 
 constexpr int kRounds = 5;
+constexpr size_t kFewestRounds = 3;  // of fewer the median is no protection against one that was interrupted
 // A plain loop that is thought to take that many times as long as the cheapest is not run at all, and
 // whoever takes that long is called no more than needed.
 constexpr double kHopeless = 20;
@@ -33,10 +34,12 @@ struct Runner {
 
 Status warm_up(Runner& runner) {
   RG_TRY(double one, runner.plan.call());
-  // The first one of all loads code and touches pages.
-  constexpr double kLong = 0.05;
+  // The first one of all loads code and touches pages, and one that another process has interrupted says
+  // nothing.
+  constexpr double kLong = 0.5;
   if (one < kLong) {
-    RG_TRY(one, runner.plan.call());
+    RG_TRY(const double second, runner.plan.call());
+    one = std::min(one, second);
   }
   runner.row.seconds = runner.spent = one;
   return Status::ok();
@@ -51,7 +54,8 @@ Status run_rounds(std::vector<Runner>& runners, const TimingOptions& options) {
   }
   for (int round = 0; round < kRounds; ++round) {
     for (Runner& each : runners) {
-      if (each.row.seconds > kHopeless * best || each.spent > 2 * seconds) continue;
+      const bool enough = each.spent > 2 * seconds && each.times.size() >= kFewestRounds;
+      if (each.row.seconds > kHopeless * best || enough) continue;
       const auto begin = Clock::now();
       int64_t runs = 0;
       RG_TRY(const double one, each.plan.time(seconds / kRounds, runs));
@@ -93,7 +97,7 @@ ImplementationTime described(const engines::Candidate& candidate, const problem:
   row.memory = with({kInfinite, 1, 0});
   row.calls = with({kInfinite, kInfinite, 0, 1000});
   if (const auto rest = candidate.rest(pass, machine))
-    row.rest = engines::cost(*rest->candidate, rest->pass, machine);
+    row.rest.push_back(described(*rest->candidate, rest->pass, machine));
   return row;
 }
 

@@ -15,15 +15,15 @@ namespace retrograd::tools {
 
 struct ImplementationTime {
   std::string name;
-  bool chosen = false;     // a plan takes this one
-  double seconds = 0;      // median of a call; 0: not timed
-  double predicted = 0;    // microseconds
-  engines::Effort effort;  // operations, bytes, launches
-  double arithmetic = 0;   // microseconds of the operations at the machine's peak
-  double memory = 0;       // microseconds of the bytes at its copy bandwidth
-  double calls = 0;        // of inner kernels that one thread makes
-  double rest = 0;  // microseconds that another implementation is thought to take for what this one leaves
-  std::string skipped;  // why it was not timed
+  bool chosen = false;                        // a plan takes this one
+  double seconds = 0;                         // median of a call; 0: not timed
+  double predicted = 0;                       // microseconds
+  engines::Effort effort;                     // operations, bytes, launches
+  double arithmetic = 0;                      // microseconds of the operations at the machine's peak
+  double memory = 0;                          // microseconds of the bytes at its copy bandwidth
+  double calls = 0;                           // of inner kernels that one thread makes
+  std::vector<ImplementationTime> rest = {};  // at most one: who computes what this one leaves, not timed
+  std::string skipped;                        // why it was not timed
 };
 
 struct PassTimes {

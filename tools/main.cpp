@@ -266,7 +266,9 @@ int run(int argc, char** argv) {
   tune_command
       .add_option("--from", tune_options.from, "Figures of earlier sweeps (sweep --csv) instead of new ones")
       ->type_name("FILE");
-  tune_command.add_option("--machine", tune_options.machine, "The machine that those figures are of")
+  tune_command
+      .add_option("--machine", tune_options.machines,
+                  "The machine that those figures are of, once for all files or for each")
       ->type_name("NAME");
   tune_command.add_option("--out", tune_options.out, "Write the table there (default: standard output)")
       ->type_name("FILE");

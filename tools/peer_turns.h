@@ -16,8 +16,8 @@ class PeerTurns {
   // Gives the problem to all of them; who does not take it has a reason in its row.
   PeerTurns(const std::vector<std::unique_ptr<Peer>>& peers, const std::string& problem);
 
-  // Everybody that takes it calls for about that long, at least once. Who has used up `most` seconds is left
-  // out.
+  // Everybody that takes it calls for about that long, at least once. Who has used up `most` seconds in
+  // three turns or more is left out.
   void take(double seconds, double most);
 
   std::vector<PeerRow> rows() const;

@@ -115,11 +115,16 @@ class Sweep {
 
 }  // namespace
 
-double SweepFigure::ratio() const {
-  double best = 0;
+const PeerRow* SweepFigure::fastest_peer() const {
+  const PeerRow* best = nullptr;
   for (const PeerRow& peer : peers)
-    if (peer.seconds > 0 && (best == 0 || peer.seconds < best)) best = peer.seconds;
-  return best / times.chosen().seconds;
+    if (peer.seconds > 0 && (!best || peer.seconds < best->seconds)) best = &peer;
+  return best;
+}
+
+double SweepFigure::ratio() const {
+  const PeerRow* const peer = fastest_peer();
+  return peer ? peer->seconds / times.chosen().seconds : 0;
 }
 
 Result<std::vector<SweepProblem>> sweep_problems(const SweepOptions& options) {

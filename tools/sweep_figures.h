@@ -30,7 +30,9 @@ struct SweepFigure {
   double roofline = 0;  // share of what the machine can do, of 1
   std::vector<PeerRow> peers;
 
-  // Time of the fastest peer over ours; 0: none took it.
+  // Null where none took it.
+  const PeerRow* fastest_peer() const;
+  // Its time over ours, or 0.
   double ratio() const;
 };
 struct SweepResult {

@@ -26,7 +26,9 @@ namespace retrograd::tools {
 namespace {
 
 FitFigure fit_figure(const ImplementationTime& row, double microseconds) {
-  return {row.name, row.arithmetic, row.memory, row.effort.launches, row.calls, microseconds, row.rest};
+  FitFigure figure{row.name, row.arithmetic, row.memory, row.effort.launches, row.calls, microseconds};
+  for (const ImplementationTime& rest : row.rest) figure.rest.push_back(fit_figure(rest, 0));
+  return figure;
 }
 
 FitPass fit_pass(const SweepFigure& figure) {
@@ -94,20 +96,26 @@ std::optional<FitFigure> figure_of(const problem::Problem& problem, const std::s
 }
 
 // Every run of lines with the same problem and pass is a pass.
-Result<std::vector<FitPass>> read_figures(const TuneOptions& options, const Machine& machine) {
-  enum Column : size_t { kPass = 3, kImplementation = 4, kMicroseconds = 6, kFewest = 12 };
+Result<std::vector<FitPass>> read_figures(const TuneOptions& options, const std::vector<Machine>& machines) {
+  enum Column : size_t { kPass = 3, kImplementation = 4, kMicroseconds = 6 };
+  // Files of older versions have other columns in between.
+  constexpr std::string_view kFirst = "seed,index,family,pass,implementation,chosen,measured_us,",
+                             kLast = ",problem";
   std::vector<FitPass> passes;
-  for (const std::string& path : options.from) {
+  for (size_t i = 0; i < options.from.size(); ++i) {
+    const std::string& path = options.from[i];
+    const Machine& machine = machines[machines.size() == 1 ? 0 : i];
     std::ifstream file(path);
     if (!file) return Status(Code::kInvalidArgument, fmt::format("--from: '{}' cannot be read", path));
     std::string line, last;
     std::getline(file, line);  // the names of the columns
-    if (line + "\n" != sweep_csv_header())
+    if (!line.starts_with(kFirst) || !line.ends_with(kLast))
       return Status(Code::kInvalidArgument, fmt::format("--from: '{}' is not what sweep --csv writes", path));
+    const size_t columns = cells_of(line).size();
     std::optional<problem::Problem> problem;
     while (std::getline(file, line)) {
       const std::vector<std::string> cells = cells_of(line);
-      if (cells.size() < kFewest)
+      if (cells.size() != columns)
         return Status(Code::kInvalidArgument, fmt::format("--from: '{}': '{}' lacks columns", path, line));
       const std::string key = cells[kPass] + cells.back();
       if (key != last) {
@@ -127,11 +135,11 @@ Result<std::vector<FitPass>> read_figures(const TuneOptions& options, const Mach
 
 std::string comments(const TuneOptions& options, const std::string& where, size_t passes) {
   const std::time_t now = std::time(nullptr);
-  const std::string how =
-      options.from.empty()
-          ? fmt::format("--device {} --seed {} --count {} --seconds {}", options.device, options.seed,
-                        options.count, options.seconds)
-          : fmt::format("--machine {} --from {}", options.machine, fmt::join(options.from, " "));
+  const std::string how = options.from.empty()
+                              ? fmt::format("--device {} --seed {} --count {} --seconds {}", options.device,
+                                            options.seed, options.count, options.seconds)
+                              : fmt::format("--machine {} --from {}", fmt::join(options.machines, " "),
+                                            fmt::join(options.from, " "));
   return fmt::format(
       "# Efficiencies of implementations: name, share of the peak, share of the copy bandwidth, microseconds "
       "to start, nanoseconds a call.\n"
@@ -198,24 +206,27 @@ int tune(const TuneOptions& options) {
     if (!out)
       return fail({Code::kInvalidArgument, fmt::format("--out: '{}' cannot be written", options.out)});
   }
-  Machine machine;
+  std::vector<Machine> machines;
   std::string where;
-  if (!options.from.empty()) {
-    const auto named = named_machine(options.machine);
-    if (!named)
-      return fail({Code::kInvalidArgument, fmt::format("--from needs --machine, one of {}; it is '{}'",
-                                                       fmt::join(machine_names(), ", "), options.machine)});
-    machine = *named;
-    where = text_of(machine);
-  } else {
+  for (const std::string& name : options.machines) {
+    const auto named = named_machine(name);
+    if (!named) break;
+    machines.push_back(*named);
+    where += (where.empty() ? "" : "; ") + text_of(*named);
+  }
+  if (options.from.empty()) {
     const auto device = device_from_name(options.device);
     if (!device.is_ok()) return fail(device.status());
-    machine = engines::machine_of(*device.value());
-    where = (machine.kind == Machine::Kind::kCpu ? processor_name() + "; " : "") + text_of(machine);
+    machines = {engines::machine_of(*device.value())};
+    where = (machines[0].kind == Machine::Kind::kCpu ? processor_name() + "; " : "") + text_of(machines[0]);
+  } else if (machines.size() != 1 && machines.size() != options.from.size()) {
+    return fail({Code::kInvalidArgument,
+                 fmt::format("--from needs --machine, one for each file or one for all, of {}; it is '{}'",
+                             fmt::join(machine_names(), ", "), fmt::join(options.machines, " "))});
   }
-  const auto passes = options.from.empty() ? measure(options) : read_figures(options, machine);
+  const auto passes = options.from.empty() ? measure(options) : read_figures(options, machines);
   if (!passes.is_ok()) return fail(passes.status());
-  const engines::Tuning& before = engines::tuning_for(machine);
+  const engines::Tuning& before = engines::tuning_for(machines[0]);
   const Fit fitted = fit(passes.value(), before);
   const engines::Tuning& after = fitted.tuning;
   const std::string table = comments(options, where, passes.value().size()) + after.to_text();

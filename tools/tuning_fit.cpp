@@ -10,6 +10,7 @@
 #include <cmath>
 #include <map>
 #include <random>
+#include <set>
 
 #include "tools/percentiles.h"
 
@@ -28,11 +29,25 @@ constexpr size_t kFewFigures = 5;  // fewer than that tell one factor, not four 
 // Steps on a logarithm, coarse ones first.
 constexpr double kSteps[] = {1.6, 0.8, 0.4, 0.2, 0.1, 0.05, 0.025};
 
+struct Named;
+using Table = std::map<std::string, Named>;
+
+// A figure with the lines of the table that its cost is made of.
+struct Link {
+  const Efficiency* efficiency;
+  const FitFigure* figure;
+  std::vector<Link> rest;
+};
 struct Named {
   Efficiency now, before;
-  std::vector<FitFigure> figures;
+  std::vector<const Link*> figures;
 };
-using Table = std::map<std::string, Named>;
+
+double cost(const Link& link) {
+  double us = own_cost(*link.efficiency, *link.figure);
+  for (const Link& rest : link.rest) us += cost(rest);
+  return us;
+}
 
 // A coordinate: one of the four numbers, or all of them, faster by that factor.
 constexpr int kCoordinates = 5;
@@ -48,15 +63,14 @@ Efficiency moved(Efficiency efficiency, int coordinate, double factor) {
 
 double distance(double a, double b) { return std::abs(std::log(a / b)); }
 
-double error_of(const Efficiency& efficiency, const Efficiency& before,
-                const std::vector<FitFigure>& figures) {
+double error_of(const Named& named) {
+  const auto& [now, before, figures] = named;
   double sum = 0;
-  for (const FitFigure& figure : figures)
-    sum += std::min(kFarthest, distance(predicted(efficiency, figure), figure.measured));
+  for (const Link* link : figures) sum += std::min(kFarthest, distance(cost(*link), link->figure->measured));
   return sum / static_cast<double>(figures.size()) +
-         kPrior * (distance(efficiency.arithmetic, before.arithmetic) +
-                   distance(efficiency.memory, before.memory) + distance(efficiency.start, before.start) +
-                   (before.call > 0 ? distance(efficiency.call, before.call) : 0));
+         kPrior *
+             (distance(now.arithmetic, before.arithmetic) + distance(now.memory, before.memory) +
+              distance(now.start, before.start) + (before.call > 0 ? distance(now.call, before.call) : 0));
 }
 
 // Steps along every coordinate as long as `objective` falls.
@@ -83,30 +97,25 @@ bool descend(Efficiency& now, double step, const Objective& objective) {
 // One factor for all of them, as far as few figures go.
 void rescale(Named& named) {
   std::vector<double> factors;
-  for (const FitFigure& figure : named.figures)
-    factors.push_back(predicted(named.now, figure) / figure.measured);
+  for (const Link* link : named.figures) factors.push_back(cost(*link) / link->figure->measured);
   named.now = moved(named.now, kCoordinates - 1, percentile(factors, 50));
 }
 
 void fit_alone(Named& named) {
   rescale(named);
   if (named.figures.size() < kFewFigures) return;
-  const auto objective = [&] { return error_of(named.now, named.before, named.figures); };
+  const auto objective = [&] { return error_of(named); };
   for (const double step : kSteps)
     while (descend(named.now, step, objective)) {
     }
 }
 
-struct Link {
-  const Efficiency* efficiency;
-  const FitFigure* figure;
-};
 double log_regret(const std::vector<Link>& pass) {
   double cheapest = HUGE_VAL, chosen = 0, fastest = HUGE_VAL;
   for (const Link& link : pass) {
     fastest = std::min(fastest, link.figure->measured);
-    if (const double cost = predicted(*link.efficiency, *link.figure); cost < cheapest) {
-      cheapest = cost;
+    if (const double us = cost(link); us < cheapest) {
+      cheapest = us;
       chosen = link.figure->measured;
     }
   }
@@ -118,30 +127,27 @@ double blame_of(const std::vector<Link>& pass) {
 }
 
 // Only passes with a choice count, and only what can be told from several figures moves.
-void fit_together(const std::vector<FitPass>& passes, Table& table) {
-  std::vector<std::vector<Link>> choices;
-  for (const FitPass& pass : passes) {
-    if (pass.figures.size() < 2) continue;
-    std::vector<Link>& links = choices.emplace_back();
-    for (const FitFigure& figure : pass.figures) links.push_back({&table.at(figure.name).now, &figure});
-  }
-  if (choices.empty()) return;
+void fit_together(const std::vector<std::vector<Link>>& passes, Table& table) {
   // Only those that an implementation takes part in change with it.
-  std::map<std::string, std::vector<const std::vector<Link>*>> choices_of;
-  for (const std::vector<Link>& links : choices)
-    for (const Link& link : links) choices_of[link.figure->name].push_back(&links);
+  std::map<const Efficiency*, std::set<const std::vector<Link>*>> choices_of;
+  for (const std::vector<Link>& links : passes) {
+    if (links.size() < 2) continue;
+    for (const Link& link : links) {
+      choices_of[link.efficiency].insert(&links);
+      for (const Link& rest : link.rest) choices_of[rest.efficiency].insert(&links);
+    }
+  }
   constexpr int kSweeps = 4;
   for (const double step : kSteps)
     for (int sweep = 0; sweep < kSweeps; ++sweep) {
       bool fell = false;
       for (auto& [name, named] : table) {
-        const auto& own = choices_of[name];
+        const auto& own = choices_of[&named.now];
         if (named.figures.size() < kFewFigures || own.empty()) continue;
         fell |= descend(named.now, step, [&, &named = named] {
           double sum = 0;
           for (const std::vector<Link>* links : own) sum += blame_of(*links);
-          return sum / static_cast<double>(own.size()) +
-                 kErrorWeight * error_of(named.now, named.before, named.figures);
+          return sum / static_cast<double>(own.size()) + kErrorWeight * error_of(named);
         });
       }
       if (!fell) break;
@@ -155,23 +161,36 @@ enum class Way : unsigned char {
   kFromCosts    // from costs that are right to better choices
 };
 
+Link link_of(const FitFigure& figure, const Tuning& start, Table& table) {
+  const auto [line, is_new] = table.try_emplace(figure.name);
+  if (is_new) line->second.now = line->second.before = start.of(figure.name);
+  Link link{&line->second.now, &figure, {}};
+  for (const FitFigure& rest : figure.rest) link.rest.push_back(link_of(rest, start, table));
+  return link;
+}
+
 Tuning fit_by(Way way, const std::vector<FitPass>& passes, const Tuning& start) {
   Table table;
+  std::vector<std::vector<Link>> links;
   for (const FitPass& pass : passes)
-    for (const FitFigure& figure : pass.figures) table[figure.name].figures.push_back(figure);
+    for (auto& own = links.emplace_back(); const FitFigure& figure : pass.figures)
+      own.push_back(link_of(figure, start, table));
   std::vector<double> factors;
-  for (auto& [name, named] : table) {
-    named.now = named.before = start.of(name);
-    for (const FitFigure& figure : named.figures)
-      factors.push_back(predicted(named.before, figure) / figure.measured);
-  }
-  for (auto& [name, named] : table)
-    if (way == Way::kFromCosts) {
-      fit_alone(named);
-    } else {
-      named.now = moved(named.now, kCoordinates - 1, percentile(factors, 50));
+  for (const std::vector<Link>& pass : links)
+    for (const Link& link : pass) {
+      table.at(link.figure->name).figures.push_back(&link);
+      factors.push_back(cost(link) / link.figure->measured);
     }
-  if (way != Way::kRescale) fit_together(passes, table);
+  // Who leaves the rest to others comes when their costs are right.
+  for (const bool leaves_rest : {false, true})
+    for (auto& [name, named] : table)
+      if (way != Way::kFromCosts && !leaves_rest) {
+        named.now = moved(named.now, kCoordinates - 1, percentile(factors, 50));
+      } else if (way == Way::kFromCosts && !named.figures.empty() &&
+                 named.figures.front()->rest.empty() != leaves_rest) {
+        fit_alone(named);
+      }
+  if (way != Way::kRescale) fit_together(links, table);
   Tuning tuning = start;
   for (const auto& [name, named] : table) tuning.set(name, named.now);
   return tuning;
@@ -193,16 +212,20 @@ double unseen_regret(Way way, const std::vector<FitPass>& passes, const Tuning& 
 
 }  // namespace
 
-double predicted(const Efficiency& efficiency, const FitFigure& figure) {
-  return figure.rest + figure.launches * efficiency.start + figure.calls * efficiency.call / 1000 +
+double own_cost(const Efficiency& efficiency, const FitFigure& figure) {
+  return figure.launches * efficiency.start + figure.calls * efficiency.call / 1000 +
          std::max(figure.arithmetic / efficiency.arithmetic, figure.memory / efficiency.memory);
+}
+double predicted(const Tuning& tuning, const FitFigure& figure) {
+  double us = own_cost(tuning.of(figure.name), figure);
+  for (const FitFigure& rest : figure.rest) us += predicted(tuning, rest);
+  return us;
 }
 
 const FitFigure& chosen_by(const Tuning& tuning, const FitPass& pass) {
-  return *std::min_element(pass.figures.begin(), pass.figures.end(),
-                           [&](const FitFigure& a, const FitFigure& b) {
-                             return predicted(tuning.of(a.name), a) < predicted(tuning.of(b.name), b);
-                           });
+  return *std::min_element(
+      pass.figures.begin(), pass.figures.end(),
+      [&](const FitFigure& a, const FitFigure& b) { return predicted(tuning, a) < predicted(tuning, b); });
 }
 
 double regret(const Tuning& tuning, const FitPass& pass) {
@@ -227,7 +250,7 @@ double typical_error(const Tuning& tuning, const std::vector<FitPass>& passes, c
   for (const FitPass& pass : passes)
     for (const FitFigure& figure : pass.figures)
       if (figure.name == name)
-        errors.push_back(std::exp(distance(predicted(tuning.of(name), figure), figure.measured)));
+        errors.push_back(std::exp(distance(predicted(tuning, figure), figure.measured)));
   return errors.empty() ? 0 : percentile(errors, 50);
 }
 

@@ -16,15 +16,16 @@ struct FitFigure {
   double arithmetic = 0, memory = 0;  // at the machine's peaks
   double launches = 1, calls = 0;
   double measured = 0;
-  double rest = 0;  // of another implementation that computes what this one leaves: not fitted
+  std::vector<FitFigure> rest = {};  // at most one: who computes what this one leaves
 };
 struct FitPass {
   std::vector<FitFigure> figures;  // everybody that took it
   std::string problem = {};        // its text, to be shown
 };
 
-// The formula of engines::cost.
-double predicted(const engines::Efficiency& efficiency, const FitFigure& figure);
+// The formula of engines::cost, without what is left to another, and with it.
+double own_cost(const engines::Efficiency& efficiency, const FitFigure& figure);
+double predicted(const engines::Tuning& tuning, const FitFigure& figure);
 
 // The one that a table takes; the pass has figures.
 const FitFigure& chosen_by(const engines::Tuning& tuning, const FitPass& pass);

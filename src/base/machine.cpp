@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The table of named machines. Peaks and bandwidths are the makers' figures; the efficiencies in tuning/ say
-// what is reached of them.
+// The table of named machines. A CPU's peaks are nominal, as those of the CPU that is here; a GPU's are the
+// maker's figures.
 #include "base/machine.h"
 
 #include <fmt/format.h>
@@ -19,15 +19,13 @@ struct CpuRow {
   bool bf16_pairs, bf16_tiles;
   int64_t l1_kib, l2_kib, l3_kib;
   int l3_shared_by, threads;
-  double gflops, copy_gbs;  // of a thread, of all
 };
 constexpr CpuRow kCpus[] = {
-    // peak: GHz x vectors of multiply-adds a cycle x floats x 2
-    {"zen3", 8, 16, true, false, false, 32, 512, 32768, 8, 8, 3.5 * 2 * 8 * 2, 40},
-    {"zen4", 16, 32, true, true, false, 32, 1024, 32768, 8, 8, 3.7 * 1 * 16 * 2, 55},
-    {"sapphire-rapids", 16, 32, true, false, true, 48, 2048, 107520, 16, 16, 2.6 * 2 * 16 * 2, 120},
-    {"neoverse-n1", 4, 32, false, false, false, 64, 1024, 32768, 16, 16, 2.8 * 2 * 4 * 2, 100},
-    {"no-vectors", 1, 16, false, false, false, 32, 256, 2048, 2, 2, 1.5 * 2 * 1 * 2, 10},
+    {"zen3", 8, 16, true, false, false, 32, 512, 32768, 8, 8},
+    {"zen4", 16, 32, true, true, false, 32, 1024, 32768, 8, 8},
+    {"sapphire-rapids", 16, 32, true, false, true, 48, 2048, 107520, 16, 16},
+    {"neoverse-n1", 4, 32, false, false, false, 64, 1024, 32768, 16, 16},
+    {"no-vectors", 1, 16, false, false, false, 32, 256, 2048, 2, 2},
 };
 struct GpuRow {
   std::string_view name;
@@ -53,8 +51,7 @@ std::optional<Machine> named_machine(std::string_view name) {
                    .caches = {{Cache{row.l1_kib * kKiB, 1}, Cache{row.l2_kib * kKiB, 1},
                                Cache{row.l3_kib * kKiB, row.l3_shared_by}}},
                    .threads = row.threads,
-                   .gflops = row.gflops,
-                   .copy_gbs = row.copy_gbs / row.threads};
+                   .gflops = nominal_gflops(row.vector_floats)};
     return machine;
   }
   for (const GpuRow& row : kGpus)

@@ -21,9 +21,12 @@ struct CpuFacts {
   bool bf16_tiles = false;    // has AMX's tile registers for BF16
   Caches caches;
   int threads = 1;
+  // Nominal: costs of one machine are compared with each other only, and tuning/ says what is reached.
   double gflops = 30;   // peak of one thread in FP32
-  double copy_gbs = 5;  // copy bandwidth of memory a thread; bytes read and bytes written both count
+  double copy_gbs = 8;  // copy bandwidth of memory a thread; bytes read and bytes written both count
 };
+// Two vectors of multiply-adds a cycle at 3 GHz.
+constexpr double nominal_gflops(int vector_floats) { return 3 * 2 * 2 * vector_floats; }
 
 struct GpuFacts {
   int architecture = 0;  // 90: compute capability 9.0

@@ -14,10 +14,6 @@
 namespace retrograd::engines {
 namespace {
 
-// Nominal: two vectors of multiply-adds a cycle at 3 GHz. Choices compare costs of the same machine.
-constexpr double kGflopsAFloat = 3 * 2 * 2;
-constexpr double kCopyGbsAThread = 8;
-
 Machine this_cpu() {
   // Before the first kernel is asked how wide a vector is.
   kernels::cpu::limit_targets(settings().cpu_isa);
@@ -33,8 +29,7 @@ Machine this_cpu() {
   cpu.bf16_tiles = kernels::cpu::has_bf16_tiles();
   cpu.caches = machine_caches();
   cpu.threads = runtime::ThreadPool::instance().threads();
-  cpu.gflops = kGflopsAFloat * cpu.vector_floats;
-  cpu.copy_gbs = kCopyGbsAThread;
+  cpu.gflops = nominal_gflops(cpu.vector_floats);
   return machine;
 }
 

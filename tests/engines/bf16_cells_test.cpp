@@ -63,6 +63,21 @@ TEST(Bf16CellsTest, SmallNumbersAreKept) {
   check_all(false);
 }
 
+// Halves of D, H and W, even and odd, with padding, strides and channels side by side.
+TEST(Bf16CellsTest, SmallNumbersAreKeptWherePlacesArePaired) {
+  if (!kernels::cpu::has_bf16_products()) GTEST_SKIP() << "this machine does not multiply pairs of bf16";
+  for (const char* text :
+       {"conv input=1x16x9x6 weight=32x16x3x3 dtype=bf16 padding=1x1",
+        "conv input=3x32x9x12@3456x1x384x32 weight=32x32x3x3 dtype=bf16 stride=2x1 padding=1x0",
+        "conv input=1x32x41 weight=32x32x5 dtype=bf16 stride=2 padding=2",
+        "conv input=1x32x8x2x3 weight=32x32x3x2x1 dtype=bf16 padding=1x0x0",
+        "conv input=1x32x7x9 weight=32x32x1x1 dtype=bf16"}) {
+    check(text, {Operand::kGradOutput, Operand::kInput, Operand::kWeight}, false);
+    check(text, {Operand::kGradOutput}, false);
+    check(text, {}, false);
+  }
+}
+
 TEST(Bf16CellsTest, SmallNumbersAreKeptFromTiles) {
   if (!kernels::cpu::has_bf16_tiles()) GTEST_SKIP() << "this machine has no tiles of bf16 products";
   check_all(true);

@@ -140,6 +140,9 @@ TEST(SweepTest, WholeCallsAreOfEveryGradientThatIsAskedFor) {
   ASSERT_EQ(result.value().peers.size(), 1U);
   EXPECT_EQ(result.value().peers[0].name, "echo");
   const auto drawn = sweep_problems(options);
+  const auto columns = split(sweep_csv_header(), ',');
+  EXPECT_EQ(columns[columns.size() - 3], "peer");
+  EXPECT_EQ(columns[columns.size() - 2], "peer_us");
   std::set<int64_t> whole, alone;
   for (const SweepFigure& figure : result.value().figures) {
     ASSERT_EQ(figure.peers.size(), 1U);
@@ -165,7 +168,14 @@ TEST(SweepTest, WholeCallsAreOfEveryGradientThatIsAskedFor) {
                        .front()
                        .microseconds;
     EXPECT_DOUBLE_EQ(figure.times.chosen().predicted, predicted);
-    EXPECT_EQ(sweep_csv_rows(options, figure).find(",all," + chosen + ",1,") != std::string::npos, true);
+    const std::string row = sweep_csv_rows(options, figure);
+    EXPECT_NE(row.find(",all," + chosen + ",1,"), std::string::npos) << row;
+    // The echo's microsecond, or nothing where it declines.
+    const auto cells = split(row, ',');
+    ASSERT_EQ(cells.size(), columns.size()) << row;
+    const bool taken = figure.peers[0].declined.empty();
+    EXPECT_EQ(cells[columns.size() - 3], taken ? "echo" : "") << row;
+    EXPECT_EQ(cells[columns.size() - 2], taken ? "1.000" : "") << row;
   }
   EXPECT_GT(whole.size(), 5U);
   EXPECT_GT(alone.size(), 5U);

@@ -21,10 +21,10 @@ std::vector<FitPass> made_from(const Efficiency& first, const Efficiency& second
   for (int i = 0; i < 80; ++i) {
     const double arithmetic = std::exp(exponent(random));
     FitFigure figure{"first", arithmetic, arithmetic * std::exp(balance(random)), 1, 0, 0};
-    figure.measured = predicted(first, figure) * noise(random);
+    figure.measured = own_cost(first, figure) * noise(random);
     FitFigure other = figure;
     other.name = "second";
-    other.measured = predicted(second, other) * noise(random);
+    other.measured = own_cost(second, other) * noise(random);
     passes.push_back({{figure, other}});
   }
   return passes;
@@ -54,7 +54,7 @@ TEST(TuningFitTest, FewFiguresTellOneFactor) {
   Tuning start;
   start.set("first", {0.8, 0.4, 2});
   FitFigure figure{"first", 80, 1, 1, 0, 0};
-  figure.measured = 4 * predicted(start.of("first"), figure);
+  figure.measured = 4 * predicted(start, figure);
   const Efficiency found = fit({{{figure}}}, start).tuning.of("first");
   EXPECT_NEAR(found.arithmetic, 0.2, 1e-9);
   EXPECT_NEAR(found.memory, 0.1, 1e-9);

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cstring>
 
 #include "engines/cpu/dense/dense_blocking.h"
@@ -25,6 +26,8 @@ constexpr int64_t kFewestSources = 32;   // channels to add over: with fewer, re
 constexpr int64_t kFewestInTiles = 8;    // of one side for tile registers, half empty as they are
 constexpr int64_t kSmallestPlane = 8;    // rows of fewer numbers take longer to pair than to multiply
 constexpr int64_t kShortestRow = 6;      // of places that tile registers add over
+constexpr int64_t kFewestImages = 7;     // an odd number of fewer wastes much of the last pair
+constexpr double kLeastPaired = 0.75;    // of the cells of paired places: numbers of x that lie inside
 constexpr int64_t kChunk = 256;
 
 bool is_grad_weight(const ConvPass& p) { return p.kind == ConvPassKind::kGradWeight; }
@@ -43,6 +46,32 @@ std::optional<PassTensor> as_cells(const PassTensor& tensor, int64_t partner, co
   return cells;
 }
 
+// The share of products with numbers inside of x where the places of an axis are paired, one half with the
+// other: every tap meets every place then.
+double share_inside(const problem::Window& w) {
+  constexpr int64_t kMostTaps = 64;
+  if (w.y < 2 || w.kernel > kMostTaps) return 0;
+  int64_t inside = 0;
+  for (int64_t tap = 0; tap < w.kernel; ++tap) inside += live_outputs(w, tap).size();
+  return static_cast<double>(inside) / static_cast<double>(w.kernel * (w.y + w.y % 2));
+}
+
+// The axis whose places are paired: of D and H the one that wastes less, W where both waste much, so that
+// rows stay long; nothing where W does, too.
+std::optional<size_t> paired_axis(const ConvPass& pass) {
+  const double d = share_inside(pass.axes[0]), h = share_inside(pass.axes[1]);
+  if (std::max(d, h) > kLeastPaired) return d > h ? 0 : 1;
+  if (share_inside(pass.axes[2]) > kLeastPaired) return 2;
+  return std::nullopt;
+}
+
+// Whether places are paired instead of images, of which the last would have no partner.
+bool pairs_places(const ConvPass& pass, bool tiles) {
+  return is_grad_weight(pass) && !tiles && pass.batch % 2 != 0 && pass.batch < kFewestImages;
+}
+
+ConvPass with_long_rows(const ConvPass& pass) { return joined_rows(without_idle_places(pass)); }
+
 // Why the pass, on any machine, has no use for pairs. An image too many may be paired with none.
 std::optional<Reason> unfit_for_pairs(const ConvPass& pass, bool tiles) {
   const PassTensor& a = is_grad_weight(pass) ? pass.x : source_of(pass);
@@ -59,11 +88,12 @@ std::optional<Reason> unfit_for_pairs(const ConvPass& pass, bool tiles) {
   const int64_t plane = pass.axes[0].y * pass.axes[1].y * pass.axes[2].y;
   if (is_grad_weight(pass) && plane > 1 && plane < kSmallestPlane)
     return fmt::format("planes of {} places are too small for pairs", plane);
-  const int64_t added = is_grad_weight(pass) ? pass.batch : source_channels(pass);
-  if (added % 2 != 0 && !(tiles && is_grad_weight(pass)))
-    return fmt::format("{} {} are no pairs", added, is_grad_weight(pass) ? "images" : "source channels");
+  if (!is_grad_weight(pass) && source_channels(pass) % 2 != 0)
+    return fmt::format("{} source channels are no pairs", source_channels(pass));
+  if (pairs_places(pass, tiles) && !paired_axis(with_long_rows(pass)))
+    return fmt::format("{} images are no pairs, nor are their places", pass.batch);
   // A partner at distance 0 would read as none at all.
-  const CellPass cells = pass_over_cells(pass);
+  const CellPass cells = pass_over_cells(pass, tiles);
   if ((is_grad_weight(pass) ? cells.x : cells.w) == 0 ||
       (is_grad_weight(pass) || !is_forward(pass) ? cells.y : cells.x) == 0)
     return "numbers of a pair lie in one place";
@@ -93,7 +123,19 @@ CellPass pass_over_cells(const ConvPass& pass, bool tiles) {
     partner = tensor.strides[axis];
     tensor.strides[axis] *= 2;
   };
-  if (is_grad_weight(pass)) {
+  if (pairs_places(pass, tiles)) {
+    p = with_long_rows(pass);
+    const size_t axis = paired_axis(p).value_or(0);
+    problem::Window& w = p.axes[axis];
+    const int64_t half = (w.y + 1) / 2;
+    cells.x_places = {.axis = axis, .shift = half * w.stride, .size = w.x, .pad = w.pad_lo};
+    cells.y_places = {.axis = axis, .shift = half, .size = w.y};
+    cells.x = cells.x_places.shift * p.x.strides[axis + 2];
+    cells.y = cells.y_places.shift * p.y.strides[axis + 2];
+    w.x = (half - 1) * w.stride + (w.kernel - 1) * w.dilation + 1;
+    w.y = half;
+    w.pad_lo = 0;
+  } else if (is_grad_weight(pass)) {
     cells.rest = p.batch % 2 != 0;
     p.batch = (p.batch + 1) / 2;
     pair(p.x, 0, cells.x);
@@ -130,6 +172,33 @@ bool load_cells(const std::byte* source, int64_t partner, int64_t stride, int64_
     large &= kernels::cpu::pair_row(low.data(), high.data(), part, out + i);
   }
   return large;
+}
+
+bool load_paired(const PassTensor& tensor, const PairedPlaces& places, const std::byte* source, int64_t index,
+                 int64_t step, int64_t stride, int64_t count, float* out) {
+  const int64_t partner = places.shift * tensor.strides[places.axis + 2];
+  const auto inside = [&](int64_t at) { return at >= 0 && at < places.size; };
+  bool sound = true;
+  for (int64_t i = 0, part = 0; i < count; i += part, out += part) {
+    const int64_t low = index + i * step, high = low + places.shift;
+    // As far as the same numbers are there.
+    part = count - i;
+    if (step != 0)
+      for (const int64_t end : {-low, places.size - low, -high, places.size - high})
+        if (end > 0) part = std::min(part, end);
+    const auto* const from = source + i * stride * static_cast<int64_t>(sizeof(uint16_t));
+    if (inside(low)) {
+      sound &= load_cells(from, inside(high) ? partner : kNoPartner, stride, part, out);
+    } else if (inside(high)) {
+      sound &=
+          load_cells(from + partner * static_cast<int64_t>(sizeof(uint16_t)), kNoPartner, stride, part, out);
+      for (int64_t j = 0; j < part; ++j) out[j] = std::bit_cast<float>(std::bit_cast<uint32_t>(out[j]) << 16);
+    } else {
+      std::fill_n(out, part, 0.0F);
+    }
+    sound &= kernels::cpu::cells_are_finite(out, part);
+  }
+  return sound;
 }
 
 bool load_cell_strip(const PassTensor& tensor, int64_t partner, const std::byte* source,

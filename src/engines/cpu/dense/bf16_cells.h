@@ -4,7 +4,8 @@
 //
 // Two numbers that the pass adds over, two source channels or two images, share a cell of 32 bits. The pass
 // over cells is the same pass with half as many of them; dense_gather.cpp and dense_grad_weight.cpp run it,
-// with cells where they else have floats.
+// with cells where they else have floats. An odd number of images is cut in two along an axis of space: a
+// place of the first half shares a cell with the one as far into the second.
 #pragma once
 
 #include <cstddef>
@@ -17,12 +18,23 @@
 
 namespace retrograd::engines::cpu {
 
+// One operand of a pass whose places are paired along an axis: the number at `index` of the axis shares a
+// cell with the one at index + shift; what lies outside of 0 to size is zero.
+struct PairedPlaces {
+  size_t axis = 0;    // of space
+  int64_t shift = 0;  // 0: places are not paired
+  int64_t size = 0;
+  int64_t pad = 0;  // the axis of the pass over cells begins so far in front of index 0
+};
+
 struct CellPass {
   problem::ConvPass pass;
   // Elements from a number to the one that shares its cell; 0: numbers are not paired.
   int64_t x = 0, y = 0, w = 0;
   bool tiles = false;  // for the tile registers of kernels/cpu/dense/bf16_tiles.h
   bool rest = false;   // the numbers of the last image have no partner
+  // Where places are paired. Zeros meet numbers then, which is right as long as those are finite.
+  PairedPlaces x_places{}, y_places{};
 };
 // Why the machine or the pass has no use for pairs; nullopt where it has.
 std::optional<Reason> unfit_for_cells(const problem::ConvPass& pass, const Machine& machine);
@@ -37,5 +49,9 @@ bool load_cells(const std::byte* source, int64_t partner, int64_t stride, int64_
 // As load_strip.
 bool load_cell_strip(const problem::PassTensor& tensor, int64_t partner, const std::byte* source,
                      const StripShape& shape, float* out);
+// Cells of paired places: out[i] for `count` numbers that are `stride` apart, of which the first is at
+// `index` of the axis, and the next at index + step (0 or 1). False where one is not finite, too.
+bool load_paired(const problem::PassTensor& tensor, const PairedPlaces& places, const std::byte* source,
+                 int64_t index, int64_t step, int64_t stride, int64_t count, float* out);
 
 }  // namespace retrograd::engines::cpu

@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <utility>
 
@@ -24,6 +25,7 @@
 #include "kernels/cpu/dense/bf16_pairs.h"
 #include "kernels/cpu/dense/bf16_tiles.h"
 #include "kernels/cpu/dense/tile_product.h"
+#include "kernels/cpu/layout/transpose.h"
 
 namespace retrograd::engines::cpu {
 namespace {
@@ -32,7 +34,7 @@ using problem::ConvPass;
 using problem::ConvPassKind;
 
 CellPass without_idle_cells(CellPass cells) {
-  cells.pass = without_idle_places(cells.pass);
+  if (cells.x_places.shift == 0) cells.pass = without_idle_places(cells.pass);
   if (cells.tiles) cells.pass = joined_rows(cells.pass);  // longer ones to add over
   return cells;
 }
@@ -204,6 +206,8 @@ class DenseGradWeightStep final : public Step {
     if (taps_ == 1 && row_stride == 1)
       return store_turned(pass_.w.dtype, base, lane_stride, sums, task.width, task.row_count,
                           task.lane_count);
+    if (taps_touch && row_stride == taps_ && lane_stride != taps_ && taps_ * task.lane_count <= kTurnedFloats)
+      return store_lanes(base, lane_stride * bytes, task, sums);
     for (int64_t row = 0; row < task.row_count; ++row) {
       std::byte* out = base + row * row_stride * bytes;
       const float* from = sums + row * task.width;
@@ -217,6 +221,24 @@ class DenseGradWeightStep final : public Step {
       }
     }
   }
+
+  // Where the taps of a lane's rows follow each other: several rows of it at once.
+  void store_lanes(std::byte* base, int64_t lane_bytes, const GradWeightTask& task, const float* sums) const {
+    alignas(64) std::array<float, kTurnedFloats> block;
+    const int64_t at_once = kTurnedFloats / (taps_ * task.lane_count);
+    const int64_t row_bytes = taps_ * static_cast<int64_t>(size_of(pass_.w.dtype));
+    for (int64_t row = 0; row < task.row_count; row += at_once) {
+      const int64_t rows = std::min(at_once, task.row_count - row), floats = rows * taps_;
+      for (int64_t i = 0; i < rows; ++i)
+        kernels::cpu::transpose(sums + (row + i) * task.width, cut_.row_block * task.width,
+                                block.data() + i * taps_, floats, taps_, task.lane_count);
+      for (int64_t lane = 0; lane < task.lane_count; ++lane)
+        store_row(pass_.w.dtype, base + lane * lane_bytes + row * row_bytes, 1, block.data() + lane * floats,
+                  1, floats);
+    }
+  }
+
+  static constexpr int64_t kTurnedFloats = 4096;  // in L1
 
   CellPass cells_;
   const ConvPass& pass_;                  // of the cells

@@ -108,6 +108,7 @@ bool GradWeightOperands::pack_image(const PassTensor& t, const std::byte* source
 // A strip of numbers, or of cells; false where a cell cannot hold its numbers.
 bool GradWeightOperands::load(const PassTensor& t, const std::byte* source, const Part& part,
                               int64_t channels, float* out) const {
+  if (places(t).shift != 0) return load_paired_strip(t, source, part, channels, out);
   const StripShape shape{.channels = channels,
                          .start = part.start,
                          .extent = part.size,
@@ -115,6 +116,35 @@ bool GradWeightOperands::load(const PassTensor& t, const std::byte* source, cons
   if (part.partner != 0) return load_cell_strip(t, part.partner, source, shape, out);
   load_strip(t, pass().rounding, source, shape, out);
   return true;
+}
+
+// The same of paired places: row by row, and all rows of a plane at once that lie together and are there
+// whole.
+bool GradWeightOperands::load_paired_strip(const PassTensor& t, const std::byte* source, const Part& part,
+                                           int64_t channels, float* out) const {
+  const PairedPlaces& paired = places(t);
+  const auto& s = t.strides;
+  const auto bytes = static_cast<int64_t>(size_of(t.dtype));
+  const auto& [depth, height, length] = part.size;
+  std::array<int64_t, 3> start = part.start;
+  start[paired.axis] -= paired.pad;
+  const bool joined = paired.axis == 0 && s[3] == length * s[4];
+  const bool rows_join = paired.axis == 1 && s[3] == length * s[4];
+  // Rows at which both numbers are inside.
+  const int64_t whole_begin = std::max<int64_t>(0, -start[1]);
+  const int64_t whole_end = std::min(height, paired.size - paired.shift - start[1]);
+  bool sound = true;
+  for (int64_t c = 0; c < channels; ++c)
+    for (int64_t d = 0; d < depth; ++d)
+      for (int64_t h = 0, rows = 1; h < height; h += rows) {
+        rows = joined ? height : rows_join && h >= whole_begin && h + 1 < whole_end ? whole_end - h : 1;
+        const std::array<int64_t, 3> at{start[0] + d, start[1] + h, start[2]};
+        sound &=
+            load_paired(t, paired, source + (c * s[1] + at[0] * s[2] + at[1] * s[3] + at[2] * s[4]) * bytes,
+                        at[paired.axis], paired.axis == 2 ? 1 : 0, s[4], rows * length, out);
+        out += rows * length;
+      }
+  return sound;
 }
 
 // Channels of a place that lie together, and places that do not: nothing needs turning over.
@@ -125,6 +155,9 @@ bool GradWeightOperands::side_by_side(const PassTensor& t, const Part& part) {
 // out[place][pitch] of `count` such channels, numbers or cells.
 bool GradWeightOperands::load_places(const PassTensor& t, const std::byte* source, const Part& part,
                                      int64_t count, int64_t pitch, float* out) const {
+  const PairedPlaces& paired = places(t);
+  std::array<int64_t, 3> start = part.start;
+  if (paired.shift != 0) start[paired.axis] -= paired.pad;
   const auto& s = t.strides;
   const auto bytes = static_cast<int64_t>(size_of(t.dtype));
   bool sound = true;
@@ -132,9 +165,11 @@ bool GradWeightOperands::load_places(const PassTensor& t, const std::byte* sourc
     for (int64_t h = 0; h < part.size[1]; ++h)
       for (int64_t w = 0; w < part.size[2]; ++w, out += pitch) {
         const std::byte* from =
-            source +
-            ((part.start[0] + d) * s[2] + (part.start[1] + h) * s[3] + (part.start[2] + w) * s[4]) * bytes;
-        if (part.partner != 0)
+            source + ((start[0] + d) * s[2] + (start[1] + h) * s[3] + (start[2] + w) * s[4]) * bytes;
+        if (paired.shift != 0)
+          sound &= load_paired(t, paired, from, start[paired.axis] + std::array{d, h, w}[paired.axis], 0, 1,
+                               count, out);
+        else if (part.partner != 0)
           sound &= load_cells(from, part.partner, 1, count, out);
         else
           load_row(t.dtype, pass().rounding, from, 1, count, out);

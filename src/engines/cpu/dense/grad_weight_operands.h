@@ -53,6 +53,9 @@ class GradWeightOperands {
   const problem::PassTensor& lanes() const { return cut_.lanes_are_x ? pass().x : pass().y; }
   const problem::PassTensor& rows() const { return cut_.lanes_are_x ? pass().y : pass().x; }
   int64_t partner(const problem::PassTensor& t, int64_t image) const;
+  const PairedPlaces& places(const problem::PassTensor& t) const {
+    return &t == &pass().x ? cells_.x_places : cells_.y_places;
+  }
   Part part_of(bool of_x, const BoxGrid::Box& box) const;
   bool pack_image(const problem::PassTensor& t, const std::byte* source, const Part& part,
                   const GradWeightTask& task, float* out) const;
@@ -61,6 +64,8 @@ class GradWeightOperands {
   static void turn_over(const problem::PassTensor& t, const float* source, const Part& part, int64_t channels,
                         float* out);
   static bool side_by_side(const problem::PassTensor& t, const Part& part);
+  bool load_paired_strip(const problem::PassTensor& t, const std::byte* source, const Part& part,
+                         int64_t channels, float* out) const;
   bool load_places(const problem::PassTensor& t, const std::byte* source, const Part& part, int64_t count,
                    int64_t pitch, float* out) const;
 
