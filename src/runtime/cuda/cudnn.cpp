@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// cuDNN's graph interface. Its functions are found by name, so that nothing links to it.
+// cuDNN's graph interface. Its functions are looked up by name, so that the library does not link against it.
 #include "runtime/cuda/cudnn.h"
 
 #include <cuda_runtime_api.h>

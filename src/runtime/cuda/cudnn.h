@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// cuDNN 9, loaded when it is first asked for; without it there are no convolutions here, and callers do
-// without.
+// cuDNN 9, loaded with dlopen at first use. Where it is not installed, every query answers that it has no
+// convolution.
 #pragma once
 
 #include <array>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a build without CUDA has of cuDNN.
+// cuDNN in a build without CUDA: never there.
 #include "runtime/cuda/cudnn.h"
 
 namespace retrograd::runtime {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operands into cuDNN's form, its convolution, the result back.
+// Convolutions by cuDNN: operands are brought into its layout, and the result back into the caller's.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One launch.
+// grad_input with up to 4 x channels a group, FP32, NCHW, in one launch.
 #include "kernels/cuda/few_channels/narrow_gather.h"
 
 #include <fmt/format.h>

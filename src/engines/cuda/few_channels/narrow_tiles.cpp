@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// grad_input in one launch, grad_weight in two.
+// Few x channels a group, and stems, in FP32 without tensor cores. grad_input takes one launch, grad_weight
+// two.
 #include "kernels/cuda/few_channels/narrow_tiles.h"
 
 #include <fmt/format.h>
