@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What aclnnConvolutionBackward takes although it looks odd: masks, warnings, mixes of types, large numbers.
-#include "client.h"
+#include "../client.h"
 
 namespace retrograd::acl_test {
 namespace {

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "client.h"
+#include "../client.h"
 
 namespace retrograd::acl_test {
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The forward operators: every rule provoked (status, argument, value and rule), what is legal, and values.
+#include "../run_call.h"
 #include "rule.h"
-#include "run_call.h"
 
 namespace retrograd::acl_test {
 namespace {

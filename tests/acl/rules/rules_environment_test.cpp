@@ -5,7 +5,7 @@
 #include <cstdlib>
 #include <fstream>
 
-#include "client.h"
+#include "../client.h"
 
 namespace retrograd::acl_test {
 namespace {
