@@ -21,7 +21,7 @@
 #include "engines/machines.h"
 #include "engines/registry.h"
 #include "plan/plan.h"
-#include "tools/problems.h"
+#include "tools/problems/problems.h"
 
 namespace {
 
