@@ -231,5 +231,18 @@ TEST(Products, RefuseNullsThatTheMaskAsksFor) {
   }
 }
 
+// Nobody takes mode 2 on BF16, with rules or without; training refuses the type first.
+TEST(Products, RefuseMode2OfBf16) {
+  for (const std::string product : kProducts) {
+    SCOPED_TRACE(product);
+    const Rules rules(product);
+    ConvCall call;
+    of_type(call, ACL_BF16);
+    call.cube_math_type = 2;
+    EXPECT_TRUE(refused(call.phase_one(), ACLNN_ERR_PARAM_INVALID,
+                        {product == "training" ? "rule conv.bf16" : "cubeMathType is 2"}));
+  }
+}
+
 }  // namespace
 }  // namespace retrograd::acl_test

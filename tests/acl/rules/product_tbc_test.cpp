@@ -124,11 +124,6 @@ TEST(Products, RefuseModesOfBf16) {
           refused(call.phase_one(), ACLNN_ERR_PARAM_INVALID,
                   {"product " + product, training ? "rule tbc.bf16" : "rule tbc.math_3: only FLOAT"}));
     }
-    ConvCall conv;
-    of_type(conv, ACL_BF16);
-    conv.cube_math_type = 2;
-    EXPECT_TRUE(refused(conv.phase_one(), ACLNN_ERR_PARAM_INVALID,
-                        {training ? "rule conv.bf16" : "cubeMathType is 2"}));
   }
   const Rules without("");
   TbcCall call;
