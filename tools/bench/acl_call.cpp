@@ -64,7 +64,7 @@ Result<AclCall> AclCall::make(const problem::ConvRequest& request, const engines
   call.mask_.reset(aclCreateBoolArray(mask, 3));
   call.transposed_ = request.transposed;
   call.groups_ = static_cast<int>(request.groups);
-  call.math_mode_ = static_cast<int8_t>(request.math_mode);
+  call.math_mode_ = static_cast<int8_t>(request.math.mode);
   aclrtStream stream = nullptr;
   RG_CHECK(checked(aclrtCreateStream(&stream)));
   call.stream_.reset(stream);

@@ -48,13 +48,13 @@ Result<Place> place_of(const ExplainOptions& options) {
 // A problem of one product is one of aclnn.
 void follow(problem::Request& request, Product product) {
   if (auto* conv = std::get_if<problem::ConvRequest>(&request)) {
-    conv->product = product;
-    if (!conv->one_dtype) {
-      conv->max_groups = problem::kAclnnMaxGroups;
-      conv->asymmetric_any_rank = false;
+    conv->math.product = product;
+    if (!conv->rules.one_dtype) {
+      conv->rules.max_groups = problem::kAclnnMaxGroups;
+      conv->rules.asymmetric_any_rank = false;
     }
   }
-  if (auto* tbc = std::get_if<problem::ConvTbcRequest>(&request)) tbc->product = product;
+  if (auto* tbc = std::get_if<problem::ConvTbcRequest>(&request)) tbc->math.product = product;
 }
 
 // "keeps", "breaks", or "-" where the product has no such rule.

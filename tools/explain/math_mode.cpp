@@ -41,7 +41,7 @@ std::string effect_of_math_mode(const problem::Problem& problem) {
   const auto* conv = std::get_if<problem::ConvRequest>(&problem.request);
   const auto* tbc = std::get_if<problem::ConvTbcRequest>(&problem.request);
   if (conv == nullptr && tbc == nullptr) return "";
-  const int64_t mode = conv != nullptr ? conv->math_mode : tbc->math_mode;
+  const int64_t mode = conv != nullptr ? conv->math.mode : tbc->math.mode;
   for (const problem::Pass& pass : problem.passes)
     if (const auto* products = std::get_if<problem::ConvPass>(&pass))
       return fmt::format("cubeMathType {} ({}): {}", mode, name_of_mode(mode), effect_on(*products, mode));

@@ -109,7 +109,8 @@ Result<std::vector<NamedProblem>> collect(const ProblemSource& source) {
 void apply_settings(Request& request) {
   // Without rules, mode 0 is aclnn's: exact.
   auto* conv = std::get_if<ConvRequest>(&request);
-  if (conv != nullptr && (conv->math_mode == 1 || conv->one_dtype)) conv->winograd |= settings().winograd;
+  if (conv != nullptr && (conv->math.mode == 1 || conv->rules.one_dtype))
+    conv->math.winograd |= settings().winograd;
 }
 
 Request with_dtype(Request request, DType dtype) {
@@ -118,8 +119,8 @@ Request with_dtype(Request request, DType dtype) {
 }
 
 Request with_math_mode(Request request, int mode) {
-  if (auto* conv = std::get_if<ConvRequest>(&request)) conv->math_mode = mode;
-  if (auto* tbc = std::get_if<ConvTbcRequest>(&request)) tbc->math_mode = mode;
+  if (auto* conv = std::get_if<ConvRequest>(&request)) conv->math.mode = mode;
+  if (auto* tbc = std::get_if<ConvTbcRequest>(&request)) tbc->math.mode = mode;
   return request;
 }
 

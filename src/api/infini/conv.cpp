@@ -42,8 +42,8 @@ infiniStatus_t infiniopCreateConvDescriptor(infiniopHandle_t handle, infiniopCon
     problem::ConvRequest request;
     request.forward = true;
     request.names = kNames;
-    request.one_dtype = true;
-    request.winograd = settings().winograd;
+    request.rules.one_dtype = true;
+    request.math.winograd = settings().winograd;
     RG_TRY(request.grad_output, view_of(y_desc, kNames.grad_output));
     RG_TRY(request.input, view_of(x_desc, kNames.input));
     RG_TRY(request.weight, view_of(w_desc, kNames.weight));

@@ -31,8 +31,8 @@ problem::ConvNames names(bool has_bias) {
 Result<problem::ConvRequest> conv_request(const ConvTensors& tensors) {
   problem::ConvRequest request;
   request.names = names(tensors.bias != nullptr);
-  request.one_dtype = true;
-  request.winograd = settings().winograd;
+  request.rules.one_dtype = true;
+  request.math.winograd = settings().winograd;
   RG_TRY(request.grad_output, view_of(tensors.grad_output, request.names.grad_output));
   RG_TRY(request.input, view_of(tensors.input, request.names.input));
   RG_TRY(request.weight, view_of(tensors.weight, request.names.weight));
