@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "tools/problems.h"
+#include "tools/problems/problems.h"
 
 namespace retrograd::tools {
 

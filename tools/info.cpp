@@ -17,8 +17,8 @@
 #include "kernels/cpu/dense/bf16_tiles.h"
 #include "kernels/cpu/targets.h"
 #include "runtime/thread_pool.h"
-#include "tools/caches.h"
 #include "tools/commands.h"
+#include "tools/measure/caches.h"
 
 extern char** environ;
 

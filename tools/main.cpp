@@ -102,10 +102,28 @@ void add_threads(CLI::App& command, int& threads) {
       ->type_name("N");
 }
 
-void add_layout(CLI::App& command, std::string& layout) {
+// Type, cubeMathType and layout of every problem.
+template <class Options>
+void add_forms(CLI::App& command, Options& options) {
+  command.add_option("--dtype", options.dtype, "Every tensor of this type: f32, f16, bf16, hif8, e4m3")
+      ->type_name("TYPE");
+  command.add_option("--math", options.math_mode, "cubeMathType of every convolution, 0 to 3")
+      ->check(CLI::Range(0, 3))
+      ->type_name("N");
   command
-      .add_option("--layout", layout, "Every tensor and weight plain or channels-last (default: as it is)")
+      .add_option("--layout", options.layout,
+                  "Every tensor and weight plain or channels-last (default: as it is)")
       ->type_name("LAYOUT");
+}
+
+void add_passes(CLI::App& command, std::vector<std::string>& passes) {
+  command
+      .add_option(
+          "--passes", passes,
+          "What is timed by itself: i, w, b (one gradient), all (what the problem asks for, in one call)")
+      ->delimiter(',')
+      ->allow_extra_args(false)
+      ->type_name("i,w,b,all");
 }
 
 void add_source(CLI::App& command, ProblemSource& source) {
@@ -119,12 +137,7 @@ void add_source(CLI::App& command, ProblemSource& source) {
       .add_option("--rows", source.rows,
                   "Only rows of the files whose name holds a match; signs: . [a-z] ( ) | * + ? ^ $ \\")
       ->type_name("PATTERN");
-  command.add_option("--dtype", source.dtype, "Every tensor of this type: f32, f16, bf16, hif8, e4m3")
-      ->type_name("TYPE");
-  command.add_option("--math", source.math_mode, "cubeMathType of every convolution, 0 to 3")
-      ->check(CLI::Range(0, 3))
-      ->type_name("N");
-  add_layout(command, source.layout);
+  add_forms(command, source);
 }
 
 void add_device(CLI::App& command, std::string& device) {
@@ -173,13 +186,7 @@ int run(int argc, char** argv) {
   bench_command.footer(std::string(kBenchExamples) + kProblemHelp);
   add_source(bench_command, bench_options.problems);
   add_threads(bench_command, threads);
-  bench_command
-      .add_option(
-          "--passes", bench_options.passes,
-          "What is timed by itself: i, w, b (one gradient), all (what the problem asks for, in one call)")
-      ->delimiter(',')
-      ->allow_extra_args(false)
-      ->type_name("i,w,b,all");
+  add_passes(bench_command, bench_options.passes);
   bench_command.add_option("--seconds", bench_options.seconds, "Time a row, for us and for each peer")
       ->check(above_zero())
       ->capture_default_str()
@@ -199,27 +206,15 @@ int run(int argc, char** argv) {
                             ->allow_extra_args(false)
                             ->type_name("finite,one-inf,all-nan")
                             ->excludes(calls);
-  bench_command
-      .add_option("--peer", bench_options.peers, "Program that times the same (docs/how_to.md); repeatable")
-      ->allow_extra_args(false)
-      ->type_name("COMMAND")
-      ->excludes(calls)
-      ->excludes(values);
-  bench_command.add_option("--json", bench_options.json, "Write everything there")
-      ->type_name("FILE")
-      ->excludes(calls)
-      ->excludes(values);
-  bench_command.add_option("--csv", bench_options.csv, "Write the rows there")
-      ->type_name("FILE")
-      ->excludes(calls)
-      ->excludes(values);
-
+  add_peers(bench_command, bench_options.peers);
+  bench_command.add_option("--json", bench_options.json, "Write everything there")->type_name("FILE");
+  bench_command.add_option("--csv", bench_options.csv, "Write the rows there")->type_name("FILE");
   CLI::Option* every = bench_command.add_flag(
       "--every-implementation", bench_options.every_implementation,
-      "Instead: everybody that takes a pass, timed next to what was predicted, and regret");
-  every->excludes(calls)->excludes(values);
-  for (const char* other : {"--peer", "--json", "--csv", "--first-call"})
-    every->excludes(bench_command.get_option(other));
+      "Instead: every implementation that takes a pass, its time next to its predicted cost, and regret");
+  every->excludes(calls)->excludes(values)->excludes(bench_command.get_option("--first-call"));
+  for (const char* other : {"--peer", "--json", "--csv"})
+    bench_command.get_option(other)->excludes(calls)->excludes(values)->excludes(every);
   add_device(bench_command, bench_options.device);
   bench_command.get_option("--device")->excludes(calls);  // the interfaces number devices themselves
 
@@ -228,26 +223,14 @@ int run(int argc, char** argv) {
       *app.add_subcommand("sweep", "Time drawn problems: percentiles, regret, ratio to peers, the worst");
   sweep_command.footer(kSweepExamples);
   add_draws(sweep_command, sweep_options);
-  sweep_command
-      .add_option("--dtype", sweep_options.dtype, "Every tensor of this type: f32, f16, bf16, hif8, e4m3")
-      ->type_name("TYPE");
-  sweep_command.add_option("--math", sweep_options.math_mode, "cubeMathType of every convolution, 0 to 3")
-      ->check(CLI::Range(0, 3))
-      ->type_name("N");
-  sweep_command
-      .add_option(
-          "--passes", sweep_options.passes,
-          "What is timed by itself: i, w, b (one gradient), all (what the problem asks for, in one call)")
-      ->delimiter(',')
-      ->allow_extra_args(false)
-      ->type_name("i,w,b,all");
-  add_layout(sweep_command, sweep_options.layout);
+  add_forms(sweep_command, sweep_options);
+  add_passes(sweep_command, sweep_options.passes);
   sweep_command.add_option("--family", sweep_options.family, "Problems of one family, such as pool, only")
       ->type_name("NAME");
   add_threads(sweep_command, threads);
   add_peers(sweep_command, sweep_options.peers);
   sweep_command.add_flag("--every-implementation", sweep_options.every,
-                         "Everybody that takes a pass, not only the one that is chosen");
+                         "Every implementation that takes a pass, not only the one that is chosen");
   sweep_command.add_flag("--forward", sweep_options.forward, "Forward problems instead of backward ones");
   sweep_command.add_option("--json", sweep_options.json, "Write everything there")->type_name("FILE");
   sweep_command

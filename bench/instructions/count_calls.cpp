@@ -15,9 +15,9 @@
 #include "engines/registry.h"
 #include "plan/plan.h"
 #include "problem/problem_text.h"
-#include "tools/implementation_times.h"
-#include "tools/operand_memory.h"
-#include "tools/plan_runner.h"
+#include "tools/measure/implementation_times.h"
+#include "tools/measure/operand_memory.h"
+#include "tools/measure/plan_runner.h"
 
 namespace {
 

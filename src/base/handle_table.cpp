@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Mints handles that are no addresses.
+// Makes handles that are numbers, not addresses, and are never reused.
 #include "base/handle_table.h"
 
 #include <atomic>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// InFlight: how many calls are going on, so that one which takes things away can wait for those that use
-// them.
+// InFlight: counts the calls that are running, so that aclFinalize can wait for them before it frees what
+// they use.
 #pragma once
 
 #include <array>

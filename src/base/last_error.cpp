@@ -1,17 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-// Two text buffers a thread: what take() handed out must outlive the next set(), so that one writes to the
-// other.
+// Each thread has two text buffers: a text that take() returned must stay valid while the next set() writes,
+// so set() writes to the other buffer.
 //
-// Failures are told about when memory is out, too. So a thread's buffers are no thread_local with a
-// destructor: registering one allocates, and the C library ends the process where it cannot. They are plain
-// memory behind a pointer, asked for without exceptions and freed by a key of the thread. Some are laid by
-// for threads whose first failure is that memory is out; who comes when they are gone has one fixed text.
+// Reporting must also work when memory is exhausted. A thread_local with a destructor would not: registering
+// the destructor allocates, and the C library aborts when that fails. The buffers are therefore plain memory
+// behind a per-thread pointer, allocated with nothrow new and freed by a pthread key. Sixteen are allocated
+// in advance for threads whose first failure is that memory is exhausted; when those are used up, a thread
+// gets one fixed text.
 #include "base/last_error.h"
+
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <atomic>
 #include <cstddef>
+#include <cstdio>
 #include <cstring>
+#include <exception>
 #include <new>
 #include <utility>
 
@@ -123,6 +128,14 @@ void keep(Text&& text) {
   texts->buffers[texts->newest].set(std::forward<Text>(text));
 }
 
+// Without a string: the memory for one may be what is missing.
+int report_text(int number, const char* function, const char* what) noexcept {
+  char text[256];
+  std::snprintf(text, sizeof text, "%d %s: %s", number, function, what);
+  set(text);
+  return number;
+}
+
 }  // namespace
 
 void set(std::string text) noexcept {
@@ -134,6 +147,30 @@ void set(const char* text) noexcept {
   if (text == nullptr) text = "";
   log::write(log::Topic::kError, text);
   keep(text);
+}
+
+int report(int number, const char* function, const std::string& sentence) noexcept {
+  if (number == 0) return number;
+  try {
+    set(fmt::format("{} {}: {}", number, function, sentence));
+  } catch (...) {
+    report_text(number, function, "no memory for the text of this failure");
+  }
+  return number;
+}
+
+int report_exception(int (*number_of)(Code), const char* function) noexcept {
+  std::exception_ptr held;  // keeps the text of what() while it is printed
+  try {
+    held = std::current_exception();
+    throw;
+  } catch (const std::bad_alloc&) {
+    return report_text(number_of(Code::kOutOfMemory), function, "the host is out of memory");
+  } catch (const std::exception& error) {
+    return report_text(number_of(Code::kInternal), function, error.what());
+  } catch (...) {
+    return report_text(number_of(Code::kInternal), function, "an unknown exception");
+  }
 }
 
 const char* take() noexcept {

@@ -4,6 +4,8 @@
 
 #include <string>
 
+#include "base/status.h"
+
 namespace retrograd::last_error {
 
 // Also writes the text to the log (topic error). Neither form fails when memory is out: the first only moves,
@@ -11,6 +13,13 @@ namespace retrograd::last_error {
 // fixed text. Use the second in handlers of std::bad_alloc, where building a string could throw again.
 void set(std::string text) noexcept;
 void set(const char* text) noexcept;
+
+// How the C interfaces end a call: leaves "<number> <function>: <sentence>" as the last error unless the
+// number is 0, and returns the number.
+int report(int number, const char* function, const std::string& sentence) noexcept;
+// For catch (...): the same for the exception that is being handled, whose number `number_of` tells.
+int report_exception(int (*number_of)(Code), const char* function) noexcept;
+
 // The pending text, then forgets it; null when nothing is pending. Valid until this thread's next take().
 const char* take() noexcept;
 // The newest text, kept; "" when this thread never failed. Valid until this thread's next set().

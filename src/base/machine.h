@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Machine: what planning knows of a processor. A plain value: a device fills it in once, a table of names
-// gives it for machines that are not here, and nothing that plans asks the hardware again.
+// Machine: what planning knows of a processor. A plain value: a device fills it in once, and a table of named
+// machines gives it for hardware that is not here. Planning never asks the hardware itself.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The products whose documented limits can be kept (RETROGRAD_RULES).
+// The Ascend products whose documented limits can be enforced (RETROGRAD_RULES).
 #pragma once
 
 #include <cstdint>

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // ThreadSlot<T>: a pointer of each thread's own, null at first.
 //
-// Not a thread_local: where a library comes by dlopen, the C library makes room for those at a thread's first
-// use, and ends the process if there is no memory. Room that is laid by (initial-exec) is too small for the
-// CUDA runtime's own beside ours. The first 32 keys of a process need no memory; beyond them, set() may fail.
+// Not a thread_local: for a library loaded with dlopen, the C library allocates those at a thread's first use
+// and aborts when memory is exhausted. The static TLS block (initial-exec) is too small for ours next to the
+// CUDA runtime's. The first 32 pthread keys of a process need no allocation; beyond them, set() may fail.
 #pragma once
 
 #include <pthread.h>

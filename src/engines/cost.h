@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// What an implementation is thought to take for a pass, in microseconds:
+// The predicted time of an implementation for a pass, in microseconds:
 //
 // clang-format off
 //   launches × start + calls ÷ threads × call + max(operations ÷ (peak × arithmetic), bytes ÷ (bandwidth × memory))
 // clang-format on
 //
-// for two threads of a CPU, and the cost of what it leaves to another (Candidate::rest). Operations, bytes,
-// launches and calls are the implementation's own (engine.h), the peaks are the machine's, and the
-// efficiencies are data: tuning/, measured by `retrograd tune`.
+// plus the cost of the part that it leaves to another implementation (Candidate::rest). CPU costs are for two
+// threads. Operations, bytes, launches and calls come from the implementation (engine.h), the peaks from the
+// machine, the efficiencies from tuning/, where `retrograd tune` measured them.
 #pragma once
 
 #include <optional>

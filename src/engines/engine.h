@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What an engine is to the planner: candidates that accept a pass, or decline it with a reason, and make a
+// Candidate: an engine as the planner sees it. It accepts a pass or declines it with a reason, and makes a
 // step of it.
 #pragma once
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Asks the processor, once.
+// Fills in a Machine from the hardware, once.
 #include "engines/machines.h"
 
 #include <array>

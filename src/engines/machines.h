@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The machine that a device is.
+// The Machine (base/machine.h) of a device.
 #pragma once
 
 #include "base/machine.h"

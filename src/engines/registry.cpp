@@ -7,7 +7,7 @@
 
 #include "base/settings.h"
 #include "engines/cpu/implementations.h"
-#include "engines/cuda/candidates.h"
+#include "engines/cuda/implementations.h"
 #include "engines/reference/reference.h"
 #include "kernels/cpu/targets.h"
 

@@ -142,21 +142,20 @@ Strides5 strides_5d(const TensorView& view) {
   return strides;
 }
 
-Result<OperandRounding> choose_rounding(const MathRequest& math, DType compute,
+Result<OperandRounding> choose_rounding(const ConvMath& math, const char* name, DType compute,
                                         std::vector<std::string>& warnings) {
   if (math.mode < 0 || math.mode > 3)
     return Status(
         Code::kInvalidArgument,
         fmt::format("{} is {}, expected 0 (KEEP_DTYPE), 1 (ALLOW_FP32_DOWN_PRECISION), 2 (USE_FP16) or "
                     "3 (USE_HF32)",
-                    math.name, math.mode));
+                    name, math.mode));
   if (math.mode == 2 && compute == DType::kBF16)
-    return Status(
-        Code::kBadDtype,
-        fmt::format("{} is 2 (USE_FP16), which bf16 operands do not allow: use 0, 1 or 3", math.name));
+    return Status(Code::kBadDtype,
+                  fmt::format("{} is 2 (USE_FP16), which bf16 operands do not allow: use 0, 1 or 3", name));
   if (math.mode == 3 && (compute == DType::kF16 || compute == DType::kBF16))
-    warnings.push_back(fmt::format("{} is 3 (USE_HF32), which changes nothing for {} operands", math.name,
-                                   name_of(compute)));
+    warnings.push_back(
+        fmt::format("{} is 3 (USE_HF32), which changes nothing for {} operands", name, name_of(compute)));
   if (compute != DType::kF32) return OperandRounding::kNone;
   const auto hf32 =
       math.hf32_mantissa_bits == 10 ? OperandRounding::kHf32Bits10 : OperandRounding::kHf32Bits11;

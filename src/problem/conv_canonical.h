@@ -36,15 +36,9 @@ TensorView permuted(const TensorView& view, std::initializer_list<int> order);
 // no elements has strides 0.
 Strides5 strides_5d(const TensorView& view);
 
-// What cubeMathType is chosen by.
-struct MathRequest {
-  int64_t mode = 0;
-  const char* name = "";  // of the argument
-  int hf32_mantissa_bits = 11;
-  std::optional<Product> product;  // whose arithmetic mode 1 is
-};
-// Judges cubeMathType for products made in `compute`; a note worth a warning goes to `warnings`.
-Result<OperandRounding> choose_rounding(const MathRequest& math, DType compute,
+// Validates cubeMathType, which the caller names `name`, for products made in `compute`; a note worth a
+// warning goes to `warnings`.
+Result<OperandRounding> choose_rounding(const ConvMath& math, const char* name, DType compute,
                                         std::vector<std::string>& warnings);
 
 // Messages for the two commonest rules.

@@ -88,7 +88,7 @@ class ConvJudge {
   Status judge_attributes() {
     const bool two_dimensional = spatial_rank_ == 2;
     RG_CHECK(judge_length(r_.stride, names_.stride, false));
-    RG_CHECK(judge_length(r_.padding, names_.padding, two_dimensional || r_.asymmetric_any_rank));
+    RG_CHECK(judge_length(r_.padding, names_.padding, two_dimensional || r_.rules.asymmetric_any_rank));
     RG_CHECK(judge_length(r_.dilation, names_.dilation, false));
     RG_CHECK(judge_length(r_.output_padding, names_.output_padding, two_dimensional));
     RG_CHECK(judge_minimum(r_.stride, names_.stride, 1));
@@ -105,7 +105,7 @@ class ConvJudge {
                             names_.output_padding, i, value)};
       // Beyond the stride it is places that are padded away otherwise, and then zeros: well defined, and left
       // to the interfaces that do not refuse it.
-      const bool limited = r_.follows_aclnn() || r_.one_dtype;
+      const bool limited = r_.rules.follows_aclnn() || r_.rules.one_dtype;
       if (r_.transposed && limited && (value < 0 || value >= limit))
         return {Code::kInvalidArgument,
                 fmt::format("{}[{}] is {}, expected 0 to {}: less than the stride{}", names_.output_padding,
@@ -118,11 +118,11 @@ class ConvJudge {
   }
 
   Status judge_channels() {
-    if (r_.groups < 1 || r_.groups > r_.max_groups)
+    if (r_.groups < 1 || r_.groups > r_.rules.max_groups)
       return {Code::kInvalidArgument,
-              r_.max_groups == std::numeric_limits<int64_t>::max()
+              r_.rules.max_groups == std::numeric_limits<int64_t>::max()
                   ? fmt::format("{} is {}, expected at least 1", names_.groups, r_.groups)
-                  : fmt::format("{} is {}, expected 1 to {}", names_.groups, r_.groups, r_.max_groups)};
+                  : fmt::format("{} is {}, expected 1 to {}", names_.groups, r_.groups, r_.rules.max_groups)};
     const Dims& input = r_.input.shape;
     const Dims& weight = r_.weight.shape;
     const Dims& grad_output = r_.grad_output.shape;
@@ -283,15 +283,13 @@ class ConvJudge {
 
   Status judge_types() {
     RG_TRY(const DType compute, promote(r_));
-    RG_TRY(conv_.rounding,
-           choose_rounding({r_.math_mode, names_.math_mode, r_.hf32_mantissa_bits, r_.product}, compute,
-                           warnings_));
+    RG_TRY(conv_.rounding, choose_rounding(r_.math, names_.math_mode, compute, warnings_));
     // Never unless the user says so. Where operands are to be rounded, what is made of them then is to be
     // exact; 0 is the promise of exact products where the interface has a choice.
-    conv_.winograd_allowed = compute == DType::kF32 && r_.winograd &&
+    conv_.winograd_allowed = compute == DType::kF32 && r_.math.winograd &&
                              conv_.rounding == OperandRounding::kNone &&
-                             (r_.math_mode == 1 || (r_.math_mode == 0 && !r_.follows_aclnn()));
-    conv_.hf32_allowed = compute == DType::kF32 && r_.math_mode == 1 && !r_.product;
+                             (r_.math.mode == 1 || (r_.math.mode == 0 && !r_.rules.follows_aclnn()));
+    conv_.hf32_allowed = compute == DType::kF32 && r_.math.mode == 1 && !r_.math.product;
     if (r_.forward) {
       RG_CHECK(judge_bias_type(compute));
       return judge_output_type(r_.grad_output, names_.grad_output, compute, is_8bit(compute));
@@ -304,7 +302,7 @@ class ConvJudge {
   Status judge_output_type(const std::optional<TensorView>& view, const char* name, DType compute,
                            bool compute_type_allowed) const {
     if (!view) return Status::ok();
-    if (r_.one_dtype && view->dtype != compute)
+    if (r_.rules.one_dtype && view->dtype != compute)
       return {Code::kBadDtype, fmt::format("{}.dtype is {}, expected {}: one type for all tensors", name,
                                            name_of(view->dtype), name_of(compute))};
     if (!is_8bit(view->dtype) || (compute_type_allowed && view->dtype == compute)) return Status::ok();
@@ -315,12 +313,12 @@ class ConvJudge {
   }
 
   Status judge_bias_type(DType compute) const {
-    if (!r_.bias || r_.bias->dtype == compute || (r_.bias->dtype == DType::kF32 && !r_.one_dtype))
+    if (!r_.bias || r_.bias->dtype == compute || (r_.bias->dtype == DType::kF32 && !r_.rules.one_dtype))
       return Status::ok();
-    return {
-        Code::kBadDtype,
-        fmt::format("{}.dtype is {}, expected {}{}", names_.bias, name_of(r_.bias->dtype), name_of(compute),
-                    r_.one_dtype ? ": one type for all tensors" : ", the type of the products, or f32")};
+    return {Code::kBadDtype,
+            fmt::format(
+                "{}.dtype is {}, expected {}{}", names_.bias, name_of(r_.bias->dtype), name_of(compute),
+                r_.rules.one_dtype ? ": one type for all tensors" : ", the type of the products, or f32")};
   }
 
   Status judge_outputs() {
@@ -377,7 +375,7 @@ Result<DType> promote(const ConvRequest& request) {
       fmt::format("{}{} {}, {} {}",
                   request.forward ? "" : fmt::format("{} {}, ", request.names.grad_output, name_of(types[0])),
                   request.names.input, name_of(types[1]), request.names.weight, name_of(types[2]));
-  if (request.one_dtype)
+  if (request.rules.one_dtype)
     return Status(Code::kBadDtype,
                   fmt::format("dtypes differ ({}), expected one type for all tensors", given));
   for (DType type : types)

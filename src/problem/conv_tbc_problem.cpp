@@ -76,10 +76,9 @@ Status fill_problem(const ConvTbcRequest& request, Problem& problem) {
   RG_CHECK(judge_shapes(request));
   RG_CHECK(judge_types(request));
   ConvCanonical conv;
-  RG_TRY(conv.rounding, choose_rounding({request.math_mode, request.names.math_mode,
-                                         request.hf32_mantissa_bits, request.product},
-                                        request.input.dtype, problem.warnings));
-  conv.hf32_allowed = request.input.dtype == DType::kF32 && request.math_mode == 1 && !request.product;
+  RG_TRY(conv.rounding,
+         choose_rounding(request.math, request.names.math_mode, request.input.dtype, problem.warnings));
+  conv.hf32_allowed = request.input.dtype == DType::kF32 && request.math.mode == 1 && !request.math.product;
   const TensorView grad_output = permuted(request.grad_output, {1, 2, 0});
   const TensorView input = permuted(request.input, {1, 2, 0});
   const TensorView weight = permuted(request.weight, {2, 1, 0});

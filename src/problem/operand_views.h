@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The tensors of any request by operand.
+// The tensors of a request, of any kind, indexed by operand.
 #pragma once
 
 #include <array>

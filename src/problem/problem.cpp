@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Judging a request of any kind.
+// Validates a request of any kind.
 #include "problem/problem.h"
 
 #include <fmt/format.h>

@@ -69,10 +69,10 @@ struct Math {
 
 Math math_of(const Request& request) {
   if (const auto* tbc = std::get_if<ConvTbcRequest>(&request))
-    return {tbc->math_mode, tbc->names.math_mode, tbc->input.dtype};
+    return {tbc->math.mode, tbc->names.math_mode, tbc->input.dtype};
   const auto& conv = std::get<ConvRequest>(request);
   const auto compute = promote(conv);
-  return {conv.math_mode, conv.names.math_mode,
+  return {conv.math.mode, conv.names.math_mode,
           compute.is_ok() ? std::optional(compute.value()) : std::nullopt};
 }
 
@@ -143,11 +143,12 @@ constexpr auto find_dilation = find_attribute<&ConvRequest::dilation, &ConvNames
 
 std::string find_bias_sizes(const Request& request, const ProductRule&) {
   const auto& r = std::get<ConvRequest>(request);
-  if (!r.grad_bias || !r.bias_sizes || r.weight.shape.rank() < 2) return "";
+  if (!r.grad_bias || !r.for_products.bias_sizes || r.weight.shape.rank() < 2) return "";
   const int64_t channels =
       r.transposed ? checked_mul(r.weight.shape[1], r.groups).value_or(-1) : r.weight.shape[0];
-  if (r.bias_sizes->size() == 1 && r.bias_sizes->front() == channels) return "";
-  return fmt::format("{} is [{}], expected [{}]", r.names.bias_sizes, joined(*r.bias_sizes, ", "), channels);
+  if (r.for_products.bias_sizes->size() == 1 && r.for_products.bias_sizes->front() == channels) return "";
+  return fmt::format("{} is [{}], expected [{}]", r.names.bias_sizes,
+                     joined(*r.for_products.bias_sizes, ", "), channels);
 }
 
 std::string other_type(const NamedView& tensor, const NamedView& as) {
@@ -175,7 +176,7 @@ std::string other_format(Format format, const char* name, Format as, const char*
 
 std::string find_formats(const Request& request, const ProductRule&) {
   const auto& r = std::get<ConvRequest>(request);
-  const ConvFormats& f = r.formats;
+  const ConvFormats& f = r.for_products.formats;
   const ConvNames& n = r.names;
   std::string what = other_format(f.grad_output, n.grad_output, f.input, n.input);
   if (what.empty() && r.grad_input) what = other_format(f.grad_input, n.grad_input, f.input, n.input);
@@ -301,8 +302,8 @@ Status keep_product_rules(const Request& request, Product product) {
 }
 
 std::optional<Product> product_of(const Request& request) {
-  if (const auto* conv = std::get_if<ConvRequest>(&request)) return conv->product;
-  if (const auto* tbc = std::get_if<ConvTbcRequest>(&request)) return tbc->product;
+  if (const auto* conv = std::get_if<ConvRequest>(&request)) return conv->math.product;
+  if (const auto* tbc = std::get_if<ConvTbcRequest>(&request)) return tbc->math.product;
   return std::nullopt;
 }
 

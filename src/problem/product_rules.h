@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What single products refuse although it has one meaning: their documented limits, as one table.
+// Documented limits of single products, as one table: requests that are well defined, but that a product
+// refuses.
 #pragma once
 
 #include <span>

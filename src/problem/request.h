@@ -56,6 +56,29 @@ struct ConvFormats {
          grad_input = Format::kUnsaid, grad_weight = Format::kUnsaid;
 };
 
+// How products are made: read where the rounding of operands is chosen (conv_canonical.h).
+struct ConvMath {
+  int64_t mode = 0;  // cubeMathType, 0 to 3
+  int hf32_mantissa_bits = 11;
+  bool winograd = false;           // allowed by RETROGRAD_WINOGRAD; aclnn also wants mode 1
+  std::optional<Product> product;  // its limits are enforced, its arithmetic followed (product_rules.h)
+};
+
+// Rules that differ by interface: read by conv_problem.cpp.
+struct ConvRules {
+  bool one_dtype = false;            // infiniop: all operands of one type; otherwise promotion
+  bool asymmetric_any_rank = false;  // padding may hold lo, hi for every axis; otherwise in 2-D only
+  int64_t max_groups = std::numeric_limits<int64_t>::max();  // aclnn: kAclnnMaxGroups
+
+  bool follows_aclnn() const { return max_groups == kAclnnMaxGroups; }
+};
+
+// Arguments that only the rules of products read (product_rules.cpp).
+struct ProductArguments {
+  std::optional<std::vector<int64_t>> bias_sizes;
+  ConvFormats formats;
+};
+
 // Convolution, backward or forward. Tensors are (N, C, spatial…), the weight (C_out, C_in/groups, k…), for a
 // transposed convolution (C_in, C_out/groups, k…).
 struct ConvRequest {
@@ -66,24 +89,10 @@ struct ConvRequest {
   std::vector<int64_t> stride, padding, dilation, output_padding;
   bool transposed = false;
   int64_t groups = 1;
-  int64_t math_mode = 0;  // cubeMathType, 0 to 3
-  bool winograd = false;  // the user allows it (RETROGRAD_WINOGRAD); aclnn uses it where math_mode is 1
-
-  // Rules that differ by interface.
-  bool one_dtype = false;            // infiniop: all operands of one type; otherwise promotion
-  bool asymmetric_any_rank = false;  // padding may hold lo, hi for every axis; otherwise in 2-D only
-  int64_t max_groups = std::numeric_limits<int64_t>::max();  // aclnn: kAclnnMaxGroups
-
-  // The product whose limits are kept and whose arithmetic is followed (product_rules.h), and what only its
-  // rules look at.
-  std::optional<Product> product;
-  std::optional<std::vector<int64_t>> bias_sizes;
-  ConvFormats formats;
-
-  int hf32_mantissa_bits = 11;
+  ConvMath math;
+  ConvRules rules;
+  ProductArguments for_products;
   ConvNames names;
-
-  bool follows_aclnn() const { return max_groups == kAclnnMaxGroups; }
 };
 
 // conv_tbc, backward or forward: grad_output (T_out, B, C_out), input (T_in, B, C_in), weight (K, C_in,
@@ -93,9 +102,7 @@ struct ConvTbcRequest {
   TensorView grad_output, input, weight, bias;
   TensorView grad_input, grad_weight, grad_bias;
   int64_t pad = 0;
-  int64_t math_mode = 0;
-  std::optional<Product> product;
-  int hf32_mantissa_bits = 11;
+  ConvMath math;
   ConvNames names;
 };
 

@@ -346,8 +346,8 @@ Result<Request> parse_conv(Fields& fields) {
   r.output_padding = read.list("output_padding", std::vector<int64_t>(axes, 0));
   r.transposed = read.flag("transposed", false);
   r.groups = read.number("groups", 1);
-  r.math_mode = read.number("math", 0);
-  r.winograd = read.flag("winograd", false);
+  r.math.mode = read.number("math", 0);
+  r.math.winograd = read.flag("winograd", false);
   r.forward = read.forward(r.names.grad_output);
   r.grad_output = read.tensor(r.names.grad_output, read.ok() ? implied_grad_output(r) : TensorView{});
   if (r.forward) {
@@ -356,12 +356,12 @@ Result<Request> parse_conv(Fields& fields) {
     read_gradients(read, r);
   }
   const std::string_view rules = read.word("rules", "", "aclnn infiniop");
-  r.one_dtype = rules == "infiniop";
-  r.asymmetric_any_rank = rules != "aclnn";
-  if (rules == "aclnn") r.max_groups = kAclnnMaxGroups;
-  r.product = product_from_name(read.word("product", "", "a2 a3 910_95 training"));
-  r.bias_sizes = read.optional_list("bias_sizes");
-  r.formats = read.formats("formats");
+  r.rules.one_dtype = rules == "infiniop";
+  r.rules.asymmetric_any_rank = rules != "aclnn";
+  if (rules == "aclnn") r.rules.max_groups = kAclnnMaxGroups;
+  r.math.product = product_from_name(read.word("product", "", "a2 a3 910_95 training"));
+  r.for_products.bias_sizes = read.optional_list("bias_sizes");
+  r.for_products.formats = read.formats("formats");
   RG_CHECK(read.status());
   return Request(std::move(r));
 }
@@ -372,8 +372,8 @@ Result<Request> parse_conv_tbc(Fields& fields) {
   r.input = read.tensor("input", std::nullopt);
   r.weight = read.tensor("weight", std::nullopt);
   r.pad = read.number("pad", 0);
-  r.math_mode = read.number("math", 0);
-  r.product = product_from_name(read.word("product", "", "a2 a3 910_95 training"));
+  r.math.mode = read.number("math", 0);
+  r.math.product = product_from_name(read.word("product", "", "a2 a3 910_95 training"));
   Dims bias, grad_output;
   if (r.input.shape.rank() == 3 && r.weight.shape.rank() == 3) {
     bias = {r.weight.shape[2]};

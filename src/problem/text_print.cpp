@@ -76,19 +76,20 @@ std::string print(const ConvRequest& r) {
   if (r.grad_bias)
     line.result("grad_bias", *r.grad_bias,
                 r.grad_output.shape.rank() > 1 ? Dims{r.grad_output.shape[1]} : Dims{});
-  line.number("math", r.math_mode, 0);
-  line.number("winograd", r.winograd, 0);
+  line.number("math", r.math.mode, 0);
+  line.number("winograd", r.math.winograd, 0);
   line.dtype();
-  if (r.one_dtype) {
+  if (r.rules.one_dtype) {
     line.word("rules", "infiniop");
-  } else if (r.follows_aclnn()) {
+  } else if (r.rules.follows_aclnn()) {
     line.word("rules", "aclnn");
   }
-  if (r.product) line.product(*r.product);
-  if (r.bias_sizes && r.grad_bias &&
-      *r.bias_sizes != std::vector<int64_t>{r.grad_bias->shape.rank() == 1 ? r.grad_bias->shape[0] : -1})
-    line.list("bias_sizes", *r.bias_sizes, 0, 0);
-  line.formats(r.formats);
+  if (r.math.product) line.product(*r.math.product);
+  if (r.for_products.bias_sizes && r.grad_bias &&
+      *r.for_products.bias_sizes !=
+          std::vector<int64_t>{r.grad_bias->shape.rank() == 1 ? r.grad_bias->shape[0] : -1})
+    line.list("bias_sizes", *r.for_products.bias_sizes, 0, 0);
+  line.formats(r.for_products.formats);
   return line.take();
 }
 
@@ -105,9 +106,9 @@ std::string print(const ConvTbcRequest& r) {
     line.result("grad_weight", r.grad_weight, r.weight.shape);
     line.result("grad_bias", r.grad_bias, r.bias.shape);
   }
-  line.number("math", r.math_mode, 0);
+  line.number("math", r.math.mode, 0);
   line.dtype();
-  if (r.product) line.product(*r.product);
+  if (r.math.product) line.product(*r.math.product);
   return line.take();
 }
 

@@ -3,6 +3,7 @@
 #include "problem/window.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "base/checked.h"
 
@@ -53,6 +54,22 @@ std::optional<int64_t> output_reading(const Window& w, int64_t index, int64_t ta
   const int64_t output = scaled / w.stride;
   if (output >= w.y) return std::nullopt;
   return output;
+}
+
+ResidueTaps residue_taps(const Window& w, int64_t residue) {
+  ResidueTaps taps{.spacing = w.stride / std::gcd(w.stride, w.dilation)};
+  // output·stride = residue + pad − tap·dilation + i·stride has a solution for the taps of one class modulo
+  // `spacing`.
+  for (int64_t tap = 0; tap < std::min(w.kernel, taps.spacing); ++tap) {
+    const int64_t numerator = residue + w.pad_lo - tap * w.dilation;
+    if (numerator % w.stride != 0) continue;
+    taps.first = tap;
+    taps.count = ceil_div(w.kernel - tap, taps.spacing);
+    taps.offset = numerator / w.stride;
+    taps.step = taps.spacing * w.dilation / w.stride;
+    break;
+  }
+  return taps;
 }
 
 std::optional<int64_t> pool_output_size(const PoolWindow& w, bool ceil_mode, bool corrected) {

@@ -51,6 +51,12 @@ Range live_taps(const Window& window, int64_t output);
 Range live_outputs(const Window& window, int64_t tap);
 // The output whose tap `tap` reads x[index], if there is one.
 std::optional<int64_t> output_reading(const Window& window, int64_t index, int64_t tap);
+// The taps that read the places residue + stride·i of x, for 0 ≤ residue < stride. They are evenly spaced:
+// the k-th of `count` is tap first + k·spacing, and output i + offset − k·step reads through it.
+struct ResidueTaps {
+  int64_t count = 0, first = 0, spacing = 1, offset = 0, step = 0;
+};
+ResidueTaps residue_taps(const Window& window, int64_t residue);
 
 // Average pooling: no dilation, ceil mode, and a divisor that depends on the place.
 struct PoolWindow {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Making a context and keeping its switches.
+// Creates a context and stores its options.
 #include "runtime/context.h"
 
 #include <utility>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Context: a device with a default stream and switches. Which one is current on a thread is the caller's.
+// Context: a device with a default stream and options. The caller keeps track of each thread's current
+// context.
 #pragma once
 
 #include <array>

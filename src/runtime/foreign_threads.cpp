@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Keeps what was set. A loop reads it without a lock while another thread sets the next.
+// Stores the loop that was set. Loops read it without a lock while another thread may set the next one.
 #include "runtime/foreign_threads.h"
 
 #include <atomic>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// ForeignThreads: the loop of a host runtime (PyTorch's, an OpenMP program's), on whose threads our loops run
-// when it has been given to us. Two pools on the same cores would take turns at keeping each other waiting.
+// ForeignThreads: a parallel loop that the host program sets (PyTorch's, or an OpenMP program's). Our loops
+// then run on its threads: two thread pools on the same cores would slow each other down.
 #pragma once
 
 #include <cstdint>

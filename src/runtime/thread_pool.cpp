@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Parallel loops on threads of our own, or on those of a host runtime that has set its loop.
 //
-// What a loop costs above its work is the hand-over. To wake a worker takes 20 to 50 us on a virtual machine,
-// longer than many loops run: so a worker looks for the next loop for a while before it sleeps, and a caller
-// who has done everything by itself waits for no worker that has not come yet.
+// The overhead of a loop is the hand-over. Waking a worker takes 20 to 50 us on a virtual machine, longer
+// than many loops run. So a worker spins for a while before it sleeps, and a caller that has done all the
+// work itself does not wait for workers that have not started.
 #include "runtime/thread_pool.h"
 
 #include <fmt/format.h>

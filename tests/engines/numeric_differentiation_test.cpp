@@ -76,8 +76,8 @@ void check_many(ProblemSketch (ProblemGenerator::*draw)(), int problems, uint64_
     SCOPED_TRACE(testing::Message() << "seed " << seed << ", problem " << i);
     problem::Request request = *to_request((generator.*draw)());
     // Derivatives of what is asked for, not of rounded operands.
-    if (auto* conv = std::get_if<problem::ConvRequest>(&request)) conv->math_mode %= 2;
-    if (auto* tbc = std::get_if<problem::ConvTbcRequest>(&request)) tbc->math_mode %= 2;
+    if (auto* conv = std::get_if<problem::ConvRequest>(&request)) conv->math.mode %= 2;
+    if (auto* tbc = std::get_if<problem::ConvTbcRequest>(&request)) tbc->math.mode %= 2;
     NumericDifferentiation(request, random).check();
   }
 }

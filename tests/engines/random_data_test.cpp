@@ -82,7 +82,7 @@ TEST(MathModeTest, OperandsAreRoundedAndTheBiasGradientIsNot) {
     request.grad_bias = problem::dense_view(DType::kF32, {1});
     request.stride = request.dilation = {1};
     request.padding = request.output_padding = {0};
-    request.math_mode = mode;
+    request.math.mode = mode;
     Operands operands{problem::Request(request)};
     operands[Operand::kGradOutput]->set({0, 0, 0}, fine);
     operands[Operand::kInput]->set({0, 0, 0}, 1.0);

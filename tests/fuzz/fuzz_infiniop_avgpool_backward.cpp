@@ -10,33 +10,20 @@ namespace {
 
 void run(ByteReader& reader, infiniopAvgPoolBackwardDescriptor_t descriptor, const ViewMemory& grad_input,
          const ViewMemory& grad_output, const ViewMemory& input) {
-  const uint8_t mode = reader.byte();
-  const auto unless = [mode](int bit, void* address) { return (mode >> bit & 1) != 0 ? nullptr : address; };
-  size_t bytes = 0;
-  require(infiniopGetAvgPoolBackwardWorkspaceSize(descriptor, &bytes) == INFINI_STATUS_SUCCESS);
-  const size_t given = (mode & 1) != 0 && bytes > 0 ? bytes - 1 : bytes;
-  std::vector<unsigned char> workspace(given, 0xA5);
-  const infiniStatus_t status =
-      infiniopAvgPoolBackward(descriptor, workspace.data(), given, unless(1, grad_input.data()),
-                              unless(2, grad_output.data()), unless(3, input.data()), nullptr);
-  require(status == INFINI_STATUS_SUCCESS || status == INFINI_STATUS_BAD_PARAM ||
-          status == INFINI_STATUS_INSUFFICIENT_WORKSPACE);
-  if (given < bytes) require(status != INFINI_STATUS_SUCCESS);
+  run_any(reader, infiniopGetAvgPoolBackwardWorkspaceSize, descriptor,
+          [&](void* workspace, size_t bytes, const auto& unless) {
+            return infiniopAvgPoolBackward(descriptor, workspace, bytes, unless(1, grad_input.data()),
+                                           unless(2, grad_output.data()), unless(3, input.data()), nullptr);
+          });
 }
 
 void run_forward(ByteReader& reader, infiniopAvgPoolDescriptor_t descriptor, const ViewMemory& output,
                  const ViewMemory& input) {
-  const uint8_t mode = reader.byte();
-  const auto unless = [mode](int bit, void* address) { return (mode >> bit & 1) != 0 ? nullptr : address; };
-  size_t bytes = 0;
-  require(infiniopGetAvgPoolWorkspaceSize(descriptor, &bytes) == INFINI_STATUS_SUCCESS);
-  const size_t given = (mode & 1) != 0 && bytes > 0 ? bytes - 1 : bytes;
-  std::vector<unsigned char> workspace(given, 0xA5);
-  const infiniStatus_t status = infiniopAvgPool(descriptor, workspace.data(), given, unless(1, output.data()),
-                                                unless(2, input.data()), nullptr);
-  require(status == INFINI_STATUS_SUCCESS || status == INFINI_STATUS_BAD_PARAM ||
-          status == INFINI_STATUS_INSUFFICIENT_WORKSPACE);
-  if (given < bytes) require(status != INFINI_STATUS_SUCCESS);
+  run_any(reader, infiniopGetAvgPoolWorkspaceSize, descriptor,
+          [&](void* workspace, size_t bytes, const auto& unless) {
+            return infiniopAvgPool(descriptor, workspace, bytes, unless(1, output.data()),
+                                   unless(2, input.data()), nullptr);
+          });
 }
 
 }  // namespace

@@ -11,37 +11,25 @@ namespace {
 void run(ByteReader& reader, infiniopConvBackwardDescriptor_t descriptor,
          const InfiniTensorArgument& grad_output, const InfiniTensorArgument& input,
          const InfiniTensorArgument& weight) {
-  const uint8_t mode = reader.byte();
-  const auto unless = [mode](int bit, void* address) { return (mode >> bit & 1) != 0 ? nullptr : address; };
-  size_t bytes = 0;
-  require(infiniopGetConvBackwardWorkspaceSize(descriptor, &bytes) == INFINI_STATUS_SUCCESS);
-  const size_t given = (mode & 1) != 0 && bytes > 0 ? bytes - 1 : bytes;
-  std::vector<unsigned char> workspace(given, 0xA5);
   const ViewMemory bias({grad_output.shape[1]}, {}, grad_output.memory.element_size());
-  const infiniStatus_t status = infiniopConvBackward(
-      descriptor, workspace.data(), given, unless(1, input.twin.data()), unless(2, weight.twin.data()),
-      unless(3, bias.data()), unless(4, grad_output.memory.data()), unless(5, input.memory.data()),
-      unless(6, weight.memory.data()), nullptr);
-  require(status == INFINI_STATUS_SUCCESS || status == INFINI_STATUS_BAD_PARAM ||
-          status == INFINI_STATUS_INSUFFICIENT_WORKSPACE);
-  if (given < bytes) require(status != INFINI_STATUS_SUCCESS);
+  run_any(reader, infiniopGetConvBackwardWorkspaceSize, descriptor,
+          [&](void* workspace, size_t bytes, const auto& unless) {
+            return infiniopConvBackward(descriptor, workspace, bytes, unless(1, input.twin.data()),
+                                        unless(2, weight.twin.data()), unless(3, bias.data()),
+                                        unless(4, grad_output.memory.data()), unless(5, input.memory.data()),
+                                        unless(6, weight.memory.data()), nullptr);
+          });
 }
 
 void run_forward(ByteReader& reader, infiniopConvDescriptor_t descriptor, const InfiniTensorArgument& y,
                  const InfiniTensorArgument& x, const InfiniTensorArgument& w,
                  const InfiniTensorArgument& b) {
-  const uint8_t mode = reader.byte();
-  const auto unless = [mode](int bit, void* address) { return (mode >> bit & 1) != 0 ? nullptr : address; };
-  size_t bytes = 0;
-  require(infiniopGetConvWorkspaceSize(descriptor, &bytes) == INFINI_STATUS_SUCCESS);
-  const size_t given = (mode & 1) != 0 && bytes > 0 ? bytes - 1 : bytes;
-  std::vector<unsigned char> workspace(given, 0xA5);
-  const infiniStatus_t status = infiniopConv(descriptor, workspace.data(), given, unless(1, y.memory.data()),
-                                             unless(2, x.memory.data()), unless(3, w.memory.data()),
-                                             unless(4, b.memory.data()), nullptr);
-  require(status == INFINI_STATUS_SUCCESS || status == INFINI_STATUS_BAD_PARAM ||
-          status == INFINI_STATUS_INSUFFICIENT_WORKSPACE);
-  if (given < bytes) require(status != INFINI_STATUS_SUCCESS);
+  run_any(reader, infiniopGetConvWorkspaceSize, descriptor,
+          [&](void* workspace, size_t bytes, const auto& unless) {
+            return infiniopConv(descriptor, workspace, bytes, unless(1, y.memory.data()),
+                                unless(2, x.memory.data()), unless(3, w.memory.data()),
+                                unless(4, b.memory.data()), nullptr);
+          });
 }
 
 }  // namespace

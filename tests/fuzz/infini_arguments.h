@@ -59,4 +59,22 @@ inline struct InfiniopDescriptor* untouched() {
   return reinterpret_cast<struct InfiniopDescriptor*>(uintptr_t{0xDEADBEEF});
 }
 
+// Runs a descriptor with a workspace that may be a byte short and with operands that may be null, as the
+// input says. `call(workspace, size, unless)` passes its operands as unless(1, address), unless(2, address),
+// … Aborts when the status is of no documented kind.
+template <class Call>
+void run_any(ByteReader& reader, infiniStatus_t (*workspace_size)(struct InfiniopDescriptor*, size_t*),
+             struct InfiniopDescriptor* descriptor, Call&& call) {
+  const uint8_t mode = reader.byte();
+  const auto unless = [mode](int bit, void* address) { return (mode >> bit & 1) != 0 ? nullptr : address; };
+  size_t bytes = 0;
+  require(workspace_size(descriptor, &bytes) == INFINI_STATUS_SUCCESS);
+  const size_t given = (mode & 1) != 0 && bytes > 0 ? bytes - 1 : bytes;
+  std::vector<unsigned char> workspace(given, 0xA5);
+  const infiniStatus_t status = call(workspace.data(), given, unless);
+  require(status == INFINI_STATUS_SUCCESS || status == INFINI_STATUS_BAD_PARAM ||
+          status == INFINI_STATUS_INSUFFICIENT_WORKSPACE);
+  if (given < bytes) require(status != INFINI_STATUS_SUCCESS);
+}
+
 }  // namespace retrograd::fuzz

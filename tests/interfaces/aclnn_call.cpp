@@ -73,7 +73,7 @@ Prepared prepare(const problem::ConvRequest& r, Operands& o, AclnnCall& call) {
         call.tensor(o[Operand::kInput]), call.tensor(o[Operand::kWeight]), call.tensor(o[Operand::kBias]),
         call.array(r.stride), call.array(r.padding), call.array(r.dilation), r.transposed,
         call.array(r.output_padding), r.groups, call.tensor(o[Operand::kOutput]),
-        static_cast<int8_t>(r.math_mode), &p.workspace_size, &p.executor);
+        static_cast<int8_t>(r.math.mode), &p.workspace_size, &p.executor);
     return p;
   }
   p.phase_two = aclnnConvolutionBackward;
@@ -82,7 +82,7 @@ Prepared prepare(const problem::ConvRequest& r, Operands& o, AclnnCall& call) {
       call.array({r.grad_output.shape[1]}), call.array(r.stride), call.array(r.padding),
       call.array(r.dilation), r.transposed, call.array(r.output_padding), static_cast<int>(r.groups),
       call.mask(r.grad_input.has_value(), r.grad_weight.has_value(), r.grad_bias.has_value()),
-      static_cast<int8_t>(r.math_mode), call.tensor(o[Operand::kGradInput]),
+      static_cast<int8_t>(r.math.mode), call.tensor(o[Operand::kGradInput]),
       call.tensor(o[Operand::kGradWeight]), call.tensor(o[Operand::kGradBias]), &p.workspace_size,
       &p.executor);
   return p;
@@ -95,13 +95,13 @@ Prepared prepare(const problem::ConvTbcRequest& r, Operands& o, AclnnCall& call)
     p.status =
         aclnnConvTbcGetWorkspaceSize(call.tensor(o[Operand::kInput]), call.tensor(o[Operand::kWeight]),
                                      call.tensor(o[Operand::kBias]), r.pad, call.tensor(o[Operand::kOutput]),
-                                     static_cast<int8_t>(r.math_mode), &p.workspace_size, &p.executor);
+                                     static_cast<int8_t>(r.math.mode), &p.workspace_size, &p.executor);
     return p;
   }
   p.phase_two = aclnnConvTbcBackward;
   p.status = aclnnConvTbcBackwardGetWorkspaceSize(
       call.tensor(o[Operand::kGradOutput]), call.tensor(o[Operand::kInput]), call.tensor(o[Operand::kWeight]),
-      call.tensor(r.bias, nullptr), r.pad, static_cast<int8_t>(r.math_mode),
+      call.tensor(r.bias, nullptr), r.pad, static_cast<int8_t>(r.math.mode),
       call.tensor(o[Operand::kGradInput]), call.tensor(o[Operand::kGradWeight]),
       call.tensor(o[Operand::kGradBias]), &p.workspace_size, &p.executor);
   return p;

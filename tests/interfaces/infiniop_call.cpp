@@ -192,7 +192,7 @@ bool infiniop_offers(const problem::Request& request) {
   if (conv != nullptr && conv->forward && (needs_extension(*conv) || !one_type(*conv))) return false;
   // Its groups are those that the channels say.
   if (conv != nullptr && conv->forward && conv->weight.shape[1] == 0) return false;
-  return conv != nullptr && !pads_beyond_stride(*conv) && conv->math_mode == 0 &&
+  return conv != nullptr && !pads_beyond_stride(*conv) && conv->math.mode == 0 &&
          !is_8bit(conv->input.dtype) && conv->weight.dtype == conv->input.dtype &&
          conv->grad_output.dtype == conv->input.dtype && conv->output_padding.size() == conv->stride.size() &&
          results_follow_operands(*conv);

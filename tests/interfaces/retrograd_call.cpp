@@ -93,7 +93,7 @@ CallResult call(const problem::ConvRequest& r, Operands& o) {
   problem->output_padding = ints(r.output_padding);
   problem->groups = r.groups;
   problem->transposed = r.transposed ? 1 : 0;
-  problem->math = static_cast<retrogradMath_t>(r.math_mode);
+  problem->math = static_cast<retrogradMath_t>(r.math.mode);
   return run(problem);
 }
 
@@ -110,7 +110,7 @@ CallResult call(const problem::ConvTbcRequest& r, Operands& o) {
     problem->grad_bias = problem.tensor(Operand::kGradBias, r.grad_bias);
   }
   problem->padding = {&r.pad, 1};
-  problem->math = static_cast<retrogradMath_t>(r.math_mode);
+  problem->math = static_cast<retrogradMath_t>(r.math.mode);
   return run(problem);
 }
 

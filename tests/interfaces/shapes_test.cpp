@@ -48,7 +48,7 @@ class InterfaceShapesTest : public testing::Test {
 
   // The key winograd has no argument: only the setting allows it.
   static problem::Request as_set(problem::Request request) {
-    if (auto* conv = std::get_if<problem::ConvRequest>(&request)) conv->winograd = settings().winograd;
+    if (auto* conv = std::get_if<problem::ConvRequest>(&request)) conv->math.winograd = settings().winograd;
     return request;
   }
 

@@ -21,7 +21,7 @@
 #include "engines/machines.h"
 #include "engines/registry.h"
 #include "plan/plan.h"
-#include "tools/problems.h"
+#include "tools/problems/problems.h"
 
 namespace {
 
@@ -77,8 +77,8 @@ Status each_problem(const tools::NamedProblem& row, const Body& body) {
   for (const Mode& mode : kModes) {
     problem::Request request = tools::with_dtype(row.request, mode.dtype);
     if (auto* conv = std::get_if<problem::ConvRequest>(&request)) {
-      conv->math_mode = mode.math;
-      conv->winograd = mode.winograd;
+      conv->math.mode = mode.math;
+      conv->math.winograd = mode.winograd;
     } else if (mode.math != 0 || is_8bit(mode.dtype)) {
       continue;  // pooling knows neither
     }
@@ -138,7 +138,7 @@ Status try_all(const std::vector<tools::NamedProblem>& rows) {
     for (const tools::NamedProblem& row : rows)
       for (const Mode& mode : {kModes[0], kModes[1], kModes[5]}) {
         problem::Request request = tools::with_dtype(row.request, mode.dtype);
-        if (auto* conv = std::get_if<problem::ConvRequest>(&request)) conv->math_mode = mode.math;
+        if (auto* conv = std::get_if<problem::ConvRequest>(&request)) conv->math.mode = mode.math;
         const auto problem = problem::judge(request);
         if (!problem.is_ok()) continue;  // not in this type
         for (const problem::Pass& pass : problem.value().passes) {

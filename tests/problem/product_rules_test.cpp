@@ -98,7 +98,7 @@ TEST(ProductRulesTest, Mode1RoundsAsTheProductDoes) {
   EXPECT_EQ(pass_of(conv + "0 product=a2").rounding, OperandRounding::kNone);
   EXPECT_EQ(pass_of(tbc + "3 product=910_95").rounding, OperandRounding::kHf32Bits11);
   Request ten = request_of(conv + "1 product=a2");
-  std::get<ConvRequest>(ten).hf32_mantissa_bits = 10;
+  std::get<ConvRequest>(ten).math.hf32_mantissa_bits = 10;
   EXPECT_EQ(std::get<ConvPass>(judge(ten).value().passes.front()).rounding, OperandRounding::kHf32Bits10);
 }
 

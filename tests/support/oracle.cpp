@@ -149,12 +149,12 @@ void terms(const AvgPoolRequest& r, Visit&& visit) {
 OperandRounding rounding_of(const problem::Request& request) {
   const auto* conv = std::get_if<ConvRequest>(&request);
   const auto* tbc = std::get_if<ConvTbcRequest>(&request);
-  const int64_t mode = conv ? conv->math_mode : tbc ? tbc->math_mode : 0;
+  const int64_t mode = conv ? conv->math.mode : tbc ? tbc->math.mode : 0;
   const bool fp32 = conv  ? problem::promote(*conv).value() == DType::kF32
                     : tbc ? tbc->input.dtype == DType::kF32
                           : false;
   if (!fp32) return OperandRounding::kNone;
-  const auto product = conv ? conv->product : tbc ? tbc->product : std::nullopt;
+  const auto product = conv ? conv->math.product : tbc ? tbc->math.product : std::nullopt;
   if (mode == 1 && product)
     return *product == Product::kTraining ? OperandRounding::kF16 : OperandRounding::kHf32Bits11;
   if (mode < 2) return OperandRounding::kNone;

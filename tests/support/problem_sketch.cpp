@@ -110,11 +110,11 @@ problem::Request conv_request(const ProblemSketch& s, const Dims& outputs) {
     if (extra_pairs) r.output_padding.push_back(a.extra_lo);
     r.output_padding.push_back(a.extra_hi);
   }
-  r.asymmetric_any_rank = true;
+  r.rules.asymmetric_any_rank = true;
   r.transposed = s.transposed;
   r.groups = s.groups;
-  r.math_mode = s.math_mode;
-  r.winograd = s.winograd;
+  r.math.mode = s.math_mode;
+  r.math.winograd = s.winograd;
   r.input = view_of(s, Operand::kInput, input);
   r.weight = view_of(s, Operand::kWeight, weight);
   r.grad_output = view_of(s, y_operand(s), with_axes({s.batch, s.groups * s.outputs}, outputs));
@@ -136,7 +136,7 @@ problem::Request conv_tbc_request(const ProblemSketch& s, const Dims& outputs) {
   const Dims input{a.size, s.batch, s.inputs}, weight{a.kernel, s.inputs, s.outputs};
   constexpr int kChannel = 2;
   r.pad = a.pad_lo;
-  r.math_mode = s.math_mode;
+  r.math.mode = s.math_mode;
   r.forward = s.forward;
   r.grad_output = view_of(s, y_operand(s), {outputs[0], s.batch, s.outputs}, kChannel);
   r.input = view_of(s, Operand::kInput, input, kChannel);

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // What follows from measured times, and its forms.
-#include "tools/bench_report.h"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
+
+#include "tools/bench/report.h"
 
 namespace retrograd::tools {
 namespace {

@@ -11,8 +11,8 @@
 #include "engines/reference/element.h"
 #include "engines/reference/reference.h"
 #include "problem/problem_text.h"
-#include "tools/check_pass.h"
-#include "tools/element_index.h"
+#include "tools/check/check_pass.h"
+#include "tools/check/element_index.h"
 
 namespace retrograd::tools {
 namespace {

@@ -5,8 +5,8 @@
 #include <filesystem>
 #include <fstream>
 
-#include "tools/caches.h"
-#include "tools/machine_limits.h"
+#include "tools/measure/caches.h"
+#include "tools/measure/machine_limits.h"
 
 namespace retrograd::tools {
 namespace {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What cubeMathType does, for each mode and type.
-#include "tools/math_mode.h"
+#include "tools/explain/math_mode.h"
 
 #include <gtest/gtest.h>
 

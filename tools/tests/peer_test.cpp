@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Talking with peers, well-behaved and others.
-#include "tools/peer.h"
+#include "tools/bench/peer.h"
 
 #include <gtest/gtest.h>
 

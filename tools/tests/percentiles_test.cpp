@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Percentiles and geometric means.
-#include "tools/percentiles.h"
+#include "tools/measure/percentiles.h"
 
 #include <gtest/gtest.h>
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Problems of one type and of one gradient.
-#include "tools/problems.h"
+#include "tools/problems/problems.h"
 
 #include <gtest/gtest.h>
 
 #include "problem/problem.h"
 #include "problem/problem_text.h"
-#include "tools/work.h"
+#include "tools/measure/work.h"
 
 namespace retrograd::tools {
 namespace {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The patterns of --rows: what they find, what is refused, and that neither length nor depth harms.
-#include "tools/row_pattern.h"
+#include "tools/problems/row_pattern.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -9,7 +9,7 @@
 #include <regex>
 #include <string>
 
-#include "tools/problems.h"
+#include "tools/problems/problems.h"
 
 namespace retrograd::tools {
 namespace {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tables and files of lines become problems; what does not fit is named with its line.
-#include "tools/shape_table.h"
+#include "tools/problems/shape_table.h"
 
 #include <gtest/gtest.h>
 

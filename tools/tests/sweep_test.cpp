@@ -12,8 +12,8 @@
 #include "engines/registry.h"
 #include "plan/plan.h"
 #include "problem/problem_text.h"
-#include "tools/operand_memory.h"
-#include "tools/sweep_figures.h"
+#include "tools/measure/operand_memory.h"
+#include "tools/sweep/figures.h"
 
 namespace retrograd::tools {
 namespace {

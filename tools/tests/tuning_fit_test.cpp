@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The fit of efficiencies: it finds those that times were made from, and choices that cost less.
-#include "tools/tuning_fit.h"
+#include "tools/sweep/tuning_fit.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Calls that programs for a card make and that mean nothing here: arguments are judged, nothing is kept.
+// Calls that programs make for a real card and that have no effect here: arguments are checked, nothing is
+// stored.
 #include <fmt/format.h>
 
 #include "acl/acl_op_compiler.h"

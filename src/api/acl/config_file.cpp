@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reading the configuration file.
 //
-// Its JSON is read as a row of events and never as a tree: a tree is as deep as the text is nested, on the
-// stack of whoever prints it, and nlohmann's allocates when it is freed, where nobody can be told of a
-// failure.
+// The JSON is parsed as events (SAX), never into a tree. A tree is as deep as the text is nested and is
+// walked recursively, so a hostile file could exhaust the stack; and nlohmann's destructor allocates, where a
+// failure could not be reported.
 #include "api/acl/config_file.h"
 
 #include <fcntl.h>

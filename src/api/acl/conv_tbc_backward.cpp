@@ -58,9 +58,9 @@ aclnnStatus aclnnConvTbcBackwardGetWorkspaceSize(const aclTensor* self, const ac
     PhaseOne call(kName);
     problem::ConvTbcRequest request;
     request.pad = pad;
-    request.math_mode = cubeMathType;
-    request.hf32_mantissa_bits = settings().hf32_mantissa_bits;
-    request.product = RuntimeState::instance().product();
+    request.math.mode = cubeMathType;
+    request.math.hf32_mantissa_bits = settings().hf32_mantissa_bits;
+    request.math.product = RuntimeState::instance().product();
     request.names = kNames;
     RG_CHECK(read_tensors(call, {self, input, weight, bias, gradInput, gradWeight, gradBias}, request));
     return call.finish(std::move(request), workspaceSize, executor);

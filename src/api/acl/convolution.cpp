@@ -25,9 +25,9 @@ template <class Request>
 Request forward_request(const problem::ConvNames& names, int64_t math_mode) {
   Request request;
   request.forward = true;
-  request.math_mode = math_mode;
-  request.hf32_mantissa_bits = settings().hf32_mantissa_bits;
-  request.product = RuntimeState::instance().product();
+  request.math.mode = math_mode;
+  request.math.hf32_mantissa_bits = settings().hf32_mantissa_bits;
+  request.math.product = RuntimeState::instance().product();
   request.names = names;
   return request;
 }
@@ -54,8 +54,8 @@ aclnnStatus aclnnConvolutionGetWorkspaceSize(const aclTensor* input, const aclTe
     auto request = forward_request<problem::ConvRequest>(kConvNames, cubeMathType);
     request.transposed = transposed;
     request.groups = groups;
-    request.max_groups = problem::kAclnnMaxGroups;
-    request.winograd = settings().winograd;
+    request.rules.max_groups = problem::kAclnnMaxGroups;
+    request.math.winograd = settings().winograd;
     RG_TRY(request.input, call.input(input, "input", Operand::kInput, kConvRules));
     RG_TRY(request.weight, call.input(weight, "weight", Operand::kWeight, kConvRules));
     RG_TRY(request.bias, call.optional_input(bias, "bias", Operand::kBias,
@@ -65,8 +65,8 @@ aclnnStatus aclnnConvolutionGetWorkspaceSize(const aclTensor* input, const aclTe
                           {padding, "padding", &request.padding},
                           {dilation, "dilation", &request.dilation},
                           {outputPadding, "outputPadding", &request.output_padding}}));
-    if (request.product)
-      request.formats = {
+    if (request.math.product)
+      request.for_products.formats = {
           .grad_output = format_of(output), .input = format_of(input), .weight = format_of(weight)};
     return call.finish(std::move(request), workspaceSize, executor);
   });

@@ -29,11 +29,11 @@ problem::ConvRequest empty_request(bool transposed, int64_t groups, int64_t math
   problem::ConvRequest request;
   request.transposed = transposed;
   request.groups = groups;
-  request.max_groups = problem::kAclnnMaxGroups;
-  request.math_mode = math_mode;
-  request.winograd = settings().winograd;
-  request.hf32_mantissa_bits = settings().hf32_mantissa_bits;
-  request.product = RuntimeState::instance().product();
+  request.rules.max_groups = problem::kAclnnMaxGroups;
+  request.math.mode = math_mode;
+  request.math.winograd = settings().winograd;
+  request.math.hf32_mantissa_bits = settings().hf32_mantissa_bits;
+  request.math.product = RuntimeState::instance().product();
   request.names = kNames;
   return request;
 }
@@ -69,11 +69,11 @@ aclnnStatus aclnnConvolutionBackwardGetWorkspaceSize(
                           {padding, "padding", &request.padding},
                           {dilation, "dilation", &request.dilation},
                           {outputPadding, "outputPadding", &request.output_padding}}));
-    if (request.product) {
-      request.bias_sizes = mask.bias_sizes;
-      request.formats = {format_of(gradOutput), format_of(input), format_of(weight),
-                         mask.grad_input ? format_of(gradInput) : problem::Format::kUnsaid,
-                         mask.grad_weight ? format_of(gradWeight) : problem::Format::kUnsaid};
+    if (request.math.product) {
+      request.for_products.bias_sizes = mask.bias_sizes;
+      request.for_products.formats = {format_of(gradOutput), format_of(input), format_of(weight),
+                                      mask.grad_input ? format_of(gradInput) : problem::Format::kUnsaid,
+                                      mask.grad_weight ? format_of(gradWeight) : problem::Format::kUnsaid};
     }
     const Dims& grad_output = request.grad_output.shape;
     const int64_t channels = grad_output.rank() > 1 ? grad_output[1] : 0;

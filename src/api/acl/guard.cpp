@@ -1,30 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which number stands for which failure, and how failures are reported.
+// Which number stands for which failure.
 #include "api/acl/guard.h"
 
 #include <fmt/format.h>
 
-#include <cstdio>
-#include <exception>
-#include <new>
-
 #include "aclnn/opdev/op_errno.h"
 #include "api/acl/runtime_state.h"
-#include "base/last_error.h"
 #include "base/per_process.h"
 
 namespace retrograd::api::acl {
-namespace {
-
-// report() without a string.
-int report_text(int code, const char* function, const char* what) noexcept {
-  char text[256];
-  std::snprintf(text, sizeof text, "%d %s: %s", code, function, what);
-  last_error::set(text);
-  return code;
-}
-
-}  // namespace
 
 Outcome::Outcome(Status status) : code_(to_acl_error(status.code())), message_(status.message()) {}
 
@@ -86,30 +70,6 @@ aclnnStatus to_aclnn_status(Code code) {
 Status not_null(const void* pointer, const char* name) {
   if (pointer != nullptr) return Status::ok();
   return Status(Code::kNullArgument, fmt::format("{} is null, expected an address", name));
-}
-
-int report(int code, const char* function, const std::string& message) noexcept {
-  if (code == 0) return code;
-  try {
-    last_error::set(fmt::format("{} {}: {}", code, function, message));
-  } catch (...) {
-    report_text(code, function, "no memory for the text of this failure");
-  }
-  return code;
-}
-
-int report_exception(int (*number_of)(Code), const char* function) noexcept {
-  std::exception_ptr held;  // keeps the text of what() while it is printed
-  try {
-    held = std::current_exception();
-    throw;
-  } catch (const std::bad_alloc&) {
-    return report_text(number_of(Code::kOutOfMemory), function, "the host is out of memory");
-  } catch (const std::exception& error) {
-    return report_text(number_of(Code::kInternal), function, error.what());
-  } catch (...) {
-    return report_text(number_of(Code::kInternal), function, "an unknown exception");
-  }
 }
 
 std::string not_initialised() {

@@ -9,6 +9,7 @@
 #include "acl/acl_base.h"
 #include "aclnn/acl_meta.h"
 #include "base/in_flight.h"
+#include "base/last_error.h"
 #include "base/no_cancellation.h"
 #include "base/status.h"
 
@@ -34,11 +35,6 @@ aclnnStatus to_aclnn_status(Code code);
 
 Status not_null(const void* pointer, const char* name);
 
-// Leaves "<code> <function>: <message>" as this thread's last error, unless the code is 0; returns the code.
-int report(int code, const char* function, const std::string& message) noexcept;
-// For catch (...): the same for the exception that is being handled, whose code `number_of` tells. Needs no
-// memory, which may be what is missing.
-int report_exception(int (*number_of)(Code), const char* function) noexcept;
 // What is said before aclInit and after aclFinalize.
 std::string not_initialised();
 // ACL_ERROR_UNINITIALIZE before aclInit and after aclFinalize.
@@ -50,9 +46,9 @@ aclError guard_any_state(const char* function, Body&& body) noexcept {
   const NoCancellation here;
   try {
     const Outcome outcome = body();
-    return report(outcome.code(), function, outcome.message());
+    return last_error::report(outcome.code(), function, outcome.message());
   } catch (...) {
-    return report_exception(to_acl_error, function);
+    return last_error::report_exception(to_acl_error, function);
   }
 }
 
@@ -73,9 +69,9 @@ aclnnStatus guard_operator(const char* function, Body&& body) noexcept {
   const NoCancellation here;
   try {
     const Status status = body();
-    return report(to_aclnn_status(status.code()), function, status.message());
+    return last_error::report(to_aclnn_status(status.code()), function, status.message());
   } catch (...) {
-    return report_exception(to_aclnn_status, function);
+    return last_error::report_exception(to_aclnn_status, function);
   }
 }
 

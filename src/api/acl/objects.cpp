@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Names of the object types, and what is said about a handle that is none.
+// Names of the object types, and the message about an invalid handle.
 #include "api/acl/objects.h"
 
 #include <fmt/format.h>

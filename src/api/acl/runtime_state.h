@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the aclrt calls share: the init flag, the choice of devices, contexts, streams, events, each thread's
-// context.
+// State of the acl runtime: the init flag, the choice of devices, contexts, streams, events, each thread's
+// current context.
 #pragma once
 
 #include <array>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which aclDataType and which aclFormat an operator takes: the vendor's notions, which end here.
+// Which aclDataType and aclFormat an operator takes. These vendor types do not reach the layers below.
 #pragma once
 
 #include <cstddef>

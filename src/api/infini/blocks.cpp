@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Blocks that infinirtFreeAsync was given stay in the allocation table until their stream gets there; a list
-// of them keeps a second free from reaching whoever is given the address next.
+// A block passed to infinirtFreeAsync stays in the allocation table until its stream reaches the free. Until
+// then it is on a list, so that freeing it twice cannot free memory that was handed out again.
 #include "api/infini/blocks.h"
 
 #include <fmt/format.h>

@@ -2,8 +2,7 @@
 // infiniopConv.
 #include "infiniop/ops/conv.h"
 
-#include "api/infini/attribute_width.h"
-#include "api/infini/descriptors.h"
+#include "api/infini/conv_request.h"
 #include "api/infini/guard.h"
 #include "base/settings.h"
 
@@ -43,20 +42,15 @@ infiniStatus_t infiniopCreateConvDescriptor(infiniopHandle_t handle, infiniopCon
     problem::ConvRequest request;
     request.forward = true;
     request.names = kNames;
-    request.one_dtype = true;
-    request.winograd = settings().winograd;
+    request.rules.one_dtype = true;
+    request.math.winograd = settings().winograd;
     RG_TRY(request.grad_output, view_of(y_desc, kNames.grad_output));
     RG_TRY(request.input, view_of(x_desc, kNames.input));
     RG_TRY(request.weight, view_of(w_desc, kNames.weight));
     if (b_desc != nullptr) {
       RG_TRY(request.bias, view_of(b_desc, kNames.bias));
     }
-    const int count = spatial_rank({&request.grad_output, &request.input, &request.weight});
-    const Width width = attribute_width({strides, dilations}, count, Width::k32);
-    request.padding = read_attribute(pads, count, width, 0);
-    request.stride = read_attribute(strides, count, width, 1);
-    request.dilation = read_attribute(dilations, count, width, 1);
-    request.output_padding.assign(static_cast<size_t>(count), 0);
+    const int count = read_attributes(request, pads, strides, dilations);
     request.groups = groups_of(request);
     if (count > 0 && n != static_cast<size_t>(count) && n != static_cast<size_t>(request.groups))
       return Status(Code::kInvalidArgument,

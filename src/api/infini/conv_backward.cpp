@@ -2,7 +2,6 @@
 // infiniopConvBackward.
 #include "infiniop/ops/conv_backward.h"
 
-#include "api/infini/attribute_width.h"
 #include "api/infini/conv_request.h"
 #include "api/infini/guard.h"
 
@@ -22,12 +21,7 @@ infiniStatus_t infiniopCreateConvBackwardDescriptor(infiniopHandle_t handle,
     if (Answer answer = device_of(handle, device); !answer.is_ok()) return answer;
     if (desc_ptr == nullptr) return Status(Code::kNullArgument, "desc_ptr is null");
     RG_TRY(auto request, conv_request({grad_output_desc, input_desc, weight_desc, bias_desc}));
-    const int count = spatial_rank({&request.grad_output, &request.input, &request.weight});
-    const Width width = attribute_width({strides, dilations}, count, Width::k32);
-    request.padding = read_attribute(pads, count, width, 0);
-    request.stride = read_attribute(strides, count, width, 1);
-    request.dilation = read_attribute(dilations, count, width, 1);
-    request.output_padding.assign(static_cast<size_t>(count), 0);
+    read_attributes(request, pads, strides, dilations);
     if (n > static_cast<size_t>(INT64_MAX))
       return Status(Code::kInvalidArgument, fmt::format("n is {}, expected at most {}", n, INT64_MAX));
     request.groups = static_cast<int64_t>(n);

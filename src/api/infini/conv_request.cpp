@@ -2,6 +2,7 @@
 // Makes a convolution request of infiniop's tensor descriptors.
 #include "api/infini/conv_request.h"
 
+#include "api/infini/attribute_width.h"
 #include "base/settings.h"
 
 namespace retrograd::api::infini {
@@ -30,8 +31,8 @@ problem::ConvNames names(bool has_bias) {
 Result<problem::ConvRequest> conv_request(const ConvTensors& tensors) {
   problem::ConvRequest request;
   request.names = names(tensors.bias != nullptr);
-  request.one_dtype = true;
-  request.winograd = settings().winograd;
+  request.rules.one_dtype = true;
+  request.math.winograd = settings().winograd;
   RG_TRY(request.grad_output, view_of(tensors.grad_output, request.names.grad_output));
   RG_TRY(request.input, view_of(tensors.input, request.names.input));
   RG_TRY(request.weight, view_of(tensors.weight, request.names.weight));
@@ -44,6 +45,17 @@ Result<problem::ConvRequest> conv_request(const ConvTensors& tensors) {
     request.grad_bias = problem::dense_view(request.grad_output.dtype, {request.grad_output.shape[1]});
   }
   return request;
+}
+
+int read_attributes(problem::ConvRequest& request, const void* pads, const void* strides,
+                    const void* dilations) {
+  const int count = spatial_rank({&request.grad_output, &request.input, &request.weight});
+  const Width width = attribute_width({strides, dilations}, count, Width::k32);
+  request.padding = read_attribute(pads, count, width, 0);
+  request.stride = read_attribute(strides, count, width, 1);
+  request.dilation = read_attribute(dilations, count, width, 1);
+  request.output_padding.assign(static_cast<size_t>(count), 0);
+  return count;
 }
 
 }  // namespace retrograd::api::infini

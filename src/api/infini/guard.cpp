@@ -4,10 +4,6 @@
 
 #include <fmt/format.h>
 
-#include <cstdio>
-#include <exception>
-#include <new>
-
 #include "base/last_error.h"
 
 namespace retrograd::api::infini {
@@ -41,13 +37,6 @@ infiniStatus_t number_of(Code code) {
   return INFINI_STATUS_INTERNAL_ERROR;
 }
 
-// No string: the memory for one may be what is missing.
-void report_text(infiniStatus_t number, const char* function, const char* what) noexcept {
-  char text[256];
-  std::snprintf(text, sizeof text, "%d %s: %s", static_cast<int>(number), function, what);
-  last_error::set(text);
-}
-
 }  // namespace
 
 Answer::Answer(Status status) : number_(number_of(status.code())), sentence_(status.message()) {}
@@ -57,28 +46,12 @@ Answer null_pointer(const char* argument) {
 }
 
 infiniStatus_t report(const char* function, const Answer& answer) noexcept {
-  if (answer.is_ok()) return INFINI_STATUS_SUCCESS;
-  try {
-    last_error::set(fmt::format("{} {}: {}", static_cast<int>(answer.number()), function, answer.sentence()));
-  } catch (...) {
-    report_text(answer.number(), function, "no memory for the text of this failure");
-  }
-  return answer.number();
+  return static_cast<infiniStatus_t>(last_error::report(answer.number(), function, answer.sentence()));
 }
 
 infiniStatus_t report_exception(const char* function) noexcept {
-  std::exception_ptr held;  // keeps the text of what() while it is printed
-  try {
-    held = std::current_exception();
-    throw;
-  } catch (const std::bad_alloc&) {
-    report_text(INFINI_STATUS_INTERNAL_ERROR, function, "out of host memory");
-  } catch (const std::exception& error) {
-    report_text(INFINI_STATUS_INTERNAL_ERROR, function, error.what());
-  } catch (...) {
-    report_text(INFINI_STATUS_INTERNAL_ERROR, function, "an unknown exception");
-  }
-  return INFINI_STATUS_INTERNAL_ERROR;
+  constexpr auto number = [](Code code) { return static_cast<int>(number_of(code)); };
+  return static_cast<infiniStatus_t>(last_error::report_exception(number, function));
 }
 
 }  // namespace retrograd::api::infini

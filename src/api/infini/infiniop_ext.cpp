@@ -43,7 +43,7 @@ infiniStatus_t retrogradInfiniopCreateConvBackwardDescriptor(
     request.stride = read_attribute(strides, count, Width::k64, 1);
     request.dilation = read_attribute(dilations, count, Width::k64, 1);
     request.output_padding = read_attribute(output_padding, count, Width::k64, 0);
-    request.asymmetric_any_rank = true;
+    request.rules.asymmetric_any_rank = true;
     request.transposed = transposed;
     request.groups = groups;
     request.names.groups = "groups";

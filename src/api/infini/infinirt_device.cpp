@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// infinirt: devices; and the one call of infiniop that sets them.
+// infinirt: devices; and the one infiniop call that sets the current device.
 #include "api/infini/devices.h"
 #include "api/infini/guard.h"
 #include "infiniop/handle.h"

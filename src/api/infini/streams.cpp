@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The tables are never destroyed: a client may destroy its streams from static destructors of its own.
+// The tables of streams and events. They are never destroyed: clients may destroy streams in static
+// destructors.
 #include "api/infini/streams.h"
 
 #include <fmt/format.h>

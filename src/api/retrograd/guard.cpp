@@ -2,12 +2,6 @@
 // The table from internal codes to retrogradStatus_t, and the text "<number> <function>: <sentence>".
 #include "api/retrograd/guard.h"
 
-#include <fmt/format.h>
-
-#include <cstdio>
-#include <exception>
-#include <new>
-
 #include "base/last_error.h"
 
 namespace retrograd::api::own {
@@ -45,39 +39,16 @@ retrogradStatus_t number_of(Code code) {
   return RETROGRAD_INTERNAL_ERROR;
 }
 
-// No string: the memory for one may be what is missing.
-retrogradStatus_t report_text(retrogradStatus_t number, const char* function, const char* what) noexcept {
-  char text[256];
-  std::snprintf(text, sizeof text, "%d %s: %s", static_cast<int>(number), function, what);
-  last_error::set(text);
-  return number;
-}
-
 }  // namespace
 
 retrogradStatus_t report(const char* function, const Status& status) noexcept {
-  const retrogradStatus_t number = number_of(status.code());
-  if (status.is_ok()) return number;
-  try {
-    last_error::set(fmt::format("{} {}: {}", static_cast<int>(number), function, status.message()));
-  } catch (...) {
-    report_text(number, function, "no memory for the text of this failure");
-  }
-  return number;
+  return static_cast<retrogradStatus_t>(
+      last_error::report(number_of(status.code()), function, status.message()));
 }
 
 retrogradStatus_t report_exception(const char* function) noexcept {
-  std::exception_ptr held;  // keeps the text of what() while it is printed
-  try {
-    held = std::current_exception();
-    throw;
-  } catch (const std::bad_alloc&) {
-    return report_text(RETROGRAD_OUT_OF_MEMORY, function, "out of host memory");
-  } catch (const std::exception& error) {
-    return report_text(RETROGRAD_INTERNAL_ERROR, function, error.what());
-  } catch (...) {
-    return report_text(RETROGRAD_INTERNAL_ERROR, function, "an unknown exception");
-  }
+  constexpr auto number = [](Code code) { return static_cast<int>(number_of(code)); };
+  return static_cast<retrogradStatus_t>(last_error::report_exception(number, function));
 }
 
 }  // namespace retrograd::api::own

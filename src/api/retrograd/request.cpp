@@ -128,8 +128,8 @@ Result<problem::Request> conv_request(const retrogradProblem_t& p, bool forward)
   problem::ConvRequest request;
   request.forward = forward;
   request.names.grad_output = y_of(p, forward).name;
-  request.asymmetric_any_rank = true;
-  request.hf32_mantissa_bits = settings().hf32_mantissa_bits;
+  request.rules.asymmetric_any_rank = true;
+  request.math.hf32_mantissa_bits = settings().hf32_mantissa_bits;
   RG_TRY(request.grad_output, view_of(y_of(p, forward)));
   RG_TRY(request.input, view_of({p.input, "input"}));
   RG_TRY(request.weight, view_of({p.weight, "weight"}));
@@ -144,9 +144,9 @@ Result<problem::Request> conv_request(const retrogradProblem_t& p, bool forward)
   RG_TRY(request.output_padding, list_of(p.output_padding, "output_padding", axes, 0));
   RG_TRY(request.transposed, flag_of(p.transposed, "transposed"));
   RG_TRY(const bool winograd, flag_of(p.winograd, "winograd"));
-  request.winograd = winograd || settings().winograd;
+  request.math.winograd = winograd || settings().winograd;
   request.groups = p.groups;
-  request.math_mode = p.math;
+  request.math.mode = p.math;
   return problem::Request(std::move(request));
 }
 
@@ -157,7 +157,7 @@ Result<problem::Request> conv_tbc_request(const retrogradProblem_t& p, bool forw
   problem::ConvTbcRequest request;
   request.forward = forward;
   request.names.grad_output = y_of(p, forward).name;
-  request.hf32_mantissa_bits = settings().hf32_mantissa_bits;
+  request.math.hf32_mantissa_bits = settings().hf32_mantissa_bits;
   RG_TRY(request.grad_output, view_of(y_of(p, forward)));
   RG_TRY(request.input, view_of({p.input, "input"}));
   RG_TRY(request.weight, view_of({p.weight, "weight"}));
@@ -179,7 +179,7 @@ Result<problem::Request> conv_tbc_request(const retrogradProblem_t& p, bool forw
     return Status(Code::kInvalidArgument,
                   fmt::format("padding has {} entries, expected 1 for conv_tbc", pad.size()));
   request.pad = pad[0];
-  request.math_mode = p.math;
+  request.math.mode = p.math;
   return problem::Request(std::move(request));
 }
 
@@ -291,10 +291,10 @@ retrogradDtype_t dtype_number(DType dtype) {
 void apply_settings(problem::Request& request) {
   const int bits = settings().hf32_mantissa_bits;
   if (auto* const conv = std::get_if<problem::ConvRequest>(&request)) {
-    conv->hf32_mantissa_bits = bits;
-    conv->winograd |= settings().winograd;
+    conv->math.hf32_mantissa_bits = bits;
+    conv->math.winograd |= settings().winograd;
   }
-  if (auto* const tbc = std::get_if<problem::ConvTbcRequest>(&request)) tbc->hf32_mantissa_bits = bits;
+  if (auto* const tbc = std::get_if<problem::ConvTbcRequest>(&request)) tbc->math.hf32_mantissa_bits = bits;
 }
 
 }  // namespace retrograd::api::own

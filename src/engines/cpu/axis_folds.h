@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // A gathering pass along one axis with several residues of the result in one product.
 //
-//   forward     y[j]                     gathers x[j·stride + offset]
-//   grad_input  x[first(r) + stride·j]   gathers y[j + offset]   through the tap that (r, offset) names, if
-//   any
+//   forward     y[j]                     gathers  x[j·stride + offset]
+//   grad_input  x[first(r) + stride·j]   gathers  y[j + offset]          through the tap of (r, offset)
 //
 // Residues that read through the same offsets are folded: they become further result channels of one product.
 // A patch embedding is then one matrix product, where phases of a tap each would read y once a residue. They

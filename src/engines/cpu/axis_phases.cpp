@@ -40,11 +40,11 @@ std::vector<AxisPhase> grad_input_phases(const problem::Window& w) {
                     .source_size = w.y,
                     .source_step = 1,
                     .taps = {}};
-    for (int64_t tap = 0; tap < w.kernel; ++tap) {
-      const int64_t numerator = residue + w.pad_lo - tap * w.dilation;
-      if (numerator % w.stride != 0 || live_outputs(w, tap).size() == 0) continue;
-      const int64_t offset = numerator / w.stride;
-      if (offset < w.y && offset + phase.count > 0) phase.taps.push_back({tap, offset});
+    const problem::ResidueTaps taps = residue_taps(w, residue);
+    for (int64_t k = 0; k < taps.count; ++k) {
+      const int64_t tap = taps.first + k * taps.spacing, offset = taps.offset - k * taps.step;
+      if (offset < w.y && offset + phase.count > 0 && live_outputs(w, tap).size() > 0)
+        phase.taps.push_back({tap, offset});
     }
     phases.push_back(std::move(phase));
   }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The bias of a forward problem, as what the sums of each channel begin with: it costs no walk of its own.
+// The bias of a forward problem as the initial value of each channel's sums, so that adding it needs no pass
+// of its own.
 #pragma once
 
 #include "engines/cpu/rows.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What of the caches a task may count on. Blocking is a function of the pass and of this; the order of sums
-// is not, so that machines with other caches compute the same bits.
+// The share of the caches that a task may use. Blocking depends on it; the order of summation does not, so
+// machines with different caches compute the same bits.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The planner's rule (plan/plan.cpp) for one pass of another: the least cost, the first of equals.
+// The planner's rule (plan/plan.cpp) for the remaining pass: the least cost, and the first of equals.
 #include "engines/cpu/cheapest.h"
 
 #include "engines/cost.h"

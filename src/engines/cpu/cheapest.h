@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// For implementations that leave a part of their pass to another (Candidate::rest).
+// The cheapest implementation of a pass, for implementations that copy or cut and delegate the sums
+// (Candidate::rest).
 #pragma once
 
 #include "engines/engine.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The vectors of the machine that is planned for. Nothing that plans asks the kernels, which know this one's.
+// Vector width and registers of the machine that is planned for, which need not be the one that runs.
 #pragma once
 
 #include "base/machine.h"

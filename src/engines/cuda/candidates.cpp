@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // The list for GPUs. Order breaks ties of cost; adding an engine is a line here and one in tuning/gpu.txt.
-#include "engines/cuda/candidates.h"
-
 #include <array>
 
 #include "engines/cuda/implementations.h"

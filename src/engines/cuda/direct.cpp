@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One launch a pass.
+// Every pass with any strides, sizes and types, straight from its formula (kernels/cuda/direct.h): one launch
+// a pass.
 #include "engines/cuda/direct.h"
 
 #include <algorithm>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// From microseconds to what cost.h divides by the peak again.
+// Converts predicted microseconds to the operations that cost.h divides by the peak.
 #include "engines/cuda/effort.h"
 
 #include <algorithm>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Efforts of implementations whose time a formula tells: the operations that the machine's peak makes
-// meanwhile.
+// Efforts of implementations that predict their time by a formula of their own: the operations that the
+// machine's peak performs in that time.
 #pragma once
 
 #include "engines/cuda/layouts.h"

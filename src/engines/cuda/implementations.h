@@ -1,10 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every implementation for GPUs, by family; candidates.cpp puts them in order.
+// Every implementation for NVIDIA GPUs, by family; candidates.cpp puts them in order.
 #pragma once
+
+#include <span>
 
 #include "engines/engine.h"
 
 namespace retrograd::engines::cuda {
+
+// All of them, in order. They plan in every build; only one with CUDA can run the plans.
+std::span<const Candidate* const> candidates();
 
 // dense/: products on tensor cores.
 // Any strides and types, over rows of channels, into which operands are brought in the workspace. FP32 is

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Recognising dense layouts from strides.
+// Recognises NCHW and NHWC from strides.
 #include "engines/cuda/layouts.h"
 
 #include <cstdlib>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One launch a pass; two for grad_weight of more than a few images.
+// Gradients of convolutions so small that launches take longer than the arithmetic: one launch a pass, two
+// for grad_weight of more than a few images.
 #include "kernels/cuda/small_images.h"
 
 #include <fmt/format.h>

@@ -3,7 +3,7 @@
 // steps, so that a sum knows no edges. Plain arithmetic, which tests run on the CPU.
 //
 // forward     Σ over taps and x channels of x · w
-// grad_input  Σ over taps and y channels of y · w; with a stride every so-manieth tap has an output
+// grad_input  Σ over taps and y channels of y · w; with a stride only every n-th tap reads an output
 // grad_weight Σ over images and outputs of x · y
 #pragma once
 

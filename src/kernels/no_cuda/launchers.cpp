@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a build without CUDA has in the way of GPU kernels: their plans, which are plain C++, and these. A
-// step that would come here was planned for a machine that is not there, and nothing runs it.
+// GPU kernels in a build without CUDA: empty launchers. Plans for GPUs are made in every build (`explain
+// --machine`, tests), but nothing runs them here.
 #include <cstdio>
 #include <cstdlib>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// CudaEvent: a cudaEvent_t, and whether it has been recorded, which CUDA does not tell.
+// CudaEvent: a cudaEvent_t, and whether it has been recorded, which CUDA cannot be asked.
 #pragma once
 
 #include <cuda_runtime_api.h>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// HostEvent: the latest place in a host stream it was recorded at, and the time that place was reached.
+// HostEvent: the point of a host stream at which it was last recorded, and the time at which that was
+// reached.
 #pragma once
 
 #include <chrono>

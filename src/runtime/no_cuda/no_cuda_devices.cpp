@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a build without CUDA has in the way of GPUs.
+// The CUDA devices of a build without CUDA: none.
 #include "runtime/cuda/cuda_devices.h"
 
 namespace retrograd::runtime {

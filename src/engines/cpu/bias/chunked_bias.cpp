@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// grad_bias[c] = Σ_k partial[c][k],   partial[c][k] = Σ_{(n,d,h,w) in chunk k}
-// grad_output[n,c,d,h,w]
+// grad_bias[c]  = Σ_k partial[c][k]
+// partial[c][k] = Σ_{(n,d,h,w) in chunk k} grad_output[n,c,d,h,w]
 //
-// A chunk is a range of the positions in their order. Planes (NCHW) are added
-// row by row, a task for each chunk of a channel. Where the channels of a
-// position lie together (NHWC, or planes of one place), a task is a chunk for
-// all channels, added side by side; planes of a few places are taken for that
-// many channels. The partial sums, in double, are the workspace; they are added
-// in the order of the chunks.
+// A chunk is a contiguous range of positions. In NCHW a task adds one chunk of one channel, row by row. Where
+// the channels of a position lie together (NHWC, or planes of one position) a task adds a chunk for all
+// channels side by side; planes of a few positions are treated as that many channels. The partial sums, in
+// double, are the workspace; they are added in the order of the chunks.
 #include "engines/cpu/bias/chunked_bias.h"
 
 #include <fmt/format.h>

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// grad_bias by chunks, at the speed of memory, whatever the sizes, strides and
-// types.
+// grad_bias by chunks, at the speed of memory, whatever the sizes, strides and types.
 #pragma once
 
 #include <array>

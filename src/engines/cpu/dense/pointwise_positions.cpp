@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Places of pointwise_positions.h.
+// The index arithmetic of pointwise_positions.h.
 #include "engines/cpu/dense/pointwise_positions.h"
 
 #include <algorithm>

@@ -1,17 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// w[o, i, t] = Σ_p y[o, p] · x[i, p·stride + offset(t)]   with few o, or few
-// (i, t)
+// w[o, i, t] = Σ_p y[o, p] · x[i, p·stride + offset(t)]   with few o, or few (i, t)
 //
-// with positions p as the vector side, so that neither operand is transposed. x
-// is copied apart by residues (residue_strips.h): there, neighbours in p are
-// neighbours in memory and t is an offset. y is read where it lies if that
-// makes whole vectors, else it is copied (dots_cut.h). A task owns a block of y
-// channels, a block of x channels and a split of the boxes, and keeps one
-// vector of sums a weight.
+// with positions p as the vector side, so that neither operand is transposed. x is copied apart by residues
+// (residue_strips.h): there, neighbours in p are neighbours in memory and t is an offset. y is read in place
+// if that makes whole vectors, else it is copied (dots_cut.h). A task owns a block of y channels, a block of
+// x channels and a split of the boxes, and keeps one vector of sums a weight.
 //
-// Zeros around x and behind y multiply what the mathematics skips, which
-// differs only if that is not finite: both are looked at, and such a box runs
-// with masks (masked_rows.h).
+// Zeros around x and behind y add products that the mathematics does not have. That differs only where the
+// other factor is not finite: both operands are checked, and such a box runs with masks (masked_rows.h).
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Axes that change places.
+// Exchanging axes.
 #include "engines/cpu/few_channels/row_axis.h"
 
 #include <utility>

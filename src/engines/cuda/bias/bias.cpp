@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Two launches: parts of channels, then their sums.
+// grad_bias in two launches (kernels/cuda/bias): partial sums of each channel, then their sum.
 #include "kernels/cuda/bias/bias.h"
 
 #include <fmt/format.h>

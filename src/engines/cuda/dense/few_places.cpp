@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// grad_weight of a handful of places: the weights are most of the bytes.
+// grad_weight where y has up to 16 places: outer products, bound by the bytes of the weights
+// (kernels/cuda/dense/few_places.h).
 #include "kernels/cuda/dense/few_places.h"
 
 #include <fmt/format.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Times of the ways, and the least of them.
+// The predicted time of each form, and the fastest of them.
 #include "engines/cuda/dense/gather_way.h"
 
 #include <algorithm>

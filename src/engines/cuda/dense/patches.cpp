@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sizes of x'.
+// Sizes of the im2col matrix x'.
 #include "engines/cuda/dense/patches.h"
 
 #include <algorithm>

@@ -26,29 +26,20 @@ ProductAxis forward_axis(const problem::Window& w) {
           .kernel = w.kernel};
 }
 
-// Places r + i·stride of x. Tap t reaches them when stride divides r + pad − t·dilation, from output
-// i + (r + pad − t·dilation)/stride; such taps lie stride/gcd(stride, dilation) apart.
+// Places residue + i·stride of x.
 ProductAxis residue_axis(const problem::Window& w, int64_t residue) {
-  ProductAxis axis{.results = ceil_div(w.x - residue, w.stride),
-                   .result_step = w.stride,
-                   .result_first = residue,
-                   .source = w.y,
-                   .step = 1,
-                   .first = 0,
-                   .taps = 0,
-                   .tap_step = 0,
-                   .tap_first = 0,
-                   .tap_stride = w.stride / std::gcd(w.stride, w.dilation),
-                   .kernel = w.kernel};
-  int64_t tap = 0;
-  while (tap < std::min(w.kernel, axis.tap_stride) && (residue + w.pad_lo - tap * w.dilation) % w.stride != 0)
-    ++tap;
-  if (tap >= std::min(w.kernel, axis.tap_stride)) return axis;
-  axis.tap_first = tap;
-  axis.taps = ceil_div(w.kernel - tap, axis.tap_stride);
-  axis.first = (residue + w.pad_lo - tap * w.dilation) / w.stride;
-  axis.tap_step = -(axis.tap_stride * w.dilation / w.stride);
-  return axis;
+  const problem::ResidueTaps taps = residue_taps(w, residue);
+  return {.results = ceil_div(w.x - residue, w.stride),
+          .result_step = w.stride,
+          .result_first = residue,
+          .source = w.y,
+          .step = 1,
+          .first = taps.offset,
+          .taps = taps.count,
+          .tap_step = -taps.step,
+          .tap_first = taps.first,
+          .tap_stride = taps.spacing,
+          .kernel = w.kernel};
 }
 
 bool leaves(int64_t lowest, int64_t highest, int64_t size) { return lowest < 0 || highest >= size; }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sizes that products of tiles can count.
+// Checks that sizes fit the 32-bit indices of the product kernels.
 #include "engines/cuda/dense/product_limits.h"
 
 #include <algorithm>

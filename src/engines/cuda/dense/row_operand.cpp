@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rows in place, and copies of what is none.
+// Operands that are rows of channels already are read in place, others are copied.
 #include "engines/cuda/dense/row_operand.h"
 
 #include <fmt/format.h>

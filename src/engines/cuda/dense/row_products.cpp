@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the products of rows take.
+// Any convolution as matrix products over rows of channels (NHWC, padded): which passes are taken, at what
+// cost.
 #include <fmt/format.h>
 
 #include <algorithm>

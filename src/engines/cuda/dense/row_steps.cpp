@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rows of both operands, then the product.
+// Copies of operands to rows of channels where they are needed, then the product.
 #include "engines/cuda/dense/row_steps.h"
 
 #include <fmt/format.h>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// grad_weight a tap at a time: many weights and few places, strides, kernels of any size.
+// grad_weight in 16-bit types on Hopper, one tap a tile: for strides, kernels of any size, many weights and
+// few places (kernels/cuda/dense/tap_weight.h).
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operands into rows of channels, the product in parts, their sum. Where x has few channels, it comes as
-// patches.
+// grad_weight in 16-bit types on Hopper (wgmma): operands as rows of channels, x as im2col patches where it
+// has few channels; a split-K product, then the sum of its parts.
 #include <fmt/format.h>
 
 #include "base/checked.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Copies where they are needed, then the product.
+// Copies of operands to rows of channels where they are needed, then the product.
 #include "engines/cuda/dense/weight_step.h"
 
 #include <fmt/format.h>

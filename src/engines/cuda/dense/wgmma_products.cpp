@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The source as rows, weights as filters, then a product for each residue of the strides; or, where x has few
-// channels, forward as one product of patches.
+// forward and grad_input in 16-bit types on Hopper (wgmma): implicit GEMM over rows of channels, one product
+// for each residue of the strides; where x has few channels, forward is one product of im2col patches.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// forward and grad_input in one launch, grad_weight in one or two.
+// Depthwise convolutions on NCHW planes, 3x3 to 7x7, four kernels (kernels/cuda/depthwise/depthwise.h).
+// forward and grad_input take one launch, grad_weight one or two.
 #include "kernels/cuda/depthwise/depthwise.h"
 
 #include <fmt/format.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// forward and grad_input in one launch, grad_weight in two.
+// Depthwise convolutions on NHWC tensors, up to 7x7. forward and grad_input take one launch, grad_weight two.
 #include "kernels/cuda/depthwise_nhwc/depthwise_last.h"
 
 #include <fmt/format.h>

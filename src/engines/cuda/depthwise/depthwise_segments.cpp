@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// forward and grad_input in one launch, grad_weight in two.
+// 1-D depthwise convolutions on NCW tensors, any length, stride and dilation
+// (kernels/cuda/depthwise/segments.h). forward and grad_input take one launch, grad_weight two.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// forward and grad_input in one launch.
+// Depthwise convolutions with channel multipliers up to 4 on NCHW tensors, any window, tiles staged in shared
+// memory. forward and grad_input take one launch.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// forward and grad_input in one launch, grad_weight in two.
+// Depthwise convolutions with large kernels, up to 64 x 64, stride 1, NCHW
+// (kernels/cuda/depthwise/depthwise_tiles.h). forward and grad_input take one launch, grad_weight two.
 #include "kernels/cuda/depthwise/depthwise_tiles.h"
 
 #include <fmt/format.h>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// forward and grad_input in one launch, grad_weight in two.
+// Depthwise convolutions with channel multipliers up to 4, any window and any strides of the tensors. forward
+// and grad_input take one launch, grad_weight two.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Two launches.
+// grad_weight of few x channels a group in FP32 without tensor cores: two launches.
 #include "kernels/cuda/few_channels/narrow_tiles.h"
 
 #include <fmt/format.h>

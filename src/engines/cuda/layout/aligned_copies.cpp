@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A step around a step: at most three copies, of x, y and w.
+// Wraps a step: copies x, y and w, where they are not aligned, before it runs.
 #include "engines/cuda/layout/aligned_copies.h"
 
 #include <array>

@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "engines/cost.h"
-#include "engines/cuda/candidates.h"
 #include "engines/cuda/effort.h"
 #include "engines/cuda/implementations.h"
 #include "engines/cuda/layouts.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Average pooling backward in one launch: planes or channels-last.
+// Average pooling backward on dense NCHW or NHWC tensors in one launch: six kernels, a candidate each.
 #include "kernels/cuda/pooling/pool.h"
 
 #include <fmt/format.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Types, sizes and layouts.
+// The checks of pool_pass.h: types, sizes and layouts.
 #include "engines/cuda/pooling/pool_pass.h"
 
 namespace retrograd::engines::cuda {

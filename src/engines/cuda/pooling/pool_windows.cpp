@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Average pooling forward in one launch.
+// Average pooling forward on dense NCHW or NHWC tensors in one launch.
 #include <fmt/format.h>
 
 #include "engines/cuda/effort.h"

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Dot products with positions as the vector side, for gradients of weights between few channels.
 //
-//   sums[o][t][lane] (+)= Σ_{r < rows} Σ_x y[o·y_stride + r·y_row + x] · source[offsets[t] + r·source_row +
-//   x]
+//   sums[o][t][lane] (+)= Σ_{r < rows} Σ_x y[o·y_stride + r·y_row + x]
+//                                          · source[offsets[t] + r·source_row + x]
 //
 // with x over [0, count) and lane = x modulo the vector: lanes are added together once, at the end of a split
 // (lane_totals). 24 sums of channels × terms stay in registers (12 where there are 16 registers); 8 channels

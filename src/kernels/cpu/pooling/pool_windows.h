@@ -4,8 +4,7 @@
 //
 //   sums[l][i]   = Σ_d Σ_h source[l·source_line + d·depth_stride + h·row_stride + i]
 //   out[l][o][c] = Σ_t sums[l][(o·stride + t)·unit + c] / (divisors[o] · factor)
-//   out[p]       = Σ_i source[p·plane + i] / divisor                                   where a plane is one
-//   window
+//   out[p]       = Σ_i source[p·plane + i] / divisor                      where a plane is one window
 //
 // A place is `unit` adjacent elements: 1 where rows of places lie together, channels where those do. Sums are
 // FP32, in an order that does not depend on the machine's vectors.

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+// `retrograd bench --every-implementation`: whoever takes a pass, timed next to the one that is chosen.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+
+#include "problem/problem_text.h"
+#include "tools/bench/jobs.h"
+#include "tools/commands.h"
+#include "tools/devices.h"
+#include "tools/measure/implementation_times.h"
+#include "tools/measure/operand_memory.h"
+
+namespace retrograd::tools {
+namespace {
+
+constexpr const char* kDefaultProblems[] = {
+    "conv input=2x64x14x14 weight=64x64x3x3 padding=1x1",
+    "conv input=4x64x28x28 weight=64x1x3x3 padding=1x1 groups=64",
+    "conv input=2x3x64x64 weight=32x3x7x7 stride=2x2 padding=3x3",
+};
+
+std::string to_line(const ImplementationTime& row, double fastest) {
+  const std::string predicted = fmt::format("predicted {:>10.1f} us", row.predicted);
+  if (row.seconds == 0)
+    return fmt::format("  {:<34} {:>13}  {}  not timed: {}", row.name, "", predicted, row.skipped);
+  return fmt::format("  {:<34} {:>10.1f} us  {}  {:>6.2f}x{}", row.name, row.seconds * 1e6, predicted,
+                     row.seconds / fastest, row.chosen ? "  chosen" : "");
+}
+
+// Prints each pass and appends its regret.
+Status measure(const BenchJob& job, runtime::Device& device, double seconds, std::vector<double>& regrets) {
+  RG_TRY(const auto problem, problem::judge(job.request));
+  RG_TRY(const auto memory, OperandMemory::make(problem, device));
+  fmt::print("{}{}{}\n", job.name, job.name.empty() ? "" : "  ", to_text(job.request));
+  for (size_t i = 0; i < problem.passes.size(); ++i) {
+    RG_TRY(const auto times,
+           time_implementations(problem, i, memory.bindings(), device, {.seconds = seconds, .every = true}));
+    fmt::print(" {}  regret {:.2f}\n", times.pass, times.regret());
+    for (const ImplementationTime& row : times.rows)
+      fmt::print("{}\n", to_line(row, times.fastest().seconds));
+    std::fflush(stdout);
+    regrets.push_back(times.regret());
+  }
+  return Status::ok();
+}
+
+}  // namespace
+
+int bench_implementations(const BenchOptions& options) {
+  const auto fail = [](const Status& status, int code) {
+    fmt::print(stderr, "retrograd bench: {}\n", status.message());
+    return code;
+  };
+  const auto jobs = bench_jobs(options, kDefaultProblems);
+  if (!jobs.is_ok()) return fail(jobs.status(), 2);
+  const auto device = device_from_name(options.device);
+  if (!device.is_ok()) return fail(device.status(), 1);
+  std::vector<double> regrets;
+  int code = 0;
+  for (const BenchJob& job : jobs.value()) {
+    const Status status = measure(job, *device.value(), options.seconds, regrets);
+    if (!status.is_ok()) code = fail(status, 1);
+  }
+  double logs = 0, worst = 1;
+  for (double regret : regrets) {
+    logs += std::log(regret);
+    worst = std::max(worst, regret);
+  }
+  if (!regrets.empty())
+    fmt::print("{} passes, regret: geometric mean {:.3f}, worst {:.2f}\n", regrets.size(),
+               std::exp(logs / static_cast<double>(regrets.size())), worst);
+  return code;
+}
+
+}  // namespace retrograd::tools

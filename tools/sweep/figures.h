@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+// The figures of a sweep: problems drawn from what networks have, and what was measured of each pass.
+#pragma once
+
+#include <functional>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <vector>
+
+#include "tools/bench/report.h"
+#include "tools/commands.h"
+#include "tools/measure/implementation_times.h"
+
+namespace retrograd::tools {
+
+struct SweepProblem {
+  int64_t index = 0;   // of its draw
+  std::string family;  // "dense", "depthwise", …: the class of shapes it was drawn from
+  problem::Request request;
+};
+// The same for the same seed, bounds, types, layout and family.
+Result<std::vector<SweepProblem>> sweep_problems(const SweepOptions& options);
+
+struct SweepFigure {
+  int64_t index = 0;
+  std::string family;
+  std::string gradient;  // "i", "w", "b", "all", "f"
+  std::string problem;   // as text, with what is timed alone
+  PassTimes times;
+  double roofline = 0;  // share of what the machine can do, of 1
+  std::vector<PeerRow> peers;
+
+  // Null where none took it.
+  const PeerRow* fastest_peer() const;
+  // Its time over ours, or 0.
+  double ratio() const;
+};
+struct SweepResult {
+  std::vector<SweepFigure> figures;
+  std::vector<PeerFacts> peers;
+  int failures = 0;  // problems left out and peers lost, reported on stderr
+};
+// Measures all of them; `each` sees a figure as soon as it is there.
+Result<SweepResult> measure_sweep(const SweepOptions& options,
+                                  const std::function<void(const SweepFigure&)>& each);
+
+// One row for each implementation that was timed.
+std::string sweep_csv_header();
+std::string sweep_csv_rows(const SweepOptions& options, const SweepFigure& figure);
+nlohmann::json sweep_json(const SweepOptions& options, const SweepResult& result);
+// The same as a page that needs nothing else.
+std::string sweep_page(const SweepOptions& options, const SweepResult& result);
+// Percentiles by family, then the worst twenty.
+std::string sweep_summary(const SweepOptions& options, const std::vector<SweepFigure>& figures);
+
+}  // namespace retrograd::tools
