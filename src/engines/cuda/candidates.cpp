@@ -7,7 +7,7 @@
 namespace retrograd::engines::cuda {
 
 std::span<const Candidate* const> candidates() {
-  static const std::array<const Candidate*, 33> all = {
+  static const std::array<const Candidate*, 34> all = {
       &depthwise_bands(),     // grad_input, grad_weight: one channel a group, 5x5 and 7x7, 16-bit types
       &depthwise_rows(),      // 3x3 to 7x7
       &depthwise_last(),      // the same, channels last
@@ -33,6 +33,7 @@ std::span<const Candidate* const> candidates() {
       &row_products(),        // convolutions
       &col2im(),              // grad_input with few x channels
       &mirrored(),            // convolutions with few y channels, stride 1
+      &live_taps(),           // kernels whose first or last taps never meet x
       &bias(),                // grad_bias
       &pool_disjoint(),       // average pooling: windows side by side
       &pool_columns(),        // any windows, tiles in shared memory

@@ -25,6 +25,7 @@ const Candidate& few_places();        // grad_weight of up to 16 places, any typ
 const Candidate& tap_products();      // grad_weight, a tap a tile: few places, any strides and kernels
 const Candidate& col2im();            // grad_input with few x channels: taps are columns, then added up
 const Candidate& mirrored();          // few y channels: x and y exchanged, then one of these
+const Candidate& live_taps();         // kernels longer than the image: a shorter one, then one of these
 
 // few_channels/: groups of up to 16 channels, and stems.
 const Candidate& narrow_tiles();   // grad_weight in FP32, tiles in shared memory

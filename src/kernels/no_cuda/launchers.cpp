@@ -106,6 +106,7 @@ void relayout(const int64_t (&)[5], const Tensor&, const Tensor&, Stream) { not_
 void* take_scratch(size_t, Stream) { not_here(); }
 void give_back_scratch(void*, Stream) { not_here(); }
 void copy_bytes(void*, const void*, size_t, Stream) { not_here(); }
+void clear_bytes(void*, size_t, Stream) { not_here(); }
 void make_filter(const Conv&, int64_t, int64_t, RowType, void*, Stream) { not_here(); }
 void take_filter(const Conv&, int64_t, int64_t, RowType, const void*, Stream) { not_here(); }
 void take_rows(const Conv&, Result, int64_t, RowType, const void*, Stream) { not_here(); }

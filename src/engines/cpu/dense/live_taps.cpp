@@ -10,6 +10,7 @@
 #include "engines/cpu/implementations.h"
 #include "engines/cpu/limits.h"
 #include "engines/cpu/strided_copy.h"
+#include "engines/short_kernel.h"
 #include "runtime/thread_pool.h"
 
 namespace retrograd::engines::cpu {
@@ -18,37 +19,8 @@ namespace {
 using problem::ConvPass;
 using problem::ConvPassKind;
 using problem::PassTensor;
-using problem::Range;
-using problem::Window;
 
 constexpr int64_t kTaskElements = 1 << 14;  // of a clearing
-
-bool is_live(const Window& w, int64_t tap) { return live_outputs(w, tap).size() > 0; }
-
-// From the first to the last tap that meets x. Taps between them may meet nothing.
-Range live_span(const Window& w) {
-  int64_t begin = 0, end = w.kernel;
-  while (begin < end && !is_live(w, begin)) ++begin;
-  while (begin < end && !is_live(w, end - 1)) --end;
-  return {begin, end};
-}
-
-struct Shorter {
-  ConvPass pass;
-  int64_t offset = 0;  // elements, of the first tap that is left
-};
-
-Shorter shorten(const ConvPass& p) {
-  Shorter s{p, 0};
-  for (size_t axis = 0; axis < 3; ++axis) {
-    Window& w = s.pass.axes[axis];
-    const Range live = live_span(w);
-    s.offset += live.begin * p.w.strides[axis + 2];
-    w.pad_lo -= live.begin * w.dilation;
-    w.kernel = live.size();
-  }
-  return s;
-}
 
 // Every element of the weight, as it lies.
 StridedCopy weight_of(const ConvPass& p) {
@@ -92,7 +64,7 @@ class LiveTapsStep final : public Step {
  private:
   PassTensor w_;
   bool clears_;
-  Shorter shorter_;
+  ShortKernel shorter_;
   StridedCopy weight_;
   const Candidate* inner_;
   std::unique_ptr<const Step> step_;
@@ -103,19 +75,8 @@ class LiveTapsCandidate final : public Candidate {
   const char* name() const override { return "cpu.live_taps"; }
 
   Support supports(const problem::Pass& pass, const Machine& /*machine*/) const override {
-    const auto* p = std::get_if<ConvPass>(&pass);
-    if (p == nullptr) return Support::no("computes convolutions only");
-    constexpr int64_t kMostTaps = 1 << 16;
-    bool dead = false;
-    for (const Window& w : p->axes) {
-      if (w.kernel < 1 || w.kernel > kMostTaps)
-        return Support::no("the kernel has no tap, or more than 2^16");
-      dead |= !is_live(w, 0) || !is_live(w, w.kernel - 1);
-    }
-    if (!dead) return Support::no("the first and the last tap meet x");
-    for (const Window& w : p->axes)
-      if (live_span(w).size() == 0) return Support::no("no tap meets x");
-    if (const auto reason = unfit_size(*p)) return Support::no(*reason);
+    if (const Support ends = has_dead_ends(pass); !ends.accepted()) return ends;
+    if (const auto reason = unfit_size(std::get<ConvPass>(pass))) return Support::no(*reason);
     return Support::yes();
   }
 
@@ -127,7 +88,7 @@ class LiveTapsCandidate final : public Candidate {
     const ConvPass left = shorten(p).pass;
     double packed =
         slowness * static_cast<double>(p.y_channels) * static_cast<double>(p.x_channels_per_group());
-    for (const Window& w : left.axes) packed *= static_cast<double>(w.kernel);
+    for (const problem::Window& w : left.axes) packed *= static_cast<double>(w.kernel);
     if (p.kind != ConvPassKind::kGradWeight)
       return {.operations = 0, .bytes = 0, .launches = 0, .calls = packed};
     const StridedCopy weight = weight_of(p);

@@ -48,4 +48,6 @@ void copy_bytes(void* target, const void* source, size_t bytes, Stream stream) {
   cudaMemcpyAsync(target, source, bytes, cudaMemcpyDeviceToDevice, stream);
 }
 
+void clear_bytes(void* target, size_t bytes, Stream stream) { cudaMemsetAsync(target, 0, bytes, stream); }
+
 }  // namespace retrograd::kernels::cuda

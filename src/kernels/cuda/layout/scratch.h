@@ -13,5 +13,6 @@ namespace retrograd::kernels::cuda {
 void* take_scratch(size_t bytes, Stream stream);
 void give_back_scratch(void* scratch, Stream stream);
 void copy_bytes(void* target, const void* source, size_t bytes, Stream stream);
+void clear_bytes(void* target, size_t bytes, Stream stream);
 
 }  // namespace retrograd::kernels::cuda

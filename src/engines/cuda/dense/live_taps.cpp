@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+// Kernels whose first or last taps never meet x (engines/short_kernel.h): the cheapest implementation
+// computes what is left on the same operands. In grad_weight the taps that are left out get zeros.
+#include <fmt/format.h>
+
+#include "engines/cost.h"
+#include "engines/cuda/effort.h"
+#include "engines/cuda/implementations.h"
+#include "engines/cuda/shapes.h"
+#include "engines/short_kernel.h"
+#include "kernels/cuda/layout/scratch.h"
+
+namespace retrograd::engines::cuda {
+namespace {
+
+using problem::ConvPass;
+using problem::ConvPassKind;
+
+const Candidate& cheapest_for(const ConvPass& left, const Machine& machine) {
+  const Candidate* best = &direct();  // takes every pass
+  double least = cost(*best, left, machine);
+  for (const Candidate* candidate : candidates())
+    if (candidate != &live_taps() && candidate != &dense_copies() && !candidate->reduces_precision() &&
+        candidate->supports(left, machine).accepted())
+      if (const double one = cost(*candidate, left, machine); one < least) best = candidate, least = one;
+  return *best;
+}
+
+size_t cleared_bytes(const ConvPass& pass) {
+  return pass.kind == ConvPassKind::kGradWeight ? static_cast<size_t>(bytes_of(pass.w, w_sizes(pass))) : 0;
+}
+
+class LiveTapsStep final : public Step {
+ public:
+  LiveTapsStep(const ConvPass& pass, const Machine& machine)
+      : weight_(pass.w.operand),
+        cleared_(cleared_bytes(pass)),
+        left_(shorten(pass)),
+        inner_(&cheapest_for(left_.pass, machine)),
+        step_(inner_->make_step(left_.pass, machine)) {}
+  // Of x and y, whose addresses stay.
+  Conversions conversions() const override { return step_->conversions(); }
+  size_t workspace_bytes() const override { return step_->workspace_bytes(); }
+  std::string describe() const override {
+    const auto& axes = left_.pass.axes;
+    return fmt::format("kernel {}x{}x{}; {}: {}", axes[0].kernel, axes[1].kernel, axes[2].kernel,
+                       inner_->name(), step_->describe());
+  }
+  void run(const Bindings& bindings, std::byte* workspace,
+           runtime::ExecutionContext& context) const override {
+    auto* const weight = static_cast<std::byte*>(bindings[weight_]);
+    if (cleared_ != 0) kernels::cuda::clear_bytes(weight, cleared_, stream_of(context));
+    Bindings inner = bindings;
+    inner.set(weight_, weight + left_.offset * static_cast<int64_t>(size_of(left_.pass.w.dtype)));
+    step_->run(inner, workspace, context);
+  }
+
+ private:
+  problem::Operand weight_;
+  size_t cleared_;  // of the weight
+  ShortKernel left_;
+  const Candidate* inner_;
+  std::unique_ptr<const Step> step_;
+};
+
+class LiveTapsCandidate final : public Candidate {
+ public:
+  const char* name() const override { return "cuda.live_taps"; }
+  Support supports(const problem::Pass& pass, const Machine& /*machine*/) const override {
+    if (const Support ends = has_dead_ends(pass); !ends.accepted()) return ends;
+    const auto& conv = std::get<ConvPass>(pass);
+    const Sizes5 sizes = w_sizes(conv);
+    if (conv.kind == ConvPassKind::kGradWeight && !is_planes(conv.w, sizes) &&
+        !is_channels_last(conv.w, sizes))
+      return Support::no("needs dense weights to clear");
+    return Support::yes();
+  }
+  Effort effort(const problem::Pass& pass, const Machine& machine) const override {
+    Times times(pass, machine);
+    const auto cleared = static_cast<double>(cleared_bytes(std::get<ConvPass>(pass)));
+    if (cleared != 0) times.add(0, 1, cleared);
+    return times.effort();
+  }
+  std::optional<Rest> rest(const problem::Pass& pass, const Machine& machine) const override {
+    const ConvPass left = shorten(std::get<ConvPass>(pass)).pass;
+    return Rest{&cheapest_for(left, machine), left};
+  }
+  std::unique_ptr<const Step> make_step(const problem::Pass& pass, const Machine& machine) const override {
+    return std::make_unique<LiveTapsStep>(std::get<ConvPass>(pass), machine);
+  }
+};
+
+}  // namespace
+
+const Candidate& live_taps() {
+  static const LiveTapsCandidate instance;
+  return instance;
+}
+
+}  // namespace retrograd::engines::cuda
