@@ -2,6 +2,8 @@
 // Operands that are neither planes nor channels last, or not all of them the same, into copies of one dense
 // layout in the workspace; the cheapest implementation for those; the result back. Which layout: the one for
 // which copies and implementation cost less. Depthwise passes in channels-last tensors may take planes, too.
+// Convolutions in 16 bits whose channels are no multiples of 8 may take copies with channels of zeros behind
+// them: products of warpgroups need rows of whole 16-byte chunks.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -9,12 +11,14 @@
 #include <optional>
 #include <vector>
 
+#include "base/checked.h"
 #include "engines/cost.h"
 #include "engines/cuda/effort.h"
 #include "engines/cuda/implementations.h"
 #include "engines/cuda/layouts.h"
 #include "engines/cuda/shapes.h"
 #include "kernels/cuda/layout/relayout.h"
+#include "kernels/cuda/layout/scratch.h"
 
 namespace retrograd::engines::cuda {
 namespace {
@@ -26,7 +30,7 @@ using problem::Operand;
 using problem::Pass;
 using problem::PassTensor;
 
-enum class Layout : unsigned char { kPlanes, kChannelsLast };
+enum class Layout : unsigned char { kPlanes, kChannelsLast, kFilled };
 
 problem::Strides5 dense_strides(const Sizes5& sizes, Layout layout) {
   return layout == Layout::kPlanes ? plane_strides(sizes) : channels_last_strides(sizes);
@@ -47,9 +51,20 @@ std::vector<Image> images_of(ConvPass& p) {
 std::vector<Image> images_of(AvgPoolPass& p) { return {{&p.x, x_sizes(p)}, {&p.y, y_sizes(p)}}; }
 std::vector<Image> images_of(BiasPass& p) { return {{&p.grad_output, sizes_of(p)}}; }
 
+// Channels last, with channels of zeros up to the next multiple of 8.
+constexpr int64_t kChunk = 8;
+int64_t filled(int64_t channels) { return ceil_div(channels, kChunk) * kChunk; }
+bool can_fill(const Pass& pass) {
+  const auto* p = std::get_if<ConvPass>(&pass);
+  return p != nullptr && p->groups == 1 && !p->bias && size_of(p->x.dtype) == 2 && p->x.dtype == p->y.dtype &&
+         p->x.dtype == p->w.dtype && p->rounding == OperandRounding::kNone && p->x_channels > kChunk &&
+         p->y_channels > kChunk && (p->x_channels % kChunk != 0 || p->y_channels % kChunk != 0);
+}
+
 struct Copy {
   PassTensor given, dense;
-  Sizes5 sizes;
+  Sizes5 sizes;  // of the copy
+  Sizes5 taken;  // of what is copied
   Layout layout;
   bool is_result;
   size_t bytes() const { return room_of(sizes, given.dtype); }
@@ -62,7 +77,17 @@ struct Copied {
   Layout layout;
   std::vector<Copy> copies;
 };
+void put_in_order(std::vector<Copy>& copies) {
+  const auto rank = [](const Copy& c) {
+    return c.is_result ? 2 : c.given.operand == Operand::kGradOutput ? 0 : 1;
+  };
+  std::stable_sort(copies.begin(), copies.end(),
+                   [&](const Copy& a, const Copy& b) { return rank(a) < rank(b); });
+}
+
+Copied in_filled_channels(const Pass& pass);
 Copied in_layout(const Pass& pass, Layout layout) {
+  if (layout == Layout::kFilled) return in_filled_channels(pass);
   Copied copied{pass, layout, {}};
   const Operand result = result_of(pass).operand;
   std::visit(
@@ -79,16 +104,39 @@ Copied in_layout(const Pass& pass, Layout layout) {
           if (has_layout(*tensor, sizes, wanted)) continue;
           const PassTensor given = *tensor;
           tensor->strides = dense_strides(sizes, wanted);
-          copied.copies.push_back({given, *tensor, sizes, wanted, given.operand == result});
+          copied.copies.push_back({given, *tensor, sizes, sizes, wanted, given.operand == result});
         }
       },
       copied.pass);
-  const auto rank = [](const Copy& c) {
-    return c.is_result ? 2 : c.given.operand == Operand::kGradOutput ? 0 : 1;
-  };
-  std::stable_sort(copied.copies.begin(), copied.copies.end(),
-                   [&](const Copy& a, const Copy& b) { return rank(a) < rank(b); });
+  put_in_order(copied.copies);
   return copied;
+}
+Copied in_filled_channels(const Pass& pass) {
+  Copied copied{pass, Layout::kFilled, {}};
+  const auto& given = std::get<ConvPass>(pass);
+  auto& p = std::get<ConvPass>(copied.pass);
+  p.x_channels = filled(p.x_channels), p.y_channels = filled(p.y_channels);
+  const auto add = [&](PassTensor& tensor, const Sizes5& taken, const Sizes5& sizes) {
+    const PassTensor before = tensor;
+    tensor.strides = channels_last_strides(sizes);
+    copied.copies.push_back(
+        {before, tensor, sizes, taken, Layout::kFilled, before.operand == result_of(pass).operand});
+  };
+  add(p.x, x_sizes(given), x_sizes(p));
+  add(p.y, y_sizes(given), y_sizes(p));
+  add(p.w, w_sizes(given), w_sizes(p));
+  put_in_order(copied.copies);
+  return copied;
+}
+
+bool is_depthwise(const Pass& pass) {
+  const auto* conv = std::get_if<ConvPass>(&pass);
+  return conv != nullptr && conv->groups == conv->x_channels && conv->groups > 1;
+}
+// Not dense, or not of one layout.
+bool is_mixed(const Pass& pass) {
+  return !in_layout(pass, Layout::kPlanes).copies.empty() &&
+         (is_depthwise(pass) || !in_layout(pass, Layout::kChannelsLast).copies.empty());
 }
 
 // The implementation of the copies, and what all of it costs.
@@ -99,7 +147,8 @@ struct Found {
 std::optional<Found> find(const Pass& pass, const Machine& machine) {
   std::optional<Found> found;
   double least = std::numeric_limits<double>::infinity();
-  for (Layout layout : {Layout::kPlanes, Layout::kChannelsLast}) {
+  for (Layout layout : {Layout::kPlanes, Layout::kChannelsLast, Layout::kFilled}) {
+    if (layout == Layout::kFilled ? !can_fill(pass) : !is_mixed(pass)) continue;
     Copied copied = in_layout(pass, layout);
     if (copied.copies.empty()) continue;
     double bytes = 0;
@@ -127,12 +176,18 @@ kernels::cuda::Tensor tensor_of(const PassTensor& tensor, void* data) {
 }
 void move(const Copy& copy, void* given, void* dense, runtime::ExecutionContext& context) {
   int64_t sizes[5];
-  std::copy(copy.sizes.begin(), copy.sizes.end(), sizes);
+  std::copy(copy.taken.begin(), copy.taken.end(), sizes);
+  if (copy.layout == Layout::kFilled && !copy.is_result)
+    kernels::cuda::clear_bytes(dense, copy.bytes(), stream_of(context));
   const auto caller = tensor_of(copy.given, given), mine = tensor_of(copy.dense, dense);
   copy.is_result ? kernels::cuda::relayout(sizes, mine, caller, stream_of(context))
                  : kernels::cuda::relayout(sizes, caller, mine, stream_of(context));
 }
-const char* name_of(Layout layout) { return layout == Layout::kPlanes ? "in planes" : "channels last"; }
+const char* name_of(Layout layout) {
+  return layout == Layout::kPlanes         ? "in planes"
+         : layout == Layout::kChannelsLast ? "channels last"
+                                           : "channels last, filled up to multiples of 8";
+}
 
 class DenseConversion final : public Conversion {
  public:
@@ -188,22 +243,17 @@ class CopiesStep final : public Step {
   std::unique_ptr<const Step> inner_;
 };
 
-bool is_depthwise(const Pass& pass) {
-  const auto* conv = std::get_if<ConvPass>(&pass);
-  return conv != nullptr && conv->groups == conv->x_channels && conv->groups > 1;
-}
-
 class CopiesCandidate final : public Candidate {
  public:
   const char* name() const override { return "cuda.dense_copies"; }
   Support supports(const Pass& pass, const Machine& /*machine*/) const override {
-    const Copied planes = in_layout(pass, Layout::kPlanes);
-    if (planes.copies.empty() ||
-        (!is_depthwise(pass) && in_layout(pass, Layout::kChannelsLast).copies.empty()))
-      return Support::no("operands are dense and of one layout");
-    for (const Copied& copied : {planes, in_layout(pass, Layout::kChannelsLast)})
-      for (const Copy& copy : copied.copies)
+    const bool fills = can_fill(pass);
+    if (!fills && !is_mixed(pass)) return Support::no("operands are dense and of one layout");
+    for (const Layout layout : {Layout::kPlanes, Layout::kChannelsLast, Layout::kFilled}) {
+      if (layout == Layout::kFilled && !fills) continue;
+      for (const Copy& copy : in_layout(pass, layout).copies)
         if (!fits_31_bits(copy.sizes)) return Support::no("needs 1 to 2^31 - 1 elements");
+    }
     return Support::yes();
   }
   Effort effort(const Pass& pass, const Machine& machine) const override {
