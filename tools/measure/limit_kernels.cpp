@@ -6,7 +6,7 @@
 #include "kernels/cpu/targets.h"
 
 #undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "tools/limit_kernels.cpp"
+#define HWY_TARGET_INCLUDE "tools/measure/limit_kernels.cpp"
 #include "hwy/cache_control.h"
 #include "hwy/foreach_target.h"
 #include "hwy/highway.h"

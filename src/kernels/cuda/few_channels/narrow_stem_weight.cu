@@ -176,7 +176,7 @@ void launch(const Conv& conv, bool last, float* workspace, Stream stream) {
 }  // namespace
 
 void stem_grad_weight(const Conv& conv, bool channels_last, float* workspace, Stream stream) {
-  with_window(conv, [&]<int kKh, int kPairs>(Rows<kKh>, Rows<kPairs>) {
+  with_window(conv, [&]<int kKh, int kPairs>(Count<kKh>, Count<kPairs>) {
     conv.x.dtype == DType::kF16 ? launch<__half, kKh, kPairs>(conv, channels_last, workspace, stream)
                                 : launch<__nv_bfloat16, kKh, kPairs>(conv, channels_last, workspace, stream);
   });

@@ -74,7 +74,7 @@ bool has_stem_grad_weight(const Conv& conv) {
 int64_t stem_weight_parts(const Conv& conv) {
   int64_t parts = 0;
   using namespace stem_weight;
-  with_window(conv, [&]<int kKh, int kPairs>(Rows<kKh>, Rows<kPairs>) {
+  with_window(conv, [&]<int kKh, int kPairs>(Count<kKh>, Count<kPairs>) {
     const Cut p = cut_of(conv, false, kKh, kPairs);
     parts = ceil_of(p.tiles, p.in_part);
   });

@@ -28,20 +28,20 @@ struct Cut {
 Cut cut_of(const Conv& conv, bool last, int kh, int pairs);
 int64_t bytes_of(const Cut& p, int pairs);
 
-template <int kKh>
-struct Rows {};
+template <int kCount>
+struct Count {};
 // Calls function(rows of taps, pairs of taps) where there is a kernel.
 template <class Function>
 bool with_window(const Conv& conv, Function&& function) {
   const int64_t kh = conv.axes[1].kernel, kw = conv.axes[2].kernel;
   if (kh == 1 && kw * conv.x_channels <= 16 && conv.axes[1].dilation * conv.axes[2].dilation == 1)
-    return function(Rows<1>{}, Rows<2>{}), true;
+    return function(Count<1>{}, Count<2>{}), true;
   if (conv.x_channels > 4 || conv.axes[2].stride % 2 != 0 ||
       conv.axes[1].dilation * conv.axes[2].dilation != 1)
     return false;
-  if (kh == 7 && kw > 4 && kw <= 8) return function(Rows<7>{}, Rows<4>{}), true;
-  if (kh == 3 && kw <= 4) return function(Rows<3>{}, Rows<2>{}), true;
-  if (kh == 4 && kw <= 4) return function(Rows<4>{}, Rows<2>{}), true;
+  if (kh == 7 && kw > 4 && kw <= 8) return function(Count<7>{}, Count<4>{}), true;
+  if (kh == 3 && kw <= 4) return function(Count<3>{}, Count<2>{}), true;
+  if (kh == 4 && kw <= 4) return function(Count<4>{}, Count<2>{}), true;
   return false;
 }
 
