@@ -82,6 +82,37 @@ TEST(PoolForwardPlan, WholePlanes) {
   EXPECT_EQ(whole_planes(pool_of(kFlat, {56, 1, 56, 56, 0}, {56, 1, 56, 56, 0})).lanes, 256);
 }
 
+// Few results of long windows: parts that cover the window, enough blocks, no more loads than there are.
+TEST(PoolForwardPlan, LongWindowsAreCutIntoParts) {
+  const auto whole = [](int64_t x) { return PoolAxis{x, 1, x, x, 0}; };
+  Pool pool = pool_of(whole(58), whole(58), whole(58));
+  pool.batch = 1;
+  pool.channels = 276;
+  const SharedCut wide = shared_cut(pool);
+  EXPECT_EQ(wide.lanes, 32);
+  EXPECT_EQ(wide.parts.places, 576);
+  EXPECT_EQ(wide.parts.count, 339);  // of 3 blocks
+  EXPECT_EQ(forward_sums(pool, ForwardKernel::kShared), 339 * 276);
+  EXPECT_EQ(whole_planes(pool).parts.count, 1);  // 276 planes are enough blocks
+  EXPECT_EQ(forward_sums(pool, ForwardKernel::kWhole), 0);
+  pool.channels = 24;
+  const SharedCut narrow = shared_cut(pool);
+  EXPECT_EQ(narrow.lanes, 8);
+  EXPECT_GE(narrow.parts.count * narrow.parts.places, 58 * 58 * 58);
+  EXPECT_LT((narrow.parts.count - 1) * narrow.parts.places, 58 * 58 * 58);
+  const WholePlanes planes = whole_planes(pool);
+  EXPECT_EQ(planes.parts.places, 5 * 1024);
+  EXPECT_EQ(planes.parts.count, 39);
+  EXPECT_EQ(forward_sums(pool, ForwardKernel::kWhole), 39 * 24);
+  EXPECT_EQ(forward_sums(pool, ForwardKernel::kEach), 0);
+  // Short windows, and many results: one launch.
+  EXPECT_EQ(forward_sums(pool_of(kFlat, whole(16), whole(16)), ForwardKernel::kShared), 0);
+  EXPECT_EQ(forward_sums(pool_of(kFlat, whole(100), whole(300)), ForwardKernel::kWhole), 0);
+  pool.batch = 256;
+  EXPECT_EQ(forward_sums(pool, ForwardKernel::kShared), 0);
+  EXPECT_EQ(forward_sums(pool, ForwardKernel::kWhole), 0);
+}
+
 TEST(PoolForwardPlan, VectorsOfChannels) {
   Pool pool = pool_of(kFlat, kFlat, kFlat);
   pool.x.dtype = DType::kF16;

@@ -105,6 +105,10 @@ TEST_F(SelectionGpuTest, ForwardProblemsAreTakenByKernels) {
       {"conv_tbc input=99x20x64 weight=3x64x64 forward=1", "_products"},
       {"avgpool input=2x16x99x99 kernel=3 forward=1", "pool_windows"},
       {"avgpool input=2x16x99x99 kernel=3", "pool_"},
+      // One window, whose stride is never taken.
+      {"avgpool input=31x1064x43x43@1967336x1x45752x1064 grad_output=31x1064x1x1 "
+       "grad_input=31x1064x43x43@1967336x1x45752x1064 kernel=43x43 stride=2x2 dtype=f16",
+       "pool_vectors"},
   };
   for (const auto& [text, part] : cases) {
     SCOPED_TRACE(text);

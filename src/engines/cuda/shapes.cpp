@@ -50,7 +50,9 @@ kernels::cuda::Pool shape_of(const problem::AvgPoolPass& pass) {
   pool.channels = pass.channels;
   for (size_t i = 0; i < 3; ++i) {
     const problem::PoolWindow& w = pass.axes[i];
-    pool.axes[i] = {w.x, w.y, w.kernel, w.stride, w.pad};
+    // A single window overlaps no other, whatever its stride.
+    const int64_t stride = w.y == 1 ? std::max(w.stride, w.kernel) : w.stride;
+    pool.axes[i] = {w.x, w.y, w.kernel, stride, w.pad};
   }
   pool.count_include_pad = pass.count_include_pad;
   pool.divisor_override = pass.divisor_override;

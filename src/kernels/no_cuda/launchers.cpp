@@ -112,7 +112,7 @@ void take_filter(const Conv&, int64_t, int64_t, RowType, const void*, Stream) { 
 void take_rows(const Conv&, Result, int64_t, RowType, const void*, Stream) { not_here(); }
 
 void pool_backward(const Pool&, bool, PoolKernel, const ColumnsCut&, Stream) { not_here(); }
-void pool_forward(const Pool&, bool, const ForwardChoice&, Stream) { not_here(); }
+void pool_forward(const Pool&, bool, const ForwardChoice&, float*, Stream) { not_here(); }
 
 void small_grad_input(const Conv&, Stream) { not_here(); }
 void small_grad_weight(const Conv&, float*, Stream) { not_here(); }

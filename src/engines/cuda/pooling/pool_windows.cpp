@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Average pooling forward on dense NCHW or NHWC tensors in one launch.
+// Average pooling forward on dense NCHW or NHWC tensors: one launch, or two where long windows are cut into
+// parts.
 #include <fmt/format.h>
 
 #include "engines/cuda/effort.h"
@@ -19,19 +20,24 @@ class PoolWindowsStep final : public Step {
   explicit PoolWindowsStep(const AvgPoolPass& pass)
       : pass_(pass),
         planes_(both_planes(pass)),
-        choice_(kernels::cuda::forward_choice(shape_of(pass), !planes_)) {}
+        choice_(kernels::cuda::forward_choice(shape_of(pass), !planes_)),
+        sums_(kernels::cuda::forward_sums(shape_of(pass), choice_.kernel)) {}
+  size_t workspace_bytes() const override { return static_cast<size_t>(sums_) * sizeof(float); }
   std::string describe() const override {
-    return fmt::format("{}, {}", name_of(choice_.kernel), planes_ ? "planes" : "channels last");
+    return fmt::format("{}, {}{}", name_of(choice_.kernel), planes_ ? "planes" : "channels last",
+                       sums_ > 0 ? ", windows in parts" : "");
   }
-  void run(const Bindings& bindings, std::byte*, runtime::ExecutionContext& context) const override {
+  void run(const Bindings& bindings, std::byte* workspace,
+           runtime::ExecutionContext& context) const override {
     kernels::cuda::pool_forward(bind(shape_of(pass_), pass_, bindings), !planes_, choice_,
-                                stream_of(context));
+                                reinterpret_cast<float*>(workspace), stream_of(context));
   }
 
  private:
   AvgPoolPass pass_;
   bool planes_;
   kernels::cuda::ForwardChoice choice_;
+  int64_t sums_;
 };
 
 class PoolWindowsCandidate final : public Candidate {
@@ -43,7 +49,12 @@ class PoolWindowsCandidate final : public Candidate {
     return is_dense_pool(*pool);
   }
   Effort effort(const problem::Pass& pass, const Machine& machine) const override {
-    return on_fp32_units(effort_of(pass), pass, machine);
+    Effort effort = on_fp32_units(effort_of(pass), pass, machine);
+    const auto& pool = std::get<AvgPoolPass>(pass);
+    const kernels::cuda::Pool shape = shape_of(pool);
+    const auto kernel = kernels::cuda::forward_choice(shape, !both_planes(pool)).kernel;
+    if (kernels::cuda::forward_sums(shape, kernel) > 0) effort.launches = 2;
+    return effort;
   }
   std::unique_ptr<const Step> make_step(const problem::Pass& pass,
                                         const Machine& /*machine*/) const override {

@@ -160,10 +160,10 @@ void run_windows(const Pool& pool, ForwardKernel kernel, bool last, Stream strea
 }
 
 template <class T>
-void run(const Pool& pool, bool last, ForwardKernel kernel, Stream stream) {
+void run(const Pool& pool, bool last, ForwardKernel kernel, float* sums, Stream stream) {
   const int vector = forward_vector(pool, last, alignment_of({pool.x.data, pool.y.data}));
-  if (kernel == ForwardKernel::kWhole) return pool_whole(pool, stream);
-  if (kernel == ForwardKernel::kShared) return pool_shared(pool, vector, stream);
+  if (kernel == ForwardKernel::kWhole) return pool_whole(pool, sums, stream);
+  if (kernel == ForwardKernel::kShared) return pool_shared(pool, vector, sums, stream);
   constexpr int kWide = 16 / sizeof(T);
   vector == kWide ? run_windows<T, kWide>(pool, kernel, last, stream)
                   : run_windows<T, 1>(pool, kernel, last, stream);
@@ -171,11 +171,12 @@ void run(const Pool& pool, bool last, ForwardKernel kernel, Stream stream) {
 
 }  // namespace
 
-void pool_forward(const Pool& pool, bool channels_last, const ForwardChoice& choice, Stream stream) {
+void pool_forward(const Pool& pool, bool channels_last, const ForwardChoice& choice, float* sums,
+                  Stream stream) {
   if (choice.kernel == ForwardKernel::kColumns)
     return pool_forward_columns(pool, channels_last, choice.cut, stream);
   with_type(pool.x.dtype,
-            [&](auto type) { run<decltype(type)>(pool, channels_last, choice.kernel, stream); });
+            [&](auto type) { run<decltype(type)>(pool, channels_last, choice.kernel, sums, stream); });
 }
 
 }  // namespace retrograd::kernels::cuda

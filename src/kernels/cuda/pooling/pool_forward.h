@@ -13,15 +13,16 @@ struct ForwardCut {
   int band = 0;  // rows that a thread walks down
 };
 // tiles: 2x2 and 3x3 windows, channels last, a thread a few rows of results. whole: a window is a plane, some
-// threads a plane. shared: channels last, windows of many places, a block 32 vectors of channels of a result.
-// each: a thread a result. columns: through shared memory (pool_forward_columns.h).
+// threads a plane. shared: channels last, windows of many places, a block some vectors of channels of a
+// result. each: a thread a result. columns: through shared memory (pool_forward_columns.h).
 enum class ForwardKernel : unsigned char { kTiles, kWhole, kShared, kEach, kColumns };
 const char* name_of(ForwardKernel kernel);
 struct ForwardChoice {
   ForwardKernel kernel;
   ForwardCut cut;  // of kColumns
 };
-// choice: forward_choice's.
-void pool_forward(const Pool& pool, bool channels_last, const ForwardChoice& choice, Stream stream);
+// choice: forward_choice's; sums: forward_sums of them.
+void pool_forward(const Pool& pool, bool channels_last, const ForwardChoice& choice, float* sums,
+                  Stream stream);
 
 }  // namespace retrograd::kernels::cuda

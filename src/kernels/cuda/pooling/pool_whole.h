@@ -6,9 +6,10 @@
 
 namespace retrograd::kernels::cuda {
 
+// sums: forward_sums of them.
 // Row-major planes, each of them one window (ForwardKernel::kWhole).
-void pool_whole(const Pool& pool, Stream stream);
+void pool_whole(const Pool& pool, float* sums, Stream stream);
 // Channels last; vector: channels of a thread, 16 bytes of them or one.
-void pool_shared(const Pool& pool, int vector, Stream stream);
+void pool_shared(const Pool& pool, int vector, float* sums, Stream stream);
 
 }  // namespace retrograd::kernels::cuda
