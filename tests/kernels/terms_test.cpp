@@ -65,7 +65,18 @@ Pairs walked(const Terms& terms, int64_t begin, int64_t end, int64_t step) {
   Pairs pairs;
   for (int64_t number = 0; number < step && begin + number < end; ++number) {
     TermWalk walk(terms, begin + number, step);
-    for (int64_t i = begin + number; i < end; i += step, walk.next()) pairs.emplace_back(walk.a, walk.b);
+    for (int64_t i = begin + number; i < end;) {
+      constexpr int kRun = 3;
+      if (walk.has_run(kRun) && i + (kRun - 1) * step < end) {
+        for (int j = 0; j < kRun; ++j) pairs.emplace_back(walk.a + j * walk.a_by, walk.b + j * walk.b_by);
+        walk.skip_run(kRun);
+        i += kRun * step;
+      } else {
+        pairs.emplace_back(walk.a, walk.b);
+        walk.next();
+        i += step;
+      }
+    }
   }
   std::sort(pairs.begin(), pairs.end());
   return pairs;

@@ -94,10 +94,20 @@ static __device__ __noinline__ float sum_of_terms(const Conv& p, Result result, 
 #pragma unroll 1
     for (int64_t i = begin + number; i < end;) {
       float left[kAhead], right[kAhead];
+      if (walk.has_run(kAhead) && i + (kAhead - 1) * step < end) {  // without asking where each lies
 #pragma unroll
-      for (int j = 0; j < kAhead; ++j, i += step, walk.next()) {
-        left[j] = i < end ? of_a(walk.a) : 0.0f;
-        right[j] = i < end ? of_b(walk.b) : 0.0f;
+        for (int j = 0; j < kAhead; ++j) {
+          left[j] = of_a(walk.a + j * walk.a_by);
+          right[j] = of_b(walk.b + j * walk.b_by);
+        }
+        walk.skip_run(kAhead);
+        i += kAhead * step;
+      } else {
+#pragma unroll
+        for (int j = 0; j < kAhead; ++j, i += step, walk.next()) {
+          left[j] = i < end ? of_a(walk.a) : 0.0f;
+          right[j] = i < end ? of_b(walk.b) : 0.0f;
+        }
       }
       float part = 0;
 #pragma unroll

@@ -66,6 +66,26 @@ __device__ inline bool begins_with_nan(const Conv& conv, Result result, const In
                                        : place_begins_with_nan(conv, result, at);
 }
 
+// The first live term of a place's results, which have its source in common: of `channel` here, and `step`
+// weights further of the next one in the group.
+struct FirstTerm {
+  bool any;
+  float source;
+  int64_t weight, step, channel;
+
+  // Whether it is NaN of another channel: then so is the result.
+  __device__ bool is_nan(const Conv& p, int64_t of_channel) const {
+    return any && isnan(source * Source(p.w, p.rounding)(weight + (of_channel - channel) * step));
+  }
+};
+static __device__ __noinline__ FirstTerm first_term(const Conv& p, Result result, const Index5& at) {
+  const bool forward = result == Result::kForward;
+  const Terms terms = terms_of_place(p, forward, at);
+  const bool any = terms.all() != 0;
+  return {any, any ? Source(forward ? p.x : p.y, p.rounding)(terms.a) : 0.0f, terms.b,
+          p.w.strides[forward ? 0 : 1], at.c};
+}
+
 static __device__ __noinline__ float place_by_formula(const Conv& conv, Result result, const Index5& at,
                                                       int number = 0, int lanes = 1) {
   return sum_of(conv, result, at, number, lanes);
@@ -121,16 +141,22 @@ __device__ void in_turn(bool mine, const Index5& at, int64_t terms, int64_t part
   }
 }
 
-// All lanes of a warp must call it. suspect: of this lane, that the result at `at` is NaN and may be wrong.
+// All lanes of a warp must call it. open: of this lane, that the result at `at` is NaN and may be wrong, and
+// its first term is not NaN.
 template <class Store>
-__device__ void repair_in_warp(const Conv& conv, Result result, bool suspect, const Index5& at,
-                               Store&& store) {
+__device__ void repair_open(const Conv& conv, Result result, bool open, const Index5& at, Store&& store) {
   in_turn(
-      suspect && !begins_with_nan(conv, result, at), at, most_terms(conv, result), 0,
+      open, at, most_terms(conv, result), 0,
       [&](const Index5& index, int number, int lanes) {
         return by_formula(conv, result, index, number, lanes);
       },
       store);
+}
+// The same, where the first term has not been looked at.
+template <class Store>
+__device__ void repair_in_warp(const Conv& conv, Result result, bool suspect, const Index5& at,
+                               Store&& store) {
+  repair_open(conv, result, suspect && !begins_with_nan(conv, result, at), at, store);
 }
 
 }  // namespace retrograd::kernels::cuda

@@ -145,6 +145,21 @@ struct TermWalk {
     a += a_by, b += b_by;
     at[3] += by[3];
     if (is_short_ && at[3] < terms.count[3]) return;
+    carry();
+  }
+  // Whether this term and the `count` - 1 that follow lie `by` apart in both factors.
+  RG_DEVICE bool has_run(int count) const {
+    return is_short_ && at[3] + (count - 1) * by[3] < terms.count[3];
+  }
+  // Past them.
+  RG_DEVICE void skip_run(int count) {
+    a += count * a_by, b += count * b_by;
+    at[3] += count * by[3];
+    if (at[3] >= terms.count[3]) carry();
+  }
+
+ private:
+  RG_DEVICE void carry() {
     RG_UNROLL
     for (int i = 3; i > 0; --i) {
       at[i - 1] += by[i - 1];
@@ -155,8 +170,6 @@ struct TermWalk {
       b += terms.b_step[i - 1] - terms.count[i] * terms.b_step[i];
     }
   }
-
- private:
   bool is_short_;  // a step is one of the innermost index
 };
 

@@ -137,6 +137,8 @@ __device__ void repair_tile(const Conv& conv, Result result, int64_t group, bool
     const bool at_edge = one_place && reaches_edge(conv, result, row.index(0));
     if (one_place && !split && !__any_sync(~0u, at_edge)) continue;
     KnownRows rows{factors, false, {}};
+    FirstTerm start{};  // of a row that is one place
+    bool has_start = false;
     for (int column = first; split && one_place && column < tile.columns; column += warps)
       rows.clean = rows.clean || row.is_settled(column);
 #pragma unroll 1
@@ -145,9 +147,17 @@ __device__ void repair_tile(const Conv& conv, Result result, int64_t group, bool
       if (!__any_sync(~0u, suspect)) continue;
       const Index5 at = row.index(column);
       const auto store = [&](float sum) { row.store(column, sum); };
-      const bool open =
-          split && one_place ? rows.settle(suspect, row.is_settled(column), at, store) : suspect;
-      repair_in_warp(conv, result, open, at, store);
+      if (!one_place) {
+        repair_in_warp(conv, result, suspect, at, store);
+        continue;
+      }
+      if (suspect && !has_start) {
+        start = first_term(conv, result, row.index(0));
+        has_start = true;
+      }
+      bool open = suspect && !start.is_nan(conv, at.c);
+      if (split) open = rows.settle(open, row.is_settled(column), at, store);
+      repair_open(conv, result, open, at, store);
     }
   }
 }

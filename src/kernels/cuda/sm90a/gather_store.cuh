@@ -161,13 +161,20 @@ __device__ __noinline__ void repair(const Args& p, Corner corner) {
                  int64_t{place.at[1]} * p.result_step[1] + p.result_first[1],
                  int64_t{place.at[2]} * p.result_step[2] + p.result_first[2]};
     if (!reaches_edge(p.conv, result, index)) continue;
+    FirstTerm start{};
+    bool has_start = false;
 #pragma unroll 1
     for (int column = lane; column < C::kColumns; column += 32) {
       index.c = corner.channel + column;
       T* const element = results + offset + index.c * p.result.strides[1];
       const bool suspect = index.c < p.columns && isnan(to_float(*element));
-      if (__any_sync(~0u, suspect))
-        repair_in_warp(p.conv, result, suspect, index, [&](float sum) { *element = from_float<T>(sum); });
+      if (!__any_sync(~0u, suspect)) continue;
+      if (suspect && !has_start) {
+        start = first_term(p.conv, result, {index.n, corner.channel, index.d, index.h, index.w});
+        has_start = true;
+      }
+      repair_open(p.conv, result, suspect && !start.is_nan(p.conv, index.c), index,
+                  [&](float sum) { *element = from_float<T>(sum); });
     }
   }
 }
