@@ -80,33 +80,34 @@ __device__ float with_loads(const Source& a, const Source& b, Function&& functio
   return function(a, b);
 }
 
-// The terms begin + number, begin + number + step, … before `end`. Loads go ahead of the products. One copy
-// in a file: it is long, and compilers take minutes over many of it.
-static __device__ __noinline__ float sum_of_terms(const Conv& p, Result result, const Terms& terms,
+// Of the terms from `begin` to `end`, cut into pieces of kTermsAhead: pieces number, number + step, … Loads
+// go ahead of the products. One copy in a file: it is long, and compilers take minutes over many of it.
+static __device__ __noinline__ float sum_of_terms(const Conv& p, Result result, const Terms& of_result,
                                                   int64_t begin, int64_t end, int64_t number, int64_t step) {
   constexpr int kAhead = kTermsAhead;
-  if (begin + number >= end) return 0.0f;
+  begin += number * kAhead;
+  if (begin >= end) return 0.0f;
+  const Terms terms = joined(of_result);
   const Source a(result == Result::kGradInput ? p.y : p.x, p.rounding),
       b(result == Result::kGradWeight ? p.y : p.w, p.rounding);
   return with_loads(a, b, [&](auto of_a, auto of_b) {
-    TermWalk walk(terms, begin + number, step);
     float sum = 0;
+    TermWalk walk(terms, begin, kAhead * step);
 #pragma unroll 1
-    for (int64_t i = begin + number; i < end;) {
+    for (int64_t i = begin; i < end; i += kAhead * step, walk.next()) {
       float left[kAhead], right[kAhead];
-      if (walk.has_run(kAhead) && i + (kAhead - 1) * step < end) {  // without asking where each lies
+      if (walk.run() >= kAhead && i + kAhead <= end) {  // without asking where each lies
 #pragma unroll
         for (int j = 0; j < kAhead; ++j) {
-          left[j] = of_a(walk.a + j * walk.a_by);
-          right[j] = of_b(walk.b + j * walk.b_by);
+          left[j] = of_a(walk.a + j * terms.a_step[3]);
+          right[j] = of_b(walk.b + j * terms.b_step[3]);
         }
-        walk.skip_run(kAhead);
-        i += kAhead * step;
       } else {
+        TermWalk each = walk.each();
 #pragma unroll
-        for (int j = 0; j < kAhead; ++j, i += step, walk.next()) {
-          left[j] = i < end ? of_a(walk.a) : 0.0f;
-          right[j] = i < end ? of_b(walk.b) : 0.0f;
+        for (int j = 0; j < kAhead; ++j, each.next()) {
+          left[j] = i + j < end ? of_a(each.a) : 0.0f;
+          right[j] = i + j < end ? of_b(each.b) : 0.0f;
         }
       }
       float part = 0;
