@@ -20,9 +20,6 @@ __device__ __noinline__ void repair_rows(const Conv& conv, Result result, int64_
   const Tensor& source = forward ? conv.x : conv.y;
   const Axis &ah = conv.axes[1], &aw = conv.axes[2];
   // The term of the kernel's middle is there for every result; most NaN are found by it.
-  const auto is_same = [](const Axis& a) {
-    return a.x == a.y && a.stride == 1 && a.kernel % 2 == 1 && a.pad == a.kernel / 2 * a.dilation;
-  };
   const bool same = is_same(ah) && is_same(aw);
   const float middle = to_float(
       static_cast<const T*>(conv.w.data)[offset_of(conv.w, {channel, 0, 0, ah.kernel / 2, aw.kernel / 2})]);
