@@ -144,13 +144,21 @@ __device__ bool is_suspect(const Multiplier<T, C>& product) {
 // Zero times a weight that is not finite is NaN where the mathematics skips the product: results that are NaN
 // and whose taps reach beyond the edge are taken from the formula. The warpgroup has just written them. The
 // lanes of a warp look at every fourth place, one each, for those that reach an edge and are not NaN in all
-// channels; then they have 32 channels of one such place after the other.
+// channels; then they have 32 channels of one such place after the other. What is to be computed waits, one
+// result a lane, until there are 32: a column that is NaN as a whole has one of each place.
 template <class T, class C>
 __device__ __noinline__ void repair(const Args& p, Corner corner) {
   static_assert(C::kColumns % 32 == 0);
   auto* const results = static_cast<T*>(p.result.data);
   const Result result = p.forward ? Result::kForward : Result::kGradInput;
   const int lane = static_cast<int>(threadIdx.x) % 32, warp = static_cast<int>(threadIdx.x) / 32 % 4;
+  Index5 waiting{};
+  T* target = nullptr;
+  int count = 0;  // of lanes with one
+  const auto compute = [&] {
+    repair_open(p.conv, result, lane < count, waiting, [&](float sum) { *target = from_float<T>(sum); });
+    count = 0;
+  };
 #pragma unroll 1
   for (int first = warp; first < C::kBands * 64; first += 4 * 32) {
     const int row = first + 4 * lane;
@@ -181,11 +189,19 @@ __device__ __noinline__ void repair(const Args& p, Corner corner) {
         index.c = corner.channel + column;
         T* const element = results_of_place + index.c * p.result.strides[1];
         const bool suspect = index.c < p.columns && isnan(to_float(*element));
-        repair_open(p.conv, result, suspect && !start.is_nan(p.conv, index.c), index,
-                    [&](float sum) { *element = from_float<T>(sum); });
+        const unsigned open = __ballot_sync(~0u, suspect && !start.is_nan(p.conv, index.c));
+        const int more = __popc(open);
+        if (count + more > 32) compute();
+        if (lane >= count && lane < count + more) {
+          const int step = nth_bit(open, lane - count) - lane;
+          waiting = {index.n, index.c + step, index.d, index.h, index.w};
+          target = element + step * p.result.strides[1];
+        }
+        count += more;
       }
     }
   }
+  compute();
 }
 
 // Every row of sums has the same bias: the warpgroup brings it into shared memory once.
