@@ -211,7 +211,8 @@ __device__ __noinline__ void repair_tile(const Parts& p, const TileOf& tile, con
     if (open == 0) continue;
     const int owner = __ffs(static_cast<int>(open)) - 1;
     const auto channel = static_cast<int64_t>(__shfl_sync(~0u, static_cast<long long>(at.n), owner));
-    if (p.repair == WeightRepair::kAll && __popc(open) > 1 && channel != special.channel)
+    // 32 lanes are through a whole y channel before one is through a part of it, unless parts are many.
+    if (p.repair == WeightRepair::kAll && p.count < 32 && __popc(open) > 1 && channel != special.channel)
       special = special_place(p.conv, channel);
     float term = 0;
     if (suspect && is_one_term(p, parts, at, special, term)) {
