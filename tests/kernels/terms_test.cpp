@@ -61,20 +61,21 @@ void each_term(const Conv& p, Function&& function) {
           }
 }
 
-Pairs walked(const Terms& terms, int64_t begin, int64_t end, int64_t step) {
+// As sum_of_terms goes over them, in pieces of three terms.
+Pairs walked(const Terms& of_result, int64_t begin, int64_t end, int64_t step) {
+  constexpr int kPiece = 3;
+  const Terms terms = joined(of_result);
   Pairs pairs;
-  for (int64_t number = 0; number < step && begin + number < end; ++number) {
-    TermWalk walk(terms, begin + number, step);
-    for (int64_t i = begin + number; i < end;) {
-      constexpr int kRun = 3;
-      if (walk.has_run(kRun) && i + (kRun - 1) * step < end) {
-        for (int j = 0; j < kRun; ++j) pairs.emplace_back(walk.a + j * walk.a_by, walk.b + j * walk.b_by);
-        walk.skip_run(kRun);
-        i += kRun * step;
-      } else {
-        pairs.emplace_back(walk.a, walk.b);
-        walk.next();
-        i += step;
+  for (int64_t first = begin; first < begin + step * kPiece && first < end; first += kPiece) {
+    TermWalk walk(terms, first, step * kPiece);
+    for (int64_t i = first; i < end; i += step * kPiece, walk.next()) {
+      TermWalk each = walk.each();
+      for (int j = 0; j < kPiece && i + j < end; ++j, each.next()) {
+        pairs.emplace_back(each.a, each.b);
+        if (j < walk.run()) {
+          EXPECT_EQ(each.a, walk.a + j * terms.a_step[3]);
+          EXPECT_EQ(each.b, walk.b + j * terms.b_step[3]);
+        }
       }
     }
   }

@@ -106,32 +106,34 @@ __device__ float with_loads(const Source& a, const Source& b, Function&& functio
   return function(a, b);
 }
 
-// The terms begin + number, begin + number + step, … before `end`. Loads go ahead of the products. One copy
-// in a kernel, and of it one walk for all types: it is long, and compilers take minutes over many of it.
-static __device__ __noinline__ float sum_of_terms(const Conv& p, Result result, const Terms& terms,
+// Of the terms from `begin` to `end`, cut into pieces of kTermsAhead: pieces number, number + step, … Loads
+// go ahead of the products. One copy in a kernel, and of it one walk for all types: it is long, and compilers
+// take minutes over many of it.
+static __device__ __noinline__ float sum_of_terms(const Conv& p, Result result, const Terms& of_result,
                                                   int64_t begin, int64_t end, int64_t number, int64_t step) {
   constexpr int kAhead = kTermsAhead;
-  if (begin + number >= end) return 0.0f;
+  begin += number * kAhead;
+  if (begin >= end) return 0.0f;
+  const Terms terms = joined(of_result);
   const Source a(result == Result::kGradInput ? p.y : p.x, p.rounding),
       b(result == Result::kGradWeight ? p.y : p.w, p.rounding);
-  TermWalk walk(terms, begin + number, step);
+  TermWalk walk(terms, begin, kAhead * step);
   float sum = 0;
 #pragma unroll 1
-  for (int64_t i = begin + number; i < end;) {
+  for (int64_t i = begin; i < end; i += kAhead * step, walk.next()) {
     int64_t at_a[kAhead], at_b[kAhead];
-    int live = 0;
-    if (walk.has_run(kAhead) && i + (kAhead - 1) * step < end) {  // without asking where each lies
+    int live = kAhead;
+    if (walk.run() >= kAhead && i + kAhead <= end) {  // without asking where each lies
 #pragma unroll
-      for (int j = 0; j < kAhead; ++j) at_a[j] = walk.a + j * walk.a_by, at_b[j] = walk.b + j * walk.b_by;
-      walk.skip_run(kAhead);
-      i += kAhead * step;
-      live = kAhead;
-    } else {
-#pragma unroll
-      for (int j = 0; j < kAhead; ++j, i += step, walk.next()) {
-        at_a[j] = walk.a, at_b[j] = walk.b;
-        live += i < end ? 1 : 0;
+      for (int j = 0; j < kAhead; ++j) {
+        at_a[j] = walk.a + j * terms.a_step[3];
+        at_b[j] = walk.b + j * terms.b_step[3];
       }
+    } else {
+      live = static_cast<int>(min(end - i, int64_t{kAhead}));
+      TermWalk each = walk.each();
+#pragma unroll
+      for (int j = 0; j < kAhead; ++j, each.next()) at_a[j] = each.a, at_b[j] = each.b;
     }
     sum += with_loads(a, b, [&](auto of_a, auto of_b) {
       decltype(of_a.load(0)) left[kAhead];

@@ -66,6 +66,11 @@ __device__ inline bool begins_with_nan(const Conv& conv, Result result, const In
                                        : place_begins_with_nan(conv, result, at);
 }
 
+// Whether every index of x is one of y too, and the kernel's middle is live for all of them.
+__device__ inline bool is_same(const Axis& a) {
+  return a.x == a.y && a.stride == 1 && a.kernel % 2 == 1 && a.pad == a.kernel / 2 * a.dilation;
+}
+
 // The first live term of a place's results, which have its source in common: of `channel` here, and `step`
 // weights further of the next one in the group.
 struct FirstTerm {
@@ -73,6 +78,8 @@ struct FirstTerm {
   float source;
   int64_t weight, step, channel;
 
+  // Whether it is NaN of every channel.
+  __device__ bool is_all_nan() const { return any && isnan(source); }
   // Whether it is NaN of another channel: then so is the result.
   __device__ bool is_nan(const Conv& p, int64_t of_channel) const {
     return any && isnan(source * Source(p.w, p.rounding)(weight + (of_channel - channel) * step));

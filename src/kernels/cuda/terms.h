@@ -123,6 +123,22 @@ RG_DEVICE inline Terms terms_of(const Conv& p, Result result, const Index5& at) 
                                        : terms_of_place(p, result == Result::kForward, at);
 }
 
+// The same terms in the same order, in as few indices as their steps allow: runs of the innermost one are
+// long. `first` says nothing then.
+RG_DEVICE inline Terms joined(Terms t) {
+  RG_UNROLL
+  for (int joins = 0; joins < 3; ++joins) {
+    const bool follows = t.a_step[2] == t.count[3] * t.a_step[3] && t.b_step[2] == t.count[3] * t.b_step[3];
+    if (t.count[2] != 1 && !follows) break;
+    t.count[3] *= t.count[2];
+    RG_UNROLL
+    for (int i = 2; i > 0; --i)
+      t.count[i] = t.count[i - 1], t.a_step[i] = t.a_step[i - 1], t.b_step[i] = t.b_step[i - 1];
+    t.count[0] = 1;
+  }
+  return t;
+}
+
 // Some terms of a box, which has any, in order: `number`, number + step, …
 struct TermWalk {
   const Terms& terms;
@@ -147,15 +163,16 @@ struct TermWalk {
     if (is_short_ && at[3] < terms.count[3]) return;
     carry();
   }
-  // Whether this term and the `count` - 1 that follow lie `by` apart in both factors.
-  RG_DEVICE bool has_run(int count) const {
-    return is_short_ && at[3] + (count - 1) * by[3] < terms.count[3];
-  }
-  // Past them.
-  RG_DEVICE void skip_run(int count) {
-    a += count * a_by, b += count * b_by;
-    at[3] += count * by[3];
-    if (at[3] >= terms.count[3]) carry();
+  // How many terms from this one on, in order, lie at the steps of the innermost index.
+  RG_DEVICE int64_t run() const { return terms.count[3] - at[3]; }
+  // From this term on, all of them.
+  RG_DEVICE TermWalk each() const {
+    TermWalk walk = *this;
+    RG_UNROLL
+    for (int i = 0; i < 4; ++i) walk.by[i] = i == 3 ? 1 : 0;
+    walk.a_by = terms.a_step[3], walk.b_by = terms.b_step[3];
+    walk.is_short_ = true;
+    return walk;
   }
 
  private:

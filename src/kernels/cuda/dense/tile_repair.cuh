@@ -134,7 +134,8 @@ __device__ void repair_tile(const Conv& conv, Result result, int64_t group, bool
   for (int i = 0; i * 32 < tile.rows; ++i) {
     const auto row = tile.row(i * 32 + lane);
     const int first = (warp + i) % warps;
-    const bool at_edge = one_place && reaches_edge(conv, result, row.index(0));
+    const Index5 origin = row.index(0);
+    const bool at_edge = one_place && reaches_edge(conv, result, origin);
     if (one_place && !split && !__any_sync(~0u, at_edge)) continue;
     KnownRows rows{factors, false, {}};
     FirstTerm start{};  // of a row that is one place
@@ -143,16 +144,18 @@ __device__ void repair_tile(const Conv& conv, Result result, int64_t group, bool
       rows.clean = rows.clean || row.is_settled(column);
 #pragma unroll 1
     for (int column = first; column < tile.columns; column += warps) {
-      const bool suspect = row.is_nan(column) && (split || at_edge || !one_place);
+      const bool suspect =
+          !(has_start && start.is_all_nan()) && (split || at_edge || !one_place) && row.is_nan(column);
       if (!__any_sync(~0u, suspect)) continue;
-      const Index5 at = row.index(column);
+      const Index5 at =
+          one_place ? Index5{origin.n, origin.c + column, origin.d, origin.h, origin.w} : row.index(column);
       const auto store = [&](float sum) { row.store(column, sum); };
       if (!one_place) {
         repair_in_warp(conv, result, suspect, at, store);
         continue;
       }
       if (suspect && !has_start) {
-        start = first_term(conv, result, row.index(0));
+        start = first_term(conv, result, origin);
         has_start = true;
       }
       bool open = suspect && !start.is_nan(conv, at.c);

@@ -113,6 +113,13 @@ __device__ void add(const Parts& p, const TileOf& tile, const float* parts, floa
   }
 }
 
+// Of w[at] in a part.
+__device__ int64_t part_offset(const Parts& p, const Index5& at) {
+  const int64_t tap = (at.d * p.kh + at.h) * p.kw + at.w;
+  return p.inside == 1 ? (at.n * p.taps + tap) * p.x_filled + at.c
+                       : at.n * p.x_filled + at.c * p.inside + tap;
+}
+
 // The share of a lane of the sum of a weight (part_repair.cuh).
 __device__ float share_of_weight(const Parts& p, const float* parts, const Index5& at, int number,
                                  int lanes) {
@@ -122,26 +129,97 @@ __device__ float share_of_weight(const Parts& p, const float* parts, const Index
   const PlaceGrid grid{{order->first[0], order->first[1], order->first[2]},
                        {order->count[0], order->count[1], order->count[2]}};
   const int64_t all = p.conv.batch * grid.count[0] * grid.count[1] * grid.count[2];
-  parts +=
-      p.inside == 1 ? (at.n * p.taps + tap) * p.x_filled + at.c : at.n * p.x_filled + at.c * p.inside + tap;
+  parts += part_offset(p, at);
   return share_of_parts(
       p.conv, at, grid, p.count, number, lanes, [&](int64_t i) { return parts[i * p.weights]; },
       [&](int64_t i) { return min(i * order->places, all); });
+}
+
+// How many values of a y channel are not finite, or are rounded to an infinity; if it is one, which, and its
+// place in the order of all places.
+struct SpecialPlace {
+  int64_t channel = -1;  // none looked at yet
+  int count = 0;
+  float value = 0;
+  int64_t place = 0;
+};
+// Every lane of the warp gets it.
+__device__ __noinline__ SpecialPlace special_place(const Conv& conv, int64_t channel) {
+  constexpr int kAhead = 8;
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  const Axis(&a)[3] = conv.axes;
+  const int64_t* const s = conv.y.strides;
+  const Terms places =
+      joined({{conv.batch, a[0].y, a[1].y, a[2].y}, {}, channel * s[1], 0, {s[0], s[2], s[3], s[4]}, {}});
+  const int64_t all = most_terms(conv, Result::kGradWeight);
+  SpecialPlace mine;
+  const Source y(conv.y, conv.rounding);
+  with_loads(y, y, [&](auto load, auto) {
+    TermWalk walk(places, lane, 32);
+#pragma unroll 1
+    for (int64_t i = lane; i < all;) {
+      float values[kAhead];
+#pragma unroll
+      for (int j = 0; j < kAhead; ++j, walk.next()) values[j] = i + 32 * j < all ? load(walk.a) : 0.0f;
+#pragma unroll
+      for (int j = 0; j < kAhead; ++j, i += 32)
+        if (!(fabsf(values[j]) < 0x1.ffcp127f)) ++mine.count, mine.value = values[j], mine.place = i;
+    }
+    return 0.0f;
+  });
+  __syncwarp();
+  const int owner = max(__ffs(static_cast<int>(__ballot_sync(~0u, mine.count > 0))) - 1, 0);
+  return {channel, __reduce_add_sync(~0u, mine.count), __shfl_sync(~0u, mine.value, owner),
+          static_cast<int64_t>(__shfl_sync(~0u, static_cast<long long>(mine.place), owner))};
+}
+
+// Whether w[at] is one term, whatever the others are, and then what: its y channel has one value that is not
+// finite, and the finite sums of its neighbour, another y channel of the group, show that x has none.
+__device__ bool is_one_term(const Parts& p, const float* parts, const Index5& at, const SpecialPlace& y,
+                            float& term) {
+  const Conv& conv = p.conv;
+  if (at.n != y.channel || y.count != 1 || isfinite(y.value) || conv.y_channels == 1) return false;
+  const Index5 o = split(y.place, 1, conv.axes[0].y, conv.axes[1].y, conv.axes[2].y);
+  const int64_t d = position(conv.axes[0], o.d, at.d), h = position(conv.axes[1], o.h, at.h),
+                w = position(conv.axes[2], o.w, at.w);
+  if (d < 0 || h < 0 || w < 0) return false;
+  const int64_t group = quotient(at.n, conv.y_channels);
+  parts += part_offset(p, {at.n + (at.n == group * conv.y_channels ? 1 : -1), at.c, at.d, at.h, at.w});
+  bool finite = true;
+#pragma unroll 4
+  for (int64_t i = 0; i < p.count; ++i) finite = finite && isfinite(parts[i * p.weights]);
+  const Source x(conv.x, conv.rounding);
+  term = y.value * x(offset_of(conv.x, {o.n, group * conv.x_channels + at.c, d, h, w}));
+  return finite;
 }
 
 // What the block has written and is NaN, once more. Kept out of the kernel's registers.
 __device__ __noinline__ void repair_tile(const Parts& p, const TileOf& tile, const float* parts) {
   const int lane = static_cast<int>(threadIdx.x) % 32, all = tile.rows * tile.channels * tile.taps;
   const int64_t terms = quotient(most_terms(p.conv, Result::kGradWeight), p.count);
+  SpecialPlace special;
   for (int first = static_cast<int>(threadIdx.x) - lane; first < all; first += kThreads) {
     const int i = first + lane, column = tile.c0 + i / tile.taps % tile.channels;
     const int tap = tile.t0 + i % tile.taps + column % p.inside;
     const Index5 at{tile.row0 + i / tile.taps / tile.channels, column / p.inside, tap / (p.kh * p.kw),
                     tap / p.kw % p.kh, tap % p.kw};
     const int64_t offset = offset_of(p.conv.w, at);
-    const bool suspect = i < all && isnan(load_any(p.conv.w.dtype, p.conv.w.data, offset)) &&
-                         (p.repair == WeightRepair::kAll || reaches_edge(p.conv, Result::kGradWeight, at)) &&
-                         !begins_with_nan(p.conv, Result::kGradWeight, at);
+    bool suspect = i < all && isnan(load_any(p.conv.w.dtype, p.conv.w.data, offset)) &&
+                   (p.repair == WeightRepair::kAll || reaches_edge(p.conv, Result::kGradWeight, at)) &&
+                   !begins_with_nan(p.conv, Result::kGradWeight, at);
+    const unsigned open = __ballot_sync(~0u, suspect);
+    if (open == 0) continue;
+    const int owner = __ffs(static_cast<int>(open)) - 1;
+    const auto channel = static_cast<int64_t>(__shfl_sync(~0u, static_cast<long long>(at.n), owner));
+    // 32 lanes are through a whole y channel before one is through a part of it, unless parts are many.
+    if (p.repair == WeightRepair::kAll && p.count < 32 && __popc(open) > 1 && channel != special.channel)
+      special = special_place(p.conv, channel);
+    float term = 0;
+    if (suspect && is_one_term(p, parts, at, special, term)) {
+      store_any(p.conv.w.dtype, p.conv.w.data, offset, term);
+      suspect = false;
+    }
+    __syncwarp();
     in_turn(
         suspect, at, terms, p.count,
         [&](const Index5& index, int number, int lanes) {

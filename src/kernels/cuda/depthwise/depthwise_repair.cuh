@@ -20,9 +20,6 @@ __device__ __noinline__ void repair_rows(const Conv& conv, Result result, int64_
   const Tensor& source = forward ? conv.x : conv.y;
   const Axis &ah = conv.axes[1], &aw = conv.axes[2];
   // The term of the kernel's middle is there for every result; most NaN are found by it.
-  const auto is_same = [](const Axis& a) {
-    return a.x == a.y && a.stride == 1 && a.kernel % 2 == 1 && a.pad == a.kernel / 2 * a.dilation;
-  };
   const bool same = is_same(ah) && is_same(aw);
   const float middle = to_float(
       static_cast<const T*>(conv.w.data)[offset_of(conv.w, {channel, 0, 0, ah.kernel / 2, aw.kernel / 2})]);
@@ -33,12 +30,9 @@ __device__ __noinline__ void repair_rows(const Conv& conv, Result result, int64_
   const T* const plane = static_cast<const T*>(source.data) + offset_of(source, {image, channel, 0, 0, 0});
   const T* const kernel = static_cast<const T*>(conv.w.data) + channel * conv.w.strides[0];
   const float bias = bias_of(conv, channel);
-  __syncwarp();
-  for (int i = static_cast<int>(threadIdx.x) % 32; i < rows * width; i += 32) {
-    const Index5 at{image, channel, 0, row + i / width, i % width};
-    T& value = static_cast<T*>(target.data)[offset_of(target, at)];
-    if (!isnan(to_float(value))) continue;
-    if (same && isnan(to_float(static_cast<const T*>(source.data)[offset_of(source, at)]))) continue;
+  const auto index_of = [&](int i) { return Index5{image, channel, 0, row + i / width, i % width}; };
+  const auto compute = [&](int i) {
+    const Index5 at = index_of(i);
     const AxisTerms down = terms_along(ah, at.h), across = terms_along(aw, at.w);
     const int64_t source_step = across.other_step * source.strides[4],
                   kernel_step = across.first_step * conv.w.strides[4];
@@ -52,8 +46,38 @@ __device__ __noinline__ void repair_rows(const Conv& conv, Result result, int64_
       for (int64_t kw = 0; kw < across.count; ++kw)
         sum = fmaf(to_float(from[kw * source_step]), to_float(with[kw * kernel_step]), sum);
     }
-    value = from_float<T>(sum);
+    static_cast<T*>(target.data)[offset_of(target, at)] = from_float<T>(sum);
+  };
+  // What is to be computed waits, one result a lane, until there are 32: mostly they lie along an edge.
+  constexpr int kAhead = 4;
+  const int lane = static_cast<int>(threadIdx.x) % 32, all = rows * width;
+  int waiting = 0, count = 0;  // count: of lanes with one
+  __syncwarp();
+#pragma unroll 1
+  for (int first = 0; first < all; first += 32 * kAhead) {
+    bool open[kAhead];
+#pragma unroll
+    for (int j = 0; j < kAhead; ++j) {
+      const int i = first + 32 * j + lane;
+      const Index5 at = index_of(min(i, all - 1));
+      const float value = to_float(static_cast<const T*>(target.data)[offset_of(target, at)]);
+      const float met = same ? to_float(static_cast<const T*>(source.data)[offset_of(source, at)]) : 0.0f;
+      open[j] = i < all && isnan(value) && !isnan(met);
+    }
+#pragma unroll
+    for (int j = 0; j < kAhead; ++j) {
+      const unsigned bits = __ballot_sync(~0u, open[j]);
+      const int more = __popc(bits);
+      if (count + more > 32) {
+        if (lane < count) compute(waiting);
+        __syncwarp();
+        count = 0;
+      }
+      if (lane >= count && lane < count + more) waiting = first + 32 * j + nth_bit(bits, lane - count);
+      count += more;
+    }
   }
+  if (lane < count) compute(waiting);
 }
 
 // The weights of a channel, which the block has written: a warp each.

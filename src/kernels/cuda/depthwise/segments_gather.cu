@@ -23,7 +23,7 @@ struct Finished {
   const float* sums;
 };
 
-// A thread's own vectors once more: what is NaN is taken from the formula.
+// A thread's own vectors once more: what is NaN, and reads beyond the edge, is taken from the formula.
 template <class T>
 __device__ __noinline__ void repair_results(const Conv& conv, const Segments& p, bool forward,
                                             const Finished& done, int first, T* result) {
@@ -33,8 +33,8 @@ __device__ __noinline__ void repair_results(const Conv& conv, const Segments& p,
       if (!isnan(done.sums[padded(i)])) continue;
       const int64_t line = quotient(done.from + i, p.axis.results), image = quotient(line, p.channels);
       const Index5 at{image, line - image * p.channels, 0, 0, done.from + i - line * p.axis.results};
-      result[done.from + i] =
-          from_float<T>(by_formula(conv, forward ? Result::kForward : Result::kGradInput, at));
+      const Result kind = forward ? Result::kForward : Result::kGradInput;
+      if (reaches_edge(conv, kind, at)) result[done.from + i] = from_float<T>(by_formula(conv, kind, at));
     }
 }
 

@@ -142,41 +142,66 @@ __device__ bool is_suspect(const Multiplier<T, C>& product) {
 }
 
 // Zero times a weight that is not finite is NaN where the mathematics skips the product: results that are NaN
-// and whose taps reach beyond the edge are taken from the formula. The warpgroup has just written them. A
-// warp has 32 channels of a place, and passes over places that reach no edge. Its rows change with the
-// columns, since a column may be NaN as a whole.
+// and whose taps reach beyond the edge are taken from the formula. The warpgroup has just written them. The
+// lanes of a warp look at every fourth place, one each, for those that reach an edge and are not NaN in all
+// channels; then they have 32 channels of one such place after the other. What is to be computed waits, one
+// result a lane, until there are 32: a column that is NaN as a whole has one of each place.
 template <class T, class C>
 __device__ __noinline__ void repair(const Args& p, Corner corner) {
   static_assert(C::kColumns % 32 == 0);
   auto* const results = static_cast<T*>(p.result.data);
   const Result result = p.forward ? Result::kForward : Result::kGradInput;
   const int lane = static_cast<int>(threadIdx.x) % 32, warp = static_cast<int>(threadIdx.x) / 32 % 4;
+  Index5 waiting{};
+  T* target = nullptr;
+  int count = 0;  // of lanes with one
+  const auto compute = [&] {
+    repair_open(p.conv, result, lane < count, waiting, [&](float sum) { *target = from_float<T>(sum); });
+    count = 0;
+  };
 #pragma unroll 1
-  for (int row = warp; row < C::kBands * 64; row += 4) {
+  for (int first = warp; first < C::kBands * 64; first += 4 * 32) {
+    const int row = first + 4 * lane;
     const uint32_t m = corner.place + row;
-    const int64_t offset = offset_of_place(p, m);
-    if (offset < 0) continue;
-    const Place place = place_of(p, m);
-    Index5 index{place.n, 0, int64_t{place.at[0]} * p.result_step[0] + p.result_first[0],
-                 int64_t{place.at[1]} * p.result_step[1] + p.result_first[1],
-                 int64_t{place.at[2]} * p.result_step[2] + p.result_first[2]};
-    if (!reaches_edge(p.conv, result, index)) continue;
-    FirstTerm start{};
-    bool has_start = false;
+    const int64_t own_offset = row < C::kBands * 64 ? offset_of_place(p, m) : -1;
+    const Place place = place_of(p, own_offset < 0 ? corner.place : m);
+    const Index5 own{place.n, corner.channel, int64_t{place.at[0]} * p.result_step[0] + p.result_first[0],
+                     int64_t{place.at[1]} * p.result_step[1] + p.result_first[1],
+                     int64_t{place.at[2]} * p.result_step[2] + p.result_first[2]};
+    FirstTerm own_start{};
+    const bool at_edge = own_offset >= 0 && reaches_edge(p.conv, result, own);
+    if (at_edge) own_start = first_term(p.conv, result, own);
+    __syncwarp();
 #pragma unroll 1
-    for (int column = lane; column < C::kColumns; column += 32) {
-      index.c = corner.channel + column;
-      T* const element = results + offset + index.c * p.result.strides[1];
-      const bool suspect = index.c < p.columns && isnan(to_float(*element));
-      if (!__any_sync(~0u, suspect)) continue;
-      if (suspect && !has_start) {
-        start = first_term(p.conv, result, {index.n, corner.channel, index.d, index.h, index.w});
-        has_start = true;
+    for (unsigned rest = __ballot_sync(~0u, at_edge && !own_start.is_all_nan()); rest != 0;
+         rest &= rest - 1) {
+      const int owner = __ffs(static_cast<int>(rest)) - 1;
+      const auto of_owner = [&](int64_t value) {
+        return static_cast<int64_t>(__shfl_sync(~0u, static_cast<long long>(value), owner));
+      };
+      Index5 index{of_owner(own.n), own.c, of_owner(own.d), of_owner(own.h), of_owner(own.w)};
+      const FirstTerm start{__shfl_sync(~0u, static_cast<int>(own_start.any), owner) != 0,
+                            __shfl_sync(~0u, own_start.source, owner), of_owner(own_start.weight),
+                            of_owner(own_start.step), own.c};
+      T* const results_of_place = results + of_owner(own_offset);
+#pragma unroll 1
+      for (int column = lane; column < C::kColumns; column += 32) {
+        index.c = corner.channel + column;
+        T* const element = results_of_place + index.c * p.result.strides[1];
+        const bool suspect = index.c < p.columns && isnan(to_float(*element));
+        const unsigned open = __ballot_sync(~0u, suspect && !start.is_nan(p.conv, index.c));
+        const int more = __popc(open);
+        if (count + more > 32) compute();
+        if (lane >= count && lane < count + more) {
+          const int step = nth_bit(open, lane - count) - lane;
+          waiting = {index.n, index.c + step, index.d, index.h, index.w};
+          target = element + step * p.result.strides[1];
+        }
+        count += more;
       }
-      repair_open(p.conv, result, suspect && !start.is_nan(p.conv, index.c), index,
-                  [&](float sum) { *element = from_float<T>(sum); });
     }
   }
+  compute();
 }
 
 // Every row of sums has the same bias: the warpgroup brings it into shared memory once.
