@@ -46,6 +46,7 @@ struct TypedSource {
   const T* data;
   __device__ float load(int64_t offset) const { return to_float(data[offset]); }
   __device__ float value(float loaded) const { return loaded; }
+  __device__ float operator()(int64_t offset) const { return load(offset); }
 };
 
 struct Range {

@@ -154,13 +154,13 @@ __device__ __noinline__ SpecialPlace special_place(const Conv& conv, int64_t cha
   const int64_t all = most_terms(conv, Result::kGradWeight);
   SpecialPlace mine;
   const Source y(conv.y, conv.rounding);
-  with_loads(y, y, [&](auto load, auto) {
+  with_loads(y, y, [&](auto value_at, auto) {
     TermWalk walk(places, lane, 32);
 #pragma unroll 1
     for (int64_t i = lane; i < all;) {
       float values[kAhead];
 #pragma unroll
-      for (int j = 0; j < kAhead; ++j, walk.next()) values[j] = i + 32 * j < all ? load(walk.a) : 0.0f;
+      for (int j = 0; j < kAhead; ++j, walk.next()) values[j] = i + 32 * j < all ? value_at(walk.a) : 0.0f;
 #pragma unroll
       for (int j = 0; j < kAhead; ++j, i += 32)
         if (!(fabsf(values[j]) < 0x1.ffcp127f)) ++mine.count, mine.value = values[j], mine.place = i;
