@@ -108,7 +108,7 @@ TEST_F(SelectionGpuTest, ForwardProblemsAreTakenByKernels) {
       // One window, whose stride is never taken.
       {"avgpool input=31x1064x43x43@1967336x1x45752x1064 grad_output=31x1064x1x1 "
        "grad_input=31x1064x43x43@1967336x1x45752x1064 kernel=43x43 stride=2x2 dtype=f16",
-       "pool_vectors"},
+       "pool_disjoint"},
   };
   for (const auto& [text, part] : cases) {
     SCOPED_TRACE(text);
