@@ -51,6 +51,7 @@ constexpr const char* kProblems[] = {
     "conv input=2x3x90x90 weight=32x3x7x7 padding=3x3 stride=2x2",
     "conv input=4x32x40x40 weight=32x4x3x3 padding=1x1 groups=8 dtype=f16",
     "conv input=8x2x7x7 weight=2x2x1x1",
+    "conv input=2x24x9x5 weight=16x24x3x27 padding=1x13",
     "conv input=3x72x8x20 weight=200x72x1x1 dtype=bf16",
     "conv input=3x72x8x20 weight=200x72x1x1 forward=1 dtype=f16",
     "conv input=2x1x9000 weight=40x1x10 stride=5",

@@ -117,6 +117,7 @@ TEST(SpecialValuesTest, NanAndInfInEveryEngine) {
   std::mt19937_64 random(7);
   for (const char* text : {
            "conv input=1x32x8x16 weight=32x1x1x1 groups=32",
+           "conv input=1x2x2 weight=2x1x1 stride=2 groups=2",  // one output, and places behind it
            "conv input=1x32x8x16 weight=32x1x1x1 groups=32 transposed=1",
            "conv input=2x24x9x19 weight=24x1x3x3 padding=1x1 groups=24",
            "conv input=2x24x9x19 weight=24x1x3x3 padding=1x1 groups=24 transposed=1",
