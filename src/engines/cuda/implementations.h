@@ -37,8 +37,11 @@ const Candidate& box_products();  // forward with at most 16 x channels a group,
 const Candidate& group_rows();    // forward, grad_input of 8 to 32 channels a group, NHWC, 16-bit types
 
 // depthwise/: one channel a group.
-const Candidate& depthwise_bands();     // 5x5 and 7x7 in 16 bits, on tensor cores
-const Candidate& depthwise_rows();      // 3x3, 5x5, 7x7
+// 3x3 to 7x7, a row a kernel: planes of 14x14 on tensor cores and without, 5x5 and 7x7 on tensor cores, rest.
+const Candidate& depthwise_small();
+const Candidate& depthwise_whole();
+const Candidate& depthwise_bands();
+const Candidate& depthwise_rows();
 const Candidate& depthwise_last();      // up to 7x7, channels last
 const Candidate& depthwise_tiles();     // stride 1, kernels up to 64 x 64
 const Candidate& depthwise_segments();  // one axis, lines of any length and alignment

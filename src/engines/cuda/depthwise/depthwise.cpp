@@ -121,16 +121,14 @@ class DepthwiseCandidate final : public Candidate {
       return Support::no("needs dense row-major x and y");
     const bool has = kernels::cuda::has_depthwise_kernel(kernel_, turned(*conv, shape_of(*conv)),
                                                          !is_weight(*conv), kAligned);
-    return has ? Support::yes()
-               : Support::no(
-                     "needs 5x5 or 7x7 in f16 or bf16, stride 1, padding of half a kernel, rows of chunks of "
-                     "16 bytes");
+    return has ? Support::yes() : Support::no(needs());
   }
   Effort effort(const problem::Pass& pass, const Machine& machine) const override {
-    if (kernel_ == DepthwiseKernel::kBands) return effort_of(pass);
+    const bool tensor_cores = kernel_ == DepthwiseKernel::kSmall || kernel_ == DepthwiseKernel::kBands;
+    if (tensor_cores) return effort_of(pass);
     Effort effort = on_fp32_units(effort_of(pass), pass, machine);
-    // A second kernel adds parts, and reductions keep the units waiting.
-    if (std::get<ConvPass>(pass).kind == ConvPassKind::kGradWeight) {
+    // Of rows: a second kernel adds parts, and reductions keep the units waiting.
+    if (kernel_ == DepthwiseKernel::kRows && std::get<ConvPass>(pass).kind == ConvPassKind::kGradWeight) {
       effort.launches = 2;
       effort.operations *= 2;
       effort.bytes *= 1.5;
@@ -143,6 +141,20 @@ class DepthwiseCandidate final : public Candidate {
   }
 
  private:
+  const char* needs() const {
+    switch (kernel_) {
+      case DepthwiseKernel::kSmall:
+        return "needs planes of 14x14 in f16 or bf16, stride 1, padding of half a kernel";
+      case DepthwiseKernel::kWhole:
+        return "needs planes of 14x14, stride 1, padding of half a kernel";
+      case DepthwiseKernel::kBands:
+        return "needs 5x5 or 7x7 in f16 or bf16, stride 1, padding of half a kernel, rows of chunks of 16 "
+               "bytes";
+      case DepthwiseKernel::kRows:
+        break;
+    }
+    return "";
+  }
   static constexpr int kAligned = 16;
   DepthwiseKernel kernel_;
   std::string name_;
@@ -150,6 +162,14 @@ class DepthwiseCandidate final : public Candidate {
 
 }  // namespace
 
+const Candidate& depthwise_small() {
+  static const DepthwiseCandidate instance(DepthwiseKernel::kSmall);
+  return instance;
+}
+const Candidate& depthwise_whole() {
+  static const DepthwiseCandidate instance(DepthwiseKernel::kWhole);
+  return instance;
+}
 const Candidate& depthwise_bands() {
   static const DepthwiseCandidate instance(DepthwiseKernel::kBands);
   return instance;

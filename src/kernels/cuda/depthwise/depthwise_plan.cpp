@@ -6,13 +6,21 @@
 
 #include "kernels/cuda/depthwise/depthwise.h"
 #include "kernels/cuda/depthwise/depthwise_bands.h"
+#include "kernels/cuda/depthwise/depthwise_small.h"
 #include "kernels/cuda/depthwise/depthwise_spans.h"
 #include "kernels/cuda/depthwise/depthwise_tiles.h"
+#include "kernels/cuda/depthwise/depthwise_whole.h"
 
 namespace retrograd::kernels::cuda {
 namespace {
 
 bool is_same(const Axis& a) { return a.x == a.y && a.stride == 1 && a.pad == a.kernel / 2; }
+
+bool is_square(const Conv& conv, int width) {
+  for (const Axis* axis : {&conv.axes[1], &conv.axes[2]})
+    if (axis->x != width || !is_same(*axis)) return false;
+  return true;
+}
 
 bool is_bands(const Conv& conv, bool grad_input) {
   const Axis &h = conv.axes[1], &w = conv.axes[2];
@@ -30,15 +38,39 @@ bool is_lines(const Conv& conv) {
 
 }  // namespace
 
-const char* name_of(DepthwiseKernel kernel) { return kernel == DepthwiseKernel::kBands ? "bands" : "rows"; }
+const char* name_of(DepthwiseKernel kernel) {
+  switch (kernel) {
+    case DepthwiseKernel::kSmall:
+      return "small";
+    case DepthwiseKernel::kWhole:
+      return "whole";
+    case DepthwiseKernel::kBands:
+      return "bands";
+    case DepthwiseKernel::kRows:
+      break;
+  }
+  return "rows";
+}
 
 bool has_depthwise_kernel(DepthwiseKernel kernel, const Conv& conv, bool grad_input, int alignment) {
-  return kernel == DepthwiseKernel::kRows || (is_bands(conv, grad_input) && alignment >= 16);
+  switch (kernel) {
+    case DepthwiseKernel::kSmall:
+      return is_square(conv, kSmallWidth) && is_sixteen_bits(conv) && alignment >= 8;
+    case DepthwiseKernel::kWhole:
+      return is_square(conv, kWholeWidth) && alignment >= 4;
+    case DepthwiseKernel::kBands:
+      return is_bands(conv, grad_input) && alignment >= 16;
+    case DepthwiseKernel::kRows:
+      break;
+  }
+  return true;
 }
 
 DepthwiseKernel depthwise_kernel(const Conv& conv, bool grad_input, int alignment) {
-  return has_depthwise_kernel(DepthwiseKernel::kBands, conv, grad_input, alignment) ? DepthwiseKernel::kBands
-                                                                                    : DepthwiseKernel::kRows;
+  for (const DepthwiseKernel kernel :
+       {DepthwiseKernel::kSmall, DepthwiseKernel::kWhole, DepthwiseKernel::kBands})
+    if (has_depthwise_kernel(kernel, conv, grad_input, alignment)) return kernel;
+  return DepthwiseKernel::kRows;
 }
 
 const char* name_of(TilesKernel kernel) { return kernel == TilesKernel::kSpans ? "spans" : "tiles"; }
@@ -49,6 +81,32 @@ TilesKernel tiles_kernel(const Conv& conv, int alignment) {
                  conv.batch <= 65535
              ? TilesKernel::kSpans
              : TilesKernel::kTiles;
+}
+
+int64_t small_images_in_part(const Conv& conv) {
+  constexpr int64_t kWantedBlocks = 528;
+  const int64_t wanted = (kWantedBlocks + conv.groups - 1) / conv.groups;
+  const int64_t most = (conv.batch + kSmallWarps - 1) / kSmallWarps;  // an image a warp
+  const int64_t parts = wanted < most ? wanted : most;
+  return (conv.batch + parts - 1) / parts;
+}
+
+int64_t depthwise_small_parts(const Conv& conv) {
+  const int64_t in_part = small_images_in_part(conv);
+  return (conv.batch + in_part - 1) / in_part;
+}
+
+int64_t whole_images_in_part(const Conv& conv) {
+  constexpr int64_t kWantedBlocks = 528;
+  const int64_t rounds = (conv.batch + kWholePlanes - 1) / kWholePlanes;
+  const int64_t wanted = (kWantedBlocks + conv.groups - 1) / conv.groups;
+  const int64_t parts = rounds < wanted ? rounds : wanted;
+  return (rounds + parts - 1) / parts * kWholePlanes;
+}
+
+int64_t depthwise_whole_parts(const Conv& conv) {
+  const int64_t images = whole_images_in_part(conv);
+  return (conv.batch + images - 1) / images;
 }
 
 Bands bands_of(const Conv& conv) {
@@ -101,7 +159,16 @@ DepthwiseCut depthwise_cut(const Conv& conv, int columns) {
 }
 
 int64_t depthwise_parts(const Conv& conv, DepthwiseKernel kernel) {
-  if (kernel == DepthwiseKernel::kBands) return depthwise_bands_parts(conv);
+  switch (kernel) {
+    case DepthwiseKernel::kSmall:
+      return depthwise_small_parts(conv);
+    case DepthwiseKernel::kWhole:
+      return depthwise_whole_parts(conv);
+    case DepthwiseKernel::kBands:
+      return depthwise_bands_parts(conv);
+    case DepthwiseKernel::kRows:
+      break;
+  }
   int64_t most = 0;
   for (int columns = most_columns(conv); columns >= 1; columns /= 2) {
     const DepthwiseCut c = depthwise_cut(conv, columns);
