@@ -7,7 +7,7 @@
 namespace retrograd::engines::cuda {
 
 std::span<const Candidate* const> candidates() {
-  static const std::array<const Candidate*, 36> all = {
+  static const std::array<const Candidate*, 38> all = {
       &depthwise_small(),     // grad_input, grad_weight: one channel a group, 3x3 to 7x7 on 14x14, 16 bits
       &depthwise_whole(),     // the same of every type
       &depthwise_bands(),     // 5x5 and 7x7, 16-bit types
@@ -38,6 +38,8 @@ std::span<const Candidate* const> candidates() {
       &live_taps(),           // kernels whose first or last taps never meet x
       &bias(),                // grad_bias
       &pool_disjoint(),       // average pooling: windows side by side
+      &pool_staged(),         // 3x3 windows, padding 1, small planes
+      &pool_sliding(),        // 3x3 windows, padding 1, planes
       &pool_columns(),        // any windows, tiles in shared memory
       &pool_vectors(),        // any windows, channels last
       &pool_any(),            // any windows

@@ -52,6 +52,8 @@ const Candidate& bias();  // bias/: dense tensors
 
 // pooling/: dense tensors, a row a kernel (kernels/cuda/pooling/pool.h).
 const Candidate& pool_disjoint();
+const Candidate& pool_staged();
+const Candidate& pool_sliding();
 const Candidate& pool_columns();
 const Candidate& pool_vectors();
 const Candidate& pool_any();

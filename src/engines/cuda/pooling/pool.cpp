@@ -86,6 +86,10 @@ class PoolCandidate final : public Candidate {
     switch (kernel_) {
       case PoolKernel::kDisjoint:
         return "needs windows side by side without padding, and one divisor";
+      case PoolKernel::kStaged:
+        return "needs 3x3 with padding 1 and stride 1, small row-major planes, and one divisor";
+      case PoolKernel::kSliding:
+        return "needs 3x3 with padding 1 and stride 1 or 2, row-major planes, and one divisor";
       case PoolKernel::kColumns:
         return "needs 16 windows at most that hold a place along an axis, and room for a tile in shared "
                "memory; "
@@ -108,6 +112,14 @@ class PoolCandidate final : public Candidate {
 
 const Candidate& pool_disjoint() {
   static const PoolCandidate instance(PoolKernel::kDisjoint);
+  return instance;
+}
+const Candidate& pool_staged() {
+  static const PoolCandidate instance(PoolKernel::kStaged);
+  return instance;
+}
+const Candidate& pool_sliding() {
+  static const PoolCandidate instance(PoolKernel::kSliding);
   return instance;
 }
 const Candidate& pool_columns() {

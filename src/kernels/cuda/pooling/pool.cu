@@ -10,6 +10,8 @@
 #include "kernels/cuda/pooling/pool_disjoint.h"
 #include "kernels/cuda/pooling/pool_last.h"
 #include "kernels/cuda/pooling/pool_plan.h"
+#include "kernels/cuda/pooling/pool_sliding.h"
+#include "kernels/cuda/pooling/pool_staged.h"
 #include "kernels/cuda/pooling/pool_vectors.h"
 #include "kernels/cuda/types.h"
 
@@ -112,6 +114,10 @@ void pool_backward(const Pool& pool, bool channels_last, PoolKernel kernel, cons
     case PoolKernel::kDisjoint:
       return channels_last ? pool_last_side_by_side(pool, divisor_of(pool).scale, stream)
                            : pool_disjoint(pool, divisor_of(pool).scale, stream);
+    case PoolKernel::kStaged:
+      return pool_staged(pool, divisor_of(pool).scale, stream);
+    case PoolKernel::kSliding:
+      return pool_sliding(pool, divisor_of(pool).scale, stream);
     case PoolKernel::kColumns:
       return pool_columns(pool, channels_last, cut, stream);
     case PoolKernel::kVectors:

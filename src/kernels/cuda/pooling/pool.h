@@ -7,9 +7,10 @@
 
 namespace retrograd::kernels::cuda {
 
-// disjoint: windows side by side, without padding. columns: tiles in shared memory, a thread a few columns.
+// disjoint: windows side by side, without padding. staged, sliding: planes, 3x3 with padding 1, small planes
+// in shared memory or not. columns: tiles in shared memory, a thread a few columns.
 // vectors: channels last, a thread 16 bytes of channels of a column. any: a thread a few results.
-enum class PoolKernel : unsigned char { kDisjoint, kColumns, kVectors, kAny };
+enum class PoolKernel : unsigned char { kDisjoint, kStaged, kSliding, kColumns, kVectors, kAny };
 const char* name_of(PoolKernel kernel);
 // alignment: what both addresses are multiples of.
 bool has_pool_kernel(PoolKernel kernel, const Pool& pool, bool channels_last, int alignment);

@@ -16,6 +16,12 @@ bool is_disjoint(const Pool& pool) {
   return true;
 }
 
+bool is_sliding(const Pool& pool) {
+  const auto& [d, h, w] = pool.axes;
+  const auto three = [](const PoolAxis& a) { return a.kernel == 3 && a.pad == 1 && a.stride <= 2; };
+  return d.kernel == 1 && d.stride == 1 && d.pad == 0 && three(h) && three(w) && h.stride == w.stride;
+}
+
 }  // namespace
 
 PoolDivisor divisor_of(const Pool& pool) {
@@ -68,10 +74,27 @@ VectorsCut vectors_cut(const Pool& pool) {
   return cut;
 }
 
+// The fewest planes of a whole number of 16-byte chunks, then as many of these as give every thread a column.
+int staged_planes(const Pool& pool) {
+  constexpr int kMostBytes = 40 << 10;  // of grad_output and of grad_input together
+  const int64_t bytes = static_cast<int64_t>(size_of(pool.x.dtype)) * pool.axes[1].x * pool.axes[2].x;
+  if (2 * bytes > kMostBytes) return 0;
+  int planes = 1;
+  while (planes * bytes % 16 != 0) planes *= 2;
+  const int64_t all = pool.batch * pool.channels * pool.axes[0].x;
+  while (planes * 2 * pool.axes[2].x <= 320 && planes * 4 * bytes <= kMostBytes && all % (planes * 2) == 0)
+    planes *= 2;
+  return 2 * planes * bytes <= kMostBytes && all % planes == 0 ? planes : 0;
+}
+
 const char* name_of(PoolKernel kernel) {
   switch (kernel) {
     case PoolKernel::kDisjoint:
       return "disjoint";
+    case PoolKernel::kStaged:
+      return "staged";
+    case PoolKernel::kSliding:
+      return "sliding";
     case PoolKernel::kColumns:
       return "columns";
     case PoolKernel::kVectors:
@@ -89,6 +112,11 @@ bool has_pool_kernel(PoolKernel kernel, const Pool& pool, bool channels_last, in
   switch (kernel) {
     case PoolKernel::kDisjoint:
       return uniform && is_disjoint(pool) && (!channels_last || vectors);
+    case PoolKernel::kStaged:
+      return !channels_last && uniform && is_sliding(pool) && pool.axes[2].stride == 1 &&
+             (pool.axes[2].x % 2 != 0 || bytes == 2) && alignment >= 16 && staged_planes(pool) > 0;
+    case PoolKernel::kSliding:
+      return !channels_last && uniform && is_sliding(pool);
     case PoolKernel::kColumns:
       return !(channels_last && vectors) && columns_cut(pool, channels_last).planes > 0;
     case PoolKernel::kVectors:
@@ -100,7 +128,8 @@ bool has_pool_kernel(PoolKernel kernel, const Pool& pool, bool channels_last, in
 }
 
 PoolKernel pool_kernel(const Pool& pool, bool channels_last, int alignment) {
-  for (const PoolKernel kernel : {PoolKernel::kDisjoint, PoolKernel::kColumns, PoolKernel::kVectors})
+  for (const PoolKernel kernel : {PoolKernel::kDisjoint, PoolKernel::kStaged, PoolKernel::kSliding,
+                                  PoolKernel::kColumns, PoolKernel::kVectors})
     if (has_pool_kernel(kernel, pool, channels_last, alignment)) return kernel;
   return PoolKernel::kAny;
 }

@@ -49,6 +49,9 @@ struct VectorsCut {
   int reach_h, reach_w, band;
   bool deep;  // windows have depths
 };
+// pool_staged: planes of a block; 0: they are too large, or no whole number of 16-byte chunks.
+int staged_planes(const Pool& pool);
+
 inline constexpr int kVectorsReach = 8;
 VectorsCut vectors_cut(const Pool& pool);
 
