@@ -28,7 +28,7 @@ const Candidate& mirrored();          // few y channels: x and y exchanged, then
 const Candidate& live_taps();         // kernels longer than the image: a shorter one, then one of these
 
 // few_channels/: groups of up to 16 channels, and stems.
-const Candidate& narrow_tiles();   // grad_weight in FP32, tiles in shared memory
+const Candidate& narrow_tiles();   // FP32, tiles in shared memory
 const Candidate& narrow_blocks();  // 16-bit types on tensor cores
 const Candidate& block_weights();  // grad_weight, the same, any window
 const Candidate& stem_gather();    // grad_input with at most eight, any window without dilation

@@ -94,6 +94,7 @@ void block_grad_input(const Conv&, bool, Stream) { not_here(); }
 void block_grad_weight(const Conv&, bool, float*, Stream) { not_here(); }
 void stem_grad_weight(const Conv&, bool, float*, Stream) { not_here(); }
 void stem_gather(const Conv&, const StemPlan&, Stream) { not_here(); }
+void narrow_tiles_grad_input(const Conv&, bool, Stream) { not_here(); }
 void narrow_tiles_grad_weight(const Conv&, bool, float*, Stream) { not_here(); }
 
 void make_rows(const Rows&, RowType, void*, Stream) { not_here(); }

@@ -7,9 +7,9 @@
 #pragma once
 
 #include "kernels/cuda/dense/tile_mma.cuh"
-#include "kernels/cuda/few_channels/narrow_weight_cut.h"
+#include "kernels/cuda/few_channels/narrow_shapes.h"
 
-namespace retrograd::kernels::cuda::narrow_weight {
+namespace retrograd::kernels::cuda {
 
 // A tensor's image, from its first channel on: height x width, `all` channels in the tensor.
 struct Image {
@@ -93,4 +93,4 @@ __device__ void load_chunks(const float* address, float* values) {
   }
 }
 
-}  // namespace retrograd::kernels::cuda::narrow_weight
+}  // namespace retrograd::kernels::cuda

@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which windows have kernels, and how many parts the places are cut into.
+// Which windows have kernels, and how many parts a grad_weight is cut into.
 #include "kernels/cuda/few_channels/narrow_tiles.h"
 #include "kernels/cuda/few_channels/narrow_weight_cut.h"
 
 namespace retrograd::kernels::cuda {
+
+bool has_narrow_grad_input(const Conv& conv) {
+  return with_gather_shape(conv, [](auto) {});
+}
 
 bool has_narrow_grad_weight(const Conv& conv) {
   return conv.axes[1].kernel * conv.x_channels <= 256 && narrow_weight::with_any_shape(conv, [](auto) {});

@@ -5,16 +5,9 @@
 #include <algorithm>
 
 #include "kernels/cuda/counts.h"
-#include "kernels/cuda/shapes.h"
+#include "kernels/cuda/few_channels/narrow_shapes.h"
 
 namespace retrograd::kernels::cuda::narrow_weight {
-
-struct Box {
-  int channels, rows, columns;
-  int pitch, plane;         // floats from row to row, from channel to channel
-  int lanes;                // threads that share a row: 8, 16 or 32
-  int in_group, group_gap;  // channels after which `group_gap` floats are left out
-};
 
 inline constexpr int kMostShared = 88 * 1024;
 inline constexpr int kMostRows = 16;
@@ -47,9 +40,9 @@ inline Box box_of(int channels, int rows, int columns) {
   box.channels = channels;
   box.rows = rows;
   box.columns = columns;
-  box.pitch = (ceil_of(columns, 4) | 1) * 4;  // an odd number of chunks
+  box.pitch = odd_pitch(columns);
   box.plane = (rows * box.pitch / 4 | 1) * 4;
-  box.lanes = columns <= 8 ? 8 : columns <= 16 ? 16 : 32;
+  box.lanes = lanes_for(columns);
   box.in_group = 1;
   return box;
 }
@@ -140,7 +133,11 @@ bool with_shape(const Conv& conv, Function&& function) {
 }
 template <class Function>
 bool with_any_shape(const Conv& conv, Function&& function) {
-  return with_shape<Shape<4, 4, 3, 1, 128>, Shape<4, 4, 3, 1, 256>, Shape<4, 4, 3, 2, 256>>(conv, function);
+  return with_shape<Shape<4, 4, 3, 1, 128>, Shape<4, 4, 3, 1, 256>, Shape<4, 4, 3, 2, 256>,  // narrow groups
+                    Shape<4, 3, 7, 2, 256>,                                                  // stems
+                    Shape<4, 3, 5, 1, 256>,                                                  // small networks
+                    Shape<4, 1, 10, 5, 128>, Shape<4, 1, 10, 5, 256>>                        // waveforms
+      (conv, function);
 }
 
 }  // namespace retrograd::kernels::cuda::narrow_weight
