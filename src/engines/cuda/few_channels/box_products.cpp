@@ -22,7 +22,7 @@ using problem::ConvPass;
 
 constexpr int64_t kMostChannels = 16, kMostTerms = 4096;
 constexpr int64_t kLargest = 1 << 24;  // size along an axis, padding and gaps counted
-constexpr int64_t kMostGrid = 65535, kEnd31 = int64_t{1} << 31;
+constexpr int64_t kMostGrid = 65535;
 
 class BoxStep final : public Step {
  public:
