@@ -164,7 +164,7 @@ def conv_backward(grad_output: Any, input: Any, weight: Any, *, stride: Ints = 1
     padding
         One number, one for each axis, or a pair (in front, behind) for each axis.
     output_padding
-        Transposed convolutions: places behind the output, any number of them.
+        Transposed convolutions: how many elements to add behind the output, any number.
     wanted
         Which of grad_input, grad_weight, grad_bias to compute.
     out

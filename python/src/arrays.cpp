@@ -77,6 +77,14 @@ nb::object call_dlpack(nb::handle object, nb::dict arguments) {
   return method(**arguments);
 }
 
+// Arrays on a GPU may offer a buffer, too, which they refuse to fill in (CuPy).
+bool is_elsewhere(nb::handle object) {
+  if (!nb::hasattr(object, "__dlpack__") || !nb::hasattr(object, "__dlpack_device__")) return false;
+  const auto device = nb::cast<nb::tuple>(object.attr("__dlpack_device__")());
+  const auto kind = nb::cast<int32_t>(nb::int_(device[0]));
+  return kind != dlpack::kCpu && kind != dlpack::kCudaHost;
+}
+
 }  // namespace
 
 void check(retrogradStatus_t status) {
@@ -97,7 +105,8 @@ void check(retrogradStatus_t status) {
 void Array::borrow(nb::handle object, const char* name, int dtype, uint64_t stream, bool bytes_only) {
   release();
   if (!bytes_only && read_numpy(object, name)) return;
-  if (PyObject_CheckBuffer(object.ptr()) != 0) return borrow_buffer(object, name, dtype, bytes_only);
+  if (PyObject_CheckBuffer(object.ptr()) != 0 && !is_elsewhere(object))
+    return borrow_buffer(object, name, dtype, bytes_only);
   if (nb::hasattr(object, "__dlpack__")) return borrow_dlpack(object, name, dtype, stream, bytes_only);
   raise(PyExc_TypeError, std::string(name) + " is of type " + nb::type_name(object.type()).c_str() +
                              ", expected a NumPy array or one with __dlpack__");
@@ -131,12 +140,15 @@ void Array::borrow_buffer(nb::handle object, const char* name, int dtype, bool b
                                (buffer_.format == nullptr ? "B" : buffer_.format) + "', expected " +
                                kExpectedTypes);
   check_rank(name, buffer_.ndim);
-  for (int i = 0; i < buffer_.ndim; ++i) {
+  Py_ssize_t dense = buffer_.itemsize;  // ctypes gives no strides, whatever it is asked for
+  for (int i = buffer_.ndim - 1; i >= 0; --i) {
     const auto axis = static_cast<size_t>(i);
+    const Py_ssize_t stride = buffer_.strides == nullptr ? dense : buffer_.strides[i];
+    dense *= buffer_.shape[i];
     shape_[axis] = buffer_.shape[i];
-    strides_[axis] = buffer_.strides[i] / buffer_.itemsize;
-    if (buffer_.strides[i] % buffer_.itemsize != 0 && buffer_.shape[i] > 1)
-      raise(PyExc_ValueError, std::string(name) + " has a stride of " + std::to_string(buffer_.strides[i]) +
+    strides_[axis] = stride / buffer_.itemsize;
+    if (stride % buffer_.itemsize != 0 && buffer_.shape[i] > 1)
+      raise(PyExc_ValueError, std::string(name) + " has a stride of " + std::to_string(stride) +
                                   " bytes along axis " + std::to_string(i) +
                                   ", expected a multiple of its elements' " +
                                   std::to_string(buffer_.itemsize));

@@ -163,6 +163,54 @@ def test_devices(random):
     assert on_gpu[0].asked[-1]["stream"] == 1, "the legacy default stream"
 
 
+def with_buffer(array, device):
+    """An array of a library that has buffers, too: those of ctypes, which have no strides."""
+    kind = ctypes.c_float
+    for size in reversed(array.shape):
+        kind = kind * size
+
+    class Both(kind):
+        def __dlpack_device__(self):
+            return device
+
+        def __dlpack__(self, **keywords):
+            return Capsule(array, device=device).__dlpack__(**keywords)
+
+    made = Both()
+    ctypes.memmove(made, array.ctypes.data, array.nbytes)
+    made.shape, made.dtype = array.shape, array.dtype
+    return made
+
+
+def test_buffers_without_strides(random):
+    dy, x, w = operands(random)
+    expected = retrograd.conv_backward(dy, x, w, padding=1)
+    out = tuple(np.empty_like(a) for a in expected)
+    retrograd.conv_backward(*(with_buffer(a, (1, 0)) for a in (dy, x, w)), padding=1, out=out)
+    for got, wanted in zip(out, expected):
+        np.testing.assert_array_equal(got, wanted)
+
+
+def test_arrays_of_ctypes(random):
+    """The functions refuse them; a plan knows the shape and takes any buffer, or says what is wrong with it."""
+    dy, x, w = operands(random)
+    flat = (ctypes.c_float * x.size)()
+    with pytest.raises(TypeError, match="input is of type c_float_Array_180, expected a NumPy array or one with __dlpack__"):
+        retrograd.conv_backward(dy, flat, w, padding=1)
+    plan = retrograd.plan("conv input=2x3x6x5 weight=4x3x3x3 padding=1x1")
+    with pytest.raises(ValueError, match=r"input has the shape \(180,\), the plan is for \(2, 3, 6, 5\)"):
+        plan(dy, flat, w)
+
+
+@pytest.mark.skipif(int(np.__version__.split(".")[0]) < 2, reason="NumPy before 2.1 has no versioned capsules")
+def test_an_array_elsewhere_that_has_a_buffer(random):
+    """CuPy's arrays say that they have a buffer, and raise when they are asked for it."""
+    dy, x, w = operands(random)
+    *on_gpu, out = (with_buffer(a, (2, 97)) for a in (dy, x, w, np.empty_like(x)))
+    with pytest.raises(ValueError, match="cuda:97, which does not exist"):
+        retrograd.conv_backward(*on_gpu, padding=1, wanted=(True, False, False), out=(out, None, None))
+
+
 def test_an_array_that_cannot_make_others(random):
     class Bare:
         def __init__(self, array):
