@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Measures both suites next to the peers and writes the table and the pictures of docs/performance.md. scripts/bench
-builds first and calls this."""
+"""Measures both suites next to the peers and writes the tables of docs/performance.md and docs/performance_rows.md, and
+the pictures. scripts/bench builds first and calls this."""
 import argparse
 import os
 import pathlib
@@ -9,12 +9,12 @@ import time
 
 import alike
 import figures
+import tables
 from goals import goals
 from measure import OutOfTime, Run, measure
 from pictures import ratio_chart, roofline_chart
 from results import load
-from page import insert
-from tables import report
+from page import write_part
 
 PARTS = ("suite", "winograd", "bf16", "f16", "alike")
 # The interpreters that have PyTorch. scripts/bench makes the one of PyPI, and builds the oneDNN peer for the same choice.
@@ -42,7 +42,7 @@ def options():
     parser.add_argument("--report-only", action="store_true", help="measure nothing, write from the results folder")
     parser.add_argument("--results", type=pathlib.Path, default=root / "build/bench", help="folder of the JSON files")
     parser.add_argument("--build", type=pathlib.Path, default=root / "build/release", help="build folder")
-    parser.add_argument("--docs", type=pathlib.Path, default=root / "docs", help="folder of performance.md")
+    parser.add_argument("--docs", type=pathlib.Path, default=root / "docs", help="folder of the pages")
     return root, parser.parse_args()
 
 
@@ -53,8 +53,8 @@ def write(results, docs):
     parts["alike"] = alike.figures(results / "alike-2t")
     if not any(parts.values()):
         sys.exit(f"scripts/bench: {results} holds no results; measure first")
-    page = docs / "performance.md"
-    page.write_text(insert(page.read_text(encoding="utf-8") if page.exists() else "", "measured", report(parts)), encoding="utf-8")
+    for name, text in (("performance.md", tables.page(parts)), ("performance_rows.md", tables.rows_page(parts))):
+        write_part(docs / name, "measured", text)
     figures = docs / "figures"
     figures.mkdir(exist_ok=True)
     if parts["suite-2t"]:

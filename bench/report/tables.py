@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The measured part of docs/performance.md: Markdown tables."""
+"""The measured parts of docs/performance.md and docs/performance_rows.md: Markdown tables."""
 import statistics
 
 import alike
@@ -120,20 +120,27 @@ def machine(part):
             f"{UNSTABLE} × apart ({sum(row.unstable for row in part.rows)} of {len(part.rows)}).")
 
 
-def report(parts):
-    """Everything between the markers of docs/performance.md; `parts` maps a part's name to its Part or None."""
+def page(parts):
+    """What stands between the markers of docs/performance.md; `parts` maps a part's name to its Part or None."""
+    out = []
+    for name, title in (("suite-2t", "Two threads"), ("suite-1t", "One thread")):
+        if part := parts.get(name):
+            out += [f"**{title}.** {machine(part)}", summary(part)]
+    if parts.get("suite-2t"):
+        out += ["![How many times longer the best peer takes](figures/ratio.svg)",
+                "![Per cent of the roofline](figures/roofline.svg)"]
+    return "\n\n".join(out)
+
+
+def rows_page(parts):
+    """The same of docs/performance_rows.md."""
     two = parts.get("suite-2t")
     out = []
-    if two:
-        out += ["### Two threads", machine(two), summary(two),
-                "![How many times longer the best peer takes](figures/ratio.svg)",
-                "![Per cent of the roofline](figures/roofline.svg)",
-                "<details><summary>Every row, two threads</summary>", every_row(two), "</details>"]
-        if any(row.family == "average pooling" for row in two.rows):
-            out += ["### Average pooling, two threads", pooling(two)]
-    if one := parts.get("suite-1t"):
-        out += ["### One thread", summary(one), "<details><summary>Every row, one thread</summary>", every_row(one),
-                "</details>"]
+    for name, title in (("suite-2t", "two threads"), ("suite-1t", "one thread")):
+        if part := parts.get(name):
+            out += [f"### Convolution, {title}", every_row(part)]
+            if any(row.family == "average pooling" for row in part.rows):
+                out += [f"### Average pooling, {title}", pooling(part)]
     for name, title in (("winograd-2t", "two threads"), ("winograd-1t", "one thread")):
         if parts.get(name):
             out += [f"### Winograd allowed (RETROGRAD_WINOGRAD=1, cubeMathType 1), {title}",

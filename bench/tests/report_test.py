@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The report made from a small stored run: what the page says, and that the pictures are well formed."""
 import csv
+import importlib.util
 import json
 import os
 import pathlib
@@ -232,6 +233,49 @@ with open(words[words.index("--json") + 1], "w") as out:
             self.assertEqual(done.stdout.strip(), expected)
 
 
+class Gpu(unittest.TestCase):
+    """What bench/gpu/report.py makes of the files of against_pytorch.py and of `retrograd sweep --csv`."""
+
+    def setUp(self):
+        spec = importlib.util.spec_from_file_location("gpu_report", HERE.parent / "gpu/report.py")
+        self.report = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(self.report)
+        self.folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
+
+    def file(self, text):
+        path = self.folder / "rows.csv"
+        path.write_text(text, encoding="utf-8")
+        return path
+
+    def test_drawn_rows(self):
+        path = self.file("row,type,ours_ms,torch_ms,ratio,percent_of_copy,difference,problem\n"
+                         "dense,fp16,2,1,0.5,10,0,conv input=1x2x3 | i 1 2\ndepthwise,fp32,1,8,8,10,0,conv input=1x2x4\n")
+        text = self.report.drawn_markdown(self.report.drawn_rows(path))
+        self.assertIn("| all | 2 | 2.00 | 0.50 | 0.50 | 50 % | – | – | – | – | – | 50 % |", text)
+        self.assertIn("| fp32 | 1 | 8.00 |", text)
+        self.assertIn("Below 0.95 ×: 1", text)
+        self.assertIn("- 0.50 ×, 2.000 ms: `conv input=1x2x3`\n", text)
+
+    def test_none_is_slow(self):
+        self.assertIn("None is below 0.95 ×.", self.report.drawn_markdown([("dense", "fp16", 1.0, 2.0, "conv")]))
+
+    def test_swept_rows(self):
+        path = self.file("seed,index,family,pass,implementation,chosen,measured_us,predicted_us,operations,bytes,launches,calls,peer,peer_us,problem\n"
+                         "1,0,dense,all,a,1,2000,1,1,1,1,1,PyTorch,1000,conv input=1x2x3 dtype=bf16\n"
+                         "1,0,dense,all,b,0,1000,1,1,1,1,1,PyTorch,1000,conv input=1x2x3 dtype=bf16\n"
+                         "1,1,pool,all,a,1,1000,1,1,1,1,1,,,avgpool input=1x2x3\n"
+                         "1,2,pool,all,a,1,1000,1,1,1,1,1,PyTorch,4000,avgpool input=1x2x4\n")
+        self.assertEqual(self.report.swept_rows(path), [("dense", "bf16", 2.0, 0.5, "conv input=1x2x3 dtype=bf16"),
+                                                        ("pool", "f32", 1.0, 4.0, "avgpool input=1x2x4")])
+
+    def test_the_suite(self):
+        rows = self.report.read(self.file("row,type,ours_ms,torch_ms,ratio,percent_of_copy,difference,problem\n"
+                                          "a,fp32,1,2,2,50,0,x\na,fp16-nhwc,1,0.5,0.5,25,0,x\n"))
+        self.assertIn("| **all** | 2 | 1.00 × | 0.50 × | 1 |", self.report.summary(rows))
+        self.assertIn("| a | 1.000, 2.00 ×, 50 % | – | – | 1.000, 0.50 ×, 25 % |", self.report.every_row(rows))
+        ElementTree.fromstring(self.report.picture(rows))
+
+
 class Page(unittest.TestCase):
     def test_only_what_is_between_the_markers_changes(self):
         page = "# Title\n\nbefore\n<!-- begin: a -->\nold\n<!-- end: a -->\nafter\n"
@@ -257,9 +301,11 @@ class Page(unittest.TestCase):
             self.assertEqual(done.returncode, 0, done.stderr)
             page = (docs / "performance.md").read_text(encoding="utf-8")
             self.assertTrue(page.startswith("# Performance\n"))
-            self.assertIn("| `rn50_3x3_56` | 3.000 | 85 % | 1.40 × | 5.000 |", page)
-            self.assertIn("| `ap_2x2s2_56_c128` | 0.200 |", page)
-            self.assertIn("### BF16 against our own FLOAT", page)
+            self.assertIn("| dense 3×3 | 1 | 1.40 × (1.40 ×) |", page)
+            rows = (docs / "performance_rows.md").read_text(encoding="utf-8")
+            self.assertIn("| `rn50_3x3_56` | 3.000 | 85 % | 1.40 × | 5.000 |", rows)
+            self.assertIn("| `ap_2x2s2_56_c128` | 0.200 |", rows)
+            self.assertIn("### BF16 against our own FLOAT", rows)
             for name in ("ratio", "roofline"):
                 picture = ElementTree.parse(docs / "figures" / f"{name}.svg").getroot()
                 texts = [element.text for element in picture.iter("{http://www.w3.org/2000/svg}text")]
