@@ -5,6 +5,8 @@ if(PROJECT_IS_TOP_LEVEL AND RETROGRAD_CCACHE AND NOT DEFINED CMAKE_CXX_COMPILER_
   # Without it, what includes a precompiled header (tests/CMakeLists.txt) would not be kept.
   set(CMAKE_CXX_COMPILER_LAUNCHER env CCACHE_SLOPPINESS=pch_defines,time_macros ${RETROGRAD_CCACHE})
 endif()
+# What ccache asks for where a precompiled header is used.
+set(RETROGRAD_CACHED_HEADERS $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-fpch-preprocess> "$<$<COMPILE_LANG_AND_ID:CXX,Clang>:SHELL:-Xclang -fno-pch-timestamp>")
 
 string(REGEX MATCH "^(aarch64|arm64)$" RETROGRAD_ON_ARM "${CMAKE_SYSTEM_PROCESSOR}")
 

@@ -35,3 +35,11 @@ set(CMAKE_CUDA_RUNTIME_LIBRARY Static)
 enable_language(CUDA)
 # CMake 3.25 knows no C++20 for this compiler: the flag by hand.
 string(APPEND CMAKE_CUDA_FLAGS " -std=c++20")
+# RETROGRAD_CUDA_QUICK: where kernels need only compile. ptxas, most of the time, then leaves its long optimisations out; older
+# nvccs have no such option and take as long as ever.
+if(RETROGRAD_CUDA_QUICK)
+  execute_process(COMMAND ${CMAKE_CUDA_COMPILER} --help OUTPUT_VARIABLE help ERROR_QUIET)
+  if(help MATCHES "--Ofast-compile")
+    string(APPEND CMAKE_CUDA_FLAGS " --Ofast-compile=max")
+  endif()
+endif()

@@ -47,7 +47,7 @@ struct Batch {
   std::vector<int> labels;
 };
 
-// Stripes three places wide along x, y, x + y or x - y, anywhere, of any sign, and as much noise.
+// Stripes three pixels wide along x, y, x + y or x - y, anywhere, of any sign, and as much noise.
 inline Batch draw(Random& random) {
   Batch batch;
   for (int n = 0; n < kImages; ++n) {
@@ -169,7 +169,7 @@ int check_gradients(Net& net, const Batch& batch) {
       const double difference = (above - below) / (2 * static_cast<double>(step));
       const double error = std::fabs(difference - static_cast<double>(gradients[list][i]));
       worst = error > worst ? error : worst;
-      // A step may carry a few places over the corner of a relu.
+      // A step may carry a few pixels over the corner of a relu.
       if (!(error <= 2e-3 + 0.03 * std::fabs(difference))) {
         std::printf("  parameter %zu of list %zu: gradient %g, difference %g\n", i, list,
                     static_cast<double>(gradients[list][i]), difference);

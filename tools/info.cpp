@@ -96,6 +96,7 @@ void tell_settings() {
       {"RETROGRAD_DEVICE", device},
       {"RETROGRAD_HF32_BITS", fmt::format("{}", s.hf32_mantissa_bits)},
       {"RETROGRAD_CPU_ISA", s.cpu_isa.empty() ? "the best there is" : s.cpu_isa},
+      {"RETROGRAD_BITS", s.bits == Bits::kPortable ? "portable" : "fast"},
       {"RETROGRAD_WORKSPACE_LIMIT",
        s.workspace_limit == SIZE_MAX ? "no limit" : fmt::format("{} bytes", s.workspace_limit)},
       {"RETROGRAD_TUNING", s.tuning.empty() ? "the built-in table" : s.tuning},

@@ -91,6 +91,17 @@ void parse_cpu_isa(const Lookup& lookup, ParsedSettings& out) {
                                    "the best instruction set of the machine is used instead"));
 }
 
+void parse_bits(const Lookup& lookup, ParsedSettings& out) {
+  constexpr std::string_view kVariable = "RETROGRAD_BITS";
+  const auto value = value_of(lookup, kVariable);
+  if (!value) return;
+  if (*value == "fast" || *value == "portable") {
+    out.settings.bits = *value == "portable" ? Bits::kPortable : Bits::kFast;
+  } else {
+    out.warnings.push_back(illegal(kVariable, *value, "fast or portable", "fast is used instead"));
+  }
+}
+
 // A number of bytes; K, M or G behind it counts in powers of 1024.
 std::optional<size_t> byte_count(std::string_view text) {
   constexpr std::string_view kUnits = "KMG";
@@ -235,6 +246,7 @@ ParsedSettings parse_settings(const Lookup& lookup) {
   parse_device(lookup, out);
   parse_hf32_bits(lookup, out);
   parse_cpu_isa(lookup, out);
+  parse_bits(lookup, out);
   parse_workspace_limit(lookup, out);
   parse_winograd(lookup, out);
   parse_rules(lookup, out);

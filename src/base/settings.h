@@ -20,11 +20,15 @@ enum class DeviceChoice : unsigned char { kAuto, kCpu, kCuda };
 inline constexpr std::string_view kCpuIsas[] = {"amx_bf16", "avx512_bf16", "avx512", "avx2",
                                                 "sse4",     "ssse3",       "neon",   "baseline"};
 
+// What RETROGRAD_BITS may be: as fast as this machine can, or the same bits on every machine.
+enum class Bits : unsigned char { kFast, kPortable };
+
 struct Settings {
   int num_threads = 0;                 // RETROGRAD_NUM_THREADS; 0: one a core
   std::optional<DeviceChoice> device;  // RETROGRAD_DEVICE
   int hf32_mantissa_bits = 11;         // RETROGRAD_HF32_BITS
   std::string cpu_isa;                 // RETROGRAD_CPU_ISA; empty: the best that the machine has
+  Bits bits = Bits::kFast;             // RETROGRAD_BITS
   size_t workspace_limit = SIZE_MAX;   // RETROGRAD_WORKSPACE_LIMIT, bytes a plan
   bool winograd = false;               // RETROGRAD_WINOGRAD
   std::string tuning;                  // RETROGRAD_TUNING: a file of efficiencies (engines/cost.h)

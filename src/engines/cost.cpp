@@ -165,7 +165,9 @@ Efficiency Tuning::of(std::string_view name) const {
 }
 
 const Tuning& tuning_for(const Machine& machine) {
-  static const std::optional<Tuning> from_file = read_tuning(settings().tuning);
+  // A file is one machine's, and would choose as no other machine does.
+  static const std::optional<Tuning> from_file =
+      settings().bits == Bits::kPortable ? std::nullopt : read_tuning(settings().tuning);
   return from_file ? *from_file : builtin_tuning(machine);
 }
 
@@ -187,6 +189,17 @@ double cost(const Candidate& candidate, const problem::Pass& pass, const Machine
 
 double cost(const Candidate& candidate, const problem::Pass& pass, const Machine& machine) {
   return cost(candidate, pass, machine, tuning_for(machine));
+}
+
+Cheapest cheapest(std::span<const Candidate* const> candidates, const problem::Pass& pass,
+                  const Machine& machine, std::initializer_list<const Candidate*> left_out) {
+  Cheapest best;
+  for (const Candidate* candidate : candidates)
+    if (std::find(left_out.begin(), left_out.end(), candidate) == left_out.end() &&
+        candidate->supports(pass, machine).accepted())
+      if (const double one = cost(*candidate, pass, machine); one < best.microseconds)
+        best = {candidate, one};
+  return best;
 }
 
 }  // namespace retrograd::engines

@@ -10,7 +10,10 @@
 // machine, the efficiencies from tuning/, where `retrograd tune` measured them.
 #pragma once
 
+#include <initializer_list>
+#include <limits>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -56,5 +59,13 @@ double cost(const Candidate& candidate, const problem::Pass& pass, const Machine
 double own_cost(const Candidate& candidate, const problem::Pass& pass, const Machine& machine,
                 const Efficiency& efficiency);
 double cost(const Candidate& candidate, const problem::Pass& pass, const Machine& machine);
+
+// Who takes a pass at the least cost, the first of equals, those left out aside; null: nobody.
+struct Cheapest {
+  const Candidate* candidate = nullptr;
+  double microseconds = std::numeric_limits<double>::infinity();
+};
+Cheapest cheapest(std::span<const Candidate* const> candidates, const problem::Pass& pass,
+                  const Machine& machine, std::initializer_list<const Candidate*> left_out = {});
 
 }  // namespace retrograd::engines

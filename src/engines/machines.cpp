@@ -14,9 +14,14 @@
 namespace retrograd::engines {
 namespace {
 
+// Cuts must not depend on the machine where bits are portable.
+constexpr Caches kPortableCaches{{{{32 << 10, 1}, {1 << 20, 1}, {32 << 20, 8}}}};
+
 Machine this_cpu() {
   // Before the first kernel is asked how wide a vector is.
   kernels::cpu::limit_targets(settings().cpu_isa);
+  const bool portable = settings().bits == Bits::kPortable;
+  if (portable) kernels::cpu::make_bits_portable();
   Machine machine;
   machine.name = kernels::cpu::target_name();
   machine.kind = Machine::Kind::kCpu;
@@ -27,7 +32,7 @@ Machine this_cpu() {
   cpu.masked_loads = vectors.masked_loads;
   cpu.bf16_pairs = kernels::cpu::has_bf16_products();
   cpu.bf16_tiles = kernels::cpu::has_bf16_tiles();
-  cpu.caches = machine_caches();
+  cpu.caches = portable ? kPortableCaches : machine_caches();
   cpu.threads = runtime::ThreadPool::instance().threads();
   cpu.gflops = nominal_gflops(cpu.vector_floats);
   return machine;

@@ -16,7 +16,7 @@ namespace retrograd::engines {
 std::span<const Candidate* const> candidates(runtime::DeviceKind kind) {
   // Before the first kernel is asked how wide a vector is.
   [[maybe_unused]] static const bool limited = kernels::cpu::limit_targets(settings().cpu_isa);
-  static const std::array<const Candidate*, 27> on_cpu = {
+  static const auto on_cpu = std::to_array<const Candidate*>({
       &cpu::live_taps(),                   // all three: kernels with ends that never meet x
       &cpu::winograd_gather(),             // forward, grad_input: 3x3, where reduced precision is allowed
       &cpu::winograd_grad_weight(),        // grad_weight: the same
@@ -41,10 +41,11 @@ std::span<const Candidate* const> candidates(runtime::DeviceKind kind) {
       &cpu::dense_grad_weight(),               // grad_weight
       &cpu::im2col(),                          // all three: windows inside x, as a convolution of one tap
       &cpu::chunked_bias(),                    // grad_bias
+      &cpu::avgpool_channels(),                // average pooling backward, channels side by side
       &cpu::avgpool_rows(),                    // average pooling backward
       &cpu::avgpool_windows(),                 // average pooling forward
       &reference::candidate(),                 // everything
-  };
+  });
   switch (kind) {
     case runtime::DeviceKind::kCpu:
       return on_cpu;

@@ -68,7 +68,9 @@ Result<Explanation> explain(const problem::Problem& problem, runtime::Device& de
 }
 
 std::string describe(const runtime::Device& device) {
-  return fmt::format("{}, {}", device.label(), text_of(engines::machine_of(device)));
+  const bool portable = device.kind() == runtime::DeviceKind::kCpu && settings().bits == Bits::kPortable;
+  return fmt::format("{}, {}{}", device.label(), text_of(engines::machine_of(device)),
+                     portable ? ", portable bits" : "");
 }
 
 }  // namespace retrograd::plan

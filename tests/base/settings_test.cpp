@@ -48,6 +48,7 @@ void expect_defaults(const Settings& s) {
   EXPECT_EQ(s.soc_name, "");
   EXPECT_EQ(s.cuda_architecture, 0);
   EXPECT_EQ(s.cpu_isa, "");
+  EXPECT_EQ(s.bits, Bits::kFast);
   EXPECT_EQ(s.workspace_limit, SIZE_MAX);
   expect_topics(s, true, false, false, false);
 }
@@ -57,7 +58,7 @@ TEST(Settings, AreTheDefaultsWhenNothingIsSet) { expect_defaults(parse({}).setti
 TEST(Settings, TakeAnEmptyValueAsNotSet) {
   for (const char* variable :
        {"RETROGRAD_NUM_THREADS", "RETROGRAD_DEVICE", "RETROGRAD_HF32_BITS", "RETROGRAD_WINOGRAD",
-        "RETROGRAD_RULES", "RETROGRAD_SOC_NAME", "RETROGRAD_CUDA_ARCH", "RETROGRAD_CPU_ISA",
+        "RETROGRAD_RULES", "RETROGRAD_SOC_NAME", "RETROGRAD_CUDA_ARCH", "RETROGRAD_CPU_ISA", "RETROGRAD_BITS",
         "RETROGRAD_WORKSPACE_LIMIT", "RETROGRAD_VERBOSE"}) {
     expect_defaults(legal(variable, ""));
   }
@@ -149,6 +150,16 @@ TEST(Settings, TakeZeroOrOneForWinograd) {
     EXPECT_EQ(illegal("RETROGRAD_WINOGRAD", value),
               "RETROGRAD_WINOGRAD is \"" + std::string(value) + "\", legal is 0 or 1; 0 is used instead");
     expect_defaults(parse({{"RETROGRAD_WINOGRAD", value}}).settings);
+  }
+}
+
+TEST(Settings, TakeFastOrPortableBits) {
+  EXPECT_EQ(legal("RETROGRAD_BITS", "fast").bits, Bits::kFast);
+  EXPECT_EQ(legal("RETROGRAD_BITS", "portable").bits, Bits::kPortable);
+  for (const char* value : {"1", "Portable", "exact"}) {
+    EXPECT_EQ(illegal("RETROGRAD_BITS", value), "RETROGRAD_BITS is \"" + std::string(value) +
+                                                    "\", legal is fast or portable; fast is used instead");
+    expect_defaults(parse({{"RETROGRAD_BITS", value}}).settings);
   }
 }
 

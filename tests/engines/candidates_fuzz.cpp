@@ -21,7 +21,7 @@
 #include "kernels/cpu/dense/bf16_tiles.h"
 #include "problem/problem_text.h"
 #include "support/fault_guard.h"
-#include "support/problem_generator.h"
+#include "support/generator/problem_generator.h"
 #include "support/trial.h"
 
 namespace retrograd::test {

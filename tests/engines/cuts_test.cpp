@@ -27,14 +27,13 @@
 #include "engines/cpu/winograd/winograd_gather.h"
 #include "engines/cpu/winograd/winograd_grad_weight.h"
 #include "problem/problem_text.h"
+#include "support/generator/problem_generator.h"
 #include "support/legal_problem.h"
-#include "support/problem_generator.h"
 
 namespace retrograd::engines::cpu {
 namespace {
 
 using problem::ConvPass;
-using problem::ConvPassKind;
 
 // `pieces` of `size` cover `total`, and none of them is empty.
 void expect_cover(int64_t total, int64_t size, int64_t pieces, const char* what) {
@@ -105,7 +104,7 @@ void check_grad_weight(const ConvPass& drawn, const Machine& machine) {
   const ConvPass pass = without_idle_places(drawn);
   const VectorShape vectors = vectors_of(machine);
   for (const int64_t narrowest : {int64_t{0}, vectors.floats}) {
-    const GradWeightBlocking cut = plan_grad_weight(pass, vectors, narrowest);
+    const GradWeightBlocking cut = plan_grad_weight(pass, vectors, vectors, narrowest);
     const int64_t x = pass.x_channels_per_group(), y = pass.y_channels_per_group();
     expect_grid(cut.grid);
     EXPECT_EQ(cut.lanes, cut.lanes_are_x ? x : y);
@@ -144,7 +143,7 @@ void check_places(const ConvPass& pass, const Machine&) {
 
 void check_narrow(const ConvPass& pass, const Machine& machine) {
   const VectorShape vectors = vectors_of(machine);
-  const NarrowCut cut = plan_narrow(pass, vectors);
+  const NarrowCut cut = plan_narrow(pass, vectors, vectors);
   expect_grid(cut.grid);
   const auto units = static_cast<int64_t>(cut.units.size()), ways = static_cast<int64_t>(cut.ways.size());
   expect_cover(units, cut.units_per_part, cut.parts(), "units");
@@ -199,7 +198,7 @@ void check_dots(const ConvPass& pass, const Machine& machine) {
 
 void check_stem(const ConvPass& pass, const Machine& machine) {
   const int64_t width = vectors_of(machine).tile_width();
-  const StemBlocking cut = plan_stem(pass, width);
+  const StemBlocking cut = plan_stem(pass, width, width);
   expect_grid(cut.grid);
   EXPECT_LE(count_of(cut.grid.box), kStemPositionsPerBox);  // lists of them are on the stack
   EXPECT_EQ(cut.y_block % width, 0);

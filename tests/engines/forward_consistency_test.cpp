@@ -8,9 +8,9 @@
 #include <gtest/gtest.h>
 
 #include "problem/problem_text.h"
+#include "support/generator/problem_generator.h"
 #include "support/legal_problem.h"
 #include "support/operands.h"
-#include "support/problem_generator.h"
 
 namespace retrograd::test {
 namespace {

@@ -8,10 +8,10 @@
 #include "engines/machines.h"
 #include "engines/registry.h"
 #include "problem/problem_text.h"
+#include "support/generator/problem_generator.h"
 #include "support/legal_problem.h"
 #include "support/operands.h"
 #include "support/oracle.h"
-#include "support/problem_generator.h"
 #include "support/verdict.h"
 
 namespace retrograd::test {

@@ -11,10 +11,10 @@
 #include "engines/registry.h"
 #include "problem/problem_text.h"
 #include "runtime/thread_pool.h"
+#include "support/generator/problem_generator.h"
 #include "support/guarded_memory.h"
 #include "support/legal_problem.h"
 #include "support/operands.h"
-#include "support/problem_generator.h"
 #include "support/shape_files.h"
 
 namespace retrograd::test {
@@ -87,6 +87,7 @@ TEST(SharedWorkspaceTest, ShapesOfEveryEngine) {
            "conv input=2x32x40x40 weight=48x32x1x1",
            "conv input=2x32x41x41 weight=48x32x1x1 stride=2x2",
            "conv input=2x32x20x20 weight=32x1x5x5 padding=2x2 groups=32",
+           // NOLINTNEXTLINE(bugprone-suspicious-missing-comma): one problem on two lines
            "conv input=2x32x20x20@12800x1x640x32 weight=32x1x3x3 padding=1x1 groups=32 "
            "grad_output=2x32x20x20@12800x1x640x32 grad_input=2x32x20x20@12800x1x640x32 dtype=bf16",
            "conv input=2x32x20x20 weight=64x1x3x3 padding=1x1 groups=32 dtype=f16",

@@ -9,10 +9,10 @@
 
 #include "engines/registry.h"
 #include "problem/problem_text.h"
+#include "support/generator/problem_generator.h"
 #include "support/legal_problem.h"
 #include "support/operands.h"
 #include "support/oracle.h"
-#include "support/problem_generator.h"
 
 namespace retrograd::test {
 namespace {

@@ -9,9 +9,9 @@
 #include "engines/registry.h"
 #include "problem/problem_text.h"
 #include "runtime/thread_pool.h"
+#include "support/generator/problem_generator.h"
 #include "support/legal_problem.h"
 #include "support/operands.h"
-#include "support/problem_generator.h"
 #include "support/shape_files.h"
 
 namespace retrograd::test {

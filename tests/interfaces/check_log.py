@@ -50,6 +50,7 @@ expect("the failing call's message", len(errors) == 1 and "groups is 7" in error
 for name, value, legal in (("RETROGRAD_VERBOSE", "loud", "dispatch"), ("RETROGRAD_NUM_THREADS", "many", "1"),
                            ("RETROGRAD_DEVICE", "tpu", "cuda"), ("RETROGRAD_HF32_BITS", "12", "11"),
                            ("RETROGRAD_WINOGRAD", "yes", "0 or 1"), ("RETROGRAD_CPU_ISA", "mmx", "avx2"),
+                           ("RETROGRAD_BITS", "exact", "portable"),
                            ("RETROGRAD_RULES", "910", "910_95"), ("RETROGRAD_WORKSPACE_LIMIT", "1 GB", "bytes")):
     lines = [line for line in log_of(**{name: value}) if name in line]
     expect(f"{name}={value} is warned about once, with the legal values",

@@ -8,9 +8,9 @@
 #include "calls.h"
 #include "problem/problem_text.h"
 #include "support/exact.h"
+#include "support/generator/problem_generator.h"
 #include "support/legal_problem.h"
 #include "support/oracle.h"
-#include "support/problem_generator.h"
 #include "support/shape_files.h"
 
 namespace retrograd::test {

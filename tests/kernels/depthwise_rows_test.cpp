@@ -66,7 +66,9 @@ TEST_P(DepthwiseRowsTest, Gathers) {
   std::mt19937 random(static_cast<uint32_t>(GetParam()));
   const int64_t lanes = plane_lanes(), taps = GetParam();
   for (int round = 0; round < 100 && !HasFatalFailure(); ++round) {
-    const Line line = random_line(random, taps);
+    Line line = random_line(random, taps);
+    const int64_t last_block = round % 2 * (1 + round % lanes);
+    if (last_block > 0) line.place_floats += last_block;
     const int64_t rows = 1 + round % 3, row_floats = line.places * line.place_floats;
     Integers source(random, rows * row_floats + lanes), weights(random, 2 * rows * taps * lanes);
     const int64_t out_place = line.place_floats + 2, out_step = 1 + round % 2;
@@ -87,7 +89,9 @@ TEST_P(DepthwiseRowsTest, Gathers) {
     row.sources = sources.data();
     row.weights = row_weights.data();
     row.rows = rows;
-    row.weight_at = round % 2 == 0 ? 0 : rows * taps * lanes;
+    row.blocks = last_block > 0 ? 2 : 1;
+    row.last_block = last_block;
+    row.block_weights = rows * taps * lanes;
     row.source_place = line.place_floats;
     row.source_step = line.step;
     row.source_size = line.places;
@@ -97,18 +101,21 @@ TEST_P(DepthwiseRowsTest, Gathers) {
     row.out = out.data();
     row.out_step = out_step;
     row.out_place = out_place;
-    Integers start(random, lanes);
+    Integers start(random, 2 * lanes);
     if (round % 3 == 0) row.start = start.data();
     depthwise_row(row);
     for (int64_t at = 0; at < static_cast<int64_t>(out.size()); ++at) {
       const int64_t place = at / out_place, j = place / out_step, l = at % out_place;
       float expected = kUntouched;
-      if (place % out_step == 0 && j < line.positions && l < lanes) {
+      if (place % out_step == 0 && j < line.positions && l < last_block + lanes) {
+        // Where blocks overlap, the last one has written.
+        const bool second = last_block > 0 && l >= last_block;
+        const int64_t lane = second ? row.block_weights + l - last_block : l;
         expected = row.start != nullptr ? start[l] : 0;
         for (int64_t r = 0; r < rows; ++r)
           for (int64_t t = 0; t < taps; ++t)
             if (j >= line.begin(t) && j < line.end(t))
-              expected += weights[row.weight_at + (r * taps + t) * lanes + l] *
+              expected += weights[lane + (r * taps + t) * lanes] *
                           source[r * row_floats + (j * line.step + line.offset(t)) * line.place_floats + l];
       }
       ASSERT_EQ(out[static_cast<size_t>(at)], expected) << "place " << place << " lane " << l;
@@ -120,19 +127,21 @@ TEST_P(DepthwiseRowsTest, Dots) {
   std::mt19937 random(static_cast<uint32_t>(100 + GetParam()));
   const int64_t lanes = plane_lanes(), taps = GetParam();
   for (int round = 0; round < 100 && !HasFatalFailure(); ++round) {
-    const Line line = random_line(random, taps);
+    Line line = random_line(random, taps);
+    const int64_t last_block = round % 2 * (1 + round % lanes), blocks = last_block > 0 ? 2 : 1;
+    line.place_floats += last_block;
     const int64_t rows = 1 + round % 3, tap_rows = 1 + round % depthwise_tap_rows(taps);
     const int64_t row_floats = line.places * line.place_floats, y_place = line.place_floats + 1;
     Integers x(random, (rows + tap_rows) * row_floats + lanes);
     Integers y(random, rows * line.positions * y_place + lanes);
-    Integers sums(random, tap_rows * taps * lanes);
+    Integers sums(random, blocks * tap_rows * taps * lanes);
     std::vector<int64_t> begin, end;
     for (int64_t t = 0; t < taps; ++t) {
       begin.push_back(line.begin(t));
       end.push_back(line.end(t));
     }
     std::vector<float> first;
-    for (int64_t i = 0; i < tap_rows * taps * lanes; ++i) first.push_back(sums[i]);
+    for (int64_t i = 0; i < blocks * tap_rows * taps * lanes; ++i) first.push_back(sums[i]);
     DepthwiseDots dots;
     dots.x = x.data();
     dots.x_place = line.place_floats;
@@ -150,16 +159,21 @@ TEST_P(DepthwiseRowsTest, Dots) {
     dots.step = line.step;
     dots.dilation = line.dilation;
     dots.sums = sums.data();
+    dots.blocks = blocks;
+    dots.last_block = last_block;
+    dots.block_sums = tap_rows * taps * lanes;
     depthwise_dots(dots);
     for (int64_t r = 0; r < tap_rows; ++r)
       for (int64_t t = 0; t < taps; ++t)
-        for (int64_t l = 0; l < lanes; ++l) {
-          float expected = first[static_cast<size_t>((r * taps + t) * lanes + l)];
+        for (int64_t i = 0; i < blocks * lanes; ++i) {
+          const int64_t l = i < lanes ? i : last_block + i - lanes;
+          const int64_t sum = i / lanes * dots.block_sums + (r * taps + t) * lanes + i % lanes;
+          float expected = first[static_cast<size_t>(sum)];
           for (int64_t h = 0; h < rows; ++h)
             for (int64_t j = line.begin(t); j < line.end(t); ++j)
               expected += y[(h * line.positions + j) * y_place + l] *
                           x[(h + r) * row_floats + (j * line.step + line.offset(t)) * line.place_floats + l];
-          ASSERT_EQ(sums[(r * taps + t) * lanes + l], expected) << "row " << r << " tap " << t;
+          ASSERT_EQ(sums[sum], expected) << "row " << r << " tap " << t;
         }
   }
 }

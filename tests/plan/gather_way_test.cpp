@@ -10,7 +10,7 @@
 
 #include "engines/cuda/shapes.h"
 #include "kernels/cuda/dense/gather_product_plan.h"
-#include "support/draw.h"
+#include "support/generator/draw.h"
 
 namespace retrograd::test {
 namespace {

@@ -16,7 +16,7 @@
 #include "engines/registry.h"
 #include "plan/plan.h"
 #include "problem/problem_text.h"
-#include "support/draw.h"
+#include "support/generator/draw.h"
 
 namespace retrograd::test {
 namespace {

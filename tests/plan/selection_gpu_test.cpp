@@ -10,8 +10,8 @@
 #include "engines/registry.h"
 #include "plan/plan.h"
 #include "problem/problem_text.h"
-#include "support/problem_generator.h"
-#include "support/problem_sketch.h"
+#include "support/generator/problem_generator.h"
+#include "support/generator/problem_sketch.h"
 
 namespace retrograd::test {
 namespace {

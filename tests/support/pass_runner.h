@@ -7,7 +7,7 @@
 #include <string>
 
 #include "runtime/thread_pool.h"
-#include "support/operand_data.h"
+#include "support/generator/operand_data.h"
 
 namespace retrograd::test {
 

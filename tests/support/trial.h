@@ -7,9 +7,9 @@
 #include <optional>
 #include <string>
 
-#include "support/operand_data.h"
+#include "support/generator/operand_data.h"
+#include "support/generator/problem_sketch.h"
 #include "support/pass_runner.h"
-#include "support/problem_sketch.h"
 
 namespace retrograd::test {
 

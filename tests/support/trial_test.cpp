@@ -13,9 +13,9 @@
 #include "engines/registry.h"
 #include "problem/problem_text.h"
 #include "support/fault_guard.h"
+#include "support/generator/problem_generator.h"
 #include "support/legal_problem.h"
 #include "support/oracle.h"
-#include "support/problem_generator.h"
 #include "support/verdict.h"
 
 namespace retrograd::test {

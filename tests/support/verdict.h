@@ -7,7 +7,7 @@
 #include <string>
 
 #include "engines/engine.h"
-#include "support/operand_data.h"
+#include "support/generator/operand_data.h"
 #include "support/oracle.h"
 #include "support/tolerance.h"
 

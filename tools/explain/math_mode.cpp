@@ -28,10 +28,10 @@ std::string effect_on(const problem::ConvPass& pass, int64_t mode) {
   if (pass.hf32_allowed)
     return fmt::format("on a GPU operands may be rounded to TF32; {}; sums stay FP32",
                        pass.winograd_allowed ? "engines with fewer multiplications (Winograd) are allowed"
-                                             : "on the CPU every product is in its place");
+                                             : "on the CPU they are multiplied as they are");
   if (pass.winograd_allowed)
     return "operands are multiplied as they are; engines with fewer multiplications (Winograd) are allowed";
-  return mode == 0 ? "operands are multiplied as they are, every product in its place"
+  return mode == 0 ? "operands are multiplied as they are, without Winograd"
                    : "changes nothing for these types: operands are multiplied as they are";
 }
 

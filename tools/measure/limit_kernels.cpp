@@ -88,7 +88,7 @@ struct Chosen {
   void (*copy)(const float*, float*, int64_t, bool);
 };
 const Chosen& chosen() {
-  static const Chosen instance{RG_CHOSEN(run_fmas), RG_CHOSEN(copy_floats)};
+  static const Chosen instance{RG_CHOSEN_TARGET(run_fmas), RG_CHOSEN_TARGET(copy_floats)};
   return instance;
 }
 

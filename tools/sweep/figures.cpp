@@ -8,7 +8,7 @@
 #include <cstdio>
 
 #include "problem/problem_text.h"
-#include "support/problem_generator.h"
+#include "support/generator/problem_generator.h"
 #include "tools/bench/peer_turns.h"
 #include "tools/devices.h"
 #include "tools/measure/device_limits.h"

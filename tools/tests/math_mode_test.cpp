@@ -22,7 +22,7 @@ TEST(MathModeTest, WhatItDoes) {
   EXPECT_TRUE(says(kConv, "cubeMathType 0 (KEEP_DTYPE): operands are multiplied as they are"));
   EXPECT_TRUE(
       says(kConv + "math=1", "(ALLOW_FP32_DOWN_PRECISION): on a GPU operands may be rounded to TF32"));
-  EXPECT_TRUE(says(kConv + "math=1", "on the CPU every product is in its place"));
+  EXPECT_TRUE(says(kConv + "math=1", "on the CPU they are multiplied as they are"));
   EXPECT_TRUE(says(kConv + "math=1 winograd=1", "engines with fewer multiplications (Winograd) are allowed"));
   EXPECT_TRUE(says(kConv + "winograd=1", "engines with fewer multiplications (Winograd) are allowed"));
   EXPECT_TRUE(says(kConv + "math=2", "(USE_FP16): FP32 operands are rounded to FP16"));

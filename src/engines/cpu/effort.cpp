@@ -51,7 +51,10 @@ struct Shape {
   }
   // Elements of grad_weight, by how far apart they are stored: tap by tap, and the more taps there are, the
   // smaller the part of a line of memory that is written at once.
-  double stored_apart() const { return x * y * taps * std::pow(std::min(taps / 128, 1.0), 2); }
+  double stored_apart() const {
+    const double part = std::min(taps / 128, 1.0);
+    return x * y * taps * part * part;
+  }
   Effort with(double operations, double calls) const {
     return {.operations = operations, .bytes = own.bytes, .launches = 1, .calls = calls};
   }

@@ -38,8 +38,9 @@ const Candidate& depthwise_channels_grad_weight();
 const Candidate& winograd_gather();
 const Candidate& winograd_grad_weight();
 
-const Candidate& chunked_bias();     // bias/: at the speed of memory, whatever the sizes, strides and types
-const Candidate& avgpool_windows();  // pooling/, forward: sums of rows, then of windows along the row
-const Candidate& avgpool_rows();     // pooling/: quotients once, sums of rows, then sums along the row
+const Candidate& chunked_bias();      // bias/: at the speed of memory, whatever the sizes, strides and types
+const Candidate& avgpool_windows();   // pooling/, forward: sums of rows, then of windows along the row
+const Candidate& avgpool_channels();  // pooling/, backward: NHWC
+const Candidate& avgpool_rows();  // pooling/, backward: quotients once, sums of rows, then sums along the row
 
 }  // namespace retrograd::engines::cpu

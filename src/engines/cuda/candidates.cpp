@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // The list for GPUs. Order breaks ties of cost; adding an engine is a line here and one in tuning/gpu.txt.
-#include <array>
-
 #include "engines/cuda/implementations.h"
 
 namespace retrograd::engines::cuda {
 
 std::span<const Candidate* const> candidates() {
-  static const std::array<const Candidate*, 38> all = {
+  static const Candidate* const all[] = {
       &depthwise_small(),     // grad_input, grad_weight: one channel a group, 3x3 to 7x7 on 14x14, 16 bits
       &depthwise_whole(),     // the same of every type
       &depthwise_bands(),     // 5x5 and 7x7, 16-bit types
@@ -24,7 +22,8 @@ std::span<const Candidate* const> candidates() {
       &stem_gather(),         // grad_input: at most eight x channels a group, any window
       &few_terms(),           // grad_input: at most 32 taps and y channels a group
       &box_products(),        // forward: at most 16 x channels a group, any window
-      &group_rows(),          // forward, grad_input: groups of 8 to 32 channels, NHWC, 16-bit types
+      &group_rows(),          // forward, grad_input: few channels a group, NHWC, 16-bit types
+      &group_weights(),       // grad_weight: the same
       &tf32_products(),       // convolutions in f32 whose operands may be rounded
       &wgmma_products(),      // forward, grad_input in 16-bit types on Hopper GPUs
       &pointwise_planes(),    // 1x1 of planes in 16-bit types on Hopper GPUs, in place
@@ -38,8 +37,6 @@ std::span<const Candidate* const> candidates() {
       &live_taps(),           // kernels whose first or last taps never meet x
       &bias(),                // grad_bias
       &pool_disjoint(),       // average pooling: windows side by side
-      &pool_staged(),         // 3x3 windows, padding 1, small planes
-      &pool_sliding(),        // 3x3 windows, padding 1, planes
       &pool_columns(),        // any windows, tiles in shared memory
       &pool_vectors(),        // any windows, channels last
       &pool_any(),            // any windows

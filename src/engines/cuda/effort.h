@@ -16,6 +16,8 @@ class Times {
   void add(double microseconds, double launches = 1, double bytes = 0);
   // Read and written once.
   void add_copy(double bytes);
+  // The same of single elements, where their number takes the time and not their size.
+  void add_elements(double elements, double launches = 1);
   double microseconds() const { return microseconds_; }
   Effort effort() const;
 

@@ -34,7 +34,8 @@ const Candidate& block_weights();  // grad_weight, the same, any window
 const Candidate& stem_gather();    // grad_input with at most eight, any window without dilation
 const Candidate& few_terms();  // grad_input of at most 32 taps and y channels a group, any window and strides
 const Candidate& box_products();  // forward with at most 16 x channels a group, any window and strides
-const Candidate& group_rows();    // forward, grad_input of 8 to 32 channels a group, NHWC, 16-bit types
+const Candidate& group_rows();  // forward, grad_input of few channels a group, any window, NHWC, 16-bit types
+const Candidate& group_weights();  // grad_weight, the same
 
 // depthwise/: one channel a group.
 // 3x3 to 7x7, a row a kernel: planes of 14x14 on tensor cores and without, 5x5 and 7x7 on tensor cores, rest.
@@ -52,8 +53,6 @@ const Candidate& bias();  // bias/: dense tensors
 
 // pooling/: dense tensors, a row a kernel (kernels/cuda/pooling/pool.h).
 const Candidate& pool_disjoint();
-const Candidate& pool_staged();
-const Candidate& pool_sliding();
 const Candidate& pool_columns();
 const Candidate& pool_vectors();
 const Candidate& pool_any();

@@ -12,8 +12,8 @@
 #include <type_traits>
 
 #include "base/dtype.h"
-#include "hwy/highway.h"
 #include "kernels/cpu/hif8_values.h"
+#include "kernels/cpu/vectors.h"
 
 #if defined(RETROGRAD_KERNELS_CPU_ELEMENTS_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef RETROGRAD_KERNELS_CPU_ELEMENTS_INL_H_
@@ -25,19 +25,20 @@
 HWY_BEFORE_NAMESPACE();
 namespace retrograd::kernels::cpu {
 namespace HWY_NAMESPACE {
-namespace hn = hwy::HWY_NAMESPACE;
+namespace hn = RG_VECTORS;
 
 // Sixteen lanes at most: no kernel gains from more, and the lanes are known
 // when it is compiled.
 #if HWY_HAVE_SCALABLE
 inline constexpr int kLanes = 4;
 #else
-inline constexpr int kLanes = HWY_MIN(HWY_LANES(float), 16);
+inline constexpr int kLanes = HWY_MIN(RG_VECTOR_FLOATS, 16);
 #endif
 template <int lanes>
 using Floats = hn::FixedTag<float, HWY_MIN(lanes, kLanes)>;
 
-#if HWY_TARGET == HWY_NEON || (HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX2 && !defined(HWY_DISABLE_F16C))
+#if !RG_EIGHT_LANES && \
+    (HWY_TARGET == HWY_NEON || (HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX2 && !defined(HWY_DISABLE_F16C)))
 inline constexpr bool kConvertsHalf = true;  // in hardware, to nearest even whatever the mode
 #else
 inline constexpr bool kConvertsHalf = false;
@@ -270,8 +271,8 @@ struct Elements<DType::kHiF8> {
   }
 };
 
-#if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX2
-inline constexpr int kMasksBytes = HWY_TARGET <= HWY_AVX3 ? 1 : 4;  // the smallest element a load may mask
+#if RG_HAS_MASKED_LOADS
+inline constexpr int kMasksBytes = RG_HAS_AVX512 ? 1 : 4;  // the smallest element a load may mask
 #else
 inline constexpr int kMasksBytes = 8;
 #endif

@@ -39,13 +39,26 @@ constexpr Limit kLimits[] = {
 std::atomic<int64_t> allowed{kEverything};
 std::atomic<Bf16Use> bf16{Bf16Use::kWhereFast};
 std::atomic<bool> tiles{true};
+std::atomic<bool> portable{false};
 
-struct Choice : hwy::ChosenTarget {
+// The target whose vectors are eight_lanes.h's, if the architecture has it.
+#if HWY_ARCH_X86
+constexpr int64_t kPortableTarget = HWY_AVX2;
+#else
+constexpr int64_t kPortableTarget = 0;
+#endif
+
+struct Choice {
   Choice() : targets(hwy::SupportedTargets() & allowed & HWY_TARGETS) {
     if (targets == 0) targets = HWY_STATIC_TARGET;
-    Update(targets);
+    widest.Update(targets);
+    eight_lanes = portable && (targets & kPortableTarget) == 0;
+    if (portable && !eight_lanes) targets = kPortableTarget;
+    chosen.Update(targets);
   }
   int64_t targets;
+  bool eight_lanes;
+  hwy::ChosenTarget chosen, widest;
 };
 const Choice& choice() {
   static const Choice instance;
@@ -65,11 +78,17 @@ bool limit_targets(std::string_view isa) {
   return false;
 }
 
-Bf16Use bf16_use() { return bf16; }
-bool bf16_tiles_allowed() { return tiles; }
+Bf16Use bf16_use() { return portable ? Bf16Use::kNever : bf16.load(); }
+bool bf16_tiles_allowed() { return tiles && !portable; }
 
-const char* target_name() { return hwy::TargetName(choice().targets & -choice().targets); }
+void make_bits_portable() { portable = true; }
+bool has_eight_lanes() { return choice().eight_lanes; }
 
-const hwy::ChosenTarget& chosen_target() { return choice(); }
+const char* target_name() {
+  return choice().eight_lanes ? "EIGHT_LANES" : hwy::TargetName(choice().targets & -choice().targets);
+}
+
+const hwy::ChosenTarget& chosen_target() { return choice().chosen; }
+const hwy::ChosenTarget& widest_target() { return choice().widest; }
 
 }  // namespace retrograd::kernels::cpu

@@ -40,16 +40,30 @@ Bf16Use bf16_use();
 // Whether it leaves the tile registers of AMX in.
 bool bf16_tiles_allowed();
 
-// What is used, as Highway calls it: "AVX3", "AVX2", "SCALAR".
+// Whether bits of results are to be the same on every machine: vectors are eight floats then, those of AVX2
+// or those of eight_lanes.h. Without effect once a kernel was chosen.
+void make_bits_portable();
+bool has_eight_lanes();
+
+// What is used, as Highway calls it: "AVX3", "AVX2", "SCALAR"; or "EIGHT_LANES".
 const char* target_name();
 
 const hwy::ChosenTarget& chosen_target();
+// The same without the limit that portable bits are.
+const hwy::ChosenTarget& widest_target();
 
 }  // namespace retrograd::kernels::cpu
 
-// The function behind `name`, which the same file has exported. Highway's table has one entry where it was
-// told to compile for one target only.
-#define RG_CHOSEN(name)                                  \
-  (HWY_DISPATCH_TABLE(                                   \
-      name)[std::size(HWY_DISPATCH_TABLE(name)) == 1 ? 0 \
-                                                     : retrograd::kernels::cpu::chosen_target().GetIndex()])
+// The function behind `name`, which the same file has exported, of an instruction set. Highway's table has
+// one entry where it was told to compile for one target only.
+#define RG_OF_TARGET(name, target) \
+  (HWY_DISPATCH_TABLE(name)[std::size(HWY_DISPATCH_TABLE(name)) == 1 ? 0 : (target).GetIndex()])
+#define RG_CHOSEN_TARGET(name) RG_OF_TARGET(name, retrograd::kernels::cpu::chosen_target())
+// The same of a file that all_targets.h has compiled, too, for vectors of eight_lanes.h.
+#define RG_CHOSEN(name) \
+  (retrograd::kernels::cpu::has_eight_lanes() ? &RG_EIGHT_LANES_NAMESPACE::name : RG_CHOSEN_TARGET(name))
+// And for kernels that add the terms of each result in an order that vectors have no part in, or add nothing.
+#define RG_WIDEST(name)                       \
+  (retrograd::kernels::cpu::has_eight_lanes() \
+       ? &RG_EIGHT_LANES_NAMESPACE::name      \
+       : RG_OF_TARGET(name, retrograd::kernels::cpu::widest_target()))

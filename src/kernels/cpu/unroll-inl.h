@@ -9,7 +9,6 @@
 
 #include <utility>
 
-#include "hwy/highway.h"
 #include "kernels/cpu/vector_shape-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -35,7 +34,8 @@ using Indices = std::make_integer_sequence<int, kCount>;
 // three multiply-adds, which costs a third of the speed.
 template <class V>
 HWY_INLINE V held(V value) {
-#if HWY_COMPILER_GCC_ACTUAL && HWY_ARCH_X86 && HWY_TARGET != HWY_SCALAR && HWY_TARGET != HWY_EMU128
+#if HWY_COMPILER_GCC_ACTUAL && HWY_ARCH_X86 && !RG_EIGHT_LANES && HWY_TARGET != HWY_SCALAR && \
+    HWY_TARGET != HWY_EMU128
   asm("" : "+v"(value.raw));
 #endif
   return value;
@@ -45,8 +45,8 @@ HWY_INLINE V held(V value) {
 // AVX-512 masks for nothing; elsewhere a blend would take longer than the product.
 template <class Mask, class V>
 HWY_INLINE V masked_mul_add(Mask mask, V a, V b, V sum) {
-  namespace hn = hwy::HWY_NAMESPACE;
-  if constexpr (HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3)
+  namespace hn = RG_VECTORS;
+  if constexpr (RG_HAS_AVX512)
     return hn::IfThenElse(mask, hn::MulAdd(a, b, sum), sum);
   else
     return hn::MulAdd(hn::IfThenElseZero(mask, a), b, sum);

@@ -4,10 +4,10 @@
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/cpu/vector_shape.cpp"
-#include "hwy/foreach_target.h"
-#include "hwy/highway.h"
+#include "kernels/cpu/all_targets.h"
 #include "kernels/cpu/targets.h"
 #include "kernels/cpu/vector_shape-inl.h"
+#include "kernels/cpu/vectors.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace retrograd::kernels::cpu {
@@ -15,7 +15,7 @@ namespace HWY_NAMESPACE {
 
 VectorShape shape() {
   VectorShape shape = kShape;
-  shape.floats = static_cast<int64_t>(hwy::HWY_NAMESPACE::Lanes(hwy::HWY_NAMESPACE::ScalableTag<float>()));
+  shape.floats = static_cast<int64_t>(RG_VECTORS::Lanes(RG_VECTORS::ScalableTag<float>()));
   return shape;
 }
 
@@ -33,6 +33,10 @@ HWY_EXPORT(shape);
 
 const VectorShape& vector_shape() {
   static const VectorShape instance = RG_CHOSEN(shape)();
+  return instance;
+}
+const VectorShape& widest_shape() {
+  static const VectorShape instance = RG_WIDEST(shape)();
   return instance;
 }
 

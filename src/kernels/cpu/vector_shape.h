@@ -94,7 +94,13 @@ struct VectorShape {
   constexpr int64_t half() const { return std::max<int64_t>(floats / 2, 1); }
 };
 
+// That of AVX2, which RETROGRAD_BITS=portable has on every machine.
+inline constexpr VectorShape kPortableShape{.floats = 8, .registers = 16, .masked_loads = true};
+
 // Of the chosen instruction set (targets.h).
 const VectorShape& vector_shape();
+// Of the widest one, which kernels have whose sums do not depend on vectors; another one with portable bits
+// only.
+const VectorShape& widest_shape();
 
 }  // namespace retrograd::kernels::cpu

@@ -20,6 +20,13 @@ __device__ inline void copy_async_4(void* shared, const void* global) {
                "l"(global)
                : "memory");
 }
+// Copies of this thread since the last call are a group.
+__device__ inline void close_copies() { asm volatile("cp.async.commit_group;" ::: "memory"); }
+// For all groups but the last kPending.
+template <int kPending>
+__device__ void wait_for_copies() {
+  asm volatile("cp.async.wait_group %0;" ::"n"(kPending) : "memory");
+}
 // For all of this thread's; a barrier makes them seen by the others.
 __device__ inline void copy_async_wait() { asm volatile("cp.async.wait_all;" ::: "memory"); }
 

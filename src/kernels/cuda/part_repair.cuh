@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sums of grad_weight that are NaN and whose places were cut into parts: parts that are not NaN are right, so
+// Sums of grad_weight that are NaN and whose pixels were cut into parts: parts that are not NaN are right, so
 // only the terms of the others are added again.
 #pragma once
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which places of y a part of a grad_weight of one or two axes holds: runs of rows of all images.
+// Which pixels of y a part of a grad_weight of one or two axes holds: runs of rows of all images.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The last step of a grad_weight of few channels a group whose places were cut into parts (split K): adds the
+// The last step of a grad_weight of few channels a group whose pixels were cut into parts (split K): adds the
 // parts of each weight in order. dense/weight_parts.h does the same for rows of many channels.
 #pragma once
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A number among all places of a product's results, taken apart into the image and the place on each axis.
+// A number among all pixels of a product's results, taken apart into the image and the pixel on each axis.
 #pragma once
 
 #include <cstdint>

@@ -2,7 +2,7 @@
 // x[n,i,q] = Σ_{o,t} y[n,o,output_reading(q,t)] · w[o,i,t] of small images.
 //
 // A block takes an image of a group, up to eight channels of x and some places of it: y and these weights are
-// in shared memory as FP32. A thread makes eight channels of one place: 8 products for one value of y and two
+// in shared memory as FP32. A thread makes eight channels of one pixel: 8 products for one value of y and two
 // 16-byte reads of weights that the whole warp shares. Taps that read nothing are left out, so what is not
 // finite goes where it belongs.
 #include "kernels/cuda/small_images.cuh"

@@ -3,7 +3,7 @@
 //
 // A block takes some images of a group and eight channels of y, one image after another in shared memory as
 // FP32. A thread takes one x channel and tap: 8 products for one value of x and two 16-byte reads of y that
-// the whole warp shares. Places that read nothing are left out. Parts are added by a second kernel, in order.
+// the whole warp shares. Pixels that read nothing are left out. Parts are added by a second kernel, in order.
 #include "kernels/cuda/small_images.cuh"
 #include "kernels/cuda/small_images.h"
 

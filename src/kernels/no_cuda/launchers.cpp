@@ -5,38 +5,39 @@
 #include <cstdlib>
 
 #include "kernels/cuda/bias/bias.h"
-#include "kernels/cuda/dense/few_places.h"
 #include "kernels/cuda/dense/gather_in_place.h"
 #include "kernels/cuda/dense/gather_product.h"
-#include "kernels/cuda/dense/plane_weight.h"
 #include "kernels/cuda/dense/pointwise.h"
-#include "kernels/cuda/dense/tap_weight.h"
-#include "kernels/cuda/dense/weight_parts.h"
-#include "kernels/cuda/dense/weight_product.h"
 #include "kernels/cuda/dense/wgmma_gather.h"
-#include "kernels/cuda/dense/wgmma_weight.h"
+#include "kernels/cuda/dense_weight/few_places.h"
+#include "kernels/cuda/dense_weight/plane_weight.h"
+#include "kernels/cuda/dense_weight/tap_weight.h"
+#include "kernels/cuda/dense_weight/weight_parts.h"
+#include "kernels/cuda/dense_weight/weight_product.h"
+#include "kernels/cuda/dense_weight/wgmma_weight.h"
 #include "kernels/cuda/depthwise/depthwise.h"
 #include "kernels/cuda/depthwise/depthwise_tiles.h"
-#include "kernels/cuda/depthwise/segments.h"
-#include "kernels/cuda/depthwise/staged.h"
-#include "kernels/cuda/depthwise/windows.h"
 #include "kernels/cuda/depthwise_nhwc/depthwise_last.h"
+#include "kernels/cuda/depthwise_windows/segments.h"
+#include "kernels/cuda/depthwise_windows/staged.h"
+#include "kernels/cuda/depthwise_windows/windows.h"
 #include "kernels/cuda/direct.h"
-#include "kernels/cuda/few_channels/box_products.h"
-#include "kernels/cuda/few_channels/few_terms.h"
 #include "kernels/cuda/few_channels/group_blocks.h"
-#include "kernels/cuda/few_channels/group_rows.h"
 #include "kernels/cuda/few_channels/narrow_blocks.h"
 #include "kernels/cuda/few_channels/narrow_tiles.h"
-#include "kernels/cuda/few_channels/stem_gather.h"
+#include "kernels/cuda/group_boxes/group_rows.h"
+#include "kernels/cuda/group_boxes/group_weights.h"
 #include "kernels/cuda/layout/col2im.h"
 #include "kernels/cuda/layout/patch_rows.h"
 #include "kernels/cuda/layout/relayout.h"
 #include "kernels/cuda/layout/results.h"
 #include "kernels/cuda/layout/scratch.h"
 #include "kernels/cuda/pooling/pool.h"
-#include "kernels/cuda/pooling/pool_forward.h"
+#include "kernels/cuda/pooling_forward/pool_forward.h"
 #include "kernels/cuda/small_images.h"
+#include "kernels/cuda/stems/box_products.h"
+#include "kernels/cuda/stems/few_terms.h"
+#include "kernels/cuda/stems/stem_gather.h"
 
 namespace retrograd::kernels::cuda {
 namespace {
@@ -56,12 +57,13 @@ void gather_in_place(const GatherProduct&, InPlaceForm, const InPlaceCut&, std::
                      Stream) {
   not_here();
 }
-void group_rows(const GatherProduct&, const GroupRows&, std::span<const ProductAxes>, Stream) { not_here(); }
+void group_rows(const Conv&, const GroupRows&, Stream) { not_here(); }
+void group_weights(const Conv&, const GroupWeights&, float*, Stream) { not_here(); }
 void clear(void*, size_t, Stream) { not_here(); }
 void plane_weight(const PlaneWeight&, Stream) { not_here(); }
 void weight_product(const WeightProduct&, Stream) { not_here(); }
 void add_weight_parts(const WeightParts&, Stream) { not_here(); }
-bool wgmma_gather(const GatherProduct&, Stream) { not_here(); }
+bool wgmma_gather(const GatherProduct&, const GatherLaunch&, Stream) { not_here(); }
 bool wgmma_weight(const WeightPlan&, RowType, const void*, const void*, void*, float*, Stream) { not_here(); }
 bool pointwise(const PointwisePlan&, const Conv&, Result, RowType, void*, float*, Stream) { not_here(); }
 void few_places(const FewPlaces&, Stream) { not_here(); }
@@ -74,6 +76,7 @@ void depthwise_tiles_grad_weight(const Conv&, TilesKernel, float*, Stream) { not
 void segments_gather(const Conv&, bool, const GatherSegments&, Stream) { not_here(); }
 void segments_grad_weight(const Conv&, const WeightSegments&, float*, Stream) { not_here(); }
 void staged_gather(const Conv&, bool, const StagedPlan&, Stream) { not_here(); }
+void staged_grad_weight(const Conv&, const StagedWeightPlan&, float*, Stream) { not_here(); }
 void windows_gather(const Conv&, bool, const GatherWindows&, Stream) { not_here(); }
 void windows_grad_weight(const Conv&, const WeightWindows&, float*, Stream) { not_here(); }
 void depthwise_last_gather(const Conv&, bool, const LastPlan&, Stream) { not_here(); }

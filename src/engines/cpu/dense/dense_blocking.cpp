@@ -37,7 +37,8 @@ constexpr int64_t kShortestRun = 4;  // rows of a tile that keep the multipliers
 constexpr double kPaddingWorthSkipping = 0.05;
 // Cycles a float: copied to a strip, or read for the first time where it lies; of packed weights read again
 // for another box, and of sums taken up again.
-constexpr double kCopyCost = 0.6, kTurnCost = 1.2, kInPlaceCost = 0.3, kPanelCost = 0.12, kSumCost = 0.2;
+constexpr double kCopyCost = 0.6, kTurnCost = 1.2, kInPlaceCost = 0.3, kByPlaceCost = 0.4, kPanelCost = 0.12,
+                 kSumCost = 0.2;
 // And of weights packed for all tasks, through memory, or for one task, which stays in L2.
 constexpr double kPackCost = 4.5, kPackHereCost = 1.8;
 constexpr int64_t kFewestWholeTasks = 8;
@@ -175,7 +176,8 @@ int64_t channels_at_once(const ConvPass& pass, const DenseBlocking& cut) {
 }
 
 double load_cost(const DenseBlocking& cut) {
-  return cut.in_place ? kInPlaceCost : cut.images_inside ? kTurnCost : kCopyCost;
+  if (cut.in_place) return kInPlaceCost;
+  return cut.by_place ? kByPlaceCost : cut.images_inside ? kTurnCost : kCopyCost;
 }
 
 // Cycles spent on reading sources, on reading weights again and on taking up sums again.
@@ -328,6 +330,8 @@ DenseBlocking plan_dense_gather(const ConvPass& pass, const VectorShape& vectors
   cut.skips_dead_taps = {true, true, cut.images_inside || cuts_help || !leaves};
   cut.crosses_cuts = !cuts_help && !cut.images_inside;
   cut.in_place = is_read_in_place(pass, cut);
+  cut.by_place = !cut.in_place && !registers && narrowest == 0 && is_plain(source_of(pass), pass.rounding) &&
+                 source_of(pass).strides[1] == 1 && source_channels(pass) >= kLineFloats;
   cut_tasks(pass, total, cut);
   cut_whole_images(pass, total, cut);
   cut.channels_per_block = channels_at_once(pass, cut);

@@ -44,6 +44,8 @@ struct DenseBlocking {
   bool whole_images = false;
   // The source is read where it lies.
   bool in_place = false;
+  // Or strips keep the channels of a place side by side, as they lie in the source.
+  bool by_place = false;
   int64_t most_taps = 0;  // of a phase
   int64_t all_taps = 0;   // of all phases
   int64_t channels = 0;   // of the result, in a group

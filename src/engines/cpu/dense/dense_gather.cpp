@@ -7,7 +7,7 @@
 // block is done. Strip and sums stay in L2, from where packed weights stream through L1 for each tile.
 //
 // A tile's rows are neighbours along W that have the same live taps, neighbours along H at the borders of W,
-// or images at one place: taps that read outside the source are left out. Only where the live taps change
+// or images at one pixel: taps that read outside the source are left out. Only where the live taps change
 // from one neighbour to the next and the plane is too low for columns is the strip padded with zeros. That
 // multiplies a weight by 0 where the mathematics skips it, which is the same unless the weight is not finite:
 // weights are looked at while they are packed, and with such a one tiles end where the live taps change.
@@ -66,7 +66,7 @@ class DenseGatherStep final : public Step {
       : pass_(joined_rows(cells.pass)),
         partner_(is_forward(pass_) ? cells.x : cells.y),
         tiles_(cells.tiles),
-        cut_(plan_dense_gather(pass_, vectors_of(machine), room_in(machine.cpu.caches),
+        cut_(plan_dense_gather(pass_, widest_vectors_of(machine), room_in(machine.cpu.caches),
                                partner_ != 0 ? vectors_of(machine).floats : 0, tiles_)),
         panels_(pass_, cut_, machine.cpu.threads, cells.w),
         sources_(pass_, cut_, partner_, tiles_),

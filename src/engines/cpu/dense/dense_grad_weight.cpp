@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // w[o, i, t] = Σ_p x[i, p·stride + offset(t)] · y[o, p],   p over batch and space
 //
-// One operand's channels are lanes: a task packs `width` of them to panels [place][width]. The other's are
+// One operand's channels are lanes: a task packs `width` of them to panels [pixel][width]. The other's are
 // rows: scalars, read in place where they are plain FP32. For each tap, a list of the positions that read
 // inside x says where both lie; tiles of rows × `width` add up over the list. Nothing is padded, so nothing
 // is multiplied that the mathematics does not multiply. Partial sums of the splits are added in order at the
@@ -25,6 +25,7 @@
 #include "kernels/cpu/dense/bf16_pairs.h"
 #include "kernels/cpu/dense/bf16_tiles.h"
 #include "kernels/cpu/dense/tile_product.h"
+#include "kernels/cpu/layout/row_copy.h"
 #include "kernels/cpu/layout/transpose.h"
 
 namespace retrograd::engines::cpu {
@@ -46,8 +47,8 @@ class DenseGradWeightStep final : public Step {
       : cells_(without_idle_cells(cells)),
         pass_(cells_.pass),
         fallback_(std::move(fallback)),
-        cut_(plan_grad_weight(pass_, vectors_of(machine), fallback_ ? vectors_of(machine).floats : 0,
-                              cells_.tiles)),
+        cut_(plan_grad_weight(pass_, widest_vectors_of(machine), vectors_of(machine),
+                              fallback_ ? vectors_of(machine).floats : 0, cells_.tiles)),
         operands_(cells_, cut_),
         slots_(machine.cpu.threads),
         taps_(pass_.axes[0].kernel * pass_.axes[1].kernel * pass_.axes[2].kernel),
@@ -203,9 +204,22 @@ class DenseGradWeightStep final : public Step {
                        task.row_first * row_stride) *
                           bytes;
     const int64_t tap_floats = cut_.row_block * task.width;
-    if (taps_ == 1 && row_stride == 1)
-      return store_turned(pass_.w.dtype, base, lane_stride, sums, task.width, task.row_count,
-                          task.lane_count);
+    const auto tap_at = [&](int64_t tap) {
+      return tap / (h * w) * s[2] + tap / w % h * s[3] + tap % w * s[4];
+    };
+    if (lane_stride == 1 && pass_.w.dtype == DType::kF32) {
+      for (int64_t tap = 0; tap < taps_; ++tap)
+        kernels::cpu::copy_rows(sums + tap * tap_floats, task.width,
+                                reinterpret_cast<float*>(base) + tap_at(tap), row_stride, task.row_count,
+                                task.lane_count);
+      return;
+    }
+    if (row_stride == 1 && lane_stride != 1) {
+      for (int64_t tap = 0; tap < taps_; ++tap)
+        store_turned(pass_.w.dtype, base + tap_at(tap) * bytes, lane_stride, sums + tap * tap_floats,
+                     task.width, task.row_count, task.lane_count);
+      return;
+    }
     if (taps_touch && row_stride == taps_ && lane_stride != taps_ && taps_ * task.lane_count <= kTurnedFloats)
       return store_lanes(base, lane_stride * bytes, task, sums);
     for (int64_t row = 0; row < task.row_count; ++row) {
@@ -215,10 +229,9 @@ class DenseGradWeightStep final : public Step {
         store_turned(pass_.w.dtype, out, lane_stride, from, tap_floats, taps_, task.lane_count);
         continue;
       }
-      for (int64_t tap = 0; tap < taps_; ++tap) {
-        const int64_t at = tap / (h * w) * s[2] + tap / w % h * s[3] + tap % w * s[4];
-        store_row(pass_.w.dtype, out + at * bytes, lane_stride, from + tap * tap_floats, 1, task.lane_count);
-      }
+      for (int64_t tap = 0; tap < taps_; ++tap)
+        store_row(pass_.w.dtype, out + tap_at(tap) * bytes, lane_stride, from + tap * tap_floats, 1,
+                  task.lane_count);
     }
   }
 

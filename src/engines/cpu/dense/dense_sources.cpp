@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Strips: [image][channel][place]; turned over, [channel][place][image] where images are rows of tiles, or
-// [image][place][channel] for tile registers.
+// Strips: [image][channel][pixel]; turned over, [channel][pixel][image] where images are rows of tiles, or
+// [image][pixel][channel] for tile registers. Plain channels that lie side by side stay so: [image][pixel]
+// [channel], or [pixel][image][channel] where images are rows of tiles.
 #include "engines/cpu/dense/dense_sources.h"
 
 #include <algorithm>
@@ -10,6 +11,7 @@
 #include "engines/cpu/gather_sides.h"
 #include "engines/cpu/rows.h"
 #include "engines/cpu/task_slots.h"
+#include "kernels/cpu/layout/row_copy.h"
 #include "kernels/cpu/layout/transpose.h"
 
 namespace retrograd::engines::cpu {
@@ -18,7 +20,8 @@ namespace {
 using problem::ConvPass;
 using problem::PassTensor;
 
-// From place to place for tile registers: an odd number of lines, so that places do not share sets of L1.
+// From place to place with channels side by side: an odd number of lines, so that places do not share sets of
+// L1.
 int64_t pitch(int64_t channels) {
   constexpr int64_t kLineFloats = 16;
   return (ceil_div(channels, kLineFloats) | 1) * kLineFloats;
@@ -31,6 +34,9 @@ DenseSources::DenseSources(const ConvPass& pass, const DenseBlocking& cut, int64
   if (in_place()) return;
   // For tile registers one image is turned over after the other.
   const int64_t images = tiles_ ? 1 : cut_.grid.box[0];
+  if (cut_.by_place && !cut_.whole_images) strip_bytes_ = part_bytes<float>(shared_floats());
+  if (cut_.by_place && cut_.whole_images) shared_bytes_ = part_bytes<float>(strips() * shared_floats());
+  if (cut_.by_place) return;
   if (!cut_.whole_images || turns())
     strip_bytes_ = part_bytes<float>(images * cut_.channels_per_block * cut_.plane());
   if (!cut_.whole_images && turns()) turned_bytes_ = part_bytes<float>(shared_floats());
@@ -40,7 +46,7 @@ DenseSources::DenseSources(const ConvPass& pass, const DenseBlocking& cut, int64
 // Of a strip that all tasks share.
 int64_t DenseSources::shared_floats() const {
   return cut_.grid.box[0] * cut_.plane() *
-         (tiles_ ? pitch(cut_.channels_per_block) : cut_.channels_per_block);
+         (tiles_ || cut_.by_place ? pitch(cut_.channels_per_block) : cut_.channels_per_block);
 }
 
 DenseSource DenseSources::at(const Bindings& bindings, DenseTask& task, int64_t first, int64_t channels,
@@ -48,6 +54,7 @@ DenseSource DenseSources::at(const Bindings& bindings, DenseTask& task, int64_t 
   if (in_place()) return find(bindings, task, first);
   if (!cut_.whole_images) return load(bindings, task, first, channels);
   const float* strip = shared_strip(task, first, shared);
+  if (cut_.by_place) return placed(strip, task.box.size[0], channels);
   return turns() ? turned(strip, task.box.size[0], channels) : in_strip(strip, channels);
 }
 
@@ -77,6 +84,7 @@ DenseSource DenseSources::find(const Bindings& bindings, const DenseTask& task, 
 
 DenseSource DenseSources::load(const Bindings& bindings, DenseTask& task, int64_t first,
                                int64_t channels) const {
+  if (cut_.by_place) return load_places(bindings, task, first, channels);
   const PassTensor& tensor = source_of(pass_);
   const auto bytes = static_cast<int64_t>(size_of(tensor.dtype));
   StripShape shape{.channels = channels, .start = task.start, .extent = cut_.extent};
@@ -102,6 +110,40 @@ DenseSource DenseSources::load(const Bindings& bindings, DenseTask& task, int64_
   if (!turns()) return in_strip(task.strip, channels);
   if (!tiles_) kernels::cpu::transpose(task.strip, image, task.turned, images, images, image);
   return turned(task.turned, images, channels);
+}
+
+DenseSource DenseSources::load_places(const Bindings& bindings, const DenseTask& task, int64_t first,
+                                      int64_t channels) const {
+  const PassTensor& tensor = source_of(pass_);
+  const auto& s = tensor.strides;
+  const auto& [depth, height, length] = cut_.extent;
+  const DenseSource strip = placed(task.strip, task.box.size[0], channels);
+  const auto* base = static_cast<const float*>(bindings[tensor.operand]) + task.box.first[0] * s[0] +
+                     task.group * source_channels(pass_) + first;
+  const auto size = [&](size_t axis) { return cut_.phases.front().axes[axis].source_size; };
+  const auto inside = [&](size_t axis, int64_t place) { return place >= 0 && place < size(axis); };
+  // Places of a row that are there; zeros stand for the others.
+  const int64_t begin = std::clamp<int64_t>(-task.start[2], 0, length);
+  const int64_t end = std::clamp<int64_t>(size(2) - task.start[2], begin, length);
+  for (int64_t n = 0; n < task.box.size[0]; ++n)
+    for (int64_t z = 0; z < depth; ++z)
+      for (int64_t y = 0; y < height; ++y) {
+        float* const to = task.strip + n * strip.image + z * strip.axis[0] + y * strip.axis[1];
+        const int64_t d = task.start[0] + z, h = task.start[1] + y;
+        const bool there = inside(0, d) && inside(1, h) && begin < end;
+        if (there)
+          kernels::cpu::copy_rows(base + n * s[0] + d * s[2] + h * s[3] + (task.start[2] + begin) * s[4],
+                                  s[4], to + begin * strip.axis[2], strip.axis[2], end - begin, channels);
+        for (int64_t x = 0; x < length; ++x)
+          if (!there || x < begin || x >= end) std::fill_n(to + x * strip.axis[2], channels, 0.0F);
+      }
+  return strip;
+}
+
+DenseSource DenseSources::placed(const float* strip, int64_t images, int64_t channels) const {
+  const int64_t row = pitch(channels), w = cut_.images_inside ? images * row : row, h = cut_.extent[2] * w,
+                d = cut_.extent[1] * h;
+  return {strip, cut_.images_inside ? row : cut_.extent[0] * d, 1, {d, h, w}};
 }
 
 DenseSource DenseSources::in_strip(const float* strip, int64_t channels) const {

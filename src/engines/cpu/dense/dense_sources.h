@@ -34,10 +34,14 @@ class DenseSources {
   int64_t blocks() const;
   DenseSource find(const Bindings& bindings, const DenseTask& task, int64_t first) const;
   DenseSource load(const Bindings& bindings, DenseTask& task, int64_t first, int64_t channels) const;
+  // The same with channels side by side.
+  DenseSource load_places(const Bindings& bindings, const DenseTask& task, int64_t first,
+                          int64_t channels) const;
+  DenseSource placed(const float* strip, int64_t images, int64_t channels) const;
   float* shared_strip(const DenseTask& task, int64_t first, float* shared) const;
   DenseSource in_strip(const float* strip, int64_t channels) const;
   DenseSource turned(const float* strip, int64_t images, int64_t channels) const;
-  bool turns() const { return cut_.images_inside || tiles_; }
+  bool turns() const { return tiles_ || (cut_.images_inside && !cut_.by_place); }
   int64_t shared_floats() const;
   const float* whole_planes(const Bindings& bindings, const DenseTask& task, int64_t first) const;
 

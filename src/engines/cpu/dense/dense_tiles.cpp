@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Rows of a tile are neighbours along W that have the same live taps, neighbours along H where few along W
-// have, or images at one place.
+// have, or images at one pixel.
 #include "engines/cpu/dense/dense_tiles.h"
 
 #include <algorithm>

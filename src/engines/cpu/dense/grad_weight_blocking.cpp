@@ -158,8 +158,8 @@ double copies(const ConvPass& pass, const GradWeightBlocking& cut) {
 
 }  // namespace
 
-GradWeightBlocking plan_grad_weight(const ConvPass& pass, const VectorShape& vectors, int64_t narrowest,
-                                    bool registers) {
+GradWeightBlocking plan_grad_weight(const ConvPass& pass, const VectorShape& vectors, const VectorShape& sums,
+                                    int64_t narrowest, bool registers) {
   if (registers) {
     const GradWeightBlocking x = plan_sides(pass, vectors, narrowest, true, true);
     if (pass.axes[2].stride != 1) return x;
@@ -168,9 +168,14 @@ GradWeightBlocking plan_grad_weight(const ConvPass& pass, const VectorShape& vec
   }
   const int64_t x = pass.x_channels_per_group(), y = pass.y_channels_per_group(), taps = taps_of(pass);
   const double lanes_x =
-      cost(pass, vectors, narrowest, x, y, taps, places_of_x(pass)) * (is_crowded(pass.y) ? kCrowded : 1);
-  const double lanes_y = cost(pass, vectors, narrowest, y, x, taps, 1) * (is_crowded(pass.x) ? kCrowded : 1);
-  return plan_sides(pass, vectors, narrowest, false, lanes_x <= lanes_y);
+      cost(pass, sums, narrowest, x, y, taps, places_of_x(pass)) * (is_crowded(pass.y) ? kCrowded : 1);
+  const double lanes_y = cost(pass, sums, narrowest, y, x, taps, 1) * (is_crowded(pass.x) ? kCrowded : 1);
+  GradWeightBlocking cut = plan_sides(pass, vectors, narrowest, false, lanes_x <= lanes_y);
+  if (sums == vectors) return cut;
+  const GradWeightBlocking of_sums = plan_sides(pass, sums, narrowest, false, lanes_x <= lanes_y);
+  cut.boxes_per_split = of_sums.boxes_per_split;
+  cut.splits = of_sums.splits;
+  return cut;
 }
 
 }  // namespace retrograd::engines::cpu

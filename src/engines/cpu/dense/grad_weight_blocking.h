@@ -41,8 +41,9 @@ struct GradWeightBlocking {
 };
 // `narrowest`: of the tiles there may be. `registers`: for tile registers (bf16_cells.h), which want
 // neighbours along W side by side in the rows and multiply so fast that copying takes as long.
+// `sums`: the vectors that sums are cut for (machine_vectors.h).
 GradWeightBlocking plan_grad_weight(const problem::ConvPass& pass, const VectorShape& vectors,
-                                    int64_t narrowest = 0, bool registers = false);
+                                    const VectorShape& sums, int64_t narrowest = 0, bool registers = false);
 
 // Where the kernel has one tap, a stride only leaves out places of x: the same pass over a view of x without
 // them.

@@ -5,8 +5,8 @@
 // clang-format on
 // What is left is a convolution of one tap, which the cheapest implementation for it computes; x' lies in the
 // workspace, in the type of x. For windows that lie inside x, so that no tap meets padding; grad_input also
-// wants windows that do not overlap, so that every place of x belongs to one tap of one window at most, and
-// fills the places between them with zeros. Patches (kernel = stride) and strided kernels of one tap are
+// wants windows that do not overlap, so that every pixel of x belongs to one tap of one window at most, and
+// fills the pixels between them with zeros. Patches (kernel = stride) and strided kernels of one tap are
 // such.
 #include <fmt/format.h>
 
@@ -15,11 +15,12 @@
 #include <vector>
 
 #include "base/checked.h"
-#include "engines/cpu/cheapest.h"
+#include "engines/cost.h"
 #include "engines/cpu/implementations.h"
 #include "engines/cpu/limits.h"
 #include "engines/cpu/strided_copy.h"
 #include "engines/cpu/task_slots.h"
+#include "engines/registry.h"
 
 namespace retrograd::engines::cpu {
 namespace {
@@ -164,7 +165,7 @@ class Im2colStep final : public Step {
         unfolded_(unfold(pass)),
         copy_(kind_ == ConvPassKind::kGradInput ? unfolded_.axes : turned(unfolded_.axes), size_of(x_.dtype)),
         places_(places_of(pass), size_of(x_.dtype)),
-        inner_(&cheapest_for(unfolded_.pass, machine)),
+        inner_(cheapest(candidates(runtime::DeviceKind::kCpu), unfolded_.pass, machine).candidate),
         step_(inner_->make_step(unfolded_.pass, machine)),
         copy_bytes_(part_bytes<std::byte>(bytes(x_, unfolded_.elements))) {}
 
@@ -258,7 +259,7 @@ class Im2colCandidate final : public Candidate {
   }
   std::optional<Rest> rest(const problem::Pass& pass, const Machine& machine) const override {
     const problem::Pass left = unfold(std::get<ConvPass>(pass)).pass;
-    return Rest{&cheapest_for(left, machine), left};
+    return Rest{cheapest(candidates(runtime::DeviceKind::kCpu), left, machine).candidate, left};
   }
   std::unique_ptr<const Step> make_step(const problem::Pass& pass, const Machine& machine) const override {
     return std::make_unique<Im2colStep>(std::get<ConvPass>(pass), machine);

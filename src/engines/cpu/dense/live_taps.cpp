@@ -6,10 +6,11 @@
 
 #include <algorithm>
 
-#include "engines/cpu/cheapest.h"
+#include "engines/cost.h"
 #include "engines/cpu/implementations.h"
 #include "engines/cpu/limits.h"
 #include "engines/cpu/strided_copy.h"
+#include "engines/registry.h"
 #include "engines/short_kernel.h"
 #include "runtime/thread_pool.h"
 
@@ -40,7 +41,7 @@ class LiveTapsStep final : public Step {
         clears_(pass.kind == ConvPassKind::kGradWeight),
         shorter_(shorten(pass)),
         weight_(weight_of(pass)),
-        inner_(&cheapest_for(shorter_.pass, machine)),
+        inner_(cheapest(candidates(runtime::DeviceKind::kCpu), shorter_.pass, machine).candidate),
         step_(inner_->make_step(shorter_.pass, machine)) {}
 
   size_t workspace_bytes() const override { return step_->workspace_bytes(); }
@@ -100,7 +101,7 @@ class LiveTapsCandidate final : public Candidate {
   }
   std::optional<Rest> rest(const problem::Pass& pass, const Machine& machine) const override {
     const problem::Pass left = shorten(std::get<ConvPass>(pass)).pass;
-    return Rest{&cheapest_for(left, machine), left};
+    return Rest{cheapest(candidates(runtime::DeviceKind::kCpu), left, machine).candidate, left};
   }
   std::unique_ptr<const Step> make_step(const problem::Pass& pass, const Machine& machine) const override {
     return std::make_unique<LiveTapsStep>(std::get<ConvPass>(pass), machine);

@@ -2,7 +2,7 @@
 // w[o, i, t] = Σ_p x[i, p·stride + offset(t)] · y[o, p] of BF16 in the tile registers of AMX.
 //
 // A register adds over 32 positions, where that of dense_grad_weight.cpp adds over 16 of two images. A task
-// copies a box of positions, places of x beside each other for every channel and pairs of places of y beside
+// copies a box of positions, pixels of x beside each other for every channel and pairs of pixels of y beside
 // each other for 32 channels, both with the same gaps for the halo: then a tap is a shift of the copy of x,
 // and all positions of the box are one long sum. Channels of x are rows; where they are fewer than a register
 // has, taps are rows, too. Gaps are zeros, which must not meet what is not finite: the copies are looked at,

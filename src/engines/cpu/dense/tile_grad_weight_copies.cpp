@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Both layouts come out of both orders of the operands: channels whose places lie side by side are copied
-// and, as pairs, turned over to panels; places whose channels do are paired and, as pairs, turned over to
+// Both layouts come out of both orders of the operands: channels whose pixels lie side by side are copied
+// and, as pairs, turned over to panels; pixels whose channels do are paired and, as pairs, turned over to
 // channels.
 #include "engines/cpu/dense/tile_grad_weight_copies.h"
 

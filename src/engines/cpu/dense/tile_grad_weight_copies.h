@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The copies of a box that tile registers multiply in tile_grad_weight.cpp: of x [phase][channel][place], or
-// [folded tap][channel][place], and of y [panel][pair of places][lane]. BF16 all of them.
+// The copies of a box that tile registers multiply in tile_grad_weight.cpp: of x [phase][channel][pixel], or
+// [folded tap][channel][pixel], and of y [panel][pair of pixels][lane]. BF16 all of them.
 #pragma once
 
 #include <cstdint>

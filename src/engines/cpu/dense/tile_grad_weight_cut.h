@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How a grad_weight pass is cut for tile_grad_weight.cpp, and where the places of a box lie in its copies.
+// How a grad_weight pass is cut for tile_grad_weight.cpp, and where the pixels of a box lie in its copies.
 // Pure functions of the pass: sums are added in the order of the boxes within a split, then of the splits.
 #pragma once
 

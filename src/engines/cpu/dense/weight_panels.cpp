@@ -18,7 +18,8 @@ namespace retrograd::engines::cpu {
 namespace {
 
 constexpr int64_t kBlockFloats = 8192;
-constexpr int64_t kChannelsAhead = 2;  // fetched while one is turned over
+constexpr int64_t kChannelsAhead = 2;  // fetched while one is turned over,
+constexpr int64_t kRowsAhead = 4;      // or while one is copied
 
 // Weights of the next channel lie far away, for each channel anew: the machine does not foresee them.
 void fetch(const float* row, int64_t count) {
@@ -108,6 +109,8 @@ void WeightPanels::pack_channels(const Bindings& bindings, const Tile& tile, int
   const auto bytes = static_cast<int64_t>(size_of(pass_.w.dtype));
   const auto* base = static_cast<const std::byte*>(bindings[pass_.w.operand]);
   const bool direct = cut_.phases.size() == 1 && cut_.phases.front().taps == taps_;
+  if (taps_ > 1 && m_stride(pass_) == 1 && is_plain(pass_.w, pass_.rounding) && partner_ == 0)
+    return copy_channels(reinterpret_cast<const float*>(base), tile, k, channels, place);
   const int64_t block = channels_ * taps_ * tile.width;
   const int64_t from = tile.group * pass_.y_channels_per_group() * pass_.w.strides[0] +
                        tile.m * m_stride(pass_) + k * k_stride(pass_);
@@ -123,6 +126,29 @@ void WeightPanels::pack_channels(const Bindings& bindings, const Tile& tile, int
           for (const PhaseTap& w : phase.axes[2].taps) {
             const int64_t tap = (d.tap * pass_.axes[1].kernel + h.tap) * pass_.axes[2].kernel + w.tap;
             std::copy_n(rows + (c * taps_ + tap) * tile.width, tile.width, out);
+            out += tile.width;
+          }
+  }
+}
+
+// Where the result channels of a tap lie side by side, and need no conversion: each once to its place.
+template <class Place>
+void WeightPanels::copy_channels(const float* weights, const Tile& tile, int64_t k, int64_t channels,
+                                 const Place& place) const {
+  const auto& s = pass_.w.strides;
+  const int64_t ks = k_stride(pass_);
+  weights += tile.group * pass_.y_channels_per_group() * s[0] + tile.m + k * ks;
+  for (size_t index = 0; index < cut_.phases.size(); ++index) {
+    const auto& [depth, height, width] = cut_.phases[index].axes;
+    float* out = place(index);
+    for (int64_t c = 0; c < channels; ++c)
+      for (const PhaseTap& d : depth.taps)
+        for (const PhaseTap& h : height.taps)
+          for (const PhaseTap& w : width.taps) {
+            const float* from = weights + c * ks + d.tap * s[2] + h.tap * s[3] + w.tap * s[4];
+            if (c + kRowsAhead < channels) fetch(from + kRowsAhead * ks, tile.count);
+            std::copy_n(from, tile.count, out);
+            std::fill(out + tile.count, out + tile.width, 0.0F);
             out += tile.width;
           }
   }

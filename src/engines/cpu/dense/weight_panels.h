@@ -49,6 +49,9 @@ class WeightPanels {
   template <class Place>
   void pack_channels(const Bindings& bindings, const Tile& tile, int64_t k, int64_t channels, float* scratch,
                      const Place& place) const;
+  template <class Place>
+  void copy_channels(const float* weights, const Tile& tile, int64_t k, int64_t channels,
+                     const Place& place) const;
   // A row of numbers, or of cells.
   void load(const std::byte* source, int64_t stride, int64_t count, float* out) const;
   void load_channels(const std::byte* source, const Tile& tile, int64_t channels, float* scratch,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Chunks of channels and rows of their places.
+// Chunks of channels and rows of their pixels.
 #include "engines/cpu/depthwise/depthwise_channels.h"
 
 #include <algorithm>

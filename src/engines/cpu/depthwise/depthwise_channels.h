@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Channels that lie side by side as the lanes of vectors: chunks of them, and rows of their places, read
+// Channels that lie side by side as the lanes of vectors: chunks of them, and rows of their pixels, read
 // where they lie or converted to FP32.
 #pragma once
 

@@ -29,12 +29,13 @@ using problem::ConvPass;
 using problem::PassTensor;
 using problem::Range;
 
-constexpr int64_t kGroupFloats = 65536;               // 256 KiB, a quarter of L2
+constexpr int64_t kGroupFloats = 262144;  // 1 MiB: what is used again of it stays in L1, the rest passes by
 constexpr int64_t kMostRowFloats = int64_t{1} << 22;  // dilation may spread the rows of a window far apart
 // Beyond these a copy whose places lie close together pays: 9.1 ms against 7.9 for replk_dw31_56_c128.
 constexpr int64_t kMostTerms = 64;
 constexpr int64_t kSegmentPlaces = 128;
-constexpr int64_t kRowsBeside = 4;  // beside those of a window, to find a group's worth of channels
+constexpr int64_t kFewestFetched = 1 << 20;  // results that do not come from L2
+constexpr int64_t kRowsBeside = 4;           // beside those of a window, to find a group's worth of channels
 constexpr int64_t kWantedTasks = 32;
 constexpr int64_t kVectorsPerTask = 32768;  // multiply-adds of a vector: about 10 µs
 constexpr int64_t kPlaceCost = 4;           // of a place beside its multiply-adds
@@ -109,6 +110,8 @@ class DepthwiseChannelsGatherStep final : public Step {
     groups_ = cut_.chunks.count() * pass_.batch * cut_.segments * axes_[0].results * cut_.groups;
     groups_per_task_ = ceil_div(cut_.rows_per_task, cut_.rows_per_group);
     tasks_ = ceil_div(groups_, groups_per_task_);
+    fetches_ =
+        pass_.batch * pass_.groups * axes_[0].results * axes_[1].results * axes_[2].results >= kFewestFetched;
     const bool converts = !is_plain(source_of(pass_), pass_.rounding);
     weight_bytes_ = part_bytes<float>(vectors * taps_.vectors() * lanes);
     unordered_bytes_ = part_bytes<float>(taps_.unordered_vectors() * lanes);
@@ -221,6 +224,11 @@ class DepthwiseChannelsGatherStep final : public Step {
     row.source_place = rows.place_floats();
     row.source_start = axes_[2].sources(group.places.begin, group.places.end).begin;
     row.out_place = writes_in_place() ? s[4] : channels.size();
+    row.start = pass_.bias ? scratch.bias : nullptr;
+    row.blocks = channel_blocks(cut_.chunks, channels.size());
+    row.last_block = channels.size() - cut_.chunks.lanes;
+    row.block_weights = taps_.vectors() * cut_.chunks.lanes;
+    row.fetches = fetches_;
     float* out = writes_in_place() ? reinterpret_cast<float*>(to) + group.places.begin * s[4] : scratch.out;
     for (size_t i = 0; i < axes_[1].phases.size(); ++i) {
       const AxisPhase& phase = axes_[1].phases[i];
@@ -234,12 +242,7 @@ class DepthwiseChannelsGatherStep final : public Step {
         row.source_row = phase.source_step * rows.row_floats();
         list_rows(group.depth, phase, {j, end}, rows, scratch.weights, lists, row);
         float* at = out + (phase.first + j * phase.step - group.rows.begin) * row_floats;
-        for (int64_t block = 0; block < channel_blocks(cut_.chunks, channels.size()); ++block) {
-          row.source_at = block_start(cut_.chunks, channels.size(), block);
-          if (pass_.bias) row.start = scratch.bias + row.source_at;
-          row.weight_at = block * taps_.vectors() * cut_.chunks.lanes;
-          taps_.run(group.places, row, at + row.source_at);
-        }
+        taps_.run(group.places, row, at);
         j = end;
       }
     }
@@ -274,6 +277,7 @@ class DepthwiseChannelsGatherStep final : public Step {
   std::array<GatherAxis, 3> axes_;
   DepthwiseTaps taps_;
   Cut cut_;
+  bool fetches_ = false;
   int64_t groups_ = 0, groups_per_task_ = 1, tasks_ = 0;
   size_t weight_bytes_ = 0, unordered_bytes_ = 0, buffer_bytes_ = 0, row_bytes_ = 0, tag_bytes_ = 0,
          out_bytes_ = 0, bias_bytes_ = 0, slot_bytes_ = 0;

@@ -211,13 +211,13 @@ class DepthwiseChannelsGradWeightStep final : public Step {
       dots.first = band.places.begin;
       dots.count = band.places.size();
       dots.start = x_places.begin;
-      for (int64_t block = 0; block < channel_blocks(cut_.chunks, channels.size()); ++block) {
-        const int64_t at = block_start(cut_.chunks, channels.size(), block);
-        dots.x = x.at + at;
-        dots.y = y.at + at;
-        dots.sums = sums + (block * taps_ + tap * plane_taps) * lanes;
-        dot_taps_.add(band.rows, x_rows.begin, lanes, dots);
-      }
+      dots.x = x.at;
+      dots.y = y.at;
+      dots.sums = sums + tap * plane_taps * lanes;
+      dots.blocks = channel_blocks(cut_.chunks, channels.size());
+      dots.last_block = channels.size() - lanes;
+      dots.block_sums = taps_ * lanes;
+      dot_taps_.add(band.rows, x_rows.begin, lanes, dots);
     }
   }
 

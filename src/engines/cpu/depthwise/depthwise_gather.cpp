@@ -2,7 +2,7 @@
 // result[n, c, q] = Σ_s Σ_t source[n, s(c), place(q, t)] · weight[s, c, t]   with one s or one c a group
 //
 // Lanes are planes (n, c) of the result. A task takes blocks of lanes that have the same channels, packs
-// their weights [s][d][h][w][lane] once, and computes a box of places of each: source rows are transposed
+// their weights [s][d][h][w][lane] once, and computes a box of pixels of each: source rows are transposed
 // into a strip [s][d][h][w][lane] just before the first row of results that reads them, rows of results are
 // written as soon as some are done. The strip is clipped to the source and only live taps are multiplied, so
 // what is not finite needs no look.

@@ -4,7 +4,7 @@
 // A task takes a chunk of the rows of some channels of some images. The source comes through a buffer that
 // stays in L1, with zeros where it ends; FP32 results are written where they belong.
 //
-// Places outside a row count as zeros, which differs from leaving them out only for weights that are not
+// Pixels outside a row count as zeros, which differs from leaving them out only for weights that are not
 // finite: such a channel runs with masks (masked_rows.h).
 #include <fmt/format.h>
 

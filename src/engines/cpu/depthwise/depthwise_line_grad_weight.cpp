@@ -5,7 +5,7 @@
 // comes through a buffer with zeros where it ends, y is read in place where it is FP32. Tasks of the same
 // channels are added in order.
 //
-// Places outside a row count as zeros, which differs from leaving them out only where what they are
+// Pixels outside a row count as zeros, which differs from leaving them out only where what they are
 // multiplied with is not finite: then a sum is not finite either, and its channel runs again with masks
 // (masked_rows.h).
 #include <fmt/format.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs of places of many planes: transposed in place where planes are plain FP32 rows, copied where lanes lie
+// Runs of pixels of many planes: transposed in place where planes are plain FP32 rows, copied where lanes lie
 // side by side (channels last), converted row by row into a buffer otherwise.
 #include "engines/cpu/depthwise/depthwise_planes.h"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The planes of a tensor, (n, c) with n outermost, as the lanes of vectors: blocks of lanes, and runs of
-// their places read into strips [place][lane] of FP32 and written back, whatever the type and strides.
+// their pixels read into strips [pixel][lane] of FP32 and written back, whatever the type and strides.
 #pragma once
 
 #include <array>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The source places that a box of results gathers, as lanes: [source channel][d][h][w][lane], clipped to the
+// The source pixels that a box of results gathers, as lanes: [source channel][d][h][w][lane], clipped to the
 // source. Rows are loaded in order of h, each just before the first row of results that reads it.
 #pragma once
 

@@ -3,7 +3,7 @@
 //
 // A task takes some channels of some images, packs their weights and computes their planes where they lie;
 // types other than FP32 are converted some planes at a time. Rows of a result whose taps are the same, a
-// phase, read every `step`th row of the source, so strides and dilations along H are pitches. Places outside
+// phase, read every `step`th row of the source, so strides and dilations along H are pitches. Pixels outside
 // a row are left out, so what is not finite needs no look.
 #include <fmt/format.h>
 

@@ -5,7 +5,7 @@
 // where they lie; types other than FP32 are converted some planes at a time. Strides along H are residues of
 // rows, dilations classes of them.
 //
-// Places outside a row count as zeros, which differs from leaving them out only where what they are
+// Pixels outside a row count as zeros, which differs from leaving them out only where what they are
 // multiplied with is not finite: then a sum is not finite either, and its task runs again with masks.
 #include <fmt/format.h>
 

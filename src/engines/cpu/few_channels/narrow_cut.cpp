@@ -44,8 +44,8 @@ void each_product(const NarrowCut& cut, const Body& body) {
 // A single result uses what it reads once, and where vectors are as long as a line of the cache, reading one
 // from any place takes two cycles: rows of the result are computed in pairs, though a quarter of the products
 // of three taps are then made for nothing. 0.68 ms became 0.60 for unet3d_first_1_16_32cube.
-void pair_rows(NarrowCut& cut) {
-  if (cut.channels > 1 || cut.vectors.row_overrun() < kLineFloats || cut.folds[1].size() > 1) return;
+void pair_rows(const VectorShape& sums, NarrowCut& cut) {
+  if (cut.channels > 1 || sums.row_overrun() < kLineFloats || cut.folds[1].size() > 1) return;
   AxisFold& h = cut.folds[1].front();
   if (h.residues.size() > 1 || h.step > 1 || h.source_step > 1 || h.offsets.size() < 2 || h.count < 4) return;
   AxisFold pairs = in_pairs(h);
@@ -303,7 +303,7 @@ void NarrowCut::spread_weights(const float* taps, int64_t k, int64_t count, floa
   }
 }
 
-NarrowCut plan_narrow(const ConvPass& pass, const VectorShape& vectors) {
+NarrowCut plan_narrow(const ConvPass& pass, const VectorShape& vectors, const VectorShape& sums) {
   NarrowCut cut;
   cut.vectors = vectors;
   cut.kernel_taps = pass.axes[0].kernel * pass.axes[1].kernel * pass.axes[2].kernel;
@@ -311,7 +311,7 @@ NarrowCut plan_narrow(const ConvPass& pass, const VectorShape& vectors) {
   cut.source_channels = source_channels(pass);
   for (size_t axis = 0; axis < 3; ++axis)
     cut.folds[axis] = is_forward(pass) ? forward_folds(pass.axes[axis]) : grad_input_folds(pass.axes[axis]);
-  pair_rows(cut);
+  pair_rows(sums, cut);
   list_units(pass, cut);
   order_units(cut);
   list_taps(pass, cut);

@@ -92,6 +92,7 @@ struct NarrowCut {
   void spread_weights(const float* taps, int64_t k, int64_t count, float* weights) const;
 };
 
-NarrowCut plan_narrow(const problem::ConvPass& pass, const VectorShape& vectors);
+// `sums`: the vectors that sums are cut for (machine_vectors.h).
+NarrowCut plan_narrow(const problem::ConvPass& pass, const VectorShape& vectors, const VectorShape& sums);
 
 }  // namespace retrograd::engines::cpu

@@ -8,7 +8,7 @@
 // strided grad_input that read through the same offsets are further result channels of one product
 // (axis_folds.h); all residues are computed from the same strips, and woven together when they are stored.
 //
-// Zeros stand for places outside the source. They multiply weights that the mathematics skips, which differs
+// Zeros stand for pixels outside the source. They multiply weights that the mathematics skips, which differs
 // only if those are not finite: weights are looked at while they are packed, and such a pass runs with masks
 // (masked_rows.h). So do strips that are not finite where weights are padded with zeros.
 #include <fmt/format.h>
@@ -50,7 +50,9 @@ class NarrowGatherStep final : public Step {
  public:
   // Rows of `pass` are long enough (row_axis.h).
   NarrowGatherStep(const ConvPass& pass, const Machine& machine)
-      : pass_(pass), cut_(plan_narrow(pass, vectors_of(machine))), slots_(machine.cpu.threads) {
+      : pass_(pass),
+        cut_(plan_narrow(pass, widest_vectors_of(machine), vectors_of(machine))),
+        slots_(machine.cpu.threads) {
     const int64_t weights = pass.groups * cut_.group_weights;
     if (std::min(kProductsForThreads, weights) * std::min(kProductsForThreads, count_of(cut_.grid.total)) <
         kProductsForThreads)

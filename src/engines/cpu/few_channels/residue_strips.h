@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A box of the source as one zero-padded strip for each residue of the place by the step between positions.
+// A box of the source as one zero-padded strip for each residue of the pixel by the step between positions.
 // Within a strip, neighbours in position are neighbours in memory, and a tap is a constant offset.
 #pragma once
 

@@ -18,7 +18,7 @@ constexpr int64_t kStripFloats = 1 << 18;
 
 }  // namespace
 
-StemBlocking plan_stem(const ConvPass& pass, int64_t tile_width) {
+StemBlocking plan_stem(const ConvPass& pass, int64_t tile_width, int64_t sum_width) {
   StemBlocking cut;
   Positions total{pass.batch, 1, 1, 1};
   cut.taps = 1;
@@ -33,14 +33,18 @@ StemBlocking plan_stem(const ConvPass& pass, int64_t tile_width) {
     cut.extent[axis] =
         (cut.grid.box[axis + 1] - 1) * a.source_step + a.highest_offset() - a.lowest_offset() + 1;
   }
-  const int64_t y_padded = ceil_div(pass.y_channels_per_group(), tile_width) * tile_width;
-  cut.y_block = std::min(y_padded, std::max(tile_width, kYChannelsPerTask / tile_width * tile_width));
+  const auto y_block = [&](int64_t width) {
+    const int64_t y_padded = ceil_div(pass.y_channels_per_group(), width) * width;
+    return std::min(y_padded, std::max(width, kYChannelsPerTask / width * width));
+  };
+  cut.y_block = y_block(tile_width);
   const int64_t plane = cut.grid.box[0] * cut.extent[0] * cut.extent[1] * cut.extent[2];
   const int64_t x_channels = std::min(kRowsPerTask / std::max<int64_t>(cut.taps, 1), kStripFloats / plane);
   cut.x_block = std::clamp<int64_t>(x_channels, 1, pass.x_channels_per_group());
   cut.y_blocks = ceil_div(pass.y_channels_per_group(), cut.y_block);
   cut.x_blocks = ceil_div(pass.x_channels_per_group(), cut.x_block);
-  const int64_t blocks = pass.groups * cut.y_blocks * cut.x_blocks;
+  const int64_t blocks =
+      pass.groups * ceil_div(pass.y_channels_per_group(), y_block(sum_width)) * cut.x_blocks;
   const int64_t splits = std::clamp<int64_t>(kWantedTasks / blocks, 1, cut.grid.count());
   cut.boxes_per_split = ceil_div(cut.grid.count(), splits);
   cut.splits = ceil_div(cut.grid.count(), cut.boxes_per_split);

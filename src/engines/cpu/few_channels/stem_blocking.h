@@ -27,6 +27,7 @@ struct StemBlocking {
   int64_t splits = 0;  // of the boxes
   int64_t boxes_per_split = 0;
 };
-StemBlocking plan_stem(const problem::ConvPass& pass, int64_t tile_width);
+// `sum_width`: of the tiles that sums are cut for (machine_vectors.h).
+StemBlocking plan_stem(const problem::ConvPass& pass, int64_t tile_width, int64_t sum_width);
 
 }  // namespace retrograd::engines::cpu

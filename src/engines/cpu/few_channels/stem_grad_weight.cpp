@@ -37,8 +37,8 @@ class StemGradWeightStep final : public Step {
  public:
   StemGradWeightStep(const ConvPass& pass, const Machine& machine)
       : pass_(pass),
-        width_(vectors_of(machine).tile_width()),
-        cut_(plan_stem(pass, width_)),
+        width_(widest_vectors_of(machine).tile_width()),
+        cut_(plan_stem(pass, width_, vectors_of(machine).tile_width())),
         slots_(machine.cpu.threads),
         blocks_(pass.groups * cut_.y_blocks * cut_.x_blocks),
         rows_(cut_.x_block * cut_.taps) {

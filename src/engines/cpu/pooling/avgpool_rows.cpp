@@ -2,8 +2,7 @@
 // grad_input[q] = Σ_{p : q in window p} grad_output[p] / divisor(p), row by row:
 // kernels/cpu/pooling/row_pool.h.
 //
-// A volume is one (n, c) where the places of a row lie together (NCHW), one n and some channels where the
-// channels of a place do (NHWC); an axis of windows of 1 makes more volumes of it. A task is some volumes
+// A volume is one (n, c); an axis of windows of 1 makes more volumes of it. A task is some volumes
 // that lie at equal distances, or a band of rows of one. A window that holds its whole volume fills it with
 // one quotient.
 #include <algorithm>
@@ -38,10 +37,8 @@ constexpr int64_t kExpandedFloats = 4096;  // half of L1: results and quotients 
 // out; where its runs come one after the other, what stays in L1 until the last; sliding windows, which read
 // as much as they write, least.
 constexpr int64_t kAtOnce = 6144, kAtOnceInRuns = 3072, kAtOnceSliding = 1536;
-constexpr int64_t kRowElements = 8192;  // of channels side by side: some expanded rows stay in L2
 // Fewer results than this are not worth waking a second thread, which takes 10 µs and more.
 constexpr int64_t kAlone = 131072;
-constexpr int64_t kFewestUnits = 16;  // a vector of AVX-512
 constexpr int64_t kMostScratchFloats = int64_t{1} << 26;
 
 int64_t volume_of(const AvgPoolPass& p) { return p.axes[0].x * p.axes[1].x * p.axes[2].x; }
@@ -93,9 +90,8 @@ PoolWay fused_way(const AvgPoolPass& p, bool one_divisor) {
 constexpr int64_t kMostStreamVectors = 64;  // 8 KiB
 constexpr int64_t kLineFloats = 16;
 
-// How the work is cut: `unit` channels at once, `band` rows of the result.
+// How the work is cut: `band` rows of the result.
 struct PoolCut {
-  int64_t unit = 1, blocks = 1;
   int64_t band = 1, bands = 1;
   int64_t row_windows = 1;  // at most, for a band
   int64_t at_once = 1;      // volumes, where a band is a volume
@@ -109,13 +105,9 @@ int64_t in_whole_lines(const AvgPoolPass& p, int64_t count) {
 
 PoolCut cut_pool(const AvgPoolPass& p) {
   const auto& [d, h, w] = p.axes;
-  const auto& to = p.x.strides;
   PoolCut cut;
-  if (p.channels > 1 && p.y.strides[1] == 1 && to[1] == 1 && to[4] != 1)
-    cut.unit = std::min(p.channels, std::max(kFewestUnits, kRowElements / w.x / kFewestUnits * kFewestUnits));
-  cut.blocks = ceil_div(p.channels, cut.unit);
   // A band expands the windows again that it shares with the next: a few times the kernel keeps that small.
-  const int64_t line = d.y * w.x * cut.unit;
+  const int64_t line = d.y * w.x;
   const int64_t stride = std::clamp<int64_t>(h.x, 1, h.stride);  // a legal one may be enormous
   const int64_t rows = std::max(ceil_div(2 * kExpandedFloats, line), ceil_div(4 * h.kernel, stride));
   cut.bands = ceil_div(h.x, std::min(h.x, rows * stride));
@@ -125,7 +117,7 @@ PoolCut cut_pool(const AvgPoolPass& p) {
   if (cut.bands == 1) {
     cut.row_windows = h.y;
     const int64_t results = is_sliding(p) ? kAtOnceSliding : h.kernel > h.stride ? kAtOnceInRuns : kAtOnce;
-    cut.at_once = std::max<int64_t>(1, results / (volume_of(p) * cut.unit));
+    cut.at_once = std::max<int64_t>(1, results / volume_of(p));
     cut.at_once = in_whole_lines(p, cut.at_once);
   }
   return cut;
@@ -227,7 +219,7 @@ class AvgPoolRowsStep final : public Step {
     describe_volumes(vectors_of(machine));
     list_outer_axes();
     const int64_t volumes = outer_[2].size;
-    const int64_t size = volume_of(pass_) * cut_.unit, all = size * outer_[0].size * outer_[1].size * volumes;
+    const int64_t size = volume_of(pass_), all = size * outer_[0].size * outer_[1].size * volumes;
     const int64_t elements = std::clamp(all / kFewestTasks, kFewestPerTask, kMostPerTask);
     per_task_ = cut_.bands > 1 ? 1 : std::max<int64_t>(1, elements / size);
     per_task_ = in_whole_lines(pass_, per_task_);
@@ -254,7 +246,7 @@ class AvgPoolRowsStep final : public Step {
       const Range range = outputs_pooling(pass_.axes[0], d);
       over_depth_.push_back({range.begin, range.end});
     }
-    const bool whole_rows = pass_.x.strides[4] == cut_.unit;
+    const bool whole_rows = pass_.x.strides[4] == 1;
     const RunShapes shapes{whole_rows && h.stride > 1, whole_rows && is_sliding(pass_)};
     whole_.slides = shapes.edges;
     for (int64_t row = 0; row < h.x; row += cut_.band)
@@ -266,7 +258,7 @@ class AvgPoolRowsStep final : public Step {
   }
 
   void list_stream(int64_t lanes) {
-    if (cut_.unit > 1 || !is_stream(pass_)) return;
+    if (!is_stream(pass_)) return;
     const PoolWindow &h = pass_.axes[1], &w = pass_.axes[2];
     const int64_t period = kernels::cpu::pool_stream_period(lanes, w.y, w.stride, h.stride);
     if (period > kMostStreamVectors) return;
@@ -291,7 +283,6 @@ class AvgPoolRowsStep final : public Step {
     whole_.pad = w.pad;
     whole_.phases = phases_.data();
     whole_.counts = counts_[2].view();
-    whole_.unit = cut_.unit;
     whole_.at_once = cut_.at_once;
     int64_t depth_windows = 0, row_windows = 0;
     for (const PoolWindows& windows : over_depth_)
@@ -303,8 +294,7 @@ class AvgPoolRowsStep final : public Step {
     whole_.in = {from.dtype, 0, from.strides[2], from.strides[3], from.strides[4]};
     whole_.out = {to.dtype, 0, to.strides[2], to.strides[3], to.strides[4]};
     const auto one = [](const AxisCounts& axis) { return axis.counts.empty(); };
-    if (cut_.unit == 1)
-      whole_.fused = fused_way(pass_, one(counts_[0]) && one(counts_[1]) && one(counts_[2]));
+    whole_.fused = fused_way(pass_, one(counts_[0]) && one(counts_[1]) && one(counts_[2]));
     whole_.derive(vectors);
   }
 
@@ -315,11 +305,10 @@ class AvgPoolRowsStep final : public Step {
     const auto& to = pass_.x.strides;
     const OuterAxis depth = outer_[2];
     const OuterAxis images{pass_.batch, from[0], to[0]};
-    const OuterAxis blocks{cut_.blocks, from[1] * cut_.unit, to[1] * cut_.unit};
-    // Blocks of channels are not all of one size.
-    outer_ = cut_.unit > 1 ? std::array{blocks, images, depth} : std::array{images, blocks, depth};
+    const OuterAxis channels{pass_.channels, from[1], to[1]};
+    outer_ = {images, channels, depth};
     fold(1);
-    if (cut_.unit == 1 || cut_.blocks == 1) fold(0);
+    fold(0);
     whole_.in.volume = outer_[2].in;
     whole_.out.volume = outer_[2].out;
   }
@@ -341,7 +330,6 @@ class AvgPoolRowsStep final : public Step {
     const int64_t volume = cut_.bands > 1 ? piece / cut_.bands : piece * per_task_;
     const PoolBand& band = bands_[static_cast<size_t>(cut_.bands > 1 ? piece % cut_.bands : 0)];
     PoolVolumes part = whole_;
-    if (cut_.unit > 1) part.unit = std::min(cut_.unit, pass_.channels - first * cut_.unit);
     clear_pool_scratch(part, scratch);
     part.rows = band.rows;
     part.row_windows = band.windows;
@@ -399,7 +387,7 @@ class AvgPoolRowsCandidate final : public Candidate {
     const AvgPoolPass split = split_depth(*pool, depth);
     const PoolCut cut = cut_pool(split);
     const PoolWindow& w = split.axes[2];
-    const Checked line = (Checked(w.x) + w.y + 2 * (w.kernel / w.stride) + 3) * cut.unit;
+    const Checked line = Checked(w.x) + w.y + 2 * (w.kernel / w.stride) + 3;
     const Checked rows = Checked(split.axes[0].y) * cut.row_windows * cut.at_once + 2;
     if ((line * rows).get().value_or(INT64_MAX) > kMostScratchFloats)
       return Support::no("rows of quotients, before and after they are expanded, are more than 2^26 floats");

@@ -7,7 +7,9 @@
 //
 // An item is a few rows of results of one plane, or of several small ones, or of a block of channels where
 // those lie side by side: as many as have sums that stay in L1. Divisors are multiplied by where that rounds
-// the same. Where one window holds a whole plane of places that lie side by side, it is one sum.
+// the same. Where one window holds a whole plane of places that lie side by side, it is one sum. Where the
+// channels of a place do, and windows that share no places are too wide for such sums, places are added one
+// after the other.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -32,14 +34,17 @@ using problem::Range;
 constexpr int64_t kSumFloats = 8192;  // 32 KiB
 constexpr int64_t kFewestUnits = 64;  // channels of a block, where they lie side by side
 constexpr int64_t kElementsPerTask = 65536;
-constexpr int64_t kMostListed = 4096;  // rows of results whose windows a plan lists
+constexpr int64_t kFewestItems = 16, kFewestBeside = 128;  // and channels of a block that make more of them
+constexpr int64_t kPlacesAtOnce = 8;                       // that are added before sums are taken up again
+constexpr int64_t kMostListed = 4096;                      // rows of results whose windows a plan lists
 
 struct Cut {
   int64_t unit = 1, units = 1;         // elements of a place, and blocks of them
   int64_t segment = 1, segments = 1;   // results along W
   int64_t lines = 1, line_blocks = 1;  // results along H
   int64_t planes = 1;                  // that are computed together, where they are small
-  int64_t extent = 0;                  // places that a segment reads
+  int64_t extent = 0;                  // places that a segment reads, or its windows
+  bool by_place = false;               // sums are of windows, place by place
   int64_t items = 0, per_task = 1;
 
   int64_t sums_line() const { return extent * unit; }
@@ -50,8 +55,29 @@ bool channels_together(const AvgPoolPass& p) {
   return p.channels > 1 && is_channels_last(p.x) && is_channels_last(p.y);
 }
 
+// Wide windows of many channels, which share no places.
+Cut cut_by_place(const AvgPoolPass& p) {
+  const auto& [d, h, w] = p.axes;
+  Cut cut;
+  cut.by_place = true;
+  const int64_t most = std::max(p.channels * p.batch * d.y * h.y * w.y / kFewestItems, kFewestBeside);
+  cut.units = ceil_div(p.channels, std::min(most, kSumFloats));
+  cut.unit = ceil_div(p.channels, cut.units);
+  cut.segment = cut.extent = std::clamp<int64_t>(kSumFloats / cut.unit, 1, w.y);
+  cut.segments = ceil_div(w.y, cut.segment);
+  cut.line_blocks = h.y;
+  cut.items = p.batch * cut.units * d.y * cut.segments * h.y;
+  const double item = static_cast<double>(cut.sums_line()) * static_cast<double>(d.kernel) *
+                      static_cast<double>(h.kernel) * static_cast<double>(w.kernel);
+  cut.per_task = std::clamp<int64_t>(static_cast<int64_t>(kElementsPerTask / item), 1, cut.items);
+  return cut;
+}
+
 Cut cut_windows(const AvgPoolPass& p) {
   const PoolWindow &h = p.axes[1], &w = p.axes[2];
+  if (channels_together(p) && (w.y == 1 || w.stride >= w.kernel) &&
+      std::min(w.kernel, w.x) * p.channels > kSumFloats)
+    return cut_by_place(p);
   Cut cut;
   if (channels_together(p))
     cut.unit = std::clamp(kSumFloats / w.kernel, std::min(kFewestUnits, p.channels), p.channels);
@@ -229,6 +255,10 @@ class AvgPoolWindowsStep final : public Step {
     auto* scratch = reinterpret_cast<float*>(memory + sum_bytes_);
     const PoolWindow& w = pass_.axes[2];
     const Range depths = pooled_positions(pass_.axes[0], item.d);
+    if (cut_.by_place) {
+      add_places(x, item, depths, rows, sums);
+      return divide(y, item, h, lines, sums, item.count * item.unit, scratch, count_of(0, item.d) * count);
+    }
     const int64_t origin = item.first * w.stride - w.pad;
     const int64_t extent = (item.count - 1) * w.stride + w.kernel;
     const Range inside{std::clamp<int64_t>(-origin, 0, extent), std::clamp<int64_t>(w.x - origin, 0, extent)};
@@ -261,6 +291,27 @@ class AvgPoolWindowsStep final : public Step {
       std::fill(row + inside.end * item.unit, row + extent * item.unit, 0.0F);
     }
     divide(y, item, h, lines, sums, add.sums_line, scratch, count_of(0, item.d) * count);
+  }
+
+  // Of each window of a segment.
+  void add_places(const std::byte* x, const Item& item, const Range& depths, const Range& rows,
+                  float* sums) const {
+    const auto& s = pass_.x.strides;
+    const auto bytes = static_cast<int64_t>(size_of(pass_.x.dtype));
+    for (int64_t o = 0; o < item.count; ++o, sums += item.unit) {
+      const Range places = pooled_positions(pass_.axes[2], item.first + o);
+      kernels::cpu::PoolRowSums add{
+          .type = pass_.x.dtype, .row_stride = s[4], .count = item.unit, .sums = sums};
+      for (int64_t d = depths.begin; d < depths.end; ++d)
+        for (int64_t h = rows.begin; h < rows.end; ++h)
+          for (int64_t w = places.begin; w < places.end; w += add.rows) {
+            add.source = x + (item.n * s[0] + item.channel * s[1] + d * s[2] + h * s[3] + w * s[4]) * bytes;
+            add.rows = std::min(kPlacesAtOnce, places.end - w);
+            kernels::cpu::sum_pool_rows(add);
+            add.accumulate = true;
+          }
+      if (!add.accumulate) std::fill_n(sums, item.unit, 0.0F);
+    }
   }
 
   void sum_rows(kernels::cpu::PoolRowSums add, float* scratch, int64_t unit) const {
@@ -305,8 +356,8 @@ class AvgPoolWindowsStep final : public Step {
         .lines = lines,
         .sums_line = sums_line,
         .unit = item.unit,
-        .stride = pass_.axes[2].stride,
-        .taps = pass_.axes[2].kernel,
+        .stride = cut_.by_place ? 1 : pass_.axes[2].stride,
+        .taps = cut_.by_place ? 1 : pass_.axes[2].kernel,
         .count = item.count,
         .divisors = divisors_.data() + item.first,
         .factor = factor,

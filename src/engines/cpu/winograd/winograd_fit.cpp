@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "base/checked.h"
+#include "base/settings.h"
 #include "engines/cpu/limits.h"
 
 namespace retrograd::engines::cpu {
@@ -29,6 +30,7 @@ double saving(int64_t height, int64_t width) {
 }  // namespace
 
 std::optional<Reason> winograd_unfit(const problem::ConvPass& p) {
+  if (settings().bits == Bits::kPortable) return "bits are to be the same on every machine";
   if (p.x.dtype != DType::kF32 || p.y.dtype != DType::kF32 || p.w.dtype != DType::kF32)
     return "an operand is not f32";
   if (p.bias) return "adds no bias";

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// grad_weight where y has up to 16 places: outer products, bound by the bytes of the weights
-// (kernels/cuda/dense/few_places.h).
-#include "kernels/cuda/dense/few_places.h"
+// grad_weight where y has up to 16 pixels: outer products, bound by the bytes of the weights
+// (kernels/cuda/dense_weight/few_places.h).
+#include "kernels/cuda/dense_weight/few_places.h"
 
 #include <fmt/format.h>
 

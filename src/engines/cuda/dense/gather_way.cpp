@@ -49,8 +49,7 @@ bool is_for_warpgroups(const ConvPass& pass, const ProductAxes& axes, RowType ty
   kernels::cuda::GatherProduct product{};
   product.conv = shape_of(pass);
   product.forward = pass.kind == ConvPassKind::kForward;
-  product.axes = axes;
-  return kernels::cuda::wgmma_gather_takes(product);
+  return kernels::cuda::wgmma_gather_takes(product, axes);
 }
 
 class GatherPlanner {

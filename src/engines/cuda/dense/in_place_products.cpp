@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdlib>
 
 #include "base/checked.h"
 #include "engines/cuda/dense/gather_way.h"
@@ -31,10 +32,11 @@ using problem::ConvPassKind;
 struct StepTime {
   double alone, together;
 };
-constexpr StepTime kRows{0.45, 0.42}, kElements{0.7, 0.45};
-constexpr double kApart = 0.4;  // more where neighbouring columns of weights lie apart
-constexpr double kEnds = 4;     // of a tile's beginning and end
-constexpr double kTile = 0.8;   // of a multiprocessor's share of many, 64 columns
+constexpr double kTile = 0.9;  // of a tile's beginning and end, 64 columns
+// In 16 bits and in f32: of rows; of elements, with none of them inside, more for those of the source, more
+// where every weight is read with 32 bytes of others, since neighbouring columns lie apart.
+constexpr StepTime kRows[] = {{0.65, 0.37}, {0.87, 0.75}}, kEmpty[] = {{1.3, 0.48}, {0.8, 0.29}},
+                   kFull[] = {{0.9, 0.28}, {0.2, 0.2}}, kApart[] = {{3.2, 2.0}, {0.2, 1.3}};
 
 bool is_forward(const ConvPass& p) { return p.kind == ConvPassKind::kForward; }
 const problem::PassTensor& source_of(const ConvPass& p) { return is_forward(p) ? p.x : p.y; }
@@ -131,6 +133,26 @@ class InPlaceStep final : public Step {
   InPlaceWay way_;
 };
 
+StepTime step_time(const ConvPass& p, const InPlaceWay& way) {
+  const auto size = static_cast<int64_t>(size_of(p.w.dtype));
+  const size_t f32 = size == 4 ? 1 : 0;
+  if (way.form == InPlaceForm::kRows) return kRows[f32];
+  // Of a step's terms and of a tile's columns, how many are there.
+  const auto filled = [](int64_t count, int64_t of) {
+    return static_cast<double>(count) / static_cast<double>(ceil_div(count, of) * of);
+  };
+  const bool folded = way.product.columns != Columns::kChannels;
+  const double terms =
+      filled(is_forward(p) ? p.x_channels_per_group() : p.y_channels_per_group(), 128 / size);
+  const double columns = filled(columns_of(p) * (folded ? taps_of(p) : 1), way.cut.n) * way.cut.n / 64;
+  const int64_t column =
+      kernels::cuda::in_place_weights(way.product.conv, way.product.forward, way.product.columns).column;
+  const double apart =
+      column == 1 ? 0 : std::min(1.0, static_cast<double>(std::abs(column) * size) / 32) * terms * columns;
+  return {kEmpty[f32].alone + terms * kFull[f32].alone + apart * kApart[f32].alone,
+          kEmpty[f32].together + terms * kFull[f32].together + apart * kApart[f32].together};
+}
+
 Support takes(const ConvPass& p) {
   if (p.kind == ConvPassKind::kGradWeight) return Support::no("forward and grad_input only");
   if (const Support support = takes_products(p); !support.accepted()) return support;
@@ -161,30 +183,22 @@ class InPlaceCandidate final : public Candidate {
     const auto& p = std::get<ConvPass>(pass);
     const InPlaceWay way(p);
     const InPlaceCut& cut = way.cut;
-    const bool rows = way.form == InPlaceForm::kRows;
-    const auto weights =
-        kernels::cuda::in_place_weights(way.product.conv, way.product.forward, way.product.columns);
-    StepTime step = rows ? kRows : kElements;
-    step.together *= (64.0 + cut.n) / 128;
-    if (!rows && weights.column != 1) {
-      step.alone += kApart;
-      step.together += kApart * cut.n / 64;
-    }
+    const StepTime step = step_time(p, way);
     const double all = (static_cast<double>(cut.tile_steps) * step.together +
                         static_cast<double>(cut.tiles * cut.parts) * kTile * cut.n / 64) /
                        processors_of(machine);
     const double longest = step.alone * static_cast<double>(cut.steps) / cut.parts;
     Times times(pass, machine);
     const Sizes5 sizes = result_sizes(p);
-    const bool apart =
-        way.products.size() > 1 && !is_channels_last(p.result(), sizes) && p.axes[2].stride > 1;
+    const bool apart = (way.products.size() > 1 || way.cleared) && !is_channels_last(p.result(), sizes) &&
+                       p.axes[2].stride > 1;
     const double written = bytes_of(p.result(), sizes) * ((apart ? 3 : 0) + (way.cleared ? 1 : 0));
     times.add(std::max(all, longest),
               static_cast<double>(
                   ceil_div(static_cast<int64_t>(way.products.size()), kernels::cuda::kMostResidues)),
               bytes_of(p) + written);
-    times.add(kEnds, (cut.parts > 1 ? 1 : 0) + (way.cleared ? 1 : 0));
-    if (cut.parts > 1) times.add(kEnds, 0, 8.0 * static_cast<double>(cut.partial_floats));
+    if (way.cleared) times.add(0);
+    if (cut.parts > 1) times.add(0, 1, 8.0 * static_cast<double>(cut.partial_floats));
     return times.effort();
   }
   std::unique_ptr<const Step> make_step(const problem::Pass& pass,

@@ -16,14 +16,9 @@ namespace {
 using problem::ConvPass;
 using problem::ConvPassKind;
 
-const Candidate& cheapest_for(const ConvPass& left, const Machine& machine) {
-  const Candidate* best = &direct();  // takes every pass
-  double least = cost(*best, left, machine);
-  for (const Candidate* candidate : candidates())
-    if (candidate != &live_taps() && candidate != &dense_copies() && !candidate->reduces_precision() &&
-        candidate->supports(left, machine).accepted())
-      if (const double one = cost(*candidate, left, machine); one < least) best = candidate, least = one;
-  return *best;
+// direct takes every pass.
+const Candidate* cheapest_for(const ConvPass& left, const Machine& machine) {
+  return cheapest(candidates(), left, machine, {&live_taps(), &dense_copies(), &tf32_products()}).candidate;
 }
 
 size_t cleared_bytes(const ConvPass& pass) {
@@ -36,7 +31,7 @@ class LiveTapsStep final : public Step {
       : weight_(pass.w.operand),
         cleared_(cleared_bytes(pass)),
         left_(shorten(pass)),
-        inner_(&cheapest_for(left_.pass, machine)),
+        inner_(cheapest_for(left_.pass, machine)),
         step_(inner_->make_step(left_.pass, machine)) {}
   // Of x and y, whose addresses stay.
   Conversions conversions() const override { return step_->conversions(); }
@@ -83,7 +78,7 @@ class LiveTapsCandidate final : public Candidate {
   }
   std::optional<Rest> rest(const problem::Pass& pass, const Machine& machine) const override {
     const ConvPass left = shorten(std::get<ConvPass>(pass)).pass;
-    return Rest{&cheapest_for(left, machine), left};
+    return Rest{cheapest_for(left, machine), left};
   }
   std::unique_ptr<const Step> make_step(const problem::Pass& pass, const Machine& machine) const override {
     return std::make_unique<LiveTapsStep>(std::get<ConvPass>(pass), machine);

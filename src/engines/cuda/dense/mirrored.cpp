@@ -16,16 +16,8 @@ constexpr int64_t kMostChannels = 48;  // of y
 
 // Whoever computes the mirrored pass at the least cost.
 const Candidate* cheapest_for(const ConvPass& mirrored, const Machine& machine) {
-  const Candidate* best = nullptr;
-  double least = 0;
-  for (const Candidate* candidate : {&wgmma_products(), &weight_products(), &row_products(), &col2im()}) {
-    if (!candidate->supports(mirrored, machine).accepted()) continue;
-    const double time = cost(*candidate, mirrored, machine);
-    if (best != nullptr && time >= least) continue;
-    best = candidate;
-    least = time;
-  }
-  return best;
+  const Candidate* const products[] = {&wgmma_products(), &weight_products(), &row_products(), &col2im()};
+  return cheapest(products, mirrored, machine).candidate;
 }
 
 class MirroredStep final : public Step {

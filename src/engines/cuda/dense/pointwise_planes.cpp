@@ -12,7 +12,7 @@
 #include "engines/cuda/shapes.h"
 #include "kernels/cuda/alignment.h"
 #include "kernels/cuda/dense/pointwise.h"
-#include "kernels/cuda/dense/weight_parts.h"
+#include "kernels/cuda/dense_weight/weight_parts.h"
 
 namespace retrograd::engines::cuda {
 namespace {

@@ -35,8 +35,7 @@ using problem::PassTensor;
 constexpr double kPacedProcessors = 132;  // where parts are chosen for, and warpgroups were measured
 constexpr double kPacedTflops[] = {247, 247, 123, 41};  // tile_tflops() there of each ProductMath, of weights
 
-// Microseconds of the first and last tiles, whose copies and stores nothing hides.
-constexpr double kEnds = 10, kMoreEnds = 2, kWeightEnds = 10;
+constexpr double kWeights = 2.5;  // elements of a source that a weight takes as long as: it is turned over
 
 class GatherStep final : public Step {
  public:
@@ -175,26 +174,25 @@ Effort row_effort(const problem::Pass& pass, bool in_tf32, const Machine& machin
     const kernels::cuda::WeightWay way = RowWeightPass(p, type, math, has_warpgroups(machine)).way;
     for (const double copied : {way.x_copied, way.y_copied})
       if (copied > 0) times.add_copy(copied / 2);
+    if (way.patches > 0) times.add(kernels::cuda::patch_microseconds(way));
     const bool on_warpgroups = !kernels::cuda::in_planes(way.form) && way.choice.m == 0;
     times.add(way.product * (on_warpgroups ? kPacedProcessors / processors_of(machine)
                                            : kPacedTflops[static_cast<size_t>(math)] /
                                                  tile_tflops(math, true, machine)),
               2);
-    times.add(kWeightEnds, 0);
     return times.effort();
   }
   const bool forward = p.kind == ConvPassKind::kForward;
   const RowOperand source = row_operand(p, forward ? p.x : p.y, forward ? x_sizes(p) : y_sizes(p), type);
   const GatherWay way = gather_way(p, source, type, math, machine);
-  if (way.copied > 0) times.add_copy(way.copied / 2);
-  times.add_copy(bytes_of(p.w, w_sizes(p)));
-  // Residues write elements that lie apart.
+  const double element = static_cast<double>(size_of(dtype_of(type)));
+  if (way.copied > 0) times.add_elements(way.copied / 2 / element);
+  times.add_elements(kWeights * bytes_of(p.w, w_sizes(p)) / static_cast<double>(size_of(p.w.dtype)));
+  // Residues, and windows with gaps, write elements that lie apart.
   const Sizes5 sizes = forward ? y_sizes(p) : x_sizes(p);
-  const bool apart = way.products.size() > 1 && !is_channels_last(p.result(), sizes);
+  const bool apart = (way.products.size() > 1 || way.cleared) && !is_channels_last(p.result(), sizes);
   const double written = bytes_of(p.result(), sizes) * ((apart ? 3 : 0) + (way.cleared ? 1 : 0));
-  times.add(way.microseconds, way.launches, bytes_of(p) + written);
-  const double launches = way.launches;
-  times.add(kEnds + kMoreEnds * (launches - 1), 0);
+  times.add(way.microseconds, way.launches + (way.cleared ? 1 : 0), bytes_of(p) + written);
   return times.effort();
 }
 

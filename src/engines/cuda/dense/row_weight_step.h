@@ -6,7 +6,7 @@
 
 #include "engines/cuda/dense/row_operand.h"
 #include "engines/engine.h"
-#include "kernels/cuda/dense/weight_way_plan.h"
+#include "kernels/cuda/dense_weight/weight_way_plan.h"
 
 namespace retrograd::engines::cuda {
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // grad_weight in 16-bit types on Hopper, one tap a tile: for strides, kernels of any size, many weights and
-// few places (kernels/cuda/dense/tap_weight.h).
+// few pixels (kernels/cuda/dense_weight/tap_weight.h).
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -10,8 +10,8 @@
 #include "engines/cuda/implementations.h"
 #include "engines/cuda/layouts.h"
 #include "engines/cuda/shapes.h"
-#include "kernels/cuda/dense/tap_weight.h"
-#include "kernels/cuda/dense/weight_parts.h"
+#include "kernels/cuda/dense_weight/tap_weight.h"
+#include "kernels/cuda/dense_weight/weight_parts.h"
 
 namespace retrograd::engines::cuda {
 namespace {
@@ -107,8 +107,7 @@ class TapProductsCandidate final : public Candidate {
     const TapPlan plan = plan_of(conv);
     Times times(pass, machine);
     add_row_copies(conv, &times);
-    times.add(plan.microseconds * kPacedProcessors / processors_of(machine),
-              plan.results == WeightResults::kInPlace ? 1 : 2, bytes_of(conv));
+    times.add(plan.microseconds * kPacedProcessors / processors_of(machine), 1, bytes_of(conv));
     return times.effort();
   }
   std::unique_ptr<const Step> make_step(const problem::Pass& pass,

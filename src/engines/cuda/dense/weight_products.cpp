@@ -10,9 +10,9 @@
 #include "engines/cuda/implementations.h"
 #include "engines/cuda/layouts.h"
 #include "engines/cuda/shapes.h"
-#include "kernels/cuda/dense/weight_parts.h"
-#include "kernels/cuda/dense/weight_product_plan.h"
-#include "kernels/cuda/dense/wgmma_weight.h"
+#include "kernels/cuda/dense_weight/weight_parts.h"
+#include "kernels/cuda/dense_weight/weight_product_plan.h"
+#include "kernels/cuda/dense_weight/wgmma_weight.h"
 
 namespace retrograd::engines::cuda {
 namespace {
@@ -22,7 +22,7 @@ using kernels::cuda::WeightResults;
 using problem::ConvPass;
 using problem::ConvPassKind;
 
-constexpr double kEnds = 3;               // microseconds of a kernel's beginning and end
+constexpr double kBytes = 1.9;            // of a copy that a byte of few channels takes as long as
 constexpr double kPacedProcessors = 132;  // where the cuts were measured
 
 // Patches where x has too few channels for tiles of one tap, and no cut takes all taps at once.
@@ -107,8 +107,7 @@ class WeightProductsCandidate final : public Candidate {
     const Form form = form_of(conv);
     add_row_copies(conv, &times, form.patches);
     times.add(form.plan.microseconds * kPacedProcessors / processors_of(machine),
-              form.plan.results == WeightResults::kInPlace ? 1 : 2, bytes_of(conv));
-    times.add(kEnds, 0);
+              form.plan.results == WeightResults::kInPlace ? 1 : 2, kBytes * bytes_of(conv));
     return times.effort();
   }
   std::unique_ptr<const Step> make_step(const problem::Pass& pass,

@@ -89,8 +89,8 @@ void WeightStep::run(const Bindings& bindings, std::byte* workspace,
 }
 
 void add_row_copies(const ConvPass& pass, Times* times, bool patches) {
-  const double x = patches ? patch_traffic(pass, weight_row_type(pass)) / 2
-                           : static_cast<double>(copy_bytes(pass.x, x_sizes(pass)));
+  if (patches) times->add_elements(static_cast<double>(patch_elements(pass, weight_row_type(pass))));
+  const auto x = patches ? 0 : static_cast<double>(copy_bytes(pass.x, x_sizes(pass)));
   for (const double bytes : {x, static_cast<double>(copy_bytes(pass.y, y_sizes(pass)))})
     if (bytes > 0) times->add_copy(bytes);
 }

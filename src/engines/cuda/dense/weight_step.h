@@ -7,7 +7,7 @@
 #include "engines/cuda/effort.h"
 #include "engines/cuda/layout/aligned_copies.h"
 #include "engines/engine.h"
-#include "kernels/cuda/dense/weight_results.h"
+#include "kernels/cuda/dense_weight/weight_results.h"
 #include "kernels/cuda/layout/channel_rows.h"
 
 namespace retrograd::engines::cuda {

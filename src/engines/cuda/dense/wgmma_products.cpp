@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // forward and grad_input in 16-bit types on Hopper (wgmma): implicit GEMM over rows of channels, one product
-// for each residue of the strides; where x has few channels, forward is one product of im2col patches.
+// for each residue of the strides, up to nine a launch; where x has few channels, forward is one product of
+// im2col patches.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -23,6 +24,7 @@
 namespace retrograd::engines::cuda {
 namespace {
 
+using kernels::cuda::GatherLaunch;
 using kernels::cuda::GatherProduct;
 using kernels::cuda::is_aligned;
 using kernels::cuda::ProductMath;
@@ -31,35 +33,45 @@ using kernels::cuda::RowType;
 using problem::ConvPass;
 using problem::ConvPassKind;
 
-constexpr int64_t kChunk = 8;               // channels of 16 bytes
-constexpr int64_t kMostProducts = 8;        // residues of strides: each is a launch
-constexpr double kEnds = 7, kMoreEnds = 6;  // microseconds of a kernel's beginning and end, and of one more
-constexpr double kScattered = 1.1e6;        // bytes a microsecond
-constexpr double kPacedProcessors = 132;    // where the tiles were measured
-constexpr double kPatched = 3e6;            // bytes a microsecond, read or written
+constexpr int64_t kChunk = 8;             // channels of 16 bytes
+constexpr int64_t kMostProducts = 64;     // residues of strides
+constexpr double kEnds = 2;               // microseconds of a kernel's beginning and end
+constexpr double kScattered = 1.1e6;      // bytes a microsecond
+constexpr double kPacedProcessors = 132;  // where the tiles were measured
+constexpr double kPatched = 3e6;          // bytes a microsecond, read or written
 
 bool is_forward(const ConvPass& p) { return p.kind == ConvPassKind::kForward; }
 const problem::PassTensor& source_of(const ConvPass& p) { return is_forward(p) ? p.x : p.y; }
 Sizes5 source_sizes(const ConvPass& p) { return is_forward(p) ? x_sizes(p) : y_sizes(p); }
 RowType type_of(const ConvPass& p) { return p.x.dtype == DType::kF16 ? RowType::kF16 : RowType::kBF16; }
 
-// The products of a pass that have taps, without addresses.
-std::vector<GatherProduct> products_of(const ConvPass& p, bool patches) {
-  std::vector<GatherProduct> all;
-  for (const ProductAxes& axes : patches ? std::vector{patch_axes(p)} : product_axes(p)) {
-    if (has_no_tap(axes)) continue;
-    GatherProduct& product = all.emplace_back();
-    product.conv = shape_of(p);
-    product.forward = is_forward(p);
-    product.patches = patches;
-    product.axes = axes;
-  }
+int64_t taps_of(const ProductAxes& axes) { return axes[0].taps * axes[1].taps * axes[2].taps; }
+
+// The products of a pass, those with most taps first; without taps there is none.
+std::vector<ProductAxes> products_of(const ConvPass& p, bool patches) {
+  std::vector<ProductAxes> all = patches ? std::vector{patch_axes(p)} : product_axes(p);
+  std::erase_if(all, has_no_tap);
+  std::stable_sort(all.begin(), all.end(),
+                   [](const ProductAxes& a, const ProductAxes& b) { return taps_of(a) > taps_of(b); });
   return all;
 }
-double microseconds_of(const std::vector<GatherProduct>& products) {
+// What they have in common, without addresses.
+GatherProduct product_of(const ConvPass& p, bool patches) {
+  GatherProduct product{};
+  product.conv = shape_of(p);
+  product.forward = is_forward(p);
+  product.patches = patches;
+  product.math = type_of(p) == RowType::kF16 ? ProductMath::kF16 : ProductMath::kBF16;
+  return product;
+}
+double microseconds_of(const GatherProduct& product, const std::vector<ProductAxes>& residues) {
   double sum = 0;
-  for (const GatherProduct& product : products) sum += kernels::cuda::wgmma_gather_microseconds(product);
+  for (const GatherLaunch& launch : kernels::cuda::wgmma_gather_launches(product, residues))
+    sum += launch.microseconds;
   return sum;
+}
+double microseconds_of(const ConvPass& p, bool patches) {
+  return microseconds_of(product_of(p, patches), products_of(p, patches));
 }
 // Rows of channels have whole chunks of them; patches are filled up.
 bool has_rows(const ConvPass& p) { return p.x_channels % kChunk == 0; }
@@ -67,9 +79,8 @@ bool takes_patches(const ConvPass& p) {
   if (!has_patches(p, type_of(p))) return false;
   if (!has_rows(p)) return true;
   const bool copied = !is_channels_last(p.x, x_sizes(p));
-  const double rows =
-      microseconds_of(products_of(p, false)) + (copied ? 2 * bytes_of(p.x, x_sizes(p)) / kPatched : 0);
-  return microseconds_of(products_of(p, true)) + patch_traffic(p, type_of(p)) / kPatched < rows;
+  const double rows = microseconds_of(p, false) + (copied ? 2 * bytes_of(p.x, x_sizes(p)) / kPatched : 0);
+  return microseconds_of(p, true) + patch_traffic(p, type_of(p)) / kPatched < rows;
 }
 
 kernels::cuda::Tensor& result_of(GatherProduct& product) {
@@ -83,14 +94,14 @@ void set_channels_last(kernels::cuda::Tensor& tensor, const Sizes5& sizes) {
 // Whether a result of planes is made as rows and copied: residues would write every other element, and taps
 // are shared only where rows are written.
 bool goes_through_rows(const ConvPass& p, bool patches) {
-  const std::vector<GatherProduct> products = products_of(p, patches);
+  const std::vector<ProductAxes> products = products_of(p, patches);
   if (products.empty() || is_channels_last(p.result(), result_sizes(p))) return false;  // empty: zeros
   if (!patches && product_axes(p).size() != 1) return true;
-  GatherProduct product = products[0];
-  const double planes = kernels::cuda::wgmma_gather_microseconds(product);
+  GatherProduct product = product_of(p, patches);
+  const double planes = microseconds_of(product, products);
   set_channels_last(result_of(product), result_sizes(p));
   constexpr double kCopied = 1.5e6;  // bytes a microsecond, read and written
-  return kernels::cuda::wgmma_gather_microseconds(product) + 3 +
+  return microseconds_of(product, products) + 3 +
              static_cast<double>(room_of(result_sizes(p), DType::kF16)) / kCopied <
          planes;
 }
@@ -100,19 +111,17 @@ class WgmmaStep final : public Step {
   explicit WgmmaStep(const ConvPass& pass)
       : pass_(pass),
         type_(type_of(pass)),
-        products_(product_axes(pass)),
         patches_(takes_patches(pass)),
+        products_(products_of(pass, patches_)),
+        cleared_(!patches_ && products_.size() < product_axes(pass).size()),
         copied_(patches_ || !is_channels_last(source_of(pass), source_sizes(pass))),
         rows_(pass, type_, rows_bytes(is_forward(pass)), rows_bytes(!is_forward(pass))),
         weights_copied_(patches_ || !is_channels_last(pass.w, w_sizes(pass))),
         through_rows_(goes_through_rows(pass, patches_)) {
-    for (const ProductAxes& axes : products_) padded_ = padded_ || leaves_source(axes);
-    if (patches_) products_ = {patch_axes(pass)};
-    if (std::erase_if(products_, has_no_tap) > 0) cleared_ = true;
-    auto products = products_of(pass, patches_);
-    if (products.empty()) return;
-    if (through_rows_) set_channels_last(result_of(products[0]), result_sizes(pass));
-    tiles_ = kernels::cuda::wgmma_gather_tiles(products[0]);
+    for (const ProductAxes& axes : product_axes(pass)) padded_ = padded_ || leaves_source(axes);
+    GatherProduct product = product_of(pass, patches_);
+    if (through_rows_) set_channels_last(result_of(product), result_sizes(pass));
+    launches_ = kernels::cuda::wgmma_gather_launches(product, products_);
   }
   WantsAligned wants_aligned() const {
     const bool forward = is_forward(pass_);
@@ -123,7 +132,10 @@ class WgmmaStep final : public Step {
     return source_bytes() + weight_bytes() + (through_rows_ ? room_of(result_sizes(pass_), DType::kF16) : 0);
   }
   std::string describe() const override {
-    return fmt::format("tiles {}, {} {}{}, weights {}, {} product{}{}", tiles_,
+    const int shares = launches_.empty() ? 1 : launches_[0].shares;
+    return fmt::format("tiles {}{}, {} {}{}, weights {}, {} product{}{}",
+                       launches_.empty() ? "none" : name_of(launches_[0].shape),
+                       shares > 1 ? fmt::format(" by {} blocks", shares) : "",
                        type_ == RowType::kF16 ? "f16" : "bf16", patches_ ? "patches" : "rows",
                        copied_ ? "" : " in place", weights_copied_ ? "copied" : "in place", products_.size(),
                        products_.size() == 1 ? "" : "s", through_rows_ ? ", result copied" : "");
@@ -132,8 +144,8 @@ class WgmmaStep final : public Step {
            runtime::ExecutionContext& context) const override {
     const auto stream = stream_of(context);
     const bool forward = is_forward(pass_);
-    GatherProduct product{};
-    product.conv = bind(shape_of(pass_), pass_, bindings);
+    GatherProduct product = product_of(pass_, patches_);
+    product.conv = bind(product.conv, pass_, bindings);
     kernels::cuda::Conv& conv = product.conv;
     const kernels::cuda::Tensor source = forward ? conv.x : conv.y;
     kernels::cuda::Tensor& result = forward ? conv.y : conv.x;
@@ -147,10 +159,7 @@ class WgmmaStep final : public Step {
     } else if (weights_copied_) {
       kernels::cuda::make_filter(conv, pass_.y_channels, pass_.x_channels, type_, weights, stream);
     }
-    product.forward = forward;
-    product.patches = patches_;
     product.padded = padded_;
-    product.math = type_ == RowType::kF16 ? ProductMath::kF16 : ProductMath::kBF16;
     product.source_rows = copied_ ? workspace : source.data;
     product.weight_rows = weights_copied_ ? weights : conv.w.data;
     const kernels::cuda::Conv callers = conv;
@@ -159,10 +168,9 @@ class WgmmaStep final : public Step {
       set_channels_last(result, result_sizes(pass_));
     }
     if (cleared_) kernels::cuda::clear(result.data, bytes_of_result(), stream);
-    for (const ProductAxes& axes : products_) {
-      product.axes = axes;
-      if (!kernels::cuda::wgmma_gather(product, stream)) return run_directly(pass_.kind, callers, stream);
-    }
+    for (const GatherLaunch& launch : launches_)
+      if (!kernels::cuda::wgmma_gather(product, launch, stream))
+        return run_directly(pass_.kind, callers, stream);
     if (through_rows_)
       kernels::cuda::take_rows(callers, forward ? Result::kForward : Result::kGradInput,
                                result_sizes(pass_)[1], type_, result.data, stream);
@@ -188,18 +196,23 @@ class WgmmaStep final : public Step {
 
   ConvPass pass_;
   RowType type_;
+  bool patches_;
   std::vector<ProductAxes> products_;
-  bool patches_, copied_;
+  bool cleared_;  // the result is set to zero before the products
+  bool copied_;
   RowConversions rows_;
   bool weights_copied_, through_rows_;
   bool padded_ = false;
-  bool cleared_ = false;  // the result is set to zero before the products
-  const char* tiles_ = "none";
+  std::vector<GatherLaunch> launches_;  // of products_
 };
 
 bool has_walkable_places(const ConvPass& p) {
-  const auto products = products_of(p, takes_patches(p));
-  return std::all_of(products.begin(), products.end(), kernels::cuda::wgmma_gather_takes);
+  const bool patches = takes_patches(p);
+  const GatherProduct product = product_of(p, patches);
+  const auto products = products_of(p, patches);
+  return std::all_of(products.begin(), products.end(), [&](const ProductAxes& axes) {
+    return kernels::cuda::wgmma_gather_takes(product, axes);
+  });
 }
 
 Support takes(const ConvPass& p, const Machine& machine) {
@@ -253,16 +266,18 @@ class WgmmaCandidate final : public Candidate {
     if (patches || !is_channels_last(p.w, w_sizes(p))) times.add_copy(bytes_of(p.w, w_sizes(p)));
     const bool through_rows = goes_through_rows(p, patches);
     const double processors = kPacedProcessors / processors_of(machine);
+    GatherProduct product = product_of(p, patches);
+    const std::vector<ProductAxes> products = products_of(p, patches);
+    if (through_rows) set_channels_last(result_of(product), result_sizes(p));
     double microseconds = 0, launches = 0;
-    for (GatherProduct& product : products_of(p, patches)) {
-      if (through_rows) set_channels_last(result_of(product), result_sizes(p));
-      microseconds += kernels::cuda::wgmma_gather_microseconds(product) * processors;
+    for (const GatherLaunch& launch : kernels::cuda::wgmma_gather_launches(product, products)) {
+      microseconds += launch.microseconds * processors;
       ++launches;
     }
-    const bool clears = !patches && launches < static_cast<double>(product_axes(p).size());
+    const bool clears = !patches && products.size() < product_axes(p).size();
     const double cleared = clears ? bytes_of(p.result(), result_sizes(p)) : 0;
     times.add(microseconds, launches, bytes_of(p) + cleared);
-    times.add(kEnds + kMoreEnds * std::max(0.0, launches - 1), 0);
+    times.add(kEnds * launches, clears ? 1 : 0);
     // Planes of an odd number of places are written element by element.
     const Sizes5 sizes = result_sizes(p);
     if (!through_rows && !is_channels_last(p.result(), sizes) && sizes[2] * sizes[3] * sizes[4] % kChunk != 0)

@@ -88,6 +88,7 @@ class LastCandidate final : public Candidate {
     Effort effort = on_fp32_units(effort_of(pass), pass, machine);
     effort.operations *=
         static_cast<double>(plan.tile.taps * plan.tile.taps) / (plan.h.kernel * plan.w.kernel);
+    effort.launches = std::get<ConvPass>(pass).kind == ConvPassKind::kGradWeight ? 2 : 1;
     return effort;
   }
   std::unique_ptr<const Step> make_step(const problem::Pass& pass,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // 1-D depthwise convolutions on NCW tensors, any length, stride and dilation
-// (kernels/cuda/depthwise/segments.h). forward and grad_input take one launch, grad_weight two.
+// (kernels/cuda/depthwise_windows/segments.h). forward and grad_input take one launch, grad_weight two.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -12,7 +12,7 @@
 #include "engines/cuda/implementations.h"
 #include "engines/cuda/layouts.h"
 #include "engines/cuda/shapes.h"
-#include "kernels/cuda/depthwise/segments.h"
+#include "kernels/cuda/depthwise_windows/segments.h"
 
 namespace retrograd::engines::cuda {
 namespace {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Depthwise convolutions with channel multipliers up to 4 on NCHW tensors, any window, tiles staged in shared
-// memory. forward and grad_input take one launch.
+// memory. forward and grad_input take one launch, grad_weight two.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -11,12 +11,13 @@
 #include "engines/cuda/implementations.h"
 #include "engines/cuda/layouts.h"
 #include "engines/cuda/shapes.h"
-#include "kernels/cuda/depthwise/staged.h"
+#include "kernels/cuda/depthwise_windows/staged.h"
 
 namespace retrograd::engines::cuda {
 namespace {
 
 using kernels::cuda::StagedPlan;
+using kernels::cuda::StagedWeightPlan;
 using problem::ConvPass;
 using problem::ConvPassKind;
 
@@ -29,15 +30,19 @@ constexpr int64_t kEnd31 = int64_t{1} << 31;
 StagedPlan plan_of(const ConvPass& pass) {
   return kernels::cuda::staged_plan(shape_of(pass), pass.kind == ConvPassKind::kForward);
 }
+StagedWeightPlan weight_plan_of(const ConvPass& pass) {
+  return kernels::cuda::staged_weight_plan(shape_of(pass));
+}
+
+std::string text_of(const kernels::cuda::Staged& p, int64_t shared) {
+  return fmt::format("{} planes of {} x {} results a block{}, {} bytes", p.planes * p.depths, p.rows,
+                     p.columns, p.split ? fmt::format(", every {}th row", p.classes) : "", shared);
+}
 
 class StagedStep final : public Step {
  public:
   explicit StagedStep(const ConvPass& pass) : pass_(pass), plan_(plan_of(pass)) {}
-  std::string describe() const override {
-    const auto& p = plan_.staged;
-    return fmt::format("{} planes of {} x {} results a block{}, {} bytes", p.planes * p.depths, p.rows,
-                       p.columns, p.split ? fmt::format(", every {}th row", p.classes) : "", plan_.shared);
-  }
+  std::string describe() const override { return text_of(plan_.staged, plan_.shared); }
   void run(const Bindings& bindings, std::byte* /*workspace*/,
            runtime::ExecutionContext& context) const override {
     kernels::cuda::staged_gather(bind(shape_of(pass_), pass_, bindings), pass_.kind == ConvPassKind::kForward,
@@ -47,6 +52,27 @@ class StagedStep final : public Step {
  private:
   ConvPass pass_;
   StagedPlan plan_;
+};
+
+class StagedWeightStep final : public Step {
+ public:
+  explicit StagedWeightStep(const ConvPass& pass) : pass_(pass), plan_(weight_plan_of(pass)) {}
+  size_t workspace_bytes() const override {
+    return static_cast<size_t>(plan_.parts * plan_.work.weights) * sizeof(float);
+  }
+  std::string describe() const override {
+    return fmt::format("{} tiles of taps, {}, {} parts", plan_.work.tiles,
+                       text_of(plan_.work.staged, plan_.shared), plan_.parts);
+  }
+  void run(const Bindings& bindings, std::byte* workspace,
+           runtime::ExecutionContext& context) const override {
+    kernels::cuda::staged_grad_weight(bind(shape_of(pass_), pass_, bindings), plan_,
+                                      reinterpret_cast<float*>(workspace), stream_of(context));
+  }
+
+ private:
+  ConvPass pass_;
+  StagedWeightPlan plan_;
 };
 
 // Places fit the kernels' 32 bits.
@@ -62,8 +88,6 @@ class StagedCandidate final : public Candidate {
   const char* name() const override { return "cuda.depthwise_staged"; }
   Support supports(const problem::Pass& pass, const Machine& machine) const override {
     const auto* conv = std::get_if<ConvPass>(&pass);
-    if (conv == nullptr || conv->kind == ConvPassKind::kGradWeight)
-      return Support::no("forward and grad_input only");
     if (const Support depthwise = is_depthwise(conv, kMostChannels); !depthwise.accepted()) return depthwise;
     const int64_t xs = conv->x_channels_per_group(), ys = conv->y_channels_per_group();
     if (!fits_31_bits(x_sizes(*conv)) || !fits_31_bits(y_sizes(*conv)) || !fits_31_bits(w_sizes(*conv)))
@@ -75,24 +99,34 @@ class StagedCandidate final : public Candidate {
       return Support::no("needs at most 4096 weights a group");
     if (!is_planes(conv->x, x_sizes(*conv)) || !is_planes(conv->y, y_sizes(*conv)))
       return Support::no("needs dense row-major x and y");
-    const StagedPlan plan = plan_of(*conv);
-    if (!plan.fits || plan.shared > machine.gpu.shared_bytes)
-      return Support::no("what a few rows read does not fit into shared memory");
-    if (plan.blocks >= kEnd31) return Support::no("needs fewer than 2^31 blocks");
-    return Support::yes();
+    return conv->kind == ConvPassKind::kGradWeight ? has_room(weight_plan_of(*conv), machine)
+                                                   : has_room(plan_of(*conv), machine);
   }
   // Instructions, of which a lane begins one a cycle: half as many operations as products and sums.
   Effort effort(const problem::Pass& pass, const Machine& machine) const override {
     constexpr double kOfIssue = 0.5;
     const auto& conv = std::get<ConvPass>(pass);
+    const bool weight = conv.kind == ConvPassKind::kGradWeight;
+    const double instructions = weight ? weight_plan_of(conv).instructions : plan_of(conv).instructions;
     Times times(pass, machine);
-    times.add(plan_of(conv).instructions * 2 / (kOfIssue * std::max(machine.gpu.fp32_tflops, 1e-3) * 1e6), 1,
+    times.add(instructions * 2 / (kOfIssue * std::max(machine.gpu.fp32_tflops, 1e-3) * 1e6), weight ? 2 : 1,
               bytes_of(conv));
     return times.effort();
   }
   std::unique_ptr<const Step> make_step(const problem::Pass& pass,
                                         const Machine& /*machine*/) const override {
-    return std::make_unique<StagedStep>(std::get<ConvPass>(pass));
+    const auto& conv = std::get<ConvPass>(pass);
+    if (conv.kind == ConvPassKind::kGradWeight) return std::make_unique<StagedWeightStep>(conv);
+    return std::make_unique<StagedStep>(conv);
+  }
+
+ private:
+  template <class Plan>
+  static Support has_room(const Plan& plan, const Machine& machine) {
+    if (!plan.fits || plan.shared > machine.gpu.shared_bytes)
+      return Support::no("what a few rows read does not fit into shared memory");
+    if (plan.blocks >= kEnd31) return Support::no("needs fewer than 2^31 blocks");
+    return Support::yes();
   }
 };
 

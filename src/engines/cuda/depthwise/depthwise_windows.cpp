@@ -13,7 +13,7 @@
 #include "engines/cuda/layouts.h"
 #include "engines/cuda/shapes.h"
 #include "kernels/cuda/alignment.h"
-#include "kernels/cuda/depthwise/windows.h"
+#include "kernels/cuda/depthwise_windows/windows.h"
 
 namespace retrograd::engines::cuda {
 namespace {
@@ -120,30 +120,30 @@ class WindowsCandidate final : public Candidate {
     if (blocks_of(*conv) >= kEnd31) return Support::no("needs fewer than 2^31 blocks");
     return Support::yes();
   }
-  // A load takes as long as four products. What does not lie side by side in memory takes several loads.
+  // What does not lie side by side in memory takes several loads.
   Effort effort(const problem::Pass& pass, const Machine& machine) const override {
-    constexpr double kLoad = 4, kScattered = 4;
+    constexpr double kPacedProcessors = 132, kScattered = 4;
     const auto& conv = std::get<ConvPass>(pass);
     const Conv shape = shape_of(conv);
     const int pack = most_pack(shape);
     const bool weight = conv.kind == ConvPassKind::kGradWeight;
-    double loads;
+    double microseconds;
     Windows p;
     if (weight) {
       const WeightWindows plan = kernels::cuda::weight_windows(shape, pack);
-      loads = plan.loads, p = plan.windows;
+      microseconds = plan.microseconds, p = plan.windows;
     } else {
       const GatherWindows plan = kernels::cuda::gather_windows(shape, is_forward(conv), pack);
-      loads = plan.loads, p = plan.windows;
+      microseconds = plan.microseconds, p = plan.windows;
     }
     const int between = p.channels_inside
                             ? std::max(std::abs(p.result_channel), std::abs(p.source_channel))
                             : std::max(std::abs(p.inner.result_pitch), std::abs(p.inner.source_pitch));
-    Effort effort = effort_of(pass);
-    effort.operations *= 1 + kLoad * loads / p.pack * (between > 2 ? kScattered : 1);
-    if (between > 2) effort.bytes *= kScattered;
-    effort.launches = weight ? 2 : 1;
-    return on_fp32_units(effort, pass, machine);
+    const double scattered = between > 2 ? kScattered : 1;
+    Times times(pass, machine);
+    times.add(scattered * microseconds * kPacedProcessors / processors_of(machine), weight ? 2 : 1,
+              scattered * bytes_of(conv));
+    return times.effort();
   }
   std::unique_ptr<const Step> make_step(const problem::Pass& pass,
                                         const Machine& /*machine*/) const override {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // forward with up to 16 x channels a group on tensor cores, any window and strides, in one launch
-// (kernels/cuda/few_channels/box_plan.h).
-#include "kernels/cuda/few_channels/box_products.h"
+// (kernels/cuda/stems/box_plan.h).
+#include "kernels/cuda/stems/box_products.h"
 
 #include <fmt/format.h>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // One launch.
-#include "kernels/cuda/few_channels/few_terms.h"
+#include "kernels/cuda/stems/few_terms.h"
 
 #include <fmt/format.h>
 

@@ -7,8 +7,10 @@
 
 #include <algorithm>
 
+#include "engines/cuda/effort.h"
 #include "engines/cuda/few_channels/narrow_pass.h"
 #include "engines/cuda/implementations.h"
+#include "engines/cuda/layouts.h"
 #include "engines/cuda/shapes.h"
 #include "kernels/cuda/alignment.h"
 #include "kernels/cuda/few_channels/group_blocks.h"
@@ -104,17 +106,18 @@ class NarrowBlocksCandidate final : public Candidate {
                ? Support::yes()
                : Support::no("needs groups of up to 16 channels and 3x3, or a stem with an even stride");
   }
-  // grad_input adds up y channels one after another, however few places there are.
-  Effort effort(const problem::Pass& pass, const Machine& /*machine*/) const override {
-    constexpr double kChannel = 1.9e6;  // operations that take as long
+  Effort effort(const problem::Pass& pass, const Machine& machine) const override {
+    constexpr double kPacedProcessors = 132, kOfPeak = 0.044;
     const auto& conv = std::get<ConvPass>(pass);
-    Effort effort = effort_of(pass);
-    if (conv.kind == ConvPassKind::kGradWeight)
-      effort.launches = 2;
-    else
-      effort.operations =
-          std::max(effort.operations, kChannel * static_cast<double>(conv.y_channels_per_group()));
-    return effort;
+    const bool gather = conv.kind == ConvPassKind::kGradInput;
+    const double microseconds =
+        gather && !has_group_kernel(conv)
+            ? kernels::cuda::block_gather_microseconds(shape_of(conv), is_last(conv)) * kPacedProcessors /
+                  processors_of(machine)
+            : effort_of(pass).operations / (kOfPeak * std::max(machine.gpu.f16_tflops, 1e-3) * 1e6);
+    Times times(pass, machine);
+    times.add(microseconds, gather ? 1 : 2, 1.5 * bytes_of(conv));
+    return times.effort();
   }
   std::unique_ptr<const Step> make_step(const problem::Pass& pass,
                                         const Machine& /*machine*/) const override {

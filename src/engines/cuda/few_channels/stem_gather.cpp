@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // grad_input with up to 8 x channels a group, any window without dilation and any strides, in one launch
-// (kernels/cuda/few_channels/stem_plan.h).
-#include "kernels/cuda/few_channels/stem_gather.h"
+// (kernels/cuda/stems/stem_plan.h).
+#include "kernels/cuda/stems/stem_gather.h"
 
 #include <fmt/format.h>
 

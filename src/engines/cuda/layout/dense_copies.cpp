@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Operands that are neither planes nor channels last, or not all of them the same, into copies of one dense
 // layout in the workspace; the cheapest implementation for those; the result back. Which layout: the one for
-// which copies and implementation cost less. Depthwise passes in channels-last tensors may take planes, too.
+// which copies and implementation cost less. Depthwise passes in channels-last tensors may take planes, too,
+// those of few channels a group in planes channels last.
 // Convolutions in 16 bits whose channels are no multiples of 8 may take copies with channels of zeros behind
 // them: products of warpgroups need rows of whole 16-byte chunks.
 #include <fmt/format.h>
@@ -52,7 +53,7 @@ std::vector<Image> images_of(AvgPoolPass& p) { return {{&p.x, x_sizes(p)}, {&p.y
 std::vector<Image> images_of(BiasPass& p) { return {{&p.grad_output, sizes_of(p)}}; }
 
 // Channels last, with channels of zeros up to the next multiple of 8.
-constexpr int64_t kChunk = 8;
+constexpr int64_t kChunk = 8, kFewChannels = 32;
 int64_t filled(int64_t channels) { return ceil_div(channels, kChunk) * kChunk; }
 bool can_fill(const Pass& pass) {
   const auto* p = std::get_if<ConvPass>(&pass);
@@ -133,10 +134,17 @@ bool is_depthwise(const Pass& pass) {
   const auto* conv = std::get_if<ConvPass>(&pass);
   return conv != nullptr && conv->groups == conv->x_channels && conv->groups > 1;
 }
-// Not dense, or not of one layout.
+// Few channels a group in 16 bits, for which channels last has faster kernels.
+bool is_narrow(const Pass& pass) {
+  const auto* conv = std::get_if<ConvPass>(&pass);
+  return conv != nullptr && conv->groups > 1 && size_of(conv->x.dtype) == 2 && !is_depthwise(pass) &&
+         conv->x_channels_per_group() <= kFewChannels && conv->y_channels_per_group() <= kFewChannels;
+}
+// Not dense, not of one layout, or dense in one that may be slower than another.
 bool is_mixed(const Pass& pass) {
-  return !in_layout(pass, Layout::kPlanes).copies.empty() &&
-         (is_depthwise(pass) || !in_layout(pass, Layout::kChannelsLast).copies.empty());
+  const bool planes = in_layout(pass, Layout::kPlanes).copies.empty(),
+             last = in_layout(pass, Layout::kChannelsLast).copies.empty();
+  return planes ? is_narrow(pass) && !last : is_depthwise(pass) || !last;
 }
 
 // The implementation of the copies, and what all of it costs.
@@ -155,16 +163,11 @@ std::optional<Found> find(const Pass& pass, const Machine& machine) {
     for (const Copy& copy : copied.copies) bytes += static_cast<double>(copy.bytes());
     Times times(pass, machine);
     times.add_copy(bytes);
-    const Candidate* best = nullptr;
-    double microseconds = std::numeric_limits<double>::infinity();
-    for (const Candidate* candidate : candidates())
-      if (candidate != &dense_copies() && !candidate->reduces_precision() &&
-          candidate->supports(copied.pass, machine).accepted())
-        if (const double one = cost(*candidate, copied.pass, machine); one < microseconds)
-          best = candidate, microseconds = one;
-    if (best == nullptr || times.microseconds() + microseconds >= least) continue;
+    const auto [candidate, microseconds] =
+        cheapest(candidates(), copied.pass, machine, {&dense_copies(), &tf32_products()});
+    if (times.microseconds() + microseconds >= least) continue;
     least = times.microseconds() + microseconds;
-    found = Found{std::move(copied), best};
+    found = Found{std::move(copied), candidate};
   }
   return found;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Average pooling backward on dense NCHW or NHWC tensors in one launch: six kernels, a candidate each.
+// Average pooling backward on dense NCHW or NHWC tensors in one launch: four kernels, a candidate each.
 #include "kernels/cuda/pooling/pool.h"
 
 #include <fmt/format.h>
@@ -26,7 +26,7 @@ class PoolStep final : public Step {
                      : kernels::cuda::pool_kernel(pool, !planes_, alignment);
         }) {
     for (const PoolKernel kernel : kernels_.all())
-      if (kernel == PoolKernel::kColumns) cut_ = kernels::cuda::columns_cut(shape_of(pass), !planes_);
+      if (kernel == PoolKernel::kColumns) cut_ = kernels::cuda::columns_cut(shape_of(pass), !planes_, false);
   }
   std::string describe() const override {
     return fmt::format("{}, {}", kernels_.describe(size_of(pass_.x.dtype)),
@@ -57,15 +57,8 @@ class PoolCandidate final : public Candidate {
     const bool has = kernels::cuda::has_pool_kernel(kernel_, shape_of(*pool), !both_planes(*pool), kAligned);
     return has ? Support::yes() : Support::no(needs());
   }
-  // Windows side by side in rows that are no whole vectors are read and written element by element.
   Effort effort(const problem::Pass& pass, const Machine& /*machine*/) const override {
-    constexpr double kScattered = 3.8;
-    const auto& pool = std::get<AvgPoolPass>(pass);
-    Effort effort = effort_of(pass);
-    const int64_t vector = 16 / static_cast<int64_t>(size_of(pool.x.dtype));
-    if (kernel_ == PoolKernel::kDisjoint && both_planes(pool) && row_of(pool) % vector != 0)
-      effort.bytes *= kScattered;
-    return effort;
+    return effort_of(pass);
   }
   std::unique_ptr<const Step> make_step(const problem::Pass& pass,
                                         const Machine& /*machine*/) const override {
@@ -73,27 +66,13 @@ class PoolCandidate final : public Candidate {
   }
 
  private:
-  // Planes that are one window each make up one long row.
-  static int64_t row_of(const AvgPoolPass& pool) {
-    const auto whole = [](const problem::PoolWindow& a) { return a.y == 1 && a.kernel == a.x; };
-    const auto untouched = [](const problem::PoolWindow& a) { return a.kernel == 1 && a.stride == 1; };
-    const auto& [d, h, w] = pool.axes;
-    if (!whole(h) || !whole(w)) return w.x;
-    const int64_t plane = h.x * w.x;
-    return whole(d) || untouched(d) ? pool.batch * pool.channels * d.x * plane : plane;
-  }
   const char* needs() const {
     switch (kernel_) {
       case PoolKernel::kDisjoint:
-        return "needs windows side by side without padding, and one divisor";
-      case PoolKernel::kStaged:
-        return "needs 3x3 with padding 1 and stride 1, small row-major planes, and one divisor";
-      case PoolKernel::kSliding:
-        return "needs 3x3 with padding 1 and stride 1 or 2, row-major planes, and one divisor";
+        return "needs windows side by side without padding, one divisor, and rows or channels of whole "
+               "vectors";
       case PoolKernel::kColumns:
-        return "needs 16 windows at most that hold a place along an axis, and room for a tile in shared "
-               "memory; "
-               "channels last: no whole vectors of 16 bytes";
+        return "needs room for a tile in shared memory; channels last: no whole vectors of 16 bytes";
       case PoolKernel::kVectors:
         return "needs channels last, whole vectors of 16 bytes of them, and 8 windows at most that hold a "
                "place "
@@ -112,14 +91,6 @@ class PoolCandidate final : public Candidate {
 
 const Candidate& pool_disjoint() {
   static const PoolCandidate instance(PoolKernel::kDisjoint);
-  return instance;
-}
-const Candidate& pool_staged() {
-  static const PoolCandidate instance(PoolKernel::kStaged);
-  return instance;
-}
-const Candidate& pool_sliding() {
-  static const PoolCandidate instance(PoolKernel::kSliding);
   return instance;
 }
 const Candidate& pool_columns() {

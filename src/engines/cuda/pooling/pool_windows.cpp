@@ -7,8 +7,8 @@
 #include "engines/cuda/implementations.h"
 #include "engines/cuda/pooling/pool_pass.h"
 #include "engines/cuda/shapes.h"
-#include "kernels/cuda/pooling/pool_forward.h"
-#include "kernels/cuda/pooling/pool_forward_plan.h"
+#include "kernels/cuda/pooling_forward/pool_forward.h"
+#include "kernels/cuda/pooling_forward/pool_forward_plan.h"
 
 namespace retrograd::engines::cuda {
 namespace {

@@ -6,10 +6,10 @@
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/cpu/bias/row_reduce.cpp"
-#include "hwy/foreach_target.h"
-#include "hwy/highway.h"
+#include "kernels/cpu/all_targets.h"
 #include "kernels/cpu/elements-inl.h"
 #include "kernels/cpu/targets.h"
+#include "kernels/cpu/vectors.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace retrograd::kernels::cpu {
@@ -172,7 +172,7 @@ struct Chosen {
   void (*columns)(DType, const std::byte*, int64_t, int64_t, int64_t, double*);
 };
 const Chosen& chosen() {
-  static const Chosen instance{RG_CHOSEN(sum_rows), RG_CHOSEN(add_columns)};
+  static const Chosen instance{RG_WIDEST(sum_rows), RG_WIDEST(add_columns)};
   return instance;
 }
 

@@ -11,16 +11,16 @@
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/cpu/dense/tile_product.cpp"
 #include "hwy/cache_control.h"
-#include "hwy/foreach_target.h"
-#include "hwy/highway.h"
+#include "kernels/cpu/all_targets.h"
 #include "kernels/cpu/dense/tile_rows.h"
 #include "kernels/cpu/targets.h"
 #include "kernels/cpu/unroll-inl.h"
+#include "kernels/cpu/vectors.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace retrograd::kernels::cpu {
 namespace HWY_NAMESPACE {
-namespace hn = hwy::HWY_NAMESPACE;
+namespace hn = RG_VECTORS;
 using Full = hn::ScalableTag<float>;
 using Half = hn::Half<Full>;
 
@@ -152,24 +152,24 @@ struct Chosen {
   void (*end_stream)();
 };
 const Chosen& chosen() {
-  static const Chosen instance{RG_CHOSEN(tile_product), RG_CHOSEN(end_stream)};
+  static const Chosen instance{RG_WIDEST(tile_product), RG_WIDEST(end_stream)};
   return instance;
 }
 
 }  // namespace
 
-int64_t tile_width() { return vector_shape().tile_width(); }
-std::array<int64_t, 3> tile_widths() { return vector_shape().tile_widths(); }
-int64_t fitting_tile_width(int64_t channels) { return vector_shape().fitting_tile_width(channels); }
+int64_t tile_width() { return widest_shape().tile_width(); }
+std::array<int64_t, 3> tile_widths() { return widest_shape().tile_widths(); }
+int64_t fitting_tile_width(int64_t channels) { return widest_shape().fitting_tile_width(channels); }
 int64_t next_tile_width(int64_t channels, int64_t narrowest) {
-  return vector_shape().next_tile_width(channels, narrowest);
+  return widest_shape().next_tile_width(channels, narrowest);
 }
 int64_t covering_lanes(int64_t channels, int64_t narrowest) {
-  return vector_shape().covering_lanes(channels, narrowest);
+  return widest_shape().covering_lanes(channels, narrowest);
 }
-int tile_rows(int64_t width) { return vector_shape().tile_rows(width); }
+int tile_rows(int64_t width) { return widest_shape().tile_rows(width); }
 int64_t next_tile_rows(int64_t rows, int64_t width, int64_t stride) {
-  return vector_shape().next_tile_rows(rows, width, stride);
+  return widest_shape().next_tile_rows(rows, width, stride);
 }
 void tile_product(const TileProduct& tile) { chosen().product(tile); }
 void end_stream() { chosen().end_stream(); }

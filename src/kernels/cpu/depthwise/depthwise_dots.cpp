@@ -6,14 +6,14 @@
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/cpu/depthwise/depthwise_dots.cpp"
-#include "hwy/foreach_target.h"
-#include "hwy/highway.h"
+#include "kernels/cpu/all_targets.h"
 #include "kernels/cpu/targets.h"
+#include "kernels/cpu/vectors.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace retrograd::kernels::cpu {
 namespace HWY_NAMESPACE {
-namespace hn = hwy::HWY_NAMESPACE;
+namespace hn = RG_VECTORS;
 using D = hn::CappedTag<float, 16>;
 using V = hn::Vec<D>;
 
@@ -36,7 +36,7 @@ using V = hn::Vec<D>;
   if (i >= low && i < high) RG_ADD(i)
 #define RG_STORE_ROW(sum, row, i)                    \
   {                                                  \
-    float* at = t.sums + (row * t.sum_row + i) * n;  \
+    float* at = sums + (row * t.sum_row + i) * n;    \
     hn::Store(hn::Add(hn::Load(d, at), sum), d, at); \
   }
 #define RG_STORE(i)                                      \
@@ -46,6 +46,10 @@ using V = hn::Vec<D>;
     if constexpr (kTapRows > 2) RG_STORE_ROW(c##i, 2, i) \
     if constexpr (kTapRows > 3) RG_STORE_ROW(e##i, 3, i) \
   }
+
+// Positions that are added for a block of lanes before the next has its turn: fewer would spend their time on
+// taking up sums.
+constexpr int64_t kFewestPositions = 32;
 
 // Some neighbouring taps of the whole.
 struct Tile {
@@ -57,8 +61,9 @@ struct Tile {
   int64_t sum_row;  // taps
 };
 
+// Rows of one block of lanes.
 template <int kTapRows, int kTaps, bool kDense>
-HWY_NOINLINE void tile(const Tile& t) {
+HWY_INLINE void block_rows(const Tile& t, int64_t first_row, int64_t end_row, int64_t lane, float* sums) {
   const D d;
   const DepthwiseDots& r = t.dots;
   const int64_t n = static_cast<int64_t>(hn::Lanes(d)), pitch = kDense ? n : r.dilation * r.x_place;
@@ -67,9 +72,9 @@ HWY_NOINLINE void tile(const Tile& t) {
   const int64_t full_begin = std::clamp(t.begin[0], r.first, last);
   const int64_t full_end = std::clamp(t.end[kTaps - 1], full_begin, last);
   RG_EACH(RG_CLEAR)
-  for (int64_t row = 0; row < r.rows; ++row) {
-    const float* HWY_RESTRICT x_row = t.x + row * r.x_row;
-    const float* HWY_RESTRICT y_row = r.y + row * r.y_row - r.first * r.y_place;
+  for (int64_t row = first_row; row < end_row; ++row) {
+    const float* HWY_RESTRICT x_row = t.x + row * r.x_row + lane;
+    const float* HWY_RESTRICT y_row = r.y + row * r.y_row - r.first * r.y_place + lane;
     int64_t low = kTaps, high = kTaps;
     for (int64_t j = r.first; j < last; ++j) {
       if (j == full_begin && full_begin < full_end) {
@@ -113,6 +118,18 @@ HWY_NOINLINE void tile(const Tile& t) {
     }
   }
   RG_EACH(RG_STORE)
+}
+
+template <int kTapRows, int kTaps, bool kDense>
+HWY_NOINLINE void tile(const Tile& t) {
+  const DepthwiseDots& r = t.dots;
+  const auto n = static_cast<int64_t>(hn::Lanes(D()));
+  const int64_t some =
+      r.blocks == 1 ? r.rows : (kFewestPositions + r.count - 1) / std::max<int64_t>(r.count, 1);
+  for (int64_t row = 0; row < r.rows; row += some)
+    for (int64_t i = 0; i < r.blocks; ++i)
+      block_rows<kTapRows, kTaps, kDense>(t, row, std::min(row + some, r.rows),
+                                          i + 1 < r.blocks ? i * n : r.last_block, t.sums + i * r.block_sums);
 }
 
 template <int kTaps, bool kDense>

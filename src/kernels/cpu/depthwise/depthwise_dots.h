@@ -43,6 +43,12 @@ struct DepthwiseDots {
   int64_t step = 1;
   int64_t dilation = 1;
   float* sums = nullptr;  // [tap row][tap][lane]
+  // Blocks of lanes beside each other, where those are channels: some rows at a time are added for all of
+  // them, so that what lies together in memory is read together. Block b is b·lanes floats further on in x
+  // and y, the last one last_block, and b·block_sums in the sums.
+  int64_t blocks = 1;
+  int64_t last_block = 0;
+  int64_t block_sums = 0;
 };
 void depthwise_dots(const DepthwiseDots& dots);
 

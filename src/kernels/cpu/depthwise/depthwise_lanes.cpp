@@ -5,16 +5,16 @@
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/cpu/depthwise/depthwise_lanes.cpp"
 #include "hwy/cache_control.h"
-#include "hwy/foreach_target.h"
-#include "hwy/highway.h"
+#include "kernels/cpu/all_targets.h"
 #include "kernels/cpu/float_at.h"
 #include "kernels/cpu/targets.h"
 #include "kernels/cpu/vector_shape-inl.h"
+#include "kernels/cpu/vectors.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace retrograd::kernels::cpu {
 namespace HWY_NAMESPACE {
-namespace hn = hwy::HWY_NAMESPACE;
+namespace hn = RG_VECTORS;
 using D = hn::CappedTag<float, kMostPlaneLanes>;
 using V = hn::Vec<D>;
 static_assert(has_lanes(hn::MaxLanes(D()), kShape.plane_lanes()));
@@ -33,7 +33,7 @@ void lanes_to_planes_one_by_one(const float* in, int64_t count, float* const* pl
     for (int64_t i = 0; i < count; ++i) put_float(in[i * lanes + l], planes[l] + i);
 }
 
-#if HWY_TARGET == HWY_SCALAR || HWY_HAVE_SCALABLE
+#if !RG_HAS_LANES || HWY_HAVE_SCALABLE
 void planes_to_lanes(const float* const* planes, int64_t count, float* out) {
   planes_to_lanes_one_by_one(planes, count, out);
 }

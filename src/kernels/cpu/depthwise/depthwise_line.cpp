@@ -7,15 +7,15 @@
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/cpu/depthwise/depthwise_line.cpp"
-#include "hwy/foreach_target.h"
-#include "hwy/highway.h"
+#include "kernels/cpu/all_targets.h"
 #include "kernels/cpu/targets.h"
 #include "kernels/cpu/unroll-inl.h"
+#include "kernels/cpu/vectors.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace retrograd::kernels::cpu {
 namespace HWY_NAMESPACE {
-namespace hn = hwy::HWY_NAMESPACE;
+namespace hn = RG_VECTORS;
 using D = hn::CappedTag<float, kMostLineLanes>;
 using V = hn::Vec<D>;
 static_assert(has_lanes(hn::MaxLanes(D()), kShape.line_lanes()));

@@ -2,26 +2,32 @@
 // Tiles of results with planes or channels as lanes, once for every instruction set.
 #include "kernels/cpu/depthwise/depthwise_rows.h"
 
+#include <algorithm>
 #include <utility>
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/cpu/depthwise/depthwise_rows.cpp"
-#include "hwy/foreach_target.h"
-#include "hwy/highway.h"
+#include "kernels/cpu/all_targets.h"
 #include "kernels/cpu/targets.h"
 #include "kernels/cpu/unroll-inl.h"
+#include "kernels/cpu/vectors.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace retrograd::kernels::cpu {
 namespace HWY_NAMESPACE {
-namespace hn = hwy::HWY_NAMESPACE;
+namespace hn = RG_VECTORS;
 using D = hn::CappedTag<float, 16>;
 using V = hn::Vec<D>;
 
 HWY_INLINE int64_t lanes() { return static_cast<int64_t>(hn::Lanes(D())); }
 
-HWY_INLINE V first_sums(const DepthwiseRow& r) {
-  return r.start != nullptr ? hn::LoadU(D(), r.start) : hn::Zero(D());
+// A block of lanes in a row of results, in floats from the first ones: of sources, of weights, of channels.
+struct Block {
+  int64_t source, weights, channel;
+};
+
+HWY_INLINE V first_sums(const DepthwiseRow& r, const Block& block) {
+  return r.start != nullptr ? hn::LoadU(D(), r.start + block.channel) : hn::Zero(D());
 }
 
 // Accumulators are named variables, by macros: g++ 12 leaves some arrays of them in memory, and vectors of
@@ -50,16 +56,16 @@ HWY_INLINE V first_sums(const DepthwiseRow& r) {
 #define RG_AT(i) (kDense ? source + i * n : at[i / 3 % 4] + i % 3 * pitch)
 
 template <int kTile, bool kDense>
-HWY_INLINE void tile_row(const DepthwiseRow& r, int64_t first, int64_t down, float* HWY_RESTRICT out) {
+HWY_INLINE void tile_row(const DepthwiseRow& r, int64_t first, const Block& block, float* HWY_RESTRICT out) {
   const D d;
   const int64_t n = lanes(), pitch = kDense ? n : r.source_step * r.source_place,
                 out_pitch = r.out_step * r.out_place;
-  const int64_t from = (first * r.source_step - r.source_start) * r.source_place + r.source_at + down;
-  const V start = first_sums(r);
+  const int64_t from = (first * r.source_step - r.source_start) * r.source_place + block.source;
+  const V start = first_sums(r, block);
   RG_EACH(RG_START)
   if (first >= r.full_begin && first + kTile <= r.full_end) {
     for (int64_t row = 0; row < r.rows; ++row) {
-      const float* HWY_RESTRICT weights = r.weights[row] + r.first_slot * n + r.weight_at;
+      const float* HWY_RESTRICT weights = r.weights[row] + r.first_slot * n + block.weights;
       for (int64_t t = 0; t < r.tap_count; ++t, weights += n) {
         RG_PLACES(r.sources[row] + (from + r.taps[t].offset * r.source_place))
         const V weight = hn::Load(d, weights);
@@ -68,7 +74,7 @@ HWY_INLINE void tile_row(const DepthwiseRow& r, int64_t first, int64_t down, flo
     }
   } else {
     for (int64_t row = 0; row < r.rows; ++row) {
-      const float* HWY_RESTRICT weights = r.weights[row] + r.first_slot * n + r.weight_at;
+      const float* HWY_RESTRICT weights = r.weights[row] + r.first_slot * n + block.weights;
       for (int64_t t = 0; t < r.tap_count; ++t, weights += n) {
         const DepthwiseTap& tap = r.taps[t];
         const int64_t begin = tap.begin - first, end = tap.end - first;
@@ -98,10 +104,36 @@ HWY_INLINE void tile_row(const DepthwiseRow& r, int64_t first, int64_t down, flo
   RG_EACH(RG_STORE)
 }
 
+// body(block, out) for every block of every row of `width` results from position `first` on. Places may
+// lie too far apart for the machine to foresee the next row: it is fetched meanwhile.
+template <class Body>
+HWY_INLINE void each_block(const DepthwiseRow& r, int64_t first, int64_t width, float* out,
+                           const Body& body) {
+  constexpr int64_t kLineFloats = 16;
+  const int64_t n = lanes(), pitch = r.source_step * r.source_place, out_pitch = r.out_step * r.out_place;
+  const float* ahead = nullptr;
+  if (r.fetches && r.rows > 0)
+    ahead = std::max(r.sources[0], r.sources[r.rows - 1]) +
+            (first * r.source_step - r.source_start) * r.source_place;
+  for (int64_t row = 0; row < r.out_rows; ++row, out += r.out_row)
+    for (int64_t i = 0; i < r.blocks; ++i) {
+      const int64_t channel = i + 1 < r.blocks ? i * n : r.last_block;
+      if (ahead != nullptr && row + 1 < r.out_rows && channel % kLineFloats < n) {
+        const float* next = ahead + (row + 1) * r.source_row + channel;
+        const float* next_out = out + r.out_row + channel;
+        for (int64_t place = 0; place < width; ++place, next += pitch, next_out += out_pitch) {
+          __builtin_prefetch(next);
+          __builtin_prefetch(next_out, 1);
+        }
+      }
+      body(Block{row * r.source_row + channel, i * r.block_weights, channel}, out + channel);
+    }
+}
+
 template <int kTile, bool kDense>
-HWY_NOINLINE void tile(const DepthwiseRow& r, int64_t first, float* HWY_RESTRICT out) {
-  for (int64_t row = 0; row < r.out_rows; ++row)
-    tile_row<kTile, kDense>(r, first, row * r.source_row, out + row * r.out_row);
+HWY_NOINLINE void tile(const DepthwiseRow& r, int64_t first, float* out) {
+  each_block(r, first, kTile, out,
+             [&](const Block& block, float* at) HWY_ATTR { tile_row<kTile, kDense>(r, first, block, at); });
 }
 
 // Neighbouring sources, each loaded once for the three results that read it. `now` starts with the source.
@@ -115,7 +147,8 @@ HWY_NOINLINE void tile(const DepthwiseRow& r, int64_t first, float* HWY_RESTRICT
 
 // Three neighbouring taps; of the sources, at most the first and the last lie outside.
 template <int kTile, bool kDense>
-HWY_INLINE void row_of_three(const DepthwiseRow& r, int64_t first, int64_t down, float* HWY_RESTRICT out) {
+HWY_INLINE void row_of_three(const DepthwiseRow& r, int64_t first, const Block& block,
+                             float* HWY_RESTRICT out) {
   const D d;
   const int64_t n = lanes(), pitch = kDense ? n : r.source_place, out_pitch = r.out_step * r.out_place;
   const bool falling = r.taps[0].offset > r.taps[2].offset;
@@ -123,11 +156,11 @@ HWY_INLINE void row_of_three(const DepthwiseRow& r, int64_t first, int64_t down,
   const bool has_first = place >= 0, has_last = place + kTile + 1 < r.source_size;
   const int64_t low_slot = (r.first_slot + (falling ? 2 : 0)) * n,
                 high_slot = (r.first_slot + (falling ? 0 : 2)) * n;
-  const V start = first_sums(r);
+  const V start = first_sums(r, block);
   RG_EACH(RG_START)
   for (int64_t row = 0; row < r.rows; ++row) {
-    RG_PLACES(r.sources[row] + (place - r.source_start) * pitch + r.source_at + down)
-    const float* HWY_RESTRICT weights = r.weights[row] + r.weight_at;
+    RG_PLACES(r.sources[row] + (place - r.source_start) * pitch + block.source)
+    const float* HWY_RESTRICT weights = r.weights[row] + block.weights;
     const V low = hn::Load(d, weights + low_slot), middle = hn::Load(d, weights + (r.first_slot + 1) * n),
             high = hn::Load(d, weights + high_slot);
     if (has_first) a0 = hn::MulAdd(low, hn::LoadU(d, source), a0);
@@ -156,9 +189,10 @@ HWY_INLINE void row_of_three(const DepthwiseRow& r, int64_t first, int64_t down,
 }
 
 template <int kTile, bool kDense>
-HWY_NOINLINE void tile_of_three(const DepthwiseRow& r, int64_t first, float* HWY_RESTRICT out) {
-  for (int64_t row = 0; row < r.out_rows; ++row)
-    row_of_three<kTile, kDense>(r, first, row * r.source_row, out + row * r.out_row);
+HWY_NOINLINE void tile_of_three(const DepthwiseRow& r, int64_t first, float* out) {
+  each_block(r, first, kTile, out, [&](const Block& block, float* at) HWY_ATTR {
+    row_of_three<kTile, kDense>(r, first, block, at);
+  });
 }
 
 // Whether tile_of_three computes these positions.

@@ -27,8 +27,6 @@ struct DepthwiseRow {
   const float* const* weights = nullptr;  // [rows], [slot][lane]
   const float* start = nullptr;           // [lane]; null: zeros
   int64_t rows = 0;
-  int64_t source_at = 0;     // floats to add to all sources,
-  int64_t weight_at = 0;     // and to all weights
   int64_t source_place = 0;  // floats from a place to the next
   int64_t source_start = 0;
   int64_t source_step = 1;
@@ -43,6 +41,13 @@ struct DepthwiseRow {
   float* out = nullptr;  // position first + i at out + i·out_step·out_place
   int64_t out_step = 1;
   int64_t out_place = 0;
+  // Blocks of lanes beside each other, where those are channels: tile by tile all of them are computed, so
+  // that what lies together in memory is read together. Block b is b·lanes floats further on in sources,
+  // start and out, the last one last_block, and b·block_weights in the weights.
+  int64_t blocks = 1;
+  int64_t last_block = 0;
+  int64_t block_weights = 0;
+  bool fetches = false;  // the next row of sources and results, where memory is far away
   // Further rows of results that read the same rows of weights; floats from one to the next.
   int64_t out_rows = 1;
   int64_t source_row = 0;

@@ -10,7 +10,6 @@
 
 #include <algorithm>
 
-#include "hwy/highway.h"
 #include "kernels/cpu/depthwise/depthwise_wide.h"
 #include "kernels/cpu/unroll-inl.h"
 
@@ -18,8 +17,8 @@ HWY_BEFORE_NAMESPACE();
 namespace retrograd::kernels::cpu {
 namespace HWY_NAMESPACE {
 
-#if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX2
-namespace hn = hwy::HWY_NAMESPACE;
+#if RG_HAS_MASKED_LOADS
+namespace hn = RG_VECTORS;
 
 template <int kLanes>
 using Tag = hn::CappedTag<float, kLanes>;
@@ -62,7 +61,7 @@ struct MaskedLanes {
 // body does, which is half as much to compile.
 template <class D, class Body>
 HWY_INLINE void with_lanes(const Place<D>& place, const Body& body) {
-  if constexpr (HWY_TARGET > HWY_AVX3)
+  if constexpr (!RG_HAS_AVX512)
     if (place.full) return body(AllLanes<D>());
   body(MaskedLanes<D>{place.mask});
 }

@@ -6,17 +6,17 @@
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/cpu/depthwise/depthwise_wide_dots.cpp"
-#include "hwy/foreach_target.h"
-#include "hwy/highway.h"
+#include "kernels/cpu/all_targets.h"
 #include "kernels/cpu/depthwise/depthwise_wide-inl.h"
 #include "kernels/cpu/targets.h"
+#include "kernels/cpu/vectors.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace retrograd::kernels::cpu {
 namespace HWY_NAMESPACE {
-namespace hn = hwy::HWY_NAMESPACE;
+namespace hn = RG_VECTORS;
 
-#if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX2
+#if RG_HAS_MASKED_LOADS
 
 constexpr int kMostLanes = HWY_MIN(16, static_cast<int>(hn::MaxLanes(Tag<16>())));
 static_assert(has_lanes(kMostLanes, kShape.wide_lanes(16)));

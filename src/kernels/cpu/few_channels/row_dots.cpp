@@ -7,16 +7,16 @@
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/cpu/few_channels/row_dots.cpp"
 #include "hwy/cache_control.h"
-#include "hwy/foreach_target.h"
-#include "hwy/highway.h"
+#include "kernels/cpu/all_targets.h"
 #include "kernels/cpu/float_at.h"
 #include "kernels/cpu/targets.h"
 #include "kernels/cpu/unroll-inl.h"
+#include "kernels/cpu/vectors.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace retrograd::kernels::cpu {
 namespace HWY_NAMESPACE {
-namespace hn = hwy::HWY_NAMESPACE;
+namespace hn = RG_VECTORS;
 using D = hn::ScalableTag<float>;
 using V = hn::Vec<D>;
 
@@ -101,7 +101,7 @@ HWY_NOINLINE void tile(const RowDots& r, int64_t term, const Fetched& fetched) {
       step<kChannels, kTerms>(y + x, r.y_stride, source, at + x, sum);
     }
     if (rest == 0) continue;
-    HWY_ALIGN float ends[kChannels * HWY_MAX_BYTES / sizeof(float)] = {};
+    HWY_ALIGN float ends[kChannels * RG_VECTOR_BYTES / sizeof(float)] = {};
     for (int o = 0; o < kChannels; ++o)
       for (int64_t x = 0; x < rest; ++x) ends[o * n + x] = float_at(y + o * r.y_stride + whole + x);
     step<kChannels, kTerms>(ends, n, source, at + whole, sum);
@@ -148,7 +148,7 @@ HWY_INLINE void dispatch(const RowDots& r, std::integer_sequence<int, I...>) {
 
 void row_dots(const RowDots& r) { dispatch(r, Indices<kMostChannels>()); }
 
-#if HWY_TARGET != HWY_SCALAR && !HWY_HAVE_SCALABLE
+#if RG_HAS_LANES && !HWY_HAVE_SCALABLE
 // Neighbours are added, until each lane is the total of one of kVectors vectors: three instructions for two
 // vectors, where each by itself takes eight.
 template <int64_t kVectors>
@@ -168,7 +168,7 @@ void lane_totals(const float* sums, int64_t count, float* totals) {
   const D d;
   const int64_t n = static_cast<int64_t>(hn::Lanes(d));
   int64_t i = 0;
-#if HWY_TARGET != HWY_SCALAR && !HWY_HAVE_SCALABLE
+#if RG_HAS_LANES && !HWY_HAVE_SCALABLE
   constexpr int64_t kLanes = hn::MaxLanes(D());
   for (; i + kLanes <= count; i += kLanes) hn::StoreU(added<kLanes>(sums + i * kLanes), d, totals + i);
 #endif

@@ -9,15 +9,15 @@
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/cpu/few_channels/row_sums.cpp"
 #include "hwy/cache_control.h"
-#include "hwy/foreach_target.h"
-#include "hwy/highway.h"
+#include "kernels/cpu/all_targets.h"
 #include "kernels/cpu/targets.h"
 #include "kernels/cpu/unroll-inl.h"
+#include "kernels/cpu/vectors.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace retrograd::kernels::cpu {
 namespace HWY_NAMESPACE {
-namespace hn = hwy::HWY_NAMESPACE;
+namespace hn = RG_VECTORS;
 using D = hn::ScalableTag<float>;
 using V = hn::Vec<D>;
 
@@ -134,16 +134,16 @@ struct Chosen {
   void (*sums)(const RowSums&);
 };
 const Chosen& chosen() {
-  static const Chosen instance{RG_CHOSEN(row_sums)};
+  static const Chosen instance{RG_WIDEST(row_sums)};
   return instance;
 }
 
 }  // namespace
 
 void row_sums(const RowSums& rows) { chosen().sums(rows); }
-int row_results() { return vector_shape().row_results(); }
-int64_t row_positions(int results) { return vector_shape().row_positions(results); }
-int64_t row_overrun() { return vector_shape().row_overrun(); }
+int row_results() { return widest_shape().row_results(); }
+int64_t row_positions(int results) { return widest_shape().row_positions(results); }
+int64_t row_overrun() { return widest_shape().row_overrun(); }
 
 }  // namespace retrograd::kernels::cpu
 #endif

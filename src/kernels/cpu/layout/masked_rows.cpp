@@ -8,15 +8,15 @@
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/cpu/layout/masked_rows.cpp"
-#include "hwy/foreach_target.h"
-#include "hwy/highway.h"
+#include "kernels/cpu/all_targets.h"
 #include "kernels/cpu/targets.h"
 #include "kernels/cpu/unroll-inl.h"
+#include "kernels/cpu/vectors.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace retrograd::kernels::cpu {
 namespace HWY_NAMESPACE {
-namespace hn = hwy::HWY_NAMESPACE;
+namespace hn = RG_VECTORS;
 using D = hn::ScalableTag<float>;
 using V = hn::Vec<D>;
 

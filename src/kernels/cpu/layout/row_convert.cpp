@@ -4,10 +4,10 @@
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/cpu/layout/row_convert.cpp"
-#include "hwy/foreach_target.h"
-#include "hwy/highway.h"
+#include "kernels/cpu/all_targets.h"
 #include "kernels/cpu/elements-inl.h"
 #include "kernels/cpu/targets.h"
+#include "kernels/cpu/vectors.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace retrograd::kernels::cpu {
@@ -114,8 +114,8 @@ struct Chosen {
   bool (*finite)(const float*, int64_t);
 };
 const Chosen& chosen() {
-  static const Chosen instance{RG_CHOSEN(decode_row), RG_CHOSEN(encode_row), RG_CHOSEN(round_row),
-                               RG_CHOSEN(all_finite)};
+  static const Chosen instance{RG_WIDEST(decode_row), RG_WIDEST(encode_row), RG_WIDEST(round_row),
+                               RG_WIDEST(all_finite)};
   return instance;
 }
 

@@ -8,21 +8,21 @@
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/cpu/layout/row_copy.cpp"
 #include "hwy/cache_control.h"
-#include "hwy/foreach_target.h"
-#include "hwy/highway.h"
+#include "kernels/cpu/all_targets.h"
 #include "kernels/cpu/layout/transpose.h"
 #include "kernels/cpu/targets.h"
+#include "kernels/cpu/vectors.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace retrograd::kernels::cpu {
 namespace HWY_NAMESPACE {
-namespace hn = hwy::HWY_NAMESPACE;
+namespace hn = RG_VECTORS;
 using D = hn::ScalableTag<float>;
 
 constexpr int64_t kLineFloats = 16;
 
 // Where a masked store touches nothing beside the mask, and is quick.
-constexpr bool kMasks = HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3;
+constexpr bool kMasks = RG_HAS_AVX512;
 
 // Callers' floats may lie at any address.
 HWY_INLINE void copy_one(const float* from, float* to) {
@@ -96,7 +96,7 @@ struct WeaveTwo {
 
   HWY_INLINE WeaveTwo() : lower(halves(0)), upper(halves(static_cast<int32_t>(hn::Lanes(D()) / 2))) {}
   static HWY_INLINE Indices halves(int32_t first) {
-    HWY_ALIGN int32_t lanes[HWY_MAX_BYTES / sizeof(float)];
+    HWY_ALIGN int32_t lanes[RG_VECTOR_BYTES / sizeof(float)];
     for (size_t i = 0; i < hn::Lanes(D()); ++i) lanes[i] = first + static_cast<int32_t>(i / 2);
     return hn::SetTableIndices(D(), lanes);
   }
@@ -151,8 +151,7 @@ void weave_rows(const WovenRows& w) {
     return copy_each(w.in + w.begin, w.in_stride, w.out + w.begin, w.out_stride, w.rows, w.end - w.begin);
   // Positions of which every way is stored; at each end there may be one of which some are.
   const int64_t stop = w.end / w.ways, first = std::min((w.begin + w.ways - 1) / w.ways, stop);
-  const bool vectors =
-      HWY_TARGET != HWY_SCALAR && w.ways <= 4 && stop - first >= static_cast<int64_t>(hn::Lanes(D()));
+  const bool vectors = RG_HAS_LANES && w.ways <= 4 && stop - first >= static_cast<int64_t>(hn::Lanes(D()));
   if (vectors && w.ways == 2) weave_vectors<WeaveTwo>(w, first, stop);
   if (vectors && w.ways == 3) weave_vectors<WeaveThree>(w, first, stop);
   if (vectors && w.ways == 4) weave_vectors<WeaveFour>(w, first, stop);
@@ -173,7 +172,7 @@ void weave_rows(const WovenRows& w) {
         copy_one(w.in + i * w.way_stride + r * w.in_stride + j, w.out + r * w.out_stride + j * w.ways + i);
 }
 
-#if HWY_TARGET != HWY_SCALAR
+#if RG_HAS_LANES
 struct PartTwo {
   static constexpr int64_t kWays = 2;
   HWY_INLINE void store(const float* in, int64_t way_stride, float* out) const {
@@ -231,8 +230,8 @@ void part_place(const PartedRows& p, int64_t place) {
 
 void part_rows(const PartedRows& p) {
   const int64_t ways = p.ways, stop = p.end / ways, first = std::min((p.begin + ways - 1) / ways, stop);
-  const bool vectors = HWY_TARGET != HWY_SCALAR && (ways == 2 || ways == 4) &&
-                       stop - first >= static_cast<int64_t>(hn::Lanes(D()));
+  const bool vectors =
+      RG_HAS_LANES && (ways == 2 || ways == 4) && stop - first >= static_cast<int64_t>(hn::Lanes(D()));
   if (vectors && ways == 2) part_vectors<PartTwo>(p, first, stop);
   if (vectors && ways == 4) part_vectors<PartFour>(p, first, stop);
   for (int64_t place = 0; place < first * ways; ++place) part_place(p, place);
@@ -264,8 +263,8 @@ struct Chosen {
   void (*part)(const PartedRows&);
 };
 const Chosen& chosen() {
-  static const Chosen instance{RG_CHOSEN(copy_rows), RG_CHOSEN(copy_rows_apart), RG_CHOSEN(weave_rows),
-                               RG_CHOSEN(part_rows)};
+  static const Chosen instance{RG_WIDEST(copy_rows), RG_WIDEST(copy_rows_apart), RG_WIDEST(weave_rows),
+                               RG_WIDEST(part_rows)};
   return instance;
 }
 

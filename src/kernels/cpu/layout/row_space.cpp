@@ -8,18 +8,18 @@
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/cpu/layout/row_space.cpp"
-#include "hwy/foreach_target.h"
-#include "hwy/highway.h"
+#include "kernels/cpu/all_targets.h"
 #include "kernels/cpu/targets.h"
+#include "kernels/cpu/vectors.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace retrograd::kernels::cpu {
 namespace HWY_NAMESPACE {
-namespace hn = hwy::HWY_NAMESPACE;
+namespace hn = RG_VECTORS;
 using D = hn::ScalableTag<float>;
 
 // Where a masked store touches nothing beside the mask, and is quick.
-constexpr bool kMasks = HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3;
+constexpr bool kMasks = RG_HAS_AVX512;
 
 // Callers' floats may lie at any address.
 HWY_INLINE void put(float value, float* out) {
@@ -38,7 +38,7 @@ HWY_INLINE void clear(float* out, int64_t count) {
   }
 }
 
-#if HWY_TARGET != HWY_SCALAR && !HWY_HAVE_SCALABLE
+#if RG_HAS_LANES && !HWY_HAVE_SCALABLE
 // A vector of values becomes two of them with a zero behind each.
 class Pairs {
   using Indices = decltype(hn::SetTableIndices(D(), static_cast<const int32_t*>(nullptr)));
@@ -54,7 +54,7 @@ class Pairs {
 
  private:
   static HWY_INLINE Indices halves(int32_t first) {
-    HWY_ALIGN int32_t lanes[HWY_MAX_BYTES / sizeof(float)];
+    HWY_ALIGN int32_t lanes[RG_VECTOR_BYTES / sizeof(float)];
     for (size_t i = 0; i < hn::Lanes(D()); ++i) lanes[i] = first + static_cast<int32_t>(i / 2);
     return hn::SetTableIndices(D(), lanes);
   }
@@ -130,7 +130,7 @@ void space_by_two(const SpacedOutRows& s) {
 #endif
 
 void pick_every_other(const float* in, float* out, int64_t count) {
-#if HWY_TARGET != HWY_SCALAR && !HWY_HAVE_SCALABLE
+#if RG_HAS_LANES && !HWY_HAVE_SCALABLE
   const D d;
   const int64_t n = static_cast<int64_t>(hn::Lanes(d));
   const auto pick = [&](int64_t i) HWY_ATTR {
@@ -158,7 +158,7 @@ void pick_every_other(const float* in, float* out, int64_t count) {
 }
 
 void space_rows(const SpacedOutRows& s) {
-#if HWY_TARGET != HWY_SCALAR && !HWY_HAVE_SCALABLE
+#if RG_HAS_LANES && !HWY_HAVE_SCALABLE
   if (s.step == 2) return space_by_two(s);
 #endif
   for (int64_t r = 0; r < s.rows; ++r) {
@@ -182,11 +182,11 @@ HWY_EXPORT(pick_every_other);
 }  // namespace
 
 void space_rows(const SpacedOutRows& rows) {
-  static void (*const chosen)(const SpacedOutRows&) = RG_CHOSEN(space_rows);
+  static void (*const chosen)(const SpacedOutRows&) = RG_WIDEST(space_rows);
   chosen(rows);
 }
 void pick_every_other(const float* in, float* out, int64_t count) {
-  static void (*const chosen)(const float*, float*, int64_t) = RG_CHOSEN(pick_every_other);
+  static void (*const chosen)(const float*, float*, int64_t) = RG_WIDEST(pick_every_other);
   chosen(in, out, count);
 }
 

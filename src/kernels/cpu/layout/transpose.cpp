@@ -10,14 +10,14 @@
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/cpu/layout/transpose.cpp"
-#include "hwy/foreach_target.h"
-#include "hwy/highway.h"
+#include "kernels/cpu/all_targets.h"
 #include "kernels/cpu/targets.h"
+#include "kernels/cpu/vectors.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace retrograd::kernels::cpu {
 namespace HWY_NAMESPACE {
-namespace hn = hwy::HWY_NAMESPACE;
+namespace hn = RG_VECTORS;
 
 // Columns that are finished for all rows before the next ones begin: what is written stays in L1 until its
 // cache lines are full.
@@ -38,7 +38,7 @@ void transpose_scalar(const Block& b) {
       std::memcpy(b.out + c * b.out_stride + r, b.in + r * b.in_stride + c, sizeof(float));
 }
 
-#if HWY_TARGET != HWY_SCALAR
+#if RG_HAS_LANES
 
 template <int kLanes>
 using Tag = hn::FixedTag<float, kLanes>;
@@ -73,7 +73,7 @@ HWY_INLINE void tile(Tag<4> d, const float* HWY_RESTRICT in, int64_t in_stride, 
   hn::StoreU(v3, d, out + 3 * out_stride);
 }
 
-#if HWY_MAX_BYTES >= 32 && !HWY_HAVE_SCALABLE
+#if RG_VECTOR_BYTES >= 32 && !HWY_HAVE_SCALABLE
 // Columns j and 4 + j, from rows 0 to 3 in `a` and 4 to 7 in `b`.
 HWY_INLINE void store_halves(Vector<8> a, Vector<8> b, float* HWY_RESTRICT out, int64_t out_stride) {
   const Tag<8> d;
@@ -93,7 +93,7 @@ HWY_INLINE void tile(Tag<8>, const float* HWY_RESTRICT in, int64_t in_stride, fl
 }
 #endif
 
-#if HWY_MAX_BYTES >= 64 && !HWY_HAVE_SCALABLE
+#if RG_VECTOR_BYTES >= 64 && !HWY_HAVE_SCALABLE
 // Columns j, 4 + j, 8 + j and 12 + j, from rows 0, 4, 8, 12 and the three after each.
 HWY_INLINE void store_quarters(Vector<16> a, Vector<16> b, Vector<16> c, Vector<16> e,
                                float* HWY_RESTRICT out, int64_t out_stride) {
@@ -137,17 +137,17 @@ void transpose_tiles(const Block& b) {
     }
 }
 
-#endif  // HWY_TARGET != HWY_SCALAR
+#endif  // RG_HAS_LANES
 
 void transpose(const float* in, int64_t in_stride, float* out, int64_t out_stride, int64_t rows,
                int64_t cols) {
   const Block block{in, in_stride, out, out_stride, rows, cols};
   [[maybe_unused]] const int64_t fewest = std::min(rows, cols);
-#if HWY_TARGET != HWY_SCALAR
-#if HWY_MAX_BYTES >= 64 && !HWY_HAVE_SCALABLE
+#if RG_HAS_LANES
+#if RG_VECTOR_BYTES >= 64 && !HWY_HAVE_SCALABLE
   if (fewest >= 16) return transpose_tiles<16>(block);
 #endif
-#if HWY_MAX_BYTES >= 32 && !HWY_HAVE_SCALABLE
+#if RG_VECTOR_BYTES >= 32 && !HWY_HAVE_SCALABLE
   if (fewest >= 8) return transpose_tiles<8>(block);
 #endif
   if (fewest >= 4) return transpose_tiles<4>(block);
@@ -171,7 +171,7 @@ using Transpose = void (*)(const float*, int64_t, float*, int64_t, int64_t, int6
 
 void transpose(const float* in, int64_t in_stride, float* out, int64_t out_stride, int64_t rows,
                int64_t cols) {
-  static const Transpose chosen = RG_CHOSEN(transpose);
+  static const Transpose chosen = RG_WIDEST(transpose);
   chosen(in, in_stride, out, out_stride, rows, cols);
 }
 

@@ -4,7 +4,6 @@
 // Included once for every instruction set.
 #include <cstddef>
 
-#include "hwy/highway.h"
 #include "kernels/cpu/elements-inl.h"
 #include "kernels/cpu/pooling/pool_rows-inl.h"
 #include "kernels/cpu/pooling/row_pool.h"
@@ -99,10 +98,10 @@ template <int kTerms>
 struct SlidSum {
   static constexpr int kCopies = 1;
   const float* first;
-  int64_t rows, pitch, unit;
+  int64_t rows, pitch;
   template <class D>
   HWY_INLINE hn::Vec<D> along(D d, int64_t i) const {
-    return sum_back(d, first + i, unit, kTerms);
+    return sum_back(d, first + i, 1, kTerms);
   }
   template <class D>
   HWY_INLINE hn::Vec<D> at(D d, int64_t i) const {
@@ -156,12 +155,11 @@ HWY_NOINLINE void put_sliding(const E& codec, const PoolRun& run, SlidSum<kTerms
 
 template <int kTerms>
 void slide_rows_of(const PoolVolumes& p, const float* quotients, int64_t count, std::byte* out) {
-  const int64_t pitch = p.pitch * p.unit;
+  const int64_t pitch = p.pitch;
   each_run(p, count, pitch, out,
            [&](auto elements, const PoolWindows&, const PoolRun& run, Lines lines, std::byte* to) {
              const PoolWindows& w = run.windows;
-             const SlidSum<kTerms> sum{quotients + w.begin * pitch + p.pad * p.unit, w.end - w.begin, pitch,
-                                       p.unit};
+             const SlidSum<kTerms> sum{quotients + w.begin * pitch + p.pad, w.end - w.begin, pitch};
              if (run.slides && sum.rows == 3) return put_sliding<3>(elements, run, sum, lines, to);
              if (run.slides && sum.rows == 2) return put_sliding<2>(elements, run, sum, lines, to);
              if (run.slides) one_by_one(lines);

@@ -5,7 +5,6 @@
 #include <bit>
 #include <cmath>
 
-#include "hwy/highway.h"
 #include "kernels/cpu/elements-inl.h"
 #include "kernels/cpu/pooling/pool_vectors-inl.h"
 
@@ -20,7 +19,7 @@ HWY_BEFORE_NAMESPACE();
 namespace retrograd::kernels::cpu {
 namespace HWY_NAMESPACE {
 
-#if (HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX2) || HWY_ARCH_ARM_A64
+#if RG_HAS_FUSED_PRODUCTS
 inline constexpr bool kFusesProducts = true;
 #else
 inline constexpr bool kFusesProducts = false;

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "hwy/highway.h"
 #include "kernels/cpu/elements-inl.h"
 #include "kernels/cpu/pooling/pool_vectors-inl.h"
 #include "kernels/cpu/pooling/row_pool.h"
@@ -38,31 +37,30 @@ HWY_INLINE hn::Vec<D> sum_back(D d, const float* in, int64_t step, int64_t terms
 template <int kTerms>
 class FewTerms {
  public:
-  FewTerms(const PoolVolumes& p, float*) : unit_(p.unit) {}
+  FewTerms(const PoolVolumes&, float*) {}
   HWY_INLINE void start(const float* quotients) { row_ = quotients; }
   template <class D>
   HWY_INLINE hn::Vec<D> a(D d, int64_t i) const {
-    return sum_back(d, row_ + i, unit_, kTerms);
+    return sum_back(d, row_ + i, 1, kTerms);
   }
 
  private:
   const float* row_ = nullptr;
-  int64_t unit_;
 };
 
 // There may be none.
 class SomeTerms {
  public:
-  SomeTerms(const PoolVolumes& p, float*) : unit_(p.unit), terms_(p.terms) {}
+  SomeTerms(const PoolVolumes& p, float*) : terms_(p.terms) {}
   HWY_INLINE void start(const float* quotients) { row_ = quotients; }
   template <class D>
   HWY_INLINE hn::Vec<D> a(D d, int64_t i) const {
-    return terms_ == 0 ? hn::Zero(d) : sum_back(d, row_ + i, unit_, terms_);
+    return terms_ == 0 ? hn::Zero(d) : sum_back(d, row_ + i, 1, terms_);
   }
 
  private:
   const float* row_ = nullptr;
-  int64_t unit_, terms_;
+  int64_t terms_;
 };
 
 class ManyTerms {
@@ -70,29 +68,27 @@ class ManyTerms {
   // `groups`: a row of scratch, laid out as the quotients are.
   ManyTerms(const PoolVolumes& p, float* groups)
       : groups_(groups),
-        unit_(p.unit),
         group_(static_cast<int64_t>(std::sqrt(static_cast<double>(p.terms)))),
         whole_(p.terms / group_),
         left_(p.terms % group_),
-        first_((p.pad / p.stride - (whole_ - 1) * group_) * unit_),
-        last_(((p.x - 1 + p.pad) / p.stride + 1) * unit_) {}
+        first_(p.pad / p.stride - (whole_ - 1) * group_),
+        last_((p.x - 1 + p.pad) / p.stride + 1) {}
   HWY_INLINE void start(const float* quotients) {
     row_ = quotients;
     const Floats<kLanes> d;
-    for (int64_t i = first_; i < last_; i += kLanes)
-      store(sum_back(d, row_ + i, unit_, group_), d, groups_ + i);
+    for (int64_t i = first_; i < last_; i += kLanes) store(sum_back(d, row_ + i, 1, group_), d, groups_ + i);
   }
   template <class D>
   HWY_INLINE hn::Vec<D> a(D d, int64_t i) const {
-    auto sum = sum_back(d, groups_ + i, group_ * unit_, whole_);
-    if (left_ > 0) sum = hn::Add(sum, sum_back(d, row_ + i - whole_ * group_ * unit_, unit_, left_));
+    auto sum = sum_back(d, groups_ + i, group_, whole_);
+    if (left_ > 0) sum = hn::Add(sum, sum_back(d, row_ + i - whole_ * group_, 1, left_));
     return sum;
   }
 
  private:
   const float* row_ = nullptr;
   float* groups_;
-  int64_t unit_, group_, whole_, left_, first_, last_;
+  int64_t group_, whole_, left_, first_, last_;
 };
 
 // Places side by side, by the table; whole vectors, so up to kLanes − 1 floats beyond a row are written.
@@ -142,23 +138,11 @@ void expand_by_phases(const PoolVolumes& p, Sums sums, const float* HWY_RESTRICT
 template <class Sums>
 HWY_INLINE void expand_by_runs(const PoolVolumes& p, const Sums& sums, const float* HWY_RESTRICT row,
                                float* HWY_RESTRICT out) {
-  const int64_t unit = p.unit;
   int64_t j = p.pad / p.stride, r = p.pad % p.stride;
   for (int64_t x = 0; x < p.x;) {
     const int64_t run = std::min((r < p.rest ? p.rest : p.stride) - r, p.x - x);
-    const auto sum = [&](auto d, int64_t i) {
-      const auto a = sums.a(d, j * unit + i);
-      return r < p.rest ? hn::Add(a, load(d, row + (j - p.terms) * unit + i)) : a;
-    };
-    if (unit == 1) {
-      const float value = hn::GetLane(sum(Floats<1>(), 0));
-      in_vectors(run, [&](auto d, int64_t i) { store(hn::Set(d, value), d, out + x + i); });
-    } else {
-      in_vectors(unit, [&](auto d, int64_t i) {
-        const auto v = sum(d, i);
-        for (int64_t place = 0; place < run; ++place) store(v, d, out + (x + place) * unit + i);
-      });
-    }
+    const float a = hn::GetLane(sums.a(Floats<1>(), j)), value = r < p.rest ? a + row[j - p.terms] : a;
+    in_vectors(run, [&](auto d, int64_t i) { store(hn::Set(d, value), d, out + x + i); });
     x += run;
     r += run;
     if (r == p.stride) {
@@ -171,8 +155,8 @@ HWY_INLINE void expand_by_runs(const PoolVolumes& p, const Sums& sums, const flo
 template <class Sums>
 void expand_rows(const PoolVolumes& p, const float* quotients, int64_t rows, float* groups, float* expanded) {
   Sums sums(p, groups);
-  const int64_t line = p.x * p.unit, pitch = p.pitch * p.unit, shift = p.pad * p.unit;
-  if (p.unit == 1 && p.stride > 1 && p.stride <= kMostPoolPhases) {
+  const int64_t line = p.x, pitch = p.pitch, shift = p.pad;
+  if (p.stride > 1 && p.stride <= kMostPoolPhases) {
     return p.rest > 0 ? expand_by_phases<true>(p, sums, quotients, rows, expanded)
                       : expand_by_phases<false>(p, sums, quotients, rows, expanded);
   }

@@ -9,7 +9,6 @@
 #include <cstddef>
 #include <type_traits>
 
-#include "hwy/highway.h"
 #include "kernels/cpu/elements-inl.h"
 #include "kernels/cpu/pooling/pool_divide-inl.h"
 #include "kernels/cpu/pooling/row_pool.h"
@@ -27,7 +26,7 @@ namespace retrograd::kernels::cpu {
 namespace HWY_NAMESPACE {
 
 // Some lanes of every vector are lost, and loads must be able to leave lanes out.
-#if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX2
+#if RG_HAS_MASKED_LOADS
 inline constexpr bool kFusesPooling = true;
 static_assert(kLanes >= 8 && kMasksBytes <= 4);
 using Lanes = Floats<kLanes>;

@@ -6,12 +6,12 @@
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/cpu/pooling/pool_quotients.cpp"
-#include "hwy/foreach_target.h"
-#include "hwy/highway.h"
+#include "kernels/cpu/all_targets.h"
 #include "kernels/cpu/elements-inl.h"
 #include "kernels/cpu/pooling/pool_divide-inl.h"
 #include "kernels/cpu/pooling/pool_vectors-inl.h"
 #include "kernels/cpu/targets.h"
+#include "kernels/cpu/vectors.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace retrograd::kernels::cpu {
@@ -67,26 +67,26 @@ HWY_INLINE void divide_dense(const E& elements, const std::byte* HWY_RESTRICT in
 template <class E>
 HWY_INLINE void divide_row(const PoolVolumes& p, const E& elements, const std::byte* HWY_RESTRICT in,
                            float outer, float* HWY_RESTRICT out) {
-  if (p.counts.each == nullptr && p.in.place == p.unit) {
+  if (p.counts.each == nullptr && p.in.place == 1) {
     return with_divide<E>(outer * p.counts.all,
-                          [&](auto divide) { divide_line(elements, in, p.y * p.unit, divide, out); });
+                          [&](auto divide) { divide_line(elements, in, p.y, divide, out); });
   }
-  if (p.unit == 1 && p.in.place == 1) {
+  if (p.in.place == 1) {
     return in_vectors(p.y, [&](auto d, int64_t i) {
       const auto divisor = hn::Mul(load(d, p.counts.each + i), hn::Set(d, outer));
       store(hn::Div(elements.load(d, in + i * E::kBytes), divisor), d, out + i);
     });
   }
   using By = std::conditional_t<kIsFloat<E>, ByDivision, ByAny>;
-  for (int64_t j = 0; j < p.y; ++j, in += p.in.place * E::kBytes, out += p.unit)
-    divide_line(elements, in, p.unit, By(ByDivision{outer * p.counts[j]}), out);
+  for (int64_t j = 0; j < p.y; ++j, in += p.in.place * E::kBytes)
+    divide_line(elements, in, 1, By(ByDivision{outer * p.counts[j]}), out + j);
 }
 
 void divide_volumes(const PoolVolumes& p, const std::byte* in, int64_t count, float* quotients) {
   const PoolTensor& t = p.in;
-  const int64_t line = p.y * p.unit, plane = p.row_windows * line, volume = p.depth_windows * plane;
-  const int64_t rows = count * p.depth_windows * p.row_windows, pitch = p.pitch * p.unit;
-  const bool dense = t.place == p.unit && (p.row_windows == 1 || t.row == line) &&
+  const int64_t line = p.y, plane = p.row_windows * line, volume = p.depth_windows * plane;
+  const int64_t rows = count * p.depth_windows * p.row_windows, pitch = p.pitch;
+  const bool dense = t.place == 1 && (p.row_windows == 1 || t.row == line) &&
                      (p.depth_windows == 1 || t.depth == plane) && (count == 1 || t.volume == volume);
   const bool same =
       p.depth_counts.each == nullptr && p.row_counts.each == nullptr && p.counts.each == nullptr;

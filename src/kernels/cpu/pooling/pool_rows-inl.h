@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <array>
 
-#include "hwy/highway.h"
 #include "kernels/cpu/elements-inl.h"
 #include "kernels/cpu/pooling/pool_expand-inl.h"
 #include "kernels/cpu/pooling/row_pool.h"
@@ -149,10 +148,9 @@ HWY_NOINLINE void put_places(const PoolVolumes& p, const E& elements, const Pool
     for (int64_t k = 0; k < lines.repeats; ++k, line.advance(lines.repeat_from), to += lines.repeat_to)
       for (int64_t row = 0; row < run.rows; ++row)
         for (int64_t x = 0; x < p.x; ++x) {
-          const int64_t from = ((run.slides ? row * p.x : 0) + x) * p.unit;
+          const int64_t from = (run.slides ? row * p.x : 0) + x;
           std::byte* at = to + row * lines.row + x * p.out.place * E::kBytes;
-          in_vectors(p.unit,
-                     [&](auto d, int64_t i) { elements.store(line.at(d, from + i), d, at + i * E::kBytes); });
+          elements.store(line.at(Floats<1>(), from), Floats<1>(), at);
         }
   }
 }
@@ -199,9 +197,9 @@ template <class Body>
 HWY_INLINE void each_run(const PoolVolumes& p, int64_t count, int64_t pitch, std::byte* out,
                          const Body& body) {
   const PoolTensor& t = p.out;
-  const int64_t line = p.x * p.unit, slice = p.rows * line;
+  const int64_t line = p.x, slice = p.rows * line;
   // What lies behind a row of a volume is written later, to the end of the slice or of the volume.
-  const bool dense_rows = t.place == p.unit && (p.rows == 1 || t.row == line);
+  const bool dense_rows = t.place == 1 && (p.rows == 1 || t.row == line);
   const bool dense_slices = dense_rows && (p.depths == 1 || t.depth == slice);
   with_pool_elements(t.dtype, [&](auto elements) {
     constexpr int64_t kBytes = decltype(elements)::kBytes;
@@ -227,7 +225,7 @@ HWY_INLINE void each_run(const PoolVolumes& p, int64_t count, int64_t pitch, std
 }
 
 void add_rows(const PoolVolumes& p, const float* expanded, int64_t count, std::byte* out) {
-  const int64_t line = p.x * p.unit, plane = p.row_windows * line;
+  const int64_t line = p.x, plane = p.row_windows * line;
   each_run(
       p, count, line, out,
       [&](auto elements, const PoolWindows& depth, const PoolRun& run, const Lines& lines, std::byte* to) {
@@ -245,7 +243,7 @@ void add_rows(const PoolVolumes& p, const float* expanded, int64_t count, std::b
         }
         const BoxSum box{expanded + depth.begin * plane + w.begin * line, depth.end - depth.begin,
                          w.end - w.begin, plane, line};
-        if (p.out.place != p.unit)
+        if (p.out.place != 1)
           return with_sum<kFew>(box, [&](const auto& sum) { put_places(p, elements, run, sum, lines, to); });
         with_sum<4>(box, [&](const auto& sum) { put_run(p, elements, run, sum, lines, to); });
       });

@@ -6,7 +6,6 @@
 #include <array>
 #include <cstddef>
 
-#include "hwy/highway.h"
 #include "kernels/cpu/elements-inl.h"
 #include "kernels/cpu/pooling/pool_vectors-inl.h"
 #include "kernels/cpu/pooling/row_pool.h"

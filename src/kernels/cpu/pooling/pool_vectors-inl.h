@@ -10,7 +10,6 @@
 #include <cstring>
 #include <type_traits>
 
-#include "hwy/highway.h"
 #include "kernels/cpu/elements-inl.h"
 
 #if defined(RETROGRAD_KERNELS_CPU_POOL_VECTORS_INL_H_) == defined(HWY_TARGET_TOGGLE)

@@ -7,11 +7,11 @@
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/cpu/pooling/pool_windows.cpp"
-#include "hwy/foreach_target.h"
-#include "hwy/highway.h"
+#include "kernels/cpu/all_targets.h"
 #include "kernels/cpu/elements-inl.h"
 #include "kernels/cpu/pooling/pool_divide-inl.h"
 #include "kernels/cpu/targets.h"
+#include "kernels/cpu/vectors.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace retrograd::kernels::cpu {
@@ -99,7 +99,7 @@ void sum_pool_rows(const PoolRowSums& r) {
 // Every other float of 2·lanes from `at` on.
 template <class D>
 HWY_INLINE hn::Vec<D> every_other(D d, const float* at) {
-#if HWY_TARGET != HWY_SCALAR  // which has no such function
+#if RG_HAS_LANES  // which has no such function
   if constexpr (hn::MaxLanes(D()) > 1)
     return hn::ConcatEven(d, hn::LoadU(d, at + hn::MaxLanes(D())), hn::LoadU(d, at));
 #endif

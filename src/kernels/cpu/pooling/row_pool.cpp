@@ -7,8 +7,7 @@
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/cpu/pooling/row_pool.cpp"
-#include "hwy/foreach_target.h"
-#include "hwy/highway.h"
+#include "kernels/cpu/all_targets.h"
 #include "kernels/cpu/elements-inl.h"
 #include "kernels/cpu/pooling/pool_direct-inl.h"
 #include "kernels/cpu/pooling/pool_fused-inl.h"
@@ -16,6 +15,7 @@
 #include "kernels/cpu/pooling/pool_stream-inl.h"
 #include "kernels/cpu/targets.h"
 #include "kernels/cpu/vector_shape-inl.h"
+#include "kernels/cpu/vectors.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace retrograd::kernels::cpu {
@@ -26,8 +26,8 @@ void pool_volumes(const PoolVolumes& p, const std::byte* in, std::byte* out, int
   const auto out_bytes = static_cast<int64_t>(size_of(p.out.dtype));
   const int64_t rows = p.depth_windows * p.row_windows;
   if (p.is_fused()) return fuse_rows(p, in, out, count);
-  float* groups = scratch + p.front * p.unit;
-  float* quotients = scratch + p.row_floats() + p.front * p.unit;
+  float* groups = scratch + p.front;
+  float* quotients = scratch + p.row_floats() + p.front;
   float* expanded = scratch + p.row_floats() + p.quotient_floats();
   for (int64_t v = 0; v < count; v += p.at_once) {
     const int64_t now = std::min(p.at_once, count - v);
@@ -77,9 +77,8 @@ void PoolVolumes::derive(const VectorShape& shape) {
   const int64_t first = pad / stride - (terms - 1) - (rest > 0 ? 1 : 0), last = (x - 1 + pad) / stride;
   front = std::max<int64_t>(-first, 0);
   pitch = y + std::max(front, last + 1 - y);
-  if (out.place != unit) return;
-  if (most_rows <= 1 && unit == 1 && kernel == stride && 1 < stride && stride <= kMostPoolPhases)
-    way = PoolWay::kCopy;
+  if (out.place != 1) return;
+  if (most_rows <= 1 && kernel == stride && 1 < stride && stride <= kMostPoolPhases) way = PoolWay::kCopy;
   if (slides) way = PoolWay::kSlide;
   // Vectors that are no whole line of the cache gain nothing from lying in one.
   if (stream.vectors != nullptr && (x % 8 == 0 || lanes == kMostPoolLanes)) way = PoolWay::kStream;
@@ -136,13 +135,13 @@ void list_pool_phases(int64_t stride, int64_t kernel, PoolPhase* phases) {
     }
 }
 void clear_pool_scratch(const PoolVolumes& p, float* scratch) {
-  const int64_t zeros = (p.pitch - p.y) * p.unit, pitch = p.pitch * p.unit;
+  const int64_t zeros = p.pitch - p.y, pitch = p.pitch;
   if (zeros == 0 || p.is_fused()) return;
   // Short rows: a call for each takes longer than all there is.
   if (pitch < kShortRow) return std::fill_n(scratch + p.row_floats(), p.quotient_floats(), 0.0F), void();
   // The zeros behind a row are those before the next one.
-  float* row = scratch + p.row_floats() + (p.front - (p.pitch - p.y)) * p.unit;
-  std::fill_n(scratch + p.row_floats(), p.front * p.unit, 0.0F);
+  float* row = scratch + p.row_floats() + p.front - (p.pitch - p.y);
+  std::fill_n(scratch + p.row_floats(), p.front, 0.0F);
   for (int64_t i = 1; i <= p.window_rows(); ++i) std::fill_n(row + i * pitch, zeros, 0.0F);
 }
 void pool_volumes(const PoolVolumes& volumes, const std::byte* in, std::byte* out, int64_t count,

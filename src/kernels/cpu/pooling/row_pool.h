@@ -9,8 +9,7 @@
 // result are whole vectors, one after the other.
 //
 // With w + pad = j·stride + r and kernel = terms·stride + rest, a place takes the windows j, j−1, …
-// j−terms+1, and one more if r < rest. The lanes of a vector take their j from a table of `stride` lines. A
-// place is `unit` adjacent elements: 1 where rows of places lie together, channels where those do.
+// j−terms+1, and one more if r < rest. The lanes of a vector take their j from a table of `stride` lines.
 #pragma once
 
 #include <array>
@@ -99,7 +98,6 @@ struct PoolVolumes {
   int64_t x = 1, y = 1, kernel = 1, stride = 1, pad = 0;  // along the row
   const PoolPhase* phases = nullptr;                      // for 1 < stride ≤ kMostPoolPhases
   PoolCounts counts;
-  int64_t unit = 1;
   int64_t most_rows = 1;  // of windows, that a row of results lies in
   PoolStream stream;      // where results are one
   bool slides = false;    // windows of 2 or 3, by one place at a time, along rows and from row to row
@@ -119,17 +117,17 @@ struct PoolVolumes {
   bool is_fused() const { return way >= PoolWay::kThrees; }
   int64_t window_rows() const { return at_once * depth_windows * row_windows; }
   // A row of sums by groups, the quotients, and their expanded rows; vectors reach behind each of them.
-  int64_t row_floats() const { return (front + pitch) * unit + 2 * kMostPoolLanes; }
-  int64_t quotient_floats() const { return (front + window_rows() * pitch) * unit + 2 * kMostPoolLanes; }
+  int64_t row_floats() const { return front + pitch + 2 * kMostPoolLanes; }
+  int64_t quotient_floats() const { return front + window_rows() * pitch + 2 * kMostPoolLanes; }
   int64_t scratch_floats() const {
     if (is_fused()) return 0;
-    const int64_t expanded = way == PoolWay::kExpand ? window_rows() * x * unit + kMostPoolLanes : 0;
+    const int64_t expanded = way == PoolWay::kExpand ? window_rows() * x + kMostPoolLanes : 0;
     return row_floats() + quotient_floats() + expanded;
   }
 };
 void list_pool_phases(int64_t stride, int64_t kernel, PoolPhase* phases);
 
-// Zeros where the kernel relies on them: once for any number of calls with the same unit.
+// Zeros where the kernel relies on them: once for any number of calls.
 void clear_pool_scratch(const PoolVolumes& volumes, float* scratch);
 void pool_volumes(const PoolVolumes& volumes, const std::byte* in, std::byte* out, int64_t count,
                   float* scratch);

@@ -209,8 +209,8 @@ struct Chosen {
   void (*gradient)(const WinogradTiles&);
 };
 const Chosen& chosen() {
-  static const Chosen instance{RG_CHOSEN(data), RG_CHOSEN(kernel), RG_CHOSEN(window), RG_CHOSEN(result),
-                               RG_CHOSEN(gradient)};
+  static const Chosen instance{RG_CHOSEN_TARGET(data), RG_CHOSEN_TARGET(kernel), RG_CHOSEN_TARGET(window),
+                               RG_CHOSEN_TARGET(result), RG_CHOSEN_TARGET(gradient)};
   return instance;
 }
 

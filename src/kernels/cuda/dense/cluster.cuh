@@ -25,6 +25,19 @@ __device__ inline float2 load_pair_of_cluster(uint32_t address) {
                : "memory");
   return pair;
 }
+__device__ inline float4 load_four_of_cluster(uint32_t address) {
+  float4 four;
+  asm volatile("ld.shared::cluster.v4.f32 {%0, %1, %2, %3}, [%4];"
+               : "=f"(four.x), "=f"(four.y), "=f"(four.z), "=f"(four.w)
+               : "r"(address)
+               : "memory");
+  return four;
+}
+__device__ inline void store_four(uint32_t address, const float* four) {
+  asm volatile("st.shared.v4.f32 [%0], {%1, %2, %3, %4};" ::"r"(address), "f"(four[0]), "f"(four[1]),
+               "f"(four[2]), "f"(four[3])
+               : "memory");
+}
 __device__ inline void store_pair(uint32_t address, const float2& pair) {
   asm volatile("st.shared.v2.f32 [%0], {%1, %2};" ::"r"(address), "f"(pair.x), "f"(pair.y) : "memory");
 }

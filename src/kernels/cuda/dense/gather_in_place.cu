@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // result[m, n] = Σ_{tap, c} source[place(m, tap), c] · weight[tap, n, c], operands in place
 //
-// A block makes 64 places by kN columns. A step is 128 bytes of the channels of one tap. Rows of channels
+// A block makes 64 pixels by kN columns. A step is 128 bytes of the channels of one tap. Rows of channels
 // and weights with columns side by side come in asynchronous chunks; planes and other weights come element by
-// element, neighbouring lanes with neighbouring places or columns: of FP32 asynchronously, of 16 bits through
+// element, neighbouring lanes with neighbouring pixels or columns: of FP32 asynchronously, of 16 bits through
 // registers while the step before is multiplied. What lies beyond an edge is not read and becomes zero; what
 // that makes of weights that are not finite is mended as in gather_product.cu.
 #include <algorithm>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // result[m, n] = Σ_{tap, c} source[place(m, tap), c] · weight[tap, n, c]
 //
-// A block makes kM places by kN channels. Sums run over (tap, channel) in steps of 128 bytes: each 16-byte
+// A block makes kM pixels by kN channels. Sums run over (tap, channel) in steps of 128 bytes: each 16-byte
 // chunk of a row has one tap, so eight taps of a stem with three channels share a step. Several steps are in
 // flight (cp.async), and the fragments of the next 32 bytes while those of these are multiplied; chunks
 // beyond the edge arrive as zeros. Operations a byte of shared memory: 2·kM·kN/(kM + kN) of a term.

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// forward and grad_input as a matrix product over rows of channels: places by result channels, summed over
+// forward and grad_input as a matrix product over rows of channels: pixels by result channels, summed over
 // taps and source channels. Strides of grad_input come as one product for each residue, all in one launch.
-// Where no two windows share a place of x, grad_input is one product of grad_output's places by all weights
-// of a y channel: every sum has its own place and channel ("folded"). Where x has few channels, forward is
+// Where no two windows share a pixel of x, grad_input is one product of grad_output's pixels by all weights
+// of a y channel: every sum has its own pixel and channel ("folded"). Where x has few channels, forward is
 // one product of whole windows by all weights of a y channel ("patches").
 #pragma once
 

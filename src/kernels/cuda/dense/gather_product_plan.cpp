@@ -40,7 +40,7 @@ GatherTiles gather_tiles(int64_t places, int64_t columns, int64_t groups, Produc
                          int multiprocessors) {
   const Tiles tiles{places, columns, groups, multiprocessors};
   // What is loaded, not what is multiplied, takes the time of few columns.
-  if (columns <= 16) return {128, 16, tiles.time_of(128, 16, 3, math == ProductMath::kF32 ? 0.8 : 0.5)};
+  if (columns <= 16) return {128, 16, tiles.time_of(128, 16, 3, math == ProductMath::kF32 ? 0.8 : 0.32)};
   if (columns <= 32) return {128, 32, tiles.time_of(128, 32, 4, 0.9)};
   const double wide = tiles.time_of(128, 64, 2, 1.0), small = tiles.time_of(64, 64, 3, 0.92);
   // Three products of TF32 have no registers for more.
@@ -116,10 +116,12 @@ GatherRun gather_run(const GatherProduct& product, std::span<const ProductAxes> 
 
 namespace {
 
-// Blocks of clusters that run at the same time: they lie in one of eight sixteens.
+// Blocks of clusters that run at the same time: they lie in one of eight sixteens, and odd ones leave one of
+// a pair of multiprocessors idle.
 int64_t blocks_at_once(int64_t shares, int64_t multiprocessors) {
   constexpr int64_t kNeighbours = 8;
   if (shares == 1) return multiprocessors;
+  if (shares % 2 == 1) return std::max(multiprocessors / (shares + 1) * shares, shares);
   return std::max<int64_t>(kNeighbours * (multiprocessors / kNeighbours / shares * shares), shares);
 }
 
@@ -129,7 +131,11 @@ F32Tiles cheapest_f32(int64_t places, int64_t columns, int64_t steps, ProductMat
   F32Tiles best{};
   for (const Tiling& tiling : math == ProductMath::kF32 ? std::span<const Tiling>(kThree) : kOne) {
     const int64_t blocks = ceil_div(places, tiling.m) * ceil_div(columns, tiling.n) * shares;
-    const double added = shares == 1 ? 0 : kCluster + (shares - 1) * tiling.m * tiling.n * 4 / kFetched;
+    const double added =
+        shares == 1
+            ? 0
+            : kCluster +
+                  static_cast<double>(ceil_div(tiling.n / 8, shares) * 8 * shares * tiling.m * 4) / kFetched;
     const double time = 1e-3 *
                         static_cast<double>(ceil_div(blocks, blocks_at_once(shares, multiprocessors))) *
                         (static_cast<double>(ceil_div(steps, shares)) * tiling.step + tiling.rest + added);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which tiles of m places by n channels a gather product is cut into. All of them add in the same order.
+// Which tiles of m pixels by n channels a gather product is cut into. All of them add in the same order.
 #pragma once
 
 #include "kernels/cuda/dense/gather_product.h"

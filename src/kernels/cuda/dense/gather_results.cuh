@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // From the sums of gather_product's tiles to the result: through shared memory, so that neighbouring lanes
-// store neighbouring places or columns, in vectors of up to 16 bytes where these lie side by side.
+// store neighbouring pixels or columns, in vectors of up to 16 bytes where these lie side by side.
 #pragma once
 
 #include <type_traits>

@@ -2,8 +2,8 @@
 // The parts of gather_in_place's kernel: where a sum is, how operands get into shared memory as they lie, how
 // fragments come out of it.
 //
-// A stage holds 128 bytes of terms. An operand whose terms lie side by side (rows) has a line a place, chunks
-// exchanged so that fragments read all banks; one whose places or columns lie side by side has a line a term,
+// A stage holds 128 bytes of terms. An operand whose terms lie side by side (rows) has a line a pixel, chunks
+// exchanged so that fragments read all banks; one whose pixels or columns lie side by side has a line a term,
 // eight elements longer than the tile for the same reason.
 #pragma once
 

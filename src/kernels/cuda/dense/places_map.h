@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Boxes and walks over places, as Hopper's copy engine knows them (tensor_map.h makes descriptions of them).
+// Boxes and walks over pixels, as Hopper's copy engine knows them (tensor_map.h makes descriptions of them).
 #pragma once
 
 #include <cstdint>
@@ -10,13 +10,13 @@ namespace retrograd::kernels::cuda {
 enum class MapType : unsigned char { kF16, kBF16, kF32 };
 
 // Boxes of a tensor of up to five axes, innermost first; strides in bytes, multiples of 16, of all axes but
-// the first. A box's innermost axis is 128 or 64 bytes, swizzled over eight rows of them; outside the tensor
-// there are zeros.
+// the first. A box's innermost axis is 128, 64 or 32 bytes, swizzled over eight rows of them; outside the
+// tensor there are zeros.
 struct BoxMap {
   int axes;
   uint64_t sizes[5], strides[4];
   uint32_t box[5];
-  int row_bytes = 128;  // of the box's innermost axis: 128 or 64
+  int row_bytes = 128;  // of the box's innermost axis
 };
 
 // Rows of channels of consecutive places of (c, w, h[, d], n), channels last and dense. Along an

@@ -8,7 +8,7 @@
 #pragma once
 
 #include "kernels/cuda/dense/places_map.h"
-#include "kernels/cuda/dense/weight_results.h"
+#include "kernels/cuda/dense_weight/weight_results.h"
 #include "kernels/cuda/fast_div.cuh"
 #include "kernels/cuda/layout/channel_rows.h"
 #include "kernels/cuda/layout/results.h"

@@ -32,7 +32,9 @@ CUtensorMapDataType data_type(MapType type) {
                                   : CU_TENSOR_MAP_DATA_TYPE_FLOAT32;
 }
 CUtensorMapSwizzle swizzle_of(int row_bytes) {
-  return row_bytes == 128 ? CU_TENSOR_MAP_SWIZZLE_128B : CU_TENSOR_MAP_SWIZZLE_64B;
+  return row_bytes == 128  ? CU_TENSOR_MAP_SWIZZLE_128B
+         : row_bytes == 64 ? CU_TENSOR_MAP_SWIZZLE_64B
+                           : CU_TENSOR_MAP_SWIZZLE_32B;
 }
 uint64_t bytes_of(MapType type) { return type == MapType::kF32 ? 4 : 2; }
 

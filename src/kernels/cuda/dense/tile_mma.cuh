@@ -14,6 +14,8 @@
 
 #include <cstdint>
 
+#include "kernels/cuda/copy_async.cuh"
+
 namespace retrograd::kernels::cuda {
 
 __device__ inline uint32_t shared_address(const void* pointer) {
@@ -24,11 +26,6 @@ __device__ inline uint32_t shared_address(const void* pointer) {
 __device__ inline void copy_chunk(uint32_t target, const void* source, bool live) {
   const int bytes = live ? 16 : 0;
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(target), "l"(source), "r"(bytes));
-}
-__device__ inline void close_copies() { asm volatile("cp.async.commit_group;"); }
-template <int kPending>
-__device__ void wait_for_copies() {
-  asm volatile("cp.async.wait_group %0;" ::"n"(kPending));
 }
 
 template <bool kTransposed>

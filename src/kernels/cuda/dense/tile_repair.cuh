@@ -3,7 +3,7 @@
 //
 // FP32 as three TF32 products makes NaN of every product with a factor that is not finite, or is rounded to
 // an infinity: a special one. So a result that is not NaN shows that no special factor is in its row (of
-// places) and in its column (of weights). Where the column has none and the row has one, or the other way
+// pixels) and in its column (of weights). Where the column has none and the row has one, or the other way
 // round, the result is this one term, whatever the others are: a search of the row, or the column, instead of
 // all sums.
 #pragma once

@@ -32,6 +32,12 @@ __device__ inline uint64_t narrow_factor(uint32_t address, uint32_t leading = 16
   return (factor(address, leading, 512) & ~(uint64_t{3} << 62)) | uint64_t{2} << 62;
 }
 
+// Rows of 32 bytes, chunk c of row r at c ^ (r / 4 % 2) (CU_TENSOR_MAP_SWIZZLE_32B), along the result: 16
+// elements of the sum. A multiple of 256.
+__device__ inline uint64_t thin_factor(uint32_t address) {
+  return factor(address, 16, 256) | uint64_t{3} << 62;
+}
+
 // Before the first product, and whenever registers of the sums were written by anything else.
 __device__ inline void fence_sums() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
 // Closes a group of products.

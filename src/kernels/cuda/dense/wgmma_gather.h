@@ -2,22 +2,50 @@
 // gather_product on Hopper's warpgroup products: FP16 and BF16 in, the same type out.
 #pragma once
 
+#include <span>
+#include <vector>
+
 #include "kernels/cuda/dense/gather_product.h"
 
 namespace retrograd::kernels::cuda {
 
+constexpr size_t kMostGathered = 9;  // products of a launch
+
 // Whether the copy engine can walk over the places.
-bool wgmma_gather_takes(const GatherProduct& product);
+bool wgmma_gather_takes(const GatherProduct& product, const ProductAxes& axes);
 
-// About how long it takes on an H200, the launch aside. Looks at sizes and strides only.
-double wgmma_gather_microseconds(const GatherProduct& product);
+// The shape of tiles: places by channels. Of pairs: a multiprocessor has two blocks, one of which multiplies
+// while the other writes. Packed: a step has four sixteens of channels, of any taps. Of shared
+// taps: three taps along w read what is loaded once.
+enum class GatherShape : unsigned char {
+  k128x128,
+  k192x128,
+  k128x256,
+  k128x160,
+  k256x64,
+  k128x64Pairs,
+  k128x128Packed,
+  k128x64Packed,
+  k256x64Shared,
+  k512x32Shared
+};
+const char* name_of(GatherShape shape);
 
-// The tiles that it is cut into, for people.
-const char* wgmma_gather_tiles(const GatherProduct& product);
+// Products of one launch and how they are cut. The steps of a tile are shared among the blocks of a cluster,
+// as many as the problem alone says, since bits depend on it.
+struct GatherLaunch {
+  std::span<const ProductAxes> residues;
+  GatherShape shape;
+  int shares;
+  double microseconds;  // about, on an H200, without the launch's beginning and end
+};
+// Looks at sizes and strides only. `residues`: those with most taps first.
+std::vector<GatherLaunch> wgmma_gather_launches(const GatherProduct& product,
+                                                std::span<const ProductAxes> residues);
 
 // False: nothing was launched. Needs a Hopper GPU, one group, multiples of eight channels (of patches: of y
 // channels), addresses that are multiples of 16, weights as [y channels][taps][x channels], and a dense
 // result, its channels innermost or outside its places.
-bool wgmma_gather(const GatherProduct& product, Stream stream);
+bool wgmma_gather(const GatherProduct& product, const GatherLaunch& launch, Stream stream);
 
 }  // namespace retrograd::kernels::cuda

@@ -7,7 +7,7 @@
 // in FP32 is limited by them, 7x7 has 49 products a result, about as much time again.
 //
 // Windows are known to the compiler for a padding of kP, half a kernel or one more; every other padding is
-// such a one with y moved by whole places, and with stride 2 tiles that begin a row above the first.
+// such a one with y moved by whole pixels, and with stride 2 tiles that begin a row above the first.
 //
 // Values beyond the edge count as zero. Zero times a weight that is not finite would be NaN, so a block that
 // finds such a weight takes the formula as it stands for tiles at an edge.

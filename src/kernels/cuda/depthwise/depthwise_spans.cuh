@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lines cut into groups of eight places, 16 bytes each. A tile is sixteen groups: the rows of a matrix whose
+// Lines cut into groups of eight pixels, 16 bytes each. A tile is sixteen groups: the rows of a matrix whose
 // columns are a window around each group.
 #pragma once
 

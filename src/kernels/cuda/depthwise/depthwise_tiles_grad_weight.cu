@@ -2,8 +2,8 @@
 // w[t] = Σ_{n,o} x[n, o − P + t] · y[n, o] of one channel.
 //
 // A block takes a channel and a part of its images, tile by tile: y and the x around it in shared memory as
-// FP32. A thread owns eight taps in a row; for four places it reads four more values of x and four of y, and
-// makes 32 products. Where there are fewer strips of taps than threads, several threads share the places of a
+// FP32. A thread owns eight taps in a row; for four pixels it reads four more values of x and four of y, and
+// makes 32 products. Where there are fewer strips of taps than threads, several threads share the pixels of a
 // strip and add up at the end.
 //
 // Values of x beyond the edge are zeros; who adds the parts takes a sum that is NaN from the formula.

@@ -3,10 +3,10 @@
 // grad_input on channels-last tensors.
 //
 // A thread keeps the weights of one channel or two in registers and reads from shared memory what a tile of
-// its results needs: for 3x3 in 16 bits, 36 loads and 288 products for 16 places of two channels. Bytes:
+// its results needs: for 3x3 in 16 bits, 36 loads and 288 products for 16 pixels of two channels. Bytes:
 // source once and what segments and bands share, results once.
 //
-// Places beyond the edge and taps that a small kernel does not have count as zero. Zero times what is not
+// Pixels beyond the edge and taps that a small kernel does not have count as zero. Zero times what is not
 // finite would be NaN, so a thread that has met such values takes its results that are NaN from the formula
 // once it is done.
 #include "kernels/cuda/alignment.h"

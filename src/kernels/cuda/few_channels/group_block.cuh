@@ -4,7 +4,7 @@
 // zeros beyond the edges.
 //
 // Channels last: 16-byte copies that pass no register. Planes: a thread takes
-// two neighbouring places of all 16 channels, 16 words under way at once, and
+// two neighbouring pixels of all 16 channels, 16 words under way at once, and
 // stores them when they are needed.
 #pragma once
 

@@ -5,9 +5,9 @@
 //
 // A block keeps its nine 16 x 16 matrices of weights in registers and goes
 // through boxes of image rows; while it multiplies one, the next is on its way.
-// Channels last: rows of the product are places, a thread holds four
-// neighbouring channels of a place. Planes: rows are channels, a thread holds
-// two neighbouring places.
+// Channels last: rows of the product are pixels, a thread holds four
+// neighbouring channels of a pixel. Planes: rows are channels, a thread holds
+// two neighbouring pixels.
 //
 // Zeros are multiplied: a result that is NaN is taken from the formula.
 #include <algorithm>

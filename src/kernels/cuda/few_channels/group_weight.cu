@@ -4,7 +4,7 @@
 // groups is dropped. Σ_{n,p} y[n, o, p] on the side.
 //
 // A block goes through boxes of image rows, both tensors in shared memory;
-// while it multiplies one, the next is on its way. Its warps share the places:
+// while it multiplies one, the next is on its way. Its warps share the pixels:
 // for 16 of them a warp reads y once and x once a tap, transposed on the way,
 // 19 products for 10 reads. They add up at the end; parts go to the workspace,
 // with what lies between groups, and a second kernel adds them in order.

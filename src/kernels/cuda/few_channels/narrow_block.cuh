@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Boxes of 16 channels in shared memory as rows of channels, 32 bytes a place, zeros beyond the edge.
+// Boxes of 16 channels in shared memory as rows of channels, 32 bytes a pixel, zeros beyond the edge.
 //
-// The two chunks of a place change sides every four places, so that one chunk of eight places in a row, which
+// The two chunks of a pixel change sides every four pixels, so that one chunk of eight pixels in a row, which
 // a quarter of a warp reads at once, lies in different banks.
 #pragma once
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// x[n, c, q] = Σ_{o, t} y[n, o, (q + P − t·D)/S] · w[o, c, t] on tensor cores, for 16 results of a place.
+// x[n, c, q] = Σ_{o, t} y[n, o, (q + P − t·D)/S] · w[o, c, t] on tensor cores, for 16 results of a pixel.
 //
-// Along an axis the S places iS … iS + S − 1 of x read the same window of y: with residues r and channels c
-// the results of a super-place are (r_h, r_w, c), at most 16. Without strides they are 16 channels of whole
+// Along an axis the S pixels iS … iS + S − 1 of x read the same window of y: with residues r and channels c
+// the results of a super-pixel are (r_h, r_w, c), at most 16. Without strides they are 16 channels of whole
 // groups. For each place of the window they are a 16 x 16 matrix of weights by 16 y channels, zero where no
-// tap matches or groups differ. A block keeps these matrices, takes boxes of super-places and goes through
+// tap matches or groups differ. A block keeps these matrices, takes boxes of super-pixels and goes through
 // the y channels 16 at a time: their box of y in shared memory, read by each warp where the window finds it.
 // Groups of four waste three products of four, which tensor cores have to spare; bytes are the limit.
 //

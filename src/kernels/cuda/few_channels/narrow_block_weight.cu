@@ -3,9 +3,9 @@
 // whole groups, at a time.
 //
 // A block takes 16 y channels, 16 of the x channels they meet and a part of all boxes of rows: both tensors
-// in shared memory as rows of channels, x with its surroundings. For 16 places a warp reads y once and, for
+// in shared memory as rows of channels, x with its surroundings. For 16 pixels a warp reads y once and, for
 // each of its taps, x where the tap finds it, both transposed on the way: nine taps make 18 products for 10
-// reads. Of more taps warps own up to nine each, in order. The warps that own the same taps share the places
+// reads. Of more taps warps own up to nine each, in order. The warps that own the same taps share the pixels
 // and add up at the end; parts go to the workspace and are added in order. What lies between groups is
 // dropped.
 #include "kernels/cuda/counts.h"

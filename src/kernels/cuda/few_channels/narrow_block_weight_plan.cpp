@@ -99,21 +99,24 @@ int64_t block_weight_parts(const Conv& conv) {
 }
 
 double block_weight_microseconds(const Conv& conv, bool last) {
-  // Cycles of a multiprocessor: staging a place by chunks or by elements, a tap of 16 places, around a box.
-  constexpr double kChunks = 1.2, kElements = 4, kTap = 8, kStep = 6, kBox = 1600, kResident = 4;
-  constexpr double kProcessors = 132, kPace = 1700, kEnds = 2, kSummed = 2.6e6;
+  // Cycles of a multiprocessor: staging a place by chunks or by elements, a tap of 16 places, around a box;
+  // of a block by itself: a tap of 16 places, a box.
+  constexpr double kChunks = 1, kElements = 2.6, kTap = 4, kStep = 20, kBox = 120;
+  constexpr double kTapAlone = 330, kBoxAlone = 1200;
+  constexpr double kProcessors = 132, kPace = 1700, kSummed = 4e5;
   const block_weight::Cut p = block_weight::cut_of(conv, last);
   const auto staged = [&](int places, int channels) {
     return places * (last && channels % 8 == 0 ? kChunks : kElements);
   };
   const double steps = p.filled / 16.0;
   const double box = staged(p.filled, p.all_y) + staged(p.box_rows * p.pitch, p.all_x) +
-                     steps * (p.owners * (p.of_warp * kTap + kStep)) + kBox / kResident;
+                     steps * (p.owners * (p.of_warp * kTap + kStep)) + kBox;
+  const double alone = steps / p.shares * p.of_warp * kTapAlone + kBoxAlone;
   const double boxes =
       static_cast<double>(p.tiles) * ceil_of(p.all_x, p.x_channels) * p.o_chunks * p.x_chunks;
   const double parts = ceil_of(p.tiles, p.in_part);
-  return std::max(boxes / kProcessors * box, p.in_part * (box + kBox)) / kPace +
-         static_cast<double>(p.weights) * parts * 8 / kSummed + kEnds;
+  return std::max(boxes / kProcessors * box, p.in_part * alone) / kPace +
+         static_cast<double>(p.weights) * parts * 8 / kSummed;
 }
 
 }  // namespace retrograd::kernels::cuda

@@ -14,6 +14,7 @@ inline constexpr int kBlockChannels = 16;
 // grad_input: at most 16 results of a place (x channels by residues of the strides), or narrow groups, 16
 // channels of whole groups at a time.
 bool has_block_grad_input(const Conv& conv);
+double block_gather_microseconds(const Conv& conv, bool channels_last);  // about, on an H200
 
 void block_grad_input(const Conv& conv, bool channels_last, Stream stream);
 

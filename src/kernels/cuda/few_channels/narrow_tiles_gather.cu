@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // x[n, c, q] = Σ_{o, t} y[n, o, (q + P − t)/S] · w[o, c, t] for the few c of a group.
 //
-// Along an axis the S places iS … iS + S − 1 of x read the same window of y, so a thread makes them together:
-// no tap is tried in vain. A thread has four such super-places in a row, `kPieces` times, with kC channels:
+// Along an axis the S pixels iS … iS + S − 1 of x read the same window of y, so a thread makes them together:
+// no tap is tried in vain. A thread has four such super-pixels in a row, `kPieces` times, with kC channels:
 // the values of y it reads and the weights it reads both serve many products. 7x7 with stride 2 and three
 // channels: 48 sums, 168 products for 14 reads of 16 bytes.
 //
-// A block takes a box of super-places of `in_block` groups and goes through the y channels in chunks: their
+// A block takes a box of super-pixels of `in_block` groups and goes through the y channels in chunks: their
 // boxes of y and their weights lie in shared memory. Where boxes are few, threads share the channels of a
 // chunk and add up at the end, in order.
 //

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // w[o, c, t] = Σ_{n,p} y[n, o, p] · x[n, c, pS − P + t] for the few c of a group.
 //
-// A thread owns kO y channels, kC x channels and one row of taps: kO·kC·kKw sums. For four places in a row it
+// A thread owns kO y channels, kC x channels and one row of taps: kO·kC·kKw sums. For four pixels in a row it
 // reads 16 bytes of each y channel and the x values around them, which serve 4·kO·kC·kKw products (7x7,
 // stride 2: 336 products for 16 reads). A block takes some y channels of `in_block` groups and a part of all
-// boxes of places, boxes of both tensors in shared memory as FP32; several threads share the rows and runs of
+// boxes of pixels, boxes of both tensors in shared memory as FP32; several threads share the rows and runs of
 // a box and add up at the end. Parts go to the workspace; a second kernel adds them in order.
 //
 // Values beyond the edges are zeros; a sum that is NaN is taken from the formula.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tiles of 64 places and 64 channels go through shared memory: read along places, written along channels in
+// Tiles of 64 pixels and 64 channels go through shared memory: read along pixels, written along channels in
 // 16-byte chunks. Channels that lie side by side go straight to their chunks. Bytes: the source once, the
 // rows once.
 #include "kernels/cuda/elements.cuh"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operands as rows of channels, the form the matrix products read: a row a place, the channels of a group
+// Operands as rows of channels, the form the matrix products read: a row a pixel, the channels of a group
 // side by side and filled up with zeros to whole 16-byte chunks.
 #pragma once
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // x[n, c, q] = bias[c] + Σ_t columns[n, t, c, output_reading(q, t)]
 //
-// A thread an element of x, neighbouring lanes neighbouring places: what they read of a tap lies side by
+// A thread an element of x, neighbouring lanes neighbouring pixels: what they read of a tap lies side by
 // side. It walks only the taps whose window holds its place (depthwise/windows_axis.h): with stride 4, two
 // of seven along an axis. Their order is fixed. Bytes: the columns once, x once.
-#include "kernels/cuda/depthwise/windows_axis.h"
+#include "kernels/cuda/depthwise_windows/windows_axis.h"
 #include "kernels/cuda/elements.cuh"
 #include "kernels/cuda/fast_div.cuh"
 #include "kernels/cuda/layout/col2im.h"

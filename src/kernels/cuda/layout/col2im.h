@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The second half of a grad_input whose taps are channels of a product: every place of x adds what the
+// The second half of a grad_input whose taps are channels of a product: every pixel of x adds what the
 // windows that hold it have for it.
 #pragma once
 

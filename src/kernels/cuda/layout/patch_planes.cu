@@ -4,6 +4,7 @@
 // A thread writes 4 bytes of up to 64 planes, neighbouring lanes neighbouring ones: where its places lie in x
 // it finds out once. What lanes read of a tap lies side by side, and every tap but the first finds it in L1.
 // Bytes: the planes once, x about once.
+#include "kernels/cuda/counts.h"
 #include "kernels/cuda/layout/patches.cuh"
 
 namespace retrograd::kernels::cuda {
@@ -13,15 +14,16 @@ using patches::Column;
 using patches::Patches;
 
 constexpr int kThreads = 256;
-constexpr int kColumns = 64;  // of a block
+constexpr int kColumns = 64, kFewestColumns = 8;  // of a block
+constexpr int64_t kEnoughBlocks = 528;            // with fewer, blocks take fewer columns
 
 // by_words: of an image, 4 bytes of places each.
 template <class S, class E>
 __global__ void __launch_bounds__(kThreads)
-    planes_kernel(const __grid_constant__ Patches p, FastDiv by_words, uint32_t* target) {
+    planes_kernel(const __grid_constant__ Patches p, FastDiv by_words, int of_block, uint32_t* target) {
   constexpr int kOfWord = 4 / sizeof(E);
   __shared__ Column columns[kColumns];
-  const int column0 = static_cast<int>(blockIdx.y) * kColumns, count = min(kColumns, p.columns - column0);
+  const int column0 = static_cast<int>(blockIdx.y) * of_block, count = min(of_block, p.columns - column0);
   const int64_t group = blockIdx.z;
   for (int i = static_cast<int>(threadIdx.x); i < count; i += kThreads)
     columns[i] = patches::column_of(p, group, column0 + i);
@@ -52,12 +54,15 @@ void make_patch_planes(const Conv& conv, RowType type, void* target, Stream stre
   const Patches p = patches::patches_of(conv, type);
   const int64_t of_word = 4 / static_cast<int64_t>(row_element_bytes(type)), words = p.places / of_word;
   const FastDiv by_words(conv.axes[0].y * conv.axes[1].y * conv.axes[2].y / of_word);
-  const dim3 grid(static_cast<unsigned>((words + kThreads - 1) / kThreads),
-                  static_cast<unsigned>((p.columns + kColumns - 1) / kColumns),
+  const int64_t across = (words + kThreads - 1) / kThreads;
+  int of_block = kColumns;
+  while (of_block > kFewestColumns && across * ceil_of(p.columns, of_block) * p.groups < kEnoughBlocks)
+    of_block /= 2;
+  const dim3 grid(static_cast<unsigned>(across), static_cast<unsigned>(ceil_of(p.columns, of_block)),
                   static_cast<unsigned>(p.groups));
   patches::with_types(conv, type, [&](auto source, auto row) {
     planes_kernel<decltype(source), decltype(row)>
-        <<<grid, kThreads, 0, stream>>>(p, by_words, static_cast<uint32_t*>(target));
+        <<<grid, kThreads, 0, stream>>>(p, by_words, of_block, static_cast<uint32_t*>(target));
   });
 }
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// rows[n, p, c, tap] = x[n, c, place(p, tap)], places of x side by side; and the weights that go with them,
+// rows[n, p, c, tap] = x[n, c, place(p, tap)], pixels of x side by side; and the weights that go with them,
 // weights[o, c, tap] = w[o, c, tap]
 //
-// A block makes 64 rows, 64 words of each. A warp takes a word at a time, its lanes neighbouring places: what
+// A block makes 64 rows, 64 words of each. A warp takes a word at a time, its lanes neighbouring pixels: what
 // they read of a tap lies side by side, and every tap but the first finds it in L1. The words go through
 // shared memory, from where lanes write neighbouring ones of a row. Bytes: the rows once, x about once.
 #include "kernels/cuda/layout/patches.cuh"

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // What both directions share: how planes are cut into blocks.
-// Slabs, for planes of up to 256 places: all places of some channels of one image, contiguous in memory
-// whatever the number of places, go through shared memory as they lie.
-// Tiles, for larger planes: 64 channels and 64 places.
+// Slabs, for planes of up to 256 pixels: all pixels of some channels of one image, contiguous in memory
+// whatever the number of pixels, go through shared memory as they lie.
+// Tiles, for larger planes: 64 channels and 64 pixels.
 #pragma once
 
 #include "kernels/cuda/alignment.h"

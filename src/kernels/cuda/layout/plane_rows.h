@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// 16-bit elements from planes, places innermost, to rows of channels and back, as they are: nothing is
+// 16-bit elements from planes, pixels innermost, to rows of channels and back, as they are: nothing is
 // converted, so both sides move 16 bytes at a time.
 #pragma once
 

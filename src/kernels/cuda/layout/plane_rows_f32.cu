@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rows of FP32 channels from planes: tiles of 64 places and 64 channels, written 16 bytes at a time, read so
+// Rows of FP32 channels from planes: tiles of 64 pixels and 64 channels, written 16 bytes at a time, read so
 // where planes begin at 16 bytes.
-// Four neighbouring places of a channel keep together in shared memory, and lie so that four channels of
-// eight chunks and four places are in different banks.
+// Four neighbouring pixels of a channel keep together in shared memory, and lie so that four channels of
+// eight chunks and four pixels are in different banks.
 #include "kernels/cuda/alignment.h"
 #include "kernels/cuda/elements.cuh"
 #include "kernels/cuda/layout/channel_rows.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// make_rows for FP32 planes whose places lie side by side.
+// make_rows for FP32 planes whose pixels lie side by side.
 #pragma once
 
 #include "kernels/cuda/layout/channel_rows.h"

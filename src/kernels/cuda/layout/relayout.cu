@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rows, and tiles of 64 x 64 elements.
+// Rows, and tiles of 64 x 64 elements; 16-bit planes to and from rows of whole chunks of channels by
+// plane_rows.h.
 #include <initializer_list>
 
 #include "kernels/cuda/alignment.h"
 #include "kernels/cuda/fast_div.cuh"
+#include "kernels/cuda/layout/plane_rows.h"
 #include "kernels/cuda/layout/relayout.h"
 
 namespace retrograd::kernels::cuda {
@@ -118,9 +120,32 @@ void copy_tiles(const RelayoutPlan& plan, const void* source, void* target, Stre
                                                                             static_cast<T*>(target));
 }
 
+// Dense channels last, in chunks of 16 bytes of 16-bit elements.
+bool are_rows(const int64_t (&sizes)[5], const Tensor& tensor) {
+  const auto& strides = tensor.strides;
+  int64_t stride = sizes[1];
+  bool dense = strides[1] == 1 && sizes[1] % 8 == 0 && is_aligned(tensor.data);
+  for (const int axis : {4, 3, 2, 0}) {
+    dense = dense && (sizes[axis] == 1 || strides[axis] == stride);
+    stride *= sizes[axis];
+  }
+  return dense;
+}
+// The planes of which the other tensor are the rows.
+bool find_planes(const int64_t (&sizes)[5], const Tensor& planes, const Tensor& rows, PlaneRows& shape) {
+  if (planes.dtype != DType::kF16 && planes.dtype != DType::kBF16) return false;
+  if (!are_rows(sizes, rows)) return false;
+  shape = {sizes[0], sizes[1], {sizes[2], sizes[3], sizes[4]}, 0, 0, sizes[0], sizes[1]};
+  return has_planes(planes, planes.dtype == DType::kF16 ? RowType::kF16 : RowType::kBF16, shape);
+}
+
 }  // namespace
 
 void relayout(const int64_t (&sizes)[5], const Tensor& source, const Tensor& target, Stream stream) {
+  if (PlaneRows shape; find_planes(sizes, source, target, shape))
+    return planes_to_rows(shape, source.data, target.data, stream);
+  else if (find_planes(sizes, target, source, shape))
+    return rows_to_planes(shape, source.data, target.data, stream);
   RelayoutPlan plan = relayout_plan(sizes, source.strides, target.strides);
   const int bytes = static_cast<int>(size_of(source.dtype));
   if (plan.across != plan.axes - 1) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// For any strides and types: transposes through tiles of 64 places and 64 channels, and walks over weights.
+// For any strides and types: transposes through tiles of 64 pixels and 64 channels, and walks over weights.
 #include "kernels/cuda/elements.cuh"
 #include "kernels/cuda/fast_div.cuh"
 #include "kernels/cuda/layout/plane_rows.h"

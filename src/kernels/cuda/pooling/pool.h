@@ -7,10 +7,9 @@
 
 namespace retrograd::kernels::cuda {
 
-// disjoint: windows side by side, without padding. staged, sliding: planes, 3x3 with padding 1, small planes
-// in shared memory or not. columns: tiles in shared memory, a thread a few columns.
+// disjoint: windows side by side, without padding. columns: tiles in shared memory, a thread a few columns.
 // vectors: channels last, a thread 16 bytes of channels of a column. any: a thread a few results.
-enum class PoolKernel : unsigned char { kDisjoint, kStaged, kSliding, kColumns, kVectors, kAny };
+enum class PoolKernel : unsigned char { kDisjoint, kColumns, kVectors, kAny };
 const char* name_of(PoolKernel kernel);
 // alignment: what both addresses are multiples of.
 bool has_pool_kernel(PoolKernel kernel, const Pool& pool, bool channels_last, int alignment);
@@ -19,9 +18,9 @@ PoolKernel pool_kernel(const Pool& pool, bool channels_last, int alignment);
 
 // kColumns: a block's tile.
 struct ColumnsCut {
-  int planes = 0;  // 0: no tile fits; more than one: whole planes
-  int rows = 0, columns = 0;
-  int band = 0;  // rows that a thread walks down
+  int planes = 0;             // 0: no tile fits
+  int steps = 0, strips = 0;  // down and across (pool_strips.h); where there are no strips, rows and elements
+  int band = 0;               // steps that a thread walks down
 };
 
 // (N, C, D, H, W) row-major, or channels innermost. cut: columns_cut's, where the kernel is kColumns.

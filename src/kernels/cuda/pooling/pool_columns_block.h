@@ -2,12 +2,12 @@
 // What the threads of a block of pool_columns do, phase by phase; a barrier lies between two of them. Each
 // phase is what one thread does; the test runs them for all threads of all blocks on the CPU.
 //
-//   stage   the lines of y whose windows hold the tile, to FP32
-//   divide  where windows have different divisors, and depths or no strips
-//   walk    a thread a strip of neighbouring columns, downwards: for each line of y the sums across the
-//           windows that hold the columns, over the depths that hold the plane; for each place the sum of the
-//           last few of those
-//   flush   from shared memory to x
+//   stage   the places of the source that the tile's results add, as they are
+//   walk    strips, a thread a few neighbouring columns, downwards: each line of the source is added over
+//           depths and across once, for all results that add it; the sums of the last few lines are kept
+//   down    other windows: the sums down the columns and over depths of every row of results, in FP32
+//   across  other windows: results from those
+//   flush   from shared memory to the result
 #pragma once
 
 #include "kernels/cuda/pooling/pool_columns_plan.h"
@@ -16,61 +16,61 @@
 
 namespace retrograd::kernels::cuda {
 
-inline WalkKey walk_key(const PoolColumns& p) {
-  const auto& [d, h, w] = p.windows.axes;
-  return {w.kernel, w.stride, h.kernel, h.stride, p.inner};
-}
-
-struct PoolColumnsTile {
-  int plane, planes, row, rows, column, columns;              // of x
-  int y_layer, y_layers, y_row, y_rows, y_column, y_columns;  // what is staged; layers: planes of y
-  int y_at, x_at;  // where the first elements lie in shared memory: as far behind 16 bytes as in the tensors
+struct ColumnsTile {
+  int plane, planes, row, rows, column, columns;              // of the result; columns: elements of a line
+  int step, steps, strip;                                     // the first of them, and how many
+  int s_layer, s_layers, s_row, s_rows, s_column, s_columns;  // what is staged; layers: planes of the source
+  int s_at, r_at;  // where the first elements lie in shared memory: as far behind 16 bytes as in the tensors
 };
 
-struct PoolLayers {
-  int begin, end;
+// The planes of the source that a plane of the result adds; depth: of the plane in its image; s_depth: of the
+// first one.
+struct ColumnsLayers {
+  int begin, end, depth, s_depth;
 };
-// The planes of y whose windows hold a plane of x.
-RG_DEVICE inline PoolLayers layers_holding(const PoolColumns& p, int plane) {
-  if (!p.deep) return {plane, plane + 1};
-  const WindowAxis& a = p.windows.axes[0];
+template <bool kForward>
+RG_DEVICE ColumnsLayers layers_of(const PoolColumns& p, int plane) {
+  if (!p.deep) return {plane, plane + 1, 0, 0};
   auto depth = static_cast<uint32_t>(plane);
-  const int image = static_cast<int>(p.depths.split(depth)) * a.y;
-  const int shifted = static_cast<int>(depth) + a.pad;
-  const int begin = shifted < a.kernel ? 0 : static_cast<int>(p.strides[0].quotient(shifted - a.kernel)) + 1;
-  return {image + begin, image + least(static_cast<int>(p.strides[0].quotient(shifted)) + 1, a.y)};
+  const int image = static_cast<int>(p.depths.split(depth)) * static_cast<int>(p.s_depths.divisor);
+  const Places places = sources_of<kForward>(p, 0, static_cast<int>(depth));
+  return {image + places.begin, image + places.end, static_cast<int>(depth), places.begin};
 }
 
-RG_DEVICE inline PoolColumnsTile columns_tile(const PoolColumns& p, uint32_t block) {
-  PoolColumnsTile t;
-  uint32_t column = block;
-  uint32_t row = p.column_tiles.split(column);
-  t.plane = static_cast<int>(p.row_tiles.split(row)) * p.cut.planes;
+template <bool kForward>
+RG_DEVICE ColumnsTile columns_tile(const PoolColumns& p, uint32_t block) {
+  ColumnsTile t;
+  uint32_t column_tile = block;
+  uint32_t row_tile = p.column_tiles.split(column_tile);
+  t.plane = static_cast<int>(p.row_tiles.split(row_tile)) * p.cut.planes;
   t.planes = least(p.cut.planes, p.planes - t.plane);
-  t.row = static_cast<int>(row) * p.cut.rows;
-  t.rows = least(p.cut.rows, p.windows.axes[1].x - t.row);
-  t.column = static_cast<int>(column) * p.cut.columns;
-  t.columns = least(p.cut.columns, p.xw - t.column);
-  t.y_layer = layers_holding(p, t.plane).begin;
-  t.y_layers = most(layers_holding(p, t.plane + t.planes - 1).end - t.y_layer, 0);
-  const auto staged = [&](int axis, int begin, int last, int reach, int& first, int& count) {
-    const WindowAxis& a = p.windows.axes[axis];
-    const int before = static_cast<int>(p.strides[axis].quotient(begin + a.pad)) - (reach - 1);
-    const int end = least(a.y, static_cast<int>(p.strides[axis].quotient(last + a.pad)) + 1);
-    first = before > 0 ? before : 0;
-    count = end > first ? end - first : 0;
+  t.step = static_cast<int>(row_tile) * p.cut.steps;
+  t.steps = least(p.cut.steps, p.steps - t.step);
+  t.strip = static_cast<int>(column_tile) * p.cut.strips;
+  const auto results = [](int begin, int end, int size, int& first, int& count) {
+    first = most(begin, 0);
+    count = least(end, size) - first;
   };
-  t.y_row = 0;
-  t.y_rows = p.windows.axes[1].y;
-  if (p.cut.planes == 1) staged(1, t.row, t.row + t.rows - 1, p.reach_h, t.y_row, t.y_rows);
-  t.y_column = 0;
-  t.y_columns = p.yw;
+  results(t.step * p.unit_h - p.phase_h, (t.step + t.steps) * p.unit_h - p.phase_h, p.rows, t.row, t.rows);
+  results(t.strip * p.unit_w - p.phase_w, (t.strip + p.cut.strips) * p.unit_w - p.phase_w, p.r_line, t.column,
+          t.columns);
+  t.s_layer = layers_of<kForward>(p, t.plane).begin;
+  t.s_layers = most(layers_of<kForward>(p, t.plane + t.planes - 1).end - t.s_layer, 0);
+  t.s_row = 0;
+  t.s_rows = p.s_rows;
+  if (t.rows < p.rows) {  // else one run
+    t.s_row = sources_of<kForward>(p, 1, t.row).begin;
+    t.s_rows = most(sources_of<kForward>(p, 1, t.row + t.rows - 1).end - t.s_row, 0);
+  }
+  t.s_column = 0;
+  t.s_columns = p.s_line;
   if (!p.whole) {
-    staged(2, static_cast<int>(p.channels.quotient(t.column)),
-           static_cast<int>(p.channels.quotient(t.column + t.columns - 1)), p.reach_w, t.y_column,
-           t.y_columns);
-    t.y_column *= p.inner;
-    t.y_columns *= p.inner;
+    const auto place = [&](int element) {
+      return static_cast<int>(p.channels.quotient(static_cast<uint32_t>(element)));
+    };
+    const int begin = sources_of<kForward>(p, 2, place(t.column)).begin;
+    t.s_column = begin * p.inner;
+    t.s_columns = most(sources_of<kForward>(p, 2, place(t.column + t.columns - 1)).end - begin, 0) * p.inner;
   }
   const uint32_t mask = static_cast<uint32_t>(p.vector) - 1;
   const auto at = [&](int plane, int size, int line, int width, int first, int shift) {
@@ -78,249 +78,295 @@ RG_DEVICE inline PoolColumnsTile columns_tile(const PoolColumns& p, uint32_t blo
                              static_cast<uint32_t>(line * width + first + shift)) &
                             mask);
   };
-  t.y_at = at(t.y_layer, p.y_plane, t.y_row, p.yw, t.y_column, p.y_shift);
-  t.x_at = at(t.plane, p.x_plane, t.row, p.xw, t.column, p.x_shift);
+  t.s_at = at(t.s_layer, p.s_plane, t.s_row, p.s_line, t.s_column, p.s_shift);
+  t.r_at = at(t.plane, p.r_plane, t.row, p.r_line, t.column, p.r_shift);
   return t;
 }
 
-// Whole planes are one run, whatever layers they are; parts of several layers are runs of their own.
-template <class Codec>
-RG_DEVICE void stage(const PoolColumns& p, const PoolColumnsTile& t, uint32_t thread, uint32_t threads,
-                     const typename Codec::Type* y, float* staged) {
-  const bool one_run = p.cut.planes > 1 || !p.deep;
-  const int calls = one_run ? 1 : t.y_layers;
-  for (int i = 0; i < calls; ++i) {
-    const int first = (t.y_layer + i) * p.y_plane + t.y_row * p.yw + t.y_column;
-    stage_lines<Codec>({p.whole, one_run ? t.y_layers : 1, t.y_rows, t.y_columns, first, p.yw, p.y_total,
-                        t.y_at + i * p.y_staged, p.y_line},
-                       thread, threads, y, staged);
-  }
+// Whole lines are one run, those of whole planes, too.
+RG_DEVICE inline PoolRuns source_runs(const PoolColumns& p, const ColumnsTile& t) {
+  const bool planes = p.whole && t.rows == p.rows;
+  return {planes ? 1 : t.s_layers,
+          p.whole ? 1 : t.s_rows,
+          (planes ? t.s_layers : 1) * (p.whole ? t.s_rows : 1) * t.s_columns,
+          t.s_layer * p.s_plane + t.s_row * p.s_line + t.s_column,
+          p.s_plane,
+          p.s_line,
+          p.s_total,
+          t.s_at,
+          p.s_layer,
+          p.s_pitch,
+          p.s_runs,
+          p.s_chunks};
+}
+RG_DEVICE inline PoolRuns result_runs(const PoolColumns& p, const ColumnsTile& t) {
+  const bool planes = p.whole && t.rows == p.rows;
+  return {planes ? 1 : t.planes,
+          p.whole ? 1 : t.rows,
+          (planes ? t.planes : 1) * (p.whole ? t.rows : 1) * t.columns,
+          t.plane * p.r_plane + t.row * p.r_line + t.column,
+          p.r_plane,
+          p.r_line,
+          p.r_total,
+          t.r_at,
+          p.r_layer,
+          p.r_pitch,
+          p.r_runs,
+          p.r_chunks};
 }
 
-RG_DEVICE inline void divide(const PoolColumns& p, const PoolColumnsTile& t, uint32_t thread,
-                             uint32_t threads, float* staged) {
-  const uint32_t items =
-      static_cast<uint32_t>(t.y_layers) * p.staged_lines.divisor * p.staged_columns.divisor;
-  for (uint32_t item = thread; item < items; item += threads) {
-    uint32_t column = item;
-    uint32_t line = p.staged_columns.split(column);
-    const auto layer = static_cast<int>(p.staged_lines.split(line));
-    if (static_cast<int>(line) >= t.y_rows || static_cast<int>(column) >= t.y_columns) continue;
-    auto depth = static_cast<uint32_t>(t.y_layer + layer);
-    p.y_depths.split(depth);
-    const int window = static_cast<int>(p.channels.quotient(static_cast<uint32_t>(t.y_column) + column));
-    const float divisor = static_cast<float>(count_of(p.windows.axes[0], static_cast<int>(depth))) *
-                          static_cast<float>(count_of(p.windows.axes[1], t.y_row + static_cast<int>(line))) *
-                          static_cast<float>(count_of(p.windows.axes[2], window));
-    staged[t.y_at + layer * p.y_staged + static_cast<int>(line) * p.y_line + static_cast<int>(column)] /=
-        divisor;
-  }
+// Before what is staged lies a line of zeros, for those outside the source.
+template <class T>
+RG_DEVICE void stage(const PoolRuns& runs, uint32_t thread, uint32_t threads, const T* source, T* staged) {
+  stage_runs(runs, thread, threads, source, staged);
+  if (thread < kStripMargin) staged[static_cast<int>(thread) - kStripMargin] = T{};
 }
 
-// Columns of x that lie side by side, the first one where a window begins; those outside the tile are left
-// out. What is read beside a line is masked: bits that are anything, but no numbers.
+// A strip's walk down a band of steps. What is read beside a line is masked: bits that are anything, but no
+// numbers. table: reciprocals for windows that count p.usual along D and H, by column of the tile.
 template <class Codec, class Kind>
-RG_DEVICE void walk_strip(const PoolColumns& p, const PoolColumnsTile& t, int plane, int row, int strip,
-                          const float* staged, typename Codec::Type* results) {
+RG_DEVICE void walk_strip(const PoolColumns& p, const ColumnsTile& t, int plane, int band, int strip,
+                          const typename Codec::Type* staged, const float* table,
+                          typename Codec::Type* results) {
   using T = typename Codec::Type;
-  constexpr int kC = Kind::kColumns, kN = Kind::kLoads, kRW = Kind::kReachW, kRH = Kind::kReachH;
+  using W = typename Kind::W;
+  using H = typename Kind::H;
+  constexpr bool kForward = Kind::kForward;
+  constexpr int kC = W::kResults, kN = W::kSources, kR = H::kReach;
   const WindowAxis &h = p.windows.axes[1], &w = p.windows.axes[2];
-  const int origin = t.column - (t.column + w.pad) % Kind::kSW + strip * kC;
-  const int first = (origin + w.pad) / Kind::kSW - (kRW - 1);  // the first window
-  uint32_t live[kN], kept = 0;
-  RG_UNROLL
-  for (int i = 0; i < kN; ++i) live[i] = is_window(first + i, w.y) ? ~0u : 0u;
-  RG_UNROLL
-  for (int c = 0; c < kC; ++c) kept |= is_window(origin + c - t.column, t.columns) ? 1u << c : 0u;
+  const int column = (t.strip + strip) * kC - p.phase_w;
+  const int first = kForward ? column * W::kS - w.pad : (column + w.pad) / W::kS - (W::kReach - 1);
+  const uint32_t kept = inside_bits(column - t.column, t.columns, kC);
   if (kept == 0) return;
-  const PoolLayers layers = layers_holding(p, t.plane + plane);
-  int within = (t.row + row + h.pad) % Kind::kSH, window = (t.row + row + h.pad) / Kind::kSH;
-  const float* line = staged + (t.y_at + (layers.begin - t.y_layer) * p.y_staged +
-                                (window - t.y_row) * p.y_line + first - t.y_column);
-  float factors[kN] = {}, rows_of_factors = 0;  // where windows have different divisors
-  const auto across = [&](int number, const float* from, float(&sums)[kC]) {
-    float values[kN] = {};
-    if (is_window(number, h.y) && layers.begin < layers.end) {
+  uint32_t live[kN];
+  RG_UNROLL
+  for (int i = 0; i < kN; ++i) live[i] = unknown(is_inside(first + i, p.s_width) ? ~0u : 0u);
+  const ColumnsLayers layers = layers_of<kForward>(p, t.plane + plane);
+  const int rows = layers.begin < layers.end ? t.s_rows : 0, step = t.step + band * p.cut.band;
+  const int steps = least(p.cut.band, t.step + t.steps - step);
+  int line = (kForward ? step * H::kS - h.pad : step + h.pad / H::kS - (kR - 1)) - t.s_row;  // in the tile
+  const T* from =
+      staged + (t.s_at + (layers.begin - t.s_layer) * p.s_layer + line * p.s_pitch + (first - t.s_column));
+  int row = (kForward ? step : step * H::kS - p.phase_h) - t.row;
+  T* to = results + (t.r_at + plane * p.r_layer + row * p.r_pitch + (column - t.column));
+
+  // The next line, across; wanted: else it is as if there were none.
+  const auto next = [&](bool wanted, float(&sums)[kC]) {
+    const bool is_line = wanted && is_inside(line, rows);
+    const T* const here = is_line ? from : staged - kStripMargin;
+    const auto load = [&](const T* address, int depth, float(&loaded)[kN]) {
       RG_UNROLL
-      for (int i = 0; i < kN; ++i) values[i] = from[i];
+      for (int i = 0; i < kN; ++i) loaded[i] = Codec::load(address[i]);
+      if (kForward || Kind::kPlain || !p.divide) return;
+      const float counted = static_cast<float>(count_of(p.windows.axes[0], depth)) *
+                            static_cast<float>(count_of(h, t.s_row + line));
+      RG_UNROLL
+      for (int i = 0; i < kN; ++i)
+        loaded[i] *= counted == p.usual
+                         ? table[first + i - t.s_column]
+                         : Codec::reciprocal(counted * static_cast<float>(count_of(w, first + i)));
+    };
+    float values[kN];
+    load(here, layers.s_depth, values);
+    if (p.deep && is_line) {
+      const T* deeper = from;
       RG_UNROLL_BY(1)
       for (int layer = layers.begin + 1; layer < layers.end; ++layer) {
-        from += p.y_staged;
+        deeper += p.s_layer;
+        float more[kN];
+        load(deeper, layers.s_depth + layer - layers.begin, more);
         RG_UNROLL
-        for (int i = 0; i < kN; ++i) values[i] += from[i];
+        for (int i = 0; i < kN; ++i) values[i] += more[i];
       }
     }
     RG_UNROLL
     for (int i = 0; i < kN; ++i) values[i] = masked(values[i], live[i]);
-    if (!p.windows.uniform && !p.deep) {
-      const auto rows = static_cast<float>(count_of(h, number));
-      if (rows != rows_of_factors) {
-        RG_UNROLL
-        for (int i = 0; i < kN; ++i)
-          factors[i] = Codec::reciprocal(rows * static_cast<float>(count_of(w, first + i)));
-        rows_of_factors = rows;
-      }
-      RG_UNROLL
-      for (int i = 0; i < kN; ++i) values[i] *= factors[i];
-    }
-    RG_UNROLL
-    for (int c = 0; c < kC; ++c) {  // windows that hold a column, from the first to the last
-      sums[c] = 0;
-      bool begun = false;
-      RG_UNROLL
-      for (int j = kRW - 1; j >= 0; --j)
-        if (c % Kind::kSW + j * Kind::kSW < Kind::kW) {
-          const float value = values[c / Kind::kSW + kRW - 1 - j];
-          sums[c] = begun ? sums[c] + value : value;
-          begun = true;
-        }
-    }
-  };
-  float last[kRH][kC] = {};  // [k]: the sum of the last k lines
-  const auto push = [&](const float(&sums)[kC]) {
-    RG_UNROLL
-    for (int k = kRH - 1; k > 0; --k) RG_UNROLL
-    for (int c = 0; c < kC; ++c) last[k][c] = k > 1 ? last[k - 1][c] + sums[c] : sums[c];
-  };
-  RG_UNROLL_BY(1)
-  for (int j = kRH - 1; j > 0; --j) {
-    float sums[kC];
-    across(window - j, line - j * p.y_line, sums);
-    push(sums);
-  }
-  T* result = results + (t.x_at + plane * p.x_plane + row * p.x_line + (origin - t.column));
-  int left = least(p.cut.band, t.rows - row);
-  RG_UNROLL_BY(1)
-  for (;; ++window, line += p.y_line) {
-    constexpr int kAll = Kind::kH - (kRH - 1) * Kind::kSH;  // rows that kRH windows hold
-    float sums[kC];
-    across(window, line, sums);
-    T all[kC], less[kC];
     RG_UNROLL
     for (int c = 0; c < kC; ++c) {
-      const float of_all = kRH > 1 ? last[kRH - 1][c] + sums[c] : sums[c];
-      const float of_less = kRH > 2 ? last[kRH > 2 ? kRH - 2 : 0][c] + sums[c] : kRH == 2 ? sums[c] : 0.0f;
-      all[c] = Codec::store(Codec::add_product(of_all, p.windows.scale, 0.0f));  // no negative zeros
-      if (kAll < Kind::kSH) less[c] = Codec::store(Codec::add_product(of_less, p.windows.scale, 0.0f));
+      sums[c] = W::first(c) < W::end(c) ? values[W::first(c)] : 0.0f;
+      RG_UNROLL
+      for (int i = W::first(c) + 1; i < W::end(c); ++i) sums[c] += values[i];
     }
-    RG_UNROLL
-    for (int r = 0; r < Kind::kSH; ++r) {
-      if (r < within || left == 0) continue;
-      if (kept == (1u << kC) - 1) {
+    ++line;
+    from += p.s_pitch;
+  };
+  // The lines of a step: `part` of those that complete a window, `full` of all of them.
+  const auto gather = [&](bool is_last, float(&part)[kC], float(&full)[kC]) {
+    if constexpr (!kForward) {
+      next(true, part);
+      RG_UNROLL
+      for (int c = 0; c < kC; ++c) full[c] = part[c];
+    } else {
+      RG_UNROLL
+      for (int r = 0; r < H::kS; ++r) {
+        if (kR == 1 && r >= H::kK) {  // between windows
+          ++line;
+          from += p.s_pitch;
+          continue;
+        }
+        float sums[kC];
+        next(r < H::kLast || !is_last, sums);
         RG_UNROLL
-        for (int c = 0; c < kC; ++c) result[c] = r < kAll ? all[c] : less[c];
-      } else {
+        for (int c = 0; c < kC; ++c) {
+          full[c] = r == 0 ? sums[c] : full[c] + sums[c];
+          if (r < H::kLast) part[c] = full[c];
+        }
+      }
+    }
+  };
+  float last[kR][kC] = {};  // [k]: the sum of the last k steps
+  const auto push = [&](const float(&sums)[kC]) {
+    RG_UNROLL
+    for (int k = kR - 1; k > 0; --k) RG_UNROLL
+    for (int c = 0; c < kC; ++c) last[k][c] = k > 1 ? last[k - 1][c] + sums[c] : sums[c];
+  };
+  const auto put = [&](const float(&values)[kC]) {
+    const uint32_t mask = unknown(H::kResults == 1 || is_inside(row, t.rows) ? kept : 0u);
+    RG_UNROLL
+    for (int c = 0; c < kC; ++c)
+      if ((mask >> c & 1u) != 0)
+        to[c] = Codec::store(Codec::add_product(values[c], p.windows.scale, 0.0f));  // no negative zeros
+    ++row;
+    to += p.r_pitch;
+  };
+  float part[kC], full[kC];
+  RG_UNROLL_BY(1)
+  for (int j = 1; j < kR; ++j) {
+    gather(false, part, full);
+    push(full);
+  }
+  RG_UNROLL_BY(2)
+  for (int i = 0; i < steps; ++i) {
+    gather(i == steps - 1, part, full);
+    float all[kC];
+    RG_UNROLL
+    for (int c = 0; c < kC; ++c) all[c] = kR > 1 ? last[kR - 1][c] + part[c] : part[c];
+    if constexpr (kForward) {
+      if (!Kind::kPlain && p.divide) {
+        const float counted = static_cast<float>(count_of(p.windows.axes[0], layers.depth)) *
+                              static_cast<float>(count_of(h, t.row + row));
         RG_UNROLL
         for (int c = 0; c < kC; ++c)
-          if ((kept >> c & 1u) != 0) result[c] = r < kAll ? all[c] : less[c];
+          all[c] *= counted == p.usual
+                        ? table[column + c - t.column]
+                        : Codec::reciprocal(counted * static_cast<float>(count_of(w, column + c)));
       }
-      result += p.x_line;
-      --left;
+      put(all);
+    } else {
+      float less[kC];  // of the places that one step less holds
+      RG_UNROLL
+      for (int c = 0; c < kC; ++c)
+        less[c] = kR > 2 ? last[kR > 2 ? kR - 2 : 0][c] + part[c] : kR == 2 ? part[c] : 0.0f;
+      RG_UNROLL
+      for (int r = 0; r < H::kS; ++r) put(r < H::kLast ? all : less);
     }
-    if (left == 0) return;
-    within = 0;
-    push(sums);
+    push(full);
   }
 }
 
-// Bit j: the j-th window before the last one that begins at a column or before it holds it.
-template <int kReach>
-RG_DEVICE inline uint32_t windows_held(const PoolColumns& p, int window, int within) {
-  const WindowAxis& a = p.windows.axes[2];
-  uint32_t held = 0;
-  RG_UNROLL
-  for (int j = 0; j < kReach; ++j)
-    if (j < p.reach_w && within + j * a.stride < a.kernel && window - j >= 0 && window - j < a.y)
-      held |= 1u << j;
-  return held;
-}
-
-// From the first window to the last; line: where the first one's value would be.
-template <int kReach>
-RG_DEVICE inline float across(const PoolColumns& p, uint32_t held, const float* line) {
-  float sum = 0;
-  RG_UNROLL
-  for (int j = kReach - 1; j >= 0; --j, line += p.inner)
-    if ((held >> j & 1u) != 0) sum += *line;
-  return sum;
-}
-
-template <class Codec, class Kind>
-RG_DEVICE void walk_column(const PoolColumns& p, const PoolColumnsTile& t, int plane, int row, int column,
-                           const float* staged, typename Codec::Type* results) {
-  using T = typename Codec::Type;
-  constexpr int kReach = Kind::kReach;
-  const WindowAxis& a = p.windows.axes[1];
-  auto channel = static_cast<uint32_t>(t.column + column);
-  uint32_t within_w = p.channels.split(channel) + static_cast<uint32_t>(p.windows.axes[2].pad);
-  const auto window_w = static_cast<int>(p.strides[2].split(within_w));
-  const uint32_t held = windows_held<kReach>(p, window_w, static_cast<int>(within_w));
-  const PoolLayers layers = layers_holding(p, t.plane + plane);
-  auto within = static_cast<uint32_t>(t.row + row + a.pad);
-  auto window = static_cast<int>(p.strides[1].split(within));
-  const int first = (window_w - (kReach - 1)) * p.inner + static_cast<int>(channel) - t.y_column;
-  const float* line =
-      staged + (t.y_at + (layers.begin - t.y_layer) * p.y_staged + (window - t.y_row) * p.y_line + first);
-  const auto line_sum = [&](int number, const float* at) {
-    float sum = 0;
-    if (!is_window(number, a.y)) return sum;
-    for (int layer = layers.begin; layer < layers.end; ++layer, at += p.y_staged)
-      sum += across<kReach>(p, held, at);
-    return sum;
-  };
-  float sums[kReach];  // of the window that begins here or just before, of the one before that, …
-  RG_UNROLL
-  for (int j = 1; j < kReach; ++j) sums[j] = j < p.reach_h ? line_sum(window - j, line - j * p.y_line) : 0.0f;
-  T* result = results + (t.x_at + plane * p.x_plane + row * p.x_line + column);
-  int left = least(p.cut.band, t.rows - row);
-  for (;; ++window, line += p.y_line) {
-    sums[0] = line_sum(window, line);
-    float less = 0, all = 0;
-    RG_UNROLL
-    for (int j = kReach - 1; j >= 0; --j) {
-      if (j < p.reach_h - 1) less += sums[j];
-      if (j < p.reach_h) all += sums[j];
-    }
-    const T of_all = Codec::store(Codec::add_product(all, p.windows.scale, 0.0f));
-    const T of_less = Codec::store(Codec::add_product(less, p.windows.scale, 0.0f));
-    int rows = least(a.stride - static_cast<int>(within), left);
-    left -= rows;
-    int held_by_all = least(p.split_h - static_cast<int>(within), rows);
-    rows -= held_by_all > 0 ? held_by_all : 0;
-    RG_UNROLL_BY(1)
-    for (; held_by_all > 0; --held_by_all, result += p.x_line) *result = of_all;
-    RG_UNROLL_BY(1)
-    for (; rows > 0; --rows, result += p.x_line) *result = of_less;
-    if (left == 0) return;
-    within = 0;
-    RG_UNROLL
-    for (int j = kReach - 1; j > 0; --j) sums[j] = sums[j - 1];
-  }
-}
-
-template <class Codec, class Kind>
-RG_DEVICE void walk(const PoolColumns& p, const PoolColumnsTile& t, uint32_t thread, uint32_t threads,
-                    const float* staged, typename Codec::Type* results) {
-  const uint32_t items = static_cast<uint32_t>(t.planes) * p.bands.divisor * p.strips.divisor;
+// Calls function(plane, band, column) for the thread's share of them.
+template <class Function>
+RG_DEVICE void for_items(const ColumnsTile& t, const FastDiv& bands, const FastDiv& columns, uint32_t thread,
+                         uint32_t threads, const Function& function) {
+  const uint32_t items = static_cast<uint32_t>(t.planes) * bands.divisor * columns.divisor;
+  RG_UNROLL_BY(1)
   for (uint32_t item = thread; item < items; item += threads) {
-    uint32_t number = item;
-    uint32_t band = p.strips.split(number);
-    const auto plane = static_cast<int>(p.bands.split(band)), strip = static_cast<int>(number);
-    const int row = static_cast<int>(band) * p.cut.band;
-    if (row >= t.rows) continue;
-    if constexpr (Kind::kIsStrip)
-      walk_strip<Codec, Kind>(p, t, plane, row, strip, staged, results);
-    else if (strip < t.columns)
-      walk_column<Codec, Kind>(p, t, plane, row, strip, staged, results);
+    uint32_t column = item;
+    uint32_t band = columns.split(column);
+    const auto plane = static_cast<int>(bands.split(band));
+    function(plane, static_cast<int>(band), static_cast<int>(column));
   }
 }
 
-template <class T>
-RG_DEVICE void flush(const PoolColumns& p, const PoolColumnsTile& t, uint32_t thread, uint32_t threads,
-                     const T* results, T* x) {
-  const int first = t.plane * p.x_plane + t.row * p.xw + t.column;
-  const PoolLines lines{p.whole, t.planes, t.rows, t.columns, first, p.xw, p.x_total, t.x_at, p.x_line};
-  flush_lines(lines, thread, threads, results, x);
+// The table of walk_strip; before the walk, where windows have different divisors.
+template <class Codec, bool kForward>
+RG_DEVICE void reciprocals(const PoolColumns& p, const ColumnsTile& t, uint32_t thread, uint32_t threads,
+                           float* table) {
+  const int first = kForward ? t.column : t.s_column, count = kForward ? t.columns : t.s_columns;
+  for (auto i = static_cast<int>(thread); i < count; i += static_cast<int>(threads))
+    table[i] = Codec::reciprocal(p.usual * static_cast<float>(count_of(p.windows.axes[2], first + i)));
+}
+
+template <class Codec, class Kind>
+RG_DEVICE void walk(const PoolColumns& p, const ColumnsTile& t, uint32_t thread, uint32_t threads,
+                    const typename Codec::Type* staged, const float* table, typename Codec::Type* results) {
+  for_items(t, p.bands, p.strips, thread, threads, [&](int plane, int band, int strip) {
+    if (band * p.cut.band < t.steps)
+      walk_strip<Codec, Kind>(p, t, plane, band, strip, staged, table, results);
+  });
+}
+
+// Rows of results that add the same lines have the same sums.
+template <class Codec, bool kForward>
+RG_DEVICE void add_down(const PoolColumns& p, const ColumnsTile& t, uint32_t thread, uint32_t threads,
+                        const typename Codec::Type* staged, float* sums) {
+  for_items(t, p.bands, p.s_columns, thread, threads, [&](int plane, int band, int column) {
+    if (column >= t.s_columns) return;
+    const ColumnsLayers layers = layers_of<kForward>(p, t.plane + plane);
+    const auto* const from = staged + (t.s_at + (layers.begin - t.s_layer) * p.s_layer + column);
+    const int first = band * p.cut.band, end = least(first + p.cut.band, t.rows);
+    float* to = sums + (plane * p.sums_rows + first) * p.sums_pitch + column;
+    const bool divide = !kForward && p.divide;
+    const float counted =
+        divide ? static_cast<float>(count_of(
+                     p.windows.axes[2],
+                     static_cast<int>(p.channels.quotient(static_cast<uint32_t>(t.s_column + column)))))
+               : 1.0f;
+    Places before{0, -1};
+    float sum = 0;
+    for (int row = first; row < end; ++row, to += p.sums_pitch) {
+      const Places lines = sources_of<kForward>(p, 1, t.row + row);
+      if (lines.begin != before.begin || lines.end != before.end) {
+        before = lines;
+        sum = 0;
+        const auto* layer = from + (lines.begin - t.s_row) * p.s_pitch;
+        for (int z = layers.begin; z < layers.end; ++z, layer += p.s_layer) {
+          const auto* line = layer;
+          const float depths = divide ? counted * static_cast<float>(count_of(
+                                                      p.windows.axes[0], layers.s_depth + z - layers.begin))
+                                      : 1.0f;
+          RG_UNROLL_BY(4)
+          for (int i = lines.begin; i < lines.end; ++i, line += p.s_pitch) {
+            const float value = Codec::load(*line);
+            sum += divide ? value *
+                                Codec::reciprocal(depths * static_cast<float>(count_of(p.windows.axes[1], i)))
+                          : value;
+          }
+        }
+      }
+      *to = sum;
+    }
+  });
+}
+
+template <class Codec, bool kForward>
+RG_DEVICE void add_across(const PoolColumns& p, const ColumnsTile& t, uint32_t thread, uint32_t threads,
+                          const float* sums, typename Codec::Type* results) {
+  for_items(t, p.bands, p.strips, thread, threads, [&](int plane, int band, int column) {
+    if (column >= t.columns) return;
+    auto channel = static_cast<uint32_t>(t.column + column);
+    const auto place = static_cast<int>(p.channels.split(channel));
+    const Places places = sources_of<kForward>(p, 2, place);
+    const int first = band * p.cut.band, end = least(first + p.cut.band, t.rows);
+    const float* from = sums + ((plane * p.sums_rows + first) * p.sums_pitch +
+                                (places.begin * p.inner + static_cast<int>(channel) - t.s_column));
+    auto* to = results + (t.r_at + plane * p.r_layer + first * p.r_pitch + column);
+    const bool divide = kForward && p.divide;
+    const float counted =
+        divide
+            ? static_cast<float>(count_of(p.windows.axes[0], layers_of<kForward>(p, t.plane + plane).depth)) *
+                  static_cast<float>(count_of(p.windows.axes[2], place))
+            : 1.0f;
+    for (int row = first; row < end; ++row, from += p.sums_pitch, to += p.r_pitch) {
+      float sum = 0;
+      RG_UNROLL_BY(4)
+      for (int i = 0; i < places.end - places.begin; ++i) sum += from[i * p.inner];
+      const float factor =
+          divide ? Codec::reciprocal(counted * static_cast<float>(count_of(p.windows.axes[1], t.row + row)))
+                 : p.windows.scale;
+      *to = Codec::store(Codec::add_product(sum, factor, 0.0f));
+    }
+  });
 }
 
 }  // namespace retrograd::kernels::cuda

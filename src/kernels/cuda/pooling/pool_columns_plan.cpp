@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The cut with the fewest instructions a result, as counted from the code, that shared memory has room for.
+// The cut that takes the least time, as told from the instructions of the code and the bytes that it moves,
+// of those that shared memory has room for.
 #include "kernels/cuda/pooling/pool_columns_plan.h"
 
 #include <algorithm>
@@ -9,184 +10,229 @@
 namespace retrograd::kernels::cuda {
 namespace {
 
+using retrograd::ceil_div;
+
 bool is_untouched(const PoolAxis& a) { return a.kernel == 1 && a.stride == 1 && a.pad == 0 && a.x == a.y; }
 int64_t round_up(int64_t a, int64_t b) { return (a + b - 1) / b * b; }
+double number(int64_t n) { return static_cast<double>(n); }
 
 // The pass without the cut.
 struct Lines {
-  int64_t inner, images, planes;  // planes: of x
+  bool forward, deep;
+  int64_t inner, images;
   PoolAxis d, h, w;
-  bool deep;
-  int64_t xw, yw;            // elements
-  int64_t reach_h, reach_w;  // windows that hold a place
-  int64_t vector;
-  int64_t strip, loads;  // of a walk: columns, and elements of a line of y
+  int64_t s_depths, s_rows, s_width, planes, rows, width;  // of the source, of the result
+  int64_t s_line, r_line, vector;
+  bool strips;
+  int64_t unit_h, unit_w, phase_h, phase_w, steps, strips_of_line;
+  int64_t loads, lines,
+      reach;  // of a strip: elements of a line of the source; lines of a step; steps of a window
 };
 
-WalkKey key_of(const Lines& l) { return {l.w.kernel, l.w.stride, l.h.kernel, l.h.stride, l.inner}; }
-
-Lines lines_of(const Pool& pool, bool last) {
+Lines lines_of(const Pool& pool, bool last, bool forward) {
   Lines l{};
+  l.forward = forward;
   l.inner = last ? pool.channels : 1;
   l.images = last ? pool.batch : pool.batch * pool.channels;
   l.d = pool.axes[0];
   l.h = pool.axes[1];
   l.w = pool.axes[2];
-  l.planes = l.images * l.d.x;
   l.deep = !is_untouched(l.d);
   if (!l.deep) {
-    l.images = l.planes;
+    l.images *= l.d.x;
     l.d = {1, 1, 1, 1, 0};
   }
   if (!l.deep && is_untouched(l.h)) {  // lines of all planes are one plane's
-    l.h.x = l.h.y = l.planes * l.h.x;
-    l.images = l.planes = 1;
+    l.h.x = l.h.y = l.images * l.h.x;
+    l.images = 1;
   }
-  l.xw = l.w.x * l.inner;
-  l.yw = l.w.y * l.inner;
-  l.reach_h = retrograd::ceil_div(l.h.kernel, l.h.stride);
-  l.reach_w = retrograd::ceil_div(l.w.kernel, l.w.stride);
+  l.s_depths = forward ? l.d.x : l.d.y;
+  l.s_rows = forward ? l.h.x : l.h.y;
+  l.s_width = forward ? l.w.x : l.w.y;
+  l.planes = l.images * (forward ? l.d.y : l.d.x);
+  l.rows = forward ? l.h.y : l.h.x;
+  l.width = forward ? l.w.y : l.w.x;
+  l.s_line = l.s_width * l.inner;
+  l.r_line = l.width * l.inner;
   l.vector = 16 / static_cast<int64_t>(size_of(pool.x.dtype));
-  with_walk_kind(key_of(l), [&](auto kind) {
-    l.strip = kind.kColumns;
-    l.loads = kind.kLoads;
-  });
+  l.unit_h = l.unit_w = 1;
+  const auto take = [&](auto kind) {
+    using Kind = decltype(kind);
+    if constexpr (Kind::kIsStrip) {
+      l.strips = true;
+      l.unit_h = Kind::H::kResults;
+      l.unit_w = Kind::W::kResults;
+      l.phase_h = forward ? 0 : l.h.pad % l.h.stride;
+      l.phase_w = forward ? 0 : l.w.pad % l.w.stride;
+      l.loads = Kind::W::kSources;
+      l.lines = forward ? std::min(Kind::H::kS, Kind::H::kK) : 1;
+      l.reach = Kind::H::kReach;
+    }
+  };
+  const WindowKey key{forward, true, l.h.kernel, l.h.stride, l.w.kernel, l.w.stride, l.inner};
+  l.vector == 8 ? with_kind<2>(key, take) : with_kind<4>(key, take);
+  l.steps = ceil_div(l.rows + l.phase_h, l.unit_h);
+  l.strips_of_line = ceil_div(l.r_line + l.phase_w, l.unit_w);
   return l;
 }
 
-// Windows that hold one of `places` neighbours, at most.
-int64_t staged_windows(const PoolAxis& a, int64_t reach, int64_t places) {
-  return std::min(a.y, (places - 1 + a.stride - 1) / a.stride + reach);
+// Sources that `results` neighbours add along an axis, at most.
+int64_t sources_of(const Lines& l, const PoolAxis& a, int64_t results) {
+  return l.forward ? std::min(a.x, (results - 1) * a.stride + a.kernel)
+                   : std::min(a.y, ceil_div(results - 1, a.stride) + ceil_div(a.kernel, a.stride));
 }
 
-// Planes of y that hold `planes` neighbouring ones of x, at most.
-int64_t staged_layers(const Lines& l, int64_t planes) {
+// Planes of the source that `planes` neighbouring ones of the result add, at most.
+int64_t layers_of(const Lines& l, int64_t planes) {
   if (!l.deep) return planes;
-  const auto layer = [&](int64_t plane,
-                         int64_t kernel) {  // the first window that begins behind plane - kernel
-    const int64_t behind = plane % l.d.x + l.d.pad - kernel;
-    return plane / l.d.x * l.d.y + (behind < 0 ? 0 : std::min(l.d.y, behind / l.d.stride + 1));
+  const int64_t depths = l.planes / l.images;
+  const auto layer = [&](int64_t plane, bool end) {
+    const int64_t at = plane % depths;
+    int64_t source;
+    if (l.forward) {
+      source = at * l.d.stride - l.d.pad + (end ? l.d.kernel : 0);
+    } else {
+      const int64_t behind = at + l.d.pad - (end ? 0 : l.d.kernel);
+      source = behind < 0 ? 0 : behind / l.d.stride + 1;
+    }
+    return plane / depths * l.s_depths + std::clamp(source, int64_t{0}, l.s_depths);
   };
   int64_t most = 0;
-  for (int64_t first = 0, tiles = 0; first < l.planes && tiles < l.d.x; first += planes, ++tiles)
-    most = std::max(most, layer(std::min(first + planes, l.planes) - 1, 0) - layer(first, l.d.kernel));
+  for (int64_t first = 0, tiles = 0; first < l.planes && tiles < depths; first += planes, ++tiles)
+    most = std::max(most, layer(std::min(first + planes, l.planes) - 1, true) - layer(first, false));
   return most;
 }
 
-// Strips of a line of a tile, the first of which may begin before it.
-int64_t strips_of(const Lines& l, const ColumnsCut& cut) {
-  const int64_t before = cut.columns == l.xw ? l.w.pad % l.w.stride : l.w.stride - 1;
-  return retrograd::ceil_div(cut.columns + (l.strip > 1 ? before : 0), l.strip);
-}
-
 struct Memory {
-  int64_t layers, y_rows, y_columns;  // staged, at most
-  int64_t y_line, y_staged, x_line, y_floats, bytes;
+  int64_t rows, columns;              // of the result, at most
+  int64_t layers, s_rows, s_columns;  // staged, at most
+  int64_t s_pitch, s_layer, r_pitch, r_layer;
+  int64_t sums_at, results_at, bytes;
 };
 
 Memory memory_of(const Lines& l, const ColumnsCut& cut) {
-  const int64_t v = l.vector;
+  const int64_t v = l.vector, size = 16 / v;
   // Chunks begin before a run and end behind it; neighbouring runs must not share one.
-  const auto line = [&](int64_t length, int64_t least) { return round_up(least, v) + length % v; };
-  const bool whole = cut.columns == l.xw;
+  const auto pitch = [&](int64_t step, int64_t least) { return round_up(least, v) + step % v; };
+  const bool whole = cut.strips >= l.strips_of_line, all = cut.steps >= l.steps;
   Memory m{};
-  m.layers = staged_layers(l, cut.planes);
-  m.y_rows = cut.planes > 1 ? l.h.y : staged_windows(l.h, l.reach_h, cut.rows);
+  m.rows = std::min(l.rows, cut.steps * l.unit_h);
+  m.columns = std::min(l.r_line, cut.strips * l.unit_w);
+  m.layers = layers_of(l, cut.planes);
+  m.s_rows = all ? l.s_rows : sources_of(l, l.h, m.rows);
   // Places of a tile: one more where tiles begin among the channels of one.
-  const int64_t places =
-      retrograd::ceil_div(int64_t{cut.columns}, l.inner) + (cut.columns % l.inner != 0 ? 1 : 0);
-  m.y_columns = whole ? l.yw : l.inner * staged_windows(l.w, l.reach_w, std::min(l.w.x, places));
-  m.y_line = whole ? l.yw : line(l.yw, m.y_columns + 2 * v);
-  m.y_staged = m.y_rows * m.y_line;
-  if (l.deep && cut.planes == 1) m.y_staged = line(l.h.y * l.yw, m.y_staged + 2 * v);
-  m.x_line = whole ? l.xw : line(l.xw, cut.columns);
-  m.y_floats = round_up(2 * v + m.layers * m.y_staged, 4) + 2 * kStripMargin;
-  m.bytes = 4 * m.y_floats + 16 / v * (v + int64_t{cut.planes} * cut.rows * m.x_line);
+  const int64_t places = ceil_div(m.columns, l.inner) + (m.columns % l.inner != 0 ? 1 : 0);
+  m.s_columns = whole ? l.s_line : l.inner * sources_of(l, l.w, std::min(l.width, places));
+  m.s_pitch = whole ? l.s_line : pitch(l.s_line, m.s_columns + 2 * v);
+  m.s_layer = whole && all ? l.s_rows * l.s_line : pitch(l.s_rows * l.s_line, m.s_rows * m.s_pitch + 2 * v);
+  m.r_pitch = whole ? l.r_line : pitch(l.r_line, m.columns);
+  m.r_layer = whole && all ? l.rows * l.r_line : pitch(l.rows * l.r_line, m.rows * m.r_pitch);
+  const int64_t staged = 2 * v + m.layers * m.s_layer + 2 * kStripMargin;
+  const int64_t floats =
+      l.strips ? std::max(m.s_columns, m.columns) + 2 * kStripMargin : cut.planes * m.rows * m.s_columns;
+  m.sums_at = round_up(staged * size, 16);
+  m.results_at = m.sums_at + round_up(floats * 4, 16);
+  m.bytes = m.results_at + (v + cut.planes * m.r_layer) * size;
   return m;
 }
 
 int64_t blocks_of(const Lines& l, const ColumnsCut& cut) {
-  return retrograd::ceil_div(l.planes, int64_t{cut.planes}) * retrograd::ceil_div(l.h.x, int64_t{cut.rows}) *
-         retrograd::ceil_div(l.xw, int64_t{cut.columns});
+  return ceil_div(l.planes, int64_t{cut.planes}) * ceil_div(l.steps, int64_t{cut.steps}) *
+         ceil_div(l.strips_of_line, int64_t{cut.strips});
 }
 
-// Instructions of a block's threads a result.
+// Cycles of a multiprocessor a result. Instructions and bytes are counted; together they take as long as the
+// larger part and some of the other one.
 double cost_of(const Lines& l, const ColumnsCut& cut, const Memory& m) {
-  constexpr double kStage = 3, kFlush = 1, kBlock = 150, kEnoughBlocks = 1200, kBlocksAtOnce = 10;
-  constexpr double kCutLines = 1.35;  // whose ends share sectors of memory with neighbouring tiles
-  const auto number = [](int64_t n) { return static_cast<double>(n); };
+  constexpr double kBlock = 150, kStage = 9, kFlush = 10;  // instructions: of a thread; of a chunk
+  constexpr double kIssue = 77, kBytes = 17;               // of a cycle
+  constexpr double kEnoughBlocks = 1200, kBlocksAtOnce = 8, kRest = 0.3;
+  constexpr double kCutLines = 1.2;  // whose ends share sectors of memory with neighbouring tiles
   const int64_t threads = kColumnsThreads;
-  const double results = number(int64_t{cut.planes} * cut.rows * cut.columns);
-  const double staged = number(round_up(m.layers * m.y_rows * m.y_columns, threads * l.vector));
-  const double flushed = number(round_up(int64_t{cut.planes} * cut.rows * cut.columns, threads * l.vector));
-  const int64_t bands = retrograd::ceil_div(cut.rows, cut.band);
-  const double walks = number(round_up(cut.planes * bands * strips_of(l, cut), threads));
-  const int64_t lines = retrograd::ceil_div(int64_t{cut.band}, l.h.stride) + l.reach_h - 1;
-  const double depths = number(retrograd::ceil_div(l.d.kernel, l.d.stride));
-  const double line =
-      2 * depths * number(l.loads) + number(l.strip * (l.reach_w + l.reach_h + 4)) + 8 * depths;
-  const double walk = 60 + number(lines) * line + number(cut.band * (l.strip + 3));
-  const double instructions =
-      kStage * staged + kFlush * flushed + walks * walk + kBlock * static_cast<double>(threads);
+  const auto turns = [&](int64_t items) { return number(ceil_div(items, threads)); };
+  const int64_t staged = m.layers * m.s_rows * m.s_columns, own = cut.planes * m.rows * m.columns;
+  const int64_t bands = ceil_div(int64_t{cut.steps}, int64_t{cut.band});
+  const double depths = number(sources_of(l, l.d, 1));
+  double work = 0;
+  if (l.strips) {
+    const double line = number(l.loads) * (1 + 2 * depths) + number(l.unit_w) * 2 + 10;
+    const double step = number(l.lines) * line + number(l.unit_w * (l.reach + 2 * l.unit_h)) + 8;
+    work = turns(cut.planes * bands * cut.strips) *
+           (90 + number(l.reach - 1) * number(l.lines) * line + number(cut.band) * step);
+  } else {
+    const double down = 12 + 5.5 * depths * number(sources_of(l, l.h, 1)) /
+                                 (l.forward ? 1 : number(std::max(int64_t{1}, l.h.stride)));
+    work = turns(cut.planes * bands * m.s_columns) * (60 + number(cut.band) * down) +
+           turns(cut.planes * bands * m.columns) *
+               (60 + number(cut.band) * (14 + 3 * number(sources_of(l, l.w, 1))));
+  }
+  const double instructions = number(threads) * (kBlock + kStage * turns(ceil_div(staged, l.vector)) + work +
+                                                 kFlush * turns(ceil_div(own, l.vector)));
+  const double bytes = number((staged + own) * (16 / l.vector)) * (m.s_columns == l.s_line ? 1 : kCutLines);
+  const double issue = instructions / kIssue, moved = bytes / kBytes;
   const double at_once = std::clamp(220.0 * 1024 / number(m.bytes + 1024), 1.0, kBlocksAtOnce);
-  return instructions / results * (cut.columns == l.xw ? 1 : kCutLines) * (1 + 4 / at_once) *
+  return (std::max(issue, moved) + kRest * std::min(issue, moved)) / number(own) * (1 + 4 / at_once) *
          std::max(1.0, kEnoughBlocks / number(blocks_of(l, cut)));
 }
 
 }  // namespace
 
-ColumnsCut columns_cut(const Pool& pool, bool channels_last) {
-  const Lines l = lines_of(pool, channels_last);
-  ColumnsCut best;
-  if (l.reach_h > kColumnsReach || l.reach_w > kColumnsReach) return best;
-  // Channels in lines: a tile of a few stages all of a window's, again and again.
+ColumnsCut columns_cut(const Pool& pool, bool channels_last, bool forward) {
+  const Lines l = lines_of(pool, channels_last, forward);
+  // Of what is a tile's own; channels in lines: a tile of a few stages all of a window's, again and again.
   constexpr int64_t kMostStaged = 3;
+  const int64_t source = l.images * l.s_depths * l.s_rows * l.s_line, result = l.planes * l.rows * l.r_line;
+  ColumnsCut best;
   double least = 0;
-  const auto try_rows = [&](int64_t columns, int64_t rows, int64_t planes) {
+  const auto consider = [&](int64_t planes, int64_t steps, int64_t strips) {
     for (const int64_t bands : {1, 2, 3, 4, 6, 8, 16}) {
-      int64_t band = retrograd::ceil_div(rows, bands);
-      if (l.h.stride < rows) band = std::min(rows, round_up(band, l.h.stride));
-      const ColumnsCut cut{static_cast<int>(planes), static_cast<int>(rows), static_cast<int>(columns),
-                           static_cast<int>(band)};
-      const Memory memory = memory_of(l, cut);
-      if (memory.bytes > kColumnsBytes) return false;
-      if (l.inner > 1 && memory.y_rows * memory.y_columns > kMostStaged * rows * columns) return true;
-      const double cost = cost_of(l, cut, memory);
+      const ColumnsCut cut{static_cast<int>(planes), static_cast<int>(steps), static_cast<int>(strips),
+                           static_cast<int>(ceil_div(steps, bands))};
+      const Memory m = memory_of(l, cut);
+      if (m.bytes > kColumnsBytes) return false;
+      const int64_t own = planes * m.rows * m.columns;
+      if (blocks_of(l, cut) > 1 &&
+          number(m.layers * m.s_rows * m.s_columns) >
+              number(kMostStaged) * (number(source) * number(own) / number(result) + number(own)))
+        return true;
+      const double cost = cost_of(l, cut, m);
       if (best.planes == 0 || cost < least) {
         least = cost;
         best = cut;
       }
+      if (bands >= steps) break;
     }
     return true;
   };
-  const int64_t places[] = {8 * l.inner, 4 * l.inner, 2 * l.inner, l.inner};
-  const int64_t elements[] = {1024, 512, 256, 64};
-  for (int i = 0; i <= 4; ++i) {
-    const int64_t wanted = i == 0 ? l.xw : l.inner > 1 ? places[i - 1] : elements[i - 1];
-    if (wanted > l.xw || wanted > kColumnsBytes) continue;
-    int64_t columns = wanted;
-    if (l.inner == 1 && i > 0)  // tiles of about one size
-      columns = std::min(l.xw, round_up(retrograd::ceil_div(l.xw, retrograd::ceil_div(l.xw, wanted)), 16));
-    for (const int64_t about : {1, 2, 4, 8, 12, 16, 24, 32, 48, 64, 128, 256, 512}) {
-      const int64_t even =
-          retrograd::ceil_div(l.h.x, retrograd::ceil_div(l.h.x, about));  // tiles of about one size
-      const int64_t rows = std::min(l.h.x, l.h.stride < even ? round_up(even, l.h.stride) : even);
-      if (!try_rows(columns, rows, 1)) break;
-      if (rows == l.h.x) break;
-    }
-    if (columns != l.xw || l.h.x > 128) continue;
+  const int64_t unit = l.inner > 1 ? l.inner : 64;
+  for (const int64_t about : {l.r_line, 16 * unit, 8 * unit, 4 * unit, 2 * unit, unit}) {
+    if (about > l.r_line || about > kColumnsBytes) continue;
+    const int64_t tiles = ceil_div(l.r_line, about);  // of about one size
+    const int64_t strips = tiles == 1    ? l.strips_of_line
+                           : l.inner > 1 ? about
+                                         : ceil_div(l.strips_of_line, tiles);
+    for (int64_t planes = 1; planes <= (l.deep ? 8 : 1); planes *= 2)
+      for (const int64_t rows : {1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 64, 128, 256, 512}) {
+        const int64_t steps = ceil_div(l.steps, ceil_div(l.steps, rows));
+        if (!consider(planes, steps, strips) || rows >= l.steps) break;
+      }
+    if (tiles > 1 || l.steps > 256) continue;
     for (int64_t planes = 2; planes <= l.planes && planes <= 512; planes *= 2)
-      if (!try_rows(columns, l.h.x, planes)) break;
-    for (int64_t planes = l.d.x; l.d.x > 1 && planes <= l.planes && planes <= 512; planes *= 2)  // volumes
-      if (!try_rows(columns, l.h.x, planes)) break;
+      if (!consider(planes, l.steps, strips)) break;
+    const int64_t depths = l.planes / l.images;
+    for (int64_t planes = depths; depths > 1 && planes <= l.planes && planes <= 512; planes *= 2)  // volumes
+      if (!consider(planes, l.steps, strips)) break;
   }
   return best;
 }
 
-PoolColumns columns_of(const Pool& pool, bool channels_last, const ColumnsCut& cut) {
-  const Lines l = lines_of(pool, channels_last);
+PoolColumns columns_of(const Pool& pool, bool channels_last, bool forward, const ColumnsCut& cut) {
+  const Lines l = lines_of(pool, channels_last, forward);
   const Memory m = memory_of(l, cut);
   const auto narrow = [](int64_t n) { return static_cast<int>(n); };
+  const auto shift = [&](const void* data) {
+    return narrow(static_cast<int64_t>(reinterpret_cast<uintptr_t>(data) % 16 / size_of(pool.x.dtype)));
+  };
   PoolColumns p{};
   p.windows = windows_of(pool);
   if (!l.deep) p.windows.axes[0] = {1, 1, 1, 1, 0, 0, 1};
@@ -195,45 +241,58 @@ PoolColumns columns_of(const Pool& pool, bool channels_last, const ColumnsCut& c
   p.strides[0] = FastDiv(l.d.stride);
   p.strides[1] = FastDiv(l.h.stride);
   p.strides[2] = FastDiv(l.w.stride);
-  p.inner = narrow(l.inner);
-  p.xw = narrow(l.xw);
-  p.yw = narrow(l.yw);
-  p.x_plane = narrow(l.h.x * l.xw);
-  p.y_plane = narrow(l.h.y * l.yw);
-  p.x_total = narrow(l.planes * l.h.x * l.xw);
-  p.y_total = narrow(l.images * l.d.y * l.h.y * l.yw);
-  p.planes = narrow(l.planes);
-  p.reach_h = narrow(l.reach_h);
-  p.reach_w = narrow(l.reach_w);
-  p.split_h = narrow(l.h.kernel - (l.reach_h - 1) * l.h.stride);
-  p.cut = cut;
-  p.whole = cut.columns == l.xw;
+  p.whole = cut.strips >= l.strips_of_line;
   p.deep = l.deep;
-  p.divide = !p.windows.uniform && (l.deep || l.strip == 1);
+  p.divide = !p.windows.uniform;
+  p.inner = narrow(l.inner);
+  p.s_line = narrow(l.s_line);
+  p.r_line = narrow(l.r_line);
+  p.s_rows = narrow(l.s_rows);
+  p.s_width = narrow(l.s_width);
+  p.s_plane = narrow(l.s_rows * l.s_line);
+  p.r_plane = narrow(l.rows * l.r_line);
+  p.s_total = narrow(l.images * l.s_depths * l.s_rows * l.s_line);
+  p.r_total = narrow(l.planes * l.rows * l.r_line);
+  p.planes = narrow(l.planes);
+  p.rows = narrow(l.rows);
+  p.steps = narrow(l.steps);
+  p.cut = cut;
+  p.unit_h = narrow(l.unit_h);
+  p.unit_w = narrow(l.unit_w);
+  p.phase_h = narrow(l.phase_h);
+  p.phase_w = narrow(l.phase_w);
   p.vector = narrow(l.vector);
-  const auto shift = [&](const void* data) {
-    return narrow(static_cast<int64_t>(reinterpret_cast<uintptr_t>(data) % 16 / size_of(pool.x.dtype)));
-  };
-  p.x_shift = shift(pool.x.data);
-  p.y_shift = shift(pool.y.data);
-  p.y_line = narrow(m.y_line);
-  p.y_staged = narrow(m.y_staged);
-  p.x_line = narrow(m.x_line);
-  p.y_floats = narrow(m.y_floats);
+  p.s_shift = shift(forward ? pool.x.data : pool.y.data);
+  p.r_shift = shift(forward ? pool.y.data : pool.x.data);
+  p.s_pitch = narrow(m.s_pitch);
+  p.s_layer = narrow(m.s_layer);
+  p.r_pitch = narrow(m.r_pitch);
+  p.r_layer = narrow(m.r_layer);
+  p.sums_pitch = narrow(m.s_columns);
+  p.sums_rows = narrow(m.rows);
+  p.sums_at = narrow(m.sums_at);
+  p.results_at = narrow(m.results_at);
   p.bytes = narrow(m.bytes);
+  p.usual = static_cast<float>(l.d.kernel) * static_cast<float>(l.h.kernel);
   p.channels = FastDiv(l.inner);
-  p.depths = FastDiv(l.d.x);
-  p.y_depths = FastDiv(l.d.y);
-  const int64_t row_tiles = retrograd::ceil_div(l.h.x, int64_t{cut.rows}),
-                column_tiles = retrograd::ceil_div(l.xw, int64_t{cut.columns});
+  p.depths = FastDiv(l.planes / l.images);
+  p.s_depths = FastDiv(l.s_depths);
+  const int64_t row_tiles = ceil_div(l.steps, int64_t{cut.steps}),
+                column_tiles = ceil_div(l.strips_of_line, int64_t{cut.strips});
   p.row_tiles = FastDiv(row_tiles);
   p.column_tiles = FastDiv(column_tiles);
-  p.strips = FastDiv(strips_of(l, cut));
-  p.bands = FastDiv(retrograd::ceil_div(cut.rows, cut.band));
-  p.staged_columns = FastDiv(std::max(m.y_columns, int64_t{1}));
-  p.staged_lines = FastDiv(std::max(m.y_rows, int64_t{1}));
-  p.blocks =
-      static_cast<unsigned>(retrograd::ceil_div(l.planes, int64_t{cut.planes}) * row_tiles * column_tiles);
+  p.strips = FastDiv(cut.strips);
+  p.bands = FastDiv(ceil_div(int64_t{cut.steps}, int64_t{cut.band}));
+  p.s_columns = FastDiv(std::max(m.s_columns, int64_t{1}));
+  // Lines that are not whole are runs, else those of a layer are one.
+  const auto chunks = [&](int64_t rows, int64_t columns) {
+    return FastDiv(ceil_div((p.whole ? rows : 1) * columns + l.vector - 1, l.vector));
+  };
+  p.s_runs = FastDiv(p.whole ? 1 : std::max(m.s_rows, int64_t{1}));
+  p.r_runs = FastDiv(p.whole ? 1 : m.rows);
+  p.s_chunks = chunks(m.s_rows, std::max(m.s_columns, int64_t{1}));
+  p.r_chunks = chunks(m.rows, m.columns);
+  p.blocks = static_cast<unsigned>(blocks_of(l, cut));
   return p;
 }
 

@@ -59,7 +59,7 @@ __global__ void __launch_bounds__(kThreads)
       return live && i < p.yw ? fmaf(to_float(row[i]), p.scale, 0.0f) : 0.0f;
     };
     if (p.sw.divisor >= kCount) {  // two windows at most, without waiting for the first
-      const float first = window(at), second = kCount > 1 ? window(at + 1) : 0.0f;
+      const float first = window(at), second = window(at + 1);
 #pragma unroll
       for (uint32_t i = 0; i < kCount; ++i) values[i] = within + i < p.sw.divisor ? first : second;
     } else {
@@ -179,10 +179,8 @@ void launch_disjoint(const PoolAxis (&a)[3], int64_t planes, float scale, const 
   p.yh = static_cast<int>(a[1].y);
   p.yw = static_cast<int>(a[2].y);
   p.scale = scale;
-  if constexpr (kCount > 1) {
-    if (a[2].stride == 2) return launch_stride<T, kCount, 2>(p, y, x, stream);
-    if (a[2].stride == 4) return launch_stride<T, kCount, 4>(p, y, x, stream);
-  }
+  if (a[2].stride == 2) return launch_stride<T, kCount, 2>(p, y, x, stream);
+  if (a[2].stride == 4) return launch_stride<T, kCount, 4>(p, y, x, stream);
   if (planes * a[0].x * a[1].x == 1 && a[2].stride >= kCount && a[2].x == a[2].y * a[2].stride)
     return launch_long_row<T, kCount>(a[2], scale, y, x, stream);
   launch_stride<T, kCount, 0>(p, y, x, stream);
@@ -196,9 +194,7 @@ void run(const Pool& pool, float scale, Stream stream) {
   PoolAxis axes[3] = {pool.axes[0], pool.axes[1], pool.axes[2]};
   int64_t rows = pool.batch * pool.channels;
   merge(axes, rows);
-  if (axes[2].x % kWide == 0 && is_aligned(x, 16))
-    return launch_disjoint<T, kWide>(axes, rows, scale, y, x, stream);
-  launch_disjoint<T, 1>(axes, rows, scale, y, x, stream);
+  launch_disjoint<T, kWide>(axes, rows, scale, y, x, stream);
 }
 
 }  // namespace

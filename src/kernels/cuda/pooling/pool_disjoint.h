@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Average pooling backward with windows side by side, no padding and one divisor, on row-major planes.
+// Average pooling backward with windows side by side, no padding and one divisor, on row-major planes:
+// rows of whole vectors of 16 bytes at multiples of that, or planes and volumes that are one window each.
 #pragma once
 
 #include "kernels/cuda/shapes.h"

@@ -16,10 +16,14 @@ bool is_disjoint(const Pool& pool) {
   return true;
 }
 
-bool is_sliding(const Pool& pool) {
+// Of disjoint windows on planes: those that are one window each make up one long row.
+int64_t row_of(const Pool& pool) {
+  const auto whole = [](const PoolAxis& a) { return a.y == 1 && a.kernel == a.x; };
+  const auto untouched = [](const PoolAxis& a) { return a.kernel == 1 && a.stride == 1; };
   const auto& [d, h, w] = pool.axes;
-  const auto three = [](const PoolAxis& a) { return a.kernel == 3 && a.pad == 1 && a.stride <= 2; };
-  return d.kernel == 1 && d.stride == 1 && d.pad == 0 && three(h) && three(w) && h.stride == w.stride;
+  if (!whole(h) || !whole(w)) return w.x;
+  const int64_t plane = h.x * w.x;
+  return whole(d) || untouched(d) ? pool.batch * pool.channels * d.x * plane : plane;
 }
 
 }  // namespace
@@ -54,47 +58,47 @@ Windows windows_of(const Pool& pool) {
   return windows;
 }
 
-// Enough threads to fill a large GPU, but no fewer rows than make the lines that two bands need a small part.
-VectorsCut vectors_cut(const Pool& pool) {
-  constexpr int64_t kThreads = 1 << 18, kMostRows = 64;
-  const auto& [d, h, w] = pool.axes;
-  const int64_t reach_h = retrograd::ceil_div(h.kernel, h.stride),
-                reach_w = retrograd::ceil_div(w.kernel, w.stride);
-  VectorsCut cut{};
-  if (reach_h > kVectorsReach || reach_w > kVectorsReach) return cut;
-  cut.reach_h = static_cast<int>(reach_h);
-  cut.reach_w = static_cast<int>(reach_w);
-  cut.deep = d.kernel != 1 || d.stride != 1 || d.pad != 0 || d.x != d.y;
-  const int64_t columns =
-      pool.batch * d.x * w.x * pool.channels * static_cast<int64_t>(size_of(pool.x.dtype)) / 16;
-  int64_t band = std::max(columns * h.x / kThreads, 2 * (reach_h - 1) * h.stride);
-  band = std::clamp(band, int64_t{1}, kMostRows);
-  if (h.stride < kMostRows) band = retrograd::ceil_div(band, h.stride) * h.stride;
-  cut.band = static_cast<int>(std::min(band, h.x));
-  return cut;
+Pool walked_down(const Pool& pool) {
+  const auto untouched = [](const PoolAxis& a) {
+    return a.kernel == 1 && a.stride == 1 && a.pad == 0 && a.x == a.y;
+  };
+  Pool turned = pool;
+  auto& [d, h, w] = turned.axes;
+  if (!untouched(d) || !untouched(h)) return turned;
+  turned.batch *= d.x * h.x;
+  h = w;
+  d = w = {1, 1, 1, 1, 0};
+  return turned;
 }
 
-// The fewest planes of a whole number of 16-byte chunks, then as many of these as give every thread a column.
-int staged_planes(const Pool& pool) {
-  constexpr int kMostBytes = 40 << 10;  // of grad_output and of grad_input together
-  const int64_t bytes = static_cast<int64_t>(size_of(pool.x.dtype)) * pool.axes[1].x * pool.axes[2].x;
-  if (2 * bytes > kMostBytes) return 0;
-  int planes = 1;
-  while (planes * bytes % 16 != 0) planes *= 2;
-  const int64_t all = pool.batch * pool.channels * pool.axes[0].x;
-  while (planes * 2 * pool.axes[2].x <= 320 && planes * 4 * bytes <= kMostBytes && all % (planes * 2) == 0)
-    planes *= 2;
-  return 2 * planes * bytes <= kMostBytes && all % planes == 0 ? planes : 0;
+// Enough threads to fill a large GPU, but no fewer steps than make the lines that two bands need a small
+// part.
+VectorsCut vectors_cut(const Pool& pool, bool forward) {
+  constexpr int64_t kThreads = 1 << 18, kMostRows = 64;
+  const auto& [d, h, w] = pool.axes;
+  const int64_t taps =
+      forward ? std::min(w.kernel, w.x) : std::min(retrograd::ceil_div(w.kernel, w.stride), w.y);
+  const int64_t reach = retrograd::ceil_div(h.kernel, h.stride);
+  VectorsCut cut{};
+  if (reach > kVectorsReach || taps > kVectorsReach) return cut;
+  cut.taps = static_cast<int>(taps);
+  cut.reach = static_cast<int>(reach);
+  const int64_t unit = forward ? 1 : h.stride, rows = forward ? h.y : h.x;
+  const int64_t steps = retrograd::ceil_div(rows + (forward ? 0 : h.pad % h.stride), unit);
+  const int64_t vectors = pool.batch * (forward ? d.y * w.y : d.x * w.x) * pool.channels *
+                          static_cast<int64_t>(size_of(pool.x.dtype)) / 16;
+  const int64_t most = std::max(int64_t{1}, kMostRows / unit);
+  const int64_t band =
+      std::clamp(std::max(vectors * rows / kThreads / unit, 2 * (reach - 1)), int64_t{1}, most);
+  cut.steps = static_cast<int>(steps);
+  cut.band = static_cast<int>(std::min(band, steps));
+  return cut;
 }
 
 const char* name_of(PoolKernel kernel) {
   switch (kernel) {
     case PoolKernel::kDisjoint:
       return "disjoint";
-    case PoolKernel::kStaged:
-      return "staged";
-    case PoolKernel::kSliding:
-      return "sliding";
     case PoolKernel::kColumns:
       return "columns";
     case PoolKernel::kVectors:
@@ -111,16 +115,12 @@ bool has_pool_kernel(PoolKernel kernel, const Pool& pool, bool channels_last, in
   const bool uniform = divisor_of(pool).uniform;
   switch (kernel) {
     case PoolKernel::kDisjoint:
-      return uniform && is_disjoint(pool) && (!channels_last || vectors);
-    case PoolKernel::kStaged:
-      return !channels_last && uniform && is_sliding(pool) && pool.axes[2].stride == 1 &&
-             (pool.axes[2].x % 2 != 0 || bytes == 2) && alignment >= 16 && staged_planes(pool) > 0;
-    case PoolKernel::kSliding:
-      return !channels_last && uniform && is_sliding(pool);
+      return uniform && is_disjoint(pool) && alignment >= 16 &&
+             (channels_last ? vectors : row_of(pool) * bytes % 16 == 0);
     case PoolKernel::kColumns:
-      return !(channels_last && vectors) && columns_cut(pool, channels_last).planes > 0;
+      return !(channels_last && vectors) && columns_cut(pool, channels_last, false).planes > 0;
     case PoolKernel::kVectors:
-      return channels_last && vectors && vectors_cut(pool).band > 0;
+      return channels_last && vectors && vectors_cut(walked_down(pool), false).band > 0;
     case PoolKernel::kAny:
       break;
   }
@@ -128,8 +128,7 @@ bool has_pool_kernel(PoolKernel kernel, const Pool& pool, bool channels_last, in
 }
 
 PoolKernel pool_kernel(const Pool& pool, bool channels_last, int alignment) {
-  for (const PoolKernel kernel : {PoolKernel::kDisjoint, PoolKernel::kStaged, PoolKernel::kSliding,
-                                  PoolKernel::kColumns, PoolKernel::kVectors})
+  for (const PoolKernel kernel : {PoolKernel::kDisjoint, PoolKernel::kColumns, PoolKernel::kVectors})
     if (has_pool_kernel(kernel, pool, channels_last, alignment)) return kernel;
   return PoolKernel::kAny;
 }

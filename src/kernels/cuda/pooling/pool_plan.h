@@ -43,16 +43,14 @@ RG_HOST_DEVICE inline int count_of(const WindowAxis& a, int window) {
   return count > 1 ? count : 1;
 }
 
-// pool_vectors: how many windows hold a place along H and W, and the rows that a thread walks down; no rows:
-// too many windows.
+// pool_vectors: sources of a result along W, steps that it adds along H (pool_vectors_walk.h), steps that a
+// thread walks down, of all; no band: too many taps or steps.
 struct VectorsCut {
-  int reach_h, reach_w, band;
-  bool deep;  // windows have depths
+  int taps, reach, band, steps;
 };
-// pool_staged: planes of a block; 0: they are too large, or no whole number of 16-byte chunks.
-int staged_planes(const Pool& pool);
-
 inline constexpr int kVectorsReach = 8;
-VectorsCut vectors_cut(const Pool& pool);
+VectorsCut vectors_cut(const Pool& pool, bool forward);
+// The same pooling of channels-last tensors: lines of windows along W alone become columns.
+Pool walked_down(const Pool& pool);
 
 }  // namespace retrograd::kernels::cuda

@@ -4,8 +4,8 @@
 
 #include <type_traits>
 
-#include "kernels/cuda/pooling/pool_forward_plan.h"
 #include "kernels/cuda/pooling/pool_words.h"
+#include "kernels/cuda/pooling_forward/pool_forward_plan.h"
 
 namespace retrograd::kernels::cuda {
 

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the compiler knows of the windows that a thread walks along in shared memory.
+// What the compiler knows of the windows of a strip. Both directions are sums of neighbours: forward, a
+// result is the sum of the places of its window; backward, of the windows that hold its place. A step is a
+// window: forward it reads `stride` more pixels and gives one result, backward it reads one more window and
+// gives `stride` results.
 #pragma once
 
 #include <cstdint>
@@ -9,68 +12,87 @@
 
 namespace retrograd::kernels::cuda {
 
-inline constexpr int kColumnsReach =
-    16;                                  // windows that hold a place along one axis, at most, where it counts
-inline constexpr int kStripMargin = 24;  // floats before and behind what is staged, which strips may read
+inline constexpr int kStripMargin = 32;  // elements before and behind what is staged, which strips may read
 
-// A strip: kernel and stride along W and H, and the windows along W that begin in it; no channels in lines.
-// With an odd number of windows the lanes of a warp read different banks.
-template <int kKernelW, int kStrideW, int kKernelH, int kStrideH, int kBegin>
+// kSteps neighbouring steps along an axis: their sources, and which of those each result adds.
+template <bool kForward, int kKernel, int kStride, int kSteps>
+struct Steps {
+  static constexpr int kK = kKernel, kS = kStride;
+  static constexpr int kReach = (kKernel + kStride - 1) / kStride;  // steps until a window is complete
+  static constexpr int kLast = kKernel - (kReach - 1) * kStride;    // of the places of a stride, in the last
+  static constexpr int kResults = kForward ? kSteps : kSteps * kStride;
+  static constexpr int kSources = kForward ? (kSteps - 1) * kStride + kKernel : kSteps + kReach - 1;
+  RG_HOST_DEVICE static constexpr int first(int result) {
+    if (kForward) return result * kStride;
+    return result / kStride + (result % kStride < kLast ? 0 : 1);
+  }
+  RG_HOST_DEVICE static constexpr int end(int result) {
+    return kForward ? result * kStride + kKernel : result / kStride + kReach;
+  }
+};
+
+// Square windows, or windows in lines (kFlat); kWide: windows along W of a thread. With an odd number the
+// lanes of a warp mostly read different banks. kPlain: all windows have one divisor.
+template <bool kDirection, int kKernel, int kStride, int kWide, bool kFlat, bool kIsPlain>
 struct Strip {
-  static constexpr int kW = kKernelW, kSW = kStrideW, kH = kKernelH, kSH = kStrideH;
-  static constexpr int kReachW = (kW + kSW - 1) / kSW, kReachH = (kH + kSH - 1) / kSH;
-  static constexpr int kWindows = kBegin;
-  static constexpr int kColumns = kBegin * kSW, kLoads = kBegin + kReachW - 1;  // of x, and of y for them
-  static constexpr int kHeld = (kBegin - 1) * kSW + kW;                         // places of the windows
-  static constexpr int kSums = kColumns * kReachH, kForwardSums = kWindows * kReachH;  // that a thread keeps
-  static constexpr bool kIsStrip = true;
+  static constexpr bool kIsStrip = true, kForward = kDirection, kPlain = kIsPlain;
+  using W = Steps<kDirection, kKernel, kStride, kWide>;
+  using H = Steps<kDirection, kFlat ? 1 : kKernel, kFlat ? 1 : kStride, 1>;
 };
-// Any window, a column a walk: kR windows at most that hold a place along an axis.
-template <int kR>
-struct Column {
-  static constexpr int kReach = kR, kWindows = 1, kColumns = 1, kLoads = kR, kHeld = kR, kSums = kR,
-                       kForwardSums = 1;
-  static constexpr bool kIsStrip = false;
+// Any windows: sums down columns, then across.
+template <bool kDirection>
+struct AnyWindows {
+  static constexpr bool kIsStrip = false, kForward = kDirection, kPlain = false;
 };
 
-struct WalkKey {
-  int64_t kernel_w, stride_w, kernel_h, stride_h, inner;
+struct WindowKey {
+  bool forward, plain;
+  int64_t kernel_h, stride_h, kernel_w, stride_w, inner;  // inner: channels in a line
 };
-// Calls function with the kind of these windows; those that are common have strips.
-template <class Function>
-void with_walk_kind(const WalkKey& key, Function&& function) {
-  const auto is = [&](int kernel, int stride) {
-    return key.kernel_w == kernel && key.stride_w == stride && key.inner == 1;
-  };
-  if (key.kernel_h == key.kernel_w && key.stride_h == key.stride_w) {
-    if (is(2, 2)) return function(Strip<2, 2, 2, 2, 3>{});
-    if (is(3, 1)) return function(Strip<3, 1, 3, 1, 7>{});
-    if (is(3, 2)) return function(Strip<3, 2, 3, 2, 3>{});
-    if (is(4, 2)) return function(Strip<4, 2, 4, 2, 3>{});
-    if (is(4, 4)) return function(Strip<4, 4, 4, 4, 1>{});
-    if (is(5, 1)) return function(Strip<5, 1, 5, 1, 7>{});
-    if (is(7, 2)) return function(Strip<7, 2, 7, 2, 3>{});
+template <bool kForward, bool kPlain, int kBytes, class Function>
+void with_kind(const WindowKey& key, Function&& function) {
+  constexpr int kOne = kBytes == 2 ? 6 : 7;  // with stride 1: whole words apart, an odd number
+  const auto is = [&](int kernel, int stride) { return key.kernel_w == kernel && key.stride_w == stride; };
+  if (key.inner == 1 && key.kernel_h == key.kernel_w && key.stride_h == key.stride_w) {
+    if (is(2, 2)) return function(Strip<kForward, 2, 2, 7, false, kPlain>{});
+    if (is(3, 1)) return function(Strip<kForward, 3, 1, kOne, false, kPlain>{});
+    if (is(3, 2)) return function(Strip<kForward, 3, 2, 3, false, kPlain>{});
+    if (is(4, 2)) return function(Strip<kForward, 4, 2, 3, false, kPlain>{});
+    if (is(4, 4)) return function(Strip<kForward, 4, 4, 3, false, kPlain>{});
+    if (is(3, 3)) return function(Strip<kForward, 3, 3, 5, false, kPlain>{});
+    if (is(5, 1)) return function(Strip < kForward, 5, 1, kBytes == 2 ? 6 : 5, false, kPlain > {});
+    if (is(7, 2)) return function(Strip<kForward, 7, 2, 3, false, kPlain>{});
+    if (is(7, 7)) return function(Strip<kForward, 7, 7, 3, false, kPlain>{});
   }
-  if (key.kernel_h == 1 && key.stride_h == 1) {
-    if (is(2, 2)) return function(Strip<2, 2, 1, 1, 3>{});
-    if (is(3, 1)) return function(Strip<3, 1, 1, 1, 7>{});
-    if (is(3, 2)) return function(Strip<3, 2, 1, 1, 3>{});
-    if (is(4, 2)) return function(Strip<4, 2, 1, 1, 3>{});
-    if (is(4, 4)) return function(Strip<4, 4, 1, 1, 1>{});
+  if (key.inner == 1 && key.kernel_h == 1 && key.stride_h == 1) {
+    if (is(2, 2)) return function(Strip<kForward, 2, 2, 7, true, kPlain>{});
+    if (is(3, 1)) return function(Strip<kForward, 3, 1, kOne, true, kPlain>{});
+    if (is(3, 2)) return function(Strip<kForward, 3, 2, 7, true, kPlain>{});
+    if (is(4, 2)) return function(Strip<kForward, 4, 2, 7, true, kPlain>{});
+    if (is(4, 4)) return function(Strip<kForward, 4, 4, 5, true, kPlain>{});
   }
-  const auto reach = [](int64_t kernel, int64_t stride) { return (kernel + stride - 1) / stride; };
-  const int64_t w = reach(key.kernel_w, key.stride_w), h = reach(key.kernel_h, key.stride_h);
-  const int64_t larger = w > h ? w : h;
-  if (larger == 1) return function(Column<1>{});
-  if (larger <= 4) return function(Column<4>{});
-  if (larger <= 8) return function(Column<8>{});
-  function(Column<kColumnsReach>{});
+  function(AnyWindows<kForward>{});
+}
+// Calls function with the kind of these windows for elements of kBytes; those that are common have strips.
+template <int kBytes, class Function>
+void with_kind(const WindowKey& key, Function&& function) {
+  if (key.forward)
+    return key.plain ? with_kind<true, true, kBytes>(key, function)
+                     : with_kind<true, false, kBytes>(key, function);
+  key.plain ? with_kind<false, true, kBytes>(key, function) : with_kind<false, false, kBytes>(key, function);
 }
 
-RG_DEVICE inline bool is_window(int number, int count) {
+RG_DEVICE inline bool is_inside(int number, int count) {
   return static_cast<unsigned>(number) < static_cast<unsigned>(count);
 }
 
+// What the compiler knows of bits, it would keep a register for each of, or test instead of masking.
+RG_DEVICE inline uint32_t unknown(uint32_t bits) {
+#ifdef __CUDACC__
+  asm volatile("" : "+r"(bits));
+#endif
+  return bits;
+}
 RG_DEVICE inline float masked(float value, uint32_t mask) {
 #ifdef __CUDACC__
   return __uint_as_float(__float_as_uint(value) & mask);
@@ -81,6 +103,12 @@ RG_DEVICE inline float masked(float value, uint32_t mask) {
   memcpy(&value, &bits, sizeof(bits));
   return value;
 #endif
+}
+
+// Bit i: whether first + i lies inside; of `bits` of them.
+RG_DEVICE inline uint32_t inside_bits(int first, int count, int bits) {
+  const int begin = first < 0 ? -first : 0, end = count - first < bits ? count - first : bits;
+  return begin < end ? (1u << end) - (1u << begin) : 0u;
 }
 
 }  // namespace retrograd::kernels::cuda

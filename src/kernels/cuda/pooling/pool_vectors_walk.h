@@ -1,88 +1,99 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a thread of pool_vectors does; the test runs it for all threads on the CPU.
+// What a thread of pool_vectors does; the test runs it for all threads on the CPU. A step is a window along
+// H: forward it reads `stride` lines and gives one row of results, backward it reads one line and gives
+// `stride` rows.
 #pragma once
 
 #include <type_traits>
 
-#include "kernels/cuda/fast_div.cuh"
-#include "kernels/cuda/pooling/pool_plan.h"
+#include "kernels/cuda/pooling/pool_sources.h"
 #include "kernels/cuda/pooling/pool_words.h"
 
 namespace retrograd::kernels::cuda {
 
 struct PoolVectors {
-  Windows windows;
-  FastDiv vectors, columns, bands, depths, strides[3];
+  PoolAxes axes;
+  FastDiv vectors, columns, bands, depths;  // of the result; bands of steps
   uint32_t threads;
-  int reach_h, reach_w;  // windows that hold a place, at most
-  int split_h;           // places of a stride that reach_h windows hold; one less holds the others
-  int band;
-  bool deep;
+  int s_depths, s_rows, s_width, rows;  // of the source, and rows of the result
+  int taps, reach;                      // sources of a result along W, and steps that it adds, at most
+  int last;                             // of the places of a stride, those in the last step of a window
+  int band, steps, phase, pad_steps;    // steps of a band and of an image; padding in steps: rest, whole ones
 };
 
-inline PoolVectors vectors_of(const Pool& pool) {
+inline PoolVectors vectors_of(const Pool& given, bool forward) {
+  const Pool pool = walked_down(given);
   const auto& [d, h, w] = pool.axes;
-  const VectorsCut cut = vectors_cut(pool);
-  const int64_t vectors = pool.channels * static_cast<int64_t>(size_of(pool.x.dtype)) / 16,
-                bands = (h.x + cut.band - 1) / cut.band;
+  const VectorsCut cut = vectors_cut(pool, forward);
+  const int64_t vectors = pool.channels * static_cast<int64_t>(size_of(pool.x.dtype)) / 16;
+  const int64_t bands = (cut.steps + cut.band - 1) / cut.band, columns = forward ? w.y : w.x,
+                depths = forward ? d.y : d.x;
   PoolVectors p{};
-  p.windows = windows_of(pool);
+  p.axes = axes_of(pool);
   p.vectors = FastDiv(vectors);
-  p.columns = FastDiv(w.x);
+  p.columns = FastDiv(columns);
   p.bands = FastDiv(bands);
-  p.depths = FastDiv(d.x);
-  for (int i = 0; i < 3; ++i) p.strides[i] = FastDiv(pool.axes[i].stride);
-  p.threads = static_cast<uint32_t>(pool.batch * d.x * bands * w.x * vectors);
-  p.reach_h = cut.reach_h;
-  p.reach_w = cut.reach_w;
-  p.split_h = static_cast<int>(h.kernel - (cut.reach_h - 1) * h.stride);
+  p.depths = FastDiv(depths);
+  p.threads = static_cast<uint32_t>(pool.batch * depths * bands * columns * vectors);
+  p.s_depths = static_cast<int>(forward ? d.x : d.y);
+  p.s_rows = static_cast<int>(forward ? h.x : h.y);
+  p.s_width = static_cast<int>(forward ? w.x : w.y);
+  p.rows = static_cast<int>(forward ? h.y : h.x);
+  p.taps = cut.taps;
+  p.reach = cut.reach;
+  p.last = static_cast<int>(h.kernel - (cut.reach - 1) * h.stride);
   p.band = cut.band;
-  p.deep = cut.deep;
+  p.steps = cut.steps;
+  p.phase = forward ? 0 : static_cast<int>(h.pad % h.stride);
+  p.pad_steps = static_cast<int>(h.pad / h.stride);
   return p;
 }
 
-// Calls function(reach, exact, deep) with the constants of the kernel that is there.
+// Calls function(taps, reach) with the constants of the kernel that is there: those taps or more, and the
+// reach, or more from 4 on.
 template <class Function>
 void with_vectors_kind(const PoolVectors& p, Function&& function) {
-  const auto call = [&](auto reach, auto exact, auto deep) { function(reach, exact, deep); };
-  using std::bool_constant;
-  using std::integral_constant;
-  const bool small = p.reach_h <= 4 && p.reach_w <= 4;
-  if (p.deep)
-    return small
-               ? call(integral_constant<int, 4>{}, bool_constant<false>{}, bool_constant<true>{})
-               : call(integral_constant<int, kVectorsReach>{}, bool_constant<false>{}, bool_constant<true>{});
-  const auto exact = [&](auto reach) { call(reach, bool_constant<true>{}, bool_constant<false>{}); };
-  if (p.reach_w <= p.reach_h) {
-    if (p.reach_h == 1) return exact(integral_constant<int, 1>{});
-    if (p.reach_h == 2) return exact(integral_constant<int, 2>{});
-    if (p.reach_h == 3) return exact(integral_constant<int, 3>{});
-    if (p.reach_h == 4) return exact(integral_constant<int, 4>{});
-  }
-  small ? call(integral_constant<int, 4>{}, bool_constant<false>{}, bool_constant<false>{})
-        : call(integral_constant<int, kVectorsReach>{}, bool_constant<false>{}, bool_constant<false>{});
+  const auto is = [&](int taps, int reach) {
+    return p.taps <= taps && (reach < 4 ? p.reach == reach : p.reach <= reach);
+  };
+  const auto call = [&](auto taps, auto reach) { function(taps, reach); };
+  using One = std::integral_constant<int, 1>;
+  using Two = std::integral_constant<int, 2>;
+  using Three = std::integral_constant<int, 3>;
+  using Four = std::integral_constant<int, 4>;
+  using Eight = std::integral_constant<int, kVectorsReach>;
+  if (is(1, 1)) return call(One{}, One{});
+  if (is(2, 1)) return call(Two{}, One{});
+  if (is(4, 1)) return call(Four{}, One{});
+  if (is(8, 1)) return call(Eight{}, One{});
+  if (is(1, 2)) return call(One{}, Two{});
+  if (is(2, 2)) return call(Two{}, Two{});
+  if (is(4, 2)) return call(Four{}, Two{});
+  if (is(3, 3)) return call(Three{}, Three{});
+  if (is(1, 4)) return call(One{}, Four{});
+  if (is(4, 4)) return call(Four{}, Four{});
+  if (is(8, 4)) return call(Eight{}, Four{});
+  call(Eight{}, Eight{});
 }
 
-template <class Codec, int kReach>
+template <class Codec, int kTaps>
 struct PoolVectorsLine {
   using T = typename Codec::Type;
   static constexpr int kV = 16 / sizeof(T);
-  PoolWords words[kReach];
+  PoolWords words[kTaps];
 
-  // Bit j of held: the j-th window from the first holds the column.
-  RG_DEVICE void load(const T* from, int step, uint32_t held) {
+  RG_DEVICE void load(const T* from, int step, int count) {
     RG_UNROLL
-    for (int j = 0; j < kReach; ++j) {
+    for (int j = 0; j < kTaps; ++j) {
       words[j] = PoolWords{};
-      if ((held >> j & 1u) != 0) words[j] = *reinterpret_cast<const PoolWords*>(from + j * step);
+      if (j < count) words[j] = *reinterpret_cast<const PoolWords*>(from + j * step);
     }
   }
-  // Windows that do not hold it were loaded as zeros.
-  RG_DEVICE void add(const Windows& windows, float rows, int first, float (&sums)[kV]) const {
+  // What is not there was loaded as zeros. others: what windows count along the other axes; 0: not divided.
+  RG_DEVICE void add(const PoolAxes& axes, float others, int first, float (&sums)[kV]) const {
     RG_UNROLL
-    for (int j = 0; j < kReach; ++j) {
-      const float factor =
-          windows.uniform ? 1.0f : 1.0f / (rows * static_cast<float>(count_of(windows.axes[2], first + j)));
+    for (int j = 0; j < kTaps; ++j) {
+      const float factor = others == 0 ? 1.0f : Codec::reciprocal(others * counted(axes, 2, first + j));
       T values[kV];
       memcpy(values, &words[j], sizeof(values));
       RG_UNROLL
@@ -91,25 +102,22 @@ struct PoolVectorsLine {
   }
 };
 
-RG_DEVICE inline bool is_place(int index, int size) {
-  return static_cast<unsigned>(index) < static_cast<unsigned>(size);
-}
-
 template <class Codec>
-RG_DEVICE void put_vector(const float* values, typename Codec::Type* to) {
+RG_DEVICE void put_vector(const float (&sums)[16 / sizeof(typename Codec::Type)], float factor,
+                          typename Codec::Type* to) {
   constexpr int kV = 16 / sizeof(typename Codec::Type);
   typename Codec::Type results[kV];
   RG_UNROLL
-  for (int v = 0; v < kV; ++v) results[v] = Codec::store(values[v]);
+  for (int v = 0; v < kV; ++v)
+    results[v] = Codec::store(Codec::add_product(sums[v], factor, 0.0f));  // no negative zeros
   PoolWords words;
   memcpy(&words, results, sizeof(words));
   *reinterpret_cast<PoolWords*>(to) = words;
 }
 
-// kReach: p.reach_h where it is exact, else at least that; p.reach_w or more.
-template <class Codec, int kReach, bool kExact, bool kDeep>
-RG_DEVICE void walk_vectors(const PoolVectors& p, uint32_t thread, const typename Codec::Type* y,
-                            typename Codec::Type* x) {
+template <class Codec, bool kForward, int kTaps, int kReach>
+RG_DEVICE void walk_vectors(const PoolVectors& p, uint32_t thread, const typename Codec::Type* source,
+                            typename Codec::Type* result) {
   using T = typename Codec::Type;
   constexpr int kV = 16 / sizeof(T);
   if (thread >= p.threads) return;
@@ -118,93 +126,85 @@ RG_DEVICE void walk_vectors(const PoolVectors& p, uint32_t thread, const typenam
   uint32_t band = p.columns.split(column);
   uint32_t depth = p.bands.split(band);
   const int64_t image = p.depths.split(depth);
-  const WindowAxis &ad = p.windows.axes[0], &ah = p.windows.axes[1], &aw = p.windows.axes[2];
+  const WindowAxis& h = p.axes.windows.axes[1];
+  const bool divide = !p.axes.windows.uniform;
+  const int reach = kReach < 4 ? kReach : p.reach;
   const int step = static_cast<int>(p.vectors.divisor) * kV;  // of a place
-  const int reach = kExact ? kReach : p.reach_h;
+  const int64_t pitch = static_cast<int64_t>(p.s_width) * step, layer = pitch * p.s_rows;
+  const Places columns = sources_of<kForward>(p.axes, 2, static_cast<int>(column)),
+               depths = sources_of<kForward>(p.axes, 0, static_cast<int>(depth));
+  const int taps = depths.begin < depths.end ? columns.end - columns.begin : 0;
 
-  uint32_t within_w = column + static_cast<uint32_t>(aw.pad);
-  const int first = static_cast<int>(p.strides[2].split(within_w)) - (kReach - 1);
-  uint32_t held = 0;
-  RG_UNROLL
-  for (int j = 0; j < kReach; ++j)
-    if (j < p.reach_w && static_cast<int>(within_w) + j * aw.stride < aw.kernel &&
-        is_place(first + kReach - 1 - j, aw.y))
-      held |= 1u << (kReach - 1 - j);
-
-  int first_depth = 0, end_depth = 1;
-  if constexpr (kDeep) {
-    const int shifted = static_cast<int>(depth) + ad.pad;
-    first_depth = shifted < ad.kernel ? 0 : static_cast<int>(p.strides[0].quotient(shifted - ad.kernel)) + 1;
-    end_depth = least(static_cast<int>(p.strides[0].quotient(shifted)) + 1, ad.y);
-  }
-
-  const int row = static_cast<int>(band) * p.band;
-  uint32_t within = static_cast<uint32_t>(row + ah.pad);
-  int window = static_cast<int>(p.strides[1].split(within));
-  const int64_t pitch = static_cast<int64_t>(aw.y) * step, layer = pitch * ah.y;
-  const T* line = y + (image * ad.y + (kDeep ? 0 : static_cast<int>(depth))) * layer + window * pitch +
-                  static_cast<int64_t>(first) * step + vector * kV;
-  const auto sum_line = [&](int number, const T* from, float(&sums)[kV]) {
-    const uint32_t live = is_place(number, ah.y) ? held : 0;
-    const float rows = p.windows.uniform ? 1.0f : static_cast<float>(count_of(ah, number));
-    for (int od = first_depth; od < end_depth; ++od) {
-      PoolVectorsLine<Codec, kReach> values;
-      values.load(from + od * layer, step, live);
-      values.add(p.windows,
-                 rows * (kDeep && !p.windows.uniform ? static_cast<float>(count_of(ad, od)) : 1.0f), first,
-                 sums);
-    }
+  const int first = static_cast<int>(band) * p.band, steps = least(p.band, p.steps - first);
+  const int lines = kForward ? (steps - 1) * h.stride + h.kernel : steps + reach - 1;
+  const int start = kForward ? first * h.stride - h.pad : first + p.pad_steps - (reach - 1);
+  const T* from = source + ((image * p.s_depths + depths.begin) * p.s_rows + start) * pitch +
+                  static_cast<int64_t>(columns.begin) * step + vector * kV;
+  // The next line of the next depth is under way while one is added.
+  int line = 0, deep = depths.begin;
+  PoolVectorsLine<Codec, kTaps> next;
+  const auto load_next = [&] {
+    const bool is_line =
+        line < lines && static_cast<unsigned>(start + line) < static_cast<unsigned>(p.s_rows);
+    next.load(from, step, is_line ? taps : 0);
+    from += layer;
+    if (++deep < depths.end) return;
+    from += pitch - (deep - depths.begin) * layer;
+    deep = depths.begin;
+    ++line;
   };
-  float sums[kReach][kV] = {};  // of the window that begins here or just before, of the one before that, …
-  RG_UNROLL
-  for (int j = 1; j < kReach; ++j)
-    if (j < reach) sum_line(window - j, line - j * pitch, sums[j]);
+  load_next();
 
-  T* out = x +
-           ((image * static_cast<int>(p.depths.divisor) + static_cast<int>(depth)) * ah.x + row) *
-               (static_cast<int64_t>(aw.x) * step) +
-           static_cast<int64_t>(column) * step + vector * kV;
-  const int64_t out_pitch = static_cast<int64_t>(aw.x) * step;
-  int left = least(p.band, ah.x - row);
-  PoolVectorsLine<Codec, kReach> next;
-  if constexpr (!kDeep) next.load(line, step, is_place(window, ah.y) ? held : 0);
-  for (;;) {
-    RG_UNROLL
-    for (int v = 0; v < kV; ++v) sums[0][v] = 0;
-    if constexpr (kDeep) {
-      sum_line(window, line, sums[0]);
-    } else {
-      const PoolVectorsLine<Codec, kReach> now = next;
-      const bool more = left > ah.stride - static_cast<int>(within);
-      next.load(line + pitch, step, more && is_place(window + 1, ah.y) ? held : 0);
-      now.add(p.windows, p.windows.uniform ? 1.0f : static_cast<float>(count_of(ah, window)), first, sums[0]);
+  int row = (kForward ? first : first * h.stride - p.phase);
+  const int64_t r_pitch = static_cast<int64_t>(p.columns.divisor) * step;
+  T* to = result +
+          ((image * static_cast<int>(p.depths.divisor) + static_cast<int>(depth)) * p.rows + row) * r_pitch +
+          static_cast<int64_t>(column) * step + vector * kV;
+  const auto put = [&](const float(&values)[kV]) {
+    const float factor =
+        kForward && divide
+            ? Codec::reciprocal(counted(p.axes, static_cast<int>(depth), row, static_cast<int>(column)))
+            : p.axes.windows.scale;
+    if (static_cast<unsigned>(row) < static_cast<unsigned>(p.rows)) put_vector<Codec>(values, factor, to);
+    ++row;
+    to += r_pitch;
+  };
+  float sums[kReach][kV] = {};  // of this step, of the one before it, …
+  int within = 0;               // forward: lines of this step
+  RG_UNROLL_BY(1)
+  for (int i = 0; i < lines; ++i) {
+    RG_UNROLL_BY(1)
+    for (int z = depths.begin;;) {
+      const PoolVectorsLine<Codec, kTaps> now = next;
+      load_next();
+      now.add(p.axes, !kForward && divide ? counted(p.axes, 0, z) * counted(p.axes, 1, start + i) : 0.0f,
+              columns.begin, sums[0]);
+      if (++z >= depths.end) break;
     }
-    float less[kV] = {}, all[kV] = {};
+    if (kForward) ++within;
+    const bool is_result = kForward ? within == p.last && i >= (reach - 1) * h.stride : i >= reach - 1;
+    if (is_result) {
+      float all[kV] = {}, less[kV] = {};  // less: of the places that one step less holds
+      RG_UNROLL
+      for (int j = kReach - 1; j >= 0; --j) RG_UNROLL
+      for (int v = 0; v < kV; ++v) {
+        if (!kForward && j < reach - 1) less[v] += sums[j][v];
+        if (j < reach) all[v] += sums[j][v];
+      }
+      if constexpr (kForward) {
+        put(all);
+      } else {
+        RG_UNROLL_BY(1)
+        for (int r = 0; r < p.last; ++r) put(all);
+        RG_UNROLL_BY(1)
+        for (int r = p.last; r < h.stride; ++r) put(less);
+      }
+    }
+    if (kForward && within < h.stride) continue;
+    within = 0;
     RG_UNROLL
     for (int j = kReach - 1; j >= 0; --j) RG_UNROLL
-    for (int v = 0; v < kV; ++v) {
-      if (j < reach - 1) less[v] += sums[j][v];
-      if (!kExact && j < reach) all[v] += sums[j][v];
-    }
-    RG_UNROLL
-    for (int v = 0; v < kV; ++v) {
-      if (kExact) all[v] = less[v] + sums[kReach - 1][v];
-      all[v] = Codec::add_product(all[v], p.windows.scale, 0.0f);  // no negative zeros
-      less[v] = Codec::add_product(less[v], p.windows.scale, 0.0f);
-    }
-    int rows = least(ah.stride - static_cast<int>(within), left);
-    left -= rows;
-    int held_by_all = most(least(p.split_h - static_cast<int>(within), rows), 0);
-    rows -= held_by_all;
-    for (; held_by_all > 0; --held_by_all, out += out_pitch) put_vector<Codec>(all, out);
-    for (; rows > 0; --rows, out += out_pitch) put_vector<Codec>(less, out);
-    if (left == 0) return;
-    within = 0;
-    ++window;
-    line += pitch;
-    RG_UNROLL
-    for (int j = kReach - 1; j > 0; --j) RG_UNROLL
-    for (int v = 0; v < kV; ++v) sums[j][v] = sums[j - 1][v];
+    for (int v = 0; v < kV; ++v) sums[j][v] = j > 0 ? sums[j - 1][v] : 0.0f;
   }
 }
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// y[p] = Σ_{q in window p} x[q] / divisor(p), the places of a window shared by threads.
+// y[p] = Σ_{q in window p} x[q] / divisor(p), the pixels of a window shared by threads.
 //
 //   whole    row-major planes, each one window: 8 or 32 lanes or a block add a plane, 16 bytes at a time.
 //            Lane i takes vectors i, i + lanes, …; lanes are added in a tree.
 //   shared   channels last: a block makes one result of some vectors of channels. Its threads share the
-//            places of the window; their sums are added in order.
+//            places of the window; their sums are added in a tree.
 // Long windows of few results are cut into parts, which are summed like windows, and their sums again.
 // Bytes: x once, y once.
 #include "kernels/cuda/alignment.h"
@@ -85,19 +85,20 @@ struct Shared {
   FastDiv blocks, parts, columns, rows, depths;  // blocks: of a part
 };
 
-// The sums of threads with the same lane, in the first of them, which it is told of.
+// The sums of threads with the same lane, in the first of them, which it is told of: a tree.
 template <int kV>
 __device__ bool add_shares(uint32_t lanes, float (&sums)[kV]) {
   __shared__ float shares[kThreads][kV + 1];  // lanes begin in different banks
+  for (uint32_t half = kThreads / 2; half >= lanes; half /= 2) {
+    if (threadIdx.x >= half && threadIdx.x < 2 * half)
 #pragma unroll
-  for (int v = 0; v < kV; ++v) shares[threadIdx.x][v] = sums[v];
-  __syncthreads();
-  if (threadIdx.x >= lanes) return false;
-#pragma unroll 4
-  for (uint32_t s = threadIdx.x + lanes; s < kThreads; s += lanes)
+      for (int v = 0; v < kV; ++v) shares[threadIdx.x][v] = sums[v];
+    __syncthreads();
+    if (threadIdx.x < half)
 #pragma unroll
-    for (int v = 0; v < kV; ++v) sums[v] += shares[s][v];
-  return true;
+      for (int v = 0; v < kV; ++v) sums[v] += shares[threadIdx.x + half][v];
+  }
+  return threadIdx.x < lanes;
 }
 
 // kPart: y is the sums of parts.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Average pooling forward with windows of many places, which several threads share.
+// Average pooling forward with windows of many pixels, which several threads share.
 #pragma once
 
 #include "kernels/cuda/shapes.h"

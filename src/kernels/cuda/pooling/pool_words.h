@@ -7,11 +7,23 @@
 #include <cstring>
 
 #include "kernels/cuda/host_device.h"
+#ifdef __CUDACC__
+#include "kernels/cuda/copy_async.cuh"
+#endif
 
 namespace retrograd::kernels::cuda {
 
 struct alignas(16) PoolWords {
   uint32_t values[4];
 };
+
+// To shared memory, both at multiples of 16 bytes; there once the copies were waited for.
+RG_DEVICE inline void copy_words(void* shared, const void* tensor) {
+#ifdef __CUDACC__
+  copy_async_16(shared, tensor);
+#else
+  memcpy(shared, tensor, sizeof(PoolWords));
+#endif
+}
 
 }  // namespace retrograd::kernels::cuda

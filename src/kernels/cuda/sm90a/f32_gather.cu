@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// gather_product's sums in FP32 on Hopper: tiles of places by channels as in gather_product.cu, 32 terms a
+// gather_product's sums in FP32 on Hopper: tiles of pixels by channels as in gather_product.cu, 32 terms a
 // step, multiplied by warpgroups (f32_sums.cuh). Blocks stay on their multiprocessor and take tile after
 // tile: the first operands of the next arrive while the results of the last are written. Results go from
-// registers to memory; eight neighbouring places, or eight channels, fill a 32-byte sector. Few tiles with
-// long sums are shared among the blocks of a cluster: the first adds the sums of the others to its own, in
-// the order of ranks.
+// registers to memory; eight neighbouring pixels, or eight channels, fill a 32-byte sector. Few tiles with
+// long sums are shared among the blocks of a cluster: each adds the sums of some columns, in the order of
+// ranks, and writes them.
 #include <algorithm>
 #include <cstdlib>
 
@@ -32,13 +32,22 @@ struct Maps {
   int first[3], offset[3];    // of the box of place 0, and from there to the first tap
 };
 
-// The steps of this block.
+// The steps of this block, and of a tile's columns, in eights, those that it writes.
 struct Share {
-  int rank, first, count;
+  int rank, first, count, shares;
   __device__ Share(const Maps& maps)
       : rank(static_cast<int>(blockIdx.x) % maps.shares),
         first(static_cast<int>(int64_t{maps.steps} * rank / maps.shares)),
-        count(static_cast<int>(int64_t{maps.steps} * (rank + 1) / maps.shares) - first) {}
+        count(static_cast<int>(int64_t{maps.steps} * (rank + 1) / maps.shares) - first),
+        shares(maps.shares) {}
+  template <class C>
+  __device__ int first_eight() const {
+    return C::kN / 8 * rank / shares;
+  }
+  template <class C>
+  __device__ int last_eight() const {
+    return C::kN / 8 * (rank + 1) / shares;
+  }
 };
 
 // Blocks that read the same places are neighbours.
@@ -142,8 +151,9 @@ struct Fragments {
 };
 
 template <class C>
-__device__ void write(const Product& p, const Tile& tile, int first_row,
+__device__ void write(const Product& p, const Tile& tile, const Share& share, int first_row,
                       const float (&sums)[C::kDown][C::kN / 2]) {
+  const int first = share.first_eight<C>(), last = share.last_eight<C>();
   const int lane = static_cast<int>(threadIdx.x) % 32;
   const int column0 = tile.n0 + lane % 4 * 2;
   const int64_t stride = p.result.strides[1];
@@ -171,6 +181,7 @@ __device__ void write(const Product& p, const Tile& tile, int first_row,
         float* to = static_cast<float*>(p.result.data) + offset;
 #pragma unroll
         for (int j = 0; j < C::kN / 8; ++j) {
+          if (j < first || j >= last) continue;
           const float2 pair{with_bias(sums[i][4 * j + 2 * half], column0 + j * 8),
                             with_bias(sums[i][4 * j + 2 * half + 1], column0 + j * 8 + 1)};
           suspect = suspect || isnan(pair.x) || isnan(pair.y);
@@ -182,6 +193,7 @@ __device__ void write(const Product& p, const Tile& tile, int first_row,
         for (int j = 0; j < C::kN / 8; ++j)
 #pragma unroll
           for (int e = 0; e < 2; ++e) {
+            if (j < first || j >= last) continue;
             const float sum = with_bias(sums[i][4 * j + 2 * half + e], column0 + j * 8 + e);
             suspect = suspect || isnan(sum);
             if (column0 + j * 8 + e < p.columns) to[(j * 8 + e) * stride] = sum;
@@ -189,42 +201,39 @@ __device__ void write(const Product& p, const Tile& tile, int first_row,
       }
     }
   if (p.repair && hopper::any_of_group(static_cast<int>(threadIdx.x) / 128, suspect))
-    f32::repair<C>(p, tile.m0 + first_row, tile.n0);
+    f32::repair<C>(p, tile.m0 + first_row, tile.n0 + first * 8, (last - first) * 8);
 }
 
-// The sums of the cluster's blocks, in the first of them. All threads that multiply; stages are free once all
-// of them are here.
+// The sums of all the cluster's blocks, of the columns that this one writes. All threads that multiply;
+// stages are free once all of them are here.
 template <class C>
-__device__ void add_shares(const Maps& maps, const Share& share, uint32_t base,
-                           float (&sums)[C::kDown][C::kN / 2]) {
-  constexpr int kMultiply = C::kThreads - 128, kPairs = C::kN / 4;
-  static_assert(kMultiply * C::kDown * C::kN * 2 <= C::kStages * C::kStageBytes);
+__device__ void add_shares(const Share& share, uint32_t base, float (&sums)[C::kDown][C::kN / 2]) {
+  constexpr int kMultiply = C::kThreads - 128, kEights = C::kN / 8, kPitch = kMultiply * 16;
+  static_assert(C::kDown * kEights * kPitch <= C::kStages * C::kStageBytes);
   asm volatile("bar.sync 8, %0;" ::"n"(kMultiply) : "memory");
-  const uint32_t mine = base + (threadIdx.x - 128) * 8;
-  if (share.rank != 0) {
+  const uint32_t mine = base + (threadIdx.x - 128) * 16;
 #pragma unroll
-    for (int i = 0; i < C::kDown; ++i)
+  for (int i = 0; i < C::kDown; ++i)
 #pragma unroll
-      for (int e = 0; e < kPairs; ++e)
-        hopper::store_pair(mine + (i * kPairs + e) * kMultiply * 8,
-                           float2{sums[i][2 * e], sums[i][2 * e + 1]});
-  }
+    for (int j = 0; j < kEights; ++j) hopper::store_four(mine + (i * kEights + j) * kPitch, sums[i] + 4 * j);
   __syncwarp();
   hopper::sync_cluster();
-  if (share.rank == 0) {
-#pragma unroll 1
-    for (int rank = 1; rank < maps.shares; ++rank) {
-      const uint32_t theirs = hopper::address_in(mine, rank);
+  const int first = share.first_eight<C>(), last = share.last_eight<C>();
 #pragma unroll
-      for (int i = 0; i < C::kDown; ++i)
+  for (int i = 0; i < C::kDown; ++i)
 #pragma unroll
-        for (int e = 0; e < kPairs; ++e) {
-          const float2 pair = hopper::load_pair_of_cluster(theirs + (i * kPairs + e) * kMultiply * 8);
-          sums[i][2 * e] += pair.x;
-          sums[i][2 * e + 1] += pair.y;
-        }
+    for (int j = 0; j < kEights; ++j) {
+      if (j < first || j >= last) continue;
+      float4 sum{};
+#pragma unroll 4
+      for (int rank = 0; rank < share.shares; ++rank) {
+        const float4 four =
+            hopper::load_four_of_cluster(hopper::address_in(mine, rank) + (i * kEights + j) * kPitch);
+        sum.x += four.x, sum.y += four.y, sum.z += four.z, sum.w += four.w;
+      }
+      sums[i][4 * j] = sum.x, sums[i][4 * j + 1] = sum.y;
+      sums[i][4 * j + 2] = sum.z, sums[i][4 * j + 3] = sum.w;
     }
-  }
   __syncwarp();
   hopper::sync_cluster();
 }
@@ -258,8 +267,8 @@ __global__ void __launch_bounds__(C::kThreads, 1)
          tile += gridDim.x) {
       float sums[C::kDown][C::kN / 2];
       multiplier.multiply(sums, share.count);
-      if (shared_sums) add_shares<C>(maps, share, base, sums);
-      if (share.rank == 0) write<C>(p, tiles[tile], first_row, sums);
+      if (shared_sums) add_shares<C>(share, base, sums);
+      write<C>(p, tiles[tile], share, first_row, sums);
     }
   }
 }

@@ -37,10 +37,10 @@ struct Written {
 
 // Kept out of the kernel's registers.
 template <class C>
-__device__ __noinline__ void repair(const gather::Product& p, uint32_t m0, int n0) {
+__device__ __noinline__ void repair(const gather::Product& p, uint32_t m0, int n0, int columns) {
   repair_tile(p.conv, p.forward ? Result::kForward : Result::kGradInput, 0,
               are_split(p.conv, p.forward ? p.conv.x : p.conv.y, p.conv.w), true,
-              static_cast<int>(threadIdx.x) / 32 % 4, 4, Written{p, m0, n0, C::kDown * 64, C::kN});
+              static_cast<int>(threadIdx.x) / 32 % 4, 4, Written{p, m0, n0, C::kDown * 64, columns});
 }
 
 }  // namespace retrograd::kernels::cuda::f32

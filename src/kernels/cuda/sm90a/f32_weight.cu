@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // weight_product's sums in FP32 on Hopper: tiles of columns (tap, x channel) by y channels over a part of the
-// places, 32 places a step, multiplied by warpgroups (f32_sums.cuh).
+// pixels, 32 pixels a step, multiplied by warpgroups (f32_sums.cuh).
 //
 // Rows of both operands run along channels, and products of TF32 want them along the sum: of x (A) the
-// fragments are read across the rows, two neighbouring channels at once; y (B) is transposed four places by
+// fragments are read across the rows, two neighbouring channels at once; y (B) is transposed four pixels by
 // four channels at a time on its way to the panels.
 #include <algorithm>
 
 #include "base/checked.h"
-#include "kernels/cuda/dense/f32_weight.h"
 #include "kernels/cuda/dense/tensor_map.h"
-#include "kernels/cuda/dense/weight_product_plan.h"
+#include "kernels/cuda/dense_weight/f32_weight.h"
+#include "kernels/cuda/dense_weight/weight_product_plan.h"
 #include "kernels/cuda/sm90a/f32_sums.cuh"
 
 namespace retrograd::kernels::cuda {

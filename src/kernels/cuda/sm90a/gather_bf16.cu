@@ -4,9 +4,9 @@
 
 namespace retrograd::kernels::cuda::wgather {
 
-bool launch_bf16(Tiles tiles, const GatherProduct& product, Stream stream) {
-  return product.forward ? launch_as<__nv_bfloat16, false>(tiles, product, stream)
-                         : launch_as<__nv_bfloat16, true>(tiles, product, stream);
+bool launch_bf16(const GatherProduct& product, const GatherLaunch& as, Stream stream) {
+  return product.forward ? launch_as<__nv_bfloat16, false>(product, as, stream)
+                         : launch_as<__nv_bfloat16, true>(product, as, stream);
 }
 
 }  // namespace retrograd::kernels::cuda::wgather

@@ -4,9 +4,9 @@
 
 namespace retrograd::kernels::cuda::wgather {
 
-bool launch_f16(Tiles tiles, const GatherProduct& product, Stream stream) {
-  return product.forward ? launch_as<__half, false>(tiles, product, stream)
-                         : launch_as<__half, true>(tiles, product, stream);
+bool launch_f16(const GatherProduct& product, const GatherLaunch& as, Stream stream) {
+  return product.forward ? launch_as<__half, false>(product, as, stream)
+                         : launch_as<__half, true>(product, as, stream);
 }
 
 }  // namespace retrograd::kernels::cuda::wgather

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <span>
 #include <type_traits>
 
 #include "kernels/cuda/dense/gather_product.h"
@@ -16,13 +17,12 @@
 namespace retrograd::kernels::cuda::wgather {
 
 template <class T, class C>
-__global__ void __launch_bounds__(C::kThreads, 1)
-    gather_kernel(const __grid_constant__ Args p, const __grid_constant__ CUtensorMap source,
-                  const __grid_constant__ CUtensorMap weights) {
+__global__ void __launch_bounds__(C::kThreads, C::kBlocks)
+    gather_kernel(const __grid_constant__ Args p, const __grid_constant__ Maps maps) {
   extern __shared__ unsigned char shared[];
   __shared__ uint64_t full[C::kStages], empty[C::kStages];
   unsigned char* const aligned = shared + (1024 - hopper::shared_address(shared) % 1024) % 1024;
-  const uint32_t tiles = hopper::shared_address(aligned);
+  const uint32_t stages = hopper::shared_address(aligned);
   const Barriers barriers{hopper::shared_address(full), hopper::shared_address(empty)};
   if (threadIdx.x == 0) {
     for (int i = 0; i < C::kStages; ++i) {
@@ -34,53 +34,72 @@ __global__ void __launch_bounds__(C::kThreads, 1)
   __syncthreads();
 
   const int group = static_cast<int>(threadIdx.x) / 128;
+  const bool shares = p.shares > 1;
   if (group == C::kGroups) {
-    hopper::give_registers_back<C::kFewRegisters>();
-    if (threadIdx.x % 128 == 0) copy_tiles<C>(p, &source, &weights, tiles, barriers);
+    if constexpr (C::kBlocks == 1) hopper::give_registers_back<C::kFewRegisters>();
+    if (threadIdx.x % 128 == 0) {
+      hopper::Ring<C::kStages> ring;
+      for (Tiles tiles(p); tiles.is_left(); tiles.next())
+        copy_tile<C>(p, maps, tiles.get<C>(), stages, barriers, ring);
+    }
+    if (shares) {  // as add_shares
+      __syncwarp();
+      hopper::sync_cluster();
+      hopper::sync_cluster();
+    }
   } else {
-    hopper::take_registers<C::kManyRegisters>();
+    if constexpr (C::kBlocks == 1) hopper::take_registers<C::kManyRegisters>();
     unsigned char* const staged = aligned + C::kStages * C::kStageBytes + group * C::kStagedBytes;
-    const int steps = p.taps[0] * p.taps[1] * (p.taps[2] / C::kShared) * p.chunks;
-    Multiplier<T, C> product(tiles, group);
-    for (uint32_t tile = blockIdx.x; tile < p.tiles; tile += gridDim.x) {
-      product.sum_up(p, steps, barriers);
-      const Corner corner{first_place<C>(p, tile) + group * (C::kBands * 64), first_channel<C>(p, tile)};
+    Multiplier<T, C> product(stages, group);
+    for (Tiles tiles(p); tiles.is_left(); tiles.next()) {
+      const Tile tile = tiles.get<C>();
+      product.sum_up(tile, barriers);
+      Corner corner{tile.walk, tile.place + group * (C::kBands * 64), tile.channel, ~0u};
+      if (shares) {
+        corner.units = units_of_rank(p.shares);
+        add_shares(p, product, corner, stages);
+      }
       store(p, product, corner, staged, group + 1);
     }
   }
 }
 
 // The map of the places, and what the kernel is told about it.
-inline PlacesMap describe(const GatherProduct& product, int64_t channels, bool shared, Args& p) {
-  const PlacesMap map = places_of(product, channels, shared);
-  p.axes = map.axes;
-  int64_t places = product.conv.batch;
+template <class C>
+PlacesMap describe(const GatherProduct& product, const ProductAxes& axes, int64_t channels, Walk& walk) {
+  constexpr bool kShared = C::kShared > 1;
+  PlacesMap map = places_of(product, axes, channels, kShared);
+  map.places = C::kBox;
+  map.row_bytes = C::kRowBytes;
+  walk.axes = map.axes;
+  int64_t places = product.conv.batch, taps = 1;
   for (int a = 0; a < 3; ++a) {
-    const ProductAxis& axis = product.axes[a];
+    const ProductAxis& axis = axes[a];
     const int64_t back = axis.tap_step < 0 ? (axis.taps - 1) * axis.tap_step : 0;
-    p.first[a] = static_cast<int>(axis.first + back);
-    p.offset[a] = static_cast<int>(-back);
-    p.offset_step[a] = static_cast<int>(axis.tap_step);
-    p.step[a] = static_cast<int>(axis.step);
-    const int64_t results = axis.results + (shared && a == 2 ? reach_of(axis) : 0);
-    p.results[a] = FastDiv(results);
-    p.result_step[a] = static_cast<int>(axis.result_step);
-    p.result_first[a] = static_cast<int>(axis.result_first);
-    p.taps[a] = static_cast<int>(axis.taps);
-    p.tap_first[a] = static_cast<int>(axis.tap_first);
-    p.tap_stride[a] = static_cast<int>(axis.tap_stride);
-    p.kernel[a] = static_cast<int>(axis.kernel);
+    walk.first[a] = static_cast<int>(axis.first + back);
+    walk.offset[a] = static_cast<int>(-back);
+    walk.offset_step[a] = static_cast<int>(axis.tap_step);
+    const int64_t results = axis.results + (kShared && a == 2 ? reach_of(axis) : 0);
+    walk.results[a] = FastDiv(results);
+    walk.result_first[a] = static_cast<int>(axis.result_first);
+    walk.taps[a] = static_cast<int>(axis.taps);
+    walk.tap_first[a] = static_cast<int>(axis.tap_first);
+    walk.tap_stride[a] = static_cast<int>(axis.tap_stride);
     places *= results;
+    taps *= axis.taps;
   }
-  p.live = static_cast<int>(product.axes[2].results);
-  p.places = static_cast<uint32_t>(places);
+  walk.live = static_cast<int>(axes[2].results);
+  walk.places = static_cast<uint32_t>(places);
+  walk.loads = static_cast<int>(taps / C::kShared * ((channels + C::kStepChannels - 1) / C::kStepChannels));
+  walk.steps = (walk.loads + C::kPacked - 1) / C::kPacked;
   return map;
 }
 
 // Results of a channel that lie side by side in whole aligned vectors.
-inline int run_of(const GatherProduct& product, const Tensor& result) {
+inline int run_of(std::span<const ProductAxes> residues, const Tensor& result) {
+  if (residues.size() != 1) return 1;
   int64_t plane = 1;
-  for (const ProductAxis& axis : product.axes) {
+  for (const ProductAxis& axis : residues[0]) {
     if (axis.result_step != 1 && axis.results != 1) return 1;
     plane *= axis.results;
   }
@@ -102,41 +121,59 @@ inline int multiprocessors() {
 
 // False: the driver cannot describe the operands.
 template <class T, class C>
-bool launch(const GatherProduct& product, Stream stream) {
+bool launch(const GatherProduct& product, const GatherLaunch& as, Stream stream) {
   const Conv& conv = product.conv;
   // Of patches, filled up.
   const int64_t channels = (row_channels(product) + 7) / 8 * 8;
   Args p{};
+  Maps maps;
   p.conv = conv;
   p.forward = product.forward;
   p.repair = product.padded;
   p.columns = static_cast<int>(product.forward ? conv.y_channels : conv.x_channels);
   p.chunks = static_cast<int>((channels + C::kStepChannels - 1) / C::kStepChannels);
   p.result = product.forward ? conv.y : conv.x;
-  PlacesMap places = describe(product, channels, C::kShared > 1, p);
-  places.places = C::kBox;
-  places.row_bytes = C::kRowBytes;
-  p.run = run_of(product, p.result);
+  p.run = run_of(as.residues, p.result);
   p.across = static_cast<uint32_t>((p.columns + C::kChannels - 1) / C::kChannels);
-  p.tiles = (p.places + C::kPlaces - 1) / C::kPlaces * p.across;
-
+  p.shares = as.shares;
+  for (int a = 0; a < 3; ++a) {
+    const ProductAxis& axis = as.residues[0][a];
+    p.step[a] = static_cast<int>(axis.step);
+    p.kernel[a] = static_cast<int>(axis.kernel);
+    p.result_step[a] = static_cast<int>(axis.result_step);
+  }
   constexpr MapType type = std::is_same_v<T, __half> ? MapType::kF16 : MapType::kBF16;
+  for (size_t i = 0; i < as.residues.size(); ++i) {
+    const PlacesMap map = describe<C>(product, as.residues[i], channels, p.walks[i]);
+    p.tiles += (p.walks[i].places + C::kPlaces - 1) / C::kPlaces * p.across;
+    p.walks[i].tiles = p.tiles;
+    if (!make_map(map, type, product.source_rows, maps.sources + i)) return false;
+  }
   const auto u = [](int64_t value) { return static_cast<uint64_t>(value); };
   const int64_t inner = product.patches ? channels : conv.x_channels;
-  const int64_t taps = product.axes[0].kernel * product.axes[1].kernel * product.axes[2].kernel;
+  const int64_t taps = int64_t{p.kernel[0]} * p.kernel[1] * p.kernel[2];
   const BoxMap boxes{3,
                      {u(inner), u(taps), u(conv.y_channels)},
                      {u(inner * 2), u(inner * taps * 2)},
-                     {C::kStepChannels, 1, C::kWeights},
-                     C::kRowBytes};
-  CUtensorMap source, weights;
-  if (!make_map(places, type, product.source_rows, &source) ||
-      !make_map(boxes, type, product.weight_rows, &weights))
-    return false;
+                     {C::kTurned ? unsigned{C::kWeightRow} : unsigned{C::kStepChannels}, 1, C::kWeights},
+                     C::kWeightRowBytes};
+  if (!make_map(boxes, type, product.weight_rows, &maps.weights)) return false;
 
   cudaFuncSetAttribute(gather_kernel<T, C>, cudaFuncAttributeMaxDynamicSharedMemorySize, C::kBytes);
-  const unsigned blocks = std::min(p.tiles, static_cast<unsigned>(multiprocessors()));
-  gather_kernel<T, C><<<blocks, C::kThreads, C::kBytes, stream>>>(p, source, weights);
+  cudaLaunchAttribute cluster{};
+  cluster.id = cudaLaunchAttributeClusterDimension;
+  const auto shares = static_cast<unsigned>(as.shares);
+  cluster.val.clusterDim.x = shares;
+  cluster.val.clusterDim.y = cluster.val.clusterDim.z = 1;
+  cudaLaunchConfig_t config{};
+  config.gridDim = shares > 1 ? p.tiles * shares
+                              : std::min(p.tiles, static_cast<unsigned>(multiprocessors() * C::kBlocks));
+  config.blockDim = C::kThreads;
+  config.dynamicSmemBytes = C::kBytes;
+  config.stream = stream;
+  config.attrs = &cluster;
+  config.numAttrs = shares > 1 ? 1 : 0;
+  cudaLaunchKernelEx(&config, gather_kernel<T, C>, p, maps);
   return true;
 }
 

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// From the sums of a warpgroup to the result: 16-byte vectors of channels or of places.
+// From the sums of a warpgroup to the result: 16-byte vectors of channels or of pixels.
 #pragma once
 
 #include <type_traits>
 
+#include "kernels/cuda/dense/cluster.cuh"
 #include "kernels/cuda/elements.cuh"
 #include "kernels/cuda/repair.cuh"
 #include "kernels/cuda/sm90a/gather_loop.cuh"
@@ -42,13 +43,13 @@ __device__ inline uint32_t transpose_matrix(uint32_t word) {
 }
 
 // Where the results of a place begin; −1: it has none.
-__device__ inline int64_t offset_of_place(const Args& p, uint32_t m) {
-  const Place place = place_of(p, m);
-  if (m >= p.places || place.at[2] >= p.live) return -1;
+__device__ inline int64_t offset_of_place(const Args& p, const Walk& walk, uint32_t m) {
+  const Place place = place_of(walk, m);
+  if (m >= walk.places || place.at[2] >= walk.live) return -1;
   int64_t offset = place.n * p.result.strides[0];
 #pragma unroll
   for (int a = 0; a < 3; ++a)
-    offset += (int64_t{place.at[a]} * p.result_step[a] + p.result_first[a]) * p.result.strides[2 + a];
+    offset += (int64_t{place.at[a]} * p.result_step[a] + walk.result_first[a]) * p.result.strides[2 + a];
   return offset;
 }
 
@@ -61,10 +62,16 @@ __device__ inline void take_vector(const float (&sums)[kCount], int g, int half,
   transpose_quad(words);
 }
 
-// Where a warpgroup's sums belong.
+// Where a warpgroup's sums belong, and which units of 64 places by 32 channels this block stores.
 struct Corner {
+  const Walk* walk;
   uint32_t place;
   int channel;
+  uint32_t units;  // a bit each: those of the first 64 places come first
+  template <class C>
+  __device__ bool has(int band, int g) const {
+    return (units >> (band * (C::kColumns / 32) + g) & 1) != 0;
+  }
 };
 
 // Channels lie side by side.
@@ -78,10 +85,11 @@ __device__ void store_rows(const Args& p, const Multiplier<T, C>& product, Corne
     for (int half = 0; half < 2; ++half) {
       const uint32_t m = corner.place + i * 64 + warp * 16 + half * 8 + lane / 4;
       const int channel = corner.channel + lane % 4 * 8;
-      const int64_t offset = offset_of_place(p, m);
+      const int64_t offset = offset_of_place(p, *corner.walk, m);
       T* const row = result + offset + channel;
 #pragma unroll
       for (int g = 0; g < C::kColumns / 32; ++g) {
+        if (!corner.has<C>(i, g)) continue;
         uint32_t words[4];
         take_vector<T>(product.sums[i], g, half, words);
         if (offset >= 0 && channel + 32 * g < p.columns)
@@ -106,10 +114,11 @@ __device__ void store_planes(const Args& p, const Multiplier<T, C>& product, Cor
 #pragma unroll
   for (int i = 0; i < C::kBands; ++i) {
     const uint32_t m = corner.place + i * 64 + thread % kLanes * kRun;
-    const int64_t offset = offset_of_place(p, m);
+    const int64_t offset = offset_of_place(p, *corner.walk, m);
     T* const at = result + offset;
 #pragma unroll
     for (int g = 0; g < C::kColumns / 32; ++g) {
+      if (!corner.has<C>(i, g)) continue;
       hopper::sync_group(barrier);  // what was staged before has been read
 #pragma unroll
       for (int e = 0; e < 8; ++e) {
@@ -163,11 +172,12 @@ __device__ __noinline__ void repair(const Args& p, Corner corner) {
   for (int first = warp; first < C::kBands * 64; first += 4 * 32) {
     const int row = first + 4 * lane;
     const uint32_t m = corner.place + row;
-    const int64_t own_offset = row < C::kBands * 64 ? offset_of_place(p, m) : -1;
-    const Place place = place_of(p, own_offset < 0 ? corner.place : m);
-    const Index5 own{place.n, corner.channel, int64_t{place.at[0]} * p.result_step[0] + p.result_first[0],
-                     int64_t{place.at[1]} * p.result_step[1] + p.result_first[1],
-                     int64_t{place.at[2]} * p.result_step[2] + p.result_first[2]};
+    const Walk& walk = *corner.walk;
+    const int64_t own_offset = row < C::kBands * 64 ? offset_of_place(p, walk, m) : -1;
+    const Place place = place_of(walk, own_offset < 0 ? corner.place : m);
+    const Index5 own{place.n, corner.channel, int64_t{place.at[0]} * p.result_step[0] + walk.result_first[0],
+                     int64_t{place.at[1]} * p.result_step[1] + walk.result_first[1],
+                     int64_t{place.at[2]} * p.result_step[2] + walk.result_first[2]};
     FirstTerm own_start{};
     const bool at_edge = own_offset >= 0 && reaches_edge(p.conv, result, own);
     if (at_edge) own_start = first_term(p.conv, result, own);
@@ -186,6 +196,7 @@ __device__ __noinline__ void repair(const Args& p, Corner corner) {
       T* const results_of_place = results + of_owner(own_offset);
 #pragma unroll 1
       for (int column = lane; column < C::kColumns; column += 32) {
+        if (!corner.has<C>((first + 4 * owner) / 64, column / 32)) continue;
         index.c = corner.channel + column;
         T* const element = results_of_place + index.c * p.result.strides[1];
         const bool suspect = index.c < p.columns && isnan(to_float(*element));
@@ -223,6 +234,53 @@ __device__ void add_bias(const Args& p, Multiplier<T, C>& product, int channel0,
         product.sums[i][4 * j + 2 * half + 1] += pair.y;
       }
   }
+}
+
+// The units that this block of a cluster of so many stores.
+__device__ inline uint32_t units_of_rank(int shares) {
+  uint32_t units = 0;
+  for (int i = static_cast<int>(blockIdx.x % static_cast<uint32_t>(shares)); i < 32; i += shares)
+    units |= 1u << i;
+  return units;
+}
+
+// The units of the sums that are this block's become those of the whole cluster, added in the order of ranks.
+// All threads that multiply; the others take part in both barriers of the cluster. Stages are free once all
+// threads of the block are here, and there is no further tile.
+template <class T, class C>
+__device__ void add_shares(const Args& p, Multiplier<T, C>& product, const Corner& corner, uint32_t stages) {
+  constexpr int kUnits = C::kColumns / 32, kPitch = C::kMultiply * 16;
+  static_assert(C::kBands * kUnits * 4 * kPitch <= C::kStages * C::kStageBytes);
+  asm volatile("bar.sync 8, %0;" ::"n"(C::kMultiply) : "memory");
+  const uint32_t mine = stages + threadIdx.x * 16;
+#pragma unroll
+  for (int i = 0; i < C::kBands; ++i)
+#pragma unroll
+    for (int j = 0; j < kUnits * 4; ++j)
+      hopper::store_four(mine + (i * kUnits * 4 + j) * kPitch, product.sums[i] + 4 * j);
+  hopper::sync_cluster();
+#pragma unroll
+  for (int i = 0; i < C::kBands; ++i)
+#pragma unroll
+    for (int g = 0; g < kUnits; ++g) {
+      if (!corner.has<C>(i, g)) continue;
+      float* const sums = product.sums[i] + 16 * g;
+#pragma unroll
+      for (int e = 0; e < 16; ++e) sums[e] = 0;
+#pragma unroll 2
+      for (int rank = 0; rank < p.shares; ++rank) {
+        const uint32_t theirs = hopper::address_in(mine, rank) + (i * kUnits + g) * 4 * kPitch;
+#pragma unroll
+        for (int j = 0; j < 4; ++j) {
+          const float4 four = hopper::load_four_of_cluster(theirs + j * kPitch);
+          sums[4 * j] += four.x;
+          sums[4 * j + 1] += four.y;
+          sums[4 * j + 2] += four.z;
+          sums[4 * j + 3] += four.w;
+        }
+      }
+    }
+  hopper::sync_cluster();  // nobody leaves before all have read
 }
 
 // `barrier` and `staged` are this warpgroup's.

@@ -10,7 +10,7 @@
 #include <cstdint>
 
 #include "kernels/cuda/alignment.h"
-#include "kernels/cuda/dense/weight_results.h"
+#include "kernels/cuda/dense_weight/weight_results.h"
 
 namespace retrograd::kernels::cuda {
 

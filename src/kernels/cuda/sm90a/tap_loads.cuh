@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// How tap_weight's blocks are cut, what lies in a stage, and how it comes there: 32 places of y, a group of
-// 64 channels after the other, then the same of x. Threads copy 16 bytes each, so that places may lie
+// How tap_weight's blocks are cut, what lies in a stage, and how it comes there: 32 pixels of y, a group of
+// 64 channels after the other, then the same of x. Threads copy 16 bytes each, so that pixels may lie
 // anywhere.
 #pragma once
 
 #include "kernels/cuda/dense/hopper.cuh"
-#include "kernels/cuda/dense/tap_places.h"
 #include "kernels/cuda/dense/tile_mma.cuh"
+#include "kernels/cuda/dense_weight/tap_places.h"
 
 namespace retrograd::kernels::cuda::tap {
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // w[o, tap, c] = Σ_p y[p, o] · x[place(p, tap), c]
 //
-// A block makes up to 192 y channels by up to 256 x channels of one tap over a share of the places that the
+// A block makes up to 192 y channels by up to 256 x channels of one tap over a share of the pixels that the
 // tap reaches, 32 a step, several steps in flight. All warpgroups copy and multiply: products of a step run
 // while later steps are asked for. Few results are shared out among a cluster of blocks, which add their
 // sums, and beyond that cut into parts, which go to the workspace as FP32 for add_weight_parts. Otherwise

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// How wgmma_weight's blocks are cut, and what lies in a stage: 64 places of y, a group of 64 channels after
+// How wgmma_weight's blocks are cut, and what lies in a stage: 64 pixels of y, a group of 64 channels after
 // the other, then as many of x for each of its groups, and those that shifts reach.
 #pragma once
 
 #include "kernels/cuda/dense/hopper.cuh"
-#include "kernels/cuda/dense/wgmma_weight.h"
+#include "kernels/cuda/dense_weight/wgmma_weight.h"
 
 namespace retrograd::kernels::cuda::wweight {
 

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // wgmma_weight for 3 x 3 x 3 taps and up to 32 channels on both sides.
 //
-// A warpgroup multiplies 64 rows at once, y has 32. The other half is the same channels of the places one
+// A warpgroup multiplies 64 rows at once, y has 32. The other half is the same channels of the pixels one
 // line or one plane back, which with the same x makes the next row of taps: Σ y[p − line] · x[p + tap] is the
 // sum of tap + line. The nine rows of taps (d, h) are three pairs of lines, one pair of planes and one alone,
 //   (0,0)(0,1)  (1,0)(1,1)  (2,0)(2,1)  (0,2)(1,2)  (2,2)
 // with the three taps along w as shifts, so a block has all weights and 90 % of its products count. A part of
-// the places is one block's; walks have a line and a plane more than y.
+// the pixels is one block's; walks have a line and a plane more than y.
 #include "kernels/cuda/dense/hopper.cuh"
 #include "kernels/cuda/dense/tensor_map.h"
 #include "kernels/cuda/dense/wgmma.cuh"
-#include "kernels/cuda/dense/wgmma_weight.h"
+#include "kernels/cuda/dense_weight/wgmma_weight.h"
 
 namespace retrograd::kernels::cuda {
 namespace {

@@ -2,10 +2,10 @@
 // w[o, tap, c] = Σ_p y[p, o] · x[place(p, tap), c]
 //
 // Rows of both operands run along channels, which warpgroup products take as they are. A block walks over a
-// part of the places, 64 a step, several steps in flight; one thread asks the copy engine for them. Where the
-// stride along w is one, the taps of a row are the same x begun some places later, so a place of x comes into
+// part of the pixels, 64 a step, several steps in flight; one thread asks the copy engine for them. Where the
+// stride along w is one, the taps of a row are the same x begun some pixels later, so a pixel of x comes into
 // shared memory once for all of them; zeros between lines keep neighbouring lines apart. Otherwise a block
-// has one tap and walks only over places whose tap lies inside x. Sums of all places go where the weights
+// has one tap and walks only over pixels whose tap lies inside x. Sums of all pixels go where the weights
 // lie; parts go to the workspace as FP32, add_weight_parts adds them in order.
 #include <algorithm>
 

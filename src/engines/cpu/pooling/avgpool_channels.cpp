@@ -1,0 +1,281 @@
+// SPDX-License-Identifier: Apache-2.0
+// grad_input[q] = Σ_{p : q in window p} grad_output[p] / divisor(p) where the channels of a place lie side by
+// side (NHWC): kernels/cpu/pooling/pool_channels.h.
+//
+// An item is some places of some rows of the result that lie in the same rows of windows, and all channels
+// or a block of them: what it needs of the windows is added across rows into sums that stay in the first
+// caches, then spread over the places, row after row. A window that holds a whole volume is one sum, written
+// everywhere. Of small images several have their turn together; results that the last cache cannot hold go
+// past the caches.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <utility>
+#include <vector>
+
+#include "base/checked.h"
+#include "engines/cpu/implementations.h"
+#include "engines/cpu/limits.h"
+#include "engines/cpu/task_slots.h"
+#include "kernels/cpu/pooling/pool_channels.h"
+#include "kernels/cpu/pooling/pool_windows.h"
+
+namespace retrograd::engines::cpu {
+namespace {
+
+using kernels::cpu::PoolQuotientRow;
+using problem::AvgPoolPass;
+using problem::PoolWindow;
+using problem::Range;
+
+constexpr int64_t kSumFloats = 8192;        // 32 KiB: what a segment of windows may have of the caches
+constexpr int64_t kMostItemFloats = 32768;  // results of an item
+constexpr int64_t kMostPerTask = 32768, kFewestPerTask = 4096, kFewestTasks = 16;
+constexpr int64_t kStageFloats = 8192;   // of a row that goes past the caches
+constexpr int64_t kSmallImage = 4096;    // results of which several images are made together
+constexpr int64_t kMostChannels = 8192;  // of a block
+constexpr int64_t kMostRows = 128;       // of windows, listed on the stack: a workspace holds no addresses
+constexpr int64_t kMostListed = 65536;   // rows of results
+constexpr int64_t kAlone = 131072;  // fewer results are not worth waking a second thread, which takes 10 µs
+
+// Neighbouring rows of the result that lie in the same rows of windows; windows that count as many places.
+struct Rows {
+  int64_t first, count;
+  Range windows;
+};
+struct Counts {
+  Range windows;
+  float count;
+};
+
+int64_t results_of(const AvgPoolPass& p) {
+  return p.batch * p.channels * p.axes[0].x * p.axes[1].x * p.axes[2].x;
+}
+
+struct Cut {
+  bool streams = false;              // results, which the caches would not keep, go past them
+  int64_t images = 1;                // made together, all of them by one task
+  int64_t block = 1, blocks = 1;     // channels
+  int64_t places = 1, segments = 1;  // of a row
+  int64_t rows = 1;                  // at most, of an item
+  int64_t windows = 1;               // at most, of a segment
+};
+
+Cut cut_channels(const AvgPoolPass& p, const Caches& caches) {
+  const PoolWindow& w = p.axes[2];
+  Cut cut;
+  cut.blocks = ceil_div(p.channels, kMostChannels);
+  cut.block = ceil_div(p.channels, cut.blocks);
+  // Segments share the windows that reach over their border: some times as many places as a window is wide.
+  const int64_t stride = std::clamp<int64_t>(w.x, 1, w.stride), kernel = std::min(w.kernel, w.x);
+  const int64_t few = std::max<int64_t>(kSumFloats / cut.block, ceil_div(4 * kernel, stride)) * stride;
+  const int64_t bytes = results_of(p) * static_cast<int64_t>(size_of(p.x.dtype));
+  cut.streams = bytes > caches.level[2].bytes / 4 * 3 && cut.blocks == 1 && p.x.strides[4] == p.channels;
+  const int64_t most = std::max<int64_t>((cut.streams ? kStageFloats : kMostItemFloats) / cut.block,
+                                         kernel > w.stride ? 4 * kernel : 1);
+  cut.segments = ceil_div(w.x, std::min(few, most));
+  cut.places = ceil_div(w.x, cut.segments);
+  if (cut.places > stride) cut.places = ceil_div(cut.places, stride) * stride;
+  cut.segments = ceil_div(w.x, cut.places);
+  cut.rows = std::max<int64_t>(1, kMostItemFloats / (cut.places * cut.block));
+  cut.windows = std::min(w.y, (cut.places + w.kernel) / w.stride + 2);
+  if (results_of(p) / p.batch <= kSmallImage)
+    cut.images = std::clamp<int64_t>(kSumFloats / (cut.windows * cut.block), 1,
+                                     results_of(p) < kAlone ? p.batch : ceil_div(p.batch, kFewestTasks));
+  return cut;
+}
+
+// Of rows of windows that a place lies in.
+int64_t most_rows(const AvgPoolPass& p) {
+  int64_t rows = 1;
+  for (size_t axis = 0; axis < 2; ++axis)
+    rows *= std::min(p.axes[axis].y, p.axes[axis].kernel / p.axes[axis].stride + 1);
+  return rows;
+}
+
+class AvgPoolChannelsStep final : public Step {
+ public:
+  AvgPoolChannelsStep(const AvgPoolPass& pass, const Machine& machine)
+      : pass_(pass), cut_(cut_channels(pass, machine.cpu.caches)) {
+    list_rows();
+    list_counts();
+    alike_ = pass.axes[0].x * static_cast<int64_t>(rows_.size()) * cut_.segments * cut_.blocks;
+    items_ = cut_.images == 1 ? pass.batch * alike_ : ceil_div(pass.batch, cut_.images);
+    const int64_t all = results_of(pass);
+    const int64_t task = std::clamp(all / kFewestTasks, kFewestPerTask, kMostPerTask);
+    per_task_ = std::clamp<int64_t>(task / std::max<int64_t>(all / items_, 1), 1, items_);
+    slots_ = all < kAlone ? 1 : machine.cpu.threads;
+    sum_bytes_ = part_bytes<float>(cut_.images * cut_.windows * cut_.block);
+    slot_bytes_ = sum_bytes_ + (cut_.streams ? part_bytes<float>(cut_.places * cut_.block) : 0);
+  }
+
+  std::string describe() const override {
+    return fmt::format("{} tasks of {} x up to {} rows of {} places of {} channels", tasks(), per_task_,
+                       cut_.rows, cut_.places, cut_.block);
+  }
+  size_t workspace_bytes() const override {
+    return static_cast<size_t>(std::min(slots_, tasks())) * slot_bytes_;
+  }
+  void run(const Bindings& bindings, std::byte* workspace,
+           runtime::ExecutionContext& context) const override {
+    const auto* in = static_cast<const std::byte*>(bindings[pass_.y.operand]);
+    auto* out = static_cast<std::byte*>(bindings[pass_.x.operand]);
+    run_tasks_nearby(*context.pool, tasks(), slots_, [&](int64_t task, int64_t slot) {
+      std::byte* memory = workspace + static_cast<size_t>(slot) * slot_bytes_;
+      const int64_t end = std::min((task + 1) * per_task_, items_);
+      for (int64_t item = task * per_task_; item < end; ++item) {
+        if (cut_.images == 1) {
+          run_item(in, out, item % alike_, item / alike_, 1, memory);
+          continue;
+        }
+        const int64_t n = item * cut_.images, images = std::min(cut_.images, pass_.batch - n);
+        for (int64_t place = 0; place < alike_; ++place) run_item(in, out, place, n, images, memory);
+      }
+    });
+  }
+
+ private:
+  int64_t tasks() const { return ceil_div(items_, per_task_); }
+
+  // A window that covers no place is read by nobody; 1 keeps it from dividing by zero.
+  float count_of(size_t axis, int64_t window) const {
+    if (pass_.divisor_override != 0) return axis == 2 ? static_cast<float>(pass_.divisor_override) : 1.0F;
+    const int64_t count = pooled_count(pass_.axes[axis], window, pass_.count_include_pad);
+    return static_cast<float>(std::max<int64_t>(count, 1));
+  }
+
+  void list_rows() {
+    const PoolWindow& h = pass_.axes[1];
+    for (int64_t row = 0; row < h.x; ++row) {
+      const Range windows = outputs_pooling(h, row);
+      const bool same = !rows_.empty() && rows_.back().windows.begin == windows.begin &&
+                        rows_.back().windows.end == windows.end && rows_.back().count < cut_.rows;
+      same ? void(++rows_.back().count) : rows_.push_back({row, 1, windows});
+    }
+  }
+
+  // Windows count as many places as the kernel has, but for the first and the last ones.
+  void list_counts() {
+    const PoolWindow& w = pass_.axes[2];
+    const auto full = static_cast<float>(w.kernel);
+    int64_t last = w.y;
+    while (last > 0 && pass_.divisor_override == 0 && count_of(2, last - 1) != full) --last;
+    for (int64_t j = 0; j < w.y; ++j) {
+      const float count = count_of(2, j);
+      if (counts_.empty() || counts_.back().count != count) counts_.push_back({{j, j}, count});
+      if ((count == full || pass_.divisor_override != 0) && j < last) j = last - 1;
+      counts_.back().windows.end = j + 1;
+    }
+  }
+
+  // One place in the list of what is alike, of some images.
+  void run_item(const std::byte* in, std::byte* out, int64_t index, int64_t n, int64_t images,
+                std::byte* memory) const {
+    const auto take = [&](int64_t count) { return std::exchange(index, index / count) % count; };
+    const PoolWindow& w = pass_.axes[2];
+    const int64_t x = take(cut_.segments) * cut_.places, places = std::min(cut_.places, w.x - x);
+    const Rows& rows = rows_[static_cast<size_t>(take(static_cast<int64_t>(rows_.size())))];
+    const int64_t d = take(pass_.axes[0].x);
+    const int64_t c = index * cut_.block, channels = std::min(cut_.block, pass_.channels - c);
+    auto* sums = reinterpret_cast<float*>(memory);
+    std::array<PoolQuotientRow, kMostRows> list;
+
+    const Range depths = outputs_pooling(pass_.axes[0], d);
+    Range windows;  // none where no row of windows holds these rows
+    if (depths.size() * rows.windows.size() > 0)
+      windows = {outputs_pooling(w, x).begin, outputs_pooling(w, x + places - 1).end};
+    const auto& from = pass_.y.strides;
+    const auto bytes = static_cast<int64_t>(size_of(pass_.y.dtype));
+    for (const Counts& counts : counts_) {
+      const int64_t begin = std::max(counts.windows.begin, windows.begin),
+                    end = std::min(counts.windows.end, windows.end);
+      if (begin >= end) continue;
+      kernels::cpu::PoolQuotients quotients{.type = pass_.y.dtype,
+                                            .rows = list.data(),
+                                            .multiplies = true,
+                                            .windows = end - begin,
+                                            .place = from[4],
+                                            .channels = channels,
+                                            .sums = sums + (begin - windows.begin) * channels};
+      for (int64_t z = depths.begin; z < depths.end; ++z)
+        for (int64_t y = rows.windows.begin; y < rows.windows.end; ++y) {
+          PoolQuotientRow& row = list[static_cast<size_t>(quotients.row_count)];
+          const PoolQuotientRow& last =
+              list[static_cast<size_t>(std::max<int64_t>(quotients.row_count - 1, 0))];
+          const float divisor = count_of(0, z) * count_of(1, y) * counts.count;
+          const bool known = quotients.row_count > 0 && last.divisor == divisor;
+          row = known ? last : PoolQuotientRow{.divisor = divisor};
+          if (!known && !kernels::cpu::pool_reciprocal(divisor, row.high, row.low))
+            quotients.multiplies = false;
+          row.at = in + (n * from[0] + c + z * from[2] + y * from[3] + begin * from[4]) * bytes;
+          ++quotients.row_count;
+        }
+      for (int64_t image = 0; image < images; ++image, quotients.sums += windows.size() * channels) {
+        kernels::cpu::sum_quotients(quotients);
+        for (int64_t row = 0; row < quotients.row_count; ++row)
+          list[static_cast<size_t>(row)].at += from[0] * bytes;
+      }
+    }
+    const auto& to = pass_.x.strides;
+    const auto out_bytes = static_cast<int64_t>(size_of(pass_.x.dtype));
+    kernels::cpu::PoolSpread spread{
+        .sums = sums,
+        .channels = channels,
+        .first = windows.begin,
+        .end = windows.end,
+        .x = x,
+        .places = places,
+        .kernel = w.kernel,
+        .stride = w.stride,
+        .pad = w.pad,
+        .type = pass_.x.dtype,
+        .out = out + (n * to[0] + c + d * to[2] + rows.first * to[3] + x * to[4]) * out_bytes,
+        .rows = rows.count,
+        .row = to[3],
+        .place = to[4],
+        .stage = cut_.streams ? memory + sum_bytes_ : nullptr};
+    spread.derive();
+    for (int64_t image = 0; image < images; ++image) {
+      kernels::cpu::spread_windows(spread);
+      spread.sums += windows.size() * channels;
+      spread.out += to[0] * out_bytes;
+    }
+  }
+
+  AvgPoolPass pass_;
+  Cut cut_;
+  std::vector<Rows> rows_;
+  std::vector<Counts> counts_;  // along W
+  int64_t alike_ = 1, items_ = 0, per_task_ = 1, slots_ = 1;
+  size_t sum_bytes_ = 0, slot_bytes_ = 0;
+};
+
+class AvgPoolChannelsCandidate final : public Candidate {
+ public:
+  const char* name() const override { return "cpu.avgpool_channels"; }
+  Support supports(const problem::Pass& pass, const Machine& /*machine*/) const override {
+    const auto* pool = std::get_if<AvgPoolPass>(&pass);
+    if (pool == nullptr || pool->forward) return Support::no("computes average pooling backward only");
+    if (size_of(pool->y.dtype) == 1 || size_of(pool->x.dtype) == 1)
+      return Support::no("takes no 8-bit types");
+    if (const auto reason = unfit_size(*pool)) return Support::no(*reason);
+    if (pool->channels < 2 || pool->y.strides[1] != 1 || pool->x.strides[1] != 1)
+      return Support::no("channels must lie side by side");
+    if (pool->axes[1].x > kMostListed) return Support::no("there are more than 65536 rows");
+    if (most_rows(*pool) > kMostRows) return Support::no("a place lies in more than 128 rows of windows");
+    return Support::yes();
+  }
+  std::unique_ptr<const Step> make_step(const problem::Pass& pass, const Machine& machine) const override {
+    return std::make_unique<AvgPoolChannelsStep>(std::get<AvgPoolPass>(pass), machine);
+  }
+};
+
+}  // namespace
+
+const Candidate& avgpool_channels() {
+  static const AvgPoolChannelsCandidate instance;
+  return instance;
+}
+
+}  // namespace retrograd::engines::cpu

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+// How products of grad_weight are cut: tiles, and parts that the pixels are cut into. The number of parts is
+// the order of sums, so both are functions of the problem alone, chosen for 132 multiprocessors.
+#pragma once
+
+#include <algorithm>
+#include <span>
+
+#include "base/checked.h"
+#include "kernels/cuda/dense/places_map.h"
+#include "kernels/cuda/dense_weight/weight_product.h"
+
+namespace retrograd::kernels::cuda {
+
+inline int64_t filled_to(int64_t channels, int64_t chunk) {
+  return retrograd::ceil_div(channels, chunk) * chunk;
+}
+inline int64_t taps_of(const Conv& conv) {
+  return conv.axes[0].kernel * conv.axes[1].kernel * conv.axes[2].kernel;
+}
+inline int64_t places_of(const Conv& conv) {
+  return conv.batch * conv.axes[0].y * conv.axes[1].y * conv.axes[2].y;
+}
+// Places of x along an axis that windows reach, about.
+inline int64_t touched_places(const Axis& a) {
+  const int64_t reach = (a.kernel - 1) * a.dilation + 1;
+  return std::min(a.x, (a.y - 1) * std::min(a.stride, reach) + reach);
+}
+
+struct WeightChoice {
+  int m, n;  // of a tile; 0: warpgroups' own (f32_weight_choice)
+  int64_t parts;
+  double time;  // about how long it takes an H200, the sum of the parts included, in microseconds
+};
+
+// A tile of some kernel, at_once of them on a multiprocessor, and how long a step of one takes it.
+struct StepTile {
+  int m, n, at_once;
+  double nanoseconds;
+};
+// What is to be cut: m x n results of each group over steps of the sum.
+struct StepWork {
+  int64_t m, n, groups, steps;
+  int64_t most_parts;
+  double floats;  // of a part
+  double bytes;   // that come through memory at least
+};
+// The tile and the number of parts that take least time on 132 multiprocessors: whole waves of blocks, each
+// with its beginning and end, no faster than memory, and the parts' way through it.
+WeightChoice cheapest_tiles(std::span<const StepTile> tiles, const StepWork& work);
+// Nanoseconds of a step of a tile on an H200's multiprocessor: products on tensor cores, against tiles of 128
+// x 64, and `asking` instructions for copies; or its 128 bytes a row through L2.
+double step_nanoseconds(int m, int n, double speed, double asking, ProductMath math);
+
+// The product of patches by y: one tap, whose channels are the columns (x channel, tap).
+Conv conv_of_patches(const Conv& conv);
+WeightChoice weight_choice(const Conv& conv, ProductMath math, bool warpgroups);
+
+// f32_weight: columns of a tap, whole boxes of 32 channels; how many parts, 0: weight_product's own tiles are
+// to do it.
+inline int64_t f32_weight_columns(const Conv& conv) { return filled_to(conv.x_channels, 32); }
+int64_t f32_weight_parts(const Conv& conv, ProductMath math);
+WeightChoice f32_weight_choice(const Conv& conv, ProductMath math);
+// Places of x under tap 0, in the order of those of y.
+PlacesMap f32_weight_places(const Conv& conv, int64_t x_filled);
+
+}  // namespace retrograd::kernels::cuda

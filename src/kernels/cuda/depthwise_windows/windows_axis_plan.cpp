@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// Numbers that taps_at needs, from a window.
+#include <algorithm>
+#include <numeric>
+
+#include "base/checked.h"
+#include "kernels/cuda/counts.h"
+#include "kernels/cuda/depthwise_windows/windows_axis.h"
+
+namespace retrograd::kernels::cuda {
+
+WindowAxis window_axis(const Axis& axis, bool forward, int64_t result_pitch, int64_t source_pitch) {
+  WindowAxis a;
+  a.results = static_cast<int>(forward ? axis.y : axis.x);
+  a.source = static_cast<int>(forward ? axis.x : axis.y);
+  a.kernel = static_cast<int>(axis.kernel);
+  a.stride = axis.y == 1 ? 1 : static_cast<int>(axis.stride);
+  a.dilation = axis.kernel == 1 ? 1 : static_cast<int>(axis.dilation);
+  a.pad = static_cast<int>(axis.pad);
+  a.step = a.dilation;
+  a.result_pitch = static_cast<int>(result_pitch);
+  a.source_pitch = static_cast<int>(source_pitch);
+  a.matched = !forward && a.stride > 1;
+  if (!forward && !a.matched) {
+    a.pad = (a.kernel - 1) * a.dilation - a.pad;
+    a.first = a.kernel - 1;
+    a.toward = -1;
+  }
+  if (a.matched) {
+    const int common = std::gcd(a.stride, a.dilation);
+    a.step = a.dilation / common;
+    a.apart = a.stride / common;
+    a.phase = static_cast<int>(a.pad - floor_div(a.pad, a.stride) * a.stride);
+    a.lift = ceil_of(int64_t{std::max(0, -a.pad)} + int64_t{a.kernel} * a.dilation, a.stride);
+    while (int64_t{a.inverse} * a.step % a.apart != 1 % a.apart) ++a.inverse;
+    a.by_stride = FastDiv(a.stride);
+    a.by_common = FastDiv(common);
+    a.by_apart = FastDiv(a.apart);
+  }
+  a.by_step = FastDiv(a.step);
+  return a;
+}
+
+int most_taps(const WindowAxis& a) { return ceil_of(a.kernel, a.apart); }
+
+}  // namespace retrograd::kernels::cuda
