@@ -7,12 +7,46 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <thread>
+
 namespace retrograd::testing {
+
+// Whether all other threads of this process wait for something. A thread that ended meanwhile counts as waiting.
+inline bool others_sleep() {
+  const std::string own = std::to_string(gettid());
+  for (const auto& task : std::filesystem::directory_iterator("/proc/self/task")) {
+    if (task.path().filename() == own) continue;
+    std::string line;
+    std::getline(std::ifstream(task.path() / "stat"), line);
+    const size_t name_end = line.rfind(") ");
+    if (name_end != std::string::npos && line[name_end + 2] != 'S') return false;
+  }
+  return true;
+}
+
+// The address sanitizer does not release its allocator's locks in a child: a thread that is just starting, or
+// allocates, would leave one held there for ever.
+inline void wait_for_quiet_threads() {
+#if defined(__has_feature)
+  constexpr bool kSanitized = __has_feature(address_sanitizer);
+#elif defined(__SANITIZE_ADDRESS__)
+  constexpr bool kSanitized = true;
+#else
+  constexpr bool kSanitized = false;
+#endif
+  for (int quiet = kSanitized ? 0 : 3; quiet < 3; quiet = others_sleep() ? quiet + 1 : 0)
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+}
 
 // Expectations inside `body` count: the child says whether any failed.
 template <class Body>
 ::testing::AssertionResult in_child(Body&& body) {
   constexpr unsigned kSeconds = 30;
+  wait_for_quiet_threads();
   const pid_t child = fork();
   if (child < 0) return ::testing::AssertionFailure() << "no child";
   if (child == 0) {

@@ -6,11 +6,13 @@
 //   namespace hn = RG_VECTORS;
 //
 // The additional pass needs a target that Highway has macros and a namespace for and that is not compiled
-// otherwise: one of the two without vectors.
+// otherwise: one of the two without vectors. Builds with RETROGRAD_ONE_TARGET, the sanitizers', do without it.
 #ifndef RETROGRAD_KERNELS_CPU_ALL_TARGETS_H_
 #define RETROGRAD_KERNELS_CPU_ALL_TARGETS_H_
 
 #include "hwy/foreach_target.h"
+
+#ifndef RETROGRAD_ONE_TARGET
 #include "kernels/cpu/eight_lanes.h"
 
 #undef HWY_ONCE
@@ -49,5 +51,6 @@
 #define HWY_TARGET HWY_STATIC_TARGET
 #undef HWY_ONCE
 #define HWY_ONCE 1
+#endif
 
 #endif

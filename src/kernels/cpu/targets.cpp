@@ -52,12 +52,14 @@ struct Choice {
   Choice() : targets(hwy::SupportedTargets() & allowed & HWY_TARGETS) {
     if (targets == 0) targets = HWY_STATIC_TARGET;
     widest.Update(targets);
+#ifndef RETROGRAD_ONE_TARGET
     eight_lanes = portable && (targets & kPortableTarget) == 0;
     if (portable && !eight_lanes) targets = kPortableTarget;
+#endif
     chosen.Update(targets);
   }
   int64_t targets;
-  bool eight_lanes;
+  bool eight_lanes = false;
   hwy::ChosenTarget chosen, widest;
 };
 const Choice& choice() {

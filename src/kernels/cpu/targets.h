@@ -59,11 +59,13 @@ const hwy::ChosenTarget& widest_target();
 #define RG_OF_TARGET(name, target) \
   (HWY_DISPATCH_TABLE(name)[std::size(HWY_DISPATCH_TABLE(name)) == 1 ? 0 : (target).GetIndex()])
 #define RG_CHOSEN_TARGET(name) RG_OF_TARGET(name, retrograd::kernels::cpu::chosen_target())
+#ifdef RETROGRAD_ONE_TARGET  // all_targets.h compiles for nothing else
+#define RG_UNLESS_EIGHT_LANES(name, target) RG_OF_TARGET(name, target)
+#else
+#define RG_UNLESS_EIGHT_LANES(name, target) \
+  (retrograd::kernels::cpu::has_eight_lanes() ? &RG_EIGHT_LANES_NAMESPACE::name : RG_OF_TARGET(name, target))
+#endif
 // The same of a file that all_targets.h has compiled, too, for vectors of eight_lanes.h.
-#define RG_CHOSEN(name) \
-  (retrograd::kernels::cpu::has_eight_lanes() ? &RG_EIGHT_LANES_NAMESPACE::name : RG_CHOSEN_TARGET(name))
+#define RG_CHOSEN(name) RG_UNLESS_EIGHT_LANES(name, retrograd::kernels::cpu::chosen_target())
 // And for kernels that add the terms of each result in an order that vectors have no part in, or add nothing.
-#define RG_WIDEST(name)                       \
-  (retrograd::kernels::cpu::has_eight_lanes() \
-       ? &RG_EIGHT_LANES_NAMESPACE::name      \
-       : RG_OF_TARGET(name, retrograd::kernels::cpu::widest_target()))
+#define RG_WIDEST(name) RG_UNLESS_EIGHT_LANES(name, retrograd::kernels::cpu::widest_target())
