@@ -6,17 +6,7 @@
 #include <cerrno>
 #include <cstdlib>
 
-#if defined(__SANITIZE_ADDRESS__)
-#define RG_ADDRESS_SANITIZER 1
-#elif defined(__SANITIZE_THREAD__)
-#define RG_THREAD_SANITIZER 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define RG_ADDRESS_SANITIZER 1
-#elif __has_feature(thread_sanitizer)
-#define RG_THREAD_SANITIZER 1
-#endif
-#endif
+#include "sanitizers.h"
 
 namespace {
 
@@ -29,7 +19,7 @@ void note() {
 
 }  // namespace
 
-#if defined(RG_ADDRESS_SANITIZER) || defined(RG_THREAD_SANITIZER)
+#ifdef RG_SANITIZER
 
 // Declared here: g++ has it in its run-time library, but no header for it.
 extern "C" int __sanitizer_install_malloc_and_free_hooks(void (*allocated)(const volatile void*, size_t),

@@ -11,13 +11,7 @@
 #include <cstdlib>
 #include <new>
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define RG_SANITIZER 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define RG_SANITIZER 1
-#endif
-#endif
+#include "sanitizers.h"
 
 namespace retrograd::testing {
 namespace {

@@ -13,9 +13,12 @@
 #include <string>
 #include <thread>
 
+#include "sanitizers.h"
+
 namespace retrograd::testing {
 
-// Whether all other threads of this process wait for something. A thread that ended meanwhile counts as waiting.
+// Whether all other threads of this process wait for something. A thread that ended meanwhile counts as
+// waiting.
 inline bool others_sleep() {
   const std::string own = std::to_string(gettid());
   for (const auto& task : std::filesystem::directory_iterator("/proc/self/task")) {
@@ -31,15 +34,10 @@ inline bool others_sleep() {
 // The address sanitizer does not release its allocator's locks in a child: a thread that is just starting, or
 // allocates, would leave one held there for ever.
 inline void wait_for_quiet_threads() {
-#if defined(__has_feature)
-  constexpr bool kSanitized = __has_feature(address_sanitizer);
-#elif defined(__SANITIZE_ADDRESS__)
-  constexpr bool kSanitized = true;
-#else
-  constexpr bool kSanitized = false;
-#endif
-  for (int quiet = kSanitized ? 0 : 3; quiet < 3; quiet = others_sleep() ? quiet + 1 : 0)
+#ifdef RG_ADDRESS_SANITIZER
+  for (int quiet = 0; quiet < 3; quiet = others_sleep() ? quiet + 1 : 0)
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
+#endif
 }
 
 // Expectations inside `body` count: the child says whether any failed.

@@ -101,7 +101,7 @@ TEST_F(Fork, AChildWorksWithWhatItMakesItself) {
 
 // Whatever another thread of the parent holds at that moment, its locks are not the child's.
 TEST_F(Fork, MayComeWhileOtherThreadsCall) {
-#if defined(__SANITIZE_ADDRESS__)
+#ifdef RG_ADDRESS_SANITIZER
   GTEST_SKIP()
       << "the address sanitizer's own locks stay held in a child of a process whose threads allocate";
 #endif

@@ -11,12 +11,13 @@
 #include "infiniop.h"
 #include "infinirt.h"
 #include "run_call.h"
+#include "sanitizers.h"
 
 namespace retrograd::acl_test {
 namespace {
 
 // The documents': for release builds. Sanitizers make frames several times as large.
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#ifdef RG_SANITIZER
 constexpr size_t kStackBytes = 1 << 20;
 #else
 constexpr size_t kStackBytes = 64 << 10;

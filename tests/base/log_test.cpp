@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "probe.h"
+#include "sanitizers.h"
 
 namespace retrograd {
 namespace {
@@ -149,7 +150,7 @@ TEST(Log, StopsAfterAThousandDifferentWarnings) {
 
 // What remembers the texts is bounded, not only their number.
 TEST(Log, KeepsLittleOfLongWarnings) {
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#ifdef RG_SANITIZER
   GTEST_SKIP() << "a sanitizer's allocator does not tell mallinfo2 anything";
 #endif
   const auto result = run_probe("warn_at_length", {});

@@ -9,6 +9,7 @@
 #include "acl/acl.h"
 #include "calls.h"
 #include "problem/problem_text.h"
+#include "sanitizers.h"
 
 namespace retrograd::test {
 namespace {
@@ -27,7 +28,7 @@ problem::Request problem_number(int i) {
 }
 
 TEST(ResidentMemoryTest, StaysFlatOverTenThousandProblems) {
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#ifdef RG_SANITIZER
   GTEST_SKIP() << "sanitizers keep freed memory";
 #endif
   constexpr int kProblems = 10000;

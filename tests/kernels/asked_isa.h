@@ -22,7 +22,6 @@ inline bool machine_has(const std::string& isa) {
     return __builtin_cpu_supports("avx512bw") != 0 && __builtin_cpu_supports("avx512vl") != 0;
   if (isa == "avx2") return __builtin_cpu_supports("avx2") != 0 && __builtin_cpu_supports("fma") != 0;
   if (isa == "sse4") return __builtin_cpu_supports("sse4.1") != 0;
-  if (isa == "ssse3") return __builtin_cpu_supports("ssse3") != 0;
 #elif defined(__aarch64__)
   if (isa == "neon") return true;
 #endif
@@ -41,7 +40,6 @@ inline void expect_asked_isa() {
                       : isa == "avx512" ? target.starts_with("AVX3") && !kernels::cpu::has_bf16_products()
                       : isa == "avx2"   ? target == "AVX2"
                       : isa == "sse4"   ? target == "SSE4"
-                      : isa == "ssse3"  ? target == "SSSE3"
                                         : target == "SCALAR" || target == "EMU128" || target == "NEON";
   EXPECT_TRUE(obeyed) << "RETROGRAD_CPU_ISA is " << isa << ", the kernels use " << target;
 }

@@ -6,7 +6,8 @@
 //   namespace hn = RG_VECTORS;
 //
 // The additional pass needs a target that Highway has macros and a namespace for and that is not compiled
-// otherwise: one of the two without vectors. Builds with RETROGRAD_ONE_TARGET, the sanitizers', do without it.
+// otherwise: one of the two without vectors. Builds with RETROGRAD_ONE_TARGET, the sanitizers', do without
+// it.
 #ifndef RETROGRAD_KERNELS_CPU_ALL_TARGETS_H_
 #define RETROGRAD_KERNELS_CPU_ALL_TARGETS_H_
 

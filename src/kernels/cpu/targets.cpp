@@ -26,11 +26,9 @@ constexpr Limit kLimits[] = {
 #if HWY_ARCH_X86
     {"avx2", -HWY_AVX2},
     {"sse4", -HWY_SSE4},
-    {"ssse3", -HWY_SSSE3},
 #else
     {"avx2", kEverything},
     {"sse4", kEverything},
-    {"ssse3", kEverything},
 #endif
     {"neon", kEverything},  // all that ARM has here: src/CMakeLists.txt leaves SVE out
     {"baseline", HWY_STATIC_TARGET},

@@ -28,7 +28,7 @@ struct ChosenTarget;
 namespace retrograd::kernels::cpu {
 
 // The most that may be used: "amx_bf16" (with tiles of BF16), "avx512_bf16" (with products of BF16),
-// "avx512", "avx2", "sse4", "ssse3", "neon", "baseline" (what the library was compiled for), or "" for no
+// "avx512", "avx2", "sse4", "neon", "baseline" (what the library was compiled for), or "" for no
 // limit. False for any other name. Names of another architecture are no limit. Without effect once a kernel
 // was chosen: all of them agree on the width of a vector.
 bool limit_targets(std::string_view isa);
