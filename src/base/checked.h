@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <optional>
 
+#include "base/host_device.h"
+
 namespace retrograd {
 
 inline std::optional<int64_t> checked_add(int64_t a, int64_t b) {
@@ -47,7 +49,7 @@ class Checked {
 };
 
 // Rounds towards minus infinity; the divisor is positive. C++ truncates, and (in - kernel) may be negative.
-inline int64_t floor_div(int64_t a, int64_t b) { return a / b - (a % b < 0 ? 1 : 0); }
-inline int64_t ceil_div(int64_t a, int64_t b) { return a / b + (a % b > 0 ? 1 : 0); }
+RG_HOST_DEVICE constexpr int64_t floor_div(int64_t a, int64_t b) { return a / b - (a % b < 0 ? 1 : 0); }
+RG_HOST_DEVICE constexpr int64_t ceil_div(int64_t a, int64_t b) { return a / b + (a % b > 0 ? 1 : 0); }
 
 }  // namespace retrograd

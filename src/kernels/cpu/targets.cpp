@@ -45,19 +45,23 @@ constexpr int64_t kPortableTarget = HWY_AVX2;
 #else
 constexpr int64_t kPortableTarget = 0;
 #endif
+#ifdef RETROGRAD_ONE_TARGET
+constexpr bool kCompilesEightLanes = false;
+#else
+constexpr bool kCompilesEightLanes = true;
+#endif
 
 struct Choice {
   Choice() : targets(hwy::SupportedTargets() & allowed & HWY_TARGETS) {
     if (targets == 0) targets = HWY_STATIC_TARGET;
     widest.Update(targets);
-#ifndef RETROGRAD_ONE_TARGET
-    eight_lanes = portable && (targets & kPortableTarget) == 0;
-    if (portable && !eight_lanes) targets = kPortableTarget;
-#endif
+    const bool has_portable = (targets & kPortableTarget) != 0;
+    eight_lanes = kCompilesEightLanes && portable && !has_portable;
+    if (portable && has_portable) targets = kPortableTarget;
     chosen.Update(targets);
   }
   int64_t targets;
-  bool eight_lanes = false;
+  bool eight_lanes;
   hwy::ChosenTarget chosen, widest;
 };
 const Choice& choice() {

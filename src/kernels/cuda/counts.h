@@ -8,6 +8,6 @@
 
 namespace retrograd::kernels::cuda {
 
-inline int ceil_of(int64_t a, int64_t b) { return static_cast<int>(retrograd::ceil_div(a, b)); }
+inline int ceil_of(int64_t a, int64_t b) { return static_cast<int>(ceil_div(a, b)); }
 
 }  // namespace retrograd::kernels::cuda

@@ -4,6 +4,7 @@
 // sum that is NaN stays NaN, so nobody reads on.
 #pragma once
 
+#include "base/checked.h"
 #include "kernels/cuda/elements.cuh"
 #include "kernels/cuda/terms.h"
 
@@ -52,9 +53,6 @@ struct TypedSource {
 struct Range {
   int64_t begin, end;
 };
-
-__device__ inline int64_t ceil_div(int64_t a, int64_t b) { return a / b + (a % b > 0 ? 1 : 0); }
-__device__ inline int64_t floor_div(int64_t a, int64_t b) { return a / b - (a % b < 0 ? 1 : 0); }
 
 __device__ inline Range clamped(int64_t begin, int64_t end, int64_t highest) {
   begin = max(int64_t{0}, min(begin, highest));

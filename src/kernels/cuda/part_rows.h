@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "kernels/cuda/host_device.h"
+#include "base/host_device.h"
 
 namespace retrograd::kernels::cuda {
 

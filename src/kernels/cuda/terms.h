@@ -7,7 +7,7 @@
 // grad_weight Σ over images and outputs of x · y
 #pragma once
 
-#include "kernels/cuda/host_device.h"
+#include "base/host_device.h"
 #include "kernels/cuda/layout/results.h"
 #include "kernels/cuda/shapes.h"
 

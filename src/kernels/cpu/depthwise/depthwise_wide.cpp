@@ -190,9 +190,11 @@ class Columns {
 
   template <int... I>
   static Tile tile(std::integer_sequence<int, I...>, const TileGroup& g) {
-    static constexpr Tile kTiles[] = {
-        WideTile<kLanes, kTapRows, kPhases, kLeast + I, true, kPair>::columns...};
-    if (g.regular) return kTiles[g.height - kLeast];
+    if constexpr (!RG_EIGHT_LANES) {
+      static constexpr Tile kTiles[] = {
+          WideTile<kLanes, kTapRows, kPhases, kLeast + I, true, kPair>::columns...};
+      if (g.regular) return kTiles[g.height - kLeast];
+    }
     return WideTile<kLanes, kTapRows, kPhases, kMost, false, kPair>::columns;
   }
 
@@ -211,8 +213,9 @@ class Columns {
 template <int kTapRows, int kPhases, class Run>
 HWY_INLINE void each_group(const DepthwiseWide& r, int64_t step, bool together, const Run& run) {
   constexpr int kMost = most_rows(kTapRows, kPhases);
-  each_tile_group<kTapRows>(r.planes, step, together, r.rows, r.first_row, r.source_rows,
-                            least_rows(kTapRows, kMost), kMost, run);
+  // The height of a tile changes no bits: eight_lanes.h, which nobody waits for but the compiler, has one.
+  constexpr int kLeast = RG_EIGHT_LANES ? kMost + 1 : least_rows(kTapRows, kMost);
+  each_tile_group<kTapRows>(r.planes, step, together, r.rows, r.first_row, r.source_rows, kLeast, kMost, run);
 }
 
 template <int kLanes, int kTapRows, int kPhases>

@@ -4,7 +4,7 @@
 #pragma once
 
 #include "kernels/cuda/fast_div.cuh"
-#include "kernels/cuda/host_device.h"
+#include "base/host_device.h"
 #include "kernels/cuda/shapes.h"
 
 namespace retrograd::kernels::cuda {

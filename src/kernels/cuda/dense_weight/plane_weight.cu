@@ -196,7 +196,7 @@ Product prepare(const PlaneWeight& product) {
   p.padded = product.padded;
   for (int i = 0; i < 5; ++i) p.x_strides[i] = conv.x.strides[i], p.y_strides[i] = conv.y.strides[i];
   p.places = static_cast<uint32_t>(places_of(conv));
-  p.part = static_cast<uint32_t>(filled_to(retrograd::ceil_div(p.places, product.choice.parts), 64));
+  p.part = static_cast<uint32_t>(filled_to(ceil_div(p.places, product.choice.parts), 64));
   p.rows = static_cast<int>(conv.y_channels);
   p.x_channels = static_cast<int>(conv.x_channels);
   p.taps = static_cast<int>(taps_of(conv));
@@ -213,8 +213,8 @@ void launch(const Product& p, const PlaneWeight& product, Stream stream) {
   const auto kernel = product_kernel<Math, C, kWideX, kWideY>;
   cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kBytes);
   using E = typename Math::Element;
-  const dim3 grid(static_cast<unsigned>(retrograd::ceil_div(p.columns, C::kN)),
-                  static_cast<unsigned>(retrograd::ceil_div(p.rows, C::kM)),
+  const dim3 grid(static_cast<unsigned>(ceil_div(p.columns, C::kN)),
+                  static_cast<unsigned>(ceil_div(p.rows, C::kM)),
                   static_cast<unsigned>(p.groups * product.choice.parts));
   kernel<<<grid, C::kThreads, kBytes, stream>>>(p, static_cast<const E*>(product.conv.x.data),
                                                 static_cast<const E*>(product.conv.y.data),
@@ -262,7 +262,7 @@ void launch_tiles(const PlaneWeight& product, Stream stream) {
                               : product.padded                  ? WeightRepair::kEdges
                                                                 : WeightRepair::kNone;
   add_weight_parts(in_plain_parts({product.asked, repair, true, p.pitch, product.workspace,
-                                   retrograd::ceil_div(p.places, p.part)},
+                                   ceil_div(p.places, p.part)},
                                   p.part),
                    stream);
 }

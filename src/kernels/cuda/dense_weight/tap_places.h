@@ -4,7 +4,7 @@
 #pragma once
 
 #include "kernels/cuda/dense_weight/tap_weight.h"
-#include "kernels/cuda/host_device.h"
+#include "base/host_device.h"
 
 namespace retrograd::kernels::cuda {
 

@@ -374,12 +374,12 @@ void cut_tiles(Parts& p) {
   const int64_t sums = std::clamp<int64_t>(p.weights / 512, 128, kTile);
   p.tile_taps = std::min(p.taps, kMostTaps);
   p.tile_channels = static_cast<int>(
-      std::min(std::max<int64_t>(sums / p.tile_taps / 32 * 32, 32), retrograd::ceil_div(p.channels, 4) * 4));
+      std::min(std::max<int64_t>(sums / p.tile_taps / 32 * 32, 32), ceil_div(p.channels, 4) * 4));
   p.tile_rows = p.tile_channels < p.channels || p.tile_taps < p.taps
                     ? 1
                     : static_cast<int>(std::max<int64_t>(1, sums / (p.tile_taps * p.tile_channels)));
-  p.across_taps = static_cast<int>(retrograd::ceil_div(p.taps, p.tile_taps));
-  p.across_channels = static_cast<int>(retrograd::ceil_div(p.channels, p.tile_channels));
+  p.across_taps = static_cast<int>(ceil_div(p.taps, p.tile_taps));
+  p.across_channels = static_cast<int>(ceil_div(p.channels, p.tile_channels));
   p.write = write_of(p);
   if (p.write == Write::kChannels) {
     p.channel_step = 1;
@@ -396,7 +396,7 @@ void cut_tiles(Parts& p) {
   const int chunks = p.tile_rows * p.tile_taps * p.tile_channels / 4;
   p.lanes = kThreads;
   while (p.lanes > 32 && p.lanes / 2 >= chunks && kThreads / p.lanes * 4 <= p.count) p.lanes /= 2;
-  p.slice = retrograd::ceil_div(p.count, kThreads / p.lanes);
+  p.slice = ceil_div(p.count, kThreads / p.lanes);
 }
 
 }  // namespace
@@ -421,7 +421,7 @@ void add_weight_parts(const WeightParts& parts, Stream stream) {
   std::copy(parts.places, parts.places + parts.place_orders, p.places);
   p.place_orders = parts.place_orders;
   cut_tiles(p);
-  const int64_t blocks = retrograd::ceil_div(p.rows, p.tile_rows) * p.across_taps * p.across_channels;
+  const int64_t blocks = ceil_div(p.rows, p.tile_rows) * p.across_taps * p.across_channels;
   const size_t bytes = sizeof(float) * p.tile_rows * p.row_step * (kThreads / p.lanes);
   parts_kernel<<<static_cast<unsigned>(blocks), kThreads, bytes, stream>>>(p, parts.parts);
 }

@@ -11,6 +11,7 @@
 //
 // Values beyond the edge count as zero. Zero times a weight that is not finite would be NaN, so a block that
 // finds such a weight takes the formula as it stands for tiles at an edge.
+#include "base/checked.h"
 #include "kernels/cuda/alignment.h"
 #include "kernels/cuda/depthwise/depthwise.h"
 #include "kernels/cuda/depthwise/depthwise_bands.h"
@@ -25,9 +26,6 @@ namespace retrograd::kernels::cuda {
 namespace {
 
 constexpr int kThreads = 128;
-
-__host__ __device__ constexpr int floor_div(int a, int b) { return a / b - (a % b < 0 ? 1 : 0); }
-__host__ __device__ constexpr int ceil_div(int a, int b) { return -floor_div(-a, b); }
 
 struct Planes {
   uint32_t planes, channels;
@@ -44,8 +42,10 @@ struct Planes {
 
 template <int kK, int kS, int kP>
 struct Reach {  // of a tile: which y its x need, counted from the tile's start divided by S
-  __host__ __device__ static constexpr int first() { return ceil_div(kP - (kK - 1), kS); }
-  __host__ __device__ static constexpr int last(int size) { return floor_div(size - 1 + kP, kS); }
+  __host__ __device__ static constexpr int first() { return static_cast<int>(ceil_div(kP - (kK - 1), kS)); }
+  __host__ __device__ static constexpr int last(int size) {
+    return static_cast<int>(floor_div(size - 1 + kP, kS));
+  }
 };
 
 template <class T, int kK, int kS, int kH, int kW>

@@ -3,7 +3,7 @@
 // the problem alone.
 #pragma once
 
-#include "kernels/cuda/host_device.h"
+#include "base/host_device.h"
 #include "kernels/cuda/shapes.h"
 
 namespace retrograd::kernels::cuda {

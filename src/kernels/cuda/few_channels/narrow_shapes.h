@@ -2,7 +2,7 @@
 // Boxes in shared memory, and the windows that narrow_tiles_gather.cu has kernels for.
 #pragma once
 
-#include "kernels/cuda/host_device.h"
+#include "base/host_device.h"
 #include "kernels/cuda/shapes.h"
 
 namespace retrograd::kernels::cuda {

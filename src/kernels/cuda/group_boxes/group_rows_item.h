@@ -3,7 +3,7 @@
 #pragma once
 
 #include "kernels/cuda/group_boxes/group_rows.h"
-#include "kernels/cuda/host_device.h"
+#include "base/host_device.h"
 
 namespace retrograd::kernels::cuda {
 

@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "kernels/cuda/fast_div.cuh"
-#include "kernels/cuda/host_device.h"
+#include "base/host_device.h"
 #include "kernels/cuda/layout/patch_rows.h"
 
 namespace retrograd::kernels::cuda::patches {

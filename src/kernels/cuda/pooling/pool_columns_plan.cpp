@@ -10,8 +10,6 @@
 namespace retrograd::kernels::cuda {
 namespace {
 
-using retrograd::ceil_div;
-
 bool is_untouched(const PoolAxis& a) { return a.kernel == 1 && a.stride == 1 && a.pad == 0 && a.x == a.y; }
 int64_t round_up(int64_t a, int64_t b) { return (a + b - 1) / b * b; }
 double number(int64_t n) { return static_cast<double>(n); }

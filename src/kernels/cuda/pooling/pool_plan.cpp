@@ -77,14 +77,14 @@ VectorsCut vectors_cut(const Pool& pool, bool forward) {
   constexpr int64_t kThreads = 1 << 18, kMostRows = 64;
   const auto& [d, h, w] = pool.axes;
   const int64_t taps =
-      forward ? std::min(w.kernel, w.x) : std::min(retrograd::ceil_div(w.kernel, w.stride), w.y);
-  const int64_t reach = retrograd::ceil_div(h.kernel, h.stride);
+      forward ? std::min(w.kernel, w.x) : std::min(ceil_div(w.kernel, w.stride), w.y);
+  const int64_t reach = ceil_div(h.kernel, h.stride);
   VectorsCut cut{};
   if (reach > kVectorsReach || taps > kVectorsReach) return cut;
   cut.taps = static_cast<int>(taps);
   cut.reach = static_cast<int>(reach);
   const int64_t unit = forward ? 1 : h.stride, rows = forward ? h.y : h.x;
-  const int64_t steps = retrograd::ceil_div(rows + (forward ? 0 : h.pad % h.stride), unit);
+  const int64_t steps = ceil_div(rows + (forward ? 0 : h.pad % h.stride), unit);
   const int64_t vectors = pool.batch * (forward ? d.y * w.y : d.x * w.x) * pool.channels *
                           static_cast<int64_t>(size_of(pool.x.dtype)) / 16;
   const int64_t most = std::max(int64_t{1}, kMostRows / unit);

@@ -2,7 +2,7 @@
 // What the pooling kernels are told beside sizes.
 #pragma once
 
-#include "kernels/cuda/host_device.h"
+#include "base/host_device.h"
 #include "kernels/cuda/shapes.h"
 
 namespace retrograd::kernels::cuda {

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <cstring>
 
-#include "kernels/cuda/host_device.h"
+#include "base/host_device.h"
 #ifdef __CUDACC__
 #include "kernels/cuda/copy_async.cuh"
 #endif

@@ -19,9 +19,9 @@ constexpr int64_t kThreads = 256;          // of a block
 WindowParts parts_of(int64_t blocks, int64_t places, int64_t at_once) {
   constexpr int64_t kFewBlocks = 256, kBlocks = 1024, kManyLoads = 32, kLeastLoads = 4;
   if (blocks >= kFewBlocks || places < kManyLoads * at_once) return {1, places};
-  const int64_t loads = retrograd::ceil_div(places, retrograd::ceil_div(kBlocks, blocks) * at_once);
+  const int64_t loads = ceil_div(places, ceil_div(kBlocks, blocks) * at_once);
   const int64_t part = std::max(loads, kLeastLoads) * at_once;
-  return {retrograd::ceil_div(places, part), part};
+  return {ceil_div(places, part), part};
 }
 
 int64_t vectors_of(const Pool& pool) {
@@ -90,7 +90,7 @@ SharedCut shared_cut(const Pool& pool) {
   const int most = vectors == pool.channels ? 32 : 8;  // 64 to 128 bytes side by side
   int lanes = 1;
   while (lanes < most && lanes < vectors) lanes *= 2;
-  const int64_t blocks = results_of(pool) * retrograd::ceil_div(vectors, int64_t{lanes});
+  const int64_t blocks = results_of(pool) * ceil_div(vectors, int64_t{lanes});
   return {lanes, parts_of(blocks, places_of(pool), kThreads / lanes)};
 }
 
