@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "base/checked.h"
+#include "engines/cpu/bias_start.h"
 #include "engines/cpu/implementations.h"
 #include "engines/cpu/limits.h"
 #include "engines/cpu/rows.h"
@@ -206,11 +207,12 @@ class FewPlacesGatherStep final : public FewPlacesStep {
  private:
   void gather_channels(const Bindings& bindings, int64_t group, int64_t first, int64_t count,
                        const float* sums) const {
-    std::array<float, kChannelsAtOnce> row;
+    std::array<float, kChannelsAtOnce> row, begins{};
+    load_bias(pass_, bindings, group * pass_.x_channels_per_group() + first, count, begins.data());
     const int64_t step = pass_.w.strides[1];
     auto meeting = meetings_.begin();
     for (int64_t place = 0; place < places_of(pass_, true); ++place) {
-      row.fill(0);
+      row = begins;
       for (; meeting != meetings_.end() && meeting->x == place; ++meeting)
         for (int64_t split = 0; split < splits_; ++split) {
           const float* from =
