@@ -15,9 +15,6 @@ using problem::PassTensor;
 namespace {
 
 constexpr int64_t kLineFloats = 16;
-// Lanes that lie side by side are read where they are unless they are multiplied more often: packed ones are
-// closer together.
-constexpr int64_t kMostRowsOfLanes = 64, kMostUsesOfLanes = 256;
 
 // From one channel to the next where they are turned over: not all in the same lines of L1.
 int64_t turned_pitch(int64_t places) {
@@ -33,9 +30,6 @@ GradWeightOperands::GradWeightOperands(const CellPass& cells, const GradWeightBl
   const int64_t x_places = cut_.grid.box[0] * cut_.extent[0] * cut_.extent[1] * cut_.extent[2];
   const int64_t lane_places = cut_.lanes_are_x ? x_places : positions;
   const int64_t row_places = cut_.lanes_are_x ? positions : x_places;
-  const int64_t taps = pass().axes[0].kernel * pass().axes[1].kernel * pass().axes[2].kernel;
-  lanes_stay_ = is_plain(lanes(), pass().rounding) && lanes().strides[1] == 1 &&
-                cut_.row_block <= kMostRowsOfLanes && cut_.row_block * taps <= kMostUsesOfLanes;
   panel_bytes_ = part_bytes<float>(lane_places * cut_.width);
   raw_bytes_ = part_bytes<float>(lane_places / cut_.grid.box[0] * cut_.width);
   if (cells_.tiles)
@@ -66,7 +60,7 @@ GradWeightLayout GradWeightOperands::pack_lanes(const Bindings& bindings, GradWe
   const int64_t channels = cut_.lanes_are_x ? pass().x_channels_per_group() : pass().y_channels_per_group();
   const auto* base = static_cast<const std::byte*>(bindings[t.operand]) +
                      (task.group * channels + task.lane_first) * s[1] * bytes;
-  if (lanes_stay_ && task.lane_count == task.width)
+  if (cut_.lanes_stay && task.lane_count == task.width)
     return {reinterpret_cast<const float*>(base) + part.first_image * s[0], s[0], 1, {s[2], s[3], s[4]}, {}};
   if (task.lane_count < task.width) std::fill_n(task.panel, part.images * part.plane() * task.width, 0.0F);
   float* out = task.panel;

@@ -72,7 +72,6 @@ class GradWeightOperands {
   CellPass cells_;
   const GradWeightBlocking& cut_;
   bool copies_rows_;
-  bool lanes_stay_;  // where they are, if a task has as many as its tile is wide
   size_t panel_bytes_, raw_bytes_, copy_bytes_;
 };
 
