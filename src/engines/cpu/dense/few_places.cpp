@@ -36,6 +36,8 @@ constexpr int64_t kMostPlaces = 16;        // of y
 constexpr int64_t kMostPairs = 1 << 16;    // of a place and a tap, or of a place of x and a tap
 constexpr int64_t kMostColumns = 512;      // at once: in L1 for all places
 constexpr int64_t kFewestColumns = 64;     // that are worth a task
+constexpr int64_t kRowsAtOnce = 4;         // of the kernel
+constexpr int64_t kMostValues = 4096;      // at all places, in L1
 constexpr int64_t kTaskWeights = 1 << 15;  // about 5 us: fewer are not worth handing out
 constexpr int64_t kWantedTasks = 16;
 constexpr int64_t kChannelsAtOnce = 128;
@@ -231,15 +233,19 @@ class FewPlacesGradWeightStep final : public FewPlacesStep {
  public:
   FewPlacesGradWeightStep(const ConvPass& pass, const Machine& machine)
       : FewPlacesStep(pass, machine),
-        task_rows_(ceil_div(rows_, std::min(tasks_a_group_, rows_))),
-        row_tasks_(ceil_div(rows_, task_rows_)) {
+        task_rows_(ceil_div(ceil_div(rows_, tasks_a_group_), kRowsAtOnce) * kRowsAtOnce),
+        row_tasks_(ceil_div(rows_, task_rows_)),
+        chunk_(std::max(kMostColumns, kMostValues / places_)),
+        chunks_(std::clamp<int64_t>(tasks_a_group_ / row_tasks_, 1, ceil_div(columns_, kMostColumns))),
+        task_columns_(ceil_div(ceil_div(columns_, chunks_), kLineFloats) * kLineFloats) {
+    chunks_ = ceil_div(columns_, task_columns_);
     if (static_cast<int64_t>(meetings_.size()) < places_ * taps_of(pass))
       fallback_ = dense_grad_weight().make_step(pass, machine);
   }
 
   std::string describe() const override {
-    return fmt::format("{} places; {} groups, {} blocks of {} rows", places_, pass_.groups, row_tasks_,
-                       task_rows_);
+    return fmt::format("{} places; {} groups, {} chunks of {} columns, {} blocks of {} rows", places_,
+                       pass_.groups, chunks_, task_columns_, row_tasks_, task_rows_);
   }
   size_t workspace_bytes() const override {
     return std::max(factor_bytes_ + part_bytes<float>(pass_.groups * group_floats()),
@@ -259,16 +265,17 @@ class FewPlacesGradWeightStep final : public FewPlacesStep {
       unfold_channels(bindings, group, first, channels_from(first), values + group * group_floats());
     };
     const auto multiply = [&](int64_t task, int64_t) {
-      const int64_t group = task / row_tasks_, row = task % row_tasks_ * task_rows_;
-      for (int64_t column = 0; column < columns_; column += kMostColumns) {
+      const int64_t first = task % chunks_ * task_columns_, last = std::min(first + task_columns_, columns_);
+      const int64_t group = task / chunks_ / row_tasks_, row = task / chunks_ % row_tasks_ * task_rows_;
+      for (int64_t column = first; column < last; column += chunk_) {
         FewPlaces f = part(bindings, group, row, column, workspace, values + group * group_floats());
         f.rows = std::min(task_rows_, rows_ - row);
-        f.columns = std::min(kMostColumns, columns_ - column);
+        f.columns = std::min(chunk_, last - column);
         kernels::cpu::store_weight_rows(f);
       }
     };
-    run_stages(*context.pool, slots_, pass_.groups * channel_blocks_, unfold, pass_.groups * row_tasks_,
-               multiply);
+    run_stages(*context.pool, slots_, pass_.groups * channel_blocks_, unfold,
+               pass_.groups * row_tasks_ * chunks_, multiply);
   }
 
  private:
@@ -298,6 +305,8 @@ class FewPlacesGradWeightStep final : public FewPlacesStep {
   }
 
   int64_t task_rows_, row_tasks_;
+  int64_t chunk_;                         // columns whose values stay in L1
+  int64_t chunks_, task_columns_;         // columns of tasks
   std::unique_ptr<const Step> fallback_;  // where taps meet zeros and y is not finite
 };
 
@@ -329,8 +338,8 @@ Effort effort_of_few(const problem::Pass& pass) {
   effort.operations =
       2 * places * taps * x * static_cast<double>(p.y_channels_per_group());  // those on padding included
   // What is unfolded, or gathered, one number at a time.
-  effort.calls =
-      x * (places * taps + static_cast<double>(places_of(p, true))) / 32 + static_cast<double>(p.groups);
+  const auto x_places = static_cast<double>(places_of(p, true)), groups = static_cast<double>(p.groups);
+  effort.calls = x * (places * taps + x_places) / 16 + groups * (8 + 2 * x_places);
   return effort;
 }
 
