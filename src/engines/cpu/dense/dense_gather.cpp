@@ -16,6 +16,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cmath>
+#include <numeric>
 #include <utility>
 
 #include "base/checked.h"
@@ -84,6 +85,7 @@ class DenseGatherStep final : public Step {
       block_bytes_ = part_bytes<float>(panels_.block_floats(cut_.channels_per_block));
       pack_bytes_ = part_bytes<float>(panels_.scratch_floats());
     }
+    for (group_step_ = 5; std::gcd(group_step_, pass_.groups) > 1;) ++group_step_;
     bias_bytes_ = part_bytes<float>(bias_floats(pass_, cut_.m_block));
     slot_bytes_ = bias_bytes_ + sum_bytes_ + sources_.strip_bytes() + sources_.turned_bytes() + row_bytes_ +
                   block_bytes_ + pack_bytes_;
@@ -152,8 +154,13 @@ class DenseGatherStep final : public Step {
     task.m_count = std::min(cut_.m_block, result_channels(pass_) - task.m_first);
     task.sum_stride = sums_in_place_ ? pass_.result().strides[4] : cut_.m_block;
     index /= cut_.m_blocks;
-    task.group = index / cut_.grid.count();
-    task.box = cut_.grid.at(index % cut_.grid.count());
+    if (cut_.groups_inside) {
+      task.group = index * group_step_ % pass_.groups;
+      task.box = cut_.grid.at(index / pass_.groups);
+    } else {
+      task.group = index / cut_.grid.count();
+      task.box = cut_.grid.at(index % cut_.grid.count());
+    }
     for (size_t axis = 0; axis < 3; ++axis) {
       const int64_t step = cut_.phases.front().axes[axis].source_step;
       task.start[axis] = task.box.first[axis + 1] * step + cut_.lowest[axis];
@@ -233,6 +240,7 @@ class DenseGatherStep final : public Step {
   DenseSources sources_;
   DenseResults results_;
   int64_t slots_;
+  int64_t group_step_ = 1;  // from one task to the next: neighbours would write to the same lines at once
   std::unique_ptr<const Step> fallback_;  // of a pass over cells
   bool weights_in_place_ = false, sums_in_place_ = false;
   bool pads_ = false;
