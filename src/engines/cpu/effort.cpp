@@ -108,8 +108,8 @@ Effort pointwise_gather_effort(const problem::Pass& pass, const Machine& machine
 }
 Effort few_channels_gather_effort(const problem::Pass& pass, const Machine& machine) {
   const Shape s(pass, machine);
-  // Where there are few registers, more than six results read their source again and again.
-  const double again = machine.cpu.vector_registers < 32 && s.result > 6 ? 2 : 1;
+  // Where there are few registers, more than six results of one tap read their source again and again.
+  const double again = machine.cpu.vector_registers < 32 && s.result > 6 && s.taps == 1 ? 2 : 1;
   return s.with(again * s.products * s.x * s.y * rounded_up(s.phase_row, s.lanes) / s.phase_row,
                 s.groups * (kGroupCalls + s.rows * std::ceil(s.result / 12) * (1 + s.source / 10)));
 }
