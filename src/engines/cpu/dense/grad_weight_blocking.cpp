@@ -150,7 +150,8 @@ GradWeightBlocking plan_sides(const ConvPass& pass, const VectorShape& vectors, 
   cut.lanes_stay = !registers && narrowest == 0 && is_plain(lane_tensor, pass.rounding) &&
                    lane_tensor.strides[1] == 1 && cut.row_block <= kMostRowsOfLanes &&
                    cut.row_block * taps <= kMostUsesOfLanes;
-  if (cut.lanes_stay && !cut.turns_rows) group_lanes(pass, tasks, cut);  // rows are read from L2 then
+  // Rows are read from L2 then. The tasks there were are enough for small passes, too.
+  if (cut.lanes_stay && !cut.turns_rows) group_lanes(pass, kWantedTasks, cut);
   int64_t splits = std::clamp<int64_t>(tasks / cut.blocks(pass.groups), 1, cut.grid.count());
   // Groups side by side have lines and pages in common: one box of all of them after the other.
   if (cut.lanes_stay && pass.groups > 1)
