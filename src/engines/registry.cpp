@@ -18,6 +18,8 @@ std::span<const Candidate* const> candidates(runtime::DeviceKind kind) {
   [[maybe_unused]] static const bool limited = kernels::cpu::limit_targets(settings().cpu_isa);
   static const auto on_cpu = std::to_array<const Candidate*>({
       &cpu::live_taps(),                   // all three: kernels with ends that never meet x
+      &cpu::few_places_gather(),           // grad_input: few places of y, weights as they lie
+      &cpu::few_places_grad_weight(),      // grad_weight: the same
       &cpu::winograd_gather(),             // forward, grad_input: 3x3, where reduced precision is allowed
       &cpu::winograd_grad_weight(),        // grad_weight: the same
       &cpu::amx_gather(),                  // forward, grad_input: bf16 on machines with tile registers

@@ -108,7 +108,9 @@ Effort pointwise_gather_effort(const problem::Pass& pass, const Machine& machine
 }
 Effort few_channels_gather_effort(const problem::Pass& pass, const Machine& machine) {
   const Shape s(pass, machine);
-  return s.with(s.products * s.x * s.y * rounded_up(s.phase_row, s.lanes) / s.phase_row,
+  // Where there are few registers, more than six results of one tap read their source again and again.
+  const double again = machine.cpu.vector_registers < 32 && s.result > 6 && s.taps == 1 ? 2 : 1;
+  return s.with(again * s.products * s.x * s.y * rounded_up(s.phase_row, s.lanes) / s.phase_row,
                 s.groups * (kGroupCalls + s.rows * std::ceil(s.result / 12) * (1 + s.source / 10)));
 }
 

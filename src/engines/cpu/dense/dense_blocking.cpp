@@ -26,9 +26,10 @@ int64_t sum_room(const DenseBlocking& cut) { return cut.room.l2 / 2; }
 // Of tasks with whole images: more are a tenth slower, for they are read for each strip.
 int64_t whole_sum_room(const DenseBlocking& cut) { return cut.room.l2 / 4; }
 constexpr int64_t kLineFloats = 16;
-constexpr int64_t kFewestPositions = 48;    // fewer spend their time reading weights
-constexpr int64_t kWantedTasks = 16;        // enough for the threads to share evenly
-constexpr int64_t kTaskProducts = 1 << 19;  // about 10 us: less is not worth handing out
+constexpr int64_t kPositionsOfGroups = 512;  // in a box that all groups share
+constexpr int64_t kFewestPositions = 48;     // fewer spend their time reading weights
+constexpr int64_t kWantedTasks = 16;         // enough for the threads to share evenly
+constexpr int64_t kTaskProducts = 1 << 19;   // about 10 us: less is not worth handing out
 constexpr int64_t kMostImagesInside = 16;
 // Of a plane whose dead taps are left out at its borders rather than image by image: 7.8 ms for 8.7
 // (rn50_3x3_14), whose source is then read in place.
@@ -114,6 +115,17 @@ bool is_read_in_place(const ConvPass& pass, const DenseBlocking& cut) {
   const bool aliased = source.strides[4] % 256 == 0 && source.strides[4] != 0;
   return is_plain(source, pass.rounding) && cut.skips_dead_taps[2] && !aliased &&
          (source.strides[1] == 1 || (!cut.images_inside && has_near_channels(source)));
+}
+
+// Whether groups share lines of memory that are gone from the caches when a group has been through all of the
+// result.
+bool shares_lines(const ConvPass& pass, const DenseBlocking& cut, const Positions& total) {
+  constexpr double kManyFloats = 1 << 21;
+  return pass.groups > 1 && cut.channels < kLineFloats && cut.in_place && !cut.images_inside &&
+         source_of(pass).strides[1] == 1 && pass.result().strides[1] == 1 &&
+         static_cast<double>(count_of(total)) * static_cast<double>(cut.channels * pass.groups) *
+                 static_cast<double>(cut.phases.size()) >
+             kManyFloats;
 }
 
 void list_phases(const ConvPass& pass, DenseBlocking& cut) {
@@ -208,7 +220,8 @@ void cut_tasks(const ConvPass& pass, const Positions& total, DenseBlocking& cut)
   double best = -1;
   bool best_is_enough = false;
   DenseBlocking tried = cut;
-  for (int64_t wanted = positions;; wanted = ceil_div(wanted, 2)) {
+  const int64_t most = cut.groups_inside ? std::min(positions, kPositionsOfGroups) : positions;
+  for (int64_t wanted = most;; wanted = ceil_div(wanted, 2)) {
     cut_grid(total, wanted, tried);
     const int64_t room = sum_room(cut) / (count_of(tried.grid.box) * phases * cut.width);
     const int64_t shares = std::min(tiles, ceil_div(tasks, tried.grid.count() * pass.groups));
@@ -332,6 +345,7 @@ DenseBlocking plan_dense_gather(const ConvPass& pass, const VectorShape& vectors
   cut.in_place = is_read_in_place(pass, cut);
   cut.by_place = !cut.in_place && !registers && narrowest == 0 && is_plain(source_of(pass), pass.rounding) &&
                  source_of(pass).strides[1] == 1 && source_channels(pass) >= kLineFloats;
+  cut.groups_inside = shares_lines(pass, cut, total);
   cut_tasks(pass, total, cut);
   cut_whole_images(pass, total, cut);
   cut.channels_per_block = channels_at_once(pass, cut);

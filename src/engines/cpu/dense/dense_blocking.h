@@ -42,6 +42,8 @@ struct DenseBlocking {
   // Every task has all places of its images and one tile of result channels: strips are loaded once, for all
   // of them, and a task packs the weights that it alone reads.
   bool whole_images = false;
+  // Tasks of all groups of a box follow each other: they have lines and pages in common.
+  bool groups_inside = false;
   // The source is read where it lies.
   bool in_place = false;
   // Or strips keep the channels of a place side by side, as they lie in the source.

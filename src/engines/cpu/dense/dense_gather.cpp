@@ -16,6 +16,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cmath>
+#include <numeric>
 #include <utility>
 
 #include "base/checked.h"
@@ -77,12 +78,14 @@ class DenseGatherStep final : public Step {
       pads_ |= phase.taps > 0 && !cut_.skips_dead_taps[2] && phase.axes[2].leaves_source();
     // Weights that may meet zeros are looked at while they are packed.
     weights_in_place_ = partner_ == 0 && !pads_ && reads_weights_in_place(pass_, cut_);
-    sum_bytes_ = part_bytes<float>(results_.sum_floats());
+    sums_in_place_ = partner_ == 0 && results_.may_be_sums();
+    sum_bytes_ = sums_in_place_ ? 0 : part_bytes<float>(results_.sum_floats());
     row_bytes_ = part_bytes<float>(results_.row_floats());
     if (cut_.whole_images) {
       block_bytes_ = part_bytes<float>(panels_.block_floats(cut_.channels_per_block));
       pack_bytes_ = part_bytes<float>(panels_.scratch_floats());
     }
+    for (group_step_ = 5; std::gcd(group_step_, pass_.groups) > 1;) ++group_step_;
     bias_bytes_ = part_bytes<float>(bias_floats(pass_, cut_.m_block));
     slot_bytes_ = bias_bytes_ + sum_bytes_ + sources_.strip_bytes() + sources_.turned_bytes() + row_bytes_ +
                   block_bytes_ + pack_bytes_;
@@ -149,9 +152,15 @@ class DenseGatherStep final : public Step {
     DenseTask task;
     task.m_first = index % cut_.m_blocks * cut_.m_block;
     task.m_count = std::min(cut_.m_block, result_channels(pass_) - task.m_first);
+    task.sum_stride = sums_in_place_ ? pass_.result().strides[4] : cut_.m_block;
     index /= cut_.m_blocks;
-    task.group = index / cut_.grid.count();
-    task.box = cut_.grid.at(index % cut_.grid.count());
+    if (cut_.groups_inside) {
+      task.group = index * group_step_ % pass_.groups;
+      task.box = cut_.grid.at(index / pass_.groups);
+    } else {
+      task.group = index / cut_.grid.count();
+      task.box = cut_.grid.at(index % cut_.grid.count());
+    }
     for (size_t axis = 0; axis < 3; ++axis) {
       const int64_t step = cut_.phases.front().axes[axis].source_step;
       task.start[axis] = task.box.first[axis + 1] * step + cut_.lowest[axis];
@@ -174,6 +183,7 @@ class DenseGatherStep final : public Step {
 
   void run_task(const Bindings& bindings, DenseTask& task, const float* panels, float* shared) const {
     const int64_t all = source_channels(pass_);
+    if (sums_in_place_) task.sums = results_.results_of(bindings, task);
     task.bias = load_bias(pass_, bindings, task.group * result_channels(pass_) + task.m_first, task.m_count,
                           task.begins);
     if (task.bias != nullptr) {
@@ -196,7 +206,7 @@ class DenseGatherStep final : public Step {
                    task.bias != nullptr ? task.bias + m : nullptr,
                    task.sums + static_cast<int64_t>(phase) * results_.phase_floats() + m);
     }
-    results_.store(bindings, task);
+    if (!sums_in_place_) results_.store(bindings, task);
   }
 
   DensePanel panel_of(const DenseTask& task, const float* panels, size_t phase, int64_t m, int64_t first,
@@ -230,8 +240,9 @@ class DenseGatherStep final : public Step {
   DenseSources sources_;
   DenseResults results_;
   int64_t slots_;
+  int64_t group_step_ = 1;  // from one task to the next: neighbours would write to the same lines at once
   std::unique_ptr<const Step> fallback_;  // of a pass over cells
-  bool weights_in_place_ = false;
+  bool weights_in_place_ = false, sums_in_place_ = false;
   bool pads_ = false;
   size_t bias_bytes_ = 0, sum_bytes_ = 0, row_bytes_ = 0;
   size_t block_bytes_ = 0, pack_bytes_ = 0;  // where tasks have whole images

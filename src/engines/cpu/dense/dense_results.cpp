@@ -4,6 +4,7 @@
 #include "engines/cpu/dense/dense_results.h"
 
 #include <algorithm>
+#include <array>
 
 #include "engines/cpu/gather_sides.h"
 #include "engines/cpu/rows.h"
@@ -20,6 +21,32 @@ DenseResults::DenseResults(const problem::ConvPass& pass, const DenseBlocking& c
 int64_t DenseResults::row_floats() const {
   const int64_t row = cut_.m_block * cut_.grid.box[3];
   return cut_.w_phases > 1 ? 2 * row * static_cast<int64_t>(cut_.w_phases) : row;
+}
+
+bool DenseResults::may_be_sums() const {
+  constexpr int64_t kFewFloats = 32;  // of a place: more are slower, for they are not in the cache
+  const auto& s = pass_.result().strides;
+  if (pass_.result().dtype != DType::kF32 || s[1] != 1 || s[4] > kFewFloats || cut_.images_inside ||
+      cut_.phases.size() > 1 || cut_.vectors.covering_lanes(cut_.channels, cut_.narrowest) != cut_.channels)
+    return false;
+  for (const AxisPhase& axis : cut_.phases.front().axes)
+    if (axis.first != 0 || axis.step != 1) return false;
+  const std::array<int64_t, 4> strides{s[0], s[2], s[3], s[4]};
+  bool whole = true;  // all of the inner axes are in every box
+  int64_t next = s[4];
+  for (size_t axis = 4; axis-- > 0; next *= cut_.grid.total[axis]) {
+    if (cut_.grid.box[axis] > 1 && (!whole || strides[axis] != next)) return false;
+    whole &= cut_.grid.box[axis] == cut_.grid.total[axis];
+  }
+  return true;
+}
+
+float* DenseResults::results_of(const Bindings& bindings, const DenseTask& task) const {
+  const auto& s = pass_.result().strides;
+  const auto& first = task.box.first;
+  return static_cast<float*>(bindings[pass_.result().operand]) + first[0] * s[0] +
+         task.group * result_channels(pass_) + task.m_first + first[1] * s[2] + first[2] * s[3] +
+         first[3] * s[4];
 }
 
 void DenseResults::store(const Bindings& bindings, const DenseTask& task) const {

@@ -20,6 +20,12 @@ class DenseResults {
 
   void store(const Bindings& bindings, const DenseTask& task) const;
 
+  // Whether sums may be added up where the results belong: channels lie side by side and fill tiles,
+  // positions follow each other as they do among the sums.
+  bool may_be_sums() const;
+  // Where those of a task are then.
+  float* results_of(const Bindings& bindings, const DenseTask& task) const;
+
  private:
   // A row of the result, for all channels of a task.
   struct Row {

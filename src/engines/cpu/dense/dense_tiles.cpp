@@ -4,6 +4,7 @@
 #include "engines/cpu/dense/dense_tiles.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include "base/checked.h"
 #include "kernels/cpu/dense/bf16_pairs.h"
@@ -94,8 +95,8 @@ void DenseTiles::run_two_rows(const float* upper, const float* lower, int64_t po
   tile_.set_rows(upper + place(2, 0), phase_.axes[2].source_step * source_.axis[2], rows);
   tile_.a[1] = lower + place(2, 0);
   tile_.rows = static_cast<int>(2 * rows);
-  tile_.c_stride = cut_.m_block;
-  tile_.c = sums_ + position * cut_.m_block;
+  tile_.c_stride = task_.sum_stride;
+  tile_.c = sums_ + position * task_.sum_stride;
   tile_.accumulate = accumulate_;
   registers_.product(tile_, static_cast<int>(rows));
 }
@@ -131,25 +132,42 @@ void DenseTiles::run_images(int64_t x, int64_t stop, const float* at, int64_t po
 }
 
 void DenseTiles::run_line(int64_t x, Line line) {
-  tile_.c_stride = line.position_step * cut_.m_block;
-  tile_.c = sums_ + line.position * cut_.m_block;
+  tile_.c_stride = line.position_step * task_.sum_stride;
+  tile_.c = sums_ + line.position * task_.sum_stride;
+  // Whether the live taps change from tile to tile.
+  const bool changes = line.along_w && !cut_.skips_dead_taps[2] && !task_.masked;
+  const int64_t most = panel_.in_registers ? 0 : cut_.vectors.tile_rows(tile_.width, line.step);
+  std::array<TapRange, 3> ranges{d_taps_, h_taps_, {}};
+  int64_t live = -1;
   for (int64_t rows; line.count > 0; line.count -= rows, line.at += rows * line.step,
                                      x += line.along_w ? rows : 0, tile_.c += rows * tile_.c_stride) {
-    rows = panel_.in_registers ? kernels::cpu::next_register_rows(line.count)
-                               : kernels::cpu::next_tile_rows(line.count, tile_.width, line.step);
-    const std::array<TapRange, 3> ranges{d_taps_, h_taps_, taps_of_w(x, line.along_w ? rows : 1)};
+    if (panel_.in_registers)
+      rows = kernels::cpu::next_register_rows(line.count);
+    else
+      rows = line.count >= 2 * most ? most : cut_.vectors.next_tile_rows(line.count, tile_.width, line.step);
     tile_.set_rows(line.at, line.step, rows);
-    const int64_t live = list_taps(ranges, 0);
-    for (int64_t i = 0; live == 0 && !accumulate_ && i < rows; ++i) {
-      float* const row = tile_.c + i * tile_.c_stride;
-      tile_.start != nullptr ? std::copy_n(tile_.start, panel_.width, row)
-                             : std::fill_n(row, panel_.width, 0.0F);
+    if (changes || live < 0) {
+      ranges[2] = taps_of_w(x, line.along_w ? rows : 1);
+      live = list_taps(ranges, 0);
+    }
+    if (live == 0) {
+      if (!accumulate_) begin_rows(rows);
+      continue;
     }
     for (int64_t from = 0; from < live; from += kTapsAtOnce) {
-      if (from > 0) list_taps(ranges, from);
+      if (live > kTapsAtOnce) list_taps(ranges, from);
       tile_.accumulate = accumulate_ || from > 0;
       multiply();
     }
+  }
+}
+
+// Results that nothing is added to.
+void DenseTiles::begin_rows(int64_t rows) const {
+  const size_t bytes = static_cast<size_t>(panel_.width) * sizeof(float);
+  for (int64_t i = 0; i < rows; ++i) {
+    void* const row = tile_.c + i * tile_.c_stride;  // at any byte
+    tile_.start != nullptr ? std::memcpy(row, tile_.start, bytes) : std::memset(row, 0, bytes);
   }
 }
 

@@ -35,8 +35,8 @@ class DenseTiles {
              const DenseSource& source)
       : cut_(cut), phase_(phase), task_(task), source_(source), whole_{0, phase.axes[2].count} {}
 
-  // sums[position · m_block + v], beginning with what is there with `accumulate`, else with start[v], or with
-  // zeros where that is null.
+  // sums[position · sum_stride + v], beginning with what is there with `accumulate`, else with start[v], or
+  // with zeros where that is null.
   void run(const DensePanel& panel, int64_t channels, bool accumulate, const float* start, float* sums);
 
  private:
@@ -63,6 +63,7 @@ class DenseTiles {
     bool along_w;  // neighbours: taps that none of a tile reads through are left out, padded or not
   };
   void run_line(int64_t x, Line line);
+  void begin_rows(int64_t rows) const;
   int64_t channels_in_list(int64_t taps) const;
   // The live taps from number `from` on, as many as a list holds, of as many source channels as it has room
   // for; how many are live.

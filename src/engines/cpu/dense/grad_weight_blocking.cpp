@@ -26,7 +26,11 @@ constexpr int64_t kFarFloats = 24;
 // Cycles a number that is turned over, a place of a block of lanes that is packed, and what each product
 // with rows that are not turned over takes longer.
 constexpr double kTurnCycles = 1.2, kPackCycles = 4, kFarCycles = 0.5;
-constexpr double kWorthCutting = 0.02;  // of a cycle for each product
+// Plain lanes that lie side by side are read where they are unless they are multiplied more often: packed
+// ones are closer together.
+constexpr int64_t kMostRowsOfLanes = 64, kMostUsesOfLanes = 256;
+constexpr int64_t kMostSplitFloats = 1 << 20;  // of the sums of all splits
+constexpr double kWorthCutting = 0.02;         // of a cycle for each product
 
 // Rows whose places are a multiple of 1 KiB apart share a few sets of the caches, from which they push each
 // other: this many times slower. Lanes are copied, and have none of it.
@@ -142,7 +146,16 @@ GradWeightBlocking plan_sides(const ConvPass& pass, const VectorShape& vectors, 
                          row_tensor.strides[1] == 1 && row_tensor.strides[4] >= kFarFloats;
   if (registers) group_lanes(pass, tasks, cut);
   if (far_apart) turn_rows(pass, tasks, rows, cut);
-  const int64_t splits = std::clamp<int64_t>(tasks / cut.blocks(pass.groups), 1, cut.grid.count());
+  const problem::PassTensor& lane_tensor = lanes_are_x ? pass.x : pass.y;
+  cut.lanes_stay = !registers && narrowest == 0 && is_plain(lane_tensor, pass.rounding) &&
+                   lane_tensor.strides[1] == 1 && cut.row_block <= kMostRowsOfLanes &&
+                   cut.row_block * taps <= kMostUsesOfLanes;
+  // Rows are read from L2 then. The tasks there were are enough for small passes, too.
+  if (cut.lanes_stay && !cut.turns_rows) group_lanes(pass, kWantedTasks, cut);
+  int64_t splits = std::clamp<int64_t>(tasks / cut.blocks(pass.groups), 1, cut.grid.count());
+  // Groups side by side have lines and pages in common: one box of all of them after the other.
+  if (cut.lanes_stay && pass.groups > 1)
+    splits = std::clamp<int64_t>(kMostSplitFloats / (pass.groups * taps * x * y), splits, cut.grid.count());
   cut.boxes_per_split = ceil_div(cut.grid.count(), splits);
   cut.splits = ceil_div(cut.grid.count(), cut.boxes_per_split);
   return cut;

@@ -23,6 +23,7 @@ struct GradWeightBlocking {
   int64_t lanes = 0;         // channels that are lanes, in a group
   int64_t lane_blocks = 0;   // of the channels of one tile
   int64_t lane_group = 1;    // of these in a task, which copies its rows once for all of them
+  bool lanes_stay = false;   // where they are, in tiles that they fill
   // Rows are plain, but their channels lie side by side: a tile would read a line for each position, and no
   // two positions share one. They are turned over, as rows of planes are.
   bool turns_rows = false;

@@ -60,6 +60,8 @@ GradWeightLayout GradWeightOperands::pack_lanes(const Bindings& bindings, GradWe
   const int64_t channels = cut_.lanes_are_x ? pass().x_channels_per_group() : pass().y_channels_per_group();
   const auto* base = static_cast<const std::byte*>(bindings[t.operand]) +
                      (task.group * channels + task.lane_first) * s[1] * bytes;
+  if (cut_.lanes_stay && task.lane_count == task.width)
+    return {reinterpret_cast<const float*>(base) + part.first_image * s[0], s[0], 1, {s[2], s[3], s[4]}, {}};
   if (task.lane_count < task.width) std::fill_n(task.panel, part.images * part.plane() * task.width, 0.0F);
   float* out = task.panel;
   for (int64_t n = 0; n < part.images; ++n, out += part.plane() * task.width) {

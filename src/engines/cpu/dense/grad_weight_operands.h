@@ -37,7 +37,7 @@ class GradWeightOperands {
   size_t raw_bytes() const { return raw_bytes_; }
   size_t copy_bytes() const { return copy_bytes_; }
 
-  // Panels [image][place][width] of what the box reads.
+  // Panels [image][place][width] of what the box reads, or where it lies.
   GradWeightLayout pack_lanes(const Bindings& bindings, GradWeightTask& task, const BoxGrid::Box& box) const;
   GradWeightLayout find_rows(const Bindings& bindings, GradWeightTask& task, const BoxGrid::Box& box) const;
 

@@ -1,0 +1,386 @@
+// SPDX-License-Identifier: Apache-2.0
+// Few places of y and many weights. A row of the weight's memory, all that belongs to one y channel, is read
+// or written where it lies, at the speed of memory:
+//
+//   grad_input    G[p, c] = Σ_o y[o, p] · w[o, c]        c = (x channel, tap) in the order of memory,
+//                 x[i, q] = Σ_t G[output_reading(q, t), (i, t)]
+//   grad_weight   w[o, c] = Σ_p y[o, p] · X[p, c]         X[p, (i, t)] = x[i, position(p, t)]
+//
+// X has zeros where a tap reads outside x. That multiplies a y by 0 where the mathematics skips it, which is
+// the same unless the y is not finite: then cpu.dense_grad_weight computes the pass.
+#include "kernels/cpu/dense/few_places.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <utility>
+#include <vector>
+
+#include "base/checked.h"
+#include "engines/cpu/bias_start.h"
+#include "engines/cpu/implementations.h"
+#include "engines/cpu/limits.h"
+#include "engines/cpu/rows.h"
+#include "engines/cpu/task_slots.h"
+
+namespace retrograd::engines::cpu {
+namespace {
+
+using kernels::cpu::FewPlaces;
+using problem::ConvPass;
+using problem::ConvPassKind;
+using problem::Window;
+
+constexpr int64_t kMostPlaces = 16;        // of y
+constexpr int64_t kMostPairs = 1 << 16;    // of a place and a tap, or of a place of x and a tap
+constexpr int64_t kMostColumns = 512;      // at once: in L1 for all places
+constexpr int64_t kFewestColumns = 64;     // that are worth a task
+constexpr int64_t kRowsAtOnce = 4;         // of the kernel
+constexpr int64_t kMostValues = 4096;      // at all places, in L1
+constexpr int64_t kTaskWeights = 1 << 15;  // about 5 us: fewer are not worth handing out
+constexpr int64_t kWantedTasks = 16;
+constexpr int64_t kChannelsAtOnce = 128;
+constexpr int64_t kLineFloats = 16;
+
+int64_t taps_of(const ConvPass& p) { return p.axes[0].kernel * p.axes[1].kernel * p.axes[2].kernel; }
+int64_t places_of(const ConvPass& p, bool of_x) {
+  int64_t count = p.batch;
+  for (const Window& w : p.axes) count *= of_x ? w.x : w.y;
+  return count;
+}
+
+// Whether the weights of a y channel fill one piece of memory, x channels outside the taps or inside.
+bool has_dense_rows(const ConvPass& p) {
+  const int64_t channels = p.x_channels_per_group(), taps = taps_of(p);
+  const auto& s = p.w.strides;
+  if (channels > 1 && s[1] != taps && s[1] != 1) return false;
+  std::array<std::pair<int64_t, int64_t>, 3> axes{
+      {{s[2], p.axes[0].kernel}, {s[3], p.axes[1].kernel}, {s[4], p.axes[2].kernel}}};
+  std::sort(axes.begin(), axes.end());
+  int64_t next = channels > 1 && s[1] == 1 ? channels : 1;
+  for (const auto& [stride, size] : axes) {
+    if (size == 1) continue;
+    if (stride != next) return false;
+    next *= size;
+  }
+  return true;
+}
+
+// One image's place of x and the column of a tap that meets it at a place of y.
+struct Meeting {
+  int64_t y, x;    // places, of the batch
+  int64_t column;  // of x channel 0
+};
+
+// All of them, ordered by the place of x, then by tap.
+std::vector<Meeting> meetings_of(const ConvPass& p) {
+  std::vector<Meeting> all;
+  const auto& [d, h, w] = p.axes;
+  int64_t place = 0;
+  for (int64_t n = 0; n < p.batch; ++n)
+    for (int64_t xd = 0; xd < d.x; ++xd)
+      for (int64_t xh = 0; xh < h.x; ++xh)
+        for (int64_t xw = 0; xw < w.x; ++xw, ++place)
+          for (int64_t td = 0; td < d.kernel; ++td) {
+            const auto yd = output_reading(d, xd, td);
+            for (int64_t th = 0; yd && th < h.kernel; ++th) {
+              const auto yh = output_reading(h, xh, th);
+              for (int64_t tw = 0; yh && tw < w.kernel; ++tw)
+                if (const auto yw = output_reading(w, xw, tw))
+                  all.push_back({((n * d.y + *yd) * h.y + *yh) * w.y + *yw, place,
+                                 td * p.w.strides[2] + th * p.w.strides[3] + tw * p.w.strides[4]});
+            }
+          }
+  return all;
+}
+
+// Where a place of a tensor lies, in elements.
+int64_t offset_of(const ConvPass& p, bool of_x, int64_t place) {
+  const auto& s = of_x ? p.x.strides : p.y.strides;
+  const auto size = [&](size_t axis) { return of_x ? p.axes[axis].x : p.axes[axis].y; };
+  int64_t offset = 0;
+  for (size_t axis = 3; axis-- > 0; place /= size(axis)) offset += place % size(axis) * s[axis + 2];
+  return offset + place * s[0];
+}
+
+class FewPlacesStep : public Step {
+ public:
+  FewPlacesStep(const ConvPass& pass, const Machine& machine)
+      : pass_(pass),
+        columns_(pass.x_channels_per_group() * taps_of(pass)),
+        rows_(pass.y_channels_per_group()),
+        places_(places_of(pass, false)),
+        channel_blocks_(ceil_div(pass.x_channels_per_group(), kChannelsAtOnce)),
+        slots_(machine.cpu.threads),
+        meetings_(meetings_of(pass)),
+        factor_pitch_(ceil_div(pass.y_channels, kLineFloats) * kLineFloats),
+        value_pitch_(ceil_div(columns_, kLineFloats) * kLineFloats),
+        factor_bytes_(part_bytes<float>(places_ * factor_pitch_)) {
+    const int64_t wanted = std::clamp<int64_t>(pass.y_channels * columns_ / kTaskWeights, 1, kWantedTasks);
+    tasks_a_group_ = ceil_div(wanted, pass.groups);
+  }
+
+ protected:
+  float* factors(std::byte* workspace) const { return reinterpret_cast<float*>(workspace); }
+  // y at one place, for all channels.
+  void load_factors(const Bindings& bindings, int64_t place, float* factors) const {
+    const auto bytes = static_cast<int64_t>(size_of(pass_.y.dtype));
+    const auto* y = static_cast<const std::byte*>(bindings[pass_.y.operand]);
+    load_row(pass_.y.dtype, pass_.rounding, y + offset_of(pass_, false, place) * bytes, pass_.y.strides[1],
+             pass_.y_channels, factors + place * factor_pitch_);
+  }
+  FewPlaces part(const Bindings& bindings, int64_t group, int64_t row, int64_t column, std::byte* workspace,
+                 float* values) const {
+    const auto bytes = static_cast<int64_t>(size_of(pass_.w.dtype));
+    const int64_t channel = group * rows_ + row;
+    return {.dtype = pass_.w.dtype,
+            .weights = static_cast<std::byte*>(bindings[pass_.w.operand]) +
+                       (channel * pass_.w.strides[0] + column) * bytes,
+            .weight_stride = pass_.w.strides[0],
+            .factors = factors(workspace) + channel,
+            .factor_stride = factor_pitch_,
+            .places = places_,
+            .values = values + column,
+            .value_stride = value_pitch_};
+  }
+  std::byte* x_at(const Bindings& bindings, int64_t group, int64_t channel, int64_t place) const {
+    return static_cast<std::byte*>(bindings[pass_.x.operand]) +
+           (offset_of(pass_, true, place) +
+            (group * pass_.x_channels_per_group() + channel) * pass_.x.strides[1]) *
+               static_cast<int64_t>(size_of(pass_.x.dtype));
+  }
+  int64_t channels_from(int64_t first) const {
+    return std::min(kChannelsAtOnce, pass_.x_channels_per_group() - first);
+  }
+  int64_t group_floats() const { return places_ * value_pitch_; }
+
+  ConvPass pass_;
+  int64_t columns_, rows_, places_;  // of a group's weights, and of y
+  int64_t channel_blocks_;           // of a group's x channels
+  int64_t slots_;
+  std::vector<Meeting> meetings_;
+  int64_t factor_pitch_, value_pitch_;
+  size_t factor_bytes_;
+  int64_t tasks_a_group_ = 1;
+};
+
+class FewPlacesGatherStep final : public FewPlacesStep {
+ public:
+  FewPlacesGatherStep(const ConvPass& pass, const Machine& machine) : FewPlacesStep(pass, machine) {
+    chunk_ = std::clamp(ceil_div(ceil_div(columns_, tasks_a_group_), kLineFloats) * kLineFloats,
+                        kFewestColumns, kMostColumns);
+    chunks_ = ceil_div(columns_, chunk_);
+    splits_ = std::clamp<int64_t>(tasks_a_group_ / chunks_, 1, rows_);
+    split_rows_ = ceil_div(rows_, splits_);
+    splits_ = ceil_div(rows_, split_rows_);
+  }
+
+  std::string describe() const override {
+    return fmt::format("{} places; {} groups, {} chunks of {} columns, {} splits of {} rows", places_,
+                       pass_.groups, chunks_, chunk_, splits_, split_rows_);
+  }
+  size_t workspace_bytes() const override {
+    return factor_bytes_ + part_bytes<float>(pass_.groups * splits_ * group_floats());
+  }
+
+  void run(const Bindings& bindings, std::byte* workspace,
+           runtime::ExecutionContext& context) const override {
+    auto* const sums = reinterpret_cast<float*>(workspace + factor_bytes_);
+    for (int64_t p = 0; p < places_; ++p) load_factors(bindings, p, factors(workspace));
+    const auto multiply = [&](int64_t task, int64_t) {
+      const int64_t column = task % chunks_ * chunk_, split = task / chunks_ % splits_;
+      const int64_t group = task / chunks_ / splits_, row = split * split_rows_;
+      FewPlaces f =
+          part(bindings, group, row, column, workspace, sums + (group * splits_ + split) * group_floats());
+      f.rows = std::min(split_rows_, rows_ - row);
+      f.columns = std::min(chunk_, columns_ - column);
+      for (int64_t p = 0; p < places_; ++p) std::fill_n(f.values + p * value_pitch_, f.columns, 0.0F);
+      kernels::cpu::add_weight_rows(f);
+    };
+    const auto gather = [&](int64_t task, int64_t) {
+      const int64_t group = task / channel_blocks_, first = task % channel_blocks_ * kChannelsAtOnce;
+      gather_channels(bindings, group, first, channels_from(first), sums + group * splits_ * group_floats());
+    };
+    run_stages(*context.pool, slots_, pass_.groups * chunks_ * splits_, multiply,
+               pass_.groups * channel_blocks_, gather);
+  }
+
+ private:
+  void gather_channels(const Bindings& bindings, int64_t group, int64_t first, int64_t count,
+                       const float* sums) const {
+    std::array<float, kChannelsAtOnce> row, begins{};
+    load_bias(pass_, bindings, group * pass_.x_channels_per_group() + first, count, begins.data());
+    const int64_t step = pass_.w.strides[1];
+    auto meeting = meetings_.begin();
+    for (int64_t place = 0; place < places_of(pass_, true); ++place) {
+      row = begins;
+      for (; meeting != meetings_.end() && meeting->x == place; ++meeting)
+        for (int64_t split = 0; split < splits_; ++split) {
+          const float* from =
+              sums + split * group_floats() + meeting->y * value_pitch_ + meeting->column + first * step;
+          for (int64_t i = 0; i < count; ++i) row[static_cast<size_t>(i)] += from[i * step];
+        }
+      store_row(pass_.x.dtype, x_at(bindings, group, first, place), pass_.x.strides[1], row.data(), 1, count);
+    }
+  }
+
+  int64_t chunk_, chunks_;  // columns
+  int64_t splits_, split_rows_;
+};
+
+class FewPlacesGradWeightStep final : public FewPlacesStep {
+ public:
+  FewPlacesGradWeightStep(const ConvPass& pass, const Machine& machine)
+      : FewPlacesStep(pass, machine),
+        task_rows_(ceil_div(ceil_div(rows_, tasks_a_group_), kRowsAtOnce) * kRowsAtOnce),
+        row_tasks_(ceil_div(rows_, task_rows_)),
+        chunk_(std::max(kMostColumns, kMostValues / places_)),
+        chunks_(std::clamp<int64_t>(tasks_a_group_ / row_tasks_, 1, ceil_div(columns_, kMostColumns))),
+        task_columns_(ceil_div(ceil_div(columns_, chunks_), kLineFloats) * kLineFloats) {
+    chunks_ = ceil_div(columns_, task_columns_);
+    if (static_cast<int64_t>(meetings_.size()) < places_ * taps_of(pass))
+      fallback_ = dense_grad_weight().make_step(pass, machine);
+  }
+
+  std::string describe() const override {
+    return fmt::format("{} places; {} groups, {} chunks of {} columns, {} blocks of {} rows", places_,
+                       pass_.groups, chunks_, task_columns_, row_tasks_, task_rows_);
+  }
+  size_t workspace_bytes() const override {
+    return std::max(factor_bytes_ + part_bytes<float>(pass_.groups * group_floats()),
+                    fallback_ ? fallback_->workspace_bytes() : 0);
+  }
+
+  void run(const Bindings& bindings, std::byte* workspace,
+           runtime::ExecutionContext& context) const override {
+    auto* const values = reinterpret_cast<float*>(workspace + factor_bytes_);
+    for (int64_t p = 0; p < places_; ++p) {
+      load_factors(bindings, p, factors(workspace));
+      if (fallback_ && !all_finite(factors(workspace) + p * factor_pitch_, pass_.y_channels))
+        return fallback_->run(bindings, workspace, context);
+    }
+    const auto unfold = [&](int64_t task, int64_t) {
+      const int64_t group = task / channel_blocks_, first = task % channel_blocks_ * kChannelsAtOnce;
+      unfold_channels(bindings, group, first, channels_from(first), values + group * group_floats());
+    };
+    const auto multiply = [&](int64_t task, int64_t) {
+      const int64_t first = task % chunks_ * task_columns_, last = std::min(first + task_columns_, columns_);
+      const int64_t group = task / chunks_ / row_tasks_, row = task / chunks_ % row_tasks_ * task_rows_;
+      for (int64_t column = first; column < last; column += chunk_) {
+        FewPlaces f = part(bindings, group, row, column, workspace, values + group * group_floats());
+        f.rows = std::min(task_rows_, rows_ - row);
+        f.columns = std::min(chunk_, last - column);
+        kernels::cpu::store_weight_rows(f);
+      }
+    };
+    run_stages(*context.pool, slots_, pass_.groups * channel_blocks_, unfold,
+               pass_.groups * row_tasks_ * chunks_, multiply);
+  }
+
+ private:
+  void unfold_channels(const Bindings& bindings, int64_t group, int64_t first, int64_t count,
+                       float* values) const {
+    std::array<float, kChannelsAtOnce> row;
+    const int64_t step = pass_.w.strides[1];
+    if (fallback_) {
+      const auto clear = [&](int64_t column, int64_t columns) {
+        for (int64_t p = 0; p < places_; ++p) std::fill_n(values + p * value_pitch_ + column, columns, 0.0F);
+      };
+      const int64_t taps = taps_of(pass_);
+      if (step >= taps)
+        clear(first * taps, count * taps);  // taps of a channel side by side
+      else
+        for (int64_t tap = 0; tap < taps; ++tap) clear(tap * pass_.x_channels_per_group() + first, count);
+    }
+    int64_t loaded = -1;
+    for (const Meeting& m : meetings_) {
+      if (m.x != loaded)
+        load_row(pass_.x.dtype, pass_.rounding, x_at(bindings, group, first, m.x), pass_.x.strides[1], count,
+                 row.data());
+      loaded = m.x;
+      float* to = values + m.y * value_pitch_ + m.column + first * step;
+      for (int64_t i = 0; i < count; ++i) to[i * step] = row[static_cast<size_t>(i)];
+    }
+  }
+
+  int64_t task_rows_, row_tasks_;
+  int64_t chunk_;                         // columns whose values stay in L1
+  int64_t chunks_, task_columns_;         // columns of tasks
+  std::unique_ptr<const Step> fallback_;  // where taps meet zeros and y is not finite
+};
+
+Support fits(const problem::Pass& pass, ConvPassKind kind) {
+  const auto* p = std::get_if<ConvPass>(&pass);
+  if (p == nullptr || p->kind != kind)
+    return Support::no(kind == ConvPassKind::kGradInput ? "computes grad_input only"
+                                                        : "computes grad_weight only");
+  if (const auto reason = unfit_size(*p)) return Support::no(*reason);
+  if (p->rounding != OperandRounding::kNone) return Support::no("operands are rounded");
+  Checked y = p->batch, x = Checked(p->batch) * taps_of(*p);
+  for (const Window& w : p->axes) {
+    y = y * w.y;
+    x = x * w.x;
+  }
+  if (y.get().value_or(INT64_MAX) > kMostPlaces) return Support::no("more than 16 places of y");
+  if (x.get().value_or(INT64_MAX) > kMostPairs)
+    return Support::no("more than 2^16 pairs of a place of x and a tap");
+  if (!has_dense_rows(*p))
+    return Support::no("channels or taps of the weight do not fill memory side by side");
+  return Support::yes();
+}
+
+Effort effort_of_few(const problem::Pass& pass) {
+  const auto& p = std::get<ConvPass>(pass);
+  const auto x = static_cast<double>(p.x_channels), taps = static_cast<double>(taps_of(p));
+  const auto places = static_cast<double>(places_of(p, false));
+  Effort effort = effort_of(pass);
+  effort.operations =
+      2 * places * taps * x * static_cast<double>(p.y_channels_per_group());  // those on padding included
+  // What is unfolded, or gathered, one number at a time.
+  const auto x_places = static_cast<double>(places_of(p, true)), groups = static_cast<double>(p.groups);
+  effort.calls = x * (places * taps + x_places) / 16 + groups * (8 + 2 * x_places);
+  return effort;
+}
+
+class FewPlacesGatherCandidate final : public Candidate {
+ public:
+  const char* name() const override { return "cpu.few_places_gather"; }
+  Effort effort(const problem::Pass& pass, const Machine& /*machine*/) const override {
+    return effort_of_few(pass);
+  }
+  Support supports(const problem::Pass& pass, const Machine& /*machine*/) const override {
+    return fits(pass, ConvPassKind::kGradInput);
+  }
+  std::unique_ptr<const Step> make_step(const problem::Pass& pass, const Machine& machine) const override {
+    return std::make_unique<FewPlacesGatherStep>(std::get<ConvPass>(pass), machine);
+  }
+};
+
+class FewPlacesGradWeightCandidate final : public Candidate {
+ public:
+  const char* name() const override { return "cpu.few_places_grad_weight"; }
+  Effort effort(const problem::Pass& pass, const Machine& /*machine*/) const override {
+    return effort_of_few(pass);
+  }
+  Support supports(const problem::Pass& pass, const Machine& /*machine*/) const override {
+    return fits(pass, ConvPassKind::kGradWeight);
+  }
+  std::unique_ptr<const Step> make_step(const problem::Pass& pass, const Machine& machine) const override {
+    return std::make_unique<FewPlacesGradWeightStep>(std::get<ConvPass>(pass), machine);
+  }
+};
+
+}  // namespace
+
+const Candidate& few_places_gather() {
+  static const FewPlacesGatherCandidate instance;
+  return instance;
+}
+
+const Candidate& few_places_grad_weight() {
+  static const FewPlacesGradWeightCandidate instance;
+  return instance;
+}
+
+}  // namespace retrograd::engines::cpu
