@@ -17,12 +17,13 @@ namespace retrograd::kernels::cpu {
 
 // Some windows of a row, all divided by the same number.
 struct PoolQuotientRow {
-  const std::byte* at = nullptr;
-  float divisor = 1;
-  float high = 0, low = 0;  // pool_reciprocal(), where all rows have one
+  int64_t at;  // bytes from `from` on
+  float divisor;
+  float high, low;  // pool_reciprocal(), where all rows have one
 };
 struct PoolQuotients {
   DType type = DType::kF32;
+  const std::byte* from = nullptr;
   const PoolQuotientRow* rows = nullptr;
   int64_t row_count = 0;  // at least 1
   bool multiplies = false;
