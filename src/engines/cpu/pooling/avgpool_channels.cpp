@@ -37,7 +37,7 @@ constexpr int64_t kSmallImage = 4096;    // results of which several images are 
 constexpr int64_t kMostChannels = 8192;  // of a block
 constexpr int64_t kMostRows = 128;       // of windows, listed on the stack: a workspace holds no addresses
 constexpr int64_t kMostListed = 65536;   // rows of results, and depths
-constexpr int64_t kAlone = 131072;  // fewer results are not worth waking a second thread, which takes 10 µs
+constexpr int64_t kAlone = 49152;  // fewer results are not worth waking a second thread, which takes 10 µs
 
 // Neighbouring rows of the result that lie in the same rows of windows; windows that count as many places.
 struct Rows {
@@ -104,6 +104,7 @@ class AvgPoolChannelsStep final : public Step {
         depths_(list_rows(0, cut_.depths)),
         rows_(list_rows(1, cut_.rows)) {
     list_counts();
+    apart_ = are_apart();
     alike_ = static_cast<int64_t>(depths_.size() * rows_.size()) * cut_.segments * cut_.blocks;
     items_ = cut_.images == 1 ? pass.batch * alike_ : ceil_div(pass.batch, cut_.images);
     const int64_t all = results_of(pass);
@@ -147,6 +148,17 @@ class AvgPoolChannelsStep final : public Step {
     if (pass_.divisor_override != 0) return axis == 2 ? static_cast<float>(pass_.divisor_override) : 1.0F;
     const int64_t count = pooled_count(pass_.axes[axis], window, pass_.count_include_pad);
     return static_cast<float>(std::max<int64_t>(count, 1));
+  }
+
+  // Whether windows lie apart from each other, and what they give to their places needs no sums.
+  bool are_apart() const {
+    for (const PoolWindow& w : pass_.axes)
+      if (w.kernel > w.stride) return false;
+    PoolQuotientRow row{};
+    float divisor = 1;
+    for (const PoolWindow& w : pass_.axes) divisor *= static_cast<float>(w.kernel);
+    if (pass_.divisor_override != 0) divisor = static_cast<float>(pass_.divisor_override);
+    return pass_.x.dtype == pass_.y.dtype && kernels::cpu::pool_reciprocal(divisor, row.high, row.low);
   }
 
   // Along D or H, `most` at a time.
@@ -197,7 +209,61 @@ class AvgPoolChannelsStep final : public Step {
     Range windows;  // none where no row of windows holds these rows
     if (depths.windows.size() * rows.windows.size() > 0) windows = windows_of(x, places);
     const auto& from = pass_.y.strides;
-    const auto bytes = static_cast<int64_t>(size_of(pass_.y.dtype));
+    const auto& to = pass_.x.strides;
+    const auto bytes = static_cast<int64_t>(size_of(pass_.y.dtype)),
+               out_bytes = static_cast<int64_t>(size_of(pass_.x.dtype));
+    kernels::cpu::PoolSpread spread{
+        .sums = sums,
+        .window = from[4],
+        .channels = channels,
+        .first = windows.begin,
+        .end = windows.end,
+        .x = x,
+        .places = places,
+        .kernel = w.kernel,
+        .stride = w.stride,
+        .pad = w.pad,
+        .type = pass_.x.dtype,
+        .out = out + (n * to[0] + c + depths.first * to[2] + rows.first * to[3] + x * to[4]) * out_bytes,
+        .rows = rows.count,
+        .row = to[3],
+        .place = to[4],
+        .stage = cut_.streams ? memory + sum_bytes_ : nullptr};
+    const auto spread_images = [&](int64_t sum_step, int64_t window_step) {
+      spread.derive();
+      for (int64_t image = 0; image < images; ++image) {
+        for (int64_t d = 0; d < depths.count; ++d) {
+          kernels::cpu::spread_windows(spread);
+          spread.out += to[2] * out_bytes;
+        }
+        spread.sums += sum_step;
+        spread.row_of_windows += window_step;
+        spread.out += (to[0] - depths.count * to[2]) * out_bytes;
+      }
+    };
+    if (apart_ && windows.size() > 0) {
+      const std::byte* const line =
+          in + (n * from[0] + c + depths.windows.begin * from[2] + rows.windows.begin * from[3]) * bytes;
+      const float factor = row_counts_[0][static_cast<size_t>(depths.windows.begin)] *
+                           row_counts_[1][static_cast<size_t>(rows.windows.begin)];
+      // Windows that count alike have places of their own, up to those of the next.
+      std::byte* const at = spread.out;
+      for (const Counts& counts : counts_) {
+        const bool first = counts.windows.begin == 0, last = counts.windows.end == w.y;
+        const int64_t begin = first ? x : std::max(x, counts.windows.begin * w.stride - w.pad),
+                      end = last ? x + places : std::min(x + places, counts.windows.end * w.stride - w.pad);
+        if (begin >= end) continue;
+        spread.quotient = quotient_row(counts, factor);
+        spread.first = counts.windows.begin;
+        spread.end = counts.windows.end;
+        spread.row_of_windows = line + counts.windows.begin * from[4] * bytes;
+        spread.x = begin;
+        spread.places = end - begin;
+        spread.out = at + (begin - x) * to[4] * out_bytes;
+        spread_images(0, from[0] * bytes);
+      }
+      return;
+    }
     for (const Counts& counts : counts_) {
       const int64_t begin = std::max(counts.windows.begin, windows.begin),
                     end = std::min(counts.windows.end, windows.end);
@@ -225,33 +291,7 @@ class AvgPoolChannelsStep final : public Step {
         quotients.from += from[0] * bytes;
       }
     }
-    const auto& to = pass_.x.strides;
-    const auto out_bytes = static_cast<int64_t>(size_of(pass_.x.dtype));
-    kernels::cpu::PoolSpread spread{
-        .sums = sums,
-        .channels = channels,
-        .first = windows.begin,
-        .end = windows.end,
-        .x = x,
-        .places = places,
-        .kernel = w.kernel,
-        .stride = w.stride,
-        .pad = w.pad,
-        .type = pass_.x.dtype,
-        .out = out + (n * to[0] + c + depths.first * to[2] + rows.first * to[3] + x * to[4]) * out_bytes,
-        .rows = rows.count,
-        .row = to[3],
-        .place = to[4],
-        .stage = cut_.streams ? memory + sum_bytes_ : nullptr};
-    spread.derive();
-    for (int64_t image = 0; image < images; ++image) {
-      for (int64_t d = 0; d < depths.count; ++d) {
-        kernels::cpu::spread_windows(spread);
-        spread.out += to[2] * out_bytes;
-      }
-      spread.sums += windows.size() * channels;
-      spread.out += (to[0] - depths.count * to[2]) * out_bytes;
-    }
+    spread_images(windows.size() * channels, 0);
   }
 
   // Windows that hold some of these places.
@@ -270,6 +310,7 @@ class AvgPoolChannelsStep final : public Step {
 
   AvgPoolPass pass_;
   Cut cut_;
+  bool apart_ = false;
   std::vector<Rows> depths_, rows_;
   std::array<std::vector<float>, 2> row_counts_;  // of each window along D and H
   std::vector<Counts> counts_;                    // along W

@@ -98,31 +98,53 @@ HWY_INLINE void put_copies(const E& elements, D d, hn::Vec<D> v, int64_t count, 
     for (int64_t i = 0; i < (kCount > 0 ? kCount : count); ++i) elements.store(v, d, out + i * place);
 }
 
+// What a window gives to its places: a sum, or a quotient made on the spot.
+struct Sums {
+  static constexpr bool kOverlap = true;
+  const float* at;
+  template <class D>
+  HWY_INLINE hn::Vec<D> load_at(D d, int64_t i) const {
+    return load(d, at + i);
+  }
+  HWY_INLINE void advance(int64_t elements) { at += elements; }
+};
+template <class E>
+struct Quotients {
+  static constexpr bool kOverlap = false;
+  E elements;
+  PoolQuotientRow row;
+  const std::byte* at;
+  template <class D>
+  HWY_INLINE hn::Vec<D> load_at(D d, int64_t i) const {
+    return quotient<kFusesProducts>(elements, d, row, at + i * E::kBytes);
+  }
+  HWY_INLINE void advance(int64_t count) { at += count * E::kBytes; }
+};
+
 // `sums` is of the first window that `count` places lie in. Not inlined: the loops need all registers, and
 // what is behind a reference would be read again after every store.
-template <int kTerms, int kRows, int kCount, class E, class D>
-HWY_NOINLINE void put_places(const E& codec, D d, const Places& all, const float* HWY_RESTRICT sums,
-                             std::byte* HWY_RESTRICT out) {
+template <int kTerms, int kRows, int kCount, class E, class D, class From>
+HWY_NOINLINE void put_places(const E& codec, D d, const Places& all, From sums, std::byte* HWY_RESTRICT out) {
   const E elements = codec;
   const Places p = all;
   constexpr auto kStep = static_cast<int64_t>(hn::MaxLanes(D()));
   const int64_t terms = kTerms >= 0 ? kTerms : p.terms, last = p.channels - kStep;
   const int64_t behind = p.more * p.place, next = behind + p.count * p.place;
-  for (int64_t k = 0; k < p.repeats; ++k, sums += p.step, out += next)
+  for (int64_t k = 0; k < p.repeats; ++k, sums.advance(p.step), out += next)
     for (int64_t c = 0;; c = HWY_MIN(c + kStep, last)) {
-      auto sum = terms == 0 ? hn::Zero(d) : load(d, sums + c);
-      for (int64_t t = 1; t < terms; ++t) sum = hn::Add(sum, load(d, sums + c + t * p.step));
+      auto sum = terms == 0 ? hn::Zero(d) : sums.load_at(d, c);
+      for (int64_t t = 1; t < terms; ++t) sum = hn::Add(sum, sums.load_at(d, c + t * p.step));
       std::byte* const at = out + c * E::kBytes;
       if (p.more > 0) {
-        const auto before = load(d, sums + c - p.step), both = terms == 0 ? before : hn::Add(before, sum);
+        const auto before = sums.load_at(d, c - p.step), both = terms == 0 ? before : hn::Add(before, sum);
         put_copies<kRows, kCount>(elements, d, both, p.more, p.rows, p.row, p.place, at);
       }
       put_copies<kRows, kCount>(elements, d, sum, p.count, p.rows, p.row, p.place, at + behind);
       if (c == last) break;
     }
 }
-template <int kTerms, class E>
-HWY_INLINE void put_places_of(const E& elements, const Places& p, const float* sums, std::byte* out) {
+template <int kTerms, class E, class From>
+HWY_INLINE void put_places_of(const E& elements, const Places& p, const From& sums, std::byte* out) {
   const Floats<kLanes> d;
   if (p.channels >= kLanes) {
     if (p.rows == 1 && p.more <= 1 && p.count == 1)
@@ -135,12 +157,15 @@ HWY_INLINE void put_places_of(const E& elements, const Places& p, const float* s
   if (kLanes > 4 && p.channels >= 4) return put_places<kTerms, 0, 0>(elements, Floats<4>(), p, sums, out);
   put_places<kTerms, 0, 0>(elements, Floats<1>(), p, sums, out);
 }
-template <class E>
-HWY_INLINE void put_windows(const E& elements, const Places& p, const float* sums, std::byte* out) {
+template <class E, class From>
+HWY_INLINE void put_windows(const E& elements, const Places& p, From sums, int64_t window, std::byte* out) {
+  sums.advance(window * p.step);
   if (p.terms == 0) return put_places_of<0>(elements, p, sums, out);
-  if (p.terms == 1) return put_places_of<1>(elements, p, sums, out);
-  if (p.terms == 2) return put_places_of<2>(elements, p, sums, out);
-  put_places_of<-1>(elements, p, sums, out);
+  if (p.terms == 1 || !From::kOverlap) return put_places_of<1>(elements, p, sums, out);
+  if constexpr (From::kOverlap) {
+    if (p.terms == 2) return put_places_of<2>(elements, p, sums, out);
+    put_places_of<-1>(elements, p, sums, out);
+  }
 }
 
 // Past the caches, but for the ends that share a line with others.
@@ -162,12 +187,13 @@ HWY_NOINLINE void stream_bytes(const std::byte* HWY_RESTRICT from, std::byte* HW
   move(bytes);
 }
 
-template <class E>
-HWY_NOINLINE void spread_row(const E& elements, const PoolSpread& p, std::byte* out, int64_t rows) {
+template <class E, class From>
+HWY_NOINLINE void spread_row(const E& elements, const PoolSpread& p, const From& sums, int64_t step,
+                             std::byte* out, int64_t rows) {
   const int64_t terms = p.terms, rest = p.rest, stride = p.stride;
   const int64_t pitch = p.place * E::kBytes;
   const Places like{
-      .channels = p.channels, .step = p.channels, .rows = rows, .row = p.row * E::kBytes, .place = pitch};
+      .channels = p.channels, .step = step, .rows = rows, .row = p.row * E::kBytes, .place = pitch};
   const bool at_once = stride <= p.places_at_once;
   int64_t j = p.last, r = p.residue;
   for (int64_t x = 0, some; x < p.places; x += some, out += some * pitch) {
@@ -181,11 +207,12 @@ HWY_NOINLINE void spread_row(const E& elements, const PoolSpread& p, std::byte* 
       now.more = rest;
       now.count = stride - rest;
       now.terms = terms;
-      const float* const sums = p.sums + (j - terms + 1 - p.first) * p.channels;
+      from = j - terms + 1;
       some = now.repeats * stride;
       j += now.repeats;
-      if (stride == 1 && p.place == p.channels) now.channels *= std::exchange(now.repeats, 1);
-      put_windows(elements, now, sums, out);
+      if (stride == 1 && p.place == p.channels && step == p.channels)
+        now.channels *= std::exchange(now.repeats, 1);
+      put_windows(elements, now, sums, from - p.first, out);
       continue;
     }
     some = std::min((r < rest ? rest : stride) - r, left);
@@ -193,7 +220,7 @@ HWY_NOINLINE void spread_row(const E& elements, const PoolSpread& p, std::byte* 
     now.terms = std::max<int64_t>(std::min(j + 1, p.end) - from, 0);
     for (int64_t i = 0; i < some; i += now.count) {
       now.count = std::min(p.places_at_once, some - i);
-      put_windows(elements, now, p.sums + (from - p.first) * p.channels, out + i * pitch);
+      put_windows(elements, now, sums, from - p.first, out + i * pitch);
     }
     r += some;
     if (r == stride) {
@@ -203,16 +230,22 @@ HWY_NOINLINE void spread_row(const E& elements, const PoolSpread& p, std::byte* 
   }
 }
 
+template <class E>
+HWY_INLINE void spread_rows(const E& elements, const PoolSpread& p, std::byte* out, int64_t rows) {
+  if (p.row_of_windows == nullptr) return spread_row(elements, p, Sums{p.sums}, p.channels, out, rows);
+  spread_row(elements, p, Quotients<E>{elements, p.quotient, p.row_of_windows}, p.window, out, rows);
+}
+
 void spread_windows(const PoolSpread& p) {
   with_pool_elements(p.type, [&](auto elements) HWY_ATTR {
     if (p.stage != nullptr) {
-      spread_row(elements, p, p.stage, 1);
+      spread_rows(elements, p, p.stage, 1);
       for (int64_t row = 0; row < p.rows; ++row)
         stream_bytes(p.stage, p.out + row * p.row * elements.kBytes, p.places * p.channels * elements.kBytes);
       return hwy::FlushStream();
     }
     for (int64_t row = 0; row < p.rows; row += p.rows_at_once)
-      spread_row(elements, p, p.out + row * p.row * elements.kBytes, std::min(p.rows_at_once, p.rows - row));
+      spread_rows(elements, p, p.out + row * p.row * elements.kBytes, std::min(p.rows_at_once, p.rows - row));
   });
 }
 
@@ -241,10 +274,9 @@ const Chosen& chosen() {
 // Of many channels, place by place is faster; of few, copying what was just written would take longer, for it
 // is not there yet.
 void PoolSpread::derive() {
-  constexpr int64_t kMostPlaceBytes = 512, kCopiedBytes = 8192;
+  constexpr int64_t kCopiedBytes = 8192, kFewCopies = 4;
   const int64_t bytes = place * static_cast<int64_t>(size_of(type));
-  const int64_t copies =
-      bytes > kMostPlaceBytes ? 1 : std::max<int64_t>(kCopiedBytes / std::max<int64_t>(bytes, 1), 1);
+  const int64_t copies = std::max<int64_t>(kCopiedBytes / std::max<int64_t>(bytes, 1), kFewCopies);
   terms = kernel / stride;
   rest = kernel % stride;
   last = (x + pad) / stride;
