@@ -3,11 +3,13 @@
 #include "engines/cpu/pooling/pool_runs.h"
 
 #include <algorithm>
+#include <numeric>
 
 namespace retrograd::engines::cpu {
 namespace {
 
 using kernels::cpu::PoolRun;
+using kernels::cpu::PoolWeave;
 using kernels::cpu::PoolWindows;
 using problem::PoolWindow;
 using problem::Range;
@@ -117,6 +119,52 @@ PoolBand list_band(const PoolWindow& axis, int64_t first, int64_t end, RunShapes
   fold_runs(band.first_run, runs);
   band.runs = runs.size() - band.first_run;
   return band;
+}
+
+PoolWeaveList::PoolWeaveList(const std::array<PoolWindow, 3>& axes, int64_t width, int64_t most) {
+  const auto& [d, h, w] = axes;
+  const int64_t size = d.x * h.x * w.x, windows = d.y * h.y * w.y;
+  // Of each result of a volume, in the order in which they are added.
+  std::vector<std::vector<int64_t>> places;
+  for (int64_t i = 0; i < size; ++i) {
+    const Range along_d = outputs_pooling(d, i / w.x / h.x), along_h = outputs_pooling(h, i / w.x % h.x),
+                along_w = outputs_pooling(w, i % w.x);
+    places.emplace_back();
+    for (int64_t z = along_d.begin; z < along_d.end; ++z)
+      for (int64_t y = along_h.begin; y < along_h.end; ++y)
+        for (int64_t x = along_w.begin; x < along_w.end; ++x)
+          places.back().push_back((z * h.y + y) * w.y + x);
+  }
+  volumes = width / std::gcd(size, width);
+  for (int64_t first = 0; first < volumes * size; first += width) {
+    std::array<size_t, kernels::cpu::kMostPoolLanes> taken{};
+    const size_t before = from.size();
+    for (;;) {
+      // Each lane's next window, where a vector from the first of them on holds it.
+      constexpr int64_t kNone = INT64_MAX;
+      std::array<int64_t, kernels::cpu::kMostPoolLanes> next{};
+      int64_t lowest = kNone;
+      for (int64_t lane = 0; lane < width; ++lane) {
+        const auto l = static_cast<size_t>(lane);
+        const std::vector<int64_t>& list = places[static_cast<size_t>((first + lane) % size)];
+        next[l] = taken[l] == list.size() ? kNone : (first + lane) / size * windows + list[taken[l]];
+        lowest = std::min(lowest, next[l]);
+      }
+      if (lowest == kNone && from.size() > before) break;
+      if (static_cast<int64_t>(from.size()) == most) {
+        *this = {};
+        return;
+      }
+      from.push_back(lowest == kNone ? 0 : static_cast<int32_t>(lowest));
+      for (size_t l = 0; l < static_cast<size_t>(width); ++l) {
+        const bool takes = next[l] != kNone && next[l] - lowest < width;
+        lanes.push_back(takes ? PoolWeave::kTaken + static_cast<int32_t>(next[l] - lowest)
+                              : PoolWeave::kNone);
+        taken[l] += takes ? 1 : 0;
+      }
+    }
+    counts.push_back(static_cast<int32_t>(from.size() - before));
+  }
 }
 
 }  // namespace retrograd::engines::cpu
