@@ -28,11 +28,11 @@ struct PoolBand {
 PoolBand list_band(const problem::PoolWindow& axis, int64_t first, int64_t end, RunShapes shapes,
                    std::vector<kernels::cpu::PoolRun>& runs);
 
-// A weave of small volumes (row_pool.h), for vectors of `width` lanes; empty where it would be longer than
+// Terms of small volumes (row_pool.h), for vectors of `width` lanes; empty where it would be longer than
 // `most` terms.
-struct PoolWeaveList {
-  PoolWeaveList() = default;
-  PoolWeaveList(const std::array<problem::PoolWindow, 3>& axes, int64_t width, int64_t most);
+struct PoolTermLists {
+  PoolTermLists() = default;
+  PoolTermLists(const std::array<problem::PoolWindow, 3>& axes, int64_t width, int64_t most);
   std::vector<int32_t> lanes, from, counts;
   int64_t volumes = 0;
 };

@@ -13,7 +13,7 @@
 #include "kernels/cpu/pooling/pool_fused-inl.h"
 #include "kernels/cpu/pooling/pool_quotients.h"
 #include "kernels/cpu/pooling/pool_stream-inl.h"
-#include "kernels/cpu/pooling/pool_weave-inl.h"
+#include "kernels/cpu/pooling/pool_terms-inl.h"
 #include "kernels/cpu/targets.h"
 #include "kernels/cpu/vector_shape-inl.h"
 #include "kernels/cpu/vectors.h"
@@ -36,8 +36,8 @@ void pool_volumes(const PoolVolumes& p, const std::byte* in, std::byte* out, int
     std::byte* to = out + v * p.out.volume * out_bytes;
     if (p.way == PoolWay::kStream) {
       stream_rows(p, quotients, now, to);
-    } else if (p.way == PoolWay::kWeave) {
-      weave_volumes(p, quotients, now, to);
+    } else if (p.way == PoolWay::kTerms) {
+      put_listed(p, quotients, now, to);
     } else if (p.way == PoolWay::kCopy) {
       copy_rows(p, quotients, now, to);
     } else if (p.way == PoolWay::kSlide) {
@@ -81,8 +81,8 @@ void PoolVolumes::derive(const VectorShape& shape) {
   front = std::max<int64_t>(-first, 0);
   pitch = y + std::max(front, last + 1 - y);
   if (out.place != 1) return;
-  if (weave.vectors > 0) {
-    way = PoolWay::kWeave;
+  if (listed.vectors > 0) {
+    way = PoolWay::kTerms;
     front = 0;
     pitch = y;
     return;

@@ -9,11 +9,11 @@
 #include "kernels/cpu/pooling/pool_vectors-inl.h"
 #include "kernels/cpu/pooling/row_pool.h"
 
-#if defined(RETROGRAD_KERNELS_CPU_POOL_WEAVE_INL_H_) == defined(HWY_TARGET_TOGGLE)
-#ifdef RETROGRAD_KERNELS_CPU_POOL_WEAVE_INL_H_
-#undef RETROGRAD_KERNELS_CPU_POOL_WEAVE_INL_H_
+#if defined(RETROGRAD_KERNELS_CPU_POOL_TERMS_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef RETROGRAD_KERNELS_CPU_POOL_TERMS_INL_H_
+#undef RETROGRAD_KERNELS_CPU_POOL_TERMS_INL_H_
 #else
-#define RETROGRAD_KERNELS_CPU_POOL_WEAVE_INL_H_
+#define RETROGRAD_KERNELS_CPU_POOL_TERMS_INL_H_
 #endif
 
 HWY_BEFORE_NAMESPACE();
@@ -24,7 +24,7 @@ namespace HWY_NAMESPACE {
 struct Terms {
   const int32_t *lanes, *from;
 };
-HWY_INLINE hn::Vec<Floats<kLanes>> woven_term(Terms& at, const float* quotients) {
+HWY_INLINE hn::Vec<Floats<kLanes>> next_term(Terms& at, const float* quotients) {
   const Floats<kLanes> d;
   const hn::RebindToSigned<decltype(d)> integers;
   const auto code = hn::LoadU(integers, at.lanes);
@@ -35,41 +35,41 @@ HWY_INLINE hn::Vec<Floats<kLanes>> woven_term(Terms& at, const float* quotients)
   return hn::And(hn::BitCast(d, hn::ShiftRight<31>(code)), term);
 }
 template <bool kOnes>
-HWY_INLINE hn::Vec<Floats<kLanes>> woven_vector(Terms& at, int64_t terms, const float* quotients) {
-  auto sum = woven_term(at, quotients);
+HWY_INLINE hn::Vec<Floats<kLanes>> term_sum(Terms& at, int64_t terms, const float* quotients) {
+  auto sum = next_term(at, quotients);
   if constexpr (!kOnes)
-    for (int64_t t = 1; t < terms; ++t) sum = hn::Add(sum, woven_term(at, quotients));
+    for (int64_t t = 1; t < terms; ++t) sum = hn::Add(sum, next_term(at, quotients));
   return sum;
 }
 
 template <bool kOnes, class E>
-HWY_NOINLINE void put_woven(const E& codec, const PoolWeave& all, const float* quotients, int64_t windows,
+HWY_NOINLINE void put_terms(const E& codec, const PoolTerms& all, const float* quotients, int64_t windows,
                             int64_t results, std::byte* out) {
   const Floats<kLanes> d;
   const E elements = codec;
-  const PoolWeave weave = all;
-  for (; results > 0; results -= weave.vectors * kLanes, quotients += weave.volumes * windows) {
-    Terms at{weave.lanes, weave.from};
-    const int32_t* count = weave.counts;
-    const int32_t* const end = count + HWY_MIN(weave.vectors, results / kLanes);
+  const PoolTerms listed = all;
+  for (; results > 0; results -= listed.vectors * kLanes, quotients += listed.volumes * windows) {
+    Terms at{listed.lanes, listed.from};
+    const int32_t* count = listed.counts;
+    const int32_t* const end = count + HWY_MIN(listed.vectors, results / kLanes);
     for (; count != end; ++count, out += kLanes * E::kBytes)
-      elements.store(woven_vector<kOnes>(at, *count, quotients), d, out);
+      elements.store(term_sum<kOnes>(at, *count, quotients), d, out);
     const int64_t left = results % kLanes;
-    if (results >= weave.vectors * kLanes || left == 0) continue;
+    if (results >= listed.vectors * kLanes || left == 0) continue;
     // The last volumes do not fill the list.
     HWY_ALIGN std::array<float, kLanes> last;
-    hn::Store(woven_vector<kOnes>(at, *count, quotients), d, last.data());
+    hn::Store(term_sum<kOnes>(at, *count, quotients), d, last.data());
     in_vectors(left, [&](auto tag, int64_t i) {
       elements.store(load(tag, last.data() + i), tag, out + i * E::kBytes);
     });
   }
 }
 
-void weave_volumes(const PoolVolumes& p, const float* quotients, int64_t count, std::byte* out) {
+void put_listed(const PoolVolumes& p, const float* quotients, int64_t count, std::byte* out) {
   const int64_t windows = p.depth_windows * p.row_windows * p.y, results = count * p.depths * p.rows * p.x;
   with_pool_elements(p.out.dtype, [&](auto elements) {
-    p.weave.ones ? put_woven<true>(elements, p.weave, quotients, windows, results, out)
-                 : put_woven<false>(elements, p.weave, quotients, windows, results, out);
+    p.listed.ones ? put_terms<true>(elements, p.listed, quotients, windows, results, out)
+                  : put_terms<false>(elements, p.listed, quotients, windows, results, out);
   });
 }
 
