@@ -299,6 +299,9 @@ class AvgPoolRowsStep final : public Step {
                      .volumes = lists_.volumes,
                      .vectors = vectors};
     cut_.at_once = in_whole_lists(cut_.at_once);
+    // Volumes side by side keep the rows of windows, too, that hold no place.
+    bands_[0].first_window = 0;
+    bands_[0].windows = h.y;
     if (alike) return;
     whole_.listed.divided = std::lcm(windows, lanes);
     for (int64_t i = 0; i < whole_.listed.divided; ++i)
