@@ -96,11 +96,19 @@ int64_t most_rows(const AvgPoolPass& p) {
   return rows;
 }
 
+// The same pass: where there is one window, its stride says nothing, and with its kernel for it, windows do
+// not overlap.
+AvgPoolPass with_long_strides(AvgPoolPass pass) {
+  for (PoolWindow& w : pass.axes)
+    if (w.y == 1) w.stride = std::max(w.stride, w.kernel);
+  return pass;
+}
+
 class AvgPoolChannelsStep final : public Step {
  public:
   AvgPoolChannelsStep(const AvgPoolPass& pass, const Machine& machine)
-      : pass_(pass),
-        cut_(cut_channels(pass, machine.cpu.caches)),
+      : pass_(with_long_strides(pass)),
+        cut_(cut_channels(pass_, machine.cpu.caches)),
         depths_(list_rows(0, cut_.depths)),
         rows_(list_rows(1, cut_.rows)) {
     list_counts();
