@@ -114,10 +114,29 @@ TEST_P(PoolChannelsTest, SpreadsWindows) {
                                 .place = place};
               spread.derive();
               spread_windows(spread);
-              for (size_t i = 0; i < want.size(); ++i)
-                ASSERT_EQ(load_as_f32(GetParam(), out.data() + i * size_of(GetParam())), want[i])
-                    << channels << " channels, kernel " << kernel << ", stride " << stride << ", pad " << pad
-                    << ", from place " << x << ", element " << i;
+              const auto expect_wanted = [&](const char* from) {
+                for (size_t i = 0; i < want.size(); ++i)
+                  ASSERT_EQ(load_as_f32(GetParam(), out.data() + i * size_of(GetParam())), want[i])
+                      << channels << " channels, kernel " << kernel << ", stride " << stride << ", pad "
+                      << pad << ", from place " << x << ", element " << i << ", of " << from;
+              };
+              expect_wanted("sums");
+              if (kernel > stride) continue;
+              // The same numbers as quotients of windows that lie `gap` elements apart.
+              std::vector<float> windows(static_cast<size_t>((end - first) * place));
+              for (size_t i = 0; i < sums.size(); ++i)
+                windows[i / static_cast<size_t>(channels) * static_cast<size_t>(place) +
+                        i % static_cast<size_t>(channels)] = 3 * sums[i];
+              const auto row_of_windows = encoded(GetParam(), windows);
+              out = encoded(GetParam(), std::vector<float>(want.size(), kUntouched));
+              spread.out = out.data();
+              spread.sums = nullptr;
+              spread.row_of_windows = row_of_windows.data();
+              spread.window = place;
+              spread.quotient.divisor = 3;
+              ASSERT_TRUE(pool_reciprocal(3, spread.quotient.high, spread.quotient.low));
+              spread_windows(spread);
+              expect_wanted("quotients");
             }
 }
 
