@@ -4,9 +4,9 @@
 //
 // An item is some places of some rows of the result that lie in the same rows of windows, and all channels
 // or a block of them: what it needs of the windows is added across rows into sums that stay in the first
-// caches, then spread over the places, row after row. A window that holds a whole volume is one sum, written
-// everywhere. Of small images several have their turn together; results that the last cache cannot hold go
-// past the caches.
+// caches, then spread over the places, row after row. Windows that do not overlap need no sums: their
+// quotients go straight to their places. Of small images several have their turn together; results that the
+// last cache cannot hold go past the caches.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -3,8 +3,8 @@
 // kernels/cpu/pooling/row_pool.h.
 //
 // A volume is one (n, c); an axis of windows of 1 makes more volumes of it. A task is some volumes
-// that lie at equal distances, or a band of rows of one. A window that holds its whole volume fills it with
-// one quotient.
+// that lie at equal distances, or a band of rows of one. Small volumes side by side are made across their
+// ends, by a list of terms. A window that holds its whole volume fills it with one quotient.
 #include <algorithm>
 #include <array>
 #include <numeric>

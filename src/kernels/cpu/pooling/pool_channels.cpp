@@ -271,8 +271,8 @@ const Chosen& chosen() {
 
 }  // namespace
 
-// Of many channels, place by place is faster; of few, copying what was just written would take longer, for it
-// is not there yet.
+// A vector goes to four places at once even where they are long: two places of two rows. To many only where
+// they are short, for places that follow each other are written fastest.
 void PoolSpread::derive() {
   constexpr int64_t kCopiedBytes = 8192, kFewCopies = 4;
   const int64_t bytes = place * static_cast<int64_t>(size_of(type));
