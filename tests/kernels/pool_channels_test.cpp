@@ -34,19 +34,21 @@ TEST_P(PoolChannelsTest, SumsQuotients) {
             const int64_t place = channels + gap;
             std::vector<PoolQuotientRow> list(static_cast<size_t>(rows));
             std::vector<std::vector<float>> values(static_cast<size_t>(rows));
-            std::vector<std::vector<std::byte>> bytes;
+            std::vector<std::byte> bytes;
             for (int64_t r = 0; r < rows; ++r) {
               auto& row = values[static_cast<size_t>(r)];
               for (int64_t i = 0; i < (windows - 1) * place + channels; ++i)
                 row.push_back(static_cast<float>(8 * ((i * 7 + r) % 5) - 16));
-              bytes.push_back(encoded(GetParam(), row));
+              const std::vector<std::byte> more = encoded(GetParam(), row);
               PoolQuotientRow& q = list[static_cast<size_t>(r)];
               q.divisor = r == 1 ? 4.0F : 2.0F;
               ASSERT_TRUE(pool_reciprocal(q.divisor, q.high, q.low));
-              q.at = bytes.back().data();
+              q.at = static_cast<int64_t>(bytes.size());
+              bytes.insert(bytes.end(), more.begin(), more.end());
             }
             std::vector<float> sums(static_cast<size_t>(windows * channels + 1), kUntouched);
             sum_quotients({.type = GetParam(),
+                           .from = bytes.data(),
                            .rows = list.data(),
                            .row_count = rows,
                            .multiplies = multiplies,
@@ -112,10 +114,29 @@ TEST_P(PoolChannelsTest, SpreadsWindows) {
                                 .place = place};
               spread.derive();
               spread_windows(spread);
-              for (size_t i = 0; i < want.size(); ++i)
-                ASSERT_EQ(load_as_f32(GetParam(), out.data() + i * size_of(GetParam())), want[i])
-                    << channels << " channels, kernel " << kernel << ", stride " << stride << ", pad " << pad
-                    << ", from place " << x << ", element " << i;
+              const auto expect_wanted = [&](const char* from) {
+                for (size_t i = 0; i < want.size(); ++i)
+                  ASSERT_EQ(load_as_f32(GetParam(), out.data() + i * size_of(GetParam())), want[i])
+                      << channels << " channels, kernel " << kernel << ", stride " << stride << ", pad "
+                      << pad << ", from place " << x << ", element " << i << ", of " << from;
+              };
+              expect_wanted("sums");
+              if (kernel > stride) continue;
+              // The same numbers as quotients of windows that lie `gap` elements apart.
+              std::vector<float> windows(static_cast<size_t>((end - first) * place));
+              for (size_t i = 0; i < sums.size(); ++i)
+                windows[i / static_cast<size_t>(channels) * static_cast<size_t>(place) +
+                        i % static_cast<size_t>(channels)] = 3 * sums[i];
+              const auto row_of_windows = encoded(GetParam(), windows);
+              out = encoded(GetParam(), std::vector<float>(want.size(), kUntouched));
+              spread.out = out.data();
+              spread.sums = nullptr;
+              spread.row_of_windows = row_of_windows.data();
+              spread.window = place;
+              spread.quotient.divisor = 3;
+              ASSERT_TRUE(pool_reciprocal(3, spread.quotient.high, spread.quotient.low));
+              spread_windows(spread);
+              expect_wanted("quotients");
             }
 }
 
@@ -128,11 +149,12 @@ TEST(PoolChannelsQuotientsTest, AreThoseOfADivision) {
   while (in.size() < 20'003)
     in.push_back(std::bit_cast<float>(sign(random) << 31 | exponent(random) << 23 | mantissa(random)));
   for (const float divisor : {1.0F, 2.0F, 3.0F, -3.0F, 7.0F, 9.0F, 27.0F, 49.0F, 1000.0F, 1048575.0F}) {
-    PoolQuotientRow row{.at = reinterpret_cast<const std::byte*>(in.data()), .divisor = divisor};
+    PoolQuotientRow row{.at = 0, .divisor = divisor, .high = 0, .low = 0};
     ASSERT_TRUE(pool_reciprocal(divisor, row.high, row.low));
     std::vector<float> out(in.size());
     const auto count = static_cast<int64_t>(in.size());
-    sum_quotients({.rows = &row,
+    sum_quotients({.from = reinterpret_cast<const std::byte*>(in.data()),
+                   .rows = &row,
                    .row_count = 1,
                    .multiplies = true,
                    .windows = 1,

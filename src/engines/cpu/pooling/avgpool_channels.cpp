@@ -4,9 +4,9 @@
 //
 // An item is some places of some rows of the result that lie in the same rows of windows, and all channels
 // or a block of them: what it needs of the windows is added across rows into sums that stay in the first
-// caches, then spread over the places, row after row. A window that holds a whole volume is one sum, written
-// everywhere. Of small images several have their turn together; results that the last cache cannot hold go
-// past the caches.
+// caches, then spread over the places, row after row. Windows that do not overlap need no sums: their
+// quotients go straight to their places. Of small images several have their turn together; results that the
+// last cache cannot hold go past the caches.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -36,8 +36,8 @@ constexpr int64_t kStageFloats = 8192;   // of a row that goes past the caches
 constexpr int64_t kSmallImage = 4096;    // results of which several images are made together
 constexpr int64_t kMostChannels = 8192;  // of a block
 constexpr int64_t kMostRows = 128;       // of windows, listed on the stack: a workspace holds no addresses
-constexpr int64_t kMostListed = 65536;   // rows of results
-constexpr int64_t kAlone = 131072;  // fewer results are not worth waking a second thread, which takes 10 µs
+constexpr int64_t kMostListed = 65536;   // rows of results, and depths
+constexpr int64_t kAlone = 49152;  // fewer results are not worth waking a second thread, which takes 10 µs
 
 // Neighbouring rows of the result that lie in the same rows of windows; windows that count as many places.
 struct Rows {
@@ -47,6 +47,7 @@ struct Rows {
 struct Counts {
   Range windows;
   float count;
+  PoolQuotientRow common;  // of most rows
 };
 
 int64_t results_of(const AvgPoolPass& p) {
@@ -58,7 +59,7 @@ struct Cut {
   int64_t images = 1;                // made together, all of them by one task
   int64_t block = 1, blocks = 1;     // channels
   int64_t places = 1, segments = 1;  // of a row
-  int64_t rows = 1;                  // at most, of an item
+  int64_t depths = 1, rows = 1;      // at most, of an item
   int64_t windows = 1;               // at most, of a segment
 };
 
@@ -79,6 +80,7 @@ Cut cut_channels(const AvgPoolPass& p, const Caches& caches) {
   if (cut.places > stride) cut.places = ceil_div(cut.places, stride) * stride;
   cut.segments = ceil_div(w.x, cut.places);
   cut.rows = std::max<int64_t>(1, kMostItemFloats / (cut.places * cut.block));
+  cut.depths = std::max<int64_t>(1, cut.rows / p.axes[1].x);
   cut.windows = std::min(w.y, (cut.places + w.kernel) / w.stride + 2);
   if (results_of(p) / p.batch <= kSmallImage)
     cut.images = std::clamp<int64_t>(kSumFloats / (cut.windows * cut.block), 1,
@@ -94,13 +96,24 @@ int64_t most_rows(const AvgPoolPass& p) {
   return rows;
 }
 
+// The same pass: where there is one window, its stride says nothing, and with its kernel for it, windows do
+// not overlap.
+AvgPoolPass with_long_strides(AvgPoolPass pass) {
+  for (PoolWindow& w : pass.axes)
+    if (w.y == 1) w.stride = std::max(w.stride, w.kernel);
+  return pass;
+}
+
 class AvgPoolChannelsStep final : public Step {
  public:
   AvgPoolChannelsStep(const AvgPoolPass& pass, const Machine& machine)
-      : pass_(pass), cut_(cut_channels(pass, machine.cpu.caches)) {
-    list_rows();
+      : pass_(with_long_strides(pass)),
+        cut_(cut_channels(pass_, machine.cpu.caches)),
+        depths_(list_rows(0, cut_.depths)),
+        rows_(list_rows(1, cut_.rows)) {
     list_counts();
-    alike_ = pass.axes[0].x * static_cast<int64_t>(rows_.size()) * cut_.segments * cut_.blocks;
+    apart_ = are_apart();
+    alike_ = static_cast<int64_t>(depths_.size() * rows_.size()) * cut_.segments * cut_.blocks;
     items_ = cut_.images == 1 ? pass.batch * alike_ : ceil_div(pass.batch, cut_.images);
     const int64_t all = results_of(pass);
     const int64_t task = std::clamp(all / kFewestTasks, kFewestPerTask, kMostPerTask);
@@ -145,14 +158,27 @@ class AvgPoolChannelsStep final : public Step {
     return static_cast<float>(std::max<int64_t>(count, 1));
   }
 
-  void list_rows() {
-    const PoolWindow& h = pass_.axes[1];
-    for (int64_t row = 0; row < h.x; ++row) {
-      const Range windows = outputs_pooling(h, row);
-      const bool same = !rows_.empty() && rows_.back().windows.begin == windows.begin &&
-                        rows_.back().windows.end == windows.end && rows_.back().count < cut_.rows;
-      same ? void(++rows_.back().count) : rows_.push_back({row, 1, windows});
+  // Whether windows lie apart from each other, and what they give to their places needs no sums.
+  bool are_apart() const {
+    for (const PoolWindow& w : pass_.axes)
+      if (w.kernel > w.stride) return false;
+    PoolQuotientRow row{};
+    float divisor = 1;
+    for (const PoolWindow& w : pass_.axes) divisor *= static_cast<float>(w.kernel);
+    if (pass_.divisor_override != 0) divisor = static_cast<float>(pass_.divisor_override);
+    return pass_.x.dtype == pass_.y.dtype && kernels::cpu::pool_reciprocal(divisor, row.high, row.low);
+  }
+
+  // Along D or H, `most` at a time.
+  std::vector<Rows> list_rows(size_t axis, int64_t most) const {
+    std::vector<Rows> list;
+    for (int64_t row = 0; row < pass_.axes[axis].x; ++row) {
+      const Range windows = outputs_pooling(pass_.axes[axis], row);
+      const bool same = !list.empty() && list.back().windows.begin == windows.begin &&
+                        list.back().windows.end == windows.end && list.back().count < most;
+      same ? void(++list.back().count) : list.push_back({row, 1, windows});
     }
+    return list;
   }
 
   // Windows count as many places as the kernel has, but for the first and the last ones.
@@ -163,64 +189,40 @@ class AvgPoolChannelsStep final : public Step {
     while (last > 0 && pass_.divisor_override == 0 && count_of(2, last - 1) != full) --last;
     for (int64_t j = 0; j < w.y; ++j) {
       const float count = count_of(2, j);
-      if (counts_.empty() || counts_.back().count != count) counts_.push_back({{j, j}, count});
+      if (counts_.empty() || counts_.back().count != count) counts_.push_back({{j, j}, count, {}});
       if ((count == full || pass_.divisor_override != 0) && j < last) j = last - 1;
       counts_.back().windows.end = j + 1;
     }
+    for (size_t axis = 0; axis < 2; ++axis)
+      for (int64_t j = 0; j < pass_.axes[axis].y; ++j) row_counts_[axis].push_back(count_of(axis, j));
+    const float factor =
+        row_counts_[0][row_counts_[0].size() / 2] * row_counts_[1][row_counts_[1].size() / 2];
+    for (Counts& counts : counts_) counts.common = quotient_row(counts, factor);
+    common_factor_ = factor;
   }
 
   // One place in the list of what is alike, of some images.
   void run_item(const std::byte* in, std::byte* out, int64_t index, int64_t n, int64_t images,
                 std::byte* memory) const {
-    const auto take = [&](int64_t count) { return std::exchange(index, index / count) % count; };
+    const auto take = [&](int64_t count) {
+      return count == 1 ? 0 : std::exchange(index, index / count) % count;
+    };
     const PoolWindow& w = pass_.axes[2];
     const int64_t x = take(cut_.segments) * cut_.places, places = std::min(cut_.places, w.x - x);
     const Rows& rows = rows_[static_cast<size_t>(take(static_cast<int64_t>(rows_.size())))];
-    const int64_t d = take(pass_.axes[0].x);
+    const Rows& depths = depths_[static_cast<size_t>(take(static_cast<int64_t>(depths_.size())))];
     const int64_t c = index * cut_.block, channels = std::min(cut_.block, pass_.channels - c);
     auto* sums = reinterpret_cast<float*>(memory);
-    std::array<PoolQuotientRow, kMostRows> list;
 
-    const Range depths = outputs_pooling(pass_.axes[0], d);
     Range windows;  // none where no row of windows holds these rows
-    if (depths.size() * rows.windows.size() > 0)
-      windows = {outputs_pooling(w, x).begin, outputs_pooling(w, x + places - 1).end};
+    if (depths.windows.size() * rows.windows.size() > 0) windows = windows_of(x, places);
     const auto& from = pass_.y.strides;
-    const auto bytes = static_cast<int64_t>(size_of(pass_.y.dtype));
-    for (const Counts& counts : counts_) {
-      const int64_t begin = std::max(counts.windows.begin, windows.begin),
-                    end = std::min(counts.windows.end, windows.end);
-      if (begin >= end) continue;
-      kernels::cpu::PoolQuotients quotients{.type = pass_.y.dtype,
-                                            .rows = list.data(),
-                                            .multiplies = true,
-                                            .windows = end - begin,
-                                            .place = from[4],
-                                            .channels = channels,
-                                            .sums = sums + (begin - windows.begin) * channels};
-      for (int64_t z = depths.begin; z < depths.end; ++z)
-        for (int64_t y = rows.windows.begin; y < rows.windows.end; ++y) {
-          PoolQuotientRow& row = list[static_cast<size_t>(quotients.row_count)];
-          const PoolQuotientRow& last =
-              list[static_cast<size_t>(std::max<int64_t>(quotients.row_count - 1, 0))];
-          const float divisor = count_of(0, z) * count_of(1, y) * counts.count;
-          const bool known = quotients.row_count > 0 && last.divisor == divisor;
-          row = known ? last : PoolQuotientRow{.divisor = divisor};
-          if (!known && !kernels::cpu::pool_reciprocal(divisor, row.high, row.low))
-            quotients.multiplies = false;
-          row.at = in + (n * from[0] + c + z * from[2] + y * from[3] + begin * from[4]) * bytes;
-          ++quotients.row_count;
-        }
-      for (int64_t image = 0; image < images; ++image, quotients.sums += windows.size() * channels) {
-        kernels::cpu::sum_quotients(quotients);
-        for (int64_t row = 0; row < quotients.row_count; ++row)
-          list[static_cast<size_t>(row)].at += from[0] * bytes;
-      }
-    }
     const auto& to = pass_.x.strides;
-    const auto out_bytes = static_cast<int64_t>(size_of(pass_.x.dtype));
+    const auto bytes = static_cast<int64_t>(size_of(pass_.y.dtype)),
+               out_bytes = static_cast<int64_t>(size_of(pass_.x.dtype));
     kernels::cpu::PoolSpread spread{
         .sums = sums,
+        .window = from[4],
         .channels = channels,
         .first = windows.begin,
         .end = windows.end,
@@ -230,23 +232,97 @@ class AvgPoolChannelsStep final : public Step {
         .stride = w.stride,
         .pad = w.pad,
         .type = pass_.x.dtype,
-        .out = out + (n * to[0] + c + d * to[2] + rows.first * to[3] + x * to[4]) * out_bytes,
+        .out = out + (n * to[0] + c + depths.first * to[2] + rows.first * to[3] + x * to[4]) * out_bytes,
         .rows = rows.count,
         .row = to[3],
         .place = to[4],
         .stage = cut_.streams ? memory + sum_bytes_ : nullptr};
-    spread.derive();
-    for (int64_t image = 0; image < images; ++image) {
-      kernels::cpu::spread_windows(spread);
-      spread.sums += windows.size() * channels;
-      spread.out += to[0] * out_bytes;
+    const auto spread_images = [&](int64_t sum_step, int64_t window_step) {
+      spread.derive();
+      for (int64_t image = 0; image < images; ++image) {
+        for (int64_t d = 0; d < depths.count; ++d) {
+          kernels::cpu::spread_windows(spread);
+          spread.out += to[2] * out_bytes;
+        }
+        spread.sums += sum_step;
+        spread.row_of_windows += window_step;
+        spread.out += (to[0] - depths.count * to[2]) * out_bytes;
+      }
+    };
+    if (apart_ && windows.size() > 0) {
+      const std::byte* const line =
+          in + (n * from[0] + c + depths.windows.begin * from[2] + rows.windows.begin * from[3]) * bytes;
+      const float factor = row_counts_[0][static_cast<size_t>(depths.windows.begin)] *
+                           row_counts_[1][static_cast<size_t>(rows.windows.begin)];
+      // Windows that count alike have places of their own, up to those of the next.
+      std::byte* const at = spread.out;
+      for (const Counts& counts : counts_) {
+        const bool first = counts.windows.begin == 0, last = counts.windows.end == w.y;
+        const int64_t begin = first ? x : std::max(x, counts.windows.begin * w.stride - w.pad),
+                      end = last ? x + places : std::min(x + places, counts.windows.end * w.stride - w.pad);
+        if (begin >= end) continue;
+        spread.quotient = quotient_row(counts, factor);
+        spread.first = counts.windows.begin;
+        spread.end = counts.windows.end;
+        spread.row_of_windows = line + counts.windows.begin * from[4] * bytes;
+        spread.x = begin;
+        spread.places = end - begin;
+        spread.out = at + (begin - x) * to[4] * out_bytes;
+        spread_images(0, from[0] * bytes);
+      }
+      return;
     }
+    for (const Counts& counts : counts_) {
+      const int64_t begin = std::max(counts.windows.begin, windows.begin),
+                    end = std::min(counts.windows.end, windows.end);
+      if (begin >= end) continue;
+      std::array<PoolQuotientRow, kMostRows> list;
+      kernels::cpu::PoolQuotients quotients{.type = pass_.y.dtype,
+                                            .from = in + (n * from[0] + c + begin * from[4]) * bytes,
+                                            .rows = list.data(),
+                                            .multiplies = true,
+                                            .windows = end - begin,
+                                            .place = from[4],
+                                            .channels = channels,
+                                            .sums = sums + (begin - windows.begin) * channels};
+      for (int64_t z = depths.windows.begin; z < depths.windows.end; ++z)
+        for (int64_t y = rows.windows.begin; y < rows.windows.end; ++y) {
+          PoolQuotientRow& row = list[static_cast<size_t>(quotients.row_count++)];
+          row = quotient_row(counts,
+                             row_counts_[0][static_cast<size_t>(z)] * row_counts_[1][static_cast<size_t>(y)]);
+          quotients.multiplies = quotients.multiplies && row.high != 0;
+          row.at = (z * from[2] + y * from[3]) * bytes;
+        }
+      for (int64_t image = 0; image < images; ++image) {
+        kernels::cpu::sum_quotients(quotients);
+        quotients.sums += windows.size() * channels;
+        quotients.from += from[0] * bytes;
+      }
+    }
+    spread_images(windows.size() * channels, 0);
+  }
+
+  // Windows that hold some of these places.
+  Range windows_of(int64_t x, int64_t places) const {
+    const PoolWindow& w = pass_.axes[2];
+    if (places == w.x) return {0, w.y};
+    return {outputs_pooling(w, x).begin, outputs_pooling(w, x + places - 1).end};
+  }
+  // Windows of a row whose depth and height count `factor`; `high` is 0 where they must be divided.
+  PoolQuotientRow quotient_row(const Counts& counts, float factor) const {
+    if (factor == common_factor_) return counts.common;
+    PoolQuotientRow row{.at = 0, .divisor = factor * counts.count, .high = 0, .low = 0};
+    if (!kernels::cpu::pool_reciprocal(row.divisor, row.high, row.low)) row.high = 0;
+    return row;
   }
 
   AvgPoolPass pass_;
   Cut cut_;
-  std::vector<Rows> rows_;
-  std::vector<Counts> counts_;  // along W
+  bool apart_ = false;
+  std::vector<Rows> depths_, rows_;
+  std::array<std::vector<float>, 2> row_counts_;  // of each window along D and H
+  std::vector<Counts> counts_;                    // along W
+  float common_factor_ = 0;                       // what most rows of windows count
   int64_t alike_ = 1, items_ = 0, per_task_ = 1, slots_ = 1;
   size_t sum_bytes_ = 0, slot_bytes_ = 0;
 };
@@ -262,7 +338,8 @@ class AvgPoolChannelsCandidate final : public Candidate {
     if (const auto reason = unfit_size(*pool)) return Support::no(*reason);
     if (pool->channels < 2 || pool->y.strides[1] != 1 || pool->x.strides[1] != 1)
       return Support::no("channels must lie side by side");
-    if (pool->axes[1].x > kMostListed) return Support::no("there are more than 65536 rows");
+    if (std::max(pool->axes[0].x, pool->axes[1].x) > kMostListed)
+      return Support::no("there are more than 65536 rows");
     if (most_rows(*pool) > kMostRows) return Support::no("a place lies in more than 128 rows of windows");
     return Support::yes();
   }

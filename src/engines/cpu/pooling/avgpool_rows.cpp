@@ -3,8 +3,8 @@
 // kernels/cpu/pooling/row_pool.h.
 //
 // A volume is one (n, c); an axis of windows of 1 makes more volumes of it. A task is some volumes
-// that lie at equal distances, or a band of rows of one. A window that holds its whole volume fills it with
-// one quotient.
+// that lie at equal distances, or a band of rows of one. Small volumes side by side are made across their
+// ends, by a list of terms. A window that holds its whole volume fills it with one quotient.
 #include <algorithm>
 #include <array>
 #include <numeric>
@@ -87,6 +87,10 @@ PoolWay fused_way(const AvgPoolPass& p, bool one_divisor) {
   const bool one_row = d.x == 1 && d.y == 1 && h.x == 1 && h.y == 1;
   return one_row && w.stride == 1 && w.kernel > 3 ? PoolWay::kLong : PoolWay::kExpand;
 }
+// Results of volumes whose terms are listed: where a vector is one term; where it is more, kFewTerms at most
+// in the mean; where there is a fused way. And the terms of a list, 36 bytes each.
+constexpr int64_t kMostListed = 256, kMostListedTerms = 64, kMostListedFused = 32, kFewTerms = 4,
+                  kMostTerms = 512;
 constexpr int64_t kMostStreamVectors = 64;  // 8 KiB
 constexpr int64_t kLineFloats = 16;
 
@@ -216,13 +220,14 @@ class AvgPoolRowsStep final : public Step {
         counts_{AxisCounts(pass_, 0), AxisCounts(pass_, 1), AxisCounts(pass_, 2)} {
     list_windows();
     list_stream(vectors_of(machine).pool_lanes());
-    describe_volumes(vectors_of(machine));
     list_outer_axes();
+    list_terms(vectors_of(machine).pool_lanes());
+    describe_volumes(vectors_of(machine));
     const int64_t volumes = outer_[2].size;
     const int64_t size = volume_of(pass_), all = size * outer_[0].size * outer_[1].size * volumes;
     const int64_t elements = std::clamp(all / kFewestTasks, kFewestPerTask, kMostPerTask);
     per_task_ = cut_.bands > 1 ? 1 : std::max<int64_t>(1, elements / size);
-    per_task_ = in_whole_lines(pass_, per_task_);
+    per_task_ = in_whole_lists(in_whole_lines(pass_, per_task_));
     tasks_per_line_ = cut_.bands > 1 ? volumes * cut_.bands : ceil_div(volumes, per_task_);
     tasks_ = outer_[0].size * outer_[1].size * tasks_per_line_;
     slot_bytes_ = part_bytes<float>(whole_.scratch_floats());
@@ -268,6 +273,47 @@ class AvgPoolRowsStep final : public Step {
     if (advance > 0) whole_.stream = {stream_.data(), period, advance};
   }
 
+  // Where volumes are small and lie side by side, and so do their windows.
+  void list_terms(int64_t lanes) {
+    const auto& [d, h, w] = pass_.axes;
+    const auto &from = pass_.y.strides, &to = pass_.x.strides;
+    const int64_t size = volume_of(pass_), windows = d.y * h.y * w.y;
+    const bool dense = to[4] == 1 && (h.x == 1 || to[3] == w.x) && (d.x == 1 || to[2] == h.x * w.x) &&
+                       (w.y == 1 || from[4] == 1) && (h.y == 1 || from[3] == w.y) &&
+                       (d.y == 1 || from[2] == h.y * w.y) && outer_[2].in == windows && outer_[2].out == size;
+    const bool overlap = d.kernel > d.stride || h.kernel > h.stride || w.kernel > w.stride;
+    if (!dense || is_stream(pass_) || outer_[2].size == 1) return;
+    if (size > (overlap && windows > 1 ? kMostListedTerms : kMostListed)) return;
+    lists_ = PoolTermLists(pass_.axes, lanes, kMostTerms);
+    const auto vectors = static_cast<int64_t>(lists_.counts.size()),
+               terms = static_cast<int64_t>(lists_.from.size());
+    const bool alike = counts_[0].counts.empty() && counts_[1].counts.empty() && counts_[2].counts.empty();
+    const int64_t most = terms == vectors                              ? kMostListed
+                         : fused_way(pass_, alike) != PoolWay::kExpand ? kMostListedFused
+                                                                       : kMostListedTerms;
+    if (vectors == 0 || terms > kFewTerms * vectors || size > most) return;
+    whole_.listed = {.lanes = lists_.lanes.data(),
+                     .from = lists_.from.data(),
+                     .counts = lists_.counts.data(),
+                     .ones = terms == vectors,
+                     .volumes = lists_.volumes,
+                     .vectors = vectors};
+    cut_.at_once = in_whole_lists(cut_.at_once);
+    // Volumes side by side keep the rows of windows, too, that hold no place.
+    bands_[0].first_window = 0;
+    bands_[0].windows = h.y;
+    if (alike) return;
+    whole_.listed.divided = std::lcm(windows, lanes);
+    for (int64_t i = 0; i < whole_.listed.divided; ++i)
+      divisors_.push_back(counts_[0].view()[i / w.y / h.y % d.y] * counts_[1].view()[i / w.y % h.y] *
+                          counts_[2].view()[i % w.y]);
+    whole_.listed.divisors = divisors_.data();
+  }
+  int64_t in_whole_lists(int64_t volumes) const {
+    const int64_t some = std::max<int64_t>(whole_.listed.volumes, 1);
+    return std::max(volumes / some * some, some);
+  }
+
   void describe_volumes(const VectorShape& vectors) {
     const auto& [d, h, w] = pass_.axes;
     whole_.depths = d.x;
@@ -291,8 +337,8 @@ class AvgPoolRowsStep final : public Step {
     whole_.most_rows = depth_windows * row_windows;
     const auto& from = pass_.y;
     const auto& to = pass_.x;
-    whole_.in = {from.dtype, 0, from.strides[2], from.strides[3], from.strides[4]};
-    whole_.out = {to.dtype, 0, to.strides[2], to.strides[3], to.strides[4]};
+    whole_.in = {from.dtype, outer_[2].in, from.strides[2], from.strides[3], from.strides[4]};
+    whole_.out = {to.dtype, outer_[2].out, to.strides[2], to.strides[3], to.strides[4]};
     const auto one = [](const AxisCounts& axis) { return axis.counts.empty(); };
     whole_.fused = fused_way(pass_, one(counts_[0]) && one(counts_[1]) && one(counts_[2]));
     whole_.derive(vectors);
@@ -309,8 +355,6 @@ class AvgPoolRowsStep final : public Step {
     outer_ = {images, channels, depth};
     fold(1);
     fold(0);
-    whole_.in.volume = outer_[2].in;
-    whole_.out.volume = outer_[2].out;
   }
   // Makes axis `axis` part of the last one, if it can be.
   void fold(size_t axis) {
@@ -368,6 +412,8 @@ class AvgPoolRowsStep final : public Step {
   std::vector<PoolBand> bands_;
   std::vector<kernels::cpu::PoolPhase> phases_;
   std::vector<kernels::cpu::PoolStreamVector> stream_;
+  PoolTermLists lists_;
+  std::vector<float> divisors_;  // of small volumes
   PoolVolumes whole_;
   int64_t per_task_ = 1, tasks_per_line_ = 0, tasks_ = 0;
   size_t slot_bytes_ = 0;

@@ -3,11 +3,14 @@
 #include "engines/cpu/pooling/pool_runs.h"
 
 #include <algorithm>
+#include <numeric>
+#include <span>
 
 namespace retrograd::engines::cpu {
 namespace {
 
 using kernels::cpu::PoolRun;
+using kernels::cpu::PoolTerms;
 using kernels::cpu::PoolWindows;
 using problem::PoolWindow;
 using problem::Range;
@@ -117,6 +120,60 @@ PoolBand list_band(const PoolWindow& axis, int64_t first, int64_t end, RunShapes
   fold_runs(band.first_run, runs);
   band.runs = runs.size() - band.first_run;
   return band;
+}
+
+PoolTermLists::PoolTermLists(const std::array<PoolWindow, 3>& axes, int64_t width, int64_t most) {
+  const auto& [d, h, w] = axes;
+  const int64_t size = d.x * h.x * w.x, windows = d.y * h.y * w.y;
+  // The windows of each result of a volume, in the order in which they are added.
+  std::vector<int64_t> listed;
+  std::vector<size_t> ends{0};
+  for (int64_t i = 0; i < d.x; ++i)
+    for (int64_t j = 0; j < h.x; ++j)
+      for (int64_t k = 0; k < w.x; ++k) {
+        const Range over_d = outputs_pooling(d, i), over_h = outputs_pooling(h, j),
+                    over_w = outputs_pooling(w, k);
+        for (int64_t z = over_d.begin; z < over_d.end; ++z)
+          for (int64_t y = over_h.begin; y < over_h.end; ++y)
+            for (int64_t x = over_w.begin; x < over_w.end; ++x) listed.push_back((z * h.y + y) * w.y + x);
+        ends.push_back(listed.size());
+      }
+  volumes = width / std::gcd(size, width);
+  int64_t volume = 0;
+  size_t place = 0;  // the next result
+  for (int64_t vector = 0; vector < volumes * size / width; ++vector) {
+    struct Lane {
+      size_t next, end;
+      int64_t first;  // window of its volume
+    };
+    std::array<Lane, kernels::cpu::kMostPoolLanes> all;
+    for (Lane& lane : std::span(all).first(static_cast<size_t>(width))) {
+      lane = {ends[place], ends[place + 1], volume * windows};
+      if (++place < static_cast<size_t>(size)) continue;
+      place = 0;
+      ++volume;
+    }
+    const size_t before = from.size();
+    for (;;) {
+      // Each lane's next window, where a vector from the first of them on holds it.
+      int64_t lowest = INT64_MAX;
+      for (const Lane& lane : std::span(all).first(static_cast<size_t>(width)))
+        if (lane.next < lane.end) lowest = std::min(lowest, lane.first + listed[lane.next]);
+      const bool none = lowest == INT64_MAX;
+      if (none && from.size() > before) break;
+      if (static_cast<int64_t>(from.size()) == most) {
+        *this = {};
+        return;
+      }
+      from.push_back(none ? 0 : static_cast<int32_t>(lowest));
+      for (Lane& lane : std::span(all).first(static_cast<size_t>(width))) {
+        const int64_t at = lane.next < lane.end ? lane.first + listed[lane.next] - lowest : width;
+        lanes.push_back(at < width ? PoolTerms::kTaken + static_cast<int32_t>(at) : PoolTerms::kNone);
+        lane.next += at < width ? 1 : 0;
+      }
+    }
+    counts.push_back(static_cast<int32_t>(from.size() - before));
+  }
 }
 
 }  // namespace retrograd::engines::cpu

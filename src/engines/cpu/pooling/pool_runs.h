@@ -2,6 +2,7 @@
 // How the rows of a result lie in windows of average pooling: runs of rows that the kernel makes together.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -26,5 +27,14 @@ struct PoolBand {
 // Rows `first` to `end` of the result; their runs are put behind `runs`.
 PoolBand list_band(const problem::PoolWindow& axis, int64_t first, int64_t end, RunShapes shapes,
                    std::vector<kernels::cpu::PoolRun>& runs);
+
+// Terms of small volumes (row_pool.h), for vectors of `width` lanes; empty where it would be longer than
+// `most` terms.
+struct PoolTermLists {
+  PoolTermLists() = default;
+  PoolTermLists(const std::array<problem::PoolWindow, 3>& axes, int64_t width, int64_t most);
+  std::vector<int32_t> lanes, from, counts;
+  int64_t volumes = 0;
+};
 
 }  // namespace retrograd::engines::cpu

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/cpu/pooling/pool_channels.cpp"
@@ -20,8 +21,8 @@ namespace retrograd::kernels::cpu {
 namespace HWY_NAMESPACE {
 
 template <bool kMultiplies, class E, class D>
-HWY_INLINE hn::Vec<D> quotient(const E& elements, D d, const PoolQuotientRow& row, int64_t at) {
-  const auto v = elements.load(d, row.at + at);
+HWY_INLINE hn::Vec<D> quotient(const E& elements, D d, const PoolQuotientRow& row, const std::byte* at) {
+  const auto v = elements.load(d, at + row.at);
   if constexpr (kMultiplies) {
     return hn::MulAdd(v, hn::Set(d, row.high), hn::Mul(v, hn::Set(d, row.low)));
   } else {
@@ -29,16 +30,16 @@ HWY_INLINE hn::Vec<D> quotient(const E& elements, D d, const PoolQuotientRow& ro
   }
 }
 
-// sums[i] for i < count, `from` bytes behind the beginning of each row.
+// sums[i] for i < count.
 template <bool kMultiplies, class E>
 HWY_INLINE void sum_line(const E& elements, const PoolQuotientRow* HWY_RESTRICT rows, int64_t row_count,
-                         int64_t from, int64_t count, float* HWY_RESTRICT sums) {
+                         const std::byte* HWY_RESTRICT from, int64_t count, float* HWY_RESTRICT sums) {
   const PoolQuotientRow* const end = rows + row_count;
   const Floats<kLanes> d;
   constexpr int64_t kBytes = kLanes * E::kBytes;
   int64_t i = 0;
   for (; i + 4 * kLanes <= count; i += 4 * kLanes) {
-    int64_t at = from + i * E::kBytes;
+    const std::byte* const at = from + i * E::kBytes;
     auto s0 = quotient<kMultiplies>(elements, d, *rows, at),
          s1 = quotient<kMultiplies>(elements, d, *rows, at + kBytes),
          s2 = quotient<kMultiplies>(elements, d, *rows, at + 2 * kBytes),
@@ -57,7 +58,7 @@ HWY_INLINE void sum_line(const E& elements, const PoolQuotientRow* HWY_RESTRICT 
   // What is left may begin before its first place: the whole line is made of nothing but the rows.
   const int64_t done = count >= kLanes ? std::min(i, count - kLanes) : 0;
   in_vectors(count - done, [=](auto tag, int64_t left) HWY_ATTR {
-    const int64_t at = from + (done + left) * E::kBytes;
+    const std::byte* const at = from + (done + left) * E::kBytes;
     auto sum = quotient<kMultiplies>(elements, tag, *rows, at);
     for (const PoolQuotientRow* row = rows + 1; row != end; ++row)
       sum = hn::Add(sum, quotient<kMultiplies>(elements, tag, *row, at));
@@ -70,7 +71,7 @@ void sum_quotients(const PoolQuotients& q) {
     const bool flat = q.place == q.channels;
     const int64_t lines = flat ? 1 : q.windows, count = flat ? q.windows * q.channels : q.channels;
     for (int64_t line = 0; line < lines; ++line) {
-      const int64_t from = line * q.place * elements.kBytes;
+      const std::byte* const from = q.from + line * q.place * elements.kBytes;
       float* const sums = q.sums + line * count;
       if (kFusesProducts && q.multiplies) {
         sum_line<true>(elements, q.rows, q.row_count, from, count, sums);
@@ -81,83 +82,90 @@ void sum_quotients(const PoolQuotients& q) {
   });
 }
 
-// Where a result goes: to `places` places of `rows` rows, so many bytes apart.
-struct Copies {
-  int64_t places = 1, place = 0, rows = 1, row = 0;
+// Places of a row, window after window: `more` places lie in terms + 1 windows, `count` then in all of those
+// but the first. The same comes `repeats` times, a window further on each time; all of it in `rows` rows.
+struct Places {
+  int64_t more = 0, count = 1, terms = 1, repeats = 1;
+  int64_t channels = 0, step = 0;        // of sums: from window to window
+  int64_t rows = 1, row = 0, place = 0;  // bytes
 };
 
-// out[i] = Σ_{t < terms} sums[i + t·step] for a vector. Functions, and no lambdas in in_vectors(): what those
-// capture would be read again after every store.
-template <int kTerms, class E, class D>
-HWY_INLINE void add_vector(const E& elements, D d, const float* HWY_RESTRICT sums, int64_t step,
-                           int64_t terms, std::byte* HWY_RESTRICT out, Copies copies) {
-  auto sum = load(d, sums);
-  for (int64_t t = 1; t < (kTerms > 0 ? kTerms : terms); ++t) sum = hn::Add(sum, load(d, sums + t * step));
-  for (int64_t row = 0; row < copies.rows; ++row)
-    for (int64_t place = 0; place < copies.places; ++place)
-      elements.store(sum, d, out + row * copies.row + place * copies.place);
-}
-template <int kTerms, class E, class D>
-HWY_INLINE void add_vectors(const E& elements, D d, const float* HWY_RESTRICT sums, int64_t step,
-                            int64_t terms, int64_t count, std::byte* HWY_RESTRICT out, Copies copies) {
-  constexpr auto kStep = static_cast<int64_t>(hn::MaxLanes(D()));
-  int64_t i = 0;
-  for (; i + kStep <= count; i += kStep)
-    add_vector<kTerms>(elements, d, sums + i, step, terms, out + i * E::kBytes, copies);
-  if (i == count) return;
-  i = count - kStep;
-  add_vector<kTerms>(elements, d, sums + i, step, terms, out + i * E::kBytes, copies);
-}
-// Not inlined: it has a dozen loops.
-template <int kTerms, class E>
-HWY_NOINLINE void add_windows(const E& elements, const float* sums, int64_t step, int64_t terms,
-                              int64_t count, std::byte* out, Copies copies) {
-  if (count >= kLanes && copies.places * copies.rows == 1)
-    return add_vectors<kTerms>(elements, Floats<kLanes>(), sums, step, terms, count, out, Copies{});
-  if (count >= kLanes)
-    return add_vectors<kTerms>(elements, Floats<kLanes>(), sums, step, terms, count, out, copies);
-  if (kLanes > 8 && count >= 8)
-    return add_vectors<kTerms>(elements, Floats<8>(), sums, step, terms, count, out, copies);
-  if (kLanes > 4 && count >= 4)
-    return add_vectors<kTerms>(elements, Floats<4>(), sums, step, terms, count, out, copies);
-  add_vectors<kTerms>(elements, Floats<1>(), sums, step, terms, count, out, copies);
+// kRows, kCount: 0 for any number.
+template <int kRows, int kCount, class E, class D>
+HWY_INLINE void put_copies(const E& elements, D d, hn::Vec<D> v, int64_t count, int64_t rows, int64_t row,
+                           int64_t place, std::byte* HWY_RESTRICT out) {
+  for (int64_t r = 0; r < (kRows > 0 ? kRows : rows); ++r, out += row)
+    for (int64_t i = 0; i < (kCount > 0 ? kCount : count); ++i) elements.store(v, d, out + i * place);
 }
 
-// `places` places from `out` on: all of the same windows, or, where those slide, each of the ones after
-// those of the place before.
-template <int kTerms, class E>
-HWY_INLINE void put_places(const E& elements, const PoolSpread& p, const float* sums, int64_t terms,
-                           int64_t places, int64_t rows, std::byte* out) {
-  const int64_t pitch = p.place * E::kBytes;
-  Copies copies{.place = pitch, .rows = rows, .row = p.row * E::kBytes};
-  if (p.stride > 1) {
-    for (int64_t i = 0; i < places; i += p.places_at_once) {
-      copies.places = std::min(p.places_at_once, places - i);
-      add_windows<kTerms>(elements, sums, p.channels, terms, p.channels, out + i * pitch, copies);
-    }
-  } else if (p.place == p.channels) {
-    add_windows<kTerms>(elements, sums, p.channels, terms, places * p.channels, out, copies);
-  } else {
-    for (int64_t i = 0; i < places; ++i, out += pitch, sums += p.channels)
-      add_windows<kTerms>(elements, sums, p.channels, terms, p.channels, out, copies);
+// What a window gives to its places: a sum, or a quotient made on the spot.
+struct Sums {
+  static constexpr bool kOverlap = true;
+  const float* at;
+  template <class D>
+  HWY_INLINE hn::Vec<D> load_at(D d, int64_t i) const {
+    return load(d, at + i);
   }
-}
-
-// Places in the windows [begin, end).
+  HWY_INLINE void advance(int64_t elements) { at += elements; }
+};
 template <class E>
-HWY_INLINE void put_run(const E& elements, const PoolSpread& p, int64_t begin, int64_t end, int64_t places,
-                        int64_t rows, std::byte* out) {
-  const float* sums = p.sums + (begin - p.first) * p.channels;
-  const int64_t terms = end - begin;
-  if (terms == 1) return put_places<1>(elements, p, sums, terms, places, rows, out);
-  if (terms == 2) return put_places<2>(elements, p, sums, terms, places, rows, out);
-  if (terms == 3) return put_places<3>(elements, p, sums, terms, places, rows, out);
-  if (terms > 3) return put_places<0>(elements, p, sums, terms, places, rows, out);
-  // The code 0 is zero in every type.
-  for (int64_t row = 0; row < rows; ++row)
-    for (int64_t i = 0; i < places; ++i)
-      std::memset(out + (row * p.row + i * p.place) * E::kBytes, 0,
-                  static_cast<size_t>(p.channels * E::kBytes));
+struct Quotients {
+  static constexpr bool kOverlap = false;
+  E elements;
+  PoolQuotientRow row;
+  const std::byte* at;
+  template <class D>
+  HWY_INLINE hn::Vec<D> load_at(D d, int64_t i) const {
+    return quotient<kFusesProducts>(elements, d, row, at + i * E::kBytes);
+  }
+  HWY_INLINE void advance(int64_t count) { at += count * E::kBytes; }
+};
+
+// `sums` is of the first window that `count` places lie in. Not inlined: the loops need all registers, and
+// what is behind a reference would be read again after every store.
+template <int kTerms, int kRows, int kCount, class E, class D, class From>
+HWY_NOINLINE void put_places(const E& codec, D d, const Places& all, From sums, std::byte* HWY_RESTRICT out) {
+  const E elements = codec;
+  const Places p = all;
+  constexpr auto kStep = static_cast<int64_t>(hn::MaxLanes(D()));
+  const int64_t terms = kTerms >= 0 ? kTerms : p.terms, last = p.channels - kStep;
+  const int64_t behind = p.more * p.place, next = behind + p.count * p.place;
+  for (int64_t k = 0; k < p.repeats; ++k, sums.advance(p.step), out += next)
+    for (int64_t c = 0;; c = HWY_MIN(c + kStep, last)) {
+      auto sum = terms == 0 ? hn::Zero(d) : sums.load_at(d, c);
+      for (int64_t t = 1; t < terms; ++t) sum = hn::Add(sum, sums.load_at(d, c + t * p.step));
+      std::byte* const at = out + c * E::kBytes;
+      if (p.more > 0) {
+        const auto before = sums.load_at(d, c - p.step), both = terms == 0 ? before : hn::Add(before, sum);
+        put_copies<kRows, kCount>(elements, d, both, p.more, p.rows, p.row, p.place, at);
+      }
+      put_copies<kRows, kCount>(elements, d, sum, p.count, p.rows, p.row, p.place, at + behind);
+      if (c == last) break;
+    }
+}
+template <int kTerms, class E, class From>
+HWY_INLINE void put_places_of(const E& elements, const Places& p, const From& sums, std::byte* out) {
+  const Floats<kLanes> d;
+  if (p.channels >= kLanes) {
+    if (p.rows == 1 && p.more <= 1 && p.count == 1)
+      return put_places<kTerms, 1, 1>(elements, d, p, sums, out);
+    if (p.rows == 2 && p.more == 0 && p.count == 2)
+      return put_places<kTerms, 2, 2>(elements, d, p, sums, out);
+    return put_places<kTerms, 0, 0>(elements, d, p, sums, out);
+  }
+  if (kLanes > 8 && p.channels >= 8) return put_places<kTerms, 0, 0>(elements, Floats<8>(), p, sums, out);
+  if (kLanes > 4 && p.channels >= 4) return put_places<kTerms, 0, 0>(elements, Floats<4>(), p, sums, out);
+  put_places<kTerms, 0, 0>(elements, Floats<1>(), p, sums, out);
+}
+template <class E, class From>
+HWY_INLINE void put_windows(const E& elements, const Places& p, From sums, int64_t window, std::byte* out) {
+  sums.advance(window * p.step);
+  if (p.terms == 0) return put_places_of<0>(elements, p, sums, out);
+  if (p.terms == 1 || !From::kOverlap) return put_places_of<1>(elements, p, sums, out);
+  if constexpr (From::kOverlap) {
+    if (p.terms == 2) return put_places_of<2>(elements, p, sums, out);
+    put_places_of<-1>(elements, p, sums, out);
+  }
 }
 
 // Past the caches, but for the ends that share a line with others.
@@ -179,93 +187,65 @@ HWY_NOINLINE void stream_bytes(const std::byte* HWY_RESTRICT from, std::byte* HW
   move(bytes);
 }
 
-// Every stride-th place of a row, `terms` windows each, from the sums at `sums` on.
-template <int kTerms, class E>
-HWY_INLINE void put_residue(const E& elements, const PoolSpread& p, const float* sums, int64_t terms,
-                            int64_t places, int64_t rows, std::byte* out) {
-  const Copies copies{.rows = rows, .row = p.row * E::kBytes};
-  const int64_t pitch = p.stride * p.place * E::kBytes;
-  const int64_t channels = p.channels;
-  if (channels >= kLanes && rows == 1) {
-    for (int64_t i = 0; i < places; ++i, sums += channels, out += pitch)
-      add_vectors<kTerms>(elements, Floats<kLanes>(), sums, channels, terms, channels, out, Copies{});
-    return;
-  }
-  for (int64_t i = 0; i < places; ++i, sums += channels, out += pitch)
-    add_windows<kTerms>(elements, sums, channels, terms, channels, out, copies);
-}
-
-// Of few channels, and windows a few places apart: places in the same place of their stride take as many
-// windows and need no counting. A block of places at a time, which stays in L1.
-template <class E>
-HWY_NOINLINE void spread_residues(const E& codec, const PoolSpread& p, std::byte* to, int64_t rows) {
-  const E elements = codec;
-  const int64_t block = std::max<int64_t>(4096 / (p.channels * p.stride), 1) * p.stride;
-  for (int64_t begin = 0; begin < p.places; begin += block) {
-    const int64_t end = std::min(begin + block, p.places);
-    for (int64_t first = begin; first < std::min(begin + p.stride, end); ++first) {
-      int64_t j = (p.x + first + p.pad) / p.stride;
-      const int64_t count = p.terms + ((p.x + first + p.pad) % p.stride < p.rest ? 1 : 0);
-      for (int64_t x = first, some; x < end; x += some * p.stride, j += some) {
-        std::byte* out = to + x * p.place * E::kBytes;
-        const int64_t from = j - count + 1;
-        some = 1;
-        if (from < p.first || j >= p.end || count == 0) {
-          put_run(elements, p, std::max(from, p.first), std::min(j + 1, p.end), 1, rows, out);
-          continue;
-        }
-        some = std::min((end - x + p.stride - 1) / p.stride, p.end - j);
-        const float* sums = p.sums + (from - p.first) * p.channels;
-        if (count == 1)
-          put_residue<1>(elements, p, sums, count, some, rows, out);
-        else if (count == 2)
-          put_residue<2>(elements, p, sums, count, some, rows, out);
-        else
-          put_residue<0>(elements, p, sums, count, some, rows, out);
-      }
-    }
-  }
-}
-
-template <class E>
-HWY_NOINLINE void spread_row(const E& codec, const PoolSpread& p, std::byte* out, int64_t rows) {
-  constexpr int64_t kFewChannels = 64, kShortStride = 4, kManyStrides = 3;
-  if (p.stride > 1 && p.stride <= kShortStride && p.channels <= kFewChannels &&
-      p.places >= kManyStrides * p.stride)
-    return spread_residues(codec, p, out, rows);
-  const E elements = codec;
-  const int64_t terms = p.terms, rest = p.rest;
+template <class E, class From>
+HWY_NOINLINE void spread_row(const E& elements, const PoolSpread& p, const From& sums, int64_t step,
+                             std::byte* out, int64_t rows) {
+  const int64_t terms = p.terms, rest = p.rest, stride = p.stride;
+  const int64_t pitch = p.place * E::kBytes;
+  const Places like{
+      .channels = p.channels, .step = step, .rows = rows, .row = p.row * E::kBytes, .place = pitch};
+  const bool at_once = stride <= p.places_at_once;
   int64_t j = p.last, r = p.residue;
-  for (int64_t x = 0, some; x < p.places; x += some, out += some * p.place * E::kBytes) {
+  for (int64_t x = 0, some; x < p.places; x += some, out += some * pitch) {
     // Of the windows that hold a place, the first is `from`, and j is the last; those that are none have no
     // sums.
-    const int64_t from = j - terms + (r < rest ? 0 : 1), left = p.places - x;
-    if (p.stride == 1) {
-      some = from >= p.first && j < p.end ? std::min(p.end - j, left) : 1;
-      put_run(elements, p, std::max(from, p.first), std::min(j + 1, p.end), some, rows, out);
-      j += some;
-    } else {
-      some = std::min((r < rest ? rest : p.stride) - r, left);
-      put_run(elements, p, std::max(from, p.first), std::min(j + 1, p.end), some, rows, out);
-      r += some;
-      if (r == p.stride) {
-        r = 0;
-        ++j;
-      }
+    const int64_t left = p.places - x;
+    int64_t from = j - terms + (r < rest ? 0 : 1);
+    Places now = like;
+    if (r == 0 && at_once && from >= p.first && j < p.end && left >= stride) {
+      now.repeats = std::min(p.end - j, stride == 1 ? left : left / stride);
+      now.more = rest;
+      now.count = stride - rest;
+      now.terms = terms;
+      from = j - terms + 1;
+      some = now.repeats * stride;
+      j += now.repeats;
+      if (stride == 1 && p.place == p.channels && step == p.channels)
+        now.channels *= std::exchange(now.repeats, 1);
+      put_windows(elements, now, sums, from - p.first, out);
+      continue;
+    }
+    some = std::min((r < rest ? rest : stride) - r, left);
+    from = std::max(from, p.first);
+    now.terms = std::max<int64_t>(std::min(j + 1, p.end) - from, 0);
+    for (int64_t i = 0; i < some; i += now.count) {
+      now.count = std::min(p.places_at_once, some - i);
+      put_windows(elements, now, sums, from - p.first, out + i * pitch);
+    }
+    r += some;
+    if (r == stride) {
+      r = 0;
+      ++j;
     }
   }
+}
+
+template <class E>
+HWY_INLINE void spread_rows(const E& elements, const PoolSpread& p, std::byte* out, int64_t rows) {
+  if (p.row_of_windows == nullptr) return spread_row(elements, p, Sums{p.sums}, p.channels, out, rows);
+  spread_row(elements, p, Quotients<E>{elements, p.quotient, p.row_of_windows}, p.window, out, rows);
 }
 
 void spread_windows(const PoolSpread& p) {
   with_pool_elements(p.type, [&](auto elements) HWY_ATTR {
     if (p.stage != nullptr) {
-      spread_row(elements, p, p.stage, 1);
+      spread_rows(elements, p, p.stage, 1);
       for (int64_t row = 0; row < p.rows; ++row)
         stream_bytes(p.stage, p.out + row * p.row * elements.kBytes, p.places * p.channels * elements.kBytes);
       return hwy::FlushStream();
     }
     for (int64_t row = 0; row < p.rows; row += p.rows_at_once)
-      spread_row(elements, p, p.out + row * p.row * elements.kBytes, std::min(p.rows_at_once, p.rows - row));
+      spread_rows(elements, p, p.out + row * p.row * elements.kBytes, std::min(p.rows_at_once, p.rows - row));
   });
 }
 
@@ -291,13 +271,12 @@ const Chosen& chosen() {
 
 }  // namespace
 
-// Of many channels, place by place is faster; of few, copying what was just written would take longer, for it
-// is not there yet.
+// A vector goes to four places at once even where they are long: two places of two rows. To many only where
+// they are short, for places that follow each other are written fastest.
 void PoolSpread::derive() {
-  constexpr int64_t kMostPlaceBytes = 512, kCopiedBytes = 8192;
+  constexpr int64_t kCopiedBytes = 8192, kFewCopies = 4;
   const int64_t bytes = place * static_cast<int64_t>(size_of(type));
-  const int64_t copies =
-      bytes > kMostPlaceBytes ? 1 : std::max<int64_t>(kCopiedBytes / std::max<int64_t>(bytes, 1), 1);
+  const int64_t copies = std::max<int64_t>(kCopiedBytes / std::max<int64_t>(bytes, 1), kFewCopies);
   terms = kernel / stride;
   rest = kernel % stride;
   last = (x + pad) / stride;

@@ -17,12 +17,13 @@ namespace retrograd::kernels::cpu {
 
 // Some windows of a row, all divided by the same number.
 struct PoolQuotientRow {
-  const std::byte* at = nullptr;
-  float divisor = 1;
-  float high = 0, low = 0;  // pool_reciprocal(), where all rows have one
+  int64_t at;  // bytes from `from` on
+  float divisor;
+  float high, low;  // pool_reciprocal(), where all rows have one
 };
 struct PoolQuotients {
   DType type = DType::kF32;
+  const std::byte* from = nullptr;
   const PoolQuotientRow* rows = nullptr;
   int64_t row_count = 0;  // at least 1
   bool multiplies = false;
@@ -33,6 +34,12 @@ void sum_quotients(const PoolQuotients& quotients);
 
 struct PoolSpread {
   const float* sums = nullptr;  // of window `first`
+  // Where a place lies in one window at most, they may be this instead: windows of a row of grad_output, of
+  // the type of the result and divided by one number that has a reciprocal; from a window to the next,
+  // `window` elements.
+  const std::byte* row_of_windows = nullptr;
+  PoolQuotientRow quotient{};
+  int64_t window = 0;
   int64_t channels = 0;
   int64_t first = 0, end = 0;  // windows that there are sums of
   int64_t x = 0, places = 0;   // which are written

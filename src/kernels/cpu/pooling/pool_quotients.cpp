@@ -2,6 +2,7 @@
 // grad_output / divisor, once for every instruction set.
 #include "kernels/cpu/pooling/pool_quotients.h"
 
+#include <algorithm>
 #include <type_traits>
 
 #undef HWY_TARGET_INCLUDE
@@ -82,6 +83,23 @@ HWY_INLINE void divide_row(const PoolVolumes& p, const E& elements, const std::b
     divide_line(elements, in, 1, By(ByDivision{outer * p.counts[j]}), out + j);
 }
 
+// Windows side by side, whose divisors come again and again.
+template <class E>
+HWY_NOINLINE void divide_in_turn(const E& elements, const std::byte* HWY_RESTRICT in, int64_t count,
+                                 const PoolTerms& listed, float* HWY_RESTRICT out) {
+  const Floats<kLanes> d;
+  for (int64_t first = 0; first < count; first += listed.divided) {
+    const int64_t whole = std::min(listed.divided, (count - first) / kLanes * kLanes);
+    int64_t i = 0;
+    for (; i < whole; i += kLanes)
+      store(hn::Div(elements.load(d, in + (first + i) * E::kBytes), load(d, listed.divisors + i)), d,
+            out + first + i);
+    for (const Floats<1> one; i < std::min(listed.divided, count - first); ++i)
+      store(hn::Div(elements.load(one, in + (first + i) * E::kBytes), load(one, listed.divisors + i)), one,
+            out + first + i);
+  }
+}
+
 void divide_volumes(const PoolVolumes& p, const std::byte* in, int64_t count, float* quotients) {
   const PoolTensor& t = p.in;
   const int64_t line = p.y, plane = p.row_windows * line, volume = p.depth_windows * plane;
@@ -91,6 +109,8 @@ void divide_volumes(const PoolVolumes& p, const std::byte* in, int64_t count, fl
   const bool same =
       p.depth_counts.each == nullptr && p.row_counts.each == nullptr && p.counts.each == nullptr;
   with_pool_elements(t.dtype, [&](auto elements) {
+    if (p.listed.divisors != nullptr)
+      return divide_in_turn(elements, in, count * volume, p.listed, quotients);
     if (dense && same) {
       const float divisor = p.depth_counts.all * p.row_counts.all * p.counts.all;
       return with_divide<decltype(elements)>(

@@ -13,6 +13,7 @@
 #include "kernels/cpu/pooling/pool_fused-inl.h"
 #include "kernels/cpu/pooling/pool_quotients.h"
 #include "kernels/cpu/pooling/pool_stream-inl.h"
+#include "kernels/cpu/pooling/pool_terms-inl.h"
 #include "kernels/cpu/targets.h"
 #include "kernels/cpu/vector_shape-inl.h"
 #include "kernels/cpu/vectors.h"
@@ -35,6 +36,8 @@ void pool_volumes(const PoolVolumes& p, const std::byte* in, std::byte* out, int
     std::byte* to = out + v * p.out.volume * out_bytes;
     if (p.way == PoolWay::kStream) {
       stream_rows(p, quotients, now, to);
+    } else if (p.way == PoolWay::kTerms) {
+      put_listed(p, quotients, now, to);
     } else if (p.way == PoolWay::kCopy) {
       copy_rows(p, quotients, now, to);
     } else if (p.way == PoolWay::kSlide) {
@@ -78,6 +81,12 @@ void PoolVolumes::derive(const VectorShape& shape) {
   front = std::max<int64_t>(-first, 0);
   pitch = y + std::max(front, last + 1 - y);
   if (out.place != 1) return;
+  if (listed.vectors > 0) {
+    way = PoolWay::kTerms;
+    front = 0;
+    pitch = y;
+    return;
+  }
   if (most_rows <= 1 && kernel == stride && 1 < stride && stride <= kMostPoolPhases) way = PoolWay::kCopy;
   if (slides) way = PoolWay::kSlide;
   // Vectors that are no whole line of the cache gain nothing from lying in one.

@@ -27,6 +27,7 @@ enum class PoolWay {
   kCopy,    // a place lies in one window: its quotient goes to all rows of the window at once
   kStream,  // the same where windows fill all rows and those lie side by side: vector after vector
   kSlide,   // windows of 2 or 3 at every place: sums along the row stay in registers from row to row
+  kTerms,   // small volumes side by side: vectors of results across rows and volumes, by a list of windows
   // Straight from rows of FLOAT that are divided by one number, places and windows side by side:
   kThrees,  // windows of 3 × 3 at every place
   kWoven,   // windows of 3 × 3 at every other place, with a padding of 1
@@ -82,6 +83,21 @@ int64_t pool_stream_period(int64_t lanes, int64_t windows, int64_t stride, int64
 int64_t list_pool_stream(int64_t lanes, int64_t windows, int64_t stride, int64_t copies, int64_t period,
                          PoolStreamVector* vectors);
 
+// Small volumes that lie side by side: `volumes` of them are `vectors` vectors of results, and each of those
+// is a sum of terms. Lane l of a term is quotient `lanes[l]` − kTaken from `from` on, or zero where that is
+// kNone. Windows of a volume count alike, or `divisors` says what each of `divided` windows counts, a whole
+// number of vectors and of volumes.
+struct PoolTerms {
+  static constexpr int32_t kTaken = INT32_MIN, kNone = 0;
+  const int32_t* lanes = nullptr;   // of all terms
+  const int32_t* from = nullptr;    // of each term
+  const int32_t* counts = nullptr;  // terms of each vector
+  bool ones = false;                // each has one
+  int64_t volumes = 0, vectors = 0;
+  const float* divisors = nullptr;
+  int64_t divided = 0;
+};
+
 struct PoolTensor {
   DType dtype = DType::kF32;
   int64_t volume = 0, depth = 0, row = 0, place = 1;  // strides, in elements
@@ -100,6 +116,7 @@ struct PoolVolumes {
   PoolCounts counts;
   int64_t most_rows = 1;  // of windows, that a row of results lies in
   PoolStream stream;      // where results are one
+  PoolTerms listed;       // where volumes are small
   bool slides = false;    // windows of 2 or 3, by one place at a time, along rows and from row to row
   int64_t at_once = 1;    // volumes whose rows are expanded before any is finished
   // kThrees, kWoven or kLong where the problem allows it, and the first row of windows that the first row of
@@ -118,7 +135,10 @@ struct PoolVolumes {
   int64_t window_rows() const { return at_once * depth_windows * row_windows; }
   // A row of sums by groups, the quotients, and their expanded rows; vectors reach behind each of them.
   int64_t row_floats() const { return front + pitch + 2 * kMostPoolLanes; }
-  int64_t quotient_floats() const { return front + window_rows() * pitch + 2 * kMostPoolLanes; }
+  int64_t quotient_floats() const {
+    return front + (window_rows() + listed.volumes * depth_windows * row_windows) * pitch +
+           2 * kMostPoolLanes;
+  }
   int64_t scratch_floats() const {
     if (is_fused()) return 0;
     const int64_t expanded = way == PoolWay::kExpand ? window_rows() * x + kMostPoolLanes : 0;
