@@ -3,8 +3,8 @@
 // planes or channels last, and rows of them are what a block writes; x and y lie anyhow.
 #pragma once
 
-#include "kernels/cuda/fast_div.cuh"
 #include "base/host_device.h"
+#include "kernels/cuda/fast_div.cuh"
 #include "kernels/cuda/shapes.h"
 
 namespace retrograd::kernels::cuda {

@@ -261,10 +261,10 @@ void launch_tiles(const PlaneWeight& product, Stream stream) {
   const WeightRepair repair = product.math == ProductMath::kF32 ? WeightRepair::kAll
                               : product.padded                  ? WeightRepair::kEdges
                                                                 : WeightRepair::kNone;
-  add_weight_parts(in_plain_parts({product.asked, repair, true, p.pitch, product.workspace,
-                                   ceil_div(p.places, p.part)},
-                                  p.part),
-                   stream);
+  add_weight_parts(
+      in_plain_parts({product.asked, repair, true, p.pitch, product.workspace, ceil_div(p.places, p.part)},
+                     p.part),
+      stream);
 }
 
 }  // namespace

@@ -3,8 +3,8 @@
 // one of them is live, so that no product stands for padding.
 #pragma once
 
-#include "kernels/cuda/dense_weight/tap_weight.h"
 #include "base/host_device.h"
+#include "kernels/cuda/dense_weight/tap_weight.h"
 
 namespace retrograd::kernels::cuda {
 

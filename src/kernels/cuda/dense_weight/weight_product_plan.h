@@ -12,9 +12,7 @@
 
 namespace retrograd::kernels::cuda {
 
-inline int64_t filled_to(int64_t channels, int64_t chunk) {
-  return ceil_div(channels, chunk) * chunk;
-}
+inline int64_t filled_to(int64_t channels, int64_t chunk) { return ceil_div(channels, chunk) * chunk; }
 inline int64_t taps_of(const Conv& conv) {
   return conv.axes[0].kernel * conv.axes[1].kernel * conv.axes[2].kernel;
 }

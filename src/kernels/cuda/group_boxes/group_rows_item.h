@@ -2,8 +2,8 @@
 // What group_rows' kernel knows of boxes, pixels, taps and weights, by their numbers.
 #pragma once
 
-#include "kernels/cuda/group_boxes/group_rows.h"
 #include "base/host_device.h"
+#include "kernels/cuda/group_boxes/group_rows.h"
 
 namespace retrograd::kernels::cuda {
 

@@ -8,8 +8,8 @@
 // is dropped.
 #pragma once
 
-#include "kernels/cuda/group_boxes/group_rows.h"
 #include "base/host_device.h"
+#include "kernels/cuda/group_boxes/group_rows.h"
 #include "kernels/cuda/part_rows.h"
 
 namespace retrograd::kernels::cuda {

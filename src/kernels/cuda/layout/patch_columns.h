@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
-#include "kernels/cuda/fast_div.cuh"
 #include "base/host_device.h"
+#include "kernels/cuda/fast_div.cuh"
 #include "kernels/cuda/layout/patch_rows.h"
 
 namespace retrograd::kernels::cuda::patches {

@@ -76,8 +76,7 @@ Pool walked_down(const Pool& pool) {
 VectorsCut vectors_cut(const Pool& pool, bool forward) {
   constexpr int64_t kThreads = 1 << 18, kMostRows = 64;
   const auto& [d, h, w] = pool.axes;
-  const int64_t taps =
-      forward ? std::min(w.kernel, w.x) : std::min(ceil_div(w.kernel, w.stride), w.y);
+  const int64_t taps = forward ? std::min(w.kernel, w.x) : std::min(ceil_div(w.kernel, w.stride), w.y);
   const int64_t reach = ceil_div(h.kernel, h.stride);
   VectorsCut cut{};
   if (reach > kVectorsReach || taps > kVectorsReach) return cut;
