@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "kernels/cpu/float_at.h"
 #include "kernels/cpu/layout/transpose.h"
 
 namespace retrograd::engines::cpu {
@@ -41,7 +42,8 @@ void load_lanes(const LaneStrip& s, const float* plane, const problem::Strides5&
       kernels::cpu::transpose(in, c_step, places, s.lanes, s.channels, count);
     } else {
       for (int64_t i = 0; i < count; ++i)
-        for (int64_t c = 0; c < s.channels; ++c) places[i * s.lanes + c] = in[i * w_step + c * c_step];
+        for (int64_t c = 0; c < s.channels; ++c)
+          places[i * s.lanes + c] = kernels::cpu::float_at(in + i * w_step + c * c_step);
     }
   }
 }
@@ -61,7 +63,7 @@ void store_lanes(const LaneStrip& s, const float* in, const problem::Strides5& s
   for (int64_t row = 0; row < s.rows; ++row)
     for (int64_t column = 0; column < s.columns; ++column, in += s.lanes) {
       float* place = first + row * h_step + column * w_step;
-      for (int64_t c = 0; c < s.channels; ++c) place[c * c_step] = in[c];
+      for (int64_t c = 0; c < s.channels; ++c) kernels::cpu::put_float(in[c], place + c * c_step);
     }
 }
 
