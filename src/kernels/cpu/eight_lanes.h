@@ -18,7 +18,7 @@
 
 // Inlined they would be as fast as can be, and take the compiler as long as all instruction sets together: on
 // x86 they are for processors that nobody buys any more.
-#if defined(__x86_64__)
+#if defined(__x86_64__) || defined(RETROGRAD_CALLED_LANES)
 #define RG_LANE_OP [[gnu::noinline]] inline
 #else
 #define RG_LANE_OP HWY_INLINE
