@@ -8,17 +8,12 @@
 #include <cmath>
 #include <vector>
 
+#include "kernels/encoded.h"
+
 namespace retrograd::kernels::cpu {
 namespace {
 
 constexpr float kUntouched = -99;
-
-std::vector<std::byte> encoded(DType type, const std::vector<float>& values) {
-  std::vector<std::byte> bytes(values.size() * size_of(type));
-  for (size_t i = 0; i < values.size(); ++i)
-    store_from_f32(type, bytes.data() + i * size_of(type), values[i]);
-  return bytes;
-}
 
 class PoolWindowsTest : public testing::TestWithParam<DType> {};
 
