@@ -42,7 +42,7 @@ constexpr const char* kProblems[] = {
     "conv input=4x16x14x14 weight=16x1x5x5 padding=2x2 groups=16 dtype=bf16",
     "conv input=4x16x300 weight=16x1x31 padding=15 groups=16 dtype=f16",
     "conv input=4x16x24x24 weight=16x1x5x5 padding=2x2 groups=16 dtype=f16",
-    "avgpool input=2x8x12x12 kernel=2x2 stride=2x2 dtype=f16",
+    "avgpool input=2x8x16x16 kernel=2x2 stride=2x2 dtype=f16",
     "conv input=2x16x12x12@2304x1x192x16 weight=16x1x3x3 padding=1x1 groups=16 dtype=f16 "
     "grad_output=2x16x12x12@2304x1x192x16 grad_input=2x16x12x12@2304x1x192x16",
     "conv input=2x16x12x12@2304x1x192x16 weight=16x1x9x9 padding=4x4 groups=16 dtype=f16 "

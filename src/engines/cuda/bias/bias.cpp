@@ -29,12 +29,13 @@ bool is_summed_by_planes(const BiasPass& p) {
 class BiasStep final : public Step {
  public:
   explicit BiasStep(const BiasPass& pass)
-      : pass_(pass), planes_(is_summed_by_planes(pass)), parts_(kernels::cuda::bias_parts(shape_of(pass))) {}
+      : pass_(pass), planes_(is_summed_by_planes(pass)), cut_(kernels::cuda::bias_cut(shape_of(pass))) {}
   size_t workspace_bytes() const override {
-    return static_cast<size_t>(parts_ * pass_.channels) * sizeof(float);
+    return static_cast<size_t>(cut_.sums() * pass_.channels) * sizeof(float);
   }
   std::string describe() const override {
-    return fmt::format("{}, {} parts a channel", planes_ ? "planes" : "channels last", parts_);
+    return fmt::format("{}{}, {} parts a channel", planes_ ? "planes" : "channels last",
+                       cut_.rows > 1 ? fmt::format(", {} rows as one", cut_.rows) : "", cut_.parts);
   }
   void run(const Bindings& bindings, std::byte* workspace,
            runtime::ExecutionContext& context) const override {
@@ -47,7 +48,7 @@ class BiasStep final : public Step {
  private:
   BiasPass pass_;
   bool planes_;
-  int64_t parts_;
+  kernels::cuda::BiasCut cut_;
 };
 
 class BiasCandidate final : public Candidate {
@@ -66,7 +67,7 @@ class BiasCandidate final : public Candidate {
   Effort effort(const problem::Pass& pass, const Machine& /*machine*/) const override {
     const auto& bias = std::get<BiasPass>(pass);
     Effort effort = effort_of(pass);
-    if (!is_summed_by_planes(bias) && kernels::cuda::bias_parts(shape_of(bias)) > 1) effort.launches = 2;
+    if (!is_summed_by_planes(bias) && kernels::cuda::bias_cut(shape_of(bias)).sums() > 1) effort.launches = 2;
     return effort;
   }
   std::unique_ptr<const Step> make_step(const problem::Pass& pass,

@@ -12,10 +12,6 @@ namespace retrograd::engines::cuda {
 using kernels::cuda::ProductMath;
 using kernels::cuda::RowType;
 
-DType dtype_of(RowType type) {
-  return type == RowType::kF16 ? DType::kF16 : type == RowType::kBF16 ? DType::kBF16 : DType::kF32;
-}
-
 RowType row_type(const problem::ConvPass& pass, const problem::PassTensor& a, const problem::PassTensor& b) {
   const auto in_f16 = [&](const problem::PassTensor& t) {
     return t.dtype == DType::kF16 || is_8bit(t.dtype) ||

@@ -32,7 +32,6 @@ struct RowConversions {
   size_t x_at = 0, y_at = 0, bytes = 0;  // in the workspace
 };
 
-DType dtype_of(kernels::cuda::RowType type);
 // The narrowest type that holds two operands exactly, and how it is multiplied.
 kernels::cuda::RowType row_type(const problem::ConvPass& pass, const problem::PassTensor& a,
                                 const problem::PassTensor& b);

@@ -18,6 +18,7 @@
 #include "engines/cuda/implementations.h"
 #include "engines/cuda/layouts.h"
 #include "engines/cuda/shapes.h"
+#include "kernels/cuda/layout/channel_rows.h"
 #include "kernels/cuda/layout/relayout.h"
 #include "kernels/cuda/layout/scratch.h"
 
@@ -118,6 +119,7 @@ Copied in_filled_channels(const Pass& pass) {
   auto& p = std::get<ConvPass>(copied.pass);
   p.x_channels = filled(p.x_channels), p.y_channels = filled(p.y_channels);
   const auto add = [&](PassTensor& tensor, const Sizes5& taken, const Sizes5& sizes) {
+    if (sizes == taken && is_channels_last(tensor, sizes)) return;
     const PassTensor before = tensor;
     tensor.strides = channels_last_strides(sizes);
     copied.copies.push_back(
@@ -177,11 +179,19 @@ kernels::cuda::Tensor tensor_of(const PassTensor& tensor, void* data) {
   std::copy(tensor.strides.begin(), tensor.strides.end(), t.strides);
   return t;
 }
+// Rows of channels, filled up; of weights, whose outermost axis is filled up, too, some rows stay zero.
+void fill(const Copy& copy, void* given, void* dense, kernels::cuda::Stream stream) {
+  using kernels::cuda::RowType;
+  if (copy.sizes[0] != copy.taken[0]) kernels::cuda::clear_bytes(dense, copy.bytes(), stream);
+  const auto [n, c, d, h, w] = copy.taken;
+  const kernels::cuda::Rows rows{n, 1, c, {d, h, w}, tensor_of(copy.given, given), OperandRounding::kNone};
+  kernels::cuda::make_rows(rows, copy.given.dtype == DType::kF16 ? RowType::kF16 : RowType::kBF16, dense,
+                           stream);
+}
 void move(const Copy& copy, void* given, void* dense, runtime::ExecutionContext& context) {
+  if (copy.layout == Layout::kFilled && !copy.is_result) return fill(copy, given, dense, stream_of(context));
   int64_t sizes[5];
   std::copy(copy.taken.begin(), copy.taken.end(), sizes);
-  if (copy.layout == Layout::kFilled && !copy.is_result)
-    kernels::cuda::clear_bytes(dense, copy.bytes(), stream_of(context));
   const auto caller = tensor_of(copy.given, given), mine = tensor_of(copy.dense, dense);
   copy.is_result ? kernels::cuda::relayout(sizes, mine, caller, stream_of(context))
                  : kernels::cuda::relayout(sizes, caller, mine, stream_of(context));

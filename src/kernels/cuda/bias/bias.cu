@@ -17,11 +17,11 @@ constexpr int kThreads = 256;
 // Where a block's sums go: to the result where there is one part, else to the parts.
 struct Sums {
   int64_t channels;
-  float* parts;
+  float* parts;  // null: there is one
   Tensor result;
 
   __device__ void put(int64_t channel, float sum) const {
-    if (gridDim.y == 1)
+    if (parts == nullptr)
       store_any(result.dtype, result.data, channel * result.strides[1], sum);
     else
       parts[blockIdx.y * channels + channel] = sum;
@@ -84,10 +84,11 @@ __global__ void __launch_bounds__(kThreads)
 }
 
 // A block takes some vectors of channels, side by side, of all rows of a part: as many rows at once as its
-// threads reach.
+// threads reach. Rows that are no whole vectors are read several as one, of which the last may end early:
+// each of them is a part of its own.
 struct Columns {
-  int64_t channels, rows, part;
-  uint32_t vectors, lines;  // of a block: vectors of a row, rows at once
+  int64_t channels, rows, part, total;  // total: elements
+  uint32_t vectors, lines;              // of a block: vectors of a row, rows at once
 };
 
 template <class T, int kCount>
@@ -101,8 +102,13 @@ __global__ void __launch_bounds__(kThreads) channels_last_kernel(Columns p, cons
   if (channel < p.channels && line < p.lines) {
 #pragma unroll 4
     for (int64_t row = blockIdx.y * p.part + line; row < end; row += p.lines) {
+      const int64_t at = row * p.channels + channel;
       float values[kCount];
-      load_pack<T, kCount>(y + row * p.channels + channel, values);
+      if (at + kCount <= p.total) {
+        load_pack<T, kCount>(y + at, values);
+      } else {
+        for (int j = 0; j < kCount; ++j) values[j] = at + j < p.total ? to_float(y[at + j]) : 0.0f;
+      }
 #pragma unroll
       for (int j = 0; j < kCount; ++j) sums[j] += values[j];
     }
@@ -159,10 +165,10 @@ Planes planes_of(const Bias& bias, int64_t vectors_a_plane, int64_t parts) {
 
 template <class T, int kCount>
 void launch_planes(const Bias& bias, float* sums, Stream stream) {
-  const int64_t parts = bias_parts(bias), plane = bias.spatial[0] * bias.spatial[1] * bias.spatial[2];
+  const int64_t parts = bias_cut(bias).parts, plane = bias.spatial[0] * bias.spatial[1] * bias.spatial[2];
   const dim3 grid(static_cast<unsigned>(bias.channels), static_cast<unsigned>(parts));
   const auto* y = static_cast<const T*>(bias.grad_output.data);
-  const Sums target{bias.channels, sums, bias.grad_bias};
+  const Sums target{bias.channels, parts > 1 ? sums : nullptr, bias.grad_bias};
   const int64_t image = bias.grad_output.strides[0], channel = bias.grad_output.strides[1];
   if (plane % kCount == 0 && image % kCount == 0 && channel % kCount == 0)
     planes_kernel<T, kCount>
@@ -176,19 +182,21 @@ void launch_planes(const Bias& bias, float* sums, Stream stream) {
 
 template <class T, int kCount>
 void launch_channels_last(const Bias& bias, float* sums, Stream stream) {
+  const BiasCut cut = bias_cut(bias);
+  const int64_t rows = bias.batch * bias.spatial[0] * bias.spatial[1] * bias.spatial[2], parts = cut.parts;
   Columns p;
-  p.channels = bias.channels;
-  p.rows = bias.batch * bias.spatial[0] * bias.spatial[1] * bias.spatial[2];
-  const int64_t parts = bias_parts(bias);
+  p.channels = bias.channels * cut.rows;
+  p.rows = (rows + cut.rows - 1) / cut.rows;
+  p.total = rows * bias.channels;
   p.part = (p.rows + parts - 1) / parts;
   const int64_t vectors = (p.channels + kCount - 1) / kCount;
   p.vectors = static_cast<uint32_t>(vectors < kThreads ? vectors : kThreads);
   p.lines = kThreads / p.vectors;
-  const Sums target{bias.channels, sums, bias.grad_bias};
+  const Sums target{p.channels, cut.sums() > 1 ? sums : nullptr, bias.grad_bias};
   const dim3 grid(static_cast<unsigned>((vectors + p.vectors - 1) / p.vectors), static_cast<unsigned>(parts));
   channels_last_kernel<T, kCount>
       <<<grid, kThreads, 0, stream>>>(p, static_cast<const T*>(bias.grad_output.data), target);
-  finish(bias, parts, sums, stream);
+  finish(bias, cut.sums(), sums, stream);
 }
 
 }  // namespace
@@ -206,7 +214,7 @@ void bias_channels_last(const Bias& bias, float* workspace, Stream stream) {
   with_type(bias.grad_output.dtype, [&](auto type) {
     using T = decltype(type);
     constexpr int kWide = 16 / sizeof(T);
-    if (bias.channels % kWide == 0 && is_aligned(bias.grad_output.data))
+    if (bias.channels * bias_cut(bias).rows % kWide == 0 && is_aligned(bias.grad_output.data))
       return launch_channels_last<T, kWide>(bias, workspace, stream);
     launch_channels_last<T, 1>(bias, workspace, stream);
   });

@@ -8,9 +8,14 @@
 
 namespace retrograd::kernels::cuda {
 
-// How many parts each channel's sum is cut into: a function of the problem alone. The workspace holds a float
-// for each part of each channel.
-int64_t bias_parts(const Bias& bias);
+// How each channel's sum is cut: a function of the problem alone. The workspace holds a float for each part
+// of each row of each channel.
+struct BiasCut {
+  int64_t rows;   // channels-last rows that are read as one, so that together they are whole vectors
+  int64_t parts;  // of the places, or of such rows
+  int64_t sums() const { return rows * parts; }
+};
+BiasCut bias_cut(const Bias& bias);
 // The places of a plane side by side; strides from plane to plane are not negative.
 void bias_planes(const Bias& bias, float* workspace, Stream stream);
 // Channels innermost.

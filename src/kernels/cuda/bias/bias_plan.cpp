@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // How many parts: their number is the order of sums, a function of the problem alone.
+#include <algorithm>
+#include <numeric>
+
+#include "base/checked.h"
 #include "kernels/cuda/bias/bias.h"
 
 namespace retrograd::kernels::cuda {
@@ -7,19 +11,22 @@ namespace {
 
 constexpr int64_t kWantedBlocks = 1024;  // some eight a multiprocessor of a large GPU
 constexpr int64_t kFewestTerms = 16384;  // of a part
+constexpr int64_t kFewElements = 32768;  // one launch is faster than whole vectors
 
 }  // namespace
 
-int64_t bias_parts(const Bias& bias) {
-  const int64_t terms = bias.batch * bias.spatial[0] * bias.spatial[1] * bias.spatial[2];
+BiasCut bias_cut(const Bias& bias) {
   const bool planes = bias.grad_output.strides[1] != 1 || bias.channels == 1;
+  const auto vector = static_cast<int64_t>(16 / size_of(bias.grad_output.dtype));
+  const int64_t places = bias.batch * bias.spatial[0] * bias.spatial[1] * bias.spatial[2];
+  const bool few = places * bias.channels < kFewElements;
+  const int64_t rows = planes || few ? 1 : vector / std::gcd(bias.channels, vector),
+                channels = rows * bias.channels, terms = ceil_div(places, rows);
   // Channels-last: a block takes up to 2048 channels, and few channels are many rows at once.
-  const int64_t blocks = planes ? bias.channels : (bias.channels + 2047) / 2048;
-  const int64_t wanted = ((planes ? kWantedBlocks : kWantedBlocks / 2) + blocks - 1) / blocks;
-  const int64_t fewest = planes ? kFewestTerms : bias.channels < 1024 ? 16384 / bias.channels : 16;
-  const int64_t most = (terms + fewest - 1) / fewest;
-  const int64_t parts = wanted < most ? wanted : most;
-  return parts < 1 ? 1 : parts > 1024 ? 1024 : parts;
+  const int64_t blocks = planes ? channels : ceil_div(channels, int64_t{2048});
+  const int64_t wanted = ceil_div(planes ? kWantedBlocks : kWantedBlocks / 2, blocks);
+  const int64_t fewest = planes ? kFewestTerms : channels < 1024 ? 16384 / channels : 16;
+  return {rows, std::clamp<int64_t>(std::min(wanted, ceil_div(terms, fewest)), 1, 1024)};
 }
 
 }  // namespace retrograd::kernels::cuda

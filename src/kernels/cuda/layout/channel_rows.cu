@@ -8,6 +8,7 @@
 #include "kernels/cuda/layout/patch_rows.h"
 #include "kernels/cuda/layout/plane_rows.h"
 #include "kernels/cuda/layout/plane_rows_f32.h"
+#include "kernels/cuda/layout/row_pitch.h"
 
 namespace retrograd::kernels::cuda {
 namespace {
@@ -109,6 +110,25 @@ void launch_rows(const Rows& rows, RowType type, void* target, Stream stream) {
   }
 }
 
+// Channels side by side, places and groups at one distance from each other: nothing but the pitch changes.
+bool change_pitch(const Rows& rows, RowType type, void* target, Stream stream) {
+  const Tensor& source = rows.source;
+  if (source.dtype != dtype_of(type) || rows.rounding != OperandRounding::kNone || source.strides[1] != 1)
+    return false;
+  const int64_t sizes[4] = {rows.batch, rows.spatial[0], rows.spatial[1], rows.spatial[2]},
+                strides[4] = {source.strides[0], source.strides[2], source.strides[3], source.strides[4]};
+  int64_t places = 1, pitch = -1;
+  for (int i = 3; i >= 0; places *= sizes[i--]) {
+    if (sizes[i] == 1) continue;
+    if (pitch < 0) pitch = strides[i];
+    if (strides[i] != places * pitch || pitch < 0) return false;
+  }
+  if (rows.groups > 1 && pitch >= 0 && pitch != rows.groups * rows.channels) return false;
+  const int64_t from = rows.groups > 1 || pitch < 0 ? rows.channels : pitch;
+  return change_row_pitch({places * rows.groups, rows.channels, from, filled_to(rows.channels, type)},
+                          source.dtype, source.data, target, stream);
+}
+
 // Rows of channels are patches of one place.
 Conv one_place(const Rows& rows) {
   Conv conv{};
@@ -132,6 +152,7 @@ void make_rows(const Rows& given, RowType type, void* target, Stream stream) {
     rows.channels *= rows.groups;
     rows.groups = 1;
   }
+  if (change_pitch(rows, type, target, stream)) return;
   if (rows.source.strides[1] == 1 && rows.channels > 1 && rows.channels <= kLongestPatch)
     return make_patch_rows(one_place(rows), type, target, stream);
   PlaneRows planes{rows.batch,

@@ -11,6 +11,9 @@ namespace retrograd::kernels::cuda {
 
 // The type products are made in.
 enum class RowType : unsigned char { kF16, kBF16, kF32 };
+inline DType dtype_of(RowType type) {
+  return type == RowType::kF16 ? DType::kF16 : type == RowType::kBF16 ? DType::kBF16 : DType::kF32;
+}
 
 // How products of rows are made: FP32 rows as three TF32 products, which keeps FP32's accuracy, or as one.
 enum class ProductMath : unsigned char { kF16, kBF16, kTF32, kF32 };

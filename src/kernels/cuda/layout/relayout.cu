@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Rows, and tiles of 64 x 64 elements; 16-bit planes to and from rows of whole chunks of channels by
-// plane_rows.h.
+// plane_rows.h, rows that are no whole vectors by row_pitch.h.
 #include <initializer_list>
 
 #include "kernels/cuda/alignment.h"
 #include "kernels/cuda/fast_div.cuh"
 #include "kernels/cuda/layout/plane_rows.h"
 #include "kernels/cuda/layout/relayout.h"
+#include "kernels/cuda/layout/row_pitch.h"
 
 namespace retrograd::kernels::cuda {
 namespace {
@@ -153,7 +154,12 @@ void relayout(const int64_t (&sizes)[5], const Tensor& source, const Tensor& tar
     if (bytes == 2) return copy_tiles<uint16_t>(plan, source.data, target.data, stream);
     return copy_tiles<uint8_t>(plan, source.data, target.data, stream);
   }
-  switch (bytes * widen(plan, bytes, alignment_of({source.data, target.data}))) {
+  const RowPitch pitch{plan.sizes[0], plan.sizes[1], plan.from[0], plan.to[0]};
+  const bool packs =
+      plan.axes == 2 && plan.from[1] == 1 && plan.to[1] == 1 && pitch.to == pitch.length && pitch.from >= 0;
+  const int vector = bytes * widen(plan, bytes, alignment_of({source.data, target.data}));
+  if (packs && vector < 16 && change_row_pitch(pitch, source.dtype, source.data, target.data, stream)) return;
+  switch (vector) {
     case 16:
       return copy_rows<uint4>(plan, source.data, target.data, stream);
     case 8:

@@ -4,6 +4,7 @@
 #include "kernels/cuda/fast_div.cuh"
 #include "kernels/cuda/layout/plane_rows.h"
 #include "kernels/cuda/layout/results.h"
+#include "kernels/cuda/layout/row_pitch.h"
 #include "kernels/cuda/terms.h"
 
 namespace retrograd::kernels::cuda {
@@ -34,6 +35,15 @@ Sizes sizes_of(const Conv& conv, Result result) {
 }
 const Tensor& tensor_of(const Conv& conv, Result result) {
   return result == Result::kForward ? conv.y : result == Result::kGradInput ? conv.x : conv.w;
+}
+
+bool is_dense_channels_last(const Tensor& t, const Sizes& s) {
+  const int64_t sizes[5] = {s.n, s.d, s.h, s.w, s.c},
+                strides[5] = {t.strides[0], t.strides[2], t.strides[3], t.strides[4], t.strides[1]};
+  int64_t stride = 1;
+  for (int i = 4; i >= 0; stride *= sizes[i--])
+    if (sizes[i] != 1 && strides[i] != stride) return false;
+  return true;
 }
 
 PlaneRows planes_of(const Sizes& s, int64_t filled_outer, int64_t filled_channels) {
@@ -170,8 +180,12 @@ void take_rows(const Conv& conv, Result result, int64_t filled, RowType type, co
   const Tensor& target = tensor_of(conv, result);
   PlaneRows planes = planes_of(s, s.n, filled);
   if (has_planes(target, type, planes)) return rows_to_planes(planes, rows, target.data, stream);
+  const int64_t places = s.n * s.d * s.h * s.w;
+  if (is_dense_channels_last(target, s) && target.dtype == dtype_of(type) &&
+      change_row_pitch({places, s.c, filled, s.c}, target.dtype, rows, target.data, stream))
+    return;
   Places p;
-  p.places = s.n * s.d * s.h * s.w;
+  p.places = places;
   p.channels = s.c;
   p.filled = filled;
   p.w = FastDiv(s.w);
