@@ -80,16 +80,6 @@ Work work_of(const GatherProduct& product, const ProductAxes& axes, const Pace& 
           ceil_div(steps, int64_t{pace.packed})};
 }
 
-// A step of a tap's last channels takes as much less as it has fewer, down to this share.
-constexpr double kLeastStep = 0.5;
-double mean_step(const GatherProduct& product, const Pace& pace) {
-  if (pace.packed > 1) return 1;
-  const int64_t chunks = ceil_div(row_channels(product), pace.step_channels),
-                last = row_channels(product) - (chunks - 1) * pace.step_channels;
-  const double share = static_cast<double>(last) / pace.step_channels;
-  return (static_cast<double>(chunks - 1) + std::max(share, kLeastStep)) / static_cast<double>(chunks);
-}
-
 // What a block does for a tile beside its steps.
 double rest_of(const Pace& pace, int shares) {
   if (shares == 1) return pace.store;
@@ -114,8 +104,7 @@ double time_of(const GatherProduct& product, std::span<const ProductAxes> residu
   for (const ProductAxes& axes : residues) tiles += work_of(product, axes, pace).tiles;
   const auto blocks = static_cast<double>(std::min(tiles, round) * shares);
   const double step =
-      mean_step(product, pace) *
-      (pace.idle + (pace.busy - pace.idle) * std::clamp((blocks - kIdle) / (kBusy - kIdle), 0.0, 1.0));
+      pace.idle + (pace.busy - pace.idle) * std::clamp((blocks - kIdle) / (kBusy - kIdle), 0.0, 1.0);
   double time = 0;
   int64_t before = 0;
   for (const ProductAxes& axes : residues) {

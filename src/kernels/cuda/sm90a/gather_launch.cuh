@@ -53,7 +53,7 @@ __global__ void __launch_bounds__(C::kThreads, C::kBlocks)
     Multiplier<T, C> product(stages, group);
     for (Tiles tiles(p); tiles.is_left(); tiles.next()) {
       const Tile tile = tiles.get<C>();
-      product.sum_up(p, tile, barriers);
+      product.sum_up(tile, barriers);
       Corner corner{tile.walk, tile.place + group * (C::kBands * 64), tile.channel, ~0u};
       if (shares) {
         corner.units = units_of_rank(p.shares);
@@ -132,7 +132,6 @@ bool launch(const GatherProduct& product, const GatherLaunch& as, Stream stream)
   p.repair = product.padded;
   p.columns = static_cast<int>(product.forward ? conv.y_channels : conv.x_channels);
   p.chunks = static_cast<int>((channels + C::kStepChannels - 1) / C::kStepChannels);
-  p.last = static_cast<int>((channels - (p.chunks - 1) * C::kStepChannels + 15) / 16);
   p.result = product.forward ? conv.y : conv.x;
   p.run = run_of(as.residues, p.result);
   p.across = static_cast<uint32_t>((p.columns + C::kChannels - 1) / C::kChannels);

@@ -77,7 +77,6 @@ struct Args {
   bool forward, repair;
   int step[3], kernel[3], result_step[3];
   int columns, chunks;     // chunks: of a tap's channels
-  int last;                // sixteens of channels of the last chunk
   uint32_t tiles, across;  // all, along the channels
   Tensor result;
   int run;                 // that many results of a channel lie side by side and aligned: 8, 4, 2 or 1
@@ -217,43 +216,29 @@ struct Multiplier {
   __device__ void release(uint32_t stage, Barriers barriers) const {
     if (threadIdx.x % 128 == 0) hopper::arrive(barriers.empty + stage * 8);
   }
-  // Products of a step: of each tap kSixteens of channels, from `first` on.
-  template <int kSixteens>
-  __device__ void multiply_step(const Tile& tile, uint64_t at, int first, bool adds) {
-#pragma unroll
-    for (int n = 0; n < C::kPacked * C::kShared; ++n) {
-      const int load = n / C::kShared, tap = n % C::kShared;
-      const int further = C::kShared > 1 ? tile.walk->offset[2] + tap * tile.walk->offset_step[2] : 0;
-#pragma unroll
-      for (int k = 0; k < kSixteens; ++k)
-#pragma unroll
-        for (int i = 0; i < C::kBands; ++i)
-          hopper::multiply<T, C::kColumns, false, C::kTurned>(
-              sums[i],
-              places + at + load * (C::kTapBytes / 16) + further * (C::kRowBytes / 16) +
-                  i * (64 * C::kRowBytes / 16) + 2 * (first + k),
-              weights + at + load * (C::kTapBytes / 16) + tap * (C::kWeightBoxes * C::kBoxBytes / 16) +
-                  (C::kTurned ? C::kWeightRowBytes : 2) * (first + k),
-              adds || n > 0 || k > 0);
-    }
-  }
-  __device__ void sum_up(const Args& p, const Tile& tile, Barriers barriers) {
-    constexpr int kSixteens = C::kRowBytes / 32;
+  __device__ void sum_up(const Tile& tile, Barriers barriers) {
     uint32_t last = 0;
     if (tile.steps == 0) return clear();
-    int chunk = tile.first_step % p.chunks;
     for (int step = 0; step < tile.steps; ++step, ring.next()) {
       hopper::wait(barriers.full + ring.stage * 8, ring.parity);
       const uint64_t at = ring.stage * (C::kStageBytes / 16);
-      // Channels that are not there are zeros, and are not multiplied. Without the shuffle the compiler takes
-      // the branch for one in which threads differ, and lets every product wait for the last.
-      const int sixteens = __shfl_sync(~0u, C::kPacked == 1 && ++chunk == p.chunks ? p.last : kSixteens, 0);
-      if (chunk == p.chunks) chunk = 0;
       hopper::fence_sums();
-      if (sixteens == kSixteens)
-        multiply_step<kSixteens>(tile, at, 0, step > 0);
-      else
-        for (int k = 0; k < sixteens; ++k) multiply_step<1>(tile, at, k, step > 0 || k > 0);
+#pragma unroll
+      for (int n = 0; n < C::kPacked * C::kShared; ++n) {
+        const int load = n / C::kShared, tap = n % C::kShared;
+        const int further = C::kShared > 1 ? tile.walk->offset[2] + tap * tile.walk->offset_step[2] : 0;
+#pragma unroll
+        for (int k = 0; k < C::kRowBytes / 32; ++k)
+#pragma unroll
+          for (int i = 0; i < C::kBands; ++i)
+            hopper::multiply<T, C::kColumns, false, C::kTurned>(
+                sums[i],
+                places + at + load * (C::kTapBytes / 16) + further * (C::kRowBytes / 16) +
+                    i * (64 * C::kRowBytes / 16) + 2 * k,
+                weights + at + load * (C::kTapBytes / 16) + tap * (C::kWeightBoxes * C::kBoxBytes / 16) +
+                    (C::kTurned ? C::kWeightRowBytes : 2) * k,
+                step > 0 || n > 0 || k > 0);
+      }
       hopper::close_products();
       hopper::wait_for_products<1>();
       if (step > 0) release(last, barriers);
