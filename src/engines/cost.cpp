@@ -108,6 +108,36 @@ std::optional<Tuning> read_tuning(const std::string& path) {
 
 }  // namespace
 
+namespace {
+
+constexpr std::string_view kPasses[] = {"forward",   "grad_input", "grad_weight",
+                                        "grad_bias", "avgpool",    "avgpool_forward"};
+// Made once: a plan asks for every implementation. In the order of passes, types, layouts.
+const std::vector<std::string>& tuning_cases() {
+  static const auto& cases = *[] {
+    auto* all = new std::vector<std::string>;
+    for (const std::string_view name : kPasses)
+      for (const char* type : {"f32", "f16"})
+        for (const char* layout : {"nchw", "nhwc"})
+          all->push_back(fmt::format("{}/{}/{}", name, type, layout));
+    return all;
+  }();
+  return cases;
+}
+
+bool is_channels_last(const problem::ConvPass& p) { return p.x.strides[1] == 1 && p.x_channels > 1; }
+bool is_channels_last(const problem::BiasPass& p) { return p.grad_output.strides[1] == 1 && p.channels > 1; }
+bool is_channels_last(const problem::AvgPoolPass& p) { return p.x.strides[1] == 1 && p.channels > 1; }
+
+}  // namespace
+
+std::string_view tuning_case(const problem::Pass& pass) {
+  const auto row = static_cast<size_t>(std::find(std::begin(kPasses), std::end(kPasses), name_of(pass)) -
+                                       std::begin(kPasses));
+  const bool last = std::visit([](const auto& p) { return is_channels_last(p); }, pass);
+  return tuning_cases()[row * 4 + (size_of(result_of(pass).dtype) == 4 ? 0 : 2) + (last ? 1 : 0)];
+}
+
 Effort effort_of(const problem::Pass& pass) {
   return std::visit([](const auto& p) { return effort_of(p); }, pass);
 }
@@ -137,31 +167,67 @@ Result<Tuning> Tuning::parse(std::string_view text) {
       if (!whole || !in_range || values[i] > 1e6)
         return refused(fmt::format("'{}' is not a number above 0 and up to 1000000", word));
     }
-    tuning.set(std::string(words[0]), {values[0], values[1], values[2], values[3]});
+    const size_t slash = words[0].find('/');
+    const auto& cases = tuning_cases();
+    if (slash != std::string_view::npos &&
+        std::find(cases.begin(), cases.end(), words[0].substr(slash + 1)) == cases.end())
+      return refused(fmt::format("'{}' is not a case of a pass, such as grad_weight/f16/nhwc",
+                                 words[0].substr(slash + 1)));
+    tuning.set(words[0], {values[0], values[1], values[2], values[3]});
   }
   return tuning;
 }
 
 std::string Tuning::to_text() const {
   std::string text;
-  for (const Row& row : rows_)
-    text += fmt::format("{:<34} {:>7.4g} {:>7.4g} {:>7.4g} {:>7.4g}\n", row.name, row.efficiency.arithmetic,
-                        row.efficiency.memory, row.efficiency.start, row.efficiency.call);
+  const auto add = [&](const std::string& name, const std::optional<Efficiency>& e) {
+    if (e)
+      text += fmt::format("{:<44} {:>7.4g} {:>7.4g} {:>7.4g} {:>7.4g}\n", name, e->arithmetic, e->memory,
+                          e->start, e->call);
+  };
+  for (const auto& [all, cases] : implementations_) {
+    add(all.name, all.efficiency);
+    for (const Line& one : cases) add(all.name + "/" + one.name, one.efficiency);
+  }
   return text;
 }
 
-void Tuning::set(std::string name, Efficiency efficiency) {
-  for (Row& row : rows_)
-    if (row.name == name) {
-      row.efficiency = efficiency;
-      return;
-    }
-  rows_.push_back({std::move(name), efficiency});
+namespace {
+
+// The element of that name; a new one, where there is none.
+template <class Element, class Name>
+Element& element_of(std::vector<Element>& elements, std::string_view name, const Name& name_of) {
+  for (Element& element : elements)
+    if (name_of(element) == name) return element;
+  name_of(elements.emplace_back()) = name;
+  return elements.back();
+}
+
+}  // namespace
+
+void Tuning::set(std::string_view name, Efficiency efficiency) {
+  const size_t slash = std::min(name.find('/'), name.size());
+  Lines& lines = element_of(implementations_, name.substr(0, slash),
+                            [](Lines& l) -> std::string& { return l.all.name; });
+  Line& line = slash == name.size() ? lines.all
+                                    : element_of(lines.cases, name.substr(slash + 1),
+                                                 [](Line& l) -> std::string& { return l.name; });
+  line.efficiency = efficiency;
 }
 
 Efficiency Tuning::of(std::string_view name) const {
-  const auto row = std::find_if(rows_.begin(), rows_.end(), [&](const Row& r) { return r.name == name; });
-  return row == rows_.end() ? Efficiency{} : row->efficiency;
+  const size_t slash = std::min(name.find('/'), name.size());
+  return of(name.substr(0, slash), name.substr(std::min(slash + 1, name.size())));
+}
+
+Efficiency Tuning::of(std::string_view implementation, std::string_view pass_case) const {
+  for (const auto& [all, cases] : implementations_) {
+    if (all.name != implementation) continue;
+    for (const Line& one : cases)
+      if (one.name == pass_case) return *one.efficiency;
+    return all.efficiency.value_or(Efficiency{});
+  }
+  return {};
 }
 
 const Tuning& tuning_for(const Machine& machine) {
@@ -183,7 +249,7 @@ double own_cost(const Candidate& candidate, const problem::Pass& pass, const Mac
 double cost(const Candidate& candidate, const problem::Pass& pass, const Machine& machine,
             const Tuning& tuning) {
   const auto rest = candidate.rest(pass, machine);
-  return own_cost(candidate, pass, machine, tuning.of(candidate.name())) +
+  return own_cost(candidate, pass, machine, tuning.of(candidate.name(), tuning_case(pass))) +
          (rest ? cost(*rest->candidate, rest->pass, machine, tuning) : 0);
 }
 

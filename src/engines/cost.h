@@ -30,23 +30,32 @@ struct Efficiency {
   double call = 0;          // nanoseconds a call
 };
 
-// A table of efficiencies: one line an implementation, "name arithmetic memory start call", # begins a
-// comment.
+// The case of a pass: what it computes, in how wide a type, and whether channels lie side by side, such as
+// "grad_weight/f16/nhwc".
+std::string_view tuning_case(const problem::Pass& pass);
+
+// A table of efficiencies: lines "name arithmetic memory start call", # begins a comment. A name is an
+// implementation's, or with a case behind it, "name/case", for the passes of that case.
 class Tuning {
  public:
   // The message names line and reason.
   static Result<Tuning> parse(std::string_view text);
   std::string to_text() const;
-  void set(std::string name, Efficiency efficiency);
-  // The default for a name that is not there.
+  void set(std::string_view name, Efficiency efficiency);
+  // Of an implementation, where its case has no line; the default where it has none, either.
   Efficiency of(std::string_view name) const;
+  Efficiency of(std::string_view implementation, std::string_view pass_case) const;
 
  private:
-  struct Row {
-    std::string name;
-    Efficiency efficiency;
+  struct Line {
+    std::string name;  // of an implementation, or of a case
+    std::optional<Efficiency> efficiency;
   };
-  std::vector<Row> rows_;
+  struct Lines {
+    Line all;
+    std::vector<Line> cases;
+  };
+  std::vector<Lines> implementations_;
 };
 
 // The table that goes with a machine: the file that RETROGRAD_TUNING names, or the built-in one of its kind.

@@ -79,12 +79,38 @@ TEST(TuningTest, TextAndBack) {
   EXPECT_EQ(again.value().of("a.b").memory, 0.25);
 }
 
+TEST(TuningTest, ALineOfACaseGoesBeforeThatOfTheImplementation) {
+  const auto tuning = Tuning::parse("a 0.5 1 1 0\na/grad_weight/f16/nhwc 0.25 1 1 0\nb 0.1 1 1 0\n").value();
+  EXPECT_EQ(tuning.of("a", "grad_weight/f16/nhwc").arithmetic, 0.25);
+  EXPECT_EQ(tuning.of("a/grad_weight/f16/nhwc").arithmetic, 0.25);
+  EXPECT_EQ(tuning.of("a", "grad_weight/f32/nhwc").arithmetic, 0.5);
+  EXPECT_EQ(tuning.of("b", "grad_weight/f16/nhwc").arithmetic, 0.1);
+  EXPECT_EQ(Tuning::parse(tuning.to_text()).value().of("a", "grad_weight/f16/nhwc").arithmetic, 0.25);
+}
+
+TEST(TuningTest, CasesOfPasses) {
+  const auto cases = [](const char* text) {
+    std::vector<std::string_view> all;
+    for (const problem::Pass& pass : test::legal_problem(problem::parse_request(text).value()).passes)
+      all.push_back(tuning_case(pass));
+    return all;
+  };
+  using Cases = std::vector<std::string_view>;
+  EXPECT_EQ(cases("conv input=2x3x5x7 weight=4x3x1x1"),
+            (Cases{"grad_input/f32/nchw", "grad_weight/f32/nchw", "grad_bias/f32/nchw"}));
+  EXPECT_EQ(cases("conv input=2x8x5x7@280x1x56x8 weight=4x8x1x1 forward=1 dtype=bf16"),
+            (Cases{"forward/f16/nhwc"}));
+  EXPECT_EQ(cases("avgpool input=2x8x6x6 kernel=2x2 stride=2x2 dtype=f16"), (Cases{"avgpool/f16/nchw"}));
+}
+
 TEST(TuningTest, RefusalsNameLineAndReason) {
   const auto refusal = [](const char* text) { return Tuning::parse(text).status().message(); };
   EXPECT_EQ(refusal("a 1 1 1 1\nb 1 1\n"), "line 2: 3 words, expected 5: name arithmetic memory start call");
   EXPECT_EQ(refusal("a 1 x 1 1"), "line 1: 'x' is not a number above 0 and up to 1000000");
   EXPECT_EQ(refusal("a 1 0 1 1"), "line 1: '0' is not a number above 0 and up to 1000000");
   EXPECT_EQ(refusal("a -1 1 1 1"), "line 1: '-1' is not a number above 0 and up to 1000000");
+  EXPECT_EQ(refusal("a/grad_bais 1 1 1 1"),
+            "line 1: 'grad_bais' is not a case of a pass, such as grad_weight/f16/nhwc");
   EXPECT_EQ(refusal("a nan 1 1 1"), "line 1: 'nan' is not a number above 0 and up to 1000000");
   EXPECT_EQ(refusal("a 1 1e400 1 1"), "line 1: '1e400' is not a number above 0 and up to 1000000");
 }

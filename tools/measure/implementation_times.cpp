@@ -102,6 +102,7 @@ ImplementationTime described(const engines::Candidate& candidate, const problem:
   constexpr double kInfinite = std::numeric_limits<double>::infinity();
   ImplementationTime row;
   row.name = candidate.name();
+  row.pass_case = engines::tuning_case(pass);
   row.predicted = engines::cost(candidate, pass, machine);
   row.effort = candidate.effort(pass, machine);
   // The parts of its cost at the machine's peaks: the formula with efficiencies that leave one.

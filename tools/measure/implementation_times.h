@@ -15,6 +15,7 @@ namespace retrograd::tools {
 
 struct ImplementationTime {
   std::string name;
+  std::string pass_case;                      // engines::tuning_case of its pass
   bool chosen = false;                        // a plan takes this one
   double seconds = 0;                         // median of a call; 0: not timed
   double predicted = 0;                       // microseconds

@@ -27,6 +27,7 @@ namespace {
 
 FitFigure fit_figure(const ImplementationTime& row, double microseconds) {
   FitFigure figure{row.name, row.arithmetic, row.memory, row.effort.launches, row.calls, microseconds};
+  figure.pass_case = row.pass_case;
   for (const ImplementationTime& rest : row.rest) figure.rest.push_back(fit_figure(rest, 0));
   return figure;
 }

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <map>
 #include <random>
 #include <set>
@@ -25,7 +26,8 @@ constexpr double kPrior = 0.003;       // what no figure depends on stays as it 
 constexpr double kErrorWeight = 0.05;  // of errors beside regret, when all are fitted together
 constexpr double kNear = 0.14;         // a choice that takes 1.15 times as long is not looked at twice
 constexpr double kFarWeight = 2;  // of what lies beyond that: one choice of ten times weighs like many of 1.1
-constexpr size_t kFewFigures = 5;  // fewer than that tell one factor, not four numbers
+constexpr size_t kFewFigures = 5;    // fewer than that tell one factor, not four numbers
+constexpr size_t kManyFigures = 30;  // so many of a case, and it has a line of its own
 // Steps on a logarithm, coarse ones first.
 constexpr double kSteps[] = {1.6, 0.8, 0.4, 0.2, 0.1, 0.05, 0.025};
 
@@ -161,9 +163,14 @@ enum class Way : unsigned char {
   kFromCosts    // from costs that are right to better choices
 };
 
+std::string line_of(const FitFigure& figure) {
+  return figure.pass_case.empty() ? figure.name : figure.name + "/" + figure.pass_case;
+}
+
 Link link_of(const FitFigure& figure, const Tuning& start, Table& table) {
-  const auto [line, is_new] = table.try_emplace(figure.name);
-  if (is_new) line->second.now = line->second.before = start.of(figure.name);
+  const std::string name = line_of(figure);
+  const auto [line, is_new] = table.try_emplace(name);
+  if (is_new) line->second.now = line->second.before = start.of(name);
   Link link{&line->second.now, &figure, {}};
   for (const FitFigure& rest : figure.rest) link.rest.push_back(link_of(rest, start, table));
   return link;
@@ -178,7 +185,7 @@ Tuning fit_by(Way way, const std::vector<FitPass>& passes, const Tuning& start) 
   std::vector<double> factors;
   for (const std::vector<Link>& pass : links)
     for (const Link& link : pass) {
-      table.at(link.figure->name).figures.push_back(&link);
+      table.at(line_of(*link.figure)).figures.push_back(&link);
       factors.push_back(cost(link) / link.figure->measured);
     }
   // Who leaves the rest to others comes when their costs are right.
@@ -217,7 +224,7 @@ double own_cost(const Efficiency& efficiency, const FitFigure& figure) {
          std::max(figure.arithmetic / efficiency.arithmetic, figure.memory / efficiency.memory);
 }
 double predicted(const Tuning& tuning, const FitFigure& figure) {
-  double us = own_cost(tuning.of(figure.name), figure);
+  double us = own_cost(tuning.of(figure.name, figure.pass_case), figure);
   for (const FitFigure& rest : figure.rest) us += predicted(tuning, rest);
   return us;
 }
@@ -254,29 +261,63 @@ double typical_error(const Tuning& tuning, const std::vector<FitPass>& passes, c
   return errors.empty() ? 0 : percentile(errors, 50);
 }
 
-Fit fit(const std::vector<FitPass>& passes, const Tuning& start) {
-  std::vector<FitPass> measured;
-  for (const FitPass& pass : passes)
-    if (!pass.figures.empty()) measured.push_back(pass);
-  if (measured.empty()) return {start, "nothing was measured"};
-  if (measured.size() < 3 * kFewFigures)
-    return {fit_by(Way::kFromCosts, measured, start), "costs fitted to few passes"};
+namespace {
+
+void for_each_figure(std::vector<FitPass>& passes, const std::function<void(FitFigure&)>& function) {
+  const std::function<void(FitFigure&)> with_rest = [&](FitFigure& figure) {
+    function(figure);
+    for (FitFigure& rest : figure.rest) with_rest(rest);
+  };
+  for (FitPass& pass : passes)
+    for (FitFigure& figure : pass.figures) with_rest(figure);
+}
+
+// The best of the ways, and its regret on passes that it has not seen.
+struct Found {
+  Tuning tuning;
+  double unseen;
+  std::string how;
+};
+Found fit_best(const std::vector<FitPass>& passes, const Tuning& start) {
   double regrets[3];
   for (const Way way : {Way::kRescale, Way::kFromBefore, Way::kFromCosts})
-    regrets[static_cast<int>(way)] = unseen_regret(way, measured, start);
+    regrets[static_cast<int>(way)] = unseen_regret(way, passes, start);
   // Costs that are right are worth a little regret.
   constexpr double kWorth = 1.003;
   const Way best = regrets[2] <= kWorth * std::min(regrets[0], regrets[1]) ? Way::kFromCosts
                    : regrets[1] < regrets[0]                               ? Way::kFromBefore
                                                                            : Way::kRescale;
   return {
-      fit_by(best, measured, start),
+      fit_by(best, passes, start), regrets[static_cast<int>(best)],
       fmt::format("{}; regret on passes that a fit has not seen: {:.3f} with choices as before, {:.3f} with "
                   "better ones, {:.3f} from costs",
                   best == Way::kFromCosts    ? "costs, then choices, were fitted"
                   : best == Way::kFromBefore ? "choices were fitted"
                                              : "choices are as before, costs times one factor",
                   regrets[0], regrets[1], regrets[2])};
+}
+
+}  // namespace
+
+Fit fit(const std::vector<FitPass>& passes, const Tuning& start) {
+  std::vector<FitPass> measured;
+  for (const FitPass& pass : passes)
+    if (!pass.figures.empty()) measured.push_back(pass);
+  if (measured.empty()) return {start, "nothing was measured"};
+  std::vector<FitPass> whole = measured;  // each implementation as one
+  for_each_figure(whole, [](FitFigure& figure) { figure.pass_case.clear(); });
+  if (measured.size() < 3 * kFewFigures)
+    return {fit_by(Way::kFromCosts, whole, start), "costs fitted to few passes"};
+  Found all = fit_best(whole, start);
+  // Then cases of which many were met, from there.
+  std::map<std::string, size_t> met;
+  for_each_figure(measured, [&](FitFigure& figure) { ++met[line_of(figure)]; });
+  for_each_figure(measured, [&](FitFigure& figure) {
+    if (met[line_of(figure)] < kManyFigures) figure.pass_case.clear();
+  });
+  Found cases = fit_best(measured, all.tuning);
+  if (cases.unseen >= all.unseen) return {std::move(all.tuning), std::move(all.how)};
+  return {std::move(cases.tuning), fmt::format("{}\nby cases: {}", all.how, cases.how)};
 }
 
 }  // namespace retrograd::tools

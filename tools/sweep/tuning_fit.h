@@ -17,6 +17,7 @@ struct FitFigure {
   double launches = 1, calls = 0;
   double measured = 0;
   std::vector<FitFigure> rest = {};  // at most one: who computes what this one leaves
+  std::string pass_case = {};        // engines::tuning_case of the pass; empty: none
 };
 struct FitPass {
   std::vector<FitFigure> figures;  // everybody that took it

@@ -50,6 +50,25 @@ TEST(TuningFitTest, FindsWhatTimesWereMadeFrom) {
   EXPECT_LT(mean_regret(fitted, passes), 1.01);
 }
 
+// One implementation that reaches more of the peak in one case than in the other.
+TEST(TuningFitTest, CasesThatDifferHaveLinesOfTheirOwn) {
+  const std::string narrow = "forward/f16/nchw", wide = "forward/f32/nchw";
+  std::vector<FitPass> passes;
+  std::mt19937 random(1);
+  std::uniform_real_distribution<double> exponent(2, 8), noise(0.97, 1.03);
+  for (int i = 0; i < 120; ++i) {
+    const bool is_narrow = i % 2 == 0;
+    FitFigure one{"one", std::exp(exponent(random)), 1, 1, 0, 0}, other{"other", one.arithmetic, 1, 1, 0, 0};
+    one.pass_case = other.pass_case = is_narrow ? narrow : wide;
+    one.measured = own_cost({is_narrow ? 0.2 : 0.8, 0.5, 1}, one) * noise(random);
+    other.measured = own_cost({0.4, 0.5, 1}, other) * noise(random);
+    passes.push_back({{one, other}});
+  }
+  const Tuning fitted = fit(passes, Tuning{}).tuning;
+  EXPECT_NEAR(fitted.of("one", narrow).arithmetic / fitted.of("one", wide).arithmetic, 0.25, 0.05);
+  EXPECT_LT(mean_regret(fitted, passes), 1.01);
+}
+
 TEST(TuningFitTest, FewFiguresTellOneFactor) {
   Tuning start;
   start.set("first", {0.8, 0.4, 2});

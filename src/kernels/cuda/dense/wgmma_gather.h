@@ -15,8 +15,8 @@ constexpr size_t kMostGathered = 9;  // products of a launch
 bool wgmma_gather_takes(const GatherProduct& product, const ProductAxes& axes);
 
 // The shape of tiles: places by channels. Of pairs: a multiprocessor has two blocks, one of which multiplies
-// while the other writes. Packed: a step has four sixteens of channels, of any taps. Of shared
-// taps: three taps along w read what is loaded once.
+// while the other writes. By16, By32: a step has four sixteens or two thirty-twos of channels, of any taps.
+// Of shared taps: three taps along w read what is loaded once.
 enum class GatherShape : unsigned char {
   k128x128,
   k192x128,
@@ -24,8 +24,10 @@ enum class GatherShape : unsigned char {
   k128x160,
   k256x64,
   k128x64Pairs,
-  k128x128Packed,
-  k128x64Packed,
+  k128x128By16,
+  k128x64By16,
+  k128x128By32,
+  k128x256By32,
   k256x64Shared,
   k512x32Shared
 };

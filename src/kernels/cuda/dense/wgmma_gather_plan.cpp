@@ -27,8 +27,10 @@ constexpr Pace kPaces[] = {
     {GatherShape::k128x160, "128 x 160", 128, 160, 2, 1, 64, 1, 1, .40, .55, 2.3},
     {GatherShape::k256x64, "256 x 64", 256, 64, 2, 1, 64, 1, 1, .50, .62, 2.5},
     {GatherShape::k128x64Pairs, "128 x 64 in pairs", 128, 64, 2, 1, 64, 1, 2, .25, .36, 1.3},
-    {GatherShape::k128x128Packed, "128 x 128 of packed taps", 128, 128, 2, 1, 16, 4, 1, .5, .8, 2.0},
-    {GatherShape::k128x64Packed, "128 x 64 of packed taps", 128, 64, 2, 1, 16, 4, 2, .4, .6, 1.3},
+    {GatherShape::k128x128By16, "128 x 128 by sixteens", 128, 128, 2, 1, 16, 4, 1, .5, .8, 2.0},
+    {GatherShape::k128x64By16, "128 x 64 by sixteens", 128, 64, 2, 1, 16, 4, 2, .4, .6, 1.3},
+    {GatherShape::k128x128By32, "128 x 128 by thirty-twos", 128, 128, 2, 1, 32, 2, 1, .38, .58, 2.0},
+    {GatherShape::k128x256By32, "128 x 256 by thirty-twos", 128, 256, 2, 1, 32, 2, 1, .62, .80, 3.0},
     {GatherShape::k256x64Shared, "256 x 64 of shared taps", 256, 64, 2, 3, 64, 1, 1, 1.0, 1.08, 2.5},
     {GatherShape::k512x32Shared, "512 x 32 of shared taps", 512, 32, 2, 3, 32, 1, 1, .8, .9, 2.5},
 };

@@ -22,10 +22,14 @@ bool launch_as(const GatherProduct& product, const GatherLaunch& as, Stream stre
       return launch<T, Cut<kTurned, 2, 64, 2, 5>>(product, as, stream);
     case GatherShape::k128x64Pairs:
       return launch<T, Cut<kTurned, 1, 64, 2, 4, 1, 128, 2>>(product, as, stream);
-    case GatherShape::k128x128Packed:
+    case GatherShape::k128x128By16:
       return launch<T, Cut<kTurned, 1, 128, 2, 6, 1, 32, 1, 4>>(product, as, stream);
-    case GatherShape::k128x64Packed:
+    case GatherShape::k128x64By16:
       return launch<T, Cut<kTurned, 1, 64, 2, 4, 1, 32, 2, 4>>(product, as, stream);
+    case GatherShape::k128x128By32:
+      return launch<T, Cut<kTurned, 1, 128, 2, 6, 1, 64, 1, 2>>(product, as, stream);
+    case GatherShape::k128x256By32:
+      return launch<T, Cut<kTurned, 1, 256, 2, 4, 1, 64, 1, 2>>(product, as, stream);
     case GatherShape::k256x64Shared:
       return launch<T, Cut<kTurned, 2, 64, 2, 3, 3>>(product, as, stream);
     case GatherShape::k512x32Shared:

@@ -41,7 +41,7 @@ struct Cut {
   static constexpr int kFewRegisters = kGroups == 2 ? 40 : 32,
                        kManyRegisters = (512 - kFewRegisters) / kGroups / 8 * 8;
   // Rows of weights lie along the sum where they are turned, and are as long as the swizzle allows.
-  static constexpr int kWeightRowBytes = kTurned && kRowBytes == 32 ? 128 : kRowBytes,
+  static constexpr int kWeightRowBytes = kTurned && kColumns % 64 == 0 ? 128 : kRowBytes,
                        kWeightRow = kWeightRowBytes / 2;
   static constexpr int kWeightBoxes = kTurned ? (kChannels + kWeightRow - 1) / kWeightRow : 1;
   static constexpr int kWeights = kTurned ? kStepChannels : kChannels;  // rows of a box
