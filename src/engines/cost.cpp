@@ -215,6 +215,23 @@ void Tuning::set(std::string_view name, Efficiency efficiency) {
   line.efficiency = efficiency;
 }
 
+bool Tuning::has(std::string_view name) const {
+  const size_t slash = std::min(name.find('/'), name.size());
+  return std::any_of(implementations_.begin(), implementations_.end(), [&](const Lines& lines) {
+    if (lines.all.name != name.substr(0, slash)) return false;
+    return slash == name.size() ? lines.all.efficiency.has_value()
+                                : std::any_of(lines.cases.begin(), lines.cases.end(), [&](const Line& one) {
+                                    return one.name == name.substr(slash + 1);
+                                  });
+  });
+}
+
+Tuning Tuning::without_cases() const {
+  Tuning table = *this;
+  for (Lines& lines : table.implementations_) lines.cases.clear();
+  return table;
+}
+
 Efficiency Tuning::of(std::string_view name) const {
   const size_t slash = std::min(name.find('/'), name.size());
   return of(name.substr(0, slash), name.substr(std::min(slash + 1, name.size())));

@@ -42,6 +42,9 @@ class Tuning {
   static Result<Tuning> parse(std::string_view text);
   std::string to_text() const;
   void set(std::string_view name, Efficiency efficiency);
+  bool has(std::string_view name) const;
+  // The lines of implementations alone.
+  Tuning without_cases() const;
   // Of an implementation, where its case has no line; the default where it has none, either.
   Efficiency of(std::string_view name) const;
   Efficiency of(std::string_view implementation, std::string_view pass_case) const;

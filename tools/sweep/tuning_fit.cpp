@@ -204,7 +204,8 @@ Tuning fit_by(Way way, const std::vector<FitPass>& passes, const Tuning& start) 
 }
 
 // Regret on passes that a fit has not seen: each of three parts by what the other two tell.
-double unseen_regret(Way way, const std::vector<FitPass>& passes, const Tuning& start) {
+using Fitted = std::function<Tuning(const std::vector<FitPass>&)>;
+double unseen_regret(const std::vector<FitPass>& passes, const Fitted& fitted) {
   constexpr size_t kParts = 3;
   double sum = 0;
   for (size_t part = 0; part < kParts; ++part) {
@@ -212,9 +213,37 @@ double unseen_regret(Way way, const std::vector<FitPass>& passes, const Tuning& 
         1);  // the gradients of a problem follow each other: every third would be all of a kind
     std::vector<FitPass> seen, unseen;
     for (const FitPass& pass : passes) (random() % kParts == part ? unseen : seen).push_back(pass);
-    sum += std::log(mean_regret(fit_by(way, seen, start), unseen));
+    sum += std::log(mean_regret(fitted(seen), unseen));
   }
   return std::exp(sum / kParts);
+}
+
+void for_each_figure(std::vector<FitPass>& passes, const std::function<void(FitFigure&)>& function) {
+  const std::function<void(FitFigure&)> with_rest = [&](FitFigure& figure) {
+    function(figure);
+    for (FitFigure& rest : figure.rest) with_rest(rest);
+  };
+  for (FitPass& pass : passes)
+    for (FitFigure& figure : pass.figures) with_rest(figure);
+}
+// Figures whose case does not count are left to the implementation's own line.
+std::vector<FitPass> with_cases(std::vector<FitPass> passes,
+                                const std::function<bool(const std::string&)>& counts) {
+  for_each_figure(passes, [&](FitFigure& figure) {
+    if (!counts(line_of(figure))) figure.pass_case.clear();
+  });
+  return passes;
+}
+std::vector<FitPass> without_cases(const std::vector<FitPass>& passes) {
+  return with_cases(passes, [](const std::string&) { return false; });
+}
+std::vector<FitPass> with_cases_of(const std::vector<FitPass>& passes, const Tuning& table) {
+  return with_cases(passes, [&](const std::string& line) { return table.has(line); });
+}
+std::vector<FitPass> with_many_cases(std::vector<FitPass> passes) {
+  std::map<std::string, size_t> met;
+  for_each_figure(passes, [&](FitFigure& figure) { ++met[line_of(figure)]; });
+  return with_cases(passes, [&](const std::string& line) { return met[line] >= kManyFigures; });
 }
 
 }  // namespace
@@ -261,63 +290,42 @@ double typical_error(const Tuning& tuning, const std::vector<FitPass>& passes, c
   return errors.empty() ? 0 : percentile(errors, 50);
 }
 
-namespace {
-
-void for_each_figure(std::vector<FitPass>& passes, const std::function<void(FitFigure&)>& function) {
-  const std::function<void(FitFigure&)> with_rest = [&](FitFigure& figure) {
-    function(figure);
-    for (FitFigure& rest : figure.rest) with_rest(rest);
-  };
-  for (FitPass& pass : passes)
-    for (FitFigure& figure : pass.figures) with_rest(figure);
-}
-
-// The best of the ways, and its regret on passes that it has not seen.
-struct Found {
-  Tuning tuning;
-  double unseen;
-  std::string how;
-};
-Found fit_best(const std::vector<FitPass>& passes, const Tuning& start) {
-  double regrets[3];
-  for (const Way way : {Way::kRescale, Way::kFromBefore, Way::kFromCosts})
-    regrets[static_cast<int>(way)] = unseen_regret(way, passes, start);
-  // Costs that are right are worth a little regret.
-  constexpr double kWorth = 1.003;
-  const Way best = regrets[2] <= kWorth * std::min(regrets[0], regrets[1]) ? Way::kFromCosts
-                   : regrets[1] < regrets[0]                               ? Way::kFromBefore
-                                                                           : Way::kRescale;
-  return {
-      fit_by(best, passes, start), regrets[static_cast<int>(best)],
-      fmt::format("{}; regret on passes that a fit has not seen: {:.3f} with choices as before, {:.3f} with "
-                  "better ones, {:.3f} from costs",
-                  best == Way::kFromCosts    ? "costs, then choices, were fitted"
-                  : best == Way::kFromBefore ? "choices were fitted"
-                                             : "choices are as before, costs times one factor",
-                  regrets[0], regrets[1], regrets[2])};
-}
-
-}  // namespace
-
 Fit fit(const std::vector<FitPass>& passes, const Tuning& start) {
   std::vector<FitPass> measured;
   for (const FitPass& pass : passes)
     if (!pass.figures.empty()) measured.push_back(pass);
   if (measured.empty()) return {start, "nothing was measured"};
-  std::vector<FitPass> whole = measured;  // each implementation as one
-  for_each_figure(whole, [](FitFigure& figure) { figure.pass_case.clear(); });
   if (measured.size() < 3 * kFewFigures)
-    return {fit_by(Way::kFromCosts, whole, start), "costs fitted to few passes"};
-  Found all = fit_best(whole, start);
-  // Then cases of which many were met, from there.
-  std::map<std::string, size_t> met;
-  for_each_figure(measured, [&](FitFigure& figure) { ++met[line_of(figure)]; });
-  for_each_figure(measured, [&](FitFigure& figure) {
-    if (met[line_of(figure)] < kManyFigures) figure.pass_case.clear();
-  });
-  Found cases = fit_best(measured, all.tuning);
-  if (cases.unseen >= all.unseen) return {std::move(all.tuning), std::move(all.how)};
-  return {std::move(cases.tuning), fmt::format("{}\nby cases: {}", all.how, cases.how)};
+    return {fit_by(Way::kFromCosts, without_cases(measured), start.without_cases()),
+            "costs fitted to few passes"};
+  // The table before, cases and all, or lines of implementations alone.
+  const auto whole = [&](Way way) {
+    return [&start, way](const std::vector<FitPass>& seen) {
+      return way == Way::kRescale ? fit_by(way, with_cases_of(seen, start), start)
+                                  : fit_by(way, without_cases(seen), start.without_cases());
+    };
+  };
+  double regrets[3];
+  for (const Way way : {Way::kRescale, Way::kFromBefore, Way::kFromCosts})
+    regrets[static_cast<int>(way)] = unseen_regret(measured, whole(way));
+  // Costs that are right are worth a little regret.
+  constexpr double kWorth = 1.003;
+  const Way best = regrets[2] <= kWorth * std::min(regrets[0], regrets[1]) ? Way::kFromCosts
+                   : regrets[1] < regrets[0]                               ? Way::kFromBefore
+                                                                           : Way::kRescale;
+  const auto by_cases = [&](const std::vector<FitPass>& seen) {
+    return fit_by(Way::kFromCosts, with_many_cases(seen), whole(Way::kFromCosts)(seen));
+  };
+  const double of_cases = unseen_regret(measured, by_cases);
+  const bool has_cases = of_cases < regrets[static_cast<int>(best)];
+  return {has_cases ? by_cases(measured) : whole(best)(measured),
+          fmt::format(
+              "{}{}; regret on passes that a fit has not seen: {:.3f} with choices as before, {:.3f} with "
+              "better ones, {:.3f} from costs, {:.3f} with lines for cases",
+              best == Way::kFromCosts    ? "costs, then choices, were fitted"
+              : best == Way::kFromBefore ? "choices were fitted"
+                                         : "choices are as before, costs times one factor",
+              has_cases ? ", then those of cases" : "", regrets[0], regrets[1], regrets[2], of_cases)};
 }
 
 }  // namespace retrograd::tools

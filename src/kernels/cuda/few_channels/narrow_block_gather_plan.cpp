@@ -94,16 +94,19 @@ bool has_block_grad_input(const Conv& conv) {
 }
 
 double block_gather_microseconds(const Conv& conv, bool last) {
-  // Cycles of a multiprocessor: around a box, staging a place by chunks or by elements, a tap of 16 places.
+  // Cycles of a multiprocessor: around a box, staging a place by chunks or by elements, a tap of 16 places, a
+  // result that is not stored as one of a pair.
   // Of a block by itself: 16 y channels, a round of staging, a round of a tap over its warps.
-  constexpr double kBox = 3000, kChunks = 2, kElements = 5, kTap = 8;
+  constexpr double kBox = 3000, kChunks = 2, kElements = 5, kTap = 8, kStored = 0.7;
   constexpr double kChannelsAlone = 1800, kStagedAlone = 70, kTapAlone = 150;
   constexpr double kProcessors = 132, kResident = 4, kPace = 1700;
   using namespace block_gather;
   const Cut p = cut_of(conv, last);
   const double places = static_cast<double>(p.box_rows) * p.pitch, taps = p.h.window * p.w.window;
   const int steps = ceil_of(p.rows * p.width, 16);
-  const double box = kBox + p.y_blocks * (places * (p.whole ? kChunks : kElements) + steps * taps * kTap);
+  const double stored = p.pairs ? 0 : kStored * p.rows * p.width * p.h.stride * p.w.stride * p.x_channels;
+  const double box =
+      kBox + stored + p.y_blocks * (places * (p.whole ? kChunks : kElements) + steps * taps * kTap);
   const double alone =
       p.y_blocks * (kChannelsAlone + places * (p.whole ? 2 : kBlockChannels) / kThreads * kStagedAlone +
                     ceil_of(steps, kWarps) * taps * kTapAlone);
