@@ -74,9 +74,8 @@ class PoolCandidate final : public Candidate {
       case PoolKernel::kColumns:
         return "needs room for a tile in shared memory; channels last: no whole vectors of 16 bytes";
       case PoolKernel::kVectors:
-        return "needs channels last, whole vectors of 16 bytes of them, and 8 windows at most that hold a "
-               "place "
-               "along an axis";
+        return "needs channels last, whole vectors of 16 bytes of them, strides of 64 rows at most, and 8 "
+               "windows at most that hold a place along an axis";
       case PoolKernel::kAny:
         break;
     }

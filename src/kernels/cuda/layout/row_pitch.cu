@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A thread writes aligned vectors of 16 bytes. Where one lies within a row, it is shifted together out of the
-// two aligned vectors of the source that cover it; at the ends of rows it is collected. Bytes: both sides
-// once.
+// A thread writes aligned vectors of 16 bytes: the end of a row and the beginning of the next, each shifted
+// together out of the two aligned vectors of the source that cover it. Most have one of the two: the other's
+// loads are left out, not branched around. Bytes: both sides once.
 #include "kernels/cuda/alignment.h"
 #include "kernels/cuda/fast_div.cuh"
 #include "kernels/cuda/layout/row_pitch.h"
@@ -34,9 +34,9 @@ __device__ uint4 shifted(uint4 first, uint4 second, unsigned shift) {
           __funnelshift_r(w[2], w[3], bits), __funnelshift_r(w[3], w[4], bits)};
 }
 
+// Where the two vectors that cover eight halves would leave the source.
 __device__ uint4 collected(const Args& p, const uint16_t* source, uint32_t row, uint32_t column) {
   uint32_t words[4] = {};
-#pragma unroll
   for (int i = 0; i < kVector; ++i) {
     const bool there = column < p.length && row < p.rows;
     const uint32_t value = there ? source[row * p.from + column] : 0;
@@ -46,14 +46,37 @@ __device__ uint4 collected(const Args& p, const uint16_t* source, uint32_t row, 
   return {words[0], words[1], words[2], words[3]};
 }
 
+// Of halves 2i and 2i + 1, those before `count`.
+__device__ uint32_t first_halves(int i, int count) {
+  return count >= 2 * i + 2 ? ~0u : count == 2 * i + 1 ? 0xffffu : 0u;
+}
+
+// Halves [0, first) of one vector, zeros, and from `second` on those of the other.
+__device__ uint4 joined(uint4 one, int first, uint4 other, int second) {
+  const auto word = [&](int i, uint32_t a, uint32_t b) {
+    return (a & first_halves(i, first)) | (b & ~first_halves(i, second));
+  };
+  return {word(0, one.x, other.x), word(1, one.y, other.y), word(2, one.z, other.z), word(3, one.w, other.w)};
+}
+
 __device__ uint4 vector_at(const Args& p, const uint16_t* source, uint32_t at) {
   uint32_t column = at;
   const uint32_t row = p.to.split(column);
-  const int64_t from = row * p.from + column, covering = from & -int64_t{kVector};
-  if (column + kVector > p.length || covering + 2 * kVector > p.source)
+  // So many halves of this row, and so many before the next one's.
+  const int first = static_cast<int>(p.length - column), second = static_cast<int>(p.to.divisor - column);
+  const bool crosses = second < kVector;
+  const int64_t from = row * p.from + column, next = (row + 1) * p.from - second;
+  const int64_t last = crosses ? (next > from ? next : from) : from,
+                least = crosses && next < from ? next : from;
+  if (least < 0 || (last & -int64_t{kVector}) + 2 * kVector > p.source)
     return collected(p, source, row, column);
-  const auto* const vectors = reinterpret_cast<const uint4*>(source + covering);
-  return shifted(vectors[0], vectors[1], static_cast<unsigned>(from - covering));
+  const auto load = [&](int64_t begin) {
+    const auto* const vectors = reinterpret_cast<const uint4*>(source + (begin & -int64_t{kVector}));
+    return shifted(vectors[0], vectors[1], static_cast<unsigned>(begin & (kVector - 1)));
+  };
+  const uint4 one = load(from);
+  const uint4 other = crosses ? load(next) : uint4{};
+  return joined(one, first, other, second);
 }
 
 __global__ void __launch_bounds__(kThreads)
@@ -83,7 +106,9 @@ bool change_row_pitch(const RowPitch& pitch, DType type, const void* source, voi
   constexpr int64_t kMost = (int64_t{1} << 31) - kThreads * kEach * kVector;
   const auto halves = static_cast<int64_t>(size_of(type) / 2);
   const int64_t total = pitch.rows * pitch.to * halves;
-  if (halves == 0 || total > kMost || !is_aligned(source) || !is_aligned(target)) return false;
+  const bool fills = pitch.to >= pitch.length && (pitch.to - pitch.length) * halves < kVector;
+  if (halves == 0 || pitch.length * halves < kVector || !fills || total > kMost) return false;
+  if (!is_aligned(source) || !is_aligned(target)) return false;
   const Args p{static_cast<uint32_t>(pitch.rows),
                static_cast<uint32_t>(pitch.length * halves),
                static_cast<uint32_t>(total),

@@ -9,14 +9,14 @@
 
 namespace retrograd::kernels::cuda {
 
-// In elements; pitches are not below zero, and the target's rows do not overlap.
+// In elements; pitches are not below zero.
 struct RowPitch {
   int64_t rows, length;
   int64_t from, to;
 };
 
 // What lies between a target's rows becomes zero. False: nothing was done, since an address is no multiple of
-// 16, elements have one byte, or the target 4 GB.
+// 16, elements have one byte, rows fewer than 16, the target 4 GB, or 16 bytes and more lie between its rows.
 bool change_row_pitch(const RowPitch& pitch, DType type, const void* source, void* target, Stream stream);
 
 }  // namespace retrograd::kernels::cuda

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // grad_input[q] = Σ_{p : q in window p} grad_output[p] / divisor on channels-last tensors, where every window
 // divides by the same number. Neighbouring threads take neighbouring vectors of channels.
-// Windows lie side by side, without padding: a thread writes one window's row.
+// Windows lie side by side, without padding: a thread writes one window's row, or a run of a long one.
 // Bytes: grad_output once, grad_input once.
+#include <algorithm>
+
+#include "base/checked.h"
 #include "kernels/cuda/fast_div.cuh"
 #include "kernels/cuda/pack.cuh"
 #include "kernels/cuda/pooling/pool_last.h"
@@ -12,6 +15,7 @@ namespace retrograd::kernels::cuda {
 namespace {
 
 constexpr int kThreads = 256;
+constexpr int64_t kLongestRun = 8;
 
 unsigned blocks_for(int64_t threads) { return static_cast<unsigned>((threads + kThreads - 1) / kThreads); }
 __device__ uint32_t thread_number() { return blockIdx.x * kThreads + threadIdx.x; }
@@ -21,7 +25,8 @@ constexpr int kWide = 16 / sizeof(T);
 
 struct SideBySide {
   uint32_t threads;
-  FastDiv vectors, windows, h, d, sd, sh;  // windows: of a row of x, one that is cut off included
+  FastDiv vectors, runs, of_window, h, d, sd, sh;  // runs: of a row of x, with those of a window cut off
+  int run;                                         // places of one
   int sw, xw, yd, yh, yw;
   float scale;
 };
@@ -31,9 +36,9 @@ __global__ void __launch_bounds__(kThreads)
     side_by_side_kernel(const __grid_constant__ SideBySide p, const T* y, T* x) {
   uint32_t vector = thread_number();
   if (vector >= p.threads) return;
-  uint32_t ow = p.vectors.split(vector);
-  const uint32_t row = p.windows.quotient(ow);
-  ow -= row * p.windows.divisor;
+  uint32_t run = p.vectors.split(vector);
+  const uint32_t row = p.runs.split(run);
+  const uint32_t ow = p.of_window.split(run);
   uint32_t h = row;
   uint32_t d = p.h.split(h);
   const uint32_t image = p.d.split(d);
@@ -46,19 +51,23 @@ __global__ void __launch_bounds__(kThreads)
         values);
 #pragma unroll
   for (float& value : values) value = fmaf(value, p.scale, 0.0f);  // no negative zeros
-  T* out = x + (static_cast<int64_t>(row) * p.xw + ow * p.sw) * step + vector * kWide<T>;
-  const int count = min(p.sw, p.xw - static_cast<int>(ow) * p.sw);
+  const int within = static_cast<int>(run) * p.run, begin = static_cast<int>(ow) * p.sw + within;
+  T* out = x + (static_cast<int64_t>(row) * p.xw + begin) * step + vector * kWide<T>;
+  const int count = min(min(p.run, p.sw - within), p.xw - begin);
   for (int i = 0; i < count; ++i) store_pack<T, kWide<T>>(out + i * step, values);
 }
 
 template <class T>
 void launch_side_by_side(const Pool& pool, float scale, Stream stream) {
   const auto& [d, h, w] = pool.axes;
-  const int64_t vectors = pool.channels / kWide<T>, windows = (w.x + w.stride - 1) / w.stride;
+  const int64_t vectors = pool.channels / kWide<T>, windows = ceil_div(w.x, w.stride),
+                covered = std::min(w.stride, w.x), of_window = ceil_div(covered, kLongestRun);
   SideBySide p;
-  p.threads = static_cast<uint32_t>(pool.batch * d.x * h.x * windows * vectors);
+  p.threads = static_cast<uint32_t>(pool.batch * d.x * h.x * windows * of_window * vectors);
   p.vectors = FastDiv(vectors);
-  p.windows = FastDiv(windows);
+  p.runs = FastDiv(windows * of_window);
+  p.of_window = FastDiv(of_window);
+  p.run = static_cast<int>(ceil_div(covered, of_window));
   p.h = FastDiv(h.x);
   p.d = FastDiv(d.x);
   p.sd = FastDiv(d.stride);

@@ -79,7 +79,9 @@ VectorsCut vectors_cut(const Pool& pool, bool forward) {
   const int64_t taps = forward ? std::min(w.kernel, w.x) : std::min(ceil_div(w.kernel, w.stride), w.y);
   const int64_t reach = ceil_div(h.kernel, h.stride);
   VectorsCut cut{};
-  if (reach > kVectorsReach || taps > kVectorsReach) return cut;
+  // Backwards, a thread writes a stride of rows: of long ones there are too few.
+  const bool is_long = !forward && h.stride > kMostRows;
+  if (reach > kVectorsReach || taps > kVectorsReach || is_long) return cut;
   cut.taps = static_cast<int>(taps);
   cut.reach = static_cast<int>(reach);
   const int64_t unit = forward ? 1 : h.stride, rows = forward ? h.y : h.x;
