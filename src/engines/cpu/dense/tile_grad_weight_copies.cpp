@@ -22,7 +22,10 @@ namespace {
 constexpr int64_t kBytes = 2;
 constexpr int64_t kTurnedChannels = TileGradWeightCut::kLanes;
 
-bool channels_together(const PassTensor& t) { return t.strides[1] == 1 && t.strides[4] != 1; }
+// `width`: places of a row, of which one has no neighbour.
+bool channels_together(const PassTensor& t, int64_t width) {
+  return t.strides[1] == 1 && (t.strides[4] != 1 || width == 1);
+}
 
 }  // namespace
 
@@ -133,7 +136,7 @@ void TileGradWeightCopies::copy_x(const Bindings& bindings, TileGradWeightTask& 
       part.first[i] = origin + begin * w.stride;
       part.step[i] = w.stride;
     }
-    if (channels_together(pass.x))
+    if (channels_together(pass.x, pass.axes[2].x))
       turn_channels(part, task, space, out);
     else
       task.sound &= copy_channels(part, task.row_count, space, space.pitch, out);
@@ -196,7 +199,7 @@ void TileGradWeightCopies::copy_y(const Bindings& bindings, TileGradWeightTask& 
     const int64_t channel = task.group * pass.y_channels_per_group() + task.lane_first + lane;
     part.base = static_cast<const std::byte*>(bindings[pass.y.operand]) +
                 (box.first[0] * s[0] + channel * s[1]) * kBytes;
-    if (channels_together(pass.y)) {
+    if (channels_together(pass.y, pass.axes[2].y)) {
       if (count < width) std::fill_n(out, cells * width, 0.0F);
       task.sound &= pair_channels(part, count, space, space.numbers, width, out);
     } else {
