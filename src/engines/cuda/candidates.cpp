@@ -7,7 +7,6 @@ namespace retrograd::engines::cuda {
 std::span<const Candidate* const> candidates() {
   static const Candidate* const all[] = {
       &depthwise_small(),     // grad_input, grad_weight: one channel a group, 3x3 to 7x7 on 14x14, 16 bits
-      &depthwise_whole(),     // the same of every type
       &depthwise_bands(),     // 5x5 and 7x7, 16-bit types
       &depthwise_rows(),      // 3x3 to 7x7
       &depthwise_last(),      // the same, channels last

@@ -40,7 +40,6 @@ const Candidate& group_weights();  // grad_weight, the same
 // depthwise/: one channel a group.
 // 3x3 to 7x7, a row a kernel: planes of 14x14 on tensor cores and without, 5x5 and 7x7 on tensor cores, rest.
 const Candidate& depthwise_small();
-const Candidate& depthwise_whole();
 const Candidate& depthwise_bands();
 const Candidate& depthwise_rows();
 const Candidate& depthwise_last();      // up to 7x7, channels last

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Depthwise convolutions on NCHW planes, 3x3 to 7x7, four kernels (kernels/cuda/depthwise/depthwise.h).
+// Depthwise convolutions on NCHW planes, 3x3 to 7x7, three kernels (kernels/cuda/depthwise/depthwise.h).
 // forward and grad_input take one launch, grad_weight one or two.
 #include "kernels/cuda/depthwise/depthwise.h"
 
@@ -145,8 +145,6 @@ class DepthwiseCandidate final : public Candidate {
     switch (kernel_) {
       case DepthwiseKernel::kSmall:
         return "needs planes of 14x14 in f16 or bf16, stride 1, padding of half a kernel";
-      case DepthwiseKernel::kWhole:
-        return "needs planes of 14x14, stride 1, padding of half a kernel";
       case DepthwiseKernel::kBands:
         return "needs 5x5 or 7x7 in f16 or bf16, stride 1, padding of half a kernel, rows of chunks of 16 "
                "bytes";
@@ -164,10 +162,6 @@ class DepthwiseCandidate final : public Candidate {
 
 const Candidate& depthwise_small() {
   static const DepthwiseCandidate instance(DepthwiseKernel::kSmall);
-  return instance;
-}
-const Candidate& depthwise_whole() {
-  static const DepthwiseCandidate instance(DepthwiseKernel::kWhole);
   return instance;
 }
 const Candidate& depthwise_bands() {

@@ -11,7 +11,7 @@ namespace retrograd::kernels::cuda {
 
 // small: planes of 14x14 in 16 bits on tensor cores. whole: planes of 14x14. bands: 5x5 and 7x7 in 16 bits on
 // tensor cores. All of them: stride 1, padding of half a kernel. rows: everything else.
-enum class DepthwiseKernel : unsigned char { kSmall, kWhole, kBands, kRows };
+enum class DepthwiseKernel : unsigned char { kSmall, kBands, kRows };
 const char* name_of(DepthwiseKernel kernel);
 // alignment: what both addresses are multiples of.
 bool has_depthwise_kernel(DepthwiseKernel kernel, const Conv& conv, bool grad_input, int alignment);

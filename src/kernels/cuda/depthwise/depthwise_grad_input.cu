@@ -18,7 +18,6 @@
 #include "kernels/cuda/depthwise/depthwise_plan.h"
 #include "kernels/cuda/depthwise/depthwise_row.cuh"
 #include "kernels/cuda/depthwise/depthwise_small.h"
-#include "kernels/cuda/depthwise/depthwise_whole.h"
 #include "kernels/cuda/fast_div.cuh"
 #include "kernels/cuda/types.h"
 
@@ -223,7 +222,6 @@ void launch_stride(const Conv& conv, Stream stream) {
 
 void depthwise_grad_input(const Conv& conv, DepthwiseKernel kernel, Stream stream) {
   if (kernel == DepthwiseKernel::kSmall) return depthwise_small_grad_input(conv, stream);
-  if (kernel == DepthwiseKernel::kWhole) return depthwise_whole_grad_input(conv, stream);
   if (kernel == DepthwiseKernel::kBands) return depthwise_bands_grad_input(conv, stream);
   with_type(conv.x.dtype, [&](auto type) {
     using T = decltype(type);

@@ -15,7 +15,6 @@
 #include "kernels/cuda/depthwise/depthwise_plan.h"
 #include "kernels/cuda/depthwise/depthwise_row.cuh"
 #include "kernels/cuda/depthwise/depthwise_small.h"
-#include "kernels/cuda/depthwise/depthwise_whole.h"
 #include "kernels/cuda/part_sums.h"
 #include "kernels/cuda/types.h"
 
@@ -193,7 +192,6 @@ void launch_stride(const Conv& conv, float* workspace, Stream stream) {
 
 void depthwise_grad_weight(const Conv& conv, DepthwiseKernel kernel, float* workspace, Stream stream) {
   if (kernel == DepthwiseKernel::kSmall) return depthwise_small_grad_weight(conv, workspace, stream);
-  if (kernel == DepthwiseKernel::kWhole) return depthwise_whole_grad_weight(conv, workspace, stream);
   if (kernel == DepthwiseKernel::kBands) {
     depthwise_bands_grad_weight(conv, workspace, stream);
     return add_parts(conv, depthwise_bands_parts(conv), PartOrder::kTapsOfChannel,

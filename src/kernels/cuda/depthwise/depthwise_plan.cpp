@@ -9,7 +9,6 @@
 #include "kernels/cuda/depthwise/depthwise_small.h"
 #include "kernels/cuda/depthwise/depthwise_spans.h"
 #include "kernels/cuda/depthwise/depthwise_tiles.h"
-#include "kernels/cuda/depthwise/depthwise_whole.h"
 
 namespace retrograd::kernels::cuda {
 namespace {
@@ -42,8 +41,6 @@ const char* name_of(DepthwiseKernel kernel) {
   switch (kernel) {
     case DepthwiseKernel::kSmall:
       return "small";
-    case DepthwiseKernel::kWhole:
-      return "whole";
     case DepthwiseKernel::kBands:
       return "bands";
     case DepthwiseKernel::kRows:
@@ -56,8 +53,6 @@ bool has_depthwise_kernel(DepthwiseKernel kernel, const Conv& conv, bool grad_in
   switch (kernel) {
     case DepthwiseKernel::kSmall:
       return is_square(conv, kSmallWidth) && is_sixteen_bits(conv) && alignment >= 8;
-    case DepthwiseKernel::kWhole:
-      return is_square(conv, kWholeWidth) && alignment >= 4;
     case DepthwiseKernel::kBands:
       return is_bands(conv, grad_input) && alignment >= 16;
     case DepthwiseKernel::kRows:
@@ -67,8 +62,7 @@ bool has_depthwise_kernel(DepthwiseKernel kernel, const Conv& conv, bool grad_in
 }
 
 DepthwiseKernel depthwise_kernel(const Conv& conv, bool grad_input, int alignment) {
-  for (const DepthwiseKernel kernel :
-       {DepthwiseKernel::kSmall, DepthwiseKernel::kWhole, DepthwiseKernel::kBands})
+  for (const DepthwiseKernel kernel : {DepthwiseKernel::kSmall, DepthwiseKernel::kBands})
     if (has_depthwise_kernel(kernel, conv, grad_input, alignment)) return kernel;
   return DepthwiseKernel::kRows;
 }
@@ -94,19 +88,6 @@ int64_t small_images_in_part(const Conv& conv) {
 int64_t depthwise_small_parts(const Conv& conv) {
   const int64_t in_part = small_images_in_part(conv);
   return (conv.batch + in_part - 1) / in_part;
-}
-
-int64_t whole_images_in_part(const Conv& conv) {
-  constexpr int64_t kWantedBlocks = 528;
-  const int64_t rounds = (conv.batch + kWholePlanes - 1) / kWholePlanes;
-  const int64_t wanted = (kWantedBlocks + conv.groups - 1) / conv.groups;
-  const int64_t parts = rounds < wanted ? rounds : wanted;
-  return (rounds + parts - 1) / parts * kWholePlanes;
-}
-
-int64_t depthwise_whole_parts(const Conv& conv) {
-  const int64_t images = whole_images_in_part(conv);
-  return (conv.batch + images - 1) / images;
 }
 
 Bands bands_of(const Conv& conv) {
@@ -162,8 +143,6 @@ int64_t depthwise_parts(const Conv& conv, DepthwiseKernel kernel) {
   switch (kernel) {
     case DepthwiseKernel::kSmall:
       return depthwise_small_parts(conv);
-    case DepthwiseKernel::kWhole:
-      return depthwise_whole_parts(conv);
     case DepthwiseKernel::kBands:
       return depthwise_bands_parts(conv);
     case DepthwiseKernel::kRows:

@@ -15,10 +15,6 @@ inline bool is_sixteen_bits(const Conv& conv) {
 inline constexpr int kSmallWidth = 14, kSmallWarps = 4;
 int64_t small_images_in_part(const Conv& conv);
 
-inline constexpr int kWholeWidth = 14;
-inline constexpr int kWholePlanes = 32;  // of a block, a lane each
-int64_t whole_images_in_part(const Conv& conv);
-
 inline constexpr int kBandsWarps = 4, kBandsGroups = 16;
 struct Bands {
   int channels, images, height, width;
