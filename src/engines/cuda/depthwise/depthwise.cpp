@@ -144,7 +144,8 @@ class DepthwiseCandidate final : public Candidate {
   const char* needs() const {
     switch (kernel_) {
       case DepthwiseKernel::kSmall:
-        return "needs planes of 14x14 in f16 or bf16, stride 1, padding of half a kernel";
+        return "needs planes of 14x14 or of up to 64 places in f16 or bf16, stride 1, padding of half a "
+               "kernel";
       case DepthwiseKernel::kBands:
         return "needs 5x5 or 7x7 in f16 or bf16, stride 1, padding of half a kernel, rows of chunks of 16 "
                "bytes";

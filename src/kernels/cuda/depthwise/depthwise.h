@@ -9,7 +9,7 @@
 
 namespace retrograd::kernels::cuda {
 
-// small: planes of 14x14 in 16 bits on tensor cores. whole: planes of 14x14. bands: 5x5 and 7x7 in 16 bits on
+// small: planes of 14x14 or of up to 64 places in 16 bits on tensor cores. bands: 5x5 and 7x7 in 16 bits on
 // tensor cores. All of them: stride 1, padding of half a kernel. rows: everything else.
 enum class DepthwiseKernel : unsigned char { kSmall, kBands, kRows };
 const char* name_of(DepthwiseKernel kernel);

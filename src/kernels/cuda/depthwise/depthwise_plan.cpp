@@ -15,10 +15,10 @@ namespace {
 
 bool is_same(const Axis& a) { return a.x == a.y && a.stride == 1 && a.pad == a.kernel / 2; }
 
-bool is_square(const Conv& conv, int width) {
-  for (const Axis* axis : {&conv.axes[1], &conv.axes[2]})
-    if (axis->x != width || !is_same(*axis)) return false;
-  return true;
+bool is_small(const Conv& conv, int alignment) {
+  const Axis &h = conv.axes[1], &w = conv.axes[2];
+  if (!is_sixteen_bits(conv) || !is_same(h) || !is_same(w)) return false;
+  return is_tiny(conv) || (h.x == kSmallWidth && w.x == kSmallWidth && alignment >= 8);
 }
 
 bool is_bands(const Conv& conv, bool grad_input) {
@@ -52,7 +52,7 @@ const char* name_of(DepthwiseKernel kernel) {
 bool has_depthwise_kernel(DepthwiseKernel kernel, const Conv& conv, bool grad_input, int alignment) {
   switch (kernel) {
     case DepthwiseKernel::kSmall:
-      return is_square(conv, kSmallWidth) && is_sixteen_bits(conv) && alignment >= 8;
+      return is_small(conv, alignment);
     case DepthwiseKernel::kBands:
       return is_bands(conv, grad_input) && alignment >= 16;
     case DepthwiseKernel::kRows:

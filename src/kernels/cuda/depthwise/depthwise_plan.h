@@ -12,7 +12,12 @@ inline bool is_sixteen_bits(const Conv& conv) {
   return conv.x.dtype == DType::kF16 || conv.x.dtype == DType::kBF16;
 }
 
-inline constexpr int kSmallWidth = 14, kSmallWarps = 4;
+// depthwise_small: planes of 14 x 14, and those of so few places that a warp reads one in two turns.
+inline constexpr int kSmallWidth = 14, kSmallWarps = 4, kTinyPlaces = 64, kTinyWidth = 16;
+inline bool is_tiny(const Conv& conv) {
+  const Axis &h = conv.axes[1], &w = conv.axes[2];
+  return h.x <= kTinyWidth && w.x <= kTinyWidth && h.x * w.x <= kTinyPlaces;
+}
 int64_t small_images_in_part(const Conv& conv);
 
 inline constexpr int kBandsWarps = 4, kBandsGroups = 16;

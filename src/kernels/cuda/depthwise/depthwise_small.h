@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Depthwise convolutions on row-major planes of 14x14 in FP16 or BF16 on tensor cores: kernels of 3x3, 5x5
-// and 7x7, stride 1, no dilation, padding of half a kernel.
+// Depthwise convolutions on row-major planes of 14x14, or of up to 64 places, in FP16 or BF16 on tensor
+// cores: kernels of 3x3, 5x5 and 7x7, stride 1, no dilation, padding of half a kernel.
 #pragma once
 
 #include "kernels/cuda/shapes.h"

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// x[q] = Σ_k y[q + P − k] · w[k] on planes of 14x14, on tensor cores.
+// x[q] = Σ_k y[q + P − k] · w[k] on small planes, on tensor cores.
 //
-// A plane is a matrix of 16 x 16. Row kh of the kernel along the diagonals of another one makes all columns
-// of a result from all columns of y: two products of 16 x 16 and 16 x 8 matrices for each kh, with the rows
-// of y that are P − kh away. A warp keeps the matrices of its channel in registers and takes image after
-// image; the next planes are on their way meanwhile. Bytes: y once, x once.
+// A plane is a matrix of 16 x 16, zeros around it. Row kh of the kernel along the diagonals of another one
+// makes all columns of a result from all columns of y: two products of 16 x 16 and 16 x 8 matrices for each
+// kh, with the rows of y that are P − kh away. A warp keeps the matrices of its channel in registers and
+// takes image after image; the next planes are on their way meanwhile. Bytes: y once, x once.
 //
 // Values beyond the edge are zeros, and so are the matrices beside their diagonals; a result that is NaN,
 // where a zero may have met an infinity, is taken from the formula.
+#include <type_traits>
+
 #include "kernels/cuda/depthwise/depthwise_band.cuh"
 #include "kernels/cuda/depthwise/depthwise_repair.cuh"
 #include "kernels/cuda/depthwise/depthwise_small.cuh"
@@ -21,12 +23,12 @@ namespace {
 constexpr int kWarps = 4;
 constexpr int64_t kWantedParts = 8;  // of the images
 
-template <class T, int kK, int kAhead>
+template <class T, class Plane, int kK, int kAhead>
 __global__ void __launch_bounds__(kWarps * 32, 6)
     small_gather_kernel(const __grid_constant__ Conv conv, int channels, int images, int in_part, const T* y,
                         const T* weights, T* x) {
-  constexpr int kP = kK / 2, kBytes = small_bytes(kP), kOutBytes = 2 * kSmallPlane + 8;
-  __shared__ __align__(16) unsigned char shared[kWarps][kBytes + kOutBytes];
+  constexpr int kP = kK / 2, kBytes = small_bytes(kP);
+  __shared__ __align__(16) unsigned char shared[kWarps][kBytes + kSmallOutBytes];
   __shared__ __align__(16) unsigned char kernels[kWarps][BandKernel<T, kK>::kBytes];
   const int lane = static_cast<int>(threadIdx.x) % 32, warp = static_cast<int>(threadIdx.x) / 32;
   const int channel = static_cast<int>(blockIdx.x) * kWarps + warp;
@@ -36,10 +38,12 @@ __global__ void __launch_bounds__(kWarps * 32, 6)
   for (int i = lane; i < kBytes / 16; i += 32) reinterpret_cast<uint4*>(own)[i] = uint4{};
   __syncwarp();
   const uint32_t base = shared_address(own);
-  const SmallCopy copy(lane, base, kP);
-  const int64_t distance = static_cast<int64_t>(channels) * kSmallPlane;
-  const T* const from = y + (static_cast<int64_t>(first) * channels + channel) * kSmallPlane;
-  uint2 ahead[kAhead][kSmallPieces];
+  const Plane plane(conv);
+  const SmallCopy<Plane> copy(plane, lane, base, kP);
+  const int places = plane.width() * plane.height();
+  const int64_t distance = static_cast<int64_t>(channels) * places;
+  const T* const from = y + (static_cast<int64_t>(first) * channels + channel) * places;
+  typename Plane::Piece ahead[kAhead][kSmallPieces];
 #pragma unroll
   for (int i = 0; i < kAhead; ++i)
     if (first + i < last) copy.fetch(ahead[i], from + i * distance);
@@ -57,7 +61,7 @@ __global__ void __launch_bounds__(kWarps * 32, 6)
       for (int i = 0; i < 2; ++i)
         band[kh][half][i] = BandKernel<T, kK>::pair(kernel, kh, q + 8 * half + kP - 2 * t - 8 * i);
   const uint32_t matrix = (lane % 8 + lane / 8 % 2 * 8) * kSmallPitch + lane / 16 * 16;
-  auto* const out = reinterpret_cast<uint32_t*>(own + kBytes);
+  T* const out = reinterpret_cast<T*>(own + kBytes);
   float witness = 0;
   for (int n0 = first; n0 < last; n0 += kAhead) {
 #pragma unroll
@@ -81,52 +85,61 @@ __global__ void __launch_bounds__(kWarps * 32, 6)
 #pragma unroll
         for (int i = 0; i < 2; ++i) {
           const int row = q + 8 * i, column = 8 * half + 2 * t;
-          if (row >= kSmallWidth || column >= kSmallWidth) continue;
+          if (row >= plane.height() || column >= plane.width()) continue;
           const float pair[2] = {sums[half][2 * i], sums[half][2 * i + 1]};
+          T* const to = out + row * plane.width() + column;
           watch(witness, pair[0]);
-          watch(witness, pair[1]);
-          store_pack<T, 2>(reinterpret_cast<T*>(out + row * (kSmallWidth / 2) + column / 2), pair);
+          if constexpr (std::is_same_v<Plane, FourteenPlane>) {
+            watch(witness, pair[1]);
+            store_pack<T, 2>(to, pair);
+          } else {
+            to[0] = from_float<T>(pair[0]);
+            if (column + 1 >= plane.width()) continue;
+            watch(witness, pair[1]);
+            to[1] = from_float<T>(pair[1]);
+          }
         }
       __syncwarp();
-      auto* const target =
-          reinterpret_cast<uint2*>(x + (static_cast<int64_t>(n) * channels + channel) * kSmallPlane);
-#pragma unroll
-      for (int i = 0; i < kSmallPieces; ++i)
-        if (copy.has(i)) target[lane + 32 * i] = reinterpret_cast<const uint2*>(out)[lane + 32 * i];
+      copy.take(x + (static_cast<int64_t>(n) * channels + channel) * places, out);
       __syncwarp();
     }
   }
   if (__any_sync(~0u, isnan(witness)))
-    for (int n = first; n < last; ++n) repair_rows<T>(conv, Result::kGradInput, n, channel, 0, kSmallWidth);
+    for (int n = first; n < last; ++n)
+      repair_rows<T>(conv, Result::kGradInput, n, channel, 0, plane.height());
 }
 
-template <class T, int kK, int kAhead = 3>
-void launch(const Conv& conv, int64_t wanted_parts, Stream stream) {
-  const int64_t in_part = (conv.batch + wanted_parts - 1) / wanted_parts;
+template <class T, class Plane, int kK, int kAhead = 3>
+void launch(const Conv& conv, Stream stream) {
+  const int64_t in_part = (conv.batch + kWantedParts - 1) / kWantedParts;
   const dim3 grid(static_cast<unsigned>((conv.groups + kWarps - 1) / kWarps),
                   static_cast<unsigned>((conv.batch + in_part - 1) / in_part));
-  small_gather_kernel<T, kK, kAhead><<<grid, kWarps * 32, 0, stream>>>(
+  small_gather_kernel<T, Plane, kK, kAhead><<<grid, kWarps * 32, 0, stream>>>(
       conv, static_cast<int>(conv.groups), static_cast<int>(conv.batch), static_cast<int>(in_part),
       static_cast<const T*>(conv.y.data), static_cast<const T*>(conv.w.data), static_cast<T*>(conv.x.data));
 }
 
-template <class T>
+template <class T, class Plane>
 void launch_kernel(const Conv& conv, Stream stream) {
   switch (conv.axes[2].kernel) {
     case 3:
-      return launch<T, 3>(conv, kWantedParts, stream);
+      return launch<T, Plane, 3>(conv, stream);
     case 5:
-      return launch<T, 5>(conv, kWantedParts, stream);
+      return launch<T, Plane, 5>(conv, stream);
     default:
-      return launch<T, 7>(conv, kWantedParts, stream);
+      return launch<T, Plane, 7>(conv, stream);
   }
 }
 
 }  // namespace
 
 void depthwise_small_grad_input(const Conv& conv, Stream stream) {
-  if (conv.x.dtype == DType::kF16) return launch_kernel<__half>(conv, stream);
-  launch_kernel<__nv_bfloat16>(conv, stream);
+  const bool f16 = conv.x.dtype == DType::kF16;
+  if (is_tiny(conv))
+    return f16 ? launch_kernel<__half, TinyPlane>(conv, stream)
+               : launch_kernel<__nv_bfloat16, TinyPlane>(conv, stream);
+  f16 ? launch_kernel<__half, FourteenPlane>(conv, stream)
+      : launch_kernel<__nv_bfloat16, FourteenPlane>(conv, stream);
 }
 
 }  // namespace retrograd::kernels::cuda

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// w[kh,kw] = Σ_{n,h,v} x[n, h − P + kh, v − P + kw] · y[n, h, v] of one channel, on planes of 14x14, on
+// w[kh,kw] = Σ_{n,h,v} x[n, h − P + kh, v − P + kw] · y[n, h, v] of one channel, on small planes, on
 // tensor cores.
 //
 // D_kh[p][q] = Σ_h x[h − P + kh][p] · y[h][q] is a product of 16 x 16 matrices, and w[kh,kw] the sum of D_kh
@@ -19,7 +19,7 @@ namespace {
 constexpr int kWarps = kSmallWarps;
 
 // With kFinish there is one part, and the sums are the results.
-template <class T, int kK, int kAhead, bool kFinish>
+template <class T, class Plane, int kK, int kAhead, bool kFinish>
 __global__ void __launch_bounds__(kWarps * 32, kK == 7 ? 5 : 6)
     small_weight_kernel(const __grid_constant__ Conv conv, int channels, int images, int in_part, const T* x,
                         const T* y, float* parts) {
@@ -36,11 +36,14 @@ __global__ void __launch_bounds__(kWarps * 32, kK == 7 ? 5 : 6)
   for (int i = lane; i < kBytes / 16; i += 32) reinterpret_cast<uint4*>(own)[i] = uint4{};
   __syncwarp();
   const uint32_t base = shared_address(own);
-  const SmallCopy copy_x(lane, base, kP), copy_y(lane, base + kXBytes, 0);
-  const int64_t distance = static_cast<int64_t>(channels) * kSmallPlane * kWarps;
-  const int64_t from = (static_cast<int64_t>(first) * channels + channel) * kSmallPlane;
-  uint2 of_x[kAhead][kSmallPieces], of_y[kAhead][kSmallPieces];
-  const auto fetch = [&](int number, uint2(&to_x)[kSmallPieces], uint2(&to_y)[kSmallPieces]) {
+  using Piece = typename Plane::Piece;
+  const Plane plane(conv);
+  const SmallCopy<Plane> copy_x(plane, lane, base, kP), copy_y(plane, lane, base + kXBytes, 0);
+  const int64_t pitch = static_cast<int64_t>(channels) * plane.width() * plane.height();
+  const int64_t distance = pitch * kWarps;
+  const int64_t from = first * pitch + channel * plane.width() * plane.height();
+  Piece of_x[kAhead][kSmallPieces], of_y[kAhead][kSmallPieces];
+  const auto fetch = [&](int number, Piece(&to_x)[kSmallPieces], Piece(&to_y)[kSmallPieces]) {
     if (first + number * kWarps >= last) return;
     copy_x.fetch(to_x, x + from + number * distance);
     copy_y.fetch(to_y, y + from + number * distance);
@@ -86,9 +89,9 @@ __global__ void __launch_bounds__(kWarps * 32, kK == 7 ? 5 : 6)
     __syncwarp();
     if (lane < kK) {
       float diagonal = 0;
-      for (int q = 0; q < kSmallWidth; ++q) {
+      for (int q = 0; q < plane.width(); ++q) {
         const int p = q + lane - kP;
-        if (p >= 0 && p < kSmallWidth) diagonal += matrix[p * kPitch + q];
+        if (p >= 0 && p < plane.width()) diagonal += matrix[p * kPitch + q];
       }
       of_warps[warp][kh * kK + lane] = diagonal;
     }
@@ -114,35 +117,40 @@ __global__ void __launch_bounds__(kWarps * 32, kK == 7 ? 5 : 6)
 // By the blocks themselves.
 bool is_finished(const Conv& conv) { return small_images_in_part(conv) == conv.batch; }
 
-template <class T, int kK, int kAhead = 2>
+template <class T, class Plane, int kK, int kAhead = 2>
 void launch(const Conv& conv, float* workspace, Stream stream) {
   const int64_t in_part = small_images_in_part(conv);
   const dim3 grid(static_cast<unsigned>(conv.groups),
                   static_cast<unsigned>((conv.batch + in_part - 1) / in_part));
-  const auto kernel = is_finished(conv) ? small_weight_kernel<T, kK, kAhead, true>
-                                        : small_weight_kernel<T, kK, kAhead, false>;
+  const auto kernel = is_finished(conv) ? small_weight_kernel<T, Plane, kK, kAhead, true>
+                                        : small_weight_kernel<T, Plane, kK, kAhead, false>;
   kernel<<<grid, kWarps * 32, 0, stream>>>(conv, static_cast<int>(conv.groups), static_cast<int>(conv.batch),
                                            static_cast<int>(in_part), static_cast<const T*>(conv.x.data),
                                            static_cast<const T*>(conv.y.data), workspace);
 }
 
-template <class T>
+template <class T, class Plane>
 void launch_kernel(const Conv& conv, float* workspace, Stream stream) {
   switch (conv.axes[2].kernel) {
     case 3:
-      return launch<T, 3>(conv, workspace, stream);
+      return launch<T, Plane, 3>(conv, workspace, stream);
     case 5:
-      return launch<T, 5>(conv, workspace, stream);
+      return launch<T, Plane, 5>(conv, workspace, stream);
     default:
-      return launch<T, 7>(conv, workspace, stream);
+      return launch<T, Plane, 7>(conv, workspace, stream);
   }
 }
 
 }  // namespace
 
 void depthwise_small_grad_weight(const Conv& conv, float* workspace, Stream stream) {
-  conv.x.dtype == DType::kF16 ? launch_kernel<__half>(conv, workspace, stream)
-                              : launch_kernel<__nv_bfloat16>(conv, workspace, stream);
+  const bool f16 = conv.x.dtype == DType::kF16;
+  if (is_tiny(conv))
+    f16 ? launch_kernel<__half, TinyPlane>(conv, workspace, stream)
+        : launch_kernel<__nv_bfloat16, TinyPlane>(conv, workspace, stream);
+  else
+    f16 ? launch_kernel<__half, FourteenPlane>(conv, workspace, stream)
+        : launch_kernel<__nv_bfloat16, FourteenPlane>(conv, workspace, stream);
   if (!is_finished(conv))
     add_parts(conv, depthwise_small_parts(conv), PartOrder::kTapsOfChannel,
               PartRows::of_images(small_images_in_part(conv), conv.axes[1].y), workspace, stream);
