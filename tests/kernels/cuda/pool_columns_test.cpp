@@ -82,8 +82,8 @@ void run_block(const PoolColumns& p, uint32_t block, const typename Codec::Type*
   constexpr bool kForward = Kind::kForward;
   const ColumnsTile t = columns_tile<kForward>(p, block);
   T* const staged = reinterpret_cast<T*>(memory) + kStripMargin;
-  auto* const sums = reinterpret_cast<float*>(memory + p.sums_at);
-  auto* const results = reinterpret_cast<T*>(memory + p.results_at);
+  auto* const sums = reinterpret_cast<float*>(memory + p.shared.sums_at);
+  auto* const results = reinterpret_cast<T*>(memory + p.shared.results_at);
   const auto every = [](auto&& phase) {
     for (uint32_t i = 0; i < kThreads; ++i) phase(i);
   };
@@ -103,7 +103,7 @@ void run_block(const PoolColumns& p, uint32_t block, const typename Codec::Type*
 template <class Codec>
 void run_all(const PoolColumns& p, bool forward, const typename Codec::Type* source,
              typename Codec::Type* result) {
-  std::vector<Line> memory(static_cast<size_t>(p.bytes + 15) / 16 + 2);
+  std::vector<Line> memory(static_cast<size_t>(p.shared.bytes + 15) / 16 + 2);
   auto* const bytes = reinterpret_cast<unsigned char*>(memory.data());
   for (uint32_t block = 0; block < p.blocks; ++block) {
     std::memset(bytes, 0xff, memory.size() * sizeof(Line));  // NaN
@@ -111,7 +111,8 @@ void run_all(const PoolColumns& p, bool forward, const typename Codec::Type* sou
       run_block<Codec, decltype(kind)>(p, block, source, result, bytes + 16);
     });
     for (size_t i = 0; i < 16; ++i) ASSERT_EQ(bytes[i], 0xff);
-    for (size_t i = 16 + static_cast<size_t>(p.bytes); i < memory.size() * 16; ++i) ASSERT_EQ(bytes[i], 0xff);
+    for (size_t i = 16 + static_cast<size_t>(p.shared.bytes); i < memory.size() * 16; ++i)
+      ASSERT_EQ(bytes[i], 0xff);
   }
 }
 
@@ -141,7 +142,7 @@ void judge(Pool pool, bool last, bool forward, const ColumnsCut* cut, std::mt199
   pool.y.data = forward ? results : sources;
   if (cut != nullptr) {
     const PoolColumns p = columns_of(pool, last, forward, *cut);
-    ASSERT_LE(p.bytes, kColumnsBytes);
+    ASSERT_LE(p.shared.bytes, kColumnsBytes);
     run_all<Codec>(p, forward, sources, results);
   } else {
     const PoolVectors p = vectors_of(pool, forward);
@@ -199,7 +200,7 @@ TEST(PoolColumns, EveryCutIsTheFormula) {
       cut.steps = static_cast<int>(draw(1, rows));
       cut.strips = static_cast<int>(draw(1, width * (last ? pool.channels : 1)));
       cut.band = static_cast<int>(draw(1, cut.steps));
-      if (columns_of(pool, last, forward, cut).bytes > kColumnsBytes) continue;
+      if (columns_of(pool, last, forward, cut).shared.bytes > kColumnsBytes) continue;
     }
     ++run;
     tiled += cut.steps < pool.axes[1].x ? 1 : 0;

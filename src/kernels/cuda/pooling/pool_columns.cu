@@ -23,8 +23,8 @@ __global__ void __launch_bounds__(kColumnsThreads, Kind::kPlain ? 8 : 6)
   extern __shared__ uint4 memory[];
   auto* const bytes = reinterpret_cast<unsigned char*>(memory);
   auto* const staged = reinterpret_cast<T*>(bytes) + kStripMargin;
-  auto* const sums = reinterpret_cast<float*>(bytes + p.sums_at);
-  auto* const results = reinterpret_cast<T*>(bytes + p.results_at);
+  auto* const sums = reinterpret_cast<float*>(bytes + p.shared.sums_at);
+  auto* const results = reinterpret_cast<T*>(bytes + p.shared.results_at);
   const ColumnsTile t = columns_tile<Kind::kForward>(p, blockIdx.x);
   stage(source_runs(p, t), threadIdx.x, kColumnsThreads, source, staged);
   if constexpr (Kind::kIsStrip && !Kind::kPlain)
@@ -51,8 +51,9 @@ void pool_columns(const Pool& pool, bool channels_last, bool forward, const Colu
     const void* const source = forward ? pool.x.data : pool.y.data;
     void* const result = forward ? pool.y.data : pool.x.data;
     with_kind<sizeof(T)>(window_key(p, forward), [&](auto kind) {
-      columns_kernel<T, decltype(kind)><<<p.blocks, kColumnsThreads, static_cast<size_t>(p.bytes), stream>>>(
-          p, static_cast<const T*>(source), static_cast<T*>(result));
+      columns_kernel<T, decltype(kind)>
+          <<<p.blocks, kColumnsThreads, static_cast<size_t>(p.shared.bytes), stream>>>(
+              p, static_cast<const T*>(source), static_cast<T*>(result));
     });
   });
 }

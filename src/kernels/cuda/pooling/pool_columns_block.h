@@ -16,11 +16,14 @@
 
 namespace retrograd::kernels::cuda {
 
+// A tile of the result, or what is staged of the source for it. columns: elements of a line; at: where the
+// first element lies in shared memory, as far behind 16 bytes as in the tensor.
+struct ColumnsPart {
+  int plane, planes, row, rows, column, columns, at;
+};
 struct ColumnsTile {
-  int plane, planes, row, rows, column, columns;              // of the result; columns: elements of a line
-  int step, steps, strip;                                     // the first of them, and how many
-  int s_layer, s_layers, s_row, s_rows, s_column, s_columns;  // what is staged; layers: planes of the source
-  int s_at, r_at;  // where the first elements lie in shared memory: as far behind 16 bytes as in the tensors
+  ColumnsPart result, source;
+  int step, steps, strip;  // the first of them, and how many
 };
 
 // The planes of the source that a plane of the result adds; depth: of the plane in its image; s_depth: of the
@@ -32,7 +35,7 @@ template <bool kForward>
 RG_DEVICE ColumnsLayers layers_of(const PoolColumns& p, int plane) {
   if (!p.deep) return {plane, plane + 1, 0, 0};
   auto depth = static_cast<uint32_t>(plane);
-  const int image = static_cast<int>(p.depths.split(depth)) * static_cast<int>(p.s_depths.divisor);
+  const int image = static_cast<int>(p.by.depths.split(depth)) * static_cast<int>(p.by.s_depths.divisor);
   const Places places = sources_of<kForward>(p, 0, static_cast<int>(depth));
   return {image + places.begin, image + places.end, static_cast<int>(depth), places.begin};
 }
@@ -41,9 +44,9 @@ template <bool kForward>
 RG_DEVICE ColumnsTile columns_tile(const PoolColumns& p, uint32_t block) {
   ColumnsTile t;
   uint32_t column_tile = block;
-  uint32_t row_tile = p.column_tiles.split(column_tile);
-  t.plane = static_cast<int>(p.row_tiles.split(row_tile)) * p.cut.planes;
-  t.planes = least(p.cut.planes, p.planes - t.plane);
+  uint32_t row_tile = p.by.column_tiles.split(column_tile);
+  t.result.plane = static_cast<int>(p.by.row_tiles.split(row_tile)) * p.cut.planes;
+  t.result.planes = least(p.cut.planes, p.planes - t.result.plane);
   t.step = static_cast<int>(row_tile) * p.cut.steps;
   t.steps = least(p.cut.steps, p.steps - t.step);
   t.strip = static_cast<int>(column_tile) * p.cut.strips;
@@ -51,68 +54,64 @@ RG_DEVICE ColumnsTile columns_tile(const PoolColumns& p, uint32_t block) {
     first = most(begin, 0);
     count = least(end, size) - first;
   };
-  results(t.step * p.unit_h - p.phase_h, (t.step + t.steps) * p.unit_h - p.phase_h, p.rows, t.row, t.rows);
-  results(t.strip * p.unit_w - p.phase_w, (t.strip + p.cut.strips) * p.unit_w - p.phase_w, p.r_line, t.column,
-          t.columns);
-  t.s_layer = layers_of<kForward>(p, t.plane).begin;
-  t.s_layers = most(layers_of<kForward>(p, t.plane + t.planes - 1).end - t.s_layer, 0);
-  t.s_row = 0;
-  t.s_rows = p.s_rows;
-  if (t.rows < p.rows) {  // else one run
-    t.s_row = sources_of<kForward>(p, 1, t.row).begin;
-    t.s_rows = most(sources_of<kForward>(p, 1, t.row + t.rows - 1).end - t.s_row, 0);
+  results(t.step * p.unit_h - p.phase_h, (t.step + t.steps) * p.unit_h - p.phase_h, p.rows, t.result.row,
+          t.result.rows);
+  results(t.strip * p.unit_w - p.phase_w, (t.strip + p.cut.strips) * p.unit_w - p.phase_w, p.result.line,
+          t.result.column, t.result.columns);
+  t.source.plane = layers_of<kForward>(p, t.result.plane).begin;
+  t.source.planes =
+      most(layers_of<kForward>(p, t.result.plane + t.result.planes - 1).end - t.source.plane, 0);
+  t.source.row = 0;
+  t.source.rows = p.s_rows;
+  if (t.result.rows < p.rows) {  // else one run
+    t.source.row = sources_of<kForward>(p, 1, t.result.row).begin;
+    t.source.rows = most(sources_of<kForward>(p, 1, t.result.row + t.result.rows - 1).end - t.source.row, 0);
   }
-  t.s_column = 0;
-  t.s_columns = p.s_line;
+  t.source.column = 0;
+  t.source.columns = p.source.line;
   if (!p.whole) {
     const auto place = [&](int element) {
-      return static_cast<int>(p.channels.quotient(static_cast<uint32_t>(element)));
+      return static_cast<int>(p.by.channels.quotient(static_cast<uint32_t>(element)));
     };
-    const int begin = sources_of<kForward>(p, 2, place(t.column)).begin;
-    t.s_column = begin * p.inner;
-    t.s_columns = most(sources_of<kForward>(p, 2, place(t.column + t.columns - 1)).end - begin, 0) * p.inner;
+    const int begin = sources_of<kForward>(p, 2, place(t.result.column)).begin;
+    t.source.column = begin * p.inner;
+    t.source.columns =
+        most(sources_of<kForward>(p, 2, place(t.result.column + t.result.columns - 1)).end - begin, 0) *
+        p.inner;
   }
   const uint32_t mask = static_cast<uint32_t>(p.vector) - 1;
-  const auto at = [&](int plane, int size, int line, int width, int first, int shift) {
-    return static_cast<int>((static_cast<uint32_t>(plane) * static_cast<uint32_t>(size) +
-                             static_cast<uint32_t>(line * width + first + shift)) &
+  const auto at = [&](const ColumnsPart& part, const PoolSide& side) {
+    return static_cast<int>((static_cast<uint32_t>(part.plane) * static_cast<uint32_t>(side.plane) +
+                             static_cast<uint32_t>(part.row * side.line + part.column + side.shift)) &
                             mask);
   };
-  t.s_at = at(t.s_layer, p.s_plane, t.s_row, p.s_line, t.s_column, p.s_shift);
-  t.r_at = at(t.plane, p.r_plane, t.row, p.r_line, t.column, p.r_shift);
+  t.source.at = at(t.source, p.source);
+  t.result.at = at(t.result, p.result);
   return t;
 }
 
 // Whole lines are one run, those of whole planes, too.
+RG_DEVICE inline PoolRuns runs_of(const PoolColumns& p, const ColumnsTile& t, const PoolSide& side,
+                                  const ColumnsPart& part) {
+  const bool planes = p.whole && t.result.rows == p.rows;
+  return {planes ? 1 : part.planes,
+          p.whole ? 1 : part.rows,
+          (planes ? part.planes : 1) * (p.whole ? part.rows : 1) * part.columns,
+          part.plane * side.plane + part.row * side.line + part.column,
+          side.plane,
+          side.line,
+          side.total,
+          part.at,
+          side.layer,
+          side.pitch,
+          side.runs,
+          side.chunks};
+}
 RG_DEVICE inline PoolRuns source_runs(const PoolColumns& p, const ColumnsTile& t) {
-  const bool planes = p.whole && t.rows == p.rows;
-  return {planes ? 1 : t.s_layers,
-          p.whole ? 1 : t.s_rows,
-          (planes ? t.s_layers : 1) * (p.whole ? t.s_rows : 1) * t.s_columns,
-          t.s_layer * p.s_plane + t.s_row * p.s_line + t.s_column,
-          p.s_plane,
-          p.s_line,
-          p.s_total,
-          t.s_at,
-          p.s_layer,
-          p.s_pitch,
-          p.s_runs,
-          p.s_chunks};
+  return runs_of(p, t, p.source, t.source);
 }
 RG_DEVICE inline PoolRuns result_runs(const PoolColumns& p, const ColumnsTile& t) {
-  const bool planes = p.whole && t.rows == p.rows;
-  return {planes ? 1 : t.planes,
-          p.whole ? 1 : t.rows,
-          (planes ? t.planes : 1) * (p.whole ? t.rows : 1) * t.columns,
-          t.plane * p.r_plane + t.row * p.r_line + t.column,
-          p.r_plane,
-          p.r_line,
-          p.r_total,
-          t.r_at,
-          p.r_layer,
-          p.r_pitch,
-          p.r_runs,
-          p.r_chunks};
+  return runs_of(p, t, p.result, t.result);
 }
 
 // Before what is staged lies a line of zeros, for those outside the source.
@@ -136,19 +135,21 @@ RG_DEVICE void walk_strip(const PoolColumns& p, const ColumnsTile& t, int plane,
   const WindowAxis &h = p.windows.axes[1], &w = p.windows.axes[2];
   const int column = (t.strip + strip) * kC - p.phase_w;
   const int first = kForward ? column * W::kS - w.pad : (column + w.pad) / W::kS - (W::kReach - 1);
-  const uint32_t kept = inside_bits(column - t.column, t.columns, kC);
+  const uint32_t kept = inside_bits(column - t.result.column, t.result.columns, kC);
   if (kept == 0) return;
   uint32_t live[kN];
   RG_UNROLL
   for (int i = 0; i < kN; ++i) live[i] = unknown(is_inside(first + i, p.s_width) ? ~0u : 0u);
-  const ColumnsLayers layers = layers_of<kForward>(p, t.plane + plane);
-  const int rows = layers.begin < layers.end ? t.s_rows : 0, step = t.step + band * p.cut.band;
+  const ColumnsLayers layers = layers_of<kForward>(p, t.result.plane + plane);
+  const int rows = layers.begin < layers.end ? t.source.rows : 0, step = t.step + band * p.cut.band;
   const int steps = least(p.cut.band, t.step + t.steps - step);
-  int line = (kForward ? step * H::kS - h.pad : step + h.pad / H::kS - (kR - 1)) - t.s_row;  // in the tile
-  const T* from =
-      staged + (t.s_at + (layers.begin - t.s_layer) * p.s_layer + line * p.s_pitch + (first - t.s_column));
-  int row = (kForward ? step : step * H::kS - p.phase_h) - t.row;
-  T* to = results + (t.r_at + plane * p.r_layer + row * p.r_pitch + (column - t.column));
+  int line =
+      (kForward ? step * H::kS - h.pad : step + h.pad / H::kS - (kR - 1)) - t.source.row;  // in the tile
+  const T* from = staged + (t.source.at + (layers.begin - t.source.plane) * p.source.layer +
+                            line * p.source.pitch + (first - t.source.column));
+  int row = (kForward ? step : step * H::kS - p.phase_h) - t.result.row;
+  T* to =
+      results + (t.result.at + plane * p.result.layer + row * p.result.pitch + (column - t.result.column));
 
   // The next line, across; wanted: else it is as if there were none.
   const auto next = [&](bool wanted, float(&sums)[kC]) {
@@ -159,11 +160,11 @@ RG_DEVICE void walk_strip(const PoolColumns& p, const ColumnsTile& t, int plane,
       for (int i = 0; i < kN; ++i) loaded[i] = Codec::load(address[i]);
       if (kForward || Kind::kPlain || !p.divide) return;
       const float counted = static_cast<float>(count_of(p.windows.axes[0], depth)) *
-                            static_cast<float>(count_of(h, t.s_row + line));
+                            static_cast<float>(count_of(h, t.source.row + line));
       RG_UNROLL
       for (int i = 0; i < kN; ++i)
         loaded[i] *= counted == p.usual
-                         ? table[first + i - t.s_column]
+                         ? table[first + i - t.source.column]
                          : Codec::reciprocal(counted * static_cast<float>(count_of(w, first + i)));
     };
     float values[kN];
@@ -172,7 +173,7 @@ RG_DEVICE void walk_strip(const PoolColumns& p, const ColumnsTile& t, int plane,
       const T* deeper = from;
       RG_UNROLL_BY(1)
       for (int layer = layers.begin + 1; layer < layers.end; ++layer) {
-        deeper += p.s_layer;
+        deeper += p.source.layer;
         float more[kN];
         load(deeper, layers.s_depth + layer - layers.begin, more);
         RG_UNROLL
@@ -188,7 +189,7 @@ RG_DEVICE void walk_strip(const PoolColumns& p, const ColumnsTile& t, int plane,
       for (int i = W::first(c) + 1; i < W::end(c); ++i) sums[c] += values[i];
     }
     ++line;
-    from += p.s_pitch;
+    from += p.source.pitch;
   };
   // The lines of a step: `part` of those that complete a window, `full` of all of them.
   const auto gather = [&](bool is_last, float(&part)[kC], float(&full)[kC]) {
@@ -201,7 +202,7 @@ RG_DEVICE void walk_strip(const PoolColumns& p, const ColumnsTile& t, int plane,
       for (int r = 0; r < H::kS; ++r) {
         if (kR == 1 && r >= H::kK) {  // between windows
           ++line;
-          from += p.s_pitch;
+          from += p.source.pitch;
           continue;
         }
         float sums[kC];
@@ -221,13 +222,13 @@ RG_DEVICE void walk_strip(const PoolColumns& p, const ColumnsTile& t, int plane,
     for (int c = 0; c < kC; ++c) last[k][c] = k > 1 ? last[k - 1][c] + sums[c] : sums[c];
   };
   const auto put = [&](const float(&values)[kC]) {
-    const uint32_t mask = unknown(H::kResults == 1 || is_inside(row, t.rows) ? kept : 0u);
+    const uint32_t mask = unknown(H::kResults == 1 || is_inside(row, t.result.rows) ? kept : 0u);
     RG_UNROLL
     for (int c = 0; c < kC; ++c)
       if ((mask >> c & 1u) != 0)
         to[c] = Codec::store(Codec::add_product(values[c], p.windows.scale, 0.0f));  // no negative zeros
     ++row;
-    to += p.r_pitch;
+    to += p.result.pitch;
   };
   float part[kC], full[kC];
   RG_UNROLL_BY(1)
@@ -244,11 +245,11 @@ RG_DEVICE void walk_strip(const PoolColumns& p, const ColumnsTile& t, int plane,
     if constexpr (kForward) {
       if (!Kind::kPlain && p.divide) {
         const float counted = static_cast<float>(count_of(p.windows.axes[0], layers.depth)) *
-                              static_cast<float>(count_of(h, t.row + row));
+                              static_cast<float>(count_of(h, t.result.row + row));
         RG_UNROLL
         for (int c = 0; c < kC; ++c)
           all[c] *= counted == p.usual
-                        ? table[column + c - t.column]
+                        ? table[column + c - t.result.column]
                         : Codec::reciprocal(counted * static_cast<float>(count_of(w, column + c)));
       }
       put(all);
@@ -268,7 +269,7 @@ RG_DEVICE void walk_strip(const PoolColumns& p, const ColumnsTile& t, int plane,
 template <class Function>
 RG_DEVICE void for_items(const ColumnsTile& t, const FastDiv& bands, const FastDiv& columns, uint32_t thread,
                          uint32_t threads, const Function& function) {
-  const uint32_t items = static_cast<uint32_t>(t.planes) * bands.divisor * columns.divisor;
+  const uint32_t items = static_cast<uint32_t>(t.result.planes) * bands.divisor * columns.divisor;
   RG_UNROLL_BY(1)
   for (uint32_t item = thread; item < items; item += threads) {
     uint32_t column = item;
@@ -282,7 +283,8 @@ RG_DEVICE void for_items(const ColumnsTile& t, const FastDiv& bands, const FastD
 template <class Codec, bool kForward>
 RG_DEVICE void reciprocals(const PoolColumns& p, const ColumnsTile& t, uint32_t thread, uint32_t threads,
                            float* table) {
-  const int first = kForward ? t.column : t.s_column, count = kForward ? t.columns : t.s_columns;
+  const int first = kForward ? t.result.column : t.source.column,
+            count = kForward ? t.result.columns : t.source.columns;
   for (auto i = static_cast<int>(thread); i < count; i += static_cast<int>(threads))
     table[i] = Codec::reciprocal(p.usual * static_cast<float>(count_of(p.windows.axes[2], first + i)));
 }
@@ -290,7 +292,7 @@ RG_DEVICE void reciprocals(const PoolColumns& p, const ColumnsTile& t, uint32_t 
 template <class Codec, class Kind>
 RG_DEVICE void walk(const PoolColumns& p, const ColumnsTile& t, uint32_t thread, uint32_t threads,
                     const typename Codec::Type* staged, const float* table, typename Codec::Type* results) {
-  for_items(t, p.bands, p.strips, thread, threads, [&](int plane, int band, int strip) {
+  for_items(t, p.by.bands, p.by.strips, thread, threads, [&](int plane, int band, int strip) {
     if (band * p.cut.band < t.steps)
       walk_strip<Codec, Kind>(p, t, plane, band, strip, staged, table, results);
   });
@@ -300,33 +302,35 @@ RG_DEVICE void walk(const PoolColumns& p, const ColumnsTile& t, uint32_t thread,
 template <class Codec, bool kForward>
 RG_DEVICE void add_down(const PoolColumns& p, const ColumnsTile& t, uint32_t thread, uint32_t threads,
                         const typename Codec::Type* staged, float* sums) {
-  for_items(t, p.bands, p.s_columns, thread, threads, [&](int plane, int band, int column) {
-    if (column >= t.s_columns) return;
-    const ColumnsLayers layers = layers_of<kForward>(p, t.plane + plane);
-    const auto* const from = staged + (t.s_at + (layers.begin - t.s_layer) * p.s_layer + column);
-    const int first = band * p.cut.band, end = least(first + p.cut.band, t.rows);
-    float* to = sums + (plane * p.sums_rows + first) * p.sums_pitch + column;
+  for_items(t, p.by.bands, p.by.s_columns, thread, threads, [&](int plane, int band, int column) {
+    if (column >= t.source.columns) return;
+    const ColumnsLayers layers = layers_of<kForward>(p, t.result.plane + plane);
+    const auto* const from =
+        staged + (t.source.at + (layers.begin - t.source.plane) * p.source.layer + column);
+    const int first = band * p.cut.band, end = least(first + p.cut.band, t.result.rows);
+    float* to = sums + (plane * p.shared.sums_rows + first) * p.shared.sums_pitch + column;
     const bool divide = !kForward && p.divide;
     const float counted =
-        divide ? static_cast<float>(count_of(
-                     p.windows.axes[2],
-                     static_cast<int>(p.channels.quotient(static_cast<uint32_t>(t.s_column + column)))))
-               : 1.0f;
+        divide
+            ? static_cast<float>(count_of(
+                  p.windows.axes[2],
+                  static_cast<int>(p.by.channels.quotient(static_cast<uint32_t>(t.source.column + column)))))
+            : 1.0f;
     Places before{0, -1};
     float sum = 0;
-    for (int row = first; row < end; ++row, to += p.sums_pitch) {
-      const Places lines = sources_of<kForward>(p, 1, t.row + row);
+    for (int row = first; row < end; ++row, to += p.shared.sums_pitch) {
+      const Places lines = sources_of<kForward>(p, 1, t.result.row + row);
       if (lines.begin != before.begin || lines.end != before.end) {
         before = lines;
         sum = 0;
-        const auto* layer = from + (lines.begin - t.s_row) * p.s_pitch;
-        for (int z = layers.begin; z < layers.end; ++z, layer += p.s_layer) {
+        const auto* layer = from + (lines.begin - t.source.row) * p.source.pitch;
+        for (int z = layers.begin; z < layers.end; ++z, layer += p.source.layer) {
           const auto* line = layer;
           const float depths = divide ? counted * static_cast<float>(count_of(
                                                       p.windows.axes[0], layers.s_depth + z - layers.begin))
                                       : 1.0f;
           RG_UNROLL_BY(4)
-          for (int i = lines.begin; i < lines.end; ++i, line += p.s_pitch) {
+          for (int i = lines.begin; i < lines.end; ++i, line += p.source.pitch) {
             const float value = Codec::load(*line);
             sum += divide ? value *
                                 Codec::reciprocal(depths * static_cast<float>(count_of(p.windows.axes[1], i)))
@@ -342,28 +346,28 @@ RG_DEVICE void add_down(const PoolColumns& p, const ColumnsTile& t, uint32_t thr
 template <class Codec, bool kForward>
 RG_DEVICE void add_across(const PoolColumns& p, const ColumnsTile& t, uint32_t thread, uint32_t threads,
                           const float* sums, typename Codec::Type* results) {
-  for_items(t, p.bands, p.strips, thread, threads, [&](int plane, int band, int column) {
-    if (column >= t.columns) return;
-    auto channel = static_cast<uint32_t>(t.column + column);
-    const auto place = static_cast<int>(p.channels.split(channel));
+  for_items(t, p.by.bands, p.by.strips, thread, threads, [&](int plane, int band, int column) {
+    if (column >= t.result.columns) return;
+    auto channel = static_cast<uint32_t>(t.result.column + column);
+    const auto place = static_cast<int>(p.by.channels.split(channel));
     const Places places = sources_of<kForward>(p, 2, place);
-    const int first = band * p.cut.band, end = least(first + p.cut.band, t.rows);
-    const float* from = sums + ((plane * p.sums_rows + first) * p.sums_pitch +
-                                (places.begin * p.inner + static_cast<int>(channel) - t.s_column));
-    auto* to = results + (t.r_at + plane * p.r_layer + first * p.r_pitch + column);
+    const int first = band * p.cut.band, end = least(first + p.cut.band, t.result.rows);
+    const float* from = sums + ((plane * p.shared.sums_rows + first) * p.shared.sums_pitch +
+                                (places.begin * p.inner + static_cast<int>(channel) - t.source.column));
+    auto* to = results + (t.result.at + plane * p.result.layer + first * p.result.pitch + column);
     const bool divide = kForward && p.divide;
     const float counted =
-        divide
-            ? static_cast<float>(count_of(p.windows.axes[0], layers_of<kForward>(p, t.plane + plane).depth)) *
-                  static_cast<float>(count_of(p.windows.axes[2], place))
-            : 1.0f;
-    for (int row = first; row < end; ++row, from += p.sums_pitch, to += p.r_pitch) {
+        divide ? static_cast<float>(
+                     count_of(p.windows.axes[0], layers_of<kForward>(p, t.result.plane + plane).depth)) *
+                     static_cast<float>(count_of(p.windows.axes[2], place))
+               : 1.0f;
+    for (int row = first; row < end; ++row, from += p.shared.sums_pitch, to += p.result.pitch) {
       float sum = 0;
       RG_UNROLL_BY(4)
       for (int i = 0; i < places.end - places.begin; ++i) sum += from[i * p.inner];
-      const float factor =
-          divide ? Codec::reciprocal(counted * static_cast<float>(count_of(p.windows.axes[1], t.row + row)))
-                 : p.windows.scale;
+      const float factor = divide ? Codec::reciprocal(counted * static_cast<float>(count_of(
+                                                                    p.windows.axes[1], t.result.row + row)))
+                                  : p.windows.scale;
       *to = Codec::store(Codec::add_product(sum, factor, 0.0f));
     }
   });

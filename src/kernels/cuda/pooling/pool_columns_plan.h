@@ -15,25 +15,41 @@ inline constexpr int kColumnsThreads = 128;
 inline constexpr int kColumnsBytes = 48 << 10;  // of shared memory that a block may have
 ColumnsCut columns_cut(const Pool& pool, bool channels_last, bool forward);
 
+// The source or the result: elements of a line, of a plane, of all; elements that its address is behind a
+// multiple of 16 bytes; in shared memory, distances of lines and of planes; runs and chunks of a tile whose
+// lines are not neighbours (pool_lines.h).
+struct PoolSide {
+  int line, plane, total, shift;
+  int pitch, layer;
+  FastDiv runs, chunks;
+};
+
+// A block's shared memory: where sums and results begin and what it takes, in bytes; distances of sums.
+struct PoolShared {
+  int sums_pitch, sums_rows;
+  int sums_at, results_at, bytes;
+};
+
+// What numbers of places, planes, tiles and items are divided by.
+struct PoolCounts {
+  FastDiv channels, depths, s_depths, row_tiles, column_tiles, strips, bands, s_columns;
+};
+
 struct PoolColumns : PoolAxes {
-  bool whole;           // tiles have whole lines
-  bool deep;            // windows have depths
-  bool divide;          // windows have different divisors
-  int inner;            // channels of a place in a line
-  int s_line, r_line;   // elements of a line: of the source, of the result
-  int s_rows, s_width;  // places of the source
-  int s_plane, r_plane, s_total, r_total;
+  bool whole;               // tiles have whole lines
+  bool deep;                // windows have depths
+  bool divide;              // windows have different divisors
+  int inner;                // channels of a place in a line
+  int s_rows, s_width;      // places of the source
   int planes, rows, steps;  // of the result, planes of all images and depths; steps: of a plane
   ColumnsCut cut;
-  int unit_h, unit_w, phase_h,
-      phase_w;           // results of a step and of a strip; those of the first before the line
+  int unit_h, unit_w;    // results of a step and of a strip
+  int phase_h, phase_w;  // those of the first before the line
   int vector;            // elements of 16 bytes
-  int s_shift, r_shift;  // elements that the addresses are behind multiples of 16 bytes
-  // In shared memory: distances of lines and planes, and where sums and results begin, in bytes.
-  int s_pitch, s_layer, r_pitch, r_layer, sums_pitch, sums_rows, sums_at, results_at, bytes;
-  float usual;                                 // what windows count along D and H together, mostly
-  FastDiv s_runs, s_chunks, r_runs, r_chunks;  // of tiles whose lines are not neighbours (pool_lines.h)
-  FastDiv channels, depths, s_depths, row_tiles, column_tiles, strips, bands, s_columns;
+  PoolSide source, result;
+  PoolShared shared;
+  float usual;  // what windows count along D and H together, mostly
+  PoolCounts by;
   unsigned blocks;
 };
 PoolColumns columns_of(const Pool& pool, bool channels_last, bool forward, const ColumnsCut& cut);
