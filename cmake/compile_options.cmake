@@ -8,7 +8,24 @@ endif()
 # What ccache asks for where a precompiled header is used.
 set(RETROGRAD_CACHED_HEADERS $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-fpch-preprocess> "$<$<COMPILE_LANG_AND_ID:CXX,Clang>:SHELL:-Xclang -fno-pch-timestamp>")
 
+# retrograd_compiled_as_one(<targets…>): with RETROGRAD_UNITY, the files of each of them are one. They have no names in
+# common, in unnamed namespaces neither.
+function(retrograd_compiled_as_one)
+  set_target_properties(${ARGN} PROPERTIES UNITY_BUILD ${RETROGRAD_UNITY} UNITY_BUILD_BATCH_SIZE 0)
+endfunction()
+
 string(REGEX MATCH "^(aarch64|arm64)$" RETROGRAD_ON_ARM "${CMAKE_SYSTEM_PROCESSOR}")
+
+# What this machine has of x86's instruction sets, for tests that leave out what others do anyway.
+set(RETROGRAD_HERE "")
+if(NOT CMAKE_CROSSCOMPILING AND EXISTS /proc/cpuinfo)
+  file(STRINGS /proc/cpuinfo RETROGRAD_HERE REGEX "^flags" LIMIT_COUNT 1)
+endif()
+# AVX-512 takes as long to compile as AVX2, and more.
+set(RETROGRAD_WITHOUT_AVX512 OFF)
+if(RETROGRAD_THIS_MACHINE AND RETROGRAD_HERE AND NOT RETROGRAD_HERE MATCHES " avx512bw ")
+  set(RETROGRAD_WITHOUT_AVX512 ON)
+endif()
 
 add_library(retrograd_options INTERFACE)
 target_compile_features(retrograd_options INTERFACE cxx_std_20)

@@ -20,7 +20,7 @@ build() { # build PRESET TARGETS [cmake options…]; TARGETS is one word list, "
   if ! grep -qsx "CMAKE_HOME_DIRECTORY:INTERNAL=$root" "$folder/CMakeCache.txt"; then set -- --fresh "$@"; fi
   echo "building $folder"
   # shellcheck disable=SC2086  # the target list is split on purpose
-  if ! { cmake --preset "$preset" "$@" && cmake --build --preset "$preset" --target $targets; } \
+  if ! { cmake --preset "$preset" -DRETROGRAD_UNITY=ON "$@" && cmake --build --preset "$preset" --target $targets; } \
     >"$folder/build.log" 2>&1; then
     grep -E -A15 'FAILED|CMake Error|error:' "$folder/build.log" | head -n 80 >&2 || true
     echo "building $folder failed; $folder/build.log holds all of it" >&2

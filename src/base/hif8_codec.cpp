@@ -17,7 +17,7 @@
 namespace retrograd {
 namespace {
 
-constexpr uint32_t kNaN = 0x80;       // alone: zero and NaN have no sign
+constexpr uint32_t kHiF8NaN = 0x80;   // alone: zero and NaN have no sign
 constexpr uint32_t kInfinity = 0x6f;  // the place of 1.5 * 2^15
 constexpr uint32_t kExponentZero = 0x08;
 constexpr int kDenormalBias = 23;
@@ -45,11 +45,11 @@ constexpr float assemble(uint32_t sign, int exponent, uint32_t fraction, int fra
                               fraction << (23 - fraction_bits));
 }
 
-constexpr float decode(uint32_t code) {
+constexpr float decode_hif8(uint32_t code) {
   const uint32_t sign = code >> 7;
   const uint32_t body = code & 0x7fu;
   if (code == 0) return 0.0f;
-  if (code == kNaN) return std::numeric_limits<float>::quiet_NaN();
+  if (code == kHiF8NaN) return std::numeric_limits<float>::quiet_NaN();
   if (body == kInfinity) return std::bit_cast<float>(sign << 31 | 0x7f80'0000u);
   if (body < kExponentZero) return assemble(sign, static_cast<int>(body) - kDenormalBias, 0, 0);
   const int width = body >= 0x20 ? static_cast<int>(body >> 5) + 1 : static_cast<int>(body >> 4);
@@ -62,9 +62,9 @@ constexpr float decode(uint32_t code) {
   return assemble(sign, negative ? -magnitude : magnitude, mantissa, field.mantissa_bits);
 }
 
-constexpr std::array<float, 256> kDecoded = [] {
+constexpr std::array<float, 256> kHiF8Values = [] {
   std::array<float, 256> table{};
-  for (uint32_t code = 0; code < table.size(); ++code) table[code] = decode(code);
+  for (uint32_t code = 0; code < table.size(); ++code) table[code] = decode_hif8(code);
   return table;
 }();
 
@@ -99,12 +99,12 @@ constexpr uint32_t encode(uint32_t f32) {
 
 }  // namespace
 
-float hif8_to_f32(uint8_t bits) { return kDecoded[bits]; }
+float hif8_to_f32(uint8_t bits) { return kHiF8Values[bits]; }
 
 uint8_t f32_to_hif8(float value) {
   const uint32_t bits = std::bit_cast<uint32_t>(value);
   const uint32_t f32 = bits & 0x7fff'ffffu;
-  if (f32 > 0x7f80'0000u) return kNaN;
+  if (f32 > 0x7f80'0000u) return kHiF8NaN;
   const uint32_t code = encode(f32);
   return static_cast<uint8_t>(code == 0 ? 0u : code | (bits >> 31) << 7);
 }

@@ -12,14 +12,14 @@
 namespace retrograd::problem {
 namespace {
 
-struct NamedView {
+struct NamedTensor {
   const TensorView* view;
   const char* name;
 };
 
 // Outputs that the mask leaves out are nobody's business.
-std::vector<NamedView> tensors_of(const Request& request) {
-  std::vector<NamedView> all;
+std::vector<NamedTensor> tensors_of(const Request& request) {
+  std::vector<NamedTensor> all;
   if (const auto* r = std::get_if<ConvRequest>(&request)) {
     all = {
         {&r->grad_output, r->names.grad_output}, {&r->input, r->names.input}, {&r->weight, r->names.weight}};
@@ -37,25 +37,25 @@ std::vector<NamedView> tensors_of(const Request& request) {
   return all;
 }
 
-std::string has_dtype(const NamedView& tensor) {
+std::string has_dtype(const NamedTensor& tensor) {
   return fmt::format("{}.dtype is {}", tensor.name, name_of(tensor.view->dtype));
 }
 
 std::string find_8bit(const Request& request, const ProductRule&) {
-  for (const NamedView& tensor : tensors_of(request))
+  for (const NamedTensor& tensor : tensors_of(request))
     if (is_8bit(tensor.view->dtype)) return has_dtype(tensor);
   return "";
 }
 
 std::string find_8bit_beside_grad_weight(const Request& request, const ProductRule&) {
   const auto& grad_weight = std::get<ConvTbcRequest>(request).grad_weight;
-  for (const NamedView& tensor : tensors_of(request))
+  for (const NamedTensor& tensor : tensors_of(request))
     if (is_8bit(tensor.view->dtype) && tensor.view != &grad_weight) return has_dtype(tensor);
   return "";
 }
 
 std::string find_bf16(const Request& request, const ProductRule&) {
-  for (const NamedView& tensor : tensors_of(request))
+  for (const NamedTensor& tensor : tensors_of(request))
     if (tensor.view->dtype == DType::kBF16) return has_dtype(tensor);
   return "";
 }
@@ -151,7 +151,7 @@ std::string find_bias_sizes(const Request& request, const ProductRule&) {
                      joined(*r.for_products.bias_sizes, ", "), channels);
 }
 
-std::string other_type(const NamedView& tensor, const NamedView& as) {
+std::string other_type(const NamedTensor& tensor, const NamedTensor& as) {
   if (tensor.view->dtype == as.view->dtype) return "";
   return fmt::format("{}, expected {} as {}", has_dtype(tensor), name_of(as.view->dtype), as.name);
 }

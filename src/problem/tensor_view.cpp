@@ -77,6 +77,10 @@ TensorView dense_view(DType dtype, const Dims& shape) {
   return view;
 }
 
+size_t spatial_axes(const TensorView& view) {
+  return static_cast<size_t>(std::max(view.shape.rank() - 2, 0));
+}
+
 bool is_dense(const TensorView& view) {
   const TensorView dense = dense_view(view.dtype, view.shape);
   for (int i = 0; i < view.shape.rank(); ++i)

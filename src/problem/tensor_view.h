@@ -25,6 +25,8 @@ struct TensorView {
 // A row-major view; its strides are 0 where the sizes multiply beyond 64 bits, which check_view then reports.
 TensorView dense_view(DType dtype, const Dims& shape);
 bool is_dense(const TensorView& view);
+// Axes behind those of the batch and the channels.
+size_t spatial_axes(const TensorView& view);
 
 // nullopt when the product overflows or a size is negative.
 std::optional<int64_t> element_count(const Dims& shape);

@@ -283,10 +283,6 @@ class Reader {
   Status status_, missing_;
 };
 
-size_t spatial_axes(const TensorView& view) {
-  return static_cast<size_t>(std::max(view.shape.rank() - 2, 0));
-}
-
 // The size that follows from the others; 0 where none does, for make_problem to complain about.
 int64_t implied_size(const ConvRequest& r, size_t axis) {
   const int dim = static_cast<int>(axis) + 2;

@@ -48,10 +48,6 @@ class Line {
   DType dtype_;
 };
 
-size_t spatial_axes(const TensorView& view) {
-  return static_cast<size_t>(std::max(view.shape.rank() - 2, 0));
-}
-
 const char* y_key(bool forward) { return forward ? "output" : "grad_output"; }
 
 std::string print(const ConvRequest& r) {

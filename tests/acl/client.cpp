@@ -286,6 +286,10 @@ PhaseOne ForwardPool3dCall::phase_one() const {
   });
 }
 
+std::vector<std::string> strings(const Texts& texts) {
+  return {texts.begin(), std::find(texts.begin(), texts.end(), nullptr)};
+}
+
 ::testing::AssertionResult refused(const PhaseOne& result, aclnnStatus status,
                                    const std::vector<std::string>& fragments) {
   if (result.status != status) {

@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -213,6 +214,10 @@ struct ForwardPool3dCall : ForwardPoolCall {
   ForwardPool3dCall();
   PhaseOne phase_one() const;
 };
+
+// A few texts, as a constant; as strings.
+using Texts = std::array<const char*, 5>;
+std::vector<std::string> strings(const Texts& texts);
 
 // The status is `status`, nothing was written, and the message starts with it and holds every fragment.
 ::testing::AssertionResult refused(const PhaseOne& result, aclnnStatus status,

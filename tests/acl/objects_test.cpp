@@ -8,7 +8,7 @@
 
 #include "client.h"
 
-namespace retrograd::acl_test {
+namespace retrograd::acl_test::objects_test {
 namespace {
 
 constexpr aclnnStatus kNull = ACLNN_ERR_PARAM_NULLPTR, kDead = ACLNN_ERR_INNER_NULLPTR;
@@ -274,4 +274,4 @@ TEST(BaseTypes, ConvertHalfPrecisionToNearestEven) {
 }
 
 }  // namespace
-}  // namespace retrograd::acl_test
+}  // namespace retrograd::acl_test::objects_test

@@ -15,7 +15,7 @@
 
 #include "codec_cases.h"
 
-namespace retrograd::test {
+namespace retrograd::test::format_rules_test {
 namespace {
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
@@ -256,4 +256,4 @@ TEST(DType, HasASizeANameAndAWayBackFromIt) {
 }
 
 }  // namespace
-}  // namespace retrograd::test
+}  // namespace retrograd::test::format_rules_test

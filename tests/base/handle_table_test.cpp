@@ -8,7 +8,7 @@
 #include <set>
 #include <thread>
 
-namespace retrograd {
+namespace retrograd::handle_table_test {
 namespace {
 
 constexpr int kThreads = 8;
@@ -145,4 +145,4 @@ TEST(HandleTable, LetsOneOfManyThreadsRemoveAHandle) {
 }
 
 }  // namespace
-}  // namespace retrograd
+}  // namespace retrograd::handle_table_test

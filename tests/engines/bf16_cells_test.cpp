@@ -30,7 +30,7 @@ void check(const char* text, std::initializer_list<Operand> small_ones, bool til
     HostTensor& tensor = *operands[operand];
     tensor.for_each([&](const Dims& index) { tensor.set(index, tensor.get(index) * 0x1p-66); });
   }
-  const Gradients exact = gradients_by_scattering(request.value(), operands);
+  const Gradients exact = exact_gradients(request.value(), operands);
   int found = 0;
   for (const engines::Candidate* candidate : engines::candidates(runtime::DeviceKind::kCpu)) {
     const std::string_view name = candidate->name();

@@ -27,7 +27,7 @@ void check_every_candidate(const problem::Request& request, std::mt19937_64& ran
   const problem::Problem problem = legal_problem(request);
   Operands operands(request);
   operands.fill_integers(random, 2);
-  const Gradients exact = gradients_by_scattering(request, operands);
+  const Gradients exact = exact_gradients(request, operands);
   for (runtime::Device* device : devices_under_test()) {
     const auto all = engines::candidates(device->kind());
     bool ran = false;

@@ -12,7 +12,7 @@
 #include "support/legal_problem.h"
 #include "support/operands.h"
 
-namespace retrograd::test {
+namespace retrograd::test::forward_consistency_test {
 namespace {
 
 using problem::Operand;
@@ -88,4 +88,4 @@ TEST_P(ForwardConsistencyTest, DrawnProblems) {
 INSTANTIATE_TEST_SUITE_P(Seeds, ForwardConsistencyTest, testing::Range(0, 4));
 
 }  // namespace
-}  // namespace retrograd::test
+}  // namespace retrograd::test::forward_consistency_test

@@ -14,7 +14,7 @@
 #include "support/operands.h"
 #include "support/shape_files.h"
 
-namespace retrograd::test {
+namespace retrograd::test::thread_count_test {
 namespace {
 
 auto all_candidates() { return engines::candidates(runtime::DeviceKind::kCpu); }
@@ -76,4 +76,4 @@ TEST_F(ThreadCountTest, RandomRequests) {
 }
 
 }  // namespace
-}  // namespace retrograd::test
+}  // namespace retrograd::test::thread_count_test

@@ -9,7 +9,7 @@
 #include "infini/client.h"
 #include "retrograd/retrograd.h"
 
-namespace retrograd::infini_test {
+namespace retrograd::infini_test::conv_rules_test {
 namespace {
 
 constexpr const char* kCreate = "infiniopCreateConvBackwardDescriptor";
@@ -309,4 +309,4 @@ TEST(ConvEmptyTensors, AnEmptyBatchIsLegalAndGivesZeroGradients) {
 }
 
 }  // namespace
-}  // namespace retrograd::infini_test
+}  // namespace retrograd::infini_test::conv_rules_test

@@ -8,7 +8,7 @@
 #include "infini/client.h"
 #include "retrograd/retrograd.h"
 
-namespace retrograd::infini_test {
+namespace retrograd::infini_test::forward_test {
 namespace {
 
 template <class T>
@@ -274,4 +274,4 @@ TEST(ForwardPool, MissingDataIsNamed) {
 }
 
 }  // namespace
-}  // namespace retrograd::infini_test
+}  // namespace retrograd::infini_test::forward_test

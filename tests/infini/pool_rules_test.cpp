@@ -8,7 +8,7 @@
 #include "infini/client.h"
 #include "retrograd/retrograd.h"
 
-namespace retrograd::infini_test {
+namespace retrograd::infini_test::pool_rules_test {
 namespace {
 
 constexpr const char* kCreate = "infiniopCreateAvgPoolBackwardDescriptor";
@@ -204,4 +204,4 @@ TEST(PoolCeilMode, TakesTheSizeWithAndWithoutTheLastWindowCorrection) {
 }
 
 }  // namespace
-}  // namespace retrograd::infini_test
+}  // namespace retrograd::infini_test::pool_rules_test

@@ -10,7 +10,7 @@
 #include "infini/guarded_page.h"
 #include "retrograd/retrograd.h"
 
-namespace retrograd::infini_test {
+namespace retrograd::infini_test::pool_run_test {
 namespace {
 
 constexpr const char* kRun = "infiniopAvgPoolBackward";
@@ -185,4 +185,4 @@ TEST_F(PoolAttributes, NullPadsAreZero) {
 }
 
 }  // namespace
-}  // namespace retrograd::infini_test
+}  // namespace retrograd::infini_test::pool_run_test

@@ -13,7 +13,7 @@
 
 #include "kernels/cpu/dense/bf16_tiles-inl.h"
 
-namespace retrograd::kernels::cpu {
+namespace retrograd::kernels::cpu::bf16_tiles_test {
 namespace {
 
 float of_bf16(uint32_t code) { return std::bit_cast<float>(code << 16); }
@@ -181,4 +181,4 @@ TEST(Bf16TilesTest, WhatIsNotFiniteReachesItsOwnSumsOnly) {
 }
 
 }  // namespace
-}  // namespace retrograd::kernels::cpu
+}  // namespace retrograd::kernels::cpu::bf16_tiles_test

@@ -12,7 +12,7 @@
 
 #include "kernels/cpu/depthwise/depthwise_wide_dots.h"
 
-namespace retrograd::kernels::cpu {
+namespace retrograd::kernels::cpu::depthwise_wide_test {
 namespace {
 
 constexpr float kUntouched = -77;
@@ -176,4 +176,4 @@ TEST_P(DepthwiseWideTest, Dots) {
 INSTANTIATE_TEST_SUITE_P(TapRows, DepthwiseWideTest, testing::Range(1, 8));
 
 }  // namespace
-}  // namespace retrograd::kernels::cpu
+}  // namespace retrograd::kernels::cpu::depthwise_wide_test

@@ -9,7 +9,7 @@
 
 #include "kernels/cpu/layout/row_convert.h"
 
-namespace retrograd::kernels::cpu {
+namespace retrograd::kernels::cpu::few_places_test {
 namespace {
 
 constexpr float kGuard = -2;
@@ -94,4 +94,4 @@ TEST(FewPlaces, StoresRowsOfWeights) {
 }
 
 }  // namespace
-}  // namespace retrograd::kernels::cpu
+}  // namespace retrograd::kernels::cpu::few_places_test

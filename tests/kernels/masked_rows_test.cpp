@@ -8,7 +8,7 @@
 #include <limits>
 #include <vector>
 
-namespace retrograd::kernels::cpu {
+namespace retrograd::kernels::cpu::masked_rows_test {
 namespace {
 
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
@@ -143,4 +143,4 @@ TEST(MaskedRowDots, EveryTileAndEveryTail) {
 }
 
 }  // namespace
-}  // namespace retrograd::kernels::cpu
+}  // namespace retrograd::kernels::cpu::masked_rows_test

@@ -12,7 +12,7 @@
 #include "kernels/cpu/pooling/pool_windows.h"
 #include "kernels/encoded.h"
 
-namespace retrograd::kernels::cpu {
+namespace retrograd::kernels::cpu::pool_channels_test {
 namespace {
 
 constexpr float kUntouched = -99;
@@ -162,4 +162,4 @@ TEST(PoolChannelsQuotientsTest, AreThoseOfADivision) {
 }
 
 }  // namespace
-}  // namespace retrograd::kernels::cpu
+}  // namespace retrograd::kernels::cpu::pool_channels_test

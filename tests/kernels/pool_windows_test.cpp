@@ -10,7 +10,7 @@
 
 #include "kernels/encoded.h"
 
-namespace retrograd::kernels::cpu {
+namespace retrograd::kernels::cpu::pool_windows_test {
 namespace {
 
 constexpr float kUntouched = -99;
@@ -160,4 +160,4 @@ INSTANTIATE_TEST_SUITE_P(Types, PoolWindowsTest, testing::Values(DType::kF32, DT
                          [](const auto& type) { return std::string(name_of(type.param)); });
 
 }  // namespace
-}  // namespace retrograd::kernels::cpu
+}  // namespace retrograd::kernels::cpu::pool_windows_test

@@ -6,7 +6,7 @@
 
 #include <vector>
 
-namespace retrograd::kernels::cpu {
+namespace retrograd::kernels::cpu::row_copy_test {
 namespace {
 
 constexpr float kGuard = -1000;
@@ -98,4 +98,4 @@ TEST(RowCopy, PartsEveryNumberOfWays) {
 }
 
 }  // namespace
-}  // namespace retrograd::kernels::cpu
+}  // namespace retrograd::kernels::cpu::row_copy_test

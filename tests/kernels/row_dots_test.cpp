@@ -6,7 +6,7 @@
 
 #include <vector>
 
-namespace retrograd::kernels::cpu {
+namespace retrograd::kernels::cpu::row_dots_test {
 namespace {
 
 constexpr float kGuard = -1000;
@@ -65,4 +65,4 @@ TEST(RowDots, EveryTileAndEveryTail) {
 }
 
 }  // namespace
-}  // namespace retrograd::kernels::cpu
+}  // namespace retrograd::kernels::cpu::row_dots_test

@@ -7,7 +7,7 @@
 
 #include <vector>
 
-namespace retrograd::kernels::cpu {
+namespace retrograd::kernels::cpu::row_reduce_test {
 namespace {
 
 constexpr DType kTypes[] = {DType::kF32, DType::kF16, DType::kBF16, DType::kHiF8, DType::kE4M3};
@@ -70,4 +70,4 @@ TEST(RowReduce, ColumnsOfEveryCount) {
 }
 
 }  // namespace
-}  // namespace retrograd::kernels::cpu
+}  // namespace retrograd::kernels::cpu::row_reduce_test

@@ -7,7 +7,7 @@
 #include <array>
 #include <vector>
 
-namespace retrograd::kernels::cpu {
+namespace retrograd::kernels::cpu::row_sums_test {
 namespace {
 
 constexpr float kGuard = -1000;
@@ -72,4 +72,4 @@ TEST(RowSums, StepsOfZeroAreTaken) {
 }
 
 }  // namespace
-}  // namespace retrograd::kernels::cpu
+}  // namespace retrograd::kernels::cpu::row_sums_test

@@ -6,7 +6,7 @@
 
 #include <vector>
 
-namespace retrograd::kernels::cpu {
+namespace retrograd::kernels::cpu::transpose_test {
 namespace {
 
 constexpr float kGuard = -1;
@@ -41,4 +41,4 @@ TEST(Transpose, LongAndWide) {
 }
 
 }  // namespace
-}  // namespace retrograd::kernels::cpu
+}  // namespace retrograd::kernels::cpu::transpose_test

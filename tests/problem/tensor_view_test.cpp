@@ -9,7 +9,7 @@
 #include <random>
 #include <set>
 
-namespace retrograd::problem {
+namespace retrograd::problem::tensor_view_test {
 namespace {
 
 constexpr int64_t kHuge = std::numeric_limits<int64_t>::max();
@@ -152,4 +152,4 @@ TEST(TensorViewTest, ContrivedStridesAreGivenUpSoon) {
 }
 
 }  // namespace
-}  // namespace retrograd::problem
+}  // namespace retrograd::problem::tensor_view_test

@@ -19,7 +19,7 @@
 #include "allocation_counter.h"
 #include "gate.h"
 
-namespace retrograd::runtime {
+namespace retrograd::runtime::thread_pool_test {
 namespace {
 
 constexpr int kThreadCounts[] = {1, 2, 3, 7};
@@ -251,4 +251,4 @@ TEST(ThreadPool, ThePoolOfTheProcessHasTheThreadsThatWereAskedFor) {
 }
 
 }  // namespace
-}  // namespace retrograd::runtime
+}  // namespace retrograd::runtime::thread_pool_test

@@ -61,21 +61,21 @@ void terms(const ConvRequest& r, Visit&& visit) {
   const auto batch = static_cast<size_t>(r.input.shape[0]), groups = static_cast<size_t>(r.groups);
   const size_t strided_group = static_cast<size_t>(r.weight.shape[0]) / groups;
   const auto wide_group = static_cast<size_t>(r.weight.shape[1]);
-  for (const Meeting& d : axis[0].meetings)
-    for (const Meeting& h : axis[1].meetings)
-      for (const Meeting& w : axis[2].meetings) {
-        const size_t step = flat(&Axis::steps, d.step, h.step, w.step);
-        const size_t place = flat(&Axis::places, d.place, h.place, w.place);
-        const size_t tap = flat(&Axis::taps, d.tap, h.tap, w.tap);
-        for (size_t n = 0; n < batch; ++n)
-          for (size_t g = 0; g < groups; ++g)
-            for (size_t o = g * strided_group; o < (g + 1) * strided_group; ++o)
-              for (size_t i = 0; i < wide_group; ++i) {
-                const size_t narrow = (n * groups * strided_group + o) * steps + step;
-                const size_t broad = ((n * groups + g) * wide_group + i) * places + place;
-                const size_t weight = (o * wide_group + i) * taps + tap;
-                visit(r.transposed ? Term{broad, narrow, weight} : Term{narrow, broad, weight});
-              }
+  // Channels outside: what the places inside of them meet lies close together.
+  for (size_t n = 0; n < batch; ++n)
+    for (size_t o = 0; o < groups * strided_group; ++o)
+      for (size_t i = 0; i < wide_group; ++i) {
+        const size_t narrow = (n * groups * strided_group + o) * steps;
+        const size_t broad = ((n * groups + o / strided_group) * wide_group + i) * places;
+        const size_t weight = (o * wide_group + i) * taps;
+        for (const Meeting& d : axis[0].meetings)
+          for (const Meeting& h : axis[1].meetings)
+            for (const Meeting& w : axis[2].meetings) {
+              const size_t step = narrow + flat(&Axis::steps, d.step, h.step, w.step);
+              const size_t place = broad + flat(&Axis::places, d.place, h.place, w.place);
+              const size_t tap = weight + flat(&Axis::taps, d.tap, h.tap, w.tap);
+              visit(r.transposed ? Term{place, step, tap} : Term{step, place, tap});
+            }
       }
 }
 
@@ -171,23 +171,57 @@ std::vector<double> flatten(const HostTensor& tensor, OperandRounding rounding) 
   return values;
 }
 
+template <bool bounded>
 Gradients outputs_by_scattering(const problem::Request& request, const Operands& operands,
                                 OperandRounding rounding) {
   const auto x = flatten(*operands[Operand::kInput], rounding);
   const auto w =
       operands[Operand::kWeight] ? flatten(*operands[Operand::kWeight], rounding) : std::vector<double>{1.0};
   Gradients g;
-  g.output.resize(static_cast<size_t>(operands[Operand::kOutput]->count()));
+  g.output.resize(static_cast<size_t>(operands[Operand::kOutput]->count()), bounded);
   std::visit(
       [&](const auto& r) {
-        terms(r, [&](const Term& t) { g.output.add(t.out, x[t.in] * w[t.w] * t.scale); });
+        terms(r, [&](const Term& t) { g.output.add<bounded>(t.out, x[t.in] * w[t.w] * t.scale); });
       },
       request);
   if (!operands[Operand::kBias]) return g;
   const auto bias = flatten(*operands[Operand::kBias], OperandRounding::kNone);
   size_t at = 0;
   operands[Operand::kOutput]->for_each([&](const Dims& index) {
-    g.output.add(at++, bias[static_cast<size_t>(index[channel_axis(request)])]);
+    g.output.add<bounded>(at++, bias[static_cast<size_t>(index[channel_axis(request)])]);
+  });
+  return g;
+}
+
+template <bool bounded>
+Gradients scattered(const problem::Request& request, const Operands& operands) {
+  const OperandRounding rounding = rounding_of(request);
+  if (is_forward(request)) return outputs_by_scattering<bounded>(request, operands, rounding);
+  const HostTensor& gy = *operands[Operand::kGradOutput];
+  const HostTensor& x = *operands[Operand::kInput];
+  const bool has_weight = operands[Operand::kWeight].has_value();
+  const auto rounded_gy = flatten(gy, rounding), rounded_x = flatten(x, rounding);
+  const auto rounded_w =
+      has_weight ? flatten(*operands[Operand::kWeight], rounding) : std::vector<double>{1.0};
+
+  Gradients g;
+  for (auto [gradient, count] :
+       {std::pair{&g.grad_input, rounded_x.size()}, {&g.grad_weight, rounded_w.size()}})
+    gradient->resize(count, bounded);
+  std::visit(
+      [&](const auto& r) {
+        terms(r, [&](const Term& term) {
+          const double to_input = rounded_gy[term.out] * rounded_w[term.w] * term.scale;
+          g.grad_input.add<bounded>(term.in, to_input);
+          if (has_weight) g.grad_weight.add<bounded>(term.w, rounded_gy[term.out] * rounded_x[term.in]);
+        });
+      },
+      request);
+
+  const int channel = channel_axis(request);
+  g.grad_bias.resize(static_cast<size_t>(gy.view().shape[channel]), bounded);
+  gy.for_each([&](const Dims& index) {
+    g.grad_bias.add<bounded>(static_cast<size_t>(index[channel]), gy.get(index));
   });
   return g;
 }
@@ -202,41 +236,18 @@ void for_each_term(const problem::Request& request, const std::function<void(con
   std::visit([&](const auto& r) { terms(r, visit); }, request);
 }
 
-void Gradient::resize(size_t count) {
+void Gradient::resize(size_t count, bool bounded) {
   values.assign(count, 0);
-  magnitudes.assign(count, 0);
-  terms.assign(count, 0);
+  magnitudes.assign(bounded ? count : 0, 0);
+  terms.assign(bounded ? count : 0, 0);
 }
 
 Gradients gradients_by_scattering(const problem::Request& request, const Operands& operands) {
-  const OperandRounding rounding = rounding_of(request);
-  if (is_forward(request)) return outputs_by_scattering(request, operands, rounding);
-  const HostTensor& gy = *operands[Operand::kGradOutput];
-  const HostTensor& x = *operands[Operand::kInput];
-  const bool has_weight = operands[Operand::kWeight].has_value();
-  const auto rounded_gy = flatten(gy, rounding), rounded_x = flatten(x, rounding);
-  const auto rounded_w =
-      has_weight ? flatten(*operands[Operand::kWeight], rounding) : std::vector<double>{1.0};
+  return scattered<true>(request, operands);
+}
 
-  Gradients g;
-  for (auto [gradient, count] :
-       {std::pair{&g.grad_input, rounded_x.size()}, {&g.grad_weight, rounded_w.size()}})
-    gradient->resize(count);
-  std::visit(
-      [&](const auto& r) {
-        terms(r, [&](const Term& term) {
-          const double to_input = rounded_gy[term.out] * rounded_w[term.w] * term.scale;
-          g.grad_input.add(term.in, to_input);
-          g.grad_weight.add(term.w, rounded_gy[term.out] * rounded_x[term.in]);
-        });
-      },
-      request);
-
-  const int channel = channel_axis(request);
-  g.grad_bias.resize(static_cast<size_t>(gy.view().shape[channel]));
-  gy.for_each(
-      [&](const Dims& index) { g.grad_bias.add(static_cast<size_t>(index[channel]), gy.get(index)); });
-  return g;
+Gradients exact_gradients(const problem::Request& request, const Operands& operands) {
+  return scattered<false>(request, operands);
 }
 
 Loss::Loss(const problem::Request& request, const Operands& operands) {

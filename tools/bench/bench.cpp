@@ -28,7 +28,7 @@ namespace retrograd::tools {
 namespace {
 
 // One small problem of each kind: what a reader sees first.
-constexpr const char* kDefaultProblems[] = {
+constexpr const char* kBenchProblems[] = {
     "conv input=2x64x14x14 weight=64x64x3x3 padding=1x1",
     "conv input=2x64x14x14 weight=64x64x3x3 padding=1x1 dtype=bf16",
     "conv input=4x64x28x28 weight=64x1x3x3 padding=1x1 groups=64",
@@ -41,8 +41,8 @@ constexpr const char* kDefaultProblems[] = {
 };
 
 // Rounds of everybody in turn: a slow moment of the machine then hits all of them, and the median drops it.
-constexpr int kRounds = 5;
-constexpr int kFewestRounds = 3;  // where a single call takes as long as the whole row should
+constexpr int kBenchRounds = 5;
+constexpr int kFewestBenchRounds = 3;  // where a single call takes as long as the whole row should
 
 BenchFacts facts_of(const BenchOptions& options, const runtime::Device& device,
                     const std::vector<std::unique_ptr<Peer>>& peers) {
@@ -99,11 +99,11 @@ class Bench {
  private:
   Status run_rounds(TimedPlan& ours, PeerTurns& peers, const problem::Request& request, BenchRow& row) {
     std::vector<double> our_times, whole_times;
-    const double share = options_.seconds / kRounds;
+    const double share = options_.seconds / kBenchRounds;
     const auto begin = Clock::now();
-    for (int round = 0; round < kRounds; ++round) {
+    for (int round = 0; round < kBenchRounds; ++round) {
       const double budget = options_.seconds * static_cast<double>(2 * (1 + peers_.size()));
-      if (round >= kFewestRounds && seconds_since(begin) > budget) break;
+      if (round >= kFewestBenchRounds && seconds_since(begin) > budget) break;
       const Limits limits = limits_.measure(row.work.bytes, dtype_of(request));
       row.peak = std::max(row.peak, limits.peak);
       row.copy = std::max(row.copy, limits.copy);
@@ -177,7 +177,7 @@ int fail(const Status& status, int code) {
 }  // namespace
 
 int bench(const BenchOptions& options) {
-  const auto jobs = bench_jobs(options, kDefaultProblems);
+  const auto jobs = bench_jobs(options, kBenchProblems);
   if (!jobs.is_ok()) return fail(jobs.status(), 2);
   const auto device = device_from_name(options.device);
   if (!device.is_ok()) return fail(device.status(), 1);

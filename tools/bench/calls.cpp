@@ -18,26 +18,19 @@
 #include "tools/commands.h"
 #include "tools/measure/aligned_block.h"
 #include "tools/measure/operand_memory.h"
+#include "tools/measure/plan_runner.h"
 
 namespace retrograd::tools {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
 // Tiny ones: dense, of one tap, depthwise, 1-D.
-constexpr const char* kDefaultProblems[] = {
+constexpr const char* kCallProblems[] = {
     "conv input=1x1x3x3 weight=1x1x2x2",
     "conv input=1x8x8x8 weight=8x8x3x3 padding=1x1",
     "conv input=2x16x7x7 weight=16x16x1x1",
     "conv input=1x32x7x7 weight=32x1x3x3 padding=1x1 groups=32",
     "conv input=1x16x32 weight=16x16x3 padding=1",
 };
-
-double median(std::vector<double> values) {
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
-}
 
 // The parts of a call one after the other, again and again for about that long: the median of each.
 Result<std::vector<double>> time_parts(double seconds, const std::vector<std::function<Status()>>& parts) {
@@ -149,7 +142,7 @@ Status show(const problem::Request& request, double seconds) {
 int bench_calls(const BenchOptions& options) {
   ProblemSource source = options.problems;
   if (source.texts.empty() && source.files.empty())
-    source.texts.assign(std::begin(kDefaultProblems), std::end(kDefaultProblems));
+    source.texts.assign(std::begin(kCallProblems), std::end(kCallProblems));
   const auto problems = collect(source);
   if (!problems.is_ok()) {
     fmt::print(stderr, "retrograd bench: {}\n", problems.status().message());

@@ -16,7 +16,7 @@
 namespace retrograd::tools {
 namespace {
 
-constexpr const char* kDefaultProblems[] = {
+constexpr const char* kImplementationProblems[] = {
     "conv input=2x64x14x14 weight=64x64x3x3 padding=1x1",
     "conv input=4x64x28x28 weight=64x1x3x3 padding=1x1 groups=64",
     "conv input=2x3x64x64 weight=32x3x7x7 stride=2x2 padding=3x3",
@@ -54,7 +54,7 @@ int bench_implementations(const BenchOptions& options) {
     fmt::print(stderr, "retrograd bench: {}\n", status.message());
     return code;
   };
-  const auto jobs = bench_jobs(options, kDefaultProblems);
+  const auto jobs = bench_jobs(options, kImplementationProblems);
   if (!jobs.is_ok()) return fail(jobs.status(), 2);
   const auto device = device_from_name(options.device);
   if (!device.is_ok()) return fail(device.status(), 1);

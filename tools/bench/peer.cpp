@@ -20,11 +20,11 @@ extern char** environ;
 namespace retrograd::tools {
 namespace {
 
-using std::chrono::seconds;
+using Seconds = std::chrono::seconds;
 using std::chrono::steady_clock;
 
 // Loading a framework takes seconds, and a peer's slowest call may take as long as its reference loops need.
-constexpr seconds kPatience{120};
+constexpr Seconds kPatience{120};
 
 std::string after_word(const std::string& line, const char* word) {
   const size_t length = std::strlen(word);
@@ -95,7 +95,7 @@ Peer::~Peer() {
 
 void Peer::lose(std::string why) { lost_ = std::move(why); }
 
-std::optional<std::string> Peer::read_line(seconds patience) {
+std::optional<std::string> Peer::read_line(Seconds patience) {
   const auto deadline = steady_clock::now() + patience;
   while (true) {
     if (const size_t end = unread_.find('\n'); end != std::string::npos) {
@@ -120,7 +120,7 @@ std::optional<std::string> Peer::read_line(seconds patience) {
   }
 }
 
-std::optional<std::string> Peer::ask(const std::string& line, seconds patience) {
+std::optional<std::string> Peer::ask(const std::string& line, Seconds patience) {
   if (lost()) return std::nullopt;
   kill(-process_, SIGCONT);
   const std::string with_end = line + "\n";
@@ -148,7 +148,7 @@ std::optional<std::string> Peer::declines(const std::string& problem) {
 }
 
 std::optional<PeerTime> Peer::time(double wanted) {
-  const auto answer = ask(fmt::format("time {}", wanted), kPatience + seconds(static_cast<int64_t>(wanted)));
+  const auto answer = ask(fmt::format("time {}", wanted), kPatience + Seconds(static_cast<int64_t>(wanted)));
   if (!answer) return std::nullopt;
   std::istringstream words(*answer);
   std::string ns;

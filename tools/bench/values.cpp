@@ -25,7 +25,7 @@ constexpr const char* kProblems[] = {
     "conv input=2x1x32x32x32 weight=16x1x3x3x3 padding=1x1x1",
     "avgpool input=8x64x56x56 kernel=3x3 stride=2x2 padding=1x1",
 };
-constexpr int kRounds = 5;
+constexpr int kValueRounds = 5;
 
 struct Case {
   Values values = Values::kFinite;
@@ -43,10 +43,10 @@ Status measure(const BenchJob& job, const std::vector<Values>& kinds, double sec
                                            problem::Operand::kWeight, problem::Operand::kBias})
       if (values != Values::kFinite && plan.memory().holds(operand)) cases.push_back({values, operand, {}});
   int64_t runs = 0;
-  for (int round = 0; round < kRounds; ++round)
+  for (int round = 0; round < kValueRounds; ++round)
     for (Case& each : cases) {
       RG_CHECK(plan.memory().put(each.operand, each.values));
-      RG_TRY(const double time, plan.time(seconds / kRounds, runs));
+      RG_TRY(const double time, plan.time(seconds / kValueRounds, runs));
       each.times.push_back(time);
       RG_CHECK(plan.memory().put(each.operand, Values::kFinite));
     }

@@ -9,15 +9,10 @@
 
 #include "tools/measure/aligned_block.h"
 #include "tools/measure/limit_kernels.h"
+#include "tools/measure/plan_runner.h"
 
 namespace retrograd::tools {
 namespace {
-
-using Clock = std::chrono::steady_clock;
-
-double seconds_since(Clock::time_point begin) {
-  return std::chrono::duration<double>(Clock::now() - begin).count();
-}
 
 constexpr int kTries = 4;
 

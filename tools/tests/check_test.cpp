@@ -14,7 +14,7 @@
 #include "tools/check/check_pass.h"
 #include "tools/check/element_index.h"
 
-namespace retrograd::tools {
+namespace retrograd::tools::check_test {
 namespace {
 
 using Data = PassCheck::Data;
@@ -175,4 +175,4 @@ TEST(CheckTest, NoMemoryIsAnAnswer) {
 }
 
 }  // namespace
-}  // namespace retrograd::tools
+}  // namespace retrograd::tools::check_test

@@ -6,7 +6,7 @@
 
 #include "problem/problem_text.h"
 
-namespace retrograd::tools {
+namespace retrograd::tools::math_mode_test {
 namespace {
 
 std::string effect(const std::string& text) {
@@ -35,4 +35,4 @@ TEST(MathModeTest, WhatItDoes) {
 }
 
 }  // namespace
-}  // namespace retrograd::tools
+}  // namespace retrograd::tools::math_mode_test

@@ -8,7 +8,7 @@
 #include "problem/problem_text.h"
 #include "tools/measure/work.h"
 
-namespace retrograd::tools {
+namespace retrograd::tools::problems_test {
 namespace {
 
 problem::Request parsed(const char* text) {
@@ -121,4 +121,4 @@ TEST(WorkTest, EachTensorOnce) {
 }
 
 }  // namespace
-}  // namespace retrograd::tools
+}  // namespace retrograd::tools::problems_test

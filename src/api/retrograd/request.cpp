@@ -119,7 +119,8 @@ NamedTensor y_of(const retrogradProblem_t& p, bool forward) {
   return forward ? NamedTensor{p.output, "output"} : NamedTensor{p.grad_output, "grad_output"};
 }
 
-size_t spatial_axes(const TensorView& input) {
+// The axes that the arrays of attributes have room for.
+size_t attribute_axes(const TensorView& input) {
   return static_cast<size_t>(std::clamp(input.shape.rank() - 2, 0, 3));
 }
 
@@ -137,7 +138,7 @@ Result<problem::Request> conv_request(const retrogradProblem_t& p, bool forward)
   RG_TRY(request.grad_input, optional_view({p.grad_input, "grad_input"}));
   RG_TRY(request.grad_weight, optional_view({p.grad_weight, "grad_weight"}));
   RG_TRY(request.grad_bias, optional_view({p.grad_bias, "grad_bias"}));
-  const size_t axes = spatial_axes(request.input);
+  const size_t axes = attribute_axes(request.input);
   RG_TRY(request.stride, list_of(p.stride, "stride", axes, 1));
   RG_TRY(request.padding, list_of(p.padding, "padding", axes, 0));
   RG_TRY(request.dilation, list_of(p.dilation, "dilation", axes, 1));

@@ -3,7 +3,7 @@
 #include "../run_call.h"
 #include "rule.h"
 
-namespace retrograd::acl_test {
+namespace retrograd::acl_test::forward_rules_test {
 namespace {
 
 constexpr aclnnStatus kNull = ACLNN_ERR_PARAM_NULLPTR, kInvalid = ACLNN_ERR_PARAM_INVALID;
@@ -268,4 +268,4 @@ TEST_F(ForwardTest, DataThatIsMissingIsNamed) {
 }
 
 }  // namespace
-}  // namespace retrograd::acl_test
+}  // namespace retrograd::acl_test::forward_rules_test

@@ -3,7 +3,7 @@
 // rule.
 #include "rule.h"
 
-namespace retrograd::acl_test {
+namespace retrograd::acl_test::pool_rules_test {
 namespace {
 
 constexpr aclnnStatus kNull = ACLNN_ERR_PARAM_NULLPTR, kInvalid = ACLNN_ERR_PARAM_INVALID;
@@ -251,4 +251,4 @@ TEST_F(AclTest, PoolingTakesEveryMathType) {
 }
 
 }  // namespace
-}  // namespace retrograd::acl_test
+}  // namespace retrograd::acl_test::pool_rules_test

@@ -3,21 +3,20 @@
 // answered with.
 #pragma once
 
-#include <functional>
 #include <ostream>
 #include <string>
-#include <vector>
 
 #include "../client.h"
 
 namespace retrograd::acl_test {
 
+// Constants: tables of strings and vectors would be code that makes them, which takes long to compile.
 template <class Call>
 struct Rule {
-  std::string name;
-  std::function<void(Call&)> break_it;
+  const char* name;
+  void (*break_it)(Call&);
   aclnnStatus status;
-  std::vector<std::string> fragments;  // argument, value and rule, as the message has them
+  Texts fragments;  // argument, value and rule, as the message has them
 };
 
 template <class Call>
@@ -38,7 +37,7 @@ void expect_rule(const Rule<Call>& rule) {
   ASSERT_EQ(legal.status, ACLNN_SUCCESS) << legal.message;
   EXPECT_EQ(aclDestroyAclOpExecutor(legal.executor), ACLNN_SUCCESS);
   rule.break_it(call);
-  EXPECT_TRUE(refused(call.phase_one(), rule.status, rule.fragments));
+  EXPECT_TRUE(refused(call.phase_one(), rule.status, strings(rule.fragments)));
 }
 
 }  // namespace retrograd::acl_test

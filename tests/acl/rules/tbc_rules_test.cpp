@@ -2,7 +2,7 @@
 // Every rule of aclnnConvTbcBackward, provoked: status, argument, value and rule.
 #include "rule.h"
 
-namespace retrograd::acl_test {
+namespace retrograd::acl_test::tbc_rules_test {
 namespace {
 
 constexpr aclnnStatus kNull = ACLNN_ERR_PARAM_NULLPTR, kInvalid = ACLNN_ERR_PARAM_INVALID;
@@ -162,4 +162,4 @@ TEST_F(AclTest, TbcTakesNclAndNdFormats) {
 }
 
 }  // namespace
-}  // namespace retrograd::acl_test
+}  // namespace retrograd::acl_test::tbc_rules_test

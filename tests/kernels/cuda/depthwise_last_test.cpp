@@ -12,7 +12,7 @@
 
 #include "kernels/cuda/depthwise_nhwc/depthwise_last_item.h"
 
-namespace retrograd::kernels::cuda {
+namespace retrograd::kernels::cuda::depthwise_last_test {
 namespace {
 
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
@@ -271,4 +271,4 @@ TEST(DepthwiseLast, BlocksFitAMultiprocessor) {
 }
 
 }  // namespace
-}  // namespace retrograd::kernels::cuda
+}  // namespace retrograd::kernels::cuda::depthwise_last_test

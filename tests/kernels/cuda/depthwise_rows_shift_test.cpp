@@ -8,7 +8,7 @@
 
 #include "kernels/cuda/depthwise/depthwise_plan.h"
 
-namespace retrograd::kernels::cuda {
+namespace retrograd::kernels::cuda::depthwise_rows_shift_test {
 namespace {
 
 using Terms = std::set<std::pair<int64_t, int64_t>>;  // (tap, place of y)
@@ -37,4 +37,4 @@ TEST(DepthwiseRows, TilesReadWhatTheFormulaSays) {
 }
 
 }  // namespace
-}  // namespace retrograd::kernels::cuda
+}  // namespace retrograd::kernels::cuda::depthwise_rows_shift_test

@@ -11,7 +11,7 @@
 
 #include "kernels/cuda/depthwise_windows/segments_item.h"
 
-namespace retrograd::kernels::cuda {
+namespace retrograd::kernels::cuda::depthwise_segments_test {
 namespace {
 
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
@@ -117,7 +117,7 @@ std::vector<float> unstaged(int64_t floats) { return std::vector<float>(static_c
 template <ItemKind kKind>
 void gather(const Problem& problem, const GatherSegments& plan, bool forward, std::vector<float>& result) {
   const Segments& p = plan.segments;
-  const WindowAxis& a = p.axis;
+  const DepthwiseAxis& a = p.axis;
   for (int64_t block = 0; block < plan.blocks; ++block) {
     const int64_t first = block / p.pieces * p.in_block;
     const int lines = static_cast<int>(std::min<int64_t>(p.in_block, p.lines - first));
@@ -179,7 +179,7 @@ TEST(DepthwiseSegmentsTest, GathersOnDrawnProblems) {
 template <ItemKind kKind, int kTaps>
 void weigh(const Problem& problem, const WeightSegments& w, std::vector<float>& result) {
   const Segments& p = w.segments;
-  const WindowAxis& a = p.axis;
+  const DepthwiseAxis& a = p.axis;
   ASSERT_LE(w.workers * w.strips * p.in_block, w.threads);
   ASSERT_LE(w.threads, kSegmentThreads);
   for (int64_t block = 0; block < w.blocks; ++block) {
@@ -306,4 +306,4 @@ TEST(DepthwiseSegmentsTest, NeverReadsOutsideTheTensor) {
 }
 
 }  // namespace
-}  // namespace retrograd::kernels::cuda
+}  // namespace retrograd::kernels::cuda::depthwise_segments_test

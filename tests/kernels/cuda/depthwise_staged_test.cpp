@@ -11,7 +11,7 @@
 
 #include "kernels/cuda/depthwise_windows/staged_item.h"
 
-namespace retrograd::kernels::cuda {
+namespace retrograd::kernels::cuda::depthwise_staged_test {
 namespace {
 
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
@@ -370,4 +370,4 @@ TEST(DepthwiseStagedTest, SmallPlanesShareABlock) {
 }
 
 }  // namespace
-}  // namespace retrograd::kernels::cuda
+}  // namespace retrograd::kernels::cuda::depthwise_staged_test

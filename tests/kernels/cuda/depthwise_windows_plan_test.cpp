@@ -22,7 +22,7 @@ void lay_out(Tensor& tensor, const std::array<int64_t, 5>& sizes, const std::arr
 
 TEST(DepthwiseWindowsPlanTest, TapsOfResidues) {
   const auto listed = [](const Axis& axis, int place) {
-    const WindowAxis a = window_axis(axis, false, 1, 1);
+    const DepthwiseAxis a = window_axis(axis, false, 1, 1);
     const Taps taps = taps_at(a, place);
     std::vector<std::pair<int, int>> found;
     for (int j = 0; j < taps.count; ++j)
@@ -97,7 +97,7 @@ TEST(DepthwiseWindowsPlanTest, TilesOfTaps) {
 TEST(DepthwiseWindowsPlanTest, LargestKernelsFitIntoSharedMemory) {
   for (const bool last : {false, true}) {
     const Conv conv = shape({2, 8, 1, 64, 64}, 1, {1, 64, 64}, last);
-    const Windows p = gather_windows(conv, true, 1).windows;
+    const DepthwiseWindows p = gather_windows(conv, true, 1).windows;
     const int64_t floats = last ? int64_t{p.taps} * p.tap_pitch : int64_t{p.rows} * p.channel_pitch;
     EXPECT_LE(floats * 4, kWindowsShared);
     EXPECT_GE(p.lanes, 1);

@@ -13,7 +13,7 @@
 #include "kernels/cuda/depthwise_windows/windows_item.h"
 #include "kernels/cuda/depthwise_windows/windows_plan.h"
 
-namespace retrograd::kernels::cuda {
+namespace retrograd::kernels::cuda::depthwise_windows_test {
 namespace {
 
 constexpr float kUnwritten = 12345.5f;
@@ -153,7 +153,7 @@ struct Thread {
   int x, y;
 };
 template <class Function>
-void for_threads(const Windows& p, int64_t blocks, Function&& function) {
+void for_threads(const DepthwiseWindows& p, int64_t blocks, Function&& function) {
   for (int64_t block = 0; block < blocks; ++block)
     for (int y = 0; y < p.rows; ++y)
       for (int x = 0; x < p.lanes; ++x) function(Thread{block, x, y});
@@ -167,7 +167,7 @@ void load(const float* address, float (&values)[kPack]) {
 template <int kPack>
 void gather(const GatherWindows& plan, const std::vector<float>& source, const std::vector<float>& weights,
             std::vector<float>& result) {
-  const Windows& p = plan.windows;
+  const DepthwiseWindows& p = plan.windows;
   for_threads(p, plan.blocks, [&](const Thread& t) {
     const bool inside = p.channels_inside;
     const int64_t tile = inside ? t.block % p.channel_tiles : t.block / p.item_blocks;
@@ -212,7 +212,7 @@ void gather(const GatherWindows& plan, const std::vector<float>& source, const s
 
 template <int kS, int kI, int kPack>
 void weigh(const Conv& c, const WeightWindows& w, const Problem& problem, std::vector<float>& result) {
-  const Windows& p = w.windows;
+  const DepthwiseWindows& p = w.windows;
   for_threads(p, w.blocks, [&](const Thread& t) {
     auto tap_tile = static_cast<uint32_t>(t.block);
     uint32_t channel_tile = w.by_tap_tiles.split(tap_tile);
@@ -242,7 +242,7 @@ void weigh(const Conv& c, const WeightWindows& w, const Problem& problem, std::v
 }
 
 // Runs of up to three places, which plans have for larger problems only.
-void make_runs(Windows& p) {
+void make_runs(DepthwiseWindows& p) {
   if (p.run_length > 1) return;
   p.run_length = std::min(3, p.run.results);
   p.items = p.items / static_cast<uint32_t>(p.run.results) *
@@ -313,4 +313,4 @@ TEST(DepthwiseWindowsTest, WeighsDrawnProblems) {
 }
 
 }  // namespace
-}  // namespace retrograd::kernels::cuda
+}  // namespace retrograd::kernels::cuda::depthwise_windows_test

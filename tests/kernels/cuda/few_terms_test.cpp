@@ -9,7 +9,7 @@
 
 #include "kernels/cuda/stems/few_terms_plan.h"
 
-namespace retrograd::kernels::cuda {
+namespace retrograd::kernels::cuda::few_terms_test {
 namespace {
 
 constexpr unsigned kDraws = 300;
@@ -154,4 +154,4 @@ TEST(FewTermsTest, ChannelsAreSplitWherePlacesAreFew) {
 }
 
 }  // namespace
-}  // namespace retrograd::kernels::cuda
+}  // namespace retrograd::kernels::cuda::few_terms_test

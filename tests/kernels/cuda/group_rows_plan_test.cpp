@@ -11,7 +11,7 @@
 
 #include "kernels/cuda/group_boxes/group_rows_item.h"
 
-namespace retrograd::kernels::cuda {
+namespace retrograd::kernels::cuda::group_rows_plan_test {
 namespace {
 
 constexpr unsigned kDraws = 150;
@@ -266,4 +266,4 @@ TEST(GroupRowsPlanTest, BoxesWasteLittle) {
 }
 
 }  // namespace
-}  // namespace retrograd::kernels::cuda
+}  // namespace retrograd::kernels::cuda::group_rows_plan_test

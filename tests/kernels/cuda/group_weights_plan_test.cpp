@@ -11,7 +11,7 @@
 #include "kernels/cuda/group_boxes/group_rows_item.h"
 #include "kernels/cuda/group_boxes/group_weights.h"
 
-namespace retrograd::kernels::cuda {
+namespace retrograd::kernels::cuda::group_weights_plan_test {
 namespace {
 
 constexpr unsigned kDraws = 200;
@@ -141,4 +141,4 @@ TEST(GroupWeightsPlanTest, ReadsLittleTwice) {
 }
 
 }  // namespace
-}  // namespace retrograd::kernels::cuda
+}  // namespace retrograd::kernels::cuda::group_weights_plan_test

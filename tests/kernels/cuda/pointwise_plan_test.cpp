@@ -7,7 +7,7 @@
 
 #include "kernels/cuda/dense/pointwise.h"
 
-namespace retrograd::kernels::cuda {
+namespace retrograd::kernels::cuda::pointwise_plan_test {
 namespace {
 
 Conv conv_of(int64_t batch, int64_t groups, int64_t x_channels, int64_t y_channels, int64_t h, int64_t w) {
@@ -108,4 +108,4 @@ TEST(PointwisePlanTest, BoxesOfAGroupEndWithIt) {
 }
 
 }  // namespace
-}  // namespace retrograd::kernels::cuda
+}  // namespace retrograd::kernels::cuda::pointwise_plan_test

@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-namespace retrograd::kernels::cuda {
+namespace retrograd::kernels::cuda::terms_test {
 namespace {
 
 using Pairs = std::vector<std::pair<int64_t, int64_t>>;  // offsets into both factors
@@ -163,4 +163,4 @@ TEST(TermsTest, LanesOfASumAreThoseThatOthersLeave) {
 }
 
 }  // namespace
-}  // namespace retrograd::kernels::cuda
+}  // namespace retrograd::kernels::cuda::terms_test

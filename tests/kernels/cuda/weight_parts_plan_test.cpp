@@ -12,7 +12,7 @@
 #include "kernels/cuda/dense_weight/wgmma_weight.h"
 #include "kernels/cuda/part_rows.h"
 
-namespace retrograd::kernels::cuda {
+namespace retrograd::kernels::cuda::weight_parts_plan_test {
 namespace {
 
 Axis axis(int64_t x, int64_t kernel, int64_t stride, int64_t pad) {
@@ -113,4 +113,4 @@ TEST(WeightPartsPlanTest, RowsOfPartsFollowOneAnother) {
 }
 
 }  // namespace
-}  // namespace retrograd::kernels::cuda
+}  // namespace retrograd::kernels::cuda::weight_parts_plan_test

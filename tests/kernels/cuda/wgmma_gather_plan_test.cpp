@@ -8,7 +8,7 @@
 
 #include "kernels/cuda/dense/wgmma_gather.h"
 
-namespace retrograd::kernels::cuda {
+namespace retrograd::kernels::cuda::wgmma_gather_plan_test {
 namespace {
 
 ProductAxis axis(int64_t results, int64_t taps) {
@@ -105,4 +105,4 @@ TEST(WgmmaGatherPlanTest, EveryShapeHasAName) {
 }
 
 }  // namespace
-}  // namespace retrograd::kernels::cuda
+}  // namespace retrograd::kernels::cuda::wgmma_gather_plan_test

@@ -71,7 +71,7 @@ void dense(Draw& draw, ProblemSketch& s) {
   equal_axes(draw, s, rank, network_axis(draw, rank));
 }
 
-void depthwise(Draw& draw, ProblemSketch& s) {
+void depthwise_layer(Draw& draw, ProblemSketch& s) {
   const int rank = network_rank(draw);
   s.groups = network_channels(draw, 8, 1024);
   s.outputs = draw.chance(90) ? 1 : draw.number(2, 4);
@@ -83,7 +83,7 @@ void depthwise(Draw& draw, ProblemSketch& s) {
   equal_axes(draw, s, rank, axis);
 }
 
-void grouped(Draw& draw, ProblemSketch& s) {
+void grouped_layer(Draw& draw, ProblemSketch& s) {
   const int rank = network_rank(draw);
   s.inputs = draw.chance(80) ? draw.log_number(1, 14) * 8 : draw.number(4, 112);
   s.outputs = draw.chance(80) ? s.inputs : draw.number(4, 112);
@@ -136,14 +136,14 @@ void tiny(Draw& draw, ProblemSketch& s) {
   equal_axes(draw, s, rank, axis);
 }
 
-constexpr ShapeClass kShapes[] = {
-    {"dense", 45, dense, 1, 50},          {"depthwise", 20, depthwise, 1, 50},
-    {"grouped", 12, grouped, 1, 50},      {"stem_or_patches", 10, stem_or_patches, 1, 50},
-    {"transposed", 8, transposed, 1, 50}, {"tiny", 5, tiny, 1, 50},
+constexpr ShapeClass kNetworkShapes[] = {
+    {"dense", 45, dense, 1, 50},           {"depthwise", 20, depthwise_layer, 1, 50},
+    {"grouped", 12, grouped_layer, 1, 50}, {"stem_or_patches", 10, stem_or_patches, 1, 50},
+    {"transposed", 8, transposed, 1, 50},  {"tiny", 5, tiny, 1, 50},
 };
 
 }  // namespace
 
-std::span<const ShapeClass> network_shapes() { return kShapes; }
+std::span<const ShapeClass> network_shapes() { return kNetworkShapes; }
 
 }  // namespace retrograd::test

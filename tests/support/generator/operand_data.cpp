@@ -14,7 +14,7 @@ namespace {
 
 using problem::Operand;
 using Numbers = DataSketch::Numbers;
-using Against = Placement::Against;
+using PlacedAgainst = Placement::Against;
 
 unsigned bit(Special special) { return 1U << static_cast<unsigned>(special); }
 
@@ -93,8 +93,9 @@ void scatter(HostTensor& tensor, const DataSketch::Specials& specials, Draw& dra
 
 Placement draw_placement(Draw& draw) {
   Placement placement;
-  placement.against = draw.pick({Against::kEnd, Against::kEnd, Against::kStart, Against::kNeither});
-  if (placement.against == Against::kNeither) placement.offset = draw.number(0, 31);
+  placement.against =
+      draw.pick({PlacedAgainst::kEnd, PlacedAgainst::kEnd, PlacedAgainst::kStart, PlacedAgainst::kNeither});
+  if (placement.against == PlacedAgainst::kNeither) placement.offset = draw.number(0, 31);
   if (draw.chance(15)) placement.odd_bytes = static_cast<int>(draw.number(1, 3));
   return placement;
 }

@@ -25,14 +25,14 @@ AxisSketch window(Draw& draw, int64_t size, int64_t largest_kernel) {
   return axis;
 }
 
-void small(Draw& draw, ProblemSketch& s) {
+void small_pool(Draw& draw, ProblemSketch& s) {
   s.batch = draw.number(1, 3);
   s.groups = draw.number(1, 4);
   for (int64_t a = draw.number(1, 3); a > 0; --a) s.axes.push_back(window(draw, draw.number(1, 8), 4));
   attributes(draw, s);
 }
 
-void wide_rows(Draw& draw, ProblemSketch& s) {
+void wide_pool_rows(Draw& draw, ProblemSketch& s) {
   s.batch = draw.number(1, 2);
   s.groups = draw.number(1, 3);
   for (int64_t a = draw.number(0, 2); a > 0; --a) s.axes.push_back(window(draw, draw.number(1, 5), 3));
@@ -76,8 +76,8 @@ void of_networks(Draw& draw, ProblemSketch& s) {
 }
 
 constexpr ShapeClass kTruth[] = {
-    {"pool_small", 40, small},
-    {"pool_wide_rows", 25, wide_rows},
+    {"pool_small", 40, small_pool},
+    {"pool_wide_rows", 25, wide_pool_rows},
     {"pool_channels", 20, many_channels},
     {"pool_whole_plane", 15, whole_plane},
 };

@@ -19,9 +19,9 @@ namespace retrograd::engines::cuda {
 namespace {
 
 using kernels::cuda::Conv;
+using kernels::cuda::DepthwiseWindows;
 using kernels::cuda::GatherWindows;
 using kernels::cuda::WeightWindows;
-using kernels::cuda::Windows;
 using problem::ConvPass;
 using problem::ConvPassKind;
 
@@ -35,7 +35,7 @@ bool is_forward(const ConvPass& pass) { return pass.kind == ConvPassKind::kForwa
 
 int most_pack(const Conv& conv) { return kernels::cuda::can_pack(conv) ? 2 : 1; }
 
-std::string text_of(const Windows& p) {
+std::string text_of(const DepthwiseWindows& p) {
   return fmt::format("lanes along {}, {} x {} threads, runs of {}", p.channels_inside ? "channels" : "places",
                      p.lanes, p.rows, p.run_length);
 }
@@ -128,7 +128,7 @@ class WindowsCandidate final : public Candidate {
     const int pack = most_pack(shape);
     const bool weight = conv.kind == ConvPassKind::kGradWeight;
     double microseconds;
-    Windows p;
+    DepthwiseWindows p;
     if (weight) {
       const WeightWindows plan = kernels::cuda::weight_windows(shape, pack);
       microseconds = plan.microseconds, p = plan.windows;

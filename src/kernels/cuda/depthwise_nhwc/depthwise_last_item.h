@@ -5,13 +5,10 @@
 
 #include <cmath>
 
+#include "kernels/cuda/counts.h"
 #include "kernels/cuda/depthwise_nhwc/depthwise_last_plan.h"
 
 namespace retrograd::kernels::cuda {
-
-RG_DEVICE inline bool is_inside(int index, int size) {
-  return static_cast<uint32_t>(index) < static_cast<uint32_t>(size);
-}
 
 struct LastThread {
   int lane, strip, image;

@@ -73,7 +73,7 @@ __global__ void __launch_bounds__(kSegmentThreads, 6)
     gather_kernel(const __grid_constant__ Conv conv, const __grid_constant__ Segments p,
                   const __grid_constant__ SegmentLines<T> source, bool forward, T* result) {
   extern __shared__ __align__(16) float shared[];
-  const WindowAxis& a = p.axis;
+  const DepthwiseAxis& a = p.axis;
   const int thread = static_cast<int>(threadIdx.x), threads = static_cast<int>(blockDim.x);
   uint32_t piece = blockIdx.x;
   const int first_line = static_cast<int>(p.by_pieces.split(piece)) * p.in_block;

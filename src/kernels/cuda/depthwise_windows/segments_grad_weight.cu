@@ -51,7 +51,7 @@ __global__ void __launch_bounds__(kSegmentThreads, 4)
                        const __grid_constant__ SegmentLines<T> y, int all, float* parts) {
   extern __shared__ __align__(16) float shared[];
   const Segments& p = w.segments;
-  const WindowAxis& a = p.axis;
+  const DepthwiseAxis& a = p.axis;
   const int thread = static_cast<int>(threadIdx.x);
   const int first = static_cast<int>(blockIdx.x % w.channel_tiles) * p.in_block;
   const auto part = static_cast<int>(blockIdx.x / w.channel_tiles);

@@ -86,7 +86,7 @@ struct Window {
 
 // Which tap's weight lies at `index` of a line's in shared memory: in the order in which a result takes them,
 // unless results have different ones.
-RG_DEVICE inline int tap_at(const WindowAxis& a, int index) {
+RG_DEVICE inline int tap_at(const DepthwiseAxis& a, int index) {
   return a.matched ? index : a.first + index * a.toward;
 }
 

@@ -22,13 +22,13 @@ constexpr double kFilledEnough = 0.6;
 int64_t staged_floats(int64_t elements) { return elements + elements / 8 + 1; }
 
 // Elements of the source that so many results in a row read, and those between them.
-int64_t span_of(const WindowAxis& a, int64_t results) {
+int64_t span_of(const DepthwiseAxis& a, int64_t results) {
   const int64_t reach = int64_t{a.kernel - 1} * a.dilation;
   return a.matched ? (results - 1 + reach) / a.stride + 2 : (results - 1) * a.stride + reach + 1;
 }
 
 void set_items(Segments& p) {
-  const WindowAxis& a = p.axis;
+  const DepthwiseAxis& a = p.axis;
   const int64_t places = std::min(p.piece, a.results);
   const int64_t matching = a.matched ? std::lcm(int64_t{a.stride}, int64_t{a.dilation}) : 1;
   const int64_t sliding = a.matched ? matching : a.dilation % a.stride == 0 ? a.dilation / a.stride : 0;
@@ -51,7 +51,7 @@ void set_items(Segments& p) {
 
 // most_lines: of a block. extra: floats of a line in shared memory, beside the span and the results.
 void cut(Segments& p, int64_t lines, int64_t most_lines, int64_t extra) {
-  const WindowAxis& a = p.axis;
+  const DepthwiseAxis& a = p.axis;
   const int64_t of_block = std::clamp(lines * a.results / kEnoughBlocks, kFewestResults, kMostResults);
   const int64_t reach = int64_t{a.kernel - 1} * a.dilation / (a.matched ? 1 : a.stride);
   int64_t longest = std::max(of_block, std::min(reach, kLongestPiece));

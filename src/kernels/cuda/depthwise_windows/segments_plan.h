@@ -23,7 +23,7 @@ inline constexpr int64_t kSegmentShared = 96 << 10;  // bytes
 enum class ItemKind : unsigned char { kUnit, kSlide, kApart };
 
 struct Segments {
-  WindowAxis axis;
+  DepthwiseAxis axis;
   int64_t source_total;  // elements
   int lines, channels;
   int in_block, pieces, piece;  // lines of a block; pieces of a line, results of a piece
@@ -57,7 +57,7 @@ WeightSegments weight_segments(const Conv& conv);
 double filled(const Segments& p);
 
 // The lowest place of the source that results from `begin` on read.
-RG_DEVICE inline int lowest_read(const WindowAxis& a, int begin) {
+RG_DEVICE inline int lowest_read(const DepthwiseAxis& a, int begin) {
   if (!a.matched) return begin * a.stride - a.pad;
   const int from = begin + a.pad - (a.kernel - 1) * a.dilation;
   return from >= 0 ? from / a.stride : -((a.stride - 1 - from) / a.stride);

@@ -10,7 +10,7 @@
 namespace retrograd::kernels::cuda {
 
 // The lowest place of the source that results from `place` on read, beyond the edge perhaps.
-RG_DEVICE inline int lowest_place(const WindowAxis& a, int place) {
+RG_DEVICE inline int lowest_place(const DepthwiseAxis& a, int place) {
   if (!a.matched) return place * a.stride - a.pad;
   const int from = place + a.pad - (a.kernel - 1) * a.dilation + a.lift * a.stride;
   return static_cast<int>(a.by_stride.quotient(static_cast<uint32_t>(from))) - a.lift;

@@ -32,7 +32,7 @@ inline constexpr int kTapRows = 5, kTapColumns = 5;  // of a tile of grad_weight
 inline constexpr int kWeightWarps = 8;               // of a block of grad_weight, at most
 
 struct Staged {
-  WindowAxis d, h, w;
+  DepthwiseAxis d, h, w;
   int sources, results;  // channels of a group that a result adds, and that share them
   int groups, taps;
   int all_planes;                     // groups of all images; grad_weight: images

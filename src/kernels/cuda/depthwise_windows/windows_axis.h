@@ -16,7 +16,7 @@
 
 namespace retrograd::kernels::cuda {
 
-struct WindowAxis {
+struct DepthwiseAxis {
   int results = 1, source = 1, kernel = 1;
   bool matched = false;  // grad_input with a stride
   int stride = 1, dilation = 1, pad = 0;
@@ -30,15 +30,15 @@ struct WindowAxis {
 };
 
 // Sizes up to 2^27, strides up to 2^15, pitches of 31 bits.
-WindowAxis window_axis(const Axis& axis, bool forward, int64_t result_pitch, int64_t source_pitch);
+DepthwiseAxis window_axis(const Axis& axis, bool forward, int64_t result_pitch, int64_t source_pitch);
 // The most taps that a place has.
-int most_taps(const WindowAxis& axis);
+int most_taps(const DepthwiseAxis& axis);
 
 struct Taps {
   int base, first, apart, count;
 };
 
-RG_DEVICE inline Taps taps_at(const WindowAxis& a, int place) {
+RG_DEVICE inline Taps taps_at(const DepthwiseAxis& a, int place) {
   if (!a.matched) return {place * a.stride - a.pad, a.first, a.toward, a.kernel};
   auto rest = static_cast<uint32_t>(place + a.phase);
   a.by_stride.split(rest);
@@ -58,7 +58,7 @@ struct Span {
 };
 
 // The matching taps that read inside the source.
-RG_DEVICE inline Span live_taps(const WindowAxis& a, const Taps& taps) {
+RG_DEVICE inline Span live_taps(const DepthwiseAxis& a, const Taps& taps) {
   Span live{0, 0};
   if (taps.base < 0)
     live.begin = static_cast<int>(a.by_step.quotient(static_cast<uint32_t>(a.step - 1 - taps.base)));

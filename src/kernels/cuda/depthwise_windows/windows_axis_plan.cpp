@@ -9,8 +9,8 @@
 
 namespace retrograd::kernels::cuda {
 
-WindowAxis window_axis(const Axis& axis, bool forward, int64_t result_pitch, int64_t source_pitch) {
-  WindowAxis a;
+DepthwiseAxis window_axis(const Axis& axis, bool forward, int64_t result_pitch, int64_t source_pitch) {
+  DepthwiseAxis a;
   a.results = static_cast<int>(forward ? axis.y : axis.x);
   a.source = static_cast<int>(forward ? axis.x : axis.y);
   a.kernel = static_cast<int>(axis.kernel);
@@ -41,6 +41,6 @@ WindowAxis window_axis(const Axis& axis, bool forward, int64_t result_pitch, int
   return a;
 }
 
-int most_taps(const WindowAxis& a) { return ceil_of(a.kernel, a.apart); }
+int most_taps(const DepthwiseAxis& a) { return ceil_of(a.kernel, a.apart); }
 
 }  // namespace retrograd::kernels::cuda

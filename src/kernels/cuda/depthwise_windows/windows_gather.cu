@@ -15,7 +15,8 @@ namespace {
 
 // [source][tap][channel] or [channel][source][tap], as the pitches say.
 template <class T>
-__device__ void load_weights(const Windows& p, int first, int width, const T* weights, float* shared) {
+__device__ void load_weights(const DepthwiseWindows& p, int first, int width, const T* weights,
+                             float* shared) {
   const int count = min(width, p.channels - first), of_channel = p.sources * p.taps;
   const int thread = static_cast<int>(threadIdx.y * blockDim.x + threadIdx.x);
   for (int i = thread; i < count * of_channel; i += static_cast<int>(blockDim.x * blockDim.y)) {
@@ -34,7 +35,7 @@ __device__ void load_weights(const Windows& p, int first, int width, const T* we
 
 template <class T, int kPack>
 __global__ void __launch_bounds__(kWindowsThreads, 2)
-    gather_kernel(const __grid_constant__ Windows p, const T* source, const T* weights,
+    gather_kernel(const __grid_constant__ DepthwiseWindows p, const T* source, const T* weights,
                   const ChannelBias bias, T* result) {
   extern __shared__ __align__(16) float shared[];
   const bool inside = p.channels_inside;
@@ -81,7 +82,7 @@ __global__ void __launch_bounds__(kWindowsThreads, 2)
 
 template <class T, int kPack>
 void launch(const Conv& conv, bool forward, const GatherWindows& plan, Stream stream) {
-  const Windows& p = plan.windows;
+  const DepthwiseWindows& p = plan.windows;
   const int floats = p.channels_inside ? p.taps * p.sources * p.tap_pitch : p.rows * p.channel_pitch;
   const dim3 threads(static_cast<unsigned>(p.lanes), static_cast<unsigned>(p.rows));
   const Tensor &source = forward ? conv.x : conv.y, &result = forward ? conv.y : conv.x;

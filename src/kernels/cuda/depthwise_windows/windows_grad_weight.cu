@@ -23,7 +23,7 @@ struct TileOfChannels {
 
 __device__ void store_sum(const WeightWindows& w, const TileOfChannels& tile, int channel, int slide,
                           int inner, float sum) {
-  const Windows& p = w.windows;
+  const DepthwiseWindows& p = w.windows;
   if (slide >= tile.taps.slide_count || inner >= tile.taps.inner_count || channel >= p.channels) return;
   const int64_t tap = tap_number(p, tile.taps, slide, inner);
   tile.target[p.channels_inside ? tap * p.channels + channel : int64_t{channel} * p.taps + tap] = sum;
@@ -73,7 +73,7 @@ template <class T, int kS, int kI, int kPack>
 __global__ void __launch_bounds__(kWindowsThreads)
     grad_weight_kernel(const __grid_constant__ WeightWindows w, const T* x, const T* y, float* parts) {
   extern __shared__ float shared[];
-  const Windows& p = w.windows;
+  const DepthwiseWindows& p = w.windows;
   const bool inside = p.channels_inside;
   uint32_t tap_tile = blockIdx.x;
   uint32_t channel_tile = w.by_tap_tiles.split(tap_tile);
@@ -102,7 +102,7 @@ __global__ void __launch_bounds__(kWindowsThreads)
 template <class T, TapTile kTile, int kPack>
 void launch(const Conv& conv, const WeightWindows& plan, float* workspace, Stream stream) {
   constexpr int kS = slide_of(kTile), kI = inner_of(kTile);
-  const Windows& p = plan.windows;
+  const DepthwiseWindows& p = plan.windows;
   const int sums = kS * kI * p.lanes * p.rows * kPack;  // of a warp where lanes run along items
   const size_t bytes = static_cast<size_t>(p.channels_inside ? sums : sums / 32) * sizeof(float);
   const dim3 threads(static_cast<unsigned>(p.lanes), static_cast<unsigned>(p.rows));

@@ -10,7 +10,7 @@
 namespace retrograd::kernels::cuda {
 
 // Chunks of matching taps along slide of which some result reads inside the source with some tap.
-RG_DEVICE inline Span live_chunks(const Windows& p, const Taps& taps) {
+RG_DEVICE inline Span live_chunks(const DepthwiseWindows& p, const Taps& taps) {
   const int step = p.chunk * p.slide.step;
   const int reach = taps.base + (kSlide - 1) * p.spread + (p.chunk - 1) * p.slide.step;
   Span live{0, 0};
@@ -39,7 +39,7 @@ RG_DEVICE inline const T* settled(const T* address) {
 
 // Which of the rows from `row` on lie inside the source, a bit each; `wanted` of them are asked for.
 template <int kRows>
-RG_DEVICE inline uint32_t live_rows(const Windows& p, int row, int wanted) {
+RG_DEVICE inline uint32_t live_rows(const DepthwiseWindows& p, int row, int wanted) {
   uint32_t live = 0;
   RG_UNROLL
   for (int m = 0; m < kRows; ++m)
@@ -48,7 +48,8 @@ RG_DEVICE inline uint32_t live_rows(const Windows& p, int row, int wanted) {
   return live;
 }
 template <class T, int kRows>
-RG_DEVICE inline void find_rows(const Windows& p, const T* source, int row, const T* (&from)[kRows]) {
+RG_DEVICE inline void find_rows(const DepthwiseWindows& p, const T* source, int row,
+                                const T* (&from)[kRows]) {
   RG_UNROLL
   for (int m = 0; m < kRows; ++m)
     from[m] = settled(m == 0 ? source + int64_t{row} * p.slide.source_pitch : from[m - 1] + p.row_pitch);
@@ -66,7 +67,7 @@ struct Chunk {
 // kSlide · kTaps products. Rows beyond the edge are not multiplied: an infinite weight there would make a
 // NaN.
 template <int kTaps, int kPack, class T, class Load, class Weight>
-RG_DEVICE inline void gather_chunk(const Windows& p, const Chunk<T>& chunk, const Load& load,
+RG_DEVICE inline void gather_chunk(const DepthwiseWindows& p, const Chunk<T>& chunk, const Load& load,
                                    const Weight& weight, float (&sums)[kSlide][kPack]) {
   constexpr int kRows = kSlide + kTaps - 1;
   const uint32_t live = live_rows<kRows>(p, chunk.row, kRows);
@@ -92,7 +93,7 @@ RG_DEVICE inline void gather_chunk(const Windows& p, const Chunk<T>& chunk, cons
 // sum[v] = Σ_taps source · weight of the four results of each place of a run, for which emit(place, sums) is
 // called. load(address, values) reads kPack channels, weight(tap · tap_pitch, values) their weights.
 template <int kPack, class T, class Load, class Weight, class Emit>
-RG_DEVICE void gather_run(const Windows& p, const WindowPlace& at, const T* source, const Load& load,
+RG_DEVICE void gather_run(const DepthwiseWindows& p, const WindowPlace& at, const T* source, const Load& load,
                           const Weight& weight, const Emit& emit) {
   const Taps of_b = taps_at(p.outer, at.outer), of_s = taps_at(p.slide, at.slide),
              of_i = taps_at(p.inner, at.inner);
@@ -140,7 +141,7 @@ struct TileTaps {
 RG_DEVICE inline TileTaps tile_taps(const WeightWindows& w, uint32_t tile) {
   TileTaps taps;
   const int ks = slide_of(w.tile), ki = inner_of(w.tile);
-  const Windows& p = w.windows;
+  const DepthwiseWindows& p = w.windows;
   uint32_t inner = tile;
   uint32_t slide = w.by_inner_tiles.split(inner);
   uint32_t outer = w.by_slide_tiles.split(slide);
@@ -152,16 +153,16 @@ RG_DEVICE inline TileTaps tile_taps(const WeightWindows& w, uint32_t tile) {
   taps.inner_count = p.inner.kernel - taps.inner < ki ? p.inner.kernel - taps.inner : ki;
   return taps;
 }
-RG_DEVICE inline int tap_number(const Windows& p, const TileTaps& taps, int slide, int inner) {
+RG_DEVICE inline int tap_number(const DepthwiseWindows& p, const TileTaps& taps, int slide, int inner) {
   return taps.run * p.run_taps + taps.outer * p.outer_taps + (taps.slide + slide) * p.slide_taps +
          (taps.inner + inner) * p.inner_taps;
 }
 
 // Where tap `tap` of a result's place reads; axes of forward.
-RG_DEVICE inline int position(const WindowAxis& a, int place, int tap) {
+RG_DEVICE inline int position(const DepthwiseAxis& a, int place, int tap) {
   return place * a.stride - a.pad + tap * a.dilation;
 }
-RG_DEVICE inline bool is_inside(const WindowAxis& a, int position) {
+RG_DEVICE inline bool is_inside(const DepthwiseAxis& a, int position) {
   return static_cast<uint32_t>(position) < static_cast<uint32_t>(a.source);
 }
 
@@ -169,7 +170,7 @@ RG_DEVICE inline bool is_inside(const WindowAxis& a, int position) {
 // have come to anything. What is not there counts as zero: its product with an infinity is NaN, and who adds
 // the parts takes the formula then. All loads of a place are on their way before the first product.
 template <int kS, int kI, int kPack, class T, class Load>
-RG_DEVICE void weigh_run(const Windows& p, const TileTaps& tile, const WindowPlace& at, const T* x,
+RG_DEVICE void weigh_run(const DepthwiseWindows& p, const TileTaps& tile, const WindowPlace& at, const T* x,
                          const T* y, const Load& load, float (&sums)[kS][kI][kPack]) {
   constexpr int kRows = kSlide + kS - 1;
   static_assert(kRows * kI <= 32);

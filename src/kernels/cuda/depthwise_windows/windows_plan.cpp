@@ -23,7 +23,7 @@ constexpr int64_t kFewPlaces = 4;        // of a thread, for which it adds up a 
 constexpr int64_t kMostPlaces = 64;      // of a thread: 256 terms
 constexpr int64_t kLongestRun = 32;
 
-using Axes4 = std::array<WindowAxis, 4>;  // N, D, H, W
+using Axes4 = std::array<DepthwiseAxis, 4>;  // N, D, H, W
 
 Axes4 axes_of(const Conv& conv, bool forward) {
   const Tensor &result = forward ? conv.y : conv.x, &source = forward ? conv.x : conv.y;
@@ -39,7 +39,7 @@ Axes4 axes_of(const Conv& conv, bool forward) {
 int64_t distance(int result_pitch, int source_pitch) {
   return std::abs(int64_t{result_pitch}) + std::abs(int64_t{source_pitch});
 }
-int64_t distance(const WindowAxis& axis) { return distance(axis.result_pitch, axis.source_pitch); }
+int64_t distance(const DepthwiseAxis& axis) { return distance(axis.result_pitch, axis.source_pitch); }
 
 // What its neighbours are closest in, axes of one result aside; 4: all have one.
 size_t closest(const Axes4& axes, size_t except) {
@@ -59,35 +59,35 @@ size_t inner_beside(const Axes4& axes, size_t slide) {
 }
 
 // Whether results `spacing` apart read the same with neighbouring taps.
-bool shares(const WindowAxis& a) { return a.matched || a.dilation % a.stride == 0; }
-int64_t spacing_of(const WindowAxis& a) {
+bool shares(const DepthwiseAxis& a) { return a.matched || a.dilation % a.stride == 0; }
+int64_t spacing_of(const DepthwiseAxis& a) {
   if (!shares(a)) return 1;
   const int64_t exact = a.matched ? std::lcm(int64_t{a.stride}, int64_t{a.dilation}) : a.dilation / a.stride;
   return std::min<int64_t>(exact, a.results);
 }
-int64_t tiles_of(const WindowAxis& a) { return ceil_div(ceil_div(a.results, spacing_of(a)), kSlide); }
+int64_t tiles_of(const DepthwiseAxis& a) { return ceil_div(ceil_div(a.results, spacing_of(a)), kSlide); }
 // Results of a tile that are there, on average.
-double filled(const WindowAxis& a) {
+double filled(const DepthwiseAxis& a) {
   return static_cast<double>(a.results) / static_cast<double>(spacing_of(a) * tiles_of(a));
 }
 double even(int64_t total, int64_t most) {
   return static_cast<double>(total) / static_cast<double>(ceil_div(total, most));
 }
 
-int chunk_of(const WindowAxis& a) { return shares(a) ? kChunk : 1; }
-double loads_of(const WindowAxis& slide) {
+int chunk_of(const DepthwiseAxis& a) { return shares(a) ? kChunk : 1; }
+double loads_of(const DepthwiseAxis& slide) {
   const double v = filled(slide), t = even(most_taps(slide), chunk_of(slide));
   return 1 / v + (v + t - 1) / (v * t);
 }
 
-TapTile tap_tile(const WindowAxis& slide, const WindowAxis& inner) {
+TapTile tap_tile(const DepthwiseAxis& slide, const DepthwiseAxis& inner) {
   if (!shares(slide) || slide.kernel == 1) return inner.kernel <= 4 ? TapTile::k1x4 : TapTile::k1x8;
   const auto tiles = [&](int64_t side) {
     return ceil_div(slide.kernel, side) * ceil_div(inner.kernel, side);
   };
   return 4 * tiles(3) <= 5 * tiles(4) ? TapTile::k3x3 : TapTile::k4x4;  // as long as they take
 }
-double loads_of(const WindowAxis& slide, const WindowAxis& inner) {
+double loads_of(const DepthwiseAxis& slide, const DepthwiseAxis& inner) {
   const TapTile tile = tap_tile(slide, inner);
   const double v = filled(slide), s = even(slide.kernel, slide_of(tile)),
                i = even(inner.kernel, inner_of(tile));
@@ -112,7 +112,7 @@ Roles roles_of(const Axes4& axes, bool channels_inside, Cost&& cost) {
   return best;
 }
 
-void set_axes(Windows& p, const Conv& conv, const Axes4& axes, const Roles& roles) {
+void set_axes(DepthwiseWindows& p, const Conv& conv, const Axes4& axes, const Roles& roles) {
   const auto kh = static_cast<int>(conv.axes[1].kernel), kw = static_cast<int>(conv.axes[2].kernel);
   const std::array<int, 4> numbers = {0, kh * kw, kw, 1};
   p.slide = axes[roles.slide], p.slide_taps = numbers[roles.slide];
@@ -141,19 +141,19 @@ void set_axes(Windows& p, const Conv& conv, const Axes4& axes, const Roles& role
   p.by_kh = FastDiv(kh);
 }
 
-void set_channels(Windows& p, const Conv& conv, bool forward, int64_t channels) {
+void set_channels(DepthwiseWindows& p, const Conv& conv, bool forward, int64_t channels) {
   p.channels = static_cast<int>(channels);
   p.result_channel = static_cast<int>((forward ? conv.y : conv.x).strides[1]);
   p.source_channel = static_cast<int>((forward ? conv.x : conv.y).strides[1]);
 }
-bool are_channels_inside(const Windows& p, const Axes4& axes) {
+bool are_channels_inside(const DepthwiseWindows& p, const Axes4& axes) {
   const size_t across = closest(axes, 4);
   return p.channels > 1 &&
          (across == 4 || distance(p.result_channel, p.source_channel) < distance(axes[across]));
 }
 
 // Runs as long as leave enough threads, `tiles` for each item and channel.
-void set_run(Windows& p, int pack, int64_t tiles, int64_t longest) {
+void set_run(DepthwiseWindows& p, int pack, int64_t tiles, int64_t longest) {
   const int64_t beside = int64_t{p.outer.results} * p.by_slots.divisor * p.inner.results;
   const int64_t threads = beside * p.run.results * ceil_div(p.channels, p.channels_inside ? pack : 1) * tiles;
   p.run_length = static_cast<int>(
@@ -164,7 +164,7 @@ void set_run(Windows& p, int pack, int64_t tiles, int64_t longest) {
 }
 
 // weights: floats of a channel that lie in shared memory.
-void set_block(Windows& p, int pack, int64_t fewest_lanes, int64_t weights) {
+void set_block(DepthwiseWindows& p, int pack, int64_t fewest_lanes, int64_t weights) {
   if (!p.channels_inside) pack = 1;
   p.pack = pack;
   const int64_t wide = ceil_div(p.channels, pack);
@@ -187,17 +187,17 @@ void set_block(Windows& p, int pack, int64_t fewest_lanes, int64_t weights) {
   p.lanes = static_cast<int>(lanes), p.rows = static_cast<int>(rows);
   p.channel_tiles = ceil_of(wide, p.channels_inside ? lanes : rows);
 }
-int64_t items_at_once(const Windows& p) { return p.channels_inside ? p.rows : p.lanes; }
+int64_t items_at_once(const DepthwiseWindows& p) { return p.channels_inside ? p.rows : p.lanes; }
 
 constexpr double kSchedulers = 4 * 132 * 1700;  // warps' cycles of an H200 in a microsecond
-double warps_of(const Windows& p) { return static_cast<double>(ceil_div(p.lanes * p.rows, kWarp)); }
+double warps_of(const DepthwiseWindows& p) { return static_cast<double>(ceil_div(p.lanes * p.rows, kWarp)); }
 
 // Cycles of a warp: of an item, of a place of its run, of a chunk of taps, of a row that is loaded, of a
 // product, of a thread's weight that is staged. A block by itself waits for taps and for weights.
 double microseconds_of(const GatherWindows& g) {
   constexpr double kItem = 370, kPlace = 520, kOfChunk = 5.4, kRow = 12, kProduct = 0.75, kWeight = 145;
   constexpr double kTapAlone = 0.02, kWeightAlone = 0.23;  // microseconds
-  const Windows& p = g.windows;
+  const DepthwiseWindows& p = g.windows;
   const double columns =
       static_cast<double>(most_taps(p.inner)) * most_taps(p.outer) * most_taps(p.run) * p.sources;
   const double taps = most_taps(p.slide), chunks = ceil_of(most_taps(p.slide), p.chunk);
@@ -215,7 +215,7 @@ double microseconds_of(const GatherWindows& g) {
 double microseconds_of(const WeightWindows& w) {
   constexpr double kItem = 120, kPlace = 26, kRow = 10, kPacked = 1.2, kProduct = 0.7, kSum = 18;
   constexpr double kPlaceAlone = 0.62, kParts = 2.6e5;  // microseconds; sums a microsecond
-  const Windows& p = w.windows;
+  const DepthwiseWindows& p = w.windows;
   const double taps = slide_of(w.tile) * inner_of(w.tile),
                rows = (kSlide + slide_of(w.tile) - 1) * inner_of(w.tile) + kSlide;
   const double place =
@@ -245,7 +245,7 @@ const char* name_of(TapTile tile) {
 
 GatherWindows gather_windows(const Conv& conv, bool forward, int pack) {
   GatherWindows g{};
-  Windows& p = g.windows;
+  DepthwiseWindows& p = g.windows;
   const int64_t results = forward ? conv.y_channels : conv.x_channels;
   p.sources = static_cast<int>(forward ? conv.x_channels : conv.y_channels);
   set_channels(p, conv, forward, conv.groups * results);
@@ -257,8 +257,9 @@ GatherWindows gather_windows(const Conv& conv, bool forward, int pack) {
 
   const Axes4 axes = axes_of(conv, forward);
   p.channels_inside = are_channels_inside(p, axes);
-  const Roles roles = roles_of(axes, p.channels_inside,
-                               [](const WindowAxis& slide, const WindowAxis&) { return loads_of(slide); });
+  const Roles roles = roles_of(axes, p.channels_inside, [](const DepthwiseAxis& slide, const DepthwiseAxis&) {
+    return loads_of(slide);
+  });
   set_axes(p, conv, axes, roles);
   set_run(p, pack, 1, kLongestRun);
   set_block(p, pack, 8, int64_t{p.taps} * p.sources);
@@ -273,7 +274,7 @@ GatherWindows gather_windows(const Conv& conv, bool forward, int pack) {
 
 WeightWindows weight_windows(const Conv& conv, int pack) {
   WeightWindows w{};
-  Windows& p = w.windows;
+  DepthwiseWindows& p = w.windows;
   p.sources = 1;
   set_channels(p, conv, true, conv.groups * conv.y_channels * conv.x_channels);
   p.by_result = FastDiv(conv.x_channels);
@@ -281,9 +282,9 @@ WeightWindows weight_windows(const Conv& conv, int pack) {
 
   const Axes4 axes = axes_of(conv, true);
   p.channels_inside = are_channels_inside(p, axes);
-  const Roles roles = roles_of(axes, p.channels_inside, [](const WindowAxis& slide, const WindowAxis& inner) {
-    return loads_of(slide, inner);
-  });
+  const Roles roles =
+      roles_of(axes, p.channels_inside,
+               [](const DepthwiseAxis& slide, const DepthwiseAxis& inner) { return loads_of(slide, inner); });
   w.tile = tap_tile(axes[roles.slide], axes[roles.inner]);
   set_axes(p, conv, axes, roles);
   const int64_t slide_tiles = ceil_div(p.slide.kernel, slide_of(w.tile));

@@ -20,8 +20,8 @@ inline constexpr int kSlide = 4, kChunk = 4;         // results of a thread, and
 inline constexpr int64_t kWindowsThreads = 256;      // of a block, at most
 inline constexpr int64_t kWindowsShared = 48 << 10;  // bytes
 
-struct Windows {
-  WindowAxis run, outer, slide, inner;
+struct DepthwiseWindows {
+  DepthwiseAxis run, outer, slide, inner;
   int run_taps, outer_taps, slide_taps, inner_taps;  // numbers of taps from one to the next along the axis
   int run_length;
   int spacing, spread;              // of results, and of what they read with the same tap
@@ -48,7 +48,7 @@ struct Windows {
 };
 
 struct GatherWindows {
-  Windows windows;
+  DepthwiseWindows windows;
   int64_t blocks;
   double microseconds;  // of an H200, about; bytes left out
 };
@@ -66,7 +66,7 @@ RG_HOST_DEVICE constexpr int inner_of(TapTile tile) {
 }
 
 struct WeightWindows {
-  Windows windows;
+  DepthwiseWindows windows;
   TapTile tile;
   FastDiv by_inner_tiles, by_slide_tiles, by_outer_kernel, by_tap_tiles, by_channel_tiles;
   uint32_t items_a_part;
@@ -83,7 +83,7 @@ bool can_pack(const Conv& conv);
 struct WindowPlace {
   int begin, end, outer, slide, inner;  // begin, end: of the run; slide: of the first of four
 };
-RG_DEVICE inline WindowPlace place_of(const Windows& p, uint32_t item) {
+RG_DEVICE inline WindowPlace place_of(const DepthwiseWindows& p, uint32_t item) {
   WindowPlace at;
   uint32_t outer = p.by_inner.split(item);
   at.inner = static_cast<int>(item);
@@ -97,7 +97,7 @@ RG_DEVICE inline WindowPlace place_of(const Windows& p, uint32_t item) {
   return at;
 }
 // Of the first place of a run.
-RG_DEVICE inline int64_t result_offset(const Windows& p, const WindowPlace& at) {
+RG_DEVICE inline int64_t result_offset(const DepthwiseWindows& p, const WindowPlace& at) {
   return int64_t{at.begin} * p.run.result_pitch + int64_t{at.outer} * p.outer.result_pitch +
          int64_t{at.slide} * p.slide.result_pitch + int64_t{at.inner} * p.inner.result_pitch;
 }

@@ -9,6 +9,7 @@
 #include <cstring>
 
 #include "base/host_device.h"
+#include "kernels/cuda/counts.h"
 
 namespace retrograd::kernels::cuda {
 
@@ -80,10 +81,6 @@ void with_kind(const WindowKey& key, Function&& function) {
     return key.plain ? with_kind<true, true, kBytes>(key, function)
                      : with_kind<true, false, kBytes>(key, function);
   key.plain ? with_kind<false, true, kBytes>(key, function) : with_kind<false, false, kBytes>(key, function);
-}
-
-RG_DEVICE inline bool is_inside(int number, int count) {
-  return static_cast<unsigned>(number) < static_cast<unsigned>(count);
 }
 
 // What the compiler knows of bits, it would keep a register for each of, or test instead of masking.

@@ -1,8 +1,12 @@
 #!/usr/bin/env bash
-# Compiles every kernel for a machine without vectors: compile_without_vectors.sh SRC COMPILER
+# Compiles every kernel for a machine that is not here: compile_for.sh no_vectors|avx512 SRC COMPILER
 set -euo pipefail
-src=$1 compiler=$2
-options=(-std=c++20 -Wall -Wextra -Wshadow -Wconversion -Werror -ffp-contract=off -I "$src" -DHWY_COMPILE_ONLY_SCALAR)
+machine=$1 src=$2 compiler=$3
+options=(-std=c++20 -Wall -Wextra -Wshadow -Wconversion -Werror -ffp-contract=off -I "$src" -DRETROGRAD_ONE_TARGET)
+case $machine in
+  no_vectors) options+=(-DHWY_COMPILE_ONLY_SCALAR) ;;
+  avx512) options+=(-DHWY_COMPILE_ONLY_STATIC -march=skylake-avx512) ;;
+esac
 
 # Templates are instantiated either way; code is made for those that include inline assembly, whose constraints nothing
 # else looks at: all would take three times as long.
@@ -16,4 +20,4 @@ for file in "$src"/kernels/cpu/*.cpp "$src"/kernels/cpu/*/*.cpp; do
   count=$((count + 1))
 done
 [ $assembled = 2 ] || { echo "the files with inline assembly have other names now" >&2 && exit 1; }
-echo "$count files compile without vectors"
+echo "$count files compile for $machine"
