@@ -178,15 +178,12 @@ void gather(const GatherWindows& plan, const std::vector<float>& source, const s
       ASSERT_EQ(tap % p.tap_pitch, 0);
       const auto number = static_cast<uint32_t>(tap / p.tap_pitch);
       ASSERT_LT(number, static_cast<uint32_t>(p.taps * p.sources));
-      uint32_t kw = number % static_cast<uint32_t>(p.taps);
-      uint32_t kh = p.by_kw.split(kw);
-      const uint32_t kd = p.by_kh.split(kh);
+      const auto taps = static_cast<uint32_t>(p.taps);
       for (int k = 0; k < kPack; ++k) {
         auto of_group = static_cast<uint32_t>(channel + k);
         const uint32_t group = p.by_source.split(of_group);
-        values[k] = weights[static_cast<size_t>(
-            group * p.w_group + of_group * p.w_result + number / static_cast<uint32_t>(p.taps) * p.w_source +
-            kd * p.w_strides[0] + kh * p.w_strides[1] + kw * p.w_strides[2])];
+        values[k] =
+            weights[static_cast<size_t>(p.kernels.offset(group, of_group, number / taps, number % taps))];
       }
     };
     const int64_t from =

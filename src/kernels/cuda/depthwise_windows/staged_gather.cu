@@ -41,7 +41,7 @@ __device__ void make_results(const Conv& conv, const Staged& p, const StagedBloc
     float sums[kV][kM] = {};
     gather_staged<kV, kM, kGuard>(p, b, item, tile, weights, phase, kMask, load, sums);
     auto group = static_cast<uint32_t>(b.plane + item.plane);
-    p.by_groups.split(group);
+    p.by.groups.split(group);
 #pragma unroll
     for (int k = 0; k < kM; ++k) {
       if (k >= p.results) break;

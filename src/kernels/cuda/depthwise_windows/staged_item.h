@@ -26,20 +26,20 @@ struct StagedBlock {
 
 RG_DEVICE inline StagedBlock staged_block(const Staged& p, uint32_t number) {
   StagedBlock b;
-  uint32_t rest = p.by_column_tiles.quotient(number);
-  b.column = static_cast<int>(number - rest * p.by_column_tiles.divisor) * p.columns;
+  uint32_t rest = p.by.column_tiles.quotient(number);
+  b.column = static_cast<int>(number - rest * p.by.column_tiles.divisor) * p.columns;
   uint32_t row_class = rest;
-  rest = p.by_classes.split(row_class);
+  rest = p.by.classes.split(row_class);
   uint32_t row_tile = rest;
-  rest = p.by_row_tiles.split(row_tile);
+  rest = p.by.row_tiles.split(row_tile);
   uint32_t depth_tile = rest;
-  b.plane = static_cast<int>(p.by_depth_tiles.split(depth_tile)) * p.planes;
+  b.plane = static_cast<int>(p.by.depth_tiles.split(depth_tile)) * p.planes;
   b.source_plane = b.plane * p.sources;
   b.depth = static_cast<int>(depth_tile) * p.depths;
   const int first = static_cast<int>(row_tile) * p.rows;  // within the class
   b.row = static_cast<int>(row_class) + first * p.classes;
   b.planes = p.all_planes - b.plane < p.planes ? p.all_planes - b.plane : p.planes;
-  const int left = b.row < p.h.results ? static_cast<int>(p.by_classes.quotient(
+  const int left = b.row < p.h.results ? static_cast<int>(p.by.classes.quotient(
                                              static_cast<uint32_t>(p.h.results - b.row + p.classes - 1)))
                                        : 0;
   b.rows = left < p.rows ? left : p.rows;
@@ -68,18 +68,18 @@ struct StagedPiece {
 };
 
 RG_DEVICE inline int staged_pieces(const Staged& p, const StagedBlock& b) {
-  return b.planes * p.sources * p.source_depths * p.source_rows * static_cast<int>(p.by_vectors.divisor);
+  return b.planes * p.sources * p.source_depths * p.source_rows * static_cast<int>(p.by.vectors.divisor);
 }
 // phase: elements from the boundary of 16 bytes before the tensor to its first.
 RG_DEVICE inline StagedPiece staged_piece(const Staged& p, const StagedBlock& b, int wide, int phase,
                                           int number) {
   auto vector = static_cast<uint32_t>(number);
-  uint32_t row = p.by_vectors.split(vector);
+  uint32_t row = p.by.vectors.split(vector);
   StagedPiece piece{StagedPiece::kNone, static_cast<int>(row) * p.row_room + static_cast<int>(vector) * wide,
                     0};
-  uint32_t depth = p.by_source_rows.quotient(row);
-  row -= depth * p.by_source_rows.divisor;
-  const uint32_t plane = p.by_source_depths.split(depth);
+  uint32_t depth = p.by.source_rows.quotient(row);
+  row -= depth * p.by.source_rows.divisor;
+  const uint32_t plane = p.by.source_depths.split(depth);
   const int d = b.source_depth + static_cast<int>(depth),
             h = b.source_row + static_cast<int>(row) * p.row_step;
   if (static_cast<uint32_t>(d) >= static_cast<uint32_t>(p.d.source)) return piece;  // whose taps are skipped
@@ -112,17 +112,12 @@ RG_DEVICE inline StagedWeight staged_weight(const Staged& p, const StagedBlock& 
   const auto at_once = static_cast<uint32_t>(p.results_at_once);  // 1, 2 or 4
   const uint32_t m = static_cast<uint32_t>(number) & (at_once - 1);
   uint32_t tap = static_cast<uint32_t>(number) / at_once;
-  uint32_t source = p.by_taps.split(tap);
-  const uint32_t plane = p.by_sources.split(source);
+  uint32_t source = p.by.taps.split(tap);
+  const uint32_t plane = p.by.sources.split(source);
   if (static_cast<int>(plane) >= b.planes || static_cast<int>(m) >= p.results) return {0, false};
   auto group = static_cast<uint32_t>(b.plane) + plane;
-  p.by_groups.split(group);
-  uint32_t w = tap;
-  uint32_t h = p.by_kw.split(w);
-  const uint32_t d = p.by_kh.split(h);
-  return {group * p.w_group + m * p.w_result + source * p.w_source + d * p.w_strides[0] + h * p.w_strides[1] +
-              w * p.w_strides[2],
-          true};
+  p.by.groups.split(group);
+  return {p.kernels.offset(group, m, source, tap), true};
 }
 
 // Rows of a chunk in shared memory, and which of them lie inside the source.
@@ -196,12 +191,12 @@ struct StagedItem {
 template <int kV>
 RG_DEVICE inline StagedItem staged_item(const Staged& p, const StagedBlock& b, uint32_t number) {
   StagedItem item;
-  uint32_t slot = p.by_columns.split(number);
+  uint32_t slot = p.by.columns.split(number);
   item.column = static_cast<int>(number);
-  uint32_t depth = p.by_slots.split(slot);
-  item.plane = static_cast<int>(p.by_depths.split(depth));
+  uint32_t depth = p.by.slots.split(slot);
+  item.plane = static_cast<int>(p.by.depths.split(depth));
   item.depth = static_cast<int>(depth);
-  const uint32_t tile = p.by_spacing.split(slot);
+  const uint32_t tile = p.by.spacing.split(slot);
   item.row = static_cast<int>(slot) + static_cast<int>(tile) * kV * p.spacing;
   item.there = item.column < b.columns && item.row < b.rows && item.plane < b.planes &&
                b.depth + item.depth < p.d.results;

@@ -140,17 +140,17 @@ void set_box(Staged& p, const Cutter& cutter, const Box& box, int64_t element) {
   p.row_room = static_cast<int>(cutter.room_of(box));
   p.slots = p.spacing * ceil_of(ceil_div(box.rows, p.spacing), p.slide);
   p.items = static_cast<uint32_t>(cutter.items_of(box));
-  p.by_columns = FastDiv(p.columns);
-  p.by_slots = FastDiv(p.slots);
-  p.by_spacing = FastDiv(p.spacing);
-  p.by_depths = FastDiv(p.depths);
-  p.by_vectors = FastDiv(p.row_room * element / kVectorBytes);
-  p.by_source_rows = FastDiv(p.source_rows);
-  p.by_source_depths = FastDiv(p.source_depths);
-  p.by_column_tiles = FastDiv(ceil_div(p.w.results, p.columns));
-  p.by_classes = FastDiv(p.classes);
-  p.by_row_tiles = FastDiv(ceil_div(cutter.class_rows(), p.rows));
-  p.by_depth_tiles = FastDiv(ceil_div(p.d.results, p.depths));
+  p.by.columns = FastDiv(p.columns);
+  p.by.slots = FastDiv(p.slots);
+  p.by.spacing = FastDiv(p.spacing);
+  p.by.depths = FastDiv(p.depths);
+  p.by.vectors = FastDiv(p.row_room * element / kVectorBytes);
+  p.by.source_rows = FastDiv(p.source_rows);
+  p.by.source_depths = FastDiv(p.source_depths);
+  p.by.column_tiles = FastDiv(ceil_div(p.w.results, p.columns));
+  p.by.classes = FastDiv(p.classes);
+  p.by.row_tiles = FastDiv(ceil_div(cutter.class_rows(), p.rows));
+  p.by.depth_tiles = FastDiv(ceil_div(p.d.results, p.depths));
 }
 
 // Instructions of an item of grad_weight for all tiles of taps: around it, of y, of each row, and of each
@@ -205,15 +205,10 @@ StagedPlan staged_plan(const Conv& conv, bool forward) {
   plan.shared = cutter.bytes_of(box);
   plan.fits = plan.shared <= kMostRoom;
   plan.blocks = cutter.blocks_of(box);
-  p.by_groups = FastDiv(p.groups);
-  p.by_taps = FastDiv(p.taps);
-  p.by_sources = FastDiv(p.sources);
-  p.by_kw = FastDiv(p.w.kernel);
-  p.by_kh = FastDiv(p.h.kernel);
-  std::copy_n(conv.w.strides + 2, 3, p.w_strides);
-  p.w_group = (forward ? p.results : p.sources) * conv.w.strides[0];
-  p.w_result = conv.w.strides[forward ? 0 : 1];
-  p.w_source = conv.w.strides[forward ? 1 : 0];
+  p.by.groups = FastDiv(p.groups);
+  p.by.taps = FastDiv(p.taps);
+  p.by.sources = FastDiv(p.sources);
+  p.kernels = depthwise_kernels(conv, forward);
   plan.instructions = static_cast<double>(plan.blocks) * p.items * instructions_of(p);
   return plan;
 }

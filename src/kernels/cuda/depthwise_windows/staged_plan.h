@@ -31,6 +31,14 @@ inline constexpr int kStagedChunk = 4;               // taps of a column that ar
 inline constexpr int kTapRows = 5, kTapColumns = 5;  // of a tile of grad_weight, at most
 inline constexpr int kWeightWarps = 8;               // of a block of grad_weight, at most
 
+// What numbers of items, of staged vectors, of blocks and of weights are divided by.
+struct StagedCounts {
+  FastDiv columns, slots, spacing, depths, groups;
+  FastDiv vectors, source_rows, source_depths;
+  FastDiv column_tiles, classes, row_tiles, depth_tiles;
+  FastDiv taps, sources;
+};
+
 struct Staged {
   DepthwiseAxis d, h, w;
   int sources, results;  // channels of a group that a result adds, and that share them
@@ -49,11 +57,8 @@ struct Staged {
   int slots;                                 // of kV rows
   uint32_t items;                            // of a block
   uint32_t total;                            // elements of the source
-  FastDiv by_columns, by_slots, by_spacing, by_depths, by_groups;     // items
-  FastDiv by_vectors, by_source_rows, by_source_depths;               // staging
-  FastDiv by_column_tiles, by_classes, by_row_tiles, by_depth_tiles;  // blocks
-  FastDiv by_taps, by_sources, by_kw, by_kh;                          // weights
-  int64_t w_strides[3], w_group, w_result, w_source;
+  StagedCounts by;
+  DepthwiseKernels kernels;
 };
 
 struct StagedPlan {

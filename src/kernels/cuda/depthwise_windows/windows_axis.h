@@ -34,6 +34,21 @@ DepthwiseAxis window_axis(const Axis& axis, bool forward, int64_t result_pitch, 
 // The most taps that a place has.
 int most_taps(const DepthwiseAxis& axis);
 
+// Weights of the groups: elements from group to group, from result to result and from source to source of a
+// group, and along taps.
+struct DepthwiseKernels {
+  FastDiv by_kw, by_kh;
+  int64_t group, result, source, taps[3];
+
+  RG_DEVICE int64_t offset(int64_t of_group, int64_t of_result, int64_t of_source, uint32_t tap) const {
+    uint32_t h = by_kw.split(tap);
+    const uint32_t d = by_kh.split(h);
+    return of_group * group + of_result * result + of_source * source + d * taps[0] + h * taps[1] +
+           tap * taps[2];
+  }
+};
+DepthwiseKernels depthwise_kernels(const Conv& conv, bool forward);
+
 struct Taps {
   int base, first, apart, count;
 };

@@ -41,6 +41,12 @@ DepthwiseAxis window_axis(const Axis& axis, bool forward, int64_t result_pitch, 
   return a;
 }
 
+DepthwiseKernels depthwise_kernels(const Conv& conv, bool forward) {
+  const int64_t(&strides)[5] = conv.w.strides;
+  return {FastDiv(conv.axes[2].kernel), FastDiv(conv.axes[1].kernel), conv.y_channels * strides[0],
+          strides[forward ? 0 : 1],     strides[forward ? 1 : 0],     {strides[2], strides[3], strides[4]}};
+}
+
 int most_taps(const DepthwiseAxis& a) { return ceil_of(a.kernel, a.apart); }
 
 }  // namespace retrograd::kernels::cuda

@@ -23,11 +23,7 @@ __device__ void load_weights(const DepthwiseWindows& p, int first, int width, co
     const int channel = i / of_channel, rest = i % of_channel;
     auto result = static_cast<uint32_t>(first + channel);
     const uint32_t group = p.by_source.split(result);
-    auto w = static_cast<uint32_t>(rest % p.taps);
-    uint32_t h = p.by_kw.split(w);
-    const uint32_t d = p.by_kh.split(h);
-    const int64_t at = group * p.w_group + result * p.w_result + rest / p.taps * p.w_source +
-                       d * p.w_strides[0] + h * p.w_strides[1] + w * p.w_strides[2];
+    const int64_t at = p.kernels.offset(group, result, rest / p.taps, static_cast<uint32_t>(rest % p.taps));
     shared[rest * p.tap_pitch + channel * p.channel_pitch] = to_float(weights[at]);
   }
   __syncthreads();

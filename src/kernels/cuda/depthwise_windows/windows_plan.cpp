@@ -137,8 +137,6 @@ void set_axes(DepthwiseWindows& p, const Conv& conv, const Axes4& axes, const Ro
   p.by_outer = FastDiv(p.outer.results);
   p.chunk = chunk_of(p.slide);
   p.by_chunk_step = FastDiv(int64_t{p.chunk} * p.slide.step);
-  p.by_kw = FastDiv(kw);
-  p.by_kh = FastDiv(kh);
 }
 
 void set_channels(DepthwiseWindows& p, const Conv& conv, bool forward, int64_t channels) {
@@ -250,10 +248,7 @@ GatherWindows gather_windows(const Conv& conv, bool forward, int pack) {
   p.sources = static_cast<int>(forward ? conv.x_channels : conv.y_channels);
   set_channels(p, conv, forward, conv.groups * results);
   p.by_source = FastDiv(results);
-  p.w_group = (forward ? results : p.sources) * conv.w.strides[0];
-  p.w_result = conv.w.strides[forward ? 0 : 1];
-  p.w_source = conv.w.strides[forward ? 1 : 0];
-  std::copy_n(conv.w.strides + 2, 3, p.w_strides);
+  p.kernels = depthwise_kernels(conv, forward);
 
   const Axes4 axes = axes_of(conv, forward);
   p.channels_inside = are_channels_inside(p, axes);

@@ -43,8 +43,7 @@ struct DepthwiseWindows {
   int lanes, rows, channel_tiles, item_blocks;
   int tap_pitch, channel_pitch;  // of weights in shared memory
 
-  FastDiv by_kw, by_kh;
-  int64_t w_strides[3], w_group, w_result, w_source;  // elements: taps, groups, results and sources of one
+  DepthwiseKernels kernels;
 };
 
 struct GatherWindows {

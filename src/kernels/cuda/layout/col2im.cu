@@ -17,7 +17,7 @@ constexpr int kThreads = 256;
 struct Columns {
   Tensor x;
   ChannelBias bias;
-  WindowAxis axes[3];
+  DepthwiseAxis axes[3];
   FastDiv sizes[3], channels;  // of x
   int64_t plane, image;        // elements of a column's places, and of an image's columns
   uint32_t total;
@@ -34,7 +34,7 @@ __global__ void __launch_bounds__(kThreads)
   const uint32_t n = p.channels.split(c);
   columns += n * p.image + c * p.plane;
   const int64_t tap_step = p.channels.divisor * p.plane;
-  const WindowAxis &ad = p.axes[0], &ah = p.axes[1], &aw = p.axes[2];
+  const DepthwiseAxis &ad = p.axes[0], &ah = p.axes[1], &aw = p.axes[2];
   const Taps td = taps_at(ad, static_cast<int>(d)), th = taps_at(ah, static_cast<int>(h)),
              tw = taps_at(aw, static_cast<int>(w));
   const Span of_d = live_taps(ad, td), of_h = live_taps(ah, th), of_w = live_taps(aw, tw);
