@@ -113,8 +113,9 @@ void expect_product(int rows, int64_t width, bool listed, bool accumulate) {
 TEST_F(Bf16Pairs, TilesOfEverySize) {
   for (const bool listed : {false, true})
     for (const bool accumulate : {false, true})
-      for (const int64_t width : {tile_widths()[0], tile_widths()[1]})
-        for (int rows = 1; rows <= tile_rows(width); ++rows) expect_product(rows, width, listed, accumulate);
+      for (const int64_t width : {widest_shape().tile_widths()[0], widest_shape().tile_widths()[1]})
+        for (int rows = 1; rows <= widest_shape().tile_rows(width); ++rows)
+          expect_product(rows, width, listed, accumulate);
 }
 
 }  // namespace

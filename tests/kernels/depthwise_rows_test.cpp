@@ -11,6 +11,7 @@
 
 #include "kernels/cpu/depthwise/depthwise_dots.h"
 #include "kernels/cpu/depthwise/depthwise_lanes.h"
+#include "kernels/cpu/vector_shape.h"
 
 namespace retrograd::kernels::cpu {
 namespace {
@@ -56,7 +57,7 @@ Line random_line(std::mt19937& random, int64_t taps) {
             .dilation = pick(0, 2) == 0 ? 3 : 1,
             .start = pick(-taps, 1),
             .taps = taps,
-            .place_floats = plane_lanes() + (pick(0, 1) == 0 ? 0 : pick(1, 9))};
+            .place_floats = vector_shape().plane_lanes() + (pick(0, 1) == 0 ? 0 : pick(1, 9))};
   return line;
 }
 
@@ -64,7 +65,7 @@ class DepthwiseRowsTest : public testing::TestWithParam<int> {};
 
 TEST_P(DepthwiseRowsTest, Gathers) {
   std::mt19937 random(static_cast<uint32_t>(GetParam()));
-  const int64_t lanes = plane_lanes(), taps = GetParam();
+  const int64_t lanes = vector_shape().plane_lanes(), taps = GetParam();
   for (int round = 0; round < 100 && !HasFatalFailure(); ++round) {
     Line line = random_line(random, taps);
     const int64_t last_block = round % 2 * (1 + round % lanes);
@@ -125,7 +126,7 @@ TEST_P(DepthwiseRowsTest, Gathers) {
 
 TEST_P(DepthwiseRowsTest, Dots) {
   std::mt19937 random(static_cast<uint32_t>(100 + GetParam()));
-  const int64_t lanes = plane_lanes(), taps = GetParam();
+  const int64_t lanes = vector_shape().plane_lanes(), taps = GetParam();
   for (int round = 0; round < 100 && !HasFatalFailure(); ++round) {
     Line line = random_line(random, taps);
     const int64_t last_block = round % 2 * (1 + round % lanes), blocks = last_block > 0 ? 2 : 1;

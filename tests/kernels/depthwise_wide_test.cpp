@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "kernels/cpu/depthwise/depthwise_wide_dots.h"
+#include "kernels/cpu/vector_shape.h"
 
 namespace retrograd::kernels::cpu::depthwise_wide_test {
 namespace {
@@ -59,7 +60,7 @@ void check_gather(const Case& c, int phases, std::mt19937& random) {
   const int64_t out_row = c.width + 3, out_plane = c.rows * out_row;
   std::vector<float> out(static_cast<size_t>(c.planes * out_plane), kUntouched);
   DepthwiseWide r;
-  r.lanes = depthwise_wide_lanes((c.width + phases - 1) / phases);
+  r.lanes = vector_shape().wide_lanes((c.width + phases - 1) / phases);
   r.planes = c.planes;
   r.source = source.data();
   r.source_plane = c.source_rows * c.source_width;
@@ -106,9 +107,9 @@ void check_dots(const Case& c, std::mt19937& random) {
   const auto taps = static_cast<int64_t>(c.offsets.size());
   const auto x = integers(random, c.planes * c.source_rows * c.source_width);
   const auto y = integers(random, c.planes * c.rows * c.width);
-  const int64_t lanes = depthwise_wide_lanes(c.width), count = taps * c.tap_rows;
+  const int64_t lanes = vector_shape().wide_lanes(c.width), count = taps * c.tap_rows;
   // Rows that could share vectors need not.
-  const bool pairs = depthwise_wide_planes(lanes, c.tap_rows) == 2 && random() % 3 > 0;
+  const bool pairs = vector_shape().wide_planes(lanes, c.tap_rows) == 2 && random() % 3 > 0;
   const int64_t sum_plane = count * lanes * (pairs ? 2 : 1);
   std::vector<float> memory(static_cast<size_t>(c.planes * sum_plane + 16), 0.0F);
   auto* sums = memory.data();
@@ -155,7 +156,7 @@ void check_dots(const Case& c, std::mt19937& random) {
 class DepthwiseWideTest : public testing::TestWithParam<int> {
  protected:
   void SetUp() override {
-    if (depthwise_wide_lanes(16) == 0) GTEST_SKIP() << "no masked loads";
+    if (vector_shape().wide_lanes(16) == 0) GTEST_SKIP() << "no masked loads";
   }
 };
 

@@ -4,6 +4,7 @@
 
 #include "kernels/asked_isa.h"
 #include "kernels/cpu/dense/tile_product.h"
+#include "kernels/cpu/vector_shape.h"
 
 namespace retrograd::test {
 namespace {
@@ -17,7 +18,7 @@ class AskedIsa : public testing::Environment {
 [[maybe_unused]] testing::Environment* const asked_isa = testing::AddGlobalTestEnvironment(new AskedIsa);
 
 TEST(IsaTest, EveryNameThatTheSettingTakesIsKnownToTheKernels) {
-  (void)kernels::cpu::tile_width();  // from here on a limit changes nothing
+  (void)kernels::cpu::widest_shape().tile_width();  // from here on a limit changes nothing
   const std::string before = kernels::cpu::target_name();
   for (const std::string_view isa : kCpuIsas) EXPECT_TRUE(kernels::cpu::limit_targets(isa)) << isa;
   EXPECT_FALSE(kernels::cpu::limit_targets("avx1024"));
@@ -30,7 +31,7 @@ TEST(IsaTest, ATileIsTwoVectorsWide) {
                                                  {"avx2", 16},     {"sse4", 8},         {"neon", 8}};
   const auto width = widths.find(settings().cpu_isa);
   if (width == widths.end()) GTEST_SKIP() << "RETROGRAD_CPU_ISA does not say how wide a vector is";
-  EXPECT_EQ(kernels::cpu::tile_width(), width->second);
+  EXPECT_EQ(kernels::cpu::widest_shape().tile_width(), width->second);
 }
 
 }  // namespace

@@ -8,6 +8,8 @@
 #include <limits>
 #include <vector>
 
+#include "kernels/cpu/vector_shape.h"
+
 namespace retrograd::kernels::cpu::masked_rows_test {
 namespace {
 
@@ -32,7 +34,7 @@ struct Strip {
 void expect_sums(int results, int64_t count, bool with_live, bool accumulate) {
   const std::array<int64_t, 3> offsets = {1, 7, 0};
   constexpr int64_t kOuter = 2;
-  const int64_t reach = count + row_overrun(), out_stride = reach + 5;
+  const int64_t reach = count + widest_shape().row_overrun(), out_stride = reach + 5;
   const Strip source(static_cast<size_t>(reach + 9), kOuter);
   std::vector<float> weights, live;
   for (int64_t o = 0; o < kOuter; ++o)
@@ -79,13 +81,14 @@ void expect_sums(int results, int64_t count, bool with_live, bool accumulate) {
 }
 
 TEST(MaskedRowSums, EveryNumberOfResultsAndEveryTail) {
-  for (int results = 1; results <= row_results(); ++results)
-    for (int64_t count = 1; count <= 3 * row_overrun() + 2; ++count)
+  for (int results = 1; results <= widest_shape().row_results(); ++results)
+    for (int64_t count = 1; count <= 3 * widest_shape().row_overrun() + 2; ++count)
       expect_sums(results, count, count % 3 == 0, count % 2 == 0);
 }
 
 void expect_dots(int channels, int64_t taps, int64_t rows, int64_t count, bool y_has_gaps) {
-  const int64_t lanes = dot_lanes(), y_row = count + 2, y_stride = rows * y_row + 1, source_row = count + 5;
+  const int64_t lanes = vector_shape().dot_lanes(), y_row = count + 2, y_stride = rows * y_row + 1,
+                source_row = count + 5;
   const Strip x(static_cast<size_t>(rows * source_row + 3 * taps + lanes), 2);
   // Nothing of y beyond the last row may be read: under a sanitizer this would show.
   std::vector<float> y(static_cast<size_t>((channels - 1) * y_stride + (rows - 1) * y_row + count));
@@ -136,9 +139,9 @@ void expect_dots(int channels, int64_t taps, int64_t rows, int64_t count, bool y
 }
 
 TEST(MaskedRowDots, EveryTileAndEveryTail) {
-  for (int channels = 1; channels <= dot_channels(); ++channels)
+  for (int channels = 1; channels <= vector_shape().dot_channels(); ++channels)
     for (int64_t taps = 1; taps <= 5; ++taps)
-      for (int64_t count = 1; count <= 2 * dot_lanes() + 1; ++count)
+      for (int64_t count = 1; count <= 2 * vector_shape().dot_lanes() + 1; ++count)
         expect_dots(channels, taps, 1 + count % 3, count, count % 2 == 0);
 }
 

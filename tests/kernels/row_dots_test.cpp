@@ -6,6 +6,8 @@
 
 #include <vector>
 
+#include "kernels/cpu/vector_shape.h"
+
 namespace retrograd::kernels::cpu::row_dots_test {
 namespace {
 
@@ -17,7 +19,7 @@ float* aligned(std::vector<float>& room) {
 }
 
 void expect_dots(int channels, int64_t terms, int64_t rows, int64_t count, bool accumulate) {
-  const int64_t lanes = dot_lanes(), y_row = count + 2, y_stride = rows * y_row + 1;
+  const int64_t lanes = vector_shape().dot_lanes(), y_row = count + 2, y_stride = rows * y_row + 1;
   const int64_t source_row = count + 5, reach = rows * source_row + 3 * terms + lanes;
   // Nothing of y beyond the last row may be read: under a sanitizer this would show.
   std::vector<float> y(static_cast<size_t>((channels - 1) * y_stride + (rows - 1) * y_row + count));
@@ -58,9 +60,9 @@ void expect_dots(int channels, int64_t terms, int64_t rows, int64_t count, bool 
 }
 
 TEST(RowDots, EveryTileAndEveryTail) {
-  for (int channels = 1; channels <= dot_channels(); ++channels)
+  for (int channels = 1; channels <= vector_shape().dot_channels(); ++channels)
     for (int64_t terms = 1; terms <= 17; ++terms)
-      for (int64_t count = 1; count <= 2 * dot_lanes() + 1; ++count)
+      for (int64_t count = 1; count <= 2 * vector_shape().dot_lanes() + 1; ++count)
         expect_dots(channels, terms, 1 + count % 3, count, count % 2 == 0);
 }
 

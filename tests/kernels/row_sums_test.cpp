@@ -7,6 +7,8 @@
 #include <array>
 #include <vector>
 
+#include "kernels/cpu/vector_shape.h"
+
 namespace retrograd::kernels::cpu::row_sums_test {
 namespace {
 
@@ -17,7 +19,8 @@ void expect_sums(int results, int64_t count, int64_t step, bool accumulate, bool
   for (int i = 0; i < 2 * results; ++i) start.push_back(static_cast<float>(i) - 3);
   const std::array<int64_t, 3> offsets = {1, 7, 0};
   constexpr int64_t kOuter = 2;
-  const int64_t reach = count + row_overrun(), outer_stride = reach + 9, out_stride = reach + 5;
+  const int64_t reach = count + widest_shape().row_overrun(), outer_stride = reach + 9,
+                out_stride = reach + 5;
   std::vector<float> source(static_cast<size_t>(kOuter * outer_stride + 8)), weights;
   for (size_t i = 0; i < source.size(); ++i) source[i] = static_cast<float>(i * 7 % 13) - 6;
   for (int64_t i = 0; i < kOuter * 3 * step + results; ++i) weights.push_back(static_cast<float>(i % 5) - 2);
@@ -55,20 +58,21 @@ void expect_sums(int results, int64_t count, int64_t step, bool accumulate, bool
 }
 
 TEST(RowSums, EveryNumberOfResultsAndEveryTail) {
-  for (int results = 1; results <= row_results(); ++results)
-    for (int64_t count = 1; count <= 2 * row_positions(results) + 3; ++count)
+  for (int results = 1; results <= widest_shape().row_results(); ++results)
+    for (int64_t count = 1; count <= 2 * widest_shape().row_positions(results) + 3; ++count)
       expect_sums(results, count, count % 3 == 0 ? results + 2 : results, count % 2 == 0);
 }
 
 TEST(RowSums, SumsBeginWithWhatIsGiven) {
-  for (int results = 1; results <= row_results(); ++results)
+  for (int results = 1; results <= widest_shape().row_results(); ++results)
     for (int64_t count = 1; count <= 40; count += 3)
       expect_sums(results, count, results, count % 2 == 0, true);
 }
 
 // A tensor may hold the same weights for every term.
 TEST(RowSums, StepsOfZeroAreTaken) {
-  for (int results = 1; results <= row_results(); ++results) expect_sums(results, 19, 0, false);
+  for (int results = 1; results <= widest_shape().row_results(); ++results)
+    expect_sums(results, 19, 0, false);
 }
 
 }  // namespace

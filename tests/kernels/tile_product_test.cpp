@@ -61,8 +61,8 @@ struct Operands {
 
 template <class Body>
 void for_tiles(const Body& body) {
-  for (const int64_t width : kernels::cpu::tile_widths())
-    for (int rows = 1; rows <= kernels::cpu::tile_rows(width); ++rows)
+  for (const int64_t width : kernels::cpu::widest_shape().tile_widths())
+    for (int rows = 1; rows <= kernels::cpu::widest_shape().tile_rows(width); ++rows)
       for (const bool accumulate : {false, true}) {
         SCOPED_TRACE(testing::Message() << rows << " rows of " << width << ", accumulate " << accumulate);
         body(rows, width, accumulate);
@@ -105,7 +105,7 @@ TEST(TileProductTest, SumsBeginWithWhatIsGiven) {
 
 TEST(TileProductTest, OtherRowsAreFetchedMeanwhile) {
   for_tiles([](int rows, int64_t width, bool accumulate) {
-    if (width != kernels::cpu::tile_width()) return;
+    if (width != kernels::cpu::widest_shape().tile_width()) return;
     Operands operands(rows, width, 0);
     const auto expected = operands.expected(accumulate);
     TileProduct tile = operands.tile();
@@ -118,28 +118,29 @@ TEST(TileProductTest, OtherRowsAreFetchedMeanwhile) {
 }
 
 TEST(TileProductTest, TilesCoverRowsAndChannels) {
-  const auto widths = kernels::cpu::tile_widths();
+  const auto widths = kernels::cpu::widest_shape().tile_widths();
   for (int64_t channels = 1; channels <= 3 * widths[0]; ++channels)
     for (const int64_t narrowest : {int64_t{0}, widths[1]}) {
       int64_t lanes = 0;
       while (lanes < channels) {
-        const int64_t width = kernels::cpu::next_tile_width(channels - lanes, narrowest);
+        const int64_t width = kernels::cpu::widest_shape().next_tile_width(channels - lanes, narrowest);
         EXPECT_TRUE(width >= narrowest && (channels - lanes < widths[0] || width == widths[0]));
         lanes += width;
       }
-      EXPECT_EQ(kernels::cpu::covering_lanes(channels, narrowest), lanes);
+      EXPECT_EQ(kernels::cpu::widest_shape().covering_lanes(channels, narrowest), lanes);
       EXPECT_LT(lanes - channels, std::max(narrowest, widths[2]) + (narrowest > 0 ? widths[1] : 0));
     }
   for (const int64_t width : widths)
     for (int64_t rows = 1; rows <= 100; ++rows) {
-      const int64_t next = kernels::cpu::next_tile_rows(rows, width, 1);
-      EXPECT_TRUE(next >= 1 && next <= std::min<int64_t>(rows, kernels::cpu::tile_rows(width)));
+      const int64_t next = kernels::cpu::widest_shape().next_tile_rows(rows, width, 1);
+      EXPECT_TRUE(next >= 1 &&
+                  next <= std::min<int64_t>(rows, kernels::cpu::widest_shape().tile_rows(width)));
     }
 }
 
 TEST(TileProductTest, ResultsGoPastTheCaches) {
   for_tiles([](int rows, int64_t width, bool accumulate) {
-    if (width != kernels::cpu::tile_width()) return;
+    if (width != kernels::cpu::widest_shape().tile_width()) return;
     Operands operands(rows, width, 0);
     const auto expected = operands.expected(accumulate);
     std::vector<float> aligned(operands.c.size() + 32);
@@ -170,7 +171,7 @@ TEST(TileProductTest, RowsOfBFromAList) {
 
 TEST(TileProductTest, RowsOfBAreCopied) {
   for_tiles([](int rows, int64_t width, bool accumulate) {
-    if (width != kernels::cpu::tile_width()) return;
+    if (width != kernels::cpu::widest_shape().tile_width()) return;
     Operands operands(rows, width, 5);
     const auto expected = operands.expected(accumulate);
     const int64_t b_rows = Operands::kOuter * Operands::kInner;

@@ -10,15 +10,7 @@
 #include <string>
 
 #include "base/settings.h"
-#include "kernels/cpu/dense/tile_product.h"
-#include "kernels/cpu/depthwise/depthwise_lanes.h"
-#include "kernels/cpu/depthwise/depthwise_line.h"
-#include "kernels/cpu/depthwise/depthwise_wide.h"
-#include "kernels/cpu/depthwise/depthwise_wide_dots.h"
-#include "kernels/cpu/few_channels/row_dots.h"
-#include "kernels/cpu/few_channels/row_sums.h"
 #include "kernels/cpu/targets.h"
-#include "kernels/cpu/winograd/winograd.h"
 
 namespace retrograd::kernels::cpu {
 namespace {
@@ -34,25 +26,6 @@ TEST(VectorShapeTest, OfTheChosenInstructionSet) {
   const auto shape = shapes.find(target_name());
   ASSERT_NE(shape, shapes.end()) << target_name();
   EXPECT_EQ(vector_shape(), shape->second);
-}
-
-TEST(VectorShapeTest, WhatRunsAsksTheSameRules) {
-  const VectorShape& shape = vector_shape();
-  EXPECT_EQ(tile_width(), shape.tile_width());
-  EXPECT_EQ(tile_widths(), shape.tile_widths());
-  for (const int64_t width : shape.tile_widths()) {
-    EXPECT_EQ(tile_rows(width), shape.tile_rows(width));
-    for (const int64_t stride : {1, 511, 512, 1024})
-      for (int64_t rows = 1; rows < 40; ++rows)
-        EXPECT_EQ(next_tile_rows(rows, width, stride), shape.next_tile_rows(rows, width, stride));
-  }
-  EXPECT_EQ(row_results(), shape.row_results());
-  EXPECT_EQ(row_overrun(), shape.row_overrun());
-  EXPECT_EQ(dot_channels(), shape.dot_channels());
-  EXPECT_EQ(dot_lanes(), shape.dot_lanes());
-  EXPECT_EQ(plane_lanes(), shape.plane_lanes());
-  EXPECT_EQ(depthwise_line_lanes(), shape.line_lanes());
-  EXPECT_EQ(winograd_lanes(), shape.winograd_lanes());
 }
 
 TEST(VectorShapeTest, Tiles) {
@@ -120,7 +93,6 @@ TEST(VectorShapeTest, LanesAlongRows) {
   EXPECT_EQ(kAvx512.wide_planes(8, 4), 1);
   EXPECT_EQ(kAvx512.wide_planes(16, 3), 1);
   EXPECT_EQ(kAvx2.wide_planes(8, 3), 1);
-  EXPECT_EQ(kAvx512.line_lanes(), 8);
   EXPECT_EQ(kAvx512.pool_lanes(), 16);
   EXPECT_EQ(kAvx2.pool_lanes(), 8);
   EXPECT_EQ(kNeon.pool_lanes(), 4);

@@ -8,6 +8,8 @@
 #include <random>
 #include <vector>
 
+#include "kernels/cpu/vector_shape.h"
+
 namespace retrograd::kernels::cpu {
 namespace {
 
@@ -36,7 +38,7 @@ double bound(double magnitude) { return std::ldexp(12 * 12, -24) * magnitude; }
 
 class WinogradTest : public testing::TestWithParam<int64_t> {
  protected:
-  const int64_t tiles_ = GetParam(), lanes_ = winograd_lanes();
+  const int64_t tiles_ = GetParam(), lanes_ = vector_shape().winograd_lanes();
   std::mt19937 random_{static_cast<uint32_t>(GetParam())};
 
   // [6 rows][4·tiles + 2][lane] to [36][tile][lane]

@@ -3,6 +3,7 @@
 #include "engines/cpu/axis_phases.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/checked.h"
 
@@ -49,6 +50,16 @@ std::vector<AxisPhase> grad_input_phases(const problem::Window& w) {
     phases.push_back(std::move(phase));
   }
   return phases;
+}
+
+problem::ConvPass with_long_rows(problem::ConvPass pass, int64_t shortest, AxisLength* length_of) {
+  const auto length = [&](size_t axis) { return length_of(pass, pass.axes[axis]); };
+  const size_t longest = length(0) > length(1) ? 0 : 1;
+  if (length(2) >= std::min(shortest, length(longest))) return pass;
+  std::swap(pass.axes[longest], pass.axes[2]);
+  for (problem::PassTensor* t : {&pass.x, &pass.y, &pass.w})
+    std::swap(t->strides[longest + 2], t->strides[4]);
+  return pass;
 }
 
 }  // namespace retrograd::engines::cpu

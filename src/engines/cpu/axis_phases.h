@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "engines/cpu/short_list.h"
-#include "problem/window.h"
+#include "problem/pass.h"
 
 namespace retrograd::engines::cpu {
 
@@ -40,5 +40,11 @@ struct AxisPhase {
 AxisPhase forward_phase(const problem::Window& window);
 // Phases without positions are left out; those without taps stay, their results are zeros.
 std::vector<AxisPhase> grad_input_phases(const problem::Window& window);
+
+// The same pass with its longest axis as W, where rows along W are shorter than `shortest`. A convolution
+// does not say which axis is which: sizes, taps and strides change places. Volumes with 2 or 3 frames on the
+// last axis need this, and lines that are stored as columns.
+using AxisLength = int64_t(const problem::ConvPass& pass, const problem::Window& axis);
+problem::ConvPass with_long_rows(problem::ConvPass pass, int64_t shortest, AxisLength* length_of);
 
 }  // namespace retrograd::engines::cpu

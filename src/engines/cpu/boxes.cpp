@@ -5,10 +5,16 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <tuple>
 
 #include "base/checked.h"
 
 namespace retrograd::engines::cpu {
+
+std::pair<int64_t, int64_t> cut_evenly(int64_t total, int64_t most) {
+  const int64_t size = ceil_div(total, ceil_div(total, most));
+  return {size, ceil_div(total, size)};
+}
 
 int64_t count_of(const Positions& p) { return p[0] * p[1] * p[2] * p[3]; }
 
@@ -21,9 +27,7 @@ BoxGrid cut_into_boxes(const Positions& total, int64_t wanted) {
   grid.total = total;
   int64_t room = std::max<int64_t>(wanted, 1);
   for (size_t axis = 4; axis-- > 0;) {
-    const int64_t pieces = ceil_div(total[axis], std::min(total[axis], room));
-    grid.box[axis] = ceil_div(total[axis], pieces);
-    grid.boxes[axis] = ceil_div(total[axis], grid.box[axis]);
+    std::tie(grid.box[axis], grid.boxes[axis]) = cut_evenly(total[axis], std::min(total[axis], room));
     room = std::max<int64_t>(room / grid.box[axis], 1);
   }
   return grid;

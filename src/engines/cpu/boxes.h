@@ -5,8 +5,12 @@
 #include <array>
 #include <cstdint>
 #include <string>
+#include <utility>
 
 namespace retrograd::engines::cpu {
+
+// Even pieces of at most `most`: how large they are, and how many.
+std::pair<int64_t, int64_t> cut_evenly(int64_t total, int64_t most);
 
 // Along (N, D, H, W).
 using Positions = std::array<int64_t, 4>;

@@ -3,6 +3,7 @@
 // of one group.
 #pragma once
 
+#include "base/checked.h"
 #include "problem/pass.h"
 
 namespace retrograd::engines::cpu {
@@ -17,6 +18,13 @@ inline int64_t source_channels(const problem::ConvPass& p) {
 
 inline int64_t result_channels(const problem::ConvPass& p) {
   return is_forward(p) ? p.y_channels_per_group() : p.x_channels_per_group();
+}
+
+// Products of one result; a phase has its share of the taps.
+inline int64_t terms_of(const problem::ConvPass& p) {
+  int64_t terms = source_channels(p);
+  for (const problem::Window& w : p.axes) terms *= is_forward(p) ? w.kernel : ceil_div(w.kernel, w.stride);
+  return terms;
 }
 
 }  // namespace retrograd::engines::cpu

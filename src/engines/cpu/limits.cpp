@@ -17,6 +17,8 @@ constexpr int64_t kMostTaps = int64_t{1} << 16;      // 255 × 255
 constexpr int64_t kMostStripFloats = int64_t{1} << 24;
 constexpr int64_t kMostBoxPositions = 65536;
 constexpr int64_t kMostVolumeFloats = int64_t{1} << 24;
+constexpr int64_t kMostPhases = 4096;
+constexpr int64_t kMostListedTaps = int64_t{1} << 22;
 
 bool exceeds(const Checked& value, int64_t limit) { return value.get().value_or(INT64_MAX) > limit; }
 
@@ -77,6 +79,17 @@ std::optional<Reason> unfit_size(const problem::AvgPoolPass& p) {
   }
   if (exceeds(x, kMostElements)) return "an operand has more than 2^40 elements";
   if (exceeds(volume, kMostVolumeFloats)) return "a volume has more than 2^24 outputs";
+  return std::nullopt;
+}
+
+std::optional<Reason> unfit_phases(const problem::ConvPass& p) {
+  if (p.kind != problem::ConvPassKind::kGradInput) return std::nullopt;
+  // One phase for each residue; a stride far beyond the kernel makes phases that hold next to nothing.
+  Checked phases = 1;
+  for (const Window& w : p.axes) phases = phases * std::min(w.stride, w.x);
+  if (exceeds(phases, kMostPhases)) return "the strides make more than 4096 phases";
+  for (const Window& w : p.axes) phases = phases * w.kernel;
+  if (exceeds(phases, kMostListedTaps)) return "the taps of all phases make a list of more than 2^22";
   return std::nullopt;
 }
 

@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <thread>
+#include <utility>
 
 #include "runtime/thread_pool.h"
 
@@ -20,6 +21,30 @@ size_t part_bytes(int64_t count) {
   constexpr size_t kAlignment = 64;
   return (static_cast<size_t>(count) * sizeof(T) + kAlignment - 1) / kAlignment * kAlignment;
 }
+
+// Part of a piece of memory.
+template <class T>
+struct Part {
+  size_t at = 0;
+  T* in(std::byte* memory) const { return reinterpret_cast<T*>(memory + at); }
+};
+// Parts that follow each other.
+struct Parts {
+  template <class T>
+  Part<T> add(int64_t count) {
+    return {std::exchange(bytes, bytes + part_bytes<T>(count))};
+  }
+  size_t bytes = 0;
+};
+// A workspace: what all tasks share, then the slots.
+struct Slots {
+  size_t bytes() const { return shared.bytes + static_cast<size_t>(count) * own.bytes; }
+  std::byte* at(std::byte* workspace, int64_t slot) const {
+    return workspace + shared.bytes + static_cast<size_t>(slot) * own.bytes;
+  }
+  int64_t count = 1;
+  Parts shared = {}, own = {};
+};
 
 // Calls body(task, slot) for every task. What a task computes must depend on its number alone: which slot
 // takes it, and when, is chance.

@@ -29,11 +29,7 @@ namespace hn = RG_VECTORS;
 
 // Sixteen lanes at most: no kernel gains from more, and the lanes are known
 // when it is compiled.
-#if HWY_HAVE_SCALABLE
-inline constexpr int kLanes = 4;
-#else
 inline constexpr int kLanes = HWY_MIN(RG_VECTOR_FLOATS, 16);
-#endif
 template <int lanes>
 using Floats = hn::FixedTag<float, HWY_MIN(lanes, kLanes)>;
 

@@ -2,16 +2,10 @@
 // Which instruction set the kernels use: the best one that the machine has and the limit allows, chosen once
 // for all of them.
 //
-// A kernel file exports its functions with HWY_EXPORT and keeps the chosen pointers:
+// A kernel file exports its functions and calls the chosen ones:
 //
-//   struct Chosen {
-//     void (*product)(const TileProduct&);
-//     int64_t width;
-//   };
-//   const Chosen& chosen() {
-//     static const Chosen instance{RG_CHOSEN(tile_product), RG_CHOSEN(tile_width)()};
-//     return instance;
-//   }
+//   RG_EXPORT(RG_WIDEST, tile_product)
+//   void tile_product(const TileProduct& tile) { chosen_tile_product()(tile); }
 //
 // HWY_DYNAMIC_DISPATCH is not used: it shares one choice with every other library of the process that uses
 // Highway, and executes CPUID, which traps in virtual machines, at every call until somebody has made that
@@ -69,3 +63,10 @@ const hwy::ChosenTarget& widest_target();
 #define RG_CHOSEN(name) RG_UNLESS_EIGHT_LANES(name, retrograd::kernels::cpu::chosen_target())
 // And for kernels that add the terms of each result in an order that vectors have no part in, or add nothing.
 #define RG_WIDEST(name) RG_UNLESS_EIGHT_LANES(name, retrograd::kernels::cpu::widest_target())
+// chosen_name(): the function behind `name`, by one of the above, looked up once.
+#define RG_EXPORT(choose, name)              \
+  HWY_EXPORT(name);                          \
+  static auto chosen_##name() {              \
+    static const auto chosen = choose(name); \
+    return chosen;                           \
+  }

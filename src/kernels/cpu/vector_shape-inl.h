@@ -25,9 +25,7 @@ constexpr VectorShape kShape{.floats = static_cast<int64_t>(HWY_LANES(float)),
 #endif
 
 // For static_assert beside a kernel's own lanes.
-constexpr bool has_lanes(size_t lanes, int64_t by_rule) {
-  return HWY_HAVE_SCALABLE || static_cast<int64_t>(lanes) == by_rule;
-}
+constexpr bool has_lanes(size_t lanes, int64_t by_rule) { return static_cast<int64_t>(lanes) == by_rule; }
 
 }  // namespace HWY_NAMESPACE
 }  // namespace retrograd::kernels::cpu

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What an instruction set's vectors are, and what follows for the kernels: widths and rows of tiles, sums in
-// registers, how far whole vectors read on. Each rule is here once: kernels take their constants from it,
-// the functions of the same names in their headers ask it for the chosen instruction set, and engines ask it
-// for the machine that they plan for, which need not be this one.
+// registers, how far whole vectors read on. Each rule is here once: kernels take their constants from it, and
+// engines ask it for the machine that they plan for, which need not be this one.
 #pragma once
 
 #include <algorithm>
@@ -15,7 +14,6 @@ inline constexpr int kTileRows = 6;       // of the full width, at any places
 inline constexpr int kTallTileRows = 14;  // of any width, at equal distances, where registers suffice
 inline constexpr int kMostTileRows = 8;   // of the smaller ones, at any places
 inline constexpr int64_t kMostPlaneLanes = 16;
-inline constexpr int64_t kMostLineLanes = 8;
 inline constexpr int64_t kMostPoolLanes = 16;
 
 struct VectorShape {
@@ -26,7 +24,9 @@ struct VectorShape {
   bool operator==(const VectorShape&) const = default;
   constexpr bool few_registers() const { return registers < 32; }
 
-  // dense/tile_product.h says what these are.
+  // dense/tile_product.h: floats in a row of b and c of a full tile; the widths there are, largest first;
+  // rows at equal distances that a tile may have; how many of `rows` rows `stride` floats apart the next one
+  // takes.
   constexpr int64_t tile_width() const { return 2 * floats; }
   constexpr std::array<int64_t, 3> tile_widths() const { return {2 * floats, floats, half()}; }
   constexpr int64_t fitting_tile_width(int64_t channels) const {
@@ -61,25 +61,27 @@ struct VectorShape {
   // Sums that stay in registers beside what they are made of.
   constexpr int sums() const { return few_registers() ? 12 : 24; }
 
-  // few_channels/row_sums.h
+  // few_channels/row_sums.h: the most rows of a call; positions that one pass over the terms covers; rows are
+  // worked on in whole vectors, so buffers end row_overrun() floats later.
   constexpr int row_results() const { return few_registers() ? 6 : 12; }
   constexpr int row_vectors(int results) const { return std::min(8, sums() / results); }
   constexpr int64_t row_positions(int results) const { return row_vectors(results) * floats; }
   constexpr int64_t row_overrun() const { return floats; }
 
-  // few_channels/row_dots.h
+  // few_channels/row_dots.h: the most channels of a call, and terms that are added up at once.
   constexpr int dot_channels() const { return few_registers() ? 4 : 8; }
   constexpr int dot_terms(int channels) const { return std::min(8, sums() / channels); }
   constexpr int64_t dot_lanes() const { return floats; }
 
   // depthwise/
   constexpr int64_t plane_lanes() const { return std::min(floats, kMostPlaneLanes); }
-  constexpr int64_t line_lanes() const { return std::min(floats, kMostLineLanes); }
+  // For rows of this many places; 0 where the machine has no such loads.
   constexpr int64_t wide_lanes(int64_t width) const {
     if (!masked_loads) return 0;
     return width <= 8 ? std::min<int64_t>(plane_lanes(), 8) : plane_lanes();
   }
-  // Two rows of half a vector share one: with more than three rows of taps that was slower.
+  // Planes that share sums, 2 or 1. Two rows of half a vector share one: with more than three rows of taps
+  // that was slower.
   constexpr int64_t wide_planes(int64_t lanes, int64_t tap_rows) const {
     return masked_loads && lanes < plane_lanes() && tap_rows <= 3 ? 2 : 1;
   }

@@ -21,6 +21,7 @@
 
 #include "base/checked.h"
 #include "engines/cpu/bias_start.h"
+#include "engines/cpu/candidate.h"
 #include "engines/cpu/dense/bf16_cells.h"
 #include "engines/cpu/dense/dense_blocking.h"
 #include "engines/cpu/dense/dense_results.h"
@@ -30,7 +31,6 @@
 #include "engines/cpu/effort.h"
 #include "engines/cpu/gather_sides.h"
 #include "engines/cpu/implementations.h"
-#include "engines/cpu/limits.h"
 #include "engines/cpu/rows.h"
 #include "engines/cpu/task_slots.h"
 #include "kernels/cpu/dense/bf16_tiles.h"
@@ -40,10 +40,6 @@ namespace retrograd::engines::cpu {
 namespace {
 
 using problem::ConvPass;
-using problem::ConvPassKind;
-
-constexpr size_t kMostPhases = 4096;
-constexpr int64_t kMostListedTaps = int64_t{1} << 22;
 
 // Whether weights of one tap, whose result channels lie side by side, are used so few times that packing them
 // would take as long.
@@ -72,23 +68,24 @@ class DenseGatherStep final : public Step {
         panels_(pass_, cut_, machine.cpu.threads, cells.w),
         sources_(pass_, cut_, partner_, tiles_),
         results_(pass_, cut_),
-        slots_(std::min<int64_t>(machine.cpu.threads, cut_.tasks(pass_.groups))),
         fallback_(std::move(fallback)) {
     for (const DensePhase& phase : cut_.phases)
       pads_ |= phase.taps > 0 && !cut_.skips_dead_taps[2] && phase.axes[2].leaves_source();
     // Weights that may meet zeros are looked at while they are packed.
     weights_in_place_ = partner_ == 0 && !pads_ && reads_weights_in_place(pass_, cut_);
     sums_in_place_ = partner_ == 0 && results_.may_be_sums();
-    sum_bytes_ = sums_in_place_ ? 0 : part_bytes<float>(results_.sum_floats());
-    row_bytes_ = part_bytes<float>(results_.row_floats());
-    if (cut_.whole_images) {
-      block_bytes_ = part_bytes<float>(panels_.block_floats(cut_.channels_per_block));
-      pack_bytes_ = part_bytes<float>(panels_.scratch_floats());
-    }
     for (group_step_ = 5; std::gcd(group_step_, pass_.groups) > 1;) ++group_step_;
-    bias_bytes_ = part_bytes<float>(bias_floats(pass_, cut_.m_block));
-    slot_bytes_ = bias_bytes_ + sum_bytes_ + sources_.strip_bytes() + sources_.turned_bytes() + row_bytes_ +
-                  block_bytes_ + pack_bytes_;
+    slots_.count = std::min<int64_t>(machine.cpu.threads, cut_.tasks(pass_.groups));
+    slots_.shared.bytes = panels_.bytes() + sources_.shared_bytes();
+    Parts& own = slots_.own;
+    begins_ = own.add<float>(bias_floats(pass_, cut_.m_block));
+    sums_ = own.add<float>(sums_in_place_ ? 0 : results_.sum_floats());
+    strip_ = {std::exchange(own.bytes, own.bytes + sources_.strip_bytes())};
+    turned_ = {std::exchange(own.bytes, own.bytes + sources_.turned_bytes())};
+    row_ = own.add<float>(results_.row_floats());
+    if (!cut_.whole_images) return;
+    block_ = own.add<float>(panels_.block_floats(cut_.channels_per_block));
+    pack_ = own.add<float>(panels_.scratch_floats());
   }
 
   std::string describe() const override {
@@ -103,22 +100,20 @@ class DenseGatherStep final : public Step {
   }
 
   size_t workspace_bytes() const override {
-    return std::max(panels_.bytes() + sources_.shared_bytes() + static_cast<size_t>(slots_) * slot_bytes_,
-                    fallback_ ? fallback_->workspace_bytes() : 0);
+    return std::max(slots_.bytes(), fallback_ ? fallback_->workspace_bytes() : 0);
   }
 
   void run(const Bindings& bindings, std::byte* workspace,
            runtime::ExecutionContext& context) const override {
     auto* panels = reinterpret_cast<float*>(workspace);
     auto* shared = reinterpret_cast<float*>(workspace + panels_.bytes());
-    std::byte* slots = workspace + panels_.bytes() + sources_.shared_bytes();
     const float* weights = weights_in_place_ ? static_cast<const float*>(bindings[pass_.w.operand]) : panels;
     std::atomic<bool> sound{true}, finite{true};
     const auto judge = [&](bool task_is_sound) {
       if (!task_is_sound) sound.store(false, std::memory_order_relaxed);
     };
     const auto task_of = [&](int64_t index, int64_t slot) {
-      return make_task(index, slots + static_cast<size_t>(slot) * slot_bytes_);
+      return make_task(index, slots_.at(workspace, slot));
     };
     const auto prepare = [&](int64_t index, int64_t slot) {
       if (!cut_.whole_images) {
@@ -137,7 +132,7 @@ class DenseGatherStep final : public Step {
       run_task(bindings, task, weights, shared);
       judge(task.sound);
     };
-    run_stages(*context.pool, slots_, preparations(), prepare, cut_.tasks(pass_.groups), compute);
+    run_stages(*context.pool, slots_.count, preparations(), prepare, cut_.tasks(pass_.groups), compute);
     if (!sound) fallback_->run(bindings, workspace, context);
   }
 
@@ -148,7 +143,7 @@ class DenseGatherStep final : public Step {
     return weights_in_place_ ? 0 : panels_.tasks();
   }
 
-  DenseTask make_task(int64_t index, std::byte* scratch) const {
+  DenseTask make_task(int64_t index, std::byte* memory) const {
     DenseTask task;
     task.m_first = index % cut_.m_blocks * cut_.m_block;
     task.m_count = std::min(cut_.m_block, result_channels(pass_) - task.m_first);
@@ -166,18 +161,13 @@ class DenseGatherStep final : public Step {
       task.start[axis] = task.box.first[axis + 1] * step + cut_.lowest[axis];
       if (cut_.skips_dead_taps[axis]) task.start[axis] = std::max<int64_t>(task.start[axis], 0);
     }
-    const auto take = [&](size_t bytes) {
-      std::byte* part = scratch;
-      scratch += bytes;
-      return part;
-    };
-    task.begins = reinterpret_cast<float*>(take(bias_bytes_));
-    task.sums = reinterpret_cast<float*>(take(sum_bytes_));
-    task.strip = reinterpret_cast<float*>(take(sources_.strip_bytes()));
-    task.turned = reinterpret_cast<float*>(take(sources_.turned_bytes()));
-    task.row = reinterpret_cast<float*>(take(row_bytes_));
-    task.block = reinterpret_cast<float*>(take(block_bytes_));
-    task.pack = reinterpret_cast<float*>(take(pack_bytes_));
+    task.begins = begins_.in(memory);
+    task.sums = sums_.in(memory);
+    task.strip = strip_.in(memory);
+    task.turned = turned_.in(memory);
+    task.row = row_.in(memory);
+    task.block = block_.in(memory);
+    task.pack = pack_.in(memory);
     return task;
   }
 
@@ -239,94 +229,48 @@ class DenseGatherStep final : public Step {
   WeightPanels panels_;
   DenseSources sources_;
   DenseResults results_;
-  int64_t slots_;
   int64_t group_step_ = 1;  // from one task to the next: neighbours would write to the same lines at once
   std::unique_ptr<const Step> fallback_;  // of a pass over cells
   bool weights_in_place_ = false, sums_in_place_ = false;
   bool pads_ = false;
-  size_t bias_bytes_ = 0, sum_bytes_ = 0, row_bytes_ = 0;
-  size_t block_bytes_ = 0, pack_bytes_ = 0;  // where tasks have whole images
-  size_t slot_bytes_ = 0;
+  Slots slots_;
+  Part<float> begins_, sums_, strip_, turned_, row_;
+  Part<float> block_, pack_;  // where tasks have whole images
 };
 
-class DenseGatherCandidate final : public Candidate {
- public:
-  const char* name() const override { return "cpu.dense_gather"; }
-  Effort effort(const problem::Pass& pass, const Machine& machine) const override {
-    return dense_gather_effort(pass, machine);
-  }
-  Support supports(const problem::Pass& pass, const Machine& /*machine*/) const override {
-    const auto* conv = std::get_if<ConvPass>(&pass);
-    if (conv == nullptr || conv->kind == ConvPassKind::kGradWeight)
-      return Support::no("computes forward and grad_input only");
-    if (const auto reason = unfit_size(*conv)) return Support::no(*reason);
-    if (conv->kind == ConvPassKind::kGradInput) {
-      // One phase for each residue; a stride far beyond the kernel makes phases that hold next to nothing.
-      Checked phases = 1;
-      for (const problem::Window& w : conv->axes) phases = phases * std::min(w.stride, w.x);
-      if (phases.get().value_or(INT64_MAX) > static_cast<int64_t>(kMostPhases))
-        return Support::no("the strides make more than 4096 phases");
-      for (const problem::Window& w : conv->axes) phases = phases * w.kernel;
-      if (phases.get().value_or(INT64_MAX) > kMostListedTaps)
-        return Support::no("the taps of all phases make a list of more than 2^22");
-    }
-    return Support::yes();
-  }
-  std::unique_ptr<const Step> make_step(const problem::Pass& pass, const Machine& machine) const override {
-    return std::make_unique<DenseGatherStep>(CellPass{.pass = std::get<ConvPass>(pass)}, nullptr, machine);
-  }
-};
-
-class Bf16GatherCandidate final : public Candidate {
- public:
-  const char* name() const override { return "cpu.bf16_gather"; }
-  Effort effort(const problem::Pass& pass, const Machine& machine) const override {
-    return dense_gather_effort(pass, machine);
-  }
-  Support supports(const problem::Pass& pass, const Machine& machine) const override {
-    const Support dense = dense_gather().supports(pass, machine);
-    if (!dense.accepted()) return dense;
-    if (const auto reason = unfit_for_cells(std::get<ConvPass>(pass), machine)) return Support::no(*reason);
-    return dense;
-  }
-  std::unique_ptr<const Step> make_step(const problem::Pass& pass, const Machine& machine) const override {
-    return std::make_unique<DenseGatherStep>(pass_over_cells(std::get<ConvPass>(pass)),
-                                             dense_gather().make_step(pass, machine), machine);
-  }
-};
-
-class AmxGatherCandidate final : public Candidate {
- public:
-  const char* name() const override { return "cpu.amx_gather"; }
-  Effort effort(const problem::Pass& pass, const Machine& machine) const override {
-    return amx_gather_effort(pass, machine);
-  }
-  Support supports(const problem::Pass& pass, const Machine& machine) const override {
-    const Support dense = dense_gather().supports(pass, machine);
-    if (!dense.accepted()) return dense;
-    if (const auto reason = unfit_for_tiles(std::get<ConvPass>(pass), machine)) return Support::no(*reason);
-    return dense;
-  }
-  std::unique_ptr<const Step> make_step(const problem::Pass& pass, const Machine& machine) const override {
-    return std::make_unique<DenseGatherStep>(pass_over_cells(std::get<ConvPass>(pass), true),
-                                             dense_gather().make_step(pass, machine), machine);
-  }
-};
+std::optional<Reason> unfit(const ConvPass& pass, const Machine& /*machine*/) { return unfit_phases(pass); }
+std::optional<Reason> unfit_in_pairs(const ConvPass& pass, const Machine& machine) {
+  if (auto reason = unfit_phases(pass)) return reason;
+  return unfit_for_cells(pass, machine);
+}
+std::optional<Reason> unfit_in_tiles(const ConvPass& pass, const Machine& machine) {
+  if (auto reason = unfit_phases(pass)) return reason;
+  return unfit_for_tiles(pass, machine);
+}
+std::unique_ptr<const Step> step(const ConvPass& pass, const Machine& machine) {
+  return std::make_unique<DenseGatherStep>(CellPass{.pass = pass}, nullptr, machine);
+}
+template <bool kTiles>
+std::unique_ptr<const Step> step_over_cells(const ConvPass& pass, const Machine& machine) {
+  return std::make_unique<DenseGatherStep>(pass_over_cells(pass, kTiles), step(pass, machine), machine);
+}
 
 }  // namespace
 
 const Candidate& amx_gather() {
-  static const AmxGatherCandidate instance;
+  static const ConvCandidate instance(
+      {"cpu.amx_gather", kGathers, unfit_in_tiles, amx_gather_effort, step_over_cells<true>});
   return instance;
 }
 
 const Candidate& bf16_gather() {
-  static const Bf16GatherCandidate instance;
+  static const ConvCandidate instance(
+      {"cpu.bf16_gather", kGathers, unfit_in_pairs, dense_gather_effort, step_over_cells<false>});
   return instance;
 }
 
 const Candidate& dense_gather() {
-  static const DenseGatherCandidate instance;
+  static const ConvCandidate instance({"cpu.dense_gather", kGathers, unfit, dense_gather_effort, step});
   return instance;
 }
 

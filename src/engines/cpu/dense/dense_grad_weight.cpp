@@ -14,25 +14,26 @@
 #include <utility>
 
 #include "base/checked.h"
+#include "engines/cpu/candidate.h"
+#include "engines/cpu/dense/dense_blocking.h"
 #include "engines/cpu/dense/grad_weight_operands.h"
 #include "engines/cpu/dense/grad_weight_positions.h"
-#include "engines/cpu/dense/weight_panels.h"
 #include "engines/cpu/effort.h"
 #include "engines/cpu/implementations.h"
-#include "engines/cpu/limits.h"
 #include "engines/cpu/rows.h"
+#include "engines/cpu/taps.h"
 #include "engines/cpu/task_slots.h"
 #include "kernels/cpu/dense/bf16_pairs.h"
 #include "kernels/cpu/dense/bf16_tiles.h"
 #include "kernels/cpu/dense/tile_product.h"
 #include "kernels/cpu/layout/row_copy.h"
 #include "kernels/cpu/layout/transpose.h"
+#include "kernels/cpu/vector_shape.h"
 
 namespace retrograd::engines::cpu {
 namespace {
 
 using problem::ConvPass;
-using problem::ConvPassKind;
 
 CellPass without_idle_cells(CellPass cells) {
   if (cells.x_places.shift == 0) cells.pass = without_idle_places(cells.pass);
@@ -51,7 +52,7 @@ class DenseGradWeightStep final : public Step {
                               fallback_ ? vectors_of(machine).floats : 0, cells_.tiles)),
         operands_(cells_, cut_),
         slots_(machine.cpu.threads),
-        taps_(pass_.axes[0].kernel * pass_.axes[1].kernel * pass_.axes[2].kernel),
+        taps_(taps_of(pass_)),
         lane_floats_(taps_ * cut_.row_block * cut_.width),
         sum_floats_(cut_.lane_group * lane_floats_),
         sum_bytes_(cut_.splits > 1 ? part_bytes<float>(tasks() * sum_floats_) : 0),
@@ -166,7 +167,8 @@ class DenseGradWeightStep final : public Step {
     for (int64_t row = 0; row < task.row_count; row += tile.rows) {
       tile.set_rows(listed.rows_from + row * channel, channel,
                     cells_.tiles ? kernels::cpu::next_register_rows(task.row_count - row)
-                                 : kernels::cpu::next_tile_rows(task.row_count - row, task.width, channel));
+                                 : kernels::cpu::widest_shape().next_tile_rows(task.row_count - row,
+                                                                               task.width, channel));
       tile.c = out + row * task.width;
       if (cells_.tiles)
         registers.product(tile);
@@ -264,75 +266,31 @@ class DenseGradWeightStep final : public Step {
   size_t sum_bytes_, slot_bytes_;
 };
 
-class DenseGradWeightCandidate final : public Candidate {
- public:
-  const char* name() const override { return "cpu.dense_grad_weight"; }
-  Effort effort(const problem::Pass& pass, const Machine& machine) const override {
-    return dense_grad_weight_effort(pass, machine);
-  }
-  Support supports(const problem::Pass& pass, const Machine& /*machine*/) const override {
-    const auto* conv = std::get_if<ConvPass>(&pass);
-    if (conv == nullptr || conv->kind != ConvPassKind::kGradWeight)
-      return Support::no("computes grad_weight only");
-    if (const auto reason = unfit_size(*conv)) return Support::no(*reason);
-    return Support::yes();
-  }
-  std::unique_ptr<const Step> make_step(const problem::Pass& pass, const Machine& machine) const override {
-    return std::make_unique<DenseGradWeightStep>(CellPass{.pass = std::get<ConvPass>(pass)}, nullptr,
-                                                 machine);
-  }
-};
-
-class Bf16GradWeightCandidate final : public Candidate {
- public:
-  const char* name() const override { return "cpu.bf16_grad_weight"; }
-  Effort effort(const problem::Pass& pass, const Machine& machine) const override {
-    return dense_grad_weight_effort(pass, machine);
-  }
-  Support supports(const problem::Pass& pass, const Machine& machine) const override {
-    const Support dense = dense_grad_weight().supports(pass, machine);
-    if (!dense.accepted()) return dense;
-    if (const auto reason = unfit_for_cells(std::get<ConvPass>(pass), machine)) return Support::no(*reason);
-    return dense;
-  }
-  std::unique_ptr<const Step> make_step(const problem::Pass& pass, const Machine& machine) const override {
-    return std::make_unique<DenseGradWeightStep>(pass_over_cells(std::get<ConvPass>(pass)),
-                                                 dense_grad_weight().make_step(pass, machine), machine);
-  }
-};
-
-class AmxGradWeightCandidate final : public Candidate {
- public:
-  const char* name() const override { return "cpu.amx_grad_weight"; }
-  Effort effort(const problem::Pass& pass, const Machine& machine) const override {
-    return amx_grad_weight_effort(pass, machine);
-  }
-  Support supports(const problem::Pass& pass, const Machine& machine) const override {
-    const Support dense = dense_grad_weight().supports(pass, machine);
-    if (!dense.accepted()) return dense;
-    if (const auto reason = unfit_for_tiles(std::get<ConvPass>(pass), machine)) return Support::no(*reason);
-    return dense;
-  }
-  std::unique_ptr<const Step> make_step(const problem::Pass& pass, const Machine& machine) const override {
-    return std::make_unique<DenseGradWeightStep>(pass_over_cells(std::get<ConvPass>(pass), true),
-                                                 dense_grad_weight().make_step(pass, machine), machine);
-  }
-};
+std::unique_ptr<const Step> step(const ConvPass& pass, const Machine& machine) {
+  return std::make_unique<DenseGradWeightStep>(CellPass{.pass = pass}, nullptr, machine);
+}
+template <bool kTiles>
+std::unique_ptr<const Step> step_over_cells(const ConvPass& pass, const Machine& machine) {
+  return std::make_unique<DenseGradWeightStep>(pass_over_cells(pass, kTiles), step(pass, machine), machine);
+}
 
 }  // namespace
 
 const Candidate& amx_grad_weight() {
-  static const AmxGradWeightCandidate instance;
+  static const ConvCandidate instance(
+      {"cpu.amx_grad_weight", kGradWeights, unfit_for_tiles, amx_grad_weight_effort, step_over_cells<true>});
   return instance;
 }
 
 const Candidate& bf16_grad_weight() {
-  static const Bf16GradWeightCandidate instance;
+  static const ConvCandidate instance({"cpu.bf16_grad_weight", kGradWeights, unfit_for_cells,
+                                       dense_grad_weight_effort, step_over_cells<false>});
   return instance;
 }
 
 const Candidate& dense_grad_weight() {
-  static const DenseGradWeightCandidate instance;
+  static const ConvCandidate instance(
+      {"cpu.dense_grad_weight", kGradWeights, nullptr, dense_grad_weight_effort, step});
   return instance;
 }
 

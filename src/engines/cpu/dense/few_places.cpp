@@ -19,9 +19,10 @@
 
 #include "base/checked.h"
 #include "engines/cpu/bias_start.h"
+#include "engines/cpu/candidate.h"
 #include "engines/cpu/implementations.h"
-#include "engines/cpu/limits.h"
 #include "engines/cpu/rows.h"
+#include "engines/cpu/taps.h"
 #include "engines/cpu/task_slots.h"
 
 namespace retrograd::engines::cpu {
@@ -29,7 +30,6 @@ namespace {
 
 using kernels::cpu::FewPlaces;
 using problem::ConvPass;
-using problem::ConvPassKind;
 using problem::Window;
 
 constexpr int64_t kMostPlaces = 16;        // of y
@@ -43,7 +43,6 @@ constexpr int64_t kWantedTasks = 16;
 constexpr int64_t kChannelsAtOnce = 128;
 constexpr int64_t kLineFloats = 16;
 
-int64_t taps_of(const ConvPass& p) { return p.axes[0].kernel * p.axes[1].kernel * p.axes[2].kernel; }
 int64_t places_of(const ConvPass& p, bool of_x) {
   int64_t count = p.batch;
   for (const Window& w : p.axes) count *= of_x ? w.x : w.y;
@@ -310,27 +309,20 @@ class FewPlacesGradWeightStep final : public FewPlacesStep {
   std::unique_ptr<const Step> fallback_;  // where taps meet zeros and y is not finite
 };
 
-Support fits(const problem::Pass& pass, ConvPassKind kind) {
-  const auto* p = std::get_if<ConvPass>(&pass);
-  if (p == nullptr || p->kind != kind)
-    return Support::no(kind == ConvPassKind::kGradInput ? "computes grad_input only"
-                                                        : "computes grad_weight only");
-  if (const auto reason = unfit_size(*p)) return Support::no(*reason);
-  if (p->rounding != OperandRounding::kNone) return Support::no("operands are rounded");
-  Checked y = p->batch, x = Checked(p->batch) * taps_of(*p);
-  for (const Window& w : p->axes) {
+std::optional<Reason> unfit(const ConvPass& p, const Machine& /*machine*/) {
+  if (p.rounding != OperandRounding::kNone) return "operands are rounded";
+  Checked y = p.batch, x = Checked(p.batch) * taps_of(p);
+  for (const Window& w : p.axes) {
     y = y * w.y;
     x = x * w.x;
   }
-  if (y.get().value_or(INT64_MAX) > kMostPlaces) return Support::no("more than 16 places of y");
-  if (x.get().value_or(INT64_MAX) > kMostPairs)
-    return Support::no("more than 2^16 pairs of a place of x and a tap");
-  if (!has_dense_rows(*p))
-    return Support::no("channels or taps of the weight do not fill memory side by side");
-  return Support::yes();
+  if (y.get().value_or(INT64_MAX) > kMostPlaces) return "more than 16 places of y";
+  if (x.get().value_or(INT64_MAX) > kMostPairs) return "more than 2^16 pairs of a place of x and a tap";
+  if (!has_dense_rows(p)) return "channels or taps of the weight do not fill memory side by side";
+  return std::nullopt;
 }
 
-Effort effort_of_few(const problem::Pass& pass) {
+Effort effort_of_few(const problem::Pass& pass, const Machine& /*machine*/) {
   const auto& p = std::get<ConvPass>(pass);
   const auto x = static_cast<double>(p.x_channels), taps = static_cast<double>(taps_of(p));
   const auto places = static_cast<double>(places_of(p, false));
@@ -343,43 +335,17 @@ Effort effort_of_few(const problem::Pass& pass) {
   return effort;
 }
 
-class FewPlacesGatherCandidate final : public Candidate {
- public:
-  const char* name() const override { return "cpu.few_places_gather"; }
-  Effort effort(const problem::Pass& pass, const Machine& /*machine*/) const override {
-    return effort_of_few(pass);
-  }
-  Support supports(const problem::Pass& pass, const Machine& /*machine*/) const override {
-    return fits(pass, ConvPassKind::kGradInput);
-  }
-  std::unique_ptr<const Step> make_step(const problem::Pass& pass, const Machine& machine) const override {
-    return std::make_unique<FewPlacesGatherStep>(std::get<ConvPass>(pass), machine);
-  }
-};
-
-class FewPlacesGradWeightCandidate final : public Candidate {
- public:
-  const char* name() const override { return "cpu.few_places_grad_weight"; }
-  Effort effort(const problem::Pass& pass, const Machine& /*machine*/) const override {
-    return effort_of_few(pass);
-  }
-  Support supports(const problem::Pass& pass, const Machine& /*machine*/) const override {
-    return fits(pass, ConvPassKind::kGradWeight);
-  }
-  std::unique_ptr<const Step> make_step(const problem::Pass& pass, const Machine& machine) const override {
-    return std::make_unique<FewPlacesGradWeightStep>(std::get<ConvPass>(pass), machine);
-  }
-};
-
 }  // namespace
 
 const Candidate& few_places_gather() {
-  static const FewPlacesGatherCandidate instance;
+  static const ConvCandidate instance(
+      {"cpu.few_places_gather", kGradInputs, unfit, effort_of_few, make<FewPlacesGatherStep>});
   return instance;
 }
 
 const Candidate& few_places_grad_weight() {
-  static const FewPlacesGradWeightCandidate instance;
+  static const ConvCandidate instance(
+      {"cpu.few_places_grad_weight", kGradWeights, unfit, effort_of_few, make<FewPlacesGradWeightStep>});
   return instance;
 }
 

@@ -6,6 +6,7 @@
 
 #include "base/checked.h"
 #include "engines/cpu/rows.h"
+#include "engines/cpu/taps.h"
 #include "kernels/cpu/dense/tile_product.h"
 
 namespace retrograd::engines::cpu {
@@ -39,8 +40,6 @@ bool is_crowded(const problem::PassTensor& rows) {
   constexpr int64_t kUnluckyFloats = 256;
   return rows.strides[1] == 1 && rows.strides[4] != 0 && rows.strides[4] % kUnluckyFloats == 0;
 }
-
-int64_t taps_of(const ConvPass& p) { return p.axes[0].kernel * p.axes[1].kernel * p.axes[2].kernel; }
 
 // What the pass costs with these channels as lanes, for each output position.
 double cost(const ConvPass& p, const VectorShape& vectors, int64_t narrowest, int64_t lanes, int64_t rows,

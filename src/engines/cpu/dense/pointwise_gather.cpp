@@ -10,18 +10,20 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <tuple>
 #include <vector>
 
 #include "base/checked.h"
 #include "engines/cpu/bias_start.h"
+#include "engines/cpu/boxes.h"
 #include "engines/cpu/cache_room.h"
+#include "engines/cpu/candidate.h"
 #include "engines/cpu/dense/grad_weight_blocking.h"
 #include "engines/cpu/dense/pointwise_positions.h"
 #include "engines/cpu/dense/pointwise_weights.h"
 #include "engines/cpu/effort.h"
 #include "engines/cpu/gather_sides.h"
 #include "engines/cpu/implementations.h"
-#include "engines/cpu/limits.h"
 #include "engines/cpu/machine_vectors.h"
 #include "engines/cpu/rows.h"
 #include "engines/cpu/task_slots.h"
@@ -32,7 +34,6 @@ namespace retrograd::engines::cpu {
 namespace {
 
 using problem::ConvPass;
-using problem::ConvPassKind;
 using problem::PassTensor;
 using problem::Window;
 
@@ -59,21 +60,19 @@ class PointwiseGatherStep final : public Step {
         m_tiles_(ceil_div(m_, widest_vectors_of(machine).tile_rows(width_))),
         tile_rows_(ceil_div(m_, m_tiles_)),
         panels_(ceil_div(places_.count(), width_)),
-        weights_(pass_, tile_rows_),
-        slots_(machine.cpu.threads) {
+        weights_(pass_, tile_rows_) {
     m_tiles_ = ceil_div(m_, tile_rows_);
     cut_tasks();
-    slots_ = std::min(slots_, tasks());
-    weight_bytes_ = part_bytes<float>(weights_.floats());
     for (int64_t k = 0; k < std::min(k_, kChannelsAtOnce); ++k) {
       weight_list_.push_back(k * tile_rows_);
       source_list_.push_back(k * source_of(pass_).strides[1]);
     }
-    panel_bytes_ = part_bytes<float>(chunk_ * width_ * k_);
-    row_bytes_ = part_bytes<float>(weights_.scratch_floats());
-    sum_bytes_ = part_bytes<float>(tile_rows_ * chunk_ * width_);
-    slot_bytes_ = panel_bytes_ + row_bytes_ + sum_bytes_ +
-                  part_bytes<float>(bias_floats(pass_, tiles_per_task_ * tile_rows_));
+    slots_.count = std::min<int64_t>(machine.cpu.threads, tasks());
+    packed_ = slots_.shared.add<float>(weights_.floats());
+    panel_ = slots_.own.add<float>(chunk_ * width_ * k_);
+    row_ = slots_.own.add<float>(weights_.scratch_floats());
+    sums_ = slots_.own.add<float>(tile_rows_ * chunk_ * width_);
+    bias_ = slots_.own.add<float>(bias_floats(pass_, tiles_per_task_ * tile_rows_));
     const PassTensor& result = pass_.result();
     int64_t floats = pass_.batch * m_ * pass_.groups;
     for (const Window& w : pass_.axes) floats *= is_forward(pass_) ? w.y : w.x;
@@ -88,22 +87,18 @@ class PointwiseGatherStep final : public Step {
         tile_rows_, width_, tasks(), pass_.groups, chunks_, chunk_, m_blocks_, tiles_per_task_);
   }
 
-  size_t workspace_bytes() const override {
-    return weight_bytes_ + static_cast<size_t>(slots_) * slot_bytes_;
-  }
+  size_t workspace_bytes() const override { return slots_.bytes(); }
 
   void run(const Bindings& bindings, std::byte* workspace,
            runtime::ExecutionContext& context) const override {
-    auto* weights = reinterpret_cast<float*>(workspace);
-    std::byte* slots = workspace + weight_bytes_;
+    float* const weights = packed_.in(workspace);
     const auto pack = [&](int64_t task, int64_t slot) {
-      auto* row = reinterpret_cast<float*>(slots + static_cast<size_t>(slot) * slot_bytes_ + panel_bytes_);
-      weights_.pack(bindings, task, row, weights);
+      weights_.pack(bindings, task, row_.in(slots_.at(workspace, slot)), weights);
     };
     const auto compute = [&](int64_t task, int64_t slot) {
-      run_task(bindings, task, weights, slots + static_cast<size_t>(slot) * slot_bytes_);
+      run_task(bindings, task, weights, slots_.at(workspace, slot));
     };
-    run_stages(*context.pool, slots_, weights_.tasks(), pack, tasks(), compute);
+    run_stages(*context.pool, slots_.count, weights_.tasks(), pack, tasks(), compute);
   }
 
  private:
@@ -116,17 +111,14 @@ class PointwiseGatherStep final : public Step {
         static_cast<int64_t>(std::clamp(products / kTaskProducts, 1.0, static_cast<double>(kWantedTasks)));
     const int64_t room = std::clamp(room_.l2 / 4 / (k_ * width_), int64_t{1}, kMostPositions / width_);
     chunk_ = std::clamp<int64_t>(ceil_div(panels_ * pass_.groups, tasks), 1, room);
-    chunks_ = ceil_div(panels_, chunk_);
-    chunk_ = ceil_div(panels_, chunks_);
-    chunks_ = ceil_div(panels_, chunk_);
+    std::tie(chunk_, chunks_) = cut_evenly(panels_, chunk_);
     const int64_t shares = std::clamp<int64_t>(tasks / (chunks_ * pass_.groups), 1, m_tiles_);
     tiles_per_task_ = ceil_div(m_tiles_, shares);
     m_blocks_ = ceil_div(m_tiles_, tiles_per_task_);
   }
 
-  void run_task(const Bindings& bindings, int64_t task, const float* weights, std::byte* scratch) const {
-    auto* panels = reinterpret_cast<float*>(scratch);
-    auto* sums = reinterpret_cast<float*>(scratch + panel_bytes_ + row_bytes_);
+  void run_task(const Bindings& bindings, int64_t task, const float* weights, std::byte* memory) const {
+    float *const panels = panel_.in(memory), *const sums = sums_.in(memory);
     const int64_t m_block = task % m_blocks_, chunk = task / m_blocks_ % chunks_;
     const int64_t group = task / m_blocks_ / chunks_;
     const int64_t first = chunk * chunk_ * width_, last = std::min(first + chunk_ * width_, places_.count());
@@ -135,8 +127,7 @@ class PointwiseGatherStep final : public Step {
         pack_panel(bindings, group, p, std::min(p + width_, last), panels + (p - first) * k_);
     const int64_t begin = m_block * tiles_per_task_, end = std::min(begin + tiles_per_task_, m_tiles_);
     const float* bias = load_bias(pass_, bindings, group * m_ + begin * tile_rows_,
-                                  std::min(end * tile_rows_, m_) - begin * tile_rows_,
-                                  reinterpret_cast<float*>(scratch + panel_bytes_ + row_bytes_ + sum_bytes_));
+                                  std::min(end * tile_rows_, m_) - begin * tile_rows_, bias_.in(memory));
     const Chunk c{group, first, last, begin, panels, sums, bias};
     // Conversions want long rows, and so do scattered stores: all positions of a tile's channels together.
     const bool converts =
@@ -278,47 +269,31 @@ class PointwiseGatherStep final : public Step {
   PointwiseWeights weights_;
   // Floats from the first channel to channel k: in a tile's packed weights, and in the source.
   std::vector<int64_t> weight_list_, source_list_;
-  int64_t slots_;
   int64_t chunk_ = 0, chunks_ = 0;  // panels in a chunk, and how many chunks there are
   int64_t tiles_per_task_ = 0, m_blocks_ = 0;
   bool streams_ = false;  // results go past the caches where they are aligned
-  size_t weight_bytes_ = 0, panel_bytes_ = 0, row_bytes_ = 0, sum_bytes_ = 0, slot_bytes_ = 0;
+  Slots slots_;
+  Part<float> packed_, panel_, row_, sums_, bias_;
 };
 
-class PointwiseGatherCandidate final : public Candidate {
- public:
-  const char* name() const override { return "cpu.pointwise_gather"; }
-  Effort effort(const problem::Pass& pass, const Machine& machine) const override {
-    return pointwise_gather_effort(pass, machine);
-  }
-  Support supports(const problem::Pass& pass, const Machine& /*machine*/) const override {
-    const auto* conv = std::get_if<ConvPass>(&pass);
-    if (conv == nullptr || conv->kind == ConvPassKind::kGradWeight)
-      return Support::no("computes forward and grad_input only");
-    if (const auto reason = unfit_size(*conv)) return Support::no(*reason);
-    for (const Window& w : conv->axes)
-      if (!is_pointwise(w)) return Support::no("the kernel has more than one tap, or padding");
-    const PointwisePositions places(*conv);
-    if (conv->bias && places.has_idle_places())
-      return Support::no("the bias would have to go between the positions, too");
-    if (places.count() < kFewestPositions) return Support::no("fewer than 64 positions");
-    if (!places.has_idle_places() && places.source_run(0) < kShortestRun)
-      return Support::no("fewer than 256 positions follow each other in memory");
-    if (source_of(*conv).strides[1] == 1)
-      return Support::no("channels lie side by side: nothing needs packing");
-    if (source_channels(*conv) < kFewestChannels)
-      return Support::no("a group has fewer than 8 source channels");
-    return Support::yes();
-  }
-  std::unique_ptr<const Step> make_step(const problem::Pass& pass, const Machine& machine) const override {
-    return std::make_unique<PointwiseGatherStep>(std::get<ConvPass>(pass), machine);
-  }
-};
+std::optional<Reason> unfit(const ConvPass& conv, const Machine& /*machine*/) {
+  for (const Window& w : conv.axes)
+    if (!is_pointwise(w)) return "the kernel has more than one tap, or padding";
+  const PointwisePositions places(conv);
+  if (conv.bias && places.has_idle_places()) return "the bias would have to go between the positions, too";
+  if (places.count() < kFewestPositions) return "fewer than 64 positions";
+  if (!places.has_idle_places() && places.source_run(0) < kShortestRun)
+    return "fewer than 256 positions follow each other in memory";
+  if (source_of(conv).strides[1] == 1) return "channels lie side by side: nothing needs packing";
+  if (source_channels(conv) < kFewestChannels) return "a group has fewer than 8 source channels";
+  return std::nullopt;
+}
 
 }  // namespace
 
 const Candidate& pointwise_gather() {
-  static const PointwiseGatherCandidate instance;
+  static const ConvCandidate instance(
+      {"cpu.pointwise_gather", kGathers, unfit, pointwise_gather_effort, make<PointwiseGatherStep>});
   return instance;
 }
 

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "base/checked.h"
+#include "engines/cpu/candidate.h"
 #include "engines/cpu/dense/tile_grad_weight_copies.h"
 #include "engines/cpu/effort.h"
 #include "engines/cpu/implementations.h"
@@ -267,28 +268,15 @@ std::optional<Reason> unfit(const ConvPass& pass, const Machine& machine) {
   return std::nullopt;
 }
 
-class AmxPlacesGradWeightCandidate final : public Candidate {
- public:
-  const char* name() const override { return "cpu.amx_places_grad_weight"; }
-  Effort effort(const problem::Pass& pass, const Machine& machine) const override {
-    return amx_places_grad_weight_effort(pass, machine);
-  }
-  Support supports(const problem::Pass& pass, const Machine& machine) const override {
-    const Support dense = dense_grad_weight().supports(pass, machine);
-    if (!dense.accepted()) return dense;
-    if (const auto reason = unfit(std::get<ConvPass>(pass), machine)) return Support::no(*reason);
-    return dense;
-  }
-  std::unique_ptr<const Step> make_step(const problem::Pass& pass, const Machine& machine) const override {
-    return std::make_unique<TileGradWeightStep>(std::get<ConvPass>(pass),
-                                                dense_grad_weight().make_step(pass, machine), machine);
-  }
-};
+std::unique_ptr<const Step> step(const ConvPass& pass, const Machine& machine) {
+  return std::make_unique<TileGradWeightStep>(pass, dense_grad_weight().make_step(pass, machine), machine);
+}
 
 }  // namespace
 
 const Candidate& amx_places_grad_weight() {
-  static const AmxPlacesGradWeightCandidate instance;
+  static const ConvCandidate instance(
+      {"cpu.amx_places_grad_weight", kGradWeights, unfit, amx_places_grad_weight_effort, step});
   return instance;
 }
 

@@ -10,6 +10,7 @@
 #include "engines/cpu/dense/bf16_cells.h"
 #include "engines/cpu/gather_sides.h"
 #include "engines/cpu/rows.h"
+#include "engines/cpu/taps.h"
 #include "engines/cpu/task_slots.h"
 #include "kernels/cpu/dense/bf16_pairs.h"
 #include "kernels/cpu/layout/transpose.h"
@@ -34,18 +35,12 @@ int64_t k_stride(const problem::ConvPass& p) { return is_forward(p) ? p.w.stride
 
 }  // namespace
 
-bool taps_follow_each_other(const problem::ConvPass& p) {
-  const auto& s = p.w.strides;
-  const int64_t w = p.axes[2].kernel, h = p.axes[1].kernel;
-  return (w == 1 || s[4] == 1) && (h == 1 || s[3] == w) && (p.axes[0].kernel == 1 || s[2] == h * w);
-}
-
 WeightPanels::WeightPanels(const problem::ConvPass& pass, const DenseBlocking& cut, int threads,
                            int64_t partner)
     : pass_(pass),
       cut_(cut),
       partner_(partner),
-      taps_(pass.axes[0].kernel * pass.axes[1].kernel * pass.axes[2].kernel),
+      taps_(taps_of(pass)),
       channels_(std::clamp<int64_t>(kBlockFloats / (taps_ * cut.width), 1, source_channels(pass))),
       slots_(std::min<int64_t>(threads, cut.tasks(pass.groups))),
       panel_bytes_(part_bytes<float>(pass.groups * cut.panel_floats)),

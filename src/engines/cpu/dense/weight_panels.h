@@ -8,9 +8,6 @@
 
 namespace retrograd::engines::cpu {
 
-// Whether the taps of one pair of channels are one row of the weight's memory.
-bool taps_follow_each_other(const problem::ConvPass& pass);
-
 // What packed weights are.
 struct PanelFacts {
   bool large = true;   // none is too small for its cell

@@ -11,19 +11,6 @@ namespace retrograd::engines::cpu {
 
 using problem::Range;
 
-problem::ConvPass with_long_rows(const problem::ConvPass& pass) {
-  problem::ConvPass result = pass;
-  const auto is_place = [](const problem::Window& w) { return w.x == 1 && w.y == 1; };
-  for (size_t axis = 2; axis-- > 0;) {
-    if (!is_place(result.axes[2])) break;
-    if (is_place(result.axes[axis])) continue;
-    std::swap(result.axes[2], result.axes[axis]);
-    for (problem::PassTensor* tensor : {&result.x, &result.y, &result.w})
-      std::swap(tensor->strides[4], tensor->strides[axis + 2]);
-  }
-  return result;
-}
-
 std::array<GatherAxis, 3> gather_axes(const problem::ConvPass& pass) {
   std::array<GatherAxis, 3> axes;
   for (size_t axis = 0; axis < 3; ++axis) {

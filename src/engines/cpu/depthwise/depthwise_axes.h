@@ -11,9 +11,11 @@
 
 namespace retrograd::engines::cpu {
 
-// The same pass with its axes in an order in which W is not a single place, if there is another. Planes as
-// lanes do not care which axis is called W, but tiles run along it.
-problem::ConvPass with_long_rows(const problem::ConvPass& pass);
+// Planes as lanes do not care which axis is called W, but tiles run along it: one that is not a single place.
+inline problem::ConvPass with_long_rows(const problem::ConvPass& pass) {
+  return with_long_rows(
+      pass, 2, [](const problem::ConvPass&, const problem::Window& w) { return w.x > w.y ? w.x : w.y; });
+}
 
 struct GatherAxis {
   std::vector<AxisPhase> phases;  // of residues 0, 1, …

@@ -10,10 +10,30 @@ namespace retrograd::engines::cpu {
 namespace {
 
 constexpr int64_t kWantedTasks = 32;
-constexpr int64_t kVectorsPerTask = 32768;  // multiply-adds of a vector: about 10 µs
-constexpr int64_t kPartFloats = 32768;      // 128 KiB
+constexpr int64_t kVectorsPerTask = 32768;              // multiply-adds of a vector: about 10 µs
+constexpr int64_t kPartFloats = 32768;                  // 128 KiB
+constexpr int64_t kMostPlaneFloats = int64_t{1} << 18;  // of a plane that is converted
+constexpr int64_t kLeastPlanes = 8;
 
 }  // namespace
+
+std::array<int64_t, 3> sizes_of(const problem::ConvPass& pass, bool of_x) {
+  std::array<int64_t, 3> sizes;
+  for (size_t axis = 0; axis < 3; ++axis) sizes[axis] = of_x ? pass.axes[axis].x : pass.axes[axis].y;
+  return sizes;
+}
+
+std::optional<Reason> unfit_for_planes(const problem::ConvPass& pass) {
+  if (pass.x_channels != pass.groups || pass.y_channels != pass.groups)
+    return "a group has more than one channel";
+  if (pass.batch * pass.groups < kLeastPlanes) return "there are too few planes";
+  if (pass.x.strides[4] != 1 || pass.y.strides[4] != 1) return "places along W lie apart";
+  const BlockTensor x(pass.x, pass.rounding, sizes_of(pass, true));
+  const BlockTensor y(pass.y, pass.rounding, sizes_of(pass, false));
+  if (!(x.in_place() && y.in_place()) && std::max(x.plane_floats(), y.plane_floats()) > kMostPlaneFloats)
+    return "a plane to convert has more than 2^18 places";
+  return std::nullopt;
+}
 
 int64_t ImageCut::channel_blocks() const { return ceil_div(channels, channels_per_task); }
 int64_t ImageCut::image_blocks() const { return ceil_div(batch, images_per_task); }

@@ -4,13 +4,20 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "engines/cpu/axis_phases.h"
 #include "engines/cpu/rows.h"
+#include "engines/engine.h"
 #include "problem/pass.h"
 
 namespace retrograd::engines::cpu {
+
+// Of x, or of y.
+std::array<int64_t, 3> sizes_of(const problem::ConvPass& pass, bool of_x);
+// Why a pass cannot have vectors along W, whatever its window, or nothing.
+std::optional<Reason> unfit_for_planes(const problem::ConvPass& pass);
 
 // Some channels of some images.
 struct ImageBlock {

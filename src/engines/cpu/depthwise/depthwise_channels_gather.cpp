@@ -9,16 +9,20 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <tuple>
 #include <utility>
 
 #include "base/checked.h"
 #include "engines/cpu/bias_start.h"
+#include "engines/cpu/boxes.h"
+#include "engines/cpu/candidate.h"
 #include "engines/cpu/depthwise/depthwise_channels.h"
 #include "engines/cpu/depthwise/depthwise_taps.h"
 #include "engines/cpu/effort.h"
 #include "engines/cpu/gather_sides.h"
 #include "engines/cpu/implementations.h"
 #include "engines/cpu/machine_vectors.h"
+#include "engines/cpu/taps.h"
 #include "engines/cpu/task_slots.h"
 
 namespace retrograd::engines::cpu {
@@ -52,9 +56,7 @@ struct Cut {
 Cut cut_groups(const ConvPass& pass, const std::array<GatherAxis, 3>& axes, int64_t lanes) {
   Cut cut;
   const int64_t width = axes[2].results, height = axes[1].results;
-  cut.segments = ceil_div(width, kSegmentPlaces);
-  cut.segment = ceil_div(width, cut.segments);
-  cut.segments = ceil_div(width, cut.segment);
+  std::tie(cut.segment, cut.segments) = cut_evenly(width, kSegmentPlaces);
   cut.source_places = std::max<int64_t>(axes[2].most_sources(cut.segment), 1);
   cut.slots = {std::max<int64_t>(axes[0].most_sources(1), 1), std::max<int64_t>(axes[1].most_sources(1), 1)};
   const int64_t places = std::max(cut.source_places, cut.segment);
@@ -63,33 +65,16 @@ Cut cut_groups(const ConvPass& pass, const std::array<GatherAxis, 3>& axes, int6
   const int64_t source_height = axes[1].phases.front().source_size;
   const bool fits = cut.slots.depths * source_height <= kGroupFloats * 2 / (cut.source_places * most);
   if (fits) cut.slots.rows = source_height;
-  int64_t terms = 1;
-  for (const problem::Window& w : pass.axes)
-    terms *= is_forward(pass) ? w.kernel : ceil_div(w.kernel, w.stride);
   const int64_t rows = cut.chunks.count() * pass.batch * cut.segments * axes[0].results * height;
-  const int64_t row_cost = cut.segment * channel_blocks(cut.chunks, most) * (terms + kPlaceCost);
+  const int64_t row_cost = cut.segment * channel_blocks(cut.chunks, most) * (terms_of(pass) + kPlaceCost);
   cut.rows_per_task = std::max(ceil_div(rows, kWantedTasks), ceil_div(kVectorsPerTask, row_cost));
   // Several rows at once where all are as far apart.
   if (fits || is_plain(source_of(pass), pass.rounding))
     cut.rows_per_group =
         std::clamp<int64_t>(std::min(kGroupFloats / (places * most), cut.rows_per_task), 1, height);
-  cut.groups = ceil_div(height, cut.rows_per_group);
-  cut.rows_per_group = ceil_div(height, cut.groups);
-  cut.groups = ceil_div(height, cut.rows_per_group);
+  std::tie(cut.rows_per_group, cut.groups) = cut_evenly(height, cut.rows_per_group);
   return cut;
 }
-
-// The memory of one task.
-struct Scratch {
-  int64_t* packed;  // the chunk whose weights are there, or -1
-  float* weights;   // [block][tap along D][tap along H][slot][lane]
-  float* unordered;
-  float* buffer;
-  float* rows;
-  int64_t* tags;
-  float* out;
-  float* bias;  // of the chunk
-};
 
 // Some rows of results of one chunk of channels.
 struct Group {
@@ -101,7 +86,6 @@ class DepthwiseChannelsGatherStep final : public Step {
  public:
   DepthwiseChannelsGatherStep(const ConvPass& pass, const Machine& machine)
       : pass_(with_long_rows(pass)),
-        slots_(machine.cpu.threads),
         axes_(gather_axes(pass_)),
         taps_(pass_, axes_),
         cut_(cut_groups(pass_, axes_, vectors_of(machine).plane_lanes())) {
@@ -113,15 +97,16 @@ class DepthwiseChannelsGatherStep final : public Step {
     fetches_ =
         pass_.batch * pass_.groups * axes_[0].results * axes_[1].results * axes_[2].results >= kFewestFetched;
     const bool converts = !is_plain(source_of(pass_), pass_.rounding);
-    weight_bytes_ = part_bytes<float>(vectors * taps_.vectors() * lanes);
-    unordered_bytes_ = part_bytes<float>(taps_.unordered_vectors() * lanes);
-    buffer_bytes_ = part_bytes<float>(lane_buffer_floats(lanes));
-    row_bytes_ = part_bytes<float>(converts ? cut_.slots.count() * cut_.source_places * most : 0);
-    tag_bytes_ = part_bytes<int64_t>(converts ? cut_.slots.count() : 0);
-    out_bytes_ = part_bytes<float>(writes_in_place() ? 0 : cut_.rows_per_group * cut_.segment * most);
-    bias_bytes_ = part_bytes<float>(bias_floats(pass_, most));
-    slot_bytes_ = part_bytes<int64_t>(1) + weight_bytes_ + unordered_bytes_ + buffer_bytes_ + row_bytes_ +
-                  tag_bytes_ + out_bytes_ + bias_bytes_;
+    slots_.count = std::min<int64_t>(machine.cpu.threads, tasks_);
+    Parts& own = slots_.own;
+    packed_ = own.add<int64_t>(1);
+    weights_ = own.add<float>(vectors * taps_.vectors() * lanes);
+    unordered_ = own.add<float>(taps_.unordered_vectors() * lanes);
+    buffer_ = own.add<float>(lane_buffer_floats(lanes));
+    rows_ = own.add<float>(converts ? cut_.slots.count() * cut_.source_places * most : 0);
+    tags_ = own.add<int64_t>(converts ? cut_.slots.count() : 0);
+    out_ = own.add<float>(writes_in_place() ? 0 : cut_.rows_per_group * cut_.segment * most);
+    bias_ = own.add<float>(bias_floats(pass_, most));
   }
 
   std::string describe() const override {
@@ -130,37 +115,19 @@ class DepthwiseChannelsGatherStep final : public Step {
                        cut_.chunks.most_channels());
   }
 
-  size_t workspace_bytes() const override { return static_cast<size_t>(used_slots()) * slot_bytes_; }
+  size_t workspace_bytes() const override { return slots_.bytes(); }
 
   void run(const Bindings& bindings, std::byte* workspace,
            runtime::ExecutionContext& context) const override {
-    const auto scratch_of = [&](int64_t slot) {
-      return scratch_at(workspace + static_cast<size_t>(slot) * slot_bytes_);
-    };
-    for (int64_t slot = 0; slot < used_slots(); ++slot) *scratch_of(slot).packed = -1;
-    run_tasks_nearby(*context.pool, tasks_, slots_, [&](int64_t task, int64_t slot) {
+    for (int64_t slot = 0; slot < slots_.count; ++slot) *packed_.in(slots_.at(workspace, slot)) = -1;
+    run_tasks_nearby(*context.pool, tasks_, slots_.count, [&](int64_t task, int64_t slot) {
       run_groups(bindings, {task * groups_per_task_, std::min((task + 1) * groups_per_task_, groups_)},
-                 scratch_of(slot));
+                 slots_.at(workspace, slot));
     });
   }
 
  private:
-  int64_t used_slots() const { return std::min(slots_, tasks_); }
   bool writes_in_place() const { return pass_.result().dtype == DType::kF32; }
-
-  Scratch scratch_at(std::byte* at) const {
-    const auto take = [&](size_t bytes) { return std::exchange(at, at + bytes); };
-    Scratch s{};
-    s.packed = reinterpret_cast<int64_t*>(take(part_bytes<int64_t>(1)));
-    s.weights = reinterpret_cast<float*>(take(weight_bytes_));
-    s.unordered = reinterpret_cast<float*>(take(unordered_bytes_));
-    s.buffer = reinterpret_cast<float*>(take(buffer_bytes_));
-    s.rows = reinterpret_cast<float*>(take(row_bytes_));
-    s.tags = reinterpret_cast<int64_t*>(take(tag_bytes_));
-    s.out = reinterpret_cast<float*>(take(out_bytes_));
-    s.bias = reinterpret_cast<float*>(take(bias_bytes_));
-    return s;
-  }
 
   Group group_at(int64_t index) const {
     const auto take = [&](int64_t count) { return std::exchange(index, index / count) % count; };
@@ -175,145 +142,104 @@ class DepthwiseChannelsGatherStep final : public Step {
     return group;
   }
 
-  void pack_weights(const Bindings& bindings, int64_t chunk, const Scratch& scratch) const {
-    if (std::exchange(*scratch.packed, chunk) == chunk) return;
+  void pack_weights(const Bindings& bindings, int64_t chunk, std::byte* memory) const {
+    if (std::exchange(*packed_.in(memory), chunk) == chunk) return;
     const auto& s = pass_.w.strides;
     const Range channels = cut_.chunks.at(chunk);
     const int64_t lanes = cut_.chunks.lanes;
-    load_bias(pass_, bindings, channels.begin, channels.size(), scratch.bias);
+    load_bias(pass_, bindings, channels.begin, channels.size(), bias_.in(memory));
     LanePlanes planes = lane_planes(pass_.w, pass_.rounding, bindings[pass_.w.operand], lanes);
     for (int64_t block = 0; block < channel_blocks(cut_.chunks, channels.size()); ++block) {
       const int64_t first = channels.begin + block_start(cut_.chunks, channels.size(), block);
       for (int64_t lane = 0; lane < lanes; ++lane)
         planes.offsets[static_cast<size_t>(lane)] = (first + lane) * s[0];
-      taps_.pack(planes, s, scratch.unordered, scratch.buffer,
-                 scratch.weights + block * taps_.vectors() * lanes);
+      taps_.pack(planes, s, unordered_.in(memory), buffer_.in(memory),
+                 weights_.in(memory) + block * taps_.vectors() * lanes);
     }
   }
 
-  void run_groups(const Bindings& bindings, const Range& groups, const Scratch& scratch) const {
+  void run_groups(const Bindings& bindings, const Range& groups, std::byte* memory) const {
     const PassTensor& source = source_of(pass_);
     const auto bytes = static_cast<int64_t>(size_of(source.dtype));
     const auto* base = static_cast<const std::byte*>(bindings[source.operand]);
-    ChannelRows rows(source, pass_.rounding, axes_[1].phases.front().source_size, cut_.slots, scratch.rows,
-                     scratch.tags);
+    ChannelRows rows(source, pass_.rounding, axes_[1].phases.front().source_size, cut_.slots,
+                     rows_.in(memory), tags_.in(memory));
     for (int64_t index = groups.begin; index < groups.end; ++index) {
       const Group group = group_at(index);
       const Range channels = cut_.chunks.at(group.chunk);
-      pack_weights(bindings, group.chunk, scratch);
+      pack_weights(bindings, group.chunk, memory);
       const bool same_rows = index > groups.begin && (group.depth > 0 || group.rows.begin > 0);
       if (!same_rows)
         rows.begin(base + (group.image * source.strides[0] + channels.begin) * bytes,
                    axes_[2].sources(group.places.begin, group.places.end), channels.size());
-      run_group(bindings, group, channels, rows, scratch);
+      run_group(bindings, group, channels, rows, memory);
     }
   }
 
   void run_group(const Bindings& bindings, const Group& group, const Range& channels, ChannelRows& rows,
-                 const Scratch& scratch) const {
+                 std::byte* memory) const {
     const PassTensor& result = pass_.result();
     const auto& s = result.strides;
     auto* to = static_cast<std::byte*>(bindings[result.operand]) +
                (group.image * s[0] + channels.begin + group.depth * s[2] + group.rows.begin * s[3]) *
                    static_cast<int64_t>(size_of(result.dtype));
     const int64_t row_floats = writes_in_place() ? s[3] : group.places.size() * channels.size();
-    TapRows<kMostTerms> lists;
     DepthwiseRow row;
-    row.sources = lists.sources;
-    row.weights = lists.weights;
+    row.source_row = rows.row_floats();
+    row.out_row = row_floats;
     row.source_place = rows.place_floats();
     row.source_start = axes_[2].sources(group.places.begin, group.places.end).begin;
     row.out_place = writes_in_place() ? s[4] : channels.size();
-    row.start = pass_.bias ? scratch.bias : nullptr;
+    row.start = pass_.bias ? bias_.in(memory) : nullptr;
     row.blocks = channel_blocks(cut_.chunks, channels.size());
     row.last_block = channels.size() - cut_.chunks.lanes;
     row.block_weights = taps_.vectors() * cut_.chunks.lanes;
     row.fetches = fetches_;
-    float* out = writes_in_place() ? reinterpret_cast<float*>(to) + group.places.begin * s[4] : scratch.out;
-    for (size_t i = 0; i < axes_[1].phases.size(); ++i) {
-      const AxisPhase& phase = axes_[1].phases[i];
-      const Range& full = taps_.full_rows(i);
-      const Range positions = positions_in(phase, group.rows.begin, group.rows.end);
-      for (int64_t j = positions.begin; j < positions.end;) {
-        const bool is_full = j >= full.begin && j < full.end;
-        const int64_t end = is_full ? std::min(full.end, positions.end) : j + 1;
-        row.out_rows = end - j;
-        row.out_row = phase.step * row_floats;
-        row.source_row = phase.source_step * rows.row_floats();
-        list_rows(group.depth, phase, {j, end}, rows, scratch.weights, lists, row);
-        float* at = out + (phase.first + j * phase.step - group.rows.begin) * row_floats;
-        taps_.run(group.places, row, at);
-        j = end;
-      }
-    }
+    row.out = writes_in_place() ? reinterpret_cast<float*>(to) + group.places.begin * s[4] : out_.in(memory);
+    taps_.run<kMostTerms>(group.depth, group.rows, group.places, 1, weights_.in(memory), cut_.chunks.lanes,
+                          row, [&](int64_t, int64_t d, int64_t h, int64_t step, int64_t count) {
+                            for (int64_t i = rows.in_place() ? 0 : count; i-- > 1;) rows.row(d, h + i * step);
+                            return rows.row(d, h);
+                          });
     if (writes_in_place()) return;
     const auto bytes = static_cast<int64_t>(size_of(result.dtype));
     for (int64_t h = 0; h < group.rows.size(); ++h)
       store_places(result, to + h * s[3] * bytes, group.places, channels.size(),
-                   scratch.out + h * row_floats);
-  }
-
-  // The rows of the source and of the weights behind the first of some rows of results, which are alike; all
-  // that the others read is loaded.
-  void list_rows(int64_t d, const AxisPhase& ph, const Range& results, ChannelRows& rows,
-                 const float* weights, TapRows<kMostTerms>& lists, DepthwiseRow& row) const {
-    const AxisPhase& pd = axes_[0].phase_of(d);
-    const int64_t place_d = d / pd.step * pd.source_step, place_h = results.begin * ph.source_step;
-    row.rows = 0;
-    for (const PhaseTap& td : pd.taps) {
-      if (place_d + td.offset < 0 || place_d + td.offset >= pd.source_size) continue;
-      for (const PhaseTap& th : ph.taps) {
-        if (place_h + th.offset < 0 || place_h + th.offset >= ph.source_size) continue;
-        for (int64_t i = rows.in_place() ? 0 : results.size(); i-- > 1;)
-          rows.row(place_d + td.offset, place_h + i * ph.source_step + th.offset);
-        lists.sources[row.rows] = rows.row(place_d + td.offset, place_h + th.offset);
-        lists.weights[row.rows++] = weights + taps_.row_of(td.tap, th.tap) * cut_.chunks.lanes;
-      }
-    }
+                   out_.in(memory) + h * row_floats);
   }
 
   ConvPass pass_;
-  int64_t slots_;
   std::array<GatherAxis, 3> axes_;
   DepthwiseTaps taps_;
   Cut cut_;
   bool fetches_ = false;
   int64_t groups_ = 0, groups_per_task_ = 1, tasks_ = 0;
-  size_t weight_bytes_ = 0, unordered_bytes_ = 0, buffer_bytes_ = 0, row_bytes_ = 0, tag_bytes_ = 0,
-         out_bytes_ = 0, bias_bytes_ = 0, slot_bytes_ = 0;
+  Slots slots_;
+  Part<int64_t> packed_;  // the chunk whose weights are there, or -1
+  Part<float> weights_;   // [block][tap along D][tap along H][slot][lane]
+  Part<float> unordered_, buffer_, rows_, out_, bias_;
+  Part<int64_t> tags_;
 };
 
-class DepthwiseChannelsGatherCandidate final : public Candidate {
- public:
-  const char* name() const override { return "cpu.depthwise_channels_gather"; }
-  Effort effort(const problem::Pass& pass, const Machine& machine) const override {
-    return depthwise_channels_effort(pass, machine);
-  }
-  Support supports(const problem::Pass& pass, const Machine& machine) const override {
-    const auto* conv = std::get_if<ConvPass>(&pass);
-    if (const Support dense = dense_gather().supports(pass, machine); !dense.accepted()) return dense;
-    const int64_t lanes = vectors_of(machine).plane_lanes();
-    if (const auto reason = unfit_for_channels(*conv, lanes)) return Support::no(*reason);
-    int64_t terms = 1;
-    for (const problem::Window& window : conv->axes) terms *= window.kernel;
-    if (terms > kMostTerms) return Support::no("the kernel has more than 64 taps");
-    const ConvPass rows = with_long_rows(*conv);
-    const Cut cut = cut_groups(rows, gather_axes(rows), lanes);
-    if ((Checked(cut.slots.depths) * cut.slots.rows * cut.source_places * cut.chunks.most_channels())
-            .get()
-            .value_or(INT64_MAX) > kMostRowFloats)
-      return Support::no("a window of a vector of channels would read more than 2^22 places");
-    return Support::yes();
-  }
-  std::unique_ptr<const Step> make_step(const problem::Pass& pass, const Machine& machine) const override {
-    return std::make_unique<DepthwiseChannelsGatherStep>(std::get<ConvPass>(pass), machine);
-  }
-};
+std::optional<Reason> unfit(const ConvPass& conv, const Machine& machine) {
+  if (auto reason = unfit_phases(conv)) return reason;
+  const int64_t lanes = vectors_of(machine).plane_lanes();
+  if (auto reason = unfit_for_channels(conv, lanes)) return reason;
+  if (taps_of(conv) > kMostTerms) return "the kernel has more than 64 taps";
+  const ConvPass rows = with_long_rows(conv);
+  const Cut cut = cut_groups(rows, gather_axes(rows), lanes);
+  if ((Checked(cut.slots.depths) * cut.slots.rows * cut.source_places * cut.chunks.most_channels())
+          .get()
+          .value_or(INT64_MAX) > kMostRowFloats)
+    return "a window of a vector of channels would read more than 2^22 places";
+  return std::nullopt;
+}
 
 }  // namespace
 
 const Candidate& depthwise_channels_gather() {
-  static const DepthwiseChannelsGatherCandidate instance;
+  static const ConvCandidate instance({"cpu.depthwise_channels_gather", kGathers, unfit,
+                                       depthwise_channels_effort, make<DepthwiseChannelsGatherStep>});
   return instance;
 }
 

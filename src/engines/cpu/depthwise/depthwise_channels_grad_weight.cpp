@@ -8,23 +8,25 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <tuple>
 #include <utility>
 
 #include "base/checked.h"
+#include "engines/cpu/boxes.h"
+#include "engines/cpu/candidate.h"
 #include "engines/cpu/depthwise/depthwise_channels.h"
 #include "engines/cpu/depthwise/depthwise_dot_taps.h"
 #include "engines/cpu/depthwise/depthwise_planes.h"
 #include "engines/cpu/effort.h"
 #include "engines/cpu/implementations.h"
-#include "engines/cpu/limits.h"
 #include "engines/cpu/machine_vectors.h"
+#include "engines/cpu/taps.h"
 #include "engines/cpu/task_slots.h"
 
 namespace retrograd::engines::cpu {
 namespace {
 
 using problem::ConvPass;
-using problem::ConvPassKind;
 using problem::PassTensor;
 using problem::Range;
 
@@ -39,10 +41,6 @@ constexpr int64_t kVectorsPerTask = 32768;  // multiply-adds of a vector: about 
 constexpr int64_t kPlacesPerSum = 4;        // that a split adds up at least, or its sums cost as much
 constexpr int64_t kFloatsPerStore = 65536;
 
-int64_t taps_of(const ConvPass& pass) {
-  return pass.axes[0].kernel * pass.axes[1].kernel * pass.axes[2].kernel;
-}
-
 struct Cut {
   ChannelChunks chunks;
   int64_t segment = 0, segments = 0;  // positions along W
@@ -54,9 +52,7 @@ struct Cut {
 Cut cut_bands(const ConvPass& pass, const std::array<GatherAxis, 3>& axes, int64_t lanes) {
   Cut cut;
   const int64_t width = axes[2].results, height = axes[1].results, depth = axes[0].results;
-  cut.segments = ceil_div(width, kSegmentPlaces);
-  cut.segment = ceil_div(width, cut.segments);
-  cut.segments = ceil_div(width, cut.segment);
+  std::tie(cut.segment, cut.segments) = cut_evenly(width, kSegmentPlaces);
   cut.x_places = std::max<int64_t>(axes[2].most_sources(cut.segment), 1);
   const int64_t window = std::max<int64_t>(axes[1].most_sources(1), 1);
   const int64_t places = std::max(cut.x_places, cut.segment);
@@ -72,8 +68,7 @@ Cut cut_bands(const ConvPass& pass, const std::array<GatherAxis, 3>& axes, int64
   const int64_t rows_per_task =
       std::max(ceil_div(rows * cut.chunks.count(), kWantedTasks), ceil_div(kVectorsPerTask, row_cost));
   cut.band = std::clamp<int64_t>(std::min(1 + (x_rows - window) / stride, rows_per_task), 1, height);
-  cut.band = ceil_div(height, ceil_div(height, cut.band));
-  cut.bands = ceil_div(height, cut.band);
+  std::tie(cut.band, cut.bands) = cut_evenly(height, cut.band);
   cut.x_rows = std::max<int64_t>(axes[1].most_sources(cut.band), 1);
   cut.units = pass.batch * depth * cut.segments * cut.bands;
   const int64_t splits =
@@ -113,21 +108,21 @@ class DepthwiseChannelsGradWeightStep final : public Step {
  public:
   DepthwiseChannelsGradWeightStep(const ConvPass& pass, const Machine& machine)
       : pass_(with_long_rows(pass)),
-        slots_(machine.cpu.threads),
         axes_(gather_axes(pass_)),
         dot_taps_(pass_, axes_[2]),
         taps_(taps_of(pass_)),
         cut_(cut_bands(pass_, axes_, vectors_of(machine).plane_lanes())) {
     const int64_t lanes = cut_.chunks.lanes, most = cut_.chunks.most_channels();
     sum_floats_ = channel_blocks(cut_.chunks, most) * taps_ * lanes;
-    sum_bytes_ = part_bytes<float>(tasks() * sum_floats_);
-    const auto buffer = [&](const PassTensor& tensor, int64_t places) {
-      return part_bytes<float>(is_plain(tensor, pass_.rounding) ? 0 : places * most);
-    };
-    x_bytes_ = buffer(pass_.x, cut_.x_rows * cut_.x_places);
-    y_bytes_ = buffer(pass_.y, cut_.band * cut_.segment);
-    slot_bytes_ = x_bytes_ + y_bytes_ + part_bytes<float>(lane_buffer_floats(lanes));
     stores_ = cut_.chunks.count() * ceil_div(channel_blocks(cut_.chunks, most), blocks_per_store());
+    slots_.count = std::min<int64_t>(machine.cpu.threads, std::max(tasks(), stores_));
+    sums_ = slots_.shared.add<float>(tasks() * sum_floats_);
+    const auto add = [&](const PassTensor& tensor, int64_t places) {
+      return slots_.own.add<float>(is_plain(tensor, pass_.rounding) ? 0 : places * most);
+    };
+    x_ = add(pass_.x, cut_.x_rows * cut_.x_places);
+    y_ = add(pass_.y, cut_.band * cut_.segment);
+    buffer_ = slots_.own.add<float>(lane_buffer_floats(lanes));
   }
 
   std::string describe() const override {
@@ -137,25 +132,21 @@ class DepthwiseChannelsGradWeightStep final : public Step {
         cut_.units_per_split, cut_.band, cut_.segment);
   }
 
-  size_t workspace_bytes() const override {
-    return sum_bytes_ + static_cast<size_t>(std::min(slots_, std::max(tasks(), stores_))) * slot_bytes_;
-  }
+  size_t workspace_bytes() const override { return slots_.bytes(); }
 
   void run(const Bindings& bindings, std::byte* workspace,
            runtime::ExecutionContext& context) const override {
-    auto* sums = reinterpret_cast<float*>(workspace);
-    const auto slot_at = [&](int64_t slot) {
-      return workspace + sum_bytes_ + static_cast<size_t>(slot) * slot_bytes_;
-    };
-    run_tasks_nearby(*context.pool, tasks(), slots_, [&](int64_t task, int64_t slot) {
-      sum_split(bindings, task / cut_.splits, task % cut_.splits, slot_at(slot), sums + task * sum_floats_);
+    float* const sums = sums_.in(workspace);
+    run_tasks_nearby(*context.pool, tasks(), slots_.count, [&](int64_t task, int64_t slot) {
+      sum_split(bindings, task / cut_.splits, task % cut_.splits, slots_.at(workspace, slot),
+                sums + task * sum_floats_);
     });
     const int64_t blocks = channel_blocks(cut_.chunks, cut_.chunks.most_channels());
     const int64_t per_chunk = ceil_div(blocks, blocks_per_store());
-    run_tasks(*context.pool, stores_, slots_, [&](int64_t task, int64_t slot) {
+    run_tasks(*context.pool, stores_, slots_.count, [&](int64_t task, int64_t slot) {
       const int64_t first = task % per_chunk * blocks_per_store();
       store_blocks(bindings, task / per_chunk, {first, first + blocks_per_store()}, sums,
-                   reinterpret_cast<float*>(slot_at(slot) + x_bytes_ + y_bytes_));
+                   buffer_.in(slots_.at(workspace, slot)));
     });
   }
 
@@ -197,12 +188,12 @@ class DepthwiseChannelsGradWeightStep final : public Step {
                  static_cast<int64_t>(size_of(tensor.dtype));
     };
     const View y = view_rows(pass_.y, pass_.rounding, address(pass_.y, band.depth), band.rows, band.places,
-                             channels.size(), reinterpret_cast<float*>(memory + x_bytes_));
+                             channels.size(), y_.in(memory));
     const int64_t plane_taps = pass_.axes[1].kernel * pass_.axes[2].kernel, lanes = cut_.chunks.lanes;
     const Range live = live_taps(wd, band.depth);
     for (int64_t tap = live.begin; tap < live.end; ++tap) {
       const View x = view_rows(pass_.x, pass_.rounding, address(pass_.x, position(wd, band.depth, tap)),
-                               x_rows, x_places, channels.size(), reinterpret_cast<float*>(memory));
+                               x_rows, x_places, channels.size(), x_.in(memory));
       kernels::cpu::DepthwiseDots dots;
       dots.x_place = x.place;
       dots.x_row = x.row;
@@ -228,7 +219,7 @@ class DepthwiseChannelsGradWeightStep final : public Step {
     const int64_t lanes = cut_.chunks.lanes, count = taps_ * lanes;
     const auto& s = pass_.w.strides;
     const auto& [kd, kh, kw] = pass_.axes;
-    const bool one_run = s[3] == kw.kernel * s[4] && s[2] == kh.kernel * s[3];
+    const bool one_run = taps_are_one_run(pass_);
     LanePlanes planes = lane_planes(pass_.w, OperandRounding::kNone, bindings[pass_.w.operand], lanes);
     float* first = sums + chunk * cut_.splits * sum_floats_;
     const int64_t end = std::min(blocks.end, channel_blocks(cut_.chunks, channels.size()));
@@ -250,45 +241,32 @@ class DepthwiseChannelsGradWeightStep final : public Step {
   }
 
   ConvPass pass_;
-  int64_t slots_;
   std::array<GatherAxis, 3> axes_;
   DepthwiseDotTaps dot_taps_;
   int64_t taps_;
   Cut cut_;
   int64_t sum_floats_ = 0, stores_ = 0;
-  size_t sum_bytes_ = 0, x_bytes_ = 0, y_bytes_ = 0, slot_bytes_ = 0;
+  Slots slots_;
+  Part<float> sums_, x_, y_, buffer_;
 };
 
-class DepthwiseChannelsGradWeightCandidate final : public Candidate {
- public:
-  const char* name() const override { return "cpu.depthwise_channels_grad_weight"; }
-  Effort effort(const problem::Pass& pass, const Machine& machine) const override {
-    return depthwise_channels_effort(pass, machine);
-  }
-  Support supports(const problem::Pass& pass, const Machine& machine) const override {
-    const auto* conv = std::get_if<ConvPass>(&pass);
-    if (conv == nullptr || conv->kind != ConvPassKind::kGradWeight)
-      return Support::no("computes grad_weight only");
-    if (const auto reason = unfit_size(*conv)) return Support::no(*reason);
-    const int64_t lanes = vectors_of(machine).plane_lanes();
-    if (const auto reason = unfit_for_channels(*conv, lanes)) return Support::no(*reason);
-    if (taps_of(*conv) > kMostTaps) return Support::no("the kernel has more than 2^14 taps");
-    const ConvPass rows = with_long_rows(*conv);
-    const Cut cut = cut_bands(rows, gather_axes(rows), lanes);
-    if ((Checked(cut.x_rows) * cut.x_places * cut.chunks.most_channels()).get().value_or(INT64_MAX) >
-        kMostBandFloats)
-      return Support::no("a band of a vector of channels would read more than 2^22 places");
-    return Support::yes();
-  }
-  std::unique_ptr<const Step> make_step(const problem::Pass& pass, const Machine& machine) const override {
-    return std::make_unique<DepthwiseChannelsGradWeightStep>(std::get<ConvPass>(pass), machine);
-  }
-};
+std::optional<Reason> unfit(const ConvPass& conv, const Machine& machine) {
+  const int64_t lanes = vectors_of(machine).plane_lanes();
+  if (auto reason = unfit_for_channels(conv, lanes)) return reason;
+  if (taps_of(conv) > kMostTaps) return "the kernel has more than 2^14 taps";
+  const ConvPass rows = with_long_rows(conv);
+  const Cut cut = cut_bands(rows, gather_axes(rows), lanes);
+  if ((Checked(cut.x_rows) * cut.x_places * cut.chunks.most_channels()).get().value_or(INT64_MAX) >
+      kMostBandFloats)
+    return "a band of a vector of channels would read more than 2^22 places";
+  return std::nullopt;
+}
 
 }  // namespace
 
 const Candidate& depthwise_channels_grad_weight() {
-  static const DepthwiseChannelsGradWeightCandidate instance;
+  static const ConvCandidate instance({"cpu.depthwise_channels_grad_weight", kGradWeights, unfit,
+                                       depthwise_channels_effort, make<DepthwiseChannelsGradWeightStep>});
   return instance;
 }
 

@@ -14,12 +14,14 @@
 #include "base/checked.h"
 #include "engines/cpu/bias_start.h"
 #include "engines/cpu/boxes.h"
+#include "engines/cpu/candidate.h"
 #include "engines/cpu/depthwise/depthwise_strip.h"
 #include "engines/cpu/depthwise/depthwise_taps.h"
 #include "engines/cpu/effort.h"
 #include "engines/cpu/gather_sides.h"
 #include "engines/cpu/implementations.h"
 #include "engines/cpu/machine_vectors.h"
+#include "engines/cpu/taps.h"
 #include "engines/cpu/task_slots.h"
 
 namespace retrograd::engines::cpu {
@@ -40,14 +42,6 @@ constexpr int64_t kVectorsPerTask = 32768;  // multiply-adds of a vector: about 
 constexpr int64_t kPlaceCost = 16;          // of transposing a place there and back, in multiply-adds
 constexpr int64_t kPlacesPerStore = 256;
 
-// Products of one result; a phase has its share of the taps.
-int64_t terms_of(const ConvPass& pass) {
-  int64_t terms = source_channels(pass);
-  for (const problem::Window& w : pass.axes)
-    terms *= is_forward(pass) ? w.kernel : ceil_div(w.kernel, w.stride);
-  return terms;
-}
-
 // Boxes whose source fits the strip; smaller ones where there are few blocks of lanes.
 BoxGrid cut_results(const ConvPass& pass, const PlaneBlocks& blocks) {
   Positions total{1, 1, 1, 1};
@@ -65,21 +59,10 @@ BoxGrid cut_results(const ConvPass& pass, const PlaneBlocks& blocks) {
   return cut_into_boxes(total, static_cast<int64_t>(std::clamp(wanted, 16.0, 1e9)));
 }
 
-// The memory of one task.
-struct Scratch {
-  float* strip;
-  float* out;
-  float* weights;
-  float* unordered;  // weights in the order of the tensor
-  float* buffer;
-  float* bias;  // [lane]
-};
-
 class DepthwiseGatherStep final : public Step {
  public:
   DepthwiseGatherStep(const ConvPass& pass, const Machine& machine)
       : pass_(with_long_rows(pass)),
-        slots_(machine.cpu.threads),
         blocks_(cut_into_plane_blocks(pass.batch, result_channels(pass) * pass.groups,
                                       vectors_of(machine).plane_lanes())),
         grid_(cut_results(pass_, blocks_)),
@@ -89,14 +72,14 @@ class DepthwiseGatherStep final : public Step {
     blocks_per_task_ = std::clamp<int64_t>(kVectorsPerTask / cost, 1, blocks_.repeats(0));
     tasks_ = ceil_div(blocks_.repeats(0), blocks_per_task_) * blocks_.period * grid_.count();
     rows_per_store_ = std::clamp<int64_t>(kPlacesPerStore / grid_.box[3], 1, grid_.box[2]);
-    strip_bytes_ =
-        part_bytes<float>(DepthwiseStrip::most_floats(axes_, grid_, source_channels(pass_), blocks_.lanes));
-    out_bytes_ = part_bytes<float>(rows_per_store_ * grid_.box[3] * blocks_.lanes);
-    weight_bytes_ = part_bytes<float>(source_channels(pass_) * taps_.vectors() * blocks_.lanes);
-    unordered_bytes_ = part_bytes<float>(taps_.unordered_vectors() * blocks_.lanes);
-    buffer_bytes_ = part_bytes<float>(lane_buffer_floats(blocks_.lanes));
-    bias_bytes_ = part_bytes<float>(bias_floats(pass_, blocks_.lanes));
-    slot_bytes_ = strip_bytes_ + out_bytes_ + weight_bytes_ + unordered_bytes_ + buffer_bytes_ + bias_bytes_;
+    slots_.count = std::min<int64_t>(machine.cpu.threads, tasks_);
+    Parts& own = slots_.own;
+    strip_ = own.add<float>(DepthwiseStrip::most_floats(axes_, grid_, source_channels(pass_), blocks_.lanes));
+    out_ = own.add<float>(rows_per_store_ * grid_.box[3] * blocks_.lanes);
+    weights_ = own.add<float>(source_channels(pass_) * taps_.vectors() * blocks_.lanes);
+    unordered_ = own.add<float>(taps_.unordered_vectors() * blocks_.lanes);
+    buffer_ = own.add<float>(lane_buffer_floats(blocks_.lanes));
+    bias_ = own.add<float>(bias_floats(pass_, blocks_.lanes));
   }
 
   std::string describe() const override {
@@ -104,51 +87,37 @@ class DepthwiseGatherStep final : public Step {
                        blocks_per_task_, to_string(grid_));
   }
 
-  size_t workspace_bytes() const override {
-    return static_cast<size_t>(std::min(slots_, tasks_)) * slot_bytes_;
-  }
+  size_t workspace_bytes() const override { return slots_.bytes(); }
 
   void run(const Bindings& bindings, std::byte* workspace,
            runtime::ExecutionContext& context) const override {
-    run_tasks_nearby(*context.pool, tasks_, slots_, [&](int64_t task, int64_t slot) {
-      const Scratch scratch = scratch_at(workspace + static_cast<size_t>(slot) * slot_bytes_);
+    run_tasks_nearby(*context.pool, tasks_, slots_.count, [&](int64_t task, int64_t slot) {
+      std::byte* const memory = slots_.at(workspace, slot);
       const BoxGrid::Box box = grid_.at(task % grid_.count());
       const int64_t channels = task / grid_.count() % blocks_.period;
       const int64_t first = task / grid_.count() / blocks_.period * blocks_per_task_;
       const int64_t end = std::min(first + blocks_per_task_, blocks_.repeats(channels));
       if (first >= end) return;
-      pack_weights(bindings, channels, scratch);
+      pack_weights(bindings, channels, memory);
       for (int64_t i = first; i < end; ++i) {
         const int64_t block = channels + i * blocks_.period;
         // Lanes beyond the last plane repeat it, so their weights must be its weights.
-        if (i > 0 && blocks_.used(block) < blocks_.lanes) pack_weights(bindings, block, scratch);
-        run_box(bindings, block, box, scratch);
+        if (i > 0 && blocks_.used(block) < blocks_.lanes) pack_weights(bindings, block, memory);
+        run_box(bindings, block, box, memory);
       }
     });
   }
 
  private:
-  Scratch scratch_at(std::byte* at) const {
-    const auto take = [&](size_t bytes) { return std::exchange(at, at + bytes); };
-    Scratch s{};
-    s.strip = reinterpret_cast<float*>(take(strip_bytes_));
-    s.out = reinterpret_cast<float*>(take(out_bytes_));
-    s.weights = reinterpret_cast<float*>(take(weight_bytes_));
-    s.unordered = reinterpret_cast<float*>(take(unordered_bytes_));
-    s.buffer = reinterpret_cast<float*>(take(buffer_bytes_));
-    s.bias = reinterpret_cast<float*>(take(bias_bytes_));
-    return s;
-  }
-
   // [s][d][h][slot][lane]
-  void pack_weights(const Bindings& bindings, int64_t block, const Scratch& scratch) const {
+  void pack_weights(const Bindings& bindings, int64_t block, std::byte* memory) const {
     const auto& s = pass_.w.strides;
     const int64_t lanes = blocks_.lanes, sources = source_channels(pass_), results = result_channels(pass_);
     if (pass_.bias) {
       const auto& bias = *pass_.bias;
       LanePlanes one = lane_planes(bias, OperandRounding::kNone, bindings[bias.operand], lanes);
       place_lanes(one, blocks_, block, bias.strides, [](int64_t channel) { return channel; });
-      load_lanes(one, 0, 1, 1, scratch.buffer, scratch.bias);
+      load_lanes(one, 0, 1, 1, buffer_.in(memory), bias_.in(memory));
     }
     LanePlanes planes = lane_planes(pass_.w, pass_.rounding, bindings[pass_.w.operand], lanes);
     for (int64_t source = 0; source < sources; ++source) {
@@ -158,13 +127,12 @@ class DepthwiseGatherStep final : public Step {
         return is_forward(pass_) ? channel * s[0] + source * s[1]
                                  : (channel / results * sources + source) * s[0] + channel % results * s[1];
       });
-      taps_.pack(planes, s, scratch.unordered, scratch.buffer,
-                 scratch.weights + source * taps_.vectors() * lanes);
+      taps_.pack(planes, s, unordered_.in(memory), buffer_.in(memory),
+                 weights_.in(memory) + source * taps_.vectors() * lanes);
     }
   }
 
-  void run_box(const Bindings& bindings, int64_t block, const BoxGrid::Box& box,
-               const Scratch& scratch) const {
+  void run_box(const Bindings& bindings, int64_t block, const BoxGrid::Box& box, std::byte* memory) const {
     const int64_t sources = source_channels(pass_), results = result_channels(pass_);
     const PassTensor& source = source_of(pass_);
     std::array<LanePlanes, DepthwiseStrip::kMostSources> planes;
@@ -174,115 +142,68 @@ class DepthwiseGatherStep final : public Step {
       place_lanes(p, blocks_, block, source.strides,
                   [&](int64_t channel) { return channel / results * sources + i; });
     }
-    DepthwiseStrip strip(axes_, box, source.strides, planes.data(), sources, scratch.strip, scratch.buffer);
+    DepthwiseStrip strip(axes_, box, source.strides, planes.data(), sources, strip_.in(memory),
+                         buffer_.in(memory));
     const PassTensor& tensor = pass_.result();
     const auto& s = tensor.strides;
     LanePlanes result = lane_planes(tensor, OperandRounding::kNone, bindings[tensor.operand], blocks_.lanes);
     place_lanes(result, blocks_, block, s, [](int64_t channel) { return channel; });
     const int64_t width = box.size[3], h_end = box.first[2] + box.size[2];
+    const Range places{box.first[3], box.first[3] + width};
+    DepthwiseRow row;
+    if (pass_.bias) row.start = bias_.in(memory);
+    row.source_row = strip.row_floats();
+    row.source_place = row.out_place = blocks_.lanes;
+    row.source_start = strip.range(2).begin;
+    row.out = out_.in(memory);
+    row.out_row = width * blocks_.lanes;
     for (int64_t d = box.first[1]; d < box.first[1] + box.size[1]; ++d)
       for (int64_t h = box.first[2]; h < h_end; h += rows_per_store_) {
         const int64_t rows = std::min(rows_per_store_, h_end - h);
-        run_rows(strip, d, {h, h + rows}, box, scratch);
+        strip.load_up_to(axes_[1].sources(h, h + rows).end);
+        taps_.run<kMostTapRows>(d, {h, h + rows}, places, sources, weights_.in(memory), blocks_.lanes, row,
+                                [&](int64_t channel, int64_t at_d, int64_t at_h, int64_t, int64_t) {
+                                  return strip.row(channel, at_d, at_h);
+                                });
         store_lane_rows(result, {d * s[2] + h * s[3] + box.first[3] * s[4], s[3], s[4], rows, width},
-                        scratch.buffer, scratch.out);
+                        buffer_.in(memory), out_.in(memory));
       }
-  }
-
-  // Rows of one depth, those that read the same rows of weights together.
-  void run_rows(DepthwiseStrip& strip, int64_t d, const Range& rows, const BoxGrid::Box& box,
-                const Scratch& scratch) const {
-    for (size_t i = 0; i < axes_[1].phases.size(); ++i) {
-      const AxisPhase& phase = axes_[1].phases[i];
-      const Range& full = taps_.full_rows(i);
-      const Range positions = positions_in(phase, rows.begin, rows.end);
-      if (positions.size() == 0) continue;
-      strip.load_up_to((positions.end - 1) * phase.source_step + phase.highest_offset() + 1);
-      for (int64_t j = positions.begin; j < positions.end;) {
-        const bool is_full = j >= full.begin && j < full.end;
-        const int64_t end = is_full ? std::min(full.end, positions.end) : j + 1;
-        float* out = scratch.out + (phase.first + j * phase.step - rows.begin) * box.size[3] * blocks_.lanes;
-        run_rows_alike(strip, d, phase, {j, end}, box, scratch, out);
-        j = end;
-      }
-    }
-  }
-
-  void run_rows_alike(const DepthwiseStrip& strip, int64_t d, const AxisPhase& ph, const Range& rows,
-                      const BoxGrid::Box& box, const Scratch& scratch, float* out) const {
-    const int64_t lanes = blocks_.lanes;
-    const AxisPhase& pd = axes_[0].phase_of(d);
-    const int64_t place_d = d / pd.step * pd.source_step, place_h = rows.begin * ph.source_step;
-    TapRows<kMostTapRows> lists;
-    DepthwiseRow row;
-    row.sources = lists.sources;
-    row.weights = lists.weights;
-    if (pass_.bias) row.start = scratch.bias;
-    for (int64_t source = 0; source < source_channels(pass_); ++source)
-      for (const PhaseTap& td : pd.taps) {
-        if (place_d + td.offset < 0 || place_d + td.offset >= pd.source_size) continue;
-        for (const PhaseTap& th : ph.taps) {
-          if (place_h + th.offset < 0 || place_h + th.offset >= ph.source_size) continue;
-          lists.sources[row.rows] = strip.row(source, place_d + td.offset, place_h + th.offset);
-          lists.weights[row.rows++] =
-              scratch.weights + (source * taps_.vectors() + taps_.row_of(td.tap, th.tap)) * lanes;
-        }
-      }
-    row.out_rows = rows.size();
-    row.source_row = ph.source_step * strip.row_floats();
-    row.out_row = ph.step * box.size[3] * lanes;
-    row.source_place = row.out_place = lanes;
-    row.source_start = strip.range(2).begin;
-    taps_.run({box.first[3], box.first[3] + box.size[3]}, row, out);
   }
 
   ConvPass pass_;
-  int64_t slots_;
   PlaneBlocks blocks_;
   BoxGrid grid_;  // of places of the result
   std::array<GatherAxis, 3> axes_;
   DepthwiseTaps taps_;
   int64_t tasks_ = 0, blocks_per_task_ = 1, rows_per_store_ = 1;
-  size_t strip_bytes_ = 0, out_bytes_ = 0, weight_bytes_ = 0, unordered_bytes_ = 0, buffer_bytes_ = 0,
-         bias_bytes_ = 0, slot_bytes_ = 0;
+  Slots slots_;
+  Part<float> strip_, out_, weights_, unordered_, buffer_, bias_;
 };
 
-class DepthwiseGatherCandidate final : public Candidate {
- public:
-  const char* name() const override { return "cpu.depthwise_gather"; }
-  Effort effort(const problem::Pass& pass, const Machine& machine) const override {
-    return depthwise_planes_effort(pass, machine);
-  }
-  Support supports(const problem::Pass& pass, const Machine& machine) const override {
-    const auto* conv = std::get_if<ConvPass>(&pass);
-    if (const Support dense = dense_gather().supports(pass, machine); !dense.accepted()) return dense;
-    const int64_t sources = source_channels(*conv), results = result_channels(*conv);
-    if (std::min(sources, results) > 1 || std::max(sources, results) > kMostMultiplier)
-      return Support::no("a group has more than one channel on both sides, or more than 8");
-    const PlaneBlocks blocks =
-        cut_into_plane_blocks(conv->batch, conv->groups * results, vectors_of(machine).plane_lanes());
-    if (blocks.planes * 2 < blocks.blocks * blocks.lanes)
-      return Support::no("there are too few planes to fill a vector with them");
-    int64_t terms = sources;
-    for (const problem::Window& window : conv->axes) terms *= window.kernel;
-    if (sources * conv->axes[0].kernel * conv->axes[1].kernel > kMostTapRows)
-      return Support::no("the kernels of a result have more than 512 rows");
-    if (terms > kMostTerms) return Support::no("a result is a sum of more than 2^16 products");
-    const ConvPass rows = with_long_rows(*conv);
-    if (DepthwiseStrip::most_floats(gather_axes(rows), cut_results(rows, blocks), sources, blocks.lanes) >
-        kMostStripFloats)
-      return Support::no("a box of all lanes would read more than 2^22 places");
-    return Support::yes();
-  }
-  std::unique_ptr<const Step> make_step(const problem::Pass& pass, const Machine& machine) const override {
-    return std::make_unique<DepthwiseGatherStep>(std::get<ConvPass>(pass), machine);
-  }
-};
+std::optional<Reason> unfit(const ConvPass& conv, const Machine& machine) {
+  if (auto reason = unfit_phases(conv)) return reason;
+  const int64_t sources = source_channels(conv), results = result_channels(conv);
+  if (std::min(sources, results) > 1 || std::max(sources, results) > kMostMultiplier)
+    return "a group has more than one channel on both sides, or more than 8";
+  const PlaneBlocks blocks =
+      cut_into_plane_blocks(conv.batch, conv.groups * results, vectors_of(machine).plane_lanes());
+  if (blocks.planes * 2 < blocks.blocks * blocks.lanes)
+    return "there are too few planes to fill a vector with them";
+  if (sources * conv.axes[0].kernel * conv.axes[1].kernel > kMostTapRows)
+    return "the kernels of a result have more than 512 rows";
+  if (sources * taps_of(conv) > kMostTerms) return "a result is a sum of more than 2^16 products";
+  const ConvPass rows = with_long_rows(conv);
+  if (DepthwiseStrip::most_floats(gather_axes(rows), cut_results(rows, blocks), sources, blocks.lanes) >
+      kMostStripFloats)
+    return "a box of all lanes would read more than 2^22 places";
+  return std::nullopt;
+}
 
 }  // namespace
 
 const Candidate& depthwise_gather() {
-  static const DepthwiseGatherCandidate instance;
+  static const ConvCandidate instance(
+      {"cpu.depthwise_gather", kGathers, unfit, depthwise_planes_effort, make<DepthwiseGatherStep>});
   return instance;
 }
 

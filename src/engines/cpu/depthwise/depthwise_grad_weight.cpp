@@ -12,20 +12,20 @@
 
 #include "base/checked.h"
 #include "engines/cpu/boxes.h"
+#include "engines/cpu/candidate.h"
 #include "engines/cpu/depthwise/depthwise_dot_taps.h"
 #include "engines/cpu/depthwise/depthwise_strip.h"
 #include "engines/cpu/effort.h"
 #include "engines/cpu/implementations.h"
-#include "engines/cpu/limits.h"
 #include "engines/cpu/machine_vectors.h"
 #include "engines/cpu/rows.h"
+#include "engines/cpu/taps.h"
 #include "engines/cpu/task_slots.h"
 
 namespace retrograd::engines::cpu {
 namespace {
 
 using problem::ConvPass;
-using problem::ConvPassKind;
 using problem::Range;
 
 constexpr int64_t kStripFloats = 65536;                 // 256 KiB, a quarter of L2
@@ -38,10 +38,6 @@ constexpr int64_t kPlaceCost = 16;          // of transposing a place of x and o
 constexpr int64_t kPlacesPerGroup = 128;    // of y: 8 KiB, so that x stays in L1 beside it
 
 int64_t pairs_of(const ConvPass& pass) { return std::max(pass.x_channels, pass.y_channels); }
-
-int64_t taps_of(const ConvPass& pass) {
-  return pass.axes[0].kernel * pass.axes[1].kernel * pass.axes[2].kernel;
-}
 
 BoxGrid cut_positions(const ConvPass& pass, const PlaneBlocks& blocks) {
   Positions total{1, 1, 1, 1};
@@ -57,20 +53,10 @@ BoxGrid cut_positions(const ConvPass& pass, const PlaneBlocks& blocks) {
   return cut_into_boxes(total, static_cast<int64_t>(std::clamp(wanted, 16.0, 1e9)));
 }
 
-// The memory of one task.
-struct Scratch {
-  float* strip;
-  float* y;
-  float* sums;
-  float* before;  // the sums without the last block, where it has lanes that are no planes
-  float* buffer;
-};
-
 class DepthwiseGradWeightStep final : public Step {
  public:
   DepthwiseGradWeightStep(const ConvPass& pass, const Machine& machine)
       : pass_(with_long_rows(pass)),
-        slots_(machine.cpu.threads),
         blocks_(cut_into_plane_blocks(pass.batch, pairs_of(pass), vectors_of(machine).plane_lanes())),
         grid_(cut_positions(pass_, blocks_)),
         axes_(gather_axes(pass_)),
@@ -82,12 +68,14 @@ class DepthwiseGradWeightStep final : public Step {
     const int64_t most = ceil_div(kWantedTasks, blocks_.period);
     units_per_split_ = std::min(units_, std::max(ceil_div(units_, most), ceil_div(kVectorsPerTask, cost)));
     splits_ = ceil_div(units_, units_per_split_);
-    row_bytes_ = part_bytes<float>(blocks_.period * splits_ * blocks_.lanes * taps_);
-    strip_bytes_ = part_bytes<float>(DepthwiseStrip::most_floats(axes_, grid_, 1, blocks_.lanes));
-    y_bytes_ = part_bytes<float>(rows_per_group_ * grid_.box[3] * blocks_.lanes);
-    sum_bytes_ = part_bytes<float>(taps_ * blocks_.lanes);
-    slot_bytes_ =
-        strip_bytes_ + y_bytes_ + 2 * sum_bytes_ + part_bytes<float>(lane_buffer_floats(blocks_.lanes));
+    slots_.count = std::min<int64_t>(machine.cpu.threads, tasks());
+    rows_ = slots_.shared.add<float>(tasks() * blocks_.lanes * taps_);
+    Parts& own = slots_.own;
+    strip_ = own.add<float>(DepthwiseStrip::most_floats(axes_, grid_, 1, blocks_.lanes));
+    y_ = own.add<float>(rows_per_group_ * grid_.box[3] * blocks_.lanes);
+    sums_ = own.add<float>(taps_ * blocks_.lanes);
+    before_ = own.add<float>(taps_ * blocks_.lanes);
+    buffer_ = own.add<float>(lane_buffer_floats(blocks_.lanes));
   }
 
   std::string describe() const override {
@@ -95,21 +83,19 @@ class DepthwiseGradWeightStep final : public Step {
                        blocks_.blocks, splits_, to_string(grid_));
   }
 
-  size_t workspace_bytes() const override {
-    return row_bytes_ + static_cast<size_t>(std::min(slots_, tasks())) * slot_bytes_;
-  }
+  size_t workspace_bytes() const override { return slots_.bytes(); }
 
   void run(const Bindings& bindings, std::byte* workspace,
            runtime::ExecutionContext& context) const override {
-    auto* rows = reinterpret_cast<float*>(workspace);
-    run_tasks_nearby(*context.pool, tasks(), slots_, [&](int64_t task, int64_t slot) {
-      const Scratch scratch = scratch_at(workspace + row_bytes_ + static_cast<size_t>(slot) * slot_bytes_);
-      sum_split(bindings, task % blocks_.period, task / blocks_.period, scratch);
+    float* const rows = rows_.in(workspace);
+    run_tasks_nearby(*context.pool, tasks(), slots_.count, [&](int64_t task, int64_t slot) {
+      std::byte* const memory = slots_.at(workspace, slot);
+      sum_split(bindings, task % blocks_.period, task / blocks_.period, memory);
       LanePlanes planes = lane_planes({.dtype = DType::kF32}, OperandRounding::kNone,
                                       rows + task * blocks_.lanes * taps_, blocks_.lanes);
       for (int64_t lane = 0; lane < blocks_.lanes; ++lane)
         planes.offsets[static_cast<size_t>(lane)] = lane * taps_;
-      store_lanes(planes, 0, 1, taps_, scratch.buffer, scratch.sums);
+      store_lanes(planes, 0, 1, taps_, buffer_.in(memory), sums_.in(memory));
     });
     context.pool->parallel_for(blocks_.channels, ceil_div(4096, taps_), [&](int64_t begin, int64_t end) {
       for (int64_t channel = begin; channel < end; ++channel) store_channel(bindings, channel, rows);
@@ -119,19 +105,8 @@ class DepthwiseGradWeightStep final : public Step {
  private:
   int64_t tasks() const { return blocks_.period * splits_; }
 
-  Scratch scratch_at(std::byte* at) const {
-    const auto take = [&](size_t bytes) { return reinterpret_cast<float*>(std::exchange(at, at + bytes)); };
-    Scratch s{};
-    s.strip = take(strip_bytes_);
-    s.y = take(y_bytes_);
-    s.sums = take(sum_bytes_);
-    s.before = take(sum_bytes_);
-    s.buffer = take(0);
-    return s;
-  }
-
-  void sum_split(const Bindings& bindings, int64_t channels, int64_t split, const Scratch& scratch) const {
-    std::fill_n(scratch.sums, taps_ * blocks_.lanes, 0.0F);
+  void sum_split(const Bindings& bindings, int64_t channels, int64_t split, std::byte* memory) const {
+    std::fill_n(sums_.in(memory), taps_ * blocks_.lanes, 0.0F);
     const int64_t units = blocks_.repeats(channels) * grid_.count();
     int64_t partial = -1;  // the block that has lanes beyond the last plane
     for (int64_t unit = split * units_per_split_; unit < std::min((split + 1) * units_per_split_, units);
@@ -139,18 +114,17 @@ class DepthwiseGradWeightStep final : public Step {
       const int64_t block = channels + unit / grid_.count() * blocks_.period;
       if (blocks_.used(block) < blocks_.lanes && partial < 0) {
         partial = block;
-        std::copy_n(scratch.sums, taps_ * blocks_.lanes, scratch.before);
+        std::copy_n(sums_.in(memory), taps_ * blocks_.lanes, before_.in(memory));
       }
-      sum_box(bindings, block, grid_.at(unit % grid_.count()), scratch);
+      sum_box(bindings, block, grid_.at(unit % grid_.count()), memory);
     }
     if (partial < 0) return;
     for (int64_t tap = 0; tap < taps_; ++tap)
       for (int64_t lane = blocks_.used(partial); lane < blocks_.lanes; ++lane)
-        scratch.sums[tap * blocks_.lanes + lane] = scratch.before[tap * blocks_.lanes + lane];
+        sums_.in(memory)[tap * blocks_.lanes + lane] = before_.in(memory)[tap * blocks_.lanes + lane];
   }
 
-  void sum_box(const Bindings& bindings, int64_t block, const BoxGrid::Box& box,
-               const Scratch& scratch) const {
+  void sum_box(const Bindings& bindings, int64_t block, const BoxGrid::Box& box, std::byte* memory) const {
     const int64_t pairs = pairs_of(pass_);
     LanePlanes x = lane_planes(pass_.x, pass_.rounding, bindings[pass_.x.operand], blocks_.lanes);
     LanePlanes y = lane_planes(pass_.y, pass_.rounding, bindings[pass_.y.operand], blocks_.lanes);
@@ -158,7 +132,7 @@ class DepthwiseGradWeightStep final : public Step {
                 [&](int64_t pair) { return pair / (pairs / pass_.x_channels); });
     place_lanes(y, blocks_, block, pass_.y.strides,
                 [&](int64_t pair) { return pair / (pairs / pass_.y_channels); });
-    DepthwiseStrip strip(axes_, box, pass_.x.strides, &x, 1, scratch.strip, scratch.buffer);
+    DepthwiseStrip strip(axes_, box, pass_.x.strides, &x, 1, strip_.in(memory), buffer_.in(memory));
     const problem::Window& wh = pass_.axes[1];
     const auto& s = pass_.y.strides;
     const int64_t h_end = box.first[2] + box.size[2];
@@ -166,29 +140,29 @@ class DepthwiseGradWeightStep final : public Step {
       for (int64_t h = box.first[2]; h < h_end; h += rows_per_group_) {
         const Range rows{h, std::min(h + rows_per_group_, h_end)};
         load_lane_rows(y, {d * s[2] + h * s[3] + box.first[3] * s[4], s[3], s[4], rows.size(), box.size[3]},
-                       scratch.buffer, scratch.y);
+                       buffer_.in(memory), y_.in(memory));
         strip.load_up_to(position(wh, rows.end - 1, wh.kernel - 1) + 1);
         for (int64_t tap = 0; tap < pass_.axes[0].kernel; ++tap) {
           const int64_t depth = position(pass_.axes[0], d, tap);
-          if (depth >= 0 && depth < pass_.axes[0].x) sum_depth(strip, box, tap, depth, rows, scratch);
+          if (depth >= 0 && depth < pass_.axes[0].x) sum_depth(strip, box, tap, depth, rows, memory);
         }
       }
   }
 
   // Rows of y against all taps of one depth.
   void sum_depth(const DepthwiseStrip& strip, const BoxGrid::Box& box, int64_t depth_tap, int64_t depth,
-                 const Range& rows, const Scratch& scratch) const {
+                 const Range& rows, std::byte* memory) const {
     const int64_t lanes = blocks_.lanes, first = strip.range(1).begin;
     kernels::cpu::DepthwiseDots dots;
     dots.x = strip.row(0, depth, first);
     dots.x_row = strip.row_floats();
-    dots.y = scratch.y;
+    dots.y = y_.in(memory);
     dots.y_row = box.size[3] * lanes;
     dots.x_place = dots.y_place = lanes;
     dots.first = box.first[3];
     dots.count = box.size[3];
     dots.start = strip.range(2).begin;
-    dots.sums = scratch.sums + depth_tap * pass_.axes[1].kernel * pass_.axes[2].kernel * lanes;
+    dots.sums = sums_.in(memory) + depth_tap * pass_.axes[1].kernel * pass_.axes[2].kernel * lanes;
     dot_taps_.add(rows, first, lanes, dots);
   }
 
@@ -207,66 +181,43 @@ class DepthwiseGradWeightStep final : public Step {
           for (int64_t tap = 0; tap < taps_; ++tap) total[tap] += row[tap];
         }
       }
-    const auto& s = pass_.w.strides;
-    const auto& [kd, kh, kw] = pass_.axes;
     const int64_t inner = pass_.x_channels_per_group();
-    const int64_t at = channel / inner * s[0] + channel % inner * s[1];
-    const auto bytes = static_cast<int64_t>(size_of(pass_.w.dtype));
-    auto* base = static_cast<std::byte*>(bindings[pass_.w.operand]);
-    const bool one_run = s[3] == kw.kernel * s[4] && s[2] == kh.kernel * s[3];
-    const int64_t width = one_run ? taps_ : kw.kernel;
-    for (int64_t tap = 0; tap < taps_; tap += width) {
-      const int64_t row = tap / kw.kernel;
-      store_row(pass_.w.dtype, base + (at + row / kh.kernel * s[2] + row % kh.kernel * s[3]) * bytes, s[4],
-                total + tap, 1, width);
-    }
+    store_taps(pass_, bindings, channel / inner, channel % inner, total);
   }
 
   ConvPass pass_;
-  int64_t slots_;
   PlaneBlocks blocks_;  // of pairs
   BoxGrid grid_;        // of positions of y
   std::array<GatherAxis, 3> axes_;
   DepthwiseDotTaps dot_taps_;
   int64_t taps_, rows_per_group_;
   int64_t units_ = 0, units_per_split_ = 1, splits_ = 1;
-  size_t row_bytes_ = 0, strip_bytes_ = 0, y_bytes_ = 0, sum_bytes_ = 0, slot_bytes_ = 0;
+  Slots slots_;
+  Part<float> rows_, strip_, y_, sums_, buffer_;
+  Part<float> before_;  // the sums without the last block, where it has lanes that are no planes
 };
 
-class DepthwiseGradWeightCandidate final : public Candidate {
- public:
-  const char* name() const override { return "cpu.depthwise_grad_weight"; }
-  Effort effort(const problem::Pass& pass, const Machine& machine) const override {
-    return depthwise_planes_effort(pass, machine);
-  }
-  Support supports(const problem::Pass& pass, const Machine& machine) const override {
-    const auto* conv = std::get_if<ConvPass>(&pass);
-    if (conv == nullptr || conv->kind != ConvPassKind::kGradWeight)
-      return Support::no("computes grad_weight only");
-    if (const auto reason = unfit_size(*conv)) return Support::no(*reason);
-    const int64_t x = conv->x_channels_per_group(), y = conv->y_channels_per_group();
-    if (std::min(x, y) > 1 || std::max(x, y) > kMostMultiplier)
-      return Support::no("a group has more than one channel on both sides, or more than 8");
-    const PlaneBlocks blocks =
-        cut_into_plane_blocks(conv->batch, pairs_of(*conv), vectors_of(machine).plane_lanes());
-    if (blocks.planes * 2 < blocks.blocks * blocks.lanes)
-      return Support::no("there are too few planes to fill a vector with them");
-    if (taps_of(*conv) > kMostTaps) return Support::no("the kernel has more than 2^14 taps");
-    const ConvPass rows = with_long_rows(*conv);
-    if (DepthwiseStrip::most_floats(gather_axes(rows), cut_positions(rows, blocks), 1, blocks.lanes) >
-        kMostStripFloats)
-      return Support::no("a box of all lanes would read more than 2^22 places");
-    return Support::yes();
-  }
-  std::unique_ptr<const Step> make_step(const problem::Pass& pass, const Machine& machine) const override {
-    return std::make_unique<DepthwiseGradWeightStep>(std::get<ConvPass>(pass), machine);
-  }
-};
+std::optional<Reason> unfit(const ConvPass& conv, const Machine& machine) {
+  const int64_t x = conv.x_channels_per_group(), y = conv.y_channels_per_group();
+  if (std::min(x, y) > 1 || std::max(x, y) > kMostMultiplier)
+    return "a group has more than one channel on both sides, or more than 8";
+  const PlaneBlocks blocks =
+      cut_into_plane_blocks(conv.batch, pairs_of(conv), vectors_of(machine).plane_lanes());
+  if (blocks.planes * 2 < blocks.blocks * blocks.lanes)
+    return "there are too few planes to fill a vector with them";
+  if (taps_of(conv) > kMostTaps) return "the kernel has more than 2^14 taps";
+  const ConvPass rows = with_long_rows(conv);
+  if (DepthwiseStrip::most_floats(gather_axes(rows), cut_positions(rows, blocks), 1, blocks.lanes) >
+      kMostStripFloats)
+    return "a box of all lanes would read more than 2^22 places";
+  return std::nullopt;
+}
 
 }  // namespace
 
 const Candidate& depthwise_grad_weight() {
-  static const DepthwiseGradWeightCandidate instance;
+  static const ConvCandidate instance({"cpu.depthwise_grad_weight", kGradWeights, unfit,
+                                       depthwise_planes_effort, make<DepthwiseGradWeightStep>});
   return instance;
 }
 

@@ -13,12 +13,14 @@
 
 #include "base/checked.h"
 #include "engines/cpu/bias_start.h"
+#include "engines/cpu/candidate.h"
 #include "engines/cpu/depthwise/depthwise_axes.h"
 #include "engines/cpu/depthwise/depthwise_blocks.h"
 #include "engines/cpu/depthwise/depthwise_lines.h"
 #include "engines/cpu/effort.h"
 #include "engines/cpu/gather_sides.h"
 #include "engines/cpu/implementations.h"
+#include "engines/cpu/taps.h"
 #include "engines/cpu/task_slots.h"
 #include "kernels/cpu/depthwise/depthwise_line.h"
 #include "kernels/cpu/layout/masked_rows.h"
@@ -32,18 +34,19 @@ class DepthwiseLineGatherStep final : public Step {
  public:
   DepthwiseLineGatherStep(const ConvPass& pass, const Machine& machine)
       : pass_(pass),
-        slots_(machine.cpu.threads),
         phase_(gather_axes(pass)[2].phases.front()),
         chunks_(phase_, vectors_of(machine)),
         in_place_(is_plain(pass.result(), OperandRounding::kNone)),
         taps_(pass.axes[2].kernel) {
     const int64_t vectors = ceil_div(chunks_.most_positions(), kernels::cpu::kMostLineLanes * 2);
     cut_ = cut_into_image_blocks(pass.batch, pass.groups, vectors * (taps_ + 2), 1);
-    weight_bytes_ = part_bytes<float>((cut_.channels_per_task + 1) * taps_);
-    source_bytes_ = part_bytes<float>(chunks_.source_floats());
-    result_bytes_ = part_bytes<float>(chunks_.most_positions() + vectors_of(machine).row_overrun());
-    slot_bytes_ = weight_bytes_ + 2 * source_bytes_ + result_bytes_ +
-                  part_bytes<float>(bias_floats(pass, cut_.channels_per_task));
+    slots_.count = std::min<int64_t>(machine.cpu.threads, tasks());
+    Parts& own = slots_.own;
+    weights_ = own.add<float>((cut_.channels_per_task + 1) * taps_);
+    source_ = own.add<float>(chunks_.source_floats());
+    result_ = own.add<float>(chunks_.most_positions() + vectors_of(machine).row_overrun());
+    valid_ = own.add<float>(chunks_.source_floats());
+    bias_ = own.add<float>(bias_floats(pass, cut_.channels_per_task));
   }
 
   std::string describe() const override {
@@ -51,17 +54,14 @@ class DepthwiseLineGatherStep final : public Step {
                        cut_.images_per_task, cut_.channels_per_task, chunks_.most_positions());
   }
 
-  size_t workspace_bytes() const override {
-    return static_cast<size_t>(std::min(slots_, tasks())) * slot_bytes_;
-  }
+  size_t workspace_bytes() const override { return slots_.bytes(); }
 
   void run(const Bindings& bindings, std::byte* workspace,
            runtime::ExecutionContext& context) const override {
     const int64_t blocks = cut_.channel_blocks(), chunks = chunks_.count();
-    run_tasks_nearby(*context.pool, tasks(), slots_, [&](int64_t task, int64_t slot) {
-      std::byte* memory = workspace + static_cast<size_t>(slot) * slot_bytes_;
+    run_tasks_nearby(*context.pool, tasks(), slots_.count, [&](int64_t task, int64_t slot) {
       const ImageBlock block = cut_.task(task / chunks % blocks, task / chunks / blocks);
-      run_block(bindings, block, task % chunks, memory);
+      run_block(bindings, block, task % chunks, slots_.at(workspace, slot));
     });
   }
 
@@ -69,13 +69,9 @@ class DepthwiseLineGatherStep final : public Step {
   int64_t tasks() const { return cut_.channel_blocks() * cut_.image_blocks() * chunks_.count(); }
 
   void run_block(const Bindings& bindings, const ImageBlock& block, int64_t chunk, std::byte* memory) const {
-    auto* weights = reinterpret_cast<float*>(memory);
-    auto* source = reinterpret_cast<float*>(memory + weight_bytes_);
-    auto* result = reinterpret_cast<float*>(memory + weight_bytes_ + source_bytes_);
-    auto* valid = reinterpret_cast<float*>(memory + weight_bytes_ + source_bytes_ + result_bytes_);
-    const float* bias =
-        load_bias(pass_, bindings, block.channel, block.channels,
-                  reinterpret_cast<float*>(memory + weight_bytes_ + 2 * source_bytes_ + result_bytes_));
+    float *const weights = weights_.in(memory), *const source = source_.in(memory);
+    float *const result = result_.in(memory), *const valid = valid_.in(memory);
+    const float* bias = load_bias(pass_, bindings, block.channel, block.channels, bias_.in(memory));
     const problem::PassTensor &from = source_of(pass_), &to = pass_.result();
     const auto address = [&](const problem::PassTensor& tensor, int64_t image, int64_t channel,
                              int64_t place) {
@@ -122,46 +118,26 @@ class DepthwiseLineGatherStep final : public Step {
 
   // Those of a channel in the order of the phase's taps; whether all are finite.
   bool load_weights(const Bindings& bindings, int64_t channel, float* raw, float* weights) const {
-    const auto bytes = static_cast<int64_t>(size_of(pass_.w.dtype));
-    load_row(pass_.w.dtype, pass_.rounding,
-             static_cast<const std::byte*>(bindings[pass_.w.operand]) + channel * pass_.w.strides[0] * bytes,
-             pass_.w.strides[4], taps_, raw);
+    load_taps(pass_, bindings, channel, 0, raw);
     for (const PhaseTap& tap : phase_.taps) *weights++ = raw[tap.tap];
     return all_finite(raw, taps_);
   }
 
   ConvPass pass_;
-  int64_t slots_;
   AxisPhase phase_;
   LineChunks chunks_;
   bool in_place_;
   int64_t taps_;
   ImageCut cut_;
-  size_t weight_bytes_ = 0, source_bytes_ = 0, result_bytes_ = 0, slot_bytes_ = 0;
-};
-
-class DepthwiseLineGatherCandidate final : public Candidate {
- public:
-  const char* name() const override { return "cpu.depthwise_line_gather"; }
-  Effort effort(const problem::Pass& pass, const Machine& machine) const override {
-    return depthwise_rows_effort(pass, machine);
-  }
-  Support supports(const problem::Pass& pass, const Machine& /*machine*/) const override {
-    const auto* conv = std::get_if<ConvPass>(&pass);
-    if (conv == nullptr || conv->kind == problem::ConvPassKind::kGradWeight)
-      return Support::no("computes forward and grad_input only");
-    if (const auto reason = unfit_for_lines(*conv)) return Support::no(*reason);
-    return Support::yes();
-  }
-  std::unique_ptr<const Step> make_step(const problem::Pass& pass, const Machine& machine) const override {
-    return std::make_unique<DepthwiseLineGatherStep>(std::get<ConvPass>(pass), machine);
-  }
+  Slots slots_;
+  Part<float> weights_, source_, result_, valid_, bias_;
 };
 
 }  // namespace
 
 const Candidate& depthwise_line_gather() {
-  static const DepthwiseLineGatherCandidate instance;
+  static const ConvCandidate instance({"cpu.depthwise_line_gather", kGathers, unfit_for_lines,
+                                       depthwise_rows_effort, make<DepthwiseLineGatherStep>});
   return instance;
 }
 

@@ -16,10 +16,12 @@
 #include <memory>
 
 #include "base/checked.h"
+#include "engines/cpu/candidate.h"
 #include "engines/cpu/depthwise/depthwise_blocks.h"
 #include "engines/cpu/depthwise/depthwise_lines.h"
 #include "engines/cpu/effort.h"
 #include "engines/cpu/implementations.h"
+#include "engines/cpu/taps.h"
 #include "engines/cpu/task_slots.h"
 #include "kernels/cpu/depthwise/depthwise_line.h"
 #include "kernels/cpu/layout/masked_rows.h"
@@ -35,19 +37,20 @@ class DepthwiseLineGradWeightStep final : public Step {
  public:
   DepthwiseLineGradWeightStep(const ConvPass& pass, const Machine& machine)
       : pass_(pass),
-        slots_(machine.cpu.threads),
         chunks_(forward_phase(pass.axes[2]), vectors_of(machine)),
         y_in_place_(is_plain(pass.y, pass.rounding)),
         taps_(pass.axes[2].kernel) {
     const int64_t vectors = ceil_div(chunks_.most_positions(), kernels::cpu::kMostLineLanes * 2);
     chunks_per_task_ = ceil_div(chunks_.count(), kMostRowParts);
     cut_ = cut_into_image_blocks(pass.batch, pass.groups, chunks_per_task_ * vectors * (taps_ + 2), 1);
-    total_bytes_ = part_bytes<float>(parts() * cut_.channels * taps_);
-    sum_bytes_ = part_bytes<float>(cut_.channels_per_task * channel_sums());
-    x_bytes_ = part_bytes<float>(chunks_.source_floats());
-    y_bytes_ = y_in_place_ ? 0 : part_bytes<float>(chunks_.most_positions());
-    masked_bytes_ = part_bytes<float>(taps_ * vectors_of(machine).dot_lanes());
-    slot_bytes_ = sum_bytes_ + 2 * x_bytes_ + y_bytes_ + masked_bytes_;
+    slots_.count = std::min<int64_t>(machine.cpu.threads, tasks());
+    totals_ = slots_.shared.add<float>(parts() * cut_.channels * taps_);
+    Parts& own = slots_.own;
+    sums_ = own.add<float>(cut_.channels_per_task * channel_sums());
+    x_ = own.add<float>(chunks_.source_floats());
+    y_ = own.add<float>(y_in_place_ ? 0 : chunks_.most_positions());
+    valid_ = own.add<float>(chunks_.source_floats());
+    masked_ = own.add<float>(taps_ * vectors_of(machine).dot_lanes());
   }
 
   std::string describe() const override {
@@ -56,16 +59,14 @@ class DepthwiseLineGradWeightStep final : public Step {
                        chunks_.most_positions());
   }
 
-  size_t workspace_bytes() const override {
-    return total_bytes_ + static_cast<size_t>(std::min(slots_, tasks())) * slot_bytes_;
-  }
+  size_t workspace_bytes() const override { return slots_.bytes(); }
 
   void run(const Bindings& bindings, std::byte* workspace,
            runtime::ExecutionContext& context) const override {
-    auto* totals = reinterpret_cast<float*>(workspace);
+    float* const totals = totals_.in(workspace);
     const int64_t blocks = cut_.channel_blocks();
-    run_tasks_nearby(*context.pool, tasks(), slots_, [&](int64_t task, int64_t slot) {
-      std::byte* memory = workspace + total_bytes_ + static_cast<size_t>(slot) * slot_bytes_;
+    run_tasks_nearby(*context.pool, tasks(), slots_.count, [&](int64_t task, int64_t slot) {
+      std::byte* const memory = slots_.at(workspace, slot);
       const int64_t part = task / blocks;
       const ImageBlock block = cut_.task(task % blocks, part / row_parts());
       float* total = totals + (part * cut_.channels + block.channel) * taps_;
@@ -106,11 +107,9 @@ class DepthwiseLineGradWeightStep final : public Step {
 
   void sum_block(const Bindings& bindings, const ImageBlock& block, int64_t first_chunk, std::byte* memory,
                  float* total) const {
-    auto* sums = reinterpret_cast<float*>(memory);
-    auto* x = reinterpret_cast<float*>(memory + sum_bytes_);
-    auto* y = reinterpret_cast<float*>(memory + sum_bytes_ + x_bytes_);
+    float *const sums = sums_.in(memory), *const x = x_.in(memory), *const y = y_.in(memory);
     const int64_t end_chunk = std::min(first_chunk + chunks_per_task_, chunks_.count());
-    const int64_t lanes = kernels::cpu::depthwise_line_lanes();
+    const int64_t lanes = line_lanes_of(kernels::cpu::vector_shape());
     kernels::cpu::DepthwiseLineDots line;
     line.x = x;
     line.offsets = chunks_.offsets().data();
@@ -140,10 +139,8 @@ class DepthwiseLineGradWeightStep final : public Step {
   // Channel c of a block without the places outside.
   void sum_masked(const Bindings& bindings, const ImageBlock& block, int64_t c, int64_t first_chunk,
                   std::byte* memory, float* total) const {
-    auto* x = reinterpret_cast<float*>(memory + sum_bytes_);
-    auto* y = reinterpret_cast<float*>(memory + sum_bytes_ + x_bytes_);
-    auto* valid = reinterpret_cast<float*>(memory + sum_bytes_ + x_bytes_ + y_bytes_);
-    auto* sums = reinterpret_cast<float*>(memory + sum_bytes_ + 2 * x_bytes_ + y_bytes_);
+    float *const x = x_.in(memory), *const y = y_.in(memory);
+    float *const valid = valid_.in(memory), *const sums = masked_.in(memory);
     const int64_t end_chunk = std::min(first_chunk + chunks_per_task_, chunks_.count());
     kernels::cpu::RowDots dots;
     dots.source = x;
@@ -166,45 +163,25 @@ class DepthwiseLineGradWeightStep final : public Step {
   }
 
   void store_channels(const Bindings& bindings, int64_t first, int64_t channels, const float* totals) const {
-    const auto& s = pass_.w.strides;
-    const auto bytes = static_cast<int64_t>(size_of(pass_.w.dtype));
-    auto* base = static_cast<std::byte*>(bindings[pass_.w.operand]);
     for (int64_t channel = first; channel < first + channels; ++channel)
-      store_row(pass_.w.dtype, base + channel * s[0] * bytes, s[4], totals + channel * taps_, 1, taps_);
+      store_taps(pass_, bindings, channel, 0, totals + channel * taps_);
   }
 
   ConvPass pass_;
-  int64_t slots_;
   LineChunks chunks_;  // of y
   int64_t chunks_per_task_ = 1;
   bool y_in_place_;
   int64_t taps_;
   ImageCut cut_;
-  size_t total_bytes_ = 0, sum_bytes_ = 0, x_bytes_ = 0, y_bytes_ = 0, masked_bytes_ = 0, slot_bytes_ = 0;
-};
-
-class DepthwiseLineGradWeightCandidate final : public Candidate {
- public:
-  const char* name() const override { return "cpu.depthwise_line_grad_weight"; }
-  Effort effort(const problem::Pass& pass, const Machine& machine) const override {
-    return depthwise_rows_effort(pass, machine);
-  }
-  Support supports(const problem::Pass& pass, const Machine& /*machine*/) const override {
-    const auto* conv = std::get_if<ConvPass>(&pass);
-    if (conv == nullptr || conv->kind != problem::ConvPassKind::kGradWeight)
-      return Support::no("computes grad_weight only");
-    if (const auto reason = unfit_for_lines(*conv)) return Support::no(*reason);
-    return Support::yes();
-  }
-  std::unique_ptr<const Step> make_step(const problem::Pass& pass, const Machine& machine) const override {
-    return std::make_unique<DepthwiseLineGradWeightStep>(std::get<ConvPass>(pass), machine);
-  }
+  Slots slots_;
+  Part<float> totals_, sums_, x_, y_, valid_, masked_;
 };
 
 }  // namespace
 
 const Candidate& depthwise_line_grad_weight() {
-  static const DepthwiseLineGradWeightCandidate instance;
+  static const ConvCandidate instance({"cpu.depthwise_line_grad_weight", kGradWeights, unfit_for_lines,
+                                       depthwise_rows_effort, make<DepthwiseLineGradWeightStep>});
   return instance;
 }
 

@@ -5,8 +5,9 @@
 #include <algorithm>
 
 #include "base/checked.h"
-#include "engines/cpu/limits.h"
 #include "engines/cpu/rows.h"
+#include "engines/cpu/taps.h"
+#include "kernels/cpu/depthwise/depthwise_line.h"
 
 namespace retrograd::engines::cpu {
 namespace {
@@ -19,8 +20,7 @@ constexpr int64_t kLeastPositions = 16;
 
 }  // namespace
 
-std::optional<Reason> unfit_for_lines(const problem::ConvPass& pass) {
-  if (auto reason = unfit_size(pass)) return reason;
+std::optional<Reason> unfit_for_lines(const problem::ConvPass& pass, const Machine& /*machine*/) {
   if (pass.x_channels != pass.groups || pass.y_channels != pass.groups)
     return "a group has more than one channel";
   for (size_t axis = 0; axis < 2; ++axis) {
@@ -34,9 +34,7 @@ std::optional<Reason> unfit_for_lines(const problem::ConvPass& pass) {
   if (std::min(w.x, w.y) < kLeastPositions) return "rows are short";
   if (std::max(w.x, w.y) > kMostPositions) return "rows are longer than 2^22";
   if (w.kernel > kMostTaps) return "the kernel has more than 16 taps";
-  // Those that do are neighbours.
-  if (live_outputs(w, 0).size() == 0 || live_outputs(w, w.kernel - 1).size() == 0)
-    return "there are taps that read padding alone";
+  if (has_dead_taps(pass)) return "there are taps that read padding alone";
   if ((w.kernel - 1) * w.dilation > kMostReach) return "taps lie more than 2^13 places apart";
   return std::nullopt;
 }

@@ -14,7 +14,7 @@
 namespace retrograd::engines::cpu {
 
 // Why a pass is not one of rows, or nothing.
-std::optional<Reason> unfit_for_lines(const problem::ConvPass& pass);
+std::optional<Reason> unfit_for_lines(const problem::ConvPass& pass, const Machine& machine);
 
 // Positions of a row, cut into chunks, and the places of the source that a chunk reads.
 class LineChunks {

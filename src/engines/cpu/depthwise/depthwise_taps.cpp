@@ -51,7 +51,7 @@ void DepthwiseTaps::pack(const LanePlanes& planes, const problem::Strides5& s, f
                   packed + (row * slots() + slot) * lanes);
 }
 
-void DepthwiseTaps::run(const Range& results, kernels::cpu::DepthwiseRow row, float* out) const {
+void DepthwiseTaps::run_row(const Range& results, kernels::cpu::DepthwiseRow row, float* out) const {
   for (size_t i = 0; i < phases_.size(); ++i) {
     const AxisPhase& pw = axes_[2].phases[i];
     const Range positions = positions_in(pw, results.begin, results.end);

@@ -12,12 +12,14 @@
 
 #include "base/checked.h"
 #include "engines/cpu/bias_start.h"
+#include "engines/cpu/candidate.h"
 #include "engines/cpu/depthwise/depthwise_axes.h"
 #include "engines/cpu/depthwise/depthwise_blocks.h"
 #include "engines/cpu/effort.h"
 #include "engines/cpu/gather_sides.h"
 #include "engines/cpu/implementations.h"
 #include "engines/cpu/machine_vectors.h"
+#include "engines/cpu/taps.h"
 #include "engines/cpu/task_slots.h"
 #include "kernels/cpu/depthwise/depthwise_wide.h"
 #include "kernels/cpu/float_at.h"
@@ -29,14 +31,6 @@ using kernels::cpu::DepthwiseWide;
 using problem::ConvPass;
 
 constexpr int64_t kMostTaps = 4096;
-constexpr int64_t kMostPlaneFloats = int64_t{1} << 18;  // of a plane that is converted
-constexpr int64_t kLeastPlanes = 8;
-
-std::array<int64_t, 3> sizes_of(const ConvPass& pass, bool x) {
-  std::array<int64_t, 3> sizes;
-  for (size_t axis = 0; axis < 3; ++axis) sizes[axis] = x ? pass.axes[axis].x : pass.axes[axis].y;
-  return sizes;
-}
 
 bool one_row(const ConvPass& pass) {
   const problem::Window& h = pass.axes[1];
@@ -47,28 +41,25 @@ class DepthwiseWideGatherStep final : public Step {
  public:
   DepthwiseWideGatherStep(const ConvPass& pass, const Machine& machine)
       : pass_(pass),
-        slots_(machine.cpu.threads),
         source_(source_of(pass), pass.rounding, sizes_of(pass, is_forward(pass))),
         result_(pass.result(), OperandRounding::kNone, sizes_of(pass, !is_forward(pass))),
         axes_(gather_axes(pass)) {
     list_taps();
     const int64_t width = ceil_div(axes_[2].results, static_cast<int64_t>(axes_[2].phases.size()));
     lanes_ = vectors_of(machine).wide_lanes(width);
-    int64_t terms = 1;
-    for (const problem::Window& w : pass.axes)
-      terms *= is_forward(pass) ? w.kernel : ceil_div(w.kernel, w.stride);
     const int64_t vectors = axes_[0].results * axes_[1].results * ceil_div(axes_[2].results, lanes_);
     // Where several passes go over a part, it stays in L1.
     const int64_t share = row_phases_.size() > 1 || row_phases_.front().classes.size() > 1 ? 4 : 1;
-    cut_ = cut_into_image_blocks(pass.batch, pass.groups, vectors * (terms + 2),
+    cut_ = cut_into_image_blocks(pass.batch, pass.groups, vectors * (terms_of(pass) + 2),
                                  (source_.plane_floats() + result_.plane_floats()) * share);
     const int64_t planes = cut_.channels_per_part;
-    weight_bytes_ = part_bytes<float>(cut_.channels_per_task * packed_);
-    raw_bytes_ = part_bytes<float>(kernel_);
-    source_bytes_ = source_.in_place() ? 0 : part_bytes<float>(planes * source_.plane_floats());
-    result_bytes_ = result_.in_place() ? 0 : part_bytes<float>(planes * result_.plane_floats());
-    bias_bytes_ = part_bytes<float>(bias_floats(pass, cut_.channels_per_task));
-    slot_bytes_ = weight_bytes_ + raw_bytes_ + source_bytes_ + result_bytes_ + bias_bytes_;
+    slots_.count = std::min<int64_t>(machine.cpu.threads, tasks());
+    Parts& own = slots_.own;
+    weights_ = own.add<float>(cut_.channels_per_task * packed_);
+    raw_ = own.add<float>(kernel_);
+    from_ = own.add<float>(source_.in_place() ? 0 : planes * source_.plane_floats());
+    to_ = own.add<float>(result_.in_place() ? 0 : planes * result_.plane_floats());
+    bias_ = own.add<float>(bias_floats(pass, cut_.channels_per_task));
   }
 
   std::string describe() const override {
@@ -76,16 +67,13 @@ class DepthwiseWideGatherStep final : public Step {
                        tasks(), cut_.images_per_task, cut_.channels_per_task);
   }
 
-  size_t workspace_bytes() const override {
-    return static_cast<size_t>(std::min(slots_, tasks())) * slot_bytes_;
-  }
+  size_t workspace_bytes() const override { return slots_.bytes(); }
 
   void run(const Bindings& bindings, std::byte* workspace,
            runtime::ExecutionContext& context) const override {
-    run_tasks_nearby(*context.pool, tasks(), slots_, [&](int64_t task, int64_t slot) {
-      std::byte* memory = workspace + static_cast<size_t>(slot) * slot_bytes_;
+    run_tasks_nearby(*context.pool, tasks(), slots_.count, [&](int64_t task, int64_t slot) {
       const int64_t blocks = cut_.channel_blocks();
-      run_block(bindings, cut_.task(task % blocks, task / blocks), memory);
+      run_block(bindings, cut_.task(task % blocks, task / blocks), slots_.at(workspace, slot));
     });
   }
 
@@ -99,7 +87,7 @@ class DepthwiseWideGatherStep final : public Step {
       taps_[i] = static_cast<int64_t>(phase.taps.size());
       for (const PhaseTap& tap : phase.taps) offsets_.push_back(tap.offset);
     }
-    kernel_ = pass_.axes[0].kernel * pass_.axes[1].kernel * pass_.axes[2].kernel;
+    kernel_ = taps_of(pass_);
     for (const AxisPhase& phase : axes_[1].phases) {
       RowPhase& rows = row_phases_.emplace_back();
       make_row_phase(phase, rows);
@@ -121,38 +109,22 @@ class DepthwiseWideGatherStep final : public Step {
 
   void pack_weights(const Bindings& bindings, const ImageBlock& block, float* raw, float* packed) const {
     const auto& s = pass_.w.strides;
-    const auto bytes = static_cast<int64_t>(size_of(pass_.w.dtype));
-    const auto* base = static_cast<const std::byte*>(bindings[pass_.w.operand]);
-    const auto& [kd, kh, kw] = pass_.axes;
-    const bool one_run = s[3] == kw.kernel * s[4] && s[2] == kh.kernel * s[3];
-    const int64_t width = one_run ? kernel_ : kw.kernel;
     // Calls for each channel of small planes would be a tenth of the time.
-    const bool in_place = is_plain(pass_.w, pass_.rounding) && one_run && s[4] == 1;
-    for (int64_t c = 0; c < block.channels; ++c) {
-      if (in_place) {
-        const float* from = reinterpret_cast<const float*>(base) + (block.channel + c) * s[0];
-        for (int64_t i = 0; i < packed_; ++i)
-          packed[c * packed_ + i] = kernels::cpu::float_at(from + order_[static_cast<size_t>(i)]);
-        continue;
-      }
-      for (int64_t tap = 0; tap < kernel_; tap += width) {
-        const int64_t row = tap / kw.kernel;
-        const int64_t at = (block.channel + c) * s[0] + row / kh.kernel * s[2] + row % kh.kernel * s[3];
-        load_row(pass_.w.dtype, pass_.rounding, base + at * bytes, s[4], width, raw + tap);
-      }
-      for (int64_t i = 0; i < packed_; ++i) packed[c * packed_ + i] = raw[order_[static_cast<size_t>(i)]];
+    const bool in_place = is_plain(pass_.w, pass_.rounding) && taps_follow_each_other(pass_);
+    const auto* base = static_cast<const float*>(bindings[pass_.w.operand]);
+    for (int64_t c = 0; c < block.channels; ++c, packed += packed_) {
+      if (!in_place) load_taps(pass_, bindings, block.channel + c, 0, raw);
+      const float* from = in_place ? base + (block.channel + c) * s[0] : raw;
+      for (int64_t i = 0; i < packed_; ++i)
+        packed[i] = kernels::cpu::float_at(from + order_[static_cast<size_t>(i)]);
     }
   }
 
   void run_block(const Bindings& bindings, const ImageBlock& block, std::byte* memory) const {
-    auto* weights = reinterpret_cast<float*>(memory);
-    auto* raw = reinterpret_cast<float*>(memory + weight_bytes_);
-    auto* source = reinterpret_cast<float*>(memory + weight_bytes_ + raw_bytes_);
-    auto* result = reinterpret_cast<float*>(memory + weight_bytes_ + raw_bytes_ + source_bytes_);
-    const float* bias = load_bias(
-        pass_, bindings, block.channel, block.channels,
-        reinterpret_cast<float*>(memory + weight_bytes_ + raw_bytes_ + source_bytes_ + result_bytes_));
-    pack_weights(bindings, block, raw, weights);
+    float *const weights = weights_.in(memory), *const source = from_.in(memory),
+                 *const result = to_.in(memory);
+    const float* bias = load_bias(pass_, bindings, block.channel, block.channels, bias_.in(memory));
+    pack_weights(bindings, block, raw_.in(memory), weights);
     void* const from = bindings[source_of(pass_).operand];
     void* const to = bindings[pass_.result().operand];
     for (int64_t n = 0; n < block.images; ++n)
@@ -223,7 +195,6 @@ class DepthwiseWideGatherStep final : public Step {
   }
 
   ConvPass pass_;
-  int64_t slots_;
   BlockTensor source_, result_;
   std::array<GatherAxis, 3> axes_;
   std::vector<RowPhase> row_phases_;
@@ -234,63 +205,43 @@ class DepthwiseWideGatherStep final : public Step {
   std::vector<int64_t> first_depths_;   // the first tap of each phase along D
   ImageCut cut_;
   int64_t lanes_ = 0, kernel_ = 0, packed_ = 0;
-  size_t weight_bytes_ = 0, raw_bytes_ = 0, source_bytes_ = 0, result_bytes_ = 0, bias_bytes_ = 0,
-         slot_bytes_ = 0;
+  Slots slots_;
+  Part<float> weights_, raw_, from_, to_, bias_;
 };
 
-class DepthwiseWideGatherCandidate final : public Candidate {
- public:
-  const char* name() const override { return "cpu.depthwise_wide_gather"; }
-  Effort effort(const problem::Pass& pass, const Machine& machine) const override {
-    return depthwise_rows_effort(pass, machine);
+std::optional<Reason> unfit_window(const ConvPass& conv, const VectorShape& vectors) {
+  const auto& [kd, kh, kw] = conv.axes;
+  if (taps_of(conv) > kMostTaps) return "the kernel has more than 2^12 taps";
+  if (kw.kernel > kernels::cpu::kMostWideTaps) return "the kernel is wider than 64";
+  if (is_forward(conv) ? kw.stride * kh.stride > 1 : kw.stride > 2)
+    return "the strides leave gaps in the rows";
+  if (one_row(conv)) return "there is one row";
+  const auto axes = gather_axes(conv);
+  const int64_t width = ceil_div(axes[2].results, static_cast<int64_t>(axes[2].phases.size()));
+  const int64_t lanes = vectors.wide_lanes(width);
+  if (lanes == 0) return "there are no masked loads";
+  if (width * 2 <= lanes) return "rows are shorter than half a vector";
+  RowPhase rows;
+  for (const AxisPhase& phase : axes[1].phases) {
+    const int64_t most =
+        axes[2].phases.size() == 1 ? kernels::cpu::kMostWideTapRows : kernels::cpu::kMostWideTapRowsOfTwo;
+    if (static_cast<int64_t>(phase.taps.size()) > most)
+      return fmt::format("more than {} rows of taps reach a row", most);
+    if (!make_row_phase(phase, rows)) return "taps are not the same distance apart";
   }
-  Support supports(const problem::Pass& pass, const Machine& machine) const override {
-    const auto* conv = std::get_if<ConvPass>(&pass);
-    if (const Support dense = dense_gather().supports(pass, machine); !dense.accepted()) return dense;
-    if (source_channels(*conv) != 1 || result_channels(*conv) != 1)
-      return Support::no("a group has more than one channel");
-    if (conv->batch * conv->groups < kLeastPlanes) return Support::no("there are too few planes");
-    if (conv->x.strides[4] != 1 || conv->y.strides[4] != 1) return Support::no("places along W lie apart");
-    const BlockTensor x(conv->x, conv->rounding, sizes_of(*conv, true));
-    const BlockTensor y(conv->y, conv->rounding, sizes_of(*conv, false));
-    if (!(x.in_place() && y.in_place()) && std::max(x.plane_floats(), y.plane_floats()) > kMostPlaneFloats)
-      return Support::no("a plane to convert has more than 2^18 places");
-    return supports_window(*conv, vectors_of(machine));
-  }
-  std::unique_ptr<const Step> make_step(const problem::Pass& pass, const Machine& machine) const override {
-    return std::make_unique<DepthwiseWideGatherStep>(std::get<ConvPass>(pass), machine);
-  }
+  return std::nullopt;
+}
 
- private:
-  static Support supports_window(const ConvPass& conv, const VectorShape& vectors) {
-    const auto& [kd, kh, kw] = conv.axes;
-    if (kd.kernel * kh.kernel * kw.kernel > kMostTaps)
-      return Support::no("the kernel has more than 2^12 taps");
-    if (kw.kernel > kernels::cpu::kMostWideTaps) return Support::no("the kernel is wider than 64");
-    if (is_forward(conv) ? kw.stride * kh.stride > 1 : kw.stride > 2)
-      return Support::no("the strides leave gaps in the rows");
-    if (one_row(conv)) return Support::no("there is one row");
-    const auto axes = gather_axes(conv);
-    const int64_t width = ceil_div(axes[2].results, static_cast<int64_t>(axes[2].phases.size()));
-    const int64_t lanes = vectors.wide_lanes(width);
-    if (lanes == 0) return Support::no("there are no masked loads");
-    if (width * 2 <= lanes) return Support::no("rows are shorter than half a vector");
-    RowPhase rows;
-    for (const AxisPhase& phase : axes[1].phases) {
-      const int64_t most =
-          axes[2].phases.size() == 1 ? kernels::cpu::kMostWideTapRows : kernels::cpu::kMostWideTapRowsOfTwo;
-      if (static_cast<int64_t>(phase.taps.size()) > most)
-        return Support::no(fmt::format("more than {} rows of taps reach a row", most));
-      if (!make_row_phase(phase, rows)) return Support::no("taps are not the same distance apart");
-    }
-    return Support::yes();
-  }
-};
+std::optional<Reason> unfit(const ConvPass& conv, const Machine& machine) {
+  if (auto reason = unfit_for_planes(conv)) return reason;
+  return unfit_window(conv, vectors_of(machine));
+}
 
 }  // namespace
 
 const Candidate& depthwise_wide_gather() {
-  static const DepthwiseWideGatherCandidate instance;
+  static const ConvCandidate instance(
+      {"cpu.depthwise_wide_gather", kGathers, unfit, depthwise_rows_effort, make<DepthwiseWideGatherStep>});
   return instance;
 }
 

@@ -13,11 +13,12 @@
 #include <memory>
 
 #include "base/checked.h"
+#include "engines/cpu/candidate.h"
 #include "engines/cpu/depthwise/depthwise_blocks.h"
 #include "engines/cpu/effort.h"
 #include "engines/cpu/implementations.h"
-#include "engines/cpu/limits.h"
 #include "engines/cpu/machine_vectors.h"
+#include "engines/cpu/taps.h"
 #include "engines/cpu/task_slots.h"
 #include "kernels/cpu/depthwise/depthwise_wide_dots.h"
 #include "kernels/cpu/float_at.h"
@@ -27,12 +28,9 @@ namespace {
 
 using kernels::cpu::DepthwiseWideDots;
 using problem::ConvPass;
-using problem::ConvPassKind;
 using problem::Window;
 
 constexpr int64_t kMostTaps = 1024;
-constexpr int64_t kMostPlaneFloats = int64_t{1} << 18;  // of a plane that is converted
-constexpr int64_t kLeastPlanes = 8;
 
 // The taps of one residue of the stride, as a phase over the places of x with that residue.
 AxisPhase residue_phase(const Window& w, int64_t residue) {
@@ -50,22 +48,14 @@ AxisPhase residue_phase(const Window& w, int64_t residue) {
   return phase;
 }
 
-int64_t taps_of(const ConvPass& pass) {
-  return pass.axes[0].kernel * pass.axes[1].kernel * pass.axes[2].kernel;
-}
-
 int64_t round_up(int64_t count, int64_t unit) { return ceil_div(count, unit) * unit; }
-
-std::array<int64_t, 3> x_sizes(const ConvPass& p) { return {p.axes[0].x, p.axes[1].x, p.axes[2].x}; }
-std::array<int64_t, 3> y_sizes(const ConvPass& p) { return {p.axes[0].y, p.axes[1].y, p.axes[2].y}; }
 
 class DepthwiseWideGradWeightStep final : public Step {
  public:
   DepthwiseWideGradWeightStep(const ConvPass& pass, const Machine& machine)
       : pass_(pass),
-        slots_(machine.cpu.threads),
-        x_(pass.x, pass.rounding, x_sizes(pass)),
-        y_(pass.y, pass.rounding, y_sizes(pass)),
+        x_(pass.x, pass.rounding, sizes_of(pass, true)),
+        y_(pass.y, pass.rounding, sizes_of(pass, false)),
         lanes_(vectors_of(machine).wide_lanes(pass.axes[2].y)),
         taps_(taps_of(pass)) {
     list_taps();
@@ -80,13 +70,14 @@ class DepthwiseWideGradWeightStep final : public Step {
     const int64_t share = row_phases_.size() > 1 || row_phases_.front().classes.size() > 1 ? 4 : 1;
     cut_ = cut_into_image_blocks(pass.batch, pass.groups, vectors * (taps_ + 2),
                                  (x_.plane_floats() + y_.plane_floats()) * share);
-    total_bytes_ = part_bytes<float>(cut_.image_blocks() * cut_.channels * taps_);
     cut_.channels_per_part = std::min(round_up(cut_.channels_per_part, pair_), cut_.channels_per_task);
-    sum_bytes_ = part_bytes<float>(ceil_div(cut_.channels_per_task, pair_) * sum_floats_);
     const int64_t planes = cut_.channels_per_part;
-    x_bytes_ = x_.in_place() ? 0 : part_bytes<float>(planes * x_.plane_floats());
-    y_bytes_ = y_.in_place() ? 0 : part_bytes<float>(planes * y_.plane_floats());
-    slot_bytes_ = sum_bytes_ + x_bytes_ + y_bytes_ + part_bytes<float>(taps_);
+    slots_.count = std::min<int64_t>(machine.cpu.threads, tasks());
+    totals_ = slots_.shared.add<float>(cut_.image_blocks() * cut_.channels * taps_);
+    sums_ = slots_.own.add<float>(ceil_div(cut_.channels_per_task, pair_) * sum_floats_);
+    x_buffer_ = slots_.own.add<float>(x_.in_place() ? 0 : planes * x_.plane_floats());
+    y_buffer_ = slots_.own.add<float>(y_.in_place() ? 0 : planes * y_.plane_floats());
+    row_ = slots_.own.add<float>(taps_);
   }
 
   std::string describe() const override {
@@ -94,31 +85,26 @@ class DepthwiseWideGradWeightStep final : public Step {
                        tasks(), cut_.images_per_task, cut_.channels_per_task);
   }
 
-  size_t workspace_bytes() const override {
-    return total_bytes_ + static_cast<size_t>(std::min(slots_, tasks())) * slot_bytes_;
-  }
+  size_t workspace_bytes() const override { return slots_.bytes(); }
 
   void run(const Bindings& bindings, std::byte* workspace,
            runtime::ExecutionContext& context) const override {
-    auto* totals = reinterpret_cast<float*>(workspace);
+    float* const totals = totals_.in(workspace);
     const int64_t blocks = cut_.channel_blocks();
-    run_tasks_nearby(*context.pool, tasks(), slots_, [&](int64_t task, int64_t slot) {
+    run_tasks_nearby(*context.pool, tasks(), slots_.count, [&](int64_t task, int64_t slot) {
       const ImageBlock block = cut_.task(task % blocks, task / blocks);
-      std::byte* memory = workspace + total_bytes_ + static_cast<size_t>(slot) * slot_bytes_;
+      std::byte* const memory = slots_.at(workspace, slot);
       float* total = totals + (task / blocks * cut_.channels + block.channel) * taps_;
       if (!sum_block(bindings, block, false, memory, total)) sum_block(bindings, block, true, memory, total);
       if (cut_.image_blocks() == 1)
-        store_channels(bindings, block.channel, block.channels, totals, row_of(memory));
+        store_channels(bindings, block.channel, block.channels, totals, row_.in(memory));
     });
     if (cut_.image_blocks() > 1)
-      store_channels(bindings, 0, cut_.channels, totals, row_of(workspace + total_bytes_));
+      store_channels(bindings, 0, cut_.channels, totals, row_.in(slots_.at(workspace, 0)));
   }
 
  private:
   int64_t tasks() const { return cut_.channel_blocks() * cut_.image_blocks(); }
-  float* row_of(std::byte* memory) const {
-    return reinterpret_cast<float*>(memory + sum_bytes_ + x_bytes_ + y_bytes_);
-  }
 
   // Sums of a plane, or pair of planes, are [residue along H][tap along D][tap along W][tap along H].
   void list_taps() {
@@ -140,9 +126,7 @@ class DepthwiseWideGradWeightStep final : public Step {
   // Whether all sums are finite, or masked.
   bool sum_block(const Bindings& bindings, const ImageBlock& block, bool masked, std::byte* memory,
                  float* total) const {
-    auto* sums = reinterpret_cast<float*>(memory);
-    auto* x = reinterpret_cast<float*>(memory + sum_bytes_);
-    auto* y = reinterpret_cast<float*>(memory + sum_bytes_ + x_bytes_);
+    float *const sums = sums_.in(memory), *const x = x_buffer_.in(memory), *const y = y_buffer_.in(memory);
     void *const x_address = bindings[pass_.x.operand], *const y_address = bindings[pass_.y.operand];
     std::fill_n(sums, ceil_div(block.channels, pair_) * sum_floats_, 0.0F);
     for (int64_t n = 0; n < block.images; ++n)
@@ -206,31 +190,20 @@ class DepthwiseWideGradWeightStep final : public Step {
   void store_channels(const Bindings& bindings, int64_t first, int64_t channels, const float* totals,
                       float* row) const {
     const auto& s = pass_.w.strides;
-    const auto& [kd, kh, kw] = pass_.axes;
-    const auto bytes = static_cast<int64_t>(size_of(pass_.w.dtype));
-    auto* base = static_cast<std::byte*>(bindings[pass_.w.operand]);
-    const bool one_run = s[3] == kw.kernel * s[4] && s[2] == kh.kernel * s[3];
-    const int64_t width = one_run ? taps_ : kw.kernel, blocks = cut_.image_blocks();
-    const bool in_place = pass_.w.dtype == DType::kF32 && one_run && s[4] == 1;
+    const bool in_place = pass_.w.dtype == DType::kF32 && taps_follow_each_other(pass_);
     for (int64_t channel = first; channel < first + channels; ++channel) {
-      if (in_place) row = reinterpret_cast<float*>(base) + channel * s[0];
+      if (in_place) row = static_cast<float*>(bindings[pass_.w.operand]) + channel * s[0];
       for (int64_t i = 0; i < taps_; ++i) {
         float total = totals[channel * taps_ + i];
-        for (int64_t b = 1; b < blocks; ++b) total += totals[(b * cut_.channels + channel) * taps_ + i];
+        for (int64_t b = 1; b < cut_.image_blocks(); ++b)
+          total += totals[(b * cut_.channels + channel) * taps_ + i];
         kernels::cpu::put_float(total, row + order_[static_cast<size_t>(i)]);
       }
-      if (in_place) continue;
-      for (int64_t tap = 0; tap < taps_; tap += width) {
-        const int64_t r = tap / kw.kernel;
-        store_row(pass_.w.dtype,
-                  base + (channel * s[0] + r / kh.kernel * s[2] + r % kh.kernel * s[3]) * bytes, s[4],
-                  row + tap, 1, width);
-      }
+      if (!in_place) store_taps(pass_, bindings, channel, 0, row);
     }
   }
 
   ConvPass pass_;
-  int64_t slots_;
   BlockTensor x_, y_;
   int64_t lanes_, taps_;
   int64_t pair_ = 1, sum_floats_ = 0;  // planes that share sums, and their size
@@ -240,60 +213,40 @@ class DepthwiseWideGradWeightStep final : public Step {
   std::vector<int64_t> first_sums_;    // of each
   std::vector<int64_t> order_;         // of the sums, as taps of the tensor
   ImageCut cut_;
-  size_t total_bytes_ = 0, sum_bytes_ = 0, x_bytes_ = 0, y_bytes_ = 0, slot_bytes_ = 0;
+  Slots slots_;
+  Part<float> totals_, sums_, x_buffer_, y_buffer_, row_;
 };
 
-class DepthwiseWideGradWeightCandidate final : public Candidate {
- public:
-  const char* name() const override { return "cpu.depthwise_wide_grad_weight"; }
-  Effort effort(const problem::Pass& pass, const Machine& machine) const override {
-    return depthwise_rows_effort(pass, machine);
+std::optional<Reason> unfit_window(const ConvPass& conv, const VectorShape& vectors) {
+  const auto& [wd, wh, ww] = conv.axes;
+  if (taps_of(conv) > kMostTaps) return "the kernel has more than 2^10 taps";
+  if (ww.kernel > kernels::cpu::kMostWideTaps) return "the kernel is wider than 64";
+  if (ww.stride > 1) return "the stride leaves gaps in the rows";
+  if (wh.stride > wh.kernel * 8) return "the stride leaves most rows out";
+  if (wh.y == 1) return "there is one row";
+  const int64_t lanes = vectors.wide_lanes(ww.y);
+  if (lanes == 0) return "there are no masked loads";
+  if (ww.y * 2 <= lanes) return "rows are shorter than half a vector";
+  RowPhase rows;
+  for (int64_t residue = 0; residue < wh.stride; ++residue) {
+    const AxisPhase phase = residue_phase(wh, residue);
+    if (static_cast<int64_t>(phase.taps.size()) > kernels::cpu::kMostWideTapRows)
+      return "more than 7 rows of taps reach a row";
+    if (!make_row_phase(phase, rows)) return "taps are not the same distance apart";
   }
-  Support supports(const problem::Pass& pass, const Machine& machine) const override {
-    const auto* conv = std::get_if<ConvPass>(&pass);
-    if (conv == nullptr || conv->kind != ConvPassKind::kGradWeight)
-      return Support::no("computes grad_weight only");
-    if (const auto reason = unfit_size(*conv)) return Support::no(*reason);
-    if (conv->x_channels != conv->groups || conv->y_channels != conv->groups)
-      return Support::no("a group has more than one channel");
-    if (conv->batch * conv->groups < kLeastPlanes) return Support::no("there are too few planes");
-    if (conv->x.strides[4] != 1 || conv->y.strides[4] != 1) return Support::no("places along W lie apart");
-    const BlockTensor x(conv->x, conv->rounding, x_sizes(*conv)), y(conv->y, conv->rounding, y_sizes(*conv));
-    const bool copies = !x.in_place() || !y.in_place();
-    if (copies && std::max(x.plane_floats(), y.plane_floats()) > kMostPlaneFloats)
-      return Support::no("a plane to convert has more than 2^18 places");
-    return supports_window(*conv, vectors_of(machine));
-  }
-  std::unique_ptr<const Step> make_step(const problem::Pass& pass, const Machine& machine) const override {
-    return std::make_unique<DepthwiseWideGradWeightStep>(std::get<ConvPass>(pass), machine);
-  }
+  return std::nullopt;
+}
 
- private:
-  static Support supports_window(const ConvPass& conv, const VectorShape& vectors) {
-    const auto& [wd, wh, ww] = conv.axes;
-    if (taps_of(conv) > kMostTaps) return Support::no("the kernel has more than 2^10 taps");
-    if (ww.kernel > kernels::cpu::kMostWideTaps) return Support::no("the kernel is wider than 64");
-    if (ww.stride > 1) return Support::no("the stride leaves gaps in the rows");
-    if (wh.stride > wh.kernel * 8) return Support::no("the stride leaves most rows out");
-    if (wh.y == 1) return Support::no("there is one row");
-    const int64_t lanes = vectors.wide_lanes(ww.y);
-    if (lanes == 0) return Support::no("there are no masked loads");
-    if (ww.y * 2 <= lanes) return Support::no("rows are shorter than half a vector");
-    RowPhase rows;
-    for (int64_t residue = 0; residue < wh.stride; ++residue) {
-      const AxisPhase phase = residue_phase(wh, residue);
-      if (static_cast<int64_t>(phase.taps.size()) > kernels::cpu::kMostWideTapRows)
-        return Support::no("more than 7 rows of taps reach a row");
-      if (!make_row_phase(phase, rows)) return Support::no("taps are not the same distance apart");
-    }
-    return Support::yes();
-  }
-};
+std::optional<Reason> unfit(const ConvPass& conv, const Machine& machine) {
+  if (auto reason = unfit_for_planes(conv)) return reason;
+  return unfit_window(conv, vectors_of(machine));
+}
 
 }  // namespace
 
 const Candidate& depthwise_wide_grad_weight() {
-  static const DepthwiseWideGradWeightCandidate instance;
+  static const ConvCandidate instance({"cpu.depthwise_wide_grad_weight", kGradWeights, unfit,
+                                       depthwise_rows_effort, make<DepthwiseWideGradWeightStep>});
   return instance;
 }
 

@@ -8,6 +8,7 @@
 #include "base/checked.h"
 #include "engines/cpu/gather_sides.h"
 #include "engines/cpu/rows.h"
+#include "engines/cpu/taps.h"
 #include "kernels/cpu/layout/row_copy.h"
 
 namespace retrograd::engines::cpu {
@@ -306,7 +307,7 @@ void NarrowCut::spread_weights(const float* taps, int64_t k, int64_t count, floa
 NarrowCut plan_narrow(const ConvPass& pass, const VectorShape& vectors, const VectorShape& sums) {
   NarrowCut cut;
   cut.vectors = vectors;
-  cut.kernel_taps = pass.axes[0].kernel * pass.axes[1].kernel * pass.axes[2].kernel;
+  cut.kernel_taps = taps_of(pass);
   cut.channels = result_channels(pass);
   cut.source_channels = source_channels(pass);
   for (size_t axis = 0; axis < 3; ++axis)

@@ -17,19 +17,20 @@
 #include <atomic>
 
 #include "base/checked.h"
+#include "engines/cpu/axis_phases.h"
 #include "engines/cpu/bias_start.h"
-#include "engines/cpu/dense/weight_panels.h"
+#include "engines/cpu/candidate.h"
 #include "engines/cpu/effort.h"
 #include "engines/cpu/few_channels/narrow_cut.h"
 #include "engines/cpu/few_channels/narrow_store.h"
-#include "engines/cpu/few_channels/row_axis.h"
 #include "engines/cpu/gather_sides.h"
 #include "engines/cpu/implementations.h"
-#include "engines/cpu/limits.h"
 #include "engines/cpu/rows.h"
+#include "engines/cpu/taps.h"
 #include "engines/cpu/task_slots.h"
 #include "kernels/cpu/few_channels/row_sums.h"
 #include "kernels/cpu/layout/masked_rows.h"
+#include "kernels/cpu/vector_shape.h"
 
 namespace retrograd::engines::cpu {
 namespace {
@@ -46,37 +47,45 @@ constexpr int64_t kMostResults = int64_t{1} << 14;  // of a group: the plan list
 // Fewer products than these take less time than waking a thread.
 constexpr int64_t kProductsForThreads = int64_t{1} << 18;
 
+// Positions of one phase, along an axis. Rows of fewer than kShortestRow do not fill a vector.
+constexpr int64_t kShortestRow = 4;
+int64_t positions_along(const ConvPass& pass, const problem::Window& w) {
+  return is_forward(pass) ? w.y : ceil_div(w.x, w.stride);
+}
+ConvPass with_rows(const ConvPass& pass) { return with_long_rows(pass, kShortestRow, positions_along); }
+
 class NarrowGatherStep final : public Step {
  public:
-  // Rows of `pass` are long enough (row_axis.h).
+  // Rows of `pass` are long enough (with_rows()).
   NarrowGatherStep(const ConvPass& pass, const Machine& machine)
       : pass_(pass),
         cut_(plan_narrow(pass, widest_vectors_of(machine), vectors_of(machine))),
-        slots_(machine.cpu.threads) {
+        slots_{machine.cpu.threads} {
     const int64_t weights = pass.groups * cut_.group_weights;
     if (std::min(kProductsForThreads, weights) * std::min(kProductsForThreads, count_of(cut_.grid.total)) <
         kProductsForThreads)
-      slots_ = 1;
+      slots_.count = 1;
     weights_in_place_ = reads_weights_in_place();
-    weight_bytes_ = weights_in_place_ ? 0 : part_bytes<float>(weights);
+    packed_ = slots_.shared.add<float>(weights_in_place_ ? 0 : weights);
     // Rows are read a little beyond their end.
     const NarrowInPlace& in_place = cut_.in_place;
-    strip_bytes_ = part_bytes<float>(
-        (in_place.on ? in_place.edge_channels * in_place.strips.channel_pitch()
-                     : cut_.groups_at_once * cut_.channels_per_block * cut_.strips.channel_pitch()) +
-        cut_.vectors.row_overrun());
-    sum_bytes_ = part_bytes<float>(cut_.groups_at_once * cut_.group_sums());
-    const int64_t packing =
-        cut_.group_weights > 0 ? rows_per_packing_task() * cut_.kernel_taps * result_channels(pass) : 0;
-    row_bytes_ = part_bytes<float>(ways() * cut_.grid.box[3]);
     const ResidueStrips& strips = in_place.on ? in_place.strips : cut_.strips;
-    const size_t valid_bytes = cut_.leaves_source || cut_.pads_weights
-                                   ? part_bytes<float>(strips.channel_pitch() + cut_.vectors.row_overrun())
-                                   : 0;
-    start_bytes_ = part_bytes<float>(bias_floats(pass, cut_.groups_at_once * cut_.rows_per_part()));
-    bias_bytes_ = part_bytes<float>(bias_floats(pass, cut_.groups_at_once * result_channels(pass)));
-    slot_bytes_ = std::max(strip_bytes_ + sum_bytes_ + row_bytes_ + start_bytes_ + bias_bytes_ + valid_bytes,
-                           part_bytes<float>(packing));
+    const int64_t channels =
+        in_place.on ? in_place.edge_channels : cut_.groups_at_once * cut_.channels_per_block;
+    const bool masks = cut_.leaves_source || cut_.pads_weights;
+    const int64_t behind = cut_.vectors.row_overrun();
+    Parts& own = slots_.own;
+    strip_ = own.add<float>(channels * strips.channel_pitch() + behind);
+    sums_ = own.add<float>(cut_.groups_at_once * cut_.group_sums());
+    row_ = own.add<float>(ways() * cut_.grid.box[3]);
+    start_ = own.add<float>(bias_floats(pass, cut_.groups_at_once * cut_.rows_per_part()));
+    bias_ = own.add<float>(bias_floats(pass, cut_.groups_at_once * result_channels(pass)));
+    valid_ = own.add<float>(masks ? strips.channel_pitch() + behind : 0);
+    // Weights are packed before.
+    const int64_t taps =
+        cut_.group_weights > 0 ? rows_per_packing_task() * cut_.kernel_taps * result_channels(pass) : 0;
+    own.bytes = std::max(own.bytes, part_bytes<float>(taps));
+    slots_.count = std::min(slots_.count, std::max(cut_.tasks, packing_tasks()));
   }
 
   std::string describe() const override {
@@ -89,26 +98,20 @@ class NarrowGatherStep final : public Step {
         source_channels(pass_));
   }
 
-  size_t workspace_bytes() const override {
-    return weight_bytes_ +
-           static_cast<size_t>(std::min(slots_, std::max(cut_.tasks, packing_tasks()))) * slot_bytes_;
-  }
+  size_t workspace_bytes() const override { return slots_.bytes(); }
 
   void run(const Bindings& bindings, std::byte* workspace,
            runtime::ExecutionContext& context) const override {
-    auto* packed = reinterpret_cast<float*>(workspace);
+    float* const packed = packed_.in(workspace);
     const float* weights = weights_in_place_ ? static_cast<const float*>(bindings[pass_.w.operand]) : packed;
-    const auto scratch_of = [&](int64_t slot) {
-      return workspace + weight_bytes_ + static_cast<size_t>(slot) * slot_bytes_;
-    };
     std::atomic<bool> finite{true};
-    run_tasks(*context.pool, packing_tasks(), slots_, [&](int64_t task, int64_t slot) {
-      if (!pack_weights(bindings, task, packed, reinterpret_cast<float*>(scratch_of(slot))))
+    run_tasks(*context.pool, packing_tasks(), slots_.count, [&](int64_t task, int64_t slot) {
+      if (!pack_weights(bindings, task, packed, reinterpret_cast<float*>(slots_.at(workspace, slot))))
         finite.store(false, std::memory_order_relaxed);
     });
     const bool masked = !finite && cut_.leaves_source;
-    run_tasks(*context.pool, cut_.tasks, slots_, [&](int64_t task, int64_t slot) {
-      run_task(bindings, task, weights, masked, scratch_of(slot));
+    run_tasks(*context.pool, cut_.tasks, slots_.count, [&](int64_t task, int64_t slot) {
+      run_task(bindings, task, weights, masked, slots_.at(workspace, slot));
     });
   }
 
@@ -142,7 +145,7 @@ class NarrowGatherStep final : public Step {
     for (int64_t row = task * rows, end = std::min((task + 1) * rows, all); row < end;) {
       const int64_t group = row / source_channels(pass_), k = row % source_channels(pass_);
       const int64_t count = std::min(end - row, source_channels(pass_) - k);
-      for (int64_t i = 0; i < count; ++i) load_taps(bindings, group, k + i, taps + i * row_floats);
+      for (int64_t i = 0; i < count; ++i) load_source_taps(bindings, group, k + i, taps + i * row_floats);
       finite &= all_finite(taps, count * row_floats);
       cut_.spread_weights(taps, k, count, weights + group * cut_.group_weights);
       row += count;
@@ -151,23 +154,10 @@ class NarrowGatherStep final : public Step {
   }
 
   // taps[m][tap] of source channel k.
-  void load_taps(const Bindings& bindings, int64_t group, int64_t k, float* taps) const {
-    const auto& s = pass_.w.strides;
-    const auto bytes = static_cast<int64_t>(size_of(pass_.w.dtype));
-    const auto* base = static_cast<const std::byte*>(bindings[pass_.w.operand]);
-    const bool forward = is_forward(pass_);
-    const int64_t m_stride = forward ? s[0] : s[1], k_stride = forward ? s[1] : s[0];
-    const auto& [d, h, w] = pass_.axes;
-    // Taps that follow each other in memory are one row.
-    const bool plane = s[3] == w.kernel * s[4], volume = plane && s[2] == h.kernel * s[3];
-    const int64_t row = volume ? d.kernel * h.kernel * w.kernel : plane ? h.kernel * w.kernel : w.kernel;
-    for (int64_t m = 0; m < result_channels(pass_); ++m)
-      for (int64_t td = 0; td < (volume ? 1 : d.kernel); ++td)
-        for (int64_t th = 0; th < (plane ? 1 : h.kernel); ++th, taps += row) {
-          const int64_t at = group * pass_.y_channels_per_group() * s[0] + m * m_stride + k * k_stride +
-                             td * s[2] + th * s[3];
-          load_row(pass_.w.dtype, pass_.rounding, base + at * bytes, s[4], row, taps);
-        }
+  void load_source_taps(const Bindings& bindings, int64_t group, int64_t k, float* taps) const {
+    const int64_t first = group * pass_.y_channels_per_group();
+    for (int64_t m = 0; m < result_channels(pass_); ++m, taps += cut_.kernel_taps)
+      load_taps(pass_, bindings, first + (is_forward(pass_) ? m : k), is_forward(pass_) ? k : m, taps);
   }
 
   // A task while it runs.
@@ -181,29 +171,28 @@ class NarrowGatherStep final : public Step {
   };
 
   void run_task(const Bindings& bindings, int64_t index, const float* weights, bool masked,
-                std::byte* scratch) const {
+                std::byte* memory) const {
     const int64_t boxes = cut_.grid.count(), part = index / boxes % cut_.parts();
     const int64_t first_group = index / boxes / cut_.parts() * cut_.groups_per_task;
-    std::byte* const behind_row = scratch + strip_bytes_ + sum_bytes_ + row_bytes_;
     const Task task{.first_call = cut_.first_call[static_cast<size_t>(part)],
                     .last_call = cut_.first_call[static_cast<size_t>(part) + 1],
                     .box = cut_.grid.at(index % boxes),
-                    .strip = reinterpret_cast<float*>(scratch),
-                    .sums = reinterpret_cast<float*>(scratch + strip_bytes_),
-                    .start = pass_.bias ? reinterpret_cast<float*>(behind_row) : nullptr,
-                    .valid = reinterpret_cast<float*>(behind_row + start_bytes_ + bias_bytes_),
+                    .strip = strip_.in(memory),
+                    .sums = sums_.in(memory),
+                    .start = pass_.bias ? start_.in(memory) : nullptr,
+                    .valid = valid_.in(memory),
                     .masked = masked};
     NarrowSums stored{
         .box = task.box,
         .first_unit = part * cut_.units_per_part,
         .last_unit = std::min((part + 1) * cut_.units_per_part, static_cast<int64_t>(cut_.units.size())),
         .sums = task.sums,
-        .row = reinterpret_cast<float*>(scratch + strip_bytes_ + sum_bytes_)};
+        .row = row_.in(memory)};
     const int64_t end = std::min(first_group + cut_.groups_per_task, pass_.groups);
     for (int64_t group = first_group; group < end; group += cut_.groups_at_once) {
       stored.group = group;
       stored.groups = std::min(cut_.groups_at_once, end - group);
-      if (task.start != nullptr) list_starts(bindings, stored, task.start);
+      if (task.start != nullptr) list_starts(bindings, stored, bias_.in(memory), task.start);
       for (int64_t i = 0; i < stored.groups; ++i)
         clear_empty(task, start_of(task, i), task.sums + i * cut_.group_sums());
       if (cut_.in_place.on) {
@@ -219,11 +208,10 @@ class NarrowGatherStep final : public Step {
     return task.start == nullptr ? nullptr : task.start + group * cut_.rows_per_part();
   }
 
-  // The bias of each row of sums; of the channels it is loaded behind them.
-  void list_starts(const Bindings& bindings, const NarrowSums& sums, float* start) const {
+  // The bias of each row of sums, from that of the channels.
+  void list_starts(const Bindings& bindings, const NarrowSums& sums, float* bias, float* start) const {
     const int64_t channels = result_channels(pass_);
-    const float* bias = load_bias(pass_, bindings, sums.group * channels, sums.groups * channels,
-                                  start + start_bytes_ / sizeof(float));
+    load_bias(pass_, bindings, sums.group * channels, sums.groups * channels, bias);
     for (int64_t group = 0; group < sums.groups; ++group, bias += channels, start += cut_.rows_per_part())
       for (int64_t i = sums.first_unit; i < sums.last_unit; ++i) {
         const NarrowUnit& unit = cut_.units[static_cast<size_t>(i)];
@@ -275,7 +263,7 @@ class NarrowGatherStep final : public Step {
   // The box is a part of one row.
   void gather_in_place(const Bindings& bindings, int64_t group, const Task& task,
                        const float* weights) const {
-    const int64_t lanes = kernels::cpu::row_overrun(), all = source_channels(pass_);
+    const int64_t lanes = kernels::cpu::widest_shape().row_overrun(), all = source_channels(pass_);
     const int64_t first = task.box.first[3], end = first + task.box.size[3];
     const StripAxis& w = cut_.in_place.strips.axis(2);
     const int64_t begin = std::clamp(-w.lowest_offset, first, end);
@@ -326,7 +314,7 @@ class NarrowGatherStep final : public Step {
     const auto bytes = static_cast<int64_t>(size_of(tensor.dtype));
     const auto* base = static_cast<const std::byte*>(bindings[tensor.operand]);
     strips.load(tensor, pass_.rounding, base + channel * tensor.strides[1] * bytes, channels, box, strip);
-    std::fill_n(strip + channels * strips.channel_pitch(), kernels::cpu::row_overrun(), 0.0F);
+    std::fill_n(strip + channels * strips.channel_pitch(), kernels::cpu::widest_shape().row_overrun(), 0.0F);
   }
 
   // One channel of strips as if all of the source were ones.
@@ -334,7 +322,7 @@ class NarrowGatherStep final : public Step {
     const float one = 1;
     strips.load(PassTensor{}, OperandRounding::kNone, reinterpret_cast<const std::byte*>(&one), 1, box,
                 valid);
-    std::fill_n(valid + strips.channel_pitch(), kernels::cpu::row_overrun(), 0.0F);
+    std::fill_n(valid + strips.channel_pitch(), kernels::cpu::widest_shape().row_overrun(), 0.0F);
     return valid;
   }
 
@@ -375,53 +363,44 @@ class NarrowGatherStep final : public Step {
 
   ConvPass pass_;
   NarrowCut cut_;
-  int64_t slots_;
+  Slots slots_;
+  Part<float> packed_, strip_, sums_, row_, start_, bias_, valid_;
   bool weights_in_place_ = false;
-  size_t weight_bytes_ = 0, strip_bytes_ = 0, sum_bytes_ = 0, row_bytes_ = 0, start_bytes_ = 0,
-         bias_bytes_ = 0, slot_bytes_ = 0;
 };
 
-class NarrowGatherCandidate final : public Candidate {
- public:
-  const char* name() const override { return "cpu.narrow_gather"; }
-  Effort effort(const problem::Pass& pass, const Machine& machine) const override {
-    return few_channels_gather_effort(with_long_rows(std::get<ConvPass>(pass)), machine);
+std::optional<Reason> unfit(const ConvPass& conv, const Machine& machine) {
+  Checked residues = 1, terms = source_channels(conv);
+  for (const problem::Window& w : conv.axes) {
+    residues = residues * (is_forward(conv) ? w.stride : std::min(w.stride, w.x));
+    terms = terms * w.kernel;
   }
-  Support supports(const problem::Pass& pass, const Machine& machine) const override {
-    const auto* conv = std::get_if<ConvPass>(&pass);
-    if (conv == nullptr || conv->kind == problem::ConvPassKind::kGradWeight)
-      return Support::no("computes forward and grad_input only");
-    if (const auto reason = unfit_size(*conv)) return Support::no(*reason);
-    Checked residues = 1, terms = source_channels(*conv);
-    for (const problem::Window& w : conv->axes) {
-      residues = residues * (is_forward(*conv) ? w.stride : std::min(w.stride, w.x));
-      terms = terms * w.kernel;
-    }
-    // Channels side by side are read in place by dense_gather, turned over here.
-    const auto& source = source_of(*conv).strides;
-    const bool channels_last = source[1] == 1 && source[4] != 1 && source_channels(*conv) > 1;
-    if (result_channels(*conv) >= vectors_of(machine).floats &&
-        (channels_last || terms.get().value_or(INT64_MAX) > kFewTerms))
-      return Support::no("a group has channels enough to fill a vector with them");
-    if (residues.get().value_or(INT64_MAX) > (is_forward(*conv) ? kMostSourceResidues : kMostPhases))
-      return Support::no("the strides make more than 4096 phases or 64 strips");
-    if (terms.get().value_or(INT64_MAX) > kMostTerms)
-      return Support::no("a result is a sum of more than 2^20 products");
-    if ((residues * result_channels(*conv)).get().value_or(INT64_MAX) > kMostResults)
-      return Support::no("a group has more than 2^14 channels and residues of them");
-    if (row_positions_of(with_long_rows(*conv)) < kShortestRow)
-      return Support::no("rows of fewer than 4 places do not fill a vector");
-    return Support::yes();
-  }
-  std::unique_ptr<const Step> make_step(const problem::Pass& pass, const Machine& machine) const override {
-    return std::make_unique<NarrowGatherStep>(with_long_rows(std::get<ConvPass>(pass)), machine);
-  }
-};
+  // Channels side by side are read in place by dense_gather, turned over here.
+  const auto& source = source_of(conv).strides;
+  const bool channels_last = source[1] == 1 && source[4] != 1 && source_channels(conv) > 1;
+  if (result_channels(conv) >= vectors_of(machine).floats &&
+      (channels_last || terms.get().value_or(INT64_MAX) > kFewTerms))
+    return "a group has channels enough to fill a vector with them";
+  if (residues.get().value_or(INT64_MAX) > (is_forward(conv) ? kMostSourceResidues : kMostPhases))
+    return "the strides make more than 4096 phases or 64 strips";
+  if (terms.get().value_or(INT64_MAX) > kMostTerms) return "a result is a sum of more than 2^20 products";
+  if ((residues * result_channels(conv)).get().value_or(INT64_MAX) > kMostResults)
+    return "a group has more than 2^14 channels and residues of them";
+  if (const ConvPass rows = with_rows(conv); positions_along(rows, rows.axes[2]) < kShortestRow)
+    return "rows of fewer than 4 places do not fill a vector";
+  return std::nullopt;
+}
+
+Effort effort(const problem::Pass& pass, const Machine& machine) {
+  return few_channels_gather_effort(with_rows(std::get<ConvPass>(pass)), machine);
+}
+std::unique_ptr<const Step> step(const ConvPass& pass, const Machine& machine) {
+  return std::make_unique<NarrowGatherStep>(with_rows(pass), machine);
+}
 
 }  // namespace
 
 const Candidate& narrow_gather() {
-  static const NarrowGatherCandidate instance;
+  static const ConvCandidate instance({"cpu.narrow_gather", kGathers, unfit, effort, step});
   return instance;
 }
 

@@ -16,20 +16,21 @@
 #include <vector>
 
 #include "base/checked.h"
+#include "engines/cpu/candidate.h"
 #include "engines/cpu/effort.h"
 #include "engines/cpu/few_channels/dots_cut.h"
 #include "engines/cpu/implementations.h"
-#include "engines/cpu/limits.h"
 #include "engines/cpu/rows.h"
+#include "engines/cpu/taps.h"
 #include "engines/cpu/task_slots.h"
 #include "kernels/cpu/few_channels/row_dots.h"
 #include "kernels/cpu/layout/masked_rows.h"
+#include "kernels/cpu/vector_shape.h"
 
 namespace retrograd::engines::cpu {
 namespace {
 
 using problem::ConvPass;
-using problem::ConvPassKind;
 
 constexpr int64_t kMostResidues = 64;
 constexpr int64_t kMostTaps = 4096;
@@ -44,26 +45,24 @@ class NarrowGradWeightStep final : public Step {
   NarrowGradWeightStep(const ConvPass& pass, const Machine& machine)
       : pass_(pass),
         cut_(cut_dots(pass, vectors_of(machine))),
-        slots_(machine.cpu.threads),
         blocks_(ceil_div(pass.groups, cut_.groups_at_once) * cut_.y_blocks * cut_.x_blocks) {
     list_terms();
+    slots_.count = std::min<int64_t>(machine.cpu.threads, blocks_ * cut_.splits);
     for (const AxisFold& axis : cut_.axes) leaves_source_ |= axis.leaves_source();
     const int64_t lanes = cut_.vectors.dot_lanes();
     const int64_t weights = pass.y_channels * pass.x_channels_per_group() * cut_.taps;
     if (std::min(kProductsForThreads, weights) * std::min(kProductsForThreads, count_of(cut_.grid.total)) <
         kProductsForThreads)
-      slots_ = 1;
+      slots_.count = 1;
     total_floats_ = cut_.groups_at_once * cut_.y_block * cut_.x_block * cut_.taps;
-    total_bytes_ = part_bytes<float>(blocks_ * cut_.splits * total_floats_);
+    totals_ = slots_.shared.add<float>(blocks_ * cut_.splits * total_floats_);
     // A call of the kernel reads whole vectors.
-    strip_bytes_ =
-        part_bytes<float>(cut_.groups_at_once * cut_.x_block * cut_.strips.channel_pitch() + lanes);
-    sum_bytes_ = part_bytes<float>(total_floats_ * lanes);
+    strips_ = slots_.own.add<float>(cut_.groups_at_once * cut_.x_block * cut_.strips.channel_pitch() + lanes);
+    sums_ = slots_.own.add<float>(total_floats_ * lanes);
     const int64_t copied = cut_.groups_at_once > 1 ? cut_.groups_at_once * cut_.y_block : cut_.call_channels;
-    copy_bytes_ = part_bytes<float>(copied * cut_.y_stride);
-    valid_bytes_ = part_bytes<float>(cut_.strips.channel_pitch() + lanes);
-    slot_bytes_ = strip_bytes_ + sum_bytes_ + copy_bytes_ + valid_bytes_ +
-                  (cut_.copies_y() ? part_bytes<float>(cut_.y_stride) : 0);
+    copy_ = slots_.own.add<float>(copied * cut_.y_stride);
+    valid_ = slots_.own.add<float>(cut_.strips.channel_pitch() + lanes);
+    y_valid_ = slots_.own.add<float>(cut_.copies_y() ? cut_.y_stride : 0);
   }
 
   std::string describe() const override {
@@ -73,16 +72,14 @@ class NarrowGradWeightStep final : public Step {
         cut_.x_block, cut_.groups_at_once);
   }
 
-  size_t workspace_bytes() const override {
-    return total_bytes_ + static_cast<size_t>(std::min(slots_, blocks_ * cut_.splits)) * slot_bytes_;
-  }
+  size_t workspace_bytes() const override { return slots_.bytes(); }
 
   void run(const Bindings& bindings, std::byte* workspace,
            runtime::ExecutionContext& context) const override {
-    auto* totals = reinterpret_cast<float*>(workspace);
-    run_tasks(*context.pool, blocks_ * cut_.splits, slots_, [&](int64_t task, int64_t slot) {
+    float* const totals = totals_.in(workspace);
+    run_tasks(*context.pool, blocks_ * cut_.splits, slots_.count, [&](int64_t task, int64_t slot) {
       sum_split(bindings, place_of(task % blocks_), task / blocks_, totals + task * total_floats_,
-                workspace + total_bytes_ + static_cast<size_t>(slot) * slot_bytes_);
+                slots_.at(workspace, slot));
     });
     context.pool->parallel_for(blocks_, std::max<int64_t>(1, 16384 / std::max<int64_t>(total_floats_, 1)),
                                [&](int64_t begin, int64_t end) {
@@ -122,11 +119,8 @@ class NarrowGradWeightStep final : public Step {
 
   // totals[group][y channel][x channel][tap] of a split.
   void sum_split(const Bindings& bindings, const Place& place, int64_t split, float* totals,
-                 std::byte* scratch) const {
-    auto* strips = reinterpret_cast<float*>(scratch);
-    auto* sums = reinterpret_cast<float*>(scratch + strip_bytes_);
-    auto* copy = reinterpret_cast<float*>(scratch + strip_bytes_ + sum_bytes_);
-    auto* valid = reinterpret_cast<float*>(scratch + strip_bytes_ + sum_bytes_ + copy_bytes_);
+                 std::byte* memory) const {
+    float *const strips = strips_.in(memory), *const sums = sums_.in(memory), *const copy = copy_.in(memory);
     const auto& x = pass_.x;
     const auto* x_base = static_cast<const std::byte*>(bindings[x.operand]) +
                          (place.group * pass_.x_channels_per_group() + place.x_first) * x.strides[1] *
@@ -137,9 +131,9 @@ class NarrowGradWeightStep final : public Step {
     const int64_t first = split * cut_.boxes_per_split;
     const int64_t last = std::min(first + cut_.boxes_per_split, cut_.grid.count());
     for (int64_t index = first; index < last; ++index) {
-      Box box{cut_.grid.at(index), valid, false};
+      Box box{cut_.grid.at(index), valid_.in(memory), cut_.copies_y() ? y_valid_.in(memory) : nullptr, false};
       cut_.strips.load(x, pass_.rounding, x_base, place.groups * place.x_count, box.at, strips);
-      std::fill_n(strips + strip_floats, kernels::cpu::dot_lanes(), 0.0F);
+      std::fill_n(strips + strip_floats, kernels::cpu::vector_shape().dot_lanes(), 0.0F);
       if (!all_finite(strips, strip_floats)) mask(box);
       kernels::cpu::RowDots dots;
       dots.offsets = offsets_.data();
@@ -151,7 +145,7 @@ class NarrowGradWeightStep final : public Step {
           const int64_t row = g * place.y_count + o;
           dots.channels = static_cast<int>(std::min(cut_.call_channels, place.y_count - o));
           dots.accumulate = index > first;
-          dots.sums = sums + row * dots.terms * kernels::cpu::dot_lanes();
+          dots.sums = sums + row * dots.terms * kernels::cpu::vector_shape().dot_lanes();
           dots.next = next_call(place, index, last, o);
           if (!several && cut_.copies_y()) copy_y(bindings, y_first + o, dots.channels, box, copy);
           add_box(bindings, y_first + o, box, strips + g * group_strips,
@@ -164,27 +158,23 @@ class NarrowGradWeightStep final : public Step {
   // A box while it is added.
   struct Box {
     BoxGrid::Box at;
-    float* valid;  // behind it: that of y, where y is copied
-    bool masked;   // something is not finite, and `valid` says which places are there
+    float *valid, *y_valid;  // of y where it is copied, else null
+    bool masked;             // something is not finite, and these say which places are there
   };
-  float* y_valid(const Box& box) const {
-    return cut_.copies_y() ? box.valid + valid_bytes_ / sizeof(float) : nullptr;
-  }
   // As if all of x and y were ones.
   void mask(Box& box) const {
     if (std::exchange(box.masked, true)) return;
     const float one = 1;
     const auto* ones = reinterpret_cast<const std::byte*>(&one);
     cut_.strips.load({}, OperandRounding::kNone, ones, 1, box.at, box.valid);
-    std::fill_n(box.valid + cut_.strips.channel_pitch(), kernels::cpu::dot_lanes(), 0.0F);
-    if (cut_.copies_y()) load_y({}, OperandRounding::kNone, ones, 1, box.at, y_valid(box));
+    std::fill_n(box.valid + cut_.strips.channel_pitch(), kernels::cpu::vector_shape().dot_lanes(), 0.0F);
+    if (cut_.copies_y()) load_y({}, OperandRounding::kNone, ones, 1, box.at, box.y_valid);
   }
   void add_rows(const Box& box, const float* strips, const kernels::cpu::RowDots& dots, int64_t y_at) const {
     if (!box.masked) return kernels::cpu::row_dots(dots);
-    const float* y = y_valid(box);
     kernels::cpu::masked_row_dots(dots, {.valid = box.valid + (dots.source - strips),
                                          .valid_terms = cut_.taps,
-                                         .y_valid = y == nullptr ? nullptr : y + y_at});
+                                         .y_valid = box.y_valid == nullptr ? nullptr : box.y_valid + y_at});
   }
 
   // How far behind y the next call reads: its next channels, or the first ones of the next box.
@@ -234,7 +224,7 @@ class NarrowGradWeightStep final : public Step {
     dots.y_stride = cut_.y_stride;
     dots.source = strips;
     dots.count = (((size[0] - 1) * extent[0] + size[1] - 1) * extent[1] + size[2] - 1) * extent[2] + size[3];
-    dots.count = std::min(rounded_up(dots.count, kernels::cpu::dot_lanes()), cut_.y_stride);
+    dots.count = std::min(rounded_up(dots.count, kernels::cpu::vector_shape().dot_lanes()), cut_.y_stride);
     add_rows(box, strips, dots, 0);
   }
 
@@ -286,51 +276,21 @@ class NarrowGradWeightStep final : public Step {
       const float* part = totals + (split * blocks_ + block) * total_floats_;
       for (int64_t i = 0; i < used; ++i) total[i] += part[i];
     }
-    const auto& s = pass_.w.strides;
-    const auto bytes = static_cast<int64_t>(size_of(pass_.w.dtype));
-    auto* base = static_cast<std::byte*>(bindings[pass_.w.operand]);
     // Rows of several groups are all that these have: they follow each other.
     for (int64_t o = 0; o < rows; ++o)
-      for (int64_t i = 0; i < place.x_count; ++i, total += cut_.taps) {
-        const int64_t at = (place.group * pass_.y_channels_per_group() + place.y_first + o) * s[0] +
-                           (place.x_first + i) * s[1];
-        store_taps(base + at * bytes, total);
-      }
-  }
-
-  void store_taps(std::byte* base, const float* total) const {
-    const auto& s = pass_.w.strides;
-    const auto bytes = static_cast<int64_t>(size_of(pass_.w.dtype));
-    const auto& [d, h, w] = cut_.axes;
-    const auto& axes = pass_.axes;
-    if (cut_.taps == axes[0].kernel * axes[1].kernel * axes[2].kernel) {
-      const bool joined = s[3] == axes[2].kernel * s[4] && s[2] == axes[1].kernel * s[3];
-      const int64_t row = joined ? cut_.taps : axes[2].kernel;
-      for (int64_t td = 0; td < (joined ? 1 : axes[0].kernel); ++td)
-        for (int64_t th = 0; th < (joined ? 1 : axes[1].kernel); ++th, total += row)
-          store_row(pass_.w.dtype, base + (td * s[2] + th * s[3]) * bytes, s[4], total, 1, row);
-      return;
-    }
-    // Taps that never read inside x are in no list: their gradient is zero.
-    const float zero = 0;
-    for (int64_t td = 0; td < axes[0].kernel; ++td)
-      for (int64_t th = 0; th < axes[1].kernel; ++th)
-        store_row(pass_.w.dtype, base + (td * s[2] + th * s[3]) * bytes, s[4], &zero, 0, axes[2].kernel);
-    for (const int64_t td : d.taps)
-      for (const int64_t th : h.taps)
-        for (const int64_t tw : w.taps)
-          store_row(pass_.w.dtype, base + (td * s[2] + th * s[3] + tw * s[4]) * bytes, 1, total++, 1, 1);
+      for (int64_t i = 0; i < place.x_count; ++i, total += cut_.taps)
+        store_taps(pass_, bindings, place.group * pass_.y_channels_per_group() + place.y_first + o,
+                   place.x_first + i, total);
   }
 
   ConvPass pass_;
   DotsCut cut_;
-  int64_t slots_;
   int64_t blocks_;  // tasks of one split
   std::vector<int64_t> offsets_;
   bool leaves_source_ = false;
   int64_t total_floats_ = 0;  // weights of one block
-  size_t total_bytes_ = 0, strip_bytes_ = 0, sum_bytes_ = 0, copy_bytes_ = 0, valid_bytes_ = 0,
-         slot_bytes_ = 0;
+  Slots slots_;
+  Part<float> totals_, strips_, sums_, copy_, valid_, y_valid_;
 };
 
 // Channels as lanes would leave half a vector empty, or spend their time on packing.
@@ -343,40 +303,27 @@ bool is_narrow(const ConvPass& pass, int64_t taps, int64_t lanes) {
   return y < half || (y == half && x <= half) || (x <= kFewRows / taps && !packs_x);
 }
 
-class NarrowGradWeightCandidate final : public Candidate {
- public:
-  const char* name() const override { return "cpu.narrow_grad_weight"; }
-  Effort effort(const problem::Pass& pass, const Machine& machine) const override {
-    return few_channels_grad_weight_effort(pass, machine);
+std::optional<Reason> unfit(const ConvPass& conv, const Machine& machine) {
+  Checked residues = 1;
+  int64_t taps = 1;
+  for (const problem::Window& w : conv.axes) {
+    residues = residues * w.stride;
+    taps *= w.kernel;
   }
-  Support supports(const problem::Pass& pass, const Machine& machine) const override {
-    const auto* conv = std::get_if<ConvPass>(&pass);
-    if (conv == nullptr || conv->kind != ConvPassKind::kGradWeight)
-      return Support::no("computes grad_weight only");
-    if (const auto reason = unfit_size(*conv)) return Support::no(*reason);
-    Checked residues = 1;
-    int64_t taps = 1;
-    for (const problem::Window& w : conv->axes) {
-      residues = residues * w.stride;
-      taps *= w.kernel;
-    }
-    if (!is_narrow(*conv, taps, vectors_of(machine).dot_lanes()))
-      return Support::no("a group has channels enough to fill a vector with them");
-    if (residues.get().value_or(INT64_MAX) > kMostResidues)
-      return Support::no("the strides make more than 64 strips");
-    if (taps > kMostTaps) return Support::no("the kernel has more than 4096 taps to keep sums of");
-    if (conv->axes[2].y < 4) return Support::no("rows of fewer than 4 places do not fill a vector");
-    return Support::yes();
-  }
-  std::unique_ptr<const Step> make_step(const problem::Pass& pass, const Machine& machine) const override {
-    return std::make_unique<NarrowGradWeightStep>(std::get<ConvPass>(pass), machine);
-  }
-};
+  if (!is_narrow(conv, taps, vectors_of(machine).dot_lanes()))
+    return "a group has channels enough to fill a vector with them";
+  if (residues.get().value_or(INT64_MAX) > kMostResidues) return "the strides make more than 64 strips";
+  if (has_dead_taps(conv)) return "there are taps that read padding alone";
+  if (taps > kMostTaps) return "the kernel has more than 4096 taps to keep sums of";
+  if (conv.axes[2].y < 4) return "rows of fewer than 4 places do not fill a vector";
+  return std::nullopt;
+}
 
 }  // namespace
 
 const Candidate& narrow_grad_weight() {
-  static const NarrowGradWeightCandidate instance;
+  static const ConvCandidate instance({"cpu.narrow_grad_weight", kGradWeights, unfit,
+                                       few_channels_grad_weight_effort, make<NarrowGradWeightStep>});
   return instance;
 }
 

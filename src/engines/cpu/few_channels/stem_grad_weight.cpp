@@ -7,20 +7,23 @@
 // the strip. Partial sums of the splits are added in order at the end.
 //
 // Zero padding multiplies y by 0 where the mathematics skips it, which differs only if y is not finite: y is
-// looked at while it is packed, and such a box leaves out what is padded.
+// looked at while it is packed, and such a pass is left to dense_grad_weight.cpp, which leaves out what is
+// padded.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <vector>
 
 #include "base/checked.h"
+#include "engines/cpu/candidate.h"
 #include "engines/cpu/effort.h"
 #include "engines/cpu/few_channels/stem_blocking.h"
 #include "engines/cpu/implementations.h"
-#include "engines/cpu/limits.h"
 #include "engines/cpu/machine_vectors.h"
 #include "engines/cpu/rows.h"
+#include "engines/cpu/taps.h"
 #include "engines/cpu/task_slots.h"
 #include "kernels/cpu/dense/tile_product.h"
 #include "kernels/cpu/layout/transpose.h"
@@ -29,7 +32,6 @@ namespace retrograd::engines::cpu {
 namespace {
 
 using problem::ConvPass;
-using problem::ConvPassKind;
 
 constexpr int64_t kMostXChannels = 3;
 
@@ -39,7 +41,6 @@ class StemGradWeightStep final : public Step {
       : pass_(pass),
         width_(widest_vectors_of(machine).tile_width()),
         cut_(plan_stem(pass, width_, vectors_of(machine).tile_width())),
-        slots_(machine.cpu.threads),
         blocks_(pass.groups * cut_.y_blocks * cut_.x_blocks),
         rows_(cut_.x_block * cut_.taps) {
     for (const PhaseTap& d : cut_.axes[0].taps)
@@ -52,11 +53,12 @@ class StemGradWeightStep final : public Step {
     for (const AxisPhase& axis : cut_.axes) leaves_source_ |= axis.leaves_source();
     const int64_t positions = count_of(cut_.grid.box);
     sum_floats_ = rows_ * cut_.y_block;
-    sum_bytes_ = part_bytes<float>(blocks_ * cut_.splits * sum_floats_);
-    panel_bytes_ = part_bytes<float>(positions * cut_.y_block);
-    strip_bytes_ = part_bytes<float>(cut_.grid.box[0] * cut_.x_block * plane());
-    row_bytes_ = part_bytes<float>(cut_.grid.box[3] * width_);
-    slot_bytes_ = panel_bytes_ + strip_bytes_ + row_bytes_;
+    if (leaves_source_) masking_ = dense_grad_weight().make_step(pass, machine);
+    slots_.count = std::min<int64_t>(machine.cpu.threads, blocks_ * cut_.splits);
+    sums_ = slots_.shared.add<float>(blocks_ * cut_.splits * sum_floats_);
+    panels_ = slots_.own.add<float>(positions * cut_.y_block);
+    strip_ = slots_.own.add<float>(cut_.grid.box[0] * cut_.x_block * plane());
+    row_ = slots_.own.add<float>(cut_.grid.box[3] * width_);
   }
 
   std::string describe() const override {
@@ -67,21 +69,26 @@ class StemGradWeightStep final : public Step {
   }
 
   size_t workspace_bytes() const override {
-    return sum_bytes_ + static_cast<size_t>(std::min(slots_, blocks_ * cut_.splits)) * slot_bytes_;
+    return std::max(slots_.bytes(), masking_ ? masking_->workspace_bytes() : 0);
   }
 
   void run(const Bindings& bindings, std::byte* workspace,
            runtime::ExecutionContext& context) const override {
-    auto* sums = reinterpret_cast<float*>(workspace);
+    float* const sums = sums_.in(workspace);
+    std::atomic<bool> finite{true};
     const auto sum = [&](int64_t task, int64_t slot) {
-      sum_split(bindings, task % blocks_, task / blocks_, sums + task * sum_floats_,
-                workspace + sum_bytes_ + static_cast<size_t>(slot) * slot_bytes_);
+      if (finite.load(std::memory_order_relaxed) &&
+          !sum_split(bindings, task % blocks_, task / blocks_, sums + task * sum_floats_,
+                     slots_.at(workspace, slot)))
+        finite.store(false, std::memory_order_relaxed);
     };
     const auto finish = [&](int64_t block, int64_t) {
+      if (!finite.load(std::memory_order_relaxed)) return;
       add_splits(sums, block);
       store_block(bindings, block, sums + block * sum_floats_);
     };
-    run_stages(*context.pool, slots_, blocks_ * cut_.splits, sum, blocks_, finish);
+    run_stages(*context.pool, slots_.count, blocks_ * cut_.splits, sum, blocks_, finish);
+    if (!finite) masking_->run(bindings, workspace, context);
   }
 
  private:
@@ -105,13 +112,11 @@ class StemGradWeightStep final : public Step {
     int64_t first, last;
   };
 
-  // sums[(x channel, tap)][y_block]
-  void sum_split(const Bindings& bindings, int64_t block, int64_t split, float* sums,
-                 std::byte* scratch) const {
+  // sums[(x channel, tap)][y_block]; false where y is not finite and meets zeros.
+  bool sum_split(const Bindings& bindings, int64_t block, int64_t split, float* sums,
+                 std::byte* memory) const {
     const Place place = place_of(block);
-    auto* panels = reinterpret_cast<float*>(scratch);
-    auto* strip = reinterpret_cast<float*>(scratch + panel_bytes_);
-    auto* row = reinterpret_cast<float*>(scratch + panel_bytes_ + strip_bytes_);
+    float *const panels = panels_.in(memory), *const strip = strip_.in(memory);
     int64_t bases[kStemPositionsPerBox];  // not in the workspace, which a caller may share by mistake
     const int64_t first = split * cut_.boxes_per_split;
     const int64_t last = std::min(first + cut_.boxes_per_split, cut_.grid.count());
@@ -119,15 +124,13 @@ class StemGradWeightStep final : public Step {
     for (int64_t index = first; index < last; ++index) {
       const BoxGrid::Box box = cut_.grid.at(index);
       const int64_t positions = count_of(box.size);
-      load_panels(bindings, place, box, row, panels);
+      load_panels(bindings, place, box, row_.in(memory), panels);
+      if (leaves_source_ && !all_finite(panels, positions * cut_.y_block)) return false;
       load_source(bindings, place, box, strip);
-      if (leaves_source_ && !all_finite(panels, positions * cut_.y_block)) {
-        multiply_live(place, box, strip, panels, index > first, sums);
-        continue;
-      }
       list_positions(box, bases);
       multiply(place, box, {strip, panels, bases, positions}, index > first, sums);
     }
+    return true;
   }
 
   // panels[y block of width][position][width]
@@ -241,102 +244,6 @@ class StemGradWeightStep final : public Step {
     }
   }
 
-  // Positions along each axis.
-  using Region = std::array<problem::Range, 3>;
-
-  // Positions of the box whose row (x channel, tap) reads inside x.
-  Region live_region(const BoxGrid::Box& box, int64_t row) const {
-    Region live;
-    int64_t tap = row % cut_.taps;
-    for (size_t axis = 3; axis-- > 0;) {
-      const auto& taps = cut_.axes[axis].taps;
-      const auto count = static_cast<int64_t>(taps.size());
-      live[axis] = live_outputs(pass_.axes[axis], taps[static_cast<size_t>(tap % count)].tap);
-      live[axis].begin = std::max(live[axis].begin, box.first[axis + 1]);
-      live[axis].end = std::min(live[axis].end, box.first[axis + 1] + box.size[axis + 1]);
-      tap /= count;
-    }
-    return live;
-  }
-
-  // Where positions of a region lie, those of another one left out.
-  struct PositionList {
-    int64_t count = 0;
-    int64_t strip[kStemPositionsPerBox], panel[kStemPositionsPerBox];
-  };
-  void list_region(const BoxGrid::Box& box, const Region& region, const Region& except,
-                   PositionList& list) const {
-    list.count = 0;
-    const auto inside = [](const problem::Range& range, int64_t at) {
-      return at >= range.begin && at < range.end;
-    };
-    for (int64_t n = 0; n < box.size[0]; ++n)
-      for (int64_t z = region[0].begin; z < region[0].end; ++z)
-        for (int64_t y = region[1].begin; y < region[1].end; ++y) {
-          const bool parted = inside(except[0], z) && inside(except[1], y) && except[2].size() > 0;
-          list_run(box, {n, z, y}, {region[2].begin, parted ? except[2].begin : region[2].end}, list);
-          if (parted) list_run(box, {n, z, y}, {except[2].end, region[2].end}, list);
-        }
-  }
-  // Positions side by side along W.
-  void list_run(const BoxGrid::Box& box, const std::array<int64_t, 3>& at, const problem::Range& run,
-                PositionList& list) const {
-    const auto& [d, h, w] = cut_.axes;
-    const int64_t n = at[0], z = at[1] - box.first[1], y = at[2] - box.first[2], x = run.begin - box.first[3];
-    int64_t strip = n * cut_.x_block * plane() +
-                    (z * d.source_step * cut_.extent[1] + y * h.source_step) * cut_.extent[2] +
-                    x * w.source_step;
-    int64_t panel = (((n * box.size[1] + z) * box.size[2] + y) * box.size[3] + x) * width_;
-    for (int64_t i = run.begin; i < run.end; ++i, strip += w.source_step, panel += width_) {
-      list.strip[list.count] = strip;
-      list.panel[list.count++] = panel;
-    }
-  }
-
-  // multiply() without the zeros around x: what all rows of a tile read inside x is one product, the rest is
-  // added row by row.
-  void multiply_live(const Place& place, const BoxGrid::Box& box, const float* strip, const float* panels,
-                     bool accumulate, float* sums) const {
-    const int64_t rows = place.x_count * cut_.taps, positions = count_of(box.size);
-    PositionList list;
-    for (int64_t first = 0; first < rows; first += kernels::cpu::kTileRows) {
-      const int64_t count = std::min<int64_t>(kernels::cpu::kTileRows, rows - first);
-      Region shared = live_region(box, first);
-      for (int64_t i = 1; i < count; ++i) {
-        const Region own = live_region(box, first + i);
-        for (size_t axis = 0; axis < 3; ++axis) {
-          shared[axis].begin = std::max(shared[axis].begin, own[axis].begin);
-          shared[axis].end = std::min(shared[axis].end, own[axis].end);
-        }
-      }
-      list_region(box, shared, {}, list);
-      multiply_list(place, list, strip, panels, positions, {first, first + count}, accumulate, sums);
-      for (int64_t row = first; row < first + count; ++row) {
-        list_region(box, live_region(box, row), shared, list);
-        if (list.count > 0) multiply_list(place, list, strip, panels, positions, {row, row + 1}, true, sums);
-      }
-    }
-  }
-
-  void multiply_list(const Place& place, const PositionList& list, const float* strip, const float* panels,
-                     int64_t positions, const problem::Range& rows, bool accumulate, float* sums) const {
-    kernels::cpu::TileProduct tile;
-    tile.rows = static_cast<int>(rows.size());
-    tile.offsets = list.strip;
-    tile.b_offsets = list.panel;
-    tile.inner = list.count;
-    tile.c_stride = cut_.y_block;
-    tile.accumulate = accumulate;
-    for (int i = 0; i < tile.rows; ++i)
-      tile.a[i] = strip + (rows.begin + i) / cut_.taps * plane() +
-                  tap_offsets_[static_cast<size_t>((rows.begin + i) % cut_.taps)];
-    for (int64_t c = 0; c < place.y_count; c += width_) {
-      tile.b = panels + c * positions;
-      tile.c = sums + rows.begin * cut_.y_block + c;
-      kernels::cpu::tile_product(tile);
-    }
-  }
-
   void add_splits(float* sums, int64_t block) const {
     float* total = sums + block * sum_floats_;
     const Place place = place_of(block);
@@ -355,8 +262,6 @@ class StemGradWeightStep final : public Step {
     base +=
         ((place.group * pass_.y_channels_per_group() + place.y_first) * s[0] + place.x_first * s[1]) * bytes;
     for (int64_t i = 0; i < place.x_count; ++i) {
-      // Taps that never read inside x have no row: their gradient is zero.
-      store_dead_taps(base + i * s[1] * bytes, place.y_count);
       const float* row = sums + i * cut_.taps * cut_.y_block;
       for (const PhaseTap& d : cut_.axes[0].taps)
         for (const PhaseTap& h : cut_.axes[1].taps)
@@ -368,54 +273,31 @@ class StemGradWeightStep final : public Step {
     }
   }
 
-  void store_dead_taps(std::byte* base, int64_t count) const {
-    const int64_t all = pass_.axes[0].kernel * pass_.axes[1].kernel * pass_.axes[2].kernel;
-    if (cut_.taps == all) return;
-    const auto& s = pass_.w.strides;
-    const auto bytes = static_cast<int64_t>(size_of(pass_.w.dtype));
-    const float zero = 0;
-    for (int64_t d = 0; d < pass_.axes[0].kernel; ++d)
-      for (int64_t h = 0; h < pass_.axes[1].kernel; ++h)
-        for (int64_t w = 0; w < pass_.axes[2].kernel; ++w)
-          store_row(pass_.w.dtype, base + (d * s[2] + h * s[3] + w * s[4]) * bytes, s[0], &zero, 0, count);
-  }
-
   ConvPass pass_;
   int64_t width_;
   StemBlocking cut_;
-  int64_t slots_;
   int64_t blocks_;  // tasks of one split
   int64_t rows_;    // of a full block
   std::vector<int64_t> tap_offsets_;
   bool leaves_source_ = false;
   int64_t sum_floats_ = 0;
-  size_t sum_bytes_ = 0, panel_bytes_ = 0, strip_bytes_ = 0, row_bytes_ = 0, slot_bytes_ = 0;
+  std::unique_ptr<const Step> masking_;  // for what is not finite, where the taps leave x
+  Slots slots_;
+  Part<float> sums_, panels_, strip_, row_;
 };
 
-class StemGradWeightCandidate final : public Candidate {
- public:
-  const char* name() const override { return "cpu.stem_grad_weight"; }
-  Effort effort(const problem::Pass& pass, const Machine& machine) const override {
-    return stem_grad_weight_effort(pass, machine);
-  }
-  Support supports(const problem::Pass& pass, const Machine& /*machine*/) const override {
-    const auto* conv = std::get_if<ConvPass>(&pass);
-    if (conv == nullptr || conv->kind != ConvPassKind::kGradWeight)
-      return Support::no("computes grad_weight only");
-    if (conv->x_channels_per_group() > kMostXChannels)
-      return Support::no("a group has x channels enough to fill a tile's rows with them");
-    if (const auto reason = unfit_size(*conv)) return Support::no(*reason);
-    return Support::yes();
-  }
-  std::unique_ptr<const Step> make_step(const problem::Pass& pass, const Machine& machine) const override {
-    return std::make_unique<StemGradWeightStep>(std::get<ConvPass>(pass), machine);
-  }
-};
+std::optional<Reason> unfit(const ConvPass& conv, const Machine& /*machine*/) {
+  if (conv.x_channels_per_group() > kMostXChannels)
+    return "a group has x channels enough to fill a tile's rows with them";
+  if (has_dead_taps(conv)) return "there are taps that read padding alone";
+  return std::nullopt;
+}
 
 }  // namespace
 
 const Candidate& stem_grad_weight() {
-  static const StemGradWeightCandidate instance;
+  static const ConvCandidate instance(
+      {"cpu.stem_grad_weight", kGradWeights, unfit, stem_grad_weight_effort, make<StemGradWeightStep>});
   return instance;
 }
 

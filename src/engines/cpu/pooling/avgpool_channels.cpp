@@ -15,8 +15,8 @@
 #include <vector>
 
 #include "base/checked.h"
+#include "engines/cpu/candidate.h"
 #include "engines/cpu/implementations.h"
-#include "engines/cpu/limits.h"
 #include "engines/cpu/task_slots.h"
 #include "kernels/cpu/pooling/pool_channels.h"
 #include "kernels/cpu/pooling/pool_windows.h"
@@ -327,31 +327,20 @@ class AvgPoolChannelsStep final : public Step {
   size_t sum_bytes_ = 0, slot_bytes_ = 0;
 };
 
-class AvgPoolChannelsCandidate final : public Candidate {
- public:
-  const char* name() const override { return "cpu.avgpool_channels"; }
-  Support supports(const problem::Pass& pass, const Machine& /*machine*/) const override {
-    const auto* pool = std::get_if<AvgPoolPass>(&pass);
-    if (pool == nullptr || pool->forward) return Support::no("computes average pooling backward only");
-    if (size_of(pool->y.dtype) == 1 || size_of(pool->x.dtype) == 1)
-      return Support::no("takes no 8-bit types");
-    if (const auto reason = unfit_size(*pool)) return Support::no(*reason);
-    if (pool->channels < 2 || pool->y.strides[1] != 1 || pool->x.strides[1] != 1)
-      return Support::no("channels must lie side by side");
-    if (std::max(pool->axes[0].x, pool->axes[1].x) > kMostListed)
-      return Support::no("there are more than 65536 rows");
-    if (most_rows(*pool) > kMostRows) return Support::no("a place lies in more than 128 rows of windows");
-    return Support::yes();
-  }
-  std::unique_ptr<const Step> make_step(const problem::Pass& pass, const Machine& machine) const override {
-    return std::make_unique<AvgPoolChannelsStep>(std::get<AvgPoolPass>(pass), machine);
-  }
-};
+std::optional<Reason> unfit(const AvgPoolPass& pool, const Machine& /*machine*/) {
+  if (size_of(pool.y.dtype) == 1 || size_of(pool.x.dtype) == 1) return "takes no 8-bit types";
+  if (pool.channels < 2 || pool.y.strides[1] != 1 || pool.x.strides[1] != 1)
+    return "channels must lie side by side";
+  if (std::max(pool.axes[0].x, pool.axes[1].x) > kMostListed) return "there are more than 65536 rows";
+  if (most_rows(pool) > kMostRows) return "a place lies in more than 128 rows of windows";
+  return std::nullopt;
+}
 
 }  // namespace
 
 const Candidate& avgpool_channels() {
-  static const AvgPoolChannelsCandidate instance;
+  static const PoolCandidate instance(
+      {"cpu.avgpool_channels", kPoolBackward, unfit, nullptr, make<AvgPoolChannelsStep>});
   return instance;
 }
 

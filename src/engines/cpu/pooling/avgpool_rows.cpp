@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "base/checked.h"
+#include "engines/cpu/candidate.h"
 #include "engines/cpu/implementations.h"
-#include "engines/cpu/limits.h"
 #include "engines/cpu/machine_vectors.h"
 #include "engines/cpu/pooling/pool_runs.h"
 #include "engines/cpu/task_slots.h"
@@ -419,37 +419,28 @@ class AvgPoolRowsStep final : public Step {
   size_t slot_bytes_ = 0;
 };
 
-class AvgPoolRowsCandidate final : public Candidate {
- public:
-  const char* name() const override { return "cpu.avgpool_rows"; }
-  Support supports(const problem::Pass& pass, const Machine& /*machine*/) const override {
-    const auto* pool = std::get_if<AvgPoolPass>(&pass);
-    if (pool == nullptr) return Support::no("computes average pooling only");
-    if (pool->forward) return Support::no("computes gradients only");
-    if (size_of(pool->y.dtype) == 1 || size_of(pool->x.dtype) == 1)
-      return Support::no("takes no 8-bit types");
-    if (const auto reason = unfit_size(*pool)) return Support::no(*reason);
-    OuterAxis depth;
-    const AvgPoolPass split = split_depth(*pool, depth);
-    const PoolCut cut = cut_pool(split);
-    const PoolWindow& w = split.axes[2];
-    const Checked line = Checked(w.x) + w.y + 2 * (w.kernel / w.stride) + 3;
-    const Checked rows = Checked(split.axes[0].y) * cut.row_windows * cut.at_once + 2;
-    if ((line * rows).get().value_or(INT64_MAX) > kMostScratchFloats)
-      return Support::no("rows of quotients, before and after they are expanded, are more than 2^26 floats");
-    return Support::yes();
-  }
-  std::unique_ptr<const Step> make_step(const problem::Pass& pass, const Machine& machine) const override {
-    const auto& pool = std::get<AvgPoolPass>(pass);
-    if (is_fill(pool)) return std::make_unique<AvgPoolFillStep>(pool, machine);
-    return std::make_unique<AvgPoolRowsStep>(pool, machine);
-  }
-};
+std::optional<Reason> unfit(const AvgPoolPass& pool, const Machine& /*machine*/) {
+  if (size_of(pool.y.dtype) == 1 || size_of(pool.x.dtype) == 1) return "takes no 8-bit types";
+  OuterAxis depth;
+  const AvgPoolPass split = split_depth(pool, depth);
+  const PoolCut cut = cut_pool(split);
+  const PoolWindow& w = split.axes[2];
+  const Checked line = Checked(w.x) + w.y + 2 * (w.kernel / w.stride) + 3;
+  const Checked rows = Checked(split.axes[0].y) * cut.row_windows * cut.at_once + 2;
+  if ((line * rows).get().value_or(INT64_MAX) > kMostScratchFloats)
+    return "rows of quotients, before and after they are expanded, are more than 2^26 floats";
+  return std::nullopt;
+}
+
+std::unique_ptr<const Step> step(const AvgPoolPass& pool, const Machine& machine) {
+  if (is_fill(pool)) return std::make_unique<AvgPoolFillStep>(pool, machine);
+  return std::make_unique<AvgPoolRowsStep>(pool, machine);
+}
 
 }  // namespace
 
 const Candidate& avgpool_rows() {
-  static const AvgPoolRowsCandidate instance;
+  static const PoolCandidate instance({"cpu.avgpool_rows", kPoolBackward, unfit, nullptr, step});
   return instance;
 }
 

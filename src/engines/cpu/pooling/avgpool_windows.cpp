@@ -17,8 +17,8 @@
 #include <vector>
 
 #include "base/checked.h"
+#include "engines/cpu/candidate.h"
 #include "engines/cpu/implementations.h"
-#include "engines/cpu/limits.h"
 #include "engines/cpu/rows.h"
 #include "engines/cpu/task_slots.h"
 #include "kernels/cpu/bias/row_reduce.h"
@@ -390,26 +390,16 @@ class AvgPoolWindowsStep final : public Step {
   size_t sum_bytes_ = 0, slot_bytes_ = 0;
 };
 
-class AvgPoolWindowsCandidate final : public Candidate {
- public:
-  const char* name() const override { return "cpu.avgpool_windows"; }
-  Support supports(const problem::Pass& pass, const Machine& /*machine*/) const override {
-    const auto* pool = std::get_if<AvgPoolPass>(&pass);
-    if (pool == nullptr || !pool->forward) return Support::no("computes average pooling forward only");
-    if (size_of(pool->x.dtype) == 1 || size_of(pool->y.dtype) == 1)
-      return Support::no("takes no 8-bit types");
-    if (const auto reason = unfit_size(*pool)) return Support::no(*reason);
-    return Support::yes();
-  }
-  std::unique_ptr<const Step> make_step(const problem::Pass& pass, const Machine& machine) const override {
-    return std::make_unique<AvgPoolWindowsStep>(std::get<AvgPoolPass>(pass), machine);
-  }
-};
+std::optional<Reason> unfit(const AvgPoolPass& pool, const Machine& /*machine*/) {
+  if (size_of(pool.x.dtype) == 1 || size_of(pool.y.dtype) == 1) return "takes no 8-bit types";
+  return std::nullopt;
+}
 
 }  // namespace
 
 const Candidate& avgpool_windows() {
-  static const AvgPoolWindowsCandidate instance;
+  static const PoolCandidate instance(
+      {"cpu.avgpool_windows", kPoolForward, unfit, nullptr, make<AvgPoolWindowsStep>});
   return instance;
 }
 

@@ -6,7 +6,7 @@
 
 #include "base/checked.h"
 #include "base/settings.h"
-#include "engines/cpu/limits.h"
+#include "engines/cpu/taps.h"
 
 namespace retrograd::engines::cpu {
 namespace {
@@ -37,16 +37,13 @@ std::optional<Reason> winograd_unfit(const problem::ConvPass& p) {
   if (!p.winograd_allowed) return "exact products are asked for";
   const Window &h = p.axes[1], &w = p.axes[2];
   if (!is_3_wide(h) || !is_3_wide(w)) return "the kernel is not 3x3 with stride and dilation 1";
-  if (const auto reason = unfit_size(p)) return reason;
   const int64_t x = p.x_channels_per_group(), y = p.y_channels_per_group();
   if (static_cast<double>(x) * static_cast<double>(y) * 2 < static_cast<double>(x + y) * kFewestChannels)
     return fmt::format("groups of {} and {} channels are too few", x, y);
   const bool x_is_result = p.kind == problem::ConvPassKind::kGradInput;
   if (saving(x_is_result ? h.x : h.y, x_is_result ? w.x : w.y) < kLeastSaving)
     return "planes so small leave too much of a tile unused";
-  for (const Window& axis : p.axes)
-    for (int64_t tap = 0; tap < axis.kernel; ++tap)
-      if (live_outputs(axis, tap).size() == 0) return "a tap reads padding only";
+  if (has_dead_taps(p)) return "a tap reads padding only";
   return std::nullopt;
 }
 

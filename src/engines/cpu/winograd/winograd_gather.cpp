@@ -17,8 +17,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <tuple>
 
 #include "base/checked.h"
+#include "engines/cpu/boxes.h"
+#include "engines/cpu/candidate.h"
 #include "engines/cpu/gather_sides.h"
 #include "engines/cpu/implementations.h"
 #include "engines/cpu/task_slots.h"
@@ -31,7 +34,6 @@ namespace {
 
 using kernels::cpu::kWinogradPoints;
 using problem::ConvPass;
-using problem::ConvPassKind;
 
 constexpr int64_t kKeptKernelFloats = 1280 * 1024;
 constexpr int64_t kKernelPiece = 16;  // channels whose weights one task transforms beforehand
@@ -54,17 +56,15 @@ std::string describe_cut(const ConvPass& pass, const WinogradGatherCut& cut, con
 class KeptKernelsStep final : public Step {
  public:
   KeptKernelsStep(const ConvPass& pass, const Machine& machine)
-      : pass_(pass), parts_(pass, vectors_of(machine)), slots_(machine.cpu.threads) {
+      : pass_(pass), parts_(pass, vectors_of(machine)), slots_{machine.cpu.threads} {
     terms_ = depth_taps(parts_.cut()) * source_channels(pass);
-    kernel_bytes_ = part_bytes<float>(pass.groups * parts_.m_blocks() * parts_.kernel_floats(terms_));
-    data_bytes_ = part_bytes<float>(parts_.data_floats());
-    product_bytes_ = part_bytes<float>(parts_.product_floats());
-    slot_bytes_ = data_bytes_ + product_bytes_ + part_bytes<float>(parts_.strip_floats());
+    kernels_ = slots_.shared.add<float>(pass.groups * parts_.m_blocks() * parts_.kernel_floats(terms_));
+    data_ = slots_.own.add<float>(parts_.data_floats());
+    products_ = slots_.own.add<float>(parts_.product_floats());
+    strip_ = slots_.own.add<float>(parts_.strip_floats());
   }
 
-  size_t workspace_bytes() const override {
-    return kernel_bytes_ + static_cast<size_t>(slots_) * slot_bytes_;
-  }
+  size_t workspace_bytes() const override { return slots_.bytes(); }
 
   std::string describe() const override {
     return describe_cut(pass_, parts_.cut(), "kernels kept for all of them");
@@ -72,31 +72,29 @@ class KeptKernelsStep final : public Step {
 
   void run(const Bindings& bindings, std::byte* workspace,
            runtime::ExecutionContext& context) const override {
-    auto* kernels = reinterpret_cast<float*>(workspace);
-    const auto scratch = [&](int64_t slot) {
-      return workspace + kernel_bytes_ + static_cast<size_t>(slot) * slot_bytes_;
-    };
+    float* const kernels = kernels_.in(workspace);
     const int64_t all = source_channels(pass_), pieces = ceil_div(all, kKernelPiece);
     const int64_t per_block = depth_taps(parts_.cut()) * pieces;
-    run_tasks(
-        *context.pool, pass_.groups * parts_.m_blocks() * per_block, slots_, [&](int64_t task, int64_t slot) {
-          const int64_t block = task / per_block, tap = task % per_block / pieces;
-          const int64_t k = task % pieces * kKernelPiece;
-          parts_.transform_weights(bindings, block / parts_.m_blocks(), block % parts_.m_blocks(), tap, k,
-                                   std::min(kKernelPiece, all - k), reinterpret_cast<float*>(scratch(slot)),
-                                   kernels + block * parts_.kernel_floats(terms_), terms_, tap * all + k);
-        });
-    run_tasks(*context.pool, pass_.groups * parts_.cut().blocks(), slots_, [&](int64_t task, int64_t slot) {
-      run_block(bindings, parts_.block(task), kernels, scratch(slot));
-    });
+    run_tasks(*context.pool, pass_.groups * parts_.m_blocks() * per_block, slots_.count,
+              [&](int64_t task, int64_t slot) {
+                const int64_t block = task / per_block, tap = task % per_block / pieces;
+                const int64_t k = task % pieces * kKernelPiece;
+                parts_.transform_weights(
+                    bindings, block / parts_.m_blocks(), block % parts_.m_blocks(), tap, k,
+                    std::min(kKernelPiece, all - k), strip_.in(slots_.at(workspace, slot)),
+                    kernels + block * parts_.kernel_floats(terms_), terms_, tap * all + k);
+              });
+    run_tasks(*context.pool, pass_.groups * parts_.cut().blocks(), slots_.count,
+              [&](int64_t task, int64_t slot) {
+                run_block(bindings, parts_.block(task), kernels, slots_.at(workspace, slot));
+              });
   }
 
  private:
   void run_block(const Bindings& bindings, const WinogradBlock& b, const float* kernels,
-                 std::byte* scratch) const {
-    auto* data = reinterpret_cast<float*>(scratch);
-    auto* products = reinterpret_cast<float*>(scratch + data_bytes_);
-    auto* strip = reinterpret_cast<float*>(scratch + data_bytes_ + product_bytes_);
+                 std::byte* memory) const {
+    float *const data = data_.in(memory), *const products = products_.in(memory),
+                 *const strip = strip_.in(memory);
     const int64_t all = source_channels(pass_);
     for (int64_t c = 0; c < all; c += parts_.lanes()) parts_.transform_data(bindings, b, c, strip, data);
     for (int64_t m = 0; m < parts_.m_blocks(); ++m) {
@@ -109,25 +107,23 @@ class KeptKernelsStep final : public Step {
 
   ConvPass pass_;
   WinogradGatherParts parts_;
-  int64_t slots_;
   int64_t terms_ = 0;
-  size_t kernel_bytes_ = 0, data_bytes_ = 0, product_bytes_ = 0, slot_bytes_ = 0;
+  Slots slots_;
+  Part<float> kernels_, data_, products_, strip_;
 };
 
 class ManyKernelsStep final : public Step {
  public:
   ManyKernelsStep(const ConvPass& pass, const Machine& machine)
-      : pass_(pass), parts_(pass, vectors_of(machine)), slots_(machine.cpu.threads) {
-    data_bytes_ = part_bytes<float>(parts_.data_floats());
-    kernel_bytes_ = part_bytes<float>(parts_.kernel_floats(parts_.cut().terms_at_once));
-    product_bytes_ = part_bytes<float>(parts_.product_floats());
-    slot_bytes_ = kernel_bytes_ + product_bytes_ + part_bytes<float>(parts_.strip_floats());
+      : pass_(pass), parts_(pass, vectors_of(machine)), slots_{machine.cpu.threads} {
+    for (int64_t block = 0; block < parts_.cut().blocks_per_chunk; ++block)
+      data_.push_back(slots_.shared.add<float>(parts_.data_floats()));
+    kernels_ = slots_.own.add<float>(parts_.kernel_floats(parts_.cut().terms_at_once));
+    products_ = slots_.own.add<float>(parts_.product_floats());
+    strip_ = slots_.own.add<float>(parts_.strip_floats());
   }
 
-  size_t workspace_bytes() const override {
-    return static_cast<size_t>(parts_.cut().blocks_per_chunk) * data_bytes_ +
-           static_cast<size_t>(slots_) * slot_bytes_;
-  }
+  size_t workspace_bytes() const override { return slots_.bytes(); }
 
   std::string describe() const override {
     return describe_cut(pass_, parts_.cut(), "kernels made for each of them");
@@ -136,34 +132,27 @@ class ManyKernelsStep final : public Step {
   void run(const Bindings& bindings, std::byte* workspace,
            runtime::ExecutionContext& context) const override {
     const int64_t per_chunk = parts_.cut().blocks_per_chunk, blocks = pass_.groups * parts_.cut().blocks();
-    const auto data = [&](int64_t block) {
-      return reinterpret_cast<float*>(workspace + static_cast<size_t>(block) * data_bytes_);
-    };
-    const auto scratch = [&](int64_t slot) {
-      return workspace + static_cast<size_t>(per_chunk) * data_bytes_ +
-             static_cast<size_t>(slot) * slot_bytes_;
-    };
+    const auto data = [&](int64_t block) { return data_[static_cast<size_t>(block)].in(workspace); };
     const int64_t vectors = ceil_div(source_channels(pass_), parts_.lanes());
     for (int64_t first = 0; first < blocks; first += per_chunk) {
       const int64_t now = std::min(per_chunk, blocks - first);
-      run_tasks(*context.pool, now * vectors, slots_, [&](int64_t task, int64_t slot) {
+      run_tasks(*context.pool, now * vectors, slots_.count, [&](int64_t task, int64_t slot) {
         parts_.transform_data(bindings, parts_.block(first + task / vectors), task % vectors * parts_.lanes(),
-                              reinterpret_cast<float*>(scratch(slot)), data(task / vectors));
+                              strip_.in(slots_.at(workspace, slot)), data(task / vectors));
       });
-      run_tasks(*context.pool, now * parts_.m_blocks(), slots_, [&](int64_t task, int64_t slot) {
+      run_tasks(*context.pool, now * parts_.m_blocks(), slots_.count, [&](int64_t task, int64_t slot) {
         const int64_t block = task / parts_.m_blocks();
         run_block(bindings, parts_.block(first + block), task % parts_.m_blocks(), data(block),
-                  scratch(slot));
+                  slots_.at(workspace, slot));
       });
     }
   }
 
  private:
   void run_block(const Bindings& bindings, const WinogradBlock& b, int64_t m, const float* data,
-                 std::byte* scratch) const {
-    auto* kernels = reinterpret_cast<float*>(scratch);
-    auto* products = reinterpret_cast<float*>(scratch + kernel_bytes_);
-    auto* strip = reinterpret_cast<float*>(scratch + kernel_bytes_ + product_bytes_);
+                 std::byte* memory) const {
+    float *const kernels = kernels_.in(memory), *const products = products_.in(memory),
+                 *const strip = strip_.in(memory);
     const int64_t all = source_channels(pass_), at_once = parts_.cut().terms_at_once;
     bool accumulate = false;
     for (int64_t tap = 0; tap < b.taps; ++tap)
@@ -180,32 +169,25 @@ class ManyKernelsStep final : public Step {
 
   ConvPass pass_;
   WinogradGatherParts parts_;
-  int64_t slots_;
-  size_t data_bytes_ = 0, kernel_bytes_ = 0, product_bytes_ = 0, slot_bytes_ = 0;
+  Slots slots_;
+  std::vector<Part<float>> data_;  // of each block of a chunk
+  Part<float> kernels_, products_, strip_;
 };
 
-class WinogradGatherCandidate final : public Candidate {
- public:
-  const char* name() const override { return "cpu.winograd_gather"; }
-  bool reduces_precision() const override { return true; }
-  Support supports(const problem::Pass& pass, const Machine& /*machine*/) const override {
-    const auto* conv = std::get_if<ConvPass>(&pass);
-    if (conv == nullptr || conv->kind == ConvPassKind::kGradWeight)
-      return Support::no("computes forward and grad_input only");
-    if (const auto reason = winograd_unfit(*conv)) return Support::no(*reason);
-    if (!is_forward(*conv) && conv->axes[0].stride != 1) return Support::no("the stride along D is not 1");
-    const Checked tile = Checked(kWinogradPoints) * conv->axes[0].kernel * source_channels(*conv);
-    if (tile.get().value_or(INT64_MAX) > kDataFloatsInL3 / kFewestTiles)
-      return Support::no("the transformed tiles of a block exceed the cache");
-    return Support::yes();
-  }
-  std::unique_ptr<const Step> make_step(const problem::Pass& pass, const Machine& machine) const override {
-    const auto& conv = std::get<ConvPass>(pass);
-    if (cut_winograd_gather(conv, vectors_of(machine).tile_width()).keeps_kernels)
-      return std::make_unique<KeptKernelsStep>(conv, machine);
-    return std::make_unique<ManyKernelsStep>(conv, machine);
-  }
-};
+std::optional<Reason> unfit(const ConvPass& conv, const Machine& /*machine*/) {
+  if (auto reason = winograd_unfit(conv)) return reason;
+  if (!is_forward(conv) && conv.axes[0].stride != 1) return "the stride along D is not 1";
+  const Checked tile = Checked(kWinogradPoints) * conv.axes[0].kernel * source_channels(conv);
+  if (tile.get().value_or(INT64_MAX) > kDataFloatsInL3 / kFewestTiles)
+    return "the transformed tiles of a block exceed the cache";
+  return std::nullopt;
+}
+
+std::unique_ptr<const Step> step(const ConvPass& conv, const Machine& machine) {
+  if (cut_winograd_gather(conv, vectors_of(machine).tile_width()).keeps_kernels)
+    return std::make_unique<KeptKernelsStep>(conv, machine);
+  return std::make_unique<ManyKernelsStep>(conv, machine);
+}
 
 }  // namespace
 
@@ -224,11 +206,8 @@ WinogradGatherCut cut_winograd_gather(const ConvPass& p, int64_t tile_width) {
   const int64_t wanted = cut.keeps_kernels
                              ? std::max(kFewestTiles, std::min(in_l2, ceil_div(all, kWantedTasks)))
                              : std::max(kFewestTiles, std::min(in_l3, kTilesPerTask));
-  // Even blocks of at most `most`.
   const auto cut_axis = [](int64_t total, int64_t most, int64_t& size, int64_t& blocks) {
-    blocks = ceil_div(total, std::clamp<int64_t>(most, 1, total));
-    size = ceil_div(total, blocks);
-    blocks = ceil_div(total, size);
+    std::tie(size, blocks) = cut_evenly(total, std::clamp<int64_t>(most, 1, total));
   };
   cut_axis(cut.tiles_w, wanted, cut.columns, cut.blocks_w);
   cut_axis(cut.tiles_h, wanted / cut.columns, cut.rows, cut.blocks_h);
@@ -240,7 +219,7 @@ WinogradGatherCut cut_winograd_gather(const ConvPass& p, int64_t tile_width) {
 }
 
 const Candidate& winograd_gather() {
-  static const WinogradGatherCandidate instance;
+  static const ConvCandidate instance({"cpu.winograd_gather", kGathers, unfit, nullptr, step, true});
   return instance;
 }
 

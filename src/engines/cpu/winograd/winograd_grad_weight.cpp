@@ -11,9 +11,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <tuple>
 #include <vector>
 
 #include "base/checked.h"
+#include "engines/cpu/boxes.h"
+#include "engines/cpu/candidate.h"
 #include "engines/cpu/implementations.h"
 #include "engines/cpu/machine_vectors.h"
 #include "engines/cpu/task_slots.h"
@@ -28,7 +31,6 @@ namespace {
 
 using kernels::cpu::kWinogradPoints;
 using problem::ConvPass;
-using problem::ConvPassKind;
 using problem::PassTensor;
 
 constexpr int64_t kChunkFloats = 3 * 1024 * 1024;  // 12 MiB of transformed tiles, in L3
@@ -300,28 +302,17 @@ void cut_channels(const ConvPass& p, int64_t lanes, WinogradGradWeightCut& cut) 
   if (cut.x_tile / kLineFloats % 2 == 0) cut.x_tile += std::max(kLineFloats, lanes);
 }
 
-class WinogradGradWeightCandidate final : public Candidate {
- public:
-  const char* name() const override { return "cpu.winograd_grad_weight"; }
-  bool reduces_precision() const override { return true; }
-  Support supports(const problem::Pass& pass, const Machine& machine) const override {
-    const auto* conv = std::get_if<ConvPass>(&pass);
-    if (conv == nullptr || conv->kind != ConvPassKind::kGradWeight)
-      return Support::no("computes grad_weight only");
-    if (const auto reason = winograd_unfit(*conv)) return Support::no(*reason);
-    const int64_t lanes = vectors_of(machine).winograd_lanes();
-    WinogradGradWeightCut cut;
-    cut_channels(*conv, lanes, cut);
-    if (conv->batch * conv->axes[0].y * cut.tiles_h * cut.tiles_w < kFewestTiles)
-      return Support::no(fmt::format("there are fewer than {} tiles", kFewestTiles));
-    if (row_floats(*conv, cut, lanes).get().value_or(INT64_MAX) > kMostRowFloats)
-      return Support::no("a row of transformed tiles exceeds the cache");
-    return Support::yes();
-  }
-  std::unique_ptr<const Step> make_step(const problem::Pass& pass, const Machine& machine) const override {
-    return std::make_unique<WinogradGradWeightStep>(std::get<ConvPass>(pass), machine);
-  }
-};
+std::optional<Reason> unfit(const ConvPass& conv, const Machine& machine) {
+  if (auto reason = winograd_unfit(conv)) return reason;
+  const int64_t lanes = vectors_of(machine).winograd_lanes();
+  WinogradGradWeightCut cut;
+  cut_channels(conv, lanes, cut);
+  if (conv.batch * conv.axes[0].y * cut.tiles_h * cut.tiles_w < kFewestTiles)
+    return fmt::format("there are fewer than {} tiles", kFewestTiles);
+  if (row_floats(conv, cut, lanes).get().value_or(INT64_MAX) > kMostRowFloats)
+    return "a row of transformed tiles exceeds the cache";
+  return std::nullopt;
+}
 
 }  // namespace
 
@@ -330,9 +321,8 @@ WinogradGradWeightCut cut_winograd_grad_weight(const ConvPass& p, int64_t lanes)
   cut_channels(p, lanes, cut);
   cut.rows = p.batch * p.axes[0].y * cut.tiles_h;
   const int64_t floats = row_floats(p, cut, lanes).get().value_or(kMostRowFloats);
-  cut.chunks = ceil_div(cut.rows, std::clamp<int64_t>(kChunkFloats / floats, 1, cut.rows));
-  cut.rows_per_chunk = ceil_div(cut.rows, cut.chunks);
-  cut.chunks = ceil_div(cut.rows, cut.rows_per_chunk);
+  std::tie(cut.rows_per_chunk, cut.chunks) =
+      cut_evenly(cut.rows, std::clamp<int64_t>(kChunkFloats / floats, 1, cut.rows));
   const int64_t strip_row = 4 * (4 * cut.tiles_w + 2) * lanes;
   cut.rows_per_strip =
       std::clamp<int64_t>(kStripFloats / strip_row, 1, std::min(kMostStripRows, cut.rows_per_chunk));
@@ -345,7 +335,8 @@ WinogradGradWeightCut cut_winograd_grad_weight(const ConvPass& p, int64_t lanes)
 }
 
 const Candidate& winograd_grad_weight() {
-  static const WinogradGradWeightCandidate instance;
+  static const ConvCandidate instance(
+      {"cpu.winograd_grad_weight", kGradWeights, unfit, nullptr, make<WinogradGradWeightStep>, true});
   return instance;
 }
 

@@ -23,10 +23,6 @@ class RowSum {
  public:
   template <class E>
   HWY_INLINE void add(const E& elements, const std::byte* HWY_RESTRICT row, int64_t count) {
-#if HWY_HAVE_SCALABLE
-    // No arrays of such vectors: one after the other.
-    for (int v = 0; v < kVectors; ++v) add_to_one(elements, row, count, v);
-#else
     const Floats<kLanes> d;
     hn::Vec<Floats<kLanes>> sums[kVectors];
     for (int v = 0; v < kVectors; ++v) sums[v] = hn::Load(d, sums_ + v * kLanes);
@@ -40,7 +36,6 @@ class RowSum {
         sums[v] = hn::Add(sums[v], load_first(elements, d, row + (i + v * kLanes) * E::kBytes, left));
     }
     for (int v = 0; v < kVectors; ++v) hn::Store(sums[v], d, sums_ + v * kLanes);
-#endif
   }
 
   HWY_INLINE double take() {
@@ -53,17 +48,6 @@ class RowSum {
 
  private:
   static constexpr int kVectors = kSideBySide / kLanes;
-
-#if HWY_HAVE_SCALABLE
-  template <class E>
-  HWY_INLINE void add_to_one(const E& elements, const std::byte* row, int64_t count, int v) {
-    const Floats<kLanes> d;
-    auto sum = hn::Load(d, sums_ + v * kLanes);
-    for (int64_t i = v * kLanes; i < count; i += kSideBySide)
-      sum = hn::Add(sum, load_first(elements, d, row + i * E::kBytes, std::min<int64_t>(count - i, kLanes)));
-    hn::Store(sum, d, sums_ + v * kLanes);
-  }
-#endif
 
   HWY_ALIGN float sums_[kSideBySide] = {};
 };
@@ -162,28 +146,16 @@ HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 namespace retrograd::kernels::cpu {
-namespace {
 
-HWY_EXPORT(sum_rows);
-HWY_EXPORT(add_columns);
-
-struct Chosen {
-  double (*rows)(DType, const std::byte*, int64_t, int64_t, int64_t);
-  void (*columns)(DType, const std::byte*, int64_t, int64_t, int64_t, double*);
-};
-const Chosen& chosen() {
-  static const Chosen instance{RG_WIDEST(sum_rows), RG_WIDEST(add_columns)};
-  return instance;
-}
-
-}  // namespace
+RG_EXPORT(RG_WIDEST, sum_rows)
+RG_EXPORT(RG_WIDEST, add_columns)
 
 double sum_rows(DType dtype, const std::byte* source, int64_t row_stride, int64_t rows, int64_t count) {
-  return chosen().rows(dtype, source, row_stride, rows, count);
+  return chosen_sum_rows()(dtype, source, row_stride, rows, count);
 }
 void add_columns(DType dtype, const std::byte* source, int64_t stride, int64_t positions, int64_t columns,
                  double* sums) {
-  chosen().columns(dtype, source, stride, positions, columns, sums);
+  chosen_add_columns()(dtype, source, stride, positions, columns, sums);
 }
 
 }  // namespace retrograd::kernels::cpu

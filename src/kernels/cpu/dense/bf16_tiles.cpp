@@ -12,6 +12,7 @@
 #include "kernels/cpu/dense/bf16_pairs.h"
 #include "kernels/cpu/dense/bf16_tiles-inl.h"
 #include "kernels/cpu/targets.h"
+#include "kernels/cpu/vector_shape.h"
 
 #if defined(__x86_64__) && defined(__linux__) && (defined(__GNUC__) || defined(__clang__))
 #include <cpuid.h>
@@ -81,7 +82,8 @@ std::atomic<bool> pairs_stand_in{false};
 // The product in pieces that bf16_tile_product takes.
 void product_of_pairs(TileProduct tile, int upper) {
   const float *a = tile.a[0], *lower = tile.a[1];
-  const int rows = tile.rows, most = tile_rows(tile.width == 0 ? tile_width() : tile.width);
+  const int rows = tile.rows,
+            most = widest_shape().tile_rows(tile.width == 0 ? widest_shape().tile_width() : tile.width);
   for (int row = 0; row < rows; row += tile.rows) {
     const float* first = row < upper ? a + row * tile.a_stride : lower + (row - upper) * tile.a_stride;
     tile.set_rows(first, tile.a_stride, std::min(most, (row < upper ? upper : rows) - row));
@@ -95,7 +97,7 @@ void product_of_pairs(TileProduct tile, int upper) {
 void product_of_shifted_pairs(TileProduct tile, int upper) {
   float cells[kTileRegisterRows][kRegisterCells];
   const TileProduct given = tile;
-  const int64_t zero = 0, width = given.width == 0 ? tile_width() : given.width;
+  const int64_t zero = 0, width = given.width == 0 ? widest_shape().tile_width() : given.width;
   const int64_t b_step = given.b_offsets != nullptr ? given.b_outer_stride : given.inner * width;
   tile.a_stride = kRegisterCells;
   tile.a[0] = cells[0];

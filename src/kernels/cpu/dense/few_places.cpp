@@ -126,24 +126,12 @@ HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 namespace retrograd::kernels::cpu {
-namespace {
 
-HWY_EXPORT(add_weight_rows);
-HWY_EXPORT(store_weight_rows);
+RG_EXPORT(RG_WIDEST, add_weight_rows)
+RG_EXPORT(RG_WIDEST, store_weight_rows)
 
-struct Chosen {
-  void (*add)(const FewPlaces&);
-  void (*store)(const FewPlaces&);
-};
-const Chosen& chosen() {
-  static const Chosen instance{RG_WIDEST(add_weight_rows), RG_WIDEST(store_weight_rows)};
-  return instance;
-}
-
-}  // namespace
-
-void add_weight_rows(const FewPlaces& f) { chosen().add(f); }
-void store_weight_rows(const FewPlaces& f) { chosen().store(f); }
+void add_weight_rows(const FewPlaces& f) { chosen_add_weight_rows()(f); }
+void store_weight_rows(const FewPlaces& f) { chosen_store_weight_rows()(f); }
 
 }  // namespace retrograd::kernels::cpu
 #endif

@@ -142,37 +142,12 @@ HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 namespace retrograd::kernels::cpu {
-namespace {
 
-HWY_EXPORT(tile_product);
-HWY_EXPORT(end_stream);
+RG_EXPORT(RG_WIDEST, tile_product)
+RG_EXPORT(RG_WIDEST, end_stream)
 
-struct Chosen {
-  void (*product)(const TileProduct&);
-  void (*end_stream)();
-};
-const Chosen& chosen() {
-  static const Chosen instance{RG_WIDEST(tile_product), RG_WIDEST(end_stream)};
-  return instance;
-}
-
-}  // namespace
-
-int64_t tile_width() { return widest_shape().tile_width(); }
-std::array<int64_t, 3> tile_widths() { return widest_shape().tile_widths(); }
-int64_t fitting_tile_width(int64_t channels) { return widest_shape().fitting_tile_width(channels); }
-int64_t next_tile_width(int64_t channels, int64_t narrowest) {
-  return widest_shape().next_tile_width(channels, narrowest);
-}
-int64_t covering_lanes(int64_t channels, int64_t narrowest) {
-  return widest_shape().covering_lanes(channels, narrowest);
-}
-int tile_rows(int64_t width) { return widest_shape().tile_rows(width); }
-int64_t next_tile_rows(int64_t rows, int64_t width, int64_t stride) {
-  return widest_shape().next_tile_rows(rows, width, stride);
-}
-void tile_product(const TileProduct& tile) { chosen().product(tile); }
-void end_stream() { chosen().end_stream(); }
+void tile_product(const TileProduct& tile) { chosen_tile_product()(tile); }
+void end_stream() { chosen_end_stream()(); }
 
 }  // namespace retrograd::kernels::cpu
 #endif

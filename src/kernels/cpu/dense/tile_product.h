@@ -63,16 +63,6 @@ struct TileProduct {
   }
 };
 
-// VectorShape says what these are, for the instruction set of this machine: floats in a row of b and c of a
-// full tile, the widths there are, largest first, rows at equal distances that a tile may have, and how many
-// of `rows` rows `stride` floats apart the next one takes.
-int64_t tile_width();
-std::array<int64_t, 3> tile_widths();
-int64_t fitting_tile_width(int64_t channels);
-int64_t next_tile_width(int64_t channels, int64_t narrowest = 0);
-int64_t covering_lanes(int64_t channels, int64_t narrowest = 0);
-int tile_rows(int64_t width);
-int64_t next_tile_rows(int64_t rows, int64_t width, int64_t stride);
 void tile_product(const TileProduct& tile);
 void end_stream();
 

@@ -185,18 +185,10 @@ HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 namespace retrograd::kernels::cpu {
-namespace {
 
-HWY_EXPORT(depthwise_dots);
+RG_EXPORT(RG_CHOSEN, depthwise_dots)
 
-using Dots = void (*)(const DepthwiseDots&);
-
-}  // namespace
-
-void depthwise_dots(const DepthwiseDots& dots) {
-  static const Dots chosen = RG_CHOSEN(depthwise_dots);
-  chosen(dots);
-}
+void depthwise_dots(const DepthwiseDots& dots) { chosen_depthwise_dots()(dots); }
 
 }  // namespace retrograd::kernels::cpu
 #endif

@@ -33,7 +33,7 @@ void lanes_to_planes_one_by_one(const float* in, int64_t count, float* const* pl
     for (int64_t i = 0; i < count; ++i) put_float(in[i * lanes + l], planes[l] + i);
 }
 
-#if !RG_HAS_LANES || HWY_HAVE_SCALABLE
+#if !RG_HAS_LANES
 void planes_to_lanes(const float* const* planes, int64_t count, float* out) {
   planes_to_lanes_one_by_one(planes, count, out);
 }
@@ -141,33 +141,19 @@ HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 namespace retrograd::kernels::cpu {
-namespace {
 
-HWY_EXPORT(planes_to_lanes);
-HWY_EXPORT(lanes_to_planes);
-HWY_EXPORT(copy_lanes);
+RG_EXPORT(RG_CHOSEN, planes_to_lanes)
+RG_EXPORT(RG_CHOSEN, lanes_to_planes)
+RG_EXPORT(RG_CHOSEN, copy_lanes)
 
-struct Chosen {
-  void (*to_lanes)(const float* const*, int64_t, float*);
-  void (*to_planes)(const float*, int64_t, float* const*);
-  void (*copy)(const float*, int64_t, int64_t, float*);
-};
-const Chosen& chosen() {
-  static const Chosen instance{RG_CHOSEN(planes_to_lanes), RG_CHOSEN(lanes_to_planes), RG_CHOSEN(copy_lanes)};
-  return instance;
-}
-
-}  // namespace
-
-int64_t plane_lanes() { return vector_shape().plane_lanes(); }
 void planes_to_lanes(const float* const* planes, int64_t count, float* out) {
-  chosen().to_lanes(planes, count, out);
+  chosen_planes_to_lanes()(planes, count, out);
 }
 void lanes_to_planes(const float* in, int64_t count, float* const* planes) {
-  chosen().to_planes(in, count, planes);
+  chosen_lanes_to_planes()(in, count, planes);
 }
 void copy_lanes(const float* source, int64_t step, int64_t count, float* out) {
-  chosen().copy(source, step, count, out);
+  chosen_copy_lanes()(source, step, count, out);
 }
 
 }  // namespace retrograd::kernels::cpu

@@ -16,8 +16,6 @@
 
 namespace retrograd::kernels::cpu {
 
-// Lanes of a vector of floats of this machine, at most kMostPlaneLanes.
-int64_t plane_lanes();
 // `planes` has plane_lanes() addresses; strips are aligned to a vector.
 void planes_to_lanes(const float* const* planes, int64_t count, float* out);
 void lanes_to_planes(const float* in, int64_t count, float* const* planes);

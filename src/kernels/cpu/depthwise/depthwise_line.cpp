@@ -18,25 +18,9 @@ namespace HWY_NAMESPACE {
 namespace hn = RG_VECTORS;
 using D = hn::CappedTag<float, kMostLineLanes>;
 using V = hn::Vec<D>;
-static_assert(has_lanes(hn::MaxLanes(D()), kShape.line_lanes()));
+static_assert(has_lanes(hn::MaxLanes(D()), line_lanes_of(kShape)));
 
 int64_t line_lanes() { return static_cast<int64_t>(hn::Lanes(D())); }
-
-#if HWY_HAVE_SCALABLE
-// Vectors of unknown size have no arrays.
-void depthwise_line(const DepthwiseLine& r) {
-  for (int64_t k = 0; k < r.count; ++k) {
-    float sum = r.start;
-    for (int64_t t = 0; t < r.taps; ++t) sum += r.weights[t] * r.source[k + r.offsets[t]];
-    r.out[k] = sum;
-  }
-}
-void depthwise_line_dots(const DepthwiseLineDots& r) {
-  for (int64_t t = 0; t < r.taps; ++t)
-    for (int64_t k = 0; k < r.count; ++k)
-      r.sums[t * line_lanes() + k % line_lanes()] += r.y[k] * r.x[k + r.offsets[t]];
-}
-#else
 
 // Vectors of sums beside which the others fit.
 constexpr int kMostVectors = kFewRegisters ? 12 : 16;
@@ -124,7 +108,6 @@ void dots_tiles(std::index_sequence<kI...>, const DepthwiseLineDots& r) {
 void depthwise_line_dots(const DepthwiseLineDots& r) {
   dots_tiles(std::make_index_sequence<kMostVectors>(), r);
 }
-#endif
 
 void add_line_lanes(const float* sums, int64_t taps, float* out) {
   const D d;
@@ -138,29 +121,14 @@ HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 namespace retrograd::kernels::cpu {
-namespace {
 
-HWY_EXPORT(depthwise_line);
-HWY_EXPORT(depthwise_line_dots);
-HWY_EXPORT(add_line_lanes);
+RG_EXPORT(RG_CHOSEN, depthwise_line)
+RG_EXPORT(RG_CHOSEN, depthwise_line_dots)
+RG_EXPORT(RG_CHOSEN, add_line_lanes)
 
-struct Chosen {
-  void (*line)(const DepthwiseLine&);
-  void (*dots)(const DepthwiseLineDots&);
-  void (*add)(const float*, int64_t, float*);
-};
-const Chosen& chosen() {
-  static const Chosen instance{RG_CHOSEN(depthwise_line), RG_CHOSEN(depthwise_line_dots),
-                               RG_CHOSEN(add_line_lanes)};
-  return instance;
-}
-
-}  // namespace
-
-int64_t depthwise_line_lanes() { return vector_shape().line_lanes(); }
-void depthwise_line(const DepthwiseLine& line) { chosen().line(line); }
-void depthwise_line_dots(const DepthwiseLineDots& line) { chosen().dots(line); }
-void add_line_lanes(const float* sums, int64_t taps, float* out) { chosen().add(sums, taps, out); }
+void depthwise_line(const DepthwiseLine& line) { chosen_depthwise_line()(line); }
+void depthwise_line_dots(const DepthwiseLineDots& line) { chosen_depthwise_line_dots()(line); }
+void add_line_lanes(const float* sums, int64_t taps, float* out) { chosen_add_line_lanes()(sums, taps, out); }
 
 }  // namespace retrograd::kernels::cpu
 #endif

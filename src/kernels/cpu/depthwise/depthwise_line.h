@@ -9,13 +9,16 @@
 // vectors are at most 8 lanes, of which two are loaded in the time of one of 16, and cross half as often.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 
 #include "kernels/cpu/vector_shape.h"
 
 namespace retrograd::kernels::cpu {
 
-int64_t depthwise_line_lanes();
+// Lanes of the sums, of any machine at most.
+inline constexpr int64_t kMostLineLanes = 8;
+constexpr int64_t line_lanes_of(const VectorShape& shape) { return std::min(shape.floats, kMostLineLanes); }
 
 struct DepthwiseLine {
   const float* source = nullptr;  // up to kMostLineLanes - 1 floats behind the last are read, too

@@ -237,18 +237,10 @@ HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 namespace retrograd::kernels::cpu {
-namespace {
 
-HWY_EXPORT(depthwise_row);
+RG_EXPORT(RG_CHOSEN, depthwise_row)
 
-using Row = void (*)(const DepthwiseRow&);
-
-}  // namespace
-
-void depthwise_row(const DepthwiseRow& row) {
-  static const Row chosen = RG_CHOSEN(depthwise_row);
-  chosen(row);
-}
+void depthwise_row(const DepthwiseRow& row) { chosen_depthwise_row()(row); }
 
 }  // namespace retrograd::kernels::cpu
 #endif

@@ -167,6 +167,62 @@ struct WideRows {
   }
 };
 
+// Columns [begin, end) of planes in vectors of kLanes. R is a request: all_taps() it has, and
+// columns_left() are left from a column on of what a tap reads.
+template <class R, int kLanes>
+class Columns {
+ public:
+  using D = Tag<kLanes>;
+  using Tile = void (*)(const R&, const TileGroup&, const Place<D>*, int64_t, int64_t);
+
+  Columns(const R& r, int64_t begin, int64_t end)
+      : begin_(begin), end_(end), all_fit_((end - begin + kLanes - 1) / kLanes * r.all_taps() <= kPlaces) {
+    if (all_fit_)
+      for (int64_t column = begin, i = 0; column < end; column += kLanes, i += r.all_taps())
+        list_places(r, column, places_ + i);
+  }
+
+  void run(Tile tile, const R& r, const TileGroup& g) {
+    if (all_fit_) return tile(r, g, places_, begin_, end_);
+    for (int64_t column = begin_; column < end_; column += kLanes) {
+      list_places(r, column, places_);
+      tile(r, g, places_, column, column + 1);
+    }
+  }
+
+ private:
+  static void list_places(const R& r, int64_t column, Place<D>* places) {
+    for (int64_t t = 0; t < r.all_taps(); ++t)
+      places[t] = place_of<D>(-column - r.offsets[t], r.columns_left(column, t));
+  }
+
+  int64_t begin_, end_;
+  bool all_fit_;
+  Place<D> places_[kPlaces];
+};
+
+// All positions of a row. each_group(step, together, body) calls body(group), and tile(group, lanes) says who
+// makes the tiles of a group in vectors of so many lanes, of which kPair: two planes share one.
+template <class R, int kLanes, bool kPair, class EachGroup, class Tile>
+HWY_INLINE void in_columns(const R& r, int64_t positions, const EachGroup& each_group, const Tile& tile) {
+  constexpr std::integral_constant<int, kLanes> kFull;
+  if constexpr (kLanes == 16) {
+    // What remains of a row costs half as much in half a vector.
+    const int64_t rest = positions % kLanes, halves = rest <= kLanes / 2 ? rest : 0;
+    if (halves > 0) {
+      constexpr std::integral_constant<int, kLanes / 2> kHalf;
+      Columns<R, kLanes> whole(r, 0, positions - halves);
+      Columns<R, kLanes / 2> half(r, positions - halves, positions);
+      return each_group(1, false, [&](const TileGroup& g) HWY_ATTR {
+        whole.run(tile(g, kFull), r, g);
+        half.run(tile(g, kHalf), r, g);
+      });
+    }
+  }
+  Columns<R, kLanes> whole(r, 0, positions);
+  each_group(kPair ? 2 : 1, true, [&](const TileGroup& g) HWY_ATTR { whole.run(tile(g, kFull), r, g); });
+}
+
 #endif
 }  // namespace HWY_NAMESPACE
 }  // namespace retrograd::kernels::cpu

@@ -37,7 +37,7 @@ class WideTile : WideRows<kLanes, kTapRows, kRows, kPair> {
   // Columns [begin, end) of a group.
   static HWY_NOINLINE void columns(const DepthwiseWide& r, const TileGroup& g,
                                    const Place<D>* HWY_RESTRICT places, int64_t begin, int64_t end) {
-    const int64_t taps = r.taps[0] + r.taps[1];
+    const int64_t taps = r.all_taps();
     for (int64_t plane = g.plane; plane < g.plane + g.planes; plane += kPair ? 2 : 1) {
       // A last plane alone is its own second.
       const bool has_second = plane + 1 < g.plane + g.planes;
@@ -159,85 +159,31 @@ constexpr int most_rows(int tap_rows, int phases) {
   return kFewRegisters ? HWY_MIN(8, (15 - tap_rows) / phases) : 8;
 }
 
-// Columns [begin, end) of a plane in vectors of kLanes.
-template <int kLanes, int kTapRows, int kPhases, bool kPair = false>
-class Columns {
-  using D = Tag<kLanes>;
-  static constexpr int kMost = most_rows(kTapRows, kPhases), kLeast = least_rows(kTapRows, kMost);
-
- public:
-  Columns(const DepthwiseWide& r, int64_t begin, int64_t end)
-      : begin_(begin),
-        end_(end),
-        taps_(r.taps[0] + r.taps[1]),
-        all_fit_((end - begin + kLanes - 1) / kLanes * taps_ <= kPlaces) {
-    if (all_fit_)
-      for (int64_t column = begin, i = 0; column < end; column += kLanes, i += taps_)
-        list_places(r, column, places_ + i);
+// Who makes the tiles of a group.
+template <int kLanes, int kTapRows, int kPhases, bool kPair, int... I>
+Columns<DepthwiseWide, kLanes>::Tile tile_of(std::integer_sequence<int, I...>, const TileGroup& g) {
+  constexpr int kMost = most_rows(kTapRows, kPhases), kLeast = least_rows(kTapRows, kMost);
+  if constexpr (!RG_EIGHT_LANES) {
+    static constexpr typename Columns<DepthwiseWide, kLanes>::Tile kTiles[] = {
+        WideTile<kLanes, kTapRows, kPhases, kLeast + I, true, kPair>::columns...};
+    if (g.regular) return kTiles[g.height - kLeast];
   }
-
-  void run(const DepthwiseWide& r, const TileGroup& g) {
-    const Tile columns = tile(Indices<kMost - kLeast + 1>(), g);
-    if (all_fit_) return columns(r, g, places_, begin_, end_);
-    for (int64_t column = begin_; column < end_; column += kLanes) {
-      list_places(r, column, places_);
-      columns(r, g, places_, column, column + 1);
-    }
-  }
-
- private:
-  using Tile = void (*)(const DepthwiseWide&, const TileGroup&, const Place<D>*, int64_t, int64_t);
-
-  template <int... I>
-  static Tile tile(std::integer_sequence<int, I...>, const TileGroup& g) {
-    if constexpr (!RG_EIGHT_LANES) {
-      static constexpr Tile kTiles[] = {
-          WideTile<kLanes, kTapRows, kPhases, kLeast + I, true, kPair>::columns...};
-      if (g.regular) return kTiles[g.height - kLeast];
-    }
-    return WideTile<kLanes, kTapRows, kPhases, kMost, false, kPair>::columns;
-  }
-
-  void list_places(const DepthwiseWide& r, int64_t column, Place<D>* places) const {
-    for (int64_t t = 0; t < taps_; ++t) {
-      const int64_t at = column + r.offsets[t];
-      places[t] = place_of<D>(-at, r.source_width - at);
-    }
-  }
-
-  int64_t begin_, end_, taps_;
-  bool all_fit_;
-  Place<D> places_[kPlaces];
-};
-
-template <int kTapRows, int kPhases, class Run>
-HWY_INLINE void each_group(const DepthwiseWide& r, int64_t step, bool together, const Run& run) {
-  constexpr int kMost = most_rows(kTapRows, kPhases);
-  // The height of a tile changes no bits: eight_lanes.h, which nobody waits for but the compiler, has one.
-  constexpr int kLeast = RG_EIGHT_LANES ? kMost + 1 : least_rows(kTapRows, kMost);
-  each_tile_group<kTapRows>(r.planes, step, together, r.rows, r.first_row, r.source_rows, kLeast, kMost, run);
+  return WideTile<kLanes, kTapRows, kPhases, kMost, false, kPair>::columns;
 }
 
 template <int kLanes, int kTapRows, int kPhases>
 void tiles(const DepthwiseWide& r) {
-  const int64_t positions = (r.width + kPhases - 1) / kPhases;
-  if constexpr (kPhases == 1 && kTapRows <= 3 && kLanes == 8 && hn::MaxLanes(Tag<16>()) == 16) {
-    Columns<8, kTapRows, kPhases, true> pairs(r, 0, positions);
-    return each_group<kTapRows, kPhases>(r, 2, true, [&](const TileGroup& g) HWY_ATTR { pairs.run(r, g); });
-  } else if constexpr (kLanes == 16) {
-    // What remains of a row costs half as much in half a vector.
-    const int64_t rest = positions % kLanes, halves = rest <= kLanes / 2 ? rest : 0;
-    if (halves > 0) {
-      Columns<kLanes, kTapRows, kPhases> whole(r, 0, positions - halves);
-      Columns<kLanes / 2, kTapRows, kPhases> half(r, positions - halves, positions);
-      return each_group<kTapRows, kPhases>(r, 1, false, [&](const TileGroup& g) HWY_ATTR {
-        whole.run(r, g);
-        half.run(r, g);
+  constexpr int kMost = most_rows(kTapRows, kPhases), kLeast = least_rows(kTapRows, kMost);
+  constexpr bool kPair = kPhases == 1 && kTapRows <= 3 && kLanes == 8 && hn::MaxLanes(Tag<16>()) == 16;
+  const auto each_group = [&](int64_t step, bool together, const auto& run) {
+    // The height of a tile changes no bits: eight_lanes.h, which nobody waits for but the compiler, has one.
+    each_tile_group<kTapRows>(r.planes, step, together, r.rows, r.first_row, r.source_rows,
+                              RG_EIGHT_LANES ? kMost + 1 : kLeast, kMost, run);
+  };
+  in_columns<DepthwiseWide, kLanes, kPair>(
+      r, (r.width + kPhases - 1) / kPhases, each_group, [](const TileGroup& g, auto lanes) {
+        return tile_of<lanes(), kTapRows, kPhases, kPair>(Indices<kMost - kLeast + 1>(), g);
       });
-    }
-  }
-  Columns<kLanes, kTapRows, kPhases> whole(r, 0, positions);
-  each_group<kTapRows, kPhases>(r, 1, true, [&](const TileGroup& g) HWY_ATTR { whole.run(r, g); });
 }
 
 template <int kLanes>
@@ -271,22 +217,10 @@ HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 namespace retrograd::kernels::cpu {
-namespace {
 
-HWY_EXPORT(depthwise_wide);
+RG_EXPORT(RG_CHOSEN, depthwise_wide)
 
-struct Chosen {
-  void (*planes)(const DepthwiseWide&);
-};
-const Chosen& chosen() {
-  static const Chosen instance{RG_CHOSEN(depthwise_wide)};
-  return instance;
-}
-
-}  // namespace
-
-int64_t depthwise_wide_lanes(int64_t width) { return vector_shape().wide_lanes(width); }
-void depthwise_wide(const DepthwiseWide& planes) { chosen().planes(planes); }
+void depthwise_wide(const DepthwiseWide& planes) { chosen_depthwise_wide()(planes); }
 
 }  // namespace retrograd::kernels::cpu
 #endif

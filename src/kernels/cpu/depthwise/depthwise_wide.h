@@ -18,11 +18,8 @@ inline constexpr int64_t kMostWideTapRows = 7;
 inline constexpr int64_t kMostWideTapRowsOfTwo = 4;  // where there are two phases
 inline constexpr int64_t kMostWideTaps = 64;         // along W, of all phases
 
-// Lanes of the vectors for rows of this many places; 0 where the machine has no such loads.
-int64_t depthwise_wide_lanes(int64_t width);
-
 struct DepthwiseWide {
-  int64_t lanes = 0;  // what depthwise_wide_lanes() said
+  int64_t lanes = 0;  // what wide_lanes() said
   int64_t planes = 0;
   const float* source = nullptr;  // of the first live depth
   int64_t source_plane = 0;       // floats from one to the next, as all that follow
@@ -47,6 +44,9 @@ struct DepthwiseWide {
   const int64_t* offsets = nullptr;
   int64_t taps[2] = {0, 0};
   int phases = 1;
+
+  int64_t all_taps() const { return taps[0] + taps[1]; }
+  int64_t columns_left(int64_t column, int64_t tap) const { return source_width - column - offsets[tap]; }
 };
 void depthwise_wide(const DepthwiseWide& planes);
 

@@ -129,82 +129,36 @@ class WideDots : WideRows<kLanes, kTapRows, kRows, kPair> {
 
 constexpr int kMostRows = kFewRegisters ? 7 : 8;
 
-// Columns [begin, end) of a plane in vectors of kLanes.
-template <int kLanes, int kSumLanes, int kTapRows, bool kPair = false>
-class Columns {
-  using D = Tag<kLanes>;
-  static constexpr int kLeast = least_rows(kTapRows, kMostRows);
+// Who makes the tiles of a group.
+template <int kLanes, int kSumLanes, int kTapRows, bool kPair, int... I>
+Columns<DepthwiseWideDots, kLanes>::Tile tile_of(std::integer_sequence<int, I...>, bool masked,
+                                                 const TileGroup& g) {
+  constexpr int kLeast = least_rows(kTapRows, kMostRows);
+  static constexpr typename Columns<DepthwiseWideDots, kLanes>::Tile kTiles[] = {
+      WideDots<kLanes, kSumLanes, kTapRows, kLeast + I, true, kPair>::columns...};
+  if (masked) return WideDots<kLanes, kSumLanes, kTapRows, kMostRows, false, kPair, true>::columns;
+  if (g.regular) return kTiles[g.height - kLeast];
+  return WideDots<kLanes, kSumLanes, kTapRows, kMostRows, false, kPair>::columns;
+}
 
- public:
-  Columns(const DepthwiseWideDots& r, int64_t begin, int64_t end)
-      : begin_(begin), end_(end), all_fit_((end - begin + kLanes - 1) / kLanes * r.taps <= kPlaces) {
-    if (all_fit_)
-      for (int64_t column = begin, i = 0; column < end; column += kLanes, i += r.taps)
-        list_places(r, column, places_ + i);
-  }
-
-  void run(const DepthwiseWideDots& r, const TileGroup& g) {
-    const Tile columns = r.masked
-                             ? WideDots<kLanes, kSumLanes, kTapRows, kMostRows, false, kPair, true>::columns
-                             : tile(Indices<kMostRows - kLeast + 1>(), g);
-    if (all_fit_) return columns(r, g, places_, begin_, end_);
-    for (int64_t column = begin_; column < end_; column += kLanes) {
-      list_places(r, column, places_);
-      columns(r, g, places_, column, column + 1);
-    }
-  }
-
- private:
-  using Tile = void (*)(const DepthwiseWideDots&, const TileGroup&, const Place<D>*, int64_t, int64_t);
-
-  template <int... I>
-  static Tile tile(std::integer_sequence<int, I...>, const TileGroup& g) {
-    static constexpr Tile kTiles[] = {
-        WideDots<kLanes, kSumLanes, kTapRows, kLeast + I, true, kPair>::columns...};
-    if (g.regular) return kTiles[g.height - kLeast];
-    return WideDots<kLanes, kSumLanes, kTapRows, kMostRows, false, kPair>::columns;
-  }
-
-  static void list_places(const DepthwiseWideDots& r, int64_t column, Place<D>* places) {
-    for (int64_t t = 0; t < r.taps; ++t) {
-      const int64_t at = column + r.offsets[t];
-      places[t] = place_of<D>(-at, std::min(r.x_width - at, r.width - column));
-    }
-  }
-
-  int64_t begin_, end_;
-  bool all_fit_;
-  Place<D> places_[kPlaces];
-};
-
-template <int kTapRows, class Run>
-HWY_INLINE void each_group(const DepthwiseWideDots& r, int64_t step, bool together, const Run& run) {
-  // Masked tiles are all of kMostRows: none is regular.
-  const int least = r.masked ? kMostRows + 1 : least_rows(kTapRows, kMostRows);
-  each_tile_group<kTapRows>(r.planes, step, together, r.rows, r.first_row, r.x_rows, least, kMostRows, run);
+template <int kLanes, int kSumLanes, int kTapRows, bool kPair>
+void tiles_of(const DepthwiseWideDots& r) {
+  constexpr int kLeast = least_rows(kTapRows, kMostRows);
+  const auto each_group = [&](int64_t step, bool together, const auto& run) {
+    // Masked tiles are all of kMostRows: none is regular.
+    each_tile_group<kTapRows>(r.planes, step, together, r.rows, r.first_row, r.x_rows,
+                              r.masked ? kMostRows + 1 : kLeast, kMostRows, run);
+  };
+  in_columns<DepthwiseWideDots, kLanes, kPair>(r, r.width, each_group, [&](const TileGroup& g, auto lanes) {
+    return tile_of<lanes(), kSumLanes, kTapRows, kPair>(Indices<kMostRows - kLeast + 1>(), r.masked, g);
+  });
 }
 
 template <int kLanes, int kTapRows>
 void tiles(const DepthwiseWideDots& r) {
-  if constexpr (kShape.wide_planes(kLanes, kTapRows) > 1) {
-    if (r.pairs) {
-      Columns<kLanes, kMostLanes, kTapRows, true> pairs(r, 0, r.width);
-      return each_group<kTapRows>(r, 2, true, [&](const TileGroup& g) HWY_ATTR { pairs.run(r, g); });
-    }
-  } else if constexpr (kLanes == 16) {
-    // What remains of a row costs half as much in half a vector.
-    const int64_t rest = r.width % kLanes, halves = rest <= kLanes / 2 ? rest : 0;
-    if (halves > 0) {
-      Columns<kLanes, kLanes, kTapRows> whole(r, 0, r.width - halves);
-      Columns<kLanes / 2, kLanes, kTapRows> half(r, r.width - halves, r.width);
-      return each_group<kTapRows>(r, 1, false, [&](const TileGroup& g) HWY_ATTR {
-        whole.run(r, g);
-        half.run(r, g);
-      });
-    }
-  }
-  Columns<kLanes, kLanes, kTapRows> whole(r, 0, r.width);
-  each_group<kTapRows>(r, 1, true, [&](const TileGroup& g) HWY_ATTR { whole.run(r, g); });
+  if constexpr (kShape.wide_planes(kLanes, kTapRows) > 1)
+    if (r.pairs) return tiles_of<kLanes, kMostLanes, kTapRows, true>(r);
+  tiles_of<kLanes, kLanes, kTapRows, false>(r);
 }
 
 template <int kLanes>
@@ -253,28 +207,13 @@ HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 namespace retrograd::kernels::cpu {
-namespace {
 
-HWY_EXPORT(depthwise_wide_dots);
-HWY_EXPORT(add_wide_lanes);
+RG_EXPORT(RG_CHOSEN, depthwise_wide_dots)
+RG_EXPORT(RG_CHOSEN, add_wide_lanes)
 
-struct Chosen {
-  void (*dots)(const DepthwiseWideDots&);
-  void (*add)(const float*, int64_t, bool, int64_t, int64_t, float*);
-};
-const Chosen& chosen() {
-  static const Chosen instance{RG_CHOSEN(depthwise_wide_dots), RG_CHOSEN(add_wide_lanes)};
-  return instance;
-}
-
-}  // namespace
-
-void depthwise_wide_dots(const DepthwiseWideDots& planes) { chosen().dots(planes); }
-int64_t depthwise_wide_planes(int64_t lanes, int64_t tap_rows) {
-  return vector_shape().wide_planes(lanes, tap_rows);
-}
+void depthwise_wide_dots(const DepthwiseWideDots& planes) { chosen_depthwise_wide_dots()(planes); }
 void add_wide_lanes(const float* sums, int64_t lanes, bool pairs, int64_t planes, int64_t taps, float* out) {
-  chosen().add(sums, lanes, pairs, planes, taps, out);
+  chosen_add_wide_lanes()(sums, lanes, pairs, planes, taps, out);
 }
 
 }  // namespace retrograd::kernels::cpu

@@ -16,7 +16,7 @@
 namespace retrograd::kernels::cpu {
 
 struct DepthwiseWideDots {
-  int64_t lanes = 0;  // what depthwise_wide_lanes() said
+  int64_t lanes = 0;  // what wide_lanes() said
   int64_t planes = 0;
   const float* x = nullptr;  // of the first live depth
   int64_t x_plane = 0;       // floats from one to the next, as all that follow
@@ -24,7 +24,7 @@ struct DepthwiseWideDots {
   int64_t y_plane = 0;
   float* sums = nullptr;
   int64_t sum_plane = 0;  // from a plane, or pair of planes, to the next
-  bool pairs = false;     // where depthwise_wide_planes() says 2
+  bool pairs = false;     // where wide_planes() says 2
   int64_t depths = 1;
   int64_t x_depth = 0;
   int64_t sum_depth = 0;
@@ -39,11 +39,14 @@ struct DepthwiseWideDots {
   const int64_t* offsets = nullptr;
   int64_t taps = 0;     // at most kMostWideTaps
   bool masked = false;  // zeros are not multiplied
+
+  int64_t all_taps() const { return taps; }
+  int64_t columns_left(int64_t column, int64_t tap) const {
+    return (x_width < width + offsets[tap] ? x_width - offsets[tap] : width) - column;
+  }
 };
 void depthwise_wide_dots(const DepthwiseWideDots& planes);
 
-// Planes that may share sums, 2 or 1, where no more than `tap_rows` rows of taps reach a row.
-int64_t depthwise_wide_planes(int64_t lanes, int64_t tap_rows);
 // out[plane][i] = Σ_l sums of the plane's ith tap
 void add_wide_lanes(const float* sums, int64_t lanes, bool pairs, int64_t planes, int64_t taps, float* out);
 

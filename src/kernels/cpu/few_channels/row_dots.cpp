@@ -30,28 +30,6 @@ struct Fetched {
   int64_t channels = 0;
 };
 
-#if HWY_HAVE_SCALABLE
-// Vectors without a size make no arrays: one sum at a time.
-template <int kChannels, int kTerms, bool kFetch>
-HWY_NOINLINE void tile(const RowDots& r, int64_t term, const Fetched&) {
-  const D d;
-  const int64_t n = static_cast<int64_t>(hn::Lanes(d));
-  for (int64_t i = 0; i < kChannels * kTerms; ++i) {
-    const int64_t o = i / kTerms, t = term + i % kTerms;
-    float* sums = r.sums + (o * r.terms + t) * n;
-    V sum = r.accumulate ? hn::Load(d, sums) : hn::Zero(d);
-    for (int64_t row = 0; row < r.rows; ++row) {
-      const float* y = r.y + o * r.y_stride + row * r.y_row;
-      const float* source = r.source + r.offsets[t] + row * r.source_row;
-      for (int64_t x = 0; x < r.count; x += n) {
-        const auto inside = hn::FirstN(d, static_cast<size_t>(r.count - x));
-        sum = hn::MulAdd(hn::MaskedLoad(inside, d, y + x), hn::LoadU(d, source + x), sum);
-      }
-    }
-    hn::Store(sum, d, sums);
-  }
-}
-#else
 // One vector of each channel and term: the fewer stay in registers, the more numerous pass by.
 template <int kChannels, int kTerms>
 HWY_INLINE void step(const float* y, int64_t y_stride, const float* const* source, int64_t at, V* sum) {
@@ -112,8 +90,6 @@ HWY_NOINLINE void tile(const RowDots& r, int64_t term, const Fetched& fetched) {
   });
 }
 
-#endif
-
 // Even shares of the terms: a tile of one term is a slow one.
 template <int kChannels, bool kFetch, int... I>
 void all_terms(const RowDots& r, std::integer_sequence<int, I...>) {
@@ -148,7 +124,7 @@ HWY_INLINE void dispatch(const RowDots& r, std::integer_sequence<int, I...>) {
 
 void row_dots(const RowDots& r) { dispatch(r, Indices<kMostChannels>()); }
 
-#if RG_HAS_LANES && !HWY_HAVE_SCALABLE
+#if RG_HAS_LANES
 // Neighbours are added, until each lane is the total of one of kVectors vectors: three instructions for two
 // vectors, where each by itself takes eight.
 template <int64_t kVectors>
@@ -168,7 +144,7 @@ void lane_totals(const float* sums, int64_t count, float* totals) {
   const D d;
   const int64_t n = static_cast<int64_t>(hn::Lanes(d));
   int64_t i = 0;
-#if RG_HAS_LANES && !HWY_HAVE_SCALABLE
+#if RG_HAS_LANES
   constexpr int64_t kLanes = hn::MaxLanes(D());
   for (; i + kLanes <= count; i += kLanes) hn::StoreU(added<kLanes>(sums + i * kLanes), d, totals + i);
 #endif
@@ -181,27 +157,14 @@ HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 namespace retrograd::kernels::cpu {
-namespace {
 
-HWY_EXPORT(row_dots);
-HWY_EXPORT(lane_totals);
+RG_EXPORT(RG_CHOSEN, row_dots)
+RG_EXPORT(RG_CHOSEN, lane_totals)
 
-struct Chosen {
-  void (*dots)(const RowDots&);
-  void (*totals)(const float*, int64_t, float*);
-};
-const Chosen& chosen() {
-  static const Chosen instance{RG_CHOSEN(row_dots), RG_CHOSEN(lane_totals)};
-  return instance;
+void row_dots(const RowDots& dots) { chosen_row_dots()(dots); }
+void lane_totals(const float* sums, int64_t count, float* totals) {
+  chosen_lane_totals()(sums, count, totals);
 }
-
-}  // namespace
-
-void row_dots(const RowDots& dots) { chosen().dots(dots); }
-void lane_totals(const float* sums, int64_t count, float* totals) { chosen().totals(sums, count, totals); }
-int dot_channels() { return vector_shape().dot_channels(); }
-int dot_terms(int channels) { return vector_shape().dot_terms(channels); }
-int64_t dot_lanes() { return vector_shape().dot_lanes(); }
 
 }  // namespace retrograd::kernels::cpu
 #endif

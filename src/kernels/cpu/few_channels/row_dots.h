@@ -36,10 +36,4 @@ void row_dots(const RowDots& dots);
 // totals[i] = Σ_lane sums[i][lane]
 void lane_totals(const float* sums, int64_t count, float* totals);
 
-// The most channels of one call.
-int dot_channels();
-// The most terms that are added up at once, for a call with so many channels.
-int dot_terms(int channels);
-int64_t dot_lanes();
-
 }  // namespace retrograd::kernels::cpu

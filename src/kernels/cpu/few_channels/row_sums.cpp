@@ -26,25 +26,6 @@ constexpr int kMostResults = kShape.row_results();
 constexpr int vectors_for(int results) { return kShape.row_vectors(results); }
 static_assert(has_lanes(hn::MaxLanes(D()), kShape.row_overrun()));
 
-#if HWY_HAVE_SCALABLE
-// Vectors without a size make no arrays: one sum at a time.
-template <int kResults, int kVectors>
-HWY_INLINE void sums(const RowSums& r, int64_t first) {
-  const D d;
-  const int64_t n = static_cast<int64_t>(hn::Lanes(d));
-  for (int64_t i = 0; i < kResults * kVectors; ++i) {
-    const int64_t m = i / kVectors, x = first + i % kVectors * n;
-    float* out = r.out + m * r.out_stride + x;
-    V sum = r.accumulate ? hn::LoadU(d, out) : hn::Set(d, r.start != nullptr ? r.start[m * r.start_step] : 0);
-    const float* weights = r.weights + m;
-    for (int64_t o = 0; o < r.outer; ++o)
-      for (int64_t j = 0; j < r.inner; ++j, weights += r.weight_step)
-        sum = hn::MulAdd(hn::Set(d, float_at(weights)),
-                         hn::LoadU(d, r.source + o * r.outer_stride + r.offsets[j] + x), sum);
-    hn::StoreU(sum, d, out);
-  }
-}
-#else
 template <int kResults, int kVectors>
 HWY_INLINE void sums(const RowSums& r, int64_t x) {
   const D d;
@@ -97,7 +78,6 @@ HWY_INLINE void sums(const RowSums& r, int64_t x) {
     hn::StoreU(sum[i()], d, out + m * r.out_stride + v * n);
   });
 }
-#endif
 
 // As many blocks of kVectors as are full, the rest with fewer vectors.
 template <int kResults, int kVectors>
@@ -126,24 +106,10 @@ HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 namespace retrograd::kernels::cpu {
-namespace {
 
-HWY_EXPORT(row_sums);
+RG_EXPORT(RG_WIDEST, row_sums)
 
-struct Chosen {
-  void (*sums)(const RowSums&);
-};
-const Chosen& chosen() {
-  static const Chosen instance{RG_WIDEST(row_sums)};
-  return instance;
-}
-
-}  // namespace
-
-void row_sums(const RowSums& rows) { chosen().sums(rows); }
-int row_results() { return widest_shape().row_results(); }
-int64_t row_positions(int results) { return widest_shape().row_positions(results); }
-int64_t row_overrun() { return widest_shape().row_overrun(); }
+void row_sums(const RowSums& rows) { chosen_row_sums()(rows); }
 
 }  // namespace retrograd::kernels::cpu
 #endif

@@ -32,11 +32,4 @@ struct RowSums {
 };
 void row_sums(const RowSums& rows);
 
-// The most rows of one call.
-int row_results();
-// Positions that one pass over the terms covers, for a call with so many results.
-int64_t row_positions(int results);
-// Rows are worked on in whole vectors: buffers end this many floats later.
-int64_t row_overrun();
-
 }  // namespace retrograd::kernels::cpu

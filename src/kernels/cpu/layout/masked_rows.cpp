@@ -22,49 +22,6 @@ using V = hn::Vec<D>;
 
 HWY_INLINE hn::Mask<D> is_set(V flags) { return hn::Ne(flags, hn::Zero(D())); }
 
-#if HWY_HAVE_SCALABLE
-// Vectors without a size make no arrays: one sum at a time.
-void masked_row_sums(const RowSums& r, const float* valid, const float* live) {
-  const D d;
-  const int64_t n = static_cast<int64_t>(hn::Lanes(d));
-  for (int64_t m = 0; m < r.results; ++m)
-    for (int64_t x = 0; x < r.count; x += n) {
-      float* out = r.out + m * r.out_stride + x;
-      V sum =
-          r.accumulate ? hn::LoadU(d, out) : hn::Set(d, r.start != nullptr ? r.start[m * r.start_step] : 0);
-      for (int64_t o = 0; o < r.outer; ++o)
-        for (int64_t j = 0; j < r.inner; ++j) {
-          if (live != nullptr && live[j * r.results + m] == 0) continue;
-          const V s = hn::LoadU(d, r.source + o * r.outer_stride + r.offsets[j] + x);
-          const V w = hn::Set(d, r.weights[(o * r.inner + j) * r.weight_step + m]);
-          sum = hn::IfThenElse(is_set(hn::LoadU(d, valid + r.offsets[j] + x)), hn::MulAdd(w, s, sum), sum);
-        }
-      hn::StoreU(sum, d, out);
-    }
-}
-
-void masked_row_dots(const RowDots& r, const RowDotsMask& mask) {
-  const D d;
-  const int64_t n = static_cast<int64_t>(hn::Lanes(d));
-  for (int64_t i = 0; i < r.channels * r.terms; ++i) {
-    const int64_t o = i / r.terms, t = i % r.terms;
-    float* sums = r.sums + i * n;
-    V sum = r.accumulate ? hn::Load(d, sums) : hn::Zero(d);
-    for (int64_t row = 0; row < r.rows; ++row)
-      for (int64_t x = 0; x < r.count; x += n) {
-        const int64_t at = row * r.source_row + x, y_at = row * r.y_row + x;
-        auto there = hn::And(hn::FirstN(d, static_cast<size_t>(r.count - x)),
-                             is_set(hn::LoadU(d, mask.valid + r.offsets[t % mask.valid_terms] + at)));
-        if (mask.y_valid != nullptr)
-          there = hn::And(there, is_set(hn::MaskedLoad(there, d, mask.y_valid + y_at)));
-        const V y = hn::MaskedLoad(there, d, r.y + o * r.y_stride + y_at);
-        sum = hn::IfThenElse(there, hn::MulAdd(y, hn::LoadU(d, r.source + r.offsets[t] + at), sum), sum);
-      }
-    hn::Store(sum, d, sums);
-  }
-}
-#else
-
 constexpr int kTileResults = 4;
 constexpr int vectors_for(int results) { return std::min(8, (kFewRegisters ? 8 : 16) / results); }
 
@@ -206,7 +163,6 @@ void dots_of(const RowDots& r, const RowDotsMask& mask, std::integer_sequence<in
 void masked_row_dots(const RowDots& r, const RowDotsMask& mask) {
   dots_of(r, mask, Indices<kTileChannels * kTileTerms>());
 }
-#endif
 
 }  // namespace HWY_NAMESPACE
 }  // namespace retrograd::kernels::cpu
@@ -214,26 +170,14 @@ HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 namespace retrograd::kernels::cpu {
-namespace {
 
-HWY_EXPORT(masked_row_sums);
-HWY_EXPORT(masked_row_dots);
-
-struct Chosen {
-  void (*sums)(const RowSums&, const float*, const float*);
-  void (*dots)(const RowDots&, const RowDotsMask&);
-};
-const Chosen& chosen() {
-  static const Chosen instance{RG_CHOSEN(masked_row_sums), RG_CHOSEN(masked_row_dots)};
-  return instance;
-}
-
-}  // namespace
+RG_EXPORT(RG_CHOSEN, masked_row_sums)
+RG_EXPORT(RG_CHOSEN, masked_row_dots)
 
 void masked_row_sums(const RowSums& rows, const float* valid, const float* live) {
-  chosen().sums(rows, valid, live);
+  chosen_masked_row_sums()(rows, valid, live);
 }
-void masked_row_dots(const RowDots& dots, const RowDotsMask& mask) { chosen().dots(dots, mask); }
+void masked_row_dots(const RowDots& dots, const RowDotsMask& mask) { chosen_masked_row_dots()(dots, mask); }
 
 }  // namespace retrograd::kernels::cpu
 #endif

@@ -100,35 +100,22 @@ HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 namespace retrograd::kernels::cpu {
-namespace {
 
-HWY_EXPORT(decode_row);
-HWY_EXPORT(encode_row);
-HWY_EXPORT(round_row);
-HWY_EXPORT(all_finite);
-
-struct Chosen {
-  void (*decode)(DType, const std::byte*, int64_t, float*);
-  void (*encode)(DType, const float*, int64_t, std::byte*);
-  void (*round)(OperandRounding, float*, int64_t);
-  bool (*finite)(const float*, int64_t);
-};
-const Chosen& chosen() {
-  static const Chosen instance{RG_WIDEST(decode_row), RG_WIDEST(encode_row), RG_WIDEST(round_row),
-                               RG_WIDEST(all_finite)};
-  return instance;
-}
-
-}  // namespace
+RG_EXPORT(RG_WIDEST, decode_row)
+RG_EXPORT(RG_WIDEST, encode_row)
+RG_EXPORT(RG_WIDEST, round_row)
+RG_EXPORT(RG_WIDEST, all_finite)
 
 void decode_row(DType dtype, const std::byte* source, int64_t count, float* out) {
-  chosen().decode(dtype, source, count, out);
+  chosen_decode_row()(dtype, source, count, out);
 }
 void encode_row(DType dtype, const float* row, int64_t count, std::byte* destination) {
-  chosen().encode(dtype, row, count, destination);
+  chosen_encode_row()(dtype, row, count, destination);
 }
-void round_row(OperandRounding rounding, float* row, int64_t count) { chosen().round(rounding, row, count); }
-bool all_finite(const float* values, int64_t count) { return chosen().finite(values, count); }
+void round_row(OperandRounding rounding, float* row, int64_t count) {
+  chosen_round_row()(rounding, row, count);
+}
+bool all_finite(const float* values, int64_t count) { return chosen_all_finite()(values, count); }
 
 }  // namespace retrograd::kernels::cpu
 #endif

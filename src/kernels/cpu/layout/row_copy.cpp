@@ -79,15 +79,6 @@ void copy_rows_apart(const float* in, int64_t in_stride, float* out, int64_t out
   }
 }
 
-#if HWY_HAVE_SCALABLE  // vectors without a size cannot be kept in a struct
-struct WeaveTwo {
-  static constexpr int64_t kWays = 2;
-  HWY_INLINE void store(const float* in, int64_t way_stride, float* out) const {
-    const D d;
-    hn::StoreInterleaved2(hn::LoadU(d, in), hn::LoadU(d, in + way_stride), d, out);
-  }
-};
-#else
 // Two ways: one permutation a way and vector, and a blend.
 struct WeaveTwo {
   static constexpr int64_t kWays = 2;
@@ -108,7 +99,6 @@ struct WeaveTwo {
                out + hn::Lanes(d));
   }
 };
-#endif
 struct WeaveThree {
   static constexpr int64_t kWays = 3;
   HWY_INLINE void store(const float* in, int64_t way_stride, float* out) const {
@@ -249,37 +239,22 @@ HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 namespace retrograd::kernels::cpu {
-namespace {
 
-HWY_EXPORT(copy_rows);
-HWY_EXPORT(copy_rows_apart);
-HWY_EXPORT(weave_rows);
-HWY_EXPORT(part_rows);
-
-struct Chosen {
-  void (*copy)(const float*, int64_t, float*, int64_t, int64_t, int64_t);
-  void (*copy_apart)(const float*, int64_t, float*, int64_t, int64_t, int64_t, int64_t);
-  void (*weave)(const WovenRows&);
-  void (*part)(const PartedRows&);
-};
-const Chosen& chosen() {
-  static const Chosen instance{RG_WIDEST(copy_rows), RG_WIDEST(copy_rows_apart), RG_WIDEST(weave_rows),
-                               RG_WIDEST(part_rows)};
-  return instance;
-}
-
-}  // namespace
+RG_EXPORT(RG_WIDEST, copy_rows)
+RG_EXPORT(RG_WIDEST, copy_rows_apart)
+RG_EXPORT(RG_WIDEST, weave_rows)
+RG_EXPORT(RG_WIDEST, part_rows)
 
 void copy_rows(const float* in, int64_t in_stride, float* out, int64_t out_stride, int64_t rows,
                int64_t count) {
-  chosen().copy(in, in_stride, out, out_stride, rows, count);
+  chosen_copy_rows()(in, in_stride, out, out_stride, rows, count);
 }
 void copy_rows_apart(const float* in, int64_t in_stride, float* out, int64_t out_stride, int64_t rows,
                      int64_t count, int64_t ahead) {
-  chosen().copy_apart(in, in_stride, out, out_stride, rows, count, ahead);
+  chosen_copy_rows_apart()(in, in_stride, out, out_stride, rows, count, ahead);
 }
-void weave_rows(const WovenRows& rows) { chosen().weave(rows); }
-void part_rows(const PartedRows& rows) { chosen().part(rows); }
+void weave_rows(const WovenRows& rows) { chosen_weave_rows()(rows); }
+void part_rows(const PartedRows& rows) { chosen_part_rows()(rows); }
 
 }  // namespace retrograd::kernels::cpu
 #endif

@@ -38,7 +38,7 @@ HWY_INLINE void clear(float* out, int64_t count) {
   }
 }
 
-#if RG_HAS_LANES && !HWY_HAVE_SCALABLE
+#if RG_HAS_LANES
 // A vector of values becomes two of them with a zero behind each.
 class Pairs {
   using Indices = decltype(hn::SetTableIndices(D(), static_cast<const int32_t*>(nullptr)));
@@ -130,7 +130,7 @@ void space_by_two(const SpacedOutRows& s) {
 #endif
 
 void pick_every_other(const float* in, float* out, int64_t count) {
-#if RG_HAS_LANES && !HWY_HAVE_SCALABLE
+#if RG_HAS_LANES
   const D d;
   const int64_t n = static_cast<int64_t>(hn::Lanes(d));
   const auto pick = [&](int64_t i) HWY_ATTR {
@@ -158,7 +158,7 @@ void pick_every_other(const float* in, float* out, int64_t count) {
 }
 
 void space_rows(const SpacedOutRows& s) {
-#if RG_HAS_LANES && !HWY_HAVE_SCALABLE
+#if RG_HAS_LANES
   if (s.step == 2) return space_by_two(s);
 #endif
   for (int64_t r = 0; r < s.rows; ++r) {
@@ -174,20 +174,13 @@ HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 namespace retrograd::kernels::cpu {
-namespace {
 
-HWY_EXPORT(space_rows);
-HWY_EXPORT(pick_every_other);
+RG_EXPORT(RG_WIDEST, space_rows)
+RG_EXPORT(RG_WIDEST, pick_every_other)
 
-}  // namespace
-
-void space_rows(const SpacedOutRows& rows) {
-  static void (*const chosen)(const SpacedOutRows&) = RG_WIDEST(space_rows);
-  chosen(rows);
-}
+void space_rows(const SpacedOutRows& rows) { chosen_space_rows()(rows); }
 void pick_every_other(const float* in, float* out, int64_t count) {
-  static void (*const chosen)(const float*, float*, int64_t) = RG_WIDEST(pick_every_other);
-  chosen(in, out, count);
+  chosen_pick_every_other()(in, out, count);
 }
 
 }  // namespace retrograd::kernels::cpu

@@ -73,7 +73,7 @@ HWY_INLINE void tile(Tag<4> d, const float* HWY_RESTRICT in, int64_t in_stride, 
   hn::StoreU(v3, d, out + 3 * out_stride);
 }
 
-#if RG_VECTOR_BYTES >= 32 && !HWY_HAVE_SCALABLE
+#if RG_VECTOR_BYTES >= 32
 // Columns j and 4 + j, from rows 0 to 3 in `a` and 4 to 7 in `b`.
 HWY_INLINE void store_halves(Vector<8> a, Vector<8> b, float* HWY_RESTRICT out, int64_t out_stride) {
   const Tag<8> d;
@@ -93,7 +93,7 @@ HWY_INLINE void tile(Tag<8>, const float* HWY_RESTRICT in, int64_t in_stride, fl
 }
 #endif
 
-#if RG_VECTOR_BYTES >= 64 && !HWY_HAVE_SCALABLE
+#if RG_VECTOR_BYTES >= 64
 // Columns j, 4 + j, 8 + j and 12 + j, from rows 0, 4, 8, 12 and the three after each.
 HWY_INLINE void store_quarters(Vector<16> a, Vector<16> b, Vector<16> c, Vector<16> e,
                                float* HWY_RESTRICT out, int64_t out_stride) {
@@ -144,10 +144,10 @@ void transpose(const float* in, int64_t in_stride, float* out, int64_t out_strid
   const Block block{in, in_stride, out, out_stride, rows, cols};
   [[maybe_unused]] const int64_t fewest = std::min(rows, cols);
 #if RG_HAS_LANES
-#if RG_VECTOR_BYTES >= 64 && !HWY_HAVE_SCALABLE
+#if RG_VECTOR_BYTES >= 64
   if (fewest >= 16) return transpose_tiles<16>(block);
 #endif
-#if RG_VECTOR_BYTES >= 32 && !HWY_HAVE_SCALABLE
+#if RG_VECTOR_BYTES >= 32
   if (fewest >= 8) return transpose_tiles<8>(block);
 #endif
   if (fewest >= 4) return transpose_tiles<4>(block);
@@ -161,18 +161,12 @@ HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 namespace retrograd::kernels::cpu {
-namespace {
 
-HWY_EXPORT(transpose);
-
-using Transpose = void (*)(const float*, int64_t, float*, int64_t, int64_t, int64_t);
-
-}  // namespace
+RG_EXPORT(RG_WIDEST, transpose)
 
 void transpose(const float* in, int64_t in_stride, float* out, int64_t out_stride, int64_t rows,
                int64_t cols) {
-  static const Transpose chosen = RG_WIDEST(transpose);
-  chosen(in, in_stride, out, out_stride, rows, cols);
+  chosen_transpose()(in, in_stride, out, out_stride, rows, cols);
 }
 
 }  // namespace retrograd::kernels::cpu

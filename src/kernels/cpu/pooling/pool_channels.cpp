@@ -255,21 +255,9 @@ HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 namespace retrograd::kernels::cpu {
-namespace {
 
-HWY_EXPORT(sum_quotients);
-HWY_EXPORT(spread_windows);
-
-struct Chosen {
-  void (*sum)(const PoolQuotients&);
-  void (*spread)(const PoolSpread&);
-};
-const Chosen& chosen() {
-  static const Chosen instance{RG_CHOSEN(sum_quotients), RG_CHOSEN(spread_windows)};
-  return instance;
-}
-
-}  // namespace
+RG_EXPORT(RG_CHOSEN, sum_quotients)
+RG_EXPORT(RG_CHOSEN, spread_windows)
 
 // A vector goes to four places at once even where they are long: two places of two rows. To many only where
 // they are short, for places that follow each other are written fastest.
@@ -285,8 +273,8 @@ void PoolSpread::derive() {
   places_at_once = std::max<int64_t>(copies / rows_at_once, 1);
 }
 
-void sum_quotients(const PoolQuotients& quotients) { chosen().sum(quotients); }
-void spread_windows(const PoolSpread& spread) { chosen().spread(spread); }
+void sum_quotients(const PoolQuotients& quotients) { chosen_sum_quotients()(quotients); }
+void spread_windows(const PoolSpread& spread) { chosen_spread_windows()(spread); }
 
 }  // namespace retrograd::kernels::cpu
 #endif

@@ -144,27 +144,15 @@ HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 namespace retrograd::kernels::cpu {
-namespace {
 
-HWY_EXPORT(divide_volumes);
-HWY_EXPORT(pool_fill);
-
-struct Chosen {
-  void (*divide)(const PoolVolumes&, const std::byte*, int64_t, float*);
-  void (*fill)(const PoolFill&, const std::byte*, std::byte*, int64_t);
-};
-const Chosen& chosen() {
-  static const Chosen instance{RG_CHOSEN(divide_volumes), RG_CHOSEN(pool_fill)};
-  return instance;
-}
-
-}  // namespace
+RG_EXPORT(RG_CHOSEN, divide_volumes)
+RG_EXPORT(RG_CHOSEN, pool_fill)
 
 void divide_volumes(const PoolVolumes& p, const std::byte* in, int64_t count, float* quotients) {
-  chosen().divide(p, in, count, quotients);
+  chosen_divide_volumes()(p, in, count, quotients);
 }
 void pool_fill(const PoolFill& fill, const std::byte* in, std::byte* out, int64_t volumes) {
-  chosen().fill(fill, in, out, volumes);
+  chosen_pool_fill()(fill, in, out, volumes);
 }
 
 }  // namespace retrograd::kernels::cpu

@@ -204,28 +204,14 @@ HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 namespace retrograd::kernels::cpu {
-namespace {
 
-HWY_EXPORT(sum_pool_rows);
-HWY_EXPORT(divide_windows);
-HWY_EXPORT(average_planes);
+RG_EXPORT(RG_CHOSEN, sum_pool_rows)
+RG_EXPORT(RG_CHOSEN, divide_windows)
+RG_EXPORT(RG_CHOSEN, average_planes)
 
-struct Chosen {
-  void (*sum)(const PoolRowSums&);
-  void (*divide)(const PoolDivision&);
-  void (*planes)(const PoolPlanes&);
-};
-const Chosen& chosen() {
-  static const Chosen instance{RG_CHOSEN(sum_pool_rows), RG_CHOSEN(divide_windows),
-                               RG_CHOSEN(average_planes)};
-  return instance;
-}
-
-}  // namespace
-
-void sum_pool_rows(const PoolRowSums& rows) { chosen().sum(rows); }
-void divide_windows(const PoolDivision& division) { chosen().divide(division); }
-void average_planes(const PoolPlanes& planes) { chosen().planes(planes); }
+void sum_pool_rows(const PoolRowSums& rows) { chosen_sum_pool_rows()(rows); }
+void divide_windows(const PoolDivision& division) { chosen_divide_windows()(division); }
+void average_planes(const PoolPlanes& planes) { chosen_average_planes()(planes); }
 
 // As in pool_divide-inl.h, which says why; half and half of a power of two.
 bool pool_reciprocal(float divisor, float& high, float& low) {

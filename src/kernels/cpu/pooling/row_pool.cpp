@@ -61,15 +61,7 @@ namespace {
 
 constexpr int64_t kShortRow = 512;
 
-HWY_EXPORT(pool_volumes);
-
-struct Chosen {
-  void (*volumes)(const PoolVolumes&, const std::byte*, std::byte*, int64_t, float*);
-};
-const Chosen& chosen() {
-  static const Chosen instance{RG_CHOSEN(pool_volumes)};
-  return instance;
-}
+RG_EXPORT(RG_CHOSEN, pool_volumes)
 
 }  // namespace
 
@@ -155,7 +147,7 @@ void clear_pool_scratch(const PoolVolumes& p, float* scratch) {
 }
 void pool_volumes(const PoolVolumes& volumes, const std::byte* in, std::byte* out, int64_t count,
                   float* scratch) {
-  chosen().volumes(volumes, in, out, count, scratch);
+  chosen_pool_volumes()(volumes, in, out, count, scratch);
 }
 
 }  // namespace retrograd::kernels::cpu

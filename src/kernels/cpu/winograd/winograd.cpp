@@ -193,37 +193,20 @@ HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 namespace retrograd::kernels::cpu {
-namespace {
 
-HWY_EXPORT(data);
-HWY_EXPORT(kernel);
-HWY_EXPORT(window);
-HWY_EXPORT(result);
-HWY_EXPORT(gradient);
+RG_EXPORT(RG_CHOSEN_TARGET, data)
+RG_EXPORT(RG_CHOSEN_TARGET, kernel)
+RG_EXPORT(RG_CHOSEN_TARGET, window)
+RG_EXPORT(RG_CHOSEN_TARGET, result)
+RG_EXPORT(RG_CHOSEN_TARGET, gradient)
 
-struct Chosen {
-  void (*data)(const WinogradTiles&);
-  void (*kernel)(const WinogradTiles&);
-  void (*window)(const WinogradTiles&);
-  void (*result)(const WinogradTiles&, int64_t);
-  void (*gradient)(const WinogradTiles&);
-};
-const Chosen& chosen() {
-  static const Chosen instance{RG_CHOSEN_TARGET(data), RG_CHOSEN_TARGET(kernel), RG_CHOSEN_TARGET(window),
-                               RG_CHOSEN_TARGET(result), RG_CHOSEN_TARGET(gradient)};
-  return instance;
-}
-
-}  // namespace
-
-void winograd_data(const WinogradTiles& tiles) { chosen().data(tiles); }
-void winograd_kernel(const WinogradTiles& tiles) { chosen().kernel(tiles); }
-void winograd_window(const WinogradTiles& tiles) { chosen().window(tiles); }
+void winograd_data(const WinogradTiles& tiles) { chosen_data()(tiles); }
+void winograd_kernel(const WinogradTiles& tiles) { chosen_kernel()(tiles); }
+void winograd_window(const WinogradTiles& tiles) { chosen_window()(tiles); }
 void winograd_result(const WinogradTiles& tiles, int64_t last_columns) {
-  chosen().result(tiles, last_columns);
+  chosen_result()(tiles, last_columns);
 }
-void winograd_gradient(const WinogradTiles& tiles) { chosen().gradient(tiles); }
-int64_t winograd_lanes() { return vector_shape().winograd_lanes(); }
+void winograd_gradient(const WinogradTiles& tiles) { chosen_gradient()(tiles); }
 
 }  // namespace retrograd::kernels::cpu
 #endif

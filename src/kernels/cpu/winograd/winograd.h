@@ -35,7 +35,4 @@ void winograd_window(const WinogradTiles& tiles);  // 4 × 4 → 6 × 6
 void winograd_result(const WinogradTiles& tiles, int64_t last_columns);
 void winograd_gradient(const WinogradTiles& tiles);  // 6 × 6 → 3 × 3
 
-// Floats in a place.
-int64_t winograd_lanes();
-
 }  // namespace retrograd::kernels::cpu
