@@ -31,7 +31,6 @@ namespace {
 
 using kernels::cpu::kWinogradPoints;
 using problem::ConvPass;
-using problem::PassTensor;
 
 constexpr int64_t kChunkFloats = 3 * 1024 * 1024;  // 12 MiB of transformed tiles, in L3
 constexpr int64_t kMostRowFloats = 4 * kChunkFloats;

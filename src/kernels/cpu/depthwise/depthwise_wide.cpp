@@ -161,7 +161,7 @@ constexpr int most_rows(int tap_rows, int phases) {
 
 // Who makes the tiles of a group.
 template <int kLanes, int kTapRows, int kPhases, bool kPair, int... I>
-Columns<DepthwiseWide, kLanes>::Tile tile_of(std::integer_sequence<int, I...>, const TileGroup& g) {
+typename Columns<DepthwiseWide, kLanes>::Tile tile_of(std::integer_sequence<int, I...>, const TileGroup& g) {
   constexpr int kMost = most_rows(kTapRows, kPhases), kLeast = least_rows(kTapRows, kMost);
   if constexpr (!RG_EIGHT_LANES) {
     static constexpr typename Columns<DepthwiseWide, kLanes>::Tile kTiles[] = {

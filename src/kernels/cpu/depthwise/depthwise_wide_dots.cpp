@@ -131,8 +131,8 @@ constexpr int kMostRows = kFewRegisters ? 7 : 8;
 
 // Who makes the tiles of a group.
 template <int kLanes, int kSumLanes, int kTapRows, bool kPair, int... I>
-Columns<DepthwiseWideDots, kLanes>::Tile tile_of(std::integer_sequence<int, I...>, bool masked,
-                                                 const TileGroup& g) {
+typename Columns<DepthwiseWideDots, kLanes>::Tile tile_of(std::integer_sequence<int, I...>, bool masked,
+                                                          const TileGroup& g) {
   constexpr int kLeast = least_rows(kTapRows, kMostRows);
   static constexpr typename Columns<DepthwiseWideDots, kLanes>::Tile kTiles[] = {
       WideDots<kLanes, kSumLanes, kTapRows, kLeast + I, true, kPair>::columns...};
