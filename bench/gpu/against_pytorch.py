@@ -117,9 +117,11 @@ def conv_row(lib, row, dtype, channels_last, mask, budget, text=None):
         return {name: difference(a, b) for name, a, b in zip("iwb", (ours.gx, ours.gw, ours.gb), expected) if a is not None}
     ours.run()
     found = differences(theirs())
-    if dtype != torch.float32 and any(not value <= LIMIT[dtype] for value in found.values()):
-        # PyTorch's 16-bit depthwise sums are off by up to 2.5e-3: its FP32 ones judge.
-        found = differences(gradients(gy.float(), x.float(), w.float()))
+    if any(not value <= LIMIT[dtype] for value in found.values()):
+        # PyTorch's 16-bit depthwise sums are off by up to 2.5e-3, its FP32 grad_weight of some 5 x 5 kernels by 1.8e-3:
+        # the next wider type judges.
+        wider = torch.float64 if dtype == torch.float32 else torch.float32
+        found = differences(gradients(*(each.to(wider) for each in (gy, x, w))))
     mine, peer = measure(ours.run, theirs, budget)
     size = dtype.itemsize
     passes = sum(mask[:2])
