@@ -43,6 +43,7 @@ struct Link {
 struct Named {
   Efficiency now, before;
   std::vector<const Link*> figures;
+  bool moves = true;
 };
 
 double cost(const Link& link) {
@@ -66,7 +67,7 @@ Efficiency moved(Efficiency efficiency, int coordinate, double factor) {
 double distance(double a, double b) { return std::abs(std::log(a / b)); }
 
 double error_of(const Named& named) {
-  const auto& [now, before, figures] = named;
+  const auto& [now, before, figures, moves] = named;
   double sum = 0;
   for (const Link* link : figures) sum += std::min(kFarthest, distance(cost(*link), link->figure->measured));
   return sum / static_cast<double>(figures.size()) +
@@ -145,7 +146,7 @@ void fit_together(const std::vector<std::vector<Link>>& passes, Table& table) {
       bool fell = false;
       for (auto& [name, named] : table) {
         const auto& own = choices_of[&named.now];
-        if (named.figures.size() < kFewFigures || own.empty()) continue;
+        if (!named.moves || named.figures.size() < kFewFigures || own.empty()) continue;
         fell |= descend(named.now, step, [&, &named = named] {
           double sum = 0;
           for (const std::vector<Link>* links : own) sum += blame_of(*links);
@@ -176,7 +177,7 @@ Link link_of(const FitFigure& figure, const Tuning& start, Table& table) {
   return link;
 }
 
-Tuning fit_by(Way way, const std::vector<FitPass>& passes, const Tuning& start) {
+Tuning fit_by(Way way, const std::vector<FitPass>& passes, const Tuning& start, bool only_cases = false) {
   Table table;
   std::vector<std::vector<Link>> links;
   for (const FitPass& pass : passes)
@@ -188,10 +189,15 @@ Tuning fit_by(Way way, const std::vector<FitPass>& passes, const Tuning& start) 
       table.at(line_of(*link.figure)).figures.push_back(&link);
       factors.push_back(cost(link) / link.figure->measured);
     }
+  // What no case's figures tell is left to all figures.
+  if (only_cases)
+    for (auto& [name, named] : table) named.moves = name.find('/') != std::string::npos;
   // Who leaves the rest to others comes when their costs are right.
   for (const bool leaves_rest : {false, true})
     for (auto& [name, named] : table)
-      if (way != Way::kFromCosts && !leaves_rest) {
+      if (!named.moves) {
+        continue;
+      } else if (way != Way::kFromCosts && !leaves_rest) {
         named.now = moved(named.now, kCoordinates - 1, percentile(factors, 50));
       } else if (way == Way::kFromCosts && !named.figures.empty() &&
                  named.figures.front()->rest.empty() != leaves_rest) {
@@ -314,7 +320,7 @@ Fit fit(const std::vector<FitPass>& passes, const Tuning& start) {
                    : regrets[1] < regrets[0]                               ? Way::kFromBefore
                                                                            : Way::kRescale;
   const auto by_cases = [&](const std::vector<FitPass>& seen) {
-    return fit_by(Way::kFromCosts, with_many_cases(seen), whole(Way::kFromCosts)(seen));
+    return fit_by(Way::kFromCosts, with_many_cases(seen), whole(Way::kFromCosts)(seen), true);
   };
   const double of_cases = unseen_regret(measured, by_cases);
   const bool has_cases = of_cases < regrets[static_cast<int>(best)];
