@@ -24,6 +24,7 @@ constexpr CpuRow kCpus[] = {
     {"zen3", 8, 16, true, false, false, 32, 512, 32768, 8, 8},
     {"zen4", 16, 32, true, true, false, 32, 1024, 32768, 8, 8},
     {"sapphire-rapids", 16, 32, true, false, true, 48, 2048, 107520, 16, 16},
+    {"cascade-lake", 16, 32, true, false, false, 32, 1024, 36608, 16, 16},
     {"neoverse-n1", 4, 32, false, false, false, 64, 1024, 32768, 16, 16},
     {"no-vectors", 1, 16, false, false, false, 32, 256, 2048, 2, 2},
 };
