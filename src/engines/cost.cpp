@@ -42,7 +42,10 @@ Effort effort_of(const problem::ConvPass& p) {
 
 Effort effort_of(const problem::BiasPass& p) {
   const double elements = number(p.reduction_length()) * number(p.channels);
-  return {.operations = elements, .bytes = bytes_of(p.grad_output, elements), .launches = 1};
+  return {.operations = elements,
+          .bytes = bytes_of(p.grad_output, elements),
+          .launches = 1,
+          .calls = number(p.channels)};
 }
 
 Effort effort_of(const problem::AvgPoolPass& p) {

@@ -5,55 +5,111 @@
 #include <algorithm>
 #include <cmath>
 
+#include "engines/cpu/dense/tile_grad_weight_cut.h"
+
 namespace retrograd::engines::cpu {
 namespace {
 
 using problem::ConvPass;
 using problem::ConvPassKind;
 
+// Taps of an axis that read inside x at some place of y, and pairs of a place and a tap that do.
+struct Live {
+  explicit Live(const problem::Window& axis) {
+    constexpr int64_t kMostTaps = 4096;  // that are looked at
+    taps = static_cast<double>(axis.kernel);
+    pairs = taps * static_cast<double>(axis.y);
+    if (axis.kernel > kMostTaps) return;
+    taps = pairs = 0;
+    for (int64_t tap = 0; tap < axis.kernel; ++tap) {
+      const int64_t places = live_outputs(axis, tap).size();
+      taps += places > 0 ? 1 : 0;
+      pairs += static_cast<double>(places);
+    }
+  }
+  double taps, pairs;
+};
+
 double rounded_up(double value, double step) { return std::ceil(value / step) * step; }
+
+// x or y of a convolution, a group of it.
+struct Side {
+  double channels = 1, places = 1, row = 1;  // places: of the batch; row: of W
+  bool last = false, spread = false;         // channels lie side by side; neither they nor places
+  double rows() const { return places / row; }
+  double elements() const { return channels * places; }
+};
 
 // A convolution in numbers that cannot overflow.
 struct Shape {
-  Shape(const problem::Pass& pass, const Machine& machine)
+  // `joins`: rows that follow each other are one, where the kernel has one tap.
+  Shape(const problem::Pass& pass, const Machine& machine, bool joins = false)
       : own(effort_of(pass)), lanes(machine.cpu.vector_floats) {
     const auto& p = std::get<ConvPass>(pass);
     const bool grad_input = p.kind == ConvPassKind::kGradInput;
-    sixteen_bits = p.result().dtype == DType::kF32 ? 0 : 1;
-    batch = static_cast<double>(p.batch);
+    converts = p.result().dtype != DType::kF32;
+    batch = static_cast<double>(std::max<int64_t>(p.batch, 1));
     groups = static_cast<double>(p.groups);
-    x = static_cast<double>(p.x_channels_per_group());
-    y = static_cast<double>(p.y_channels_per_group());
-    result = grad_input ? x : y;
-    source = grad_input ? y : x;
-    positions = batch;
+    x.channels = static_cast<double>(p.x_channels_per_group());
+    y.channels = static_cast<double>(p.y_channels_per_group());
+    x.last = p.x.strides[1] == 1 && p.x_channels > 1;
+    y.last = p.y.strides[1] == 1 && p.y_channels > 1;
+    x.spread = !x.last && p.x.strides[4] != 1;
+    y.spread = !y.last && p.y.strides[4] != 1;
+    x.places = y.places = pairs = batch;
     for (size_t i = 0; i < 3; ++i) {
       const problem::Window& axis = p.axes[i];
       const double kernel = static_cast<double>(axis.kernel);
       taps *= kernel;
       if (i < 2) tap_rows *= kernel;
-      if (grad_input) phases *= static_cast<double>(axis.stride);
-      positions *= static_cast<double>(grad_input ? axis.x : axis.y);
+      const double stride = static_cast<double>(std::min(axis.stride, std::max<int64_t>(axis.x, 1)));
+      if (grad_input) phases *= stride;
+      x.row = static_cast<double>(std::max<int64_t>(axis.x, 1));
+      y.row = static_cast<double>(std::max<int64_t>(axis.y, 1));
+      x.places *= grad_input ? x.row : std::min(x.row, std::max(y.row * kernel, 1.0));
+      y.places *= y.row;
+      const Live live(axis);
+      pairs *= live.pairs;
+      live_taps *= live.taps;
+      joins &= axis.kernel == 1 && axis.stride == 1;
+      if (i == 1) height = std::ceil(grad_input ? x.row / stride : y.row);
+      if (i == 2) row_phases = grad_input ? stride : 1;
     }
-    const problem::Window& last = p.axes[2];
-    row = static_cast<double>(std::max<int64_t>(grad_input ? last.x : last.y, 1));
+    if (joins) {
+      x.row = x.places / batch;
+      y.row = y.places / batch;
+      height = 1;
+    }
+    result = grad_input ? x : y;
+    source = grad_input ? y : x;
     // Of one phase of the stride.
-    phase_row = grad_input ? std::ceil(row / static_cast<double>(std::max<int64_t>(last.stride, 1))) : row;
-    rows = positions / row;
-    products = own.operations / std::max(x * y, 1.0);
+    phase_row = std::ceil(result.row / row_phases);
+    phase_places = result.places / phases;
   }
-  // Lanes of the tiles that cover so many channels: two vectors, one, or half a one.
+  // Lanes of the tiles that cover so many channels: two vectors, or one and a half.
   double covered(double channels) const {
-    const double half = std::max(lanes / 2, 1.0), full = 2 * lanes;
-    const double whole = std::floor(channels / full) * full, rest = channels - whole;
+    const double full = 2 * lanes, whole = std::floor(channels / full) * full, rest = channels - whole;
     if (rest == 0) return whole;
-    return whole + (rest <= lanes + half ? rounded_up(rest, half) : full);
+    return whole + (rest <= lanes ? lanes : rest <= 1.5 * lanes ? 1.5 * lanes : full);
   }
-  // Elements of grad_weight, by how far apart they are stored: tap by tap, and the more taps there are, the
-  // smaller the part of a line of memory that is written at once.
-  double stored_apart() const {
-    const double part = std::min(taps / 128, 1.0);
-    return x * y * taps * part * part;
+  double tiles(double channels) const { return std::ceil(channels / (2 * lanes)); }
+  // Operations of `each` products for every live pair, in all groups.
+  double operations(double each) const { return 2 * pairs * groups * each; }
+  // Calls that load a side: its elements, and places or rows of channels that are converted.
+  double loads(const Side& side) const {
+    const double each = side.last ? 0.6 * side.places : 0.25 * side.rows() * side.channels;
+    return converts ? side.elements() / 50 + each : side.elements() / 100 + each / 6;
+  }
+  // The same where rows are copied channel by channel.
+  double row_copies(const Side& side) const {
+    const double a_call = side.spread ? 8 : side.last ? 25 : 50;  // elements
+    const double calls = side.elements() / a_call + 0.4 * side.rows() * side.channels;
+    return converts ? calls : calls / 2;
+  }
+  // Those that store one: rows of 16 bits are stored channel by channel.
+  double stores(const Side& side) const {
+    if (side.last) return 0.4 * side.places * tiles(side.channels);
+    return side.elements() / 40 + side.rows() * (converts ? side.channels : 2 * tiles(side.channels));
   }
   Effort with(double operations, double calls) const {
     return {.operations = operations, .bytes = own.bytes, .launches = 1, .calls = calls};
@@ -61,128 +117,164 @@ struct Shape {
 
   Effort own;  // of the pass itself
   double lanes;
-  double batch, groups, x, y;  // channels are those of a group
-  double result, source;       // channels
-  double positions;            // of the result; grad_weight: of y
-  double row, phase_row, rows;
-  double taps = 1, tap_rows = 1, phases = 1;
-  double sixteen_bits = 0;  // 1: the result's elements are no FP32
-  double products;          // operations of one pair of channels in every group
+  double batch, groups;
+  Side x, y, result, source;
+  double pairs = 1;                            // of a place of y and a tap that reads inside x
+  double phases = 1, row_phases = 1;           // of the strides of grad_input, and of those of W
+  double phase_places, phase_row, height = 1;  // of one phase
+  double taps = 1, tap_rows = 1, live_taps = 1;
+  bool converts = false;  // the result's elements are no FP32
 };
 
-constexpr double kGroupCalls = 4;  // what a group costs beside its tiles
-
-double dense_gather_calls(const Shape& s) {
-  // A phase of the stride packs its own taps: of the lines of memory that it reads it needs a part.
-  const double packing = s.source * s.result * s.taps / 128 * (0.75 + std::min(s.phases, 16.0) / 4);
-  // And its results lie apart.
-  const double scattered = s.phases > 1 ? s.positions * s.result / 32 : 0;
-  return s.groups * (kGroupCalls + (s.positions / 6 + s.phases) * std::ceil(s.result / (2 * s.lanes)) +
-                     packing + scattered);
+// `tile`: calls that a tile of positions and channels takes; `row`: those of a row of packed weights, whose
+// elements take one for `elements`.
+double dense_gather_calls(const Shape& s, double tile, double row, double elements) {
+  const double tiles = s.tiles(s.result.channels);
+  const double packing =
+      s.taps * s.x.channels * s.y.channels / elements +
+      // A phase of the stride packs its own taps: of the lines of memory that it reads it needs a part.
+      s.taps * s.source.channels * tiles * (row + (s.phases > 1 ? 0.1 * std::min(s.phases, 16.0) : 0));
+  const double weaving = s.phases > 1 ? (28 * s.phases + 3.4 * s.result.rows() * s.row_phases) * tiles : 0;
+  // Tiles of positions along W, or of images where rows are short.
+  const bool images = s.phase_row < 4 && s.batch >= 4;
+  const double runs = images ? s.result.places / std::min(s.batch, 12.0)
+                             : s.result.rows() * s.row_phases * std::ceil(s.phase_row / 12);
+  return s.groups * (80 + s.stores(s.result) + s.loads(s.source) + packing + weaving + tile * runs * tiles);
 }
 double dense_grad_weight_calls(const Shape& s) {
-  const double storing =
-      0.6 * s.stored_apart() + (s.taps > 1 ? s.sixteen_bits * 0.15 * s.x * s.y * s.taps : 0);
-  return s.groups * (kGroupCalls + storing +
-                     s.taps * std::ceil(std::min(s.x, s.y) / 8) *
-                         std::ceil(std::max(s.x, s.y) / (2 * s.lanes)) * std::max(1.0, s.rows / 16));
+  const double larger = s.tiles(std::max(s.x.channels, s.y.channels));
+  const double smaller = std::ceil(std::min(s.x.channels, s.y.channels) / 8);
+  return s.groups *
+         (22 + s.loads(s.x) + s.loads(s.y) + s.taps * s.x.channels * s.y.channels / (s.converts ? 40 : 60) +
+          larger * (0.07 * s.pairs + 0.07 * s.y.rows() * s.taps + 3.7 * s.taps * smaller));
 }
+
+// Places of a row as lanes: those of a whole plane with the gaps of the halo between its rows, unless the
+// gaps are large, then row by row. The places that are computed, and the rows that they are computed in.
+struct LongRows {
+  LongRows(const Shape& s, const problem::Window& last) {
+    const double halo = static_cast<double>(last.kernel - 1) * static_cast<double>(last.dilation) /
+                        static_cast<double>(last.stride);
+    const double pitch = s.phase_row + halo;
+    const bool whole = 2 * pitch <= 3 * s.phase_row;
+    rows = s.phase_places / s.phase_row / (whole ? s.height : 1);
+    places = rows * rounded_up(whole ? s.height * pitch : s.phase_row, s.lanes);
+  }
+  double places, rows;
+};
 
 }  // namespace
 
 Effort dense_gather_effort(const problem::Pass& pass, const Machine& machine) {
-  const Shape s(pass, machine);
-  return s.with(s.products * s.covered(s.result) * (s.source + 2 / s.taps), dense_gather_calls(s));
+  const Shape s(pass, machine, true);
+  return s.with(s.operations(s.source.channels * s.covered(s.result.channels)),
+                dense_gather_calls(s, 0.3 + 0.12 * s.pairs / s.result.places, 0.06, s.converts ? 25 : 50));
 }
 Effort amx_gather_effort(const problem::Pass& pass, const Machine& machine) {
-  const Shape s(pass, machine);
-  return s.with(
-      s.products * s.covered(s.result) * rounded_up(s.source, 16) * rounded_up(s.phase_row, 8) / s.phase_row,
-      dense_gather_calls(s));
+  const Shape s(pass, machine, true);
+  const auto& p = std::get<ConvPass>(pass);
+  // Pairs of source channels that lie side by side are far apart for the result channels of a panel.
+  const bool far = p.kind == ConvPassKind::kForward && p.w.strides[1] == 1;
+  return s.with(s.operations(rounded_up(s.source.channels, 16) * rounded_up(s.result.channels, 16) *
+                             rounded_up(s.phase_row, 8) / s.phase_row),
+                dense_gather_calls(s, 6, 0.4, far ? 4 : 80));
 }
 Effort pointwise_gather_effort(const problem::Pass& pass, const Machine& machine) {
-  const Shape s(pass, machine);
-  return s.with(s.products * rounded_up(s.result, 2) * (s.source + 2),
-                s.groups * (kGroupCalls + std::ceil(s.result / 6) * s.positions / s.lanes / 8 +
-                            (s.phases > 1 ? 4.5 * s.result * s.rows : 0)));  // rows with zeros between
+  const Shape s(pass, machine, true);
+  const double result = s.result.channels, source = s.source.channels;
+  // Rows with zeros between the places of a stride.
+  const double zeros = s.phases > 1 ? s.result.rows() * result * (s.converts ? 1.7 : 0.2) : 0;
+  return s.with(s.operations(rounded_up(result, 2) * source),
+                s.groups * (4 + s.source.elements() / (s.converts ? 40 : 60) + s.result.elements() / 60 +
+                            0.35 * std::ceil(result / 6) * s.pairs / s.lanes + result * source / 20 + zeros));
 }
 Effort few_channels_gather_effort(const problem::Pass& pass, const Machine& machine) {
   const Shape s(pass, machine);
-  // Where there are few registers, more than six results of one tap read their source again and again.
-  const double again = machine.cpu.vector_registers < 32 && s.result > 6 && s.taps == 1 ? 2 : 1;
-  return s.with(again * s.products * s.x * s.y * rounded_up(s.phase_row, s.lanes) / s.phase_row,
-                s.groups * (kGroupCalls + s.rows * std::ceil(s.result / 12) * (1 + s.source / 10)));
+  const LongRows r(s, std::get<ConvPass>(pass).axes[2]);
+  const double result = s.result.channels, elements = s.result.elements();
+  // Groups whose channels lie side by side write to every line of memory in turn.
+  const double stores = s.result.last ? elements * (s.phases > 1 ? 0.6 : 0.06)
+                                      : elements / (s.result.spread ? 8 : 100) +
+                                            s.result.rows() * result * (s.converts ? 1 : 0.3);
+  const double weaving =
+      s.phases > 1 ? elements / 100 + s.result.rows() * result * std::min(s.row_phases, 16.0) : 0;
+  return s.with(
+      2 * s.groups * r.places * s.taps * s.source.channels * (result + 0.8 * std::ceil(result / 6)),
+      s.groups * (8 * s.batch + 2 * r.rows * std::ceil(result * s.phases / 12) + s.row_copies(s.source) +
+                  stores + weaving + 0.3 * s.taps * s.x.channels * s.y.channels));
 }
 
 Effort dense_grad_weight_effort(const problem::Pass& pass, const Machine& machine) {
-  const Shape s(pass, machine);
-  return s.with(s.products * s.covered(std::max(s.x, s.y)) * (std::min(s.x, s.y) + 1),
-                dense_grad_weight_calls(s));
+  const Shape s(pass, machine, true);
+  const auto [smaller, larger] = std::minmax(s.x.channels, s.y.channels);
+  return s.with(s.operations(s.covered(larger) * smaller), dense_grad_weight_calls(s));
 }
 Effort amx_grad_weight_effort(const problem::Pass& pass, const Machine& machine) {
-  const Shape s(pass, machine);
+  const Shape s(pass, machine, true);
   // An image without a partner takes as long as two.
-  return s.with(s.products * s.covered(std::max(s.x, s.y)) * rounded_up(std::min(s.x, s.y), 16) *
-                    rounded_up(s.row, 8) / s.row * rounded_up(s.batch, 2) / s.batch,
-                dense_grad_weight_calls(s));
+  return s.with(s.operations(rounded_up(s.x.channels, 16) * rounded_up(s.y.channels, 16) *
+                             rounded_up(s.y.row, 8) / s.y.row * rounded_up(s.batch, 2) / s.batch),
+                s.groups * (s.loads(s.x) + s.loads(s.y) + s.taps * s.x.channels * s.y.channels / 20));
 }
 Effort amx_places_grad_weight_effort(const problem::Pass& pass, const Machine& machine) {
   const Shape s(pass, machine);
-  const auto& p = std::get<ConvPass>(pass);
-  const problem::Window& last = p.axes[2];
-  // Places behind a row, which add nothing.
-  const double halo = static_cast<double>(last.kernel - 1) * static_cast<double>(last.dilation) /
-                      static_cast<double>(last.stride);
-  const double multiplied = s.products * rounded_up(s.y, 16) * std::max(s.x, 16 / s.taps) *
-                            (1 + halo / s.row) * rounded_up(s.positions, 32) / s.positions;
-  // Numbers are copied in vectors where channels lie side by side, row by row where places do: those of x
-  // with the rows of the halo, for every residue of the strides.
-  double places = s.batch, x_rows = s.batch;
-  for (size_t i = 0; i < 3; ++i) {
-    const problem::Window& w = p.axes[i];
-    places *= static_cast<double>(w.kernel == 1 ? w.y : std::min(w.x, w.y * w.stride));
-    x_rows *= static_cast<double>(std::min(w.kernel, w.stride));
-    if (i < 2)
-      x_rows *= static_cast<double>(w.y) + static_cast<double>(w.kernel - 1) *
-                                               static_cast<double>(w.dilation) /
-                                               static_cast<double>(w.stride);
-  }
-  const bool joins = s.taps == 1 && last.stride == 1;
-  const double rows =
-      joins ? s.batch
-            : x_rows * (p.x.strides[1] == 1 ? 0.5 : s.x) + s.rows * (p.y.strides[1] == 1 ? 0.5 : s.y);
-  const double copied = (s.x * places + s.y * s.positions) / 64 + 3 * rows;
-  return s.with(multiplied, s.groups * (kGroupCalls + copied + s.x * s.y * s.taps / 20));
+  const TileGradWeightCut cut(std::get<ConvPass>(pass));
+  const auto number = [](int64_t value) { return static_cast<double>(value); };
+  const double boxes = number(cut.grid.count()), numbers = boxes * number(cut.numbers);
+  const double x_copies = number(cut.phases * cut.lane_blocks), y_copies = number(cut.row_blocks);
+  const double x = s.x.channels, lanes = rounded_up(s.y.channels, 16);
+  // Numbers are copied row by row, those of a channel at a time unless channels lie side by side.
+  const double rows = numbers / number(TileSpace(cut.axes, cut.grid.box).step[2]);
+  const double copied = numbers * (x * x_copies + lanes * y_copies) / 70 +
+                        rows * (x_copies * (s.x.last ? std::ceil(x / 32) : x) +
+                                y_copies * (s.y.last ? std::ceil(lanes / 32) : s.y.channels));
+  const double multiplied = numbers * s.live_taps / number(cut.folded_taps) *
+                            rounded_up(number(cut.rows()), 16) * number(cut.row_blocks) * lanes;
+  return s.with(2 * s.groups * multiplied, s.groups * (20 + copied + x * s.y.channels * s.taps / 20));
 }
 Effort stem_grad_weight_effort(const problem::Pass& pass, const Machine& machine) {
   const Shape s(pass, machine);
-  return s.with(s.products / s.taps * s.covered(s.y) * rounded_up(s.x * s.taps, 2),
-                s.groups * (kGroupCalls + 0.06 * s.stored_apart() +
-                            std::ceil(s.x * s.taps / 8) * std::ceil(s.y / (2 * s.lanes)) * s.rows));
+  const double rows = s.x.channels * s.taps, tiles = s.tiles(s.y.channels);
+  return s.with(
+      2 * s.groups * s.y.places * rounded_up(rows, 6) * s.covered(s.y.channels),
+      s.groups * (40 + s.x.elements() / 12 + 2 * s.row_copies(s.y) + (s.y.last ? 0.3 * s.y.places : 0) +
+                  rows * s.y.channels / 8 + std::ceil(rows / 6) * tiles * (3.7 + 0.8 * s.y.rows())));
 }
 Effort few_channels_grad_weight_effort(const problem::Pass& pass, const Machine& machine) {
   const Shape s(pass, machine);
-  return s.with(s.products * s.x * s.y * rounded_up(s.row, s.lanes) / s.row,
-                s.groups * (kGroupCalls + s.rows * s.x * std::ceil(s.y / 8) * s.tap_rows));
+  const LongRows r(s, std::get<ConvPass>(pass).axes[2]);
+  const double weights = s.taps * s.x.channels * s.y.channels;
+  return s.with(2 * s.groups * weights * r.places,
+                s.groups * (10 + 4 * s.batch + 1.5 * (s.row_copies(s.x) + s.row_copies(s.y)) + 0.8 * weights +
+                            0.4 * r.rows * s.x.channels * std::ceil(s.y.channels / 8) * s.tap_rows));
 }
 
 Effort depthwise_planes_effort(const problem::Pass& pass, const Machine& machine) {
   const Shape s(pass, machine);
-  const double multiplied = s.groups * std::max(s.x, s.y), planes = s.batch * multiplied;
+  const double channels = s.groups * std::max(s.x.channels, s.y.channels);
   const bool grad_weight = std::get<ConvPass>(pass).kind == ConvPassKind::kGradWeight;
-  const double filled =
-      grad_weight ? rounded_up(multiplied, s.lanes) / multiplied : rounded_up(planes, s.lanes) / planes;
-  return s.with(s.products * std::max(s.x, s.y) * filled,
-                std::ceil(multiplied / s.lanes) * (s.batch + s.rows));
+  const double blocks =
+      grad_weight ? s.batch * std::ceil(channels / s.lanes) : std::ceil(s.batch * channels / s.lanes);
+  const auto turned = [&](const Side& side) {
+    return side.places *
+           (s.groups * side.channels / 40 + (side.last ? 0.5 * std::ceil(channels / s.lanes) : 0));
+  };
+  return s.with(2 * blocks * s.lanes * s.pairs / s.batch,
+                blocks * (20 + 0.25 * s.tap_rows * s.result.rows() / s.batch) + turned(s.x) + turned(s.y) +
+                    channels * (1 + s.taps / (grad_weight ? 10 : 40)));
 }
 Effort depthwise_rows_effort(const problem::Pass& pass, const Machine& machine) {
   const Shape s(pass, machine);
-  return s.with(s.products * rounded_up(s.row, s.lanes) / s.row, s.groups * (s.batch + s.rows));
+  // Taps on padding are multiplied, too.
+  return s.with(2 * s.groups * s.taps * s.y.places * rounded_up(s.phase_row, s.lanes) / s.phase_row,
+                s.groups * (2.6 * s.batch + s.x.places / 50));
 }
 Effort depthwise_channels_effort(const problem::Pass& pass, const Machine& machine) {
   const Shape s(pass, machine);
-  return s.with(s.products * rounded_up(s.groups, s.lanes) / s.groups,
-                std::ceil(s.groups / s.lanes) * s.rows);
+  const double vectors = std::ceil(s.groups / s.lanes);
+  return s.with(s.operations(vectors * s.lanes / s.groups),
+                vectors * (10 + s.batch + s.result.rows() * (0.5 + 0.25 * s.tap_rows)) +
+                    s.groups * (s.x.places + s.y.places) / 80);
 }
 
 }  // namespace retrograd::engines::cpu
