@@ -128,7 +128,8 @@ TEST(TuningTest, TheBuiltInTablesNameEveryImplementation) {
 
 TEST(MachineTest, NamesAreKnownAndPlausible) {
   std::set<std::string_view> names(machine_names().begin(), machine_names().end());
-  for (const char* name : {"zen3", "zen4", "sapphire-rapids", "cascade-lake", "neoverse-n1", "h200", "a100", "rtx4090"})
+  for (const char* name :
+       {"zen3", "zen4", "sapphire-rapids", "cascade-lake", "neoverse-n1", "h200", "a100", "rtx4090"})
     EXPECT_TRUE(names.contains(name)) << name;
   for (const std::string_view name : machine_names()) {
     const auto machine = named_machine(name);

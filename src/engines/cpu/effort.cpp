@@ -141,13 +141,6 @@ double dense_gather_calls(const Shape& s, double tile, double row, double elemen
                              : s.result.rows() * s.row_phases * std::ceil(s.phase_row / 12);
   return s.groups * (80 + s.stores(s.result) + s.loads(s.source) + packing + weaving + tile * runs * tiles);
 }
-double dense_grad_weight_calls(const Shape& s) {
-  const double larger = s.tiles(std::max(s.x.channels, s.y.channels));
-  const double smaller = std::ceil(std::min(s.x.channels, s.y.channels) / 8);
-  return s.groups *
-         (22 + s.loads(s.x) + s.loads(s.y) + s.taps * s.x.channels * s.y.channels / (s.converts ? 40 : 60) +
-          larger * (0.07 * s.pairs + 0.07 * s.y.rows() * s.taps + 3.7 * s.taps * smaller));
-}
 
 // Places of a row as lanes: those of a whole plane with the gaps of the halo between its rows, unless the
 // gaps are large, then row by row. The places that are computed, and the rows that they are computed in.
@@ -207,7 +200,11 @@ Effort few_channels_gather_effort(const problem::Pass& pass, const Machine& mach
 Effort dense_grad_weight_effort(const problem::Pass& pass, const Machine& machine) {
   const Shape s(pass, machine, true);
   const auto [smaller, larger] = std::minmax(s.x.channels, s.y.channels);
-  return s.with(s.operations(s.covered(larger) * smaller), dense_grad_weight_calls(s));
+  const double tap = 0.07 * s.y.rows() + 3.7 * std::ceil(smaller / 8);  // a tile of lanes
+  return s.with(
+      s.operations(s.covered(larger) * smaller),
+      s.groups * (22 + s.loads(s.x) + s.loads(s.y) + s.taps * smaller * larger / (s.converts ? 40 : 60) +
+                  s.tiles(larger) * (0.07 * s.pairs + s.taps * tap)));
 }
 Effort amx_grad_weight_effort(const problem::Pass& pass, const Machine& machine) {
   const Shape s(pass, machine, true);
