@@ -74,9 +74,9 @@ double microseconds_of(const ConvPass& p, bool patches) {
   return microseconds_of(product_of(p, patches), products_of(p, patches));
 }
 // Rows of channels have whole chunks of them; patches are filled up.
-bool has_rows(const ConvPass& p) { return p.x_channels % kChunk == 0; }
+bool has_rows(const ConvPass& p) { return p.x_channels_per_group() % kChunk == 0; }
 bool takes_patches(const ConvPass& p) {
-  if (!has_patches(p, type_of(p))) return false;
+  if (p.groups != 1 || !has_patches(p, type_of(p))) return false;
   if (!has_rows(p)) return true;
   const bool copied = !is_channels_last(p.x, x_sizes(p));
   const double rows = microseconds_of(p, false) + (copied ? 2 * bytes_of(p.x, x_sizes(p)) / kPatched : 0);
@@ -157,7 +157,7 @@ class WgmmaStep final : public Step {
       kernels::cuda::make_patch_rows(conv, type_, workspace, stream);
       kernels::cuda::make_patch_weights(conv, type_, weights, stream);
     } else if (weights_copied_) {
-      kernels::cuda::make_filter(conv, pass_.y_channels, pass_.x_channels, type_, weights, stream);
+      kernels::cuda::make_filter(conv, pass_.y_channels, pass_.x_channels_per_group(), type_, weights, stream);
     }
     product.padded = padded_;
     product.source_rows = copied_ ? workspace : source.data;
@@ -220,11 +220,10 @@ Support takes(const ConvPass& p, const Machine& machine) {
   if ((p.x.dtype != DType::kF16 && p.x.dtype != DType::kBF16) || p.x.dtype != p.y.dtype ||
       p.x.dtype != p.w.dtype || p.rounding != OperandRounding::kNone)
     return Support::no("needs f16 or bf16, all the same, and no rounding of operands");
-  if (p.groups != 1 || p.y_channels % kChunk != 0)
-    return Support::no("needs one group and multiples of 8 channels");
+  if (p.y_channels_per_group() % kChunk != 0) return Support::no("needs multiples of 8 channels a group");
   if (!fits_31_bits(x_sizes(p)) || !fits_31_bits(y_sizes(p)) || !fits_31_bits(w_sizes(p)))
     return Support::no("needs 1 to 2^31 - 1 elements in each tensor");
-  if (!has_rows(p) && !has_patches(p, type_of(p)))
+  if (!has_rows(p) && (p.groups != 1 || !has_patches(p, type_of(p))))
     return Support::no("needs multiples of 8 x channels, or patches of few");
   const Sizes5 sizes = result_sizes(p);
   if (!is_planes(p.result(), sizes) && !is_channels_last(p.result(), sizes))

@@ -45,9 +45,9 @@ struct GatherLaunch {
 std::vector<GatherLaunch> wgmma_gather_launches(const GatherProduct& product,
                                                 std::span<const ProductAxes> residues);
 
-// False: nothing was launched. Needs a Hopper GPU, one group, multiples of eight channels (of patches: of y
-// channels), addresses that are multiples of 16, weights as [y channels][taps][x channels], and a dense
-// result, its channels innermost or outside its places.
+// False: nothing was launched. Needs a Hopper GPU, multiples of eight channels a group (of patches: of y
+// channels, and one group), addresses that are multiples of 16, weights as [groups][y channels][taps][x
+// channels], and a dense result, its channels innermost or outside its places.
 bool wgmma_gather(const GatherProduct& product, const GatherLaunch& launch, Stream stream);
 
 }  // namespace retrograd::kernels::cuda

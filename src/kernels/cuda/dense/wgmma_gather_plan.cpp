@@ -54,7 +54,7 @@ const Tensor& result_of(const GatherProduct& product) {
 bool is_walkable(const GatherProduct& product, const ProductAxes& axes, bool shared) {
   int64_t reach[3];
   for (size_t i = 0; i < 3; ++i) reach[2 - i] = reach_of(axes[i]);
-  return is_sayable(places_of(product, axes, row_channels(product), shared), reach);
+  return is_sayable(places_of(product, axes, row_channels(product) * product.conv.groups, shared), reach);
 }
 
 bool is_possible(const GatherProduct& product, std::span<const ProductAxes> residues, const Pace& pace) {
@@ -78,7 +78,7 @@ Work work_of(const GatherProduct& product, const ProductAxes& axes, const Pace& 
     steps *= shares ? 1 : axes[a].taps;
   }
   const int64_t columns = product.forward ? conv.y_channels : conv.x_channels;
-  return {ceil_div(places, pace.places) * ceil_div(columns, pace.channels),
+  return {ceil_div(places, pace.places) * ceil_div(columns, pace.channels) * conv.groups,
           ceil_div(steps, int64_t{pace.packed})};
 }
 

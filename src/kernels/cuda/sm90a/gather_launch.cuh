@@ -51,15 +51,23 @@ __global__ void __launch_bounds__(C::kThreads, C::kBlocks)
     if constexpr (C::kBlocks == 1) hopper::take_registers<C::kManyRegisters>();
     unsigned char* const staged = aligned + C::kStages * C::kStageBytes + group * C::kStagedBytes;
     Multiplier<T, C> product(stages, group);
+    // Which tiles have results that are not finite, from the 32nd on together. They are repaired in the end: a
+    // call in this loop would leave its registers to the callee.
+    uint32_t suspects = 0, turn = 1;
     for (Tiles tiles(p); tiles.is_left(); tiles.next()) {
       const Tile tile = tiles.get<C>();
       product.sum_up(tile, barriers);
-      Corner corner{tile.walk, tile.place + group * (C::kBands * 64), tile.channel, ~0u};
-      if (shares) {
-        corner.units = units_of_rank(p.shares);
-        add_shares(p, product, corner, stages);
-      }
-      store(p, product, corner, staged, group + 1);
+      const Corner corner = corner_of<C>(p, tile, group);
+      if (shares) add_shares(p, product, corner, stages);
+      if (store(p, product, corner, staged, group + 1)) suspects |= turn;
+      turn = turn << 1 | (turn & 1u << 31);
+    }
+    if (suspects == 0) return;
+    hopper::sync_group(group + 1);
+    turn = 1;
+    for (Tiles tiles(p); tiles.is_left(); tiles.next()) {
+      if ((suspects & turn) != 0) repair<T, C>(p, corner_of<C>(p, tiles.get<C>(), group));
+      turn = turn << 1 | (turn & 1u << 31);
     }
   }
 }
@@ -68,7 +76,7 @@ __global__ void __launch_bounds__(C::kThreads, C::kBlocks)
 template <class C>
 PlacesMap describe(const GatherProduct& product, const ProductAxes& axes, int64_t channels, Walk& walk) {
   constexpr bool kShared = C::kShared > 1;
-  PlacesMap map = places_of(product, axes, channels, kShared);
+  PlacesMap map = places_of(product, axes, channels * product.conv.groups, kShared);
   map.places = C::kBox;
   map.row_bytes = C::kRowBytes;
   walk.axes = map.axes;
@@ -129,8 +137,11 @@ bool launch(const GatherProduct& product, const GatherLaunch& as, Stream stream)
   Maps maps;
   p.conv = conv;
   p.forward = product.forward;
-  p.repair = product.padded;
+  p.mixes = conv.groups > 1 && channels % C::kStepChannels != 0;
+  p.repair = product.padded || p.mixes;
   p.columns = static_cast<int>(product.forward ? conv.y_channels : conv.x_channels);
+  p.terms = static_cast<int>(channels);
+  p.groups = static_cast<int>(conv.groups);
   p.chunks = static_cast<int>((channels + C::kStepChannels - 1) / C::kStepChannels);
   p.result = product.forward ? conv.y : conv.x;
   p.run = run_of(as.residues, p.result);
@@ -145,17 +156,17 @@ bool launch(const GatherProduct& product, const GatherLaunch& as, Stream stream)
   constexpr MapType type = std::is_same_v<T, __half> ? MapType::kF16 : MapType::kBF16;
   for (size_t i = 0; i < as.residues.size(); ++i) {
     const PlacesMap map = describe<C>(product, as.residues[i], channels, p.walks[i]);
-    p.tiles += (p.walks[i].places + C::kPlaces - 1) / C::kPlaces * p.across;
+    p.tiles += (p.walks[i].places + C::kPlaces - 1) / C::kPlaces * p.across * static_cast<uint32_t>(p.groups);
     p.walks[i].tiles = p.tiles;
     if (!make_map(map, type, product.source_rows, maps.sources + i)) return false;
   }
   const auto u = [](int64_t value) { return static_cast<uint64_t>(value); };
   const int64_t inner = product.patches ? channels : conv.x_channels;
   const int64_t taps = int64_t{p.kernel[0]} * p.kernel[1] * p.kernel[2];
-  const BoxMap boxes{3,
-                     {u(inner), u(taps), u(conv.y_channels)},
-                     {u(inner * 2), u(inner * taps * 2)},
-                     {C::kTurned ? unsigned{C::kWeightRow} : unsigned{C::kStepChannels}, 1, C::kWeights},
+  const BoxMap boxes{4,
+                     {u(inner), u(taps), u(conv.y_channels), u(conv.groups)},
+                     {u(inner * 2), u(inner * taps * 2), u(inner * taps * 2 * conv.y_channels)},
+                     {C::kTurned ? unsigned{C::kWeightRow} : unsigned{C::kStepChannels}, 1, C::kWeights, 1},
                      C::kWeightRowBytes};
   if (!make_map(boxes, type, product.weight_rows, &maps.weights)) return false;
 

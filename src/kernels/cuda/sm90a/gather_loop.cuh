@@ -75,9 +75,13 @@ constexpr int kMostWalks = kMostGathered;
 struct Args {
   Conv conv;
   bool forward, repair;
+  bool mixes;  // a tap's last chunk has channels of the next group, times zero
   int step[3], kernel[3], result_step[3];
-  int columns, chunks;     // chunks: of a tap's channels
-  uint32_t tiles, across;  // all, along the channels
+  // Of a group: result channels, source channels, chunks of a tap's source channels, tiles along the former.
+  int columns, terms, chunks;
+  uint32_t across;
+  int groups;
+  uint32_t tiles;  // all
   Tensor result;
   int run;                 // that many results of a channel lie side by side and aligned: 8, 4, 2 or 1
   int shares;              // blocks of a tile, a cluster; each has its share of the steps
@@ -93,7 +97,7 @@ struct Tile {
   const Walk* walk;
   int number;  // of the walk
   uint32_t place;
-  int channel;
+  int group, channel;  // channel: of the group
   int first_step, steps;
 };
 
@@ -109,12 +113,17 @@ class Tiles {
     while (at_ >= p_.walks[i].tiles) ++i;
     const Walk& walk = p_.walks[i];
     const uint32_t tile = at_ - (i == 0 ? 0 : p_.walks[i - 1].tiles);
+    const uint32_t across = p_.across * static_cast<uint32_t>(p_.groups), column = tile % across;
     const int rank = static_cast<int>(blockIdx.x % static_cast<uint32_t>(p_.shares));
-    const auto begin = [&](int of) { return static_cast<int>(int64_t{walk.steps} * of / p_.shares); };
+    // Steps are few enough for 32 bits, which divide without a call.
+    const auto begin = [&](int of) {
+      return static_cast<int>(static_cast<uint32_t>(walk.steps * of) / static_cast<uint32_t>(p_.shares));
+    };
     return {&walk,
             i,
-            tile / p_.across * C::kPlaces,
-            static_cast<int>(tile % p_.across * C::kChannels),
+            tile / across * C::kPlaces,
+            static_cast<int>(column / p_.across),
+            static_cast<int>(column % p_.across * C::kChannels),
             begin(rank),
             begin(rank + 1) - begin(rank)};
   }
@@ -169,22 +178,23 @@ __device__ void copy_tile(const Args& p, const Maps& maps, const Tile& tile, uin
                  to_w = static_cast<uint16_t>(C::kShared > 1 ? 0 : walk.offset[2] + w * walk.offset_step[2]);
       // A step that is not full gets channels that are not there: zeros.
       const bool there = C::kPacked == 1 || first + step * C::kPacked + i < walk.loads;
-      const int term = (there ? c : p.chunks) * C::kStepChannels;
+      const int term = (there ? c : p.chunks) * C::kStepChannels,
+                channel = there ? tile.group * p.terms + term : p.groups * p.terms;
 #pragma unroll
       for (int b = 0; b < C::kBoxes; ++b) {
         const uint32_t to = target + b * C::kBox * C::kRowBytes;
         if (walk.axes == 2)
-          hopper::load_places(to, source, full, term, at[b][3], at[b][2], at[b][0], to_w, to_h);
+          hopper::load_places(to, source, full, channel, at[b][3], at[b][2], at[b][0], to_w, to_h);
         else
-          hopper::load_places(to, source, full, term, at[b][3], at[b][2], at[b][1], at[b][0], to_w, to_h,
-                              to_d);
+          hopper::load_places(to, source, full, channel, at[b][3], at[b][2], at[b][1], at[b][0], to_w,
+                              to_h, to_d);
       }
 #pragma unroll
       for (int b = 0; b < C::kShared * C::kWeightBoxes; ++b) {
         const int x = tile.channel + b % C::kWeightBoxes * C::kWeightRow,
                   tap = number + b / C::kWeightBoxes * walk.tap_stride[2];
         hopper::load_box(target + C::kSourceBytes + b * C::kBoxBytes, &maps.weights, full,
-                         C::kTurned ? x : term, tap, C::kTurned ? term : tile.channel);
+                         C::kTurned ? x : term, tap, C::kTurned ? term : tile.channel, tile.group);
       }
       if (++c < p.chunks) continue;
       c = 0;
@@ -219,6 +229,8 @@ struct Multiplier {
   __device__ void sum_up(const Tile& tile, Barriers barriers) {
     uint32_t last = 0;
     if (tile.steps == 0) return clear();
+#pragma unroll
+    for (int i = 0; i < C::kBands; ++i) hopper::forget(sums[i]);
     for (int step = 0; step < tile.steps; ++step, ring.next()) {
       hopper::wait(barriers.full + ring.stage * 8, ring.parity);
       const uint64_t at = ring.stage * (C::kStageBytes / 16);

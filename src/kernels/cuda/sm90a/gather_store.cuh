@@ -66,7 +66,7 @@ __device__ inline void take_vector(const float (&sums)[kCount], int g, int half,
 struct Corner {
   const Walk* walk;
   uint32_t place;
-  int channel;
+  int channel, end;  // end: of its group's channels
   uint32_t units;  // a bit each: those of the first 64 places come first
   template <class C>
   __device__ bool has(int band, int g) const {
@@ -74,10 +74,18 @@ struct Corner {
   }
 };
 
+// What is computed from it is computed for each tile: kept over the loop, the addresses of all ways to store
+// would not fit into the registers.
+__device__ inline int thread_of_group() {
+  unsigned thread = threadIdx.x % 128;
+  asm volatile("" : "+r"(thread));
+  return static_cast<int>(thread);
+}
+
 // Channels lie side by side.
 template <class T, class C>
 __device__ void store_rows(const Args& p, const Multiplier<T, C>& product, Corner corner) {
-  const int lane = static_cast<int>(threadIdx.x) % 32, warp = static_cast<int>(threadIdx.x) / 32 % 4;
+  const int thread = thread_of_group(), lane = thread % 32, warp = thread / 32;
   auto* const result = static_cast<T*>(p.result.data);
 #pragma unroll
   for (int i = 0; i < C::kBands; ++i)
@@ -92,7 +100,7 @@ __device__ void store_rows(const Args& p, const Multiplier<T, C>& product, Corne
         if (!corner.has<C>(i, g)) continue;
         uint32_t words[4];
         take_vector<T>(product.sums[i], g, half, words);
-        if (offset >= 0 && channel + 32 * g < p.columns)
+        if (offset >= 0 && channel + 32 * g < corner.end)
           *reinterpret_cast<uint4*>(row + 32 * g) = uint4{words[0], words[1], words[2], words[3]};
       }
     }
@@ -108,7 +116,7 @@ template <int kRun, class T, class C>
 __device__ void store_planes(const Args& p, const Multiplier<T, C>& product, Corner corner,
                              unsigned char* staged, int barrier) {
   constexpr int kLanes = 64 / kRun;  // threads a channel
-  const int thread = static_cast<int>(threadIdx.x) % 128, lane = thread % 32, warp = thread / 32;
+  const int thread = thread_of_group(), lane = thread % 32, warp = thread / 32;
   auto* const result = static_cast<T*>(p.result.data);
   unsigned char* const source = staged + thread / kLanes * kStagedPitch + thread % kLanes * (2 * kRun);
 #pragma unroll
@@ -132,7 +140,7 @@ __device__ void store_planes(const Args& p, const Multiplier<T, C>& product, Cor
       const int channel = corner.channel + 32 * g + thread / kLanes;
 #pragma unroll 8
       for (int c = 0; c < 32; c += 128 / kLanes)
-        if (offset >= 0 && channel + c < p.columns)
+        if (offset >= 0 && channel + c < corner.end)
           *reinterpret_cast<Run<kRun>*>(at + (channel + c) * p.result.strides[1]) =
               *reinterpret_cast<const Run<kRun>*>(source + c * kStagedPitch);
     }
@@ -151,7 +159,7 @@ __device__ bool is_suspect(const Multiplier<T, C>& product) {
 }
 
 // Zero times a weight that is not finite is NaN where the mathematics skips the product: results that are NaN
-// and whose taps reach beyond the edge are taken from the formula. The warpgroup has just written them. The
+// and whose taps reach beyond the edge, or whose chunks beyond the group, are taken from the formula. The warpgroup has just written them. The
 // lanes of a warp look at every fourth place, one each, for those that reach an edge and are not NaN in all
 // channels; then they have 32 channels of one such place after the other. What is to be computed waits, one
 // result a lane, until there are 32: a column that is NaN as a whole has one of each place.
@@ -179,7 +187,7 @@ __device__ __noinline__ void repair(const Args& p, Corner corner) {
                      int64_t{place.at[1]} * p.result_step[1] + walk.result_first[1],
                      int64_t{place.at[2]} * p.result_step[2] + walk.result_first[2]};
     FirstTerm own_start{};
-    const bool at_edge = own_offset >= 0 && reaches_edge(p.conv, result, own);
+    const bool at_edge = own_offset >= 0 && (p.mixes || reaches_edge(p.conv, result, own));
     if (at_edge) own_start = first_term(p.conv, result, own);
     __syncwarp();
 #pragma unroll 1
@@ -199,7 +207,7 @@ __device__ __noinline__ void repair(const Args& p, Corner corner) {
         if (!corner.has<C>((first + 4 * owner) / 64, column / 32)) continue;
         index.c = corner.channel + column;
         T* const element = results_of_place + index.c * p.result.strides[1];
-        const bool suspect = index.c < p.columns && isnan(to_float(*element));
+        const bool suspect = index.c < corner.end && isnan(to_float(*element));
         const unsigned open = __ballot_sync(~0u, suspect && !start.is_nan(p.conv, index.c));
         const int more = __popc(open);
         if (count + more > 32) compute();
@@ -217,11 +225,12 @@ __device__ __noinline__ void repair(const Args& p, Corner corner) {
 
 // Every row of sums has the same bias: the warpgroup brings it into shared memory once.
 template <class T, class C>
-__device__ void add_bias(const Args& p, Multiplier<T, C>& product, int channel0, float* staged, int barrier) {
+__device__ void add_bias(const Args& p, Multiplier<T, C>& product, const Corner& corner, float* staged,
+                         int barrier) {
   static_assert(C::kColumns * 4 <= C::kStagedBytes);
   hopper::sync_group(barrier);  // what was staged before has been read
   for (int i = static_cast<int>(threadIdx.x) % 128; i < C::kColumns; i += 128)
-    staged[i] = channel0 + i < p.columns ? bias_of(p.conv, channel0 + i) : 0.0f;
+    staged[i] = corner.channel + i < corner.end ? bias_of(p.conv, corner.channel + i) : 0.0f;
   hopper::sync_group(barrier);
 #pragma unroll
   for (int j = 0; j < C::kColumns / 8; ++j) {
@@ -283,12 +292,21 @@ __device__ void add_shares(const Args& p, Multiplier<T, C>& product, const Corne
   hopper::sync_cluster();  // nobody leaves before all have read
 }
 
-// `barrier` and `staged` are this warpgroup's.
+// Of a warpgroup of the block.
+template <class C>
+__device__ Corner corner_of(const Args& p, const Tile& tile, int warpgroup) {
+  const int first = tile.group * p.columns;
+  return {tile.walk, tile.place + warpgroup * (C::kBands * 64), first + tile.channel, first + p.columns,
+          p.shares > 1 ? units_of_rank(p.shares) : ~0u};
+}
+
+// Whether some of the sums are not finite and may have to be repaired. `barrier` and `staged` are this
+// warpgroup's.
 template <class T, class C>
-__device__ void store(const Args& p, Multiplier<T, C>& product, Corner corner, unsigned char* staged,
+__device__ bool store(const Args& p, Multiplier<T, C>& product, Corner corner, unsigned char* staged,
                       int barrier) {
   if (p.conv.bias.data != nullptr)
-    add_bias(p, product, corner.channel, reinterpret_cast<float*>(staged), barrier);
+    add_bias(p, product, corner, reinterpret_cast<float*>(staged), barrier);
   const bool suspect = p.repair && hopper::any_of_group(barrier, is_suspect(product));
   if (p.result.strides[1] == 1)
     store_rows(p, product, corner);
@@ -300,10 +318,7 @@ __device__ void store(const Args& p, Multiplier<T, C>& product, Corner corner, u
     store_planes<2>(p, product, corner, staged, barrier);
   else
     store_planes<1>(p, product, corner, staged, barrier);
-  if (suspect) {
-    hopper::sync_group(barrier);
-    repair<T, C>(p, corner);
-  }
+  return suspect;
 }
 
 }  // namespace retrograd::kernels::cuda::wgather
