@@ -97,11 +97,21 @@ TEST(TapPlan, WritesManyResultsOfFewPlacesInPlace) {
       plan_tap_weight(conv_of(2, 752, 456, {8, 1, 7, 2, 1, 0}, {8, 1, 7, 2, 1, 0}), DType::kF16, &plan));
   EXPECT_EQ(plan.results, WeightResults::kInPlace);
   EXPECT_EQ(plan.walk.shares(), 1);
-  EXPECT_EQ(plan.walk.across_m, 4);
+  EXPECT_EQ(plan.walk.across_m.divisor, 4);
   EXPECT_EQ(plan.walk.taps.divisor, 49);
   // The axis of one tap leads nowhere, whatever its stride.
   EXPECT_EQ(plan.strides[1], 0);
   EXPECT_EQ(plan.strides[3], 752);
+}
+
+TEST(TapPlan, GroupsHaveTilesOfTheirOwn) {
+  const Axis axis{8, 8, 3, 1, 1, 1};
+  Conv conv = conv_of(4, 64, 64, axis, axis);
+  conv.groups = 6;
+  TapPlan plan{};
+  ASSERT_TRUE(plan_tap_weight(conv, DType::kF16, &plan));
+  EXPECT_EQ(plan.walk.tiles(), 6 * 9);
+  EXPECT_EQ(plan.walk.weights, int64_t{6} * 64 * 9 * 64);
 }
 
 TEST(TapPlan, CutsLongSumsOfFewResults) {

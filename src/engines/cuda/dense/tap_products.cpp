@@ -22,6 +22,7 @@ using problem::ConvPass;
 using problem::ConvPassKind;
 
 constexpr int64_t kFewestChannels = 16;   // fewer leave most of a tile empty
+constexpr int64_t kChunk = 8;             // channels of 16 bytes
 constexpr double kPacedProcessors = 132;  // which plans are made for
 
 TapPlan plan_of(const ConvPass& pass) {
@@ -67,7 +68,7 @@ bool is_too_large(const ConvPass& p) {
   constexpr int64_t kMost = int64_t{1} << 29, kMostTaps = 4096;
   if (!fits_31_bits(x_sizes(p)) || !fits_31_bits(y_sizes(p))) return true;
   if (std::max(p.x_channels, p.y_channels) >= kMost) return true;
-  Checked weights = Checked(p.x_channels + 7) * p.y_channels, taps = 1, places = p.batch;
+  Checked weights = Checked(p.x_channels_per_group() + 7) * p.y_channels, taps = 1, places = p.batch;
   for (const problem::Window& w : p.axes) {
     if (w.kernel < 1 || w.kernel > kMostTaps || w.stride >= kMost || w.dilation >= kMost ||
         std::abs(w.pad_lo) >= kMost)
@@ -88,12 +89,14 @@ class TapProductsCandidate final : public Candidate {
   Support supports(const problem::Pass& pass, const Machine& machine) const override {
     const auto* conv = std::get_if<ConvPass>(&pass);
     if (conv == nullptr || conv->kind != ConvPassKind::kGradWeight) return Support::no("grad_weight only");
-    if (conv->groups != 1) return Support::no("no groups");
     if (conv->x.dtype != conv->y.dtype || (conv->x.dtype != DType::kF16 && conv->x.dtype != DType::kBF16))
       return Support::no("needs f16 or bf16 operands");
     if (is_rounded(*conv, conv->x.dtype)) return Support::no("does not round operands");
-    if (std::min(conv->x_channels, conv->y_channels) < kFewestChannels)
-      return Support::no(fmt::format("needs {} channels of both sides", kFewestChannels));
+    const int64_t x = conv->x_channels_per_group(), y = conv->y_channels_per_group();
+    if (std::min(x, y) < kFewestChannels)
+      return Support::no(fmt::format("needs {} channels of both sides a group", kFewestChannels));
+    if (conv->groups > 1 && (x % kChunk != 0 || y % kChunk != 0))
+      return Support::no("needs groups of multiples of 8 channels");
     if (is_too_large(*conv)) return Support::no("sizes beyond 32-bit counts of places and taps");
     if (!has_warpgroups(machine)) return Support::no("needs a GPU of compute capability 9.0");
     TapPlan plan{};

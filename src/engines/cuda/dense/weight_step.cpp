@@ -73,7 +73,7 @@ void* WeightStep::target_of(WeightResults results, const kernels::cuda::Conv& co
 void WeightStep::take_results(WeightResults results, const kernels::cuda::Conv& conv, int64_t filled,
                               const std::byte* workspace, kernels::cuda::Stream stream) const {
   if (results == WeightResults::kFilter)
-    kernels::cuda::take_filter(conv, conv.y_channels, filled, type_, workspace, stream);
+    kernels::cuda::take_filter(conv, conv.groups * conv.y_channels, filled, type_, workspace, stream);
 }
 
 void WeightStep::run(const Bindings& bindings, std::byte* workspace,

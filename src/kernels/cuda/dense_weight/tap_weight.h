@@ -30,15 +30,15 @@ struct TapAxis {
 struct TapWalk {
   TapAxis axes[3];
   int batch;
-  int rows;                    // y channels
-  int y_channels, x_channels;  // filled up to multiples of eight
-  int across_m;
-  FastDiv taps, across_n;
+  int rows;                    // y channels of a group
+  int y_channels, x_channels;  // of a group, filled up to multiples of eight
+  int groups;
+  FastDiv across_m, taps, across_n;  // across_m: of a group
   // The places of a tap are cut into parts, and each of them among the blocks of a cluster.
   FastDiv parts, cluster;
   int64_t weights;  // of a part, filled up
 
-  int64_t tiles() const { return int64_t{across_m} * taps.divisor * across_n.divisor; }
+  int64_t tiles() const { return int64_t{groups} * across_m.divisor * taps.divisor * across_n.divisor; }
   int64_t shares() const { return int64_t{parts.divisor} * cluster.divisor; }
 };
 
@@ -55,7 +55,7 @@ struct TapPlan {
   double microseconds;  // about how long it takes on an H200, launches aside
 };
 
-// Of a convolution without groups, which supports() of its engine takes. False: too many blocks.
+// Of a convolution that supports() of its engine takes. False: too many blocks.
 bool plan_tap_weight(const Conv& conv, DType rows, TapPlan* plan);
 
 // results: w or a filter; of parts null. Rows are aligned to 16 bytes; needs a Hopper GPU.

@@ -41,9 +41,10 @@ TapWalk make_walk(const Conv& conv, const CutShape& cut) {
   w.rows = static_cast<int>(conv.y_channels);
   w.y_channels = filled(conv.y_channels);
   w.x_channels = filled(conv.x_channels);
-  w.across_m = ceil_of(w.rows, cut.m);
+  w.groups = static_cast<int>(conv.groups);
+  w.across_m = FastDiv(ceil_of(w.rows, cut.m));
   w.across_n = FastDiv(ceil_of(w.x_channels, cut.n));
-  w.weights = conv.y_channels * w.taps.divisor * w.x_channels;
+  w.weights = conv.groups * conv.y_channels * w.taps.divisor * w.x_channels;
   return w;
 }
 
@@ -71,9 +72,9 @@ double time_of_blocks(const TapWalk& walk, const CutShape& cut, double steps) {
     return static_cast<double>(all) / static_cast<double>(count);
   };
   const auto together = static_cast<double>(cut.blocks);
-  const double rows = mean(walk.y_channels, walk.across_m),
+  const double rows = mean(walk.y_channels, walk.across_m.divisor),
                columns = mean(walk.x_channels, walk.across_n.divisor);
-  const double height = mean(ceil_of(walk.rows, kWidth) * kWidth, walk.across_m);
+  const double height = mean(ceil_of(walk.rows, kWidth) * kWidth, walk.across_m.divisor);
   const double width = mean(ceil_of(walk.x_channels, kWidth) * kWidth, walk.across_n.divisor);
   const double step = std::max({(rows + columns) * 2 * kTapTerms / kLoaded,
                                 height * width * kTapTerms / kMultiplied, kStep / together});

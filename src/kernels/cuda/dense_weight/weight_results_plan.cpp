@@ -20,7 +20,7 @@ WeightStrides strides_of(const Conv& conv, WeightResults results) {
   const Axis(&a)[3] = conv.axes;
   // Strides that lead nowhere are 0.
   if (results == WeightResults::kInPlace)
-    return {conv.y_channels > 1 ? s[0] : 0, a[0].kernel > 1 ? s[2] : 0, a[1].kernel > 1 ? s[3] : 0,
+    return {conv.groups * conv.y_channels > 1 ? s[0] : 0, a[0].kernel > 1 ? s[2] : 0, a[1].kernel > 1 ? s[3] : 0,
             a[2].kernel > 1 ? s[4] : 0};
   const int64_t row = filled(conv), line = a[2].kernel * row, plane = a[1].kernel * line;
   return {a[0].kernel * plane, plane, line, row};
@@ -33,7 +33,7 @@ WeightResults whole_results(const Conv& conv, DType rows) {
       std::all_of(strides.begin(), strides.end(), [](int64_t stride) { return stride % 8 == 0; }))
     return WeightResults::kInPlace;
   const int64_t row = strides_of(conv, WeightResults::kFilter)[0];
-  return conv.y_channels < kMostFilter / row ? WeightResults::kFilter : WeightResults::kParts;
+  return conv.groups * conv.y_channels < kMostFilter / row ? WeightResults::kFilter : WeightResults::kParts;
 }
 
 }  // namespace retrograd::kernels::cuda

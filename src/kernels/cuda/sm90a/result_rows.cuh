@@ -24,7 +24,7 @@ struct ResultTarget {
       : results(results), vectors(is_aligned(results)), parts(parts) {
     std::copy(strides.begin(), strides.end(), this->strides);
   }
-  __device__ uint16_t* row(int o, const int3& tap) const {
+  __device__ uint16_t* row(int64_t o, const int3& tap) const {
     return static_cast<uint16_t*>(results) + o * strides[0] + tap.x * strides[1] + tap.y * strides[2] +
            tap.z * strides[3];
   }

@@ -24,7 +24,7 @@ struct Cut {
 
 // Which results a block makes; of which part, and which share of the part.
 struct Block {
-  int rank, part, n0, tap, m0;
+  int rank, part, n0, tap, group, m0;  // m0: of the group
 };
 template <class C>
 __device__ Block block_of(const TapWalk& p) {
@@ -32,9 +32,10 @@ __device__ Block block_of(const TapWalk& p) {
   uint32_t part = p.cluster.split(rank);
   uint32_t n = p.parts.split(part);
   uint32_t tap = p.across_n.split(n);
-  const uint32_t m = p.taps.split(tap);
+  uint32_t m = p.taps.split(tap);
+  const uint32_t group = p.across_m.split(m);
   return {static_cast<int>(rank), static_cast<int>(part), static_cast<int>(n) * C::kN, static_cast<int>(tap),
-          static_cast<int>(m) * C::kM};
+          static_cast<int>(group), static_cast<int>(m) * C::kM};
 }
 
 // What a thread copies of one factor: a chunk of every kPass-th place of a step.
@@ -72,8 +73,8 @@ class Loads {
     // Channels that are not there are neither copied nor stored, whatever becomes of them in between.
     live_y_ = o < p.y_channels;
     live_x_ = c < p.x_channels;
-    y_ = y_rows + int64_t{o} * 2;
-    x_ = x_rows + int64_t{c} * 2;
+    y_ = y_rows + (int64_t{block.group} * p.y_channels + o) * 2;
+    x_ = x_rows + (int64_t{block.group} * p.x_channels + c) * 2;
     y_target_ = base + of_y.target();
     x_target_ = base + C::kYBytes + of_x.target();
   }
@@ -96,13 +97,13 @@ class Loads {
 #pragma unroll
       for (int i = 0; i < kTapTerms; i += OfY::kPass)
         if (of_y.has(i))
-          copy(OfY::further(y_target_, i) + stage, y_, table_[slot][of_y.first + i].x, p_.y_channels);
+          copy(OfY::further(y_target_, i) + stage, y_, table_[slot][of_y.first + i].x, p_.groups * p_.y_channels);
     }
     if (live_x_) {
 #pragma unroll
       for (int i = 0; i < kTapTerms; i += OfX::kPass)
         if (of_x.has(i))
-          copy(OfX::further(x_target_, i) + stage, x_, table_[slot][of_x.first + i].y, p_.x_channels);
+          copy(OfX::further(x_target_, i) + stage, x_, table_[slot][of_x.first + i].y, p_.groups * p_.x_channels);
     }
   }
 

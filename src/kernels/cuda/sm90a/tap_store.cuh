@@ -12,12 +12,15 @@
 namespace retrograd::kernels::cuda::tap {
 
 // Rows of a tile where they go. store: this thread's columns of four times eight (wgmma.cuh), from `column`
-// of the row on; whole warps call it.
+// of the row on; whole warps call it. Rows are y channels of a group.
+__device__ inline int64_t channel_of(const TapWalk& p, const Block& block, int row) {
+  return int64_t{block.group} * p.rows + row;
+}
 class PartLine {
  public:
   __device__ PartLine(const TapWalk& p, const Block& block, const ResultTarget& target, int o)
-      : to_(target.parts + block.part * p.weights + (int64_t{o} * p.taps.divisor + block.tap) * p.x_channels +
-            block.n0),
+      : to_(target.parts + block.part * p.weights +
+            (channel_of(p, block, o) * p.taps.divisor + block.tap) * p.x_channels + block.n0),
         columns_(o < p.rows ? p.x_channels - block.n0 : 0) {}
   __device__ void store(int column, const float2 (&pairs)[4]) const {
     const int c = column + static_cast<int>(threadIdx.x) % 4 * 2;
@@ -35,7 +38,7 @@ template <class E, bool kVectors>
 class ResultLine : public ResultRow<E, kVectors> {
  public:
   __device__ ResultLine(const TapWalk& p, const Block& block, const ResultTarget& target, int o)
-      : ResultRow<E, kVectors>(target.row(o, tap_of(p, block.tap)) + block.n0,
+      : ResultRow<E, kVectors>(target.row(channel_of(p, block, o), tap_of(p, block.tap)) + block.n0,
                                o < p.rows ? p.x_channels - block.n0 : 0) {}
 
  private:
