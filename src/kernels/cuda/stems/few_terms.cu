@@ -4,6 +4,7 @@
 // Terms go through shared memory into registers, each thread's own, so that which taps a pixel has is found
 // out in plain loops. Where a term is not there its value is zero; if a weight of the chunk is not finite,
 // such terms are left out instead. Results of channels that lie side by side leave through shared memory.
+#include "kernels/cuda/alignment.h"
 #include "kernels/cuda/elements.cuh"
 #include "kernels/cuda/stems/few_terms.h"
 #include "kernels/cuda/types.h"
@@ -28,6 +29,24 @@ __device__ void sums_of(const float (&values)[kEach][kTerms], const uint32_t (&l
 #pragma unroll
       for (int i = 0; i < kEach; ++i)
         if (!kGuard || (live[i] >> (k + j) & 1u) != 0) sums[i] = fmaf(values[i][k + j], w[j], sums[i]);
+  }
+}
+
+// Channels of staged places, 16 bytes a lane.
+template <class T>
+__device__ void store_vectors(const FewTermsPlan& p, const float* staged, const int64_t* offsets, T* x,
+                              uint32_t first_place, int channels) {
+  constexpr int kVector = 16 / sizeof(T);
+  const auto vectors = static_cast<int>(p.by_vectors.divisor);
+  for (int i = static_cast<int>(threadIdx.x); i < kFewTermsPlaces * vectors; i += kThreads) {
+    auto v = static_cast<uint32_t>(i);
+    const uint32_t column = p.by_vectors.split(v);
+    const int c = static_cast<int>(v) * kVector;
+    if (first_place + column >= p.places || c >= channels) continue;
+    alignas(16) T values[kVector];
+#pragma unroll
+    for (int j = 0; j < kVector; ++j) values[j] = from_float<T>(staged[column * kFewTermsPitch + c + j]);
+    *reinterpret_cast<uint4*>(x + offsets[column] + c) = *reinterpret_cast<const uint4*>(values);
   }
 }
 
@@ -99,6 +118,10 @@ __global__ void __launch_bounds__(kThreads, 4)
     }
     if constexpr (kChannelsFast) {
       __syncthreads();
+      if (p.whole) {
+        store_vectors<T>(p, staged, offsets, x + begin, first_place, channels);
+        continue;
+      }
       const int pitch = static_cast<int>(p.by_chunk.divisor);
       for (int i = thread; i < kFewTermsPlaces * pitch; i += kThreads) {
         auto c = static_cast<uint32_t>(i);
@@ -126,7 +149,9 @@ void launch(const Conv& conv, const FewTermsPlan& plan, Stream stream) {
 
 }  // namespace
 
-void few_terms(const Conv& conv, const FewTermsPlan& plan, Stream stream) {
+void few_terms(const Conv& conv, const FewTermsPlan& of_shape, Stream stream) {
+  FewTermsPlan plan = of_shape;
+  plan.whole = plan.whole && is_aligned(conv.x.data);
   with_type(conv.x.dtype, [&](auto type) {
     using T = decltype(type);
     if (plan.filled == 8) return launch<T, 8>(conv, plan, stream);

@@ -41,6 +41,10 @@ FewTermsPlan few_terms_plan(const Conv& conv) {
   p.of_split = static_cast<int>(ceil_div(chunks, std::clamp<int64_t>(wanted, 1, chunks))) * kFewTermsChunk;
   p.splits = ceil_of(p.x_channels, p.of_split);
   p.by_chunk = FastDiv(std::min(p.x_channels, kFewTermsChunk));
+  const int vector = 16 / static_cast<int>(size_of(conv.x.dtype));  // chunks are whole ones
+  p.whole = p.channels_fast && conv.x.strides[1] == 1 && p.x_channels % vector == 0;
+  for (const int axis : {0, 2, 3, 4}) p.whole = p.whole && conv.x.strides[axis] % vector == 0;
+  p.by_vectors = FastDiv(ceil_of(std::min(p.x_channels, kFewTermsChunk), vector));
   const int64_t values = int64_t{p.filled} * kFewTermsPlaces,
                 results = p.channels_fast ? int64_t{kFewTermsPitch} * kFewTermsPlaces : 0;
   p.shared = (int64_t{kFewTermsChunk} * p.filled + std::max(values, results)) * 4;

@@ -29,9 +29,10 @@ struct FewTermsPlan {
   int x_channels, y_channels;  // of a group
   int terms, filled;           // filled up to 8, 16, 24 or 32
   bool channels_fast;          // of x in memory: they leave through shared memory
+  bool whole;                  // and in 16-byte vectors, an aligned address given
   int splits, of_split;        // of a group's x channels over blocks; of_split: whole chunks
   uint32_t places;             // of all images
-  FastDiv by_w, by_h, by_d, by_chunk, by_channels, by_kw, by_kh;
+  FastDiv by_w, by_h, by_d, by_chunk, by_vectors, by_channels, by_kw, by_kh;
   int64_t blocks;  // along places; groups · splits of each
   int64_t shared;  // bytes
   double cycles;   // of a GPU with 132 multiprocessors, about
