@@ -16,7 +16,6 @@ std::span<const Candidate* const> candidates() {
       &depthwise_windows(),   // one channel a group of one side, any window, any strides
       &small_images(),        // grad_input, grad_weight of small images
       &narrow_blocks(),       // grad_input, grad_weight: groups of up to 16 channels, 16-bit types
-      &block_weights(),       // grad_weight: few channels a group, any window, 16-bit types
       &narrow_tiles(),        // grad_input, grad_weight: few x channels a group, common windows, f32
       &stem_gather(),         // grad_input: at most eight x channels a group, any window
       &few_terms(),           // grad_input: at most 32 taps and y channels a group

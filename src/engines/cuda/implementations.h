@@ -30,7 +30,6 @@ const Candidate& live_taps();         // kernels longer than the image: a shorte
 // few_channels/: groups of up to 16 channels, and stems.
 const Candidate& narrow_tiles();   // FP32, tiles in shared memory
 const Candidate& narrow_blocks();  // 16-bit types on tensor cores
-const Candidate& block_weights();  // grad_weight, the same, any window
 const Candidate& stem_gather();    // grad_input with at most eight, any window without dilation
 const Candidate& few_terms();  // grad_input of at most 32 taps and y channels a group, any window and strides
 const Candidate& box_products();  // forward with at most 16 x channels a group, any window and strides

@@ -94,7 +94,6 @@ void few_terms(const Conv&, const FewTermsPlan&, Stream) { not_here(); }
 void group_grad_input(const Conv&, bool, Stream) { not_here(); }
 void group_grad_weight(const Conv&, bool, float*, Stream) { not_here(); }
 void block_grad_input(const Conv&, bool, Stream) { not_here(); }
-void block_grad_weight(const Conv&, bool, float*, Stream) { not_here(); }
 void stem_grad_weight(const Conv&, bool, float*, Stream) { not_here(); }
 void stem_gather(const Conv&, const StemPlan&, Stream) { not_here(); }
 void narrow_tiles_grad_input(const Conv&, bool, Stream) { not_here(); }

@@ -7,9 +7,11 @@
 
 #include <algorithm>
 
+#include "engines/cuda/direct.h"
 #include "engines/cuda/effort.h"
 #include "engines/cuda/few_channels/narrow_pass.h"
 #include "engines/cuda/implementations.h"
+#include "engines/cuda/layout/aligned_copies.h"
 #include "engines/cuda/layouts.h"
 #include "engines/cuda/shapes.h"
 #include "kernels/cuda/alignment.h"
@@ -27,34 +29,33 @@ bool has_group_kernel(const ConvPass& pass) {
                                                : kernels::cuda::has_group_grad_weight(shape, is_last(pass));
 }
 
-// With who takes its place where tensors are not aligned.
-bool has_group_weight(const ConvPass& pass) {
-  return has_group_kernel(pass) && kernels::cuda::has_block_grad_weight(shape_of(pass));
-}
-
-// Kernels for groups need aligned tensors; others take them where these are
-// not.
+// Kernels for groups need aligned tensors: others take grad_input where these are not, copies are made for
+// grad_weight.
 class NarrowBlocksStep final : public Step {
  public:
   explicit NarrowBlocksStep(const ConvPass& pass)
       : pass_(pass),
         last_(is_last(pass)),
-        grouped_(pass.kind == ConvPassKind::kGradInput ? has_group_kernel(pass) : has_group_weight(pass)) {
+        grouped_(has_group_kernel(pass)) {
     if (pass.kind == ConvPassKind::kGradInput) return;
-    stem_ = !has_group_weight(pass);
-    parts_ = stem_ ? kernels::cuda::stem_weight_parts(shape_of(pass))
-                   : kernels::cuda::block_weight_parts(shape_of(pass));
-    if (grouped_) group_parts_ = kernels::cuda::group_weight_parts(shape_of(pass), last_);
+    parts_ = grouped_ ? kernels::cuda::group_weight_parts(shape_of(pass), last_)
+                      : kernels::cuda::stem_weight_parts(shape_of(pass));
+  }
+  WantsAligned wants_aligned() const {
+    const bool wants = grouped_ && pass_.kind == ConvPassKind::kGradWeight;
+    return {.x = wants, .y = wants, .w = false};
   }
   size_t workspace_bytes() const override {
-    return std::max(static_cast<size_t>(parts_) * part_bytes(pass_), group_bytes());
+    return static_cast<size_t>(parts_) *
+           (grouped_ ? static_cast<size_t>(kernels::cuda::group_part_floats(shape_of(pass_))) * sizeof(float)
+                     : part_bytes(pass_));
   }
   std::string describe() const override {
     const bool gather = pass_.kind == ConvPassKind::kGradInput;
-    const char* const other = gather ? "block_gather" : stem_ ? "stem_weight" : "block_weight";
-    const std::string names =
-        grouped_ ? fmt::format("{}; unaligned: {}", gather ? "group_gather" : "group_weight", other) : other;
-    return fmt::format("{}, {}", names, describe_narrow(last_, grouped_ ? group_parts_ : parts_));
+    const char* const name = gather ? grouped_ ? "group_gather; unaligned: block_gather" : "block_gather"
+                             : grouped_ ? "group_weight"
+                                        : "stem_weight";
+    return fmt::format("{}, {}", name, describe_narrow(last_, parts_));
   }
   void run(const Bindings& bindings, std::byte* workspace,
            runtime::ExecutionContext& context) const override {
@@ -64,25 +65,20 @@ class NarrowBlocksStep final : public Step {
       return grouped ? kernels::cuda::group_grad_input(conv, last_, stream_of(context))
                      : kernels::cuda::block_grad_input(conv, last_, stream_of(context));
     auto* const sums = reinterpret_cast<float*>(workspace);
-    if (grouped) return kernels::cuda::group_grad_weight(conv, last_, sums, stream_of(context));
-    stem_ ? kernels::cuda::stem_grad_weight(conv, last_, sums, stream_of(context))
-          : kernels::cuda::block_grad_weight(conv, last_, sums, stream_of(context));
+    if (!grouped_) return kernels::cuda::stem_grad_weight(conv, last_, sums, stream_of(context));
+    grouped ? kernels::cuda::group_grad_weight(conv, last_, sums, stream_of(context))
+            : run_directly(pass_.kind, conv, stream_of(context));
   }
 
  private:
-  size_t group_bytes() const {
-    if (group_parts_ == 0) return 0;
-    return static_cast<size_t>(group_parts_ * kernels::cuda::group_part_floats(shape_of(pass_))) *
-           sizeof(float);
-  }
   bool are_aligned(const Bindings& bindings) const {
     return kernels::cuda::is_aligned(bindings[pass_.x.operand]) &&
            kernels::cuda::is_aligned(bindings[pass_.y.operand]);
   }
 
   ConvPass pass_;
-  bool last_, grouped_, stem_ = false;
-  int64_t parts_ = 0, group_parts_ = 0;
+  bool last_, grouped_;
+  int64_t parts_ = 0;
 };
 
 class NarrowBlocksCandidate final : public Candidate {
@@ -102,7 +98,7 @@ class NarrowBlocksCandidate final : public Candidate {
                                                         : Support::no(
                                                               "needs at most 16 results of a place and a "
                                                               "small window");
-    return has_group_weight(*conv) || kernels::cuda::has_stem_grad_weight(shape)
+    return has_group_kernel(*conv) || kernels::cuda::has_stem_grad_weight(shape)
                ? Support::yes()
                : Support::no("needs groups of up to 16 channels and 3x3, or a stem with an even stride");
   }
@@ -121,7 +117,8 @@ class NarrowBlocksCandidate final : public Candidate {
   }
   std::unique_ptr<const Step> make_step(const problem::Pass& pass,
                                         const Machine& /*machine*/) const override {
-    return std::make_unique<NarrowBlocksStep>(std::get<ConvPass>(pass));
+    const auto& conv = std::get<ConvPass>(pass);
+    return with_aligned_copies(conv, std::make_unique<NarrowBlocksStep>(conv));
   }
 };
 

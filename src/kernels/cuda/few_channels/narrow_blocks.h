@@ -18,15 +18,9 @@ double block_gather_microseconds(const Conv& conv, bool channels_last);  // abou
 
 void block_grad_input(const Conv& conv, bool channels_last, Stream stream);
 
-// At most 64 x channels a group, windows of at most 72 taps, rows that fit into shared memory.
-bool has_block_grad_weight(const Conv& conv);
-double block_weight_microseconds(const Conv& conv, bool channels_last);  // about, on an H200
-// Blocks that share the places; each leaves its sums of all weights in the workspace.
-int64_t block_weight_parts(const Conv& conv);
-void block_grad_weight(const Conv& conv, bool channels_last, float* workspace, Stream stream);
-
-// The same for at most four x channels a group, an even stride along rows, and windows of stems.
+// grad_weight: at most four x channels a group, an even stride along rows, and windows of stems.
 bool has_stem_grad_weight(const Conv& conv);
+// Blocks that share the places; each leaves its sums of all weights in the workspace.
 int64_t stem_weight_parts(const Conv& conv);
 void stem_grad_weight(const Conv& conv, bool channels_last, float* workspace, Stream stream);
 
