@@ -35,7 +35,7 @@ void launch(const problem::AvgPoolPass& pass, const Bindings& bindings, kernels:
 // (kBlock).
 constexpr double kStart = 3.2, kDepth = 0.12, kTerm = 2.8e-6, kResult = 230e-6, kWeight = 0.015,
                  kWeightTerm = 0.8e-3, kSharedTerm = 0.13, kBlock = 128, kBiasTurn = 0.46,
-                 kBiasChannel = 0.3e-3, kPooled = 25e-6;
+                 kBiasChannel = 0.3e-3, kPooled = 25e-6, kPoolDepth = 0.2;
 
 double number(int64_t value) { return static_cast<double>(value); }
 
@@ -68,7 +68,12 @@ double microseconds_of(const problem::ConvPass& p) {
 double microseconds_of(const problem::BiasPass& p) {
   return (kBiasTurn + kBiasChannel * number(p.channels)) * std::ceil(number(p.reduction_length()) / kBlock);
 }
-double microseconds_of(const problem::AvgPoolPass& p) { return kPooled * effort_of(p).operations; }
+double microseconds_of(const problem::AvgPoolPass& p) {
+  double longest = 1;
+  for (const problem::PoolWindow& w : p.axes)
+    longest *= number(p.forward ? std::min(w.kernel, w.x) : std::min(ceil_div(w.kernel, w.stride), w.y));
+  return kPooled * effort_of(p).operations + kPoolDepth * longest;
+}
 
 class DirectStep final : public Step {
  public:

@@ -8,6 +8,7 @@
 #include <cstdlib>
 
 #include "engines/cuda/depthwise/depthwise_pass.h"
+#include "base/checked.h"
 #include "engines/cuda/effort.h"
 #include "engines/cuda/implementations.h"
 #include "engines/cuda/layouts.h"
@@ -26,6 +27,12 @@ LastPlan plan_of(const ConvPass& pass) {
                         : pass.kind == ConvPassKind::kGradInput ? LastPass::kGradInput
                                                                 : LastPass::kGradWeight;
   return kernels::cuda::last_plan(shape_of(pass), kind);
+}
+
+// Results that tiles of so many make, those beyond the edge and of short residues too, of one that is wanted.
+double made_of(const kernels::cuda::LastAxis& axis, int tile) {
+  return static_cast<double>(int64_t{axis.residues} * ceil_div(axis.count, tile) * tile) /
+         std::max(axis.result, 1);
 }
 
 class LastStep final : public Step {
@@ -87,8 +94,13 @@ class LastCandidate final : public Candidate {
     const LastPlan plan = plan_of(std::get<ConvPass>(pass));
     Effort effort = on_fp32_units(effort_of(pass), pass, machine);
     effort.operations *=
-        static_cast<double>(plan.tile.taps * plan.tile.taps) / (plan.h.kernel * plan.w.kernel);
-    effort.launches = std::get<ConvPass>(pass).kind == ConvPassKind::kGradWeight ? 2 : 1;
+        static_cast<double>(plan.tile.taps * plan.tile.taps) / (plan.h.kernel * plan.w.kernel) *
+        made_of(plan.h, plan.tile.rows) * made_of(plan.w, plan.tile.columns);
+    const auto& conv = std::get<ConvPass>(pass);
+    // Rows that begin at odd elements come one by one, which takes twice as long.
+    if (conv.x_channels * static_cast<int64_t>(size_of(conv.x.dtype)) % 8 != 0)
+      effort.operations *= 2, effort.bytes *= 2;
+    effort.launches = conv.kind == ConvPassKind::kGradWeight ? 2 : 1;
     return effort;
   }
   std::unique_ptr<const Step> make_step(const problem::Pass& pass,
