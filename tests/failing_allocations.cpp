@@ -3,6 +3,7 @@
 #include "failing_allocations.h"
 
 #include <dlfcn.h>
+#include <execinfo.h>
 #include <pthread.h>
 
 #include <atomic>
@@ -16,6 +17,24 @@
 namespace retrograd::testing {
 namespace {
 
+std::atomic<RequestSites*> noted{nullptr};
+thread_local bool noting = false;  // the search for callers may allocate
+
+// Fourteen callers, of which some are ours and the standard library's, tell apart who asks and for whom.
+void note_caller() {
+  RequestSites* const sites = noted.load(std::memory_order_relaxed);
+  if (sites == nullptr || noting) return;
+  noting = true;
+  std::array<void*, 14> frames;
+  const int depth = backtrace(frames.data(), static_cast<int>(frames.size()));
+  uint64_t number = 14695981039346656037u;
+  for (int i = 0; i < depth; ++i)
+    number = (number ^ reinterpret_cast<uintptr_t>(frames[static_cast<size_t>(i)])) * 1099511628211u;
+  const size_t request = sites->count.fetch_add(1, std::memory_order_relaxed);
+  if (request < sites->callers.size()) sites->callers[request] = number;
+  noting = false;
+}
+
 // Requests are numbered downwards from the n-th, which is number 1; refused are 1, or 1 and below.
 struct Refusals {
   std::atomic<bool> armed{false};
@@ -25,6 +44,7 @@ struct Refusals {
 
   bool refuse() {
     if (!armed.load(std::memory_order_relaxed)) return false;
+    note_caller();
     const int64_t number = left.fetch_sub(1, std::memory_order_relaxed);
     const bool refused = number == 1 || (number < 1 && all.load(std::memory_order_relaxed));
     if (!refused) return false;
@@ -64,6 +84,12 @@ FailingAllocations::FailingAllocations(Fault fault, size_t nth) {
 FailingAllocations::~FailingAllocations() { memory.armed = threads.armed = false; }
 
 bool FailingAllocations::happened() const { return memory.happened || threads.happened; }
+
+void note_requests(RequestSites& sites) {
+  std::array<void*, 1> frame;
+  backtrace(frame.data(), 1);  // loads what it needs
+  noted = &sites;
+}
 
 long live_blocks() { return live; }
 

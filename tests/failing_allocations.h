@@ -5,7 +5,10 @@
 // tests/allocation_counter.cpp, which takes over the same functions. One at a time.
 #pragma once
 
+#include <array>
+#include <atomic>
 #include <cstddef>
+#include <cstdint>
 
 namespace retrograd::testing {
 
@@ -27,6 +30,14 @@ class FailingAllocations {
   // Whether anything was refused.
   bool happened() const;
 };
+
+// Who asked for memory: a number for each request, made of its innermost callers.
+struct RequestSites {
+  std::atomic<size_t> count{0};
+  std::array<uint64_t, 5000> callers;
+};
+// Requests that a FailingAllocations counts are noted there from now on.
+void note_requests(RequestSites& sites);
 
 // Blocks of memory that were handed out and not given back, by the whole process.
 long live_blocks();

@@ -1,21 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every public call with its n-th request for memory, and for a thread, refused, for every n. The call must
-// answer with its interface's code for that and a message, leave nothing behind, and succeed when repeated.
+// Every public call with a request for memory, or for a thread, refused: the n-th, for every n that is not
+// made for the same callers as one before. The call must answer with its interface's code for that and a
+// message, leave nothing behind, and succeed when repeated.
 //
 // Each case is a process of its own, forked before anything was called: what a process does once, at first
 // use, is refused too. The parent never calls the library.
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
-#include <chrono>
 #include <csignal>
 #include <cstdarg>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
+#include <map>
+#include <new>
+#include <numeric>
 #include <set>
 #include <string>
 #include <vector>
@@ -31,10 +36,12 @@ namespace {
 using retrograd::testing::FailingAllocations;
 using retrograd::testing::Fault;
 using retrograd::testing::live_blocks;
+using retrograd::testing::RequestSites;
 
 constexpr int kNotReached = 0, kPassed = 1, kFailed = 3;  // exit codes of a case
 constexpr unsigned kMostSeconds = 60;                     // a case takes milliseconds; more is a deadlock
-constexpr size_t kMostRequests = 5000;
+constexpr size_t kMostThreads = 100;                      // that a call starts
+constexpr int kMostAlike = 3;  // calls that are refused what the same callers ask for
 constexpr size_t kNever = 1'000'000'000;
 
 bool leaks_too = true;  // look for them as well
@@ -140,44 +147,85 @@ int end_of(const Forked& forked, std::string& output) {
   return kFailed;
 }
 
+constexpr size_t kAtOnce = 4;
+
 struct Tally {
   size_t cases = 0, rows = 0, rows_without = 0;
 };
 
-// Refuses the n-th request of one call for every n, a few side by side: most of what a case takes is waiting
-// for the threads that it starts and ends.
-void check_row(const ExportedCall& row, Fault fault, const char* what, size_t step, Tally& tally) {
-  ++tally.rows;
-  std::array<Forked, 4> cases;
-  for (size_t first = 1;; first += cases.size() * step) {
-    for (size_t i = 0; i < cases.size(); ++i) cases[i] = start_case(row, fault, first + i * step);
-    bool reached = true;
-    for (size_t i = 0; i < cases.size(); ++i) {
-      const size_t nth = first + i * step;
-      std::string output;
-      const int ended = end_of(cases[i], output);
-      if (!reached) continue;
-      if (ended != kNotReached && ended != kPassed)
-        ADD_FAILURE() << row.name << " with " << what << " number " << nth << " refused: " << output;
-      reached = ended != kNotReached;
-      tally.cases += reached ? 1 : 0;
-      tally.rows_without += !reached && nth == 1 ? 1 : 0;
+// The requests for memory of a call, from a process in which none is refused.
+struct Requests {
+  RequestSites* sites = static_cast<RequestSites*>(
+      mmap(nullptr, sizeof(RequestSites), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
+  explicit Requests(const ExportedCall& row) {
+    const pid_t child = fork();
+    if (child == 0) {
+      alarm(kMostSeconds);
+      note_requests(*new (sites) RequestSites);
+      live_through(row, Fault::kOneAllocation, kNever, true);
+      std::_Exit(kPassed);
     }
-    if (!reached) return;
-    if (first >= kMostRequests) {
-      ADD_FAILURE() << row.name << " asks for more than " << kMostRequests;
-      return;
-    }
+    int status = 0;
+    waitpid(child, &status, 0);
+    EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == kPassed) << row.name << " with memory enough";
+    EXPECT_LE(sites->count, sites->callers.size()) << row.name;
   }
+  ~Requests() { munmap(sites, sizeof(RequestSites)); }
+  Requests(const Requests&) = delete;
+  Requests& operator=(const Requests&) = delete;
+};
+
+// Numbers of the requests that are to be refused, and who has been refused before: what a process makes once,
+// hundreds of blocks in loops, is the same for every call.
+using Seen = std::map<uint64_t, int>;
+std::vector<size_t> to_refuse(const ExportedCall& row, Seen& seen) {
+  const Requests requests(row);
+  std::vector<size_t> numbers;
+  std::set<uint64_t> here;
+  for (size_t i = 0; i < std::min<size_t>(requests.sites->count, requests.sites->callers.size()); ++i) {
+    const uint64_t caller = requests.sites->callers[i];
+    if (here.insert(caller).second && seen[caller]++ < kMostAlike) numbers.push_back(i + 1);
+  }
+  return numbers;
+}
+std::vector<size_t> all_threads() {
+  std::vector<size_t> numbers(kMostThreads);
+  std::iota(numbers.begin(), numbers.end(), size_t{1});
+  return numbers;
 }
 
-// Every request of every call is refused once; of allocations in a sanitized process, which takes long to
-// fork, every fifth.
+// Refuses these requests of one call, a few side by side: most of what a case takes is waiting for the
+// threads that it starts and ends.
+void check_row(const ExportedCall& row, Fault fault, const char* what, const std::vector<size_t>& numbers,
+               Tally& tally) {
+  ++tally.rows;
+  bool reached = false;  // any of them
+  for (size_t first = 0; first < numbers.size(); first += kAtOnce) {
+    std::array<Forked, kAtOnce> cases;
+    const size_t count = std::min(kAtOnce, numbers.size() - first);
+    for (size_t i = 0; i < count; ++i) cases[i] = start_case(row, fault, numbers[first + i]);
+    size_t now = 0;
+    for (size_t i = 0; i < count; ++i) {
+      std::string output;
+      const int ended = end_of(cases[i], output);
+      if (ended != kNotReached && ended != kPassed)
+        ADD_FAILURE() << row.name << " with " << what << " number " << numbers[first + i]
+                      << " refused: " << output;
+      now += ended != kNotReached ? 1 : 0;
+    }
+    tally.cases += now;
+    reached = reached || now > 0;
+    if (now == 0) break;  // it asks for fewer
+  }
+  tally.rows_without += reached ? 0 : 1;
+}
+
 void check_everywhere(Fault fault, const char* what) {
-  const bool all =
-      retrograd::testing::replaces_malloc() || fault == Fault::kOneThread || fault == Fault::kAllThreads;
+  const bool threads = fault == Fault::kOneThread || fault == Fault::kAllThreads;
   Tally tally;
-  for (const ExportedCall& row : all_calls()) check_row(row, fault, what, all ? 1 : 5, tally);
+  Seen seen;
+  for (const ExportedCall& row : all_calls())
+    check_row(row, fault, what, threads ? all_threads() : to_refuse(row, seen), tally);
   std::printf("%zu cases, %zu rows, of which %zu ask for none\n", tally.cases, tally.rows,
               tally.rows_without);
   EXPECT_GT(tally.cases, 0u);
@@ -203,7 +251,7 @@ TEST_F(OutOfMemory, AllAllocationsRefusedFromOneOn) {
 // Records of the log are lost then, and nothing else; some are written by streams' threads.
 TEST_F(OutOfMemory, OneAllocationRefusedWithALog) {
   if (!retrograd::testing::replaces_malloc())
-    GTEST_SKIP() << "the release run does it; a sanitized process takes long to fork 2300 times";
+    GTEST_SKIP() << "the release run does it; a sanitized process takes long to fork";
   setenv("RETROGRAD_VERBOSE", "call,error", 1);
   leaks_too = false;
   check_everywhere(Fault::kOneAllocation, "allocation");
@@ -260,6 +308,24 @@ TEST(SloppyCalls, AreSeen) {
             kFailed);
   EXPECT_EQ(sloppy(Fault::kOneAllocation, {"fine", kInfiniOutOfMemory, nothing, is_fine, nullptr, nothing}),
             kNotReached);
+}
+
+// Blocks of a loop are asked for by one caller, of whom one is refused; those of another one are told apart.
+TEST(Requests, OfDifferentCallersAreToldApart) {
+  const auto some = [] {
+    static std::array<int*, 6> blocks;  // or the compiler leaves them out
+    const volatile size_t count = 4;
+    for (size_t i = 0; i < count; ++i) blocks[i] = new int(1);
+    blocks[4] = new int(2);
+    blocks[5] = new int(3);
+    for (const int* block : blocks) delete block;
+    return 0;
+  };
+  Seen seen;
+  const ExportedCall row = {"some", kInfiniOutOfMemory, [] {}, some, nullptr, [] {}};
+  for (int time = 0; time <= kMostAlike; ++time)  // one loop: its callers count
+    EXPECT_EQ(to_refuse(row, seen),
+              time < kMostAlike ? std::vector<size_t>({1, 5, 6}) : std::vector<size_t>());
 }
 
 }  // namespace

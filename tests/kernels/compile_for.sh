@@ -8,6 +8,14 @@ case $machine in
   avx512) options+=(-DHWY_COMPILE_ONLY_STATIC -march=skylake-avx512) ;;
 esac
 
+# What most of them include, read once.
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+printf '#include <%s>\n' algorithm array bit cmath cstddef cstdint cstring utility >"$scratch/read_once.h"
+if [ "$machine" = avx512 ]; then echo '#include <immintrin.h>' >>"$scratch/read_once.h"; fi
+"$compiler" "${options[@]}" -x c++-header "$scratch/read_once.h" -o "$scratch/read_once.h.gch"
+options+=(-include "$scratch/read_once.h")
+
 # Templates are instantiated either way; code is made for those that include inline assembly, whose constraints nothing
 # else looks at: all would take three times as long.
 count=0 assembled=0
