@@ -157,7 +157,8 @@ class WgmmaStep final : public Step {
       kernels::cuda::make_patch_rows(conv, type_, workspace, stream);
       kernels::cuda::make_patch_weights(conv, type_, weights, stream);
     } else if (weights_copied_) {
-      kernels::cuda::make_filter(conv, pass_.y_channels, pass_.x_channels_per_group(), type_, weights, stream);
+      kernels::cuda::make_filter(conv, pass_.y_channels, pass_.x_channels_per_group(), type_, weights,
+                                 stream);
     }
     product.padded = padded_;
     product.source_rows = copied_ ? workspace : source.data;

@@ -7,8 +7,8 @@
 #include <algorithm>
 #include <cstdlib>
 
-#include "engines/cuda/depthwise/depthwise_pass.h"
 #include "base/checked.h"
+#include "engines/cuda/depthwise/depthwise_pass.h"
 #include "engines/cuda/effort.h"
 #include "engines/cuda/implementations.h"
 #include "engines/cuda/layouts.h"
@@ -93,9 +93,9 @@ class LastCandidate final : public Candidate {
   Effort effort(const problem::Pass& pass, const Machine& machine) const override {
     const LastPlan plan = plan_of(std::get<ConvPass>(pass));
     Effort effort = on_fp32_units(effort_of(pass), pass, machine);
-    effort.operations *=
-        static_cast<double>(plan.tile.taps * plan.tile.taps) / (plan.h.kernel * plan.w.kernel) *
-        made_of(plan.h, plan.tile.rows) * made_of(plan.w, plan.tile.columns);
+    effort.operations *= static_cast<double>(plan.tile.taps * plan.tile.taps) /
+                         (plan.h.kernel * plan.w.kernel) * made_of(plan.h, plan.tile.rows) *
+                         made_of(plan.w, plan.tile.columns);
     const auto& conv = std::get<ConvPass>(pass);
     // Rows that begin at odd elements come one by one, which takes twice as long.
     if (conv.x_channels * static_cast<int64_t>(size_of(conv.x.dtype)) % 8 != 0)

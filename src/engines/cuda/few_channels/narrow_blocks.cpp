@@ -34,9 +34,7 @@ bool has_group_kernel(const ConvPass& pass) {
 class NarrowBlocksStep final : public Step {
  public:
   explicit NarrowBlocksStep(const ConvPass& pass)
-      : pass_(pass),
-        last_(is_last(pass)),
-        grouped_(has_group_kernel(pass)) {
+      : pass_(pass), last_(is_last(pass)), grouped_(has_group_kernel(pass)) {
     if (pass.kind == ConvPassKind::kGradInput) return;
     parts_ = grouped_ ? kernels::cuda::group_weight_parts(shape_of(pass), last_)
                       : kernels::cuda::stem_weight_parts(shape_of(pass));
@@ -52,7 +50,7 @@ class NarrowBlocksStep final : public Step {
   }
   std::string describe() const override {
     const bool gather = pass_.kind == ConvPassKind::kGradInput;
-    const char* const name = gather ? grouped_ ? "group_gather; unaligned: block_gather" : "block_gather"
+    const char* const name = gather     ? grouped_ ? "group_gather; unaligned: block_gather" : "block_gather"
                              : grouped_ ? "group_weight"
                                         : "stem_weight";
     return fmt::format("{}, {}", name, describe_narrow(last_, parts_));

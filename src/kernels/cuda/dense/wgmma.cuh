@@ -54,7 +54,8 @@ __device__ inline void hold(float (&sums)[kCount]) {
   for (int i = 0; i < kCount; ++i) asm volatile("" : "+f"(sums[i])::"memory");
 }
 
-// What was in them is needed no more: a product that does not add reads its sums for the compiler all the same.
+// What was in them is needed no more: a product that does not add reads its sums for the compiler all the
+// same.
 template <int kCount>
 __device__ inline void forget(float (&sums)[kCount]) {
 #pragma unroll

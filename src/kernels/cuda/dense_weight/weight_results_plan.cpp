@@ -20,8 +20,8 @@ WeightStrides strides_of(const Conv& conv, WeightResults results) {
   const Axis(&a)[3] = conv.axes;
   // Strides that lead nowhere are 0.
   if (results == WeightResults::kInPlace)
-    return {conv.groups * conv.y_channels > 1 ? s[0] : 0, a[0].kernel > 1 ? s[2] : 0, a[1].kernel > 1 ? s[3] : 0,
-            a[2].kernel > 1 ? s[4] : 0};
+    return {conv.groups * conv.y_channels > 1 ? s[0] : 0, a[0].kernel > 1 ? s[2] : 0,
+            a[1].kernel > 1 ? s[3] : 0, a[2].kernel > 1 ? s[4] : 0};
   const int64_t row = filled(conv), line = a[2].kernel * row, plane = a[1].kernel * line;
   return {a[0].kernel * plane, plane, line, row};
 }

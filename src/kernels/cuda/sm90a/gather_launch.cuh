@@ -51,8 +51,8 @@ __global__ void __launch_bounds__(C::kThreads, C::kBlocks)
     if constexpr (C::kBlocks == 1) hopper::take_registers<C::kManyRegisters>();
     unsigned char* const staged = aligned + C::kStages * C::kStageBytes + group * C::kStagedBytes;
     Multiplier<T, C> product(stages, group);
-    // Which tiles have results that are not finite, from the 32nd on together. They are repaired in the end: a
-    // call in this loop would leave its registers to the callee.
+    // Which tiles have results that are not finite, from the 32nd on together. They are repaired in the end:
+    // a call in this loop would leave its registers to the callee.
     uint32_t suspects = 0, turn = 1;
     for (Tiles tiles(p); tiles.is_left(); tiles.next()) {
       const Tile tile = tiles.get<C>();

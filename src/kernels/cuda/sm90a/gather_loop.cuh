@@ -186,8 +186,8 @@ __device__ void copy_tile(const Args& p, const Maps& maps, const Tile& tile, uin
         if (walk.axes == 2)
           hopper::load_places(to, source, full, channel, at[b][3], at[b][2], at[b][0], to_w, to_h);
         else
-          hopper::load_places(to, source, full, channel, at[b][3], at[b][2], at[b][1], at[b][0], to_w,
-                              to_h, to_d);
+          hopper::load_places(to, source, full, channel, at[b][3], at[b][2], at[b][1], at[b][0], to_w, to_h,
+                              to_d);
       }
 #pragma unroll
       for (int b = 0; b < C::kShared * C::kWeightBoxes; ++b) {

@@ -67,7 +67,7 @@ struct Corner {
   const Walk* walk;
   uint32_t place;
   int channel, end;  // end: of its group's channels
-  uint32_t units;  // a bit each: those of the first 64 places come first
+  uint32_t units;    // a bit each: those of the first 64 places come first
   template <class C>
   __device__ bool has(int band, int g) const {
     return (units >> (band * (C::kColumns / 32) + g) & 1) != 0;
@@ -159,10 +159,11 @@ __device__ bool is_suspect(const Multiplier<T, C>& product) {
 }
 
 // Zero times a weight that is not finite is NaN where the mathematics skips the product: results that are NaN
-// and whose taps reach beyond the edge, or whose chunks beyond the group, are taken from the formula. The warpgroup has just written them. The
-// lanes of a warp look at every fourth place, one each, for those that reach an edge and are not NaN in all
-// channels; then they have 32 channels of one such place after the other. What is to be computed waits, one
-// result a lane, until there are 32: a column that is NaN as a whole has one of each place.
+// and whose taps reach beyond the edge, or whose chunks beyond the group, are taken from the formula. The
+// warpgroup has just written them. The lanes of a warp look at every fourth place, one each, for those that
+// reach an edge and are not NaN in all channels; then they have 32 channels of one such place after the
+// other. What is to be computed waits, one result a lane, until there are 32: a column that is NaN as a whole
+// has one of each place.
 template <class T, class C>
 __device__ __noinline__ void repair(const Args& p, Corner corner) {
   static_assert(C::kColumns % 32 == 0);
@@ -305,8 +306,7 @@ __device__ Corner corner_of(const Args& p, const Tile& tile, int warpgroup) {
 template <class T, class C>
 __device__ bool store(const Args& p, Multiplier<T, C>& product, Corner corner, unsigned char* staged,
                       int barrier) {
-  if (p.conv.bias.data != nullptr)
-    add_bias(p, product, corner, reinterpret_cast<float*>(staged), barrier);
+  if (p.conv.bias.data != nullptr) add_bias(p, product, corner, reinterpret_cast<float*>(staged), barrier);
   const bool suspect = p.repair && hopper::any_of_group(barrier, is_suspect(product));
   if (p.result.strides[1] == 1)
     store_rows(p, product, corner);

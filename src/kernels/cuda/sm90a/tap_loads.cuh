@@ -34,8 +34,8 @@ __device__ Block block_of(const TapWalk& p) {
   uint32_t tap = p.across_n.split(n);
   uint32_t m = p.taps.split(tap);
   const uint32_t group = p.across_m.split(m);
-  return {static_cast<int>(rank), static_cast<int>(part), static_cast<int>(n) * C::kN, static_cast<int>(tap),
-          static_cast<int>(group), static_cast<int>(m) * C::kM};
+  return {static_cast<int>(rank), static_cast<int>(part),  static_cast<int>(n) * C::kN,
+          static_cast<int>(tap),  static_cast<int>(group), static_cast<int>(m) * C::kM};
 }
 
 // What a thread copies of one factor: a chunk of every kPass-th place of a step.
@@ -97,13 +97,15 @@ class Loads {
 #pragma unroll
       for (int i = 0; i < kTapTerms; i += OfY::kPass)
         if (of_y.has(i))
-          copy(OfY::further(y_target_, i) + stage, y_, table_[slot][of_y.first + i].x, p_.groups * p_.y_channels);
+          copy(OfY::further(y_target_, i) + stage, y_, table_[slot][of_y.first + i].x,
+               p_.groups * p_.y_channels);
     }
     if (live_x_) {
 #pragma unroll
       for (int i = 0; i < kTapTerms; i += OfX::kPass)
         if (of_x.has(i))
-          copy(OfX::further(x_target_, i) + stage, x_, table_[slot][of_x.first + i].y, p_.groups * p_.x_channels);
+          copy(OfX::further(x_target_, i) + stage, x_, table_[slot][of_x.first + i].y,
+               p_.groups * p_.x_channels);
     }
   }
 
