@@ -7,7 +7,7 @@
 // workspace, in the type of x. For windows that lie inside x, so that no tap meets padding; grad_input also
 // wants windows that do not overlap, so that every pixel of x belongs to one tap of one window at most, and
 // fills the pixels between them with zeros. Patches (kernel = stride) and strided kernels of one tap are
-// such.
+// such, and kernels as large as x, of which there is one window.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -217,7 +217,7 @@ class Im2colCandidate final : public Candidate {
       if (w.x <= 0 || w.y <= 0 || w.kernel <= 0) return Support::no("there is nothing to add");
       if (-w.pad_lo < 0 || position(w, w.y - 1, w.kernel - 1) >= w.x)
         return Support::no("a window reaches beyond x");
-      overlap |= (w.kernel - 1) * w.dilation >= w.stride;
+      overlap |= w.y > 1 && (w.kernel - 1) * w.dilation >= w.stride;
       one_tap &= w.kernel == 1 && (w.stride == 1 || w.y == 1);
     }
     if (one_tap) return Support::no("one tap at every place: nothing to unfold");
