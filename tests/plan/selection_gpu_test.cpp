@@ -98,7 +98,7 @@ TEST_F(SelectionGpuTest, ForwardProblemsAreTakenByKernels) {
       {"conv input=2x16x99x99 weight=64x16x3x3 forward=1", "_products"},
       {"conv input=2x16x99x99 weight=64x16x3x3 forward=1 bias=64", "_products"},
       {"conv input=2x16x99x99 weight=16x64x3x3 stride=2x2 transposed=1 forward=1 bias=64", "_products"},
-      {"conv input=2x16x99x99 weight=16x64x2x2 stride=3x3 transposed=1 forward=1 bias=64", "_products"},
+      {"conv input=2x32x99x99 weight=32x64x2x2 stride=3x3 transposed=1 forward=1 bias=64", "_products"},
       {"conv input=2x16x99x99 weight=16x64x3x3 dilation=3x3 output_padding=2x2 transposed=1 forward=1",
        "_products"},
       {"conv input=2x16x99x99 weight=16x1x9x9 groups=16 forward=1 bias=16", "depthwise_"},

@@ -18,7 +18,7 @@ std::span<const Candidate* const> candidates() {
       &narrow_blocks(),       // grad_input, grad_weight: groups of up to 16 channels, 16-bit types
       &narrow_tiles(),        // grad_input, grad_weight: few x channels a group, common windows, f32
       &stem_gather(),         // grad_input: at most eight x channels a group, any window
-      &few_terms(),           // grad_input: at most 32 taps and y channels a group
+      &few_terms(),           // forward, grad_input: at most 64 taps and channels to add up
       &box_products(),        // forward: at most 16 x channels a group, any window
       &group_rows(),          // forward, grad_input: few channels a group, NHWC, 16-bit types
       &group_weights(),       // grad_weight: the same

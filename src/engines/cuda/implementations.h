@@ -31,8 +31,8 @@ const Candidate& live_taps();         // kernels longer than the image: a shorte
 const Candidate& narrow_tiles();   // FP32, tiles in shared memory
 const Candidate& narrow_blocks();  // 16-bit types on tensor cores
 const Candidate& stem_gather();    // grad_input with at most eight, any window without dilation
-const Candidate& few_terms();  // grad_input of at most 32 taps and y channels a group, any window and strides
-const Candidate& box_products();  // forward with at most 16 x channels a group, any window and strides
+const Candidate& few_terms();      // forward and grad_input of at most 64 terms, any window and strides
+const Candidate& box_products();   // forward with at most 16 x channels a group, any window and strides
 const Candidate& group_rows();  // forward, grad_input of few channels a group, any window, NHWC, 16-bit types
 const Candidate& group_weights();  // grad_weight, the same
 

@@ -2,6 +2,7 @@
 // Recognises NCHW and NHWC from strides.
 #include "engines/cuda/layouts.h"
 
+#include <algorithm>
 #include <cstdlib>
 
 #include "base/checked.h"
@@ -45,6 +46,16 @@ bool fits_31_bits(const Sizes5& sizes) {
   for (int64_t size : sizes) count = count * size;
   const auto elements = count.get();
   return elements && *elements > 0 && *elements < (int64_t{1} << 31);
+}
+
+bool has_small_windows(const problem::ConvPass& pass) {
+  constexpr int64_t kLargest = 1 << 24;
+  return std::all_of(pass.axes.begin(), pass.axes.end(), [](const problem::Window& w) {
+    for (const int64_t size : {w.x, w.y, w.kernel, std::abs(w.pad_lo)})
+      if (size >= kLargest) return false;
+    return (w.y == 1 || (w.stride < kLargest && w.y * w.stride < kLargest)) &&
+           (w.kernel == 1 || (w.dilation < kLargest && w.kernel * w.dilation < kLargest));
+  });
 }
 
 bool is_rounded(const problem::ConvPass& pass, DType dtype) {

@@ -22,6 +22,8 @@ problem::Strides5 plane_strides(const Sizes5& sizes);
 problem::Strides5 channels_last_strides(const Sizes5& sizes);
 // At least one element, and fewer than 2^31.
 bool fits_31_bits(const Sizes5& sizes);
+// Whether positions along every axis, padding and gaps between taps counted, are below 2^24.
+bool has_small_windows(const problem::ConvPass& pass);
 // Whether distances between the weights of a y channel fit 31 bits.
 bool are_weights_near(const problem::ConvPass& pass);
 // FP32, FP16 or BF16.

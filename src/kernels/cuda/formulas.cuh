@@ -84,9 +84,10 @@ __device__ inline Index5 split(int64_t flat, int64_t c, int64_t d, int64_t h, in
   i.n = flat / c;
   return i;
 }
-__device__ inline float bias_of(const Conv& p, int64_t channel) {
-  return p.bias.data == nullptr ? 0.0f : load_any(p.bias.dtype, p.bias.data, channel * p.bias.stride);
+__device__ inline float bias_of(const ChannelBias& bias, int64_t channel) {
+  return bias.data == nullptr ? 0.0f : load_any(bias.dtype, bias.data, channel * bias.stride);
 }
+__device__ inline float bias_of(const Conv& p, int64_t channel) { return bias_of(p.bias, channel); }
 
 // Calls function(a, b) with what loads elements of both: of types known to the compiler if they are the usual
 // ones, which need no calls.

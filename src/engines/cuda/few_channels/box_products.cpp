@@ -6,7 +6,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdlib>
 
 #include "base/checked.h"
 #include "engines/cuda/effort.h"
@@ -21,7 +20,6 @@ using kernels::cuda::BoxPlan;
 using problem::ConvPass;
 
 constexpr int64_t kMostChannels = 16, kMostTerms = 4096;
-constexpr int64_t kLargest = 1 << 24;  // size along an axis, padding and gaps counted
 constexpr int64_t kMostGrid = 65535;
 
 class BoxStep final : public Step {
@@ -42,13 +40,6 @@ class BoxStep final : public Step {
   BoxPlan plan_;
 };
 
-bool is_small(const problem::Window& w) {
-  for (const int64_t size : {w.x, w.y, w.kernel, std::abs(w.pad_lo)})
-    if (size >= kLargest) return false;
-  return (w.y == 1 || (w.stride < kLargest && w.y * w.stride < kLargest)) &&
-         (w.kernel == 1 || (w.dilation < kLargest && w.kernel * w.dilation < kLargest));
-}
-
 class BoxCandidate final : public Candidate {
  public:
   const char* name() const override { return "cuda.box_products"; }
@@ -60,10 +51,10 @@ class BoxCandidate final : public Candidate {
       return Support::no(fmt::format("{} x channels a group, at most {} are taken", channels, kMostChannels));
     if (!has_one_wide_type(*conv)) return Support::no("needs f32, f16 or bf16, all the same");
     if (conv->rounding != OperandRounding::kNone) return Support::no("does not round operands");
-    const auto& [d, h, w] = conv->axes;
     if (!fits_31_bits(x_sizes(*conv)) || !fits_31_bits(y_sizes(*conv)) || !fits_31_bits(w_sizes(*conv)) ||
-        !is_small(d) || !is_small(h) || !is_small(w) || !are_weights_near(*conv))
+        !has_small_windows(*conv) || !are_weights_near(*conv))
       return Support::no("sizes beyond 32-bit counts");
+    const auto& [d, h, w] = conv->axes;
     if (channels * d.kernel * h.kernel * w.kernel > kMostTerms)
       return Support::no(fmt::format("needs at most {} taps and channels", kMostTerms));
     const BoxPlan plan = kernels::cuda::box_plan(shape_of(*conv));

@@ -5,7 +5,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdlib>
 
 #include "engines/cuda/dense/product_limits.h"
 #include "engines/cuda/effort.h"
@@ -19,16 +18,18 @@ namespace {
 using kernels::cuda::FewTermsPlan;
 using problem::ConvPass;
 
-constexpr int64_t kLargest = 1 << 24;  // size along an axis, padding and gaps counted
 constexpr int64_t kMostGrid = 65535;
+
+FewTermsPlan plan_of(const ConvPass& pass) {
+  return kernels::cuda::few_terms_plan(shape_of(pass), pass.kind == problem::ConvPassKind::kForward);
+}
 
 class FewTermsStep final : public Step {
  public:
-  explicit FewTermsStep(const ConvPass& pass)
-      : pass_(pass), plan_(kernels::cuda::few_terms_plan(shape_of(pass))) {}
+  explicit FewTermsStep(const ConvPass& pass) : pass_(pass), plan_(plan_of(pass)) {}
   std::string describe() const override {
-    return fmt::format("{} terms, {} x channels a block{}", plan_.terms,
-                       std::min(plan_.of_split, plan_.x_channels),
+    return fmt::format("{} terms, {} channels a block{}", plan_.terms,
+                       std::min(plan_.of_split, plan_.to_channels),
                        plan_.channels_fast ? ", channels side by side" : "");
   }
   void run(const Bindings& bindings, std::byte* /*workspace*/,
@@ -41,30 +42,22 @@ class FewTermsStep final : public Step {
   FewTermsPlan plan_;
 };
 
-bool is_small(const problem::Window& w) {
-  for (const int64_t size : {w.x, w.y, w.stride, std::abs(w.pad_lo)})
-    if (size >= kLargest) return false;
-  return w.kernel == 1 || w.dilation < kLargest / kernels::cuda::kFewTerms;
-}
-
 class FewTermsCandidate final : public Candidate {
  public:
   const char* name() const override { return "cuda.few_terms"; }
   Support supports(const problem::Pass& pass, const Machine& /*machine*/) const override {
     const auto* conv = std::get_if<ConvPass>(&pass);
-    if (conv == nullptr || conv->kind != problem::ConvPassKind::kGradInput)
-      return Support::no("grad_input only");
-    if (conv->bias) return Support::no("adds no bias");
+    if (conv == nullptr || conv->kind == problem::ConvPassKind::kGradWeight)
+      return Support::no("forward and grad_input only");
     if (!has_one_wide_type(*conv)) return Support::no("needs f32, f16 or bf16, all the same");
     if (conv->rounding != OperandRounding::kNone) return Support::no("does not round operands");
     if (!fits_31_bits(x_sizes(*conv)) || !fits_31_bits(y_sizes(*conv)) || !fits_31_bits(w_sizes(*conv)) ||
-        !std::all_of(conv->axes.begin(), conv->axes.end(), is_small))
+        !has_small_windows(*conv))
       return Support::no("sizes beyond 32-bit counts");
     if (terms_of(*conv) > kernels::cuda::kFewTerms)
       return Support::no(fmt::format("sums of {} products, at most {} are taken", terms_of(*conv),
                                      kernels::cuda::kFewTerms));
-    if (conv->groups * kernels::cuda::few_terms_plan(shape_of(*conv)).splits > kMostGrid)
-      return Support::no("needs at most 65535 groups");
+    if (conv->groups * plan_of(*conv).splits > kMostGrid) return Support::no("needs at most 65535 groups");
     return Support::yes();
   }
   // The plan's model, of a GPU whose FP32 units make 128 products a cycle and multiprocessor.
@@ -72,9 +65,8 @@ class FewTermsCandidate final : public Candidate {
     constexpr double kOperations = 2 * 128 * 132;
     const auto& conv = std::get<ConvPass>(pass);
     Times times(pass, machine);
-    times.add(kernels::cuda::few_terms_plan(shape_of(conv)).cycles * kOperations /
-                  (std::max(machine.gpu.fp32_tflops, 1e-3) * 1e6),
-              1, bytes_of(conv));
+    times.add(plan_of(conv).cycles * kOperations / (std::max(machine.gpu.fp32_tflops, 1e-3) * 1e6), 1,
+              bytes_of(conv));
     return times.effort();
   }
   std::unique_ptr<const Step> make_step(const problem::Pass& pass,

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// grad_input whose results have at most 32 terms (few_terms_plan.h): FP32, FP16 and BF16, any strides.
+// forward and grad_input whose results have at most 64 terms (few_terms_plan.h): FP32, FP16 and BF16, any
+// strides.
 #pragma once
 
 #include "kernels/cuda/stems/few_terms_plan.h"

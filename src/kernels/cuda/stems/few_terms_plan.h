@@ -1,43 +1,65 @@
 // SPDX-License-Identifier: Apache-2.0
-// How grad_input with few terms a result is cut: x[n,i,q] = Σ_{t,o} y[n,o,output_reading(q,t)] · w[o,i,t]
-// where taps and y channels of a group together are at most 32.
+// How a convolution with few terms a result is cut, from either side:
+//   forward      y[n,o,p] = Σ_{t,i} x[n,i,position(p,t)] · w[o,i,t] + bias[o]
+//   grad_input   x[n,i,q] = Σ_{t,o} y[n,o,output_reading(q,t)] · w[o,i,t] (+ bias[i]: transposed)
+// where the taps and the channels that are added up are at most 64 together. "From" is the tensor that is
+// read, "to" the result.
 //
-// A thread takes two pixels of a group. It gathers their terms once and walks over the group's x channels,
-// whose weights a block has in shared memory: the sums are as long as they are few, and what is left is to
-// write x. FP32 products and sums, so that the shortest of them are as exact as any (product_limits.h).
+// A thread takes two places of a group's result, one of more than 32 terms. It gathers their terms once and
+// walks over the group's result channels, whose weights a block has in shared memory: the sums are as long as
+// they are few, and what is left is to write the result. FP32 products and sums, so that the shortest of them
+// are as exact as any (product_limits.h).
 #pragma once
 
 #include <cstdint>
+#include <utility>
 
 #include "kernels/cuda/fast_div.cuh"
 #include "kernels/cuda/shapes.h"
 
 namespace retrograd::kernels::cuda {
 
-inline constexpr int kFewTerms = 32, kFewTermsThreads = 128, kFewTermsEach = 2;
-inline constexpr int kFewTermsPlaces = kFewTermsThreads * kFewTermsEach;  // of a block
-inline constexpr int kFewTermsChunk = 32;                                 // x channels at once
-inline constexpr int kFewTermsPitch = kFewTermsChunk + 1;                 // of results that leave by channels
+inline constexpr int kFewTerms = 64, kFewTermsThreads = 128;
+inline constexpr int kFewTermsChunk = 32;                  // channels at once
+inline constexpr int kFewTermsPitch = kFewTermsChunk + 1;  // of results that leave by channels
+// Places of a thread.
+RG_HOST_DEVICE constexpr int few_terms_each(int filled) { return filled <= 32 ? 2 : 1; }
 
 struct FewTermsAxis {
-  int x, y, kernel, dilation, pad;
+  int to, from, kernel, dilation, pad;
   FastDiv by_stride;
 };
 
 struct FewTermsPlan {
+  bool forward;
   FewTermsAxis d, h, w;
-  int x_channels, y_channels;  // of a group
-  int terms, filled;           // filled up to 8, 16, 24 or 32
-  bool channels_fast;          // of x in memory: they leave through shared memory
-  bool whole;                  // and in 16-byte vectors, an aligned address given
-  int splits, of_split;        // of a group's x channels over blocks; of_split: whole chunks
-  uint32_t places;             // of all images
+  int to_channels, from_channels;  // of a group
+  int terms, filled;               // filled up to 8, 16, 24, 32, 48 or 64
+  int vector;                      // channels side by side that are read at once: 16 bytes, or 1
+  bool channels_fast;              // of the result in memory: they leave through shared memory
+  bool whole;                      // and in 16-byte vectors, an aligned address given
+  int splits, of_split;            // of a group's result channels over blocks; of_split: whole chunks
+  uint32_t places;                 // of all images
   FastDiv by_w, by_h, by_d, by_chunk, by_vectors, by_channels, by_kw, by_kh;
   int64_t blocks;  // along places; groups · splits of each
   int64_t shared;  // bytes
   double cycles;   // of a GPU with 132 multiprocessors, about
 };
-FewTermsPlan few_terms_plan(const Conv& conv);
+FewTermsPlan few_terms_plan(const Conv& conv, bool forward);
+
+struct FewTermsOperands {
+  Tensor from, to, w;  // w's first stride is that of from's channels, the second that of to's
+  int64_t w_group;     // between the weights of two groups
+  ChannelBias bias;
+};
+inline FewTermsOperands few_terms_operands(const Conv& conv, bool forward) {
+  FewTermsOperands o{conv.y, conv.x, conv.w, conv.y_channels * conv.w.strides[0], conv.bias};
+  if (forward) {
+    std::swap(o.from, o.to);
+    std::swap(o.w.strides[0], o.w.strides[1]);
+  }
+  return o;
+}
 
 struct FewTermsPlace {
   int n, d, h, w;
@@ -53,45 +75,49 @@ RG_DEVICE inline int64_t few_terms_offset(const Tensor& t, const FewTermsPlace& 
   return at.n * t.strides[0] + at.d * t.strides[2] + at.h * t.strides[3] + at.w * t.strides[4];
 }
 
-// The output whose window has the place at a tap; −1: none.
-RG_DEVICE inline int few_terms_output(const FewTermsAxis& a, int place, int tap) {
+// The place that is read for one of the result at a tap; −1: none.
+RG_DEVICE inline int few_terms_source(const FewTermsAxis& a, bool forward, int place, int tap) {
+  if (forward) {
+    const int source = place * static_cast<int>(a.by_stride.divisor) - a.pad + tap * a.dilation;
+    return source >= 0 && source < a.from ? source : -1;
+  }
   const int scaled = place + a.pad - tap * a.dilation;
   if (scaled < 0) return -1;
   auto rest = static_cast<uint32_t>(scaled);
-  const auto output = static_cast<int>(a.by_stride.split(rest));
-  return rest == 0 && output < a.y ? output : -1;
+  const auto source = static_cast<int>(a.by_stride.split(rest));
+  return rest == 0 && source < a.from ? source : -1;
 }
 
-// put(term, offset) for the terms of a place in order, taps outside: where y has the value, behind its
-// group's first. Terms that no output has are left out. The bits of those that are there.
-template <class Put>
-RG_DEVICE uint32_t few_terms_of(const FewTermsPlan& p, const Tensor& y, const FewTermsPlace& at, Put&& put) {
-  uint32_t live = 0;
+// put(term, offset) for the terms of a place in order, taps outside, `vector` terms a call: where they lie
+// behind their group's first. Terms that are not there are left out. Mask: the bits of those that are.
+template <class Mask, class Put>
+RG_DEVICE Mask few_terms_of(const FewTermsPlan& p, const Tensor& from, const FewTermsPlace& at, Put&& put) {
+  Mask live = 0;
   int term = 0;
   for (int kd = 0; kd < p.d.kernel; ++kd) {
-    const int d = few_terms_output(p.d, at.d, kd);
+    const int d = few_terms_source(p.d, p.forward, at.d, kd);
     for (int kh = 0; kh < p.h.kernel; ++kh) {
-      const int h = few_terms_output(p.h, at.h, kh);
-      for (int kw = 0; kw < p.w.kernel; ++kw, term += p.y_channels) {
-        const int w = few_terms_output(p.w, at.w, kw);
+      const int h = few_terms_source(p.h, p.forward, at.h, kh);
+      for (int kw = 0; kw < p.w.kernel; ++kw, term += p.from_channels) {
+        const int w = few_terms_source(p.w, p.forward, at.w, kw);
         if ((d | h | w) < 0) continue;
-        live |= (0xffffffffu >> (32 - p.y_channels)) << term;
-        const int64_t first = few_terms_offset(y, {at.n, d, h, w});
+        live |= (~Mask{0} >> (8 * static_cast<int>(sizeof(Mask)) - p.from_channels)) << term;
+        const int64_t first = few_terms_offset(from, {at.n, d, h, w});
         RG_UNROLL_BY(8)
-        for (int o = 0; o < p.y_channels; ++o) put(term + o, first + o * y.strides[1]);
+        for (int c = 0; c < p.from_channels; c += p.vector) put(term + c, first + c * from.strides[1]);
       }
     }
   }
   return live;
 }
 
-// Where the weight of a term lies behind that of its group's first y channel.
+// Where the weight of a term lies behind that of its group's first.
 RG_DEVICE inline int64_t few_terms_weight(const FewTermsPlan& p, const Tensor& w, int term) {
-  auto o = static_cast<uint32_t>(term);
-  uint32_t kw = p.by_channels.split(o);
+  auto c = static_cast<uint32_t>(term);
+  uint32_t kw = p.by_channels.split(c);
   uint32_t kh = p.by_kw.split(kw);
   const uint32_t kd = p.by_kh.split(kh);
-  return o * w.strides[0] + kd * w.strides[2] + kh * w.strides[3] + kw * w.strides[4];
+  return c * w.strides[0] + kd * w.strides[2] + kh * w.strides[3] + kw * w.strides[4];
 }
 
 }  // namespace retrograd::kernels::cuda
