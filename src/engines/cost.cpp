@@ -281,7 +281,8 @@ Cheapest cheapest(std::span<const Candidate* const> candidates, const problem::P
                   const Machine& machine, std::initializer_list<const Candidate*> left_out) {
   Cheapest best;
   for (const Candidate* candidate : candidates)
-    if (std::find(left_out.begin(), left_out.end(), candidate) == left_out.end() &&
+    if (!candidate->reduces_precision() &&
+        std::find(left_out.begin(), left_out.end(), candidate) == left_out.end() &&
         candidate->supports(pass, machine).accepted())
       if (const double one = cost(*candidate, pass, machine); one < best.microseconds)
         best = {candidate, one};

@@ -72,7 +72,8 @@ double own_cost(const Candidate& candidate, const problem::Pass& pass, const Mac
                 const Efficiency& efficiency);
 double cost(const Candidate& candidate, const problem::Pass& pass, const Machine& machine);
 
-// Who takes a pass at the least cost, the first of equals, those left out aside; null: nobody.
+// Who takes a pass at the least cost, the first of equals; null: nobody. Not those left out, nor what reduces
+// precision: who leaves sums to another answers for their bits.
 struct Cheapest {
   const Candidate* candidate = nullptr;
   double microseconds = std::numeric_limits<double>::infinity();

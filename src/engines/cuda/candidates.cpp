@@ -23,6 +23,7 @@ std::span<const Candidate* const> candidates() {
       &group_rows(),          // forward, grad_input: few channels a group, NHWC, 16-bit types
       &group_weights(),       // grad_weight: the same
       &tf32_products(),       // convolutions in f32 whose operands may be rounded
+      &in_place_tf32(),       // forward, grad_input: the same of operands where they lie
       &wgmma_products(),      // forward, grad_input in 16-bit types on Hopper GPUs
       &pointwise_planes(),    // 1x1 of planes in 16-bit types on Hopper GPUs, in place
       &weight_products(),     // grad_weight in 16-bit types on Hopper GPUs

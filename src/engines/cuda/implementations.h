@@ -17,7 +17,9 @@ std::span<const Candidate* const> candidates();
 const Candidate& row_products();
 const Candidate& tf32_products();
 // forward, grad_input without copies: planes, or rows of whole chunks with weights that fit them.
+// in_place_tf32: FP32 operands that may be rounded, as they are read.
 const Candidate& in_place_products();
+const Candidate& in_place_tf32();
 const Candidate& wgmma_products();    // forward, grad_input in FP16 and BF16 by Hopper's warpgroup products
 const Candidate& pointwise_planes();  // 1x1 of planes, the same types and GPUs
 const Candidate& weight_products();   // grad_weight, the same

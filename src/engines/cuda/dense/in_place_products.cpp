@@ -33,18 +33,26 @@ struct StepTime {
   double alone, together;
 };
 constexpr double kTile = 0.9;  // of a tile's beginning and end, 64 columns
-// In 16 bits and in f32: of rows; of elements, with none of them inside, more for those of the source, more
-// where every weight is read with 32 bytes of others, since neighbouring columns lie apart.
-constexpr StepTime kRows[] = {{0.65, 0.37}, {0.87, 0.75}}, kEmpty[] = {{1.3, 0.48}, {0.8, 0.29}},
-                   kFull[] = {{0.9, 0.28}, {0.2, 0.2}}, kApart[] = {{3.2, 2.0}, {0.2, 1.3}};
+// In 16 bits, in f32, and in f32 rounded to TF32: of rows; of elements, with none of them inside, more for
+// those of the source, more where every weight is read with 32 bytes of others, since neighbouring columns
+// lie apart.
+constexpr StepTime kRows[] = {{0.65, 0.37}, {0.87, 0.75}, {0.65, 0.37}},
+                   kEmpty[] = {{1.3, 0.48}, {0.8, 0.29}, {0.7, 0.2}},
+                   kFull[] = {{0.9, 0.28}, {0.2, 0.2}, {0.15, 0.12}},
+                   kApart[] = {{3.2, 2.0}, {0.2, 1.3}, {0.2, 1.3}};
 
 bool is_forward(const ConvPass& p) { return p.kind == ConvPassKind::kForward; }
 const problem::PassTensor& source_of(const ConvPass& p) { return is_forward(p) ? p.x : p.y; }
 Sizes5 source_sizes(const ConvPass& p) { return is_forward(p) ? x_sizes(p) : y_sizes(p); }
-ProductMath math_of(DType dtype) {
-  return dtype == DType::kF16    ? ProductMath::kF16
-         : dtype == DType::kBF16 ? ProductMath::kBF16
-                                 : ProductMath::kF32;
+ProductMath math_of(const ConvPass& p) {
+  if (p.w.dtype == DType::kF16) return ProductMath::kF16;
+  if (p.w.dtype == DType::kBF16) return ProductMath::kBF16;
+  return p.rounding == OperandRounding::kHf32Bits10 ? ProductMath::kTF32 : ProductMath::kF32;
+}
+ConvPass rounded(const ConvPass& pass, bool in_tf32) {
+  ConvPass p = pass;
+  if (in_tf32) p.rounding = OperandRounding::kHf32Bits10;
+  return p;
 }
 
 // Columns run as the weights of a y channel lie; where that is not how the result lies, too, stores of a
@@ -67,7 +75,7 @@ struct InPlaceWay {
   explicit InPlaceWay(const ConvPass& p) {
     product.conv = shape_of(p);
     product.forward = is_forward(p);
-    product.math = math_of(p.w.dtype);
+    product.math = math_of(p);
     product.columns = folded_columns(p);
     if (product.columns != Columns::kChannels) {
       products = {*folded_axes(p)};
@@ -135,8 +143,8 @@ class InPlaceStep final : public Step {
 
 StepTime step_time(const ConvPass& p, const InPlaceWay& way) {
   const auto size = static_cast<int64_t>(size_of(p.w.dtype));
-  const size_t f32 = size == 4 ? 1 : 0;
-  if (way.form == InPlaceForm::kRows) return kRows[f32];
+  const size_t type = size == 2 ? 0 : way.product.math == ProductMath::kF32 ? 1 : 2;
+  if (way.form == InPlaceForm::kRows) return kRows[type];
   // Of a step's terms and of a tile's columns, how many are there.
   const auto filled = [](int64_t count, int64_t of) {
     return static_cast<double>(count) / static_cast<double>(ceil_div(count, of) * of);
@@ -149,8 +157,8 @@ StepTime step_time(const ConvPass& p, const InPlaceWay& way) {
       kernels::cuda::in_place_weights(way.product.conv, way.product.forward, way.product.columns).column;
   const double apart =
       column == 1 ? 0 : std::min(1.0, static_cast<double>(std::abs(column) * size) / 32) * terms * columns;
-  return {kEmpty[f32].alone + terms * kFull[f32].alone + apart * kApart[f32].alone,
-          kEmpty[f32].together + terms * kFull[f32].together + apart * kApart[f32].together};
+  return {kEmpty[type].alone + terms * kFull[type].alone + apart * kApart[type].alone,
+          kEmpty[type].together + terms * kFull[type].together + apart * kApart[type].together};
 }
 
 Support takes(const ConvPass& p) {
@@ -158,12 +166,13 @@ Support takes(const ConvPass& p) {
   if (const Support support = takes_products(p); !support.accepted()) return support;
   const problem::PassTensor& source = source_of(p);
   if (!has_one_wide_type(p)) return Support::no("needs tensors of one type, f32, f16 or bf16");
-  if (source.dtype == DType::kF32 && p.rounding != OperandRounding::kNone)
-    return Support::no("does not round operands");
+  const ProductMath math = math_of(p);
+  if (math == ProductMath::kF32 && p.rounding != OperandRounding::kNone)
+    return Support::no("rounds operands to TF32 only");
   // A folded sum has one tap.
   const bool folded = folded_columns(p) != Columns::kChannels;
   const int64_t terms = folded ? p.y_channels_per_group() : terms_of(p);
-  if (source.dtype == DType::kF32 && terms < kFewestTerms)
+  if (math == ProductMath::kF32 && terms < kFewestTerms)
     return Support::no(fmt::format("sums of {} products in f32 would not be exact enough", terms));
   if (!is_few_residues(p) && !folded) return Support::no("more than 64 residues of the strides");
   if (!is_planes(source, source_sizes(p)) && InPlaceWay(p).form != InPlaceForm::kRows)
@@ -173,14 +182,18 @@ Support takes(const ConvPass& p) {
 
 class InPlaceCandidate final : public Candidate {
  public:
-  const char* name() const override { return "cuda.in_place_products"; }
+  explicit InPlaceCandidate(bool in_tf32) : in_tf32_(in_tf32) {}
+  const char* name() const override { return in_tf32_ ? "cuda.in_place_tf32" : "cuda.in_place_products"; }
+  bool reduces_precision() const override { return in_tf32_; }
   Support supports(const problem::Pass& pass, const Machine& /*machine*/) const override {
     const auto* conv = std::get_if<ConvPass>(&pass);
     if (conv == nullptr) return Support::no("convolutions only");
-    return takes(*conv);
+    if (in_tf32_ && (!conv->hf32_allowed || source_of(*conv).dtype != DType::kF32))
+      return Support::no("f32 operands must not be rounded, or are not there");
+    return takes(rounded(*conv, in_tf32_));
   }
   Effort effort(const problem::Pass& pass, const Machine& machine) const override {
-    const auto& p = std::get<ConvPass>(pass);
+    const ConvPass p = rounded(std::get<ConvPass>(pass), in_tf32_);
     const InPlaceWay way(p);
     const InPlaceCut& cut = way.cut;
     const StepTime step = step_time(p, way);
@@ -203,14 +216,21 @@ class InPlaceCandidate final : public Candidate {
   }
   std::unique_ptr<const Step> make_step(const problem::Pass& pass,
                                         const Machine& /*machine*/) const override {
-    return std::make_unique<InPlaceStep>(std::get<ConvPass>(pass));
+    return std::make_unique<InPlaceStep>(rounded(std::get<ConvPass>(pass), in_tf32_));
   }
+
+ private:
+  bool in_tf32_;
 };
 
 }  // namespace
 
 const Candidate& in_place_products() {
-  static const InPlaceCandidate instance;
+  static const InPlaceCandidate instance(false);
+  return instance;
+}
+const Candidate& in_place_tf32() {
+  static const InPlaceCandidate instance(true);
   return instance;
 }
 

@@ -18,7 +18,7 @@ using problem::ConvPassKind;
 
 // direct takes every pass.
 const Candidate* cheapest_for(const ConvPass& left, const Machine& machine) {
-  return cheapest(candidates(), left, machine, {&live_taps(), &dense_copies(), &tf32_products()}).candidate;
+  return cheapest(candidates(), left, machine, {&live_taps(), &dense_copies()}).candidate;
 }
 
 size_t cleared_bytes(const ConvPass& pass) {

@@ -166,7 +166,7 @@ std::optional<Found> find(const Pass& pass, const Machine& machine) {
     Times times(pass, machine);
     times.add_copy(bytes);
     const auto [candidate, microseconds] =
-        cheapest(candidates(), copied.pass, machine, {&dense_copies(), &tf32_products()});
+        cheapest(candidates(), copied.pass, machine, {&dense_copies()});
     if (times.microseconds() + microseconds >= least) continue;
     least = times.microseconds() + microseconds;
     found = Found{std::move(copied), candidate};

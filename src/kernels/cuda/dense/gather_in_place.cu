@@ -174,7 +174,8 @@ void gather_in_place(const GatherProduct& product, InPlaceForm form, const InPla
       return launch_in<InF16>(product, form, cut, residues, stream);
     case ProductMath::kBF16:
       return launch_in<InBF16>(product, form, cut, residues, stream);
-    case ProductMath::kTF32:  // is not taken: operands would have to be rounded
+    case ProductMath::kTF32:
+      return launch_in<InNearTF32>(product, form, cut, residues, stream);
     case ProductMath::kF32:
       return launch_in<InF32>(product, form, cut, residues, stream);
   }

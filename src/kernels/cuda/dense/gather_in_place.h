@@ -31,7 +31,7 @@ struct InPlaceCut {
 InPlaceCut in_place_cut(const GatherProduct& product, InPlaceForm form,
                         std::span<const ProductAxes> residues);
 
-// product.math: kF16, kBF16 or kF32, and all three tensors of that type; product.parts and the rows are not
+// product.math: all three tensors are of that type, FP32 for kTF32; product.parts and the rows are not
 // regarded.
 void gather_in_place(const GatherProduct& product, InPlaceForm form, const InPlaceCut& cut,
                      std::span<const ProductAxes> residues, Stream stream);

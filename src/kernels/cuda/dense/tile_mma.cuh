@@ -15,6 +15,7 @@
 #include <cstdint>
 
 #include "kernels/cuda/copy_async.cuh"
+#include "kernels/cuda/elements.cuh"
 
 namespace retrograd::kernels::cuda {
 
@@ -46,7 +47,8 @@ __device__ inline void load_words(uint32_t address, uint32_t (&r)[4]) {
                : "r"(address));
 }
 
-// How operands are multiplied. TF32 operands are such numbers already.
+// How operands are multiplied. InTF32: they are such numbers already. InNearTF32: they are FP32, and rounded
+// to TF32 on their way from shared memory.
 struct InF16 {
   using Element = __half;
 };
@@ -54,6 +56,9 @@ struct InBF16 {
   using Element = __nv_bfloat16;
 };
 struct InTF32 {
+  using Element = float;
+};
+struct InNearTF32 {
   using Element = float;
 };
 struct InF32 {
@@ -114,6 +119,27 @@ struct WarpSums {
       for (int j = 0; j < kAcross; ++j) multiply(sums[i][j], a[i], b[j], Math{});
   }
   __device__ void settle() {}
+};
+
+template <int kCount>
+__device__ void round_to_tf32(const uint32_t (&value)[kCount], uint32_t (&near)[kCount]) {
+#pragma unroll
+  for (int i = 0; i < kCount; ++i)
+    near[i] = __float_as_uint(round_operand(OperandRounding::kHf32Bits10, __uint_as_float(value[i])));
+}
+
+template <int kRows, int kColumns>
+struct WarpSums<InNearTF32, kRows, kColumns> : WarpSums<InTF32, kRows, kColumns> {
+  using Base = WarpSums<InTF32, kRows, kColumns>;
+
+  __device__ void add(const uint32_t (&a)[Base::kDown][4], const uint32_t (&b)[Base::kAcross][2]) {
+    uint32_t near_a[Base::kDown][4], near_b[Base::kAcross][2];
+#pragma unroll
+    for (int i = 0; i < Base::kDown; ++i) round_to_tf32(a[i], near_a[i]);
+#pragma unroll
+    for (int j = 0; j < Base::kAcross; ++j) round_to_tf32(b[j], near_b[j]);
+    Base::add(near_a, near_b);
+  }
 };
 
 template <int kRows, int kColumns>

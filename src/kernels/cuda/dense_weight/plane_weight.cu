@@ -275,7 +275,8 @@ void plane_weight(const PlaneWeight& product, Stream stream) {
       return launch_tiles<InF16>(product, stream);
     case ProductMath::kBF16:
       return launch_tiles<InBF16>(product, stream);
-    case ProductMath::kTF32:  // is not taken: operands would have to be rounded
+    case ProductMath::kTF32:
+      return launch_tiles<InNearTF32>(product, stream);
     case ProductMath::kF32:
       return launch_tiles<InF32>(product, stream);
   }

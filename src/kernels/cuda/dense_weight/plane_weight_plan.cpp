@@ -56,9 +56,9 @@ double copies_apart(const Tensor& t, const Conv& conv, bool is_x) {
 PlaneCopies plane_copies(const Conv& conv, ProductMath math) {
   const DType dtype = dtype_of(math);
   PlaneCopies copies;
-  if (conv.x.dtype != dtype || conv.y.dtype != dtype || math == ProductMath::kTF32 ||
-      conv.rounding != OperandRounding::kNone)
-    return copies;
+  // TF32 is made of what is read, other roundings need copies.
+  const auto rounding = math == ProductMath::kTF32 ? OperandRounding::kHf32Bits10 : OperandRounding::kNone;
+  if (conv.x.dtype != dtype || conv.y.dtype != dtype || conv.rounding != rounding) return copies;
   if (conv.y_channels > 1 << 20) return copies;  // tiles along a grid's second axis
   const int64_t element = dtype == DType::kF32 ? 4 : 2;
   const bool pointwise = is_pointwise(conv);
@@ -90,10 +90,11 @@ PlaneChoice plane_choice(const Conv& conv, ProductMath math) {
   const double apart_x = copies_apart(conv.x, conv, true), apart_y = copies_apart(conv.y, conv, false);
   StepTile tiles[std::size(kTiles)];
   std::transform(std::begin(kTiles), std::end(kTiles), tiles, [&](const Tile& t) {
-    const double words = math == ProductMath::kF32 ? 1 : kInSixteenBits;
+    const bool f32 = dtype_of(math) == DType::kF32;
+    const double words = f32 ? 1 : kInSixteenBits;
     const double asking = t.n * (copies.wide_x ? kCopying / 4 : words * kGathering + apart_x) +
                           t.m * (copies.wide_y ? kCopying / 4 : words * kCopying + apart_y);
-    const double speed = math == ProductMath::kF32 ? t.in_f32 : t.speed;
+    const double speed = f32 ? t.in_f32 : t.speed;
     return StepTile{t.m, t.n, t.at_once, step_nanoseconds(t.m, t.n, speed, asking, math)};
   });
   StepWork work;
