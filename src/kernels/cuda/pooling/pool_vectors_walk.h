@@ -142,11 +142,19 @@ RG_DEVICE void walk_vectors(const PoolVectors& p, uint32_t thread, const typenam
                   static_cast<int64_t>(columns.begin) * step + vector * kV;
   // The next line of the next depth is under way while one is added.
   int line = 0, deep = depths.begin;
+  const int ahead = depths.end - depths.begin > 1 ? 1 : 2;  // lines: on their way to L2
+  const int own = kForward ? least(p.axes.windows.axes[2].stride, taps) : least(1, taps);
   PoolVectorsLine<Codec, kTaps> next;
   const auto load_next = [&] {
     const bool is_line =
         line < lines && static_cast<unsigned>(start + line) < static_cast<unsigned>(p.s_rows);
     next.load(from, step, is_line ? taps : 0);
+    if (line + ahead < lines &&
+        static_cast<unsigned>(start + line + ahead) < static_cast<unsigned>(p.s_rows)) {
+      RG_UNROLL
+      for (int j = 0; j < kTaps; ++j)
+        if (j < own) prefetch_words(from + ahead * pitch + j * step);
+    }
     from += layer;
     if (++deep < depths.end) return;
     from += pitch - (deep - depths.begin) * layer;
