@@ -121,8 +121,10 @@ RG_DEVICE void stage(const PoolRuns& runs, uint32_t thread, uint32_t threads, co
   if (thread < kStripMargin) staged[static_cast<int>(thread) - kStripMargin] = T{};
 }
 
-// A strip's walk down a band of steps. What is read beside a line is masked: bits that are anything, but no
-// numbers. table: reciprocals for windows that count p.usual along D and H, by column of the tile.
+// A strip's walk down a band of steps, neighbours where windows share lines; else every so many, so that the
+// lanes of a warp are on neighbouring steps and not on the same banks. What is read beside a line is masked:
+// bits that are anything, but no numbers. table: reciprocals for windows that count p.usual along D and H, by
+// column of the tile.
 template <class Codec, class Kind>
 RG_DEVICE void walk_strip(const PoolColumns& p, const ColumnsTile& t, int plane, int band, int strip,
                           const typename Codec::Type* staged, const float* table,
@@ -141,8 +143,10 @@ RG_DEVICE void walk_strip(const PoolColumns& p, const ColumnsTile& t, int plane,
   RG_UNROLL
   for (int i = 0; i < kN; ++i) live[i] = unknown(is_inside(first + i, p.s_width) ? ~0u : 0u);
   const ColumnsLayers layers = layers_of<kForward>(p, t.result.plane + plane);
-  const int rows = layers.begin < layers.end ? t.source.rows : 0, step = t.step + band * p.cut.band;
-  const int steps = least(p.cut.band, t.step + t.steps - step);
+  const int rows = layers.begin < layers.end ? t.source.rows : 0;
+  const int bands = kR == 1 ? static_cast<int>(p.by.bands.divisor) : 1;  // from a step to the next
+  const int step = t.step + (kR == 1 ? band : band * p.cut.band);
+  const int end = kR == 1 ? t.step + t.steps : least(step + p.cut.band, t.step + t.steps);
   int line =
       (kForward ? step * H::kS - h.pad : step + h.pad / H::kS - (kR - 1)) - t.source.row;  // in the tile
   const T* from = staged + (t.source.at + (layers.begin - t.source.plane) * p.source.layer +
@@ -151,6 +155,12 @@ RG_DEVICE void walk_strip(const PoolColumns& p, const ColumnsTile& t, int plane,
   T* to =
       results + (t.result.at + plane * p.result.layer + row * p.result.pitch + (column - t.result.column));
 
+  constexpr bool kDivides = !Kind::kPlain;
+  constexpr int kFactors = !kDivides ? 1 : kForward ? kC : kN;
+  float usual[kFactors] = {};
+  if (kDivides && p.divide) RG_UNROLL
+  for (int i = 0; i < kFactors; ++i)
+    usual[i] = table[kForward ? column + i - t.result.column : first + i - t.source.column];
   // The next line, across; wanted: else it is as if there were none.
   const auto next = [&](bool wanted, float(&sums)[kC]) {
     const bool is_line = wanted && is_inside(line, rows);
@@ -164,7 +174,7 @@ RG_DEVICE void walk_strip(const PoolColumns& p, const ColumnsTile& t, int plane,
       RG_UNROLL
       for (int i = 0; i < kN; ++i)
         loaded[i] *= counted == p.usual
-                         ? table[first + i - t.source.column]
+                         ? usual[i % kFactors]
                          : Codec::reciprocal(counted * static_cast<float>(count_of(w, first + i)));
     };
     float values[kN];
@@ -236,9 +246,10 @@ RG_DEVICE void walk_strip(const PoolColumns& p, const ColumnsTile& t, int plane,
     gather(false, part, full);
     push(full);
   }
+  const int others = (bands - 1) * (kForward ? H::kS : 1), other_rows = (bands - 1) * H::kResults;
   RG_UNROLL_BY(2)
-  for (int i = 0; i < steps; ++i) {
-    gather(i == steps - 1, part, full);
+  for (int i = step; i < end; i += bands) {
+    gather(i + 1 == end, part, full);
     float all[kC];
     RG_UNROLL
     for (int c = 0; c < kC; ++c) all[c] = kR > 1 ? last[kR - 1][c] + part[c] : part[c];
@@ -249,7 +260,7 @@ RG_DEVICE void walk_strip(const PoolColumns& p, const ColumnsTile& t, int plane,
         RG_UNROLL
         for (int c = 0; c < kC; ++c)
           all[c] *= counted == p.usual
-                        ? table[column + c - t.result.column]
+                        ? usual[c % kFactors]
                         : Codec::reciprocal(counted * static_cast<float>(count_of(w, column + c)));
       }
       put(all);
@@ -262,6 +273,12 @@ RG_DEVICE void walk_strip(const PoolColumns& p, const ColumnsTile& t, int plane,
       for (int r = 0; r < H::kS; ++r) put(r < H::kLast ? all : less);
     }
     push(full);
+    if constexpr (kR == 1) {
+      line += others;
+      from += others * p.source.pitch;
+      row += other_rows;
+      to += other_rows * p.result.pitch;
+    }
   }
 }
 
@@ -293,7 +310,7 @@ template <class Codec, class Kind>
 RG_DEVICE void walk(const PoolColumns& p, const ColumnsTile& t, uint32_t thread, uint32_t threads,
                     const typename Codec::Type* staged, const float* table, typename Codec::Type* results) {
   for_items(t, p.by.bands, p.by.strips, thread, threads, [&](int plane, int band, int strip) {
-    if (band * p.cut.band < t.steps)
+    if ((Kind::H::kReach == 1 ? band : band * p.cut.band) < t.steps)
       walk_strip<Codec, Kind>(p, t, plane, band, strip, staged, table, results);
   });
 }

@@ -130,7 +130,7 @@ Memory memory_of(const Lines& l, const ColumnsCut& cut) {
       l.strips ? std::max(m.s_columns, m.columns) + 2 * kStripMargin : cut.planes * m.rows * m.s_columns;
   m.sums_at = round_up(staged * size, 16);
   m.results_at = m.sums_at + round_up(floats * 4, 16);
-  m.bytes = m.results_at + (v + cut.planes * m.r_layer) * size;
+  m.bytes = m.results_at + (2 * v + cut.planes * m.r_layer) * size;
   return m;
 }
 
@@ -139,24 +139,59 @@ int64_t blocks_of(const Lines& l, const ColumnsCut& cut) {
          ceil_div(l.strips_of_line, int64_t{cut.strips});
 }
 
-// Cycles of a multiprocessor a result. Instructions and bytes are counted; together they take as long as the
-// larger part and some of the other one.
+// Words that the lanes of a warp read, or write, of one bank of shared memory at most: an access takes as
+// many cycles. across, down, deep: bytes between neighbouring strips, bands and planes.
+int64_t conflicts(int64_t strips, int64_t bands, int64_t planes, int64_t across, int64_t down, int64_t deep) {
+  constexpr int kLanes = 32, kBanks = 32;
+  int64_t seen[kBanks][kLanes];
+  int counts[kBanks] = {}, most = 1;
+  int64_t strip = 0, band = 0, plane = 0;
+  for (int lane = 0; lane < kLanes && plane < planes; ++lane) {
+    const int64_t word = (strip * across + band * down + plane * deep) / 4;
+    auto& bank = seen[word % kBanks];
+    int& count = counts[word % kBanks];
+    if (std::find(bank, bank + count, word) == bank + count) bank[count++] = word;
+    most = std::max(most, count);
+    if (++strip == strips) {
+      strip = 0;
+      if (++band == bands) {
+        band = 0;
+        ++plane;
+      }
+    }
+  }
+  return most;
+}
+
+// Cycles of a multiprocessor a result. Instructions, accesses to shared memory and bytes are counted;
+// together they take as long as the largest part and some of the others.
 double cost_of(const Lines& l, const ColumnsCut& cut, const Memory& m) {
-  constexpr double kBlock = 150, kStage = 9, kFlush = 10;  // instructions: of a thread; of a chunk
-  constexpr double kIssue = 77, kBytes = 17;               // of a cycle
-  constexpr double kEnoughBlocks = 1200, kBlocksAtOnce = 8, kRest = 0.3;
+  constexpr double kBlock = 150, kStage = 9, kFlush = 10;     // instructions: of a thread; of a chunk
+  constexpr double kEnds = 50;                                // where a warp has ends of runs
+  constexpr double kIssue = 77, kBytes = 17, kAccesses = 32;  // of a cycle
+  constexpr double kProcessors = 132, kBlocksAtOnce = 8, kRest = 0.3;
   constexpr double kCutLines = 1.2;  // whose ends share sectors of memory with neighbouring tiles
   const int64_t threads = kColumnsThreads;
   const auto turns = [&](int64_t items) { return number(ceil_div(items, threads)); };
   const int64_t staged = m.layers * m.s_rows * m.s_columns, own = cut.planes * m.rows * m.columns;
-  const int64_t bands = ceil_div(int64_t{cut.steps}, int64_t{cut.band});
+  const int64_t bands = ceil_div(int64_t{cut.steps}, int64_t{cut.band}), size = 16 / l.vector;
   const double depths = number(sources_of(l, l.d, 1));
-  double work = 0;
+  const bool whole = m.s_columns == l.s_line, one_run = whole && (m.rows == l.rows || cut.planes == 1);
+  double work = 0, accesses = 0;  // of a thread
   if (l.strips) {
     const double line = number(l.loads) * (1 + 2 * depths) + number(l.unit_w) * 2 + 10;
     const double step = number(l.lines) * line + number(l.unit_w * (l.reach + 2 * l.unit_h)) + 8;
-    work = turns(cut.planes * bands * cut.strips) *
-           (90 + number(l.reach - 1) * number(l.lines) * line + number(cut.band) * step);
+    const double walks = turns(cut.planes * bands * cut.strips);
+    work = walks * (90 + number(l.reach - 1) * number(l.lines) * line + number(cut.band) * step);
+    const int64_t s_step = l.forward ? l.h.stride : 1, s_strip = l.forward ? l.w.stride : 1,
+                  strip = l.forward ? l.unit_w : l.unit_w / l.w.stride, d_step = l.forward ? l.d.stride : 1;
+    const int64_t apart = l.reach == 1 ? 1 : cut.band;  // steps of neighbouring bands
+    const int64_t reads = conflicts(cut.strips, bands, cut.planes, strip * s_strip * size,
+                                    apart * s_step * m.s_pitch * size, d_step * m.s_layer * size);
+    const int64_t writes = conflicts(cut.strips, bands, cut.planes, l.unit_w * size,
+                                     apart * l.unit_h * m.r_pitch * size, m.r_layer * size);
+    accesses = walks * (number(cut.band + l.reach - 1) * number(l.lines * l.loads * reads) * depths +
+                        number(cut.band * l.unit_h * l.unit_w * writes));
   } else {
     const double down = 12 + 5.5 * depths * number(sources_of(l, l.h, 1)) /
                                  (l.forward ? 1 : number(std::max(int64_t{1}, l.h.stride)));
@@ -164,13 +199,16 @@ double cost_of(const Lines& l, const ColumnsCut& cut, const Memory& m) {
            turns(cut.planes * bands * m.columns) *
                (60 + number(cut.band) * (14 + 3 * number(sources_of(l, l.w, 1))));
   }
-  const double instructions = number(threads) * (kBlock + kStage * turns(ceil_div(staged, l.vector)) + work +
-                                                 kFlush * turns(ceil_div(own, l.vector)));
-  const double bytes = number((staged + own) * (16 / l.vector)) * (m.s_columns == l.s_line ? 1 : kCutLines);
-  const double issue = instructions / kIssue, moved = bytes / kBytes;
+  const double instructions =
+      number(threads) * (kBlock + kStage * turns(ceil_div(staged, l.vector)) + work +
+                         (one_run ? kFlush : kFlush + kEnds) * turns(ceil_div(own, l.vector)));
+  const double bytes = number((staged + own) * size) * (whole ? 1 : kCutLines);
+  const double parts[] = {instructions / kIssue, number(threads) * accesses / kAccesses, bytes / kBytes};
+  const double largest = *std::max_element(parts, parts + 3), sum = parts[0] + parts[1] + parts[2];
   const double at_once = std::clamp(220.0 * 1024 / number(m.bytes + 1024), 1.0, kBlocksAtOnce);
-  return (std::max(issue, moved) + kRest * std::min(issue, moved)) / number(own) * (1 + 4 / at_once) *
-         std::max(1.0, kEnoughBlocks / number(blocks_of(l, cut)));
+  // The first blocks of a processor load at the same time, the last ones write.
+  const double waves = number(blocks_of(l, cut)) / (kProcessors * at_once);
+  return (largest + kRest * (sum - largest)) / number(own) * (1 + 4 / at_once) * (1 + 1 / waves);
 }
 
 }  // namespace

@@ -56,13 +56,16 @@ template <class T>
 RG_DEVICE void flush_runs(const PoolRuns& r, uint32_t thread, uint32_t threads, const T* results, T* tensor) {
   constexpr int kV = 16 / sizeof(T);
   for_chunks<kV>(r, thread, threads, [&](int to, int at, int n) {
+    const PoolWords words = *reinterpret_cast<const PoolWords*>(results + at);
     if (n >= 0 && n <= r.length - kV) {
-      *reinterpret_cast<PoolWords*>(tensor + to) = *reinterpret_cast<const PoolWords*>(results + at);
+      *reinterpret_cast<PoolWords*>(tensor + to) = words;
       return;
     }
-    RG_UNROLL_BY(1)
+    T values[kV];
+    memcpy(values, &words, sizeof(values));
+    RG_UNROLL
     for (int i = 0; i < kV; ++i)
-      if (n + i >= 0 && n + i < r.length) tensor[to + i] = results[at + i];
+      if (n + i >= 0 && n + i < r.length) tensor[to + i] = values[i];
   });
 }
 

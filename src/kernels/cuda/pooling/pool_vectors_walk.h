@@ -82,11 +82,12 @@ struct PoolVectorsLine {
   static constexpr int kV = 16 / sizeof(T);
   PoolWords words[kTaps];
 
-  RG_DEVICE void load(const T* from, int step, int count) {
+  RG_DEVICE void load(const T* source, uint32_t at, uint32_t step, int count) {
     RG_UNROLL
     for (int j = 0; j < kTaps; ++j) {
       words[j] = PoolWords{};
-      if (j < count) words[j] = *reinterpret_cast<const PoolWords*>(from + j * step);
+      if (j < count)
+        words[j] = *reinterpret_cast<const PoolWords*>(source + (at + static_cast<uint32_t>(j) * step));
     }
   }
   // What is not there was loaded as zeros. others: what windows count along the other axes; 0: not divided.
@@ -125,12 +126,13 @@ RG_DEVICE void walk_vectors(const PoolVectors& p, uint32_t thread, const typenam
   uint32_t column = p.vectors.split(vector);
   uint32_t band = p.columns.split(column);
   uint32_t depth = p.bands.split(band);
-  const int64_t image = p.depths.split(depth);
+  const uint32_t image = p.depths.split(depth);
   const WindowAxis& h = p.axes.windows.axes[1];
   const bool divide = !p.axes.windows.uniform;
   const int reach = kReach < 4 ? kReach : p.reach;
-  const int step = static_cast<int>(p.vectors.divisor) * kV;  // of a place
-  const int64_t pitch = static_cast<int64_t>(p.s_width) * step, layer = pitch * p.s_rows;
+  // Elements, modulo 2^32: lines before and behind the tensor are not read.
+  const uint32_t step = p.vectors.divisor * kV, pitch = static_cast<uint32_t>(p.s_width) * step,
+                 layer = pitch * static_cast<uint32_t>(p.s_rows);  // of a place, a line, a depth
   const Places columns = sources_of<kForward>(p.axes, 2, static_cast<int>(column)),
                depths = sources_of<kForward>(p.axes, 0, static_cast<int>(depth));
   const int taps = depths.begin < depths.end ? columns.end - columns.begin : 0;
@@ -138,49 +140,51 @@ RG_DEVICE void walk_vectors(const PoolVectors& p, uint32_t thread, const typenam
   const int first = static_cast<int>(band) * p.band, steps = least(p.band, p.steps - first);
   const int lines = kForward ? (steps - 1) * h.stride + h.kernel : steps + reach - 1;
   const int start = kForward ? first * h.stride - h.pad : first + p.pad_steps - (reach - 1);
-  const T* from = source + ((image * p.s_depths + depths.begin) * p.s_rows + start) * pitch +
-                  static_cast<int64_t>(columns.begin) * step + vector * kV;
-  // The next line of the next depth is under way while one is added.
+  const auto number = [](int n) { return static_cast<uint32_t>(n); };
+  uint32_t at =
+      ((image * number(p.s_depths) + number(depths.begin)) * number(p.s_rows) + number(start)) * pitch +
+      number(columns.begin) * step + vector * kV;
+  // The next line of the next depth is under way while one is added, those of the next places to L2.
   int line = 0, deep = depths.begin;
-  PoolVectorsLine<Codec, kTaps> next;
-  const auto load_next = [&] {
-    const bool is_line =
-        line < lines && static_cast<unsigned>(start + line) < static_cast<unsigned>(p.s_rows);
-    next.load(from, step, is_line ? taps : 0);
-    from += layer;
-    if (++deep < depths.end) return;
-    from += pitch - (deep - depths.begin) * layer;
-    deep = depths.begin;
-    ++line;
+  const int deeps = most(depths.end - depths.begin, 1), ahead = deeps > 1 ? 1 : 2;
+  const uint32_t back = pitch - number(deeps - 1) * layer, far = number(ahead) * pitch;
+  const int own = kForward ? least(p.axes.windows.axes[2].stride, taps) : least(1, taps);
+  const auto is_line = [&](int i) { return i < lines && number(start + i) < number(p.s_rows); };
+  const auto load_next = [&](PoolVectorsLine<Codec, kTaps>& next) {
+    next.load(source, at, step, is_line(line) ? taps : 0);
+    const int wanted = is_line(line + ahead) ? own : 0;
+    RG_UNROLL
+    for (int j = 0; j < kTaps; ++j)
+      if (j < wanted) prefetch_words(source + (at + far + number(j) * step));
+    const bool is_last = ++deep >= depths.end;
+    at += is_last ? back : layer;
+    deep = is_last ? depths.begin : deep;
+    line += is_last ? 1 : 0;
   };
-  load_next();
 
   int row = (kForward ? first : first * h.stride - p.phase);
-  const int64_t r_pitch = static_cast<int64_t>(p.columns.divisor) * step;
-  T* to = result +
-          ((image * static_cast<int>(p.depths.divisor) + static_cast<int>(depth)) * p.rows + row) * r_pitch +
-          static_cast<int64_t>(column) * step + vector * kV;
+  const uint32_t r_pitch = p.columns.divisor * step;
+  uint32_t to = ((image * p.depths.divisor + depth) * number(p.rows) + number(row)) * r_pitch +
+                column * step + vector * kV;
   const auto put = [&](const float(&values)[kV]) {
     const float factor =
         kForward && divide
             ? Codec::reciprocal(counted(p.axes, static_cast<int>(depth), row, static_cast<int>(column)))
             : p.axes.windows.scale;
-    if (static_cast<unsigned>(row) < static_cast<unsigned>(p.rows)) put_vector<Codec>(values, factor, to);
+    if (static_cast<unsigned>(row) < static_cast<unsigned>(p.rows))
+      put_vector<Codec>(values, factor, result + to);
     ++row;
     to += r_pitch;
   };
   float sums[kReach][kV] = {};  // of this step, of the one before it, …
   int within = 0;               // forward: lines of this step
-  RG_UNROLL_BY(1)
-  for (int i = 0; i < lines; ++i) {
-    RG_UNROLL_BY(1)
-    for (int z = depths.begin;;) {
-      const PoolVectorsLine<Codec, kTaps> now = next;
-      load_next();
-      now.add(p.axes, !kForward && divide ? counted(p.axes, 0, z) * counted(p.axes, 1, start + i) : 0.0f,
-              columns.begin, sums[0]);
-      if (++z >= depths.end) break;
-    }
+  int i = 0, z = depths.begin;  // the line and the depth that is added
+  const auto turn = [&](const PoolVectorsLine<Codec, kTaps>& now, PoolVectorsLine<Codec, kTaps>& next) {
+    load_next(next);
+    now.add(p.axes, !kForward && divide ? counted(p.axes, 0, z) * counted(p.axes, 1, start + i) : 0.0f,
+            columns.begin, sums[0]);
+    if (++z < depths.end) return true;
+    z = depths.begin;
     if (kForward) ++within;
     const bool is_result = kForward ? within == p.last && i >= (reach - 1) * h.stride : i >= reach - 1;
     if (is_result) {
@@ -200,11 +204,19 @@ RG_DEVICE void walk_vectors(const PoolVectors& p, uint32_t thread, const typenam
         for (int r = p.last; r < h.stride; ++r) put(less);
       }
     }
-    if (kForward && within < h.stride) continue;
-    within = 0;
-    RG_UNROLL
-    for (int j = kReach - 1; j >= 0; --j) RG_UNROLL
-    for (int v = 0; v < kV; ++v) sums[j][v] = j > 0 ? sums[j - 1][v] : 0.0f;
+    if (!kForward || within >= h.stride) {
+      within = 0;
+      RG_UNROLL
+      for (int j = kReach - 1; j >= 0; --j) RG_UNROLL
+      for (int v = 0; v < kV; ++v) sums[j][v] = j > 0 ? sums[j - 1][v] : 0.0f;
+    }
+    return ++i < lines;
+  };
+  // Two in turn: a copy of what is under way would wait for it.
+  PoolVectorsLine<Codec, kTaps> even, odd;
+  load_next(even);
+  RG_UNROLL_BY(1)
+  while (turn(even, odd) && turn(odd, even)) {
   }
 }
 

@@ -26,4 +26,13 @@ RG_DEVICE inline void copy_words(void* shared, const void* tensor) {
 #endif
 }
 
+// To L2, for a load that comes later.
+RG_DEVICE inline void prefetch_words(const void* tensor) {
+#ifdef __CUDACC__
+  asm volatile("prefetch.global.L2 [%0];" ::"l"(tensor));
+#else
+  (void)tensor;
+#endif
+}
+
 }  // namespace retrograd::kernels::cuda

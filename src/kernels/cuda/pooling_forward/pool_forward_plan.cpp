@@ -10,9 +10,9 @@
 namespace retrograd::kernels::cuda {
 namespace {
 
-constexpr int64_t kManyPlaces = 32;        // of a window that several threads share,
-constexpr int64_t kManyResults = 1 << 16;  // unless there are that many vectors of results
-constexpr int64_t kThreads = 256;          // of a block
+constexpr int64_t kManyPlaces = 32;    // of a window that several threads share,
+constexpr int64_t kManyResults = 512;  // unless there are that many vectors of results for each of its lines
+constexpr int64_t kThreads = 256;      // of a block
 
 // at_once: places that a block takes with one load a thread. A second launch takes as long as a few dozen
 // loads after each other; as many blocks as a large GPU runs at once hide all loads.
@@ -74,7 +74,8 @@ ForwardChoice forward_choice(const Pool& pool, bool channels_last) {
     if (const ColumnsCut cut = columns_cut(pool, channels_last, true); cut.planes > 0)
       return {ForwardKernel::kColumns, cut};
   const bool walks = vectors && vectors_cut(walked_down(pool), true).band > 0,
-             many = results_of(pool) * vectors_of(pool) >= kManyResults;
+             many = results_of(pool) * vectors_of(pool) >=
+                    kManyResults * std::min(d.kernel, d.x) * std::min(h.kernel, h.x);
   if (channels_last && places_of(pool) >= kManyPlaces && !(walks && many))
     return {ForwardKernel::kShared, {}};
   return {walks ? ForwardKernel::kVectors : ForwardKernel::kAny, {}};
