@@ -133,13 +133,17 @@ TEST(FewTermsTest, EveryResultHasItsTerms) {
       for (int64_t group = 0; group < c.groups; ++group) {
         std::vector<float> values(kFewTerms, 0.0f);
         uint64_t put = 0;
-        const auto live = few_terms_of<uint64_t>(p, o.from, at, [&](int term, int64_t offset) {
-          for (int j = 0; j < p.vector; ++j) {
-            put |= uint64_t{1} << (term + j);
-            values[static_cast<size_t>(term + j)] =
-                problem.from[static_cast<size_t>(group * p.from_channels * o.from.strides[1] + offset + j)];
-          }
-        });
+        const auto gather = [&](int vector) {
+          return [&, vector](int term, int64_t offset) {
+            for (int j = 0; j < vector; ++j) {
+              put |= uint64_t{1} << (term + j);
+              values[static_cast<size_t>(term + j)] =
+                  problem.from[static_cast<size_t>(group * p.from_channels * o.from.strides[1] + offset + j)];
+            }
+          };
+        };
+        const uint64_t live = p.vector == 1 ? few_terms_of<uint64_t, 1>(p, o.from, at, gather(1))
+                                            : few_terms_of<uint64_t, 4>(p, o.from, at, gather(4));
         ASSERT_EQ(live, put);
         for (int64_t i = 0; i < p.to_channels; ++i) {
           float sum = 0;

@@ -18,8 +18,8 @@ constexpr Tile kTiles[] = {{128, 64, 2, 1.0, 1.0},  {64, 128, 2, 1.0, 1.0},  {64
                            {64, 16, 4, 0.5, 0.5},   {16, 64, 4, 0.5, 0.2}};
 
 // Instructions for 32 times 4 bytes of x under any tap, and for any other copy of a warp. In 16 bits they are
-// more beside the products.
-constexpr double kGathering = 14, kCopying = 7, kInSixteenBits = 4;
+// more beside the products, and so in TF32, whose operands are rounded besides.
+constexpr double kGathering = 14, kCopying = 7, kInSixteenBits = 4, kInTf32 = 5, kRounding = 0.66;
 
 // Places side by side, and their planes.
 bool is_planes(const Tensor& t, const Conv& conv) {
@@ -90,11 +90,14 @@ PlaneChoice plane_choice(const Conv& conv, ProductMath math) {
   const double apart_x = copies_apart(conv.x, conv, true), apart_y = copies_apart(conv.y, conv, false);
   StepTile tiles[std::size(kTiles)];
   std::transform(std::begin(kTiles), std::end(kTiles), tiles, [&](const Tile& t) {
-    const bool f32 = dtype_of(math) == DType::kF32;
-    const double words = f32 ? 1 : kInSixteenBits;
+    const double words = math == ProductMath::kF32    ? 1
+                         : math == ProductMath::kTF32 ? kInTf32
+                                                      : kInSixteenBits;
     const double asking = t.n * (copies.wide_x ? kCopying / 4 : words * kGathering + apart_x) +
                           t.m * (copies.wide_y ? kCopying / 4 : words * kCopying + apart_y);
-    const double speed = f32 ? t.in_f32 : t.speed;
+    const double speed = math == ProductMath::kF32    ? t.in_f32
+                         : math == ProductMath::kTF32 ? t.in_f32 * kRounding
+                                                      : t.speed;
     return StepTile{t.m, t.n, t.at_once, step_nanoseconds(t.m, t.n, speed, asking, math)};
   });
   StepWork work;

@@ -58,6 +58,8 @@ template <class T, int kTerms, bool kChannelsFast>
 __global__ void __launch_bounds__(kThreads, 4)
     few_terms_kernel(const __grid_constant__ FewTermsOperands o, const __grid_constant__ FewTermsPlan p) {
   constexpr int kEach = few_terms_each(kTerms), kPlaces = kEach * kThreads, kVector = 16 / sizeof(T);
+  constexpr int kBatch = kTerms % 32 == 0 ? 8 : kTerms % 16 == 0 ? 4 : 2;  // weights of a thread at once
+  static_assert(kFewTermsChunk * kTerms % (kBatch * kThreads) == 0);
   extern __shared__ __align__(16) float shared[];
   __shared__ int64_t offsets[kChannelsFast ? kPlaces : 1];
   __shared__ float bias[kFewTermsChunk];
@@ -84,13 +86,18 @@ __global__ void __launch_bounds__(kThreads, 4)
 #pragma unroll
     for (int k = 0; k < kTerms; ++k) staged[k * kPlaces + column] = 0;
     const auto stage = [&](int term, T value) { staged[term * kPlaces + column] = to_float(value); };
-    live[i] = few_terms_of<MaskOf<kTerms>>(p, o.from, at, [&](int term, int64_t offset) {
-      if (p.vector == 1) return stage(term, __ldg(from + offset));
-      alignas(16) T vector[kVector];
-      *reinterpret_cast<uint4*>(vector) = __ldg(reinterpret_cast<const uint4*>(from + offset));
+    // Two walks: a choice inside would have every load wait for the one before.
+    if (p.vector == 1) {
+      live[i] = few_terms_of<MaskOf<kTerms>, 1>(
+          p, o.from, at, [&](int term, int64_t offset) { stage(term, __ldg(from + offset)); });
+    } else {
+      live[i] = few_terms_of<MaskOf<kTerms>, kVector>(p, o.from, at, [&](int term, int64_t offset) {
+        alignas(16) T vector[kVector];
+        *reinterpret_cast<uint4*>(vector) = __ldg(reinterpret_cast<const uint4*>(from + offset));
 #pragma unroll
-      for (int j = 0; j < kVector; ++j) stage(term + j, vector[j]);
-    });
+        for (int j = 0; j < kVector; ++j) stage(term + j, vector[j]);
+      });
+    }
 #pragma unroll
     for (int k = 0; k < kTerms; ++k) values[i][k] = staged[k * kPlaces + column];
     const int64_t offset = few_terms_offset(o.to, at);
@@ -103,13 +110,23 @@ __global__ void __launch_bounds__(kThreads, 4)
     const int channels = min(kFewTermsChunk, end - begin);
     __syncthreads();  // the chunk before is multiplied and written
     bool special = false;
-    for (int i = thread; i < kFewTermsChunk * kTerms; i += kThreads) {
-      const int c = i / kTerms, term = i % kTerms;
-      float value = 0;
-      if (c < channels && term < p.terms)
-        value = to_float(w[(begin + c) * o.w.strides[1] + few_terms_weight(p, o.w, term)]);
-      special = special || !isfinite(value);
-      weights[i] = value;
+    // Many loads at once: those of weights that are not there read others.
+#pragma unroll 1
+    for (int from_weight = thread; from_weight < kFewTermsChunk * kTerms; from_weight += kBatch * kThreads) {
+      T loaded[kBatch];
+#pragma unroll
+      for (int j = 0; j < kBatch; ++j) {
+        const int i = from_weight + j * kThreads, c = min(i / kTerms, channels - 1),
+                  term = min(i % kTerms, p.terms - 1);
+        loaded[j] = __ldg(w + (begin + c) * o.w.strides[1] + few_terms_weight(p, o.w, term));
+      }
+#pragma unroll
+      for (int j = 0; j < kBatch; ++j) {
+        const int i = from_weight + j * kThreads;
+        const float value = i / kTerms < channels && i % kTerms < p.terms ? to_float(loaded[j]) : 0.0f;
+        special = special || !isfinite(value);
+        weights[i] = value;
+      }
     }
     if (thread < channels) bias[thread] = bias_of(o.bias, group * p.to_channels + begin + thread);
     const bool guard = __syncthreads_or(special ? 1 : 0) != 0;

@@ -88,9 +88,10 @@ RG_DEVICE inline int few_terms_source(const FewTermsAxis& a, bool forward, int p
   return rest == 0 && source < a.from ? source : -1;
 }
 
-// put(term, offset) for the terms of a place in order, taps outside, `vector` terms a call: where they lie
-// behind their group's first. Terms that are not there are left out. Mask: the bits of those that are.
-template <class Mask, class Put>
+// put(term, offset) for the terms of a place in order, taps outside, kVector terms a call (p.vector, or 1):
+// where they lie behind their group's first. Terms that are not there are left out. Mask: the bits of those
+// that are.
+template <class Mask, int kVector, class Put>
 RG_DEVICE Mask few_terms_of(const FewTermsPlan& p, const Tensor& from, const FewTermsPlace& at, Put&& put) {
   Mask live = 0;
   int term = 0;
@@ -104,7 +105,7 @@ RG_DEVICE Mask few_terms_of(const FewTermsPlan& p, const Tensor& from, const Few
         live |= (~Mask{0} >> (8 * static_cast<int>(sizeof(Mask)) - p.from_channels)) << term;
         const int64_t first = few_terms_offset(from, {at.n, d, h, w});
         RG_UNROLL_BY(8)
-        for (int c = 0; c < p.from_channels; c += p.vector) put(term + c, first + c * from.strides[1]);
+        for (int c = 0; c < p.from_channels; c += kVector) put(term + c, first + c * from.strides[1]);
       }
     }
   }
