@@ -190,7 +190,7 @@ RG_DEVICE void walk_strip(const PoolColumns& p, const ColumnsTile& t, int plane,
         for (int i = 0; i < kN; ++i) values[i] += more[i];
       }
     }
-    RG_UNROLL
+    if (p.edges) RG_UNROLL
     for (int i = 0; i < kN; ++i) values[i] = masked(values[i], live[i]);
     RG_UNROLL
     for (int c = 0; c < kC; ++c) {

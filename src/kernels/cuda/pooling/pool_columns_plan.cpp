@@ -280,6 +280,8 @@ PoolColumns columns_of(const Pool& pool, bool channels_last, bool forward, const
   p.whole = cut.strips >= l.strips_of_line;
   p.deep = l.deep;
   p.divide = !p.windows.uniform;
+  p.edges = forward ? l.w.pad > 0 || (l.w.y - 1) * l.w.stride + l.w.kernel > l.w.x
+                    : l.w.kernel > l.w.stride || (l.w.x - 1 + l.w.pad) / l.w.stride >= l.w.y;
   p.inner = narrow(l.inner);
   p.source.line = narrow(l.s_line);
   p.result.line = narrow(l.r_line);

@@ -39,6 +39,7 @@ struct PoolColumns : PoolAxes {
   bool whole;               // tiles have whole lines
   bool deep;                // windows have depths
   bool divide;              // windows have different divisors
+  bool edges;               // results add what lies beside a line
   int inner;                // channels of a place in a line
   int s_rows, s_width;      // places of the source
   int planes, rows, steps;  // of the result, planes of all images and depths; steps: of a plane

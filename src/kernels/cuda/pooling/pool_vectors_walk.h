@@ -188,12 +188,15 @@ RG_DEVICE void walk_vectors(const PoolVectors& p, uint32_t thread, const typenam
     if (kForward) ++within;
     const bool is_result = kForward ? within == p.last && i >= (reach - 1) * h.stride : i >= reach - 1;
     if (is_result) {
-      float all[kV] = {}, less[kV] = {};  // less: of the places that one step less holds
+      float all[kV], less[kV] = {};  // less: of the places that one step less holds
       RG_UNROLL
-      for (int j = kReach - 1; j >= 0; --j) RG_UNROLL
       for (int v = 0; v < kV; ++v) {
-        if (!kForward && j < reach - 1) less[v] += sums[j][v];
-        if (j < reach) all[v] += sums[j][v];
+        all[v] = sums[0][v];
+        RG_UNROLL
+        for (int j = 1; j < kReach; ++j) {
+          if (j == reach - 1) less[v] = all[v];
+          if (j < reach) all[v] += sums[j][v];
+        }
       }
       if constexpr (kForward) {
         put(all);
