@@ -170,7 +170,7 @@ double cost_of(const Lines& l, const ColumnsCut& cut, const Memory& m) {
   constexpr double kEnds = 50;                                // where a warp has ends of runs
   constexpr double kIssue = 77, kBytes = 17, kAccesses = 32;  // of a cycle
   constexpr double kProcessors = 132, kBlocksAtOnce = 8, kRest = 0.3;
-  constexpr double kCutLines = 1.2;  // whose ends share sectors of memory with neighbouring tiles
+  constexpr double kCutLines = 2;  // whose ends share sectors of memory with neighbouring tiles
   const int64_t threads = kColumnsThreads;
   const auto turns = [&](int64_t items) { return number(ceil_div(items, threads)); };
   const int64_t staged = m.layers * m.s_rows * m.s_columns, own = cut.planes * m.rows * m.columns;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // grad_input[q] = Σ_{p : q in window p} grad_output[p] / divisor on channels-last tensors, where every window
 // divides by the same number. Neighbouring threads take neighbouring vectors of channels.
-// Windows lie side by side, without padding: a thread writes one window's row, or a run of a long one.
+// Windows lie side by side, without padding: a thread writes one window's row, or every so many places of a
+// long one.
 // Bytes: grad_output once, grad_input once.
 #include <algorithm>
 
@@ -26,7 +27,6 @@ constexpr int kWide = 16 / sizeof(T);
 struct SideBySide {
   uint32_t threads;
   FastDiv vectors, runs, of_window, h, d, sd, sh;  // runs: of a row of x, with those of a window cut off
-  int run;                                         // places of one
   int sw, xw, yd, yh, yw;
   float scale;
 };
@@ -51,10 +51,11 @@ __global__ void __launch_bounds__(kThreads)
         values);
 #pragma unroll
   for (float& value : values) value = fmaf(value, p.scale, 0.0f);  // no negative zeros
-  const int within = static_cast<int>(run) * p.run, begin = static_cast<int>(ow) * p.sw + within;
-  T* out = x + (static_cast<int64_t>(row) * p.xw + begin) * step + vector * kWide<T>;
-  const int count = min(min(p.run, p.sw - within), p.xw - begin);
-  for (int i = 0; i < count; ++i) store_pack<T, kWide<T>>(out + i * step, values);
+  // Neighbouring threads write neighbouring places.
+  const int begin = static_cast<int>(ow) * p.sw, count = min(p.sw, p.xw - begin),
+            runs = static_cast<int>(p.of_window.divisor);
+  T* const out = x + (static_cast<int64_t>(row) * p.xw + begin) * step + vector * kWide<T>;
+  for (int i = static_cast<int>(run); i < count; i += runs) store_pack<T, kWide<T>>(out + i * step, values);
 }
 
 template <class T>
@@ -67,7 +68,6 @@ void launch_side_by_side(const Pool& pool, float scale, Stream stream) {
   p.vectors = FastDiv(vectors);
   p.runs = FastDiv(windows * of_window);
   p.of_window = FastDiv(of_window);
-  p.run = static_cast<int>(ceil_div(covered, of_window));
   p.h = FastDiv(h.x);
   p.d = FastDiv(d.x);
   p.sd = FastDiv(d.stride);

@@ -152,7 +152,7 @@ RG_DEVICE void walk_vectors(const PoolVectors& p, uint32_t thread, const typenam
   const auto is_line = [&](int i) { return i < lines && number(start + i) < number(p.s_rows); };
   const auto load_next = [&](PoolVectorsLine<Codec, kTaps>& next) {
     next.load(source, at, step, is_line(line) ? taps : 0);
-    const int wanted = is_line(line + ahead) ? own : 0;
+    const int wanted = kTaps <= 4 && is_line(line + ahead) ? own : 0;  // more loads are enough by themselves
     RG_UNROLL
     for (int j = 0; j < kTaps; ++j)
       if (j < wanted) prefetch_words(source + (at + far + number(j) * step));
