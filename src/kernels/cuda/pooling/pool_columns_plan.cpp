@@ -170,7 +170,7 @@ double cost_of(const Lines& l, const ColumnsCut& cut, const Memory& m) {
   constexpr double kEnds = 50;                                // where a warp has ends of runs
   constexpr double kIssue = 77, kBytes = 17, kAccesses = 32;  // of a cycle
   constexpr double kProcessors = 132, kBlocksAtOnce = 8, kRest = 0.3;
-  constexpr double kCutLines = 2;  // whose ends share sectors of memory with neighbouring tiles
+  constexpr double kCutLines = 1.5;  // whose ends are written by elements and share sectors with other tiles
   const int64_t threads = kColumnsThreads;
   const auto turns = [&](int64_t items) { return number(ceil_div(items, threads)); };
   const int64_t staged = m.layers * m.s_rows * m.s_columns, own = cut.planes * m.rows * m.columns;
@@ -202,13 +202,14 @@ double cost_of(const Lines& l, const ColumnsCut& cut, const Memory& m) {
   const double instructions =
       number(threads) * (kBlock + kStage * turns(ceil_div(staged, l.vector)) + work +
                          (one_run ? kFlush : kFlush + kEnds) * turns(ceil_div(own, l.vector)));
-  const double bytes = number((staged + own) * size) * (whole ? 1 : kCutLines);
+  const double bytes = number((staged + own) * size);
   const double parts[] = {instructions / kIssue, number(threads) * accesses / kAccesses, bytes / kBytes};
   const double largest = *std::max_element(parts, parts + 3), sum = parts[0] + parts[1] + parts[2];
   const double at_once = std::clamp(220.0 * 1024 / number(m.bytes + 1024), 1.0, kBlocksAtOnce);
   // The first blocks of a processor load at the same time, the last ones write.
   const double waves = number(blocks_of(l, cut)) / (kProcessors * at_once);
-  return (largest + kRest * (sum - largest)) / number(own) * (1 + 4 / at_once) * (1 + 1 / waves);
+  return (largest + kRest * (sum - largest)) / number(own) * (1 + 4 / at_once) * (1 + 1 / waves) *
+         (whole ? 1 : kCutLines);
 }
 
 }  // namespace
