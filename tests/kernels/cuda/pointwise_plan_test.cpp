@@ -48,6 +48,7 @@ TEST(PointwisePlanTest, BlocksCoverResults) {
     EXPECT_GE(static_cast<int>(w.across_m.divisor) * rows, w.rows);
     EXPECT_GE(static_cast<int>(w.across_n.divisor) * columns, w.columns);
     EXPECT_EQ(plan.blocks, int64_t{w.across_m.divisor} * w.across_n.divisor * 3 * 2);
+    EXPECT_EQ(w.tiles, plan.blocks);
     EXPECT_EQ(w.row_step, 480);
     EXPECT_EQ(w.image_step, w.rows * 2 * 480);
   }
@@ -70,6 +71,9 @@ TEST(PointwisePlanTest, ManyPlacesAndFewWeightsAreCutIntoParts) {
   PointwisePlan plan{};
   ASSERT_TRUE(plan_pointwise(conv_of(64, 1, 64, 64, 56, 56), Result::kGradWeight, DType::kF16, &plan));
   EXPECT_GT(plan.parts, 16);
+  ASSERT_TRUE(plan_pointwise(conv_of(1, 1, 344, 344, 232, 232), Result::kGradWeight, DType::kF16, &plan));
+  EXPECT_EQ(plan.cut, PointwiseCut::k192x192);  // 384 x 384 of 344 x 344 with four tiles
+  EXPECT_EQ(plan.parts, 33);
   ASSERT_TRUE(plan_pointwise(conv_of(1, 1, 2048, 2048, 8, 8), Result::kGradWeight, DType::kF16, &plan));
   EXPECT_EQ(plan.parts, 1);
   EXPECT_EQ(plan.results, WeightResults::kInPlace);

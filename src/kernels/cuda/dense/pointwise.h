@@ -19,13 +19,14 @@ inline constexpr int kPointwiseTerms = 64;  // of a step
 
 // Rows by columns of a block. The first two have two blocks a multiprocessor: one loads while the other
 // stores. The others read the planes fewer times.
-enum class PointwiseCut : unsigned char { k64x256, k128x128, k128x256, k192x128 };
+enum class PointwiseCut : unsigned char { k64x256, k128x128, k128x256, k192x128, k192x192 };
 const char* name_of(PointwiseCut cut);
 
 struct PointwiseWalk {
   int rows, columns;  // of a group's result: channels by places, or y channels by x channels
   int terms;          // of a group and an image
   int groups, images;
+  uint32_t tiles;  // of all groups, images and parts
   FastDiv across_m, across_n;
   FastDiv outer;                 // images; of weights: parts
   FastDiv image_steps;           // of weights

@@ -19,14 +19,16 @@ constexpr double kPart = 0.76e-6, kWeight = 0.6e-6,
 struct CutShape {
   PointwiseCut cut;
   int64_t rows, columns;
-  double step, ends;  // microseconds: of a step, of a block's beginning and end
-  bool weights;       // also of grad_weight
+  double step, ends, between;  // microseconds: of a step, of a block's beginning and end, from tile to tile
+  bool weights, planes;        // of which results
 };
 // Of blocks that share a multiprocessor, as if they came one after the other.
-constexpr std::array<CutShape, 4> kCuts = {{{PointwiseCut::k64x256, 64, 256, 0.75, 1.2, false},
-                                            {PointwiseCut::k128x128, 128, 128, 0.6, 1.2, true},
-                                            {PointwiseCut::k128x256, 128, 256, 0.93, 4.5, true},
-                                            {PointwiseCut::k192x128, 192, 128, 0.78, 3.5, false}}};
+constexpr std::array<CutShape, 5> kCuts = {
+    {{PointwiseCut::k64x256, 64, 256, 0.75, 1.2, 1, false, true},
+     {PointwiseCut::k128x128, 128, 128, 0.6, 1.2, 1, true, true},
+     {PointwiseCut::k128x256, 128, 256, 0.93, 4.5, 2, true, true},
+     {PointwiseCut::k192x128, 192, 128, 0.78, 3.5, 1.6, false, true},
+     {PointwiseCut::k192x192, 192, 192, 0.95, 4.5, 2, true, false}}};
 
 int64_t places_of(const Conv& conv) { return conv.axes[0].x * conv.axes[1].x * conv.axes[2].x; }
 
@@ -42,9 +44,9 @@ PlaneStrides strides_of_planes(const Tensor& t, int64_t batch, int64_t channels,
 double estimate(const PointwisePlan& plan, const CutShape& cut, double bytes) {
   const bool weights = plan.walk.part_steps > 0;
   const double steps = weights ? plan.walk.part_steps : ceil_of(plan.walk.terms, kPointwiseTerms);
-  const double time =
-      std::max(static_cast<double>(ceil_of(plan.blocks, kProcessors)) * (steps * cut.step + cut.ends) + 3,
-               bytes / kMemory + 3);
+  const auto tiles = static_cast<double>(ceil_of(plan.blocks, kProcessors));  // of a multiprocessor
+  const double time = 3 + std::max(tiles * steps * cut.step + cut.ends + (tiles - 1) * cut.between,
+                                   bytes / kMemory);
   if (!weights || plan.results == WeightResults::kInPlace) return time;
   const double sums = static_cast<double>(plan.walk.groups) * plan.walk.rows * plan.walk.filled;
   if (plan.results == WeightResults::kFilter) return time + sums * 4 / kMemory + kLaunch;
@@ -62,9 +64,11 @@ const char* name_of(PointwiseCut cut) {
     case PointwiseCut::k128x256:
       return "128 x 256";
     case PointwiseCut::k192x128:
+      return "192 x 128";
+    case PointwiseCut::k192x192:
       break;
   }
-  return "192 x 128";
+  return "192 x 192";
 }
 
 bool has_boxes(const Tensor& tensor, int64_t batch, int64_t channels, int64_t places) {
@@ -109,7 +113,7 @@ bool plan_pointwise(const Conv& conv, Result result, DType rows, PointwisePlan* 
       static_cast<double>(conv.groups * conv.x_channels) * static_cast<double>(conv.y_channels) * 2;
   bool found = false;
   for (const CutShape& cut : kCuts) {
-    if (weights && !cut.weights) continue;
+    if (!(weights ? cut.weights : cut.planes)) continue;
     PointwisePlan tried{};
     PointwiseWalk& w = tried.walk;
     tried.cut = cut.cut;
@@ -130,6 +134,7 @@ bool plan_pointwise(const Conv& conv, Result result, DType rows, PointwisePlan* 
       tried.parts = 1;
       tried.blocks = tiles * w.images;
       if (tried.blocks > kMostBlocks) continue;
+      w.tiles = static_cast<uint32_t>(tried.blocks);
       tried.microseconds = estimate(tried, cut, operands);
       if (!found || tried.microseconds < plan->microseconds) *plan = tried;
       found = true;
@@ -147,6 +152,7 @@ bool plan_pointwise(const Conv& conv, Result result, DType rows, PointwisePlan* 
       w.part_steps = static_cast<uint32_t>(ceil_of(steps, parts));
       tried.parts = parts;
       tried.blocks = tiles * parts;
+      w.tiles = static_cast<uint32_t>(tried.blocks);
       tried.results = parts > 1 ? WeightResults::kParts : whole;
       w.row_step = tried.results == WeightResults::kParts ? w.filled : strides_of(conv, tried.results)[0];
       tried.microseconds = estimate(tried, cut, operands);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A block makes 64 to 192 rows by 128 or 256 columns of the result of a group, 64 terms a step, several steps
-// in flight. A thread of the last warp asks the copy engine for boxes; warpgroups multiply 64 rows each.
+// A block makes tiles of 64 to 192 rows by 128 to 256 columns of the result of a group, one after the other, 64
+// terms a step, several steps in flight: those of the next tile while it stores one. A thread of the last warp asks the copy engine for boxes; warpgroups multiply 64 rows each.
 // Whatever lies outside a tensor or a group comes as zeros on both sides, so that no product needs repair.
 // Weights may be cut into parts, runs of steps, which go to the workspace as FP32.
 #include <algorithm>
@@ -29,8 +29,8 @@ struct Block {
   int m0, n0, outer, group;
 };
 template <class C>
-__device__ Block block_of(const PointwiseWalk& p) {
-  uint32_t m = blockIdx.x;
+__device__ Block block_of(const PointwiseWalk& p, uint32_t tile) {
+  uint32_t m = tile;
   uint32_t n = p.across_m.split(m);
   uint32_t outer = p.across_n.split(n);
   const uint32_t group = p.outer.split(outer);
@@ -161,10 +161,6 @@ __global__ void __launch_bounds__(C::kThreads, C::kBlocks)
   __shared__ __align__(8) uint64_t barriers[2 * C::kStages];
   const uint32_t base = (hopper::shared_address(shared) + 1023u) & ~1023u;
   const uint32_t full = hopper::shared_address(barriers), empty = full + 8 * C::kStages;
-  const Block block = block_of<C>(p);
-  uint32_t first;
-  int steps;
-  steps_of<kResult>(p, block, &first, &steps);
   if (threadIdx.x == 0) {
     hopper::prefetch_map(&a);
     hopper::prefetch_map(&b);
@@ -179,31 +175,46 @@ __global__ void __launch_bounds__(C::kThreads, C::kBlocks)
   const int thread = static_cast<int>(threadIdx.x);
   if (thread >= C::kDown * 128) {
     if (thread != C::kDown * 128) return;
-    for (int step = 0; step < steps; ++step, ring.next()) {
-      const uint32_t barrier = full + 8 * ring.stage;
-      hopper::wait(empty + 8 * ring.stage, ring.parity ^ 1);
-      hopper::arrive_expecting(barrier, C::kStageBytes);
-      load_step<kResult, C>(p, block, &a, &b, first + static_cast<uint32_t>(step),
-                            base + ring.stage * C::kStageBytes, barrier);
+    for (uint32_t tile = blockIdx.x; tile < p.tiles; tile += gridDim.x) {
+      const Block block = block_of<C>(p, tile);
+      uint32_t first;
+      int steps;
+      steps_of<kResult>(p, block, &first, &steps);
+      for (int step = 0; step < steps; ++step, ring.next()) {
+        const uint32_t barrier = full + 8 * ring.stage;
+        hopper::wait(empty + 8 * ring.stage, ring.parity ^ 1);
+        hopper::arrive_expecting(barrier, C::kStageBytes);
+        load_step<kResult, C>(p, block, &a, &b, first + static_cast<uint32_t>(step),
+                              base + ring.stage * C::kStageBytes, barrier);
+      }
     }
     return;
   }
-  float sums[C::kN / 2];
-#pragma unroll
-  for (int i = 0; i < C::kN / 2; ++i) sums[i] = 0;
-  hopper::hold(sums);  // zeros are written before the loop, not in it, where products would wait for them
-  uint32_t last = 0;
 #pragma unroll 1
-  for (int step = 0; step < steps; ++step, ring.next()) {
-    hopper::wait(full + 8 * ring.stage, ring.parity);
-    add_step<E, kResult, C>(base + ring.stage * C::kStageBytes, thread / 128, sums);
-    hopper::wait_for_products<1>();
-    if (step > 0 && thread % 32 == 0) hopper::arrive(empty + 8 * last);
-    last = ring.stage;
+  for (uint32_t tile = blockIdx.x; tile < p.tiles; tile += gridDim.x) {
+    const Block block = block_of<C>(p, tile);
+    uint32_t first;
+    int steps;
+    steps_of<kResult>(p, block, &first, &steps);
+    float sums[C::kN / 2];
+#pragma unroll
+    for (int i = 0; i < C::kN / 2; ++i) sums[i] = 0;
+    hopper::hold(sums);  // zeros are written before the loop, not in it, where products would wait for them
+    uint32_t last = 0;
+#pragma unroll 1
+    for (int step = 0; step < steps; ++step, ring.next()) {
+      hopper::wait(full + 8 * ring.stage, ring.parity);
+      add_step<E, kResult, C>(base + ring.stage * C::kStageBytes, thread / 128, sums);
+      hopper::wait_for_products<1>();
+      if (step > 0 && thread % 32 == 0) hopper::arrive(empty + 8 * last);
+      last = ring.stage;
+    }
+    hopper::wait_for_products<0>();
+    // The next tile's first boxes come while this one's results are stored.
+    if (steps > 0 && thread % 32 == 0) hopper::arrive(empty + 8 * last);
+    hopper::hold(sums);
+    store<E, kResult, C>(p, block, target, thread, sums);
   }
-  hopper::wait_for_products<0>();
-  hopper::hold(sums);
-  store<E, kResult, C>(p, block, target, thread, sums);
 }
 
 template <class E, Result kResult, class C>
@@ -222,8 +233,9 @@ bool launch(const PointwisePlan& plan, const Conv& conv, const Target& target, S
       return false;
   }
   cudaFuncSetAttribute(pointwise_kernel<E, kResult, C>, cudaFuncAttributeMaxDynamicSharedMemorySize, kBytes);
+  const int64_t blocks = std::min(plan.blocks, int64_t{multiprocessors()} * C::kBlocks);
   pointwise_kernel<E, kResult, C>
-      <<<static_cast<unsigned>(plan.blocks), C::kThreads, kBytes, stream>>>(plan.walk, a, b, target);
+      <<<static_cast<unsigned>(blocks), C::kThreads, kBytes, stream>>>(plan.walk, a, b, target);
   return true;
 }
 
@@ -231,7 +243,10 @@ template <class E, Result kResult>
 bool launch_cut(const PointwisePlan& plan, const Conv& conv, const Target& target, Stream stream) {
   if (plan.cut == PointwiseCut::k128x128)
     return launch<E, kResult, Cut<2, 128, 3, 2>>(plan, conv, target, stream);
-  if constexpr (kResult != Result::kGradWeight) {
+  if constexpr (kResult == Result::kGradWeight) {
+    if (plan.cut == PointwiseCut::k192x192)
+      return launch<E, kResult, Cut<3, 192, 4, 1>>(plan, conv, target, stream);
+  } else {
     if (plan.cut == PointwiseCut::k64x256)
       return launch<E, kResult, Cut<1, 256, 2, 2>>(plan, conv, target, stream);
     if (plan.cut == PointwiseCut::k192x128)
