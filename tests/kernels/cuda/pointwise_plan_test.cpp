@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <vector>
 
 #include "kernels/cuda/dense/pointwise.h"
 
@@ -48,6 +49,7 @@ TEST(PointwisePlanTest, BlocksCoverResults) {
     EXPECT_GE(static_cast<int>(w.across_m.divisor) * rows, w.rows);
     EXPECT_GE(static_cast<int>(w.across_n.divisor) * columns, w.columns);
     EXPECT_EQ(plan.blocks, int64_t{w.across_m.divisor} * w.across_n.divisor * 3 * 2);
+    EXPECT_EQ(w.tiles, plan.blocks);
     EXPECT_EQ(w.row_step, 480);
     EXPECT_EQ(w.image_step, w.rows * 2 * 480);
   }
@@ -70,6 +72,9 @@ TEST(PointwisePlanTest, ManyPlacesAndFewWeightsAreCutIntoParts) {
   PointwisePlan plan{};
   ASSERT_TRUE(plan_pointwise(conv_of(64, 1, 64, 64, 56, 56), Result::kGradWeight, DType::kF16, &plan));
   EXPECT_GT(plan.parts, 16);
+  ASSERT_TRUE(plan_pointwise(conv_of(1, 1, 344, 344, 232, 232), Result::kGradWeight, DType::kF16, &plan));
+  EXPECT_EQ(plan.cut, PointwiseCut::k192x192);  // 384 x 384 of 344 x 344 with four tiles
+  EXPECT_EQ(plan.parts, 33);
   ASSERT_TRUE(plan_pointwise(conv_of(1, 1, 2048, 2048, 8, 8), Result::kGradWeight, DType::kF16, &plan));
   EXPECT_EQ(plan.parts, 1);
   EXPECT_EQ(plan.results, WeightResults::kInPlace);
@@ -89,6 +94,52 @@ TEST(PointwisePlanTest, BoxesNeedWholeVectors) {
   EXPECT_FALSE(has_boxes(conv.x, 1, 16, 784));
   conv.x.strides[1] = 785;
   EXPECT_FALSE(has_boxes(conv.x, 1, 16, 784));
+}
+
+TEST(PointwisePlanTest, PiecesHoldEveryElementOnce) {
+  for (const int64_t places : {1, 7, 8, 49, 196}) {
+    Conv conv = conv_of(3, 2, 5, 11, 1, places);
+    conv.x.strides[0] += 3;  // a gap between images
+    std::vector<uint16_t> x(3 * conv.x.strides[0]), w(2 * 11 * 5);
+    conv.x.data = x.data();
+    conv.w.data = w.data();
+    const PieceRows planes = plane_pieces(conv, true), weights = weight_pieces(conv);
+    EXPECT_EQ(planes.end - planes.first, 2 * conv.x.strides[0] + 10 * places);
+    EXPECT_EQ(weights.end - weights.first, 2 * 11 * 5);
+    const auto count = [](const PieceRows& rows, std::vector<uint16_t>& seen) {
+      for (int group = 0; group < 2; ++group)
+        for (int row = 0; row < 128; ++row)
+          for (uint32_t number = 0; number < rows.all + 16; ++number) {
+            const PieceRows::Piece piece = rows.piece(group, row, number);
+            for (int i = 0; i < piece.count; ++i) ++seen.at(piece.offset + i);
+          }
+    };
+    count(planes, x);
+    count(weights, w);
+    for (int64_t i = 0; i < static_cast<int64_t>(x.size()); ++i)
+      EXPECT_EQ(x[i], i % conv.x.strides[0] < 10 * places ? 1 : 0);
+    EXPECT_TRUE(std::all_of(w.begin(), w.end(), [](uint16_t times) { return times == 1; }));
+    // Group 1, channel 2, image 1.
+    EXPECT_EQ(planes.piece(1, 2, (places + 7) / 8).offset, conv.x.strides[0] + 7 * places);
+  }
+}
+
+TEST(PointwisePlanTest, PiecesWhereBoxesEnd) {
+  PointwisePlan plan{};
+  for (const Result result : {Result::kForward, Result::kGradInput, Result::kGradWeight}) {
+    ASSERT_TRUE(plan_pointwise(conv_of(64, 1, 64, 72, 14, 14), result, DType::kF16, &plan));
+    EXPECT_TRUE(plan.pieces);
+    const int joined = 64 * 25 * 8;
+    const bool weights = result == Result::kGradWeight;
+    EXPECT_EQ(weights ? plan.walk.terms : plan.walk.columns, joined);
+    if (weights)
+      EXPECT_GE(plan.parts * plan.walk.part_steps, joined / 64u);
+    else
+      EXPECT_EQ(plan.blocks, (joined + 127) / 128);
+    // Weights of 91 channels lie at odd addresses; grad_weight writes them elsewhere first.
+    ASSERT_TRUE(plan_pointwise(conv_of(2, 1, 91, 64, 16, 16), result, DType::kF16, &plan));
+    EXPECT_EQ(plan.pieces, !weights);
+  }
 }
 
 TEST(PointwisePlanTest, BoxesOfAGroupEndWithIt) {

@@ -48,6 +48,7 @@ class PointwiseStep final : public Step {
  public:
   PointwiseStep(const ConvPass& pass, const PointwisePlan& plan) : pass_(pass), plan_(plan) {}
   WantsAligned wants_aligned() const {
+    if (plan_.pieces) return {.x = false, .y = false, .w = false};
     return {.x = pass_.kind != ConvPassKind::kGradInput,
             .y = pass_.kind != ConvPassKind::kForward,
             .w = pass_.kind != ConvPassKind::kGradWeight};
@@ -58,7 +59,7 @@ class PointwiseStep final : public Step {
     return static_cast<size_t>(sums) * (plan_.results == WeightResults::kFilter ? 2 : sizeof(float));
   }
   std::string describe() const override {
-    return fmt::format("tiles {}, planes in place{}", name_of(plan_.cut),
+    return fmt::format("tiles {}, planes in {}{}", name_of(plan_.cut), plan_.pieces ? "pieces" : "place",
                        plan_.parts > 1 ? fmt::format(", {} parts", plan_.parts) : "");
   }
   void run(const Bindings& bindings, std::byte* workspace,
@@ -129,11 +130,11 @@ class PointwisePlanesCandidate final : public Candidate {
     const Conv shape = shape_of(*conv);
     const int64_t places = x[2] * x[3] * x[4];
     if (!has_planes(conv->x, x) || !has_planes(conv->y, y) ||
-        !kernels::cuda::has_boxes(shape.x, x[0], x[1], places) ||
-        !kernels::cuda::has_boxes(shape.y, y[0], y[1], places))
-      return Support::no("needs planes of multiples of 8 places, and no channel or image twice");
-    if (!weights && !kernels::cuda::has_weight_boxes(shape))
-      return Support::no("needs rows of weights that are multiples of 8 elements apart");
+        !kernels::cuda::has_pieces(shape.x, x[0], x[1], places) ||
+        !kernels::cuda::has_pieces(shape.y, y[0], y[1], places))
+      return Support::no("needs places side by side, and no channel or image twice");
+    if (!weights && !kernels::cuda::has_weight_pieces(shape))
+      return Support::no("needs rows of weights of x channels side by side");
     PointwisePlan plan{};
     if (!plan_of(*conv, &plan)) return Support::no("more tiles than a launch has blocks");
     return Support::yes();

@@ -117,16 +117,6 @@ inline int run_of(std::span<const ProductAxes> residues, const Tensor& result) {
   return run;
 }
 
-inline int multiprocessors() {
-  static const int count = [] {
-    int device = 0, number = 0;
-    cudaGetDevice(&device);
-    cudaDeviceGetAttribute(&number, cudaDevAttrMultiProcessorCount, device);
-    return number;
-  }();
-  return count;
-}
-
 // False: the driver cannot describe the operands.
 template <class T, class C>
 bool launch(const GatherProduct& product, const GatherLaunch& as, Stream stream) {

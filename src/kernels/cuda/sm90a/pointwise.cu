@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// A block makes 64 to 192 rows by 128 or 256 columns of the result of a group, 64 terms a step, several steps
-// in flight. A thread of the last warp asks the copy engine for boxes; warpgroups multiply 64 rows each.
-// Whatever lies outside a tensor or a group comes as zeros on both sides, so that no product needs repair.
-// Weights may be cut into parts, runs of steps, which go to the workspace as FP32.
+// A block makes tiles of 64 to 192 rows by 128 to 256 columns of the result of a group, one after the other,
+// 64 terms a step, several steps in flight: those of the next tile while it stores one. A thread of the last
+// warp asks the copy engine for boxes; warpgroups multiply 64 rows each. Whatever lies outside a tensor or a
+// group comes as zeros on both sides, so that no product needs repair. Rows that the engine cannot read are
+// loaded by other warps, in pieces. Weights may be cut into parts, runs of steps, which go to the workspace
+// as FP32.
 #include <algorithm>
 
+#include "kernels/cuda/dense/cluster.cuh"
 #include "kernels/cuda/dense/hopper.cuh"
 #include "kernels/cuda/dense/pointwise.h"
 #include "kernels/cuda/dense/tensor_map.h"
@@ -29,8 +32,8 @@ struct Block {
   int m0, n0, outer, group;
 };
 template <class C>
-__device__ Block block_of(const PointwiseWalk& p) {
-  uint32_t m = blockIdx.x;
+__device__ Block block_of(const PointwiseWalk& p, uint32_t tile) {
+  uint32_t m = tile;
   uint32_t n = p.across_m.split(m);
   uint32_t outer = p.across_n.split(n);
   const uint32_t group = p.outer.split(outer);
@@ -110,6 +113,20 @@ struct Target {
   ChannelBias bias;
 };
 
+template <class C>
+__device__ void add_bias(const PointwiseWalk& p, int64_t first, int row0, const Target& target,
+                         float (&sums)[C::kN / 2]) {
+  if (target.bias.data == nullptr) return;
+#pragma unroll
+  for (int half = 0; half < 2; ++half) {
+    const int m = row0 + half * 8;
+    const float bias =
+        m < p.rows ? load_any(target.bias.dtype, target.bias.data, (first + m) * target.bias.stride) : 0;
+#pragma unroll
+    for (int j = 0; j < C::kN / 8; ++j) sums[j * 4 + half * 2] += bias, sums[j * 4 + half * 2 + 1] += bias;
+  }
+}
+
 template <class E, Result kResult, class C>
 __device__ void store(const PointwiseWalk& p, const Block& block, const Target& target, int thread,
                       float (&sums)[C::kN / 2]) {
@@ -124,19 +141,7 @@ __device__ void store(const PointwiseWalk& p, const Block& block, const Target& 
       });
     }
   }
-  if constexpr (kResult != Result::kGradWeight) {
-    if (target.bias.data != nullptr) {
-#pragma unroll
-      for (int half = 0; half < 2; ++half) {
-        const int m = row0 + half * 8;
-        const float bias =
-            m < p.rows ? load_any(target.bias.dtype, target.bias.data, (first + m) * target.bias.stride) : 0;
-#pragma unroll
-        for (int j = 0; j < C::kN / 8; ++j)
-          sums[j * 4 + half * 2] += bias, sums[j * 4 + half * 2 + 1] += bias;
-      }
-    }
-  }
+  if constexpr (kResult != Result::kGradWeight) add_bias<C>(p, first, row0, target, sums);
   const int columns = (kResult == Result::kGradWeight ? p.filled : p.columns) - block.n0;
   uint16_t* const image =
       target.results + (kResult == Result::kGradWeight ? 0 : block.outer * p.image_step) + block.n0;
@@ -153,6 +158,29 @@ __device__ void store(const PointwiseWalk& p, const Block& block, const Target& 
     store_rows<C::kN>(sums, row_at(std::false_type{}));
 }
 
+// A tile's sums; the next one's first steps may come while this one's results are stored.
+template <class E, Result kResult, class C>
+__device__ __forceinline__ void sum_steps(int steps, uint32_t base, uint32_t full,
+                                          hopper::Ring<C::kStages>& ring, int thread,
+                                          float (&sums)[C::kN / 2]) {
+  const uint32_t empty = full + 8 * C::kStages;
+#pragma unroll
+  for (int i = 0; i < C::kN / 2; ++i) sums[i] = 0;
+  hopper::hold(sums);  // zeros are written before the loop, not in it, where products would wait for them
+  uint32_t last = 0;
+#pragma unroll 1
+  for (int step = 0; step < steps; ++step, ring.next()) {
+    hopper::wait(full + 8 * ring.stage, ring.parity);
+    add_step<E, kResult, C>(base + ring.stage * C::kStageBytes, thread / 128, sums);
+    hopper::wait_for_products<1>();
+    if (step > 0 && thread % 32 == 0) hopper::arrive(empty + 8 * last);
+    last = ring.stage;
+  }
+  hopper::wait_for_products<0>();
+  if (steps > 0 && thread % 32 == 0) hopper::arrive(empty + 8 * last);
+  hopper::hold(sums);
+}
+
 template <class E, Result kResult, class C>
 __global__ void __launch_bounds__(C::kThreads, C::kBlocks)
     pointwise_kernel(const __grid_constant__ PointwiseWalk p, const __grid_constant__ CUtensorMap a,
@@ -161,10 +189,6 @@ __global__ void __launch_bounds__(C::kThreads, C::kBlocks)
   __shared__ __align__(8) uint64_t barriers[2 * C::kStages];
   const uint32_t base = (hopper::shared_address(shared) + 1023u) & ~1023u;
   const uint32_t full = hopper::shared_address(barriers), empty = full + 8 * C::kStages;
-  const Block block = block_of<C>(p);
-  uint32_t first;
-  int steps;
-  steps_of<kResult>(p, block, &first, &steps);
   if (threadIdx.x == 0) {
     hopper::prefetch_map(&a);
     hopper::prefetch_map(&b);
@@ -179,31 +203,31 @@ __global__ void __launch_bounds__(C::kThreads, C::kBlocks)
   const int thread = static_cast<int>(threadIdx.x);
   if (thread >= C::kDown * 128) {
     if (thread != C::kDown * 128) return;
-    for (int step = 0; step < steps; ++step, ring.next()) {
-      const uint32_t barrier = full + 8 * ring.stage;
-      hopper::wait(empty + 8 * ring.stage, ring.parity ^ 1);
-      hopper::arrive_expecting(barrier, C::kStageBytes);
-      load_step<kResult, C>(p, block, &a, &b, first + static_cast<uint32_t>(step),
-                            base + ring.stage * C::kStageBytes, barrier);
+    for (uint32_t tile = blockIdx.x; tile < p.tiles; tile += gridDim.x) {
+      const Block block = block_of<C>(p, tile);
+      uint32_t first;
+      int steps;
+      steps_of<kResult>(p, block, &first, &steps);
+      for (int step = 0; step < steps; ++step, ring.next()) {
+        const uint32_t barrier = full + 8 * ring.stage;
+        hopper::wait(empty + 8 * ring.stage, ring.parity ^ 1);
+        hopper::arrive_expecting(barrier, C::kStageBytes);
+        load_step<kResult, C>(p, block, &a, &b, first + static_cast<uint32_t>(step),
+                              base + ring.stage * C::kStageBytes, barrier);
+      }
     }
     return;
   }
-  float sums[C::kN / 2];
-#pragma unroll
-  for (int i = 0; i < C::kN / 2; ++i) sums[i] = 0;
-  hopper::hold(sums);  // zeros are written before the loop, not in it, where products would wait for them
-  uint32_t last = 0;
 #pragma unroll 1
-  for (int step = 0; step < steps; ++step, ring.next()) {
-    hopper::wait(full + 8 * ring.stage, ring.parity);
-    add_step<E, kResult, C>(base + ring.stage * C::kStageBytes, thread / 128, sums);
-    hopper::wait_for_products<1>();
-    if (step > 0 && thread % 32 == 0) hopper::arrive(empty + 8 * last);
-    last = ring.stage;
+  for (uint32_t tile = blockIdx.x; tile < p.tiles; tile += gridDim.x) {
+    const Block block = block_of<C>(p, tile);
+    uint32_t first;
+    int steps;
+    steps_of<kResult>(p, block, &first, &steps);
+    float sums[C::kN / 2];
+    sum_steps<E, kResult, C>(steps, base, full, ring, thread, sums);
+    store<E, kResult, C>(p, block, target, thread, sums);
   }
-  hopper::wait_for_products<0>();
-  hopper::hold(sums);
-  store<E, kResult, C>(p, block, target, thread, sums);
 }
 
 template <class E, Result kResult, class C>
@@ -222,16 +246,212 @@ bool launch(const PointwisePlan& plan, const Conv& conv, const Target& target, S
       return false;
   }
   cudaFuncSetAttribute(pointwise_kernel<E, kResult, C>, cudaFuncAttributeMaxDynamicSharedMemorySize, kBytes);
+  const int64_t blocks = std::min(plan.blocks, int64_t{multiprocessors()} * C::kBlocks);
   pointwise_kernel<E, kResult, C>
-      <<<static_cast<unsigned>(plan.blocks), C::kThreads, kBytes, stream>>>(plan.walk, a, b, target);
+      <<<static_cast<unsigned>(blocks), C::kThreads, kBytes, stream>>>(plan.walk, a, b, target);
+  return true;
+}
+
+// ---- pieces: rows at any address, through registers of as many threads as multiply
+
+using PieceCut = Cut<2, 128, 6, 1>;
+constexpr int kLoaders = 256, kPieceThreads = PieceCut::kThreads - 32 + kLoaders;
+constexpr int kPieceShare = PieceCut::kABytes / 16 / kLoaders;  // pieces of a thread, an operand and a step
+static_assert(PieceCut::kM == PieceCut::kN);
+
+struct Pieces {
+  PieceRows a, b, to;  // to: not of weights
+};
+
+// The 16 bytes at an address that is a multiple of 16, as far as they are the tensor's.
+__device__ __forceinline__ uint4 load_vector(const uint16_t* from, const PieceRows& rows) {
+  if (from >= rows.first && from + kPiece <= rows.end) return __ldg(reinterpret_cast<const uint4*>(from));
+  uint4 v{};
+#pragma unroll 1
+  for (int i = 0; i < kPiece; ++i) {
+    const uint32_t element = from + i >= rows.first && from + i < rows.end ? __ldg(from + i) : 0;
+    v.x = __funnelshift_r(v.x, v.y, 16), v.y = __funnelshift_r(v.y, v.z, 16);
+    v.z = __funnelshift_r(v.z, v.w, 16), v.w = v.w >> 16 | element << 16;
+  }
+  return v;
+}
+
+// A piece as it comes: two vectors, of which `count` elements from `skipped` on are wanted.
+struct RawPiece {
+  uint4 low, high;
+  int skipped, count;
+
+  __device__ __forceinline__ void load(const PieceRows& rows, const PieceRows::Piece& piece) {
+    low = high = uint4{};
+    skipped = 0;
+    count = piece.count;
+    if (count == 0) return;
+    const uint16_t* const from = rows.first + piece.offset;
+    skipped = static_cast<int>(reinterpret_cast<uintptr_t>(from) % 16 / 2);
+    low = load_vector(from - skipped, rows);
+    if (skipped + count > kPiece) high = load_vector(from - skipped + kPiece, rows);
+  }
+  __device__ __forceinline__ uint4 wanted() const {
+    uint32_t w[8] = {low.x, low.y, low.z, low.w, high.x, high.y, high.z, high.w};
+#pragma unroll
+    for (int i = 0; i < 6; ++i) w[i] = (skipped & 4) != 0 ? w[i + 2] : w[i];
+#pragma unroll
+    for (int i = 0; i < 5; ++i) w[i] = (skipped & 2) != 0 ? w[i + 1] : w[i];
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      w[i] = __funnelshift_r(w[i], w[i + 1], (skipped & 1) * 16);
+      w[i] = count >= 2 * i + 2 ? w[i] : count == 2 * i + 1 ? w[i] & 0xffffu : 0;
+    }
+    return {w[0], w[1], w[2], w[3]};
+  }
+};
+
+// A thread's share of an operand's step: 128 rows of 64 terms; or, kAlongSum, 64 terms of 128 results, 64 a
+// line.
+template <bool kAlongSum>
+struct PieceShare {
+  static constexpr int kAcross = kAlongSum ? 16 : 8;  // pieces side by side
+  RawPiece raw[kPieceShare];
+
+  __device__ __forceinline__ void load(const PieceRows& rows, int group, int row0, int column0, int loader) {
+    const auto number = static_cast<uint32_t>(column0 / kPiece + loader % kAcross);
+#pragma unroll
+    for (int i = 0; i < kPieceShare; ++i)
+      raw[i].load(rows, rows.piece(group, row0 + (loader + i * kLoaders) / kAcross, number));
+  }
+  __device__ __forceinline__ void store(uint32_t to, int loader) const {
+    const int piece = loader % kAcross;
+#pragma unroll
+    for (int i = 0; i < kPieceShare; ++i) {
+      const int row = (loader + i * kLoaders) / kAcross;
+      const uint32_t at = to + piece / 8 * kTerms * kRow + row * kRow + (piece % 8 ^ row % 8) * 16;
+      const uint4 v = raw[i].wanted();
+      asm volatile("st.shared.v4.b32 [%0], {%1, %2, %3, %4};" ::"r"(at), "r"(v.x), "r"(v.y), "r"(v.z),
+                   "r"(v.w)
+                   : "memory");
+    }
+  }
+};
+
+// A row of results in pieces, as ResultRow; `first` is the number of the piece in column 0.
+template <class E>
+class PieceRow {
+ public:
+  __device__ PieceRow(const PieceRows& rows, int group, int row, int first)
+      : rows_(rows), group_(group), row_(row), first_(first) {}
+  __device__ void store(int column, const float2 (&pairs)[4]) const {
+    uint32_t words[4];
+#pragma unroll
+    for (int i = 0; i < 4; ++i) words[i] = pack(pairs[i], E{});
+    exchange(words);
+    const auto number = static_cast<uint32_t>(first_ + column / kPiece) + threadIdx.x % 4;
+    const PieceRows::Piece piece = rows_.piece(group_, row_, number);
+    if (piece.count == 0) return;
+    uint16_t* const to = const_cast<uint16_t*>(rows_.first) + piece.offset;
+    const auto address = reinterpret_cast<uintptr_t>(to);
+    if (piece.count < kPiece || address % 4 != 0) {
+#pragma unroll
+      for (int i = 0; i < kPiece; ++i)
+        if (i < piece.count) to[i] = static_cast<uint16_t>(words[i / 2] >> i % 2 * 16);
+    } else if (address % 16 == 0) {
+      *reinterpret_cast<uint4*>(to) = uint4{words[0], words[1], words[2], words[3]};
+    } else if (address % 8 == 0) {
+      reinterpret_cast<uint2*>(to)[0] = uint2{words[0], words[1]};
+      reinterpret_cast<uint2*>(to)[1] = uint2{words[2], words[3]};
+    } else {
+#pragma unroll
+      for (int i = 0; i < 4; ++i) reinterpret_cast<uint32_t*>(to)[i] = words[i];
+    }
+  }
+
+ private:
+  const PieceRows& rows_;
+  int group_, row_, first_;
+};
+
+template <class E, Result kResult>
+__global__ void __launch_bounds__(kPieceThreads, PieceCut::kBlocks)
+    pieces_kernel(const __grid_constant__ PointwiseWalk p, const __grid_constant__ Pieces pieces,
+                  const __grid_constant__ Target target) {
+  using C = PieceCut;
+  extern __shared__ __align__(1024) unsigned char shared[];
+  __shared__ __align__(8) uint64_t barriers[2 * C::kStages];
+  const uint32_t base = (hopper::shared_address(shared) + 1023u) & ~1023u;
+  const uint32_t full = hopper::shared_address(barriers), empty = full + 8 * C::kStages;
+  if (threadIdx.x == 0) {
+    for (int i = 0; i < C::kStages; ++i) {
+      hopper::init_barrier(full + 8 * i, kLoaders / 32);
+      hopper::init_barrier(empty + 8 * i, 4 * C::kDown);
+    }
+    hopper::publish_barriers();
+  }
+  __syncthreads();
+  hopper::Ring<C::kStages> ring;
+  const int thread = static_cast<int>(threadIdx.x);
+  const bool loads = thread >= C::kDown * 128;
+#pragma unroll 1
+  for (uint32_t tile = blockIdx.x; tile < p.tiles; tile += gridDim.x) {
+    const Block block = block_of<C>(p, tile);
+    uint32_t first;
+    int steps;
+    steps_of<kResult>(p, block, &first, &steps);
+    if (loads) {
+      const int loader = thread - C::kDown * 128;
+#pragma unroll 1
+      for (int step = 0; step < steps; ++step, ring.next()) {
+        const int term = static_cast<int>(first + static_cast<uint32_t>(step)) * kTerms;
+        constexpr bool kAAlongSum = kResult == Result::kGradInput,
+                       kBAlongSum = kResult != Result::kGradWeight;
+        PieceShare<kAAlongSum> a;
+        PieceShare<kBAlongSum> b;
+        a.load(pieces.a, block.group, kAAlongSum ? term : block.m0, kAAlongSum ? block.m0 : term, loader);
+        b.load(pieces.b, block.group, kBAlongSum ? term : block.n0, kBAlongSum ? block.n0 : term, loader);
+        hopper::wait(empty + 8 * ring.stage, ring.parity ^ 1);
+        const uint32_t stage = base + ring.stage * C::kStageBytes;
+        a.store(stage, loader);
+        b.store(stage + C::kABytes, loader);
+        hopper::publish_shared();
+        __syncwarp();
+        if (thread % 32 == 0) hopper::arrive(full + 8 * ring.stage);
+      }
+      continue;
+    }
+    float sums[C::kN / 2];
+    sum_steps<E, kResult, C>(steps, base, full, ring, thread, sums);
+    if constexpr (kResult == Result::kGradWeight) {
+      store<E, kResult, C>(p, block, target, thread, sums);
+    } else {
+      const int row0 = block.m0 + thread / 128 * kWidth + thread % 128 / 32 * 16 + thread % 32 / 4;
+      add_bias<C>(p, int64_t{block.group} * p.rows, row0, target, sums);
+      store_rows<C::kN>(sums, [&](int further) {
+        return PieceRow<E>(pieces.to, block.group, row0 + further, block.n0 / kPiece);
+      });
+    }
+  }
+}
+
+template <class E, Result kResult>
+bool launch_pieces(const PointwisePlan& plan, const Conv& conv, const Target& target, Stream stream) {
+  constexpr int kBytes = PieceCut::kStages * PieceCut::kStageBytes + 1024;
+  constexpr bool kWeights = kResult == Result::kGradWeight, kForward = kResult == Result::kForward;
+  const Pieces pieces{kWeights ? plane_pieces(conv, false) : weight_pieces(conv),
+                      plane_pieces(conv, kWeights || kForward), plane_pieces(conv, !kForward)};
+  cudaFuncSetAttribute(pieces_kernel<E, kResult>, cudaFuncAttributeMaxDynamicSharedMemorySize, kBytes);
+  const int64_t blocks = std::min(plan.blocks, int64_t{multiprocessors()});
+  pieces_kernel<E, kResult>
+      <<<static_cast<unsigned>(blocks), kPieceThreads, kBytes, stream>>>(plan.walk, pieces, target);
   return true;
 }
 
 template <class E, Result kResult>
 bool launch_cut(const PointwisePlan& plan, const Conv& conv, const Target& target, Stream stream) {
+  if (plan.pieces) return launch_pieces<E, kResult>(plan, conv, target, stream);
   if (plan.cut == PointwiseCut::k128x128)
     return launch<E, kResult, Cut<2, 128, 3, 2>>(plan, conv, target, stream);
-  if constexpr (kResult != Result::kGradWeight) {
+  if constexpr (kResult == Result::kGradWeight) {
+    if (plan.cut == PointwiseCut::k192x192)
+      return launch<E, kResult, Cut<3, 192, 4, 1>>(plan, conv, target, stream);
+  } else {
     if (plan.cut == PointwiseCut::k64x256)
       return launch<E, kResult, Cut<1, 256, 2, 2>>(plan, conv, target, stream);
     if (plan.cut == PointwiseCut::k192x128)
