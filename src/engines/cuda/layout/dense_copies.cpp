@@ -165,8 +165,7 @@ std::optional<Found> find(const Pass& pass, const Machine& machine) {
     for (const Copy& copy : copied.copies) bytes += static_cast<double>(copy.bytes());
     Times times(pass, machine);
     times.add_copy(bytes);
-    const auto [candidate, microseconds] =
-        cheapest(candidates(), copied.pass, machine, {&dense_copies()});
+    const auto [candidate, microseconds] = cheapest(candidates(), copied.pass, machine, {&dense_copies()});
     if (times.microseconds() + microseconds >= least) continue;
     least = times.microseconds() + microseconds;
     found = Found{std::move(copied), candidate};
