@@ -120,7 +120,8 @@ TEST(PointwisePlanTest, PiecesHoldEveryElementOnce) {
       EXPECT_EQ(x[i], i % conv.x.strides[0] < 10 * places ? 1 : 0);
     EXPECT_TRUE(std::all_of(w.begin(), w.end(), [](uint16_t times) { return times == 1; }));
     // Group 1, channel 2, image 1.
-    EXPECT_EQ(planes.piece(1, 2, (places + 7) / 8).offset, conv.x.strides[0] + 7 * places);
+    EXPECT_EQ(planes.piece(1, 2, static_cast<uint32_t>((places + 7) / 8)).offset,
+              conv.x.strides[0] + 7 * places);
   }
 }
 
