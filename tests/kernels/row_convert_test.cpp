@@ -108,6 +108,27 @@ TEST(RowConvert, EveryLengthAtOddAddressesAndNothingBeside) {
     }
 }
 
+TEST(RowConvert, RowsThatLieApartAndNothingBetween) {
+  constexpr auto kGuard = std::byte{0x5a};
+  constexpr int64_t kRows = 3;
+  for (const DType dtype : kTypes)
+    for (int64_t count = 1; count <= 40; ++count) {
+      const auto bytes = static_cast<int64_t>(size_of(dtype));
+      const int64_t step = count + 2, pitch = count + 1;
+      std::vector<float> values(static_cast<size_t>(kRows * pitch), -1.0F), back = values;
+      for (int64_t r = 0; r < kRows; ++r)
+        for (int64_t i = 0; i < count; ++i)
+          values[static_cast<size_t>(r * pitch + i)] = static_cast<float>((i + r) % 16);
+      std::vector<std::byte> codes(static_cast<size_t>(kRows * step * bytes + 1), kGuard);
+      encode_rows(dtype, values.data(), pitch, kRows, count, codes.data() + 1, step);
+      for (int64_t r = 0; r < kRows; ++r)
+        for (int64_t i = count * bytes; i < step * bytes; ++i)
+          EXPECT_EQ(codes[static_cast<size_t>(1 + r * step * bytes + i)], kGuard) << name_of(dtype) << count;
+      decode_rows(dtype, codes.data() + 1, step, kRows, count, back.data(), pitch);
+      EXPECT_EQ(back, values) << name_of(dtype) << " " << count;
+    }
+}
+
 TEST(RowConvert, FindsWhatIsNotFiniteAtEveryPlace) {
   for (int64_t count = 0; count <= 150; ++count) {
     std::vector<float> values(static_cast<size_t>(count) + 1, std::numeric_limits<float>::max());

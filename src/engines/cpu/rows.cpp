@@ -50,16 +50,17 @@ void load_turned(const PassTensor& tensor, OperandRounding rounding, const std::
     kernels::transpose(reinterpret_cast<const float*>(source), stride, out, out_stride, places, channels);
     return;
   }
-  constexpr int64_t kPlaces = 16, kChannels = 64;
+  constexpr int64_t kFloats = 1024, kChannels = 64, kWanted = 16;
   const auto bytes = static_cast<int64_t>(size_of(tensor.dtype));
-  alignas(64) std::array<float, kPlaces * kChannels> block;
-  for (int64_t p = 0; p < places; p += kPlaces)
-    for (int64_t c = 0; c < channels; c += kChannels) {
-      const int64_t rows = std::min(kPlaces, places - p), cols = std::min(kChannels, channels - c);
-      for (int64_t r = 0; r < rows; ++r)
-        load_row(tensor.dtype, rounding, source + ((p + r) * stride + c) * bytes, 1, cols,
-                 block.data() + r * kChannels);
-      kernels::transpose(block.data(), kChannels, out + c * out_stride + p, out_stride, rows, cols);
+  alignas(64) std::array<float, kFloats> block;
+  const int64_t wide = std::min(channels, kChannels);
+  const int64_t high = kFloats / wide / kWanted * kWanted;  // places at once
+  for (int64_t p = 0; p < places; p += high)
+    for (int64_t c = 0; c < channels; c += wide) {
+      const int64_t rows = std::min(high, places - p), cols = std::min(wide, channels - c);
+      load_rows(tensor.dtype, rounding, source + (p * stride + c) * bytes, stride, rows, cols, block.data(),
+                cols);
+      kernels::transpose(block.data(), cols, out + c * out_stride + p, out_stride, rows, cols);
     }
 }
 
@@ -223,6 +224,24 @@ void store_row(DType dtype, std::byte* destination, int64_t stride, const float*
   }
 }
 
+void load_rows(DType dtype, OperandRounding rounding, const std::byte* source, int64_t step, int64_t rows,
+               int64_t count, float* out, int64_t pitch) {
+  if (step == count && pitch == count) return load_row(dtype, rounding, source, 1, rows * count, out);
+  if (dtype == DType::kF32 && rounding == OperandRounding::kNone)
+    return kernels::copy_rows(reinterpret_cast<const float*>(source), step, out, pitch, rows, count);
+  kernels::decode_rows(dtype, source, step, rows, count, out, pitch);
+  if (rounding == OperandRounding::kNone) return;
+  for (int64_t r = 0; r < rows; ++r) kernels::round_row(rounding, out + r * pitch, count);
+}
+
+void store_rows(DType dtype, std::byte* destination, int64_t step, const float* values, int64_t pitch,
+                int64_t rows, int64_t count) {
+  if (step == count && pitch == count) return kernels::encode_row(dtype, values, rows * count, destination);
+  if (dtype == DType::kF32)
+    return kernels::copy_rows(values, pitch, reinterpret_cast<float*>(destination), step, rows, count);
+  kernels::encode_rows(dtype, values, pitch, rows, count, destination, step);
+}
+
 void store_turned(DType dtype, std::byte* destination, int64_t stride, const float* values, int64_t pitch,
                   int64_t rows, int64_t columns) {
   if (dtype == DType::kF32)
@@ -236,12 +255,7 @@ void store_turned(DType dtype, std::byte* destination, int64_t stride, const flo
       const int64_t wide = std::min(at_once, columns - c);
       std::byte* out = destination + (c * stride + r) * bytes;
       kernels::transpose(values + r * pitch + c, pitch, block.data(), high, high, wide);
-      if (stride == high) {
-        kernels::encode_row(dtype, block.data(), wide * high, out);
-        continue;
-      }
-      for (int64_t i = 0; i < wide; ++i)
-        kernels::encode_row(dtype, block.data() + i * high, high, out + i * stride * bytes);
+      store_rows(dtype, out, stride, block.data(), high, wide, high);
     }
   }
 }

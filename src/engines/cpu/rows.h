@@ -23,6 +23,12 @@ void load_row(DType dtype, OperandRounding rounding, const std::byte* source, in
 // destination[i·stride] = row[i·row_stride]
 void store_row(DType dtype, std::byte* destination, int64_t stride, const float* row, int64_t row_stride,
                int64_t count);
+// out[r·pitch + i] = rounded(source[r·step + i]), r < rows, i < count: rows whose elements follow each other.
+void load_rows(DType dtype, OperandRounding rounding, const std::byte* source, int64_t step, int64_t rows,
+               int64_t count, float* out, int64_t pitch);
+// destination[r·step + i] = values[r·pitch + i]
+void store_rows(DType dtype, std::byte* destination, int64_t step, const float* values, int64_t pitch,
+                int64_t rows, int64_t count);
 // destination[c·stride + r] = values[r·pitch + c] for r < rows, c < columns
 void store_turned(DType dtype, std::byte* destination, int64_t stride, const float* values, int64_t pitch,
                   int64_t rows, int64_t columns);

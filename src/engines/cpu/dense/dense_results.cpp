@@ -92,17 +92,7 @@ void DenseResults::store_phases(const Bindings& bindings, const DenseTask& task,
 
 // result[x·step + m] = sums[x·sum_stride + m]: channels lie side by side in both.
 void DenseResults::store_places(std::byte* base, const Row& r, int64_t step, int64_t count) const {
-  const DType dtype = pass_.result().dtype;
-  const auto bytes = static_cast<int64_t>(size_of(dtype));
-  if (step == r.channels && r.sum_stride == r.channels)
-    return store_row(dtype, base, 1, r.sums, 1, count * r.channels);
-  if (dtype == DType::kF32) {
-    auto* out = reinterpret_cast<float*>(base);
-    for (int64_t x = 0; x < count; ++x) std::copy_n(r.sums + x * r.sum_stride, r.channels, out + x * step);
-    return;
-  }
-  for (int64_t x = 0; x < count; ++x)
-    store_row(dtype, base + x * step * bytes, 1, r.sums + x * r.sum_stride, 1, r.channels);
+  store_rows(pass_.result().dtype, base, step, r.sums, r.sum_stride, count, r.channels);
 }
 
 // result[at + m·s1 + x·s4] = sums[x·sum_stride + m]

@@ -49,20 +49,14 @@ int64_t block_start(const ChannelChunks& chunks, int64_t channels, int64_t block
 void load_places(const PassTensor& tensor, OperandRounding rounding, const std::byte* at, const Range& places,
                  int64_t channels, float* out) {
   const int64_t stride = tensor.strides[4], bytes = static_cast<int64_t>(size_of(tensor.dtype));
-  if (stride == channels)
-    return load_row(tensor.dtype, rounding, at + places.begin * stride * bytes, 1, places.size() * channels,
-                    out);
-  for (int64_t place = places.begin; place < places.end; ++place, out += channels)
-    load_row(tensor.dtype, rounding, at + place * stride * bytes, 1, channels, out);
+  load_rows(tensor.dtype, rounding, at + places.begin * stride * bytes, stride, places.size(), channels, out,
+            channels);
 }
 
 void store_places(const PassTensor& tensor, std::byte* at, const Range& places, int64_t channels,
                   const float* in) {
   const int64_t stride = tensor.strides[4], bytes = static_cast<int64_t>(size_of(tensor.dtype));
-  if (stride == channels)
-    return store_row(tensor.dtype, at + places.begin * stride * bytes, 1, in, 1, places.size() * channels);
-  for (int64_t place = places.begin; place < places.end; ++place, in += channels)
-    store_row(tensor.dtype, at + place * stride * bytes, 1, in, 1, channels);
+  store_rows(tensor.dtype, at + places.begin * stride * bytes, stride, in, channels, places.size(), channels);
 }
 
 ChannelRows::ChannelRows(const PassTensor& tensor, OperandRounding rounding, int64_t height,

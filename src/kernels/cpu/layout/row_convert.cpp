@@ -13,26 +13,31 @@ HWY_BEFORE_NAMESPACE();
 namespace retrograd::kernels::cpu {
 namespace HWY_NAMESPACE {
 
-void decode_row(DType dtype, const std::byte* source, int64_t count, float* out) {
+void decode_rows(DType dtype, const std::byte* source, int64_t step, int64_t rows, int64_t count, float* out,
+                 int64_t pitch) {
   // By vectors this would be stored, read and stored again.
   if (dtype == DType::kHiF8) {
     const float* HWY_RESTRICT values = hif8_values();
-    for (int64_t i = 0; i < count; ++i) out[i] = values[static_cast<uint8_t>(source[i])];
+    for (int64_t r = 0; r < rows; ++r, source += step, out += pitch)
+      for (int64_t i = 0; i < count; ++i) out[i] = values[static_cast<uint8_t>(source[i])];
     return;
   }
   with_elements(dtype, [&](auto elements) {
-    in_vectors(count, [&](auto d, int64_t i) {
-      store_codes(elements.load(d, source + i * elements.kBytes), d, reinterpret_cast<std::byte*>(out + i));
-    });
+    for (int64_t r = 0; r < rows; ++r, source += step * elements.kBytes, out += pitch)
+      in_vectors(count, [&](auto d, int64_t i) {
+        store_codes(elements.load(d, source + i * elements.kBytes), d, reinterpret_cast<std::byte*>(out + i));
+      });
   });
 }
 
-void encode_row(DType dtype, const float* row, int64_t count, std::byte* destination) {
+void encode_rows(DType dtype, const float* in, int64_t pitch, int64_t rows, int64_t count,
+                 std::byte* destination, int64_t step) {
   with_elements(dtype, [&](auto elements) {
-    in_vectors(count, [&](auto d, int64_t i) {
-      const auto value = load_codes(d, reinterpret_cast<const std::byte*>(row + i));
-      elements.store(value, d, destination + i * elements.kBytes);
-    });
+    for (int64_t r = 0; r < rows; ++r, in += pitch, destination += step * elements.kBytes)
+      in_vectors(count, [&](auto d, int64_t i) {
+        const auto value = load_codes(d, reinterpret_cast<const std::byte*>(in + i));
+        elements.store(value, d, destination + i * elements.kBytes);
+      });
   });
 }
 
@@ -101,16 +106,18 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace retrograd::kernels::cpu {
 
-RG_EXPORT(RG_WIDEST, decode_row)
-RG_EXPORT(RG_WIDEST, encode_row)
+RG_EXPORT(RG_WIDEST, decode_rows)
+RG_EXPORT(RG_WIDEST, encode_rows)
 RG_EXPORT(RG_WIDEST, round_row)
 RG_EXPORT(RG_WIDEST, all_finite)
 
-void decode_row(DType dtype, const std::byte* source, int64_t count, float* out) {
-  chosen_decode_row()(dtype, source, count, out);
+void decode_rows(DType dtype, const std::byte* source, int64_t step, int64_t rows, int64_t count, float* out,
+                 int64_t pitch) {
+  chosen_decode_rows()(dtype, source, step, rows, count, out, pitch);
 }
-void encode_row(DType dtype, const float* row, int64_t count, std::byte* destination) {
-  chosen_encode_row()(dtype, row, count, destination);
+void encode_rows(DType dtype, const float* in, int64_t pitch, int64_t rows, int64_t count,
+                 std::byte* destination, int64_t step) {
+  chosen_encode_rows()(dtype, in, pitch, rows, count, destination, step);
 }
 void round_row(OperandRounding rounding, float* row, int64_t count) {
   chosen_round_row()(rounding, row, count);
