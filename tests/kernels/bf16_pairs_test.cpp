@@ -28,23 +28,42 @@ float cell_of(float low, float high) {
                                                                         << 16);
 }
 
-TEST_F(Bf16Pairs, RowsOfEveryLengthAtOddAddressesAndNothingBeside) {
-  for (int64_t count = 0; count < 70; ++count) {
-    std::vector<std::byte> low(static_cast<size_t>(2 * count + 1)), high = low;
+// Rows of `count` pairs with a number between one row and the next, in memory and in `out`.
+void expect_pairs(int64_t rows, int64_t count, bool has_low, bool has_high) {
+  const int64_t step = count + 1, pitch = count + 1;
+  std::vector<std::byte> low(static_cast<size_t>(2 * (rows * step - 1) + 1)), high = low;
+  for (int64_t r = 0; r < rows; ++r)
     for (int64_t i = 0; i < count; ++i) {
-      const uint16_t codes[] = {bf16_of(static_cast<float>(i + 1)), bf16_of(static_cast<float>(-i))};
-      std::memcpy(low.data() + 1 + 2 * i, &codes[0], 2);
-      std::memcpy(high.data() + 1 + 2 * i, &codes[1], 2);
+      const uint16_t codes[] = {bf16_of(static_cast<float>(i + r + 1)), bf16_of(static_cast<float>(-i - r))};
+      std::memcpy(low.data() + 1 + 2 * (r * step + i), &codes[0], 2);
+      std::memcpy(high.data() + 1 + 2 * (r * step + i), &codes[1], 2);
     }
-    std::vector<float> out(static_cast<size_t>(count + 1), 0.5F);
-    EXPECT_TRUE(pair_row(low.data() + 1, high.data() + 1, count, out.data()));
+  std::vector<float> out(static_cast<size_t>(rows * pitch), 0.5F);
+  const CellFacts facts = pair_rows({.low = has_low ? low.data() + 1 : nullptr,
+                                     .high = has_high ? high.data() + 1 : nullptr,
+                                     .step = step,
+                                     .rows = rows,
+                                     .count = count,
+                                     .out = out.data(),
+                                     .pitch = pitch});
+  EXPECT_TRUE(facts.large && facts.finite);
+  for (int64_t r = 0; r < rows; ++r) {
     for (int64_t i = 0; i < count; ++i) {
-      const auto cell = std::bit_cast<uint32_t>(out[static_cast<size_t>(i)]);
-      EXPECT_EQ(of_bf16(cell & 0xFFFF), static_cast<float>(i + 1));
-      EXPECT_EQ(of_bf16(cell >> 16), static_cast<float>(-i));
+      const auto cell = std::bit_cast<uint32_t>(out[static_cast<size_t>(r * pitch + i)]);
+      EXPECT_EQ(of_bf16(cell & 0xFFFF), has_low ? static_cast<float>(i + r + 1) : 0) << i << " of " << count;
+      EXPECT_EQ(of_bf16(cell >> 16), has_high ? static_cast<float>(-i - r) : 0) << i << " of " << count;
     }
-    EXPECT_EQ(out.back(), 0.5F);
+    EXPECT_EQ(out[static_cast<size_t>(r * pitch + count)], 0.5F);
   }
+}
+
+TEST_F(Bf16Pairs, RowsOfEveryLengthAtOddAddressesAndNothingBeside) {
+  for (int64_t count = 0; count < 70; ++count)
+    for (const int64_t rows : {1, 3}) {
+      expect_pairs(rows, count, true, true);
+      expect_pairs(rows, count, true, false);
+      expect_pairs(rows, count, false, true);
+    }
 }
 
 TEST_F(Bf16Pairs, FindsWhatIsTooSmallOrNotFiniteAtEveryPlace) {
@@ -62,11 +81,15 @@ TEST_F(Bf16Pairs, FindsWhatIsTooSmallOrNotFiniteAtEveryPlace) {
       numbers.fill(bf16_of(3));
       numbers[place] = c.code;
       std::array<float, 37> cells, paired;
+      const auto expect = [&](const CellFacts& facts) {
+        EXPECT_EQ(facts.large, c.large) << c.code << " at " << place;
+        EXPECT_EQ(facts.finite, c.finite) << c.code << " at " << place;
+      };
       std::memcpy(cells.data(), numbers.data(), sizeof(cells));
-      EXPECT_EQ(cells_are_large(cells.data(), 37), c.large) << c.code << " at " << place;
-      EXPECT_EQ(cells_are_finite(cells.data(), 37), c.finite) << c.code << " at " << place;
+      expect(judge_cells(cells.data(), 0, 1, 37));
       const auto* bytes = reinterpret_cast<const std::byte*>(numbers.data());
-      EXPECT_EQ(pair_row(bytes, bytes + sizeof(numbers) / 2, 37, paired.data()), c.large);
+      expect(
+          pair_rows({.low = bytes, .high = bytes + sizeof(numbers) / 2, .count = 37, .out = paired.data()}));
     }
 }
 

@@ -17,18 +17,25 @@
 namespace retrograd::engines::cpu {
 namespace {
 
+using kernels::cpu::CellFacts;
 using problem::ConvPass;
 using problem::ConvPassKind;
 using problem::PassTensor;
 
 constexpr int64_t kFewestChannels = 16;  // a vector of results; fewer are the narrow engines'
-constexpr int64_t kFewestSources = 32;   // channels to add over: with fewer, reading them takes the time
-constexpr int64_t kFewestInTiles = 8;    // of one side for tile registers, half empty as they are
-constexpr int64_t kSmallestPlane = 8;    // rows of fewer numbers take longer to pair than to multiply
-constexpr int64_t kShortestRow = 6;      // of places that tile registers add over
-constexpr int64_t kFewestImages = 7;     // an odd number of fewer wastes much of the last pair
-constexpr double kLeastPaired = 0.75;    // of the cells of paired places: numbers of x that lie inside
+constexpr int64_t kFewestSources = 32;   // channels to add over: with fewer, pairing them takes the time
+constexpr int64_t kHalfVector = 8;
+constexpr int64_t kSmallestPlane = 8;  // rows of fewer numbers take longer to pair than to multiply
+constexpr int64_t kShortestRow = 6;    // of places that tile registers add over
+constexpr int64_t kFewestImages = 7;   // an odd number of fewer wastes much of the last pair
+constexpr double kLeastPaired = 0.75;  // of the cells of paired places: numbers of x that lie inside
 constexpr int64_t kChunk = 256;
+constexpr int64_t kBytes = sizeof(uint16_t);
+
+// The partner of the number at `low`, null: it has none.
+const std::byte* half_at(const std::byte* low, int64_t partner) {
+  return partner == kNoPartner ? nullptr : low + partner * kBytes;
+}
 
 bool is_grad_weight(const ConvPass& p) { return p.kind == ConvPassKind::kGradWeight; }
 
@@ -43,6 +50,23 @@ std::optional<PassTensor> as_cells(const PassTensor& tensor, int64_t partner, co
     if (tensor.strides[i] % 2 != 0) return std::nullopt;
     cells.strides[i] = tensor.strides[i] / 2;
   }
+  return cells;
+}
+
+// The source of a gather as a tensor of cells, where its numbers lie that way; nullopt: they do not. Numbers
+// of one image, or of one place, may be any distance from others that are not there.
+std::optional<PassTensor> source_of_cells(const ConvPass& pass, int64_t partner) {
+  PassTensor cells = source_of(pass);
+  if (partner != 1) return std::nullopt;
+  for (size_t i = 0; i < 5; ++i) {
+    const bool counts = i == 0   ? pass.batch > 1
+                        : i == 1 ? source_channels(pass) * pass.groups > 1
+                                 : (is_forward(pass) ? pass.axes[i - 2].x : pass.axes[i - 2].y) > 1;
+    if (counts && cells.strides[i] % 2 != 0) return std::nullopt;
+    cells.strides[i] = counts ? cells.strides[i] / 2 : 0;
+  }
+  cells.strides[1] = 1;
+  cells.dtype = DType::kF32;
   return cells;
 }
 
@@ -78,13 +102,6 @@ std::optional<Reason> unfit_for_pairs(const ConvPass& pass, bool tiles) {
   const PassTensor& b = is_grad_weight(pass) ? pass.y : pass.w;
   if (a.dtype != DType::kBF16 || b.dtype != DType::kBF16) return "the operands are not both bf16";
   const int64_t x = pass.x_channels_per_group(), y = pass.y_channels_per_group();
-  // Registers may be half empty along one side: FP32 is as fast where they are along both.
-  const bool half = tiles && !is_grad_weight(pass) && std::max(x, y) >= kFewestChannels;
-  if ((is_grad_weight(pass) ? std::min(x, y) : result_channels(pass)) <
-      (half ? kFewestInTiles : kFewestChannels))
-    return "a group has too few channels to fill a vector with them";
-  if (!is_grad_weight(pass) && source_channels(pass) < (half ? kFewestInTiles : kFewestSources))
-    return fmt::format("{} source channels are too few for pairs", source_channels(pass));
   const int64_t plane = pass.axes[0].y * pass.axes[1].y * pass.axes[2].y;
   if (is_grad_weight(pass) && plane > 1 && plane < kSmallestPlane)
     return fmt::format("planes of {} places are too small for pairs", plane);
@@ -92,8 +109,18 @@ std::optional<Reason> unfit_for_pairs(const ConvPass& pass, bool tiles) {
     return fmt::format("{} source channels are no pairs", source_channels(pass));
   if (pairs_places(pass, tiles) && !paired_axis(with_long_rows(pass)))
     return fmt::format("{} images are no pairs, nor are their places", pass.batch);
-  // A partner at distance 0 would read as none at all.
   const CellPass cells = pass_over_cells(pass, tiles);
+  // Vectors and registers may be half empty along one side: FP32 is as fast where they are along both.
+  const bool half = cells.together || (tiles && std::max(x, y) >= kFewestChannels);
+  const char* const few = "a group has too few channels to fill a vector with them";
+  if (is_grad_weight(pass)) {
+    if (tiles ? std::min(x, y) < kFewestChannels : std::max(x, y) < kHalfVector) return few;
+  } else {
+    if (result_channels(pass) < (half ? kHalfVector : kFewestChannels)) return few;
+    if (source_channels(pass) < (half ? kHalfVector : kFewestSources))
+      return fmt::format("{} source channels are too few for pairs", source_channels(pass));
+  }
+  // A partner at distance 0 would read as none at all.
   if ((is_grad_weight(pass) ? cells.x : cells.w) == 0 ||
       (is_grad_weight(pass) || !is_forward(pass) ? cells.y : cells.x) == 0)
     return "numbers of a pair lie in one place";
@@ -149,63 +176,113 @@ CellPass pass_over_cells(const ConvPass& pass, bool tiles) {
     pair(p.y, 1, cells.y);
     pair(p.w, 0, cells.w);
   }
+  if (is_grad_weight(pass) || tiles) return cells;
+  if (const auto source = source_of_cells(p, is_forward(p) ? cells.x : cells.y)) {
+    (is_forward(p) ? p.x : p.y) = *source;
+    cells.together = true;
+  }
   return cells;
 }
 
-bool load_cells(const std::byte* source, int64_t partner, int64_t stride, int64_t count, float* out) {
-  constexpr int64_t kBytes = 2;
-  std::array<std::byte, kChunk * kBytes> low, high;
-  const bool alone = partner == kNoPartner;
-  if (alone) high.fill(std::byte{0});
-  bool large = true;
+namespace {
+
+// out[i] = (low[i·stride], high[i·stride]); a null half is zeros.
+CellFacts load_halves(const std::byte* low, const std::byte* high, int64_t stride, int64_t count,
+                      float* out) {
+  if (stride == 1) return kernels::cpu::pair_rows({.low = low, .high = high, .count = count, .out = out});
+  std::array<std::array<std::byte, kChunk * kBytes>, 2> halves;
+  CellFacts facts;
   for (int64_t i = 0; i < count; i += kChunk) {
     const int64_t part = std::min(kChunk, count - i);
-    const std::byte* from = source + i * stride * kBytes;
-    if (stride == 1) {
-      large &= kernels::cpu::pair_row(from, alone ? high.data() : from + partner * kBytes, part, out + i);
-      continue;
-    }
-    for (int64_t j = 0; j < part; ++j) {
-      std::memcpy(low.data() + j * kBytes, from + j * stride * kBytes, kBytes);
-      if (!alone) std::memcpy(high.data() + j * kBytes, from + (j * stride + partner) * kBytes, kBytes);
-    }
-    large &= kernels::cpu::pair_row(low.data(), high.data(), part, out + i);
+    const auto gather = [&](const std::byte* from, std::byte* to) -> const std::byte* {
+      if (from == nullptr) return nullptr;
+      for (int64_t j = 0; j < part; ++j)
+        std::memcpy(to + j * kBytes, from + (i + j) * stride * kBytes, kBytes);
+      return to;
+    };
+    facts &= kernels::cpu::pair_rows({.low = gather(low, halves[0].data()),
+                                      .high = gather(high, halves[1].data()),
+                                      .count = part,
+                                      .out = out + i});
   }
-  return large;
+  return facts;
+}
+
+// body(i, count, low, high) for runs of places i of which the same numbers are inside of the axis, of
+// `count` places from `index` on that are `step` (0 or 1) apart.
+template <class Body>
+void for_each_run(const PairedPlaces& places, int64_t index, int64_t step, int64_t count, const Body& body) {
+  const auto inside = [&](int64_t at) { return at >= 0 && at < places.size; };
+  for (int64_t i = 0, part = 0; i < count; i += part) {
+    const int64_t low = index + i * step, high = low + places.shift;
+    part = count - i;
+    if (step != 0)
+      for (const int64_t end : {-low, places.size - low, -high, places.size - high})
+        if (end > 0) part = std::min(part, end);
+    body(i, part, inside(low), inside(high));
+  }
+}
+
+}  // namespace
+
+bool load_cells(const std::byte* source, int64_t partner, int64_t stride, int64_t count, float* out) {
+  return load_halves(source, half_at(source, partner), stride, count, out).large;
+}
+
+bool load_cell_rows(const std::byte* source, int64_t partner, int64_t step, int64_t rows, int64_t count,
+                    float* out, int64_t pitch) {
+  return kernels::cpu::pair_rows({.low = source,
+                                  .high = half_at(source, partner),
+                                  .step = step,
+                                  .rows = rows,
+                                  .count = count,
+                                  .out = out,
+                                  .pitch = pitch})
+      .large;
 }
 
 bool load_paired(const PassTensor& tensor, const PairedPlaces& places, const std::byte* source, int64_t index,
                  int64_t step, int64_t stride, int64_t count, float* out) {
   const int64_t partner = places.shift * tensor.strides[places.axis + 2];
-  const auto inside = [&](int64_t at) { return at >= 0 && at < places.size; };
-  bool sound = true;
-  for (int64_t i = 0, part = 0; i < count; i += part, out += part) {
-    const int64_t low = index + i * step, high = low + places.shift;
-    // As far as the same numbers are there.
-    part = count - i;
-    if (step != 0)
-      for (const int64_t end : {-low, places.size - low, -high, places.size - high})
-        if (end > 0) part = std::min(part, end);
-    const auto* const from = source + i * stride * static_cast<int64_t>(sizeof(uint16_t));
-    if (inside(low)) {
-      sound &= load_cells(from, inside(high) ? partner : kNoPartner, stride, part, out);
-    } else if (inside(high)) {
-      sound &=
-          load_cells(from + partner * static_cast<int64_t>(sizeof(uint16_t)), kNoPartner, stride, part, out);
-      for (int64_t j = 0; j < part; ++j) out[j] = std::bit_cast<float>(std::bit_cast<uint32_t>(out[j]) << 16);
-    } else {
-      std::fill_n(out, part, 0.0F);
+  CellFacts facts;
+  for_each_run(places, index, step, count, [&](int64_t i, int64_t part, bool low, bool high) {
+    if (!low && !high) {
+      std::fill_n(out + i, part, 0.0F);
+      return;
     }
-    sound &= kernels::cpu::cells_are_finite(out, part);
-  }
-  return sound;
+    const std::byte* const from = source + i * stride * kBytes;
+    facts &=
+        load_halves(low ? from : nullptr, high ? half_at(from, partner) : nullptr, stride, part, out + i);
+  });
+  return facts.large && facts.finite;
+}
+
+bool load_paired_rows(const PassTensor& tensor, const PairedPlaces& places, const std::byte* source,
+                      int64_t index, int64_t step, int64_t rows, int64_t count, float* out, int64_t pitch) {
+  const int64_t partner = places.shift * tensor.strides[places.axis + 2], row = tensor.strides[4];
+  CellFacts facts;
+  for_each_run(places, index, step, rows, [&](int64_t r, int64_t part, bool low, bool high) {
+    if (!low && !high) {
+      for (int64_t i = r; i < r + part; ++i) std::fill_n(out + i * pitch, count, 0.0F);
+      return;
+    }
+    const std::byte* const from = source + r * row * kBytes;
+    facts &= kernels::cpu::pair_rows({.low = low ? from : nullptr,
+                                      .high = high ? half_at(from, partner) : nullptr,
+                                      .step = row,
+                                      .rows = part,
+                                      .count = count,
+                                      .out = out + r * pitch,
+                                      .pitch = pitch});
+  });
+  return facts.large && facts.finite;
 }
 
 bool load_cell_strip(const PassTensor& tensor, int64_t partner, const std::byte* source,
                      const StripShape& shape, float* out) {
   if (const auto cells = as_cells(tensor, partner, source, shape)) {
     load_strip(*cells, OperandRounding::kNone, source, shape, out);
-    return kernels::cpu::cells_are_large(out, shape.channels * shape.plane());
+    return kernels::cpu::judge_cells(out, 0, 1, shape.channels * shape.plane()).large;
   }
   std::array<int64_t, 3> begin, end;
   for (size_t axis = 0; axis < 3; ++axis) {

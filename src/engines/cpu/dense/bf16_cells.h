@@ -31,6 +31,9 @@ struct CellPass {
   problem::ConvPass pass;
   // Elements from a number to the one that shares its cell; 0: numbers are not paired.
   int64_t x = 0, y = 0, w = 0;
+  // Numbers that share a cell lie side by side: the source is a tensor of cells as it is, with floats'
+  // strides.
+  bool together = false;
   bool tiles = false;  // for the tile registers of kernels/cpu/dense/bf16_tiles.h
   bool rest = false;   // the numbers of the last image have no partner
   // Where places are paired. Zeros meet numbers then, which is right as long as those are finite.
@@ -46,6 +49,9 @@ CellPass pass_over_cells(const problem::ConvPass& pass, bool tiles = false);
 inline constexpr int64_t kNoPartner = INT64_MIN;
 // out[i] = the cell of source[i·stride] and its partner. False where the instruction would lose a number.
 bool load_cells(const std::byte* source, int64_t partner, int64_t stride, int64_t count, float* out);
+// out[r·pitch + i] = the cell of source[r·step + i], r < rows, i < count.
+bool load_cell_rows(const std::byte* source, int64_t partner, int64_t step, int64_t rows, int64_t count,
+                    float* out, int64_t pitch);
 // As load_strip.
 bool load_cell_strip(const problem::PassTensor& tensor, int64_t partner, const std::byte* source,
                      const StripShape& shape, float* out);
@@ -53,5 +59,9 @@ bool load_cell_strip(const problem::PassTensor& tensor, int64_t partner, const s
 // `index` of the axis, and the next at index + step (0 or 1). False where one is not finite, too.
 bool load_paired(const problem::PassTensor& tensor, const PairedPlaces& places, const std::byte* source,
                  int64_t index, int64_t step, int64_t stride, int64_t count, float* out);
+// The same of `rows` places along W whose `count` channels lie side by side; the first is at `index` of the
+// axis, the next at index + step.
+bool load_paired_rows(const problem::PassTensor& tensor, const PairedPlaces& places, const std::byte* source,
+                      int64_t index, int64_t step, int64_t rows, int64_t count, float* out, int64_t pitch);
 
 }  // namespace retrograd::engines::cpu

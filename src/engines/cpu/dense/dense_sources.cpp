@@ -11,6 +11,7 @@
 #include "engines/cpu/gather_sides.h"
 #include "engines/cpu/rows.h"
 #include "engines/cpu/task_slots.h"
+#include "kernels/cpu/dense/bf16_pairs.h"
 #include "kernels/cpu/layout/row_copy.h"
 #include "kernels/cpu/layout/transpose.h"
 
@@ -29,8 +30,9 @@ int64_t pitch(int64_t channels) {
 
 }  // namespace
 
-DenseSources::DenseSources(const ConvPass& pass, const DenseBlocking& cut, int64_t partner, bool tiles)
-    : pass_(pass), cut_(cut), partner_(partner), tiles_(tiles) {
+DenseSources::DenseSources(const ConvPass& pass, const DenseBlocking& cut, int64_t partner, bool together,
+                           bool tiles)
+    : pass_(pass), cut_(cut), partner_(partner), together_(together), tiles_(tiles) {
   if (in_place()) return;
   // For tile registers one image is turned over after the other.
   const int64_t images = tiles_ ? 1 : cut_.grid.box[0];
@@ -51,7 +53,11 @@ int64_t DenseSources::shared_floats() const {
 
 DenseSource DenseSources::at(const Bindings& bindings, DenseTask& task, int64_t first, int64_t channels,
                              float* shared) const {
-  if (in_place()) return find(bindings, task, first);
+  if (in_place()) {
+    const DenseSource source = find(bindings, task, first);
+    if (together_) task.sound &= are_large(task, source, channels);
+    return source;
+  }
   if (!cut_.whole_images) return load(bindings, task, first, channels);
   const float* strip = shared_strip(task, first, shared);
   if (cut_.by_place) return placed(strip, task.box.size[0], channels);
@@ -82,6 +88,24 @@ DenseSource DenseSources::find(const Bindings& bindings, const DenseTask& task, 
   return {base + at, s[0], s[1], {s[2], s[3], s[4]}};
 }
 
+bool DenseSources::are_large(const DenseTask& task, const DenseSource& source, int64_t channels) const {
+  std::array<int64_t, 3> begin, end;  // of the strip, inside the tensor
+  for (size_t axis = 0; axis < 3; ++axis) {
+    const int64_t size = cut_.phases.front().axes[axis].source_size;
+    begin[axis] = std::clamp<int64_t>(-task.start[axis], 0, cut_.extent[axis]);
+    end[axis] = std::clamp(size - task.start[axis], begin[axis], cut_.extent[axis]);
+  }
+  bool large = true;
+  for (int64_t n = 0; n < task.box.size[0]; ++n)
+    for (int64_t z = begin[0]; z < end[0]; ++z)
+      for (int64_t y = begin[1]; y < end[1]; ++y)
+        large &= kernels::cpu::judge_cells(source.first + n * source.image + z * source.axis[0] +
+                                               y * source.axis[1] + begin[2] * source.axis[2],
+                                           source.axis[2], end[2] - begin[2], channels)
+                     .large;
+  return large;
+}
+
 DenseSource DenseSources::load(const Bindings& bindings, DenseTask& task, int64_t first,
                                int64_t channels) const {
   if (cut_.by_place) return load_places(bindings, task, first, channels);
@@ -91,6 +115,7 @@ DenseSource DenseSources::load(const Bindings& bindings, DenseTask& task, int64_
   for (size_t axis = 0; axis < 3; ++axis) shape.size[axis] = cut_.phases.front().axes[axis].source_size;
   const int64_t image = channels * cut_.plane(), images = task.box.size[0];
   if (const float* plain = whole_planes(bindings, task, first)) {
+    if (together_) task.sound &= kernels::cpu::judge_cells(plain, tensor.strides[0], images, image).large;
     kernels::cpu::transpose(plain, tensor.strides[0], task.turned, images, images, image);
     return turned(task.turned, images, channels);
   }
@@ -102,17 +127,20 @@ DenseSource DenseSources::load(const Bindings& bindings, DenseTask& task, int64_
       task.sound &= load_cell_strip(tensor, partner_, from, shape, task.strip);
       kernels::cpu::transpose(task.strip, cut_.plane(), task.turned + n * cut_.plane() * pitch(channels),
                               pitch(channels), channels, cut_.plane());
-    } else if (partner_ != 0)
+    } else if (partner_ != 0 && !together_) {
       task.sound &= load_cell_strip(tensor, partner_, from, shape, task.strip + n * image);
-    else
-      load_strip(tensor, pass_.rounding, from, shape, task.strip + n * image);
+    } else {
+      float* const strip = task.strip + n * image;
+      load_strip(tensor, pass_.rounding, from, shape, strip);
+      if (together_) task.sound &= kernels::cpu::judge_cells(strip, 0, 1, image).large;
+    }
   }
   if (!turns()) return in_strip(task.strip, channels);
   if (!tiles_) kernels::cpu::transpose(task.strip, image, task.turned, images, images, image);
   return turned(task.turned, images, channels);
 }
 
-DenseSource DenseSources::load_places(const Bindings& bindings, const DenseTask& task, int64_t first,
+DenseSource DenseSources::load_places(const Bindings& bindings, DenseTask& task, int64_t first,
                                       int64_t channels) const {
   const PassTensor& tensor = source_of(pass_);
   const auto& s = tensor.strides;
@@ -131,9 +159,14 @@ DenseSource DenseSources::load_places(const Bindings& bindings, const DenseTask&
         float* const to = task.strip + n * strip.image + z * strip.axis[0] + y * strip.axis[1];
         const int64_t d = task.start[0] + z, h = task.start[1] + y;
         const bool there = inside(0, d) && inside(1, h) && begin < end;
-        if (there)
+        if (there) {
           kernels::cpu::copy_rows(base + n * s[0] + d * s[2] + h * s[3] + (task.start[2] + begin) * s[4],
                                   s[4], to + begin * strip.axis[2], strip.axis[2], end - begin, channels);
+          if (together_)
+            task.sound &=
+                kernels::cpu::judge_cells(to + begin * strip.axis[2], strip.axis[2], end - begin, channels)
+                    .large;
+        }
         for (int64_t x = 0; x < length; ++x)
           if (!there || x < begin || x >= end) std::fill_n(to + x * strip.axis[2], channels, 0.0F);
       }

@@ -10,9 +10,10 @@ namespace retrograd::engines::cpu {
 
 class DenseSources {
  public:
-  // Both must outlive this. `partner`: of the source's cells (bf16_cells.h), or 0; `tiles`: they are for tile
-  // registers.
-  DenseSources(const problem::ConvPass& pass, const DenseBlocking& cut, int64_t partner, bool tiles);
+  // Both must outlive this. `partner`: of the source's cells (bf16_cells.h), or 0; `together`: it is a tensor
+  // of cells, which are only looked at; `tiles`: they are for tile registers.
+  DenseSources(const problem::ConvPass& pass, const DenseBlocking& cut, int64_t partner, bool together,
+               bool tiles);
 
   bool in_place() const { return cut_.in_place; }
   // Of a task's strip, of the same turned over, and of the strips that all tasks share.
@@ -33,10 +34,11 @@ class DenseSources {
  private:
   int64_t blocks() const;
   DenseSource find(const Bindings& bindings, const DenseTask& task, int64_t first) const;
+  // Whether all cells that a task reads where they lie are large enough.
+  bool are_large(const DenseTask& task, const DenseSource& source, int64_t channels) const;
   DenseSource load(const Bindings& bindings, DenseTask& task, int64_t first, int64_t channels) const;
   // The same with channels side by side.
-  DenseSource load_places(const Bindings& bindings, const DenseTask& task, int64_t first,
-                          int64_t channels) const;
+  DenseSource load_places(const Bindings& bindings, DenseTask& task, int64_t first, int64_t channels) const;
   DenseSource placed(const float* strip, int64_t images, int64_t channels) const;
   float* shared_strip(const DenseTask& task, int64_t first, float* shared) const;
   DenseSource in_strip(const float* strip, int64_t channels) const;
@@ -48,7 +50,7 @@ class DenseSources {
   const problem::ConvPass& pass_;
   const DenseBlocking& cut_;
   int64_t partner_;
-  bool tiles_;
+  bool together_, tiles_;
   size_t strip_bytes_ = 0, turned_bytes_ = 0, shared_bytes_ = 0;
 };
 

@@ -123,7 +123,7 @@ GradWeightBlocking plan_sides(const ConvPass& pass, const VectorShape& vectors, 
   const Positions total{pass.batch, pass.axes[0].y, pass.axes[1].y, pass.axes[2].y};
   const int64_t rows = cut.lanes_are_x ? y : x;
   cut.lanes = cut.lanes_are_x ? x : y;
-  cut.width = vectors.fitting_tile_width(cut.lanes);
+  cut.width = std::max(vectors.fitting_tile_width(cut.lanes), narrowest);
   cut.lane_blocks = cut.lanes / cut.width;
   for (int64_t lane = cut.lane_blocks * cut.width; lane < cut.lanes; lane += cut.width_at(lane))
     ++cut.lane_blocks;

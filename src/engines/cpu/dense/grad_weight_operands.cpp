@@ -6,6 +6,7 @@
 
 #include "engines/cpu/rows.h"
 #include "engines/cpu/task_slots.h"
+#include "kernels/cpu/layout/row_copy.h"
 #include "kernels/cpu/layout/transpose.h"
 
 namespace retrograd::engines::cpu {
@@ -99,7 +100,7 @@ bool GradWeightOperands::pack_image(const PassTensor& t, const std::byte* source
     for (int64_t y = 0; y < (rows_touch ? 1 : height); ++y) {
       const float* row = plain + z * s[2] + y * s[3];
       if (s[1] == 1)
-        for (int64_t x = 0; x < length; ++x) std::copy_n(row + x * s[4], count, out + x * width);
+        kernels::cpu::copy_rows(row, s[4], out, width, length, count);
       else
         kernels::cpu::transpose(row, s[1], out, width, count, run);
       out += run * width;
@@ -163,19 +164,19 @@ bool GradWeightOperands::load_places(const PassTensor& t, const std::byte* sourc
   const auto& s = t.strides;
   const auto bytes = static_cast<int64_t>(size_of(t.dtype));
   bool sound = true;
+  const int64_t length = part.size[2];
   for (int64_t d = 0; d < part.size[0]; ++d)
-    for (int64_t h = 0; h < part.size[1]; ++h)
-      for (int64_t w = 0; w < part.size[2]; ++w, out += pitch) {
-        const std::byte* from =
-            source + ((start[0] + d) * s[2] + (start[1] + h) * s[3] + (start[2] + w) * s[4]) * bytes;
-        if (paired.shift != 0)
-          sound &= load_paired(t, paired, from, start[paired.axis] + std::array{d, h, w}[paired.axis], 0, 1,
-                               count, out);
-        else if (part.partner != 0)
-          sound &= load_cells(from, part.partner, 1, count, out);
-        else
-          load_row(t.dtype, pass().rounding, from, 1, count, out);
-      }
+    for (int64_t h = 0; h < part.size[1]; ++h, out += length * pitch) {
+      const std::array<int64_t, 3> at{start[0] + d, start[1] + h, start[2]};
+      const std::byte* from = source + (at[0] * s[2] + at[1] * s[3] + at[2] * s[4]) * bytes;
+      if (paired.shift != 0)
+        sound &= load_paired_rows(t, paired, from, at[paired.axis], paired.axis == 2 ? 1 : 0, length, count,
+                                  out, pitch);
+      else if (part.partner != 0)
+        sound &= load_cell_rows(from, part.partner, s[4], length, count, out, pitch);
+      else
+        load_rows(t.dtype, pass().rounding, from, s[4], length, count, out, pitch);
+    }
   return sound;
 }
 

@@ -75,9 +75,13 @@ PanelFacts WeightPanels::pack(const Bindings& bindings, int64_t task, int64_t sl
 }
 
 void WeightPanels::look_at(const float* panel, int64_t count, bool judge, PanelFacts& facts) const {
-  if (partner_ != 0) facts.large &= kernels::cpu::cells_are_large(panel, count);
-  if (judge)
-    facts.finite &= partner_ != 0 ? kernels::cpu::cells_are_finite(panel, count) : all_finite(panel, count);
+  if (partner_ != 0) {
+    const kernels::cpu::CellFacts cells = kernels::cpu::judge_cells(panel, 0, 1, count);
+    facts.large &= cells.large;
+    facts.finite &= cells.finite || !judge;
+  } else if (judge) {
+    facts.finite &= all_finite(panel, count);
+  }
 }
 
 int64_t WeightPanels::block_floats(int64_t channels) const { return cut_.width * cut_.all_taps * channels; }

@@ -78,54 +78,81 @@ void with_rows(const TileProduct& t) {
   product<Rows, kRows, kVectors, kListed>(t);
 }
 
-// Magnitudes from 1 up to that of 2^-50: neither 0 nor large enough.
-constexpr int kSmallest = (127 - 50) << 7;
-
-struct Numbers {
-  __m512i magnitude, one, below;
+// Keeps the extremes of all magnitudes: below the smallest that is large enough, but for 0, or not finite.
+struct Extremes {
+  __m512i magnitude, one, lowest, highest;
+  RG_BF16 Extremes() {
+    magnitude = _mm512_set1_epi16(0x7FFF);
+    one = _mm512_set1_epi16(1);
+    lowest = _mm512_set1_epi16(-1);
+    highest = _mm512_setzero_si512();
+  }
+  RG_BF16 inline void look(__m512i numbers) {
+    const __m512i values = _mm512_and_si512(numbers, magnitude);
+    lowest = _mm512_min_epu16(lowest, _mm512_sub_epi16(values, one));  // 0 becomes the largest
+    highest = _mm512_max_epu16(highest, values);
+  }
+  RG_BF16 inline CellFacts facts() const {
+    constexpr int kSmallest = (127 - 50) << 7, kInfinite = 255 << 7;
+    return {_mm512_cmplt_epu16_mask(lowest, _mm512_set1_epi16(kSmallest - 1)) == 0,
+            _mm512_cmpge_epu16_mask(highest, _mm512_set1_epi16(kInfinite)) == 0};
+  }
 };
-RG_BF16 inline Numbers numbers() {
-  return {_mm512_set1_epi16(0x7FFF), _mm512_set1_epi16(1), _mm512_set1_epi16(kSmallest - 1)};
-}
-RG_BF16 inline __mmask32 small_ones(const Numbers& n, __m512i cells) {
-  const __m512i less =
-      _mm512_sub_epi16(_mm512_and_si512(cells, n.magnitude), n.one);  // 0 becomes the largest
-  return _mm512_cmplt_epu16_mask(less, n.below);
-}
-inline __mmask16 first_of(int64_t count) {
+inline __mmask16 first_cells(int64_t count) {
   return static_cast<__mmask16>(count >= 16 ? 0xFFFF : (1 << count) - 1);
 }
-
-RG_BF16 bool pair(const std::byte* low, const std::byte* high, int64_t count, float* out) {
-  const Numbers n = numbers();
-  __mmask32 small = 0;
-  for (int64_t i = 0; i < count; i += 16) {
-    const __mmask16 live = first_of(count - i);
-    const __m512i lower = _mm512_maskz_cvtepu16_epi32(live, _mm256_maskz_loadu_epi16(live, low + 2 * i));
-    const __m512i upper = _mm512_maskz_cvtepu16_epi32(live, _mm256_maskz_loadu_epi16(live, high + 2 * i));
-    const __m512i cells = _mm512_or_si512(lower, _mm512_maskz_slli_epi32(live, upper, 16));
-    small |= small_ones(n, cells);
-    _mm512_mask_storeu_epi32(out + i, live, cells);
-  }
-  return small == 0;
+inline __mmask32 first_numbers(int64_t count) {
+  return count >= 32 ? ~__mmask32{0} : (__mmask32{1} << count) - 1;
 }
 
-RG_BF16 bool are_large(const float* cells, int64_t count) {
-  const Numbers n = numbers();
-  __mmask32 small = 0;
-  for (int64_t i = 0; i < count; i += 16)
-    small |= small_ones(n, _mm512_maskz_loadu_epi32(first_of(count - i), cells + i));
-  return small == 0;
+// Halves of 32 cells woven: 0, 32, 1, 33, … and 16, 48, 17, …
+struct Weave {
+  __m512i lower, upper;
+  RG_BF16 Weave() {
+    const __m512i even = _mm512_set_epi32(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0);
+    lower = _mm512_or_si512(even, _mm512_slli_epi32(_mm512_add_epi32(even, _mm512_set1_epi32(32)), 16));
+    upper = _mm512_add_epi16(lower, _mm512_set1_epi16(16));
+  }
+};
+
+template <bool kLow, bool kHigh>
+RG_BF16 CellFacts pair(const PairedRows& p) {
+  const Weave weave;
+  Extremes seen;
+  for (int64_t r = 0; r < p.rows; ++r) {
+    const std::byte* const low = kLow ? p.low + 2 * r * p.step : nullptr;
+    const std::byte* const high = kHigh ? p.high + 2 * r * p.step : nullptr;
+    float* const out = p.out + r * p.pitch;
+    int64_t i = 0;
+    for (; i + 32 <= p.count; i += 32) {
+      const __m512i l = kLow ? _mm512_loadu_si512(low + 2 * i) : _mm512_setzero_si512();
+      const __m512i h = kHigh ? _mm512_loadu_si512(high + 2 * i) : _mm512_setzero_si512();
+      if (kLow) seen.look(l);
+      if (kHigh) seen.look(h);
+      _mm512_storeu_si512(out + i, _mm512_permutex2var_epi16(l, weave.lower, h));
+      _mm512_storeu_si512(out + i + 16, _mm512_permutex2var_epi16(l, weave.upper, h));
+    }
+    if (const int64_t rest = p.count - i; rest > 0) {
+      const __mmask32 live = first_numbers(rest);
+      const __m512i l = kLow ? _mm512_maskz_loadu_epi16(live, low + 2 * i) : _mm512_setzero_si512();
+      const __m512i h = kHigh ? _mm512_maskz_loadu_epi16(live, high + 2 * i) : _mm512_setzero_si512();
+      seen.look(l);
+      seen.look(h);
+      _mm512_mask_storeu_epi32(out + i, first_cells(rest), _mm512_permutex2var_epi16(l, weave.lower, h));
+      if (rest > 16)
+        _mm512_mask_storeu_epi32(out + i + 16, first_cells(rest - 16),
+                                 _mm512_permutex2var_epi16(l, weave.upper, h));
+    }
+  }
+  return seen.facts();
 }
 
-RG_BF16 bool are_finite(const float* cells, int64_t count) {
-  const __m512i infinity = _mm512_set1_epi16(0x7F80);
-  __mmask32 found = 0;
-  for (int64_t i = 0; i < count; i += 16) {
-    const __m512i values = _mm512_maskz_loadu_epi32(first_of(count - i), cells + i);
-    found |= _mm512_cmpeq_epi16_mask(_mm512_and_si512(values, infinity), infinity);
-  }
-  return found == 0;
+RG_BF16 CellFacts judge(const float* cells, int64_t step, int64_t rows, int64_t count) {
+  Extremes seen;
+  for (int64_t r = 0; r < rows; ++r, cells += step)
+    for (int64_t i = 0; i < count; i += 16)
+      seen.look(_mm512_maskz_loadu_epi32(first_cells(count - i), cells + i));
+  return seen.facts();
 }
 
 }  // namespace
@@ -148,11 +175,13 @@ void bf16_tile_product(const TileProduct& t) {
   return wide ? with_rows<kTall, 2, true>(t) : with_rows<kTall, 1, true>(t);
 }
 
-bool pair_row(const std::byte* low, const std::byte* high, int64_t count, float* out) {
-  return pair(low, high, count, out);
+CellFacts pair_rows(const PairedRows& rows) {
+  if (rows.low == nullptr) return pair<false, true>(rows);
+  return rows.high == nullptr ? pair<true, false>(rows) : pair<true, true>(rows);
 }
-bool cells_are_large(const float* cells, int64_t count) { return are_large(cells, count); }
-bool cells_are_finite(const float* cells, int64_t count) { return are_finite(cells, count); }
+CellFacts judge_cells(const float* cells, int64_t step, int64_t rows, int64_t count) {
+  return judge(cells, step, rows, count);
+}
 
 }  // namespace retrograd::kernels::cpu
 
@@ -162,9 +191,8 @@ namespace retrograd::kernels::cpu {
 
 bool has_bf16_products() { return false; }
 void bf16_tile_product(const TileProduct&) { std::abort(); }
-bool pair_row(const std::byte*, const std::byte*, int64_t, float*) { std::abort(); }
-bool cells_are_large(const float*, int64_t) { std::abort(); }
-bool cells_are_finite(const float*, int64_t) { std::abort(); }
+CellFacts pair_rows(const PairedRows&) { std::abort(); }
+CellFacts judge_cells(const float*, int64_t, int64_t, int64_t) { std::abort(); }
 
 }  // namespace retrograd::kernels::cpu
 

@@ -7,7 +7,7 @@
 // two images that are summed over, that is the same sum with half the steps.
 //
 // The instruction takes subnormal numbers, of products and sums too, for zero. Numbers that are 0 or at least
-// 2^-50 never come near: their products are multiples of 2^-114. pair_row says whether that holds.
+// 2^-50 never come near: their products are multiples of 2^-114. CellFacts say whether that holds.
 #pragma once
 
 #include <cstddef>
@@ -25,10 +25,27 @@ bool has_bf16_products();
 // copied.
 void bf16_tile_product(const TileProduct& tile);
 
-// out[i] = (low[i], high[i]). False where a number is neither 0 nor at least 2^-50.
-bool pair_row(const std::byte* low, const std::byte* high, int64_t count, float* out);
-// The same of cells that are there already.
-bool cells_are_large(const float* cells, int64_t count);
-bool cells_are_finite(const float* cells, int64_t count);
+// What is true of all numbers that were looked at.
+struct CellFacts {
+  bool large = true;  // 0 or at least 2^-50
+  bool finite = true;
+  CellFacts& operator&=(const CellFacts& other) {
+    large &= other.large;
+    finite &= other.finite;
+    return *this;
+  }
+};
+
+// out[r·pitch + i] = (low[r·step + i], high[r·step + i]), r < rows, i < count; a null half is zeros.
+struct PairedRows {
+  const std::byte *low = nullptr, *high = nullptr;
+  int64_t step = 0;  // numbers from row to row
+  int64_t rows = 1, count = 0;
+  float* out = nullptr;
+  int64_t pitch = 0;
+};
+CellFacts pair_rows(const PairedRows& rows);
+// Of `count` cells that follow each other in each of the rows.
+CellFacts judge_cells(const float* cells, int64_t step, int64_t rows, int64_t count);
 
 }  // namespace retrograd::kernels::cpu
