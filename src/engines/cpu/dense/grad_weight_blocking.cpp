@@ -153,7 +153,7 @@ GradWeightBlocking plan_sides(const ConvPass& pass, const VectorShape& vectors, 
   if (cut.lanes_stay && !cut.turns_rows) group_lanes(pass, kWantedTasks, cut);
   int64_t splits = std::clamp<int64_t>(tasks / cut.blocks(pass.groups), 1, cut.grid.count());
   // Groups side by side have lines and pages in common: one box of all of them after the other.
-  if (cut.lanes_stay && pass.groups > 1)
+  if (lane_tensor.strides[1] == 1 && pass.groups > 1)
     splits = std::clamp<int64_t>(kMostSplitFloats / (pass.groups * taps * x * y), splits, cut.grid.count());
   cut.boxes_per_split = ceil_div(cut.grid.count(), splits);
   cut.splits = ceil_div(cut.grid.count(), cut.boxes_per_split);
