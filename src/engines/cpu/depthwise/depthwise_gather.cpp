@@ -99,16 +99,20 @@ class DepthwiseGatherStep final : public Step {
       const int64_t end = std::min(first + blocks_per_task_, blocks_.repeats(channels));
       if (first >= end) return;
       pack_weights(bindings, channels, memory);
+      const DepthwiseStrip::Ranges ranges = DepthwiseStrip::ranges_of(axes_, box);
+      Planes planes;
       for (int64_t i = first; i < end; ++i) {
         const int64_t block = channels + i * blocks_.period;
         // Lanes beyond the last plane repeat it, so their weights must be its weights.
         if (i > 0 && blocks_.used(block) < blocks_.lanes) pack_weights(bindings, block, memory);
-        run_box(bindings, block, box, memory);
+        run_box(bindings, block, box, ranges, planes, memory);
       }
     });
   }
 
  private:
+  using Planes = std::array<LanePlanes, DepthwiseStrip::kMostSources>;  // of the source
+
   // [s][d][h][slot][lane]
   void pack_weights(const Bindings& bindings, int64_t block, std::byte* memory) const {
     const auto& s = pass_.w.strides;
@@ -132,17 +136,17 @@ class DepthwiseGatherStep final : public Step {
     }
   }
 
-  void run_box(const Bindings& bindings, int64_t block, const BoxGrid::Box& box, std::byte* memory) const {
+  void run_box(const Bindings& bindings, int64_t block, const BoxGrid::Box& box,
+               const DepthwiseStrip::Ranges& ranges, Planes& planes, std::byte* memory) const {
     const int64_t sources = source_channels(pass_), results = result_channels(pass_);
     const PassTensor& source = source_of(pass_);
-    std::array<LanePlanes, DepthwiseStrip::kMostSources> planes;
     for (int64_t i = 0; i < sources; ++i) {
       LanePlanes& p = planes[static_cast<size_t>(i)];
       p = lane_planes(source, pass_.rounding, bindings[source.operand], blocks_.lanes);
       place_lanes(p, blocks_, block, source.strides,
-                  [&](int64_t channel) { return channel / results * sources + i; });
+                  [&](int64_t channel) { return one_of(channel, results) * sources + i; });
     }
-    DepthwiseStrip strip(axes_, box, source.strides, planes.data(), sources, strip_.in(memory),
+    DepthwiseStrip strip(ranges, source.strides, planes.data(), sources, strip_.in(memory),
                          buffer_.in(memory));
     const PassTensor& tensor = pass_.result();
     const auto& s = tensor.strides;

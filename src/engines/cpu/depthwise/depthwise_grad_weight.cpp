@@ -109,6 +109,9 @@ class DepthwiseGradWeightStep final : public Step {
     std::fill_n(sums_.in(memory), taps_ * blocks_.lanes, 0.0F);
     const int64_t units = blocks_.repeats(channels) * grid_.count();
     int64_t partial = -1;  // the block that has lanes beyond the last plane
+    BoxGrid::Box box;
+    DepthwiseStrip::Ranges ranges;
+    int64_t ranges_of = -1;  // the box that they are of
     for (int64_t unit = split * units_per_split_; unit < std::min((split + 1) * units_per_split_, units);
          ++unit) {
       const int64_t block = channels + unit / grid_.count() * blocks_.period;
@@ -116,7 +119,13 @@ class DepthwiseGradWeightStep final : public Step {
         partial = block;
         std::copy_n(sums_.in(memory), taps_ * blocks_.lanes, before_.in(memory));
       }
-      sum_box(bindings, block, grid_.at(unit % grid_.count()), memory);
+      const int64_t index = unit % grid_.count();
+      if (index != ranges_of) {
+        box = grid_.at(index);
+        ranges = DepthwiseStrip::ranges_of(axes_, box);
+        ranges_of = index;
+      }
+      sum_box(bindings, block, box, ranges, memory);
     }
     if (partial < 0) return;
     for (int64_t tap = 0; tap < taps_; ++tap)
@@ -124,15 +133,14 @@ class DepthwiseGradWeightStep final : public Step {
         sums_.in(memory)[tap * blocks_.lanes + lane] = before_.in(memory)[tap * blocks_.lanes + lane];
   }
 
-  void sum_box(const Bindings& bindings, int64_t block, const BoxGrid::Box& box, std::byte* memory) const {
-    const int64_t pairs = pairs_of(pass_);
+  void sum_box(const Bindings& bindings, int64_t block, const BoxGrid::Box& box,
+               const DepthwiseStrip::Ranges& ranges, std::byte* memory) const {
+    const int64_t pairs = pairs_of(pass_), of_x = pairs / pass_.x_channels, of_y = pairs / pass_.y_channels;
     LanePlanes x = lane_planes(pass_.x, pass_.rounding, bindings[pass_.x.operand], blocks_.lanes);
     LanePlanes y = lane_planes(pass_.y, pass_.rounding, bindings[pass_.y.operand], blocks_.lanes);
-    place_lanes(x, blocks_, block, pass_.x.strides,
-                [&](int64_t pair) { return pair / (pairs / pass_.x_channels); });
-    place_lanes(y, blocks_, block, pass_.y.strides,
-                [&](int64_t pair) { return pair / (pairs / pass_.y_channels); });
-    DepthwiseStrip strip(axes_, box, pass_.x.strides, &x, 1, strip_.in(memory), buffer_.in(memory));
+    place_lanes(x, blocks_, block, pass_.x.strides, [&](int64_t pair) { return one_of(pair, of_x); });
+    place_lanes(y, blocks_, block, pass_.y.strides, [&](int64_t pair) { return one_of(pair, of_y); });
+    DepthwiseStrip strip(ranges, pass_.x.strides, &x, 1, strip_.in(memory), buffer_.in(memory));
     const problem::Window& wh = pass_.axes[1];
     const auto& s = pass_.y.strides;
     const int64_t h_end = box.first[2] + box.size[2];

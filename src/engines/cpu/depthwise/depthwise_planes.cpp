@@ -41,9 +41,10 @@ bool mostly_side_by_side(const LanePlanes& p) {
   return runs * 4 <= p.lanes;
 }
 
-std::array<float*, kernels::cpu::kMostPlaneLanes> buffer_rows(const LanePlanes& p, float* buffer) {
+std::array<float*, kernels::cpu::kMostPlaneLanes> buffer_rows(const LanePlanes& p, int64_t pitch,
+                                                              float* buffer) {
   std::array<float*, kernels::cpu::kMostPlaneLanes> rows{};
-  for (int64_t l = 0; l < p.lanes; ++l) rows[static_cast<size_t>(l)] = buffer + l * kBufferPlaces;
+  for (int64_t l = 0; l < p.lanes; ++l) rows[static_cast<size_t>(l)] = buffer + l * pitch;
   return rows;
 }
 
@@ -81,6 +82,7 @@ LanePlanes lane_planes(const problem::PassTensor& tensor, OperandRounding roundi
 int64_t lane_buffer_floats(int64_t lanes) { return lanes * kBufferPlaces; }
 
 void load_lanes(const LanePlanes& p, int64_t at, int64_t stride, int64_t count, float* buffer, float* out) {
+  if (count == 1 && p.step == 1) return load_row(p.dtype, p.rounding, address(p, 0, at), 1, p.lanes, out);
   if (stride == 1 && is_plain(p)) return kernels::cpu::planes_to_lanes(plane_rows(p, at).data(), count, out);
   if (stride != 1 && mostly_side_by_side(p)) {
     for_each_side_by_side(p, [&](int64_t lane, int64_t lanes) {
@@ -92,18 +94,23 @@ void load_lanes(const LanePlanes& p, int64_t at, int64_t stride, int64_t count, 
     });
     return;
   }
-  const auto rows = buffer_rows(p, buffer);
+  const int64_t pitch = std::min(kBufferPlaces, count);
+  const auto rows = buffer_rows(p, pitch, buffer);
   for (int64_t i = 0; i < count; i += kBufferPlaces) {
     const int64_t places = std::min(kBufferPlaces, count - i);
-    for (int64_t l = 0; l < p.lanes; ++l)
-      load_row(p.dtype, p.rounding, address(p, l, at + i * stride), stride, places,
-               rows[static_cast<size_t>(l)]);
+    if (stride == 1 && p.step != 0)
+      load_rows(p.dtype, p.rounding, address(p, 0, at + i), p.step, p.lanes, places, buffer, pitch);
+    else
+      for (int64_t l = 0; l < p.lanes; ++l)
+        load_row(p.dtype, p.rounding, address(p, l, at + i * stride), stride, places,
+                 rows[static_cast<size_t>(l)]);
     kernels::cpu::planes_to_lanes(rows.data(), places, out + i * p.lanes);
   }
 }
 
 void store_lanes(const LanePlanes& p, int64_t at, int64_t stride, int64_t count, float* buffer,
                  const float* in) {
+  if (count == 1 && p.step == 1) return store_row(p.dtype, address(p, 0, at), 1, in, 1, p.lanes);
   if (stride == 1 && is_plain(p)) return kernels::cpu::lanes_to_planes(in, count, plane_rows(p, at).data());
   if (stride != 1 && mostly_side_by_side(p)) {
     for_each_side_by_side(p, [&](int64_t lane, int64_t lanes) {
@@ -112,12 +119,16 @@ void store_lanes(const LanePlanes& p, int64_t at, int64_t stride, int64_t count,
     });
     return;
   }
-  const auto rows = buffer_rows(p, buffer);
+  const int64_t pitch = std::min(kBufferPlaces, count);
+  const auto rows = buffer_rows(p, pitch, buffer);
   for (int64_t i = 0; i < count; i += kBufferPlaces) {
     const int64_t places = std::min(kBufferPlaces, count - i);
     kernels::cpu::lanes_to_planes(in + i * p.lanes, places, rows.data());
-    for (int64_t l = 0; l < p.lanes; ++l)
-      store_row(p.dtype, address(p, l, at + i * stride), stride, rows[static_cast<size_t>(l)], 1, places);
+    if (stride == 1 && p.step != 0)
+      store_rows(p.dtype, address(p, 0, at + i), p.step, buffer, pitch, p.lanes, places);
+    else
+      for (int64_t l = 0; l < p.lanes; ++l)
+        store_row(p.dtype, address(p, l, at + i * stride), stride, rows[static_cast<size_t>(l)], 1, places);
   }
 }
 

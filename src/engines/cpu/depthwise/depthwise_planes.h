@@ -39,10 +39,13 @@ struct LanePlanes {
   int64_t lanes = 0;
   std::byte* base = nullptr;
   std::array<int64_t, kernels::cpu::kMostPlaneLanes> offsets{};  // elements; of each lane
+  int64_t step = 0;  // from each offset to the next, where that is the same for all lanes; else 0
 };
 LanePlanes lane_planes(const problem::PassTensor& tensor, OperandRounding rounding, void* address,
                        int64_t lanes);
 
+// i / n, for a loop in which n is 1 nearly always.
+inline int64_t one_of(int64_t i, int64_t n) { return n == 1 ? i : i / n; }
 // Lane l is channel `channel_of(c)` of image n for plane (n, c) of the block.
 template <class ChannelOf>
 void place_lanes(LanePlanes& planes, const PlaneBlocks& blocks, int64_t block,
@@ -57,6 +60,10 @@ void place_lanes(LanePlanes& planes, const PlaneBlocks& blocks, int64_t block,
       ++image;
     }
   }
+  const auto& at = planes.offsets;
+  planes.step = blocks.lanes > 1 ? at[1] - at[0] : 0;
+  for (size_t lane = 2; lane < static_cast<size_t>(blocks.lanes); ++lane)
+    if (at[lane] - at[lane - 1] != planes.step) planes.step = 0;
 }
 
 // Floats that the functions below need to convert in.

@@ -11,16 +11,25 @@ namespace retrograd::engines::cpu {
 // A call to transpose pays from about this many places on.
 constexpr int64_t kPlacesPerLoad = 64;
 
-DepthwiseStrip::DepthwiseStrip(const std::array<GatherAxis, 3>& axes, const BoxGrid::Box& box,
-                               const problem::Strides5& strides, const LanePlanes* planes, int64_t sources,
-                               float* memory, float* buffer)
-    : strides_(strides), planes_(planes), sources_(sources), memory_(memory), buffer_(buffer) {
+DepthwiseStrip::Ranges DepthwiseStrip::ranges_of(const std::array<GatherAxis, 3>& axes,
+                                                 const BoxGrid::Box& box) {
+  Ranges ranges;
   for (size_t axis = 0; axis < 3; ++axis)
-    ranges_[axis] = axes[axis].sources(box.first[axis + 1], box.first[axis + 1] + box.size[axis + 1]);
-  loaded_ = ranges_[1].begin;
-  at_least_ = ceil_div(kPlacesPerLoad, std::max<int64_t>(ranges_[2].size(), 1));
-  row_floats_ = ranges_[2].size() * planes->lanes;
+    ranges[axis] = axes[axis].sources(box.first[axis + 1], box.first[axis + 1] + box.size[axis + 1]);
+  return ranges;
 }
+
+DepthwiseStrip::DepthwiseStrip(const Ranges& ranges, const problem::Strides5& strides,
+                               const LanePlanes* planes, int64_t sources, float* memory, float* buffer)
+    : strides_(strides),
+      planes_(planes),
+      sources_(sources),
+      memory_(memory),
+      buffer_(buffer),
+      ranges_(ranges),
+      loaded_(ranges[1].begin),
+      at_least_(ceil_div(kPlacesPerLoad, std::max<int64_t>(ranges[2].size(), 1))),
+      row_floats_(ranges[2].size() * planes->lanes) {}
 
 int64_t DepthwiseStrip::most_floats(const std::array<GatherAxis, 3>& axes, const BoxGrid& grid,
                                     int64_t sources, int64_t lanes) {

@@ -15,10 +15,12 @@ class DepthwiseStrip {
  public:
   static constexpr int64_t kMostSources = 8;
 
+  // What a box reads of the source, the same for every block of planes.
+  using Ranges = std::array<problem::Range, 3>;
+  static Ranges ranges_of(const std::array<GatherAxis, 3>& axes, const BoxGrid::Box& box);
   // `planes` has one entry a source channel; `memory` holds most_floats().
-  DepthwiseStrip(const std::array<GatherAxis, 3>& axes, const BoxGrid::Box& box,
-                 const problem::Strides5& strides, const LanePlanes* planes, int64_t sources, float* memory,
-                 float* buffer);
+  DepthwiseStrip(const Ranges& ranges, const problem::Strides5& strides, const LanePlanes* planes,
+                 int64_t sources, float* memory, float* buffer);
   // INT64_MAX when 64 bits do not hold it.
   static int64_t most_floats(const std::array<GatherAxis, 3>& axes, const BoxGrid& grid, int64_t sources,
                              int64_t lanes);
@@ -39,8 +41,8 @@ class DepthwiseStrip {
   int64_t sources_;
   float* memory_;
   float* buffer_;
-  std::array<problem::Range, 3> ranges_;
-  int64_t loaded_ = 0, at_least_ = 1, row_floats_ = 0;
+  const Ranges& ranges_;
+  int64_t loaded_, at_least_, row_floats_;
 };
 
 }  // namespace retrograd::engines::cpu
