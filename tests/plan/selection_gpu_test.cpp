@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <set>
 
 #include "base/machine.h"
 #include "engines/cost.h"
@@ -12,6 +13,7 @@
 #include "problem/problem_text.h"
 #include "support/generator/problem_generator.h"
 #include "support/generator/problem_sketch.h"
+#include "support/shape_files.h"
 
 namespace retrograd::test {
 namespace {
@@ -122,6 +124,64 @@ TEST_F(SelectionGpuTest, ForwardProblemsAreTakenByKernels) {
       const std::string_view name = (rest ? rest->candidate : answers[0].candidate)->name();
       EXPECT_TRUE(name.find(part) != std::string_view::npos) << name;
     }
+  }
+}
+
+// Where the caller allows TF32, operands in f32 are rounded as they are read, or on their way to rows.
+TEST_F(SelectionGpuTest, RoundedF32IsTakenByTF32) {
+  const struct {
+    const char* text;
+    std::string_view part;  // of its name
+  } cases[] = {
+      {"conv input=2x16x99x99 weight=16x64x3x3 stride=2x2 transposed=1 forward=1 bias=64", "in_place_tf32"},
+      {"conv input=8x64x28x28 weight=96x64x1x1 mask=i", "in_place_tf32"},
+      {"conv input=8x64x28x28 weight=96x64x1x1 mask=w", "tf32_products"},
+      {"conv input=8x64x28x28 weight=96x64x3x3 padding=1x1 mask=i", "tf32"},
+      {"conv input=8x64x28x28 weight=96x64x3x3 padding=1x1 mask=w", "tf32_products"},
+  };
+  for (const auto& [text, part] : cases)
+    for (const Machine& machine : gpus_)
+      for (const bool allowed : {true, false}) {
+        SCOPED_TRACE(text);
+        const auto problem = problem::judge(
+            problem::parse_request(std::string(text) + (allowed ? " math=1" : " math=0")).value());
+        ASSERT_TRUE(problem.is_ok()) << problem.status().message();
+        const auto answers =
+            plan::judge(engines::candidates(runtime::DeviceKind::kCuda), problem.value().passes[0], machine);
+        const std::string_view name = answers[0].candidate->name();
+        EXPECT_EQ(name.find(allowed ? part : "tf32") != std::string_view::npos, allowed) << name;
+      }
+}
+
+// What times choose may leave a kernel without a problem that runs it: tests/shapes has one for each cut.
+TEST_F(SelectionGpuTest, ShapeFilesHaveEveryCutOfPointwisePlanes) {
+  const struct {
+    std::string_view pass;
+    std::vector<std::string> cuts;
+  } wanted[] = {
+      {"forward",
+       {"64 x 256", "128 x 128", "192 x 128"}},  // 128 x 256 takes 3e8 products, too many for tests
+      {"grad_input", {"64 x 256", "128 x 128", "192 x 128"}},
+      {"grad_weight", {"128 x 128", "128 x 256", "192 x 192"}},
+  };
+  const Machine machine = *named_machine("h200");
+  std::set<std::string> seen;
+  for (const NamedRequest& named : read_shape_files()) {
+    const auto problem = problem::judge(named.request);
+    if (!problem.is_ok()) continue;
+    for (const problem::Pass& pass : problem.value().passes)
+      for (const engines::Candidate* candidate : engines::candidates(runtime::DeviceKind::kCuda)) {
+        if (candidate->name() != std::string_view("cuda.pointwise_planes")) continue;
+        if (!candidate->supports(pass, machine).accepted()) continue;
+        const std::string how = candidate->make_step(pass, machine)->describe();
+        seen.insert(std::string(name_of(pass)) + ' ' + how.substr(0, how.find(',', how.find(',') + 1)));
+      }
+  }
+  for (const auto& [pass, cuts] : wanted) {
+    EXPECT_TRUE(seen.contains(std::string(pass) + " tiles 128 x 128, planes in pieces")) << pass;
+    for (const std::string& cut : cuts)
+      EXPECT_TRUE(seen.contains(std::string(pass) + " tiles " + cut + ", planes in place"))
+          << pass << ' ' << cut;
   }
 }
 

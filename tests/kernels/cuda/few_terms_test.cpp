@@ -5,6 +5,7 @@
 
 #include <array>
 #include <random>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -68,6 +69,7 @@ Problem draw(unsigned seed) {
   const int64_t results = draws.of(0, 2) == 0 ? draws.of(30, 80) : draws.of(1, 9);
   c.x_channels = problem.forward ? added_up : results;
   c.y_channels = problem.forward ? results : added_up;
+  if (draws.of(0, 1) == 0) c.x.dtype = c.y.dtype = c.w.dtype = DType::kF16;  // vectors of 8 channels, not 4
   const auto& [d, h, w] = c.axes;
   const int64_t x = lay_out(c.x, {c.batch, c.groups * c.x_channels, d.x, h.x, w.x}, draws.of(0, 1) == 0);
   const int64_t y = lay_out(c.y, {c.batch, c.groups * c.y_channels, d.y, h.y, w.y}, draws.of(0, 1) == 0);
@@ -113,12 +115,14 @@ std::vector<float> defined(const Problem& problem) {
 }
 
 TEST(FewTermsTest, EveryResultHasItsTerms) {
+  std::set<int> vectors;
   for (unsigned seed = 0; seed < kDraws; ++seed) {
     const Problem problem = draw(seed);
     const Conv& c = problem.conv;
     const FewTermsPlan p = few_terms_plan(c, problem.forward);
     const FewTermsOperands o = few_terms_operands(c, problem.forward);
     const int places = few_terms_each(p.filled) * kFewTermsThreads;
+    vectors.insert(p.vector);
     ASSERT_LE(p.terms, p.filled);
     ASSERT_LE(p.filled, kFewTerms);
     ASSERT_GE(p.splits * p.of_split, p.to_channels);
@@ -142,8 +146,9 @@ TEST(FewTermsTest, EveryResultHasItsTerms) {
             }
           };
         };
-        const uint64_t live = p.vector == 1 ? few_terms_of<uint64_t, 1>(p, o.from, at, gather(1))
-                                            : few_terms_of<uint64_t, 4>(p, o.from, at, gather(4));
+        const uint64_t live = p.vector == 1   ? few_terms_of<uint64_t, 1>(p, o.from, at, gather(1))
+                              : p.vector == 4 ? few_terms_of<uint64_t, 4>(p, o.from, at, gather(4))
+                                              : few_terms_of<uint64_t, 8>(p, o.from, at, gather(8));
         ASSERT_EQ(live, put);
         for (int64_t i = 0; i < p.to_channels; ++i) {
           float sum = 0;
@@ -160,6 +165,7 @@ TEST(FewTermsTest, EveryResultHasItsTerms) {
     }
     for (const int times : written) ASSERT_EQ(times, 1) << "seed " << seed;
   }
+  EXPECT_EQ(vectors, (std::set<int>{1, 4, 8}));
 }
 
 TEST(FewTermsTest, ChannelsSideBySideAreReadInVectors) {
