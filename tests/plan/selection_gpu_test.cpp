@@ -153,6 +153,24 @@ TEST_F(SelectionGpuTest, RoundedF32IsTakenByTF32) {
       }
 }
 
+// Three TF32 products are not as exact as one of FP32, which a sum of few products shows.
+TEST_F(SelectionGpuTest, ShortSumsOfF32AreNotSplit) {
+  const auto problem = problem::judge(
+      problem::parse_request("conv input=2x3x9x9 weight=5x3x2x1 output=2x5x8x9 forward=1").value());
+  ASSERT_TRUE(problem.is_ok()) << problem.status().message();
+  const std::set<std::string_view> split = {"cuda.box_products", "cuda.in_place_products",
+                                            "cuda.row_products"};
+  size_t seen = 0;
+  for (const Machine& machine : gpus_)
+    for (const auto& answer :
+         plan::judge(engines::candidates(runtime::DeviceKind::kCuda), problem.value().passes[0], machine))
+      if (split.contains(answer.candidate->name())) {
+        ++seen;
+        EXPECT_FALSE(answer.support.accepted()) << answer.candidate->name();
+      }
+  EXPECT_EQ(seen, split.size() * gpus_.size());
+}
+
 // What times choose may leave a kernel without a problem that runs it: tests/shapes has one for each cut.
 TEST_F(SelectionGpuTest, ShapeFilesHaveEveryCutOfPointwisePlanes) {
   const struct {

@@ -172,8 +172,8 @@ Support takes(const ConvPass& p) {
   // A folded sum has one tap.
   const bool folded = folded_columns(p) != Columns::kChannels;
   const int64_t terms = folded ? p.y_channels_per_group() : terms_of(p);
-  if (math == ProductMath::kF32 && terms < kFewestTerms)
-    return Support::no(fmt::format("sums of {} products in f32 would not be exact enough", terms));
+  if (math == ProductMath::kF32)
+    if (const Support support = takes_split_products(terms); !support.accepted()) return support;
   if (!is_few_residues(p) && !folded) return Support::no("more than 64 residues of the strides");
   if (!is_planes(source, source_sizes(p)) && InPlaceWay(p).form != InPlaceForm::kRows)
     return Support::no("needs planes, or rows of whole chunks and weights whose columns lie side by side");

@@ -6,9 +6,11 @@
 
 namespace retrograd::engines::cuda {
 
-// Three TF32 products leave out up to 2^-21 of a product, which is within the error of FP32 only in a sum.
-constexpr int64_t kFewestTerms = 8;
+// The longest sum of a result.
 int64_t terms_of(const problem::ConvPass& pass);
+// Whether f32 sums of so many terms may be made of three TF32 products each: those leave out up to 2^-21 of a
+// product, which is within the error of FP32 only in a sum.
+Support takes_split_products(int64_t terms);
 
 // Something to add up, more than one channel a group, and sizes that 32-bit counts of places, taps and
 // channels hold.

@@ -33,9 +33,8 @@ class RowProductsCandidate final : public Candidate {
     if (in_tf32_ && conv->groups > 1 &&
         std::min(conv->x_channels_per_group(), conv->y_channels_per_group()) < kFewestChannels)
       return Support::no(fmt::format("groups of fewer than {} channels fill few tiles", kFewestChannels));
-    if (!in_tf32_ && row_type_of(*conv) == RowType::kF32 && terms_of(*conv) < kFewestTerms)
-      return Support::no(
-          fmt::format("sums of {} products in f32 would not be exact enough", terms_of(*conv)));
+    if (!in_tf32_ && row_type_of(*conv) == RowType::kF32)
+      if (const Support support = takes_split_products(terms_of(*conv)); !support.accepted()) return support;
     if (conv->kind == ConvPassKind::kGradInput && !has_gather_way(*conv))
       return Support::no("more than 64 residues of the strides, with windows that overlap");
     return Support::yes();

@@ -8,6 +8,7 @@
 #include <algorithm>
 
 #include "base/checked.h"
+#include "engines/cuda/dense/product_limits.h"
 #include "engines/cuda/effort.h"
 #include "engines/cuda/implementations.h"
 #include "engines/cuda/layouts.h"
@@ -54,9 +55,10 @@ class BoxCandidate final : public Candidate {
     if (!fits_31_bits(x_sizes(*conv)) || !fits_31_bits(y_sizes(*conv)) || !fits_31_bits(w_sizes(*conv)) ||
         !has_small_windows(*conv) || !are_weights_near(*conv))
       return Support::no("sizes beyond 32-bit counts");
-    const auto& [d, h, w] = conv->axes;
-    if (channels * d.kernel * h.kernel * w.kernel > kMostTerms)
-      return Support::no(fmt::format("needs at most {} taps and channels", kMostTerms));
+    const int64_t terms = terms_of(*conv);
+    if (terms > kMostTerms) return Support::no(fmt::format("needs at most {} taps and channels", kMostTerms));
+    if (conv->x.dtype == DType::kF32)
+      if (const Support support = takes_split_products(terms); !support.accepted()) return support;
     const BoxPlan plan = kernels::cuda::box_plan(shape_of(*conv));
     if (!plan.fits || plan.shared > machine.gpu.shared_bytes)
       return Support::no("what a few windows read does not fit into shared memory");

@@ -8,7 +8,7 @@
 // A thread takes two places of a group's result, one of more than 32 terms. It gathers their terms once and
 // walks over the group's result channels, whose weights a block has in shared memory: the sums are as long as
 // they are few, and what is left is to write the result. FP32 products and sums, so that the shortest of them
-// are as exact as any (product_limits.h).
+// are as exact as any (engines/cuda/dense/product_limits.h).
 #pragma once
 
 #include <cstdint>
