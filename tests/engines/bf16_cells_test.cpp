@@ -3,6 +3,7 @@
 // of exact products all the same.
 #include <gtest/gtest.h>
 
+#include "base/machine.h"
 #include "engines/machines.h"
 #include "engines/registry.h"
 #include "kernels/cpu/dense/bf16_pairs.h"
@@ -51,6 +52,9 @@ void check_all(bool tiles) {
   for (const char* text :
        {"conv input=2x16x5x6:bf16 weight=32x16x3x3:bf16 dtype=bf16 padding=1x1",
         "conv input=2x32x5x12:bf16@1920x1x384x32 weight=32x32x3x3:bf16 dtype=bf16 stride=2x1",
+        "conv input=2x32x6x8@1536x1x256x32 weight=32x32x3x3@288x1x96x32 grad_output=2x32x6x8@1536x1x256x32 "
+        "padding=1x1 dtype=bf16",
+        "conv input=2x32x6x8@1536x1x256x32 weight=32x32x1x1 grad_output=2x32x6x8@1536x1x256x32 dtype=bf16",
         "conv input=2x32x4x7 weight=32x32x2x2 dtype=bf16 transposed=1 stride=2x2"}) {
     check(text, {Operand::kGradOutput, Operand::kInput, Operand::kWeight}, tiles);
     check(text, {Operand::kGradOutput}, tiles);
@@ -75,6 +79,21 @@ TEST(Bf16CellsTest, SmallNumbersAreKeptWherePlacesArePaired) {
     check(text, {Operand::kGradOutput, Operand::kInput, Operand::kWeight}, false);
     check(text, {Operand::kGradOutput}, false);
     check(text, {}, false);
+  }
+}
+
+// 16-bit operands of a call whose third one is f32: cubeMathType 2 rounds them to f16, whose numbers end at
+// 65504, cubeMathType 3 leaves them as they are.
+TEST(Bf16CellsTest, OperandsRoundedToF16AreNotPaired) {
+  const std::string text = "conv input=2x32x9 weight=32x32x3:bf16 grad_output=2x32x7:bf16 mask=i math=";
+  for (const bool rounded : {true, false}) {
+    const auto request = problem::parse_request(text + (rounded ? "2" : "3"));
+    ASSERT_TRUE(request.is_ok()) << request.status().message();
+    const problem::Problem problem = legal_problem(request.value());
+    for (const engines::Candidate* candidate : engines::candidates(runtime::DeviceKind::kCpu))
+      if (candidate->name() == std::string_view("cpu.bf16_gather")) {
+        EXPECT_EQ(candidate->supports(problem.passes[0], *named_machine("zen4")).accepted(), !rounded);
+      }
   }
 }
 

@@ -53,21 +53,28 @@ std::optional<PassTensor> as_cells(const PassTensor& tensor, int64_t partner, co
   return cells;
 }
 
-// The source of a gather as a tensor of cells, where its numbers lie that way; nullopt: they do not. Numbers
-// of one image, or of one place, may be any distance from others that are not there.
-std::optional<PassTensor> source_of_cells(const ConvPass& pass, int64_t partner) {
-  PassTensor cells = source_of(pass);
-  if (partner != 1) return std::nullopt;
+// A tensor whose pairs lie along an axis as one of cells, where the numbers of a pair lie side by side;
+// nullopt: they do not. An axis of one place may have any stride.
+std::optional<PassTensor> tensor_of_cells(PassTensor tensor, size_t paired,
+                                          const std::array<int64_t, 5>& sizes) {
+  if (tensor.strides[paired] != 2) return std::nullopt;
   for (size_t i = 0; i < 5; ++i) {
-    const bool counts = i == 0   ? pass.batch > 1
-                        : i == 1 ? source_channels(pass) * pass.groups > 1
-                                 : (is_forward(pass) ? pass.axes[i - 2].x : pass.axes[i - 2].y) > 1;
-    if (counts && cells.strides[i] % 2 != 0) return std::nullopt;
-    cells.strides[i] = counts ? cells.strides[i] / 2 : 0;
+    if (sizes[i] > 1 && tensor.strides[i] % 2 != 0) return std::nullopt;
+    tensor.strides[i] = sizes[i] > 1 || i == paired ? tensor.strides[i] / 2 : 0;
   }
-  cells.strides[1] = 1;
-  cells.dtype = DType::kF32;
-  return cells;
+  tensor.dtype = DType::kF32;
+  return tensor;
+}
+std::optional<PassTensor> source_of_cells(const ConvPass& p) {
+  const auto& [d, h, w] = p.axes;
+  const int64_t channels = source_channels(p) * p.groups;
+  return is_forward(p) ? tensor_of_cells(p.x, 1, {p.batch, channels, d.x, h.x, w.x})
+                       : tensor_of_cells(p.y, 1, {p.batch, channels, d.y, h.y, w.y});
+}
+std::optional<PassTensor> weights_of_cells(const ConvPass& p) {
+  return tensor_of_cells(
+      p.w, is_forward(p) ? 1 : 0,
+      {p.y_channels, p.x_channels_per_group(), p.axes[0].kernel, p.axes[1].kernel, p.axes[2].kernel});
 }
 
 // The share of products with numbers inside of x where the places of an axis are paired, one half with the
@@ -101,6 +108,7 @@ std::optional<Reason> unfit_for_pairs(const ConvPass& pass, bool tiles) {
   const PassTensor& a = is_grad_weight(pass) ? pass.x : source_of(pass);
   const PassTensor& b = is_grad_weight(pass) ? pass.y : pass.w;
   if (a.dtype != DType::kBF16 || b.dtype != DType::kBF16) return "the operands are not both bf16";
+  if (pass.rounding == OperandRounding::kF16) return "the operands are rounded to f16";
   const int64_t x = pass.x_channels_per_group(), y = pass.y_channels_per_group();
   const int64_t plane = pass.axes[0].y * pass.axes[1].y * pass.axes[2].y;
   if (is_grad_weight(pass) && plane > 1 && plane < kSmallestPlane)
@@ -146,12 +154,13 @@ std::optional<Reason> unfit_for_tiles(const ConvPass& pass, const Machine& machi
 CellPass pass_over_cells(const ConvPass& pass, bool tiles) {
   CellPass cells{.pass = pass, .tiles = tiles};
   ConvPass& p = cells.pass;
+  p.rounding = OperandRounding::kNone;  // to HF32 at most, which has more bits
   const auto pair = [](PassTensor& tensor, size_t axis, int64_t& partner) {
     partner = tensor.strides[axis];
     tensor.strides[axis] *= 2;
   };
   if (pairs_places(pass, tiles)) {
-    p = with_long_rows(pass);
+    p = with_long_rows(p);
     const size_t axis = paired_axis(p).value_or(0);
     problem::Window& w = p.axes[axis];
     const int64_t half = (w.y + 1) / 2;
@@ -176,8 +185,12 @@ CellPass pass_over_cells(const ConvPass& pass, bool tiles) {
     pair(p.y, 1, cells.y);
     pair(p.w, 0, cells.w);
   }
-  if (is_grad_weight(pass) || tiles) return cells;
-  if (const auto source = source_of_cells(p, is_forward(p) ? cells.x : cells.y)) {
+  if (is_grad_weight(pass)) return cells;
+  if (const auto weights = weights_of_cells(p)) {
+    p.w = *weights;
+    cells.weights_together = true;
+  }
+  if (const auto source = tiles ? std::nullopt : source_of_cells(p)) {
     (is_forward(p) ? p.x : p.y) = *source;
     cells.together = true;
   }
@@ -242,17 +255,33 @@ bool load_cell_rows(const std::byte* source, int64_t partner, int64_t step, int6
 }
 
 bool load_paired(const PassTensor& tensor, const PairedPlaces& places, const std::byte* source, int64_t index,
-                 int64_t step, int64_t stride, int64_t count, float* out) {
-  const int64_t partner = places.shift * tensor.strides[places.axis + 2];
+                 int64_t step, int64_t stride, int64_t count, int64_t channels, float* out, int64_t pitch) {
+  const int64_t partner = places.shift * tensor.strides[places.axis + 2], channel = tensor.strides[1];
   CellFacts facts;
   for_each_run(places, index, step, count, [&](int64_t i, int64_t part, bool low, bool high) {
-    if (!low && !high) {
-      std::fill_n(out + i, part, 0.0F);
+    const std::byte* const from = source + i * stride * kBytes;
+    const std::byte* const lower = low ? from : nullptr;
+    const std::byte* const upper = high ? half_at(from, partner) : nullptr;
+    if (stride == 1 && (low || high)) {
+      facts &= kernels::cpu::pair_rows({.low = lower,
+                                        .high = upper,
+                                        .step = channel,
+                                        .rows = channels,
+                                        .count = part,
+                                        .out = out + i,
+                                        .pitch = pitch});
       return;
     }
-    const std::byte* const from = source + i * stride * kBytes;
-    facts &=
-        load_halves(low ? from : nullptr, high ? half_at(from, partner) : nullptr, stride, part, out + i);
+    for (int64_t c = 0; c < channels; ++c) {
+      float* const to = out + c * pitch + i;
+      const auto of_channel = [&](const std::byte* half) {
+        return half == nullptr ? nullptr : half + c * channel * kBytes;
+      };
+      if (low || high)
+        facts &= load_halves(of_channel(lower), of_channel(upper), stride, part, to);
+      else
+        std::fill_n(to, part, 0.0F);
+    }
   });
   return facts.large && facts.finite;
 }
@@ -285,6 +314,18 @@ bool load_cell_strip(const PassTensor& tensor, int64_t partner, const std::byte*
     return kernels::cpu::judge_cells(out, 0, 1, shape.channels * shape.plane()).large;
   }
   std::array<int64_t, 3> begin, end;
+  bool whole = tensor.strides[4] == 1;  // every place is there, one behind the other
+  int64_t run = 1;
+  for (size_t axis = 3; axis-- > 0;) {
+    whole &= shape.start[axis] >= 0 && shape.start[axis] + shape.extent[axis] <= shape.size[axis] &&
+             (shape.extent[axis] == 1 || tensor.strides[axis + 2] == run);
+    run *= shape.extent[axis];
+  }
+  if (whole) {
+    const auto& s = tensor.strides;
+    const int64_t at = shape.start[0] * s[2] + shape.start[1] * s[3] + shape.start[2];
+    return load_cell_rows(source + at * kBytes, partner, s[1], shape.channels, run, out, run);
+  }
   for (size_t axis = 0; axis < 3; ++axis) {
     begin[axis] = std::clamp<int64_t>(-shape.start[axis], 0, shape.extent[axis]);
     end[axis] = std::clamp(shape.size[axis] - shape.start[axis], begin[axis], shape.extent[axis]);

@@ -31,9 +31,9 @@ struct CellPass {
   problem::ConvPass pass;
   // Elements from a number to the one that shares its cell; 0: numbers are not paired.
   int64_t x = 0, y = 0, w = 0;
-  // Numbers that share a cell lie side by side: the source is a tensor of cells as it is, with floats'
-  // strides.
-  bool together = false;
+  // Numbers that share a cell lie side by side: the source of a gather, or its weight, is a tensor of cells
+  // as it is, with floats' strides.
+  bool together = false, weights_together = false;
   bool tiles = false;  // for the tile registers of kernels/cpu/dense/bf16_tiles.h
   bool rest = false;   // the numbers of the last image have no partner
   // Where places are paired. Zeros meet numbers then, which is right as long as those are finite.
@@ -55,10 +55,12 @@ bool load_cell_rows(const std::byte* source, int64_t partner, int64_t step, int6
 // As load_strip.
 bool load_cell_strip(const problem::PassTensor& tensor, int64_t partner, const std::byte* source,
                      const StripShape& shape, float* out);
-// Cells of paired places: out[i] for `count` numbers that are `stride` apart, of which the first is at
-// `index` of the axis, and the next at index + step (0 or 1). False where one is not finite, too.
+// Cells of paired places of `channels` channels: out[c·pitch + i] for `count` numbers that are `stride`
+// apart, of which the first is at `index` of the axis, and the next at index + step (0 or 1). False where one
+// is not finite, too.
 bool load_paired(const problem::PassTensor& tensor, const PairedPlaces& places, const std::byte* source,
-                 int64_t index, int64_t step, int64_t stride, int64_t count, float* out);
+                 int64_t index, int64_t step, int64_t stride, int64_t count, int64_t channels, float* out,
+                 int64_t pitch);
 // The same of `rows` places along W whose `count` channels lie side by side; the first is at `index` of the
 // axis, the next at index + step.
 bool load_paired_rows(const problem::PassTensor& tensor, const PairedPlaces& places, const std::byte* source,

@@ -65,7 +65,7 @@ class DenseGatherStep final : public Step {
         tiles_(cells.tiles),
         cut_(plan_dense_gather(pass_, widest_vectors_of(machine), room_in(machine.cpu.caches),
                                partner_ != 0 ? vectors_of(machine).floats : 0, tiles_)),
-        panels_(pass_, cut_, machine.cpu.threads, cells.w),
+        panels_(pass_, cut_, machine.cpu.threads, cells.w != 0, cells.weights_together ? 0 : cells.w),
         sources_(pass_, cut_, partner_, cells.together, tiles_),
         results_(pass_, cut_),
         fallback_(std::move(fallback)) {

@@ -137,16 +137,15 @@ bool GradWeightOperands::load_paired_strip(const PassTensor& t, const std::byte*
   const int64_t whole_begin = std::max<int64_t>(0, -start[1]);
   const int64_t whole_end = std::min(height, paired.size - paired.shift - start[1]);
   bool sound = true;
-  for (int64_t c = 0; c < channels; ++c)
-    for (int64_t d = 0; d < depth; ++d)
-      for (int64_t h = 0, rows = 1; h < height; h += rows) {
-        rows = joined ? height : rows_join && h >= whole_begin && h + 1 < whole_end ? whole_end - h : 1;
-        const std::array<int64_t, 3> at{start[0] + d, start[1] + h, start[2]};
-        sound &=
-            load_paired(t, paired, source + (c * s[1] + at[0] * s[2] + at[1] * s[3] + at[2] * s[4]) * bytes,
-                        at[paired.axis], paired.axis == 2 ? 1 : 0, s[4], rows * length, out);
-        out += rows * length;
-      }
+  for (int64_t d = 0; d < depth; ++d)
+    for (int64_t h = 0, rows = 1; h < height; h += rows) {
+      rows = joined ? height : rows_join && h >= whole_begin && h + 1 < whole_end ? whole_end - h : 1;
+      const std::array<int64_t, 3> at{start[0] + d, start[1] + h, start[2]};
+      sound &= load_paired(t, paired, source + (at[0] * s[2] + at[1] * s[3] + at[2] * s[4]) * bytes,
+                           at[paired.axis], paired.axis == 2 ? 1 : 0, s[4], rows * length, channels, out,
+                           part.plane());
+      out += rows * length;
+    }
   return sound;
 }
 

@@ -35,10 +35,11 @@ int64_t k_stride(const problem::ConvPass& p) { return is_forward(p) ? p.w.stride
 
 }  // namespace
 
-WeightPanels::WeightPanels(const problem::ConvPass& pass, const DenseBlocking& cut, int threads,
+WeightPanels::WeightPanels(const problem::ConvPass& pass, const DenseBlocking& cut, int threads, bool cells,
                            int64_t partner)
     : pass_(pass),
       cut_(cut),
+      cells_(cells),
       partner_(partner),
       taps_(taps_of(pass)),
       channels_(std::clamp<int64_t>(kBlockFloats / (taps_ * cut.width), 1, source_channels(pass))),
@@ -75,7 +76,7 @@ PanelFacts WeightPanels::pack(const Bindings& bindings, int64_t task, int64_t sl
 }
 
 void WeightPanels::look_at(const float* panel, int64_t count, bool judge, PanelFacts& facts) const {
-  if (partner_ != 0) {
+  if (cells_) {
     const kernels::cpu::CellFacts cells = kernels::cpu::judge_cells(panel, 0, 1, count);
     facts.large &= cells.large;
     facts.finite &= cells.finite || !judge;
@@ -108,7 +109,7 @@ void WeightPanels::pack_channels(const Bindings& bindings, const Tile& tile, int
   const auto bytes = static_cast<int64_t>(size_of(pass_.w.dtype));
   const auto* base = static_cast<const std::byte*>(bindings[pass_.w.operand]);
   const bool direct = cut_.phases.size() == 1 && cut_.phases.front().taps == taps_;
-  if (taps_ > 1 && m_stride(pass_) == 1 && is_plain(pass_.w, pass_.rounding) && partner_ == 0)
+  if (taps_ > 1 && m_stride(pass_) == 1 && is_plain(pass_.w, pass_.rounding))
     return copy_channels(reinterpret_cast<const float*>(base), tile, k, channels, place);
   const int64_t block = channels_ * taps_ * tile.width;
   const int64_t from = tile.group * pass_.y_channels_per_group() * pass_.w.strides[0] +

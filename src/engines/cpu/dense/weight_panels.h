@@ -16,8 +16,10 @@ struct PanelFacts {
 
 class WeightPanels {
  public:
-  // Pass and cut must outlive this. `partner`: of the cells that the pass is over (bf16_cells.h), or 0.
-  WeightPanels(const problem::ConvPass& pass, const DenseBlocking& cut, int threads, int64_t partner = 0);
+  // Pass and cut must outlive this. `cells`: the pass is over cells (bf16_cells.h), `partner` is that of
+  // their numbers, or 0 where the weight has cells as they are.
+  WeightPanels(const problem::ConvPass& pass, const DenseBlocking& cut, int threads, bool cells = false,
+               int64_t partner = 0);
 
   size_t bytes() const {
     return cut_.whole_images ? 0 : panel_bytes_ + static_cast<size_t>(slots_) * slot_bytes_;
@@ -59,6 +61,7 @@ class WeightPanels {
 
   const problem::ConvPass& pass_;
   const DenseBlocking& cut_;
+  bool cells_;
   int64_t partner_;
   int64_t taps_;      // all of the kernel's
   int64_t channels_;  // source channels turned over at once

@@ -121,7 +121,10 @@ template <bool kLow, bool kHigh>
 RG_BF16 CellFacts pair(const PairedRows& p) {
   const Weave weave;
   Extremes seen;
-  for (int64_t r = 0; r < p.rows; ++r) {
+  // Rows that follow each other are one.
+  const bool joined = p.step == p.count && p.pitch == p.count;
+  const int64_t rows = joined ? 1 : p.rows, count = joined ? p.rows * p.count : p.count;
+  for (int64_t r = 0; r < rows; ++r) {
     const std::byte* const low = kLow ? p.low + 2 * r * p.step : nullptr;
     const std::byte* const high = kHigh ? p.high + 2 * r * p.step : nullptr;
     float* const out = p.out + r * p.pitch;
@@ -129,7 +132,7 @@ RG_BF16 CellFacts pair(const PairedRows& p) {
     if (kLow) _mm_prefetch(low + 2 * kRowsAhead * p.step, _MM_HINT_T0);
     if (kHigh) _mm_prefetch(high + 2 * kRowsAhead * p.step, _MM_HINT_T0);
     int64_t i = 0;
-    for (; i + 32 <= p.count; i += 32) {
+    for (; i + 32 <= count; i += 32) {
       const __m512i l = kLow ? _mm512_loadu_si512(low + 2 * i) : _mm512_setzero_si512();
       const __m512i h = kHigh ? _mm512_loadu_si512(high + 2 * i) : _mm512_setzero_si512();
       if (kLow) seen.look(l);
@@ -138,7 +141,7 @@ RG_BF16 CellFacts pair(const PairedRows& p) {
       _mm512_storeu_si512(out + i + 16, _mm512_permutex2var_epi16(l, weave.upper, h));
     }
     // Half a vector of cells without masks, which stores take several times as long with.
-    for (; i + 8 <= p.count; i += 8) {
+    for (; i + 8 <= count; i += 8) {
       const __m128i l =
           kLow ? _mm_loadu_si128(reinterpret_cast<const __m128i*>(low + 2 * i)) : _mm_setzero_si128();
       const __m128i h =
@@ -148,7 +151,7 @@ RG_BF16 CellFacts pair(const PairedRows& p) {
       seen.look(_mm512_maskz_broadcast_i64x4(0xFF, cells));
       _mm256_storeu_si256(reinterpret_cast<__m256i*>(out + i), cells);
     }
-    if (const int64_t rest = p.count - i; rest > 0) {
+    if (const int64_t rest = count - i; rest > 0) {
       const __mmask32 live = first_numbers(rest);
       const __m512i l = kLow ? _mm512_maskz_loadu_epi16(live, low + 2 * i) : _mm512_setzero_si512();
       const __m512i h = kHigh ? _mm512_maskz_loadu_epi16(live, high + 2 * i) : _mm512_setzero_si512();
@@ -165,9 +168,11 @@ RG_BF16 CellFacts pair(const PairedRows& p) {
 
 RG_BF16 CellFacts judge(const float* cells, int64_t step, int64_t rows, int64_t count) {
   Extremes seen;
-  for (int64_t r = 0; r < rows; ++r, cells += step)
-    for (int64_t i = 0; i < count; i += 16)
-      seen.look(_mm512_maskz_loadu_epi32(first_cells(count - i), cells + i));
+  for (int64_t r = 0; r < rows; ++r, cells += step) {
+    int64_t i = 0;
+    for (; i + 16 <= count; i += 16) seen.look(_mm512_loadu_si512(cells + i));
+    if (i < count) seen.look(_mm512_maskz_loadu_epi32(first_cells(count - i), cells + i));
+  }
   return seen.facts();
 }
 
@@ -196,7 +201,7 @@ CellFacts pair_rows(const PairedRows& rows) {
   return rows.high == nullptr ? pair<true, false>(rows) : pair<true, true>(rows);
 }
 CellFacts judge_cells(const float* cells, int64_t step, int64_t rows, int64_t count) {
-  return judge(cells, step, rows, count);
+  return step == count ? judge(cells, 0, 1, rows * count) : judge(cells, step, rows, count);
 }
 
 }  // namespace retrograd::kernels::cpu
