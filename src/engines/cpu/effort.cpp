@@ -36,6 +36,7 @@ double rounded_up(double value, double step) { return std::ceil(value / step) * 
 struct Side {
   double channels = 1, places = 1, row = 1;  // places: of the batch; row: of W
   bool last = false, spread = false;         // channels lie side by side; neither they nor places
+  bool picked = false;                       // places of a row that are read lie apart
   double rows() const { return places / row; }
   double elements() const { return channels * places; }
 };
@@ -56,6 +57,7 @@ struct Shape {
     y.last = p.y.strides[1] == 1 && p.y_channels > 1;
     x.spread = !x.last && p.x.strides[4] != 1;
     y.spread = !y.last && p.y.strides[4] != 1;
+    x.picked = !grad_input && !x.last && p.axes[2].kernel == 1 && p.axes[2].stride > 1;
     x.places = y.places = pairs = batch;
     for (size_t i = 0; i < 3; ++i) {
       const problem::Window& axis = p.axes[i];
@@ -97,7 +99,8 @@ struct Shape {
   double operations(double each) const { return 2 * pairs * groups * each; }
   // Calls that load a side: its elements, and places or rows of channels that are converted.
   double loads(const Side& side) const {
-    const double each = side.last ? 0.6 * side.places : 0.25 * side.rows() * side.channels;
+    const double each =
+        side.last ? 0.15 * side.places : (side.picked ? 2 : 0.25) * side.rows() * side.channels;
     return converts ? side.elements() / 50 + each : side.elements() / 100 + each / 6;
   }
   // The same where rows are copied channel by channel.

@@ -199,25 +199,44 @@ CellPass pass_over_cells(const ConvPass& pass, bool tiles) {
 
 namespace {
 
-// out[i] = (low[i·stride], high[i·stride]); a null half is zeros.
-CellFacts load_halves(const std::byte* low, const std::byte* high, int64_t stride, int64_t count,
-                      float* out) {
-  if (stride == 1) return kernels::cpu::pair_rows({.low = low, .high = high, .count = count, .out = out});
+// Rows of numbers that are paired, `step` numbers apart, and of their cells, `pitch` apart.
+struct HalfRows {
+  int64_t rows = 1, step = 0, pitch = 0;
+};
+
+// out[r·pitch + i] = (low[r·step + i·stride], high[r·step + i·stride]), i < count; a null half is zeros.
+CellFacts load_halves(const std::byte* low, const std::byte* high, int64_t stride, int64_t count, float* out,
+                      const HalfRows& r = {}) {
+  if (stride == 1)
+    return kernels::cpu::pair_rows({.low = low,
+                                    .high = high,
+                                    .step = r.step,
+                                    .rows = r.rows,
+                                    .count = count,
+                                    .out = out,
+                                    .pitch = r.pitch});
   std::array<std::array<std::byte, kChunk * kBytes>, 2> halves;
+  const int64_t most = std::min(count, kChunk), rows_at_once = kChunk / most;
   CellFacts facts;
-  for (int64_t i = 0; i < count; i += kChunk) {
-    const int64_t part = std::min(kChunk, count - i);
-    const auto gather = [&](const std::byte* from, std::byte* to) -> const std::byte* {
-      if (from == nullptr) return nullptr;
-      for (int64_t j = 0; j < part; ++j)
-        std::memcpy(to + j * kBytes, from + (i + j) * stride * kBytes, kBytes);
-      return to;
-    };
-    facts &= kernels::cpu::pair_rows({.low = gather(low, halves[0].data()),
-                                      .high = gather(high, halves[1].data()),
-                                      .count = part,
-                                      .out = out + i});
-  }
+  for (int64_t row = 0; row < r.rows; row += rows_at_once)
+    for (int64_t i = 0; i < count; i += most) {
+      const int64_t rows = std::min(rows_at_once, r.rows - row), part = std::min(most, count - i);
+      const auto gather = [&](const std::byte* from, std::byte* to) -> const std::byte* {
+        if (from == nullptr) return nullptr;
+        from += (row * r.step + i * stride) * kBytes;
+        for (int64_t k = 0; k < rows; ++k)
+          for (int64_t j = 0; j < part; ++j)
+            std::memcpy(to + (k * part + j) * kBytes, from + (k * r.step + j * stride) * kBytes, kBytes);
+        return to;
+      };
+      facts &= kernels::cpu::pair_rows({.low = gather(low, halves[0].data()),
+                                        .high = gather(high, halves[1].data()),
+                                        .step = part,
+                                        .rows = rows,
+                                        .count = part,
+                                        .out = out + row * r.pitch + i,
+                                        .pitch = r.pitch});
+    }
   return facts;
 }
 
@@ -244,44 +263,20 @@ bool load_cells(const std::byte* source, int64_t partner, int64_t stride, int64_
 
 bool load_cell_rows(const std::byte* source, int64_t partner, int64_t step, int64_t rows, int64_t count,
                     float* out, int64_t pitch) {
-  return kernels::cpu::pair_rows({.low = source,
-                                  .high = half_at(source, partner),
-                                  .step = step,
-                                  .rows = rows,
-                                  .count = count,
-                                  .out = out,
-                                  .pitch = pitch})
-      .large;
+  return load_halves(source, half_at(source, partner), 1, count, out, {rows, step, pitch}).large;
 }
 
 bool load_paired(const PassTensor& tensor, const PairedPlaces& places, const std::byte* source, int64_t index,
                  int64_t step, int64_t stride, int64_t count, int64_t channels, float* out, int64_t pitch) {
-  const int64_t partner = places.shift * tensor.strides[places.axis + 2], channel = tensor.strides[1];
+  const int64_t partner = places.shift * tensor.strides[places.axis + 2];
   CellFacts facts;
   for_each_run(places, index, step, count, [&](int64_t i, int64_t part, bool low, bool high) {
     const std::byte* const from = source + i * stride * kBytes;
-    const std::byte* const lower = low ? from : nullptr;
-    const std::byte* const upper = high ? half_at(from, partner) : nullptr;
-    if (stride == 1 && (low || high)) {
-      facts &= kernels::cpu::pair_rows({.low = lower,
-                                        .high = upper,
-                                        .step = channel,
-                                        .rows = channels,
-                                        .count = part,
-                                        .out = out + i,
-                                        .pitch = pitch});
-      return;
-    }
-    for (int64_t c = 0; c < channels; ++c) {
-      float* const to = out + c * pitch + i;
-      const auto of_channel = [&](const std::byte* half) {
-        return half == nullptr ? nullptr : half + c * channel * kBytes;
-      };
-      if (low || high)
-        facts &= load_halves(of_channel(lower), of_channel(upper), stride, part, to);
-      else
-        std::fill_n(to, part, 0.0F);
-    }
+    if (low || high)
+      facts &= load_halves(low ? from : nullptr, high ? half_at(from, partner) : nullptr, stride, part,
+                           out + i, {.rows = channels, .step = tensor.strides[1], .pitch = pitch});
+    else
+      for (int64_t c = 0; c < channels; ++c) std::fill_n(out + c * pitch + i, part, 0.0F);
   });
   return facts.large && facts.finite;
 }
@@ -296,13 +291,8 @@ bool load_paired_rows(const PassTensor& tensor, const PairedPlaces& places, cons
       return;
     }
     const std::byte* const from = source + r * row * kBytes;
-    facts &= kernels::cpu::pair_rows({.low = low ? from : nullptr,
-                                      .high = high ? half_at(from, partner) : nullptr,
-                                      .step = row,
-                                      .rows = part,
-                                      .count = count,
-                                      .out = out + r * pitch,
-                                      .pitch = pitch});
+    facts &= load_halves(low ? from : nullptr, high ? half_at(from, partner) : nullptr, 1, count,
+                         out + r * pitch, {part, row, pitch});
   });
   return facts.large && facts.finite;
 }
