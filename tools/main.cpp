@@ -208,13 +208,17 @@ int run(int argc, char** argv) {
                             ->excludes(calls);
   add_peers(bench_command, bench_options.peers);
   bench_command.add_option("--json", bench_options.json, "Write everything there")->type_name("FILE");
-  bench_command.add_option("--csv", bench_options.csv, "Write the rows there")->type_name("FILE");
+  bench_command
+      .add_option("--csv", bench_options.csv,
+                  "Write the rows there, those of every implementation as sweep does")
+      ->type_name("FILE");
   CLI::Option* every = bench_command.add_flag(
       "--every-implementation", bench_options.every_implementation,
       "Instead: every implementation that takes a pass, its time next to its predicted cost, and regret");
   every->excludes(calls)->excludes(values)->excludes(bench_command.get_option("--first-call"));
+  for (const char* other : {"--peer", "--json"}) bench_command.get_option(other)->excludes(every);
   for (const char* other : {"--peer", "--json", "--csv"})
-    bench_command.get_option(other)->excludes(calls)->excludes(values)->excludes(every);
+    bench_command.get_option(other)->excludes(calls)->excludes(values);
   add_device(bench_command, bench_options.device);
   bench_command.get_option("--device")->excludes(calls);  // the interfaces number devices themselves
 

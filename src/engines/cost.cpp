@@ -89,8 +89,10 @@ std::vector<std::string_view> words_of(std::string_view line) {
 
 const Tuning& builtin_tuning(const Machine& machine) {
   static const Tuning cpu = Tuning::parse(kBuiltinCpuTuning).value();
+  static const Tuning cpu_bf16_pairs = Tuning::parse(kBuiltinCpuBf16PairsTuning).value();
   static const Tuning gpu = Tuning::parse(kBuiltinGpuTuning).value();
-  return machine.kind == Machine::Kind::kCpu ? cpu : gpu;
+  if (machine.kind != Machine::Kind::kCpu) return gpu;
+  return machine.cpu.bf16_pairs ? cpu_bf16_pairs : cpu;
 }
 
 // What RETROGRAD_TUNING names, or nothing.

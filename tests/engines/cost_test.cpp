@@ -103,6 +103,17 @@ TEST(TuningTest, CasesOfPasses) {
   EXPECT_EQ(cases("avgpool input=2x8x6x6 kernel=2x2 stride=2x2 dtype=f16"), (Cases{"avgpool/f16/nchw"}));
 }
 
+TEST(TuningTest, BuiltInTablesHaveEveryImplementation) {
+  for (const char* name : {"zen3", "zen4", "sapphire-rapids", "neoverse-n1", "h200"}) {
+    const Machine machine = *named_machine(name);
+    const bool is_cpu = machine.kind == Machine::Kind::kCpu;
+    const Tuning& tuning = tuning_for(machine);
+    for (const Candidate* candidate :
+         candidates(is_cpu ? runtime::DeviceKind::kCpu : runtime::DeviceKind::kCuda))
+      EXPECT_TRUE(tuning.has(candidate->name())) << candidate->name() << " on " << name;
+  }
+}
+
 TEST(TuningTest, RefusalsNameLineAndReason) {
   const auto refusal = [](const char* text) { return Tuning::parse(text).status().message(); };
   EXPECT_EQ(refusal("a 1 1 1 1\nb 1 1\n"), "line 2: 3 words, expected 5: name arithmetic memory start call");

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <fstream>
 
 #include "problem/problem_text.h"
 #include "tools/bench/jobs.h"
@@ -12,6 +13,7 @@
 #include "tools/devices.h"
 #include "tools/measure/implementation_times.h"
 #include "tools/measure/operand_memory.h"
+#include "tools/sweep/figures.h"
 
 namespace retrograd::tools {
 namespace {
@@ -30,8 +32,9 @@ std::string to_line(const ImplementationTime& row, double fastest) {
                      row.seconds / fastest, row.chosen ? "  chosen" : "");
 }
 
-// Prints each pass and appends its regret.
-Status measure(const BenchJob& job, runtime::Device& device, double seconds, std::vector<double>& regrets) {
+// Prints each pass and appends its regret; `csv` is given it as a figure of a sweep.
+Status measure(const BenchJob& job, runtime::Device& device, double seconds, std::vector<double>& regrets,
+               std::ostream& csv) {
   RG_TRY(const auto problem, problem::judge(job.request));
   RG_TRY(const auto memory, OperandMemory::make(problem, device));
   fmt::print("{}{}{}\n", job.name, job.name.empty() ? "" : "  ", to_text(job.request));
@@ -43,6 +46,12 @@ Status measure(const BenchJob& job, runtime::Device& device, double seconds, std
       fmt::print("{}\n", to_line(row, times.fastest().seconds));
     std::fflush(stdout);
     regrets.push_back(times.regret());
+    SweepFigure figure;
+    figure.index = static_cast<int64_t>(regrets.size()) - 1;
+    figure.family = "given";
+    figure.problem = to_text(job.request);
+    figure.times = times;
+    csv << sweep_csv_rows({}, figure) << std::flush;
   }
   return Status::ok();
 }
@@ -58,10 +67,17 @@ int bench_implementations(const BenchOptions& options) {
   if (!jobs.is_ok()) return fail(jobs.status(), 2);
   const auto device = device_from_name(options.device);
   if (!device.is_ok()) return fail(device.status(), 1);
+  std::ofstream csv;  // without a name nothing is written
+  if (!options.csv.empty()) {
+    csv.open(options.csv);
+    if (!csv)
+      return fail({Code::kInvalidArgument, fmt::format("--csv: '{}' cannot be written", options.csv)}, 2);
+    csv << sweep_csv_header();
+  }
   std::vector<double> regrets;
   int code = 0;
   for (const BenchJob& job : jobs.value()) {
-    const Status status = measure(job, *device.value(), options.seconds, regrets);
+    const Status status = measure(job, *device.value(), options.seconds, regrets, csv);
     if (!status.is_ok()) code = fail(status, 1);
   }
   double logs = 0, worst = 1;

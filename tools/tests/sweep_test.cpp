@@ -255,7 +255,8 @@ TEST(ImplementationTimesTest, PartsMakeUpTheCost) {
           .value();
   const Machine& machine = engines::machine_of(cpu());
   const ImplementationTime& row = times.chosen();
-  const engines::Efficiency efficiency = engines::tuning_for(machine).of(row.name);
+  const engines::Efficiency efficiency =
+      engines::tuning_for(machine).of(row.name, engines::tuning_case(problem.passes[0]));
   EXPECT_NEAR(row.predicted,
               row.effort.launches * efficiency.start + row.calls * efficiency.call / 1000 +
                   std::max(row.arithmetic / efficiency.arithmetic, row.memory / efficiency.memory),
