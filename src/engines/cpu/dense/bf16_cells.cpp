@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <array>
-#include <bit>
 #include <cstring>
 
 #include "engines/cpu/dense/dense_blocking.h"
@@ -24,11 +23,11 @@ using problem::PassTensor;
 
 constexpr int64_t kFewestChannels = 16;  // a vector of results; fewer are the narrow engines'
 constexpr int64_t kFewestSources = 32;   // channels to add over: with fewer, pairing them takes the time
-constexpr int64_t kHalfVector = 8;
-constexpr int64_t kSmallestPlane = 8;  // rows of fewer numbers take longer to pair than to multiply
-constexpr int64_t kShortestRow = 6;    // of places that tile registers add over
-constexpr int64_t kFewestImages = 7;   // an odd number of fewer wastes much of the last pair
-constexpr double kLeastPaired = 0.75;  // of the cells of paired places: numbers of x that lie inside
+constexpr int64_t kHalfVector = 8;       // of channels, where half empty vectors still gain
+constexpr int64_t kSmallestPlane = 8;    // rows of fewer numbers take longer to pair than to multiply
+constexpr int64_t kShortestRow = 6;      // of places that tile registers add over
+constexpr int64_t kFewestImages = 7;     // an odd number of fewer wastes much of the last pair
+constexpr double kLeastPaired = 0.75;    // of the cells of paired places: numbers of x that lie inside
 constexpr int64_t kChunk = 256;
 constexpr int64_t kBytes = sizeof(uint16_t);
 
@@ -216,7 +215,7 @@ CellFacts load_halves(const std::byte* low, const std::byte* high, int64_t strid
                                     .out = out,
                                     .pitch = r.pitch});
   std::array<std::array<std::byte, kChunk * kBytes>, 2> halves;
-  const int64_t most = std::min(count, kChunk), rows_at_once = kChunk / most;
+  const int64_t most = std::clamp<int64_t>(count, 1, kChunk), rows_at_once = kChunk / most;
   CellFacts facts;
   for (int64_t row = 0; row < r.rows; row += rows_at_once)
     for (int64_t i = 0; i < count; i += most) {

@@ -101,9 +101,6 @@ struct Extremes {
 inline __mmask16 first_cells(int64_t count) {
   return static_cast<__mmask16>(count >= 16 ? 0xFFFF : (1 << count) - 1);
 }
-inline __mmask32 first_numbers(int64_t count) {
-  return count >= 32 ? ~__mmask32{0} : (__mmask32{1} << count) - 1;
-}
 
 // Halves of 32 cells woven: 0, 32, 1, 33, … and 16, 48, 17, …
 struct Weave {
@@ -115,7 +112,7 @@ struct Weave {
   }
 };
 
-constexpr int64_t kRowsAhead = 8;
+constexpr int64_t kRowsAhead = 8;  // fetched meanwhile
 
 template <bool kLow, bool kHigh>
 RG_BF16 CellFacts pair(const PairedRows& p) {
@@ -140,7 +137,7 @@ RG_BF16 CellFacts pair(const PairedRows& p) {
       _mm512_storeu_si512(out + i, _mm512_permutex2var_epi16(l, weave.lower, h));
       _mm512_storeu_si512(out + i + 16, _mm512_permutex2var_epi16(l, weave.upper, h));
     }
-    // Half a vector of cells without masks, which stores take several times as long with.
+    // A masked store takes several times as long as a plain one.
     for (; i + 8 <= count; i += 8) {
       const __m128i l =
           kLow ? _mm_loadu_si128(reinterpret_cast<const __m128i*>(low + 2 * i)) : _mm_setzero_si128();
@@ -152,15 +149,12 @@ RG_BF16 CellFacts pair(const PairedRows& p) {
       _mm256_storeu_si256(reinterpret_cast<__m256i*>(out + i), cells);
     }
     if (const int64_t rest = count - i; rest > 0) {
-      const __mmask32 live = first_numbers(rest);
+      const __mmask32 live = first_cells(rest);
       const __m512i l = kLow ? _mm512_maskz_loadu_epi16(live, low + 2 * i) : _mm512_setzero_si512();
       const __m512i h = kHigh ? _mm512_maskz_loadu_epi16(live, high + 2 * i) : _mm512_setzero_si512();
       seen.look(l);
       seen.look(h);
       _mm512_mask_storeu_epi32(out + i, first_cells(rest), _mm512_permutex2var_epi16(l, weave.lower, h));
-      if (rest > 16)
-        _mm512_mask_storeu_epi32(out + i + 16, first_cells(rest - 16),
-                                 _mm512_permutex2var_epi16(l, weave.upper, h));
     }
   }
   return seen.facts();
