@@ -52,9 +52,8 @@ void check_all(bool tiles) {
   for (const char* text :
        {"conv input=2x16x5x6:bf16 weight=32x16x3x3:bf16 dtype=bf16 padding=1x1",
         "conv input=2x32x5x12:bf16@1920x1x384x32 weight=32x32x3x3:bf16 dtype=bf16 stride=2x1",
-        "conv input=2x32x6x8@1536x1x256x32 weight=32x32x3x3@288x1x96x32 grad_output=2x32x6x8@1536x1x256x32 "
-        "padding=1x1 dtype=bf16",
-        "conv input=2x32x6x8@1536x1x256x32 weight=32x32x1x1 grad_output=2x32x6x8@1536x1x256x32 dtype=bf16",
+        "conv input=2x32x12@384x1x32 weight=32x32x3@96x1x32 grad_output=2x32x10@320x1x32 dtype=bf16",
+        "conv input=2x32x12@384x1x32 weight=32x32x1 grad_output=2x32x12@384x1x32 dtype=bf16",
         "conv input=2x32x4x7 weight=32x32x2x2 dtype=bf16 transposed=1 stride=2x2"}) {
     check(text, {Operand::kGradOutput, Operand::kInput, Operand::kWeight}, tiles);
     check(text, {Operand::kGradOutput}, tiles);

@@ -171,32 +171,32 @@ std::vector<double> flatten(const HostTensor& tensor, OperandRounding rounding) 
   return values;
 }
 
-template <bool bounded>
+template <bool kBounded>
 Gradients outputs_by_scattering(const problem::Request& request, const Operands& operands,
                                 OperandRounding rounding) {
   const auto x = flatten(*operands[Operand::kInput], rounding);
   const auto w =
       operands[Operand::kWeight] ? flatten(*operands[Operand::kWeight], rounding) : std::vector<double>{1.0};
   Gradients g;
-  g.output.resize(static_cast<size_t>(operands[Operand::kOutput]->count()), bounded);
+  g.output.resize(static_cast<size_t>(operands[Operand::kOutput]->count()), kBounded);
   std::visit(
       [&](const auto& r) {
-        terms(r, [&](const Term& t) { g.output.add<bounded>(t.out, x[t.in] * w[t.w] * t.scale); });
+        terms(r, [&](const Term& t) { g.output.add<kBounded>(t.out, x[t.in] * w[t.w] * t.scale); });
       },
       request);
   if (!operands[Operand::kBias]) return g;
   const auto bias = flatten(*operands[Operand::kBias], OperandRounding::kNone);
   size_t at = 0;
   operands[Operand::kOutput]->for_each([&](const Dims& index) {
-    g.output.add<bounded>(at++, bias[static_cast<size_t>(index[channel_axis(request)])]);
+    g.output.add<kBounded>(at++, bias[static_cast<size_t>(index[channel_axis(request)])]);
   });
   return g;
 }
 
-template <bool bounded>
+template <bool kBounded>
 Gradients scattered(const problem::Request& request, const Operands& operands) {
   const OperandRounding rounding = rounding_of(request);
-  if (is_forward(request)) return outputs_by_scattering<bounded>(request, operands, rounding);
+  if (is_forward(request)) return outputs_by_scattering<kBounded>(request, operands, rounding);
   const HostTensor& gy = *operands[Operand::kGradOutput];
   const HostTensor& x = *operands[Operand::kInput];
   const bool has_weight = operands[Operand::kWeight].has_value();
@@ -207,21 +207,21 @@ Gradients scattered(const problem::Request& request, const Operands& operands) {
   Gradients g;
   for (auto [gradient, count] :
        {std::pair{&g.grad_input, rounded_x.size()}, {&g.grad_weight, rounded_w.size()}})
-    gradient->resize(count, bounded);
+    gradient->resize(count, kBounded);
   std::visit(
       [&](const auto& r) {
         terms(r, [&](const Term& term) {
           const double to_input = rounded_gy[term.out] * rounded_w[term.w] * term.scale;
-          g.grad_input.add<bounded>(term.in, to_input);
-          if (has_weight) g.grad_weight.add<bounded>(term.w, rounded_gy[term.out] * rounded_x[term.in]);
+          g.grad_input.add<kBounded>(term.in, to_input);
+          if (has_weight) g.grad_weight.add<kBounded>(term.w, rounded_gy[term.out] * rounded_x[term.in]);
         });
       },
       request);
 
   const int channel = channel_axis(request);
-  g.grad_bias.resize(static_cast<size_t>(gy.view().shape[channel]), bounded);
+  g.grad_bias.resize(static_cast<size_t>(gy.view().shape[channel]), kBounded);
   gy.for_each([&](const Dims& index) {
-    g.grad_bias.add<bounded>(static_cast<size_t>(index[channel]), gy.get(index));
+    g.grad_bias.add<kBounded>(static_cast<size_t>(index[channel]), gy.get(index));
   });
   return g;
 }

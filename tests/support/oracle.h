@@ -29,10 +29,10 @@ struct Gradient {
   std::vector<int64_t> terms;
 
   void resize(size_t count, bool bounded);
-  template <bool bounded>
+  template <bool kBounded>
   void add(size_t at, double term) {
     values[at] += term;
-    if constexpr (bounded) {
+    if constexpr (kBounded) {
       magnitudes[at] += std::abs(term);
       ++terms[at];
     }

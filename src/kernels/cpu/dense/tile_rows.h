@@ -49,10 +49,10 @@ class ListedRows {
   struct At {
     const ListedRows& rows;
     int64_t offset;
-    template <int i>
+    template <int kRow>
     RG_INLINE float get() const {
 #define RG_GET(k) \
-  if constexpr (i == k) return float_at(rows.a##k##_ + offset);
+  if constexpr (kRow == k) return float_at(rows.a##k##_ + offset);
       RG_LISTED_ROWS(RG_GET)
 #undef RG_GET
       return 0;
@@ -81,10 +81,10 @@ class SpacedRows {
   struct At {
     const SpacedRows& rows;
     const float *RG_RESTRICT p, *RG_RESTRICT q;
-    template <int i>
+    template <int kRow>
     RG_INLINE float get() const {
-      const float* base = i < 7 ? p : q;
-      constexpr int k = i % 7;
+      const float* base = kRow < 7 ? p : q;
+      constexpr int k = kRow % 7;
       if constexpr (k == 3) return float_at(base + rows.s3_);
       if constexpr (k == 5) return float_at(base + rows.s5_);
       if constexpr (k == 6) return float_at(base + 2 * rows.s3_);
