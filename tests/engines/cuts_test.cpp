@@ -274,8 +274,8 @@ void check_channels(const ConvPass& pass, const Machine& machine) {
 }
 
 void check_images(const ConvPass& pass, const Machine&) {
-  for (const int64_t cost : {1, 1000, 100000}) {
-    const ImageCut cut = cut_into_image_blocks(pass.batch, pass.groups, cost, 4096);
+  const auto check = [&](const PlaneWork& work) {
+    const ImageCut cut = cut_into_image_blocks(pass.batch, pass.groups, work);
     int64_t planes = 0;
     for (int64_t c = 0; c < cut.channel_blocks(); ++c)
       for (int64_t n = 0; n < cut.image_blocks(); ++n) {
@@ -285,7 +285,23 @@ void check_images(const ConvPass& pass, const Machine&) {
       }
     EXPECT_EQ(planes, pass.batch * pass.groups);
     EXPECT_LE(cut.channels_per_part, cut.channels_per_task);
-  }
+  };
+  for (const int64_t vectors : {0, 1, 1000, 100000})
+    for (const int64_t floats : {0, 1, 100, 4096, 1 << 20})
+      for (const int64_t kept : {1, 100, 1 << 16})
+        check({.vectors = vectors, .floats = floats, .kept = kept, .setup = kept});
+}
+
+// Small planes of many images: a task reads long runs of memory, and there are few tasks.
+TEST(ImageCutTest, TasksReadLongRuns) {
+  for (const int64_t batch : {1, 8, 100, 10000})
+    for (const int64_t channels : {3, 96, 416, 3000}) {
+      const ImageCut cut =
+          cut_into_image_blocks(batch, channels, {.vectors = 77, .floats = 98, .kept = 9, .setup = 9});
+      EXPECT_GE(cut.channels_per_task * 98, std::min<int64_t>(channels * 98, 2048));
+      EXPECT_LE(cut.channel_blocks() * cut.image_blocks(), 256);
+      EXPECT_LE(cut.channels_per_task * 9, 8192);
+    }
 }
 
 void check_lines(const ConvPass& pass, const Machine& machine) {

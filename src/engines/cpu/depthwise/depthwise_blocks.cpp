@@ -5,12 +5,13 @@
 #include <algorithm>
 
 #include "base/checked.h"
+#include "engines/cpu/depthwise/depthwise_tasks.h"
 
 namespace retrograd::engines::cpu {
 namespace {
 
-constexpr int64_t kWantedTasks = 32;
-constexpr int64_t kVectorsPerTask = 32768;              // multiply-adds of a vector: about 10 µs
+constexpr int64_t kMostTasks = 128;
+constexpr int64_t kSetups = 8;  // the set-up is at most an eighth of a task, where there are images enough
 constexpr int64_t kPartFloats = 32768;                  // 128 KiB
 constexpr int64_t kMostPlaneFloats = int64_t{1} << 18;  // of a plane that is converted
 constexpr int64_t kLeastPlanes = 8;
@@ -44,20 +45,22 @@ ImageBlock ImageCut::task(int64_t channel_block, int64_t image_block) const {
           std::min(channels_per_task, channels - channel)};
 }
 
-ImageCut cut_into_image_blocks(int64_t batch, int64_t channels, int64_t plane_cost, int64_t plane_floats) {
+ImageCut cut_into_image_blocks(int64_t batch, int64_t channels, const PlaneWork& work) {
   ImageCut cut{.batch = batch, .channels = channels};
-  const int64_t planes = std::max<int64_t>(kVectorsPerTask / std::max<int64_t>(plane_cost, 1), 1);
-  // All images where there are channels enough: weights are packed once for all of them.
-  const int64_t blocks = std::min(channels, std::max<int64_t>(batch * channels / planes, 1));
-  cut.channels_per_task = ceil_div(channels, blocks);
-  cut.images_per_task = batch;
-  if (cut.channel_blocks() < kWantedTasks) {
-    const int64_t wanted = ceil_div(kWantedTasks, cut.channel_blocks());
-    const int64_t least = ceil_div(planes, cut.channels_per_task);
-    cut.images_per_task = std::clamp(ceil_div(batch, wanted), std::min(least, batch), batch);
-  }
-  cut.channels_per_part =
-      std::clamp<int64_t>(kPartFloats / std::max<int64_t>(plane_floats, 1), 1, cut.channels_per_task);
+  const int64_t vectors = std::max<int64_t>(work.vectors, 1), floats = std::max<int64_t>(work.floats, 1);
+  const double all =
+      static_cast<double>(batch) * static_cast<double>(channels) * static_cast<double>(vectors);
+  const int64_t planes = std::max<int64_t>(vectors_per_task(all) / vectors, 1);
+  const int64_t most_kept = std::max<int64_t>(kKeptFloats / std::max<int64_t>(work.kept, 1), 1);
+  const int64_t run = std::min({ceil_div(kRunFloats, floats), most_kept, planes, channels});
+  const int64_t images =
+      std::min(std::max(ceil_div(planes, run), ceil_div(kSetups * work.setup, vectors)), batch);
+  cut.channels_per_task = std::min(std::max(run, std::min(ceil_div(planes, images), most_kept)), channels);
+  cut.channels_per_task = ceil_div(channels, cut.channel_blocks());
+  // Not more tasks than many cores want: each adds sums, or packs weights.
+  cut.images_per_task = std::max(images, ceil_div(batch * cut.channel_blocks(), kMostTasks));
+  cut.images_per_task = ceil_div(batch, cut.image_blocks());
+  cut.channels_per_part = std::clamp<int64_t>(kPartFloats / floats, 1, cut.channels_per_task);
   return cut;
 }
 

@@ -35,8 +35,16 @@ struct ImageCut {
   int64_t image_blocks() const;
   ImageBlock task(int64_t channel_block, int64_t image_block) const;
 };
-// `plane_cost` counts vectors of multiply-adds, `plane_floats` what a plane reads and writes.
-ImageCut cut_into_image_blocks(int64_t batch, int64_t channels, int64_t plane_cost, int64_t plane_floats);
+// What a task does for a plane, and what it keeps for a channel from one image to the next.
+struct PlaneWork {
+  int64_t vectors = 1;  // of multiply-adds
+  int64_t floats = 1;   // read and written
+  int64_t kept = 1;     // floats of a channel: packed weights, or sums
+  int64_t setup = 0;    // of a channel, once a task: vectors of multiply-adds that take as long
+};
+// A task takes so many neighbouring channels of an image that memory is read in long runs, and what it keeps
+// for them stays in L1, then so many images that its set-up does not count.
+ImageCut cut_into_image_blocks(int64_t batch, int64_t channels, const PlaneWork& work);
 
 // The planes of a block as the kernels take them; strides along (N, C, D, H), and 1 along W.
 struct PlaneView {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // result[n, c, q] = Σ_s Σ_t source[n, s(c), place(q, t)] · weight[s, c, t]   with one s or one c a group
 //
-// Lanes are planes (n, c) of the result. A task takes blocks of lanes that have the same channels, packs
-// their weights [s][d][h][w][lane] once, and computes a box of pixels of each: source rows are transposed
-// into a strip [s][d][h][w][lane] just before the first row of results that reads them, rows of results are
-// written as soon as some are done. The strip is clipped to the source and only live taps are multiplied, so
-// what is not finite needs no look.
+// Lanes are planes (n, c) of the result. A task takes some neighbouring blocks of lanes and those with the
+// same channels in other images, packs their weights [block][s][d][h][w][lane] once, and computes a box of
+// pixels of each: source rows are transposed into a strip [s][d][h][w][lane] just before the first row of
+// results that reads them, rows of results are written as soon as some are done. The strip is clipped to the
+// source and only live taps are multiplied, so what is not finite needs no look.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -68,23 +68,25 @@ class DepthwiseGatherStep final : public Step {
         grid_(cut_results(pass_, blocks_)),
         axes_(gather_axes(pass_)),
         taps_(pass_, axes_) {
-    const int64_t cost = count_of(grid_.box) * (terms_of(pass_) + kPlaceCost);
-    blocks_per_task_ = std::clamp<int64_t>(kVectorsPerTask / cost, 1, blocks_.repeats(0));
-    tasks_ = ceil_div(blocks_.repeats(0), blocks_per_task_) * blocks_.period * grid_.count();
+    block_weights_ = source_channels(pass_) * taps_.vectors() * blocks_.lanes;
+    cut_ = cut_into_block_tasks(blocks_, {.floats = plane_floats(pass_) * blocks_.lanes,
+                                          .kept = block_weights_,
+                                          .vectors = count_of(grid_.box) * (terms_of(pass_) + kPlaceCost)});
+    tasks_ = ceil_div(blocks_.repeats(0), cut_.repeats) * cut_.columns * grid_.count();
     rows_per_store_ = std::clamp<int64_t>(kPlacesPerStore / grid_.box[3], 1, grid_.box[2]);
     slots_.count = std::min<int64_t>(machine.cpu.threads, tasks_);
     Parts& own = slots_.own;
     strip_ = own.add<float>(DepthwiseStrip::most_floats(axes_, grid_, source_channels(pass_), blocks_.lanes));
     out_ = own.add<float>(rows_per_store_ * grid_.box[3] * blocks_.lanes);
-    weights_ = own.add<float>(source_channels(pass_) * taps_.vectors() * blocks_.lanes);
+    weights_ = own.add<float>(cut_.neighbours * block_weights_);
     unordered_ = own.add<float>(taps_.unordered_vectors() * blocks_.lanes);
     buffer_ = own.add<float>(lane_buffer_floats(blocks_.lanes));
-    bias_ = own.add<float>(bias_floats(pass_, blocks_.lanes));
+    bias_ = own.add<float>(bias_floats(pass_, cut_.neighbours * blocks_.lanes));
   }
 
   std::string describe() const override {
-    return fmt::format("vectors of {} planes; {} tasks of {} blocks of them, {}", blocks_.lanes, tasks_,
-                       blocks_per_task_, to_string(grid_));
+    return fmt::format("vectors of {} planes; {} tasks of {} x {} of them, {}", blocks_.lanes, tasks_,
+                       cut_.repeats, cut_.neighbours, to_string(grid_));
   }
 
   size_t workspace_bytes() const override { return slots_.bytes(); }
@@ -94,34 +96,37 @@ class DepthwiseGatherStep final : public Step {
     run_tasks_nearby(*context.pool, tasks_, slots_.count, [&](int64_t task, int64_t slot) {
       std::byte* const memory = slots_.at(workspace, slot);
       const BoxGrid::Box box = grid_.at(task % grid_.count());
-      const int64_t channels = task / grid_.count() % blocks_.period;
-      const int64_t first = task / grid_.count() / blocks_.period * blocks_per_task_;
-      const int64_t end = std::min(first + blocks_per_task_, blocks_.repeats(channels));
+      const int64_t column = task / grid_.count() % cut_.columns * cut_.neighbours;
+      const int64_t neighbours = std::min(cut_.neighbours, blocks_.period - column);
+      const int64_t first = task / grid_.count() / cut_.columns * cut_.repeats;
+      const int64_t end = std::min(first + cut_.repeats, blocks_.repeats(column));
       if (first >= end) return;
-      pack_weights(bindings, channels, memory);
+      for (int64_t j = 0; j < neighbours; ++j) pack_weights(bindings, column + j, j, memory);
       const DepthwiseStrip::Ranges ranges = DepthwiseStrip::ranges_of(axes_, box);
       Planes planes;
-      for (int64_t i = first; i < end; ++i) {
-        const int64_t block = channels + i * blocks_.period;
-        // Lanes beyond the last plane repeat it, so their weights must be its weights.
-        if (i > 0 && blocks_.used(block) < blocks_.lanes) pack_weights(bindings, block, memory);
-        run_box(bindings, block, box, ranges, planes, memory);
-      }
+      for (int64_t i = first; i < end; ++i)
+        for (int64_t j = 0; j < neighbours; ++j) {
+          const int64_t block = column + j + i * blocks_.period;
+          if (block >= blocks_.blocks) break;
+          // Lanes beyond the last plane repeat it, so their weights must be its weights.
+          if (i > 0 && blocks_.used(block) < blocks_.lanes) pack_weights(bindings, block, j, memory);
+          run_box(bindings, block, j, box, ranges, planes, memory);
+        }
     });
   }
 
  private:
   using Planes = std::array<LanePlanes, DepthwiseStrip::kMostSources>;  // of the source
 
-  // [s][d][h][slot][lane]
-  void pack_weights(const Bindings& bindings, int64_t block, std::byte* memory) const {
+  // [s][d][h][slot][lane], as the task's block `neighbour`.
+  void pack_weights(const Bindings& bindings, int64_t block, int64_t neighbour, std::byte* memory) const {
     const auto& s = pass_.w.strides;
     const int64_t lanes = blocks_.lanes, sources = source_channels(pass_), results = result_channels(pass_);
     if (pass_.bias) {
       const auto& bias = *pass_.bias;
       LanePlanes one = lane_planes(bias, OperandRounding::kNone, bindings[bias.operand], lanes);
       place_lanes(one, blocks_, block, bias.strides, [](int64_t channel) { return channel; });
-      load_lanes(one, 0, 1, 1, buffer_.in(memory), bias_.in(memory));
+      load_lanes(one, 0, 1, 1, buffer_.in(memory), bias_.in(memory) + neighbour * lanes);
     }
     LanePlanes planes = lane_planes(pass_.w, pass_.rounding, bindings[pass_.w.operand], lanes);
     for (int64_t source = 0; source < sources; ++source) {
@@ -132,11 +137,11 @@ class DepthwiseGatherStep final : public Step {
                                  : (channel / results * sources + source) * s[0] + channel % results * s[1];
       });
       taps_.pack(planes, s, unordered_.in(memory), buffer_.in(memory),
-                 weights_.in(memory) + source * taps_.vectors() * lanes);
+                 weights_.in(memory) + neighbour * block_weights_ + source * taps_.vectors() * lanes);
     }
   }
 
-  void run_box(const Bindings& bindings, int64_t block, const BoxGrid::Box& box,
+  void run_box(const Bindings& bindings, int64_t block, int64_t neighbour, const BoxGrid::Box& box,
                const DepthwiseStrip::Ranges& ranges, Planes& planes, std::byte* memory) const {
     const int64_t sources = source_channels(pass_), results = result_channels(pass_);
     const PassTensor& source = source_of(pass_);
@@ -155,7 +160,8 @@ class DepthwiseGatherStep final : public Step {
     const int64_t width = box.size[3], h_end = box.first[2] + box.size[2];
     const Range places{box.first[3], box.first[3] + width};
     DepthwiseRow row;
-    if (pass_.bias) row.start = bias_.in(memory);
+    if (pass_.bias) row.start = bias_.in(memory) + neighbour * blocks_.lanes;
+    const float* const weights = weights_.in(memory) + neighbour * block_weights_;
     row.source_row = strip.row_floats();
     row.source_place = row.out_place = blocks_.lanes;
     row.source_start = strip.range(2).begin;
@@ -165,7 +171,7 @@ class DepthwiseGatherStep final : public Step {
       for (int64_t h = box.first[2]; h < h_end; h += rows_per_store_) {
         const int64_t rows = std::min(rows_per_store_, h_end - h);
         strip.load_up_to(axes_[1].sources(h, h + rows).end);
-        taps_.run<kMostTapRows>(d, {h, h + rows}, places, sources, weights_.in(memory), blocks_.lanes, row,
+        taps_.run<kMostTapRows>(d, {h, h + rows}, places, sources, weights, blocks_.lanes, row,
                                 [&](int64_t channel, int64_t at_d, int64_t at_h, int64_t, int64_t) {
                                   return strip.row(channel, at_d, at_h);
                                 });
@@ -179,7 +185,9 @@ class DepthwiseGatherStep final : public Step {
   BoxGrid grid_;  // of places of the result
   std::array<GatherAxis, 3> axes_;
   DepthwiseTaps taps_;
-  int64_t tasks_ = 0, blocks_per_task_ = 1, rows_per_store_ = 1;
+  int64_t block_weights_ = 0;  // floats
+  BlockTasks cut_;
+  int64_t tasks_ = 0, rows_per_store_ = 1;
   Slots slots_;
   Part<float> strip_, out_, weights_, unordered_, buffer_, bias_;
 };

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // w[c, t] = Σ_n Σ_p x[n, x(c), p·stride + offset(t)] · y[n, y(c), p]   with one x or one y channel a group
 //
-// Lanes are pairs (n, c) of planes. A task takes some boxes of positions of the blocks of lanes that have the
-// same channels and sums all taps a lane; x comes through a strip of lanes, y some rows at a time. A lane's
-// sums are then one row of the workspace, and the rows of a channel are added in order: of the planes, then
-// of the tasks. As in depthwise_gather.cpp only live products are made.
+// Lanes are pairs (n, c) of planes. A task takes some boxes of positions of neighbouring blocks of lanes, and
+// of those with the same channels in other images, and sums all taps a lane; x comes through a strip of
+// lanes, y some rows at a time. A lane's sums are then one row of the workspace, and the rows of a channel
+// are added in order: of the planes, then of the tasks. As in depthwise_gather.cpp only live products are
+// made.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -64,23 +65,26 @@ class DepthwiseGradWeightStep final : public Step {
         taps_(taps_of(pass_)),
         rows_per_group_(std::clamp<int64_t>(kPlacesPerGroup / grid_.box[3], 1, grid_.box[2])) {
     units_ = blocks_.repeats(0) * grid_.count();
-    const int64_t cost = count_of(grid_.box) * (taps_ + kPlaceCost);
-    const int64_t most = ceil_div(kWantedTasks, blocks_.period);
-    units_per_split_ = std::min(units_, std::max(ceil_div(units_, most), ceil_div(kVectorsPerTask, cost)));
+    cut_ = cut_into_block_tasks(blocks_, {.floats = plane_floats(pass_) * blocks_.lanes,
+                                          .kept = taps_ * blocks_.lanes,
+                                          .vectors = count_of(grid_.box) * (taps_ + kPlaceCost)});
+    // Each task adds a row of sums for each of its lanes, so there are not many more than wanted.
+    const int64_t most = ceil_div(kWantedTasks, cut_.columns);
+    units_per_split_ = std::min(units_, std::max(ceil_div(units_, most), cut_.repeats));
     splits_ = ceil_div(units_, units_per_split_);
     slots_.count = std::min<int64_t>(machine.cpu.threads, tasks());
-    rows_ = slots_.shared.add<float>(tasks() * blocks_.lanes * taps_);
+    rows_ = slots_.shared.add<float>(splits_ * blocks_.period * blocks_.lanes * taps_);
     Parts& own = slots_.own;
     strip_ = own.add<float>(DepthwiseStrip::most_floats(axes_, grid_, 1, blocks_.lanes));
     y_ = own.add<float>(rows_per_group_ * grid_.box[3] * blocks_.lanes);
-    sums_ = own.add<float>(taps_ * blocks_.lanes);
+    sums_ = own.add<float>(cut_.neighbours * taps_ * blocks_.lanes);
     before_ = own.add<float>(taps_ * blocks_.lanes);
     buffer_ = own.add<float>(lane_buffer_floats(blocks_.lanes));
   }
 
   std::string describe() const override {
-    return fmt::format("vectors of {} planes; {} blocks of them in {} splits, {}", blocks_.lanes,
-                       blocks_.blocks, splits_, to_string(grid_));
+    return fmt::format("vectors of {} planes; {} of them, {} side by side a task, in {} splits, {}",
+                       blocks_.lanes, blocks_.blocks, cut_.neighbours, splits_, to_string(grid_));
   }
 
   size_t workspace_bytes() const override { return slots_.bytes(); }
@@ -90,12 +94,17 @@ class DepthwiseGradWeightStep final : public Step {
     float* const rows = rows_.in(workspace);
     run_tasks_nearby(*context.pool, tasks(), slots_.count, [&](int64_t task, int64_t slot) {
       std::byte* const memory = slots_.at(workspace, slot);
-      sum_split(bindings, task % blocks_.period, task / blocks_.period, memory);
-      LanePlanes planes = lane_planes({.dtype = DType::kF32}, OperandRounding::kNone,
-                                      rows + task * blocks_.lanes * taps_, blocks_.lanes);
-      for (int64_t lane = 0; lane < blocks_.lanes; ++lane)
-        planes.offsets[static_cast<size_t>(lane)] = lane * taps_;
-      store_lanes(planes, 0, 1, taps_, buffer_.in(memory), sums_.in(memory));
+      const int64_t column = task % cut_.columns * cut_.neighbours, split = task / cut_.columns;
+      const int64_t neighbours = std::min(cut_.neighbours, blocks_.period - column);
+      sum_split(bindings, column, neighbours, split, memory);
+      for (int64_t j = 0; j < neighbours; ++j) {
+        LanePlanes planes =
+            lane_planes({.dtype = DType::kF32}, OperandRounding::kNone,
+                        rows + (split * blocks_.period + column + j) * block_sums(), blocks_.lanes);
+        for (int64_t lane = 0; lane < blocks_.lanes; ++lane)
+          planes.offsets[static_cast<size_t>(lane)] = lane * taps_;
+        store_lanes(planes, 0, 1, taps_, buffer_.in(memory), sums_.in(memory) + j * block_sums());
+      }
     });
     context.pool->parallel_for(blocks_.channels, ceil_div(4096, taps_), [&](int64_t begin, int64_t end) {
       for (int64_t channel = begin; channel < end; ++channel) store_channel(bindings, channel, rows);
@@ -103,38 +112,44 @@ class DepthwiseGradWeightStep final : public Step {
   }
 
  private:
-  int64_t tasks() const { return blocks_.period * splits_; }
+  int64_t tasks() const { return cut_.columns * splits_; }
+  int64_t block_sums() const { return taps_ * blocks_.lanes; }
 
-  void sum_split(const Bindings& bindings, int64_t channels, int64_t split, std::byte* memory) const {
-    std::fill_n(sums_.in(memory), taps_ * blocks_.lanes, 0.0F);
-    const int64_t units = blocks_.repeats(channels) * grid_.count();
-    int64_t partial = -1;  // the block that has lanes beyond the last plane
+  // Blocks [column, column + neighbours) of a period, one image after the other.
+  void sum_split(const Bindings& bindings, int64_t column, int64_t neighbours, int64_t split,
+                 std::byte* memory) const {
+    std::fill_n(sums_.in(memory), neighbours * block_sums(), 0.0F);
+    float* partial = nullptr;  // the sums of the block that has lanes beyond the last plane
     BoxGrid::Box box;
     DepthwiseStrip::Ranges ranges;
     int64_t ranges_of = -1;  // the box that they are of
-    for (int64_t unit = split * units_per_split_; unit < std::min((split + 1) * units_per_split_, units);
+    for (int64_t unit = split * units_per_split_; unit < std::min((split + 1) * units_per_split_, units_);
          ++unit) {
-      const int64_t block = channels + unit / grid_.count() * blocks_.period;
-      if (blocks_.used(block) < blocks_.lanes && partial < 0) {
-        partial = block;
-        std::copy_n(sums_.in(memory), taps_ * blocks_.lanes, before_.in(memory));
-      }
       const int64_t index = unit % grid_.count();
       if (index != ranges_of) {
         box = grid_.at(index);
         ranges = DepthwiseStrip::ranges_of(axes_, box);
         ranges_of = index;
       }
-      sum_box(bindings, block, box, ranges, memory);
+      for (int64_t j = 0; j < neighbours; ++j) {
+        const int64_t block = column + j + unit / grid_.count() * blocks_.period;
+        if (block >= blocks_.blocks) break;
+        float* const sums = sums_.in(memory) + j * block_sums();
+        if (blocks_.used(block) < blocks_.lanes && partial == nullptr) {
+          partial = sums;
+          std::copy_n(sums, block_sums(), before_.in(memory));
+        }
+        sum_box(bindings, block, box, ranges, sums, memory);
+      }
     }
-    if (partial < 0) return;
+    if (partial == nullptr) return;
     for (int64_t tap = 0; tap < taps_; ++tap)
-      for (int64_t lane = blocks_.used(partial); lane < blocks_.lanes; ++lane)
-        sums_.in(memory)[tap * blocks_.lanes + lane] = before_.in(memory)[tap * blocks_.lanes + lane];
+      for (int64_t lane = blocks_.used(blocks_.blocks - 1); lane < blocks_.lanes; ++lane)
+        partial[tap * blocks_.lanes + lane] = before_.in(memory)[tap * blocks_.lanes + lane];
   }
 
   void sum_box(const Bindings& bindings, int64_t block, const BoxGrid::Box& box,
-               const DepthwiseStrip::Ranges& ranges, std::byte* memory) const {
+               const DepthwiseStrip::Ranges& ranges, float* sums, std::byte* memory) const {
     const int64_t pairs = pairs_of(pass_), of_x = pairs / pass_.x_channels, of_y = pairs / pass_.y_channels;
     LanePlanes x = lane_planes(pass_.x, pass_.rounding, bindings[pass_.x.operand], blocks_.lanes);
     LanePlanes y = lane_planes(pass_.y, pass_.rounding, bindings[pass_.y.operand], blocks_.lanes);
@@ -152,14 +167,14 @@ class DepthwiseGradWeightStep final : public Step {
         strip.load_up_to(position(wh, rows.end - 1, wh.kernel - 1) + 1);
         for (int64_t tap = 0; tap < pass_.axes[0].kernel; ++tap) {
           const int64_t depth = position(pass_.axes[0], d, tap);
-          if (depth >= 0 && depth < pass_.axes[0].x) sum_depth(strip, box, tap, depth, rows, memory);
+          if (depth >= 0 && depth < pass_.axes[0].x) sum_depth(strip, box, tap, depth, rows, sums, memory);
         }
       }
   }
 
   // Rows of y against all taps of one depth.
   void sum_depth(const DepthwiseStrip& strip, const BoxGrid::Box& box, int64_t depth_tap, int64_t depth,
-                 const Range& rows, std::byte* memory) const {
+                 const Range& rows, float* sums, std::byte* memory) const {
     const int64_t lanes = blocks_.lanes, first = strip.range(1).begin;
     kernels::cpu::DepthwiseDots dots;
     dots.x = strip.row(0, depth, first);
@@ -170,7 +185,7 @@ class DepthwiseGradWeightStep final : public Step {
     dots.first = box.first[3];
     dots.count = box.size[3];
     dots.start = strip.range(2).begin;
-    dots.sums = sums_.in(memory) + depth_tap * pass_.axes[1].kernel * pass_.axes[2].kernel * lanes;
+    dots.sums = sums + depth_tap * pass_.axes[1].kernel * pass_.axes[2].kernel * lanes;
     dot_taps_.add(rows, first, lanes, dots);
   }
 
@@ -199,6 +214,7 @@ class DepthwiseGradWeightStep final : public Step {
   std::array<GatherAxis, 3> axes_;
   DepthwiseDotTaps dot_taps_;
   int64_t taps_, rows_per_group_;
+  BlockTasks cut_;
   int64_t units_ = 0, units_per_split_ = 1, splits_ = 1;
   Slots slots_;
   Part<float> rows_, strip_, y_, sums_, buffer_;

@@ -39,7 +39,11 @@ class DepthwiseLineGatherStep final : public Step {
         in_place_(is_plain(pass.result(), OperandRounding::kNone)),
         taps_(pass.axes[2].kernel) {
     const int64_t vectors = ceil_div(chunks_.most_positions(), kernels::cpu::kMostLineLanes * 2);
-    cut_ = cut_into_image_blocks(pass.batch, pass.groups, vectors * (taps_ + 2), 1);
+    cut_ = cut_into_image_blocks(pass.batch, pass.groups,
+                                 {.vectors = vectors * (taps_ + 2),
+                                  .floats = 2 * chunks_.most_positions(),
+                                  .kept = taps_,
+                                  .setup = taps_});
     slots_.count = std::min<int64_t>(machine.cpu.threads, tasks());
     Parts& own = slots_.own;
     weights_ = own.add<float>((cut_.channels_per_task + 1) * taps_);

@@ -32,6 +32,7 @@ namespace {
 using problem::ConvPass;
 
 constexpr int64_t kMostRowParts = 32;
+constexpr int64_t kSumCost = 4;  // of adding the lanes of a sum, in multiply-adds of a vector
 
 class DepthwiseLineGradWeightStep final : public Step {
  public:
@@ -42,7 +43,11 @@ class DepthwiseLineGradWeightStep final : public Step {
         taps_(pass.axes[2].kernel) {
     const int64_t vectors = ceil_div(chunks_.most_positions(), kernels::cpu::kMostLineLanes * 2);
     chunks_per_task_ = ceil_div(chunks_.count(), kMostRowParts);
-    cut_ = cut_into_image_blocks(pass.batch, pass.groups, chunks_per_task_ * vectors * (taps_ + 2), 1);
+    cut_ = cut_into_image_blocks(pass.batch, pass.groups,
+                                 {.vectors = chunks_per_task_ * vectors * (taps_ + 2),
+                                  .floats = 2 * chunks_per_task_ * chunks_.most_positions(),
+                                  .kept = channel_sums(),
+                                  .setup = taps_ * kSumCost});
     slots_.count = std::min<int64_t>(machine.cpu.threads, tasks());
     totals_ = slots_.shared.add<float>(parts() * cut_.channels * taps_);
     Parts& own = slots_.own;

@@ -7,7 +7,9 @@
 #include <numeric>
 
 #include "base/checked.h"
+#include "engines/cpu/depthwise/depthwise_tasks.h"
 #include "engines/cpu/rows.h"
+#include "kernels/cpu/prefetch.h"
 
 namespace retrograd::engines::cpu {
 namespace {
@@ -55,6 +57,15 @@ std::array<float*, kernels::cpu::kMostPlaneLanes> plane_rows(const LanePlanes& p
   return rows;
 }
 
+// The same pixels of the next block, where that lies near.
+void prefetch_next(const LanePlanes& p, int64_t at, int64_t stride, int64_t count) {
+  constexpr int64_t kNear = 16384;
+  const int64_t next = p.lanes * p.step * element_bytes(p);
+  if (stride != 1 || next <= 0 || next > kNear) return;
+  for (int64_t l = 0; l < p.lanes; ++l)
+    kernels::cpu::prefetch(address(p, l, at) + next, count * element_bytes(p));
+}
+
 bool one_run(const LaneRows& r) { return r.rows == 1 || r.row_stride == r.stride * r.width; }
 
 }  // namespace
@@ -66,6 +77,25 @@ PlaneBlocks cut_into_plane_blocks(int64_t batch, int64_t channels, int64_t lanes
   cut.planes = batch * channels;
   cut.blocks = ceil_div(cut.planes, cut.lanes);
   cut.period = std::min(cut.blocks, channels / std::gcd(channels, cut.lanes));
+  return cut;
+}
+
+int64_t plane_floats(const problem::ConvPass& pass) {
+  const auto& [d, h, w] = pass.axes;
+  return d.x * h.x * w.x + d.y * h.y * w.y;
+}
+
+BlockTasks cut_into_block_tasks(const PlaneBlocks& blocks, const BlockWork& work) {
+  const int64_t vectors = std::max<int64_t>(work.vectors, 1);
+  const int64_t wanted =
+      vectors_per_task(static_cast<double>(vectors) * static_cast<double>(blocks.blocks)) / vectors;
+  const int64_t run = ceil_div(kRunFloats, std::max<int64_t>(work.floats, 1));
+  const int64_t kept = kKeptFloats / std::max<int64_t>(work.kept, 1);
+  BlockTasks cut;
+  cut.columns = ceil_div(blocks.period, std::clamp<int64_t>(std::min({run, kept, wanted}), 1, blocks.period));
+  cut.neighbours = ceil_div(blocks.period, cut.columns);
+  cut.columns = ceil_div(blocks.period, cut.neighbours);
+  cut.repeats = std::clamp<int64_t>(wanted / cut.neighbours, 1, blocks.repeats(0));
   return cut;
 }
 
@@ -83,6 +113,7 @@ int64_t lane_buffer_floats(int64_t lanes) { return lanes * kBufferPlaces; }
 
 void load_lanes(const LanePlanes& p, int64_t at, int64_t stride, int64_t count, float* buffer, float* out) {
   if (count == 1 && p.step == 1) return load_row(p.dtype, p.rounding, address(p, 0, at), 1, p.lanes, out);
+  prefetch_next(p, at, stride, count);
   if (stride == 1 && is_plain(p)) return kernels::cpu::planes_to_lanes(plane_rows(p, at).data(), count, out);
   if (stride != 1 && mostly_side_by_side(p)) {
     for_each_side_by_side(p, [&](int64_t lane, int64_t lanes) {
@@ -111,6 +142,7 @@ void load_lanes(const LanePlanes& p, int64_t at, int64_t stride, int64_t count, 
 void store_lanes(const LanePlanes& p, int64_t at, int64_t stride, int64_t count, float* buffer,
                  const float* in) {
   if (count == 1 && p.step == 1) return store_row(p.dtype, address(p, 0, at), 1, in, 1, p.lanes);
+  prefetch_next(p, at, stride, count);
   if (stride == 1 && is_plain(p)) return kernels::cpu::lanes_to_planes(in, count, plane_rows(p, at).data());
   if (stride != 1 && mostly_side_by_side(p)) {
     for_each_side_by_side(p, [&](int64_t lane, int64_t lanes) {

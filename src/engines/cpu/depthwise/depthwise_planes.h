@@ -32,6 +32,21 @@ struct PlaneBlocks {
 };
 PlaneBlocks cut_into_plane_blocks(int64_t batch, int64_t channels, int64_t lanes);
 
+// What a task does for a block of lanes.
+struct BlockWork {
+  int64_t floats = 1;   // read and written
+  int64_t kept = 1;     // floats that stay from one image to the next: packed weights, or sums
+  int64_t vectors = 1;  // multiply-adds of a vector
+};
+int64_t plane_floats(const problem::ConvPass& pass);  // of a plane of x and one of y
+// Neighbouring blocks of an image, and images, that make a task.
+struct BlockTasks {
+  int64_t neighbours = 1;
+  int64_t columns = 1;  // pieces of `neighbours` blocks that an image has
+  int64_t repeats = 1;
+};
+BlockTasks cut_into_block_tasks(const PlaneBlocks& blocks, const BlockWork& work);
+
 // The planes of one block in memory.
 struct LanePlanes {
   DType dtype = DType::kF32;

@@ -50,8 +50,11 @@ class DepthwiseWideGatherStep final : public Step {
     const int64_t vectors = axes_[0].results * axes_[1].results * ceil_div(axes_[2].results, lanes_);
     // Where several passes go over a part, it stays in L1.
     const int64_t share = row_phases_.size() > 1 || row_phases_.front().classes.size() > 1 ? 4 : 1;
-    cut_ = cut_into_image_blocks(pass.batch, pass.groups, vectors * (terms_of(pass) + 2),
-                                 (source_.plane_floats() + result_.plane_floats()) * share);
+    cut_ = cut_into_image_blocks(pass.batch, pass.groups,
+                                 {.vectors = vectors * (terms_of(pass) + 2),
+                                  .floats = (source_.plane_floats() + result_.plane_floats()) * share,
+                                  .kept = packed_,
+                                  .setup = packed_});
     const int64_t planes = cut_.channels_per_part;
     slots_.count = std::min<int64_t>(machine.cpu.threads, tasks());
     Parts& own = slots_.own;

@@ -31,6 +31,7 @@ using problem::ConvPass;
 using problem::Window;
 
 constexpr int64_t kMostTaps = 1024;
+constexpr int64_t kSumCost = 4;  // of adding the lanes of a sum, in multiply-adds of a vector
 
 // The taps of one residue of the stride, as a phase over the places of x with that residue.
 AxisPhase residue_phase(const Window& w, int64_t residue) {
@@ -68,8 +69,11 @@ class DepthwiseWideGradWeightStep final : public Step {
     const int64_t vectors = wd.y * wh.y * ceil_div(ww.y, lanes_);
     // Where several passes go over a part, it stays in L1.
     const int64_t share = row_phases_.size() > 1 || row_phases_.front().classes.size() > 1 ? 4 : 1;
-    cut_ = cut_into_image_blocks(pass.batch, pass.groups, vectors * (taps_ + 2),
-                                 (x_.plane_floats() + y_.plane_floats()) * share);
+    cut_ = cut_into_image_blocks(pass.batch, pass.groups,
+                                 {.vectors = vectors * (taps_ + 2),
+                                  .floats = (x_.plane_floats() + y_.plane_floats()) * share,
+                                  .kept = taps_ * lanes_,
+                                  .setup = taps_ * kSumCost});
     cut_.channels_per_part = std::min(round_up(cut_.channels_per_part, pair_), cut_.channels_per_task);
     const int64_t planes = cut_.channels_per_part;
     slots_.count = std::min<int64_t>(machine.cpu.threads, tasks());

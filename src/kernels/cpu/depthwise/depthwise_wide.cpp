@@ -8,6 +8,7 @@
 #define HWY_TARGET_INCLUDE "kernels/cpu/depthwise/depthwise_wide.cpp"
 #include "kernels/cpu/all_targets.h"
 #include "kernels/cpu/depthwise/depthwise_wide-inl.h"
+#include "kernels/cpu/prefetch.h"
 #include "kernels/cpu/targets.h"
 #include "kernels/cpu/vectors.h"
 
@@ -52,6 +53,12 @@ class WideTile : WideRows<kLanes, kTapRows, kRows, kPair> {
         const int64_t from = row + r.first_row;
         const float* source = r.source + plane * r.source_plane + from * r.source_row;
         float* out = r.out + plane * r.out_plane + row * r.out_row;
+        if (end <= kLanes) {
+          prefetch_ahead(source, kRows * r.source_row);
+          prefetch_ahead(out, kRows * r.out_row);
+          if (kPair) prefetch_ahead(source + r.source_plane, kRows * r.source_row);
+          if (kPair) prefetch_ahead(out + r.out_plane, kRows * r.out_row);
+        }
         const Place<D>* HWY_RESTRICT at = places;
         Rows rows{source, r.source_row, std::max<int64_t>(-from, 0),
                   std::min<int64_t>(r.source_rows - from, kSources)};

@@ -8,6 +8,7 @@
 #define HWY_TARGET_INCLUDE "kernels/cpu/depthwise/depthwise_wide_dots.cpp"
 #include "kernels/cpu/all_targets.h"
 #include "kernels/cpu/depthwise/depthwise_wide-inl.h"
+#include "kernels/cpu/prefetch.h"
 #include "kernels/cpu/targets.h"
 #include "kernels/cpu/vectors.h"
 
@@ -48,6 +49,12 @@ class WideDots : WideRows<kLanes, kTapRows, kRows, kPair> {
         const int64_t from = row + r.first_row;
         const float* x = r.x + plane * r.x_plane + from * r.x_row;
         const float* y = r.y + plane * r.y_plane + row * r.y_row;
+        if (end <= kLanes) {
+          prefetch_ahead(x, kRows * r.x_row);
+          prefetch_ahead(y, kRows * r.y_row);
+          if (kPair) prefetch_ahead(x + r.x_plane, kRows * r.x_row);
+          if (kPair) prefetch_ahead(y + r.y_plane, kRows * r.y_row);
+        }
         const Place<D>* HWY_RESTRICT at = places;
         Rows rows{x, r.x_row, std::max<int64_t>(-from, 0), std::min<int64_t>(r.x_rows - from, kSources)};
         for (int64_t column = begin; column < end; column += kLanes, at += r.taps) {
