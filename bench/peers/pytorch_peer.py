@@ -21,6 +21,8 @@ HOPELESS = 1.3
 # Idle threads spin for a while, OpenMP's for some milliseconds and OpenBLAS's for about 20; whoever is timed next must
 # not share the cores with them.
 UNTIL_OPENMP_SLEEPS, UNTIL_OPENBLAS_SLEEPS = 0.01, 0.03
+# Seconds of calls that are not timed: threads that have slept share a core at first, and caches are full of other data.
+SETTLING = 0.003
 
 
 class Declined(Exception):
@@ -218,6 +220,7 @@ class Session:
         best = None
         for blas_threads in self.variants:
             self.blas.set_threads(blas_threads)
+            time_call(self.call, SETTLING)
             times = time_call(self.call, seconds / len(self.variants))
             ns = statistics.median(times)
             if best is None or ns < best[0]:

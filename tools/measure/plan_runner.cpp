@@ -10,6 +10,9 @@ namespace {
 // A batch on a GPU: many times what it takes to see its end.
 constexpr double kBatchSeconds = 300e-6;
 constexpr double kMostCalls = 100;
+// Calls that are not timed, on a CPU. Threads that have slept while others were timed share a core at first,
+// and the caches are full of somebody else's data.
+constexpr double kSettling = 3e-3;
 
 }  // namespace
 
@@ -49,15 +52,21 @@ Result<double> PlanRunner::time(double seconds, int64_t& runs) {
   const bool in_batches = plan_->device().kind() != runtime::DeviceKind::kCpu;
   std::vector<double> times;
   int64_t count = 1;
-  const auto begin = Clock::now();
+  auto begin = Clock::now();
+  if (!in_batches) {
+    do {
+      RG_CHECK(calls(1).status());
+    } while (seconds_since(begin) < kSettling);
+    begin = Clock::now();
+  }
   do {
     RG_TRY(const double one, calls(count));
     times.push_back(one);
     runs += count;
     if (in_batches) count = static_cast<int64_t>(std::clamp(kBatchSeconds / one, 1.0, kMostCalls));
   } while (seconds_since(begin) < seconds);
-  // The first found the caches full of somebody else's data, and was no batch.
-  if (times.size() > (in_batches ? 1 : 2)) times.erase(times.begin());
+  // The first was no batch.
+  if (in_batches && times.size() > 1) times.erase(times.begin());
   return median(std::move(times));
 }
 

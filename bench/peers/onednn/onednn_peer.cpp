@@ -29,6 +29,8 @@ using problem::Operand;
 constexpr double kHopeless = 1.3;
 // Idle threads spin for some milliseconds; whoever is timed next must not share the cores with them.
 constexpr std::chrono::milliseconds kUntilThreadsSleep(10);
+// Seconds of calls that are not timed: threads that have slept share a core at first.
+constexpr double kSettling = 3e-3;
 
 struct Timing {
   double median_ns = 0;
@@ -124,6 +126,7 @@ void time_session(Session& session, double seconds) {
   Timing best;
   const Variant* fastest = nullptr;
   for (const Variant& variant : session.variants()) {
+    session.time(variant, kSettling);
     const Timing timing = session.time(variant, seconds / static_cast<double>(session.variants().size()));
     if (fastest != nullptr && timing.median_ns >= best.median_ns) continue;
     best = timing;
