@@ -49,20 +49,27 @@ bool strips_fit(const problem::ConvPass& p) {
 
 }  // namespace
 
+std::optional<Reason> unfit_weight(const problem::ConvPass& p) {
+  Checked elements = Checked(p.y_channels) * p.x_channels_per_group();
+  for (const Window& window : p.axes) {
+    elements = elements * window.kernel;
+    if (window.kernel > kMostTaps) return "the kernel has more than 2^16 taps";
+  }
+  if (exceeds(elements, kMostElements)) return "an operand has more than 2^40 elements";
+  return std::nullopt;
+}
+
 std::optional<Reason> unfit_size(const problem::ConvPass& p) {
   if (p.batch == 0 || p.x_channels == 0 || p.y_channels == 0) return "there is nothing to add";
-  Checked x = Checked(p.batch) * p.x_channels, y = Checked(p.batch) * p.y_channels;
-  Checked w = Checked(p.y_channels) * p.x_channels_per_group(), taps = 1;
+  if (const auto reason = unfit_weight(p)) return reason;
+  Checked x = Checked(p.batch) * p.x_channels, y = Checked(p.batch) * p.y_channels, taps = 1;
   for (const Window& window : p.axes) {
     x = x * window.x;
     y = y * window.y;
-    w = w * window.kernel;
     taps = taps * window.kernel;
-    if (window.kernel > kMostTaps) return "the kernel has more than 2^16 taps";
     if (window.x == 0 || window.y == 0 || window.kernel == 0) return "there is nothing to add";
   }
-  if (exceeds(x, kMostElements) || exceeds(y, kMostElements) || exceeds(w, kMostElements))
-    return "an operand has more than 2^40 elements";
+  if (exceeds(x, kMostElements) || exceeds(y, kMostElements)) return "an operand has more than 2^40 elements";
   if (exceeds(taps, kMostTaps)) return "the kernel has more than 2^16 taps";
   if (!strips_fit(p)) return "a box would read more than 2^24 places of a channel";
   return std::nullopt;

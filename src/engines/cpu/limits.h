@@ -14,6 +14,8 @@ namespace retrograd::engines::cpu {
 // The reason to decline, or nothing: a sum over nothing, or sizes beyond the limits.
 std::optional<Reason> unfit_size(const problem::ConvPass& pass);
 std::optional<Reason> unfit_size(const problem::AvgPoolPass& pass);
+// The same for the weight alone.
+std::optional<Reason> unfit_weight(const problem::ConvPass& pass);
 // The same for the phases of a gathering pass.
 std::optional<Reason> unfit_phases(const problem::ConvPass& pass);
 

@@ -77,7 +77,9 @@ class LiveTapsCandidate final : public Candidate {
 
   Support supports(const problem::Pass& pass, const Machine& /*machine*/) const override {
     if (const Support ends = has_dead_ends(pass); !ends.accepted()) return ends;
-    if (const auto reason = unfit_size(std::get<ConvPass>(pass))) return Support::no(*reason);
+    const auto& p = std::get<ConvPass>(pass);
+    if (const auto reason = unfit_weight(p)) return Support::no(*reason);
+    if (const auto reason = unfit_size(shorten(p).pass)) return Support::no(*reason);
     return Support::yes();
   }
 
