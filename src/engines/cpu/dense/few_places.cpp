@@ -14,6 +14,7 @@
 
 #include <algorithm>
 #include <array>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -32,12 +33,14 @@ using kernels::cpu::FewPlaces;
 using problem::ConvPass;
 using problem::Window;
 
-constexpr int64_t kMostPlaces = 16;        // of y
-constexpr int64_t kMostPairs = 1 << 16;    // of a place and a tap, or of a place of x and a tap
-constexpr int64_t kMostColumns = 512;      // at once: in L1 for all places
+constexpr int64_t kMostPlaces = 16;      // of y
+constexpr int64_t kMostPairs = 1 << 16;  // of a place of y and a tap
+constexpr int64_t kMostXPlaces = 1 << 16;
+constexpr int64_t kMostColumns = 512;      // at once
 constexpr int64_t kFewestColumns = 64;     // that are worth a task
 constexpr int64_t kRowsAtOnce = 4;         // of the kernel
 constexpr int64_t kMostValues = 4096;      // at all places, in L1
+constexpr int64_t kMostSums = 8192;        // the same
 constexpr int64_t kTaskWeights = 1 << 15;  // about 5 us: fewer are not worth handing out
 constexpr int64_t kWantedTasks = 16;
 constexpr int64_t kChannelsAtOnce = 128;
@@ -66,7 +69,33 @@ bool has_dense_rows(const ConvPass& p) {
   return true;
 }
 
-// One image's place of x and the column of a tap that meets it at a place of y.
+// What a tap of an axis reads at a place of y, ordered by x, then by tap.
+struct AxisMeeting {
+  int64_t x, tap, y;
+};
+using AxisMeetings = std::vector<AxisMeeting>;
+
+AxisMeetings meetings_along(const Window& axis) {
+  AxisMeetings all;
+  for (int64_t y = 0; y < axis.y; ++y)
+    for (int64_t tap = 0; tap < axis.kernel; ++tap)
+      if (const int64_t x = position(axis, y, tap); x >= 0 && x < axis.x) all.push_back({x, tap, y});
+  std::sort(all.begin(), all.end(), [](const AxisMeeting& a, const AxisMeeting& b) {
+    return std::pair(a.x, a.tap) < std::pair(b.x, b.tap);
+  });
+  return all;
+}
+
+// Calls body for each run of meetings with the same x.
+template <class Body>
+void for_each_x(const AxisMeetings& all, const Body& body) {
+  for (size_t begin = 0, end = 0; begin < all.size(); begin = end) {
+    while (end < all.size() && all[end].x == all[begin].x) ++end;
+    body(std::span(all).subspan(begin, end - begin));
+  }
+}
+
+// A place of x and the column of a tap that meets it at a place of y.
 struct Meeting {
   int64_t y, x;    // places, of the batch
   int64_t column;  // of x channel 0
@@ -76,21 +105,23 @@ struct Meeting {
 std::vector<Meeting> meetings_of(const ConvPass& p) {
   std::vector<Meeting> all;
   const auto& [d, h, w] = p.axes;
-  int64_t place = 0;
+  const auto& s = p.w.strides;
+  const AxisMeetings depths = meetings_along(d), rows = meetings_along(h), columns = meetings_along(w);
+  all.reserve(static_cast<size_t>(p.batch) * depths.size() * rows.size() * columns.size());
+  using Run = std::span<const AxisMeeting>;
   for (int64_t n = 0; n < p.batch; ++n)
-    for (int64_t xd = 0; xd < d.x; ++xd)
-      for (int64_t xh = 0; xh < h.x; ++xh)
-        for (int64_t xw = 0; xw < w.x; ++xw, ++place)
-          for (int64_t td = 0; td < d.kernel; ++td) {
-            const auto yd = output_reading(d, xd, td);
-            for (int64_t th = 0; yd && th < h.kernel; ++th) {
-              const auto yh = output_reading(h, xh, th);
-              for (int64_t tw = 0; yh && tw < w.kernel; ++tw)
-                if (const auto yw = output_reading(w, xw, tw))
-                  all.push_back({((n * d.y + *yd) * h.y + *yh) * w.y + *yw, place,
-                                 td * p.w.strides[2] + th * p.w.strides[3] + tw * p.w.strides[4]});
-            }
-          }
+    for_each_x(depths, [&](Run at_d) {
+      for_each_x(rows, [&](Run at_h) {
+        for_each_x(columns, [&](Run at_w) {
+          const int64_t place = ((n * d.x + at_d[0].x) * h.x + at_h[0].x) * w.x + at_w[0].x;
+          for (const AxisMeeting& i : at_d)
+            for (const AxisMeeting& j : at_h)
+              for (const AxisMeeting& k : at_w)
+                all.push_back({((n * d.y + i.y) * h.y + j.y) * w.y + k.y, place,
+                               i.tap * s[2] + j.tap * s[3] + k.tap * s[4]});
+        });
+      });
+    });
   return all;
 }
 
@@ -113,8 +144,8 @@ class FewPlacesStep : public Step {
         channel_blocks_(ceil_div(pass.x_channels_per_group(), kChannelsAtOnce)),
         slots_(machine.cpu.threads),
         meetings_(meetings_of(pass)),
-        factor_pitch_(ceil_div(pass.y_channels, kLineFloats) * kLineFloats),
-        value_pitch_(ceil_div(columns_, kLineFloats) * kLineFloats),
+        factor_pitch_((ceil_div(pass.y_channels, kLineFloats) | 1) * kLineFloats),
+        value_pitch_((ceil_div(columns_, kLineFloats) | 1) * kLineFloats),
         factor_bytes_(part_bytes<float>(places_ * factor_pitch_)) {
     const int64_t wanted = std::clamp<int64_t>(pass.y_channels * columns_ / kTaskWeights, 1, kWantedTasks);
     tasks_a_group_ = ceil_div(wanted, pass.groups);
@@ -159,6 +190,7 @@ class FewPlacesStep : public Step {
   int64_t channel_blocks_;           // of a group's x channels
   int64_t slots_;
   std::vector<Meeting> meetings_;
+  // Of a place: odd numbers of lines. With powers of two all places would share some sets of L1.
   int64_t factor_pitch_, value_pitch_;
   size_t factor_bytes_;
   int64_t tasks_a_group_ = 1;
@@ -167,8 +199,11 @@ class FewPlacesStep : public Step {
 class FewPlacesGatherStep final : public FewPlacesStep {
  public:
   FewPlacesGatherStep(const ConvPass& pass, const Machine& machine) : FewPlacesStep(pass, machine) {
+    // The sums of all places stay in L1.
+    const int64_t most =
+        std::clamp(kMostSums / places_ / kLineFloats * kLineFloats, kFewestColumns, kMostColumns);
     chunk_ = std::clamp(ceil_div(ceil_div(columns_, tasks_a_group_), kLineFloats) * kLineFloats,
-                        kFewestColumns, kMostColumns);
+                        kFewestColumns, most);
     chunks_ = ceil_div(columns_, chunk_);
     splits_ = std::clamp<int64_t>(tasks_a_group_ / chunks_, 1, rows_);
     split_rows_ = ceil_div(rows_, splits_);
@@ -234,7 +269,7 @@ class FewPlacesGradWeightStep final : public FewPlacesStep {
       : FewPlacesStep(pass, machine),
         task_rows_(ceil_div(ceil_div(rows_, tasks_a_group_), kRowsAtOnce) * kRowsAtOnce),
         row_tasks_(ceil_div(rows_, task_rows_)),
-        chunk_(std::max(kMostColumns, kMostValues / places_)),
+        chunk_(std::max(kMostValues / places_, std::min(kMostColumns, kMostSums / places_))),
         chunks_(std::clamp<int64_t>(tasks_a_group_ / row_tasks_, 1, ceil_div(columns_, kMostColumns))),
         task_columns_(ceil_div(ceil_div(columns_, chunks_), kLineFloats) * kLineFloats) {
     chunks_ = ceil_div(columns_, task_columns_);
@@ -311,13 +346,15 @@ class FewPlacesGradWeightStep final : public FewPlacesStep {
 
 std::optional<Reason> unfit(const ConvPass& p, const Machine& /*machine*/) {
   if (p.rounding != OperandRounding::kNone) return "operands are rounded";
-  Checked y = p.batch, x = Checked(p.batch) * taps_of(p);
+  Checked y = p.batch, x = p.batch;
   for (const Window& w : p.axes) {
     y = y * w.y;
     x = x * w.x;
   }
   if (y.get().value_or(INT64_MAX) > kMostPlaces) return "more than 16 places of y";
-  if (x.get().value_or(INT64_MAX) > kMostPairs) return "more than 2^16 pairs of a place of x and a tap";
+  if ((y * taps_of(p)).get().value_or(INT64_MAX) > kMostPairs)
+    return "more than 2^16 pairs of a place of y and a tap";
+  if (x.get().value_or(INT64_MAX) > kMostXPlaces) return "more than 2^16 places of x";
   if (!has_dense_rows(p)) return "channels or taps of the weight do not fill memory side by side";
   return std::nullopt;
 }
