@@ -13,8 +13,8 @@
 #include "engines/machines.h"
 #include "engines/registry.h"
 #include "hwy/highway.h"
-#include "kernels/cpu/dense/bf16_pairs.h"
-#include "kernels/cpu/dense/bf16_tiles.h"
+#include "kernels/cpu/dense/cell_pairs.h"
+#include "kernels/cpu/dense/cell_tiles.h"
 #include "kernels/cpu/targets.h"
 #include "runtime/thread_pool.h"
 #include "tools/commands.h"
@@ -129,9 +129,12 @@ int info() {
     line("system", fmt::format("{} {} {}", system.sysname, system.release, system.machine));
   line("processor",
        fmt::format("{}, {} threads of hardware", processor_name(), std::thread::hardware_concurrency()));
-  line("instructions", fmt::format("{}{}{} in use", kernels::cpu::target_name(),
-                                   kernels::cpu::has_bf16_products() ? ", products of bf16 pairs" : "",
-                                   kernels::cpu::has_bf16_tiles() ? ", bf16 tiles of AMX" : ""));
+  line("instructions",
+       fmt::format("{}{}{} in use", kernels::cpu::target_name(),
+                   kernels::cpu::has_bf16_products() ? ", products of bf16 pairs" : "",
+                   kernels::cpu::has_tiles(kernels::cpu::CellType::kF16)    ? ", bf16 and f16 tiles of AMX"
+                   : kernels::cpu::has_tiles(kernels::cpu::CellType::kBf16) ? ", bf16 tiles of AMX"
+                                                                            : ""));
   line("  compiled in", target_list(HWY_TARGETS));
   line("  processor has", target_list(hwy::SupportedTargets()));
   line("caches", cache_text());

@@ -16,17 +16,18 @@ struct CpuRow {
   std::string_view name;
   int vector_floats, vector_registers;
   bool masked_loads;
-  bool bf16_pairs, bf16_tiles;
+  bool bf16_pairs, bf16_tiles, f16_tiles;
   int64_t l1_kib, l2_kib, l3_kib;
   int l3_shared_by, threads;
 };
 constexpr CpuRow kCpus[] = {
-    {"zen3", 8, 16, true, false, false, 32, 512, 32768, 8, 8},
-    {"zen4", 16, 32, true, true, false, 32, 1024, 32768, 8, 8},
-    {"sapphire-rapids", 16, 32, true, false, true, 48, 2048, 107520, 16, 16},
-    {"cascade-lake", 16, 32, true, false, false, 32, 1024, 36608, 16, 16},
-    {"neoverse-n1", 4, 32, false, false, false, 64, 1024, 32768, 16, 16},
-    {"no-vectors", 1, 16, false, false, false, 32, 256, 2048, 2, 2},
+    {"zen3", 8, 16, true, false, false, false, 32, 512, 32768, 8, 8},
+    {"zen4", 16, 32, true, true, false, false, 32, 1024, 32768, 8, 8},
+    {"sapphire-rapids", 16, 32, true, false, true, false, 48, 2048, 107520, 16, 16},
+    {"granite-rapids", 16, 32, true, false, true, true, 48, 2048, 491520, 64, 16},
+    {"cascade-lake", 16, 32, true, false, false, false, 32, 1024, 36608, 16, 16},
+    {"neoverse-n1", 4, 32, false, false, false, false, 64, 1024, 32768, 16, 16},
+    {"no-vectors", 1, 16, false, false, false, false, 32, 256, 2048, 2, 2},
 };
 struct GpuRow {
   std::string_view name;
@@ -49,6 +50,7 @@ std::optional<Machine> named_machine(std::string_view name) {
                    .masked_loads = row.masked_loads,
                    .bf16_pairs = row.bf16_pairs,
                    .bf16_tiles = row.bf16_tiles,
+                   .f16_tiles = row.f16_tiles,
                    .caches = {{Cache{row.l1_kib * kKiB, 1}, Cache{row.l2_kib * kKiB, 1},
                                Cache{row.l3_kib * kKiB, row.l3_shared_by}}},
                    .threads = row.threads,
@@ -75,9 +77,10 @@ std::span<const std::string_view> machine_names() {
 std::string text_of(const Machine& machine) {
   if (machine.kind == Machine::Kind::kCpu) {
     const CpuFacts& cpu = machine.cpu;
+    const char* const tiles = cpu.f16_tiles ? ", bf16 and f16 tiles" : cpu.bf16_tiles ? ", bf16 tiles" : "";
     return fmt::format("{}: {} threads, vectors of {} floats{}{}, {:.0f} GFLOP/s each, copies {:.0f} GB/s",
                        machine.name, cpu.threads, cpu.vector_floats, cpu.bf16_pairs ? ", bf16 pairs" : "",
-                       cpu.bf16_tiles ? ", bf16 tiles" : "", cpu.gflops, cpu.copy_gbs * cpu.threads);
+                       tiles, cpu.gflops, cpu.copy_gbs * cpu.threads);
   }
   const GpuFacts& gpu = machine.gpu;
   return fmt::format(

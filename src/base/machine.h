@@ -19,6 +19,7 @@ struct CpuFacts {
   bool masked_loads = false;  // which do not touch the lanes that they leave out: AVX2 and AVX-512
   bool bf16_pairs = false;    // multiplies pairs of BF16 as fast as FP32
   bool bf16_tiles = false;    // has AMX's tile registers for BF16
+  bool f16_tiles = false;     // and for FP16
   Caches caches;
   int threads = 1;
   // Nominal: costs of one machine are compared with each other only, and tuning/ says what is reached.
@@ -47,8 +48,8 @@ struct Machine {
   GpuFacts gpu;  // of a GPU
 };
 
-// "zen3", "zen4", "sapphire-rapids", "neoverse-n1", "no-vectors", "h200", "a100", "rtx4090"; nothing for
-// other names.
+// "zen3", "zen4", "sapphire-rapids", "granite-rapids", "cascade-lake", "neoverse-n1", "no-vectors", "h200",
+// "a100", "rtx4090"; nothing for other names.
 std::optional<Machine> named_machine(std::string_view name);
 std::span<const std::string_view> machine_names();
 // Its facts in a line: "zen4: 8 threads, vectors of 16 floats, …".

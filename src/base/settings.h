@@ -17,8 +17,8 @@ namespace retrograd {
 enum class DeviceChoice : unsigned char { kAuto, kCpu, kCuda };
 
 // What RETROGRAD_CPU_ISA may be: the most that the CPU engines use.
-inline constexpr std::string_view kCpuIsas[] = {"amx_bf16", "avx512_bf16", "avx512",  "avx2",
-                                                "sse4",     "neon",        "baseline"};
+inline constexpr std::string_view kCpuIsas[] = {"amx_fp16", "amx_bf16", "avx512_bf16", "avx512",
+                                                "avx2",     "sse4",     "neon",        "baseline"};
 
 // What RETROGRAD_BITS may be: as fast as this machine can, or the same bits on every machine.
 enum class Bits : unsigned char { kFast, kPortable };

@@ -5,8 +5,8 @@
 #include <array>
 
 #include "base/settings.h"
-#include "kernels/cpu/dense/bf16_pairs.h"
-#include "kernels/cpu/dense/bf16_tiles.h"
+#include "kernels/cpu/dense/cell_pairs.h"
+#include "kernels/cpu/dense/cell_tiles.h"
 #include "kernels/cpu/targets.h"
 #include "kernels/cpu/vector_shape.h"
 #include "runtime/thread_pool.h"
@@ -31,7 +31,8 @@ Machine this_cpu() {
   cpu.vector_registers = vectors.registers;
   cpu.masked_loads = vectors.masked_loads;
   cpu.bf16_pairs = kernels::cpu::has_bf16_products();
-  cpu.bf16_tiles = kernels::cpu::has_bf16_tiles();
+  cpu.bf16_tiles = kernels::cpu::has_tiles(kernels::cpu::CellType::kBf16);
+  cpu.f16_tiles = kernels::cpu::has_tiles(kernels::cpu::CellType::kF16);
   cpu.caches = portable ? kPortableCaches : machine_caches();
   cpu.threads = runtime::ThreadPool::instance().threads();
   cpu.gflops = nominal_gflops(cpu.vector_floats);

@@ -22,7 +22,7 @@ std::span<const Candidate* const> candidates(runtime::DeviceKind kind) {
       &cpu::few_places_grad_weight(),      // grad_weight: the same
       &cpu::winograd_gather(),             // forward, grad_input: 3x3, where reduced precision is allowed
       &cpu::winograd_grad_weight(),        // grad_weight: the same
-      &cpu::amx_gather(),                  // forward, grad_input: bf16 on machines with tile registers
+      &cpu::amx_gather(),                  // forward, grad_input: bf16 or f16 on machines with tile registers
       &cpu::amx_grad_weight(),             // grad_weight: the same
       &cpu::amx_places_grad_weight(),      // grad_weight: the same, sums over neighbouring places
       &cpu::bf16_gather(),                 // forward, grad_input: bf16 on machines that multiply it

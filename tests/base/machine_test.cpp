@@ -34,6 +34,7 @@ TEST(MachineTest, FactsOfACpuFitEachOther) {
     if (cpu.bf16_pairs || cpu.bf16_tiles) {
       EXPECT_EQ(cpu.vector_floats, 16);
     }
+    EXPECT_LE(cpu.f16_tiles, cpu.bf16_tiles);
     int64_t below = 0;
     for (const Cache& cache : cpu.caches.level) {
       EXPECT_GT(cache.bytes, below);

@@ -172,7 +172,7 @@ TEST(Settings, RefuseOtherInstructionSets) {
   for (const char* value : {"AVX2", "avx", "avx3", "avx2,sse4", "0"}) {
     EXPECT_EQ(illegal("RETROGRAD_CPU_ISA", value),
               "RETROGRAD_CPU_ISA is \"" + std::string(value) +
-                  "\", legal is amx_bf16, avx512_bf16, avx512, avx2, sse4, neon, baseline; "
+                  "\", legal is amx_fp16, amx_bf16, avx512_bf16, avx512, avx2, sse4, neon, baseline; "
                   "the best instruction set of the machine is used "
                   "instead");
     expect_defaults(parse({{"RETROGRAD_CPU_ISA", value}}).settings);

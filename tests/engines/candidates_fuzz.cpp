@@ -18,7 +18,7 @@
 #include <random>
 
 #include "engines/registry.h"
-#include "kernels/cpu/dense/bf16_tiles.h"
+#include "kernels/cpu/dense/cell_tiles.h"
 #include "problem/problem_text.h"
 #include "support/fault_guard.h"
 #include "support/generator/problem_generator.h"

@@ -104,7 +104,7 @@ TEST(TuningTest, CasesOfPasses) {
 }
 
 TEST(TuningTest, BuiltInTablesHaveEveryImplementation) {
-  for (const char* name : {"zen3", "zen4", "sapphire-rapids", "neoverse-n1", "h200"}) {
+  for (const char* name : {"zen3", "zen4", "sapphire-rapids", "granite-rapids", "neoverse-n1", "h200"}) {
     const Machine machine = *named_machine(name);
     const bool is_cpu = machine.kind == Machine::Kind::kCpu;
     const Tuning& tuning = tuning_for(machine);
@@ -139,8 +139,8 @@ TEST(TuningTest, TheBuiltInTablesNameEveryImplementation) {
 
 TEST(MachineTest, NamesAreKnownAndPlausible) {
   std::set<std::string_view> names(machine_names().begin(), machine_names().end());
-  for (const char* name :
-       {"zen3", "zen4", "sapphire-rapids", "cascade-lake", "neoverse-n1", "h200", "a100", "rtx4090"})
+  for (const char* name : {"zen3", "zen4", "sapphire-rapids", "granite-rapids", "cascade-lake", "neoverse-n1",
+                           "h200", "a100", "rtx4090"})
     EXPECT_TRUE(names.contains(name)) << name;
   for (const std::string_view name : machine_names()) {
     const auto machine = named_machine(name);

@@ -20,8 +20,8 @@
 #include "base/settings.h"
 #include "engines/machines.h"
 #include "engines/registry.h"
-#include "kernels/cpu/dense/bf16_pairs.h"
-#include "kernels/cpu/dense/bf16_tiles.h"
+#include "kernels/cpu/dense/cell_pairs.h"
+#include "kernels/cpu/dense/cell_tiles.h"
 #include "kernels/cpu/targets.h"
 #include "plan/plan.h"
 #include "problem/problem_text.h"
@@ -200,8 +200,9 @@ int main(int argc, char** argv) {
   const bool fast = std::erase(words, "--fast") > 0, hashes = std::erase(words, "--hashes") > 0;
   if (std::erase(words, "--instructions") > 0) {
     (void)test::this_machine();
-    fmt::print("{} {} {}\n", kernels::cpu::target_name(), kernels::cpu::has_bf16_products(),
-               kernels::cpu::has_bf16_tiles());
+    fmt::print("{} {} {} {}\n", kernels::cpu::target_name(), kernels::cpu::has_bf16_products(),
+               kernels::cpu::has_tiles(kernels::cpu::CellType::kBf16),
+               kernels::cpu::has_tiles(kernels::cpu::CellType::kF16));
     return 0;
   }
   const int64_t problems = words.empty() ? 100 : std::atoll(words[0].c_str());

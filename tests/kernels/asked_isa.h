@@ -8,15 +8,16 @@
 #include <string>
 
 #include "base/settings.h"
-#include "kernels/cpu/dense/bf16_pairs.h"
-#include "kernels/cpu/dense/bf16_tiles.h"
+#include "kernels/cpu/dense/cell_pairs.h"
+#include "kernels/cpu/dense/cell_tiles.h"
 #include "kernels/cpu/targets.h"
 
 namespace retrograd::test {
 
 inline bool machine_has(const std::string& isa) {
 #if defined(__x86_64__)
-  if (isa == "amx_bf16") return kernels::cpu::machine_has_bf16_tiles();
+  if (isa == "amx_fp16") return kernels::cpu::machine_has_tiles(kernels::cpu::CellType::kF16);
+  if (isa == "amx_bf16") return kernels::cpu::machine_has_tiles(kernels::cpu::CellType::kBf16);
   if (isa == "avx512_bf16") return __builtin_cpu_supports("avx512bf16") != 0;
   if (isa == "avx512")
     return __builtin_cpu_supports("avx512bw") != 0 && __builtin_cpu_supports("avx512vl") != 0;
@@ -33,9 +34,11 @@ inline void expect_asked_isa() {
   const std::string isa = settings().cpu_isa, target = kernels::cpu::target_name();
   if (isa.empty()) return;
   if (!machine_has(isa)) GTEST_SKIP() << "this machine has no " << isa << ", the kernels use " << target;
-  const bool tiles = kernels::cpu::has_bf16_tiles();
-  EXPECT_EQ(tiles, isa == "amx_bf16");
-  const bool obeyed = isa == "amx_bf16"      ? tiles
+  const bool tiles = kernels::cpu::has_tiles(kernels::cpu::CellType::kBf16),
+             f16_tiles = kernels::cpu::has_tiles(kernels::cpu::CellType::kF16);
+  EXPECT_EQ(tiles, isa.starts_with("amx"));
+  EXPECT_EQ(f16_tiles, isa == "amx_fp16");
+  const bool obeyed = isa.starts_with("amx") ? tiles
                       : isa == "avx512_bf16" ? kernels::cpu::has_bf16_products()
                       : isa == "avx512" ? target.starts_with("AVX3") && !kernels::cpu::has_bf16_products()
                       : isa == "avx2"   ? target == "AVX2"

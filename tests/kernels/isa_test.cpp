@@ -27,8 +27,9 @@ TEST(IsaTest, EveryNameThatTheSettingTakesIsKnownToTheKernels) {
 }
 
 TEST(IsaTest, ATileIsTwoVectorsWide) {
-  const std::map<std::string, int64_t> widths = {{"amx_bf16", 32}, {"avx512_bf16", 32}, {"avx512", 32},
-                                                 {"avx2", 16},     {"sse4", 8},         {"neon", 8}};
+  const std::map<std::string, int64_t> widths = {{"amx_fp16", 32}, {"amx_bf16", 32}, {"avx512_bf16", 32},
+                                                 {"avx512", 32},   {"avx2", 16},     {"sse4", 8},
+                                                 {"neon", 8}};
   const auto width = widths.find(settings().cpu_isa);
   if (width == widths.end()) GTEST_SKIP() << "RETROGRAD_CPU_ISA does not say how wide a vector is";
   EXPECT_EQ(kernels::cpu::widest_shape().tile_width(), width->second);

@@ -66,7 +66,7 @@ Result<Machine> this_machine(std::string_view isa) {
     return Status(Code::kInvalidArgument, fmt::format("'{}' is not less than {}", isa, machine.name));
   cpu.vector_registers = 16;
   cpu.masked_loads = cpu.vector_floats >= 8;
-  cpu.bf16_pairs = cpu.bf16_tiles = false;
+  cpu.bf16_pairs = cpu.bf16_tiles = cpu.f16_tiles = false;
   cpu.gflops *= cpu.vector_floats / static_cast<double>(before);
   return machine;
 }

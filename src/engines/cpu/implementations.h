@@ -8,7 +8,7 @@ namespace retrograd::engines::cpu {
 
 // dense/: products of tiles in registers.
 const Candidate& dense_gather();  // channels as the vector side: packed weights, strips, tiles
-const Candidate& bf16_gather();   // the same over pairs of BF16 numbers (bf16_cells.h)
+const Candidate& bf16_gather();   // the same over pairs of BF16 numbers (cells.h)
 const Candidate& amx_gather();    // and with tile registers
 const Candidate&
 dense_grad_weight();  // channels of one operand as the vector side, those of the other as rows

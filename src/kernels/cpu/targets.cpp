@@ -15,11 +15,12 @@ struct Limit {
   std::string_view name;
   int64_t targets;
   Bf16Use bf16 = Bf16Use::kNever;
-  bool tiles = false;
+  bool tiles = false, f16_tiles = false;
 };
 // Highway gives better targets lower bits: `-target` has the bits of a target and of all that are worse.
 constexpr Limit kLimits[] = {
-    {"", kEverything, Bf16Use::kWhereFast, true},
+    {"", kEverything, Bf16Use::kWhereFast, true, true},
+    {"amx_fp16", kEverything, Bf16Use::kWhereFast, true, true},
     {"amx_bf16", kEverything, Bf16Use::kWhereFast, true},
     {"avx512_bf16", kEverything, Bf16Use::kAlways},
     {"avx512", kEverything},
@@ -36,7 +37,7 @@ constexpr Limit kLimits[] = {
 
 std::atomic<int64_t> allowed{kEverything};
 std::atomic<Bf16Use> bf16{Bf16Use::kWhereFast};
-std::atomic<bool> tiles{true};
+std::atomic<bool> tiles{true}, f16_tiles{true};
 std::atomic<bool> portable{false};
 
 // The target whose vectors are eight_lanes.h's, if the architecture has it.
@@ -77,13 +78,14 @@ bool limit_targets(std::string_view isa) {
     allowed = limit.targets;
     bf16 = limit.bf16;
     tiles = limit.tiles;
+    f16_tiles = limit.f16_tiles;
     return true;
   }
   return false;
 }
 
 Bf16Use bf16_use() { return portable ? Bf16Use::kNever : bf16.load(); }
-bool bf16_tiles_allowed() { return tiles && !portable; }
+bool tiles_allowed(bool of_f16) { return (of_f16 ? f16_tiles : tiles) && !portable; }
 
 void make_bits_portable() { portable = true; }
 bool has_eight_lanes() { return choice().eight_lanes; }

@@ -21,18 +21,18 @@ struct ChosenTarget;
 
 namespace retrograd::kernels::cpu {
 
-// The most that may be used: "amx_bf16" (with tiles of BF16), "avx512_bf16" (with products of BF16),
-// "avx512", "avx2", "sse4", "neon", "baseline" (what the library was compiled for), or "" for no
-// limit. False for any other name. Names of another architecture are no limit. Without effect once a kernel
-// was chosen: all of them agree on the width of a vector.
+// The most that may be used: "amx_fp16" (with tiles of FP16 and BF16), "amx_bf16" (with tiles of BF16),
+// "avx512_bf16" (with products of BF16), "avx512", "avx2", "sse4", "neon", "baseline" (what the library was
+// compiled for), or "" for no limit. False for any other name. Names of another architecture are no limit.
+// Without effect once a kernel was chosen: all of them agree on the width of a vector.
 bool limit_targets(std::string_view isa);
 
 // Whether the limit leaves products of BF16 in: never, where they are as fast as those of FP32, or wherever
 // the machine has them, which only "avx512_bf16" asks for.
 enum class Bf16Use : unsigned char { kNever, kWhereFast, kAlways };
 Bf16Use bf16_use();
-// Whether it leaves the tile registers of AMX in.
-bool bf16_tiles_allowed();
+// Whether it leaves the tile registers of AMX in, and those for FP16.
+bool tiles_allowed(bool of_f16);
 
 // Whether bits of results are to be the same on every machine: vectors are eight floats then, those of AVX2
 // or those of eight_lanes.h. Without effect once a kernel was chosen.

@@ -8,7 +8,7 @@
 #include "base/checked.h"
 #include "engines/cpu/gather_sides.h"
 #include "engines/cpu/rows.h"
-#include "kernels/cpu/dense/bf16_tiles.h"
+#include "kernels/cpu/dense/cell_tiles.h"
 
 namespace retrograd::engines::cpu {
 namespace {

@@ -74,7 +74,7 @@ struct DenseBlocking {
 // tiles need not end where short rows do.
 problem::ConvPass joined_rows(problem::ConvPass pass);
 
-// `narrowest`: of the tiles there may be. `registers`: for tile registers (bf16_cells.h), which have more
+// `narrowest`: of the tiles there may be. `registers`: for tile registers (cells.h), which have more
 // rows and gain less by leaving taps out.
 DenseBlocking plan_dense_gather(const problem::ConvPass& pass, const VectorShape& vectors,
                                 const CacheRoom& room, int64_t narrowest = 0, bool registers = false);

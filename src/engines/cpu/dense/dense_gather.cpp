@@ -22,7 +22,7 @@
 #include "base/checked.h"
 #include "engines/cpu/bias_start.h"
 #include "engines/cpu/candidate.h"
-#include "engines/cpu/dense/bf16_cells.h"
+#include "engines/cpu/dense/cells.h"
 #include "engines/cpu/dense/dense_blocking.h"
 #include "engines/cpu/dense/dense_results.h"
 #include "engines/cpu/dense/dense_sources.h"
@@ -33,7 +33,7 @@
 #include "engines/cpu/implementations.h"
 #include "engines/cpu/rows.h"
 #include "engines/cpu/task_slots.h"
-#include "kernels/cpu/dense/bf16_tiles.h"
+#include "kernels/cpu/dense/cell_tiles.h"
 #include "kernels/cpu/dense/tile_product.h"
 
 namespace retrograd::engines::cpu {
@@ -63,10 +63,11 @@ class DenseGatherStep final : public Step {
       : pass_(joined_rows(cells.pass)),
         partner_(is_forward(pass_) ? cells.x : cells.y),
         tiles_(cells.tiles),
+        type_(cells.type),
         cut_(plan_dense_gather(pass_, widest_vectors_of(machine), room_in(machine.cpu.caches),
                                partner_ != 0 ? vectors_of(machine).floats : 0, tiles_)),
-        panels_(pass_, cut_, machine.cpu.threads, cells.w != 0, cells.weights_together ? 0 : cells.w),
-        sources_(pass_, cut_, partner_, cells.together, tiles_),
+        panels_(pass_, cut_, machine.cpu.threads, cells.w != 0, cells.weights_together ? 0 : cells.w, type_),
+        sources_(pass_, cut_, partner_, cells.together, tiles_, type_),
         results_(pass_, cut_),
         fallback_(std::move(fallback)) {
     for (const DensePhase& phase : cut_.phases)
@@ -191,7 +192,7 @@ class DenseGatherStep final : public Step {
       }
       for (int64_t m = 0; m < task.m_count; m += cut_.width_at(task.m_first + m))
         for (size_t phase = 0; phase < cut_.phases.size(); ++phase)
-          DenseTiles(cut_, cut_.phases[phase], task, source)
+          DenseTiles(cut_, cut_.phases[phase], task, source, type_)
               .run(panel_of(task, panels, phase, m, first, channels), channels, first > 0,
                    task.bias != nullptr ? task.bias + m : nullptr,
                    task.sums + static_cast<int64_t>(phase) * results_.phase_floats() + m);
@@ -225,6 +226,7 @@ class DenseGatherStep final : public Step {
   ConvPass pass_;
   int64_t partner_;  // of the source's cells; 0: they are numbers
   bool tiles_;       // of cells, with tile registers
+  kernels::cpu::CellType type_;
   DenseBlocking cut_;
   WeightPanels panels_;
   DenseSources sources_;

@@ -23,8 +23,8 @@
 #include "engines/cpu/rows.h"
 #include "engines/cpu/taps.h"
 #include "engines/cpu/task_slots.h"
-#include "kernels/cpu/dense/bf16_pairs.h"
-#include "kernels/cpu/dense/bf16_tiles.h"
+#include "kernels/cpu/dense/cell_pairs.h"
+#include "kernels/cpu/dense/cell_tiles.h"
 #include "kernels/cpu/dense/tile_product.h"
 #include "kernels/cpu/layout/row_copy.h"
 #include "kernels/cpu/layout/transpose.h"
@@ -163,7 +163,7 @@ class DenseGradWeightStep final : public Step {
     tile.b = listed.panel_from;
     tile.c_stride = task.width;
     tile.accumulate = accumulate;
-    kernels::cpu::Bf16Tiles registers;
+    kernels::cpu::CellTiles registers(cells_.type);
     for (int64_t row = 0; row < task.row_count; row += tile.rows) {
       tile.set_rows(listed.rows_from + row * channel, channel,
                     cells_.tiles ? kernels::cpu::next_register_rows(task.row_count - row)

@@ -7,11 +7,11 @@
 #include <algorithm>
 
 #include "base/checked.h"
-#include "engines/cpu/dense/bf16_cells.h"
+#include "engines/cpu/dense/cells.h"
 #include "engines/cpu/gather_sides.h"
 #include "engines/cpu/rows.h"
 #include "engines/cpu/task_slots.h"
-#include "kernels/cpu/dense/bf16_pairs.h"
+#include "kernels/cpu/dense/cell_pairs.h"
 #include "kernels/cpu/layout/row_copy.h"
 #include "kernels/cpu/layout/transpose.h"
 
@@ -31,8 +31,14 @@ int64_t pitch(int64_t channels) {
 }  // namespace
 
 DenseSources::DenseSources(const ConvPass& pass, const DenseBlocking& cut, int64_t partner, bool together,
-                           bool tiles)
-    : pass_(pass), cut_(cut), partner_(partner), together_(together), tiles_(tiles) {
+                           bool tiles, kernels::cpu::CellType type)
+    : pass_(pass),
+      cut_(cut),
+      partner_(partner),
+      together_(together),
+      tiles_(tiles),
+      judges_(together && type == kernels::cpu::CellType::kBf16),
+      type_(type) {
   if (in_place()) return;
   // For tile registers one image is turned over after the other.
   const int64_t images = tiles_ ? 1 : cut_.grid.box[0];
@@ -55,7 +61,7 @@ DenseSource DenseSources::at(const Bindings& bindings, DenseTask& task, int64_t 
                              float* shared) const {
   if (in_place()) {
     const DenseSource source = find(bindings, task, first);
-    if (together_) task.sound &= are_large(task, source, channels);
+    if (judges_) task.sound &= are_large(task, source, channels);
     return source;
   }
   if (!cut_.whole_images) return load(bindings, task, first, channels);
@@ -101,7 +107,7 @@ bool DenseSources::are_large(const DenseTask& task, const DenseSource& source, i
       for (int64_t y = begin[1]; y < end[1]; ++y)
         large &= kernels::cpu::judge_cells(source.first + n * source.image + z * source.axis[0] +
                                                y * source.axis[1] + begin[2] * source.axis[2],
-                                           source.axis[2], end[2] - begin[2], channels)
+                                           source.axis[2], end[2] - begin[2], channels, type_)
                      .large;
   return large;
 }
@@ -115,7 +121,8 @@ DenseSource DenseSources::load(const Bindings& bindings, DenseTask& task, int64_
   for (size_t axis = 0; axis < 3; ++axis) shape.size[axis] = cut_.phases.front().axes[axis].source_size;
   const int64_t image = channels * cut_.plane(), images = task.box.size[0];
   if (const float* plain = whole_planes(bindings, task, first)) {
-    if (together_) task.sound &= kernels::cpu::judge_cells(plain, tensor.strides[0], images, image).large;
+    if (judges_)
+      task.sound &= kernels::cpu::judge_cells(plain, tensor.strides[0], images, image, type_).large;
     kernels::cpu::transpose(plain, tensor.strides[0], task.turned, images, images, image);
     return turned(task.turned, images, channels);
   }
@@ -132,7 +139,7 @@ DenseSource DenseSources::load(const Bindings& bindings, DenseTask& task, int64_
     } else {
       float* const strip = task.strip + n * image;
       load_strip(tensor, pass_.rounding, from, shape, strip);
-      if (together_) task.sound &= kernels::cpu::judge_cells(strip, 0, 1, image).large;
+      if (judges_) task.sound &= kernels::cpu::judge_cells(strip, 0, 1, image, type_).large;
     }
   }
   if (!turns()) return in_strip(task.strip, channels);
@@ -162,10 +169,10 @@ DenseSource DenseSources::load_places(const Bindings& bindings, DenseTask& task,
         if (there) {
           kernels::cpu::copy_rows(base + n * s[0] + d * s[2] + h * s[3] + (task.start[2] + begin) * s[4],
                                   s[4], to + begin * strip.axis[2], strip.axis[2], end - begin, channels);
-          if (together_)
-            task.sound &=
-                kernels::cpu::judge_cells(to + begin * strip.axis[2], strip.axis[2], end - begin, channels)
-                    .large;
+          if (judges_)
+            task.sound &= kernels::cpu::judge_cells(to + begin * strip.axis[2], strip.axis[2], end - begin,
+                                                    channels, type_)
+                              .large;
         }
         for (int64_t x = 0; x < length; ++x)
           if (!there || x < begin || x >= end) std::fill_n(to + x * strip.axis[2], channels, 0.0F);

@@ -5,15 +5,16 @@
 #include "engines/cpu/dense/dense_blocking.h"
 #include "engines/cpu/dense/dense_task.h"
 #include "engines/engine.h"
+#include "kernels/cpu/dense/cell_pairs.h"
 
 namespace retrograd::engines::cpu {
 
 class DenseSources {
  public:
-  // Both must outlive this. `partner`: of the source's cells (bf16_cells.h), or 0; `together`: it is a tensor
-  // of cells, which are only looked at; `tiles`: they are for tile registers.
+  // Both must outlive this. `partner`: of the source's cells (cells.h), or 0; `together`: it is a tensor of
+  // cells of the type; `tiles`: they are for tile registers.
   DenseSources(const problem::ConvPass& pass, const DenseBlocking& cut, int64_t partner, bool together,
-               bool tiles);
+               bool tiles, kernels::cpu::CellType type);
 
   bool in_place() const { return cut_.in_place; }
   // Of a task's strip, of the same turned over, and of the strips that all tasks share.
@@ -51,6 +52,8 @@ class DenseSources {
   const DenseBlocking& cut_;
   int64_t partner_;
   bool together_, tiles_;
+  bool judges_;  // cells that are not paired here must be looked at: one of FP16 is never too small
+  kernels::cpu::CellType type_;
   size_t strip_bytes_ = 0, turned_bytes_ = 0, shared_bytes_ = 0;
 };
 

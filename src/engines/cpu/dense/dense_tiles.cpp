@@ -7,7 +7,7 @@
 #include <cstring>
 
 #include "base/checked.h"
-#include "kernels/cpu/dense/bf16_pairs.h"
+#include "kernels/cpu/dense/cell_pairs.h"
 
 namespace retrograd::engines::cpu {
 

@@ -7,7 +7,7 @@
 
 #include "engines/cpu/dense/dense_blocking.h"
 #include "engines/cpu/dense/dense_task.h"
-#include "kernels/cpu/dense/bf16_tiles.h"
+#include "kernels/cpu/dense/cell_tiles.h"
 #include "kernels/cpu/dense/tile_product.h"
 
 namespace retrograd::engines::cpu {
@@ -23,7 +23,7 @@ struct DensePanel {
   int64_t width;
   int64_t k_stride = 0;       // from one source channel to the next
   bool one_tap = false;       // not packed: the weights of the phase's only live tap, where they lie
-  bool of_cells = false;      // of pairs of BF16 (bf16_cells.h); numbers otherwise
+  bool of_cells = false;      // of pairs of numbers (cells.h); numbers otherwise
   bool in_registers = false;  // cells for tile registers
 };
 
@@ -32,8 +32,13 @@ class DenseTiles {
  public:
   // All must outlive this.
   DenseTiles(const DenseBlocking& cut, const DensePhase& phase, const DenseTask& task,
-             const DenseSource& source)
-      : cut_(cut), phase_(phase), task_(task), source_(source), whole_{0, phase.axes[2].count} {}
+             const DenseSource& source, kernels::cpu::CellType type)
+      : cut_(cut),
+        phase_(phase),
+        task_(task),
+        source_(source),
+        whole_{0, phase.axes[2].count},
+        registers_(type) {}
 
   // sums[position · sum_stride + v], beginning with what is there with `accumulate`, else with start[v], or
   // with zeros where that is null.
@@ -77,7 +82,7 @@ class DenseTiles {
   std::array<int64_t, 2> whole_;
   DensePanel panel_{};
   kernels::cpu::TileProduct tile_;
-  kernels::cpu::Bf16Tiles registers_;
+  kernels::cpu::CellTiles registers_;
   float* sums_ = nullptr;
   int64_t channels_ = 0;  // of the source
   bool accumulate_ = false;

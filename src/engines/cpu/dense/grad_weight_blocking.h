@@ -40,7 +40,7 @@ struct GradWeightBlocking {
   int64_t lane_groups() const { return (lane_blocks + lane_group - 1) / lane_group; }
   int64_t blocks(int64_t groups) const { return groups * lane_groups() * row_blocks; }
 };
-// `narrowest`: of the tiles there may be. `registers`: for tile registers (bf16_cells.h), which want
+// `narrowest`: of the tiles there may be. `registers`: for tile registers (cells.h), which want
 // neighbours along W side by side in the rows and multiply so fast that copying takes as long.
 // `sums`: the vectors that sums are cut for (machine_vectors.h).
 GradWeightBlocking plan_grad_weight(const problem::ConvPass& pass, const VectorShape& vectors,

@@ -172,7 +172,7 @@ bool GradWeightOperands::load_places(const PassTensor& t, const std::byte* sourc
         sound &= load_paired_rows(t, paired, from, at[paired.axis], paired.axis == 2 ? 1 : 0, length, count,
                                   out, pitch);
       else if (part.partner != 0)
-        sound &= load_cell_rows(from, part.partner, s[4], length, count, out, pitch);
+        sound &= load_cell_rows(t.dtype, from, part.partner, s[4], length, count, out, pitch);
       else
         load_rows(t.dtype, pass().rounding, from, s[4], length, count, out, pitch);
     }

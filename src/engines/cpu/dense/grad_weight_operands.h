@@ -3,7 +3,7 @@
 // in place, or a copy of it.
 #pragma once
 
-#include "engines/cpu/dense/bf16_cells.h"
+#include "engines/cpu/dense/cells.h"
 #include "engines/cpu/dense/grad_weight_blocking.h"
 #include "engines/engine.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// w[o, i, t] = Σ_p x[i, p·stride + offset(t)] · y[o, p] of BF16 in the tile registers of AMX.
+// w[o, i, t] = Σ_p x[i, p·stride + offset(t)] · y[o, p] of BF16 or FP16 in the tile registers of AMX.
 //
 // A register adds over 32 positions, where that of dense_grad_weight.cpp adds over 16 of two images. A task
 // copies a box of positions, pixels of x beside each other for every channel and pairs of pixels of y beside
@@ -17,12 +17,13 @@
 
 #include "base/checked.h"
 #include "engines/cpu/candidate.h"
+#include "engines/cpu/dense/cells.h"
 #include "engines/cpu/dense/tile_grad_weight_copies.h"
 #include "engines/cpu/effort.h"
 #include "engines/cpu/implementations.h"
 #include "engines/cpu/rows.h"
 #include "engines/cpu/task_slots.h"
-#include "kernels/cpu/dense/bf16_tiles.h"
+#include "kernels/cpu/dense/cell_tiles.h"
 
 namespace retrograd::engines::cpu {
 namespace {
@@ -99,7 +100,7 @@ class TileGradWeightStep final : public Step {
   void sum_split(const Bindings& bindings, TileGradWeightTask& task, int64_t split) const {
     const int64_t first = split * cut_.boxes_per_split;
     const int64_t last = std::min(first + cut_.boxes_per_split, cut_.grid.count());
-    kernels::cpu::Bf16Tiles registers;
+    kernels::cpu::CellTiles registers(cell_type(cut_.pass.x.dtype));
     for (int64_t index = first; index < last; ++index) {
       const BoxGrid::Box box = cut_.grid.at(index);
       const TileSpace space(cut_.axes, box.size);
@@ -130,7 +131,7 @@ class TileGradWeightStep final : public Step {
 
   // What some pieces add to sums[panel][tap][folded tap][channel][width].
   void multiply(const TileGradWeightTask& task, const TileSpace& space, const int64_t* pieces, int64_t count,
-                bool accumulate, kernels::cpu::Bf16Tiles& registers) const {
+                bool accumulate, kernels::cpu::CellTiles& registers) const {
     int64_t b_offsets[kPiecesAtOnce];
     const int64_t rows = task.row_count * cut_.folded_taps;
     kernels::cpu::TileProduct tile;
@@ -254,8 +255,7 @@ class TileGradWeightStep final : public Step {
 };
 
 std::optional<Reason> unfit(const ConvPass& pass, const Machine& machine) {
-  if (!machine.cpu.bf16_tiles) return "this machine has no tiles of bf16 products";
-  if (pass.x.dtype != DType::kBF16 || pass.y.dtype != DType::kBF16) return "the operands are not both bf16";
+  if (auto reason = unfit_for_tile_types(pass, machine)) return reason;
   int64_t taps = 1;
   for (const problem::Window& w : pass.axes) {
     if (w.kernel > kMostTaps) return "the kernel has too many taps";

@@ -7,9 +7,10 @@
 #include <algorithm>
 
 #include "base/checked.h"
+#include "engines/cpu/dense/cells.h"
 #include "engines/cpu/rows.h"
 #include "engines/cpu/task_slots.h"
-#include "kernels/cpu/dense/bf16_layout.h"
+#include "kernels/cpu/dense/cell_layout.h"
 #include "kernels/cpu/layout/transpose.h"
 
 namespace retrograd::engines::cpu {
@@ -67,6 +68,7 @@ bool TileGradWeightCopies::copy_channels(const Part& part, int64_t channels, con
   const auto& s = part.tensor.strides;
   const int64_t begin = part.live[2].begin, end = part.live[2].end;
   const int64_t width = space.step[2], step = s[4] * part.step[2];
+  const kernels::cpu::CellType type = cell_type(part.tensor.dtype);
   bool sound = true;
   for (int64_t c = 0; c < channels; ++c, out += pitch) {
     for_each_row(part, space, [&](int64_t number, const std::byte* from) {
@@ -74,7 +76,7 @@ bool TileGradWeightCopies::copy_channels(const Part& part, int64_t channels, con
       if (from == nullptr) return void(std::fill_n(row, width, uint16_t{0}));
       std::fill(row, row + begin, uint16_t{0});
       std::fill(row + end, row + width, uint16_t{0});
-      sound &= kernels::cpu::copy_places(from + c * s[1] * kBytes, step, end - begin, row + begin);
+      sound &= kernels::cpu::copy_places(from + c * s[1] * kBytes, step, end - begin, row + begin, type);
     });
     std::fill(out + part.images * space.step[0], out + pitch, uint16_t{0});
   }
@@ -91,6 +93,7 @@ bool TileGradWeightCopies::pair_channels(const Part& part, int64_t channels, con
   places.end = part.live[2].end;
   places.channels = channels;
   places.pitch = pitch;
+  places.type = cell_type(part.tensor.dtype);
   bool sound = true;
   for_each_row(part, space, [&](int64_t number, const std::byte* from) {
     float *row = out + number / 2 * pitch, *next = row + space.step[2] / 2 * pitch;
@@ -175,7 +178,7 @@ void TileGradWeightCopies::fold(const TileGradWeightTask& task, const TileSpace&
         const uint16_t* from = task.x + (outer * phases + phase) * channels + c * space.pitch;
         uint16_t* to = task.folded + ((outer * cut_.folded_taps + tap) * task.row_count + c) * space.pitch;
         kernels::cpu::copy_places(reinterpret_cast<const std::byte*>(from + shift), 1, space.pitch - shift,
-                                  to);
+                                  to, cell_type(cut_.pass.x.dtype));
         std::fill_n(to + space.pitch - shift, shift, uint16_t{0});
       }
   }

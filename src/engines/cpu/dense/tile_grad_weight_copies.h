@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The copies of a box that tile registers multiply in tile_grad_weight.cpp: of x [phase][channel][pixel], or
-// [folded tap][channel][pixel], and of y [panel][pair of pixels][lane]. BF16 all of them.
+// [folded tap][channel][pixel], and of y [panel][pair of pixels][lane], in the operands' type.
 #pragma once
 
 #include <cstdint>

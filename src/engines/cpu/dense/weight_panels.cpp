@@ -7,12 +7,12 @@
 #include <cstring>
 
 #include "base/checked.h"
-#include "engines/cpu/dense/bf16_cells.h"
+#include "engines/cpu/dense/cells.h"
 #include "engines/cpu/gather_sides.h"
 #include "engines/cpu/rows.h"
 #include "engines/cpu/taps.h"
 #include "engines/cpu/task_slots.h"
-#include "kernels/cpu/dense/bf16_pairs.h"
+#include "kernels/cpu/dense/cell_pairs.h"
 #include "kernels/cpu/layout/transpose.h"
 
 namespace retrograd::engines::cpu {
@@ -36,11 +36,12 @@ int64_t k_stride(const problem::ConvPass& p) { return is_forward(p) ? p.w.stride
 }  // namespace
 
 WeightPanels::WeightPanels(const problem::ConvPass& pass, const DenseBlocking& cut, int threads, bool cells,
-                           int64_t partner)
+                           int64_t partner, kernels::cpu::CellType type)
     : pass_(pass),
       cut_(cut),
       cells_(cells),
       partner_(partner),
+      type_(type),
       taps_(taps_of(pass)),
       channels_(std::clamp<int64_t>(kBlockFloats / (taps_ * cut.width), 1, source_channels(pass))),
       slots_(std::min<int64_t>(threads, cut.tasks(pass.groups))),
@@ -77,7 +78,7 @@ PanelFacts WeightPanels::pack(const Bindings& bindings, int64_t task, int64_t sl
 
 void WeightPanels::look_at(const float* panel, int64_t count, bool judge, PanelFacts& facts) const {
   if (cells_) {
-    const kernels::cpu::CellFacts cells = kernels::cpu::judge_cells(panel, 0, 1, count);
+    const kernels::cpu::CellFacts cells = kernels::cpu::judge_cells(panel, 0, 1, count, type_);
     facts.large &= cells.large;
     facts.finite &= cells.finite || !judge;
   } else if (judge) {
@@ -156,7 +157,7 @@ void WeightPanels::copy_channels(const float* weights, const Tile& tile, int64_t
 
 void WeightPanels::load(const std::byte* source, int64_t stride, int64_t count, float* out) const {
   if (partner_ != 0)
-    load_cells(source, partner_, stride, count, out);
+    load_cells(pass_.w.dtype, source, partner_, stride, count, out);
   else
     load_row(pass_.w.dtype, pass_.rounding, source, stride, count, out);
 }

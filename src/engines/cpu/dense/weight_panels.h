@@ -5,6 +5,7 @@
 
 #include "engines/cpu/dense/dense_blocking.h"
 #include "engines/engine.h"
+#include "kernels/cpu/dense/cell_pairs.h"
 
 namespace retrograd::engines::cpu {
 
@@ -16,10 +17,10 @@ struct PanelFacts {
 
 class WeightPanels {
  public:
-  // Pass and cut must outlive this. `cells`: the pass is over cells (bf16_cells.h), `partner` is that of
-  // their numbers, or 0 where the weight has cells as they are.
+  // Pass and cut must outlive this. `cells`: the pass is over cells of the type (cells.h), `partner`
+  // is that of their numbers, or 0 where the weight has cells as they are.
   WeightPanels(const problem::ConvPass& pass, const DenseBlocking& cut, int threads, bool cells = false,
-               int64_t partner = 0);
+               int64_t partner = 0, kernels::cpu::CellType type = {});
 
   size_t bytes() const {
     return cut_.whole_images ? 0 : panel_bytes_ + static_cast<size_t>(slots_) * slot_bytes_;
@@ -63,6 +64,7 @@ class WeightPanels {
   const DenseBlocking& cut_;
   bool cells_;
   int64_t partner_;
+  kernels::cpu::CellType type_;
   int64_t taps_;      // all of the kernel's
   int64_t channels_;  // source channels turned over at once
   int64_t slots_;

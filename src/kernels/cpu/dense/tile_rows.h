@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where the scalars of a tile's rows lie, for tile_product.cpp and bf16_pairs.cpp. Plain code, always
+// Where the scalars of a tile's rows lie, for tile_product.cpp and cell_pairs.cpp. Plain code, always
 // inlined: it becomes part of whatever instruction set it is used in.
 #pragma once
 

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products of BF16 numbers with the tile registers of AMX: sixteen times the products of FP32 for each cycle.
+// Products of 16-bit numbers with the tile registers of AMX: sixteen times the products of FP32 for each
+// cycle. All processors with tile registers for BF16 have them, some for FP16, too.
 //
-// The product is that of tile_product.h over cells (bf16_pairs.h says what a cell is and what becomes of
+// The product is that of tile_product.h over cells (cell_pairs.h says what a cell is and what becomes of
 // small numbers), for up to 32 rows at equal distances and with an outer stride of 1: a row's cells that are
 // summed over lie side by side.
 #pragma once
 
 #include <cstdint>
 
+#include "kernels/cpu/dense/cell_pairs.h"
 #include "kernels/cpu/dense/tile_product.h"
 
 namespace retrograd::kernels::cpu {
@@ -23,13 +25,13 @@ inline int64_t next_register_rows(int64_t rows) {
 }
 
 // Whether the processor has the instructions and the system lets this process use them.
-bool machine_has_bf16_tiles();
+bool machine_has_tiles(CellType type);
 // The same, and the limit of targets.h allows them. The class below may be used only where it does;
 // tile_width() is 32 there.
-bool has_bf16_tiles();
+bool has_tiles(CellType type);
 
-// For tests, before anybody asks: products of pairs stand in for tiles that this machine has not, so that
-// engines can be run. False where it has no pairs either.
+// For tests, before anybody asks: products of pairs, and plain loops over FP16, stand in for tiles that this
+// machine has not, so that engines can be run. False where it has no pairs either.
 bool let_pairs_stand_in_for_tiles();
 
 // What a tile register holds in a product: `upper` and `lower` rows of sums, `columns` registers of 16 side
@@ -40,20 +42,21 @@ struct TileShape {
 };
 
 // The tile registers of the calling thread, from the first product on.
-class Bf16Tiles {
+class CellTiles {
  public:
-  Bf16Tiles() = default;
-  Bf16Tiles(const Bf16Tiles&) = delete;
-  Bf16Tiles& operator=(const Bf16Tiles&) = delete;
-  ~Bf16Tiles();
+  explicit CellTiles(CellType type) : type_(type) {}
+  CellTiles(const CellTiles&) = delete;
+  CellTiles& operator=(const CellTiles&) = delete;
+  ~CellTiles();
 
-  // As bf16_tile_product.
+  // As bf16_tile_product, of cells of the type.
   void product(const TileProduct& tile);
   // The same of rows in two runs, each for one register: `upper` of them from a[0] on, the others from a[1].
   // Runs may begin within a cell: at any number.
   void product(const TileProduct& tile, int upper);
 
  private:
+  CellType type_;
   TileShape configured_;
 };
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// As bf16_tiles.cpp: one instruction set only, intrinsics.
-#include "kernels/cpu/dense/bf16_layout.h"
+// As cell_tiles.cpp: one instruction set only, intrinsics.
+#include "kernels/cpu/dense/cell_layout.h"
 
 #include <cstdlib>
 #include <cstring>
@@ -26,11 +26,10 @@ inline __mmask16 first_cells(int64_t count) {
 struct Seen {
   __m512i magnitude, lowest, span;
   __mmask32 found = 0;
-  RG_WORDS Seen() {
-    constexpr int kSmallest = (127 - 50) << 7, kInfinite = 255 << 7;
+  RG_WORDS explicit Seen(CellType type) {
     magnitude = _mm512_set1_epi16(0x7FFF);
-    lowest = _mm512_set1_epi16(kSmallest);
-    span = _mm512_set1_epi16(kInfinite - kSmallest);
+    lowest = _mm512_set1_epi16(static_cast<int16_t>(smallest_of(type)));
+    span = _mm512_set1_epi16(static_cast<int16_t>(infinity_of(type) - smallest_of(type)));
   }
   RG_WORDS inline void look(__m512i words) {
     const __m512i values = _mm512_and_si512(words, magnitude);
@@ -40,8 +39,8 @@ struct Seen {
   }
 };
 
-RG_WORDS bool copy_side_by_side(const std::byte* source, int64_t count, uint16_t* out) {
-  Seen seen;
+RG_WORDS bool copy_side_by_side(const std::byte* source, int64_t count, uint16_t* out, CellType type) {
+  Seen seen(type);
   for (int64_t i = 0; i < count; i += 32) {
     const __mmask32 live = first_words(count - i);
     const __m512i words = _mm512_maskz_loadu_epi16(live, source + i * kBytes);
@@ -52,8 +51,8 @@ RG_WORDS bool copy_side_by_side(const std::byte* source, int64_t count, uint16_t
 }
 
 // Cells whose low halves are wanted. The last one is half outside.
-RG_WORDS bool copy_every_other(const std::byte* source, int64_t count, uint16_t* out) {
-  Seen seen;
+RG_WORDS bool copy_every_other(const std::byte* source, int64_t count, uint16_t* out, CellType type) {
+  Seen seen(type);
   const __m512i low = _mm512_set1_epi32(0xFFFF);
   for (int64_t i = 0; i < count; i += 16) {
     const int64_t rest = count - i;
@@ -66,13 +65,13 @@ RG_WORDS bool copy_every_other(const std::byte* source, int64_t count, uint16_t*
   return seen.found == 0;
 }
 
-bool copy_apart(const std::byte* source, int64_t step, int64_t count, uint16_t* out) {
+bool copy_apart(const std::byte* source, int64_t step, int64_t count, uint16_t* out, CellType type) {
   bool sound = true;
   for (int64_t i = 0; i < count; i += 32) {
     uint16_t words[32];
     const int64_t part = count - i < 32 ? count - i : 32;
     for (int64_t j = 0; j < part; ++j) std::memcpy(words + j, source + (i + j) * step * kBytes, kBytes);
-    sound &= copy_side_by_side(reinterpret_cast<const std::byte*>(words), part, out + i);
+    sound &= copy_side_by_side(reinterpret_cast<const std::byte*>(words), part, out + i, type);
   }
   return sound;
 }
@@ -97,7 +96,7 @@ RG_WORDS inline void pair_two(const std::byte* low, const std::byte* high, int64
 }
 
 RG_WORDS bool pair_all(const PairedPlaces& p) {
-  Seen seen;
+  Seen seen(p.type);
   const int64_t step = p.step * kBytes;
   const std::byte* from = p.source;
   int64_t place = p.begin;
@@ -115,10 +114,10 @@ RG_WORDS bool pair_all(const PairedPlaces& p) {
 
 }  // namespace
 
-bool copy_places(const std::byte* source, int64_t step, int64_t count, uint16_t* out) {
-  if (step == 1) return copy_side_by_side(source, count, out);
-  if (step == 2) return copy_every_other(source, count, out);
-  return copy_apart(source, step, count, out);
+bool copy_places(const std::byte* source, int64_t step, int64_t count, uint16_t* out, CellType type) {
+  if (step == 1) return copy_side_by_side(source, count, out, type);
+  if (step == 2) return copy_every_other(source, count, out, type);
+  return copy_apart(source, step, count, out, type);
 }
 bool pair_places(const PairedPlaces& places) { return pair_all(places); }
 
@@ -128,7 +127,7 @@ bool pair_places(const PairedPlaces& places) { return pair_all(places); }
 
 namespace retrograd::kernels::cpu {
 
-bool copy_places(const std::byte*, int64_t, int64_t, uint16_t*) { std::abort(); }
+bool copy_places(const std::byte*, int64_t, int64_t, uint16_t*, CellType) { std::abort(); }
 bool pair_places(const PairedPlaces&) { std::abort(); }
 
 }  // namespace retrograd::kernels::cpu

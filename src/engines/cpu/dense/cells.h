@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Passes over BF16 numbers in pairs, for machines that multiply pairs natively
-// (kernels/cpu/dense/bf16_pairs.h).
+// Passes over BF16 or FP16 numbers in pairs, for machines that multiply pairs natively
+// (kernels/cpu/dense/cell_pairs.h, and cell_tiles.h for FP16).
 //
 // Two numbers that the pass adds over, two source channels or two images, share a cell of 32 bits. The pass
 // over cells is the same pass with half as many of them; dense_gather.cpp and dense_grad_weight.cpp run it,
@@ -14,6 +14,7 @@
 
 #include "engines/cpu/rows.h"
 #include "engines/engine.h"
+#include "kernels/cpu/dense/cell_pairs.h"
 #include "problem/pass.h"
 
 namespace retrograd::engines::cpu {
@@ -34,8 +35,9 @@ struct CellPass {
   // Numbers that share a cell lie side by side: the source of a gather, or its weight, is a tensor of cells
   // as it is, with floats' strides.
   bool together = false, weights_together = false;
-  bool tiles = false;  // for the tile registers of kernels/cpu/dense/bf16_tiles.h
-  bool rest = false;   // the numbers of the last image have no partner
+  bool tiles = false;  // for the tile registers of kernels/cpu/dense/cell_tiles.h
+  kernels::cpu::CellType type{};
+  bool rest = false;  // the numbers of the last image have no partner
   // Where places are paired. Zeros meet numbers then, which is right as long as those are finite.
   PairedPlaces x_places{}, y_places{};
 };
@@ -43,15 +45,22 @@ struct CellPass {
 std::optional<Reason> unfit_for_cells(const problem::ConvPass& pass, const Machine& machine);
 // The same of tile registers.
 std::optional<Reason> unfit_for_tiles(const problem::ConvPass& pass, const Machine& machine);
+// Of the numbers of an operand.
+inline kernels::cpu::CellType cell_type(DType dtype) {
+  return dtype == DType::kF16 ? kernels::cpu::CellType::kF16 : kernels::cpu::CellType::kBf16;
+}
+// Why tile registers do not multiply what the operands hold; nullopt where they do.
+std::optional<Reason> unfit_for_tile_types(const problem::ConvPass& pass, const Machine& machine);
 CellPass pass_over_cells(const problem::ConvPass& pass, bool tiles = false);
 
 // The partner of a number that has none: zero.
 inline constexpr int64_t kNoPartner = INT64_MIN;
 // out[i] = the cell of source[i·stride] and its partner. False where the instruction would lose a number.
-bool load_cells(const std::byte* source, int64_t partner, int64_t stride, int64_t count, float* out);
+bool load_cells(DType dtype, const std::byte* source, int64_t partner, int64_t stride, int64_t count,
+                float* out);
 // out[r·pitch + i] = the cell of source[r·step + i], r < rows, i < count.
-bool load_cell_rows(const std::byte* source, int64_t partner, int64_t step, int64_t rows, int64_t count,
-                    float* out, int64_t pitch);
+bool load_cell_rows(DType dtype, const std::byte* source, int64_t partner, int64_t step, int64_t rows,
+                    int64_t count, float* out, int64_t pitch);
 // As load_strip.
 bool load_cell_strip(const problem::PassTensor& tensor, int64_t partner, const std::byte* source,
                      const StripShape& shape, float* out);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The product of bf16_tiles.h over whatever has eight tile registers: AMX in bf16_tiles.cpp, plain memory in
+// The product of cell_tiles.h over whatever has eight tile registers: AMX in cell_tiles.cpp, plain memory in
 // the test, which machines without AMX run too.
 //
 // Registers 0 to 3 are sums [upper, lower][left, right], 4 and 5 rows of a, 6 and 7 rows of b. `Registers`
@@ -9,7 +9,7 @@
 
 #include <cstdint>
 
-#include "kernels/cpu/dense/bf16_tiles.h"
+#include "kernels/cpu/dense/cell_tiles.h"
 
 #if defined(__x86_64__) && (defined(__GNUC__) || defined(__clang__))
 #define RG_AMX __attribute__((target("amx-tile,amx-bf16")))

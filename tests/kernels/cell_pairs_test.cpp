@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Cells of every length, what is too small for them, and tiles of every size, against plain loops.
-#include "kernels/cpu/dense/bf16_pairs.h"
+#include "kernels/cpu/dense/cell_pairs.h"
 
 #include <gtest/gtest.h>
 
@@ -9,14 +9,14 @@
 #include <cstring>
 #include <vector>
 
-#include "kernels/cpu/dense/bf16_tiles.h"
+#include "kernels/cpu/dense/cell_tiles.h"
 
 namespace retrograd::kernels::cpu {
 namespace {
 
 class Bf16Pairs : public testing::Test {
   void SetUp() override {
-    if (!has_bf16_products() && !has_bf16_tiles())
+    if (!has_bf16_products() && !has_tiles(CellType::kBf16))
       GTEST_SKIP() << "this machine does not multiply pairs of bf16";
   }
 };
@@ -70,12 +70,16 @@ TEST_F(Bf16Pairs, FindsWhatIsTooSmallOrNotFiniteAtEveryPlace) {
   struct Case {
     uint16_t code;
     bool large, finite;
+    CellType type = CellType::kBf16;
   };
+  constexpr CellType kF16 = CellType::kF16;
   for (const Case& c :
        {Case{0x0000, true, true}, Case{0x8000, true, true}, Case{0x0001, false, true},
         Case{0x807F, false, true}, Case{0x0080, false, true}, Case{(77 << 7) - 1, false, true},
         Case{77 << 7, true, true}, Case{0x8000 | (77 << 7), true, true}, Case{0x7F7F, true, true},
-        Case{0x7F80, true, false}, Case{0xFF80, true, false}, Case{0x7FC1, true, false}})
+        Case{0x7F80, true, false}, Case{0xFF80, true, false}, Case{0x7FC1, true, false},
+        Case{0x0001, true, true, kF16}, Case{0x83FF, true, true, kF16}, Case{0x7BFF, true, true, kF16},
+        Case{0x7C00, true, false, kF16}, Case{0xFC00, true, false, kF16}, Case{0x7E01, true, false, kF16}})
     for (size_t place = 0; place < 2 * 37; ++place) {
       std::array<uint16_t, 2 * 37> numbers;
       numbers.fill(bf16_of(3));
@@ -86,10 +90,13 @@ TEST_F(Bf16Pairs, FindsWhatIsTooSmallOrNotFiniteAtEveryPlace) {
         EXPECT_EQ(facts.finite, c.finite) << c.code << " at " << place;
       };
       std::memcpy(cells.data(), numbers.data(), sizeof(cells));
-      expect(judge_cells(cells.data(), 0, 1, 37));
+      expect(judge_cells(cells.data(), 0, 1, 37, c.type));
       const auto* bytes = reinterpret_cast<const std::byte*>(numbers.data());
-      expect(
-          pair_rows({.low = bytes, .high = bytes + sizeof(numbers) / 2, .count = 37, .out = paired.data()}));
+      expect(pair_rows({.low = bytes,
+                        .high = bytes + sizeof(numbers) / 2,
+                        .count = 37,
+                        .out = paired.data(),
+                        .type = c.type}));
     }
 }
 

@@ -6,8 +6,8 @@
 #include "base/machine.h"
 #include "engines/machines.h"
 #include "engines/registry.h"
-#include "kernels/cpu/dense/bf16_pairs.h"
-#include "kernels/cpu/dense/bf16_tiles.h"
+#include "kernels/cpu/dense/cell_pairs.h"
+#include "kernels/cpu/dense/cell_tiles.h"
 #include "problem/problem_text.h"
 #include "support/exact.h"
 #include "support/legal_problem.h"
@@ -61,13 +61,13 @@ void check_all(bool tiles) {
   }
 }
 
-TEST(Bf16CellsTest, SmallNumbersAreKept) {
+TEST(CellsTest, SmallNumbersAreKept) {
   if (!kernels::cpu::has_bf16_products()) GTEST_SKIP() << "this machine does not multiply pairs of bf16";
   check_all(false);
 }
 
 // Halves of D, H and W, even and odd, with padding, strides and channels side by side.
-TEST(Bf16CellsTest, SmallNumbersAreKeptWherePlacesArePaired) {
+TEST(CellsTest, SmallNumbersAreKeptWherePlacesArePaired) {
   if (!kernels::cpu::has_bf16_products()) GTEST_SKIP() << "this machine does not multiply pairs of bf16";
   for (const char* text :
        {"conv input=1x16x9x6 weight=32x16x3x3 dtype=bf16 padding=1x1",
@@ -83,7 +83,7 @@ TEST(Bf16CellsTest, SmallNumbersAreKeptWherePlacesArePaired) {
 
 // 16-bit operands of a call whose third one is f32: cubeMathType 2 rounds them to f16, whose numbers end at
 // 65504, cubeMathType 3 leaves them as they are.
-TEST(Bf16CellsTest, OperandsRoundedToF16AreNotPaired) {
+TEST(CellsTest, OperandsRoundedToF16AreNotPaired) {
   const std::string text = "conv input=2x32x9 weight=32x32x3:bf16 grad_output=2x32x7:bf16 mask=i math=";
   for (const bool rounded : {true, false}) {
     const auto request = problem::parse_request(text + (rounded ? "2" : "3"));
@@ -96,9 +96,43 @@ TEST(Bf16CellsTest, OperandsRoundedToF16AreNotPaired) {
   }
 }
 
-TEST(Bf16CellsTest, SmallNumbersAreKeptFromTiles) {
-  if (!kernels::cpu::has_bf16_tiles()) GTEST_SKIP() << "this machine has no tiles of bf16 products";
+TEST(CellsTest, SmallNumbersAreKeptFromTiles) {
+  if (!kernels::cpu::has_tiles(kernels::cpu::CellType::kBf16))
+    GTEST_SKIP() << "this machine has no tiles of bf16 products";
   check_all(true);
+}
+
+// The same of FP16, whose tiles multiply subnormal numbers.
+TEST(CellsTest, F16InTiles) {
+  if (!kernels::cpu::has_tiles(kernels::cpu::CellType::kF16))
+    GTEST_SKIP() << "this machine has no tiles of f16 products";
+  for (const char* text :
+       {"conv input=2x16x5x6 weight=32x16x3x3 dtype=f16 padding=1x1",
+        "conv input=2x32x5x12@1920x1x384x32 weight=32x32x3x3 dtype=f16 stride=2x1",
+        "conv input=2x32x12@384x1x32 weight=32x32x1 grad_output=2x32x12@384x1x32 dtype=f16",
+        "conv input=2x32x4x7 weight=32x32x2x2 dtype=f16 transposed=1 stride=2x2"})
+    check(text, {}, true);
+}
+
+TEST(CellsTest, TilesTakeTypesThatTheMachineMultiplies) {
+  const auto taken = [](const char* text, const char* machine) {
+    const problem::Problem problem = legal_problem(problem::parse_request(text).value());
+    int count = 0;
+    for (const engines::Candidate* candidate : engines::candidates(runtime::DeviceKind::kCpu))
+      for (const problem::Pass& pass : problem.passes)
+        count += std::string_view(candidate->name()).starts_with("cpu.amx") &&
+                 candidate->supports(pass, *named_machine(machine)).accepted();
+    return count;
+  };
+  const char* const f16 = "conv input=2x32x12 weight=32x32x3 dtype=f16";
+  EXPECT_EQ(taken(f16, "granite-rapids"), 3);
+  EXPECT_EQ(taken(f16, "sapphire-rapids"), 0);
+  EXPECT_EQ(taken("conv input=2x32x12 weight=32x32x3 dtype=bf16", "sapphire-rapids"), 3);
+  EXPECT_EQ(taken("conv input=2x32x12 weight=32x32x3:bf16 grad_output=2x32x10 dtype=f16", "granite-rapids"),
+            2);
+  // BF16 that cubeMathType 2 rounds to FP16.
+  const char* const rounded = "conv input=2x32x12 weight=32x32x3:bf16 grad_output=2x32x10:bf16 mask=i math=2";
+  EXPECT_EQ(taken(rounded, "granite-rapids"), 0);
 }
 
 }  // namespace

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which passes are run over cells, and how cells are read.
-#include "engines/cpu/dense/bf16_cells.h"
+#include "engines/cpu/dense/cells.h"
 
 #include <fmt/format.h>
 
@@ -11,7 +11,7 @@
 #include "engines/cpu/dense/dense_blocking.h"
 #include "engines/cpu/dense/grad_weight_blocking.h"
 #include "engines/cpu/gather_sides.h"
-#include "kernels/cpu/dense/bf16_pairs.h"
+#include "kernels/cpu/dense/cell_pairs.h"
 
 namespace retrograd::engines::cpu {
 namespace {
@@ -102,12 +102,15 @@ bool pairs_places(const ConvPass& pass, bool tiles) {
 
 ConvPass with_long_rows(const ConvPass& pass) { return joined_rows(without_idle_places(pass)); }
 
+// The type that both operands have, if they have one.
+std::optional<DType> operands_type(const ConvPass& pass) {
+  const DType a = is_grad_weight(pass) ? pass.x.dtype : source_of(pass).dtype;
+  const DType b = is_grad_weight(pass) ? pass.y.dtype : pass.w.dtype;
+  return a == b ? std::optional(a) : std::nullopt;
+}
+
 // Why the pass, on any machine, has no use for pairs. An image too many may be paired with none.
 std::optional<Reason> unfit_for_pairs(const ConvPass& pass, bool tiles) {
-  const PassTensor& a = is_grad_weight(pass) ? pass.x : source_of(pass);
-  const PassTensor& b = is_grad_weight(pass) ? pass.y : pass.w;
-  if (a.dtype != DType::kBF16 || b.dtype != DType::kBF16) return "the operands are not both bf16";
-  if (pass.rounding == OperandRounding::kF16) return "the operands are rounded to f16";
   const int64_t x = pass.x_channels_per_group(), y = pass.y_channels_per_group();
   const int64_t plane = pass.axes[0].y * pass.axes[1].y * pass.axes[2].y;
   if (is_grad_weight(pass) && plane > 1 && plane < kSmallestPlane)
@@ -138,11 +141,25 @@ std::optional<Reason> unfit_for_pairs(const ConvPass& pass, bool tiles) {
 
 std::optional<Reason> unfit_for_cells(const ConvPass& pass, const Machine& machine) {
   if (!machine.cpu.bf16_pairs) return "this machine has no fast products of bf16 pairs";
+  if (operands_type(pass) != DType::kBF16) return "the operands are not both bf16";
+  if (pass.rounding == OperandRounding::kF16) return "the operands are rounded to f16";
   return unfit_for_pairs(pass, false);
 }
 
+std::optional<Reason> unfit_for_tile_types(const ConvPass& pass, const Machine& machine) {
+  if (!machine.cpu.bf16_tiles) return "this machine has no tile registers";
+  const std::optional<DType> type = operands_type(pass);
+  if (type != DType::kBF16 && type != DType::kF16) return "the operands are not both bf16, nor both f16";
+  const bool f16 = type == DType::kF16;
+  if (f16 && !machine.cpu.f16_tiles) return "this machine has no tiles of f16 products";
+  // Numbers of the type are what rounding leaves as they are: HF32 has more bits than BF16.
+  if (pass.rounding != OperandRounding::kNone && (pass.rounding == OperandRounding::kF16) != f16)
+    return f16 ? "the operands are rounded" : "the operands are rounded to f16";
+  return std::nullopt;
+}
+
 std::optional<Reason> unfit_for_tiles(const ConvPass& pass, const Machine& machine) {
-  if (!machine.cpu.bf16_tiles) return "this machine has no tiles of bf16 products";
+  if (auto reason = unfit_for_tile_types(pass, machine)) return reason;
   if (auto reason = unfit_for_pairs(pass, true)) return reason;
   const int64_t row = joined_rows(without_idle_places(pass)).axes[2].y;
   if (is_grad_weight(pass) && row < kShortestRow)
@@ -151,9 +168,10 @@ std::optional<Reason> unfit_for_tiles(const ConvPass& pass, const Machine& machi
 }
 
 CellPass pass_over_cells(const ConvPass& pass, bool tiles) {
-  CellPass cells{.pass = pass, .tiles = tiles};
+  CellPass cells{
+      .pass = pass, .tiles = tiles, .type = cell_type(is_grad_weight(pass) ? pass.y.dtype : pass.w.dtype)};
   ConvPass& p = cells.pass;
-  p.rounding = OperandRounding::kNone;  // to HF32 at most, which has more bits
+  p.rounding = OperandRounding::kNone;  // which would leave numbers of the type as they are
   const auto pair = [](PassTensor& tensor, size_t axis, int64_t& partner) {
     partner = tensor.strides[axis];
     tensor.strides[axis] *= 2;
@@ -204,8 +222,8 @@ struct HalfRows {
 };
 
 // out[r·pitch + i] = (low[r·step + i·stride], high[r·step + i·stride]), i < count; a null half is zeros.
-CellFacts load_halves(const std::byte* low, const std::byte* high, int64_t stride, int64_t count, float* out,
-                      const HalfRows& r = {}) {
+CellFacts load_halves(DType dtype, const std::byte* low, const std::byte* high, int64_t stride, int64_t count,
+                      float* out, const HalfRows& r = {}) {
   if (stride == 1)
     return kernels::cpu::pair_rows({.low = low,
                                     .high = high,
@@ -213,7 +231,8 @@ CellFacts load_halves(const std::byte* low, const std::byte* high, int64_t strid
                                     .rows = r.rows,
                                     .count = count,
                                     .out = out,
-                                    .pitch = r.pitch});
+                                    .pitch = r.pitch,
+                                    .type = cell_type(dtype)});
   std::array<std::array<std::byte, kChunk * kBytes>, 2> halves;
   const int64_t most = std::clamp<int64_t>(count, 1, kChunk), rows_at_once = kChunk / most;
   CellFacts facts;
@@ -234,7 +253,8 @@ CellFacts load_halves(const std::byte* low, const std::byte* high, int64_t strid
                                         .rows = rows,
                                         .count = part,
                                         .out = out + row * r.pitch + i,
-                                        .pitch = r.pitch});
+                                        .pitch = r.pitch,
+                                        .type = cell_type(dtype)});
     }
   return facts;
 }
@@ -256,13 +276,14 @@ void for_each_run(const PairedPlaces& places, int64_t index, int64_t step, int64
 
 }  // namespace
 
-bool load_cells(const std::byte* source, int64_t partner, int64_t stride, int64_t count, float* out) {
-  return load_halves(source, half_at(source, partner), stride, count, out).large;
+bool load_cells(DType dtype, const std::byte* source, int64_t partner, int64_t stride, int64_t count,
+                float* out) {
+  return load_halves(dtype, source, half_at(source, partner), stride, count, out).large;
 }
 
-bool load_cell_rows(const std::byte* source, int64_t partner, int64_t step, int64_t rows, int64_t count,
-                    float* out, int64_t pitch) {
-  return load_halves(source, half_at(source, partner), 1, count, out, {rows, step, pitch}).large;
+bool load_cell_rows(DType dtype, const std::byte* source, int64_t partner, int64_t step, int64_t rows,
+                    int64_t count, float* out, int64_t pitch) {
+  return load_halves(dtype, source, half_at(source, partner), 1, count, out, {rows, step, pitch}).large;
 }
 
 bool load_paired(const PassTensor& tensor, const PairedPlaces& places, const std::byte* source, int64_t index,
@@ -272,8 +293,9 @@ bool load_paired(const PassTensor& tensor, const PairedPlaces& places, const std
   for_each_run(places, index, step, count, [&](int64_t i, int64_t part, bool low, bool high) {
     const std::byte* const from = source + i * stride * kBytes;
     if (low || high)
-      facts &= load_halves(low ? from : nullptr, high ? half_at(from, partner) : nullptr, stride, part,
-                           out + i, {.rows = channels, .step = tensor.strides[1], .pitch = pitch});
+      facts &=
+          load_halves(tensor.dtype, low ? from : nullptr, high ? half_at(from, partner) : nullptr, stride,
+                      part, out + i, {.rows = channels, .step = tensor.strides[1], .pitch = pitch});
     else
       for (int64_t c = 0; c < channels; ++c) std::fill_n(out + c * pitch + i, part, 0.0F);
   });
@@ -290,8 +312,8 @@ bool load_paired_rows(const PassTensor& tensor, const PairedPlaces& places, cons
       return;
     }
     const std::byte* const from = source + r * row * kBytes;
-    facts &= load_halves(low ? from : nullptr, high ? half_at(from, partner) : nullptr, 1, count,
-                         out + r * pitch, {part, row, pitch});
+    facts &= load_halves(tensor.dtype, low ? from : nullptr, high ? half_at(from, partner) : nullptr, 1,
+                         count, out + r * pitch, {part, row, pitch});
   });
   return facts.large && facts.finite;
 }
@@ -300,7 +322,8 @@ bool load_cell_strip(const PassTensor& tensor, int64_t partner, const std::byte*
                      const StripShape& shape, float* out) {
   if (const auto cells = as_cells(tensor, partner, source, shape)) {
     load_strip(*cells, OperandRounding::kNone, source, shape, out);
-    return kernels::cpu::judge_cells(out, 0, 1, shape.channels * shape.plane()).large;
+    return kernels::cpu::judge_cells(out, 0, 1, shape.channels * shape.plane(), cell_type(tensor.dtype))
+        .large;
   }
   std::array<int64_t, 3> begin, end;
   bool whole = tensor.strides[4] == 1;  // every place is there, one behind the other
@@ -313,7 +336,7 @@ bool load_cell_strip(const PassTensor& tensor, int64_t partner, const std::byte*
   if (whole) {
     const auto& s = tensor.strides;
     const int64_t at = shape.start[0] * s[2] + shape.start[1] * s[3] + shape.start[2];
-    return load_cell_rows(source + at * kBytes, partner, s[1], shape.channels, run, out, run);
+    return load_cell_rows(tensor.dtype, source + at * kBytes, partner, s[1], shape.channels, run, out, run);
   }
   for (size_t axis = 0; axis < 3; ++axis) {
     begin[axis] = std::clamp<int64_t>(-shape.start[axis], 0, shape.extent[axis]);
@@ -338,8 +361,8 @@ bool load_cell_strip(const PassTensor& tensor, int64_t partner, const std::byte*
         const int64_t at = c * s[1] + (shape.start[0] + d) * s[2] + (shape.start[1] + h) * s[3] +
                            (shape.start[2] + begin[2]) * s[4];
         const int64_t rows = joined ? end[1] - h : 1;
-        large &= load_cells(source + at * static_cast<int64_t>(size_of(tensor.dtype)), partner, s[4],
-                            joined ? rows * width : end[2] - begin[2], row + begin[2]);
+        large &= load_cells(tensor.dtype, source + at * static_cast<int64_t>(size_of(tensor.dtype)), partner,
+                            s[4], joined ? rows * width : end[2] - begin[2], row + begin[2]);
         h += rows - 1;
       }
     }

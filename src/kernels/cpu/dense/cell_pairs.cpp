@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // One instruction set only, and one that Debian's Highway does not know: intrinsics.
-#include "kernels/cpu/dense/bf16_pairs.h"
+#include "kernels/cpu/dense/cell_pairs.h"
 
 #include <cstdlib>
 #include <string_view>
@@ -92,10 +92,10 @@ struct Extremes {
     lowest = _mm512_min_epu16(lowest, _mm512_sub_epi16(values, one));  // 0 becomes the largest
     highest = _mm512_max_epu16(highest, values);
   }
-  RG_BF16 inline CellFacts facts() const {
-    constexpr int kSmallest = (127 - 50) << 7, kInfinite = 255 << 7;
-    return {_mm512_cmplt_epu16_mask(lowest, _mm512_set1_epi16(kSmallest - 1)) == 0,
-            _mm512_cmpge_epu16_mask(highest, _mm512_set1_epi16(kInfinite)) == 0};
+  RG_BF16 inline CellFacts facts(CellType type) const {
+    const __m512i smallest = _mm512_set1_epi16(static_cast<int16_t>(smallest_of(type) - 1));
+    const __m512i infinite = _mm512_set1_epi16(static_cast<int16_t>(infinity_of(type)));
+    return {_mm512_cmplt_epu16_mask(lowest, smallest) == 0, _mm512_cmpge_epu16_mask(highest, infinite) == 0};
   }
 };
 inline __mmask16 first_cells(int64_t count) {
@@ -157,17 +157,17 @@ RG_BF16 CellFacts pair(const PairedRows& p) {
       _mm512_mask_storeu_epi32(out + i, first_cells(rest), _mm512_permutex2var_epi16(l, weave.lower, h));
     }
   }
-  return seen.facts();
+  return seen.facts(p.type);
 }
 
-RG_BF16 CellFacts judge(const float* cells, int64_t step, int64_t rows, int64_t count) {
+RG_BF16 CellFacts judge(const float* cells, int64_t step, int64_t rows, int64_t count, CellType type) {
   Extremes seen;
   for (int64_t r = 0; r < rows; ++r, cells += step) {
     int64_t i = 0;
     for (; i + 16 <= count; i += 16) seen.look(_mm512_loadu_si512(cells + i));
     if (i < count) seen.look(_mm512_maskz_loadu_epi32(first_cells(count - i), cells + i));
   }
-  return seen.facts();
+  return seen.facts(type);
 }
 
 }  // namespace
@@ -194,8 +194,8 @@ CellFacts pair_rows(const PairedRows& rows) {
   if (rows.low == nullptr) return pair<false, true>(rows);
   return rows.high == nullptr ? pair<true, false>(rows) : pair<true, true>(rows);
 }
-CellFacts judge_cells(const float* cells, int64_t step, int64_t rows, int64_t count) {
-  return step == count ? judge(cells, 0, 1, rows * count) : judge(cells, step, rows, count);
+CellFacts judge_cells(const float* cells, int64_t step, int64_t rows, int64_t count, CellType type) {
+  return step == count ? judge(cells, 0, 1, rows * count, type) : judge(cells, step, rows, count, type);
 }
 
 }  // namespace retrograd::kernels::cpu
@@ -207,7 +207,7 @@ namespace retrograd::kernels::cpu {
 bool has_bf16_products() { return false; }
 void bf16_tile_product(const TileProduct&) { std::abort(); }
 CellFacts pair_rows(const PairedRows&) { std::abort(); }
-CellFacts judge_cells(const float*, int64_t, int64_t, int64_t) { std::abort(); }
+CellFacts judge_cells(const float*, int64_t, int64_t, int64_t, CellType) { std::abort(); }
 
 }  // namespace retrograd::kernels::cpu
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Products with tile registers against plain loops: on registers in memory everywhere, which shows that
 // addresses and shapes are right, and on those of the processor where it has them.
-#include "kernels/cpu/dense/bf16_tiles.h"
+#include "kernels/cpu/dense/cell_tiles.h"
 
 #include <gtest/gtest.h>
 
@@ -11,15 +11,25 @@
 #include <limits>
 #include <vector>
 
-#include "kernels/cpu/dense/bf16_tiles-inl.h"
+#include "base/dtype.h"
+#include "kernels/cpu/dense/cell_tiles-inl.h"
 
-namespace retrograd::kernels::cpu::bf16_tiles_test {
+namespace retrograd::kernels::cpu::cell_tiles_test {
 namespace {
 
-float of_bf16(uint32_t code) { return std::bit_cast<float>(code << 16); }
-float cell_of(float low, float high) {
-  return std::bit_cast<float>((std::bit_cast<uint32_t>(low) >> 16) |
-                              (std::bit_cast<uint32_t>(high) & 0xFFFF0000));
+float number_of(CellType type, uint32_t code) {
+  const auto bits = static_cast<uint16_t>(code);
+  return type == CellType::kBf16 ? bf16_to_f32(bits) : f16_to_f32(bits);
+}
+float cell_of(CellType type, float low, float high) {
+  const auto code = [&](float number) -> uint32_t {
+    return type == CellType::kBf16 ? f32_to_bf16(number) : f32_to_f16(number);
+  };
+  return std::bit_cast<float>(code(low) | code(high) << 16);
+}
+float product_of(CellType type, float a, float b) {
+  const auto x = std::bit_cast<uint32_t>(a), y = std::bit_cast<uint32_t>(b);
+  return number_of(type, x) * number_of(type, y) + number_of(type, x >> 16) * number_of(type, y >> 16);
 }
 
 // Does what the instructions do, with registers that a configuration makes unusable in between.
@@ -62,11 +72,8 @@ struct MemoryRegisters {
     ASSERT_EQ(cells(kC), cells(kB));
     for (size_t r = 0; r < rows(kC); ++r)
       for (size_t k = 0; k < rows(kB); ++k)
-        for (size_t i = 0; i < cells(kC); ++i) {
-          const auto a = std::bit_cast<uint32_t>(tiles[kA][r][k]),
-                     b = std::bit_cast<uint32_t>(tiles[kB][k][i]);
-          tiles[kC][r][i] += of_bf16(a & 0xFFFF) * of_bf16(b & 0xFFFF) + of_bf16(a >> 16) * of_bf16(b >> 16);
-        }
+        for (size_t i = 0; i < cells(kC); ++i)
+          tiles[kC][r][i] += product_of(CellType::kBf16, tiles[kA][r][k], tiles[kB][k][i]);
   }
 };
 
@@ -74,6 +81,7 @@ struct Case {
   int rows;
   int64_t width, outer;
   bool listed, accumulate;
+  CellType type;
 };
 
 template <class Product>
@@ -86,9 +94,10 @@ void expect_product(const Case& c, const Product& product) {
   std::vector<float> a, b;
   // As many cells as the rows have: the sanitizer sees one that is read behind them.
   for (int64_t i = 0; i < (c.rows - 1) * a_stride + c.outer + 9; ++i)
-    a.push_back(cell_of(number(i), number(3 * i + 1)));
+    a.push_back(cell_of(c.type, number(i), number(3 * i + 1)));
   const int64_t b_rows = c.listed ? 5 * (c.outer - 1) + 4 : kInner * c.outer;
-  for (int64_t i = 0; i < b_rows * c.width; ++i) b.push_back(cell_of(number(5 * i + 2), number(i + 4)));
+  for (int64_t i = 0; i < b_rows * c.width; ++i)
+    b.push_back(cell_of(c.type, number(5 * i + 2), number(i + 4)));
   std::vector<float> sums(static_cast<size_t>(c.rows * c_stride), 11), want = sums;
   TileProduct tile;
   tile.set_rows(a.data(), a_stride, c.rows);
@@ -109,10 +118,9 @@ void expect_product(const Case& c, const Product& product) {
       for (int64_t o = 0; o < c.outer; ++o)
         for (int64_t j = 0; j < kInner; ++j) {
           const auto at = static_cast<size_t>(j);
-          const auto x = std::bit_cast<uint32_t>(a[static_cast<size_t>(a_stride * r + o + offsets[at])]);
           const int64_t row = c.listed ? o * b_outer + b_offsets[at] : (o * kInner + j) * c.width;
-          const auto y = std::bit_cast<uint32_t>(b[static_cast<size_t>(row + v)]);
-          sum += of_bf16(x & 0xFFFF) * of_bf16(y & 0xFFFF) + of_bf16(x >> 16) * of_bf16(y >> 16);
+          sum += product_of(c.type, a[static_cast<size_t>(a_stride * r + o + offsets[at])],
+                            b[static_cast<size_t>(row + v)]);
         }
       want[static_cast<size_t>(r * c_stride + v)] = sum;
     }
@@ -123,56 +131,72 @@ void expect_product(const Case& c, const Product& product) {
 
 // Pieces that are one, equal, and not.
 template <class Product>
-void expect_every_size(const Product& product) {
+void expect_every_size(CellType type, const Product& product) {
   for (const int64_t outer : {1, 5, 16, 17, 28, 31, 32, 48, 51})
     for (const bool listed : {false, true})
       for (const bool accumulate : {false, true})
         for (const int64_t width : {32, 16})
           for (int rows = 1; rows <= kTileRegisterRows; ++rows)
-            expect_product({rows, width, outer, listed, accumulate}, product);
+            expect_product({rows, width, outer, listed, accumulate, type}, product);
 }
 
-TEST(Bf16TilesTest, EverySizeOnRegistersInMemory) {
+TEST(CellTilesInMemoryTest, EverySize) {
   TileShape configured;
-  expect_every_size([&](TileProduct tile) {
+  expect_every_size(CellType::kBf16, [&](TileProduct tile) {
     const int upper = cut_in_two(tile);
     tile_register_product<MemoryRegisters>(tile, upper, configured);
   });
 }
 
-TEST(Bf16TilesTest, EverySizeOnThoseOfTheProcessor) {
-  if (!machine_has_bf16_tiles()) GTEST_SKIP() << "this machine has no tile registers, or does not lend them";
-  Bf16Tiles registers;
-  expect_every_size([&](const TileProduct& tile) { registers.product(tile); });
-  expect_every_size([&](const TileProduct& tile) {
-    Bf16Tiles others;
+class CellTilesTest : public testing::TestWithParam<CellType> {
+  void SetUp() override {
+    if (!machine_has_tiles(GetParam()))
+      GTEST_SKIP() << "this machine has no tile registers of the type, or does not lend them";
+  }
+};
+INSTANTIATE_TEST_SUITE_P(Types, CellTilesTest, testing::Values(CellType::kBf16, CellType::kF16),
+                         [](const auto& type) { return type.param == CellType::kBf16 ? "Bf16" : "F16"; });
+
+TEST_P(CellTilesTest, EverySizeOnRegistersOfTheProcessor) {
+  CellTiles registers(GetParam());
+  expect_every_size(GetParam(), [&](const TileProduct& tile) { registers.product(tile); });
+  expect_every_size(GetParam(), [&](const TileProduct& tile) {
+    CellTiles others(GetParam());
     others.product(tile);
   });
 }
 
-TEST(Bf16TilesTest, WhatIsNotFiniteReachesItsOwnSumsOnly) {
-  if (!machine_has_bf16_tiles()) GTEST_SKIP() << "this machine has no tile registers, or does not lend them";
-  constexpr int64_t kRows = 32, kCells = 20;
+// 32 rows, 32 columns and 20 cells.
+struct FullProduct {
+  static constexpr int64_t kRows = 32, kCells = 20;
+  std::vector<float> a, b, sums;
+  FullProduct(float of_a, float of_b) : a(kRows * kCells, of_a), b(kCells * 32, of_b), sums(kRows * 32) {}
+  void run(CellType type) {
+    const int64_t offset = 0;
+    TileProduct tile;
+    tile.set_rows(a.data(), kCells, kRows);
+    tile.width = 32;
+    tile.offsets = &offset;
+    tile.inner = 1;
+    tile.outer = kCells;
+    tile.outer_stride = 1;
+    tile.b = b.data();
+    tile.c = sums.data();
+    tile.c_stride = 32;
+    CellTiles(type).product(tile);
+  }
+};
+
+TEST_P(CellTilesTest, WhatIsNotFiniteReachesItsOwnSumsOnly) {
+  const CellType type = GetParam();
   const float infinity = std::numeric_limits<float>::infinity();
-  std::vector<float> a(kRows * kCells, cell_of(1, 2)), b(kCells * 32, cell_of(1, 1)), sums(kRows * 32);
-  a[5 * kCells + 18] = cell_of(1, infinity);
-  b[3 * 32 + 20] = cell_of(std::numeric_limits<float>::quiet_NaN(), 1);
-  const int64_t offset = 0;
-  TileProduct tile;
-  tile.set_rows(a.data(), kCells, kRows);
-  tile.width = 32;
-  tile.offsets = &offset;
-  tile.inner = 1;
-  tile.outer = kCells;
-  tile.outer_stride = 1;
-  tile.b = b.data();
-  tile.c = sums.data();
-  tile.c_stride = 32;
-  Bf16Tiles registers;
-  registers.product(tile);
-  for (int64_t r = 0; r < kRows; ++r)
+  FullProduct p(cell_of(type, 1, 2), cell_of(type, 1, 1));
+  p.a[5 * FullProduct::kCells + 18] = cell_of(type, 1, infinity);
+  p.b[3 * 32 + 20] = cell_of(type, std::numeric_limits<float>::quiet_NaN(), 1);
+  p.run(type);
+  for (int64_t r = 0; r < FullProduct::kRows; ++r)
     for (int64_t v = 0; v < 32; ++v) {
-      const float sum = sums[static_cast<size_t>(r * 32 + v)];
+      const float sum = p.sums[static_cast<size_t>(r * 32 + v)];
       if (v == 20)
         EXPECT_TRUE(std::isnan(sum)) << r;
       else
@@ -180,5 +204,14 @@ TEST(Bf16TilesTest, WhatIsNotFiniteReachesItsOwnSumsOnly) {
     }
 }
 
+// Of BF16 the smallest that cells may hold, of FP16 subnormal ones.
+TEST_P(CellTilesTest, SmallNumbersAreMultiplied) {
+  const CellType type = GetParam();
+  const float small = type == CellType::kBf16 ? 0x1p-50F : 0x1p-24F;
+  FullProduct p(cell_of(type, small, 3 * small), cell_of(type, small, -2 * small));
+  p.run(type);
+  for (const float sum : p.sums) EXPECT_EQ(sum, small * small * -100);
+}
+
 }  // namespace
-}  // namespace retrograd::kernels::cpu::bf16_tiles_test
+}  // namespace retrograd::kernels::cpu::cell_tiles_test

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copies for tile registers against plain loops: every count around a vector, steps, odd beginnings, and
 // numbers that tiles would not multiply exactly, at every place.
-#include "kernels/cpu/dense/bf16_layout.h"
+#include "kernels/cpu/dense/cell_layout.h"
 
 #include <gtest/gtest.h>
 
 #include <cstring>
 #include <vector>
 
-#include "kernels/cpu/dense/bf16_tiles.h"
+#include "kernels/cpu/dense/cell_tiles.h"
 
 namespace retrograd::kernels::cpu {
 namespace {
@@ -25,13 +25,13 @@ std::vector<uint16_t> ramp(int64_t count) {
   return words;
 }
 
-TEST(Bf16LayoutTest, CopiesPlaces) {
-  if (!has_bf16_tiles()) GTEST_SKIP() << "this machine has no tiles of bf16 products";
+TEST(CellLayoutTest, CopiesPlaces) {
+  if (!has_tiles(CellType::kBf16)) GTEST_SKIP() << "this machine has no tiles of bf16 products";
   for (const int64_t step : {1, 2, 3})
     for (int64_t count = 0; count <= 70; ++count) {
       const std::vector<uint16_t> source = ramp(count == 0 ? 0 : (count - 1) * step + 1);
       std::vector<uint16_t> out(static_cast<size_t>(count) + 2, kMark);
-      EXPECT_TRUE(copy_places(bytes_of(source), step, count, out.data() + 1));
+      EXPECT_TRUE(copy_places(bytes_of(source), step, count, out.data() + 1, CellType::kBf16));
       EXPECT_EQ(out.front(), kMark);
       EXPECT_EQ(out.back(), kMark);
       for (int64_t i = 0; i < count; ++i)
@@ -39,8 +39,8 @@ TEST(Bf16LayoutTest, CopiesPlaces) {
     }
 }
 
-TEST(Bf16LayoutTest, PairsPlaces) {
-  if (!has_bf16_tiles()) GTEST_SKIP() << "this machine has no tiles of bf16 products";
+TEST(CellLayoutTest, PairsPlaces) {
+  if (!has_tiles(CellType::kBf16)) GTEST_SKIP() << "this machine has no tiles of bf16 products";
   constexpr int64_t kStep = 45, kPitch = 48;
   for (const int64_t channels : {1, 8, 15, 16, 17, 32, 40})
     for (const int64_t begin : {0, 1, 2})
@@ -61,26 +61,37 @@ TEST(Bf16LayoutTest, PairsPlaces) {
       }
 }
 
-TEST(Bf16LayoutTest, FindsWhatTilesDoNotMultiplyExactly) {
-  if (!has_bf16_tiles()) GTEST_SKIP() << "this machine has no tiles of bf16 products";
-  // 2^-50, zeros and the largest finite number are safe; the next smaller one, the smallest, infinity, NaN
-  // are not.
-  for (const uint16_t safe :
-       {uint16_t{0x2680}, uint16_t{0}, uint16_t{0x8000}, uint16_t{0x7F7F}, uint16_t{0xFF7F}}) {
-    std::vector<uint16_t> words(40, safe), out(40);
-    EXPECT_TRUE(copy_places(bytes_of(words), 1, 40, out.data())) << safe;
-  }
-  for (const uint16_t odd : {uint16_t{0x267F}, uint16_t{1}, uint16_t{0x8001}, uint16_t{0x7F80},
-                             uint16_t{0xFF80}, uint16_t{0x7FC0}})
-    for (size_t at = 0; at < 40; ++at) {
-      std::vector<uint16_t> words(40, kOne), out(40);
-      words[at] = odd;
-      EXPECT_FALSE(copy_places(bytes_of(words), 1, 40, out.data())) << odd << " at " << at;
-      EXPECT_EQ(copy_places(bytes_of(words), 2, 20, out.data()), at % 2 != 0);
-      EXPECT_EQ(copy_places(bytes_of(words), 3, 13, out.data()), at % 3 != 0 || at == 39);
-      std::vector<float> cells(40);
-      EXPECT_FALSE(pair_places({bytes_of(words), 8, 1, 6, 8, cells.data(), 8})) << odd << " at " << at;
+TEST(CellLayoutTest, FindsWhatTilesDoNotMultiplyExactly) {
+  if (!has_tiles(CellType::kBf16)) GTEST_SKIP() << "this machine has no tiles of bf16 products";
+  struct Numbers {
+    CellType type;
+    std::vector<uint16_t> safe, odd;
+  };
+  // BF16: 2^-50, zeros and the largest finite number are safe; the next smaller one, the smallest, infinity,
+  // NaN are not. FP16: all that is finite is safe.
+  const Numbers all[] = {
+      {CellType::kBf16, {0x2680, 0, 0x8000, 0x7F7F, 0xFF7F}, {0x267F, 1, 0x8001, 0x7F80, 0xFF80, 0x7FC0}},
+      {CellType::kF16, {1, 0x8001, 0x03FF, 0, 0x8000, 0x7BFF, 0xFBFF}, {0x7C00, 0xFC00, 0x7E00}}};
+  for (const Numbers& numbers : all) {
+    for (const uint16_t safe : numbers.safe) {
+      std::vector<uint16_t> words(40, safe), out(40);
+      EXPECT_TRUE(copy_places(bytes_of(words), 1, 40, out.data(), numbers.type)) << safe;
     }
+    for (const uint16_t odd : numbers.odd)
+      for (size_t at = 0; at < 40; ++at) {
+        std::vector<uint16_t> words(40, 0x3C00), out(40);
+        words[at] = odd;
+        const auto copy = [&](int64_t step, int64_t count) {
+          return copy_places(bytes_of(words), step, count, out.data(), numbers.type);
+        };
+        EXPECT_FALSE(copy(1, 40)) << odd << " at " << at;
+        EXPECT_EQ(copy(2, 20), at % 2 != 0);
+        EXPECT_EQ(copy(3, 13), at % 3 != 0 || at == 39);
+        std::vector<float> cells(40);
+        EXPECT_FALSE(pair_places({bytes_of(words), 8, 1, 6, 8, cells.data(), 8, numbers.type}))
+            << odd << " at " << at;
+      }
+  }
 }
 
 }  // namespace
