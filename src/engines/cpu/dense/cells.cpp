@@ -121,7 +121,7 @@ std::optional<Reason> unfit_for_pairs(const ConvPass& pass, bool tiles) {
     return fmt::format("{} images are no pairs, nor are their places", pass.batch);
   const CellPass cells = pass_over_cells(pass, tiles);
   // Vectors and registers may be half empty along one side: FP32 is as fast where they are along both.
-  const bool half = cells.together || (tiles && std::max(x, y) >= kFewestChannels);
+  const bool half = tiles ? std::max(x, y) >= kFewestChannels : cells.together;
   const char* const few = "a group has too few channels to fill a vector with them";
   if (is_grad_weight(pass)) {
     if (tiles ? std::min(x, y) < kFewestChannels : std::max(x, y) < kHalfVector) return few;
@@ -207,7 +207,7 @@ CellPass pass_over_cells(const ConvPass& pass, bool tiles) {
     p.w = *weights;
     cells.weights_together = true;
   }
-  if (const auto source = tiles ? std::nullopt : source_of_cells(p)) {
+  if (const auto source = source_of_cells(p)) {
     (is_forward(p) ? p.x : p.y) = *source;
     cells.together = true;
   }

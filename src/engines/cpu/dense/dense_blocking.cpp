@@ -343,8 +343,8 @@ DenseBlocking plan_dense_gather(const ConvPass& pass, const VectorShape& vectors
   cut.skips_dead_taps = {true, true, cut.images_inside || cuts_help || !leaves};
   cut.crosses_cuts = !cuts_help && !cut.images_inside;
   cut.in_place = is_read_in_place(pass, cut);
-  cut.by_place = !cut.in_place && !registers && is_plain(source_of(pass), pass.rounding) &&
-                 source_of(pass).strides[1] == 1 && source_channels(pass) >= kLineFloats;
+  cut.by_place = !cut.in_place && is_plain(source_of(pass), pass.rounding) &&
+                 source_of(pass).strides[1] == 1 && (registers || source_channels(pass) >= kLineFloats);
   cut.groups_inside = shares_lines(pass, cut, total);
   cut_tasks(pass, total, cut);
   cut_whole_images(pass, total, cut);

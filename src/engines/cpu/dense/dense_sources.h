@@ -44,7 +44,7 @@ class DenseSources {
   float* shared_strip(const DenseTask& task, int64_t first, float* shared) const;
   DenseSource in_strip(const float* strip, int64_t channels) const;
   DenseSource turned(const float* strip, int64_t images, int64_t channels) const;
-  bool turns() const { return tiles_ || (cut_.images_inside && !cut_.by_place); }
+  bool turns() const { return !cut_.by_place && (tiles_ || cut_.images_inside); }
   int64_t shared_floats() const;
   const float* whole_planes(const Bindings& bindings, const DenseTask& task, int64_t first) const;
 
