@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <limits>
 
-#include "base/settings.h"
 #include "engines/cost.h"
 #include "engines/machines.h"
 #include "engines/registry.h"
@@ -145,7 +144,7 @@ Result<PassTimes> time_implementations(const problem::Problem& problem, size_t p
     }
     // One that a library takes not after all, or that needs too much workspace, is not to be had.
     const engines::Candidate* const list[] = {answer.candidate};
-    auto plan = plan::make_plan(one, device, "bench", list, settings().workspace_limit);
+    auto plan = plan::make_plan(one, device, "bench", list, std::nullopt);
     if (!plan.is_ok()) continue;
     auto runner = PlanRunner::make(std::move(plan).value(), bindings);
     if (!runner.is_ok()) {  // no memory for its workspace
