@@ -49,6 +49,7 @@ struct SweepOptions {
   std::vector<std::string> peers;  // commands
   bool every = false;              // every implementation, not only the chosen one
   bool forward = false;            // forward problems instead of backward ones
+  bool speed_up = false;           // with one thread, too, in turn
   std::string json, csv, html;     // files to write
 };
 int sweep(const SweepOptions& options);

@@ -97,8 +97,9 @@ void tell_settings() {
       {"RETROGRAD_HF32_BITS", fmt::format("{}", s.hf32_mantissa_bits)},
       {"RETROGRAD_CPU_ISA", s.cpu_isa.empty() ? "the best there is" : s.cpu_isa},
       {"RETROGRAD_BITS", s.bits == Bits::kPortable ? "portable" : "fast"},
-      {"RETROGRAD_WORKSPACE_LIMIT",
-       s.workspace_limit == SIZE_MAX ? "no limit" : fmt::format("{} bytes", s.workspace_limit)},
+      {"RETROGRAD_WORKSPACE_LIMIT", s.workspace_limit == SIZE_MAX
+                                        ? "on a CPU 1.5 times the largest operand + 8 MB"
+                                        : fmt::format("{} bytes", s.workspace_limit)},
       {"RETROGRAD_TUNING", s.tuning.empty() ? "the built-in table" : s.tuning},
       {"RETROGRAD_WINOGRAD", s.winograd ? "1" : "0"},
       {"RETROGRAD_CUDA_ARCH", s.cuda_architecture == 0 ? "the GPU's" : std::to_string(s.cuda_architecture)},

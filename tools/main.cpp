@@ -41,11 +41,14 @@ constexpr const char* kSweepExamples = R"(Examples:
   retrograd sweep --seed 7 --count 200 --every-implementation --csv figures.csv
   retrograd sweep --count 100 --dtype f32 --passes i,w --peer ./onednn_peer
   retrograd sweep --count 100 --dtype bf16 --layout channels-last --passes all --peer ./onednn_peer
+  retrograd sweep --count 200 --passes all --threads 2 --speed-up
   retrograd sweep --device cuda --count 200 --every-implementation --json figures.json
 
 Problems as networks have them, the same ones for the same seed and bounds. Prints percentiles by family of the share
-of what the machine can do, of regret (time of the chosen implementation over that of the fastest) and of the fastest
-peer's time over ours, then the worst twenty as problems to paste.
+of what the machine can do, of regret (time of the chosen implementation over that of the fastest), of the fastest
+peer's time over ours, of the time of one thread over that of all (where one takes a millisecond or more) and, on a
+CPU, of the workspace over its bound (1.5 times the largest operand and 8 MB), then the worst twenty as problems to
+paste.
 )";
 
 constexpr const char* kTuneExamples = R"(Examples:
@@ -236,6 +239,8 @@ int run(int argc, char** argv) {
   sweep_command.add_flag("--every-implementation", sweep_options.every,
                          "Every implementation that takes a pass, not only the one that is chosen");
   sweep_command.add_flag("--forward", sweep_options.forward, "Forward problems instead of backward ones");
+  sweep_command.add_flag("--speed-up", sweep_options.speed_up,
+                         "Every figure with one thread, too, in turn; a CPU's");
   sweep_command.add_option("--json", sweep_options.json, "Write everything there")->type_name("FILE");
   sweep_command
       .add_option("--html", sweep_options.html,

@@ -17,12 +17,33 @@ sys.path.insert(0, str(HERE.parent / "report"))
 
 import alike  # noqa: E402
 import figures  # noqa: E402
+import scaling  # noqa: E402
 from goals import goals  # noqa: E402
 from measure import Run, environment, is_winograd_row, merge, suite_rows  # noqa: E402
 from page import insert  # noqa: E402
 from results import FAMILIES, Part, Row, family_of, geometric_mean, load  # noqa: E402
 
 STORED = HERE / "stored"
+
+
+class Scaling(unittest.TestCase):
+    ROWS = [(name, axis, scale, (3e-5 if name == "1 × 1" and scale == 1 else 1e-5) * scale * (1.5 if axis == "channels" and scale == 1024 else 1))
+            for name, axis, scale, _ in scaling.problems()]
+
+    def test_every_problem_has_three_decades(self):
+        calls = list(scaling.problems())
+        self.assertEqual(len(calls), len(scaling.PROBLEMS) * 2 * 11)
+        self.assertEqual(calls[10][3], "conv input=1024x16x28x28 weight=16x16x3x3 padding=1x1")
+        self.assertEqual(calls[21][3], "conv input=1x8192x28x28 weight=16x8192x3x3 padding=1x1")
+
+    def test_the_largest_deviation_of_short_calls_is_told_apart(self):
+        told = scaling.report(scaling.series(self.ROWS))
+        self.assertIn("batch     1 × 1            all  3.00 at x 1 (0.03 ms); above 0.1 ms  1.00 at", told)
+        self.assertIn("largest deviation above 0.1 ms: 1.50, dense 3 × 3, channels x 1024", told)
+
+    def test_the_picture_is_well_formed(self):
+        root = ElementTree.fromstring(scaling.picture(scaling.series(self.ROWS), "a < b"))
+        self.assertEqual(len(root.findall("{*}polyline")), 12)
 
 
 class Results(unittest.TestCase):

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <cmath>
 #include <fstream>
@@ -24,38 +25,54 @@ double bytes_of(const problem::PassTensor& tensor, double elements) {
   return elements * number(static_cast<int64_t>(size_of(tensor.dtype)));
 }
 
-Effort effort_of(const problem::ConvPass& p) {
+// Bytes of the tensors that a pass touches; of a bias, next to nothing.
+std::array<double, 3> tensor_bytes(const problem::ConvPass& p) {
   double x = number(p.batch) * number(p.x_channels), y = number(p.batch) * number(p.y_channels);
   double w = number(p.y_channels) * number(p.x_channels_per_group());
-  double products = number(p.batch) * w;
   for (const problem::Window& axis : p.axes) {
     x *= number(axis.x);
     y *= number(axis.y);
     w *= number(axis.kernel);
-    // A tap beyond the image meets padding alone.
-    products *= number(axis.y) * number(std::min(axis.kernel, ceil_div(axis.x, axis.dilation)));
   }
-  return {.operations = 2 * products,
-          .bytes = bytes_of(p.x, x) + bytes_of(p.y, y) + bytes_of(p.w, w),
-          .launches = 1};
+  return {bytes_of(p.x, x), bytes_of(p.y, y), bytes_of(p.w, w)};
+}
+std::array<double, 3> tensor_bytes(const problem::BiasPass& p) {
+  return {bytes_of(p.grad_output, number(p.reduction_length()) * number(p.channels))};
+}
+std::array<double, 3> tensor_bytes(const problem::AvgPoolPass& p) {
+  double x = number(p.batch) * number(p.channels), y = x;
+  for (const problem::PoolWindow& axis : p.axes) {
+    x *= number(axis.x);
+    y *= number(axis.y);
+  }
+  return {bytes_of(p.x, x), bytes_of(p.y, y)};
+}
+template <class Pass>
+double bytes_of(const Pass& p) {
+  const auto bytes = tensor_bytes(p);
+  return bytes[0] + bytes[1] + bytes[2];
+}
+
+Effort effort_of(const problem::ConvPass& p) {
+  double products = number(p.batch) * number(p.y_channels) * number(p.x_channels_per_group());
+  // A tap beyond the image meets padding alone.
+  for (const problem::Window& axis : p.axes)
+    products *= number(axis.y) * number(std::min(axis.kernel, ceil_div(axis.x, axis.dilation)));
+  return {.operations = 2 * products, .bytes = bytes_of(p), .launches = 1};
 }
 
 Effort effort_of(const problem::BiasPass& p) {
-  const double elements = number(p.reduction_length()) * number(p.channels);
-  return {.operations = elements,
-          .bytes = bytes_of(p.grad_output, elements),
+  return {.operations = number(p.reduction_length()) * number(p.channels),
+          .bytes = bytes_of(p),
           .launches = 1,
           .calls = number(p.channels)};
 }
 
 Effort effort_of(const problem::AvgPoolPass& p) {
-  double x = number(p.batch) * number(p.channels), y = x, taps = x;
-  for (const problem::PoolWindow& axis : p.axes) {
-    x *= number(axis.x);
-    y *= number(axis.y);
+  double taps = number(p.batch) * number(p.channels);
+  for (const problem::PoolWindow& axis : p.axes)
     taps *= std::max(number(axis.x), number(axis.y) * number(axis.kernel));
-  }
-  return {.operations = taps, .bytes = bytes_of(p.x, x) + bytes_of(p.y, y), .launches = 1};
+  return {.operations = taps, .bytes = bytes_of(p), .launches = 1};
 }
 
 bool is_sixteen_bits(const problem::Pass& pass) { return size_of(result_of(pass).dtype) == 2; }
@@ -145,6 +162,10 @@ std::string_view tuning_case(const problem::Pass& pass) {
 
 Effort effort_of(const problem::Pass& pass) {
   return std::visit([](const auto& p) { return effort_of(p); }, pass);
+}
+
+double largest_operand(const problem::Pass& pass) {
+  return std::visit([](const auto& p) { return std::ranges::max(tensor_bytes(p)); }, pass);
 }
 
 Effort Candidate::effort(const problem::Pass& pass, const Machine&) const { return effort_of(pass); }

@@ -106,6 +106,8 @@ struct Effort {
 };
 // What the pass itself needs: products without those on padding, each tensor touched once.
 Effort effort_of(const problem::Pass& pass);
+// Bytes of the largest tensor that it touches.
+double largest_operand(const problem::Pass& pass);
 
 class Candidate;
 // What is left of a pass after copies that an implementation makes: another pass, and who computes it.

@@ -36,7 +36,7 @@ Explanation explain_pass(const problem::Pass& pass, runtime::DeviceKind kind, co
   const auto out = std::back_inserter(told.text);
   for (Answer& answer : judge(engines::candidates(kind), pass, machine)) {
     std::unique_ptr<const engines::Step> step;
-    if (answer.support.accepted()) step = make_step(answer, pass, machine, settings().workspace_limit);
+    if (answer.support.accepted()) step = make_step(answer, pass, machine, workspace_limit(pass, machine));
     const std::string reason = answer.support.accepted() ? "" : answer.support.reason();
     if (reason.starts_with("computes ")) continue;  // other passes only
     fmt::format_to(out, "  {:<34} {}\n", answer.candidate->name(),

@@ -13,6 +13,7 @@
 #include "engines/cost.h"
 #include "engines/machines.h"
 #include "engines/registry.h"
+#include "engines/slices.h"
 #include "problem/problem_text.h"
 #include "runtime/memory.h"
 
@@ -52,11 +53,11 @@ struct Choice {
 };
 // The first of the answers that accepts and keeps within the limit.
 Choice choose(std::string_view operation, const problem::Pass& pass, const Machine& machine,
-              std::vector<Answer> answers, size_t workspace_limit) {
+              std::vector<Answer> answers, size_t limit) {
   Choice choice;
   for (Answer& answer : answers) {
     if (!answer.support.accepted()) continue;
-    choice.step = make_step(answer, pass, machine, workspace_limit);
+    choice.step = make_step(answer, pass, machine, limit);
     if (choice.step == nullptr) continue;
     choice.candidate = answer.candidate;
     choice.microseconds = answer.microseconds;
@@ -68,6 +69,32 @@ Choice choose(std::string_view operation, const problem::Pass& pass, const Machi
                  fmt::format("op={} pass={} candidate={} {}", operation, name_of(pass),
                              answer.candidate->name(), answer.text(answer.candidate == choice.candidate)));
   return choice;
+}
+
+// Slices of a pass, one after the other: each reads the operand again that all have in common.
+constexpr int64_t kMostSlices = 16;
+
+// The candidate's step, in slices, with as many threads as keep it within the limit; null where one is too
+// many.
+std::unique_ptr<const engines::Step> fitting_step(const engines::Candidate& candidate,
+                                                  const problem::Pass& pass, const Machine& machine,
+                                                  int64_t slices, size_t limit) {
+  Machine narrow = machine;
+  const auto with = [&](int threads) {
+    narrow.cpu.threads = threads;
+    auto step = slices == 1 ? candidate.make_step(pass, narrow)
+                            : engines::make_sliced_step(candidate, pass, narrow, slices);
+    return step != nullptr && with_alignment(step->workspace_bytes()) <= limit ? std::move(step) : nullptr;
+  };
+  auto best = with(1);
+  if (best == nullptr) return nullptr;
+  for (int fits = 1, too_many = machine.cpu.threads + 1; too_many - fits > 1;) {
+    const int threads = fits + (too_many - fits) / 2;
+    auto step = with(threads);
+    (step == nullptr ? too_many : fits) = threads;
+    if (step != nullptr) best = std::move(step);
+  }
+  return best;
 }
 
 unsigned bit_of(Operand operand) { return 1u << static_cast<unsigned>(operand); }
@@ -183,25 +210,36 @@ std::vector<Answer> judge(std::span<const engines::Candidate* const> candidates,
 }
 
 std::unique_ptr<const engines::Step> make_step(Answer& answer, const problem::Pass& pass,
-                                               const Machine& machine, size_t workspace_limit) {
+                                               const Machine& machine, size_t limit) {
   auto step = answer.candidate->make_step(pass, machine);
   const size_t bytes = with_alignment(step->workspace_bytes());
-  if (bytes <= workspace_limit) return step;
-  answer.support = engines::Support::no(
-      fmt::format("needs {} bytes of workspace, the limit is {}", bytes, workspace_limit));
+  if (bytes <= limit) return step;
+  if (machine.kind == Machine::Kind::kCpu)
+    for (int64_t slices = 1; slices <= kMostSlices; slices *= 2)
+      if ((step = fitting_step(*answer.candidate, pass, machine, slices, limit)) != nullptr) return step;
+  answer.support =
+      engines::Support::no(fmt::format("needs {} bytes of workspace, the limit is {}", bytes, limit));
   return nullptr;
+}
+
+size_t workspace_limit(const problem::Pass& pass, const Machine& machine) {
+  const Settings& set = settings();
+  if (set.workspace_limit != SIZE_MAX || machine.kind != Machine::Kind::kCpu || set.bits == Bits::kPortable)
+    return set.workspace_limit;
+  constexpr double kOfLargest = 1.5, kBeyond = 8e6;
+  return static_cast<size_t>(std::min(kOfLargest * engines::largest_operand(pass) + kBeyond, 1e18));
 }
 
 Result<std::shared_ptr<const Plan>> make_plan(const problem::Problem& problem, runtime::Device& device,
                                               std::string_view operation) {
-  return make_plan(problem, device, operation, engines::candidates(device.kind()), settings().workspace_limit,
+  return make_plan(problem, device, operation, engines::candidates(device.kind()), std::nullopt,
                    Order::kByCost);
 }
 
 Result<std::shared_ptr<const Plan>> make_plan(const problem::Problem& problem, runtime::Device& device,
                                               std::string_view operation,
                                               std::span<const engines::Candidate* const> candidates,
-                                              size_t workspace_limit, Order order) {
+                                              std::optional<size_t> limit, Order order) {
   // Made now: execute() asks it, and allocates nothing.
   runtime::AllocationTable::instance();
   auto plan = std::make_shared<Plan>();
@@ -215,7 +253,7 @@ Result<std::shared_ptr<const Plan>> make_plan(const problem::Problem& problem, r
         choose(operation, pass, machine,
                order == Order::kByCost ? judge(candidates, pass, machine)
                                        : judge_in_order(candidates, pass, machine),
-               workspace_limit);
+               limit.value_or(workspace_limit(pass, machine)));
     if (candidate == nullptr)
       return Status(Code::kInternal,
                     fmt::format("no engine of {} accepts the pass {}", device.label(), name_of(pass)));

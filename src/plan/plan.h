@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -48,8 +49,8 @@ class Plan {
  private:
   friend Result<std::shared_ptr<const Plan>> make_plan(const problem::Problem&, runtime::Device&,
                                                        std::string_view,
-                                                       std::span<const engines::Candidate* const>, size_t,
-                                                       Order);
+                                                       std::span<const engines::Candidate* const>,
+                                                       std::optional<size_t>, Order);
   struct Entry {
     std::unique_ptr<const engines::Step> step;
     const char* engine;
@@ -71,15 +72,19 @@ class Plan {
 };
 
 // Asks the candidates of the device and takes the cheapest for each pass; RETROGRAD_VERBOSE=dispatch prints
-// what each said. One whose step needs more than RETROGRAD_WORKSPACE_LIMIT is passed over; the last one needs
+// what each said. One whose step cannot keep within workspace_limit() is passed over; the last one needs
 // nothing. `operation` is the name of the C operator, for the log.
 Result<std::shared_ptr<const Plan>> make_plan(const problem::Problem& problem, runtime::Device& device,
                                               std::string_view operation);
-// The same with a list and a limit of the caller's own, for tests.
+// The most that a step of the pass may need: RETROGRAD_WORKSPACE_LIMIT, or where it is not set, on a CPU, 1.5
+// times the pass's largest operand and 8 MB. Where bits are portable there is none: it would have them hang
+// on how wide vectors are.
+size_t workspace_limit(const problem::Pass& pass, const Machine& machine);
+// The same with a list and a limit of the caller's own, for tests; nullopt: workspace_limit().
 Result<std::shared_ptr<const Plan>> make_plan(const problem::Problem& problem, runtime::Device& device,
                                               std::string_view operation,
                                               std::span<const engines::Candidate* const> candidates,
-                                              size_t workspace_limit = SIZE_MAX,
+                                              std::optional<size_t> limit = SIZE_MAX,
                                               Order order = Order::kAsGiven);
 
 // What one candidate answers to a pass: that it takes it and what it is thought to cost, or why not.
@@ -92,9 +97,10 @@ struct Answer {
 // All of them, the cheapest first; of equals in the order of the list.
 std::vector<Answer> judge(std::span<const engines::Candidate* const> candidates, const problem::Pass& pass,
                           const Machine& machine);
-// The step of an answer that accepts; null, with the reason in the answer, where it needs more workspace than
-// the limit.
+// The step of an answer that accepts. On a CPU, one that needs more workspace than the limit has fewer
+// threads, and one that does with a single thread is cut into slices: so bits do not depend on the number of
+// threads. Null, with the reason in the answer, where that does not help.
 std::unique_ptr<const engines::Step> make_step(Answer& answer, const problem::Pass& pass,
-                                               const Machine& machine, size_t workspace_limit);
+                                               const Machine& machine, size_t limit);
 
 }  // namespace retrograd::plan

@@ -16,7 +16,6 @@
 #include <cmath>
 #include <string_view>
 
-#include "base/settings.h"
 #include "engines/cost.h"
 #include "engines/machines.h"
 #include "engines/registry.h"
@@ -95,7 +94,7 @@ Status print_row(const tools::NamedProblem& row, const Machine& machine) {
       auto answers = plan::judge(all_candidates(), pass, machine);
       const auto chosen = std::find_if(answers.begin(), answers.end(), [&](plan::Answer& answer) {
         return answer.support.accepted() &&
-               plan::make_step(answer, pass, machine, settings().workspace_limit) != nullptr;
+               plan::make_step(answer, pass, machine, plan::workspace_limit(pass, machine)) != nullptr;
       });
       if (chosen == answers.end()) return Status(Code::kInternal, "nobody takes " + row.name);
       choices += fmt::format(" {}:{}", name_of(pass), chosen->candidate->name());

@@ -4,7 +4,6 @@
 
 #include <cstdio>
 
-#include "base/settings.h"
 #include "engines/machines.h"
 #include "engines/registry.h"
 #include "plan/plan.h"
@@ -24,7 +23,8 @@ std::vector<const engines::Candidate*> judged_candidates(const problem::Pass& pa
   std::vector<const engines::Candidate*> chosen;
   const Machine& machine = engines::machine_of(device);
   for (plan::Answer& answer : plan::judge(engines::candidates(device.kind()), pass, machine)) {
-    if (!answer.support.accepted() || !plan::make_step(answer, pass, machine, settings().workspace_limit))
+    if (!answer.support.accepted() ||
+        !plan::make_step(answer, pass, machine, plan::workspace_limit(pass, machine)))
       continue;
     chosen.push_back(answer.candidate);
     if (!all) break;

@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <limits>
 
-#include "base/settings.h"
 #include "engines/cost.h"
 #include "engines/machines.h"
 #include "engines/registry.h"
@@ -132,6 +131,7 @@ Result<PassTimes> time_implementations(const problem::Problem& problem, size_t p
   PassTimes times;
   times.pass = name_of(only);
   times.work = work_of(one);
+  times.largest_operand = engines::largest_operand(only);
   std::vector<Runner> runners;
   double cheapest = 0;
   for (const plan::Answer& answer : plan::judge(engines::candidates(device.kind()), only, machine)) {
@@ -145,7 +145,7 @@ Result<PassTimes> time_implementations(const problem::Problem& problem, size_t p
     }
     // One that a library takes not after all, or that needs too much workspace, is not to be had.
     const engines::Candidate* const list[] = {answer.candidate};
-    auto plan = plan::make_plan(one, device, "bench", list, settings().workspace_limit);
+    auto plan = plan::make_plan(one, device, "bench", list, std::nullopt);
     if (!plan.is_ok()) continue;
     auto runner = PlanRunner::make(std::move(plan).value(), bindings);
     if (!runner.is_ok()) {  // no memory for its workspace
@@ -153,6 +153,7 @@ Result<PassTimes> time_implementations(const problem::Problem& problem, size_t p
       times.rows.push_back(std::move(row));
       continue;
     }
+    row.workspace = runner.value().plan().workspace_bytes();
     if (runners.empty()) cheapest = row.predicted;
     row.chosen = runners.empty();
     runners.push_back({std::move(row), std::move(runner).value(), {}, 0});
@@ -176,7 +177,10 @@ Result<PassTimes> time_whole_call(const problem::Problem& problem, const engines
   row.name = plan->describe();
   row.chosen = true;
   row.effort.launches = 0;
+  row.workspace = plan->workspace_bytes();
+  PassTimes times{"all", work_of(problem), 0, {}};
   for (const problem::Pass& pass : problem.passes) {
+    times.largest_operand = std::max(times.largest_operand, engines::largest_operand(pass));
     const auto answers = plan::judge(engines::candidates(device.kind()), pass, machine);
     const ImplementationTime one = described(*answers.front().candidate, pass, machine);
     row.predicted += one.predicted;
@@ -189,7 +193,6 @@ Result<PassTimes> time_whole_call(const problem::Problem& problem, const engines
   RG_TRY(auto runner, PlanRunner::make(std::move(plan), bindings));
   runners.push_back({std::move(row), std::move(runner), {}, 0});
   RG_CHECK(run_rounds(runners, options));
-  PassTimes times{"all", work_of(problem), {}};
   times.rows.push_back(std::move(runners.front().row));
   return times;
 }

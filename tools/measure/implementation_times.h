@@ -23,6 +23,7 @@ struct ImplementationTime {
   double arithmetic = 0;                      // microseconds of the operations at the machine's peak
   double memory = 0;                          // microseconds of the bytes at its copy bandwidth
   double calls = 0;                           // of inner kernels that one thread makes
+  size_t workspace = 0;                       // bytes
   std::vector<ImplementationTime> rest = {};  // at most one: who computes what this one leaves, not timed
   std::string skipped;                        // why it was not timed
 };
@@ -30,6 +31,7 @@ struct ImplementationTime {
 struct PassTimes {
   std::string pass;                      // its name
   Work work;                             // what the pass itself needs
+  double largest_operand = 0;            // bytes
   std::vector<ImplementationTime> rows;  // the cheapest prediction first
 
   const ImplementationTime& chosen() const;

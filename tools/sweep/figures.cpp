@@ -7,12 +7,15 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "plan/plan.h"
 #include "problem/problem_text.h"
+#include "runtime/foreign_threads.h"
 #include "support/generator/problem_generator.h"
 #include "tools/bench/peer_turns.h"
 #include "tools/devices.h"
 #include "tools/measure/device_limits.h"
 #include "tools/measure/operand_memory.h"
+#include "tools/measure/plan_runner.h"
 #include "tools/progress.h"
 
 namespace retrograd::tools {
@@ -42,6 +45,40 @@ Status check_family(const SweepOptions& options) {
   return {Code::kInvalidArgument, fmt::format("--family: '{}' is not one of {}", options.family, names)};
 }
 
+// Loops run on their caller alone while it lives.
+class OneThread {
+ public:
+  OneThread() {
+    runtime::set_foreign_threads(
+        {.parallel_for = [](void*, int64_t, auto, void*) {}, .thread_count = [](void*) { return 1; }});
+  }
+  ~OneThread() { runtime::set_foreign_threads({}); }
+  OneThread(const OneThread&) = delete;
+  OneThread& operator=(const OneThread&) = delete;
+};
+
+// The calls that were chosen, with one thread, when it is their turn.
+class OneThreadTurns {
+ public:
+  static Result<OneThreadTurns> make(const problem::Problem& problem, const engines::Bindings& bindings,
+                                     runtime::Device& device) {
+    OneThreadTurns turns;
+    RG_TRY(auto plan, plan::make_plan(problem, device, "bench"));
+    RG_TRY(turns.runner_, PlanRunner::make(std::move(plan), bindings));
+    return turns;
+  }
+  void take(double seconds) {
+    const OneThread alone;
+    int64_t runs = 0;
+    if (const auto one = runner_.time(seconds, runs); one.is_ok()) times_.push_back(one.value());
+  }
+  double seconds() const { return times_.empty() ? 0 : median(times_); }
+
+ private:
+  PlanRunner runner_;
+  std::vector<double> times_;
+};
+
 class Sweep {
  public:
   Sweep(const SweepOptions& options, std::vector<Gradient> gradients, runtime::Device& device,
@@ -70,15 +107,22 @@ class Sweep {
       figure.gradient = name_of(gradient);
       figure.problem = text;
       PeerTurns turns(peers_, text);
+      std::optional<OneThreadTurns> alone;
+      if (options_.speed_up) {
+        RG_TRY(alone, OneThreadTurns::make(problem, memory.bindings(), device_));
+      }
       // Who has had twice its time has had enough, as those of ours.
-      const TimingOptions timing{options_.seconds, options_.every,
-                                 [&](double seconds) { turns.take(seconds, 2 * options_.seconds); }};
+      const TimingOptions timing{options_.seconds, options_.every, [&](double seconds) {
+                                   turns.take(seconds, 2 * options_.seconds);
+                                   if (alone) alone->take(seconds);
+                                 }};
       RG_TRY(figure.times, problem.passes.size() > 1
                                ? time_whole_call(problem, memory.bindings(), device_, timing)
                                : time_implementations(problem, 0, memory.bindings(), device_, timing));
       const Limits limits = limits_.recent(figure.times.work.bytes, result_of(problem.passes[0]).dtype);
       figure.roofline = limits.roofline(figure.times.work, figure.times.chosen().seconds);
       figure.peers = turns.rows();
+      if (alone) figure.one_thread_seconds = alone->seconds();
       figures.push_back(std::move(figure));
     }
     return Status::ok();
@@ -116,6 +160,14 @@ double SweepFigure::ratio() const {
   return peer ? peer->seconds / times.chosen().seconds : 0;
 }
 
+double SweepFigure::workspace_share() const {
+  return static_cast<double>(times.chosen().workspace) / (1.5 * times.largest_operand + 8e6);
+}
+
+double SweepFigure::speed_up() const {
+  return one_thread_seconds < 1e-3 ? 0 : one_thread_seconds / times.chosen().seconds;
+}
+
 Result<std::vector<SweepProblem>> sweep_problems(const SweepOptions& options) {
   const auto dtype = dtype_from_name(options.dtype);
   if (!options.dtype.empty() && !dtype)
@@ -143,6 +195,8 @@ Result<SweepResult> measure_sweep(const SweepOptions& options,
   RG_TRY(const auto problems, sweep_problems(options));
   RG_TRY(auto gradients, gradients_of(options.passes));
   RG_TRY(runtime::Device* const device, device_from_name(options.device));
+  if (options.speed_up && device->kind() != runtime::DeviceKind::kCpu)
+    return Status(Code::kInvalidArgument, "--speed-up: a GPU has no threads of ours");
   std::vector<std::unique_ptr<Peer>> peers;
   for (const std::string& command : options.peers) {
     RG_TRY(auto peer, Peer::start(command, runtime::ThreadPool::instance().threads()));

@@ -27,13 +27,18 @@ struct SweepFigure {
   std::string gradient;  // "i", "w", "b", "all", "f"
   std::string problem;   // as text, with what is timed alone
   PassTimes times;
-  double roofline = 0;  // share of what the machine can do, of 1
+  double roofline = 0;            // share of what the machine can do, of 1
+  double one_thread_seconds = 0;  // 0: not asked for
   std::vector<PeerRow> peers;
 
   // Null where none took it.
   const PeerRow* fastest_peer() const;
   // Its time over ours, or 0.
   double ratio() const;
+  // Bytes of the workspace over what they may be: 1.5 times the largest operand and 8 MB.
+  double workspace_share() const;
+  // Time of one thread over that of all; 0 where one thread takes less than a millisecond.
+  double speed_up() const;
 };
 struct SweepResult {
   std::vector<SweepFigure> figures;

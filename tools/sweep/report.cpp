@@ -29,6 +29,11 @@ constexpr Measure kRegret = {"regret", Worst::kLargest,
 constexpr Measure kRatio = {"time of the best peer / ours", Worst::kSmallest,
                             [](const SweepFigure& f) { return f.ratio(); }};
 
+constexpr Measure kSpeedUp = {"time of one thread / of all", Worst::kSmallest,
+                              [](const SweepFigure& f) { return f.speed_up(); }};
+constexpr Measure kWorkspace = {"workspace / its bound", Worst::kLargest,
+                                [](const SweepFigure& f) { return f.workspace_share(); }};
+
 std::vector<double> values_of(const Measure& measure, const std::vector<SweepFigure>& figures,
                               const std::string& family) {
   std::vector<double> values;
@@ -55,7 +60,8 @@ std::string table_of(const Measure& measure, const std::vector<SweepFigure>& fig
 }
 
 std::string worst_of(const Measure& measure, const std::vector<SweepFigure>& figures) {
-  const double good = measure.worst == Worst::kLargest ? 1.0 : 0.0;  // no regret is nothing to show
+  const double good =
+      measure.worst == Worst::kLargest ? 1.0 : 0.0;  // neither regret nor a bound that is kept
   std::vector<const SweepFigure*> order;
   for (const SweepFigure& figure : figures)
     if (measure.of(figure) > good) order.push_back(&figure);
@@ -64,6 +70,7 @@ std::string worst_of(const Measure& measure, const std::vector<SweepFigure>& fig
                                              : measure.of(*a) > measure.of(*b);
   });
   order.resize(std::min(order.size(), kWorstShown));
+  if (order.empty()) return "";
   std::string text = fmt::format("worst {}\n", measure.name);
   for (const SweepFigure* figure : order)
     text +=
@@ -76,6 +83,8 @@ std::vector<Measure> measures_of(const SweepOptions& options) {
   std::vector<Measure> measures = {kRoofline};
   if (options.every) measures.push_back(kRegret);
   if (!options.peers.empty()) measures.push_back(kRatio);
+  if (options.speed_up) measures.push_back(kSpeedUp);
+  if (options.device == "cpu") measures.push_back(kWorkspace);
   return measures;
 }
 
@@ -90,8 +99,11 @@ json to_json(const SweepFigure& figure) {
               {"regret", figure.times.regret()},
               {"operations", figure.times.work.operations},
               {"bytes", figure.times.work.bytes},
+              {"workspace", figure.times.chosen().workspace},
+              {"largest_operand", figure.times.largest_operand},
               {"implementations", json::array()},
               {"peers", json::array()}};
+  if (figure.one_thread_seconds > 0) out["one_thread_us"] = figure.one_thread_seconds * 1e6;
   for (const ImplementationTime& row : figure.times.rows) {
     json entry = {{"name", row.name}, {"predicted_us", row.predicted}};
     row.seconds > 0 ? entry["us"] = row.seconds * 1e6 : entry["skipped"] = row.skipped;
@@ -110,21 +122,24 @@ json to_json(const SweepFigure& figure) {
 
 std::string sweep_csv_header() {
   return "seed,index,family,pass,implementation,chosen,measured_us,predicted_us,operations,bytes,launches,"
-         "calls,peer,peer_us,problem\n";
+         "calls,workspace_bytes,largest_operand_bytes,one_thread_us,peer,peer_us,problem\n";
 }
 
-// No cell holds a comma or a quote. The fastest peer stands in every row of a figure; its cells are empty
-// where there is none.
+// No cell holds a comma or a quote. The fastest peer and the time of one thread stand in every row of a
+// figure; their cells are empty where there is none.
 std::string sweep_csv_rows(const SweepOptions& options, const SweepFigure& figure) {
   const PeerRow* const peer = figure.fastest_peer();
+  const std::string alone =
+      figure.one_thread_seconds > 0 ? fmt::format("{:.3f}", figure.one_thread_seconds * 1e6) : "";
   const std::string peer_cells = peer ? fmt::format("{},{:.3f}", peer->name, peer->seconds * 1e6) : ",";
   std::string text;
   for (const ImplementationTime& row : figure.times.rows)
     if (row.seconds > 0)
-      text += fmt::format("{},{},{},{},{},{},{:.3f},{:.3f},{:.0f},{:.0f},{:g},{:.0f},{},{}\n", options.seed,
-                          figure.index, figure.family, figure.times.pass, row.name, row.chosen ? 1 : 0,
-                          row.seconds * 1e6, row.predicted, row.effort.operations, row.effort.bytes,
-                          row.effort.launches, row.effort.calls, peer_cells, figure.problem);
+      text += fmt::format("{},{},{},{},{},{},{:.3f},{:.3f},{:.0f},{:.0f},{:g},{:.0f},{},{:.0f},{},{},{}\n",
+                          options.seed, figure.index, figure.family, figure.times.pass, row.name,
+                          row.chosen ? 1 : 0, row.seconds * 1e6, row.predicted, row.effort.operations,
+                          row.effort.bytes, row.effort.launches, row.effort.calls, row.workspace,
+                          figure.times.largest_operand, alone, peer_cells, figure.problem);
   return text;
 }
 
@@ -166,8 +181,8 @@ std::string sweep_summary(const SweepOptions& options, const std::vector<SweepFi
   std::string text;
   for (const Measure& measure : measures) text += table_of(measure, figures);
   // Roofline shares are bad for many reasons; where there is something to compare with, that is shown.
-  for (size_t i = measures.size() > 1 ? 1 : 0; i < measures.size(); ++i)
-    text += worst_of(measures[i], figures);
+  const bool compared = options.every || !options.peers.empty() || options.speed_up;
+  for (size_t i = compared ? 1 : 0; i < measures.size(); ++i) text += worst_of(measures[i], figures);
   return text;
 }
 

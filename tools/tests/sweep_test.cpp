@@ -12,6 +12,7 @@
 #include "engines/registry.h"
 #include "plan/plan.h"
 #include "problem/problem_text.h"
+#include "runtime/foreign_threads.h"
 #include "tools/measure/operand_memory.h"
 #include "tools/sweep/figures.h"
 
@@ -112,6 +113,8 @@ TEST(SweepTest, RowsCanBeReadAgain) {
     EXPECT_EQ(cells[0], "5");
     EXPECT_GT(std::stod(cells[6]), 0) << line;
     EXPECT_GT(std::stod(cells[7]), 0) << line;
+    EXPECT_GT(std::stod(cells[13]), 0) << line;  // the largest operand
+    EXPECT_EQ(cells[14], "") << line;            // nobody asked for one thread
     const auto request = problem::parse_request(cells.back());
     ASSERT_TRUE(request.is_ok()) << line;
     EXPECT_EQ(to_text(request.value()), cells.back());
@@ -121,7 +124,10 @@ TEST(SweepTest, RowsCanBeReadAgain) {
   for (const auto& [text, count] : chosen) EXPECT_EQ(count, 1) << text;
   const auto json = sweep_json(options, result.value());
   EXPECT_EQ(json["figures"].size(), figures.size());
-  EXPECT_NE(sweep_summary(options, figures).find("regret"), std::string::npos);
+  const std::string summary = sweep_summary(options, figures);
+  EXPECT_NE(summary.find("regret"), std::string::npos);
+  EXPECT_NE(summary.find("workspace / its bound"), std::string::npos);
+  EXPECT_EQ(summary.find("worst workspace"), std::string::npos);  // all keep it
 }
 
 TEST(SweepTest, WrongPassIsRefused) {
@@ -224,6 +230,57 @@ TEST(SweepTest, WorstAreSortedByRegret) {
   EXPECT_LT(worst.find("\"problem1\""), worst.find("\"problem2\""));
   EXPECT_EQ(worst.find("\"problem0\""), std::string::npos);  // nothing to regret
   EXPECT_NE(worst.find("3.000  \"problem1\"  , chosen a, fastest b"), std::string::npos) << worst;
+}
+
+TEST(SweepTest, WorkspaceIsThatOfThePlan) {
+  SweepOptions options = tiny_sweep();
+  options.count = 20;
+  options.every = false;
+  options.passes = {"w", "all"};
+  const auto result = measure_sweep(options, [](const SweepFigure&) {});
+  ASSERT_TRUE(result.is_ok()) << result.status().message();
+  for (const SweepFigure& figure : result.value().figures) {
+    const auto problem = problem::judge(problem::parse_request(figure.problem).value()).value();
+    EXPECT_EQ(figure.times.chosen().workspace,
+              plan::make_plan(problem, cpu(), "test").value()->workspace_bytes());
+    double largest = 0;
+    for (int i = 0; i < problem::kOperandCount; ++i)
+      if (const auto operand = static_cast<problem::Operand>(i); touches(problem, operand))
+        largest = std::max(largest, static_cast<double>(problem.facts(operand).end_byte -
+                                                        problem.facts(operand).lowest_byte));
+    EXPECT_EQ(figure.times.largest_operand, largest) << figure.problem;
+    EXPECT_LE(figure.workspace_share(), 1) << figure.problem;
+  }
+}
+
+TEST(SweepTest, OneThreadTakesTurns) {
+  SweepOptions options = tiny_sweep();
+  options.every = false;
+  options.speed_up = true;
+  std::string csv;
+  const auto result =
+      measure_sweep(options, [&](const SweepFigure& figure) { csv += sweep_csv_rows(options, figure); });
+  ASSERT_TRUE(result.is_ok()) << result.status().message();
+  for (const SweepFigure& figure : result.value().figures) EXPECT_GT(figure.one_thread_seconds, 0);
+  for (const std::string& line : split(csv, '\n')) EXPECT_GT(std::stod(split(line, ',')[14]), 0) << line;
+  EXPECT_EQ(runtime::foreign_threads(), nullptr);  // our own threads run loops again
+  std::vector<SweepFigure> figures(2);
+  for (SweepFigure& figure : figures) {
+    figure.family = "dense";
+    figure.roofline = 0.5;
+    ImplementationTime& chosen = figure.times.rows.emplace_back();
+    chosen.chosen = true;
+    chosen.seconds = 0.8e-3;
+  }
+  figures[0].one_thread_seconds = 1.2e-3;
+  figures[1].one_thread_seconds = 0.9e-3;  // too short to be judged
+  EXPECT_DOUBLE_EQ(figures[0].speed_up(), 1.5);
+  EXPECT_EQ(figures[1].speed_up(), 0);
+  const std::string text = sweep_summary(options, figures);
+  EXPECT_NE(text.find("  dense                            1   1.500"), std::string::npos) << text;
+  EXPECT_NE(text.find("worst time of one thread / of all\n     1.500"), std::string::npos) << text;
+  options.device = "cuda";
+  EXPECT_FALSE(measure_sweep(options, [](const SweepFigure&) {}).is_ok());
 }
 
 TEST(ImplementationTimesTest, TheChosenOneIsThePlansOwn) {

@@ -34,9 +34,10 @@ constexpr int64_t kMostStripFloats = int64_t{1} << 22;  // dilation may spread t
 constexpr int64_t kMostMultiplier = 8;
 constexpr int64_t kMostTaps = 16384;
 constexpr int64_t kWantedTasks = 32;
-constexpr int64_t kVectorsPerTask = 32768;  // multiply-adds of a vector: about 10 µs
-constexpr int64_t kPlaceCost = 16;          // of transposing a place of x and of y, in multiply-adds
-constexpr int64_t kPlacesPerGroup = 128;    // of y: 8 KiB, so that x stays in L1 beside it
+constexpr int64_t kVectorsPerTask = 32768;     // multiply-adds of a vector: about 10 µs
+constexpr int64_t kMostSplitFloats = 1 << 20;  // of the sums of all splits, where there are several
+constexpr int64_t kPlaceCost = 16;             // of transposing a place of x and of y, in multiply-adds
+constexpr int64_t kPlacesPerGroup = 128;       // of y: 8 KiB, so that x stays in L1 beside it
 
 int64_t pairs_of(const ConvPass& pass) { return std::max(pass.x_channels, pass.y_channels); }
 
@@ -69,7 +70,8 @@ class DepthwiseGradWeightStep final : public Step {
                                           .kept = taps_ * blocks_.lanes,
                                           .vectors = count_of(grid_.box) * (taps_ + kPlaceCost)});
     // Each task adds a row of sums for each of its lanes, so there are not many more than wanted.
-    const int64_t most = ceil_div(kWantedTasks, cut_.columns);
+    const int64_t most = std::min(ceil_div(kWantedTasks, cut_.columns),
+                                  ceil_div(kMostSplitFloats, blocks_.period * blocks_.lanes * taps_));
     units_per_split_ = std::min(units_, std::max(ceil_div(units_, most), cut_.repeats));
     splits_ = ceil_div(units_, units_per_split_);
     slots_.count = std::min<int64_t>(machine.cpu.threads, tasks());

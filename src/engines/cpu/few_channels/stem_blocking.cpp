@@ -15,6 +15,7 @@ constexpr int64_t kYChannelsPerTask = 128;
 constexpr int64_t kRowsPerTask = 384;  // of (x channel, tap)
 constexpr int64_t kWantedTasks = 8;
 constexpr int64_t kStripFloats = 1 << 18;
+constexpr int64_t kMostSplitFloats = 1 << 20;  // of the sums of all splits, where there are several
 
 }  // namespace
 
@@ -45,7 +46,9 @@ StemBlocking plan_stem(const ConvPass& pass, int64_t tile_width, int64_t sum_wid
   cut.x_blocks = ceil_div(pass.x_channels_per_group(), cut.x_block);
   const int64_t blocks =
       pass.groups * ceil_div(pass.y_channels_per_group(), y_block(sum_width)) * cut.x_blocks;
-  const int64_t splits = std::clamp<int64_t>(kWantedTasks / blocks, 1, cut.grid.count());
+  const int64_t sums = blocks * cut.x_block * cut.taps * y_block(sum_width);
+  const int64_t most = std::min(kWantedTasks / blocks, kMostSplitFloats / std::max<int64_t>(sums, 1));
+  const int64_t splits = std::clamp<int64_t>(most, 1, cut.grid.count());
   cut.boxes_per_split = ceil_div(cut.grid.count(), splits);
   cut.splits = ceil_div(cut.grid.count(), cut.boxes_per_split);
   return cut;

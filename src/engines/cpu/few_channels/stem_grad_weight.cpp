@@ -55,7 +55,9 @@ class StemGradWeightStep final : public Step {
     sum_floats_ = rows_ * cut_.y_block;
     if (leaves_source_) masking_ = dense_grad_weight().make_step(pass, machine);
     slots_.count = std::min<int64_t>(machine.cpu.threads, blocks_ * cut_.splits);
-    sums_ = slots_.shared.add<float>(blocks_ * cut_.splits * sum_floats_);
+    // A task that has all of its sums stores them itself.
+    sums_ = cut_.splits > 1 ? slots_.shared.add<float>(blocks_ * cut_.splits * sum_floats_)
+                            : slots_.own.add<float>(sum_floats_);
     panels_ = slots_.own.add<float>(positions * cut_.y_block);
     strip_ = slots_.own.add<float>(cut_.grid.box[0] * cut_.x_block * plane());
     row_ = slots_.own.add<float>(cut_.grid.box[3] * width_);
@@ -74,20 +76,24 @@ class StemGradWeightStep final : public Step {
 
   void run(const Bindings& bindings, std::byte* workspace,
            runtime::ExecutionContext& context) const override {
-    float* const sums = sums_.in(workspace);
+    const bool split = cut_.splits > 1;
     std::atomic<bool> finite{true};
     const auto sum = [&](int64_t task, int64_t slot) {
-      if (finite.load(std::memory_order_relaxed) &&
-          !sum_split(bindings, task % blocks_, task / blocks_, sums + task * sum_floats_,
-                     slots_.at(workspace, slot)))
+      if (!finite.load(std::memory_order_relaxed)) return;
+      std::byte* const memory = slots_.at(workspace, slot);
+      float* const sums = split ? sums_.in(workspace) + task * sum_floats_ : sums_.in(memory);
+      if (!sum_split(bindings, task % blocks_, task / blocks_, sums, memory))
         finite.store(false, std::memory_order_relaxed);
+      else if (!split)
+        store_block(bindings, task, sums);
     };
     const auto finish = [&](int64_t block, int64_t) {
       if (!finite.load(std::memory_order_relaxed)) return;
+      float* const sums = sums_.in(workspace);
       add_splits(sums, block);
       store_block(bindings, block, sums + block * sum_floats_);
     };
-    run_stages(*context.pool, slots_.count, blocks_ * cut_.splits, sum, blocks_, finish);
+    run_stages(*context.pool, slots_.count, blocks_ * cut_.splits, sum, split ? blocks_ : 0, finish);
     if (!finite) masking_->run(bindings, workspace, context);
   }
 
