@@ -32,7 +32,6 @@ using problem::ConvPass;
 using problem::ConvPassKind;
 using problem::PassTensor;
 
-constexpr double kPacedProcessors = 132;  // where parts are chosen for, and warpgroups were measured
 constexpr double kPacedTflops[] = {247, 247, 123, 41};  // tile_tflops() there of each ProductMath, of weights
 
 constexpr double kWeights = 2.5;  // elements of a source that a weight takes as long as: it is turned over
@@ -85,7 +84,7 @@ class GatherStep final : public Step {
            runtime::ExecutionContext& context) const override {
     const auto stream = stream_of(context);
     kernels::cuda::GatherProduct product = product_;
-    product.conv = bind(product.conv, pass_, bindings);
+    product.conv = bind(pass_, bindings);
     const kernels::cuda::Tensor& tensor = forward_ ? product.conv.x : product.conv.y;
     if (operand_.in_place && !is_aligned(tensor.data)) return run_directly(pass_.kind, product.conv, stream);
     std::byte* const weights = workspace + operand_.bytes;
@@ -164,8 +163,8 @@ std::unique_ptr<const Step> make_row_step(const ConvPass& pass, bool in_tf32, co
   return with_aligned_copies(rounded, std::make_unique<GatherStep>(rounded, machine));
 }
 
-Effort row_effort(const problem::Pass& pass, bool in_tf32, const Machine& machine) {
-  ConvPass p = std::get<ConvPass>(pass);
+Effort row_effort(const ConvPass& pass, bool in_tf32, const Machine& machine) {
+  ConvPass p = pass;
   if (in_tf32) p.rounding = OperandRounding::kHf32Bits10;
   const RowType type = row_type_of(p);
   const ProductMath math = math_of(type, p.rounding);

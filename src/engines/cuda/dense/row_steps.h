@@ -16,6 +16,6 @@ kernels::cuda::RowType row_type_of(const problem::ConvPass& pass);
 std::unique_ptr<const Step> make_row_step(const problem::ConvPass& pass, bool in_tf32,
                                           const Machine& machine);
 // What that step takes: tiles that are not full included.
-Effort row_effort(const problem::Pass& pass, bool in_tf32, const Machine& machine);
+Effort row_effort(const problem::ConvPass& pass, bool in_tf32, const Machine& machine);
 
 }  // namespace retrograd::engines::cuda

@@ -82,7 +82,7 @@ class RowWeightStep final : public Step {
   void run(const Bindings& bindings, std::byte* workspace,
            runtime::ExecutionContext& context) const override {
     const auto stream = stream_of(context);
-    const kernels::cuda::Conv conv = bind(shape_of(weight_.pass), weight_.pass, bindings);
+    const kernels::cuda::Conv conv = bind(weight_.pass, bindings);
     if (in_planes()) return run_planes(conv, workspace, stream);
     const RowOperand &x = weight_.x, &y = weight_.y;
     if ((x.in_place && !is_aligned(conv.x.data)) || (y.in_place && !is_aligned(conv.y.data)))

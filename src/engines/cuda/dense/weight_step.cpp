@@ -79,7 +79,7 @@ void WeightStep::take_results(WeightResults results, const kernels::cuda::Conv& 
 void WeightStep::run(const Bindings& bindings, std::byte* workspace,
                      runtime::ExecutionContext& context) const {
   const auto stream = stream_of(context);
-  const kernels::cuda::Conv conv = bind(shape_of(pass_), pass_, bindings);
+  const kernels::cuda::Conv conv = bind(pass_, bindings);
   std::byte* const patches = workspace + rows_.bytes;
   if (patches_) kernels::cuda::make_patch_rows(conv, type_, patches, stream);
   const void* const x = x_bytes_ == 0 ? conv.x.data : patches_ ? patches : workspace + rows_.x_at;

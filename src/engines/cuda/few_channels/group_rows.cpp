@@ -11,6 +11,7 @@
 #include "engines/cuda/implementations.h"
 #include "engines/cuda/layouts.h"
 #include "engines/cuda/shapes.h"
+#include "engines/pass_candidate.h"
 #include "kernels/cuda/alignment.h"
 
 namespace retrograd::engines::cuda {
@@ -20,8 +21,6 @@ using kernels::cuda::GroupRows;
 using kernels::cuda::is_aligned;
 using problem::ConvPass;
 using problem::ConvPassKind;
-
-constexpr double kPacedProcessors = 132;  // which the plan's time is for
 
 GroupRows plan_of(const ConvPass& pass) {
   const ConvPass p = in_one_line(pass);
@@ -40,10 +39,10 @@ class GroupRowsStep final : public Step {
   }
   void run(const Bindings& bindings, std::byte* /*workspace*/,
            runtime::ExecutionContext& context) const override {
-    const kernels::cuda::Conv conv = bind(shape_of(line_), line_, bindings);
+    const kernels::cuda::Conv conv = bind(line_, bindings);
     if (is_aligned(conv.x.data) && is_aligned(conv.y.data))
       return kernels::cuda::group_rows(conv, plan_, stream_of(context));
-    run_directly(pass_.kind, bind(shape_of(pass_), pass_, bindings), stream_of(context));
+    run_directly(pass_.kind, bind(pass_, bindings), stream_of(context));
   }
 
  private:
@@ -62,31 +61,16 @@ Support takes(const ConvPass& p, const Machine& machine) {
   return Support::yes();
 }
 
-class GroupRowsCandidate final : public Candidate {
- public:
-  const char* name() const override { return "cuda.group_rows"; }
-  Support supports(const problem::Pass& pass, const Machine& machine) const override {
-    const auto* conv = std::get_if<ConvPass>(&pass);
-    if (conv == nullptr) return Support::no("convolutions only");
-    return takes(*conv, machine);
-  }
-  // The plan's own time.
-  Effort effort(const problem::Pass& pass, const Machine& machine) const override {
-    const auto& p = std::get<ConvPass>(pass);
-    Times times(pass, machine);
-    times.add(plan_of(p).microseconds * kPacedProcessors / processors_of(machine), 1, bytes_of(p));
-    return times.effort();
-  }
-  std::unique_ptr<const Step> make_step(const problem::Pass& pass,
-                                        const Machine& /*machine*/) const override {
-    return std::make_unique<GroupRowsStep>(std::get<ConvPass>(pass));
-  }
-};
+// The plan's own time.
+Effort effort(const ConvPass& conv, const Machine& machine) {
+  return paced(conv, plan_of(conv).microseconds, 1, machine);
+}
 
 }  // namespace
 
 const Candidate& group_rows() {
-  static const GroupRowsCandidate instance;
+  static const ConvCandidate instance(
+      {"cuda.group_rows", "convolutions only", takes, effort, make_step<GroupRowsStep>});
   return instance;
 }
 

@@ -11,6 +11,7 @@
 #include "engines/cuda/implementations.h"
 #include "engines/cuda/layouts.h"
 #include "engines/cuda/shapes.h"
+#include "engines/pass_candidate.h"
 #include "kernels/cuda/alignment.h"
 
 namespace retrograd::engines::cuda {
@@ -20,8 +21,6 @@ using kernels::cuda::GroupWeights;
 using kernels::cuda::is_aligned;
 using problem::ConvPass;
 using problem::ConvPassKind;
-
-constexpr double kPacedProcessors = 132;  // which the plan's time is for
 
 GroupWeights plan_of(const ConvPass& pass) {
   ConvPass line = in_one_line(pass);
@@ -43,11 +42,11 @@ class GroupWeightsStep final : public Step {
   }
   void run(const Bindings& bindings, std::byte* workspace,
            runtime::ExecutionContext& context) const override {
-    const kernels::cuda::Conv conv = bind(shape_of(line_), line_, bindings);
+    const kernels::cuda::Conv conv = bind(line_, bindings);
     if (is_aligned(conv.x.data) && is_aligned(conv.y.data))
       return kernels::cuda::group_weights(conv, plan_, reinterpret_cast<float*>(workspace),
                                           stream_of(context));
-    run_directly(pass_.kind, bind(shape_of(pass_), pass_, bindings), stream_of(context));
+    run_directly(pass_.kind, bind(pass_, bindings), stream_of(context));
   }
 
  private:
@@ -55,35 +54,25 @@ class GroupWeightsStep final : public Step {
   GroupWeights plan_;
 };
 
-class GroupWeightsCandidate final : public Candidate {
- public:
-  const char* name() const override { return "cuda.group_weights"; }
-  Support supports(const problem::Pass& pass, const Machine& machine) const override {
-    const auto* conv = std::get_if<ConvPass>(&pass);
-    if (conv == nullptr || conv->kind != ConvPassKind::kGradWeight) return Support::no("grad_weight only");
-    if (const Support support = takes_groups(*conv); !support.accepted()) return support;
-    const GroupWeights plan = plan_of(*conv);
-    if (!plan.fits || plan.cut.product.shared_bytes > machine.gpu.shared_bytes)
-      return Support::no("needs few channels a group, and a window that fits into shared memory");
-    return Support::yes();
-  }
-  // The plan's own time, in which parts are added.
-  Effort effort(const problem::Pass& pass, const Machine& machine) const override {
-    const auto& conv = std::get<ConvPass>(pass);
-    Times times(pass, machine);
-    times.add(plan_of(conv).microseconds * kPacedProcessors / processors_of(machine), 2, bytes_of(conv));
-    return times.effort();
-  }
-  std::unique_ptr<const Step> make_step(const problem::Pass& pass,
-                                        const Machine& /*machine*/) const override {
-    return std::make_unique<GroupWeightsStep>(std::get<ConvPass>(pass));
-  }
-};
+Support supports(const ConvPass& conv, const Machine& machine) {
+  if (conv.kind != ConvPassKind::kGradWeight) return Support::no("grad_weight only");
+  if (const Support support = takes_groups(conv); !support.accepted()) return support;
+  const GroupWeights plan = plan_of(conv);
+  if (!plan.fits || plan.cut.product.shared_bytes > machine.gpu.shared_bytes)
+    return Support::no("needs few channels a group, and a window that fits into shared memory");
+  return Support::yes();
+}
+
+// The plan's own time, in which parts are added.
+Effort effort(const ConvPass& conv, const Machine& machine) {
+  return paced(conv, plan_of(conv).microseconds, 2, machine);
+}
 
 }  // namespace
 
 const Candidate& group_weights() {
-  static const GroupWeightsCandidate instance;
+  static const ConvCandidate instance(
+      {"cuda.group_weights", "grad_weight only", supports, effort, make_step<GroupWeightsStep>});
   return instance;
 }
 

@@ -14,6 +14,7 @@
 #include "engines/cuda/layout/aligned_copies.h"
 #include "engines/cuda/layouts.h"
 #include "engines/cuda/shapes.h"
+#include "engines/pass_candidate.h"
 #include "kernels/cuda/alignment.h"
 #include "kernels/cuda/few_channels/group_blocks.h"
 
@@ -57,7 +58,7 @@ class NarrowBlocksStep final : public Step {
   }
   void run(const Bindings& bindings, std::byte* workspace,
            runtime::ExecutionContext& context) const override {
-    const kernels::cuda::Conv conv = bind(shape_of(pass_), pass_, bindings);
+    const kernels::cuda::Conv conv = bind(pass_, bindings);
     const bool grouped = grouped_ && are_aligned(bindings);
     if (pass_.kind == ConvPassKind::kGradInput)
       return grouped ? kernels::cuda::group_grad_input(conv, last_, stream_of(context))
@@ -79,51 +80,42 @@ class NarrowBlocksStep final : public Step {
   int64_t parts_ = 0;
 };
 
-class NarrowBlocksCandidate final : public Candidate {
- public:
-  const char* name() const override { return "cuda.narrow_blocks"; }
-  Support supports(const problem::Pass& pass, const Machine& /*machine*/) const override {
-    const auto* conv = std::get_if<ConvPass>(&pass);
-    if (const Support narrow = is_narrow_pass(conv); !narrow.accepted()) return narrow;
-    if (conv->x.dtype == DType::kF32) return Support::no("needs f16 or bf16");
-    if (conv->groups > 1 && std::min(conv->x_channels_per_group(), conv->y_channels_per_group()) == 1)
-      return Support::no("one channel a group: tiles would be almost empty");
-    if (is_last(*conv) && conv->groups > 1 && conv->x_channels_per_group() >= 8 && !has_group_kernel(*conv))
-      return Support::no("channels last with 8 or more channels a group");
-    const kernels::cuda::Conv shape = shape_of(*conv);
-    if (conv->kind == ConvPassKind::kGradInput)
-      return kernels::cuda::has_block_grad_input(shape) ? Support::yes()
-                                                        : Support::no(
-                                                              "needs at most 16 results of a place and a "
-                                                              "small window");
-    return has_group_kernel(*conv) || kernels::cuda::has_stem_grad_weight(shape)
-               ? Support::yes()
-               : Support::no("needs groups of up to 16 channels and 3x3, or a stem with an even stride");
-  }
-  Effort effort(const problem::Pass& pass, const Machine& machine) const override {
-    constexpr double kPacedProcessors = 132, kOfPeak = 0.044;
-    const auto& conv = std::get<ConvPass>(pass);
-    const bool gather = conv.kind == ConvPassKind::kGradInput;
-    const double microseconds =
-        gather && !has_group_kernel(conv)
-            ? kernels::cuda::block_gather_microseconds(shape_of(conv), is_last(conv)) * kPacedProcessors /
-                  processors_of(machine)
-            : effort_of(pass).operations / (kOfPeak * std::max(machine.gpu.f16_tflops, 1e-3) * 1e6);
-    Times times(pass, machine);
-    times.add(microseconds, gather ? 1 : 2, 1.5 * bytes_of(conv));
-    return times.effort();
-  }
-  std::unique_ptr<const Step> make_step(const problem::Pass& pass,
-                                        const Machine& /*machine*/) const override {
-    const auto& conv = std::get<ConvPass>(pass);
-    return with_aligned_copies(conv, std::make_unique<NarrowBlocksStep>(conv));
-  }
-};
+Support supports(const ConvPass& conv, const Machine& /*machine*/) {
+  if (const Support narrow = is_narrow_pass(conv); !narrow.accepted()) return narrow;
+  if (conv.x.dtype == DType::kF32) return Support::no("needs f16 or bf16");
+  if (conv.groups > 1 && std::min(conv.x_channels_per_group(), conv.y_channels_per_group()) == 1)
+    return Support::no("one channel a group: tiles would be almost empty");
+  if (is_last(conv) && conv.groups > 1 && conv.x_channels_per_group() >= 8 && !has_group_kernel(conv))
+    return Support::no("channels last with 8 or more channels a group");
+  const kernels::cuda::Conv shape = shape_of(conv);
+  if (conv.kind == ConvPassKind::kGradInput)
+    return kernels::cuda::has_block_grad_input(shape) ? Support::yes()
+                                                      : Support::no(
+                                                            "needs at most 16 results of a place and a "
+                                                            "small window");
+  return has_group_kernel(conv) || kernels::cuda::has_stem_grad_weight(shape)
+             ? Support::yes()
+             : Support::no("needs groups of up to 16 channels and 3x3, or a stem with an even stride");
+}
+
+Effort effort(const ConvPass& conv, const Machine& machine) {
+  constexpr double kOfPeak = 0.044;
+  const bool gather = conv.kind == ConvPassKind::kGradInput;
+  const double microseconds =
+      gather && !has_group_kernel(conv)
+          ? kernels::cuda::block_gather_microseconds(shape_of(conv), is_last(conv)) * kPacedProcessors /
+                processors_of(machine)
+          : effort_of(conv).operations / (kOfPeak * std::max(machine.gpu.f16_tflops, 1e-3) * 1e6);
+  Times times(conv, machine);
+  times.add(microseconds, gather ? 1 : 2, 1.5 * bytes_of(conv));
+  return times.effort();
+}
 
 }  // namespace
 
 const Candidate& narrow_blocks() {
-  static const NarrowBlocksCandidate instance;
+  static const ConvCandidate instance({"cuda.narrow_blocks", "grad_input and grad_weight only", supports,
+                                       effort, make_aligned_step<NarrowBlocksStep>});
   return instance;
 }
 

@@ -25,21 +25,20 @@ bool is_small(const problem::Window& w) {
 
 }  // namespace
 
-Support is_narrow_pass(const ConvPass* pass) {
-  if (pass == nullptr || pass->kind == ConvPassKind::kForward)
-    return Support::no("grad_input and grad_weight only");
-  if (pass->bias) return Support::no("adds no bias");
-  if (!is_wide_type(pass->x.dtype) || pass->x.dtype != pass->y.dtype ||
-      (pass->kind == ConvPassKind::kGradInput && pass->w.dtype != pass->x.dtype))
+Support is_narrow_pass(const ConvPass& pass) {
+  if (pass.kind == ConvPassKind::kForward) return Support::no("grad_input and grad_weight only");
+  if (pass.bias) return Support::no("adds no bias");
+  if (!is_wide_type(pass.x.dtype) || pass.x.dtype != pass.y.dtype ||
+      (pass.kind == ConvPassKind::kGradInput && pass.w.dtype != pass.x.dtype))
     return Support::no("needs f32, f16 or bf16, all the same");
-  if (pass->rounding != OperandRounding::kNone) return Support::no("does not round operands");
-  const auto& [d, h, w] = pass->axes;
+  if (pass.rounding != OperandRounding::kNone) return Support::no("does not round operands");
+  const auto& [d, h, w] = pass.axes;
   if (d.x != 1 || d.y != 1 || d.kernel != 1 || d.pad_lo != 0) return Support::no("one or two axes only");
-  if (!fits_31_bits(x_sizes(*pass)) || !fits_31_bits(y_sizes(*pass)) || !is_small(h) || !is_small(w) ||
-      pass->batch > 65535 || pass->groups > 65535)
+  if (!fits_31_bits(x_sizes(pass)) || !fits_31_bits(y_sizes(pass)) || !is_small(h) || !is_small(w) ||
+      pass.batch > 65535 || pass.groups > 65535)
     return Support::no("needs 1 to 2^31 - 1 elements and no negative padding");
-  if (!are_planes(*pass) &&
-      !(is_channels_last(pass->x, x_sizes(*pass)) && is_channels_last(pass->y, y_sizes(*pass))))
+  if (!are_planes(pass) &&
+      !(is_channels_last(pass.x, x_sizes(pass)) && is_channels_last(pass.y, y_sizes(pass))))
     return Support::no("needs x and y dense, both row-major or both channels last");
   return Support::yes();
 }

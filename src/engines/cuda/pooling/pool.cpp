@@ -8,6 +8,7 @@
 #include "engines/cuda/implementations.h"
 #include "engines/cuda/pooling/pool_pass.h"
 #include "engines/cuda/shapes.h"
+#include "engines/pass_candidate.h"
 #include "kernels/cuda/pooling/pool_columns_plan.h"
 
 namespace retrograd::engines::cuda {
@@ -15,6 +16,8 @@ namespace {
 
 using kernels::cuda::PoolKernel;
 using problem::AvgPoolPass;
+
+constexpr char kOthers[] = "average pooling backward only";
 
 class PoolStep final : public Step {
  public:
@@ -33,7 +36,7 @@ class PoolStep final : public Step {
                        planes_ ? "planes" : "channels last");
   }
   void run(const Bindings& bindings, std::byte*, runtime::ExecutionContext& context) const override {
-    const kernels::cuda::Pool pool = bind(shape_of(pass_), pass_, bindings);
+    const kernels::cuda::Pool pool = bind(pass_, bindings);
     const PoolKernel kernel = kernels_.at(kernels::cuda::alignment_of({pool.x.data, pool.y.data}));
     kernels::cuda::pool_backward(pool, !planes_, kernel, cut_, stream_of(context));
   }
@@ -45,64 +48,46 @@ class PoolStep final : public Step {
   kernels::cuda::ColumnsCut cut_;
 };
 
-class PoolCandidate final : public Candidate {
- public:
-  explicit PoolCandidate(PoolKernel kernel)
-      : kernel_(kernel), name_(fmt::format("cuda.pool_{}", name_of(kernel))) {}
-  const char* name() const override { return name_.c_str(); }
-  Support supports(const problem::Pass& pass, const Machine& /*machine*/) const override {
-    const auto* pool = std::get_if<AvgPoolPass>(&pass);
-    if (pool == nullptr || pool->forward) return Support::no("average pooling backward only");
-    if (const Support dense = is_dense_pool(*pool); !dense.accepted()) return dense;
-    const bool has = kernels::cuda::has_pool_kernel(kernel_, shape_of(*pool), !both_planes(*pool), kAligned);
-    return has ? Support::yes() : Support::no(needs());
+const char* needs(PoolKernel kernel) {
+  switch (kernel) {
+    case PoolKernel::kDisjoint:
+      return "needs windows side by side without padding, one divisor, and rows or channels of whole vectors";
+    case PoolKernel::kColumns:
+      return "needs room for a tile in shared memory; channels last: no whole vectors of 16 bytes";
+    case PoolKernel::kVectors:
+      return "needs channels last, whole vectors of 16 bytes of them, strides of 64 rows at most, and 8 "
+             "windows at most that hold a place along an axis";
+    case PoolKernel::kAny:
+      break;
   }
-  Effort effort(const problem::Pass& pass, const Machine& /*machine*/) const override {
-    return effort_of(pass);
-  }
-  std::unique_ptr<const Step> make_step(const problem::Pass& pass,
-                                        const Machine& /*machine*/) const override {
-    return std::make_unique<PoolStep>(std::get<AvgPoolPass>(pass), kernel_);
-  }
+  return "";
+}
 
- private:
-  const char* needs() const {
-    switch (kernel_) {
-      case PoolKernel::kDisjoint:
-        return "needs windows side by side without padding, one divisor, and rows or channels of whole "
-               "vectors";
-      case PoolKernel::kColumns:
-        return "needs room for a tile in shared memory; channels last: no whole vectors of 16 bytes";
-      case PoolKernel::kVectors:
-        return "needs channels last, whole vectors of 16 bytes of them, strides of 64 rows at most, and 8 "
-               "windows at most that hold a place along an axis";
-      case PoolKernel::kAny:
-        break;
-    }
-    return "";
-  }
-  static constexpr int kAligned = 16;
-  PoolKernel kernel_;
-  std::string name_;
-};
+template <PoolKernel kKernel>
+Support supports(const AvgPoolPass& pool, const Machine& /*machine*/) {
+  constexpr int kAligned = 16;
+  if (pool.forward) return Support::no(kOthers);
+  if (const Support dense = is_dense_pool(pool); !dense.accepted()) return dense;
+  const bool has = kernels::cuda::has_pool_kernel(kKernel, shape_of(pool), !both_planes(pool), kAligned);
+  return has ? Support::yes() : Support::no(needs(kKernel));
+}
+
+template <PoolKernel kKernel>
+const Candidate& candidate(const char* name) {
+  static const PassCandidate<AvgPoolPass> instance(
+      {name, kOthers, supports<kKernel>,
+       [](const AvgPoolPass& pass, const Machine& /*machine*/) { return effort_of(pass); },
+       [](const AvgPoolPass& pass, const Machine& /*machine*/) -> std::unique_ptr<const Step> {
+         return std::make_unique<PoolStep>(pass, kKernel);
+       }});
+  return instance;
+}
 
 }  // namespace
 
-const Candidate& pool_disjoint() {
-  static const PoolCandidate instance(PoolKernel::kDisjoint);
-  return instance;
-}
-const Candidate& pool_columns() {
-  static const PoolCandidate instance(PoolKernel::kColumns);
-  return instance;
-}
-const Candidate& pool_vectors() {
-  static const PoolCandidate instance(PoolKernel::kVectors);
-  return instance;
-}
-const Candidate& pool_any() {
-  static const PoolCandidate instance(PoolKernel::kAny);
-  return instance;
-}
+const Candidate& pool_disjoint() { return candidate<PoolKernel::kDisjoint>("cuda.pool_disjoint"); }
+const Candidate& pool_columns() { return candidate<PoolKernel::kColumns>("cuda.pool_columns"); }
+const Candidate& pool_vectors() { return candidate<PoolKernel::kVectors>("cuda.pool_vectors"); }
+const Candidate& pool_any() { return candidate<PoolKernel::kAny>("cuda.pool_any"); }
 
 }  // namespace retrograd::engines::cuda

@@ -7,6 +7,7 @@
 #include "engines/cuda/implementations.h"
 #include "engines/cuda/pooling/pool_pass.h"
 #include "engines/cuda/shapes.h"
+#include "engines/pass_candidate.h"
 #include "kernels/cuda/pooling_forward/pool_forward.h"
 #include "kernels/cuda/pooling_forward/pool_forward_plan.h"
 
@@ -29,8 +30,8 @@ class PoolWindowsStep final : public Step {
   }
   void run(const Bindings& bindings, std::byte* workspace,
            runtime::ExecutionContext& context) const override {
-    kernels::cuda::pool_forward(bind(shape_of(pass_), pass_, bindings), !planes_, choice_,
-                                reinterpret_cast<float*>(workspace), stream_of(context));
+    kernels::cuda::pool_forward(bind(pass_, bindings), !planes_, choice_, reinterpret_cast<float*>(workspace),
+                                stream_of(context));
   }
 
  private:
@@ -40,32 +41,24 @@ class PoolWindowsStep final : public Step {
   int64_t sums_;
 };
 
-class PoolWindowsCandidate final : public Candidate {
- public:
-  const char* name() const override { return "cuda.pool_windows"; }
-  Support supports(const problem::Pass& pass, const Machine& /*machine*/) const override {
-    const auto* pool = std::get_if<AvgPoolPass>(&pass);
-    if (pool == nullptr || !pool->forward) return Support::no("average pooling forward only");
-    return is_dense_pool(*pool);
-  }
-  Effort effort(const problem::Pass& pass, const Machine& machine) const override {
-    Effort effort = on_fp32_units(effort_of(pass), pass, machine);
-    const auto& pool = std::get<AvgPoolPass>(pass);
-    const kernels::cuda::Pool shape = shape_of(pool);
-    const auto kernel = kernels::cuda::forward_choice(shape, !both_planes(pool)).kernel;
-    if (kernels::cuda::forward_sums(shape, kernel) > 0) effort.launches = 2;
-    return effort;
-  }
-  std::unique_ptr<const Step> make_step(const problem::Pass& pass,
-                                        const Machine& /*machine*/) const override {
-    return std::make_unique<PoolWindowsStep>(std::get<AvgPoolPass>(pass));
-  }
-};
+Support supports(const AvgPoolPass& pool, const Machine& /*machine*/) {
+  if (!pool.forward) return Support::no("average pooling forward only");
+  return is_dense_pool(pool);
+}
+
+Effort effort(const AvgPoolPass& pool, const Machine& machine) {
+  Effort effort = on_fp32_units(effort_of(pool), pool, machine);
+  const kernels::cuda::Pool shape = shape_of(pool);
+  const auto kernel = kernels::cuda::forward_choice(shape, !both_planes(pool)).kernel;
+  if (kernels::cuda::forward_sums(shape, kernel) > 0) effort.launches = 2;
+  return effort;
+}
 
 }  // namespace
 
 const Candidate& pool_windows() {
-  static const PoolWindowsCandidate instance;
+  static const PassCandidate<AvgPoolPass> instance(
+      {"cuda.pool_windows", "average pooling forward only", supports, effort, make_step<PoolWindowsStep>});
   return instance;
 }
 
