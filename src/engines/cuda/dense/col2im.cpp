@@ -3,8 +3,6 @@
 //   z[p, (t, i)] = Σ_o y[p, o] · w[o, i, t]      x[q, i] = Σ_t z[output_reading(q, t), (t, i)]
 // The first is a convolution of one tap whose tiles are filled by taps and channels together, and leaves y's
 // rows alone: row_products computes it into FP32 planes of the workspace. No product of it meets padding.
-#include "kernels/cuda/layout/col2im.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -17,6 +15,7 @@
 #include "engines/cuda/implementations.h"
 #include "engines/cuda/shapes.h"
 #include "engines/pass_candidate.h"
+#include "kernels/cuda/layout/patch_rows.h"
 
 namespace retrograd::engines::cuda {
 namespace {

@@ -9,8 +9,8 @@
 #include "engines/cuda/layout/aligned_copies.h"
 #include "engines/cuda/shapes.h"
 #include "kernels/cuda/alignment.h"
-#include "kernels/cuda/dense_weight/plane_weight.h"
-#include "kernels/cuda/dense_weight/weight_product.h"
+#include "kernels/cuda/dense_weight/plane_weight_plan.h"
+#include "kernels/cuda/dense_weight/weight_product_plan.h"
 #include "kernels/cuda/layout/patch_rows.h"
 
 namespace retrograd::engines::cuda {

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Depthwise convolutions on NHWC tensors, up to 7x7. forward and grad_input take one launch, grad_weight two.
-#include "kernels/cuda/depthwise_nhwc/depthwise_last.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -14,6 +12,7 @@
 #include "engines/cuda/layouts.h"
 #include "engines/cuda/shapes.h"
 #include "engines/pass_candidate.h"
+#include "kernels/cuda/depthwise_nhwc/depthwise_last_plan.h"
 
 namespace retrograd::engines::cuda {
 namespace {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // 1-D depthwise convolutions on NCW tensors, any length, stride and dilation
-// (kernels/cuda/depthwise_windows/segments.h). forward and grad_input take one launch, grad_weight two.
+// (kernels/cuda/depthwise_windows/segments_plan.h). forward and grad_input take one launch, grad_weight two.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -13,7 +13,7 @@
 #include "engines/cuda/layouts.h"
 #include "engines/cuda/shapes.h"
 #include "engines/pass_candidate.h"
-#include "kernels/cuda/depthwise_windows/segments.h"
+#include "kernels/cuda/depthwise_windows/segments_plan.h"
 
 namespace retrograd::engines::cuda {
 namespace {

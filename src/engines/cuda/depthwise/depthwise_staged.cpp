@@ -12,7 +12,7 @@
 #include "engines/cuda/layouts.h"
 #include "engines/cuda/shapes.h"
 #include "engines/pass_candidate.h"
-#include "kernels/cuda/depthwise_windows/staged.h"
+#include "kernels/cuda/depthwise_windows/staged_plan.h"
 
 namespace retrograd::engines::cuda {
 namespace {

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Depthwise convolutions with large kernels, up to 64 x 64, stride 1, NCHW
-// (kernels/cuda/depthwise/depthwise_tiles.h). forward and grad_input take one launch, grad_weight two.
-#include "kernels/cuda/depthwise/depthwise_tiles.h"
-
+// (kernels/cuda/depthwise/depthwise.h). forward and grad_input take one launch, grad_weight two.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -16,6 +14,7 @@
 #include "engines/cuda/layouts.h"
 #include "engines/cuda/shapes.h"
 #include "engines/pass_candidate.h"
+#include "kernels/cuda/depthwise/depthwise.h"
 
 namespace retrograd::engines::cuda {
 namespace {

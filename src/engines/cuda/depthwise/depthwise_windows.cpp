@@ -14,7 +14,7 @@
 #include "engines/cuda/shapes.h"
 #include "engines/pass_candidate.h"
 #include "kernels/cuda/alignment.h"
-#include "kernels/cuda/depthwise_windows/windows.h"
+#include "kernels/cuda/depthwise_windows/windows_plan.h"
 
 namespace retrograd::engines::cuda {
 namespace {

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // forward with up to 16 x channels a group on tensor cores, any window and strides, in one launch
 // (kernels/cuda/stems/box_plan.h).
-#include "kernels/cuda/stems/box_products.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -14,6 +12,7 @@
 #include "engines/cuda/layouts.h"
 #include "engines/cuda/shapes.h"
 #include "engines/pass_candidate.h"
+#include "kernels/cuda/stems/box_plan.h"
 
 namespace retrograd::engines::cuda {
 namespace {

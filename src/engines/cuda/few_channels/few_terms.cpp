@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // One launch.
-#include "kernels/cuda/stems/few_terms.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -12,6 +10,7 @@
 #include "engines/cuda/layouts.h"
 #include "engines/cuda/shapes.h"
 #include "engines/pass_candidate.h"
+#include "kernels/cuda/stems/few_terms_plan.h"
 
 namespace retrograd::engines::cuda {
 namespace {

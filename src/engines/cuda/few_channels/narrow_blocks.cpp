@@ -16,7 +16,6 @@
 #include "engines/cuda/shapes.h"
 #include "engines/pass_candidate.h"
 #include "kernels/cuda/alignment.h"
-#include "kernels/cuda/few_channels/group_blocks.h"
 
 namespace retrograd::engines::cuda {
 namespace {

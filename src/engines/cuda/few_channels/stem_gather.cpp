@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // grad_input with up to 8 x channels a group, any window without dilation and any strides, in one launch
 // (kernels/cuda/stems/stem_plan.h).
-#include "kernels/cuda/stems/stem_gather.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -15,6 +13,7 @@
 #include "engines/cuda/shapes.h"
 #include "engines/pass_candidate.h"
 #include "kernels/cuda/alignment.h"
+#include "kernels/cuda/stems/stem_plan.h"
 
 namespace retrograd::engines::cuda {
 namespace {

@@ -9,7 +9,6 @@
 #include "engines/cuda/shapes.h"
 #include "engines/pass_candidate.h"
 #include "kernels/cuda/pooling_forward/pool_forward.h"
-#include "kernels/cuda/pooling_forward/pool_forward_plan.h"
 
 namespace retrograd::engines::cuda {
 namespace {

@@ -11,7 +11,6 @@
 #include <algorithm>
 #include <type_traits>
 
-#include "kernels/cuda/dense/f32_gather.h"
 #include "kernels/cuda/dense/gather_blocks.cuh"
 #include "kernels/cuda/dense/gather_prepare.cuh"
 #include "kernels/cuda/dense/gather_product.h"

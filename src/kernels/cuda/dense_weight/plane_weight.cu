@@ -7,7 +7,7 @@
 // columns, whose offsets are in a table. Parts go to the workspace as FP32 and are added in order.
 #include "base/checked.h"
 #include "kernels/cuda/dense/plane_tiles.cuh"
-#include "kernels/cuda/dense_weight/plane_weight.h"
+#include "kernels/cuda/dense_weight/plane_weight_plan.h"
 #include "kernels/cuda/dense_weight/weight_parts.h"
 
 namespace retrograd::kernels::cuda {

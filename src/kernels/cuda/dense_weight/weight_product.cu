@@ -8,9 +8,7 @@
 #include <type_traits>
 
 #include "base/checked.h"
-#include "kernels/cuda/dense_weight/f32_weight.h"
 #include "kernels/cuda/dense_weight/weight_parts.h"
-#include "kernels/cuda/dense_weight/weight_product.h"
 #include "kernels/cuda/dense_weight/weight_product_plan.h"
 #include "kernels/cuda/dense_weight/weight_tiles.cuh"
 

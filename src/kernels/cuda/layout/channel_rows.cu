@@ -7,8 +7,7 @@
 #include "kernels/cuda/layout/channel_rows.h"
 #include "kernels/cuda/layout/patch_rows.h"
 #include "kernels/cuda/layout/plane_rows.h"
-#include "kernels/cuda/layout/plane_rows_f32.h"
-#include "kernels/cuda/layout/row_pitch.h"
+#include "kernels/cuda/layout/relayout.h"
 
 namespace retrograd::kernels::cuda {
 namespace {

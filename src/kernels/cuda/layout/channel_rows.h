@@ -38,4 +38,8 @@ void make_rows(const Rows& rows, RowType type, void* target, Stream stream);
 // channels and channels y channels (grad_input); else rows are y channels and channels x channels (forward).
 void make_weight_rows(const Conv& conv, bool by_y, RowType type, void* target, Stream stream);
 
+// make_rows for FP32 planes whose pixels lie side by side.
+// False, and nothing done, where the source is something else.
+bool make_rows_of_planes(const Rows& rows, float* target, Stream stream);
+
 }  // namespace retrograd::kernels::cuda

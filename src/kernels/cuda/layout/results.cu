@@ -3,8 +3,8 @@
 #include "kernels/cuda/elements.cuh"
 #include "kernels/cuda/fast_div.cuh"
 #include "kernels/cuda/layout/plane_rows.h"
+#include "kernels/cuda/layout/relayout.h"
 #include "kernels/cuda/layout/results.h"
-#include "kernels/cuda/layout/row_pitch.h"
 #include "kernels/cuda/terms.h"
 
 namespace retrograd::kernels::cuda {

@@ -9,7 +9,6 @@
 #include <cstdlib>
 
 #include "kernels/cuda/dense/cluster.cuh"
-#include "kernels/cuda/dense/f32_gather.h"
 #include "kernels/cuda/dense/gather_product_plan.h"
 #include "kernels/cuda/dense/gather_tiles.cuh"
 #include "kernels/cuda/dense/tensor_map.h"
