@@ -24,6 +24,13 @@ inline int64_t chunk_elements(ProductMath math) {
 }
 inline size_t row_element_bytes(RowType type) { return type == RowType::kF32 ? 4 : 2; }
 
+// What is read, and how.
+struct Elements {
+  const void* data;
+  DType dtype;
+  OperandRounding rounding;
+};
+
 struct Rows {
   int64_t batch, groups, channels;  // a group's
   int64_t spatial[3];
