@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Every pass with any strides, sizes and types, straight from its formula (kernels/cuda/direct.h): one launch
 // a pass.
-#include "engines/cuda/direct.h"
+
+#include "kernels/cuda/direct.h"
 
 #include <algorithm>
 #include <cmath>
@@ -11,7 +12,6 @@
 #include "engines/cuda/effort.h"
 #include "engines/cuda/implementations.h"
 #include "engines/cuda/shapes.h"
-#include "kernels/cuda/direct.h"
 
 namespace retrograd::engines::cuda {
 namespace {

@@ -16,6 +16,9 @@ kernels::cuda::Conv bind(const problem::ConvPass& pass, const Bindings& bindings
 kernels::cuda::Bias bind(const problem::BiasPass& pass, const Bindings& bindings);
 kernels::cuda::Pool bind(const problem::AvgPoolPass& pass, const Bindings& bindings);
 
+// The formula, for steps that find addresses they cannot read (direct.cpp). conv: the pass with addresses.
+void run_directly(problem::ConvPassKind kind, const kernels::cuda::Conv& conv, kernels::cuda::Stream stream);
+
 inline kernels::cuda::Stream stream_of(const runtime::ExecutionContext& context) {
   return static_cast<kernels::cuda::Stream>(context.native_stream);
 }

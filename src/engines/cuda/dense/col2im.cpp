@@ -10,7 +10,7 @@
 #include "base/checked.h"
 #include "engines/cost.h"
 #include "engines/cuda/dense/gather_way.h"
-#include "engines/cuda/dense/row_steps.h"
+#include "engines/cuda/dense/row_operand.h"
 #include "engines/cuda/effort.h"
 #include "engines/cuda/implementations.h"
 #include "engines/cuda/shapes.h"

@@ -126,18 +126,13 @@ class InPlaceStep final : public Step {
     const kernels::cuda::Tensor& source = product.forward ? product.conv.x : product.conv.y;
     const bool aligned = is_aligned(source.data) && is_aligned(product.conv.w.data);
     if (way_.cleared)
-      kernels::cuda::clear((product.forward ? product.conv.y : product.conv.x).data, cleared_bytes(), stream);
+      kernels::cuda::clear((product.forward ? product.conv.y : product.conv.x).data,
+                           size_in_bytes(result_sizes(pass_), pass_.result().dtype), stream);
     kernels::cuda::gather_in_place(product, aligned ? way_.form : InPlaceForm::kElements, way_.cut,
                                    way_.products, stream);
   }
 
  private:
-  size_t cleared_bytes() const {
-    size_t bytes = size_of(pass_.result().dtype);
-    for (const int64_t size : result_sizes(pass_)) bytes *= static_cast<size_t>(size);
-    return bytes;
-  }
-
   ConvPass pass_;
   InPlaceWay way_;
 };

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 
-#include "engines/cuda/direct.h"
 #include "engines/cuda/effort.h"
 #include "engines/cuda/implementations.h"
 #include "engines/cuda/layout/aligned_copies.h"

@@ -5,7 +5,6 @@
 #include <fmt/format.h>
 
 #include "engines/cuda/dense/product_axes.h"
-#include "engines/cuda/direct.h"
 #include "engines/cuda/layout/aligned_copies.h"
 #include "engines/cuda/shapes.h"
 #include "kernels/cuda/alignment.h"

@@ -6,7 +6,6 @@
 
 #include "base/checked.h"
 #include "engines/cuda/dense/patches.h"
-#include "engines/cuda/direct.h"
 #include "engines/cuda/layouts.h"
 #include "engines/cuda/shapes.h"
 #include "kernels/cuda/alignment.h"

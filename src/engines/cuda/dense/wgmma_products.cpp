@@ -10,7 +10,6 @@
 #include "engines/cuda/dense/patches.h"
 #include "engines/cuda/dense/product_axes.h"
 #include "engines/cuda/dense/row_operand.h"
-#include "engines/cuda/direct.h"
 #include "engines/cuda/effort.h"
 #include "engines/cuda/implementations.h"
 #include "engines/cuda/layout/aligned_copies.h"
@@ -168,7 +167,7 @@ class WgmmaStep final : public Step {
       result.data = weights + weight_bytes();
       set_channels_last(result, result_sizes(pass_));
     }
-    if (cleared_) kernels::cuda::clear(result.data, bytes_of_result(), stream);
+    if (cleared_) kernels::cuda::clear(result.data, size_in_bytes(result_sizes(pass_), DType::kF16), stream);
     for (const GatherLaunch& launch : launches_)
       if (!kernels::cuda::wgmma_gather(product, launch, stream))
         return run_directly(pass_.kind, callers, stream);
@@ -188,11 +187,6 @@ class WgmmaStep final : public Step {
   }
   size_t rows_bytes(bool wanted) const {
     return wanted && copied_ && !patches_ ? room_of(source_sizes(pass_), DType::kF16) : 0;
-  }
-  size_t bytes_of_result() const {
-    size_t bytes = 2;
-    for (const int64_t size : result_sizes(pass_)) bytes *= static_cast<size_t>(size);
-    return bytes;
   }
 
   ConvPass pass_;
