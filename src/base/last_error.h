@@ -4,6 +4,7 @@
 
 #include <string>
 
+#include "base/no_cancellation.h"
 #include "base/status.h"
 
 namespace retrograd::last_error {
@@ -19,6 +20,16 @@ void set(const char* text) noexcept;
 int report(int number, const char* function, const std::string& sentence) noexcept;
 // For catch (...): the same for the exception that is being handled, whose number `number_of` tells.
 int report_exception(int (*number_of)(Code), const char* function) noexcept;
+// The frame of a C function, out of which no exception comes. The body reports its end.
+template <class Body>
+int guarded(int (*number_of)(Code), const char* function, const Body& body) noexcept {
+  const NoCancellation here;
+  try {
+    return body();
+  } catch (...) {
+    return report_exception(number_of, function);
+  }
+}
 
 // The pending text, then forgets it; null when nothing is pending. Valid until this thread's next take().
 const char* take() noexcept;

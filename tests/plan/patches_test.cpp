@@ -12,7 +12,7 @@
 #include "base/machine.h"
 #include "engines/cuda/dense/gather_way.h"
 #include "engines/cuda/dense/mirrored_pass.h"
-#include "engines/cuda/dense/row_steps.h"
+#include "engines/cuda/dense/row_operand.h"
 #include "engines/registry.h"
 #include "plan/plan.h"
 #include "problem/problem_text.h"

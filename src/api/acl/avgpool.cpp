@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// aclnnAvgPool2d and aclnnAvgPool3d: their arguments into an AvgPoolRequest.
+// aclnnAvgPool2d and 3d, aclnnAvgPool2dBackward and 3dBackward: their arguments into an AvgPoolRequest.
 #include <fmt/format.h>
 
-#include <utility>
-
 #include "aclnnop/aclnn_avgpool2d.h"
+#include "aclnnop/aclnn_avgpool2d_backward.h"
 #include "aclnnop/aclnn_avgpool3d.h"
+#include "aclnnop/aclnn_avgpool3d_backward.h"
 #include "api/acl/execute.h"
 #include "api/acl/guard.h"
 #include "api/acl/phase_one.h"
@@ -17,44 +17,69 @@ using problem::Operand;
 namespace {
 
 struct Arguments {
-  const aclTensor* self;
+  const aclTensor *grad_output, *self;  // grad_output: not of a forward operator
   const aclIntArray *kernel_size, *stride, *padding;
-  const aclTensor* out;
+  bool ceil_mode, count_include_pad;
+  int64_t divisor_override, math_mode;
+  const aclTensor* result;
   uint64_t* workspace_size;
   aclOpExecutor** executor;
 };
 
 struct Variant {
   const char* name;
-  const char *stride, *padding;  // what the prototype calls them
+  bool forward;
+  const char *stride, *padding, *result;  // what the prototype calls them
   int spatial_rank;
   TensorRules rules;
 };
 
-constexpr Variant k2d{"aclnnAvgPool2d", "strides", "paddings", 2, kPool2dRules};
-constexpr Variant k3d{"aclnnAvgPool3d", "stride", "padding", 3, kPool3dRules};
+constexpr Variant k2d{"aclnnAvgPool2d", true, "strides", "paddings", "out", 2, kPool2dRules},
+    k3d{"aclnnAvgPool3d", true, "stride", "padding", "out", 3, kPool3dRules},
+    k2dBackward{"aclnnAvgPool2dBackward", false, "stride", "padding", "gradInput", 2, kPool2dRules},
+    k3dBackward{"aclnnAvgPool3dBackward", false, "stride", "padding", "output", 3, kPool3dRules};
 
-Status phase_one(const Variant& variant, const Arguments& a, int64_t math_mode,
-                 problem::AvgPoolRequest request) {
-  RG_CHECK(none_null({{a.self, "self"},
-                      {a.kernel_size, "kernelSize"},
-                      {a.stride, variant.stride},
-                      {a.padding, variant.padding},
-                      {a.out, "out"},
-                      {a.workspace_size, "workspaceSize"},
-                      {a.executor, "executor"}}));
-  if (math_mode < 0 || math_mode > 3)
-    return Status(Code::kInvalidArgument, fmt::format("cubeMathType is {}, expected 0 to 3", math_mode));
-  PhaseOne call(variant.name);
-  request.forward = true;
-  RG_TRY(request.input, call.input(a.self, "self", Operand::kInput, variant.rules));
-  RG_TRY(request.grad_output, call.output(a.out, "out", Operand::kOutput, variant.rules));
-  RG_CHECK(read_arrays({{a.kernel_size, "kernelSize", &request.kernel},
-                        {a.stride, variant.stride, &request.stride},
-                        {a.padding, variant.padding, &request.padding}}));
-  request.spatial_rank = variant.spatial_rank;
-  request.names = {"out", "self", "", "kernelSize", variant.stride, variant.padding};
-  return call.finish(std::move(request), a.workspace_size, a.executor);
+Status read_tensors(PhaseOne& call, const Variant& variant, const Arguments& a,
+                    problem::AvgPoolRequest& request) {
+  const TensorRules& rules = variant.rules;
+  if (variant.forward) {
+    RG_TRY(request.input, call.input(a.self, "self", Operand::kInput, rules));
+    RG_TRY(request.grad_output, call.output(a.result, variant.result, Operand::kOutput, rules));
+    request.names = {variant.result, "self", "", "kernelSize", variant.stride, variant.padding};
+    return Status::ok();
+  }
+  RG_TRY(request.grad_output, call.input(a.grad_output, "gradOutput", Operand::kGradOutput, rules));
+  RG_TRY(request.input, call.input(a.self, "self", std::nullopt, rules));
+  RG_TRY(request.grad_input, call.output(a.result, variant.result, Operand::kGradInput, rules));
+  request.names = {"gradOutput", "self", variant.result, "kernelSize", variant.stride, variant.padding};
+  return Status::ok();
+}
+
+aclnnStatus phase_one(const Variant& variant, const Arguments& a) {
+  return guard_operator(variant.name, [&]() -> Status {
+    if (!variant.forward) RG_CHECK(not_null(a.grad_output, "gradOutput"));
+    RG_CHECK(none_null({{a.self, "self"},
+                        {a.kernel_size, "kernelSize"},
+                        {a.stride, variant.stride},
+                        {a.padding, variant.padding},
+                        {a.result, variant.result},
+                        {a.workspace_size, "workspaceSize"},
+                        {a.executor, "executor"}}));
+    if (a.math_mode < 0 || a.math_mode > 3)
+      return {Code::kInvalidArgument, fmt::format("cubeMathType is {}, expected 0 to 3", a.math_mode)};
+    PhaseOne call(variant.name);
+    problem::AvgPoolRequest request;
+    request.forward = variant.forward;
+    request.ceil_mode = a.ceil_mode;
+    request.count_include_pad = a.count_include_pad;
+    request.divisor_override = a.divisor_override;
+    request.spatial_rank = variant.spatial_rank;
+    RG_CHECK(read_tensors(call, variant, a, request));
+    RG_CHECK(read_arrays({{a.kernel_size, "kernelSize", &request.kernel},
+                          {a.stride, variant.stride, &request.stride},
+                          {a.padding, variant.padding, &request.padding}}));
+    return call.finish(std::move(request), a.workspace_size, a.executor);
+  });
 }
 
 }  // namespace
@@ -65,14 +90,8 @@ aclnnStatus aclnnAvgPool2dGetWorkspaceSize(const aclTensor* self, const aclIntAr
                                            const int64_t divisorOverride, const int8_t cubeMathType,
                                            aclTensor* out, uint64_t* workspaceSize,
                                            aclOpExecutor** executor) {
-  return guard_operator(k2d.name, [&]() -> Status {
-    problem::AvgPoolRequest request;
-    request.ceil_mode = ceilMode;
-    request.count_include_pad = countIncludePad;
-    request.divisor_override = divisorOverride;
-    return phase_one(k2d, {self, kernelSize, strides, paddings, out, workspaceSize, executor}, cubeMathType,
-                     std::move(request));
-  });
+  return phase_one(k2d, {nullptr, self, kernelSize, strides, paddings, ceilMode, countIncludePad,
+                         divisorOverride, cubeMathType, out, workspaceSize, executor});
 }
 
 aclnnStatus aclnnAvgPool3dGetWorkspaceSize(const aclTensor* self, const aclIntArray* kernelSize,
@@ -80,14 +99,28 @@ aclnnStatus aclnnAvgPool3dGetWorkspaceSize(const aclTensor* self, const aclIntAr
                                            bool ceilMode, bool countIncludePad, int64_t divisorOverride,
                                            aclTensor* out, uint64_t* workspaceSize,
                                            aclOpExecutor** executor) {
-  return guard_operator(k3d.name, [&]() -> Status {
-    problem::AvgPoolRequest request;
-    request.ceil_mode = ceilMode;
-    request.count_include_pad = countIncludePad;
-    request.divisor_override = divisorOverride;
-    return phase_one(k3d, {self, kernelSize, stride, padding, out, workspaceSize, executor}, 0,
-                     std::move(request));
-  });
+  return phase_one(k3d, {nullptr, self, kernelSize, stride, padding, ceilMode, countIncludePad,
+                         divisorOverride, 0, out, workspaceSize, executor});
+}
+
+aclnnStatus aclnnAvgPool2dBackwardGetWorkspaceSize(const aclTensor* gradOutput, const aclTensor* self,
+                                                   const aclIntArray* kernelSize, const aclIntArray* stride,
+                                                   const aclIntArray* padding, bool ceilMode,
+                                                   bool countIncludePad, int64_t divisorOverride,
+                                                   int8_t cubeMathType, aclTensor* gradInput,
+                                                   uint64_t* workspaceSize, aclOpExecutor** executor) {
+  return phase_one(k2dBackward, {gradOutput, self, kernelSize, stride, padding, ceilMode, countIncludePad,
+                                 divisorOverride, cubeMathType, gradInput, workspaceSize, executor});
+}
+
+aclnnStatus aclnnAvgPool3dBackwardGetWorkspaceSize(const aclTensor* gradOutput, const aclTensor* self,
+                                                   const aclIntArray* kernelSize, const aclIntArray* stride,
+                                                   const aclIntArray* padding, bool ceilMode,
+                                                   bool countIncludePad, int64_t divisorOverride,
+                                                   aclTensor* output, uint64_t* workspaceSize,
+                                                   aclOpExecutor** executor) {
+  return phase_one(k3dBackward, {gradOutput, self, kernelSize, stride, padding, ceilMode, countIncludePad,
+                                 divisorOverride, 0, output, workspaceSize, executor});
 }
 
 aclnnStatus aclnnAvgPool2d(void* workspace, uint64_t workspaceSize, aclOpExecutor* executor,
@@ -98,4 +131,14 @@ aclnnStatus aclnnAvgPool2d(void* workspace, uint64_t workspaceSize, aclOpExecuto
 aclnnStatus aclnnAvgPool3d(void* workspace, uint64_t workspaceSize, aclOpExecutor* executor,
                            aclrtStream stream) {
   return execute(k3d.name, workspace, workspaceSize, executor, stream);
+}
+
+aclnnStatus aclnnAvgPool2dBackward(void* workspace, uint64_t workspaceSize, aclOpExecutor* executor,
+                                   const aclrtStream stream) {
+  return execute(k2dBackward.name, workspace, workspaceSize, executor, stream);
+}
+
+aclnnStatus aclnnAvgPool3dBackward(void* workspace, uint64_t workspaceSize, aclOpExecutor* executor,
+                                   const aclrtStream stream) {
+  return execute(k3dBackward.name, workspace, workspaceSize, executor, stream);
 }

@@ -10,7 +10,6 @@
 #include "aclnn/acl_meta.h"
 #include "base/in_flight.h"
 #include "base/last_error.h"
-#include "base/no_cancellation.h"
 #include "base/status.h"
 
 namespace retrograd::api::acl {
@@ -43,13 +42,10 @@ Outcome check_initialised();
 // For aclInit and aclFinalize, which run in either state.
 template <class Body>
 aclError guard_any_state(const char* function, Body&& body) noexcept {
-  const NoCancellation here;
-  try {
+  return last_error::guarded(to_acl_error, function, [&] {
     const Outcome outcome = body();
     return last_error::report(outcome.code(), function, outcome.message());
-  } catch (...) {
-    return last_error::report_exception(to_acl_error, function);
-  }
+  });
 }
 
 // For runtime calls: nothing but 100001 before aclInit. An aclFinalize that comes meanwhile waits for the
@@ -66,13 +62,10 @@ aclError guard_runtime(const char* function, Body&& body) noexcept {
 // For operators and their objects; `body` returns a Status.
 template <class Body>
 aclnnStatus guard_operator(const char* function, Body&& body) noexcept {
-  const NoCancellation here;
-  try {
+  return last_error::guarded(to_aclnn_status, function, [&] {
     const Status status = body();
     return last_error::report(to_aclnn_status(status.code()), function, status.message());
-  } catch (...) {
-    return last_error::report_exception(to_aclnn_status, function);
-  }
+  });
 }
 
 // For the aclCreate… calls; `body` returns Result<T*>, and a failure becomes null.

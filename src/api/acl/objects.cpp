@@ -1,39 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Names of the object types, and the message about an invalid handle.
+// Messages about invalid handles.
 #include "api/acl/objects.h"
 
 #include <fmt/format.h>
 
 namespace retrograd::api::acl {
-
-template <>
-const char* type_name<aclTensor>() {
-  return "aclTensor";
-}
-template <>
-const char* type_name<aclScalar>() {
-  return "aclScalar";
-}
-template <>
-const char* type_name<aclIntArray>() {
-  return "aclIntArray";
-}
-template <>
-const char* type_name<aclFloatArray>() {
-  return "aclFloatArray";
-}
-template <>
-const char* type_name<aclBoolArray>() {
-  return "aclBoolArray";
-}
-template <>
-const char* type_name<aclTensorList>() {
-  return "aclTensorList";
-}
-template <>
-const char* type_name<aclOpExecutor>() {
-  return "aclOpExecutor";
-}
 
 Status null_handle(const char* name, const char* type) {
   return Status(Code::kNullArgument, fmt::format("{} is null, expected an {}", name, type));

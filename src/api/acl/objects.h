@@ -64,43 +64,21 @@ struct Executor {
   bool consumed = false;  // ran once, and is not repeatable
 };
 
-// The C type of each object.
+// What is behind each C type, and what messages call it.
+template <class T>
+struct Kind {
+  using Type = T;
+  const char* name;
+};
+constexpr Kind<Tensor> kind_of(const aclTensor*) { return {"aclTensor"}; }
+constexpr Kind<Scalar> kind_of(const aclScalar*) { return {"aclScalar"}; }
+constexpr Kind<IntArray> kind_of(const aclIntArray*) { return {"aclIntArray"}; }
+constexpr Kind<FloatArray> kind_of(const aclFloatArray*) { return {"aclFloatArray"}; }
+constexpr Kind<BoolArray> kind_of(const aclBoolArray*) { return {"aclBoolArray"}; }
+constexpr Kind<TensorList> kind_of(const aclTensorList*) { return {"aclTensorList"}; }
+constexpr Kind<Executor> kind_of(const aclOpExecutor*) { return {"aclOpExecutor"}; }
 template <class Handle>
-struct ObjectOf;
-template <>
-struct ObjectOf<aclTensor> {
-  using Type = Tensor;
-};
-template <>
-struct ObjectOf<aclScalar> {
-  using Type = Scalar;
-};
-template <>
-struct ObjectOf<aclIntArray> {
-  using Type = IntArray;
-};
-template <>
-struct ObjectOf<aclFloatArray> {
-  using Type = FloatArray;
-};
-template <>
-struct ObjectOf<aclBoolArray> {
-  using Type = BoolArray;
-};
-template <>
-struct ObjectOf<aclTensorList> {
-  using Type = TensorList;
-};
-template <>
-struct ObjectOf<aclOpExecutor> {
-  using Type = Executor;
-};
-template <class Handle>
-using Object = typename ObjectOf<Handle>::Type;
-
-// "aclTensor", …
-template <class Handle>
-const char* type_name();
+using Object = typename decltype(kind_of(static_cast<const Handle*>(nullptr)))::Type;
 
 // Never destroyed: a caller's own static objects may outlive ours.
 template <class Handle>
@@ -120,9 +98,9 @@ Handle* make_handle(std::shared_ptr<Object<Handle>> object) {
 // The object behind `handle`; kNullArgument, or kBadHandle when it is dead, foreign or of another kind.
 template <class Handle>
 Result<std::shared_ptr<Object<Handle>>> find(const Handle* handle, const char* name) {
-  if (handle == nullptr) return null_handle(name, type_name<Handle>());
+  if (handle == nullptr) return null_handle(name, kind_of(handle).name);
   auto object = table<Handle>().find(handle);
-  if (object == nullptr) return dead_handle(name, handle, type_name<Handle>());
+  if (object == nullptr) return dead_handle(name, handle, kind_of(handle).name);
   return object;
 }
 
@@ -130,7 +108,7 @@ Result<std::shared_ptr<Object<Handle>>> find(const Handle* handle, const char* n
 template <class Handle>
 Status destroy(const Handle* handle, const char* name) {
   if (handle == nullptr || table<Handle>().remove(handle) != nullptr) return Status::ok();
-  return dead_handle(name, handle, type_name<Handle>());
+  return dead_handle(name, handle, kind_of(handle).name);
 }
 
 }  // namespace retrograd::api::acl

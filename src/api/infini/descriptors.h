@@ -8,6 +8,7 @@
 #include <initializer_list>
 #include <memory>
 #include <new>
+#include <utility>
 
 #include "api/infini/guard.h"
 #include "base/cell_mint.h"
@@ -49,23 +50,12 @@ struct Operator {
   bool grad_output_is_empty = false;
 };
 
-// The object of each C type.
+// The object of each C type, which is never made: only its type is asked for.
+Handle object_of(const InfiniopHandle&);
+Tensor object_of(const InfiniopTensorDescriptor&);
+Operator object_of(const InfiniopDescriptor&);
 template <class Cell>
-struct ObjectOf;
-template <>
-struct ObjectOf<InfiniopHandle> {
-  using Type = Handle;
-};
-template <>
-struct ObjectOf<InfiniopTensorDescriptor> {
-  using Type = Tensor;
-};
-template <>
-struct ObjectOf<InfiniopDescriptor> {
-  using Type = Operator;
-};
-template <class Cell>
-using Object = typename ObjectOf<Cell>::Type;
+using Object = decltype(object_of(std::declval<const Cell&>()));
 
 // Of all kinds, so that an address is never of two kinds either.
 CellMint& cells();

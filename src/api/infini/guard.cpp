@@ -4,12 +4,9 @@
 
 #include <fmt/format.h>
 
-#include "base/last_error.h"
-
 namespace retrograd::api::infini {
-namespace {
 
-infiniStatus_t number_of(Code code) {
+int number_of(Code code) {
   switch (code) {
     case Code::kOk:
       return INFINI_STATUS_SUCCESS;
@@ -37,21 +34,11 @@ infiniStatus_t number_of(Code code) {
   return INFINI_STATUS_INTERNAL_ERROR;
 }
 
-}  // namespace
-
-Answer::Answer(Status status) : number_(number_of(status.code())), sentence_(status.message()) {}
+Answer::Answer(Status status)
+    : number_(static_cast<infiniStatus_t>(number_of(status.code()))), sentence_(status.message()) {}
 
 Answer null_pointer(const char* argument) {
   return {INFINI_STATUS_NULL_POINTER, fmt::format("{} is null, expected an address", argument)};
-}
-
-infiniStatus_t report(const char* function, const Answer& answer) noexcept {
-  return static_cast<infiniStatus_t>(last_error::report(answer.number(), function, answer.sentence()));
-}
-
-infiniStatus_t report_exception(const char* function) noexcept {
-  constexpr auto number = [](Code code) { return static_cast<int>(number_of(code)); };
-  return static_cast<infiniStatus_t>(last_error::report_exception(number, function));
 }
 
 }  // namespace retrograd::api::infini

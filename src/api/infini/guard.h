@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "base/in_flight.h"
-#include "base/no_cancellation.h"
+#include "base/last_error.h"
 #include "base/status.h"
 #include "infinicore.h"
 
@@ -32,22 +32,17 @@ class [[nodiscard]] Answer {
 // infinirt's answer for a pointer that must not be null.
 Answer null_pointer(const char* argument);
 
-// The number of `answer`; a failure's text is kept for retrogradGetLastError.
-infiniStatus_t report(const char* function, const Answer& answer) noexcept;
-// For catch (...): reports the exception that is being handled.
-infiniStatus_t report_exception(const char* function) noexcept;
+int number_of(Code code);
 
 // Every C function is one guard(__func__, body). aclFinalize waits for those that are going on: they may use
 // acl's memory.
 template <class Body>
 infiniStatus_t guard(const char* function, Body&& body) noexcept {
-  const NoCancellation here;
-  try {
+  return static_cast<infiniStatus_t>(last_error::guarded(number_of, function, [&] {
     const InFlight::Call call(calls_in_flight());
-    return report(function, std::forward<Body>(body)());
-  } catch (...) {
-    return report_exception(function);
-  }
+    const Answer answer = body();
+    return last_error::report(answer.number(), function, answer.sentence());
+  }));
 }
 
 }  // namespace retrograd::api::infini

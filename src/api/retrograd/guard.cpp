@@ -2,12 +2,9 @@
 // The table from internal codes to retrogradStatus_t, and the text "<number> <function>: <sentence>".
 #include "api/retrograd/guard.h"
 
-#include "base/last_error.h"
-
 namespace retrograd::api::own {
-namespace {
 
-retrogradStatus_t number_of(Code code) {
+int number_of(Code code) {
   switch (code) {
     case Code::kOk:
       return RETROGRAD_OK;
@@ -37,18 +34,6 @@ retrogradStatus_t number_of(Code code) {
       return RETROGRAD_INTERNAL_ERROR;
   }
   return RETROGRAD_INTERNAL_ERROR;
-}
-
-}  // namespace
-
-retrogradStatus_t report(const char* function, const Status& status) noexcept {
-  return static_cast<retrogradStatus_t>(
-      last_error::report(number_of(status.code()), function, status.message()));
-}
-
-retrogradStatus_t report_exception(const char* function) noexcept {
-  constexpr auto number = [](Code code) { return static_cast<int>(number_of(code)); };
-  return static_cast<retrogradStatus_t>(last_error::report_exception(number, function));
 }
 
 }  // namespace retrograd::api::own

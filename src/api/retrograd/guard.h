@@ -2,30 +2,23 @@
 // The boundary of our own interface: failures become a number and a text, exceptions stop here.
 #pragma once
 
-#include <utility>
-
 #include "base/in_flight.h"
-#include "base/no_cancellation.h"
+#include "base/last_error.h"
 #include "base/status.h"
 #include "retrograd/retrograd.h"
 
 namespace retrograd::api::own {
 
-// The number of `status`; a failure's text is kept for retrogradGetLastError.
-retrogradStatus_t report(const char* function, const Status& status) noexcept;
-// For catch (...): reports the exception that is being handled.
-retrogradStatus_t report_exception(const char* function) noexcept;
+int number_of(Code code);
 
 // Every C function is one guard(__func__, body). aclFinalize waits for those that are going on.
 template <class Body>
 retrogradStatus_t guard(const char* function, Body&& body) noexcept {
-  const NoCancellation here;
-  try {
+  return static_cast<retrogradStatus_t>(last_error::guarded(number_of, function, [&] {
     const InFlight::Call call(calls_in_flight());
-    return report(function, std::forward<Body>(body)());
-  } catch (...) {
-    return report_exception(function);
-  }
+    const Status status = body();
+    return last_error::report(number_of(status.code()), function, status.message());
+  }));
 }
 
 }  // namespace retrograd::api::own

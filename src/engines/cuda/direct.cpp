@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Every pass with any strides, sizes and types, straight from its formula (kernels/cuda/direct.h): one launch
 // a pass.
-#include "engines/cuda/direct.h"
+
+#include "kernels/cuda/direct.h"
 
 #include <algorithm>
 #include <cmath>
@@ -11,7 +12,6 @@
 #include "engines/cuda/effort.h"
 #include "engines/cuda/implementations.h"
 #include "engines/cuda/shapes.h"
-#include "kernels/cuda/direct.h"
 
 namespace retrograd::engines::cuda {
 namespace {
@@ -19,13 +19,13 @@ namespace {
 using problem::ConvPassKind;
 
 void launch(const problem::ConvPass& pass, const Bindings& bindings, kernels::cuda::Stream stream) {
-  run_directly(pass.kind, bind(shape_of(pass), pass, bindings), stream);
+  run_directly(pass.kind, bind(pass, bindings), stream);
 }
 void launch(const problem::BiasPass& pass, const Bindings& bindings, kernels::cuda::Stream stream) {
-  kernels::cuda::direct_bias(bind(shape_of(pass), pass, bindings), stream);
+  kernels::cuda::direct_bias(bind(pass, bindings), stream);
 }
 void launch(const problem::AvgPoolPass& pass, const Bindings& bindings, kernels::cuda::Stream stream) {
-  const kernels::cuda::Pool pool = bind(shape_of(pass), pass, bindings);
+  const kernels::cuda::Pool pool = bind(pass, bindings);
   pass.forward ? kernels::cuda::direct_pool_forward(pool, stream) : kernels::cuda::direct_pool(pool, stream);
 }
 

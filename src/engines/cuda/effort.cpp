@@ -35,6 +35,19 @@ Effort Times::effort() const {
   return {.operations = microseconds_ * peak_, .bytes = 0, .launches = launches_};
 }
 
+Effort paced(const problem::ConvPass& pass, double microseconds, double launches, const Machine& machine) {
+  Times times(pass, machine);
+  times.add(microseconds * kPacedProcessors / processors_of(machine), launches, bytes_of(pass));
+  return times.effort();
+}
+
+Effort of_cycles(const problem::ConvPass& pass, double cycles, const Machine& machine) {
+  constexpr double kOperations = 2 * 128 * 132;
+  Times times(pass, machine);
+  times.add(cycles * kOperations / (std::max(machine.gpu.fp32_tflops, 1e-3) * 1e6), 1, bytes_of(pass));
+  return times.effort();
+}
+
 Effort on_fp32_units(Effort effort, const problem::Pass& pass, const Machine& machine) {
   if (is_sixteen_bits(pass)) effort.operations *= machine.gpu.f16_tflops / machine.gpu.fp32_tflops;
   return effort;

@@ -8,6 +8,9 @@
 
 namespace retrograd::engines::cuda {
 
+// Multiprocessors of the GPU on which kernels were measured: plans' times are for it.
+inline constexpr double kPacedProcessors = 132;
+
 // Kernels one after the other, copies and products.
 class Times {
  public:
@@ -25,6 +28,12 @@ class Times {
   double peak_, bandwidth_;  // operations, bytes a microsecond
   double microseconds_ = 0, launches_ = 0;
 };
+
+// One kernel or some, of which a plan says the time on the paced GPU.
+Effort paced(const problem::ConvPass& pass, double microseconds, double launches, const Machine& machine);
+// One kernel, of which a plan says the cycles, each of them 128 products of every multiprocessor's FP32
+// units.
+Effort of_cycles(const problem::ConvPass& pass, double cycles, const Machine& machine);
 
 // For kernels that multiply 16-bit types on FP32 units: operations that take tensor cores as long.
 Effort on_fp32_units(Effort effort, const problem::Pass& pass, const Machine& machine);

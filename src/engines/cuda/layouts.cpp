@@ -77,11 +77,12 @@ bool are_weights_near(const problem::ConvPass& pass) {
   return elements && *elements < kEnd31;
 }
 
-size_t room_of(const Sizes5& sizes, DType dtype) {
+size_t size_in_bytes(const Sizes5& sizes, DType dtype) {
   size_t bytes = size_of(dtype);
   for (const int64_t size : sizes) bytes *= static_cast<size_t>(size);
-  return room_of(bytes);
+  return bytes;
 }
+size_t room_of(const Sizes5& sizes, DType dtype) { return room_of(size_in_bytes(sizes, dtype)); }
 
 bool is_wide_type(DType dtype) { return !is_8bit(dtype); }
 

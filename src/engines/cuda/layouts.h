@@ -43,6 +43,7 @@ inline int processors_of(const Machine& machine) { return std::max(machine.gpu.m
 // Of memory in a workspace, in whole 256s.
 inline size_t room_of(size_t bytes) { return (bytes + 255) / 256 * 256; }
 size_t room_of(const Sizes5& sizes, DType dtype);
+size_t size_in_bytes(const Sizes5& sizes, DType dtype);
 
 Sizes5 x_sizes(const problem::ConvPass& pass);
 Sizes5 y_sizes(const problem::ConvPass& pass);

@@ -61,7 +61,8 @@ kernels::cuda::Pool shape_of(const problem::AvgPoolPass& pass) {
   return pool;
 }
 
-kernels::cuda::Conv bind(kernels::cuda::Conv conv, const problem::ConvPass& pass, const Bindings& bindings) {
+kernels::cuda::Conv bind(const problem::ConvPass& pass, const Bindings& bindings) {
+  kernels::cuda::Conv conv = shape_of(pass);
   conv.x.data = bindings[pass.x.operand];
   conv.y.data = bindings[pass.y.operand];
   conv.w.data = bindings[pass.w.operand];
@@ -69,14 +70,15 @@ kernels::cuda::Conv bind(kernels::cuda::Conv conv, const problem::ConvPass& pass
   return conv;
 }
 
-kernels::cuda::Bias bind(kernels::cuda::Bias bias, const problem::BiasPass& pass, const Bindings& bindings) {
+kernels::cuda::Bias bind(const problem::BiasPass& pass, const Bindings& bindings) {
+  kernels::cuda::Bias bias = shape_of(pass);
   bias.grad_output.data = bindings[pass.grad_output.operand];
   bias.grad_bias.data = bindings[pass.grad_bias.operand];
   return bias;
 }
 
-kernels::cuda::Pool bind(kernels::cuda::Pool pool, const problem::AvgPoolPass& pass,
-                         const Bindings& bindings) {
+kernels::cuda::Pool bind(const problem::AvgPoolPass& pass, const Bindings& bindings) {
+  kernels::cuda::Pool pool = shape_of(pass);
   pool.y.data = bindings[pass.y.operand];
   pool.x.data = bindings[pass.x.operand];
   return pool;

@@ -7,15 +7,17 @@
 
 namespace retrograd::engines::cuda {
 
-// Without addresses, which `bind` puts in when a step runs.
+// Without addresses.
 kernels::cuda::Conv shape_of(const problem::ConvPass& pass);
 kernels::cuda::Bias shape_of(const problem::BiasPass& pass);
 kernels::cuda::Pool shape_of(const problem::AvgPoolPass& pass);
+// With those of a run.
+kernels::cuda::Conv bind(const problem::ConvPass& pass, const Bindings& bindings);
+kernels::cuda::Bias bind(const problem::BiasPass& pass, const Bindings& bindings);
+kernels::cuda::Pool bind(const problem::AvgPoolPass& pass, const Bindings& bindings);
 
-kernels::cuda::Conv bind(kernels::cuda::Conv conv, const problem::ConvPass& pass, const Bindings& bindings);
-kernels::cuda::Bias bind(kernels::cuda::Bias bias, const problem::BiasPass& pass, const Bindings& bindings);
-kernels::cuda::Pool bind(kernels::cuda::Pool pool, const problem::AvgPoolPass& pass,
-                         const Bindings& bindings);
+// The formula, for steps that find addresses they cannot read (direct.cpp). conv: the pass with addresses.
+void run_directly(problem::ConvPassKind kind, const kernels::cuda::Conv& conv, kernels::cuda::Stream stream);
 
 inline kernels::cuda::Stream stream_of(const runtime::ExecutionContext& context) {
   return static_cast<kernels::cuda::Stream>(context.native_stream);

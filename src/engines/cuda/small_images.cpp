@@ -10,6 +10,7 @@
 #include "engines/cuda/implementations.h"
 #include "engines/cuda/layouts.h"
 #include "engines/cuda/shapes.h"
+#include "engines/pass_candidate.h"
 
 namespace retrograd::engines::cuda {
 namespace {
@@ -71,7 +72,7 @@ class SmallStep final : public Step {
   }
   void run(const Bindings& bindings, std::byte* workspace,
            runtime::ExecutionContext& context) const override {
-    const kernels::cuda::Conv conv = bind(shape_of(pass_), pass_, bindings);
+    const kernels::cuda::Conv conv = bind(pass_, bindings);
     if (pass_.kind == ConvPassKind::kGradInput)
       return kernels::cuda::small_grad_input(conv, stream_of(context));
     kernels::cuda::small_grad_weight(conv, reinterpret_cast<float*>(workspace), stream_of(context));
@@ -82,72 +83,61 @@ class SmallStep final : public Step {
   int64_t parts_;
 };
 
-class SmallCandidate final : public Candidate {
- public:
-  const char* name() const override { return "cuda.small_images"; }
-  Support supports(const problem::Pass& pass, const Machine& /*machine*/) const override {
-    const auto* conv = std::get_if<ConvPass>(&pass);
-    if (conv == nullptr || conv->kind == ConvPassKind::kForward)
-      return Support::no("grad_input and grad_weight only");
-    if (conv->bias) return Support::no("adds no bias");
-    for (const Sizes5& sizes : {x_sizes(*conv), y_sizes(*conv), w_sizes(*conv)})
-      if (!is_small(sizes)) return Support::no("needs 1 to 2^22 elements");
-    if (!has_small_numbers(*conv)) return Support::no("needs windows under 2^22");
-    const Work work = work_of(*conv);
-    if (work.terms > (conv->kind == ConvPassKind::kGradInput ? kMostGradInputTerms : kMostTerms))
-      return Support::no("needs at most 640 terms of a weight and image, 320 of a grad_input");
-    if (work.blocks > kMostBlocks) return Support::no("needs at most 1024 blocks");
-    if (work.threads < kFewestThreads && work.terms * work.blocks * 8 > kTinyProducts)
-      return Support::no("needs 32 results a block");
-    const auto shape = shape_of(*conv);
-    const size_t bytes = conv->kind == ConvPassKind::kGradInput
-                             ? kernels::cuda::small_grad_input_bytes(shape)
-                             : kernels::cuda::small_grad_weight_bytes(shape);
-    if (bytes > kSharedBytes) return Support::no("needs images that fit into 48 KiB");
-    return Support::yes();
-  }
-  // A block reads its images, then a thread adds one term after another.
-  Effort effort(const problem::Pass& pass, const Machine& machine) const override {
-    Times times(pass, machine);
-    const auto* const conv = &std::get<ConvPass>(pass);
-    const Work work = work_of(*conv);
-    const auto number = [](int64_t value) { return static_cast<double>(value); };
-    const double taps = number(product(conv->axes, &problem::Window::kernel)),
-                 xs = number(product(conv->axes, &problem::Window::x)),
-                 ys = number(product(conv->axes, &problem::Window::y));
-    const double xc = number(conv->x_channels_per_group()), yc = number(conv->y_channels_per_group());
-    double time = 0;
-    int64_t parts = 1;
-    if (conv->kind == ConvPassKind::kGradInput) {
-      const double live = live_terms(*conv) / (number(conv->batch * conv->x_channels) * xs);
-      time = live * kTerm + taps * kTap + (yc * ys + std::min(8.0, xc) * yc * taps) / 256 * kLoad;
-    } else {
-      parts = kernels::cuda::small_parts(shape_of(*conv));
-      const double images = number(ceil_div(conv->batch, parts));
-      time = images * (ys * kWeightTerm + (std::min(8.0, yc) * ys + xc * xs) / 256 * kWeightLoad + kImage) -
-             kImage;
-    }
-    times.add(std::max(1.0, number(work.blocks) / kAtOnce) * time, parts > 1 ? 2 : 1);
-    return times.effort();
-  }
-  std::unique_ptr<const Step> make_step(const problem::Pass& pass,
-                                        const Machine& /*machine*/) const override {
-    return std::make_unique<SmallStep>(std::get<ConvPass>(pass));
-  }
+bool is_small(const Sizes5& sizes) {
+  Checked count = 1;
+  for (int64_t size : sizes) count = count * size;
+  const auto elements = count.get();
+  return elements && *elements > 0 && *elements <= kMostElements;
+}
 
- private:
-  static bool is_small(const Sizes5& sizes) {
-    Checked count = 1;
-    for (int64_t size : sizes) count = count * size;
-    const auto elements = count.get();
-    return elements && *elements > 0 && *elements <= kMostElements;
+Support supports(const ConvPass& conv, const Machine& /*machine*/) {
+  if (conv.kind == ConvPassKind::kForward) return Support::no("grad_input and grad_weight only");
+  if (conv.bias) return Support::no("adds no bias");
+  for (const Sizes5& sizes : {x_sizes(conv), y_sizes(conv), w_sizes(conv)})
+    if (!is_small(sizes)) return Support::no("needs 1 to 2^22 elements");
+  if (!has_small_numbers(conv)) return Support::no("needs windows under 2^22");
+  const Work work = work_of(conv);
+  if (work.terms > (conv.kind == ConvPassKind::kGradInput ? kMostGradInputTerms : kMostTerms))
+    return Support::no("needs at most 640 terms of a weight and image, 320 of a grad_input");
+  if (work.blocks > kMostBlocks) return Support::no("needs at most 1024 blocks");
+  if (work.threads < kFewestThreads && work.terms * work.blocks * 8 > kTinyProducts)
+    return Support::no("needs 32 results a block");
+  const auto shape = shape_of(conv);
+  const size_t bytes = conv.kind == ConvPassKind::kGradInput ? kernels::cuda::small_grad_input_bytes(shape)
+                                                             : kernels::cuda::small_grad_weight_bytes(shape);
+  if (bytes > kSharedBytes) return Support::no("needs images that fit into 48 KiB");
+  return Support::yes();
+}
+
+// A block reads its images, then a thread adds one term after another.
+Effort effort(const ConvPass& conv, const Machine& machine) {
+  Times times(conv, machine);
+  const Work work = work_of(conv);
+  const auto number = [](int64_t value) { return static_cast<double>(value); };
+  const double taps = number(product(conv.axes, &problem::Window::kernel)),
+               xs = number(product(conv.axes, &problem::Window::x)),
+               ys = number(product(conv.axes, &problem::Window::y));
+  const double xc = number(conv.x_channels_per_group()), yc = number(conv.y_channels_per_group());
+  double time = 0;
+  int64_t parts = 1;
+  if (conv.kind == ConvPassKind::kGradInput) {
+    const double live = live_terms(conv) / (number(conv.batch * conv.x_channels) * xs);
+    time = live * kTerm + taps * kTap + (yc * ys + std::min(8.0, xc) * yc * taps) / 256 * kLoad;
+  } else {
+    parts = kernels::cuda::small_parts(shape_of(conv));
+    const double images = number(ceil_div(conv.batch, parts));
+    time = images * (ys * kWeightTerm + (std::min(8.0, yc) * ys + xc * xs) / 256 * kWeightLoad + kImage) -
+           kImage;
   }
-};
+  times.add(std::max(1.0, number(work.blocks) / kAtOnce) * time, parts > 1 ? 2 : 1);
+  return times.effort();
+}
 
 }  // namespace
 
 const Candidate& small_images() {
-  static const SmallCandidate instance;
+  static const ConvCandidate instance(
+      {"cuda.small_images", "grad_input and grad_weight only", supports, effort, make_step<SmallStep>});
   return instance;
 }
 

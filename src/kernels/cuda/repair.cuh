@@ -13,7 +13,7 @@
 namespace retrograd::kernels::cuda {
 
 // Whether dense products of these operands are sums of three TF32 products
-// (engines/cuda/dense/row_steps.cpp).
+// (engines/cuda/dense/row_products.cpp).
 __device__ inline bool are_split(const Conv& conv, const Tensor& a, const Tensor& b) {
   const auto in_f16 = [&](DType dtype) {
     return dtype != DType::kBF16 && (dtype != DType::kF32 || conv.rounding == OperandRounding::kF16);

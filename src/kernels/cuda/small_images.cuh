@@ -3,7 +3,7 @@
 #pragma once
 
 #include "kernels/cuda/formulas.cuh"
-#include "kernels/cuda/small_sizes.h"
+#include "kernels/cuda/small_images.h"
 
 namespace retrograd::kernels::cuda {
 

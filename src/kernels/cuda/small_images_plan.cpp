@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What blocks need, and how many parts the images are cut into.
 #include "kernels/cuda/small_images.h"
-#include "kernels/cuda/small_sizes.h"
 
 namespace retrograd::kernels::cuda {
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // How average pooling forward is cut for a GPU: what windows hold and count, and which kernel takes them.
-#include "kernels/cuda/pooling_forward/pool_forward_plan.h"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <string_view>
+
+#include "kernels/cuda/pooling_forward/pool_forward.h"
 
 namespace retrograd::kernels::cuda {
 namespace {

@@ -7,6 +7,7 @@
 #include "engines/cuda/implementations.h"
 #include "engines/cuda/layouts.h"
 #include "engines/cuda/shapes.h"
+#include "engines/pass_candidate.h"
 
 namespace retrograd::engines::cuda {
 namespace {
@@ -39,7 +40,7 @@ class BiasStep final : public Step {
   }
   void run(const Bindings& bindings, std::byte* workspace,
            runtime::ExecutionContext& context) const override {
-    const kernels::cuda::Bias bias = bind(shape_of(pass_), pass_, bindings);
+    const kernels::cuda::Bias bias = bind(pass_, bindings);
     auto* sums = reinterpret_cast<float*>(workspace);
     planes_ ? kernels::cuda::bias_planes(bias, sums, stream_of(context))
             : kernels::cuda::bias_channels_last(bias, sums, stream_of(context));
@@ -51,35 +52,26 @@ class BiasStep final : public Step {
   kernels::cuda::BiasCut cut_;
 };
 
-class BiasCandidate final : public Candidate {
- public:
-  const char* name() const override { return "cuda.bias"; }
-  Support supports(const problem::Pass& pass, const Machine& /*machine*/) const override {
-    const auto* bias = std::get_if<BiasPass>(&pass);
-    if (bias == nullptr) return Support::no("grad_bias only");
-    if (!is_wide_type(bias->grad_output.dtype)) return Support::no("needs f32, f16 or bf16");
-    if (!fits_31_bits(sizes_of(*bias))) return Support::no("needs 1 to 2^31 - 1 elements");
-    if (!has_planes(*bias) && !is_channels_last(bias->grad_output, sizes_of(*bias)))
-      return Support::no("needs a grad_output whose places lie side by side, or dense channels last");
-    return Support::yes();
-  }
-  // Parts of channels last take a launch of their own; those of planes hide behind each other.
-  Effort effort(const problem::Pass& pass, const Machine& /*machine*/) const override {
-    const auto& bias = std::get<BiasPass>(pass);
-    Effort effort = effort_of(pass);
-    if (!is_summed_by_planes(bias) && kernels::cuda::bias_cut(shape_of(bias)).sums() > 1) effort.launches = 2;
-    return effort;
-  }
-  std::unique_ptr<const Step> make_step(const problem::Pass& pass,
-                                        const Machine& /*machine*/) const override {
-    return std::make_unique<BiasStep>(std::get<BiasPass>(pass));
-  }
-};
+Support supports(const BiasPass& bias, const Machine& /*machine*/) {
+  if (!is_wide_type(bias.grad_output.dtype)) return Support::no("needs f32, f16 or bf16");
+  if (!fits_31_bits(sizes_of(bias))) return Support::no("needs 1 to 2^31 - 1 elements");
+  if (!has_planes(bias) && !is_channels_last(bias.grad_output, sizes_of(bias)))
+    return Support::no("needs a grad_output whose places lie side by side, or dense channels last");
+  return Support::yes();
+}
+
+// Parts of channels last take a launch of their own; those of planes hide behind each other.
+Effort effort(const BiasPass& bias, const Machine& /*machine*/) {
+  Effort effort = effort_of(bias);
+  if (!is_summed_by_planes(bias) && kernels::cuda::bias_cut(shape_of(bias)).sums() > 1) effort.launches = 2;
+  return effort;
+}
 
 }  // namespace
 
 const Candidate& bias() {
-  static const BiasCandidate instance;
+  static const PassCandidate<BiasPass> instance(
+      {"cuda.bias", "grad_bias only", supports, effort, make_step<BiasStep>});
   return instance;
 }
 

@@ -3,8 +3,6 @@
 //   z[p, (t, i)] = Σ_o y[p, o] · w[o, i, t]      x[q, i] = Σ_t z[output_reading(q, t), (t, i)]
 // The first is a convolution of one tap whose tiles are filled by taps and channels together, and leaves y's
 // rows alone: row_products computes it into FP32 planes of the workspace. No product of it meets padding.
-#include "kernels/cuda/layout/col2im.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -12,10 +10,12 @@
 #include "base/checked.h"
 #include "engines/cost.h"
 #include "engines/cuda/dense/gather_way.h"
-#include "engines/cuda/dense/row_steps.h"
+#include "engines/cuda/dense/row_operand.h"
 #include "engines/cuda/effort.h"
 #include "engines/cuda/implementations.h"
 #include "engines/cuda/shapes.h"
+#include "engines/pass_candidate.h"
+#include "kernels/cuda/layout/patch_rows.h"
 
 namespace retrograd::engines::cuda {
 namespace {
@@ -79,7 +79,7 @@ class Col2imStep final : public Step {
   void run(const Bindings& bindings, std::byte* workspace,
            runtime::ExecutionContext& context) const override {
     const auto stream = stream_of(context);
-    const kernels::cuda::Conv conv = bind(shape_of(pass_), pass_, bindings);
+    const kernels::cuda::Conv conv = bind(pass_, bindings);
     std::byte* const columns = workspace + step_bytes_;
     std::byte* const weights = columns + columns_bytes_;
     kernels::cuda::make_weight_rows(conv, true, type_, weights, stream);
@@ -114,51 +114,45 @@ bool is_too_large(const ConvPass& p) {
   return 4 * static_cast<double>(*elements.get()) > kMostGrowth * std::max(kFreeBytes, bytes_of(p));
 }
 
-class Col2imCandidate final : public Candidate {
- public:
-  const char* name() const override { return "cuda.col2im"; }
-  Support supports(const problem::Pass& pass, const Machine& machine) const override {
-    const auto* conv = std::get_if<ConvPass>(&pass);
-    if (conv == nullptr || conv->kind != ConvPassKind::kGradInput) return Support::no("grad_input only");
-    if (conv->groups != 1 || conv->x_channels > kMostChannels || conv->x_channels > conv->y_channels)
-      return Support::no(fmt::format("x has more channels than y, or than {}, or groups", kMostChannels));
-    for (const Window& w : conv->axes)
-      if (w.x <= 0 || w.y <= 0 || w.kernel <= 0) return Support::no("nothing to add up");
-    if (conv->batch <= 0 || conv->x_channels <= 0) return Support::no("nothing to add up");
-    if (is_too_large(*conv)) return Support::no("the columns are too many, or many times the operands");
-    if (taps_of(*conv) == 1) return Support::no("one tap");
-    // A thread that adds up taps would find one, and walk over all others.
-    if (std::all_of(conv->axes.begin(), conv->axes.end(),
-                    [](const Window& w) { return w.stride >= (w.kernel - 1) * w.dilation + 1; }))
-      return Support::no("windows do not overlap: nothing to add up");
-    if (!row_products().supports(product_of(*conv), machine).accepted())
-      return Support::no("row_products does not take the columns");
-    return Support::yes();
-  }
-  Effort effort(const problem::Pass& pass, const Machine& machine) const override {
-    // A place of x: its taps and index, and what each of its windows adds, in instructions.
-    constexpr double kPlace = 90, kWindow = 8, kOfIssue = 0.5;
-    const auto& p = std::get<ConvPass>(pass);
-    const double places = elements_of(x_sizes(p)), columns = static_cast<double>(columns_elements(p));
-    Times times(pass, machine);
-    times.add_copy(bytes_of(p.w, w_sizes(p)));
-    times.add(2 * (kPlace * places + kWindow * columns) /
-                  (kOfIssue * std::max(machine.gpu.fp32_tflops, 1e-3) * 1e6),
-              1, 4 * columns + bytes_of(p.x, x_sizes(p)));
-    return times.effort();
-  }
-  std::optional<Rest> rest(const problem::Pass& pass, const Machine& /*machine*/) const override {
-    return Rest{&row_products(), product_of(std::get<ConvPass>(pass))};
-  }
-  std::unique_ptr<const Step> make_step(const problem::Pass& pass, const Machine& machine) const override {
-    return std::make_unique<Col2imStep>(std::get<ConvPass>(pass), machine);
-  }
-};
+Support supports(const ConvPass& conv, const Machine& machine) {
+  if (conv.kind != ConvPassKind::kGradInput) return Support::no("grad_input only");
+  if (conv.groups != 1 || conv.x_channels > kMostChannels || conv.x_channels > conv.y_channels)
+    return Support::no(fmt::format("x has more channels than y, or than {}, or groups", kMostChannels));
+  for (const Window& w : conv.axes)
+    if (w.x <= 0 || w.y <= 0 || w.kernel <= 0) return Support::no("nothing to add up");
+  if (conv.batch <= 0 || conv.x_channels <= 0) return Support::no("nothing to add up");
+  if (is_too_large(conv)) return Support::no("the columns are too many, or many times the operands");
+  if (taps_of(conv) == 1) return Support::no("one tap");
+  // A thread that adds up taps would find one, and walk over all others.
+  if (std::all_of(conv.axes.begin(), conv.axes.end(),
+                  [](const Window& w) { return w.stride >= (w.kernel - 1) * w.dilation + 1; }))
+    return Support::no("windows do not overlap: nothing to add up");
+  if (!row_products().supports(product_of(conv), machine).accepted())
+    return Support::no("row_products does not take the columns");
+  return Support::yes();
+}
+
+Effort effort(const ConvPass& p, const Machine& machine) {
+  // A place of x: its taps and index, and what each of its windows adds, in instructions.
+  constexpr double kPlace = 90, kWindow = 8, kOfIssue = 0.5;
+  const double places = elements_of(x_sizes(p)), columns = static_cast<double>(columns_elements(p));
+  Times times(p, machine);
+  times.add_copy(bytes_of(p.w, w_sizes(p)));
+  times.add(
+      2 * (kPlace * places + kWindow * columns) / (kOfIssue * std::max(machine.gpu.fp32_tflops, 1e-3) * 1e6),
+      1, 4 * columns + bytes_of(p.x, x_sizes(p)));
+  return times.effort();
+}
+
+std::optional<Rest> rest(const ConvPass& pass, const Machine& /*machine*/) {
+  return Rest{&row_products(), product_of(pass)};
+}
 
 }  // namespace
 
 const Candidate& col2im() {
-  static const Col2imCandidate instance;
+  static const ConvCandidate instance(
+      {"cuda.col2im", "grad_input only", supports, effort, make_step<Col2imStep>, rest});
   return instance;
 }
 

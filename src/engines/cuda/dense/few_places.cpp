@@ -12,6 +12,7 @@
 #include "engines/cuda/implementations.h"
 #include "engines/cuda/layouts.h"
 #include "engines/cuda/shapes.h"
+#include "engines/pass_candidate.h"
 
 namespace retrograd::engines::cuda {
 namespace {
@@ -20,7 +21,7 @@ using problem::ConvPass;
 using problem::ConvPassKind;
 
 // Products of a microsecond on an H200, without and with a look at the edge; bytes that are stored meanwhile.
-constexpr double kSums = 20e6, kLooked = 7e6, kStored = 2.6e6, kPacedProcessors = 132;
+constexpr double kSums = 20e6, kLooked = 7e6, kStored = 2.6e6;
 // Microseconds of a block that loads x, a dozen of which a multiprocessor has; and of the first and last.
 constexpr double kBlock = 1.5 / (12 * kPacedProcessors), kEnds = 3;
 
@@ -33,7 +34,7 @@ class FewPlacesStep final : public Step {
   }
   void run(const Bindings& bindings, std::byte* /*workspace*/,
            runtime::ExecutionContext& context) const override {
-    kernels::cuda::few_places(problem_of(bind(shape_of(pass_), pass_, bindings)), stream_of(context));
+    kernels::cuda::few_places(problem_of(bind(pass_, bindings)), stream_of(context));
   }
 
  private:
@@ -55,55 +56,46 @@ bool is_too_large(const ConvPass& p) {
          p.y_channels_per_group() > kMostBlocks * 32 || p.x_channels >= kMost;
 }
 
-class FewPlacesCandidate final : public Candidate {
- public:
-  const char* name() const override { return "cuda.few_places"; }
-  Support supports(const problem::Pass& pass, const Machine& /*machine*/) const override {
-    const auto* conv = std::get_if<ConvPass>(&pass);
-    if (conv == nullptr || conv->kind != ConvPassKind::kGradWeight) return Support::no("grad_weight only");
-    if (conv->groups > 1 && conv->x_channels == conv->groups)
-      return Support::no("one x channel a group: rows of weights are too short");
-    if (!has_one_wide_type(*conv) || !is_wide_type(conv->w.dtype))
-      return Support::no("needs one of f32, f16 and bf16 for both operands");
-    Checked places = conv->batch;
-    for (const problem::Window& w : conv->axes) {
-      if (w.x < 1 || w.kernel < 1) return Support::no("nothing to add up");
-      places = places * w.y;
-    }
-    if (!places.get() || *places.get() < 1 || *places.get() > kernels::cuda::kMostFewPlaces)
-      return Support::no(fmt::format("needs 1 to {} places of y", kernels::cuda::kMostFewPlaces));
-    const Sizes5 sizes = w_sizes(*conv);
-    if (!is_planes(conv->w, sizes) && !is_channels_last(conv->w, sizes))
-      return Support::no("needs dense weights");
-    if (is_too_large(*conv)) return Support::no("sizes beyond 30 bits");
-    return Support::yes();
+Support supports(const ConvPass& conv, const Machine& /*machine*/) {
+  if (conv.kind != ConvPassKind::kGradWeight) return Support::no("grad_weight only");
+  if (conv.groups > 1 && conv.x_channels == conv.groups)
+    return Support::no("one x channel a group: rows of weights are too short");
+  if (!has_one_wide_type(conv) || !is_wide_type(conv.w.dtype))
+    return Support::no("needs one of f32, f16 and bf16 for both operands");
+  Checked places = conv.batch;
+  for (const problem::Window& w : conv.axes) {
+    if (w.x < 1 || w.kernel < 1) return Support::no("nothing to add up");
+    places = places * w.y;
   }
-  Effort effort(const problem::Pass& pass, const Machine& machine) const override {
-    const auto& conv = std::get<ConvPass>(pass);
-    const kernels::cuda::FewPlaces few = kernels::cuda::few_places_of(shape_of(conv), true);
-    int places = 1;
-    while (places < few.places) places *= 2;
-    const double weights = static_cast<double>(few.columns) * static_cast<double>(conv.y_channels);
-    const double bytes = weights * static_cast<double>(size_of(conv.w.dtype));
-    const auto blocks = static_cast<double>(kernels::cuda::few_places_blocks(few));
-    const double sums = weights * places / (few.padded ? kLooked : kSums);
-    Times times(pass, machine);
-    times.add(
-        (std::max(sums, bytes / kStored) + blocks * kBlock) * kPacedProcessors / processors_of(machine) +
-            kEnds,
-        1, bytes_of(conv));
-    return times.effort();
-  }
-  std::unique_ptr<const Step> make_step(const problem::Pass& pass,
-                                        const Machine& /*machine*/) const override {
-    return std::make_unique<FewPlacesStep>(std::get<ConvPass>(pass));
-  }
-};
+  if (!places.get() || *places.get() < 1 || *places.get() > kernels::cuda::kMostFewPlaces)
+    return Support::no(fmt::format("needs 1 to {} places of y", kernels::cuda::kMostFewPlaces));
+  const Sizes5 sizes = w_sizes(conv);
+  if (!is_planes(conv.w, sizes) && !is_channels_last(conv.w, sizes))
+    return Support::no("needs dense weights");
+  if (is_too_large(conv)) return Support::no("sizes beyond 30 bits");
+  return Support::yes();
+}
+
+Effort effort(const ConvPass& conv, const Machine& machine) {
+  const kernels::cuda::FewPlaces few = kernels::cuda::few_places_of(shape_of(conv), true);
+  int places = 1;
+  while (places < few.places) places *= 2;
+  const double weights = static_cast<double>(few.columns) * static_cast<double>(conv.y_channels);
+  const double bytes = weights * static_cast<double>(size_of(conv.w.dtype));
+  const auto blocks = static_cast<double>(kernels::cuda::few_places_blocks(few));
+  const double sums = weights * places / (few.padded ? kLooked : kSums);
+  Times times(conv, machine);
+  times.add(
+      (std::max(sums, bytes / kStored) + blocks * kBlock) * kPacedProcessors / processors_of(machine) + kEnds,
+      1, bytes_of(conv));
+  return times.effort();
+}
 
 }  // namespace
 
 const Candidate& few_places() {
-  static const FewPlacesCandidate instance;
+  static const ConvCandidate instance(
+      {"cuda.few_places", "grad_weight only", supports, effort, make_step<FewPlacesStep>});
   return instance;
 }
 

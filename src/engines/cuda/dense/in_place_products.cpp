@@ -14,6 +14,7 @@
 #include "engines/cuda/implementations.h"
 #include "engines/cuda/layouts.h"
 #include "engines/cuda/shapes.h"
+#include "engines/pass_candidate.h"
 #include "kernels/cuda/alignment.h"
 #include "kernels/cuda/dense/gather_in_place.h"
 
@@ -120,23 +121,18 @@ class InPlaceStep final : public Step {
            runtime::ExecutionContext& context) const override {
     const auto stream = stream_of(context);
     kernels::cuda::GatherProduct product = way_.product;
-    product.conv = bind(product.conv, pass_, bindings);
+    product.conv = bind(pass_, bindings);
     product.partial = reinterpret_cast<float*>(workspace);
     const kernels::cuda::Tensor& source = product.forward ? product.conv.x : product.conv.y;
     const bool aligned = is_aligned(source.data) && is_aligned(product.conv.w.data);
     if (way_.cleared)
-      kernels::cuda::clear((product.forward ? product.conv.y : product.conv.x).data, cleared_bytes(), stream);
+      kernels::cuda::clear((product.forward ? product.conv.y : product.conv.x).data,
+                           size_in_bytes(result_sizes(pass_), pass_.result().dtype), stream);
     kernels::cuda::gather_in_place(product, aligned ? way_.form : InPlaceForm::kElements, way_.cut,
                                    way_.products, stream);
   }
 
  private:
-  size_t cleared_bytes() const {
-    size_t bytes = size_of(pass_.result().dtype);
-    for (const int64_t size : result_sizes(pass_)) bytes *= static_cast<size_t>(size);
-    return bytes;
-  }
-
   ConvPass pass_;
   InPlaceWay way_;
 };
@@ -180,58 +176,50 @@ Support takes(const ConvPass& p) {
   return Support::yes();
 }
 
-class InPlaceCandidate final : public Candidate {
- public:
-  explicit InPlaceCandidate(bool in_tf32) : in_tf32_(in_tf32) {}
-  const char* name() const override { return in_tf32_ ? "cuda.in_place_tf32" : "cuda.in_place_products"; }
-  bool reduces_precision() const override { return in_tf32_; }
-  Support supports(const problem::Pass& pass, const Machine& /*machine*/) const override {
-    const auto* conv = std::get_if<ConvPass>(&pass);
-    if (conv == nullptr) return Support::no("convolutions only");
-    if (in_tf32_ && (!conv->hf32_allowed || source_of(*conv).dtype != DType::kF32))
-      return Support::no("f32 operands must not be rounded, or are not there");
-    return takes(rounded(*conv, in_tf32_));
-  }
-  Effort effort(const problem::Pass& pass, const Machine& machine) const override {
-    const ConvPass p = rounded(std::get<ConvPass>(pass), in_tf32_);
-    const InPlaceWay way(p);
-    const InPlaceCut& cut = way.cut;
-    const StepTime step = step_time(p, way);
-    const double all = (static_cast<double>(cut.tile_steps) * step.together +
-                        static_cast<double>(cut.tiles * cut.parts) * kTile * cut.n / 64) /
-                       processors_of(machine);
-    const double longest = step.alone * static_cast<double>(cut.steps) / cut.parts;
-    Times times(pass, machine);
-    const Sizes5 sizes = result_sizes(p);
-    const bool apart = (way.products.size() > 1 || way.cleared) && !is_channels_last(p.result(), sizes) &&
-                       p.axes[2].stride > 1;
-    const double written = bytes_of(p.result(), sizes) * ((apart ? 3 : 0) + (way.cleared ? 1 : 0));
-    times.add(std::max(all, longest),
-              static_cast<double>(
-                  ceil_div(static_cast<int64_t>(way.products.size()), kernels::cuda::kMostResidues)),
-              bytes_of(p) + written);
-    if (way.cleared) times.add(0);
-    if (cut.parts > 1) times.add(0, 1, 8.0 * static_cast<double>(cut.partial_floats));
-    return times.effort();
-  }
-  std::unique_ptr<const Step> make_step(const problem::Pass& pass,
-                                        const Machine& /*machine*/) const override {
-    return std::make_unique<InPlaceStep>(rounded(std::get<ConvPass>(pass), in_tf32_));
-  }
+template <bool kInTf32>
+Support supports(const ConvPass& conv, const Machine& /*machine*/) {
+  if (kInTf32 && (!conv.hf32_allowed || source_of(conv).dtype != DType::kF32))
+    return Support::no("f32 operands must not be rounded, or are not there");
+  return takes(rounded(conv, kInTf32));
+}
 
- private:
-  bool in_tf32_;
-};
+Effort effort(const ConvPass& p, const Machine& machine) {
+  const InPlaceWay way(p);
+  const InPlaceCut& cut = way.cut;
+  const StepTime step = step_time(p, way);
+  const double all = (static_cast<double>(cut.tile_steps) * step.together +
+                      static_cast<double>(cut.tiles * cut.parts) * kTile * cut.n / 64) /
+                     processors_of(machine);
+  const double longest = step.alone * static_cast<double>(cut.steps) / cut.parts;
+  Times times(p, machine);
+  const Sizes5 sizes = result_sizes(p);
+  const bool apart = (way.products.size() > 1 || way.cleared) && !is_channels_last(p.result(), sizes) &&
+                     p.axes[2].stride > 1;
+  const double written = bytes_of(p.result(), sizes) * ((apart ? 3 : 0) + (way.cleared ? 1 : 0));
+  times.add(
+      std::max(all, longest),
+      static_cast<double>(ceil_div(static_cast<int64_t>(way.products.size()), kernels::cuda::kMostResidues)),
+      bytes_of(p) + written);
+  if (way.cleared) times.add(0);
+  if (cut.parts > 1) times.add(0, 1, 8.0 * static_cast<double>(cut.partial_floats));
+  return times.effort();
+}
+
+template <bool kInTf32>
+const Candidate& candidate(const char* name) {
+  static const ConvCandidate instance(
+      {name, "convolutions only", supports<kInTf32>,
+       [](const ConvPass& pass, const Machine& machine) { return effort(rounded(pass, kInTf32), machine); },
+       [](const ConvPass& pass, const Machine& /*machine*/) -> std::unique_ptr<const Step> {
+         return std::make_unique<InPlaceStep>(rounded(pass, kInTf32));
+       },
+       nullptr, kInTf32});
+  return instance;
+}
 
 }  // namespace
 
-const Candidate& in_place_products() {
-  static const InPlaceCandidate instance(false);
-  return instance;
-}
-const Candidate& in_place_tf32() {
-  static const InPlaceCandidate instance(true);
-  return instance;
-}
+const Candidate& in_place_products() { return candidate<false>("cuda.in_place_products"); }
+const Candidate& in_place_tf32() { return candidate<true>("cuda.in_place_tf32"); }
 
 }  // namespace retrograd::engines::cuda

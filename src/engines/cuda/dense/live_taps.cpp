@@ -7,6 +7,7 @@
 #include "engines/cuda/effort.h"
 #include "engines/cuda/implementations.h"
 #include "engines/cuda/shapes.h"
+#include "engines/pass_candidate.h"
 #include "engines/short_kernel.h"
 #include "kernels/cuda/layout/scratch.h"
 
@@ -58,37 +59,31 @@ class LiveTapsStep final : public Step {
   std::unique_ptr<const Step> step_;
 };
 
-class LiveTapsCandidate final : public Candidate {
- public:
-  const char* name() const override { return "cuda.live_taps"; }
-  Support supports(const problem::Pass& pass, const Machine& /*machine*/) const override {
-    if (const Support ends = has_dead_ends(pass); !ends.accepted()) return ends;
-    const auto& conv = std::get<ConvPass>(pass);
-    const Sizes5 sizes = w_sizes(conv);
-    if (conv.kind == ConvPassKind::kGradWeight && !is_planes(conv.w, sizes) &&
-        !is_channels_last(conv.w, sizes))
-      return Support::no("needs dense weights to clear");
-    return Support::yes();
-  }
-  Effort effort(const problem::Pass& pass, const Machine& machine) const override {
-    Times times(pass, machine);
-    const auto cleared = static_cast<double>(cleared_bytes(std::get<ConvPass>(pass)));
-    if (cleared != 0) times.add(0, 1, cleared);
-    return times.effort();
-  }
-  std::optional<Rest> rest(const problem::Pass& pass, const Machine& machine) const override {
-    const ConvPass left = shorten(std::get<ConvPass>(pass)).pass;
-    return Rest{cheapest_for(left, machine), left};
-  }
-  std::unique_ptr<const Step> make_step(const problem::Pass& pass, const Machine& machine) const override {
-    return std::make_unique<LiveTapsStep>(std::get<ConvPass>(pass), machine);
-  }
-};
+Support supports(const ConvPass& conv, const Machine& /*machine*/) {
+  if (const Support ends = has_dead_ends(conv); !ends.accepted()) return ends;
+  const Sizes5 sizes = w_sizes(conv);
+  if (conv.kind == ConvPassKind::kGradWeight && !is_planes(conv.w, sizes) && !is_channels_last(conv.w, sizes))
+    return Support::no("needs dense weights to clear");
+  return Support::yes();
+}
+
+Effort effort(const ConvPass& pass, const Machine& machine) {
+  Times times(pass, machine);
+  const auto cleared = static_cast<double>(cleared_bytes(pass));
+  if (cleared != 0) times.add(0, 1, cleared);
+  return times.effort();
+}
+
+std::optional<Rest> rest(const ConvPass& pass, const Machine& machine) {
+  const ConvPass left = shorten(pass).pass;
+  return Rest{cheapest_for(left, machine), left};
+}
 
 }  // namespace
 
 const Candidate& live_taps() {
-  static const LiveTapsCandidate instance;
+  static const ConvCandidate instance(
+      {"cuda.live_taps", "computes convolutions only", supports, effort, make_step<LiveTapsStep>, rest});
   return instance;
 }
 

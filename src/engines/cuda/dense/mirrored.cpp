@@ -6,6 +6,7 @@
 #include "engines/cost.h"
 #include "engines/cuda/dense/mirrored_pass.h"
 #include "engines/cuda/implementations.h"
+#include "engines/pass_candidate.h"
 
 namespace retrograd::engines::cuda {
 namespace {
@@ -50,39 +51,33 @@ class MirroredStep final : public Step {
   std::unique_ptr<const Step> step_;
 };
 
-class MirroredCandidate final : public Candidate {
- public:
-  const char* name() const override { return "cuda.mirrored"; }
-  Support supports(const problem::Pass& pass, const Machine& machine) const override {
-    const auto* conv = std::get_if<ConvPass>(&pass);
-    if (conv == nullptr) return Support::no("convolutions only");
-    if (conv->y_channels > kMostChannels || conv->y_channels > conv->x_channels)
-      return Support::no(fmt::format("y has more channels than x, or than {}", kMostChannels));
-    if (!can_mirror(*conv)) return Support::no("needs stride 1 and one group");
-    if (conv->axes[0].kernel == 1 && conv->axes[1].kernel == 1 && conv->axes[2].kernel == 1)
-      return Support::no("one tap");
-    // Also what makes sums long enough for the products there.
-    if (!row_products().supports(pass, machine).accepted()) return Support::no("row_products declines");
-    if (cheapest_for(mirror(*conv).pass, machine) == nullptr)
-      return Support::no("nobody takes it with x and y exchanged");
-    return Support::yes();
-  }
-  Effort effort(const problem::Pass& /*pass*/, const Machine& /*machine*/) const override {
-    return {.operations = 0, .bytes = 0, .launches = 0};
-  }
-  std::optional<Rest> rest(const problem::Pass& pass, const Machine& machine) const override {
-    const ConvPass mirrored = mirror(std::get<ConvPass>(pass)).pass;
-    return Rest{cheapest_for(mirrored, machine), mirrored};
-  }
-  std::unique_ptr<const Step> make_step(const problem::Pass& pass, const Machine& machine) const override {
-    return std::make_unique<MirroredStep>(std::get<ConvPass>(pass), machine);
-  }
-};
+Support supports(const ConvPass& conv, const Machine& machine) {
+  if (conv.y_channels > kMostChannels || conv.y_channels > conv.x_channels)
+    return Support::no(fmt::format("y has more channels than x, or than {}", kMostChannels));
+  if (!can_mirror(conv)) return Support::no("needs stride 1 and one group");
+  if (conv.axes[0].kernel == 1 && conv.axes[1].kernel == 1 && conv.axes[2].kernel == 1)
+    return Support::no("one tap");
+  // Also what makes sums long enough for the products there.
+  if (!row_products().supports(conv, machine).accepted()) return Support::no("row_products declines");
+  if (cheapest_for(mirror(conv).pass, machine) == nullptr)
+    return Support::no("nobody takes it with x and y exchanged");
+  return Support::yes();
+}
+
+Effort effort(const ConvPass& /*pass*/, const Machine& /*machine*/) {
+  return {.operations = 0, .bytes = 0, .launches = 0};
+}
+
+std::optional<Rest> rest(const ConvPass& pass, const Machine& machine) {
+  const ConvPass mirrored = mirror(pass).pass;
+  return Rest{cheapest_for(mirrored, machine), mirrored};
+}
 
 }  // namespace
 
 const Candidate& mirrored() {
-  static const MirroredCandidate instance;
+  static const ConvCandidate instance(
+      {"cuda.mirrored", "convolutions only", supports, effort, make_step<MirroredStep>, rest});
   return instance;
 }
 

@@ -4,12 +4,12 @@
 
 #include <algorithm>
 
-#include "engines/cuda/direct.h"
 #include "engines/cuda/effort.h"
 #include "engines/cuda/implementations.h"
 #include "engines/cuda/layout/aligned_copies.h"
 #include "engines/cuda/layouts.h"
 #include "engines/cuda/shapes.h"
+#include "engines/pass_candidate.h"
 #include "kernels/cuda/alignment.h"
 #include "kernels/cuda/dense/pointwise.h"
 #include "kernels/cuda/dense_weight/weight_parts.h"
@@ -25,8 +25,7 @@ using kernels::cuda::WeightResults;
 using problem::ConvPass;
 using problem::ConvPassKind;
 
-constexpr double kPacedProcessors = 132;  // which plans are made for
-constexpr int64_t kFewestChannels = 8;    // of a group: fewer leave most of a tile empty
+constexpr int64_t kFewestChannels = 8;  // of a group: fewer leave most of a tile empty
 
 Result written_by(const ConvPass& pass) {
   switch (pass.kind) {
@@ -46,7 +45,7 @@ bool plan_of(const ConvPass& pass, PointwisePlan* plan) {
 
 class PointwiseStep final : public Step {
  public:
-  PointwiseStep(const ConvPass& pass, const PointwisePlan& plan) : pass_(pass), plan_(plan) {}
+  explicit PointwiseStep(const ConvPass& pass) : pass_(pass) { plan_of(pass, &plan_); }
   WantsAligned wants_aligned() const {
     if (plan_.pieces) return {.x = false, .y = false, .w = false};
     return {.x = pass_.kind != ConvPassKind::kGradInput,
@@ -64,7 +63,7 @@ class PointwiseStep final : public Step {
   }
   void run(const Bindings& bindings, std::byte* workspace,
            runtime::ExecutionContext& context) const override {
-    const Conv conv = bind(shape_of(pass_), pass_, bindings);
+    const Conv conv = bind(pass_, bindings);
     const auto stream = stream_of(context);
     if (!are_aligned(conv) || !multiply(conv, workspace, stream)) run_directly(pass_.kind, conv, stream);
   }
@@ -91,7 +90,7 @@ class PointwiseStep final : public Step {
     return true;
   }
   ConvPass pass_;
-  PointwisePlan plan_;
+  PointwisePlan plan_{};
 };
 
 bool is_pointwise(const ConvPass& p) {
@@ -108,60 +107,46 @@ bool has_planes(const problem::PassTensor& tensor, const Sizes5& sizes) {
   return true;
 }
 
-class PointwisePlanesCandidate final : public Candidate {
- public:
-  const char* name() const override { return "cuda.pointwise_planes"; }
-  Support supports(const problem::Pass& pass, const Machine& machine) const override {
-    const auto* conv = std::get_if<ConvPass>(&pass);
-    if (conv == nullptr) return Support::no("convolutions only");
-    if (!is_pointwise(*conv)) return Support::no("needs a 1x1 kernel, stride 1 and no padding");
-    if (!has_warpgroups(machine)) return Support::no("needs a GPU of compute capability 9.0");
-    const DType type = conv->x.dtype;
-    const bool weights = conv->kind == ConvPassKind::kGradWeight;
-    if ((type != DType::kF16 && type != DType::kBF16) || conv->y.dtype != type ||
-        (!weights && conv->w.dtype != type))
-      return Support::no("needs f16 or bf16 for all operands");
-    if (is_rounded(*conv, type)) return Support::no("does not round operands");
-    if (std::min(conv->x_channels_per_group(), conv->y_channels_per_group()) < kFewestChannels)
-      return Support::no(fmt::format("needs {} channels a group of both sides", kFewestChannels));
-    const Sizes5 x = x_sizes(*conv), y = y_sizes(*conv);
-    if (!fits_31_bits(x) || !fits_31_bits(y) || !fits_31_bits(w_sizes(*conv)))
-      return Support::no("needs 1 to 2^31 - 1 elements");
-    const Conv shape = shape_of(*conv);
-    const int64_t places = x[2] * x[3] * x[4];
-    if (!has_planes(conv->x, x) || !has_planes(conv->y, y) ||
-        !kernels::cuda::has_pieces(shape.x, x[0], x[1], places) ||
-        !kernels::cuda::has_pieces(shape.y, y[0], y[1], places))
-      return Support::no("needs places side by side, and no channel or image twice");
-    if (!weights && !kernels::cuda::has_weight_pieces(shape))
-      return Support::no("needs rows of weights of x channels side by side");
-    PointwisePlan plan{};
-    if (!plan_of(*conv, &plan)) return Support::no("more tiles than a launch has blocks");
-    return Support::yes();
-  }
-  // The plan's own time, in which parts are added.
-  Effort effort(const problem::Pass& pass, const Machine& machine) const override {
-    const auto& conv = std::get<ConvPass>(pass);
-    PointwisePlan plan{};
-    plan_of(conv, &plan);
-    const bool second = conv.kind == ConvPassKind::kGradWeight && plan.results != WeightResults::kInPlace;
-    Times times(pass, machine);
-    times.add(plan.microseconds * kPacedProcessors / processors_of(machine), second ? 2 : 1, bytes_of(conv));
-    return times.effort();
-  }
-  std::unique_ptr<const Step> make_step(const problem::Pass& pass,
-                                        const Machine& /*machine*/) const override {
-    const auto& conv = std::get<ConvPass>(pass);
-    PointwisePlan plan{};
-    plan_of(conv, &plan);
-    return with_aligned_copies(conv, std::make_unique<PointwiseStep>(conv, plan));
-  }
-};
+Support supports(const ConvPass& conv, const Machine& machine) {
+  if (!is_pointwise(conv)) return Support::no("needs a 1x1 kernel, stride 1 and no padding");
+  if (!has_warpgroups(machine)) return Support::no("needs a GPU of compute capability 9.0");
+  const DType type = conv.x.dtype;
+  const bool weights = conv.kind == ConvPassKind::kGradWeight;
+  if ((type != DType::kF16 && type != DType::kBF16) || conv.y.dtype != type ||
+      (!weights && conv.w.dtype != type))
+    return Support::no("needs f16 or bf16 for all operands");
+  if (is_rounded(conv, type)) return Support::no("does not round operands");
+  if (std::min(conv.x_channels_per_group(), conv.y_channels_per_group()) < kFewestChannels)
+    return Support::no(fmt::format("needs {} channels a group of both sides", kFewestChannels));
+  const Sizes5 x = x_sizes(conv), y = y_sizes(conv);
+  if (!fits_31_bits(x) || !fits_31_bits(y) || !fits_31_bits(w_sizes(conv)))
+    return Support::no("needs 1 to 2^31 - 1 elements");
+  const Conv shape = shape_of(conv);
+  const int64_t places = x[2] * x[3] * x[4];
+  if (!has_planes(conv.x, x) || !has_planes(conv.y, y) ||
+      !kernels::cuda::has_pieces(shape.x, x[0], x[1], places) ||
+      !kernels::cuda::has_pieces(shape.y, y[0], y[1], places))
+    return Support::no("needs places side by side, and no channel or image twice");
+  if (!weights && !kernels::cuda::has_weight_pieces(shape))
+    return Support::no("needs rows of weights of x channels side by side");
+  PointwisePlan plan{};
+  if (!plan_of(conv, &plan)) return Support::no("more tiles than a launch has blocks");
+  return Support::yes();
+}
+
+// The plan's own time, in which parts are added.
+Effort effort(const ConvPass& conv, const Machine& machine) {
+  PointwisePlan plan{};
+  plan_of(conv, &plan);
+  const bool second = conv.kind == ConvPassKind::kGradWeight && plan.results != WeightResults::kInPlace;
+  return paced(conv, plan.microseconds, second ? 2 : 1, machine);
+}
 
 }  // namespace
 
 const Candidate& pointwise_planes() {
-  static const PointwisePlanesCandidate instance;
+  static const ConvCandidate instance(
+      {"cuda.pointwise_planes", "convolutions only", supports, effort, make_aligned_step<PointwiseStep>});
   return instance;
 }
 

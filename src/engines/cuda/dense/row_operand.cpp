@@ -22,6 +22,18 @@ RowType row_type(const problem::ConvPass& pass, const problem::PassTensor& a, co
   return RowType::kF32;
 }
 
+RowType row_type_of(const problem::ConvPass& pass) {
+  switch (pass.kind) {
+    case problem::ConvPassKind::kForward:
+      return row_type(pass, pass.x, pass.w);
+    case problem::ConvPassKind::kGradInput:
+      return row_type(pass, pass.y, pass.w);
+    case problem::ConvPassKind::kGradWeight:
+      break;
+  }
+  return row_type(pass, pass.x, pass.y);
+}
+
 // FP32 operands of 10 mantissa bits are TF32 numbers already.
 ProductMath math_of(RowType type, OperandRounding rounding) {
   switch (type) {

@@ -35,6 +35,8 @@ struct RowConversions {
 // The narrowest type that holds two operands exactly, and how it is multiplied.
 kernels::cuda::RowType row_type(const problem::ConvPass& pass, const problem::PassTensor& a,
                                 const problem::PassTensor& b);
+// Of what a pass reads. FP16 holds both 8-bit types.
+kernels::cuda::RowType row_type_of(const problem::ConvPass& pass);
 kernels::cuda::ProductMath math_of(kernels::cuda::RowType type, OperandRounding rounding);
 const char* name_of(kernels::cuda::ProductMath math);
 

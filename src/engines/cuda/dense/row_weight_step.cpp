@@ -5,12 +5,11 @@
 #include <fmt/format.h>
 
 #include "engines/cuda/dense/product_axes.h"
-#include "engines/cuda/direct.h"
 #include "engines/cuda/layout/aligned_copies.h"
 #include "engines/cuda/shapes.h"
 #include "kernels/cuda/alignment.h"
-#include "kernels/cuda/dense_weight/plane_weight.h"
-#include "kernels/cuda/dense_weight/weight_product.h"
+#include "kernels/cuda/dense_weight/plane_weight_plan.h"
+#include "kernels/cuda/dense_weight/weight_product_plan.h"
 #include "kernels/cuda/layout/patch_rows.h"
 
 namespace retrograd::engines::cuda {
@@ -82,7 +81,7 @@ class RowWeightStep final : public Step {
   void run(const Bindings& bindings, std::byte* workspace,
            runtime::ExecutionContext& context) const override {
     const auto stream = stream_of(context);
-    const kernels::cuda::Conv conv = bind(shape_of(weight_.pass), weight_.pass, bindings);
+    const kernels::cuda::Conv conv = bind(weight_.pass, bindings);
     if (in_planes()) return run_planes(conv, workspace, stream);
     const RowOperand &x = weight_.x, &y = weight_.y;
     if ((x.in_place && !is_aligned(conv.x.data)) || (y.in_place && !is_aligned(conv.y.data)))

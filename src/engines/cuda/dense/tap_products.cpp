@@ -7,9 +7,11 @@
 
 #include "base/checked.h"
 #include "engines/cuda/dense/weight_step.h"
+#include "engines/cuda/effort.h"
 #include "engines/cuda/implementations.h"
 #include "engines/cuda/layouts.h"
 #include "engines/cuda/shapes.h"
+#include "engines/pass_candidate.h"
 #include "kernels/cuda/dense_weight/tap_weight.h"
 #include "kernels/cuda/dense_weight/weight_parts.h"
 
@@ -21,9 +23,8 @@ using kernels::cuda::WeightResults;
 using problem::ConvPass;
 using problem::ConvPassKind;
 
-constexpr int64_t kFewestChannels = 16;   // fewer leave most of a tile empty
-constexpr int64_t kChunk = 8;             // channels of 16 bytes
-constexpr double kPacedProcessors = 132;  // which plans are made for
+constexpr int64_t kFewestChannels = 16;  // fewer leave most of a tile empty
+constexpr int64_t kChunk = 8;            // channels of 16 bytes
 
 TapPlan plan_of(const ConvPass& pass) {
   TapPlan plan{};
@@ -33,7 +34,7 @@ TapPlan plan_of(const ConvPass& pass) {
 
 class TapProductStep final : public WeightStep {
  public:
-  TapProductStep(const ConvPass& pass, const TapPlan& plan) : WeightStep(pass), plan_(plan) {}
+  explicit TapProductStep(const ConvPass& pass) : WeightStep(pass), plan_(plan_of(pass)) {}
   std::string describe() const override {
     const uint32_t shares = plan_.walk.cluster.divisor, parts = plan_.walk.parts.divisor;
     return fmt::format("tiles {} of a tap, {}{}{}{}", name_of(plan_.cut), describe_rows(),
@@ -83,47 +84,38 @@ bool is_too_large(const ConvPass& p) {
          *places.get() >= kMost;
 }
 
-class TapProductsCandidate final : public Candidate {
- public:
-  const char* name() const override { return "cuda.tap_products"; }
-  Support supports(const problem::Pass& pass, const Machine& machine) const override {
-    const auto* conv = std::get_if<ConvPass>(&pass);
-    if (conv == nullptr || conv->kind != ConvPassKind::kGradWeight) return Support::no("grad_weight only");
-    if (conv->x.dtype != conv->y.dtype || (conv->x.dtype != DType::kF16 && conv->x.dtype != DType::kBF16))
-      return Support::no("needs f16 or bf16 operands");
-    if (is_rounded(*conv, conv->x.dtype)) return Support::no("does not round operands");
-    const int64_t x = conv->x_channels_per_group(), y = conv->y_channels_per_group();
-    if (std::min(x, y) < kFewestChannels)
-      return Support::no(fmt::format("needs {} channels of both sides a group", kFewestChannels));
-    if (conv->groups > 1 && (x % kChunk != 0 || y % kChunk != 0))
-      return Support::no("needs groups of multiples of 8 channels");
-    if (is_too_large(*conv)) return Support::no("sizes beyond 32-bit counts of places and taps");
-    if (!has_warpgroups(machine)) return Support::no("needs a GPU of compute capability 9.0");
-    TapPlan plan{};
-    if (!kernels::cuda::plan_tap_weight(shape_of(*conv), conv->x.dtype, &plan))
-      return Support::no("more tiles than a launch has blocks");
-    return Support::yes();
-  }
-  // The plan's own time, in which parts are added, and copies of what does not lie as rows.
-  Effort effort(const problem::Pass& pass, const Machine& machine) const override {
-    const auto& conv = std::get<ConvPass>(pass);
-    const TapPlan plan = plan_of(conv);
-    Times times(pass, machine);
-    add_row_copies(conv, &times);
-    times.add(plan.microseconds * kPacedProcessors / processors_of(machine), 1, bytes_of(conv));
-    return times.effort();
-  }
-  std::unique_ptr<const Step> make_step(const problem::Pass& pass,
-                                        const Machine& /*machine*/) const override {
-    const auto& conv = std::get<ConvPass>(pass);
-    return with_aligned_copies(conv, std::make_unique<TapProductStep>(conv, plan_of(conv)));
-  }
-};
+Support supports(const ConvPass& conv, const Machine& machine) {
+  if (conv.kind != ConvPassKind::kGradWeight) return Support::no("grad_weight only");
+  if (conv.x.dtype != conv.y.dtype || (conv.x.dtype != DType::kF16 && conv.x.dtype != DType::kBF16))
+    return Support::no("needs f16 or bf16 operands");
+  if (is_rounded(conv, conv.x.dtype)) return Support::no("does not round operands");
+  const int64_t x = conv.x_channels_per_group(), y = conv.y_channels_per_group();
+  if (std::min(x, y) < kFewestChannels)
+    return Support::no(fmt::format("needs {} channels of both sides a group", kFewestChannels));
+  if (conv.groups > 1 && (x % kChunk != 0 || y % kChunk != 0))
+    return Support::no("needs groups of multiples of 8 channels");
+  if (is_too_large(conv)) return Support::no("sizes beyond 32-bit counts of places and taps");
+  if (!has_warpgroups(machine)) return Support::no("needs a GPU of compute capability 9.0");
+  TapPlan plan{};
+  if (!kernels::cuda::plan_tap_weight(shape_of(conv), conv.x.dtype, &plan))
+    return Support::no("more tiles than a launch has blocks");
+  return Support::yes();
+}
+
+// The plan's own time, in which parts are added, and copies of what does not lie as rows.
+Effort effort(const ConvPass& conv, const Machine& machine) {
+  const TapPlan plan = plan_of(conv);
+  Times times(conv, machine);
+  add_row_copies(conv, &times);
+  times.add(plan.microseconds * kPacedProcessors / processors_of(machine), 1, bytes_of(conv));
+  return times.effort();
+}
 
 }  // namespace
 
 const Candidate& tap_products() {
-  static const TapProductsCandidate instance;
+  static const ConvCandidate instance(
+      {"cuda.tap_products", "grad_weight only", supports, effort, make_aligned_step<TapProductStep>});
   return instance;
 }
 

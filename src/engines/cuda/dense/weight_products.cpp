@@ -7,9 +7,11 @@
 #include "engines/cuda/dense/patches.h"
 #include "engines/cuda/dense/product_axes.h"
 #include "engines/cuda/dense/weight_step.h"
+#include "engines/cuda/effort.h"
 #include "engines/cuda/implementations.h"
 #include "engines/cuda/layouts.h"
 #include "engines/cuda/shapes.h"
+#include "engines/pass_candidate.h"
 #include "kernels/cuda/dense_weight/weight_parts.h"
 #include "kernels/cuda/dense_weight/weight_product_plan.h"
 #include "kernels/cuda/dense_weight/wgmma_weight.h"
@@ -22,8 +24,7 @@ using kernels::cuda::WeightResults;
 using problem::ConvPass;
 using problem::ConvPassKind;
 
-constexpr double kBytes = 1.9;            // of a copy that a byte of few channels takes as long as
-constexpr double kPacedProcessors = 132;  // where the cuts were measured
+constexpr double kBytes = 1.9;  // of a copy that a byte of few channels takes as long as
 
 // Patches where x has too few channels for tiles of one tap, and no cut takes all taps at once.
 struct Form {
@@ -84,43 +85,38 @@ bool is_too_large(const ConvPass& p) {
   return !places.get() || *places.get() >= int64_t{1} << 30;
 }
 
-class WeightProductsCandidate final : public Candidate {
- public:
-  const char* name() const override { return "cuda.weight_products"; }
-  Support supports(const problem::Pass& pass, const Machine& machine) const override {
-    const auto* conv = std::get_if<ConvPass>(&pass);
-    if (conv == nullptr || conv->kind != ConvPassKind::kGradWeight) return Support::no("grad_weight only");
-    if (conv->groups != 1) return Support::no("no groups");
-    if (conv->x.dtype != conv->y.dtype || (conv->x.dtype != DType::kF16 && conv->x.dtype != DType::kBF16))
-      return Support::no("needs f16 or bf16 operands");
-    if (is_rounded(*conv, conv->x.dtype)) return Support::no("does not round operands");
-    if (is_too_large(*conv)) return Support::no("needs 1 to 2^31 - 1 elements in x and y");
-    if (!has_warpgroups(machine)) return Support::no("needs a GPU of compute capability 9.0");
-    if (!form_of(*conv).found)
-      return Support::no("few channels, many taps, or beyond what the copy engine reaches");
-    return Support::yes();
-  }
-  // The plan's own time, in which parts are added, and copies of what does not lie as rows.
-  Effort effort(const problem::Pass& pass, const Machine& machine) const override {
-    const auto& conv = std::get<ConvPass>(pass);
-    Times times(pass, machine);
-    const Form form = form_of(conv);
-    add_row_copies(conv, &times, form.patches);
-    times.add(form.plan.microseconds * kPacedProcessors / processors_of(machine),
-              form.plan.results == WeightResults::kInPlace ? 1 : 2, kBytes * bytes_of(conv));
-    return times.effort();
-  }
-  std::unique_ptr<const Step> make_step(const problem::Pass& pass,
-                                        const Machine& /*machine*/) const override {
-    const auto& conv = std::get<ConvPass>(pass);
-    return with_aligned_copies(conv, std::make_unique<WeightProductStep>(conv, form_of(conv)));
-  }
-};
+Support supports(const ConvPass& conv, const Machine& machine) {
+  if (conv.kind != ConvPassKind::kGradWeight) return Support::no("grad_weight only");
+  if (conv.groups != 1) return Support::no("no groups");
+  if (conv.x.dtype != conv.y.dtype || (conv.x.dtype != DType::kF16 && conv.x.dtype != DType::kBF16))
+    return Support::no("needs f16 or bf16 operands");
+  if (is_rounded(conv, conv.x.dtype)) return Support::no("does not round operands");
+  if (is_too_large(conv)) return Support::no("needs 1 to 2^31 - 1 elements in x and y");
+  if (!has_warpgroups(machine)) return Support::no("needs a GPU of compute capability 9.0");
+  if (!form_of(conv).found)
+    return Support::no("few channels, many taps, or beyond what the copy engine reaches");
+  return Support::yes();
+}
+
+// The plan's own time, in which parts are added, and copies of what does not lie as rows.
+Effort effort(const ConvPass& conv, const Machine& machine) {
+  Times times(conv, machine);
+  const Form form = form_of(conv);
+  add_row_copies(conv, &times, form.patches);
+  times.add(form.plan.microseconds * kPacedProcessors / processors_of(machine),
+            form.plan.results == WeightResults::kInPlace ? 1 : 2, kBytes * bytes_of(conv));
+  return times.effort();
+}
+
+std::unique_ptr<const Step> make_step(const ConvPass& conv, const Machine& /*machine*/) {
+  return with_aligned_copies(conv, std::make_unique<WeightProductStep>(conv, form_of(conv)));
+}
 
 }  // namespace
 
 const Candidate& weight_products() {
-  static const WeightProductsCandidate instance;
+  static const ConvCandidate instance(
+      {"cuda.weight_products", "grad_weight only", supports, effort, make_step});
   return instance;
 }
 

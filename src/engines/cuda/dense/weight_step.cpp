@@ -6,7 +6,6 @@
 
 #include "base/checked.h"
 #include "engines/cuda/dense/patches.h"
-#include "engines/cuda/direct.h"
 #include "engines/cuda/layouts.h"
 #include "engines/cuda/shapes.h"
 #include "kernels/cuda/alignment.h"
@@ -79,7 +78,7 @@ void WeightStep::take_results(WeightResults results, const kernels::cuda::Conv& 
 void WeightStep::run(const Bindings& bindings, std::byte* workspace,
                      runtime::ExecutionContext& context) const {
   const auto stream = stream_of(context);
-  const kernels::cuda::Conv conv = bind(shape_of(pass_), pass_, bindings);
+  const kernels::cuda::Conv conv = bind(pass_, bindings);
   std::byte* const patches = workspace + rows_.bytes;
   if (patches_) kernels::cuda::make_patch_rows(conv, type_, patches, stream);
   const void* const x = x_bytes_ == 0 ? conv.x.data : patches_ ? patches : workspace + rows_.x_at;

@@ -10,12 +10,12 @@
 #include "engines/cuda/dense/patches.h"
 #include "engines/cuda/dense/product_axes.h"
 #include "engines/cuda/dense/row_operand.h"
-#include "engines/cuda/direct.h"
 #include "engines/cuda/effort.h"
 #include "engines/cuda/implementations.h"
 #include "engines/cuda/layout/aligned_copies.h"
 #include "engines/cuda/layouts.h"
 #include "engines/cuda/shapes.h"
+#include "engines/pass_candidate.h"
 #include "kernels/cuda/alignment.h"
 #include "kernels/cuda/dense/wgmma_gather.h"
 #include "kernels/cuda/layout/patch_rows.h"
@@ -33,12 +33,11 @@ using kernels::cuda::RowType;
 using problem::ConvPass;
 using problem::ConvPassKind;
 
-constexpr int64_t kChunk = 8;             // channels of 16 bytes
-constexpr int64_t kMostProducts = 64;     // residues of strides
-constexpr double kEnds = 2;               // microseconds of a kernel's beginning and end
-constexpr double kScattered = 1.1e6;      // bytes a microsecond
-constexpr double kPacedProcessors = 132;  // where the tiles were measured
-constexpr double kPatched = 3e6;          // bytes a microsecond, read or written
+constexpr int64_t kChunk = 8;          // channels of 16 bytes
+constexpr int64_t kMostProducts = 64;  // residues of strides
+constexpr double kEnds = 2;            // microseconds of a kernel's beginning and end
+constexpr double kScattered = 1.1e6;   // bytes a microsecond
+constexpr double kPatched = 3e6;       // bytes a microsecond, read or written
 
 bool is_forward(const ConvPass& p) { return p.kind == ConvPassKind::kForward; }
 const problem::PassTensor& source_of(const ConvPass& p) { return is_forward(p) ? p.x : p.y; }
@@ -145,7 +144,7 @@ class WgmmaStep final : public Step {
     const auto stream = stream_of(context);
     const bool forward = is_forward(pass_);
     GatherProduct product = product_of(pass_, patches_);
-    product.conv = bind(product.conv, pass_, bindings);
+    product.conv = bind(pass_, bindings);
     kernels::cuda::Conv& conv = product.conv;
     const kernels::cuda::Tensor source = forward ? conv.x : conv.y;
     kernels::cuda::Tensor& result = forward ? conv.y : conv.x;
@@ -168,7 +167,7 @@ class WgmmaStep final : public Step {
       result.data = weights + weight_bytes();
       set_channels_last(result, result_sizes(pass_));
     }
-    if (cleared_) kernels::cuda::clear(result.data, bytes_of_result(), stream);
+    if (cleared_) kernels::cuda::clear(result.data, size_in_bytes(result_sizes(pass_), DType::kF16), stream);
     for (const GatherLaunch& launch : launches_)
       if (!kernels::cuda::wgmma_gather(product, launch, stream))
         return run_directly(pass_.kind, callers, stream);
@@ -188,11 +187,6 @@ class WgmmaStep final : public Step {
   }
   size_t rows_bytes(bool wanted) const {
     return wanted && copied_ && !patches_ ? room_of(source_sizes(pass_), DType::kF16) : 0;
-  }
-  size_t bytes_of_result() const {
-    size_t bytes = 2;
-    for (const int64_t size : result_sizes(pass_)) bytes *= static_cast<size_t>(size);
-    return bytes;
   }
 
   ConvPass pass_;
@@ -246,56 +240,42 @@ Support takes(const ConvPass& p, const Machine& machine) {
   return Support::yes();
 }
 
-class WgmmaCandidate final : public Candidate {
- public:
-  const char* name() const override { return "cuda.wgmma_products"; }
-  Support supports(const problem::Pass& pass, const Machine& machine) const override {
-    const auto* conv = std::get_if<ConvPass>(&pass);
-    if (conv == nullptr) return Support::no("convolutions only");
-    return takes(*conv, machine);
+// The tiles' measured times, and copies of what does not lie as rows.
+Effort effort(const ConvPass& p, const Machine& machine) {
+  Times times(p, machine);
+  const bool patches = takes_patches(p);
+  if (patches)
+    times.add_copy(patch_traffic(p, type_of(p)) / 2);
+  else if (!is_channels_last(source_of(p), source_sizes(p)))
+    times.add_copy(bytes_of(source_of(p), source_sizes(p)));
+  if (patches || !is_channels_last(p.w, w_sizes(p))) times.add_copy(bytes_of(p.w, w_sizes(p)));
+  const bool through_rows = goes_through_rows(p, patches);
+  const double processors = kPacedProcessors / processors_of(machine);
+  GatherProduct product = product_of(p, patches);
+  const std::vector<ProductAxes> products = products_of(p, patches);
+  if (through_rows) set_channels_last(result_of(product), result_sizes(p));
+  double microseconds = 0, launches = 0;
+  for (const GatherLaunch& launch : kernels::cuda::wgmma_gather_launches(product, products)) {
+    microseconds += launch.microseconds * processors;
+    ++launches;
   }
-  // The tiles' measured times, and copies of what does not lie as rows.
-  Effort effort(const problem::Pass& pass, const Machine& machine) const override {
-    const auto& p = std::get<ConvPass>(pass);
-    Times times(pass, machine);
-    const bool patches = takes_patches(p);
-    if (patches)
-      times.add_copy(patch_traffic(p, type_of(p)) / 2);
-    else if (!is_channels_last(source_of(p), source_sizes(p)))
-      times.add_copy(bytes_of(source_of(p), source_sizes(p)));
-    if (patches || !is_channels_last(p.w, w_sizes(p))) times.add_copy(bytes_of(p.w, w_sizes(p)));
-    const bool through_rows = goes_through_rows(p, patches);
-    const double processors = kPacedProcessors / processors_of(machine);
-    GatherProduct product = product_of(p, patches);
-    const std::vector<ProductAxes> products = products_of(p, patches);
-    if (through_rows) set_channels_last(result_of(product), result_sizes(p));
-    double microseconds = 0, launches = 0;
-    for (const GatherLaunch& launch : kernels::cuda::wgmma_gather_launches(product, products)) {
-      microseconds += launch.microseconds * processors;
-      ++launches;
-    }
-    const bool clears = !patches && products.size() < product_axes(p).size();
-    const double cleared = clears ? bytes_of(p.result(), result_sizes(p)) : 0;
-    times.add(microseconds, launches, bytes_of(p) + cleared);
-    times.add(kEnds * launches, clears ? 1 : 0);
-    // Planes of an odd number of places are written element by element.
-    const Sizes5 sizes = result_sizes(p);
-    if (!through_rows && !is_channels_last(p.result(), sizes) && sizes[2] * sizes[3] * sizes[4] % kChunk != 0)
-      times.add(bytes_of(p.result(), sizes) / kScattered, 0);
-    if (through_rows) times.add_copy(bytes_of(p.result(), result_sizes(p)));
-    return times.effort();
-  }
-  std::unique_ptr<const Step> make_step(const problem::Pass& pass,
-                                        const Machine& /*machine*/) const override {
-    const auto& conv = std::get<ConvPass>(pass);
-    return with_aligned_copies(conv, std::make_unique<WgmmaStep>(conv));
-  }
-};
+  const bool clears = !patches && products.size() < product_axes(p).size();
+  const double cleared = clears ? bytes_of(p.result(), result_sizes(p)) : 0;
+  times.add(microseconds, launches, bytes_of(p) + cleared);
+  times.add(kEnds * launches, clears ? 1 : 0);
+  // Planes of an odd number of places are written element by element.
+  const Sizes5 sizes = result_sizes(p);
+  if (!through_rows && !is_channels_last(p.result(), sizes) && sizes[2] * sizes[3] * sizes[4] % kChunk != 0)
+    times.add(bytes_of(p.result(), sizes) / kScattered, 0);
+  if (through_rows) times.add_copy(bytes_of(p.result(), result_sizes(p)));
+  return times.effort();
+}
 
 }  // namespace
 
 const Candidate& wgmma_products() {
-  static const WgmmaCandidate instance;
+  static const ConvCandidate instance(
+      {"cuda.wgmma_products", "convolutions only", takes, effort, make_aligned_step<WgmmaStep>});
   return instance;
 }
 

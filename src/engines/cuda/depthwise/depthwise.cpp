@@ -15,6 +15,7 @@
 #include "engines/cuda/implementations.h"
 #include "engines/cuda/layouts.h"
 #include "engines/cuda/shapes.h"
+#include "engines/pass_candidate.h"
 
 namespace retrograd::engines::cuda {
 namespace {
@@ -29,9 +30,9 @@ constexpr int64_t kMostPadding = 1 << 24;
 
 // One channel a group, FP32, FP16 or BF16 throughout, no rounding of operands, kernels of 3x3, 5x5 or 7x7 in
 // two axes, stride 1 or 2, dilation 1, 31-bit sizes.
-Support is_small_square(const ConvPass* pass) {
+Support is_small_square(const ConvPass& pass) {
   if (const Support depthwise = is_depthwise(pass); !depthwise.accepted()) return depthwise;
-  const problem::Window &d = pass->axes[0], &h = pass->axes[1], &w = pass->axes[2];
+  const problem::Window &d = pass.axes[0], &h = pass.axes[1], &w = pass.axes[2];
   const auto fits = [&](const problem::Window& a) {
     return a.kernel == w.kernel && a.stride == w.stride && a.dilation == 1 &&
            std::abs(a.pad_lo) <= kMostPadding;
@@ -39,8 +40,8 @@ Support is_small_square(const ConvPass* pass) {
   const bool flat = d.x == 1 && d.y == 1 && d.kernel == 1 && d.pad_lo == 0;
   if (!flat || (w.kernel != 3 && w.kernel != 5 && w.kernel != 7) || w.stride > 2 || !fits(h) || !fits(w))
     return Support::no("needs kernels of 3x3, 5x5 or 7x7, stride 1 or 2, dilation 1");
-  if (w.stride != 1 && pass->kind == ConvPassKind::kForward) return Support::no("forward needs stride 1");
-  if (!fits_31_bits(x_sizes(*pass)) || !fits_31_bits(y_sizes(*pass)))
+  if (w.stride != 1 && pass.kind == ConvPassKind::kForward) return Support::no("forward needs stride 1");
+  if (!fits_31_bits(x_sizes(pass)) || !fits_31_bits(y_sizes(pass)))
     return Support::no("needs 1 to 2^31 - 1 elements");
   return Support::yes();
 }
@@ -93,7 +94,7 @@ class DepthwiseStep final : public Step {
   }
   void run(const Bindings& bindings, std::byte* workspace,
            runtime::ExecutionContext& context) const override {
-    const Conv conv = turned(pass_, bind(shape_of(pass_), pass_, bindings));
+    const Conv conv = turned(pass_, bind(pass_, bindings));
     const DepthwiseKernel kernel = kernels_.at(kernels::cuda::alignment_of({conv.x.data, conv.y.data}));
     if (!is_weight(pass_)) return kernels::cuda::depthwise_grad_input(conv, kernel, stream_of(context));
     kernels::cuda::depthwise_grad_weight(conv, kernel, reinterpret_cast<float*>(workspace),
@@ -106,72 +107,60 @@ class DepthwiseStep final : public Step {
   int64_t parts_ = 0;
 };
 
-class DepthwiseCandidate final : public Candidate {
- public:
-  explicit DepthwiseCandidate(DepthwiseKernel kernel)
-      : kernel_(kernel), name_(fmt::format("cuda.depthwise_{}", name_of(kernel))) {}
-  const char* name() const override { return name_.c_str(); }
-  Support supports(const problem::Pass& pass, const Machine& /*machine*/) const override {
-    const auto* conv = std::get_if<ConvPass>(&pass);
-    if (const Support square = is_small_square(conv); !square.accepted()) return square;
-    if (conv->bias && kernel_ != DepthwiseKernel::kRows) return Support::no("adds no bias");
-    for (const Sizes5& sizes : {x_sizes(*conv), y_sizes(*conv)})
-      if (sizes[3] * sizes[4] > int64_t{1} << 24) return Support::no("needs planes under 2^24");
-    if (!is_planes(conv->x, x_sizes(*conv)) || !is_planes(conv->y, y_sizes(*conv)))
-      return Support::no("needs dense row-major x and y");
-    const bool has = kernels::cuda::has_depthwise_kernel(kernel_, turned(*conv, shape_of(*conv)),
-                                                         !is_weight(*conv), kAligned);
-    return has ? Support::yes() : Support::no(needs());
+const char* needs(DepthwiseKernel kernel) {
+  switch (kernel) {
+    case DepthwiseKernel::kSmall:
+      return "needs planes of 14x14 or of up to 64 places in f16 or bf16, stride 1, padding of half a kernel";
+    case DepthwiseKernel::kBands:
+      return "needs 5x5 or 7x7 in f16 or bf16, stride 1, padding of half a kernel, rows of chunks of 16 "
+             "bytes";
+    case DepthwiseKernel::kRows:
+      break;
   }
-  Effort effort(const problem::Pass& pass, const Machine& machine) const override {
-    const bool tensor_cores = kernel_ == DepthwiseKernel::kSmall || kernel_ == DepthwiseKernel::kBands;
-    if (tensor_cores) return effort_of(pass);
-    Effort effort = on_fp32_units(effort_of(pass), pass, machine);
-    // Of rows: a second kernel adds parts, and reductions keep the units waiting.
-    if (kernel_ == DepthwiseKernel::kRows && std::get<ConvPass>(pass).kind == ConvPassKind::kGradWeight) {
-      effort.launches = 2;
-      effort.operations *= 2;
-      effort.bytes *= 1.5;
-    }
-    return effort;
-  }
-  std::unique_ptr<const Step> make_step(const problem::Pass& pass,
-                                        const Machine& /*machine*/) const override {
-    return std::make_unique<DepthwiseStep>(std::get<ConvPass>(pass), kernel_);
-  }
+  return "";
+}
 
- private:
-  const char* needs() const {
-    switch (kernel_) {
-      case DepthwiseKernel::kSmall:
-        return "needs planes of 14x14 or of up to 64 places in f16 or bf16, stride 1, padding of half a "
-               "kernel";
-      case DepthwiseKernel::kBands:
-        return "needs 5x5 or 7x7 in f16 or bf16, stride 1, padding of half a kernel, rows of chunks of 16 "
-               "bytes";
-      case DepthwiseKernel::kRows:
-        break;
-    }
-    return "";
+template <DepthwiseKernel kKernel>
+Support supports(const ConvPass& conv, const Machine& /*machine*/) {
+  constexpr int kAligned = 16;
+  if (const Support square = is_small_square(conv); !square.accepted()) return square;
+  if (conv.bias && kKernel != DepthwiseKernel::kRows) return Support::no("adds no bias");
+  for (const Sizes5& sizes : {x_sizes(conv), y_sizes(conv)})
+    if (sizes[3] * sizes[4] > int64_t{1} << 24) return Support::no("needs planes under 2^24");
+  if (!is_planes(conv.x, x_sizes(conv)) || !is_planes(conv.y, y_sizes(conv)))
+    return Support::no("needs dense row-major x and y");
+  const bool has =
+      kernels::cuda::has_depthwise_kernel(kKernel, turned(conv, shape_of(conv)), !is_weight(conv), kAligned);
+  return has ? Support::yes() : Support::no(needs(kKernel));
+}
+
+template <DepthwiseKernel kKernel>
+Effort effort(const ConvPass& conv, const Machine& machine) {
+  if (kKernel != DepthwiseKernel::kRows) return effort_of(conv);  // on tensor cores
+  Effort effort = on_fp32_units(effort_of(conv), conv, machine);
+  // A second kernel adds parts, and reductions keep the units waiting.
+  if (is_weight(conv)) {
+    effort.launches = 2;
+    effort.operations *= 2;
+    effort.bytes *= 1.5;
   }
-  static constexpr int kAligned = 16;
-  DepthwiseKernel kernel_;
-  std::string name_;
-};
+  return effort;
+}
+
+template <DepthwiseKernel kKernel>
+const Candidate& candidate(const char* name) {
+  static const ConvCandidate instance(
+      {name, "convolutions only", supports<kKernel>, effort<kKernel>,
+       [](const ConvPass& pass, const Machine& /*machine*/) -> std::unique_ptr<const Step> {
+         return std::make_unique<DepthwiseStep>(pass, kKernel);
+       }});
+  return instance;
+}
 
 }  // namespace
 
-const Candidate& depthwise_small() {
-  static const DepthwiseCandidate instance(DepthwiseKernel::kSmall);
-  return instance;
-}
-const Candidate& depthwise_bands() {
-  static const DepthwiseCandidate instance(DepthwiseKernel::kBands);
-  return instance;
-}
-const Candidate& depthwise_rows() {
-  static const DepthwiseCandidate instance(DepthwiseKernel::kRows);
-  return instance;
-}
+const Candidate& depthwise_small() { return candidate<DepthwiseKernel::kSmall>("cuda.depthwise_small"); }
+const Candidate& depthwise_bands() { return candidate<DepthwiseKernel::kBands>("cuda.depthwise_bands"); }
+const Candidate& depthwise_rows() { return candidate<DepthwiseKernel::kRows>("cuda.depthwise_rows"); }
 
 }  // namespace retrograd::engines::cuda

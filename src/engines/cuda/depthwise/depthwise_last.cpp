@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Depthwise convolutions on NHWC tensors, up to 7x7. forward and grad_input take one launch, grad_weight two.
-#include "kernels/cuda/depthwise_nhwc/depthwise_last.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -13,6 +11,8 @@
 #include "engines/cuda/implementations.h"
 #include "engines/cuda/layouts.h"
 #include "engines/cuda/shapes.h"
+#include "engines/pass_candidate.h"
+#include "kernels/cuda/depthwise_nhwc/depthwise_last_plan.h"
 
 namespace retrograd::engines::cuda {
 namespace {
@@ -50,7 +50,7 @@ class LastStep final : public Step {
   }
   void run(const Bindings& bindings, std::byte* workspace,
            runtime::ExecutionContext& context) const override {
-    const kernels::cuda::Conv conv = bind(shape_of(pass_), pass_, bindings);
+    const kernels::cuda::Conv conv = bind(pass_, bindings);
     const auto stream = stream_of(context);
     if (is_weight())
       return kernels::cuda::depthwise_last_grad_weight(conv, plan_, reinterpret_cast<float*>(workspace),
@@ -71,51 +71,42 @@ bool fits(const problem::Window& w, int64_t images) {
          (w.kernel == 1 || w.dilation <= kLargestDilation);
 }
 
-class LastCandidate final : public Candidate {
- public:
-  const char* name() const override { return "cuda.depthwise_last"; }
-  Support supports(const problem::Pass& pass, const Machine& /*machine*/) const override {
-    const auto* conv = std::get_if<ConvPass>(&pass);
-    if (const Support depthwise = is_depthwise(conv); !depthwise.accepted()) return depthwise;
-    if (!fits_31_bits(x_sizes(*conv)) || !fits_31_bits(y_sizes(*conv)))
-      return Support::no("needs 1 to 2^31 - 1 elements");
-    if (conv->groups > kMostChannels) return Support::no("needs at most 2^20 channels");
-    if (!is_channels_last(conv->x, x_sizes(*conv)) || !is_channels_last(conv->y, y_sizes(*conv)))
-      return Support::no("needs channels-last x and y");
-    if (!kernels::cuda::has_last_form(shape_of(*conv)))
-      return Support::no("needs up to 7x7 taps in two axes, stride 1, or 2 without dilation");
-    // Lines of all images may be rows of one.
-    if (!fits(conv->axes[1], conv->batch * conv->axes[0].x) || !fits(conv->axes[2], 1))
-      return Support::no("sizes, padding or dilation are too large");
-    return Support::yes();
-  }
-  // Taps that the kernel does not have cost as much as others.
-  Effort effort(const problem::Pass& pass, const Machine& machine) const override {
-    const LastPlan plan = plan_of(std::get<ConvPass>(pass));
-    Effort effort = on_fp32_units(effort_of(pass), pass, machine);
-    effort.operations *= static_cast<double>(plan.tile.taps * plan.tile.taps) /
-                         (plan.h.kernel * plan.w.kernel) * made_of(plan.h, plan.tile.rows) *
-                         made_of(plan.w, plan.tile.columns);
-    const auto& conv = std::get<ConvPass>(pass);
-    // Rows that begin at odd elements come one by one, which takes twice as long.
-    if (conv.x_channels * static_cast<int64_t>(size_of(conv.x.dtype)) % 8 != 0)
-      effort.operations *= 2, effort.bytes *= 2;
-    effort.launches = conv.kind == ConvPassKind::kGradWeight ? 2 : 1;
-    return effort;
-  }
-  std::unique_ptr<const Step> make_step(const problem::Pass& pass,
-                                        const Machine& /*machine*/) const override {
-    return std::make_unique<LastStep>(std::get<ConvPass>(pass));
-  }
+constexpr int64_t kMostChannels = 1 << 20;  // blocks side by side are counted in 16 bits
 
- private:
-  static constexpr int64_t kMostChannels = 1 << 20;  // blocks side by side are counted in 16 bits
-};
+Support supports(const ConvPass& conv, const Machine& /*machine*/) {
+  if (const Support depthwise = is_depthwise(conv); !depthwise.accepted()) return depthwise;
+  if (!fits_31_bits(x_sizes(conv)) || !fits_31_bits(y_sizes(conv)))
+    return Support::no("needs 1 to 2^31 - 1 elements");
+  if (conv.groups > kMostChannels) return Support::no("needs at most 2^20 channels");
+  if (!is_channels_last(conv.x, x_sizes(conv)) || !is_channels_last(conv.y, y_sizes(conv)))
+    return Support::no("needs channels-last x and y");
+  if (!kernels::cuda::has_last_form(shape_of(conv)))
+    return Support::no("needs up to 7x7 taps in two axes, stride 1, or 2 without dilation");
+  // Lines of all images may be rows of one.
+  if (!fits(conv.axes[1], conv.batch * conv.axes[0].x) || !fits(conv.axes[2], 1))
+    return Support::no("sizes, padding or dilation are too large");
+  return Support::yes();
+}
+
+// Taps that the kernel does not have cost as much as others.
+Effort effort(const ConvPass& conv, const Machine& machine) {
+  const LastPlan plan = plan_of(conv);
+  Effort effort = on_fp32_units(effort_of(conv), conv, machine);
+  effort.operations *= static_cast<double>(plan.tile.taps * plan.tile.taps) /
+                       (plan.h.kernel * plan.w.kernel) * made_of(plan.h, plan.tile.rows) *
+                       made_of(plan.w, plan.tile.columns);
+  // Rows that begin at odd elements come one by one, which takes twice as long.
+  if (conv.x_channels * static_cast<int64_t>(size_of(conv.x.dtype)) % 8 != 0)
+    effort.operations *= 2, effort.bytes *= 2;
+  effort.launches = conv.kind == ConvPassKind::kGradWeight ? 2 : 1;
+  return effort;
+}
 
 }  // namespace
 
 const Candidate& depthwise_last() {
-  static const LastCandidate instance;
+  static const ConvCandidate instance(
+      {"cuda.depthwise_last", "convolutions only", supports, effort, make_step<LastStep>});
   return instance;
 }
 

@@ -11,7 +11,8 @@
 #include "engines/cuda/implementations.h"
 #include "engines/cuda/layouts.h"
 #include "engines/cuda/shapes.h"
-#include "kernels/cuda/depthwise_windows/staged.h"
+#include "engines/pass_candidate.h"
+#include "kernels/cuda/depthwise_windows/staged_plan.h"
 
 namespace retrograd::engines::cuda {
 namespace {
@@ -45,8 +46,8 @@ class StagedStep final : public Step {
   std::string describe() const override { return text_of(plan_.staged, plan_.shared); }
   void run(const Bindings& bindings, std::byte* /*workspace*/,
            runtime::ExecutionContext& context) const override {
-    kernels::cuda::staged_gather(bind(shape_of(pass_), pass_, bindings), pass_.kind == ConvPassKind::kForward,
-                                 plan_, stream_of(context));
+    kernels::cuda::staged_gather(bind(pass_, bindings), pass_.kind == ConvPassKind::kForward, plan_,
+                                 stream_of(context));
   }
 
  private:
@@ -66,8 +67,8 @@ class StagedWeightStep final : public Step {
   }
   void run(const Bindings& bindings, std::byte* workspace,
            runtime::ExecutionContext& context) const override {
-    kernels::cuda::staged_grad_weight(bind(shape_of(pass_), pass_, bindings), plan_,
-                                      reinterpret_cast<float*>(workspace), stream_of(context));
+    kernels::cuda::staged_grad_weight(bind(pass_, bindings), plan_, reinterpret_cast<float*>(workspace),
+                                      stream_of(context));
   }
 
  private:
@@ -83,57 +84,46 @@ bool fits(const problem::Window& w) {
   return stride <= kLargestStride && w.y * stride <= kLargest && w.kernel * dilation <= kLargest;
 }
 
-class StagedCandidate final : public Candidate {
- public:
-  const char* name() const override { return "cuda.depthwise_staged"; }
-  Support supports(const problem::Pass& pass, const Machine& machine) const override {
-    const auto* conv = std::get_if<ConvPass>(&pass);
-    if (const Support depthwise = is_depthwise(conv, kMostChannels); !depthwise.accepted()) return depthwise;
-    const int64_t xs = conv->x_channels_per_group(), ys = conv->y_channels_per_group();
-    if (!fits_31_bits(x_sizes(*conv)) || !fits_31_bits(y_sizes(*conv)) || !fits_31_bits(w_sizes(*conv)))
-      return Support::no("needs 1 to 2^31 - 1 elements");
-    if (!std::all_of(conv->axes.begin(), conv->axes.end(), fits))
-      return Support::no("sizes or strides are too large");
-    const auto& [d, h, w] = conv->axes;
-    if (d.kernel * h.kernel > kMostTaps || d.kernel * h.kernel * w.kernel * std::max(xs, ys) > kMostTaps)
-      return Support::no("needs at most 4096 weights a group");
-    if (!is_planes(conv->x, x_sizes(*conv)) || !is_planes(conv->y, y_sizes(*conv)))
-      return Support::no("needs dense row-major x and y");
-    return conv->kind == ConvPassKind::kGradWeight ? has_room(weight_plan_of(*conv), machine)
-                                                   : has_room(plan_of(*conv), machine);
-  }
-  // Instructions, of which a lane begins one a cycle: half as many operations as products and sums.
-  Effort effort(const problem::Pass& pass, const Machine& machine) const override {
-    constexpr double kOfIssue = 0.5;
-    const auto& conv = std::get<ConvPass>(pass);
-    const bool weight = conv.kind == ConvPassKind::kGradWeight;
-    const double instructions = weight ? weight_plan_of(conv).instructions : plan_of(conv).instructions;
-    Times times(pass, machine);
-    times.add(instructions * 2 / (kOfIssue * std::max(machine.gpu.fp32_tflops, 1e-3) * 1e6), weight ? 2 : 1,
-              bytes_of(conv));
-    return times.effort();
-  }
-  std::unique_ptr<const Step> make_step(const problem::Pass& pass,
-                                        const Machine& /*machine*/) const override {
-    const auto& conv = std::get<ConvPass>(pass);
-    if (conv.kind == ConvPassKind::kGradWeight) return std::make_unique<StagedWeightStep>(conv);
-    return std::make_unique<StagedStep>(conv);
-  }
+template <class Plan>
+Support has_room(const Plan& plan, const Machine& machine) {
+  if (!plan.fits || plan.shared > machine.gpu.shared_bytes)
+    return Support::no("what a few rows read does not fit into shared memory");
+  if (plan.blocks >= kEnd31) return Support::no("needs fewer than 2^31 blocks");
+  return Support::yes();
+}
 
- private:
-  template <class Plan>
-  static Support has_room(const Plan& plan, const Machine& machine) {
-    if (!plan.fits || plan.shared > machine.gpu.shared_bytes)
-      return Support::no("what a few rows read does not fit into shared memory");
-    if (plan.blocks >= kEnd31) return Support::no("needs fewer than 2^31 blocks");
-    return Support::yes();
-  }
-};
+Support supports(const ConvPass& conv, const Machine& machine) {
+  if (const Support depthwise = is_depthwise(conv, kMostChannels); !depthwise.accepted()) return depthwise;
+  const int64_t xs = conv.x_channels_per_group(), ys = conv.y_channels_per_group();
+  if (!fits_31_bits(x_sizes(conv)) || !fits_31_bits(y_sizes(conv)) || !fits_31_bits(w_sizes(conv)))
+    return Support::no("needs 1 to 2^31 - 1 elements");
+  if (!std::all_of(conv.axes.begin(), conv.axes.end(), fits))
+    return Support::no("sizes or strides are too large");
+  const auto& [d, h, w] = conv.axes;
+  if (d.kernel * h.kernel > kMostTaps || d.kernel * h.kernel * w.kernel * std::max(xs, ys) > kMostTaps)
+    return Support::no("needs at most 4096 weights a group");
+  if (!is_planes(conv.x, x_sizes(conv)) || !is_planes(conv.y, y_sizes(conv)))
+    return Support::no("needs dense row-major x and y");
+  return conv.kind == ConvPassKind::kGradWeight ? has_room(weight_plan_of(conv), machine)
+                                                : has_room(plan_of(conv), machine);
+}
+
+// Instructions, of which a lane begins one a cycle: half as many operations as products and sums.
+Effort effort(const ConvPass& conv, const Machine& machine) {
+  constexpr double kOfIssue = 0.5;
+  const bool weight = conv.kind == ConvPassKind::kGradWeight;
+  const double instructions = weight ? weight_plan_of(conv).instructions : plan_of(conv).instructions;
+  Times times(conv, machine);
+  times.add(instructions * 2 / (kOfIssue * std::max(machine.gpu.fp32_tflops, 1e-3) * 1e6), weight ? 2 : 1,
+            bytes_of(conv));
+  return times.effort();
+}
 
 }  // namespace
 
 const Candidate& depthwise_staged() {
-  static const StagedCandidate instance;
+  static const ConvCandidate instance({"cuda.depthwise_staged", "convolutions only", supports, effort,
+                                       make_gather_or_weight<StagedStep, StagedWeightStep>});
   return instance;
 }
 

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Depthwise convolutions with large kernels, up to 64 x 64, stride 1, NCHW
-// (kernels/cuda/depthwise/depthwise_tiles.h). forward and grad_input take one launch, grad_weight two.
-#include "kernels/cuda/depthwise/depthwise_tiles.h"
-
+// (kernels/cuda/depthwise/depthwise.h). forward and grad_input take one launch, grad_weight two.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -15,6 +13,8 @@
 #include "engines/cuda/implementations.h"
 #include "engines/cuda/layouts.h"
 #include "engines/cuda/shapes.h"
+#include "engines/pass_candidate.h"
+#include "kernels/cuda/depthwise/depthwise.h"
 
 namespace retrograd::engines::cuda {
 namespace {
@@ -45,7 +45,7 @@ class TilesStep final : public Step {
   }
   void run(const Bindings& bindings, std::byte* workspace,
            runtime::ExecutionContext& context) const override {
-    const kernels::cuda::Conv conv = bind(shape_of(pass_), pass_, bindings);
+    const kernels::cuda::Conv conv = bind(pass_, bindings);
     const TilesKernel kernel = kernels_.at(kernels::cuda::alignment_of({conv.x.data, conv.y.data}));
     if (pass_.kind == ConvPassKind::kGradWeight)
       return kernels::cuda::depthwise_tiles_grad_weight(conv, kernel, reinterpret_cast<float*>(workspace),
@@ -60,63 +60,55 @@ class TilesStep final : public Step {
   int64_t parts_ = 0;
 };
 
-class TilesCandidate final : public Candidate {
- public:
-  const char* name() const override { return "cuda.depthwise_tiles"; }
-  Support supports(const problem::Pass& pass, const Machine& /*machine*/) const override {
-    const auto* conv = std::get_if<ConvPass>(&pass);
-    if (const Support depthwise = is_depthwise(conv); !depthwise.accepted()) return depthwise;
-    const auto& [d, h, w] = conv->axes;
-    if (d.x != 1 || d.y != 1 || d.kernel != 1 || d.pad_lo != 0) return Support::no("one or two axes only");
-    for (const problem::Window& axis : {h, w})
-      if (axis.stride != 1 || axis.dilation != 1 || axis.kernel > kLongestKernel || axis.pad_lo > 1 << 20 ||
-          axis.pad_lo < -(1 << 20))
-        return Support::no("needs stride 1, dilation 1, at most 64 taps an axis");
-    const bool one_axis = h.x == 1 && h.y == 1 && h.kernel == 1 && h.pad_lo == 0;
-    if (one_axis && kernels::cuda::tiles_kernel(shape_of(*conv), 16) == TilesKernel::kTiles)
-      return Support::no("one axis needs f16 or bf16 and lines of multiples of 8");
-    if (h.kernel * ceil_div(w.kernel, 8) > kMostStrips) return Support::no("too many taps for a block");
-    if (!fits_31_bits(x_sizes(*conv)) || !fits_31_bits(y_sizes(*conv)))
-      return Support::no("needs 1 to 2^31 - 1 elements");
-    for (const auto& [height, width] : {std::pair(h.x, w.x), std::pair(h.y, w.y)})
-      if (ceil_div(height, 32) * ceil_div(width, 32) > 65535)
-        return Support::no("needs planes of at most 65535 tiles");
-    if (!is_planes(conv->x, x_sizes(*conv)) || !is_planes(conv->y, y_sizes(*conv)))
-      return Support::no("needs dense row-major x and y");
-    return Support::yes();
+Support supports(const ConvPass& conv, const Machine& /*machine*/) {
+  if (const Support depthwise = is_depthwise(conv); !depthwise.accepted()) return depthwise;
+  const auto& [d, h, w] = conv.axes;
+  if (d.x != 1 || d.y != 1 || d.kernel != 1 || d.pad_lo != 0) return Support::no("one or two axes only");
+  for (const problem::Window& axis : {h, w})
+    if (axis.stride != 1 || axis.dilation != 1 || axis.kernel > kLongestKernel || axis.pad_lo > 1 << 20 ||
+        axis.pad_lo < -(1 << 20))
+      return Support::no("needs stride 1, dilation 1, at most 64 taps an axis");
+  const bool one_axis = h.x == 1 && h.y == 1 && h.kernel == 1 && h.pad_lo == 0;
+  if (one_axis && kernels::cuda::tiles_kernel(shape_of(conv), 16) == TilesKernel::kTiles)
+    return Support::no("one axis needs f16 or bf16 and lines of multiples of 8");
+  if (h.kernel * ceil_div(w.kernel, 8) > kMostStrips) return Support::no("too many taps for a block");
+  if (!fits_31_bits(x_sizes(conv)) || !fits_31_bits(y_sizes(conv)))
+    return Support::no("needs 1 to 2^31 - 1 elements");
+  for (const auto& [height, width] : {std::pair(h.x, w.x), std::pair(h.y, w.y)})
+    if (ceil_div(height, 32) * ceil_div(width, 32) > 65535)
+      return Support::no("needs planes of at most 65535 tiles");
+  if (!is_planes(conv.x, x_sizes(conv)) || !is_planes(conv.y, y_sizes(conv)))
+    return Support::no("needs dense row-major x and y");
+  return Support::yes();
+}
+
+// Spans multiply on tensor cores and move bytes nearly three times as fast as the others.
+Effort effort(const ConvPass& conv, const Machine& machine) {
+  constexpr double kSpansBytes = 0.17;
+  // Of a block's beginning and end and of its weights: operations that take as long.
+  constexpr double kPlane = 1.1e5, kTap = 1600, kBlocks = 264;
+  const auto shape = shape_of(conv);
+  const TilesKernel kernel = kernels::cuda::tiles_kernel(shape, 16);
+  const auto number = [](int64_t value) { return static_cast<double>(value); };
+  Effort effort = effort_of(conv);
+  if (kernel == TilesKernel::kSpans) {
+    effort.bytes *= kSpansBytes;
+    return effort;
   }
-  // Spans multiply on tensor cores and move bytes nearly three times as fast as the others.
-  Effort effort(const problem::Pass& pass, const Machine& machine) const override {
-    constexpr double kSpansBytes = 0.17;
-    // Of a block's beginning and end and of its weights: operations that take as long.
-    constexpr double kPlane = 1.1e5, kTap = 1600, kBlocks = 264;
-    const auto& conv = std::get<ConvPass>(pass);
-    const auto shape = shape_of(conv);
-    const TilesKernel kernel = kernels::cuda::tiles_kernel(shape, 16);
-    const auto number = [](int64_t value) { return static_cast<double>(value); };
-    Effort effort = effort_of(pass);
-    if (kernel == TilesKernel::kSpans) {
-      effort.bytes *= kSpansBytes;
-      return effort;
-    }
-    if (conv.kind == ConvPassKind::kGradWeight) {
-      const int64_t parts = kernels::cuda::depthwise_tiles_parts(shape, kernel);
-      effort.operations *= std::max(1.0, kBlocks / number(parts * conv.groups));
-    }
-    effort.operations += number(conv.batch * conv.groups) *
-                         (kPlane + kTap * number(conv.axes[1].kernel * conv.axes[2].kernel));
-    return on_fp32_units(effort, pass, machine);
+  if (conv.kind == ConvPassKind::kGradWeight) {
+    const int64_t parts = kernels::cuda::depthwise_tiles_parts(shape, kernel);
+    effort.operations *= std::max(1.0, kBlocks / number(parts * conv.groups));
   }
-  std::unique_ptr<const Step> make_step(const problem::Pass& pass,
-                                        const Machine& /*machine*/) const override {
-    return std::make_unique<TilesStep>(std::get<ConvPass>(pass));
-  }
-};
+  effort.operations +=
+      number(conv.batch * conv.groups) * (kPlane + kTap * number(conv.axes[1].kernel * conv.axes[2].kernel));
+  return on_fp32_units(effort, conv, machine);
+}
 
 }  // namespace
 
 const Candidate& depthwise_tiles() {
-  static const TilesCandidate instance;
+  static const ConvCandidate instance(
+      {"cuda.depthwise_tiles", "convolutions only", supports, effort, make_step<TilesStep>});
   return instance;
 }
 

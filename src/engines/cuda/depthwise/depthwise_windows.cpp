@@ -12,8 +12,9 @@
 #include "engines/cuda/implementations.h"
 #include "engines/cuda/layouts.h"
 #include "engines/cuda/shapes.h"
+#include "engines/pass_candidate.h"
 #include "kernels/cuda/alignment.h"
-#include "kernels/cuda/depthwise_windows/windows.h"
+#include "kernels/cuda/depthwise_windows/windows_plan.h"
 
 namespace retrograd::engines::cuda {
 namespace {
@@ -46,7 +47,7 @@ class GatherStep final : public Step {
   std::string describe() const override { return text_of(packed_.windows); }
   void run(const Bindings& bindings, std::byte* /*workspace*/,
            runtime::ExecutionContext& context) const override {
-    const Conv conv = bind(shape_of(pass_), pass_, bindings);
+    const Conv conv = bind(pass_, bindings);
     const bool pairs = kernels::cuda::alignment_of({conv.x.data, conv.y.data}) >= 4;
     kernels::cuda::windows_gather(conv, is_forward(pass_), pairs ? packed_ : single_, stream_of(context));
   }
@@ -71,7 +72,7 @@ class WeightStep final : public Step {
   }
   void run(const Bindings& bindings, std::byte* workspace,
            runtime::ExecutionContext& context) const override {
-    const Conv conv = bind(shape_of(pass_), pass_, bindings);
+    const Conv conv = bind(pass_, bindings);
     const bool pairs = kernels::cuda::alignment_of({conv.x.data, conv.y.data}) >= 4;
     kernels::cuda::windows_grad_weight(conv, pairs ? packed_ : single_, reinterpret_cast<float*>(workspace),
                                        stream_of(context));
@@ -97,74 +98,63 @@ bool fits(const problem::Window& w, int64_t x_stride, int64_t y_stride) {
   return distance < kEnd31 && reach * distance < kEnd31;
 }
 
-class WindowsCandidate final : public Candidate {
- public:
-  const char* name() const override { return "cuda.depthwise_windows"; }
-  Support supports(const problem::Pass& pass, const Machine& /*machine*/) const override {
-    const auto* conv = std::get_if<ConvPass>(&pass);
-    if (const Support depthwise = is_depthwise(conv, kMostChannels); !depthwise.accepted()) return depthwise;
-    const int64_t xs = conv->x_channels_per_group(), ys = conv->y_channels_per_group();
-    if (!fits_31_bits(x_sizes(*conv)) || !fits_31_bits(y_sizes(*conv)) || !fits_31_bits(w_sizes(*conv)))
-      return Support::no("needs 1 to 2^31 - 1 elements");
-    for (size_t i = 0; i < 3; ++i)
-      if (!fits(conv->axes[i], conv->x.strides[i + 2], conv->y.strides[i + 2]))
-        return Support::no("sizes, strides or distances of places are too large");
-    const problem::Window images{.x = conv->batch, .y = conv->batch};
-    const problem::Window channels{.x = 1, .y = 1};  // whose offsets are of 64 bits
-    if (!fits(images, conv->x.strides[0], conv->y.strides[0]) ||
-        !fits(channels, conv->x.strides[1], conv->y.strides[1]))
-      return Support::no("images or channels are too far apart");
-    const auto& [d, h, w] = conv->axes;
-    if (d.kernel * h.kernel > kMostTaps || d.kernel * h.kernel * w.kernel * std::max(xs, ys) > kMostTaps)
-      return Support::no("needs at most 4096 weights a group");
-    if (blocks_of(*conv) >= kEnd31) return Support::no("needs fewer than 2^31 blocks");
-    return Support::yes();
-  }
-  // What does not lie side by side in memory takes several loads.
-  Effort effort(const problem::Pass& pass, const Machine& machine) const override {
-    constexpr double kPacedProcessors = 132, kScattered = 4;
-    const auto& conv = std::get<ConvPass>(pass);
-    const Conv shape = shape_of(conv);
-    const int pack = most_pack(shape);
-    const bool weight = conv.kind == ConvPassKind::kGradWeight;
-    double microseconds;
-    DepthwiseWindows p;
-    if (weight) {
-      const WeightWindows plan = kernels::cuda::weight_windows(shape, pack);
-      microseconds = plan.microseconds, p = plan.windows;
-    } else {
-      const GatherWindows plan = kernels::cuda::gather_windows(shape, is_forward(conv), pack);
-      microseconds = plan.microseconds, p = plan.windows;
-    }
-    const int between = p.channels_inside
-                            ? std::max(std::abs(p.result_channel), std::abs(p.source_channel))
-                            : std::max(std::abs(p.inner.result_pitch), std::abs(p.inner.source_pitch));
-    const double scattered = between > 2 ? kScattered : 1;
-    Times times(pass, machine);
-    times.add(scattered * microseconds * kPacedProcessors / processors_of(machine), weight ? 2 : 1,
-              scattered * bytes_of(conv));
-    return times.effort();
-  }
-  std::unique_ptr<const Step> make_step(const problem::Pass& pass,
-                                        const Machine& /*machine*/) const override {
-    const auto& conv = std::get<ConvPass>(pass);
-    if (conv.kind == ConvPassKind::kGradWeight) return std::make_unique<WeightStep>(conv);
-    return std::make_unique<GatherStep>(conv);
-  }
+int64_t blocks_of(const ConvPass& pass) {
+  const Conv conv = shape_of(pass);
+  return pass.kind == ConvPassKind::kGradWeight
+             ? kernels::cuda::weight_windows(conv, 1).blocks
+             : kernels::cuda::gather_windows(conv, is_forward(pass), 1).blocks;
+}
 
- private:
-  static int64_t blocks_of(const ConvPass& pass) {
-    const Conv conv = shape_of(pass);
-    return pass.kind == ConvPassKind::kGradWeight
-               ? kernels::cuda::weight_windows(conv, 1).blocks
-               : kernels::cuda::gather_windows(conv, is_forward(pass), 1).blocks;
+Support supports(const ConvPass& conv, const Machine& /*machine*/) {
+  if (const Support depthwise = is_depthwise(conv, kMostChannels); !depthwise.accepted()) return depthwise;
+  const int64_t xs = conv.x_channels_per_group(), ys = conv.y_channels_per_group();
+  if (!fits_31_bits(x_sizes(conv)) || !fits_31_bits(y_sizes(conv)) || !fits_31_bits(w_sizes(conv)))
+    return Support::no("needs 1 to 2^31 - 1 elements");
+  for (size_t i = 0; i < 3; ++i)
+    if (!fits(conv.axes[i], conv.x.strides[i + 2], conv.y.strides[i + 2]))
+      return Support::no("sizes, strides or distances of places are too large");
+  const problem::Window images{.x = conv.batch, .y = conv.batch};
+  const problem::Window channels{.x = 1, .y = 1};  // whose offsets are of 64 bits
+  if (!fits(images, conv.x.strides[0], conv.y.strides[0]) ||
+      !fits(channels, conv.x.strides[1], conv.y.strides[1]))
+    return Support::no("images or channels are too far apart");
+  const auto& [d, h, w] = conv.axes;
+  if (d.kernel * h.kernel > kMostTaps || d.kernel * h.kernel * w.kernel * std::max(xs, ys) > kMostTaps)
+    return Support::no("needs at most 4096 weights a group");
+  if (blocks_of(conv) >= kEnd31) return Support::no("needs fewer than 2^31 blocks");
+  return Support::yes();
+}
+
+// What does not lie side by side in memory takes several loads.
+Effort effort(const ConvPass& conv, const Machine& machine) {
+  constexpr double kScattered = 4;
+  const Conv shape = shape_of(conv);
+  const int pack = most_pack(shape);
+  const bool weight = conv.kind == ConvPassKind::kGradWeight;
+  double microseconds;
+  DepthwiseWindows p;
+  if (weight) {
+    const WeightWindows plan = kernels::cuda::weight_windows(shape, pack);
+    microseconds = plan.microseconds, p = plan.windows;
+  } else {
+    const GatherWindows plan = kernels::cuda::gather_windows(shape, is_forward(conv), pack);
+    microseconds = plan.microseconds, p = plan.windows;
   }
-};
+  const int between = p.channels_inside
+                          ? std::max(std::abs(p.result_channel), std::abs(p.source_channel))
+                          : std::max(std::abs(p.inner.result_pitch), std::abs(p.inner.source_pitch));
+  const double scattered = between > 2 ? kScattered : 1;
+  Times times(conv, machine);
+  times.add(scattered * microseconds * kPacedProcessors / processors_of(machine), weight ? 2 : 1,
+            scattered * bytes_of(conv));
+  return times.effort();
+}
 
 }  // namespace
 
 const Candidate& depthwise_windows() {
-  static const WindowsCandidate instance;
+  static const ConvCandidate instance({"cuda.depthwise_windows", "convolutions only", supports, effort,
+                                       make_gather_or_weight<GatherStep, WeightStep>});
   return instance;
 }
 

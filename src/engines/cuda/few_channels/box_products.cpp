@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // forward with up to 16 x channels a group on tensor cores, any window and strides, in one launch
 // (kernels/cuda/stems/box_plan.h).
-#include "kernels/cuda/stems/box_products.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -13,6 +11,8 @@
 #include "engines/cuda/implementations.h"
 #include "engines/cuda/layouts.h"
 #include "engines/cuda/shapes.h"
+#include "engines/pass_candidate.h"
+#include "kernels/cuda/stems/box_plan.h"
 
 namespace retrograd::engines::cuda {
 namespace {
@@ -33,7 +33,7 @@ class BoxStep final : public Step {
   }
   void run(const Bindings& bindings, std::byte* /*workspace*/,
            runtime::ExecutionContext& context) const override {
-    kernels::cuda::box_products(bind(shape_of(pass_), pass_, bindings), plan_, stream_of(context));
+    kernels::cuda::box_products(bind(pass_, bindings), plan_, stream_of(context));
   }
 
  private:
@@ -41,51 +41,37 @@ class BoxStep final : public Step {
   BoxPlan plan_;
 };
 
-class BoxCandidate final : public Candidate {
- public:
-  const char* name() const override { return "cuda.box_products"; }
-  Support supports(const problem::Pass& pass, const Machine& machine) const override {
-    const auto* conv = std::get_if<ConvPass>(&pass);
-    if (conv == nullptr || conv->kind != problem::ConvPassKind::kForward) return Support::no("forward only");
-    const int64_t channels = conv->x_channels_per_group();
-    if (channels > kMostChannels)
-      return Support::no(fmt::format("{} x channels a group, at most {} are taken", channels, kMostChannels));
-    if (!has_one_wide_type(*conv)) return Support::no("needs f32, f16 or bf16, all the same");
-    if (conv->rounding != OperandRounding::kNone) return Support::no("does not round operands");
-    if (!fits_31_bits(x_sizes(*conv)) || !fits_31_bits(y_sizes(*conv)) || !fits_31_bits(w_sizes(*conv)) ||
-        !has_small_windows(*conv) || !are_weights_near(*conv))
-      return Support::no("sizes beyond 32-bit counts");
-    const int64_t terms = terms_of(*conv);
-    if (terms > kMostTerms) return Support::no(fmt::format("needs at most {} taps and channels", kMostTerms));
-    if (conv->x.dtype == DType::kF32)
-      if (const Support support = takes_split_products(terms); !support.accepted()) return support;
-    const BoxPlan plan = kernels::cuda::box_plan(shape_of(*conv));
-    if (!plan.fits || plan.shared > machine.gpu.shared_bytes)
-      return Support::no("what a few windows read does not fit into shared memory");
-    if (conv->groups * plan.product.column_tiles > kMostGrid)
-      return Support::no("needs at most 65535 tiles of channels");
-    return Support::yes();
-  }
-  // The plan's model, of a GPU whose FP32 units make 128 products a cycle and multiprocessor.
-  Effort effort(const problem::Pass& pass, const Machine& machine) const override {
-    constexpr double kOperations = 2 * 128 * 132;
-    const auto& conv = std::get<ConvPass>(pass);
-    Times times(pass, machine);
-    times.add(kernels::cuda::box_plan(shape_of(conv)).cycles * kOperations /
-                  (std::max(machine.gpu.fp32_tflops, 1e-3) * 1e6),
-              1, bytes_of(conv));
-    return times.effort();
-  }
-  std::unique_ptr<const Step> make_step(const problem::Pass& pass,
-                                        const Machine& /*machine*/) const override {
-    return std::make_unique<BoxStep>(std::get<ConvPass>(pass));
-  }
-};
+Support supports(const ConvPass& conv, const Machine& machine) {
+  if (conv.kind != problem::ConvPassKind::kForward) return Support::no("forward only");
+  const int64_t channels = conv.x_channels_per_group();
+  if (channels > kMostChannels)
+    return Support::no(fmt::format("{} x channels a group, at most {} are taken", channels, kMostChannels));
+  if (!has_one_wide_type(conv)) return Support::no("needs f32, f16 or bf16, all the same");
+  if (conv.rounding != OperandRounding::kNone) return Support::no("does not round operands");
+  if (!fits_31_bits(x_sizes(conv)) || !fits_31_bits(y_sizes(conv)) || !fits_31_bits(w_sizes(conv)) ||
+      !has_small_windows(conv) || !are_weights_near(conv))
+    return Support::no("sizes beyond 32-bit counts");
+  const int64_t terms = terms_of(conv);
+  if (terms > kMostTerms) return Support::no(fmt::format("needs at most {} taps and channels", kMostTerms));
+  if (conv.x.dtype == DType::kF32)
+    if (const Support support = takes_split_products(terms); !support.accepted()) return support;
+  const BoxPlan plan = kernels::cuda::box_plan(shape_of(conv));
+  if (!plan.fits || plan.shared > machine.gpu.shared_bytes)
+    return Support::no("what a few windows read does not fit into shared memory");
+  if (conv.groups * plan.product.column_tiles > kMostGrid)
+    return Support::no("needs at most 65535 tiles of channels");
+  return Support::yes();
+}
+
+Effort effort(const ConvPass& conv, const Machine& machine) {
+  return of_cycles(conv, kernels::cuda::box_plan(shape_of(conv)).cycles, machine);
+}
 
 }  // namespace
 
 const Candidate& box_products() {
-  static const BoxCandidate instance;
+  static const ConvCandidate instance(
+      {"cuda.box_products", "forward only", supports, effort, make_step<BoxStep>});
   return instance;
 }
 

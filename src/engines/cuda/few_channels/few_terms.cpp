@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // One launch.
-#include "kernels/cuda/stems/few_terms.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -11,6 +9,8 @@
 #include "engines/cuda/implementations.h"
 #include "engines/cuda/layouts.h"
 #include "engines/cuda/shapes.h"
+#include "engines/pass_candidate.h"
+#include "kernels/cuda/stems/few_terms_plan.h"
 
 namespace retrograd::engines::cuda {
 namespace {
@@ -34,7 +34,7 @@ class FewTermsStep final : public Step {
   }
   void run(const Bindings& bindings, std::byte* /*workspace*/,
            runtime::ExecutionContext& context) const override {
-    kernels::cuda::few_terms(bind(shape_of(pass_), pass_, bindings), plan_, stream_of(context));
+    kernels::cuda::few_terms(bind(pass_, bindings), plan_, stream_of(context));
   }
 
  private:
@@ -42,43 +42,29 @@ class FewTermsStep final : public Step {
   FewTermsPlan plan_;
 };
 
-class FewTermsCandidate final : public Candidate {
- public:
-  const char* name() const override { return "cuda.few_terms"; }
-  Support supports(const problem::Pass& pass, const Machine& /*machine*/) const override {
-    const auto* conv = std::get_if<ConvPass>(&pass);
-    if (conv == nullptr || conv->kind == problem::ConvPassKind::kGradWeight)
-      return Support::no("forward and grad_input only");
-    if (!has_one_wide_type(*conv)) return Support::no("needs f32, f16 or bf16, all the same");
-    if (conv->rounding != OperandRounding::kNone) return Support::no("does not round operands");
-    if (!fits_31_bits(x_sizes(*conv)) || !fits_31_bits(y_sizes(*conv)) || !fits_31_bits(w_sizes(*conv)) ||
-        !has_small_windows(*conv))
-      return Support::no("sizes beyond 32-bit counts");
-    if (terms_of(*conv) > kernels::cuda::kFewTerms)
-      return Support::no(fmt::format("sums of {} products, at most {} are taken", terms_of(*conv),
-                                     kernels::cuda::kFewTerms));
-    if (conv->groups * plan_of(*conv).splits > kMostGrid) return Support::no("needs at most 65535 groups");
-    return Support::yes();
-  }
-  // The plan's model, of a GPU whose FP32 units make 128 products a cycle and multiprocessor.
-  Effort effort(const problem::Pass& pass, const Machine& machine) const override {
-    constexpr double kOperations = 2 * 128 * 132;
-    const auto& conv = std::get<ConvPass>(pass);
-    Times times(pass, machine);
-    times.add(plan_of(conv).cycles * kOperations / (std::max(machine.gpu.fp32_tflops, 1e-3) * 1e6), 1,
-              bytes_of(conv));
-    return times.effort();
-  }
-  std::unique_ptr<const Step> make_step(const problem::Pass& pass,
-                                        const Machine& /*machine*/) const override {
-    return std::make_unique<FewTermsStep>(std::get<ConvPass>(pass));
-  }
-};
+Support supports(const ConvPass& conv, const Machine& /*machine*/) {
+  if (conv.kind == problem::ConvPassKind::kGradWeight) return Support::no("forward and grad_input only");
+  if (!has_one_wide_type(conv)) return Support::no("needs f32, f16 or bf16, all the same");
+  if (conv.rounding != OperandRounding::kNone) return Support::no("does not round operands");
+  if (!fits_31_bits(x_sizes(conv)) || !fits_31_bits(y_sizes(conv)) || !fits_31_bits(w_sizes(conv)) ||
+      !has_small_windows(conv))
+    return Support::no("sizes beyond 32-bit counts");
+  if (terms_of(conv) > kernels::cuda::kFewTerms)
+    return Support::no(
+        fmt::format("sums of {} products, at most {} are taken", terms_of(conv), kernels::cuda::kFewTerms));
+  if (conv.groups * plan_of(conv).splits > kMostGrid) return Support::no("needs at most 65535 groups");
+  return Support::yes();
+}
+
+Effort effort(const ConvPass& conv, const Machine& machine) {
+  return of_cycles(conv, plan_of(conv).cycles, machine);
+}
 
 }  // namespace
 
 const Candidate& few_terms() {
-  static const FewTermsCandidate instance;
+  static const ConvCandidate instance(
+      {"cuda.few_terms", "forward and grad_input only", supports, effort, make_step<FewTermsStep>});
   return instance;
 }
 

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // grad_input with up to 8 x channels a group, any window without dilation and any strides, in one launch
 // (kernels/cuda/stems/stem_plan.h).
-#include "kernels/cuda/stems/stem_gather.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -13,7 +11,9 @@
 #include "engines/cuda/implementations.h"
 #include "engines/cuda/layouts.h"
 #include "engines/cuda/shapes.h"
+#include "engines/pass_candidate.h"
 #include "kernels/cuda/alignment.h"
+#include "kernels/cuda/stems/stem_plan.h"
 
 namespace retrograd::engines::cuda {
 namespace {
@@ -40,7 +40,7 @@ class StemStep final : public Step {
   }
   void run(const Bindings& bindings, std::byte* /*workspace*/,
            runtime::ExecutionContext& context) const override {
-    const Conv conv = bind(shape_of(pass_), pass_, bindings);
+    const Conv conv = bind(pass_, bindings);
     const bool aligned = kernels::cuda::is_aligned(conv.y.data, 4 * size_of(pass_.y.dtype));
     kernels::cuda::stem_gather(conv, aligned ? aligned_ : any_, stream_of(context));
   }
@@ -60,56 +60,47 @@ bool is_plain(const problem::Window& w) {
   return (w.kernel == 1 || w.dilation == 1) && (w.y == 1 || w.stride <= kMostStride);
 }
 
-class StemCandidate final : public Candidate {
- public:
-  const char* name() const override { return "cuda.stem_gather"; }
-  Support supports(const problem::Pass& pass, const Machine& /*machine*/) const override {
-    const auto* conv = std::get_if<ConvPass>(&pass);
-    if (conv == nullptr || conv->kind != problem::ConvPassKind::kGradInput)
-      return Support::no("grad_input only");
-    if (conv->bias) return Support::no("adds no bias");
-    if (conv->x_channels_per_group() > kernels::cuda::kStemChannels)
-      return Support::no(fmt::format("{} x channels a group, at most {} are taken",
-                                     conv->x_channels_per_group(), kernels::cuda::kStemChannels));
-    if (conv->groups > 1 && conv->x_channels_per_group() == 1 && conv->y_channels_per_group() <= 4)
-      return Support::no("one x channel a group: depthwise_windows reads less often");
-    if (!has_one_wide_type(*conv)) return Support::no("needs f32, f16 or bf16, all the same");
-    if (conv->rounding != OperandRounding::kNone) return Support::no("does not round operands");
-    const auto& [d, h, w] = conv->axes;
-    if (!is_plain(h) || !is_plain(w)) return Support::no("needs dilation 1 and strides up to 16");
-    if (!fits_31_bits(x_sizes(*conv)) || !fits_31_bits(y_sizes(*conv)) || !fits_31_bits(w_sizes(*conv)) ||
-        !is_small(d) || !is_small(h) || !is_small(w) || conv->batch > kMostGrid ||
-        conv->groups * 2 > kMostGrid || !are_weights_near(*conv))
-      return Support::no("sizes beyond 32-bit counts");
-    if (h.kernel > kMostTaps || w.kernel > kMostTaps || h.kernel * w.kernel > kMostTaps)
-      return Support::no("needs at most 4096 taps along rows and columns");
-    for (const bool aligned : {false, true}) {
-      const StemPlan plan = kernels::cuda::stem_plan(shape_of(*conv), aligned);
-      if (!plan.fits) return Support::no("window and stride do not fit into shared memory");
-      if (plan.blocks(shape_of(*conv)) >= kEnd31) return Support::no("needs fewer than 2^31 blocks");
-    }
-    return Support::yes();
+Support supports(const ConvPass& conv, const Machine& /*machine*/) {
+  if (conv.kind != problem::ConvPassKind::kGradInput) return Support::no("grad_input only");
+  if (conv.bias) return Support::no("adds no bias");
+  if (conv.x_channels_per_group() > kernels::cuda::kStemChannels)
+    return Support::no(fmt::format("{} x channels a group, at most {} are taken", conv.x_channels_per_group(),
+                                   kernels::cuda::kStemChannels));
+  if (conv.groups > 1 && conv.x_channels_per_group() == 1 && conv.y_channels_per_group() <= 4)
+    return Support::no("one x channel a group: depthwise_windows reads less often");
+  if (!has_one_wide_type(conv)) return Support::no("needs f32, f16 or bf16, all the same");
+  if (conv.rounding != OperandRounding::kNone) return Support::no("does not round operands");
+  const auto& [d, h, w] = conv.axes;
+  if (!is_plain(h) || !is_plain(w)) return Support::no("needs dilation 1 and strides up to 16");
+  if (!fits_31_bits(x_sizes(conv)) || !fits_31_bits(y_sizes(conv)) || !fits_31_bits(w_sizes(conv)) ||
+      !is_small(d) || !is_small(h) || !is_small(w) || conv.batch > kMostGrid || conv.groups * 2 > kMostGrid ||
+      !are_weights_near(conv))
+    return Support::no("sizes beyond 32-bit counts");
+  if (h.kernel > kMostTaps || w.kernel > kMostTaps || h.kernel * w.kernel > kMostTaps)
+    return Support::no("needs at most 4096 taps along rows and columns");
+  for (const bool aligned : {false, true}) {
+    const StemPlan plan = kernels::cuda::stem_plan(shape_of(conv), aligned);
+    if (!plan.fits) return Support::no("window and stride do not fit into shared memory");
+    if (plan.blocks(shape_of(conv)) >= kEnd31) return Support::no("needs fewer than 2^31 blocks");
   }
-  // The plan's model, whose multiprocessors make 128 products a cycle.
-  Effort effort(const problem::Pass& pass, const Machine& machine) const override {
-    constexpr double kOfModel = 0.7, kOperations = 2 * 128 * 132;  // a cycle's
-    const auto& conv = std::get<ConvPass>(pass);
-    const StemPlan plan = kernels::cuda::stem_plan(shape_of(conv), true);
-    Times times(pass, machine);
-    times.add(plan.cycles * kOperations / (kOfModel * std::max(machine.gpu.fp32_tflops, 1e-3) * 1e6), 1,
-              bytes_of(conv));
-    return times.effort();
-  }
-  std::unique_ptr<const Step> make_step(const problem::Pass& pass,
-                                        const Machine& /*machine*/) const override {
-    return std::make_unique<StemStep>(std::get<ConvPass>(pass));
-  }
-};
+  return Support::yes();
+}
+
+// The plan's model, whose multiprocessors make 128 products a cycle.
+Effort effort(const ConvPass& conv, const Machine& machine) {
+  constexpr double kOfModel = 0.7, kOperations = 2 * 128 * 132;  // a cycle's
+  const StemPlan plan = kernels::cuda::stem_plan(shape_of(conv), true);
+  Times times(conv, machine);
+  times.add(plan.cycles * kOperations / (kOfModel * std::max(machine.gpu.fp32_tflops, 1e-3) * 1e6), 1,
+            bytes_of(conv));
+  return times.effort();
+}
 
 }  // namespace
 
 const Candidate& stem_gather() {
-  static const StemCandidate instance;
+  static const ConvCandidate instance(
+      {"cuda.stem_gather", "grad_input only", supports, effort, make_step<StemStep>});
   return instance;
 }
 

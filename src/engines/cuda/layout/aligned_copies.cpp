@@ -22,9 +22,7 @@ struct Operand1 {
 };
 Operand1 operand_of(const problem::PassTensor& tensor, const Sizes5& sizes, bool wanted, Operand result) {
   if (!wanted || !(is_planes(tensor, sizes) || is_channels_last(tensor, sizes))) return {};
-  size_t bytes = size_of(tensor.dtype);
-  for (const int64_t size : sizes) bytes *= static_cast<size_t>(size);
-  return {tensor.operand, bytes, tensor.operand == result};
+  return {tensor.operand, size_in_bytes(sizes, tensor.dtype), tensor.operand == result};
 }
 
 // What is copied for one run.

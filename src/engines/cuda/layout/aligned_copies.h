@@ -26,5 +26,9 @@ std::unique_ptr<const Step> with_aligned_copies(const problem::ConvPass& pass,
   const WantsAligned wants = step->wants_aligned();
   return with_aligned_copies(pass, wants, std::move(step));
 }
+template <class AskedStep>
+std::unique_ptr<const Step> make_aligned_step(const problem::ConvPass& pass, const Machine& /*machine*/) {
+  return with_aligned_copies(pass, std::make_unique<AskedStep>(pass));
+}
 
 }  // namespace retrograd::engines::cuda

@@ -5,7 +5,28 @@
 
 #include <cstdint>
 
+#include "kernels/cuda/shapes.h"
+
 namespace retrograd::kernels::cuda::hopper {
+
+// Starts blocks in clusters of so many.
+template <class... Parameters>
+void start_clusters(void (*kernel)(Parameters...), unsigned of_cluster, unsigned blocks, unsigned threads,
+                    int shared_bytes, Stream stream, const Parameters&... parameters) {
+  cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, shared_bytes);
+  cudaLaunchAttribute cluster{};
+  cluster.id = cudaLaunchAttributeClusterDimension;
+  cluster.val.clusterDim.x = of_cluster;
+  cluster.val.clusterDim.y = cluster.val.clusterDim.z = 1;
+  cudaLaunchConfig_t config{};
+  config.gridDim = blocks;
+  config.blockDim = threads;
+  config.dynamicSmemBytes = static_cast<size_t>(shared_bytes);
+  config.stream = stream;
+  config.attrs = &cluster;
+  config.numAttrs = of_cluster > 1 ? 1 : 0;
+  cudaLaunchKernelEx(&config, kernel, parameters...);
+}
 
 // All threads of all blocks; what they have written is there for the others.
 __device__ inline void sync_cluster() {

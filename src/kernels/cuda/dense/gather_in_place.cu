@@ -169,16 +169,8 @@ void launch_in(const GatherProduct& product, InPlaceForm form, const InPlaceCut&
 void gather_in_place(const GatherProduct& product, InPlaceForm form, const InPlaceCut& cut,
                      std::span<const ProductAxes> residues, Stream stream) {
   if (residues.empty()) return;
-  switch (product.math) {
-    case ProductMath::kF16:
-      return launch_in<InF16>(product, form, cut, residues, stream);
-    case ProductMath::kBF16:
-      return launch_in<InBF16>(product, form, cut, residues, stream);
-    case ProductMath::kTF32:
-      return launch_in<InNearTF32>(product, form, cut, residues, stream);
-    case ProductMath::kF32:
-      return launch_in<InF32>(product, form, cut, residues, stream);
-  }
+  with_math<InNearTF32>(product.math,
+                        [&](auto math) { launch_in<decltype(math)>(product, form, cut, residues, stream); });
 }
 
 }  // namespace retrograd::kernels::cuda

@@ -11,7 +11,6 @@
 #include <algorithm>
 #include <type_traits>
 
-#include "kernels/cuda/dense/f32_gather.h"
 #include "kernels/cuda/dense/gather_blocks.cuh"
 #include "kernels/cuda/dense/gather_prepare.cuh"
 #include "kernels/cuda/dense/gather_product.h"
@@ -135,16 +134,7 @@ void launch_in(const GatherProduct& product, std::span<const ProductAxes> residu
 
 void gather_product(const GatherProduct& product, std::span<const ProductAxes> residues, Stream stream) {
   if (residues.empty()) return;
-  switch (product.math) {
-    case ProductMath::kF16:
-      return launch_in<InF16>(product, residues, stream);
-    case ProductMath::kBF16:
-      return launch_in<InBF16>(product, residues, stream);
-    case ProductMath::kTF32:
-      return launch_in<InTF32>(product, residues, stream);
-    case ProductMath::kF32:
-      return launch_in<InF32>(product, residues, stream);
-  }
+  with_math<InTF32>(product.math, [&](auto math) { launch_in<decltype(math)>(product, residues, stream); });
 }
 
 void clear(void* data, size_t bytes, Stream stream) { cudaMemsetAsync(data, 0, bytes, stream); }

@@ -156,3 +156,11 @@ struct Fragments {
 };
 
 }  // namespace retrograd::kernels::cuda::gather
+
+namespace retrograd::kernels::cuda {
+
+// gather_product of FP32 rows on Hopper's warpgroup products, FP32 out. False: nothing was launched, and
+// gather_product is to do it. Needs a Hopper GPU.
+bool f32_gather(const gather::Product& p, const GatherProduct& product, Stream stream);
+
+}  // namespace retrograd::kernels::cuda

@@ -18,19 +18,21 @@ constexpr double kPart = 0.76e-6, kWeight = 0.6e-6,
 
 struct CutShape {
   PointwiseCut cut;
+  const char* name;
   int64_t rows, columns;
   double step, ends, between;  // microseconds: of a step, of a block's beginning and end, from tile to tile
   bool weights, planes;        // of which results
 };
 // Of blocks that share a multiprocessor, as if they came one after the other.
-constexpr std::array<CutShape, 5> kCuts = {{{PointwiseCut::k64x256, 64, 256, 0.75, 1.2, 1, false, true},
-                                            {PointwiseCut::k128x128, 128, 128, 0.6, 1.2, 1, true, true},
-                                            {PointwiseCut::k128x256, 128, 256, 0.93, 4.5, 2, true, true},
-                                            {PointwiseCut::k192x128, 192, 128, 0.78, 3.5, 1.6, false, true},
-                                            {PointwiseCut::k192x192, 192, 192, 0.95, 4.5, 2, true, false}}};
+constexpr std::array<CutShape, 5> kCuts = {
+    {{PointwiseCut::k64x256, "64 x 256", 64, 256, 0.75, 1.2, 1, false, true},
+     {PointwiseCut::k128x128, "128 x 128", 128, 128, 0.6, 1.2, 1, true, true},
+     {PointwiseCut::k128x256, "128 x 256", 128, 256, 0.93, 4.5, 2, true, true},
+     {PointwiseCut::k192x128, "192 x 128", 192, 128, 0.78, 3.5, 1.6, false, true},
+     {PointwiseCut::k192x192, "192 x 192", 192, 192, 0.95, 4.5, 2, true, false}}};
 
 // Pieces pass registers, whose number limits how many bytes are on their way.
-constexpr CutShape kPieces = {PointwiseCut::k128x128, 128, 128, 1.3, 4, 1.5, true, true};
+constexpr CutShape kPieces = {PointwiseCut::k128x128, "128 x 128", 128, 128, 1.3, 4, 1.5, true, true};
 
 int64_t places_of(const Conv& conv) { return conv.axes[0].x * conv.axes[1].x * conv.axes[2].x; }
 
@@ -65,21 +67,7 @@ double estimate(const PointwisePlan& plan, const CutShape& cut, double bytes) {
 
 }  // namespace
 
-const char* name_of(PointwiseCut cut) {
-  switch (cut) {
-    case PointwiseCut::k64x256:
-      return "64 x 256";
-    case PointwiseCut::k128x128:
-      return "128 x 128";
-    case PointwiseCut::k128x256:
-      return "128 x 256";
-    case PointwiseCut::k192x128:
-      return "192 x 128";
-    case PointwiseCut::k192x192:
-      break;
-  }
-  return "192 x 192";
-}
+const char* name_of(PointwiseCut cut) { return kCuts[static_cast<size_t>(cut)].name; }
 
 bool has_pieces(const Tensor& tensor, int64_t batch, int64_t channels, int64_t places) {
   for (const int64_t stride : {tensor.strides[0], tensor.strides[1]})

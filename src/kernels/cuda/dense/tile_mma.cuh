@@ -16,6 +16,7 @@
 
 #include "kernels/cuda/copy_async.cuh"
 #include "kernels/cuda/elements.cuh"
+#include "kernels/cuda/layout/channel_rows.h"
 
 namespace retrograd::kernels::cuda {
 
@@ -64,6 +65,21 @@ struct InNearTF32 {
 struct InF32 {
   using Element = float;
 };
+
+// Calls function(Math{}); OfTF32: what kTF32 means.
+template <class OfTF32, class Function>
+void with_math(ProductMath math, Function&& function) {
+  switch (math) {
+    case ProductMath::kF16:
+      return function(InF16{});
+    case ProductMath::kBF16:
+      return function(InBF16{});
+    case ProductMath::kTF32:
+      return function(OfTF32{});
+    case ProductMath::kF32:
+      return function(InF32{});
+  }
+}
 
 __device__ inline void multiply(float (&c)[4], const uint32_t (&a)[4], const uint32_t (&b)[2], InF16) {
   asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, "

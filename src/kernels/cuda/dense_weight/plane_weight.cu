@@ -6,8 +6,9 @@
 // neighbouring pixels of a channel, 16 bytes of them or 4; with 4 a lane knows its place and goes over
 // columns, whose offsets are in a table. Parts go to the workspace as FP32 and are added in order.
 #include "base/checked.h"
+#include "kernels/cuda/counts.h"
 #include "kernels/cuda/dense/plane_tiles.cuh"
-#include "kernels/cuda/dense_weight/plane_weight.h"
+#include "kernels/cuda/dense_weight/plane_weight_plan.h"
 #include "kernels/cuda/dense_weight/weight_parts.h"
 
 namespace retrograd::kernels::cuda {
@@ -184,15 +185,7 @@ __global__ void __launch_bounds__(C::kThreads, C::kBlocks)
 Product prepare(const PlaneWeight& product) {
   const Conv& conv = product.conv;
   Product p;
-  for (int a = 0; a < 3; ++a) {
-    const Axis& axis = conv.axes[a];
-    p.outputs[a] = FastDiv(axis.y);
-    p.stride[a] = static_cast<int>(axis.stride);
-    p.dilation[a] = static_cast<int>(axis.dilation);
-    p.pad[a] = static_cast<int>(axis.pad);
-    p.source[a] = static_cast<int>(axis.x);
-    p.kernel[a] = static_cast<int>(axis.kernel);
-  }
+  set_axes(conv, p);
   p.padded = product.padded;
   for (int i = 0; i < 5; ++i) p.x_strides[i] = conv.x.strides[i], p.y_strides[i] = conv.y.strides[i];
   p.places = static_cast<uint32_t>(places_of(conv));
@@ -231,36 +224,23 @@ void launch_copies(const Product& p, const PlaneWeight& product, Stream stream) 
 }
 
 template <class Math>
-void launch_tiles(const PlaneWeight& product, Stream stream) {
+void launch_tiles(const Product& p, const PlaneWeight& product, Stream stream) {
+  const auto is = [&](int m, int n) { return product.choice.m == m && product.choice.n == n; };
+  if (is(128, 64)) return launch_copies<Math, Cut<128, 64, 64, 32, 2>>(p, product, stream);
+  if (is(64, 128)) return launch_copies<Math, Cut<64, 128, 64, 32, 2>>(p, product, stream);
+  if (is(64, 64)) return launch_copies<Math, Cut<64, 64, 32, 32, 3>>(p, product, stream);
+  if (is(32, 64)) return launch_copies<Math, Cut<32, 64, 32, 16, 4>>(p, product, stream);
+  if (is(64, 32)) return launch_copies<Math, Cut<64, 32, 16, 32, 4>>(p, product, stream);
+  if (is(64, 16)) return launch_copies<Math, Cut<64, 16, 16, 16, 4>>(p, product, stream);
+  if (is(16, 64)) return launch_copies<Math, Cut<16, 64, 16, 16, 4>>(p, product, stream);
+  launch_copies<Math, Cut<32, 32, 16, 16, 5>>(p, product, stream);
+}
+
+template <class Math>
+void launch_in(const PlaneWeight& product, Stream stream) {
   const Product p = prepare(product);
-  switch (product.choice.m * 1000 + product.choice.n) {
-    case 128064:
-      launch_copies<Math, Cut<128, 64, 64, 32, 2>>(p, product, stream);
-      break;
-    case 64128:
-      launch_copies<Math, Cut<64, 128, 64, 32, 2>>(p, product, stream);
-      break;
-    case 64064:
-      launch_copies<Math, Cut<64, 64, 32, 32, 3>>(p, product, stream);
-      break;
-    case 32064:
-      launch_copies<Math, Cut<32, 64, 32, 16, 4>>(p, product, stream);
-      break;
-    case 64032:
-      launch_copies<Math, Cut<64, 32, 16, 32, 4>>(p, product, stream);
-      break;
-    case 64016:
-      launch_copies<Math, Cut<64, 16, 16, 16, 4>>(p, product, stream);
-      break;
-    case 16064:
-      launch_copies<Math, Cut<16, 64, 16, 16, 4>>(p, product, stream);
-      break;
-    default:
-      launch_copies<Math, Cut<32, 32, 16, 16, 5>>(p, product, stream);
-  }
-  const WeightRepair repair = product.math == ProductMath::kF32 ? WeightRepair::kAll
-                              : product.padded                  ? WeightRepair::kEdges
-                                                                : WeightRepair::kNone;
+  launch_tiles<Math>(p, product, stream);
+  const WeightRepair repair = repair_after(product.math, product.padded);
   add_weight_parts(
       in_plain_parts({product.asked, repair, true, p.pitch, product.workspace, ceil_div(p.places, p.part)},
                      p.part),
@@ -270,16 +250,7 @@ void launch_tiles(const PlaneWeight& product, Stream stream) {
 }  // namespace
 
 void plane_weight(const PlaneWeight& product, Stream stream) {
-  switch (product.math) {
-    case ProductMath::kF16:
-      return launch_tiles<InF16>(product, stream);
-    case ProductMath::kBF16:
-      return launch_tiles<InBF16>(product, stream);
-    case ProductMath::kTF32:
-      return launch_tiles<InNearTF32>(product, stream);
-    case ProductMath::kF32:
-      return launch_tiles<InF32>(product, stream);
-  }
+  with_math<InNearTF32>(product.math, [&](auto math) { launch_in<decltype(math)>(product, stream); });
 }
 
 }  // namespace retrograd::kernels::cuda

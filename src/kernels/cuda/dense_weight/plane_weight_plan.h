@@ -30,4 +30,17 @@ PlaneChoice plane_choice(const Conv& conv, ProductMath math);
 inline int64_t plane_pitch(const Conv& conv) { return filled_to(conv.x_channels * taps_of(conv), 4); }
 int64_t plane_weight_floats(const Conv& conv, const PlaneChoice& choice);
 
+// grad_weight as a matrix product of planes in place: no operand is copied, or x alone, as patches.
+struct PlaneWeight {
+  Conv conv;   // as it is multiplied: of patches, one tap (conv_of_patch_planes)
+  Conv asked;  // as it was asked for: w is written
+  PlaneChoice choice;
+  bool padded;  // a tap may lie beyond the edge
+  ProductMath math;
+  float* workspace;  // plane_weight_floats() of them
+};
+
+// The addresses must suit choice's copies (with_addresses).
+void plane_weight(const PlaneWeight& product, Stream stream);
+
 }  // namespace retrograd::kernels::cuda

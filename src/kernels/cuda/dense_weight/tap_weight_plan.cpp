@@ -24,12 +24,13 @@ constexpr double kStep = 1.2;    // of a step, however little there is to load
 
 struct CutShape {
   TapCut cut;
+  const char* name;
   int64_t m, n, blocks;  // blocks: of a multiprocessor
   double ends;           // microseconds of a block's beginning and end
 };
-constexpr std::array<CutShape, 3> kCuts = {{{TapCut::k128x128, 128, 128, 2, 1},
-                                            {TapCut::k128x256, 128, 256, 1, 1.6},
-                                            {TapCut::k192x256, 192, 256, 1, 2}}};
+constexpr std::array<CutShape, 3> kCuts = {{{TapCut::k128x128, "128 x 128", 128, 128, 2, 1},
+                                            {TapCut::k128x256, "128 x 256", 128, 256, 1, 1.6},
+                                            {TapCut::k192x256, "192 x 256", 192, 256, 1, 2}}};
 
 int filled(int64_t channels) { return ceil_of(channels, 8) * 8; }
 
@@ -109,17 +110,7 @@ double estimate(const TapWalk& walk, const CutShape& cut, double steps, WeightRe
 
 }  // namespace
 
-const char* name_of(TapCut cut) {
-  switch (cut) {
-    case TapCut::k128x128:
-      return "128 x 128";
-    case TapCut::k128x256:
-      return "128 x 256";
-    case TapCut::k192x256:
-      break;
-  }
-  return "192 x 256";
-}
+const char* name_of(TapCut cut) { return kCuts[static_cast<size_t>(cut)].name; }
 
 bool plan_tap_weight(const Conv& conv, DType rows, TapPlan* plan) {
   bool found = false;

@@ -3,6 +3,7 @@
 // the weights lie.
 #pragma once
 
+#include "kernels/cuda/layout/channel_rows.h"
 #include "kernels/cuda/shapes.h"
 
 namespace retrograd::kernels::cuda {
@@ -11,6 +12,10 @@ struct WeightPlan;
 
 // Which sums that are NaN may owe it to a product that is none of theirs, and are taken from the formula.
 enum class WeightRepair : unsigned char { kNone, kEdges, kAll };  // kEdges: of taps that leave x
+inline WeightRepair repair_after(ProductMath math, bool padded) {
+  if (math == ProductMath::kF32) return WeightRepair::kAll;
+  return padded ? WeightRepair::kEdges : WeightRepair::kNone;
+}
 
 // Which places a part of the sums of some taps holds: part i those from i · places on, of an order of all
 // places with `count` of them along an axis from `first` on, images outside.

@@ -8,9 +8,8 @@
 #include <type_traits>
 
 #include "base/checked.h"
-#include "kernels/cuda/dense_weight/f32_weight.h"
+#include "kernels/cuda/counts.h"
 #include "kernels/cuda/dense_weight/weight_parts.h"
-#include "kernels/cuda/dense_weight/weight_product.h"
 #include "kernels/cuda/dense_weight/weight_product_plan.h"
 #include "kernels/cuda/dense_weight/weight_tiles.cuh"
 
@@ -154,15 +153,7 @@ Product prepare(const WeightProduct& product, int64_t parts, int64_t x_columns) 
   const Conv& conv = product.conv;
   const int64_t chunk = chunk_elements(product.math), element = 16 / chunk;
   Product p;
-  for (int a = 0; a < 3; ++a) {
-    const Axis& axis = conv.axes[a];
-    p.outputs[a] = FastDiv(axis.y > 0 ? axis.y : 1);
-    p.stride[a] = static_cast<int>(axis.stride);
-    p.dilation[a] = static_cast<int>(axis.dilation);
-    p.pad[a] = static_cast<int>(axis.pad);
-    p.source[a] = static_cast<int>(axis.x);
-    p.kernel[a] = static_cast<int>(axis.kernel);
-  }
+  set_axes(conv, p);
   p.places = static_cast<uint32_t>(places_of(conv));
   p.part = static_cast<uint32_t>(filled_to(ceil_div(p.places, parts), 64));
   p.rows = static_cast<int>(conv.y_channels);
@@ -202,9 +193,7 @@ void launch_tiles(const Product& p, const WeightProduct& product, const WeightCh
 
 template <class Math>
 void launch_in(const WeightProduct& product, Stream stream) {
-  const WeightRepair repair = product.math == ProductMath::kF32 ? WeightRepair::kAll
-                              : product.padded                  ? WeightRepair::kEdges
-                                                                : WeightRepair::kNone;
+  const WeightRepair repair = repair_after(product.math, product.padded);
   const WeightChoice choice = weight_choice(product.conv, product.math, product.warpgroups);
   const int64_t chunk = chunk_elements(product.math);
   Product p = prepare(product, choice.parts, f32_weight_columns(product.conv));
@@ -221,16 +210,7 @@ void launch_in(const WeightProduct& product, Stream stream) {
 }  // namespace
 
 void weight_product(const WeightProduct& product, Stream stream) {
-  switch (product.math) {
-    case ProductMath::kF16:
-      return launch_in<InF16>(product, stream);
-    case ProductMath::kBF16:
-      return launch_in<InBF16>(product, stream);
-    case ProductMath::kTF32:
-      return launch_in<InTF32>(product, stream);
-    case ProductMath::kF32:
-      return launch_in<InF32>(product, stream);
-  }
+  with_math<InTF32>(product.math, [&](auto math) { launch_in<decltype(math)>(product, stream); });
 }
 
 }  // namespace retrograd::kernels::cuda

@@ -8,7 +8,8 @@
 
 #include "base/checked.h"
 #include "kernels/cuda/dense/places_map.h"
-#include "kernels/cuda/dense_weight/weight_product.h"
+#include "kernels/cuda/layout/channel_rows.h"
+#include "kernels/cuda/shapes.h"
 
 namespace retrograd::kernels::cuda {
 
@@ -61,5 +62,24 @@ int64_t f32_weight_parts(const Conv& conv, ProductMath math);
 WeightChoice f32_weight_choice(const Conv& conv, ProductMath math);
 // Places of x under tap 0, in the order of those of y.
 PlacesMap f32_weight_places(const Conv& conv, int64_t x_filled);
+
+// grad_weight as a matrix product over rows of channels: y channels by x channels for each tap, summed over
+// pixels.
+struct WeightProduct {
+  Conv conv;        // as it is multiplied: of patches, one tap (conv_of_patches)
+  Conv asked;       // as it was asked for: w is written
+  bool patches;     // x_rows are patches of `asked`
+  bool padded;      // whether a tap may lie beyond the edge: results that are not finite are taken from the
+                    // formula
+  bool warpgroups;  // the GPU has Hopper's products
+  ProductMath math;
+  const void* x_rows;
+  const void* y_rows;
+  float* workspace;
+};
+
+// How many floats of workspace the parts take that the places are cut into.
+int64_t weight_product_floats(const Conv& conv, ProductMath math, bool warpgroups);
+void weight_product(const WeightProduct& product, Stream stream);
 
 }  // namespace retrograd::kernels::cuda

@@ -8,6 +8,7 @@
 #include "kernels/cuda/elements.cuh"
 #include "kernels/cuda/fast_div.cuh"
 #include "kernels/cuda/layout/channel_rows.h"
+#include "kernels/cuda/types.h"
 
 namespace retrograd::kernels::cuda {
 namespace {
@@ -115,23 +116,14 @@ void launch_weight_rows(const Conv& conv, RowType type, void* target, Stream str
   kernel<<<blocks, kThreads, 0, stream>>>(p, static_cast<E*>(target));
 }
 
-template <class E>
-void launch_weight_rows(const Conv& conv, bool by_y, RowType type, void* target, Stream stream) {
-  by_y ? launch_weight_rows<E, true>(conv, type, target, stream)
-       : launch_weight_rows<E, false>(conv, type, target, stream);
-}
-
 }  // namespace
 
 void make_weight_rows(const Conv& conv, bool by_y, RowType type, void* target, Stream stream) {
-  switch (type) {
-    case RowType::kF16:
-      return launch_weight_rows<__half>(conv, by_y, type, target, stream);
-    case RowType::kBF16:
-      return launch_weight_rows<__nv_bfloat16>(conv, by_y, type, target, stream);
-    case RowType::kF32:
-      return launch_weight_rows<float>(conv, by_y, type, target, stream);
-  }
+  with_type(dtype_of(type), [&](auto element) {
+    using E = decltype(element);
+    by_y ? launch_weight_rows<E, true>(conv, type, target, stream)
+         : launch_weight_rows<E, false>(conv, type, target, stream);
+  });
 }
 
 }  // namespace retrograd::kernels::cuda

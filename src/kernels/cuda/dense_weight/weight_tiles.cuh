@@ -4,6 +4,7 @@
 #pragma once
 
 #include "kernels/cuda/dense/tile_mma.cuh"
+#include "kernels/cuda/dense_weight/weight_product_plan.h"
 #include "kernels/cuda/fast_div.cuh"
 
 namespace retrograd::kernels::cuda::weight {
@@ -124,3 +125,11 @@ struct Fragments {
 };
 
 }  // namespace retrograd::kernels::cuda::weight
+
+namespace retrograd::kernels::cuda {
+
+// weight_product of FP32 rows on Hopper's warpgroup products: as many parts as p.part cuts the places into,
+// which are to be added. False: nothing was launched. Needs a Hopper GPU, and f32_weight_parts() > 0.
+bool f32_weight(const weight::Product& p, const WeightProduct& product, Stream stream);
+
+}  // namespace retrograd::kernels::cuda

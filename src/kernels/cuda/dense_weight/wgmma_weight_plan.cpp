@@ -16,24 +16,27 @@ constexpr uint32_t kProcessors = 132;
 
 struct CutShape {
   WeightCut cut;
+  const char* name;
   int m, groups, taps;  // groups of 64 x channels in a block, each of so many taps
   bool many;            // whose groups may belong to different rows of taps
   double step, ends;    // µs: of a step, of a block's beginning and end
 };
 // Measured on an H200, where long walks run at 700 TFLOP/s.
-constexpr std::array<CutShape, 8> kCuts = {{{WeightCut::k128x64, 128, 1, 1, false, 0.40, 3},
-                                            {WeightCut::k128x128, 128, 2, 1, false, 0.59, 6.2},
-                                            {WeightCut::k128x192, 128, 3, 1, false, 0.78, 6.2},
-                                            {WeightCut::k128x256, 128, 4, 1, false, 0.93, 8.2},
-                                            {WeightCut::k128x64Taps, 128, 1, 3, false, 0.46, 11},
-                                            {WeightCut::k128x128Taps, 128, 2, 3, false, 0.86, 16},
-                                            {WeightCut::k64x192Taps, 64, 3, 3, true, 0.79, 11},
-                                            {WeightCut::k64x256Taps, 64, 4, 3, true, 0.97, 13}}};
+constexpr std::array<CutShape, 8> kCuts = {
+    {{WeightCut::k128x64, "128 x 64", 128, 1, 1, false, 0.40, 3},
+     {WeightCut::k128x128, "128 x 128", 128, 2, 1, false, 0.59, 6.2},
+     {WeightCut::k128x192, "128 x 192", 128, 3, 1, false, 0.78, 6.2},
+     {WeightCut::k128x256, "128 x 256", 128, 4, 1, false, 0.93, 8.2},
+     {WeightCut::k128x64Taps, "128 x 64 x 3 taps", 128, 1, 3, false, 0.46, 11},
+     {WeightCut::k128x128Taps, "128 x 128 x 3 taps", 128, 2, 3, false, 0.86, 16},
+     {WeightCut::k64x192Taps, "64 x 192 x 3 taps", 64, 3, 3, true, 0.79, 11},
+     {WeightCut::k64x256Taps, "64 x 256 x 3 taps", 64, 4, 3, true, 0.97, 13}}};
+// Walked over as k128x64Taps.
+constexpr CutShape kPairs{WeightCut::kPairs, "32 x 32 x 27 taps", 64, 1, 3, false, 0.62, 6};
 constexpr double kWholeEnds = 0.6;              // of ends, where results are stored in 16 bits
 constexpr double kStored = 2.6e6, kLaunch = 2;  // bytes a microsecond; of a second kernel's beginning and end
-constexpr double kPairsStep = 0.62, kPairsEnds = 6;  // as of k128x64Taps, for 27 taps of 32 channels
-constexpr int64_t kFewestChannels = 33;              // fewer leave most of a tile empty
-constexpr int kSharedBytes = 225 * 1024;             // of a multiprocessor, barriers aside
+constexpr int64_t kFewestChannels = 33;         // fewer leave most of a tile empty
+constexpr int kSharedBytes = 225 * 1024;        // of a multiprocessor, barriers aside
 
 int filled(int64_t channels) { return ceil_of(channels, 8) * 8; }
 
@@ -182,7 +185,7 @@ bool plan_pairs(const Conv& conv, WeightPlan* plan) {
   plan->cut = WeightCut::kPairs;
   plan->fills = true;
   plan->results = WeightResults::kParts;
-  WeightWalk& w = plan->walk = make_walk(conv, {WeightCut::kPairs, 64, 1, 3, false, 0, 0});
+  WeightWalk& w = plan->walk = make_walk(conv, kPairs);
   WeightUnit& u = w.units[0];
   const int64_t counts[3] = {conv.axes[0].y + 1, conv.axes[1].y + 1, line_pitch(conv.axes[2])};
   for (int i = 0; i < 3; ++i) {
@@ -196,7 +199,7 @@ bool plan_pairs(const Conv& conv, WeightPlan* plan) {
   plan->parts = plan->blocks;
   u.part_steps = static_cast<uint32_t>(ceil_of(u.steps, plan->parts));
   plan->microseconds =
-      u.part_steps * kPairsStep + kPairsEnds + 0.76e-6 * static_cast<double>(plan->parts * w.weights);
+      u.part_steps * kPairs.step + kPairs.ends + 0.76e-6 * static_cast<double>(plan->parts * w.weights);
   PlacesMap y = weight_y_map(w, 0);
   --y.first[1], --y.first[2];
   const int64_t none[3] = {}, reach[3] = {0, 2, 2};
@@ -216,27 +219,7 @@ PlacesMap weight_x_map(const WeightWalk& walk, int unit) {
 }
 
 const char* name_of(WeightCut cut) {
-  switch (cut) {
-    case WeightCut::k128x64:
-      return "128 x 64";
-    case WeightCut::k128x128:
-      return "128 x 128";
-    case WeightCut::k128x192:
-      return "128 x 192";
-    case WeightCut::k128x256:
-      return "128 x 256";
-    case WeightCut::k128x64Taps:
-      return "128 x 64 x 3 taps";
-    case WeightCut::k128x128Taps:
-      return "128 x 128 x 3 taps";
-    case WeightCut::k64x192Taps:
-      return "64 x 192 x 3 taps";
-    case WeightCut::k64x256Taps:
-      return "64 x 256 x 3 taps";
-    case WeightCut::kPairs:
-      break;
-  }
-  return "32 x 32 x 27 taps";
+  return cut == WeightCut::kPairs ? kPairs.name : kCuts[static_cast<size_t>(cut)].name;
 }
 
 bool plan_wgmma_weight(const Conv& conv, WeightResults whole, WeightPlan* plan) {

@@ -13,7 +13,7 @@
 // result that is NaN, where a zero may have met an infinity, is taken from the formula.
 #include "kernels/cuda/dense/tile_mma.cuh"
 #include "kernels/cuda/depthwise/depthwise_band.cuh"
-#include "kernels/cuda/depthwise/depthwise_bands.h"
+#include "kernels/cuda/depthwise/depthwise_plan.h"
 #include "kernels/cuda/depthwise/depthwise_repair.cuh"
 #include "kernels/cuda/fast_div.cuh"
 #include "kernels/cuda/pack.cuh"

@@ -10,7 +10,6 @@
 //
 // Values beyond the edge are zeros; who adds the parts takes a sum that is NaN from the formula.
 #include "kernels/cuda/dense/tile_mma.cuh"
-#include "kernels/cuda/depthwise/depthwise_bands.h"
 #include "kernels/cuda/depthwise/depthwise_plan.h"
 #include "kernels/cuda/types.h"
 

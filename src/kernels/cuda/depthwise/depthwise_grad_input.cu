@@ -14,10 +14,8 @@
 #include "base/checked.h"
 #include "kernels/cuda/alignment.h"
 #include "kernels/cuda/depthwise/depthwise.h"
-#include "kernels/cuda/depthwise/depthwise_bands.h"
 #include "kernels/cuda/depthwise/depthwise_plan.h"
 #include "kernels/cuda/depthwise/depthwise_row.cuh"
-#include "kernels/cuda/depthwise/depthwise_small.h"
 #include "kernels/cuda/fast_div.cuh"
 #include "kernels/cuda/types.h"
 

@@ -11,10 +11,8 @@
 #include "kernels/cuda/alignment.h"
 #include "kernels/cuda/block_sum.cuh"
 #include "kernels/cuda/depthwise/depthwise.h"
-#include "kernels/cuda/depthwise/depthwise_bands.h"
 #include "kernels/cuda/depthwise/depthwise_plan.h"
 #include "kernels/cuda/depthwise/depthwise_row.cuh"
-#include "kernels/cuda/depthwise/depthwise_small.h"
 #include "kernels/cuda/part_sums.h"
 #include "kernels/cuda/types.h"
 

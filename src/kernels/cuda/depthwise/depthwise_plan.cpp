@@ -5,10 +5,6 @@
 #include <algorithm>
 
 #include "kernels/cuda/depthwise/depthwise.h"
-#include "kernels/cuda/depthwise/depthwise_bands.h"
-#include "kernels/cuda/depthwise/depthwise_small.h"
-#include "kernels/cuda/depthwise/depthwise_spans.h"
-#include "kernels/cuda/depthwise/depthwise_tiles.h"
 
 namespace retrograd::kernels::cuda {
 namespace {

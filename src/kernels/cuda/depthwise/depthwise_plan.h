@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// How the depthwise kernels on planes cut their work. Numbers of parts are the order of sums: functions of
-// the problem alone.
+// How the depthwise kernels on planes cut their work, and those for some kinds of planes. Numbers of parts
+// are the order of sums: functions of the problem alone.
 #pragma once
+
+#include <cstdint>
 
 #include "base/host_device.h"
 #include "kernels/cuda/shapes.h"
@@ -74,5 +76,29 @@ struct Spans {
 
 Spans spans_of(const Conv& conv);
 }  // namespace spans_weight
+
+// In FP16 or BF16 on tensor cores: one channel a group, stride 1, no dilation. The workspace of each
+// grad_weight holds a float for each part of each weight.
+
+// Row-major planes of 14x14, or of up to 64 places: kernels of 3x3, 5x5 and 7x7, padding of half a kernel.
+void depthwise_small_grad_input(const Conv& conv, Stream stream);
+// How many parts the images are cut into.
+int64_t depthwise_small_parts(const Conv& conv);
+void depthwise_small_grad_weight(const Conv& conv, float* workspace, Stream stream);
+
+// 5x5 and 7x7, padding of half a kernel, row-major planes whose rows are whole chunks of 16 bytes: at most
+// 256 columns, in grad_weight 128.
+void depthwise_bands_grad_input(const Conv& conv, Stream stream);
+int64_t bands_images_in_part(const Conv& conv);
+int64_t depthwise_bands_parts(const Conv& conv);
+// Leaves sums of parts as [part][channel][tap].
+void depthwise_bands_grad_weight(const Conv& conv, float* workspace, Stream stream);
+
+// Along one axis, at most 64 taps, row-major tensors whose lines are whole chunks of 16 bytes. y from x, or
+// with forward = false x from y.
+void depthwise_spans_gather(const Conv& conv, bool forward, Stream stream);
+int64_t depthwise_spans_parts(const Conv& conv);
+// Leaves sums of parts as [part][channel][tap].
+void depthwise_spans_grad_weight(const Conv& conv, float* workspace, Stream stream);
 
 }  // namespace retrograd::kernels::cuda

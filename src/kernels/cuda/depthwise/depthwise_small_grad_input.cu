@@ -11,9 +11,9 @@
 #include <type_traits>
 
 #include "kernels/cuda/depthwise/depthwise_band.cuh"
+#include "kernels/cuda/depthwise/depthwise_plan.h"
 #include "kernels/cuda/depthwise/depthwise_repair.cuh"
 #include "kernels/cuda/depthwise/depthwise_small.cuh"
-#include "kernels/cuda/depthwise/depthwise_small.h"
 #include "kernels/cuda/pack.cuh"
 #include "kernels/cuda/types.h"
 

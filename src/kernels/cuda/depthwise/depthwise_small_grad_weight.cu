@@ -7,9 +7,9 @@
 // registers over all images, and the next planes are on their way meanwhile. Bytes: x once, y once.
 //
 // Values beyond the edge are zeros; a sum that is NaN is taken from the formula.
+#include "kernels/cuda/depthwise/depthwise_plan.h"
 #include "kernels/cuda/depthwise/depthwise_repair.cuh"
 #include "kernels/cuda/depthwise/depthwise_small.cuh"
-#include "kernels/cuda/depthwise/depthwise_small.h"
 #include "kernels/cuda/part_sums.h"
 #include "kernels/cuda/types.h"
 

@@ -9,9 +9,9 @@
 //
 // Values beyond the edge are zeros, and so are the matrices beside their diagonals; a result that is not
 // finite, where a zero may have met an infinity, is taken from the formula.
+#include "kernels/cuda/depthwise/depthwise_plan.h"
 #include "kernels/cuda/depthwise/depthwise_repair.cuh"
 #include "kernels/cuda/depthwise/depthwise_spans.cuh"
-#include "kernels/cuda/depthwise/depthwise_spans.h"
 #include "kernels/cuda/pack.cuh"
 #include "kernels/cuda/types.h"
 

@@ -7,8 +7,8 @@
 // once, y once.
 //
 // Values beyond the edge are zeros; who adds the parts takes a sum that is not finite from the formula.
+#include "kernels/cuda/depthwise/depthwise_plan.h"
 #include "kernels/cuda/depthwise/depthwise_spans.cuh"
-#include "kernels/cuda/depthwise/depthwise_spans.h"
 #include "kernels/cuda/types.h"
 
 namespace retrograd::kernels::cuda {

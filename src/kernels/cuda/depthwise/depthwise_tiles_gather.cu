@@ -8,9 +8,9 @@
 //
 // Values beyond the edge and weights beyond the kernel are zeros. A result that is NaN, where a zero
 // may have met an infinity, is taken from the formula.
-#include "kernels/cuda/depthwise/depthwise_spans.h"
+#include "kernels/cuda/depthwise/depthwise.h"
+#include "kernels/cuda/depthwise/depthwise_plan.h"
 #include "kernels/cuda/depthwise/depthwise_tile.cuh"
-#include "kernels/cuda/depthwise/depthwise_tiles.h"
 #include "kernels/cuda/formulas.cuh"
 #include "kernels/cuda/types.h"
 

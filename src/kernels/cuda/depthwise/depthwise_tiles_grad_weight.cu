@@ -7,9 +7,9 @@
 // strip and add up at the end.
 //
 // Values of x beyond the edge are zeros; who adds the parts takes a sum that is NaN from the formula.
-#include "kernels/cuda/depthwise/depthwise_spans.h"
+#include "kernels/cuda/depthwise/depthwise.h"
+#include "kernels/cuda/depthwise/depthwise_plan.h"
 #include "kernels/cuda/depthwise/depthwise_tile.cuh"
-#include "kernels/cuda/depthwise/depthwise_tiles.h"
 #include "kernels/cuda/part_sums.h"
 #include "kernels/cuda/types.h"
 

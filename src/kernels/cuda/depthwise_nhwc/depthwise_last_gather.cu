@@ -12,7 +12,7 @@
 #include "kernels/cuda/alignment.h"
 #include "kernels/cuda/depthwise/depthwise_repair.cuh"
 #include "kernels/cuda/depthwise_nhwc/depthwise_last.cuh"
-#include "kernels/cuda/depthwise_nhwc/depthwise_last.h"
+#include "kernels/cuda/depthwise_nhwc/depthwise_last_plan.h"
 #include "kernels/cuda/types.h"
 
 namespace retrograd::kernels::cuda {

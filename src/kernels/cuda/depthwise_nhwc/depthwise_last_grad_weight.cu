@@ -9,7 +9,7 @@
 // Values beyond the edge are zeros; who adds the parts takes a sum that is NaN from the formula.
 #include "kernels/cuda/alignment.h"
 #include "kernels/cuda/depthwise_nhwc/depthwise_last.cuh"
-#include "kernels/cuda/depthwise_nhwc/depthwise_last.h"
+#include "kernels/cuda/depthwise_nhwc/depthwise_last_plan.h"
 #include "kernels/cuda/part_sums.h"
 #include "kernels/cuda/types.h"
 

@@ -94,4 +94,13 @@ LastPlan last_plan(const Conv& conv, LastPass pass);
 // Bytes that are copied at once, from addresses that are multiples of `alignment`.
 int last_chunk(const LastPlan& plan, int element_bytes, int alignment);
 
+// Depthwise convolutions, one channel a group, on dense channels-last tensors of FP32, FP16 or BF16 at any
+// address: windows of up to 7x7 taps in two axes, any padding, stride 1 with any dilation or stride 2
+// without.
+// forward, or grad_input.
+void depthwise_last_gather(const Conv& conv, bool forward, const LastPlan& plan, Stream stream);
+
+// The workspace holds a float for each part of each weight.
+void depthwise_last_grad_weight(const Conv& conv, const LastPlan& plan, float* workspace, Stream stream);
+
 }  // namespace retrograd::kernels::cuda

@@ -10,7 +10,7 @@
 // from the formula.
 #include "kernels/cuda/depthwise/depthwise_repair.cuh"
 #include "kernels/cuda/depthwise_windows/segments.cuh"
-#include "kernels/cuda/depthwise_windows/segments.h"
+#include "kernels/cuda/depthwise_windows/segments_plan.h"
 #include "kernels/cuda/types.h"
 
 namespace retrograd::kernels::cuda {

@@ -10,7 +10,7 @@
 // Values beyond the edge are zeros; who adds the parts takes a sum that is not finite from the formula.
 #include "kernels/cuda/block_sum.cuh"
 #include "kernels/cuda/depthwise_windows/segments.cuh"
-#include "kernels/cuda/depthwise_windows/segments.h"
+#include "kernels/cuda/depthwise_windows/segments_plan.h"
 #include "kernels/cuda/part_sums.h"
 #include "kernels/cuda/types.h"
 

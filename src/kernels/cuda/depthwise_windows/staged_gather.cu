@@ -9,7 +9,7 @@
 // Taps beyond the edge along D and W are left out. Rows beyond the edge are zeros, which products may meet
 // as long as the block's weights are finite; otherwise the rows of every product are looked at.
 #include "kernels/cuda/depthwise_windows/staged.cuh"
-#include "kernels/cuda/depthwise_windows/staged.h"
+#include "kernels/cuda/depthwise_windows/staged_plan.h"
 #include "kernels/cuda/formulas.cuh"
 #include "kernels/cuda/types.h"
 

@@ -7,7 +7,7 @@
 // NaN.
 #include "kernels/cuda/block_sum.cuh"
 #include "kernels/cuda/depthwise_windows/staged.cuh"
-#include "kernels/cuda/depthwise_windows/staged.h"
+#include "kernels/cuda/depthwise_windows/staged_plan.h"
 #include "kernels/cuda/elements.cuh"
 #include "kernels/cuda/part_sums.h"
 #include "kernels/cuda/types.h"

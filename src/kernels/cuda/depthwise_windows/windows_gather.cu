@@ -5,8 +5,8 @@
 // A block keeps the weights of its channels in shared memory and takes items (windows_plan.h), four results a
 // thread, up to four taps along slide at once: 9 loads for 12 products of three taps, 11 for 16 of four, 5
 // for 4 of one. Neighbouring threads read neighbouring values, each from memory about once, then from L1.
-#include "kernels/cuda/depthwise_windows/windows.h"
 #include "kernels/cuda/depthwise_windows/windows_item.h"
+#include "kernels/cuda/depthwise_windows/windows_plan.h"
 #include "kernels/cuda/pack.cuh"
 #include "kernels/cuda/types.h"
 

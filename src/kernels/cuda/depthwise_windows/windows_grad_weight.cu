@@ -6,8 +6,8 @@
 // 3x3. At most 256 terms go to a thread's sum; sums of threads are added in a fixed tree, and a second kernel
 // adds the parts. Neighbouring blocks take other taps of the same items, whose x and y are in L2 then.
 #include "kernels/cuda/block_sum.cuh"
-#include "kernels/cuda/depthwise_windows/windows.h"
 #include "kernels/cuda/depthwise_windows/windows_item.h"
+#include "kernels/cuda/depthwise_windows/windows_plan.h"
 #include "kernels/cuda/pack.cuh"
 #include "kernels/cuda/part_sums.h"
 #include "kernels/cuda/types.h"

@@ -14,7 +14,7 @@
 
 #include "kernels/cuda/counts.h"
 #include "kernels/cuda/few_channels/group_block.cuh"
-#include "kernels/cuda/few_channels/group_blocks.h"
+#include "kernels/cuda/few_channels/narrow_blocks.h"
 #include "kernels/cuda/few_channels/narrow_repair.cuh"
 #include "kernels/cuda/pack.cuh"
 

@@ -12,7 +12,7 @@
 
 #include "kernels/cuda/counts.h"
 #include "kernels/cuda/few_channels/group_block.cuh"
-#include "kernels/cuda/few_channels/group_blocks.h"
+#include "kernels/cuda/few_channels/narrow_blocks.h"
 #include "kernels/cuda/part_sums.h"
 
 namespace retrograd::kernels::cuda {

@@ -2,35 +2,18 @@
 // Tiles of 64 pixels and 64 channels go through shared memory: read along pixels, written along channels in
 // 16-byte chunks. Channels that lie side by side go straight to their chunks. Bytes: the source once, the
 // rows once.
-#include "kernels/cuda/elements.cuh"
 #include "kernels/cuda/fast_div.cuh"
 #include "kernels/cuda/layout/channel_rows.h"
 #include "kernels/cuda/layout/patch_rows.h"
 #include "kernels/cuda/layout/plane_rows.h"
-#include "kernels/cuda/layout/plane_rows_f32.h"
-#include "kernels/cuda/layout/row_pitch.h"
+#include "kernels/cuda/layout/relayout.h"
+#include "kernels/cuda/layout/source.cuh"
 
 namespace retrograd::kernels::cuda {
 namespace {
 
 constexpr int kThreads = 256;
 constexpr int kTile = 64;
-
-struct Source {
-  const void* data;
-  DType dtype;
-  OperandRounding rounding;
-};
-
-template <class S>
-__device__ float read(const Source& source, int64_t offset) {
-  return round_operand(source.rounding, to_float(static_cast<const S*>(source.data)[offset]));
-}
-struct Any {};
-template <>
-__device__ inline float read<Any>(const Source& source, int64_t offset) {
-  return round_operand(source.rounding, load_any(source.dtype, source.data, offset));
-}
 
 struct Places {
   int64_t places, channels, filled, groups;
@@ -47,7 +30,7 @@ __device__ int64_t place_offset(const Places& p, int64_t place) {
 }
 
 template <class S, class E>
-__global__ void __launch_bounds__(kThreads) rows_kernel(Places p, Source source, E* target) {
+__global__ void __launch_bounds__(kThreads) rows_kernel(Places p, Elements source, E* target) {
   constexpr int kChunk = 16 / sizeof(E);
   // The odd number of words a row keeps columns of the tile in different banks.
   constexpr int kPitch = kTile + 4 / sizeof(E);
@@ -81,7 +64,7 @@ int64_t filled_to(int64_t channels, RowType type) {
   return (channels + chunk - 1) / chunk * chunk;
 }
 
-template <class E>
+template <class S, class E>
 void launch_rows(const Rows& rows, RowType type, void* target, Stream stream) {
   Places p;
   p.places = rows.batch * rows.spatial[0] * rows.spatial[1] * rows.spatial[2];
@@ -93,21 +76,10 @@ void launch_rows(const Rows& rows, RowType type, void* target, Stream stream) {
   p.w = FastDiv(rows.spatial[2]);
   p.h = FastDiv(rows.spatial[1]);
   p.d = FastDiv(rows.spatial[0]);
-  const Source source{rows.source.data, rows.source.dtype, rows.rounding};
+  const Elements source{rows.source.data, rows.source.dtype, rows.rounding};
   const dim3 grid(static_cast<unsigned>((p.places + kTile - 1) / kTile),
                   static_cast<unsigned>((p.filled + kTile - 1) / kTile), static_cast<unsigned>(p.groups));
-  E* out = static_cast<E*>(target);
-  switch (rows.source.dtype) {
-    case DType::kF32:
-      return rows_kernel<float, E><<<grid, kThreads, 0, stream>>>(p, source, out);
-    case DType::kF16:
-      return rows_kernel<__half, E><<<grid, kThreads, 0, stream>>>(p, source, out);
-    case DType::kBF16:
-      return rows_kernel<__nv_bfloat16, E><<<grid, kThreads, 0, stream>>>(p, source, out);
-    case DType::kHiF8:
-    case DType::kE4M3:
-      return rows_kernel<Any, E><<<grid, kThreads, 0, stream>>>(p, source, out);
-  }
+  rows_kernel<S, E><<<grid, kThreads, 0, stream>>>(p, source, static_cast<E*>(target));
 }
 
 // Channels side by side, places and groups at one distance from each other: nothing but the pitch changes.
@@ -164,15 +136,10 @@ void make_rows(const Rows& given, RowType type, void* target, Stream stream) {
                    filled_to(rows.channels, type)};
   if (rows.groups == 1 && rows.rounding == OperandRounding::kNone && has_planes(rows.source, type, planes))
     return planes_to_rows(planes, rows.source.data, target, stream);
-  switch (type) {
-    case RowType::kF16:
-      return launch_rows<__half>(rows, type, target, stream);
-    case RowType::kBF16:
-      return launch_rows<__nv_bfloat16>(rows, type, target, stream);
-    case RowType::kF32:
-      if (make_rows_of_planes(rows, static_cast<float*>(target), stream)) return;
-      return launch_rows<float>(rows, type, target, stream);
-  }
+  if (type == RowType::kF32 && make_rows_of_planes(rows, static_cast<float*>(target), stream)) return;
+  with_types(rows.source.dtype, type, [&](auto source, auto row) {
+    launch_rows<decltype(source), decltype(row)>(rows, type, target, stream);
+  });
 }
 
 }  // namespace retrograd::kernels::cuda

@@ -24,6 +24,13 @@ inline int64_t chunk_elements(ProductMath math) {
 }
 inline size_t row_element_bytes(RowType type) { return type == RowType::kF32 ? 4 : 2; }
 
+// What is read, and how.
+struct Elements {
+  const void* data;
+  DType dtype;
+  OperandRounding rounding;
+};
+
 struct Rows {
   int64_t batch, groups, channels;  // a group's
   int64_t spatial[3];
@@ -37,5 +44,9 @@ void make_rows(const Rows& rows, RowType type, void* target, Stream stream);
 // Weights as [groups][taps][rows][channels filled up]; the rows are the result's channels. by_y: rows are x
 // channels and channels y channels (grad_input); else rows are y channels and channels x channels (forward).
 void make_weight_rows(const Conv& conv, bool by_y, RowType type, void* target, Stream stream);
+
+// make_rows for FP32 planes whose pixels lie side by side.
+// False, and nothing done, where the source is something else.
+bool make_rows_of_planes(const Rows& rows, float* target, Stream stream);
 
 }  // namespace retrograd::kernels::cuda

@@ -7,7 +7,7 @@
 #include "kernels/cuda/depthwise_windows/windows_axis.h"
 #include "kernels/cuda/elements.cuh"
 #include "kernels/cuda/fast_div.cuh"
-#include "kernels/cuda/layout/col2im.h"
+#include "kernels/cuda/layout/patch_rows.h"
 
 namespace retrograd::kernels::cuda {
 namespace {

@@ -5,15 +5,14 @@
 #include <algorithm>
 
 #include "base/host_device.h"
+#include "kernels/cuda/counts.h"
 #include "kernels/cuda/fast_div.cuh"
 #include "kernels/cuda/layout/patch_rows.h"
 
 namespace retrograd::kernels::cuda::patches {
 
 struct Patches {
-  const void* data;
-  DType dtype;
-  OperandRounding rounding;
+  Elements x;
   int64_t strides[5];
   FastDiv outputs[3];
   int stride[3], dilation[3], pad[3], source[3], kernel[3];
@@ -64,19 +63,11 @@ struct Place {
 
 inline Patches patches_of(const Conv& conv, RowType type) {
   Patches p;
-  p.data = conv.x.data;
-  p.dtype = conv.x.dtype;
-  p.rounding = conv.rounding;
+  p.x = {conv.x.data, conv.x.dtype, conv.rounding};
   std::copy(conv.x.strides, conv.x.strides + 5, p.strides);
+  set_axes(conv, p);
   int64_t places = conv.batch, taps = 1;
-  for (int a = 0; a < 3; ++a) {
-    const Axis& axis = conv.axes[a];
-    p.outputs[a] = FastDiv(axis.y);
-    p.stride[a] = static_cast<int>(axis.stride);
-    p.dilation[a] = static_cast<int>(axis.dilation);
-    p.pad[a] = static_cast<int>(axis.pad);
-    p.source[a] = static_cast<int>(axis.x);
-    p.kernel[a] = static_cast<int>(axis.kernel);
+  for (const Axis& axis : conv.axes) {
     places *= axis.y;
     taps *= axis.kernel;
   }

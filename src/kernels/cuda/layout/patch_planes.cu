@@ -5,7 +5,8 @@
 // it finds out once. What lanes read of a tap lies side by side, and every tap but the first finds it in L1.
 // Bytes: the planes once, x about once.
 #include "kernels/cuda/counts.h"
-#include "kernels/cuda/layout/patches.cuh"
+#include "kernels/cuda/layout/patch_columns.h"
+#include "kernels/cuda/layout/source.cuh"
 
 namespace retrograd::kernels::cuda {
 namespace {
@@ -42,7 +43,7 @@ __global__ void __launch_bounds__(kThreads)
 #pragma unroll
     for (int e = 0; e < kOfWord; ++e) {
       const patches::Place& from = e == 0 ? first : last;
-      values[e] = from_float<E>(from.reaches(p, c) ? patches::read<S>(p, from.at + c.offset) : 0.0f);
+      values[e] = from_float<E>(from.reaches(p, c) ? read<S>(p.x, from.at + c.offset) : 0.0f);
     }
     target[i * pitch] = *reinterpret_cast<const uint32_t*>(values);
   }
@@ -60,7 +61,7 @@ void make_patch_planes(const Conv& conv, RowType type, void* target, Stream stre
     of_block /= 2;
   const dim3 grid(static_cast<unsigned>(across), static_cast<unsigned>(ceil_of(p.columns, of_block)),
                   static_cast<unsigned>(p.groups));
-  patches::with_types(conv, type, [&](auto source, auto row) {
+  with_types(conv.x.dtype, type, [&](auto source, auto row) {
     planes_kernel<decltype(source), decltype(row)>
         <<<grid, kThreads, 0, stream>>>(p, by_words, of_block, static_cast<uint32_t*>(target));
   });

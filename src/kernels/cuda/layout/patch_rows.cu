@@ -4,7 +4,8 @@
 // A thread writes the same 16 bytes of kPlaces rows: where its columns lie in x it finds out once.
 // Neighbouring lanes write neighbouring chunks of a row, then of the next row; reads that lie apart meet in
 // L1, since the windows of a block's rows are neighbours. Bytes: the rows once, x about once.
-#include "kernels/cuda/layout/patches.cuh"
+#include "kernels/cuda/layout/patch_columns.h"
+#include "kernels/cuda/layout/source.cuh"
 
 namespace retrograd::kernels::cuda {
 namespace {
@@ -35,8 +36,8 @@ __global__ void __launch_bounds__(kThreads)
     __align__(16) E values[kChunk];
 #pragma unroll
     for (int e = 0; e < kChunk; ++e)
-      values[e] = from_float<E>(from.reaches(p, columns[e]) ? patches::read<S>(p, from.at + columns[e].offset)
-                                                            : 0.0f);
+      values[e] =
+          from_float<E>(from.reaches(p, columns[e]) ? read<S>(p.x, from.at + columns[e].offset) : 0.0f);
     *reinterpret_cast<uint4*>(to) = *reinterpret_cast<const uint4*>(values);
   }
 }
@@ -52,7 +53,7 @@ void make_patch_rows(const Conv& conv, RowType type, void* target, Stream stream
   const int64_t rows = kThreads / lanes * int64_t{kPlaces};
   const dim3 grid(static_cast<unsigned>((p.places + rows - 1) / rows),
                   static_cast<unsigned>((p.chunks + lanes - 1) / lanes), static_cast<unsigned>(p.groups));
-  patches::with_types(conv, type, [&](auto source, auto row) {
+  with_types(conv.x.dtype, type, [&](auto source, auto row) {
     using E = decltype(row);
     patches_kernel<decltype(source), E><<<grid, kThreads, 0, stream>>>(p, lanes, static_cast<E*>(target));
   });

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "kernels/cuda/layout/channel_rows.h"
+#include "kernels/cuda/shapes.h"
 
 namespace retrograd::kernels::cuda {
 
@@ -19,5 +20,10 @@ void make_patch_planes(const Conv& conv, RowType type, void* target, Stream stre
 
 // Weights as [groups][y channel][x channel][tap], the last two filled up together; at most 2^38 of them.
 void make_patch_weights(const Conv& conv, RowType type, void* target, Stream stream);
+
+// The opposite (col2im), the second half of a grad_input whose taps are channels of a product: every pixel of
+// x adds what the windows that hold it have for it. columns: [image][tap][x channel][place of y] in FP32. Of
+// one group; x has fewer than 2^31 elements. A bias is added.
+void add_columns(const Conv& conv, const float* columns, Stream stream);
 
 }  // namespace retrograd::kernels::cuda

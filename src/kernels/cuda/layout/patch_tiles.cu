@@ -5,7 +5,8 @@
 // A block makes 64 rows, 64 words of each. A warp takes a word at a time, its lanes neighbouring pixels: what
 // they read of a tap lies side by side, and every tap but the first finds it in L1. The words go through
 // shared memory, from where lanes write neighbouring ones of a row. Bytes: the rows once, x about once.
-#include "kernels/cuda/layout/patches.cuh"
+#include "kernels/cuda/layout/patch_columns.h"
+#include "kernels/cuda/layout/source.cuh"
 
 namespace retrograd::kernels::cuda {
 namespace {
@@ -24,7 +25,7 @@ __device__ uint32_t read_word(const Patches& p, const patches::Place& from, bool
 #pragma unroll
   for (int e = 0; e < kOfWord; ++e) {
     const Column c = columns[e];
-    values[e] = from_float<E>(there && from.reaches(p, c) ? patches::read<S>(p, from.at + c.offset) : 0.0f);
+    values[e] = from_float<E>(there && from.reaches(p, c) ? read<S>(p.x, from.at + c.offset) : 0.0f);
   }
   return *reinterpret_cast<const uint32_t*>(values);
 }
@@ -95,7 +96,7 @@ void make_patch_tiles(const Conv& conv, RowType type, void* target, Stream strea
   while (lanes < 32 && lanes < words) lanes *= 2;
   const dim3 grid(static_cast<unsigned>((int64_t{p.places} + kPlaces - 1) / kPlaces),
                   static_cast<unsigned>((words + kWords - 1) / kWords), static_cast<unsigned>(p.groups));
-  patches::with_types(conv, type, [&](auto source, auto row) {
+  with_types(conv.x.dtype, type, [&](auto source, auto row) {
     tiles_kernel<decltype(source), decltype(row)>
         <<<grid, kThreads, 0, stream>>>(p, lanes, static_cast<uint32_t*>(target));
   });
@@ -114,14 +115,9 @@ void make_patch_weights(const Conv& conv, RowType type, void* target, Stream str
   p.filled = static_cast<int>((p.columns + chunk - 1) / chunk * chunk);
   p.total = conv.groups * conv.y_channels * p.filled;
   const auto blocks = static_cast<unsigned>((p.total + kThreads - 1) / kThreads);
-  switch (type) {
-    case RowType::kF16:
-      return weights_kernel<<<blocks, kThreads, 0, stream>>>(p, static_cast<__half*>(target));
-    case RowType::kBF16:
-      return weights_kernel<<<blocks, kThreads, 0, stream>>>(p, static_cast<__nv_bfloat16*>(target));
-    case RowType::kF32:
-      return weights_kernel<<<blocks, kThreads, 0, stream>>>(p, static_cast<float*>(target));
-  }
+  with_type(dtype_of(type), [&](auto element) {
+    weights_kernel<<<blocks, kThreads, 0, stream>>>(p, static_cast<decltype(element)*>(target));
+  });
 }
 
 }  // namespace retrograd::kernels::cuda

@@ -6,7 +6,6 @@
 #include "kernels/cuda/alignment.h"
 #include "kernels/cuda/elements.cuh"
 #include "kernels/cuda/layout/channel_rows.h"
-#include "kernels/cuda/layout/plane_rows_f32.h"
 
 namespace retrograd::kernels::cuda {
 namespace {

@@ -7,7 +7,6 @@
 #include "kernels/cuda/fast_div.cuh"
 #include "kernels/cuda/layout/plane_rows.h"
 #include "kernels/cuda/layout/relayout.h"
-#include "kernels/cuda/layout/row_pitch.h"
 
 namespace retrograd::kernels::cuda {
 namespace {

@@ -28,4 +28,15 @@ int widen(RelayoutPlan& plan, int element_bytes, int alignment);
 // Fewer than 2^31 elements, at least one.
 void relayout(const int64_t (&sizes)[5], const Tensor& source, const Tensor& target, Stream stream);
 
+// Rows of elements side by side, from one pitch to another: channels-last tensors whose channels are no whole
+// vectors, to rows of whole vectors and back. In elements; pitches are not below zero.
+struct RowPitch {
+  int64_t rows, length;
+  int64_t from, to;
+};
+
+// What lies between a target's rows becomes zero. False: nothing was done, since an address is no multiple of
+// 16, elements have one byte, rows fewer than 16, the target 4 GB, or 16 bytes and more lie between its rows.
+bool change_row_pitch(const RowPitch& pitch, DType type, const void* source, void* target, Stream stream);
+
 }  // namespace retrograd::kernels::cuda

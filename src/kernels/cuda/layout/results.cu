@@ -3,9 +3,10 @@
 #include "kernels/cuda/elements.cuh"
 #include "kernels/cuda/fast_div.cuh"
 #include "kernels/cuda/layout/plane_rows.h"
+#include "kernels/cuda/layout/relayout.h"
 #include "kernels/cuda/layout/results.h"
-#include "kernels/cuda/layout/row_pitch.h"
 #include "kernels/cuda/terms.h"
+#include "kernels/cuda/types.h"
 
 namespace retrograd::kernels::cuda {
 namespace {
@@ -135,18 +136,6 @@ __global__ void __launch_bounds__(kThreads) take_rows_kernel(Tensor target, Plac
   }
 }
 
-template <class Function>
-void with_row_type(RowType type, Function&& function) {
-  switch (type) {
-    case RowType::kF16:
-      return function(__half{});
-    case RowType::kBF16:
-      return function(__nv_bfloat16{});
-    case RowType::kF32:
-      return function(float{});
-  }
-}
-
 }  // namespace
 
 void make_filter(const Conv& conv, int64_t y_filled, int64_t x_filled, RowType type, void* target,
@@ -193,7 +182,7 @@ void take_rows(const Conv& conv, Result result, int64_t filled, RowType type, co
   p.d = FastDiv(s.d);
   const dim3 grid(static_cast<unsigned>((p.places + kTile - 1) / kTile),
                   static_cast<unsigned>((p.channels + kTile - 1) / kTile));
-  with_row_type(type, [&](auto element) {
+  with_type(dtype_of(type), [&](auto element) {
     using E = decltype(element);
     take_rows_kernel<E><<<grid, kThreads, 0, stream>>>(target, p, static_cast<const E*>(rows));
   });

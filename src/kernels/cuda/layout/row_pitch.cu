@@ -4,7 +4,7 @@
 // loads are left out, not branched around. Bytes: both sides once.
 #include "kernels/cuda/alignment.h"
 #include "kernels/cuda/fast_div.cuh"
-#include "kernels/cuda/layout/row_pitch.h"
+#include "kernels/cuda/layout/relayout.h"
 
 namespace retrograd::kernels::cuda {
 namespace {

@@ -1,12 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which kernel.
 #include "kernels/cuda/pooling/pool.h"
-#include "kernels/cuda/pooling/pool_any.h"
-#include "kernels/cuda/pooling/pool_columns.h"
-#include "kernels/cuda/pooling/pool_disjoint.h"
-#include "kernels/cuda/pooling/pool_last.h"
+#include "kernels/cuda/pooling/pool_kernels.h"
 #include "kernels/cuda/pooling/pool_plan.h"
-#include "kernels/cuda/pooling/pool_vectors.h"
 
 namespace retrograd::kernels::cuda {
 

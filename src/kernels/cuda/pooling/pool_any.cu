@@ -2,7 +2,7 @@
 // A thread adds what its result is the sum of, rows of pixels first, then rows, then depths: for windows
 // that shared memory has no room for, channels that lie at odd addresses, and tiny problems.
 #include "kernels/cuda/elements.cuh"
-#include "kernels/cuda/pooling/pool_any.h"
+#include "kernels/cuda/pooling/pool_kernels.h"
 #include "kernels/cuda/pooling/pool_sources.h"
 #include "kernels/cuda/types.h"
 

@@ -7,9 +7,9 @@
 // pool_columns_block.h), and results leave through shared memory: what a block reads and writes is one run,
 // or a run a line, and goes in 16-byte vectors whatever the width is.
 // Bytes: the source once, but for the lines that neighbouring tiles have in common; the result once.
-#include "kernels/cuda/pooling/pool_columns.h"
 #include "kernels/cuda/pooling/pool_columns_block.h"
 #include "kernels/cuda/pooling/pool_elements.cuh"
+#include "kernels/cuda/pooling/pool_kernels.h"
 #include "kernels/cuda/types.h"
 
 namespace retrograd::kernels::cuda {

@@ -3,7 +3,7 @@
 #include "kernels/cuda/alignment.h"
 #include "kernels/cuda/fast_div.cuh"
 #include "kernels/cuda/pack.cuh"
-#include "kernels/cuda/pooling/pool_disjoint.h"
+#include "kernels/cuda/pooling/pool_kernels.h"
 #include "kernels/cuda/types.h"
 
 namespace retrograd::kernels::cuda {

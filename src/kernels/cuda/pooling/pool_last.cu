@@ -9,7 +9,7 @@
 #include "base/checked.h"
 #include "kernels/cuda/fast_div.cuh"
 #include "kernels/cuda/pack.cuh"
-#include "kernels/cuda/pooling/pool_last.h"
+#include "kernels/cuda/pooling/pool_kernels.h"
 #include "kernels/cuda/types.h"
 
 namespace retrograd::kernels::cuda {

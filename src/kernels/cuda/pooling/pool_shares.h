@@ -5,7 +5,7 @@
 #include <type_traits>
 
 #include "kernels/cuda/pooling/pool_words.h"
-#include "kernels/cuda/pooling_forward/pool_forward_plan.h"
+#include "kernels/cuda/pooling_forward/pool_forward.h"
 
 namespace retrograd::kernels::cuda {
 

@@ -6,7 +6,7 @@
 // kept in registers. What neighbouring columns have in common comes from L1. The next line is under way while
 // one is added. Bytes: the source once, but for lines that two bands need; the result once.
 #include "kernels/cuda/pooling/pool_elements.cuh"
-#include "kernels/cuda/pooling/pool_vectors.h"
+#include "kernels/cuda/pooling/pool_kernels.h"
 #include "kernels/cuda/pooling/pool_vectors_walk.h"
 #include "kernels/cuda/types.h"
 

@@ -12,8 +12,8 @@
 #include "kernels/cuda/fast_div.cuh"
 #include "kernels/cuda/pack.cuh"
 #include "kernels/cuda/pooling/pool_elements.cuh"
+#include "kernels/cuda/pooling/pool_kernels.h"
 #include "kernels/cuda/pooling/pool_shares.h"
-#include "kernels/cuda/pooling/pool_whole.h"
 #include "kernels/cuda/pooling/pool_windows.cuh"
 #include "kernels/cuda/types.h"
 

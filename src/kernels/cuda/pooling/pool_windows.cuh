@@ -2,7 +2,7 @@
 // What the kernels of average pooling forward share: the average from the sum of a window.
 #pragma once
 
-#include "kernels/cuda/pooling_forward/pool_forward_plan.h"
+#include "kernels/cuda/pooling_forward/pool_forward.h"
 
 namespace retrograd::kernels::cuda {
 

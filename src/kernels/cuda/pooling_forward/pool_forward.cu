@@ -1,12 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // y[p] = Σ_{q in window p} x[q] / divisor(p): which kernel.
 #include "kernels/cuda/alignment.h"
-#include "kernels/cuda/pooling/pool_any.h"
-#include "kernels/cuda/pooling/pool_columns.h"
-#include "kernels/cuda/pooling/pool_vectors.h"
-#include "kernels/cuda/pooling/pool_whole.h"
+#include "kernels/cuda/pooling/pool_kernels.h"
 #include "kernels/cuda/pooling_forward/pool_forward.h"
-#include "kernels/cuda/pooling_forward/pool_forward_plan.h"
 
 namespace retrograd::kernels::cuda {
 

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which kernel, and for how many threads.
-#include "kernels/cuda/pooling_forward/pool_forward_plan.h"
-
 #include <algorithm>
 
 #include "base/checked.h"
 #include "kernels/cuda/pooling/pool_columns_plan.h"
+#include "kernels/cuda/pooling_forward/pool_forward.h"
 
 namespace retrograd::kernels::cuda {
 namespace {

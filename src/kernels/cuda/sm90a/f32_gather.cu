@@ -9,7 +9,6 @@
 #include <cstdlib>
 
 #include "kernels/cuda/dense/cluster.cuh"
-#include "kernels/cuda/dense/f32_gather.h"
 #include "kernels/cuda/dense/gather_product_plan.h"
 #include "kernels/cuda/dense/gather_tiles.cuh"
 #include "kernels/cuda/dense/tensor_map.h"
@@ -329,21 +328,10 @@ bool launch(const Product& p, const GatherProduct& product, int shares, Stream s
   if (!make_map(places, MapType::kF32, product.source_rows, &maps.places) ||
       !make_map(boxes, MapType::kF32, product.weight_rows, &maps.weights))
     return false;
-  cudaFuncSetAttribute(f32_kernel<C>, cudaFuncAttributeMaxDynamicSharedMemorySize, C::kBytes);
   const int64_t tiles = int64_t{(p.columns + C::kN - 1) / C::kN} * ((r.places + C::kM - 1) / C::kM);
-  cudaLaunchAttribute cluster{};
-  cluster.id = cudaLaunchAttributeClusterDimension;
-  cluster.val.clusterDim.x = static_cast<unsigned>(shares);
-  cluster.val.clusterDim.y = cluster.val.clusterDim.z = 1;
-  cudaLaunchConfig_t config{};
-  config.gridDim =
-      static_cast<unsigned>(shares > 1 ? tiles * shares : std::min<int64_t>(tiles, product.multiprocessors));
-  config.blockDim = C::kThreads;
-  config.dynamicSmemBytes = C::kBytes;
-  config.stream = stream;
-  config.attrs = &cluster;
-  config.numAttrs = shares > 1 ? 1 : 0;
-  cudaLaunchKernelEx(&config, f32_kernel<C>, p, maps);
+  const int64_t blocks = shares > 1 ? tiles * shares : std::min<int64_t>(tiles, product.multiprocessors);
+  hopper::start_clusters(f32_kernel<C>, static_cast<unsigned>(shares), static_cast<unsigned>(blocks),
+                         C::kThreads, C::kBytes, stream, p, maps);
   return true;
 }
 

@@ -9,8 +9,8 @@
 
 #include "base/checked.h"
 #include "kernels/cuda/dense/tensor_map.h"
-#include "kernels/cuda/dense_weight/f32_weight.h"
 #include "kernels/cuda/dense_weight/weight_product_plan.h"
+#include "kernels/cuda/dense_weight/weight_tiles.cuh"
 #include "kernels/cuda/sm90a/f32_sums.cuh"
 
 namespace retrograd::kernels::cuda {

@@ -160,21 +160,11 @@ bool launch(const GatherProduct& product, const GatherLaunch& as, Stream stream)
                      C::kWeightRowBytes};
   if (!make_map(boxes, type, product.weight_rows, &maps.weights)) return false;
 
-  cudaFuncSetAttribute(gather_kernel<T, C>, cudaFuncAttributeMaxDynamicSharedMemorySize, C::kBytes);
-  cudaLaunchAttribute cluster{};
-  cluster.id = cudaLaunchAttributeClusterDimension;
-  const auto shares = static_cast<unsigned>(as.shares);
-  cluster.val.clusterDim.x = shares;
-  cluster.val.clusterDim.y = cluster.val.clusterDim.z = 1;
-  cudaLaunchConfig_t config{};
-  config.gridDim = shares > 1 ? p.tiles * shares
-                              : std::min(p.tiles, static_cast<unsigned>(multiprocessors() * C::kBlocks));
-  config.blockDim = C::kThreads;
-  config.dynamicSmemBytes = C::kBytes;
-  config.stream = stream;
-  config.attrs = &cluster;
-  config.numAttrs = shares > 1 ? 1 : 0;
-  cudaLaunchKernelEx(&config, gather_kernel<T, C>, p, maps);
+  const auto shares = static_cast<unsigned>(as.shares),
+             at_once = static_cast<unsigned>(multiprocessors() * C::kBlocks);
+  hopper::start_clusters(gather_kernel<T, C>, shares,
+                         shares > 1 ? p.tiles * shares : std::min(p.tiles, at_once), C::kThreads, C::kBytes,
+                         stream, p, maps);
   return true;
 }
 

@@ -95,21 +95,10 @@ template <class E, class C>
 void launch(const TapPlan& plan, const void* x_rows, const void* y_rows, const ResultTarget& target,
             Stream stream) {
   constexpr int kBytes = C::kStages * C::kStageBytes + 1024;
-  cudaFuncSetAttribute(product_kernel<E, C>, cudaFuncAttributeMaxDynamicSharedMemorySize, kBytes);
   const TapWalk& p = plan.walk;
-  cudaLaunchAttribute cluster{};
-  cluster.id = cudaLaunchAttributeClusterDimension;
-  cluster.val.clusterDim.x = p.cluster.divisor;
-  cluster.val.clusterDim.y = cluster.val.clusterDim.z = 1;
-  cudaLaunchConfig_t config{};
-  config.gridDim = dim3(static_cast<unsigned>(p.shares() * p.tiles()));
-  config.blockDim = dim3(C::kThreads);
-  config.dynamicSmemBytes = kBytes;
-  config.stream = stream;
-  config.attrs = &cluster;
-  config.numAttrs = p.cluster.divisor > 1 ? 1 : 0;
-  cudaLaunchKernelEx(&config, product_kernel<E, C>, p, static_cast<const char*>(x_rows),
-                     static_cast<const char*>(y_rows), target);
+  hopper::start_clusters(product_kernel<E, C>, p.cluster.divisor,
+                         static_cast<unsigned>(p.shares() * p.tiles()), C::kThreads, kBytes, stream, p,
+                         static_cast<const char*>(x_rows), static_cast<const char*>(y_rows), target);
 }
 
 template <class E>

@@ -140,4 +140,8 @@ RG_DEVICE inline int weight_place(const BoxProduct& p, int term, int column) {
   return (((term >> 3) * across + column / 8) * 32 + lane) * 2 + in / 4;
 }
 
+// forward with few x channels a group on tensor cores, windows gathered out of shared memory.
+// FP32, FP16 or BF16 throughout, any strides.
+void box_products(const Conv& conv, const BoxPlan& plan, Stream stream);
+
 }  // namespace retrograd::kernels::cuda

@@ -9,7 +9,7 @@
 // infinity was split, is taken from the formula.
 #include "kernels/cuda/copy_async.cuh"
 #include "kernels/cuda/dense/tile_mma.cuh"
-#include "kernels/cuda/stems/box_products.h"
+#include "kernels/cuda/stems/box_plan.h"
 #include "kernels/cuda/stems/box_results.cuh"
 #include "kernels/cuda/types.h"
 

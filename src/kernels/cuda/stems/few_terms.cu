@@ -8,7 +8,7 @@
 
 #include "kernels/cuda/alignment.h"
 #include "kernels/cuda/formulas.cuh"
-#include "kernels/cuda/stems/few_terms.h"
+#include "kernels/cuda/stems/few_terms_plan.h"
 #include "kernels/cuda/types.h"
 
 namespace retrograd::kernels::cuda {

@@ -121,4 +121,8 @@ RG_DEVICE inline int64_t few_terms_weight(const FewTermsPlan& p, const Tensor& w
   return c * w.strides[0] + kd * w.strides[2] + kh * w.strides[3] + kw * w.strides[4];
 }
 
+// forward and grad_input whose results have at most 64 terms (few_terms_plan.h): FP32, FP16 and BF16, any
+// strides.
+void few_terms(const Conv& conv, const FewTermsPlan& plan, Stream stream);
+
 }  // namespace retrograd::kernels::cuda

@@ -7,7 +7,7 @@
 //
 // Values of y beyond the edge are zeros; a result that is NaN is taken from the formula.
 #include "kernels/cuda/few_channels/narrow_repair.cuh"
-#include "kernels/cuda/stems/stem_gather.h"
+#include "kernels/cuda/stems/stem_plan.h"
 #include "kernels/cuda/stems/stem_stage.cuh"
 #include "kernels/cuda/stems/stem_sums.cuh"
 #include "kernels/cuda/types.h"
