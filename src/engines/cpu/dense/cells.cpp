@@ -8,6 +8,7 @@
 #include <array>
 #include <cstring>
 
+#include "base/checked.h"
 #include "engines/cpu/dense/dense_blocking.h"
 #include "engines/cpu/dense/grad_weight_blocking.h"
 #include "engines/cpu/gather_sides.h"
@@ -21,13 +22,14 @@ using problem::ConvPass;
 using problem::ConvPassKind;
 using problem::PassTensor;
 
-constexpr int64_t kFewestChannels = 16;  // a vector of results; fewer are the narrow engines'
-constexpr int64_t kFewestSources = 32;   // channels to add over: with fewer, pairing them takes the time
-constexpr int64_t kHalfVector = 8;       // of channels, where half empty vectors still gain
-constexpr int64_t kSmallestPlane = 8;    // rows of fewer numbers take longer to pair than to multiply
-constexpr int64_t kShortestRow = 6;      // of places that tile registers add over
-constexpr int64_t kFewestImages = 7;     // an odd number of fewer wastes much of the last pair
-constexpr double kLeastPaired = 0.75;    // of the cells of paired places: numbers of x that lie inside
+constexpr int64_t kFewestChannels = 16;    // a vector of results; fewer are the narrow engines'
+constexpr int64_t kFewestSources = 32;     // channels to add over: with fewer, pairing them takes the time
+constexpr int64_t kFewestTileSources = 4;  // the same of tile registers
+constexpr int64_t kHalfVector = 8;         // of channels, where half empty vectors still gain
+constexpr int64_t kSmallestPlane = 8;      // rows of fewer numbers take longer to pair than to multiply
+constexpr int64_t kShortestRow = 6;        // of places that tile registers add over
+constexpr int64_t kFewestImages = 7;       // an odd number of fewer wastes much of the last pair
+constexpr double kLeastPaired = 0.75;      // of the cells of paired places: numbers of x that lie inside
 constexpr int64_t kChunk = 256;
 constexpr int64_t kBytes = sizeof(uint16_t);
 
@@ -115,16 +117,19 @@ std::optional<Reason> unfit_for_pairs(const ConvPass& pass, bool tiles) {
   const int64_t plane = pass.axes[0].y * pass.axes[1].y * pass.axes[2].y;
   if (is_grad_weight(pass) && plane > 1 && plane < kSmallestPlane)
     return fmt::format("planes of {} places are too small for pairs", plane);
-  if (!is_grad_weight(pass) && source_channels(pass) % 2 != 0)
+  if (!is_grad_weight(pass) && !tiles && source_channels(pass) % 2 != 0)
     return fmt::format("{} source channels are no pairs", source_channels(pass));
   if (pairs_places(pass, tiles) && !paired_axis(with_long_rows(pass)))
     return fmt::format("{} images are no pairs, nor are their places", pass.batch);
   const CellPass cells = pass_over_cells(pass, tiles);
-  // Vectors and registers may be half empty along one side: FP32 is as fast where they are along both.
-  const bool half = tiles ? std::max(x, y) >= kFewestChannels : cells.together;
+  // Vectors may be half empty along one side: FP32 is as fast where they are along both.
+  const bool half = cells.together;
   const char* const few = "a group has too few channels to fill a vector with them";
   if (is_grad_weight(pass)) {
     if (tiles ? std::min(x, y) < kFewestChannels : std::max(x, y) < kHalfVector) return few;
+  } else if (tiles) {
+    // Registers are so fast that they may be nearly empty along one side.
+    if (std::max(x, y) < kFewestChannels || source_channels(pass) < kFewestTileSources) return few;
   } else {
     if (result_channels(pass) < (half ? kHalfVector : kFewestChannels)) return few;
     if (source_channels(pass) < (half ? kHalfVector : kFewestSources))
@@ -194,15 +199,17 @@ CellPass pass_over_cells(const ConvPass& pass, bool tiles) {
     pair(p.x, 0, cells.x);
     pair(p.y, 0, cells.y);
   } else if (is_forward(pass)) {
-    p.x_channels /= 2;
+    cells.rest = pass.x_channels_per_group() % 2 != 0;
+    p.x_channels = p.groups * ceil_div(pass.x_channels_per_group(), 2);
     pair(p.x, 1, cells.x);
     pair(p.w, 1, cells.w);
   } else {
-    p.y_channels /= 2;
+    cells.rest = pass.y_channels_per_group() % 2 != 0;
+    p.y_channels = p.groups * ceil_div(pass.y_channels_per_group(), 2);
     pair(p.y, 1, cells.y);
     pair(p.w, 0, cells.w);
   }
-  if (is_grad_weight(pass)) return cells;
+  if (is_grad_weight(pass) || cells.rest) return cells;
   if (const auto weights = weights_of_cells(p)) {
     p.w = *weights;
     cells.weights_together = true;

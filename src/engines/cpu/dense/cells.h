@@ -4,8 +4,9 @@
 //
 // Two numbers that the pass adds over, two source channels or two images, share a cell of 32 bits. The pass
 // over cells is the same pass with half as many of them; dense_gather.cpp and dense_grad_weight.cpp run it,
-// with cells where they else have floats. An odd number of images is cut in two along an axis of space: a
-// place of the first half shares a cell with the one as far into the second.
+// with cells where they else have floats. Of an odd number of source channels the last has no partner. An odd
+// number of images is cut in two along an axis of space: a place of the first half shares a cell with the one
+// as far into the second.
 #pragma once
 
 #include <cstddef>
@@ -37,7 +38,7 @@ struct CellPass {
   bool together = false, weights_together = false;
   bool tiles = false;  // for the tile registers of kernels/cpu/dense/cell_tiles.h
   kernels::cpu::CellType type{};
-  bool rest = false;  // the numbers of the last image have no partner
+  bool rest = false;  // the numbers of the last image, or source channel of a group, have no partner
   // Where places are paired. Zeros meet numbers then, which is right as long as those are finite.
   PairedPlaces x_places{}, y_places{};
 };

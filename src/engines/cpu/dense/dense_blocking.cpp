@@ -343,8 +343,11 @@ DenseBlocking plan_dense_gather(const ConvPass& pass, const VectorShape& vectors
   cut.skips_dead_taps = {true, true, cut.images_inside || cuts_help || !leaves};
   cut.crosses_cuts = !cuts_help && !cut.images_inside;
   cut.in_place = is_read_in_place(pass, cut);
-  cut.by_place = !cut.in_place && is_plain(source_of(pass), pass.rounding) &&
-                 source_of(pass).strides[1] == 1 && (registers || source_channels(pass) >= kLineFloats);
+  // Cells of numbers that lie side by side, at any address, are cells once they are copied.
+  const PassTensor& source = source_of(pass);
+  const bool plain = is_plain(source, pass.rounding);
+  cut.by_place = !cut.in_place && source.strides[1] == (plain ? 1 : 2) &&
+                 (registers || (plain && source_channels(pass) >= kLineFloats));
   cut.groups_inside = shares_lines(pass, cut, total);
   cut_tasks(pass, total, cut);
   cut_whole_images(pass, total, cut);

@@ -66,8 +66,9 @@ class DenseGatherStep final : public Step {
         type_(cells.type),
         cut_(plan_dense_gather(pass_, widest_vectors_of(machine), room_in(machine.cpu.caches),
                                partner_ != 0 ? vectors_of(machine).floats : 0, tiles_)),
-        panels_(pass_, cut_, machine.cpu.threads, cells.w != 0, cells.weights_together ? 0 : cells.w, type_),
-        sources_(pass_, cut_, partner_, cells.together, tiles_, type_),
+        panels_(pass_, cut_, machine.cpu.threads, cells.w != 0, cells.weights_together ? 0 : cells.w, type_,
+                cells.rest),
+        sources_(pass_, cut_, cells),
         results_(pass_, cut_),
         fallback_(std::move(fallback)) {
     for (const DensePhase& phase : cut_.phases)

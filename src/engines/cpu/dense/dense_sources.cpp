@@ -5,6 +5,8 @@
 #include "engines/cpu/dense/dense_sources.h"
 
 #include <algorithm>
+#include <cstring>
+#include <utility>
 
 #include "base/checked.h"
 #include "engines/cpu/dense/cells.h"
@@ -30,15 +32,16 @@ int64_t pitch(int64_t channels) {
 
 }  // namespace
 
-DenseSources::DenseSources(const ConvPass& pass, const DenseBlocking& cut, int64_t partner, bool together,
-                           bool tiles, kernels::cpu::CellType type)
+DenseSources::DenseSources(const ConvPass& pass, const DenseBlocking& cut, const CellPass& cells)
     : pass_(pass),
       cut_(cut),
-      partner_(partner),
-      together_(together),
-      tiles_(tiles),
-      judges_(together && type == kernels::cpu::CellType::kBf16),
-      type_(type) {
+      partner_(is_forward(pass) ? cells.x : cells.y),
+      together_(cells.together),
+      tiles_(cells.tiles),
+      rest_(cells.rest),
+      judges_(cells.type == kernels::cpu::CellType::kBf16 && partner_ != 0 &&
+              (cells.together || cut.by_place)),
+      type_(cells.type) {
   if (in_place()) return;
   // For tile registers one image is turned over after the other.
   const int64_t images = tiles_ ? 1 : cut_.grid.box[0];
@@ -85,12 +88,17 @@ float* DenseSources::shared_strip(const DenseTask& task, int64_t first, float* s
   return shared + ((task.group * cut_.grid.count() + box) * blocks() + block) * shared_floats();
 }
 
+int64_t DenseSources::channel_at(const DenseTask& task, int64_t first) const {
+  const int64_t channels = source_channels(pass_), step = source_of(pass_).strides[1];
+  return task.group * (channels * step - (rest_ ? partner_ : 0)) + first * step;
+}
+
 DenseSource DenseSources::find(const Bindings& bindings, const DenseTask& task, int64_t first) const {
   const PassTensor& tensor = source_of(pass_);
   const auto& s = tensor.strides;
   const auto* base = static_cast<const float*>(bindings[tensor.operand]);
-  const int64_t at = task.box.first[0] * s[0] + (task.group * source_channels(pass_) + first) * s[1] +
-                     task.start[0] * s[2] + task.start[1] * s[3] + task.start[2] * s[4];
+  const int64_t at = task.box.first[0] * s[0] + channel_at(task, first) + task.start[0] * s[2] +
+                     task.start[1] * s[3] + task.start[2] * s[4];
   return {base + at, s[0], s[1], {s[2], s[3], s[4]}};
 }
 
@@ -127,11 +135,10 @@ DenseSource DenseSources::load(const Bindings& bindings, DenseTask& task, int64_
     return turned(task.turned, images, channels);
   }
   for (int64_t n = 0; n < images; ++n) {
-    const int64_t at = (task.box.first[0] + n) * tensor.strides[0] +
-                       (task.group * source_channels(pass_) + first) * tensor.strides[1];
+    const int64_t at = (task.box.first[0] + n) * tensor.strides[0] + channel_at(task, first);
     const std::byte* from = static_cast<const std::byte*>(bindings[tensor.operand]) + at * bytes;
     if (tiles_) {
-      task.sound &= load_cell_strip(tensor, partner_, from, shape, task.strip);
+      task.sound &= load_strip_of_cells(from, shape, has_rest(first, channels), task.strip);
       kernels::cpu::transpose(task.strip, cut_.plane(), task.turned + n * cut_.plane() * pitch(channels),
                               pitch(channels), channels, cut_.plane());
     } else if (partner_ != 0 && !together_) {
@@ -147,14 +154,28 @@ DenseSource DenseSources::load(const Bindings& bindings, DenseTask& task, int64_
   return turned(task.turned, images, channels);
 }
 
+bool DenseSources::load_strip_of_cells(const std::byte* from, StripShape shape, bool rest, float* out) const {
+  const PassTensor& tensor = source_of(pass_);
+  if (!rest) return load_cell_strip(tensor, partner_, from, shape, out);
+  const int64_t paired = std::exchange(shape.channels, 1) - 1;
+  bool sound = load_cell_strip(
+      tensor, kNoPartner, from + paired * tensor.strides[1] * static_cast<int64_t>(size_of(tensor.dtype)),
+      shape, out + paired * shape.plane());
+  shape.channels = paired;
+  if (paired > 0) sound &= load_cell_strip(tensor, partner_, from, shape, out);
+  return sound;
+}
+
 DenseSource DenseSources::load_places(const Bindings& bindings, DenseTask& task, int64_t first,
                                       int64_t channels) const {
   const PassTensor& tensor = source_of(pass_);
   const auto& s = tensor.strides;
   const auto& [depth, height, length] = cut_.extent;
   const DenseSource strip = placed(task.strip, task.box.size[0], channels);
-  const auto* base = static_cast<const float*>(bindings[tensor.operand]) + task.box.first[0] * s[0] +
-                     task.group * source_channels(pass_) + first;
+  const auto bytes = static_cast<int64_t>(size_of(tensor.dtype));
+  const auto* base = static_cast<const std::byte*>(bindings[tensor.operand]) +
+                     (task.box.first[0] * s[0] + channel_at(task, first)) * bytes;
+  const int64_t numbers = 2 * channels - (has_rest(first, channels) ? 1 : 0);  // of cells not yet paired
   const auto size = [&](size_t axis) { return cut_.phases.front().axes[axis].source_size; };
   const auto inside = [&](size_t axis, int64_t place) { return place >= 0 && place < size(axis); };
   // Places of a row that are there; zeros stand for the others.
@@ -167,8 +188,18 @@ DenseSource DenseSources::load_places(const Bindings& bindings, DenseTask& task,
         const int64_t d = task.start[0] + z, h = task.start[1] + y;
         const bool there = inside(0, d) && inside(1, h) && begin < end;
         if (there) {
-          kernels::cpu::copy_rows(base + n * s[0] + d * s[2] + h * s[3] + (task.start[2] + begin) * s[4],
-                                  s[4], to + begin * strip.axis[2], strip.axis[2], end - begin, channels);
+          const std::byte* const from =
+              base + (n * s[0] + d * s[2] + h * s[3] + (task.start[2] + begin) * s[4]) * bytes;
+          float* const out = to + begin * strip.axis[2];
+          if (partner_ == 0 || together_)
+            kernels::cpu::copy_rows(reinterpret_cast<const float*>(from), s[4], out, strip.axis[2],
+                                    end - begin, channels);
+          else
+            for (int64_t x = 0; x < end - begin; ++x) {
+              out[x * strip.axis[2] + channels - 1] = 0;
+              std::memcpy(out + x * strip.axis[2], from + x * s[4] * bytes,
+                          static_cast<size_t>(numbers * bytes));
+            }
           if (judges_)
             task.sound &= kernels::cpu::judge_cells(to + begin * strip.axis[2], strip.axis[2], end - begin,
                                                     channels, type_)
@@ -216,7 +247,7 @@ const float* DenseSources::whole_planes(const Bindings& bindings, const DenseTas
   }
   if (s[1] != stride) return nullptr;
   return static_cast<const float*>(bindings[tensor.operand]) + task.box.first[0] * s[0] +
-         (task.group * source_channels(pass_) + first) * s[1];
+         channel_at(task, first);
 }
 
 }  // namespace retrograd::engines::cpu

@@ -2,8 +2,11 @@
 // Where the tasks of dense_gather.cpp read: in the caller's tensor, or in a strip copied from it.
 #pragma once
 
+#include "engines/cpu/dense/cells.h"
 #include "engines/cpu/dense/dense_blocking.h"
 #include "engines/cpu/dense/dense_task.h"
+#include "engines/cpu/gather_sides.h"
+#include "engines/cpu/rows.h"
 #include "engines/engine.h"
 #include "kernels/cpu/dense/cell_pairs.h"
 
@@ -11,10 +14,8 @@ namespace retrograd::engines::cpu {
 
 class DenseSources {
  public:
-  // Both must outlive this. `partner`: of the source's cells (cells.h), or 0; `together`: it is a tensor of
-  // cells of the type; `tiles`: they are for tile registers.
-  DenseSources(const problem::ConvPass& pass, const DenseBlocking& cut, int64_t partner, bool together,
-               bool tiles, kernels::cpu::CellType type);
+  // Pass and cut must outlive this; the pass is that of `cells`, which may be cells (cells.h) or numbers.
+  DenseSources(const problem::ConvPass& pass, const DenseBlocking& cut, const CellPass& cells);
 
   bool in_place() const { return cut_.in_place; }
   // Of a task's strip, of the same turned over, and of the strips that all tasks share.
@@ -47,12 +48,20 @@ class DenseSources {
   bool turns() const { return !cut_.by_place && (tiles_ || cut_.images_inside); }
   int64_t shared_floats() const;
   const float* whole_planes(const Bindings& bindings, const DenseTask& task, int64_t first) const;
+  // Where a tensor has source channel `first` of the task's group, in elements from the image on.
+  int64_t channel_at(const DenseTask& task, int64_t first) const;
+  // Whether the last of these cells has one number only.
+  bool has_rest(int64_t first, int64_t channels) const {
+    return rest_ && first + channels == source_channels(pass_);
+  }
+  bool load_strip_of_cells(const std::byte* from, StripShape shape, bool rest, float* out) const;
 
   const problem::ConvPass& pass_;
   const DenseBlocking& cut_;
   int64_t partner_;
   bool together_, tiles_;
-  bool judges_;  // cells that are not paired here must be looked at: one of FP16 is never too small
+  bool rest_;    // the last source channel of a group has no partner
+  bool judges_;  // cells that are copied or read in place must be looked at: one of FP16 is never too small
   kernels::cpu::CellType type_;
   size_t strip_bytes_ = 0, turned_bytes_ = 0, shared_bytes_ = 0;
 };

@@ -36,12 +36,13 @@ int64_t k_stride(const problem::ConvPass& p) { return is_forward(p) ? p.w.stride
 }  // namespace
 
 WeightPanels::WeightPanels(const problem::ConvPass& pass, const DenseBlocking& cut, int threads, bool cells,
-                           int64_t partner, kernels::cpu::CellType type)
+                           int64_t partner, kernels::cpu::CellType type, bool rest)
     : pass_(pass),
       cut_(cut),
       cells_(cells),
       partner_(partner),
       type_(type),
+      rest_(rest),
       taps_(taps_of(pass)),
       channels_(std::clamp<int64_t>(kBlockFloats / (taps_ * cut.width), 1, source_channels(pass))),
       slots_(std::min<int64_t>(threads, cut.tasks(pass.groups))),
@@ -113,11 +114,17 @@ void WeightPanels::pack_channels(const Bindings& bindings, const Tile& tile, int
   if (taps_ > 1 && m_stride(pass_) == 1 && is_plain(pass_.w, pass_.rounding))
     return copy_channels(reinterpret_cast<const float*>(base), tile, k, channels, place);
   const int64_t block = channels_ * taps_ * tile.width;
-  const int64_t from = tile.group * pass_.y_channels_per_group() * pass_.w.strides[0] +
+  const int64_t group = pass_.y_channels_per_group() * pass_.w.strides[0];
+  const int64_t from = tile.group * (rest_ && !is_forward(pass_) ? group - partner_ : group) +
                        tile.m * m_stride(pass_) + k * k_stride(pass_);
   float* rows = direct ? place(0) : scratch + block;
   if (tile.count < tile.width) std::fill_n(rows, channels * taps_ * tile.width, 0.0F);
-  load_channels(base + from * bytes, tile, channels, scratch, rows);
+  const bool rest = rest_ && k + channels == source_channels(pass_);
+  const int64_t paired = rest ? channels - 1 : channels;
+  if (paired > 0) load_channels(base + from * bytes, tile, paired, scratch, rows, partner_);
+  if (rest)
+    load_channels(base + (from + paired * k_stride(pass_)) * bytes, tile, 1, scratch,
+                  rows + paired * taps_ * tile.width, kNoPartner);
   for (size_t index = 0; !direct && index < cut_.phases.size(); ++index) {
     const DensePhase& phase = cut_.phases[index];
     float* out = place(index);
@@ -155,16 +162,17 @@ void WeightPanels::copy_channels(const float* weights, const Tile& tile, int64_t
   }
 }
 
-void WeightPanels::load(const std::byte* source, int64_t stride, int64_t count, float* out) const {
-  if (partner_ != 0)
-    load_cells(pass_.w.dtype, source, partner_, stride, count, out);
+void WeightPanels::load(const std::byte* source, int64_t stride, int64_t count, float* out,
+                        int64_t partner) const {
+  if (partner != 0)
+    load_cells(pass_.w.dtype, source, partner, stride, count, out);
   else
     load_row(pass_.w.dtype, pass_.rounding, source, stride, count, out);
 }
 
 // rows[channel][tap][width] of the weights at `source`.
 void WeightPanels::load_channels(const std::byte* source, const Tile& tile, int64_t channels, float* scratch,
-                                 float* rows) const {
+                                 float* rows, int64_t partner) const {
   const int64_t ms = m_stride(pass_), ks = k_stride(pass_), width = tile.width, m_count = tile.count;
   if (is_plain(pass_.w, pass_.rounding) && taps_follow_each_other(pass_)) {
     const auto* plain = reinterpret_cast<const float*>(source);
@@ -179,18 +187,18 @@ void WeightPanels::load_channels(const std::byte* source, const Tile& tile, int6
     }
     return;
   }
-  if (taps_ > 1 && (ms == 1 || ks == 1)) return load_taps(source, tile, channels, scratch, rows);
+  if (taps_ > 1 && (ms == 1 || ks == 1)) return load_taps(source, tile, channels, scratch, rows, partner);
   const auto& s = pass_.w.strides;
   const auto bytes = static_cast<int64_t>(size_of(pass_.w.dtype));
   // Conversions want long rows: all channels of an m, or all m of a channel, where they follow each other.
   if (taps_follow_each_other(pass_) && ks == taps_) {
     for (int64_t m = 0; m < m_count; ++m)
-      load(source + m * ms * bytes, 1, channels * taps_, scratch + m * channels * taps_);
+      load(source + m * ms * bytes, 1, channels * taps_, scratch + m * channels * taps_, partner);
     return kernels::cpu::transpose(scratch, channels * taps_, rows, width, m_count, channels * taps_);
   }
   if (taps_follow_each_other(pass_) && ms == taps_) {
     for (int64_t c = 0; c < channels; ++c, rows += taps_ * width) {
-      load(source + c * ks * bytes, 1, m_count * taps_, taps_ == 1 ? rows : scratch);
+      load(source + c * ks * bytes, 1, m_count * taps_, taps_ == 1 ? rows : scratch, partner);
       if (taps_ > 1) kernels::cpu::transpose(scratch, taps_, rows, width, m_count, taps_);
     }
     return;
@@ -199,13 +207,14 @@ void WeightPanels::load_channels(const std::byte* source, const Tile& tile, int6
   for (int64_t m = 0; m < m_count; ++m)
     for (int64_t c = 0; c < channels; ++c) {
       if (taps_follow_each_other(pass_)) {
-        load(source + (m * ms + c * ks) * bytes, 1, taps_, out);
+        load(source + (m * ms + c * ks) * bytes, 1, taps_, out, partner);
         out += taps_;
         continue;
       }
       for (int64_t d = 0; d < pass_.axes[0].kernel; ++d)
         for (int64_t h = 0; h < pass_.axes[1].kernel; ++h) {
-          load(source + (m * ms + c * ks + d * s[2] + h * s[3]) * bytes, s[4], pass_.axes[2].kernel, out);
+          load(source + (m * ms + c * ks + d * s[2] + h * s[3]) * bytes, s[4], pass_.axes[2].kernel, out,
+               partner);
           out += pass_.axes[2].kernel;
         }
     }
@@ -214,7 +223,7 @@ void WeightPanels::load_channels(const std::byte* source, const Tile& tile, int6
 
 // The same where the channels of a tap lie side by side, as in channels-last weights.
 void WeightPanels::load_taps(const std::byte* source, const Tile& tile, int64_t channels, float* scratch,
-                             float* rows) const {
+                             float* rows, int64_t partner) const {
   const auto& s = pass_.w.strides;
   const int64_t ms = m_stride(pass_), ks = k_stride(pass_), pitch = taps_ * tile.width;
   const int64_t m_count = tile.count;
@@ -224,11 +233,13 @@ void WeightPanels::load_taps(const std::byte* source, const Tile& tile, int64_t 
     const std::byte* from =
         source + (tap / in_w / in_h * s[2] + tap / in_w % in_h * s[3] + tap % in_w * s[4]) * bytes;
     if (ms == 1) {
-      for (int64_t c = 0; c < channels; ++c) load(from + c * ks * bytes, 1, m_count, rows + c * pitch);
+      for (int64_t c = 0; c < channels; ++c)
+        load(from + c * ks * bytes, 1, m_count, rows + c * pitch, partner);
     } else if (is_plain(pass_.w, pass_.rounding)) {
       kernels::cpu::transpose(reinterpret_cast<const float*>(from), ms, rows, pitch, m_count, channels);
     } else {
-      for (int64_t m = 0; m < m_count; ++m) load(from + m * ms * bytes, 1, channels, scratch + m * channels);
+      for (int64_t m = 0; m < m_count; ++m)
+        load(from + m * ms * bytes, 1, channels, scratch + m * channels, partner);
       kernels::cpu::transpose(scratch, channels, rows, pitch, m_count, channels);
     }
   }

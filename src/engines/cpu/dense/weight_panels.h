@@ -18,9 +18,10 @@ struct PanelFacts {
 class WeightPanels {
  public:
   // Pass and cut must outlive this. `cells`: the pass is over cells of the type (cells.h), `partner`
-  // is that of their numbers, or 0 where the weight has cells as they are.
+  // is that of their numbers, or 0 where the weight has cells as they are; `rest`: the last source channel of
+  // a group has none.
   WeightPanels(const problem::ConvPass& pass, const DenseBlocking& cut, int threads, bool cells = false,
-               int64_t partner = 0, kernels::cpu::CellType type = {});
+               int64_t partner = 0, kernels::cpu::CellType type = {}, bool rest = false);
 
   size_t bytes() const {
     return cut_.whole_images ? 0 : panel_bytes_ + static_cast<size_t>(slots_) * slot_bytes_;
@@ -53,18 +54,19 @@ class WeightPanels {
   void copy_channels(const float* weights, const Tile& tile, int64_t k, int64_t channels,
                      const Place& place) const;
   // A row of numbers, or of cells.
-  void load(const std::byte* source, int64_t stride, int64_t count, float* out) const;
-  void load_channels(const std::byte* source, const Tile& tile, int64_t channels, float* scratch,
-                     float* rows) const;
+  void load(const std::byte* source, int64_t stride, int64_t count, float* out, int64_t partner) const;
+  void load_channels(const std::byte* source, const Tile& tile, int64_t channels, float* scratch, float* rows,
+                     int64_t partner) const;
   void look_at(const float* panel, int64_t count, bool judge, PanelFacts& facts) const;
-  void load_taps(const std::byte* source, const Tile& tile, int64_t channels, float* scratch,
-                 float* rows) const;
+  void load_taps(const std::byte* source, const Tile& tile, int64_t channels, float* scratch, float* rows,
+                 int64_t partner) const;
 
   const problem::ConvPass& pass_;
   const DenseBlocking& cut_;
   bool cells_;
   int64_t partner_;
   kernels::cpu::CellType type_;
+  bool rest_;
   int64_t taps_;      // all of the kernel's
   int64_t channels_;  // source channels turned over at once
   int64_t slots_;
