@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Few channels a group, and stems: of up to 16 channels in 16-bit types on tensor cores, of few x channels in FP32
-// without. grad_input takes one launch, grad_weight two.
+// Few channels a group, and stems: of up to 16 channels in 16-bit types on tensor cores, of few x channels in
+// FP32 without. grad_input takes one launch, grad_weight two.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -213,7 +213,8 @@ Effort effort_of_tiles(const ConvPass& conv, const Machine& /*machine*/) {
 }  // namespace
 
 const Candidate& narrow_blocks() {
-  static const ConvCandidate instance({"cuda.narrow_blocks", kOthers, takes_blocks, effort_of_blocks, make_aligned_step<NarrowBlocksStep>});
+  static const ConvCandidate instance(
+      {"cuda.narrow_blocks", kOthers, takes_blocks, effort_of_blocks, make_aligned_step<NarrowBlocksStep>});
   return instance;
 }
 const Candidate& narrow_tiles() {
