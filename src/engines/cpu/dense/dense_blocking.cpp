@@ -30,7 +30,7 @@ constexpr int64_t kPositionsOfGroups = 512;  // in a box that all groups share
 constexpr int64_t kFewestPositions = 48;     // fewer spend their time reading weights
 constexpr int64_t kWantedTasks = 16;         // enough for the threads to share evenly
 constexpr int64_t kTaskProducts = 1 << 19;   // about 10 us: less is not worth handing out
-constexpr int64_t kMostImagesInside = 16;
+constexpr int64_t kMostImagesInside = 16, kFewImagesInside = 8;
 // Of a plane whose dead taps are left out at its borders rather than image by image: 7.8 ms for 8.7
 // (rn50_3x3_14), whose source is then read in place.
 constexpr int64_t kColumnsForImages = 14;
@@ -40,10 +40,13 @@ constexpr double kPaddingWorthSkipping = 0.05;
 // for another box, and of sums taken up again.
 constexpr double kCopyCost = 0.6, kTurnCost = 1.2, kInPlaceCost = 0.3, kByPlaceCost = 0.4, kPanelCost = 0.12,
                  kSumCost = 0.2;
+// A run of neighbours that is copied by itself; a float of a strip for all tasks that another core has
+// loaded.
+constexpr double kRunCost = 16, kSharedCost = 1;
 // And of weights packed for all tasks, through memory, or for one task, which stays in L2.
 constexpr double kPackCost = 4.5, kPackHereCost = 1.8;
 constexpr int64_t kFewestWholeTasks = 8;
-constexpr int64_t kMostSharedFloats = 1 << 22;  // of strips for all tasks
+constexpr double kMostSharedFloats = 1 << 22;  // of strips for all tasks
 
 // The part of (output, tap) pairs that read inside the input.
 double live_part(const ConvPass& p) {
@@ -157,22 +160,26 @@ void measure_strip(DenseBlocking& cut) {
       }
     if (lowest > highest) lowest = highest = 0;
     const AxisPhase& any = cut.phases.front().axes[axis];
+    const auto reach = [&](int64_t places) {
+      const int64_t all = (places - 1) * any.source_step + highest - lowest + 1;
+      return cut.skips_dead_taps[axis] ? std::min(all, any.source_size) : all;
+    };
     cut.lowest[axis] = lowest;
-    cut.extent[axis] = (cut.grid.box[axis + 1] - 1) * any.source_step + highest - lowest + 1;
-    if (cut.skips_dead_taps[axis]) cut.extent[axis] = std::min(cut.extent[axis], any.source_size);
+    cut.extent[axis] = reach(cut.grid.box[axis + 1]);
+    cut.strip[axis] = cut.shares_strips ? reach(cut.grid.total[axis + 1]) : cut.extent[axis];
   }
 }
 
 // Even pieces of at most `most`.
 int64_t even_piece(int64_t total, int64_t most) { return ceil_div(total, ceil_div(total, most)); }
 
-// Boxes of about `wanted` positions.
-void cut_grid(const Positions& total, int64_t wanted, DenseBlocking& cut) {
+// Boxes of about `wanted` positions, with at most `images` at one place.
+void cut_grid(const Positions& total, int64_t wanted, int64_t images, DenseBlocking& cut) {
   if (!cut.images_inside) {
     cut.grid = cut_into_boxes(total, wanted);
     return;
   }
-  const int64_t images = even_piece(total[0], kMostImagesInside);
+  images = even_piece(total[0], images);
   cut.grid = cut_into_boxes({1, total[1], total[2], total[3]}, std::max<int64_t>(wanted / images, 1));
   cut.grid.total = total;
   cut.grid.box[0] = images;
@@ -187,9 +194,18 @@ int64_t channels_at_once(const ConvPass& pass, const DenseBlocking& cut) {
   return even_piece(source_channels(pass), std::max<int64_t>(channels, 1));
 }
 
-double load_cost(const DenseBlocking& cut) {
+// Of a strip of this extent. Whole rows are copied as one, parts of rows one by one.
+double load_cost(const DenseBlocking& cut, const std::array<int64_t, 3>& extent) {
   if (cut.in_place) return kInPlaceCost;
-  return cut.by_place ? kByPlaceCost : cut.images_inside ? kTurnCost : kCopyCost;
+  if (cut.by_place) return kByPlaceCost;
+  const bool whole = extent[2] >= cut.phases.front().axes[2].source_size;
+  const int64_t run = whole ? extent[1] * extent[2] : extent[2];
+  return (cut.images_inside ? kTurnCost : kCopyCost) + kRunCost / static_cast<double>(run);
+}
+
+// Of strips that all tasks share.
+double shared_floats(const ConvPass& pass, const DenseBlocking& cut) {
+  return static_cast<double>(pass.groups * source_channels(pass) * pass.batch * cut.strip_plane());
 }
 
 // Cycles spent on reading sources, on reading weights again and on taking up sums again.
@@ -202,8 +218,10 @@ double overhead(const ConvPass& pass, const DenseBlocking& cut) {
   const double results = groups * static_cast<double>(count_of(cut.grid.total)) *
                          static_cast<double>(cut.channels) * static_cast<double>(cut.phases.size());
   const int64_t blocks = ceil_div(source_channels(pass), channels_at_once(pass, cut));
-  return sources * load_cost(cut) + weights * kPanelCost +
-         results * static_cast<double>(blocks - 1) * kSumCost;
+  const double loads = cut.shares_strips
+                           ? shared_floats(pass, cut) * load_cost(cut, cut.strip) + sources * kSharedCost
+                           : sources * load_cost(cut, cut.extent);
+  return loads + weights * kPanelCost + results * static_cast<double>(blocks - 1) * kSumCost;
 }
 
 // Large boxes copy little more than they use, few boxes read weights seldom; but there must be tasks enough
@@ -220,18 +238,19 @@ void cut_tasks(const ConvPass& pass, const Positions& total, DenseBlocking& cut)
   double best = -1;
   bool best_is_enough = false;
   DenseBlocking tried = cut;
-  const int64_t most = cut.groups_inside ? std::min(positions, kPositionsOfGroups) : positions;
-  for (int64_t wanted = most;; wanted = ceil_div(wanted, 2)) {
-    cut_grid(total, wanted, tried);
+  const auto try_grid = [&](bool last) {
     const int64_t room = sum_room(cut) / (count_of(tried.grid.box) * phases * cut.width);
+    if (room == 0 && !last) return;
     const int64_t shares = std::min(tiles, ceil_div(tasks, tried.grid.count() * pass.groups));
-    const bool last = wanted <= kFewestPositions;
-    if (room > 0 || last) {
-      const int64_t m_tiles =
-          even_piece(tiles, std::clamp<int64_t>(tiles / shares, 1, std::max<int64_t>(room, 1)));
-      tried.m_block = m_tiles * cut.width;
-      tried.m_blocks = ceil_div(tiles, m_tiles);
+    const int64_t m_tiles =
+        even_piece(tiles, std::clamp<int64_t>(tiles / shares, 1, std::max<int64_t>(room, 1)));
+    tried.m_block = m_tiles * cut.width;
+    tried.m_blocks = ceil_div(tiles, m_tiles);
+    for (const bool for_all : {false, true}) {
+      tried.shares_strips = for_all;
       measure_strip(tried);
+      if (for_all && (cut.in_place || shared_floats(pass, tried) > static_cast<double>(cut.room.l2)))
+        continue;
       const double cost = overhead(pass, tried);
       const bool enough = tried.tasks(pass.groups) >= tasks;
       if (best < 0 || (enough && !best_is_enough) || (enough == best_is_enough && cost < best)) {
@@ -240,7 +259,15 @@ void cut_tasks(const ConvPass& pass, const Positions& total, DenseBlocking& cut)
         cut = tried;
       }
     }
-    if (last) return;
+  };
+  const int64_t most = cut.groups_inside ? std::min(positions, kPositionsOfGroups) : positions;
+  for (const int64_t images : {kMostImagesInside, kFewImagesInside}) {
+    for (int64_t wanted = most;; wanted = ceil_div(wanted, 2)) {
+      cut_grid(total, wanted, images, tried);
+      try_grid(wanted <= kFewestPositions);
+      if (wanted <= kFewestPositions) break;
+    }
+    if (!cut.images_inside || total[0] <= kFewImagesInside) return;
   }
 }
 
@@ -258,13 +285,13 @@ void cut_whole_images(const ConvPass& pass, const Positions& total, DenseBlockin
   tried.m_block = cut.width;
   tried.m_blocks = tiles;
   tried.whole_images = true;
+  tried.shares_strips = !cut.in_place;
   if (tried.tasks(pass.groups) < kFewestWholeTasks) return;
   measure_strip(tried);
-  const auto k = static_cast<double>(source_channels(pass)), groups = static_cast<double>(pass.groups);
-  const double once = groups * k * static_cast<double>(total[0] * tried.plane());
-  if (once > static_cast<double>(kMostSharedFloats)) return;
-  const double weights = groups * static_cast<double>(cut.panel_floats);
-  const double whole = once * load_cost(cut) + once * static_cast<double>(tiles) * kPanelCost +
+  const double once = shared_floats(pass, tried);
+  if (once > kMostSharedFloats) return;
+  const double weights = static_cast<double>(pass.groups * cut.panel_floats);
+  const double whole = once * load_cost(cut, tried.strip) + once * static_cast<double>(tiles) * kPanelCost +
                        weights * static_cast<double>(tried.grid.count()) * kPackHereCost;
   if (whole < overhead(pass, cut) + weights * kPackCost) cut = tried;
 }

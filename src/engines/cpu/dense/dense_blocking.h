@@ -32,15 +32,17 @@ struct DenseBlocking {
   size_t w_phases = 1;              // that follow each other with the same phases of D and H
   BoxGrid grid;                     // of the positions of the largest phase
   std::array<int64_t, 3> lowest{};  // offset of any tap
-  std::array<int64_t, 3> extent{};  // of the strip of a full box
+  std::array<int64_t, 3> extent{};  // of what a full box reads
+  std::array<int64_t, 3> strip{};   // of a strip: the same, or all that is read where strips are shared
   // Taps that read outside the source are left out along this axis, so that the strip needs no padding.
   std::array<bool, 3> skips_dead_taps{};
   // Tiles go on where other taps begin to be live along W: the strip is padded there, unless none ever are.
   bool crosses_cuts = false;
   // Rows of a tile are images at one place, not neighbours along W: every dead tap can be left out.
   bool images_inside = false;
-  // Every task has all places of its images and one tile of result channels: strips are loaded once, for all
-  // of them, and a task packs the weights that it alone reads.
+  // Strips have all places of their images and are loaded once, for all tasks.
+  bool shares_strips = false;
+  // So do the tasks, with one tile of result channels: each packs the weights that it alone reads.
   bool whole_images = false;
   // Tasks of all groups of a box follow each other: they have lines and pages in common.
   bool groups_inside = false;
@@ -67,6 +69,7 @@ struct DenseBlocking {
     return (m * all_taps + phases[phase].taps_before * width_at(m)) * k;
   }
   int64_t plane() const { return extent[0] * extent[1] * extent[2]; }
+  int64_t strip_plane() const { return strip[0] * strip[1] * strip[2]; }
   int64_t tasks(int64_t groups) const { return groups * grid.count() * m_blocks; }
 };
 

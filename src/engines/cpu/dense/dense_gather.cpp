@@ -98,7 +98,7 @@ class DenseGatherStep final : public Step {
         tiles_ ? kernels::cpu::kTileRegisterRows : cut_.vectors.tile_rows(cut_.width), cut_.width,
         cut_.tasks(pass_.groups), pass_.groups, to_string(cut_.grid), cut_.m_blocks, cut_.m_block,
         cut_.channels_per_block, sources_.in_place() ? " read in place" : "",
-        cut_.whole_images ? " for all tasks" : "", cut_.phases.size(), cut_.most_taps);
+        cut_.shares_strips ? " for all tasks" : "", cut_.phases.size(), cut_.most_taps);
   }
 
   size_t workspace_bytes() const override {
@@ -118,14 +118,14 @@ class DenseGatherStep final : public Step {
       return make_task(index, slots_.at(workspace, slot));
     };
     const auto prepare = [&](int64_t index, int64_t slot) {
-      if (!cut_.whole_images) {
-        const PanelFacts facts = panels_.pack(bindings, index, slot, panels, pads_);
-        if (!facts.finite) finite.store(false, std::memory_order_relaxed);
-        return judge(facts.large);
+      if (index >= panel_tasks()) {
+        DenseTask task = task_of(sources_.task_of(index - panel_tasks()), slot);
+        sources_.share(bindings, task, index - panel_tasks(), shared);
+        return judge(task.sound);
       }
-      DenseTask task = task_of(sources_.task_of(index), slot);
-      sources_.share(bindings, task, index, shared);
-      judge(task.sound);
+      const PanelFacts facts = panels_.pack(bindings, index, slot, panels, pads_);
+      if (!facts.finite) finite.store(false, std::memory_order_relaxed);
+      judge(facts.large);
     };
     const auto compute = [&](int64_t index, int64_t slot) {
       if (!sound.load(std::memory_order_relaxed)) return;
@@ -134,16 +134,14 @@ class DenseGatherStep final : public Step {
       run_task(bindings, task, weights, shared);
       judge(task.sound);
     };
-    run_stages(*context.pool, slots_.count, preparations(), prepare, cut_.tasks(pass_.groups), compute);
+    run_stages(*context.pool, slots_.count, panel_tasks() + sources_.shared_pieces(), prepare,
+               cut_.tasks(pass_.groups), compute);
     if (!sound) fallback_->run(bindings, workspace, context);
   }
 
  private:
-  // Weights are packed, or strips copied, for all tasks.
-  int64_t preparations() const {
-    if (cut_.whole_images) return sources_.in_place() ? 0 : sources_.strips();
-    return weights_in_place_ ? 0 : panels_.tasks();
-  }
+  // Pieces of the weights that are packed for all tasks.
+  int64_t panel_tasks() const { return cut_.whole_images || weights_in_place_ ? 0 : panels_.tasks(); }
 
   DenseTask make_task(int64_t index, std::byte* memory) const {
     DenseTask task;
@@ -160,7 +158,7 @@ class DenseGatherStep final : public Step {
     }
     for (size_t axis = 0; axis < 3; ++axis) {
       const int64_t step = cut_.phases.front().axes[axis].source_step;
-      task.start[axis] = task.box.first[axis + 1] * step + cut_.lowest[axis];
+      task.start[axis] = (cut_.shares_strips ? 0 : task.box.first[axis + 1] * step) + cut_.lowest[axis];
       if (cut_.skips_dead_taps[axis]) task.start[axis] = std::max<int64_t>(task.start[axis], 0);
     }
     task.begins = begins_.in(memory);

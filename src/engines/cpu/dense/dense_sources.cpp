@@ -23,6 +23,9 @@ namespace {
 using problem::ConvPass;
 using problem::PassTensor;
 
+// Of a strip for all tasks that one of them turns over, so that many can.
+constexpr int64_t kMostTurnedChannels = 32;
+
 // From place to place with channels side by side: an odd number of lines, so that places do not share sets of
 // L1.
 int64_t pitch(int64_t channels) {
@@ -41,22 +44,27 @@ DenseSources::DenseSources(const ConvPass& pass, const DenseBlocking& cut, const
       rest_(cells.rest),
       judges_(cells.type == kernels::cpu::CellType::kBf16 && partner_ != 0 &&
               (cells.together || cut.by_place)),
-      type_(cells.type) {
+      type_(cells.type),
+      piece_(cut.channels_per_block) {
   if (in_place()) return;
+  const bool shares = cut_.shares_strips;
+  if (shares)
+    shared_bytes_ = part_bytes<float>(cut_.grid.boxes[0] * pass_.groups * blocks() * shared_floats());
+  if (cut_.by_place) {
+    if (!shares) strip_bytes_ = part_bytes<float>(shared_floats());
+    return;
+  }
   // For tile registers one image is turned over after the other.
-  const int64_t images = tiles_ ? 1 : cut_.grid.box[0];
-  if (cut_.by_place && !cut_.whole_images) strip_bytes_ = part_bytes<float>(shared_floats());
-  if (cut_.by_place && cut_.whole_images) shared_bytes_ = part_bytes<float>(strips() * shared_floats());
-  if (cut_.by_place) return;
-  if (!cut_.whole_images || turns())
-    strip_bytes_ = part_bytes<float>(images * cut_.channels_per_block * cut_.plane());
-  if (!cut_.whole_images && turns()) turned_bytes_ = part_bytes<float>(shared_floats());
-  if (cut_.whole_images) shared_bytes_ = part_bytes<float>(strips() * shared_floats());
+  const int64_t floats = std::max<int64_t>((tiles_ ? 1 : cut_.grid.box[0]) * cut_.strip_plane(), 1);
+  if (shares && turns())
+    piece_ = std::clamp<int64_t>(cut_.room.l2 / 4 / floats, 1, std::min(piece_, kMostTurnedChannels));
+  if (!shares || turns()) strip_bytes_ = part_bytes<float>(floats * piece_);
+  if (!shares && turns()) turned_bytes_ = part_bytes<float>(shared_floats());
 }
 
 // Of a strip that all tasks share.
 int64_t DenseSources::shared_floats() const {
-  return cut_.grid.box[0] * cut_.plane() *
+  return cut_.grid.box[0] * cut_.strip_plane() *
          (tiles_ || cut_.by_place ? pitch(cut_.channels_per_block) : cut_.channels_per_block);
 }
 
@@ -67,25 +75,38 @@ DenseSource DenseSources::at(const Bindings& bindings, DenseTask& task, int64_t 
     if (judges_) task.sound &= are_large(task, source, channels);
     return source;
   }
-  if (!cut_.whole_images) return load(bindings, task, first, channels);
+  if (!cut_.shares_strips) return load(bindings, task, first, channels, channels);
   const float* strip = shared_strip(task, first, shared);
   if (cut_.by_place) return placed(strip, task.box.size[0], channels);
   return turns() ? turned(strip, task.box.size[0], channels) : in_strip(strip, channels);
 }
 
 int64_t DenseSources::blocks() const { return ceil_div(source_channels(pass_), cut_.channels_per_block); }
-int64_t DenseSources::strips() const { return cut_.grid.count() * pass_.groups * blocks(); }
-int64_t DenseSources::task_of(int64_t index) const { return index / blocks() * cut_.m_blocks; }
+int64_t DenseSources::pieces() const { return ceil_div(cut_.channels_per_block, piece_); }
+int64_t DenseSources::shared_pieces() const {
+  return cut_.shares_strips ? cut_.grid.boxes[0] * pass_.groups * blocks() * pieces() : 0;
+}
+int64_t DenseSources::task_of(int64_t index) const {
+  const int64_t tasks_of_images = cut_.grid.count() / cut_.grid.boxes[0] * cut_.m_blocks;
+  return index / (blocks() * pieces()) * tasks_of_images;
+}
 
 void DenseSources::share(const Bindings& bindings, DenseTask& task, int64_t index, float* shared) const {
-  const int64_t first = index % blocks() * cut_.channels_per_block;
-  (turns() ? task.turned : task.strip) = shared_strip(task, first, shared);
-  load(bindings, task, first, std::min(cut_.channels_per_block, source_channels(pass_) - first));
+  const int64_t first = index / pieces() % blocks() * cut_.channels_per_block;
+  const int64_t channels = std::min(cut_.channels_per_block, source_channels(pass_) - first);
+  const int64_t c = index % pieces() * piece_;
+  if (c >= channels) return;
+  float* const strip = shared_strip(task, first, shared);
+  if (turns())
+    task.turned = strip + c * turned(strip, task.box.size[0], channels).channel;
+  else
+    task.strip = strip;
+  load(bindings, task, first + c, std::min(piece_, channels - c), channels);
 }
 
 float* DenseSources::shared_strip(const DenseTask& task, int64_t first, float* shared) const {
   const int64_t box = task.box.first[0] / cut_.grid.box[0], block = first / cut_.channels_per_block;
-  return shared + ((task.group * cut_.grid.count() + box) * blocks() + block) * shared_floats();
+  return shared + ((task.group * cut_.grid.boxes[0] + box) * blocks() + block) * shared_floats();
 }
 
 int64_t DenseSources::channel_at(const DenseTask& task, int64_t first) const {
@@ -106,8 +127,8 @@ bool DenseSources::are_large(const DenseTask& task, const DenseSource& source, i
   std::array<int64_t, 3> begin, end;  // of the strip, inside the tensor
   for (size_t axis = 0; axis < 3; ++axis) {
     const int64_t size = cut_.phases.front().axes[axis].source_size;
-    begin[axis] = std::clamp<int64_t>(-task.start[axis], 0, cut_.extent[axis]);
-    end[axis] = std::clamp(size - task.start[axis], begin[axis], cut_.extent[axis]);
+    begin[axis] = std::clamp<int64_t>(-task.start[axis], 0, cut_.strip[axis]);
+    end[axis] = std::clamp(size - task.start[axis], begin[axis], cut_.strip[axis]);
   }
   bool large = true;
   for (int64_t n = 0; n < task.box.size[0]; ++n)
@@ -120,27 +141,27 @@ bool DenseSources::are_large(const DenseTask& task, const DenseSource& source, i
   return large;
 }
 
-DenseSource DenseSources::load(const Bindings& bindings, DenseTask& task, int64_t first,
-                               int64_t channels) const {
+DenseSource DenseSources::load(const Bindings& bindings, DenseTask& task, int64_t first, int64_t channels,
+                               int64_t of_strip) const {
   if (cut_.by_place) return load_places(bindings, task, first, channels);
   const PassTensor& tensor = source_of(pass_);
   const auto bytes = static_cast<int64_t>(size_of(tensor.dtype));
-  StripShape shape{.channels = channels, .start = task.start, .extent = cut_.extent};
+  StripShape shape{.channels = channels, .start = task.start, .extent = cut_.strip};
   for (size_t axis = 0; axis < 3; ++axis) shape.size[axis] = cut_.phases.front().axes[axis].source_size;
-  const int64_t image = channels * cut_.plane(), images = task.box.size[0];
+  const int64_t image = channels * cut_.strip_plane(), images = task.box.size[0];
   if (const float* plain = whole_planes(bindings, task, first)) {
     if (judges_)
       task.sound &= kernels::cpu::judge_cells(plain, tensor.strides[0], images, image, type_).large;
     kernels::cpu::transpose(plain, tensor.strides[0], task.turned, images, images, image);
-    return turned(task.turned, images, channels);
+    return turned(task.turned, images, of_strip);
   }
   for (int64_t n = 0; n < images; ++n) {
     const int64_t at = (task.box.first[0] + n) * tensor.strides[0] + channel_at(task, first);
     const std::byte* from = static_cast<const std::byte*>(bindings[tensor.operand]) + at * bytes;
     if (tiles_) {
       task.sound &= load_strip_of_cells(from, shape, has_rest(first, channels), task.strip);
-      kernels::cpu::transpose(task.strip, cut_.plane(), task.turned + n * cut_.plane() * pitch(channels),
-                              pitch(channels), channels, cut_.plane());
+      const int64_t plane = cut_.strip_plane(), row = pitch(of_strip);
+      kernels::cpu::transpose(task.strip, plane, task.turned + n * plane * row, row, channels, plane);
     } else if (partner_ != 0 && !together_) {
       task.sound &= load_cell_strip(tensor, partner_, from, shape, task.strip + n * image);
     } else {
@@ -151,7 +172,7 @@ DenseSource DenseSources::load(const Bindings& bindings, DenseTask& task, int64_
   }
   if (!turns()) return in_strip(task.strip, channels);
   if (!tiles_) kernels::cpu::transpose(task.strip, image, task.turned, images, images, image);
-  return turned(task.turned, images, channels);
+  return turned(task.turned, images, of_strip);
 }
 
 bool DenseSources::load_strip_of_cells(const std::byte* from, StripShape shape, bool rest, float* out) const {
@@ -170,7 +191,7 @@ DenseSource DenseSources::load_places(const Bindings& bindings, DenseTask& task,
                                       int64_t channels) const {
   const PassTensor& tensor = source_of(pass_);
   const auto& s = tensor.strides;
-  const auto& [depth, height, length] = cut_.extent;
+  const auto& [depth, height, length] = cut_.strip;
   const DenseSource strip = placed(task.strip, task.box.size[0], channels);
   const auto bytes = static_cast<int64_t>(size_of(tensor.dtype));
   const auto* base = static_cast<const std::byte*>(bindings[tensor.operand]) +
@@ -212,23 +233,23 @@ DenseSource DenseSources::load_places(const Bindings& bindings, DenseTask& task,
 }
 
 DenseSource DenseSources::placed(const float* strip, int64_t images, int64_t channels) const {
-  const int64_t row = pitch(channels), w = cut_.images_inside ? images * row : row, h = cut_.extent[2] * w,
-                d = cut_.extent[1] * h;
-  return {strip, cut_.images_inside ? row : cut_.extent[0] * d, 1, {d, h, w}};
+  const int64_t row = pitch(channels), w = cut_.images_inside ? images * row : row, h = cut_.strip[2] * w,
+                d = cut_.strip[1] * h;
+  return {strip, cut_.images_inside ? row : cut_.strip[0] * d, 1, {d, h, w}};
 }
 
 DenseSource DenseSources::in_strip(const float* strip, int64_t channels) const {
-  const int64_t h = cut_.extent[2], d = cut_.extent[1] * h;
-  return {strip, channels * cut_.plane(), cut_.plane(), {d, h, 1}};
+  const int64_t h = cut_.strip[2], d = cut_.strip[1] * h;
+  return {strip, channels * cut_.strip_plane(), cut_.strip_plane(), {d, h, 1}};
 }
 
 DenseSource DenseSources::turned(const float* strip, int64_t images, int64_t channels) const {
   if (tiles_) {
-    const int64_t w = pitch(channels), h = cut_.extent[2] * w, d = cut_.extent[1] * h;
-    return {strip, cut_.extent[0] * d, 1, {d, h, w}};
+    const int64_t w = pitch(channels), h = cut_.strip[2] * w, d = cut_.strip[1] * h;
+    return {strip, cut_.strip[0] * d, 1, {d, h, w}};
   }
-  const int64_t h = cut_.extent[2] * images, d = cut_.extent[1] * h;
-  return {strip, 1, cut_.extent[0] * d, {d, h, images}};
+  const int64_t h = cut_.strip[2] * images, d = cut_.strip[1] * h;
+  return {strip, 1, cut_.strip[0] * d, {d, h, images}};
 }
 
 // The source where it is one block [channel][place] of plain FP32 for each image, which can be turned over
@@ -241,7 +262,7 @@ const float* DenseSources::whole_planes(const Bindings& bindings, const DenseTas
   int64_t stride = 1;
   for (size_t axis = 3; axis-- > 0;) {
     const int64_t size = cut_.phases.front().axes[axis].source_size;
-    if (task.start[axis] != 0 || cut_.extent[axis] != size || (size > 1 && s[axis + 2] != stride))
+    if (task.start[axis] != 0 || cut_.strip[axis] != size || (size > 1 && s[axis + 2] != stride))
       return nullptr;
     stride *= size;
   }

@@ -27,18 +27,21 @@ class DenseSources {
   DenseSource at(const Bindings& bindings, DenseTask& task, int64_t first, int64_t channels,
                  float* shared) const;
 
-  // Strips for all tasks, where those have whole images: [group][box][block of channels].
-  int64_t strips() const;
-  // Which task's source strip `index` is, and the copy of it.
+  // Strips for all tasks, [group][images of a box][block of channels], are loaded in pieces.
+  int64_t shared_pieces() const;
+  // Which task's source piece `index` is of, and the loading of it.
   int64_t task_of(int64_t index) const;
   void share(const Bindings& bindings, DenseTask& task, int64_t index, float* shared) const;
 
  private:
   int64_t blocks() const;
+  int64_t pieces() const;  // of a block
   DenseSource find(const Bindings& bindings, const DenseTask& task, int64_t first) const;
   // Whether all cells that a task reads where they lie are large enough.
   bool are_large(const DenseTask& task, const DenseSource& source, int64_t channels) const;
-  DenseSource load(const Bindings& bindings, DenseTask& task, int64_t first, int64_t channels) const;
+  // Into a strip of `of_strip` channels.
+  DenseSource load(const Bindings& bindings, DenseTask& task, int64_t first, int64_t channels,
+                   int64_t of_strip) const;
   // The same with channels side by side.
   DenseSource load_places(const Bindings& bindings, DenseTask& task, int64_t first, int64_t channels) const;
   DenseSource placed(const float* strip, int64_t images, int64_t channels) const;
@@ -63,6 +66,7 @@ class DenseSources {
   bool rest_;    // the last source channel of a group has no partner
   bool judges_;  // cells that are copied or read in place must be looked at: one of FP16 is never too small
   kernels::cpu::CellType type_;
+  int64_t piece_;  // source channels that are loaded at once
   size_t strip_bytes_ = 0, turned_bytes_ = 0, shared_bytes_ = 0;
 };
 
