@@ -104,7 +104,7 @@ struct Meeting {
 // All of them, ordered by the place of x, then by tap.
 std::vector<Meeting> meetings_of(const ConvPass& p) {
   std::vector<Meeting> all;
-  const auto& [d, h, w] = p.axes;
+  const problem::Window &d = p.axes[0], &h = p.axes[1], &w = p.axes[2];
   const auto& s = p.w.strides;
   const AxisMeetings depths = meetings_along(d), rows = meetings_along(h), columns = meetings_along(w);
   all.reserve(static_cast<size_t>(p.batch) * depths.size() * rows.size() * columns.size());
