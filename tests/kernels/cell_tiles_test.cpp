@@ -159,8 +159,8 @@ INSTANTIATE_TEST_SUITE_P(Types, CellTilesTest, testing::Values(CellType::kBf16, 
 
 TEST_P(CellTilesTest, EverySizeOnRegistersOfTheProcessor) {
   CellTiles registers(GetParam());
-  expect_every_size(GetParam(), [&](const TileProduct& tile) { registers.product(tile); });
-  expect_every_size(GetParam(), [&](const TileProduct& tile) {
+  expect_every_size(GetParam(), [&](TileProduct tile) { registers.product(tile); });
+  expect_every_size(GetParam(), [&](TileProduct tile) {
     CellTiles others(GetParam());
     others.product(tile);
   });

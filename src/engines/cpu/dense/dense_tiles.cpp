@@ -92,7 +92,7 @@ void DenseTiles::run_two_rows(const float* upper, const float* lower, int64_t po
     run_area(upper, 1, position);
     return run_area(lower, 1, position + rows);
   }
-  tile_.set_rows(upper + place(2, 0), phase_.axes[2].source_step * source_.axis[2], rows);
+  tile_.set_strided_rows(upper + place(2, 0), phase_.axes[2].source_step * source_.axis[2], rows);
   tile_.a[1] = lower + place(2, 0);
   tile_.rows = static_cast<int>(2 * rows);
   tile_.c_stride = task_.sum_stride;
@@ -141,11 +141,13 @@ void DenseTiles::run_line(int64_t x, Line line) {
   int64_t live = -1;
   for (int64_t rows; line.count > 0; line.count -= rows, line.at += rows * line.step,
                                      x += line.along_w ? rows : 0, tile_.c += rows * tile_.c_stride) {
-    if (panel_.in_registers)
+    if (panel_.in_registers) {
       rows = kernels::cpu::next_register_rows(line.count);
-    else
+      tile_.set_strided_rows(line.at, line.step, rows);
+    } else {
       rows = line.count >= 2 * most ? most : cut_.vectors.next_tile_rows(line.count, tile_.width, line.step);
-    tile_.set_rows(line.at, line.step, rows);
+      tile_.set_rows(line.at, line.step, rows);
+    }
     if (changes || live < 0) {
       ranges[2] = taps_of_w(x, line.along_w ? rows : 1);
       live = list_taps(ranges, 0);

@@ -108,7 +108,7 @@ void add_cells(const TileProduct& t, const TileShape& shape, int64_t first, int6
          : add_cells<Registers, false, false>(t, shape, first, last, accumulate);
 }
 
-// Rows at equal distances, in runs for two registers.
+// Rows at equal distances from a[0] on, in runs for two registers.
 inline int cut_in_two(TileProduct& t) {
   const int upper = t.rows > kRegisterRows ? (t.rows + 1) / 2 : t.rows;
   t.a[1] = t.a[0] + upper * t.a_stride;
@@ -121,8 +121,8 @@ template <class Registers>
 void tile_register_product(const TileProduct& t, int upper, TileShape& configured) {
   TileShape shape{.upper = upper, .lower = t.rows - upper, .columns = t.width == kRegisterCells ? 1 : 2};
   const int64_t pieces = (t.outer + kRegisterCells - 1) / kRegisterCells;
-  if (t.outer % pieces == 0) {
-    shape.depth = static_cast<int>(t.outer / pieces);
+  if (pieces == 1 || t.outer % pieces == 0) {  // the division takes as long as a short product
+    shape.depth = static_cast<int>(pieces == 1 ? t.outer : t.outer / pieces);
     return add_cells<Registers>(t, shape, 0, t.outer, t.accumulate, configured);
   }
   const int64_t full = t.outer / kRegisterCells * kRegisterCells;

@@ -189,11 +189,7 @@ void CellTiles::product(const TileProduct& tile, int upper) {
   type_ == CellType::kBf16 ? tile_register_product<AmxRegisters<CellType::kBf16>>(tile, upper, configured_)
                            : tile_register_product<AmxRegisters<CellType::kF16>>(tile, upper, configured_);
 }
-void CellTiles::product(const TileProduct& tile) {
-  TileProduct in_two = tile;
-  const int upper = cut_in_two(in_two);
-  product(in_two, upper);
-}
+void CellTiles::product(TileProduct& tile) { product(tile, cut_in_two(tile)); }
 
 }  // namespace retrograd::kernels::cpu
 
@@ -205,7 +201,7 @@ bool machine_has_tiles(CellType) { return false; }
 bool has_tiles(CellType) { return false; }
 bool let_pairs_stand_in_for_tiles() { return false; }
 CellTiles::~CellTiles() = default;
-void CellTiles::product(const TileProduct&) { std::abort(); }
+void CellTiles::product(TileProduct&) { std::abort(); }
 void CellTiles::product(const TileProduct&, int) { std::abort(); }
 
 }  // namespace retrograd::kernels::cpu

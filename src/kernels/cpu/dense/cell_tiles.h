@@ -20,6 +20,7 @@ inline constexpr int64_t kRegisterCells = 16;  // that a register holds of a row
 
 // Rows of the next product where `rows` are left: even ones.
 inline int64_t next_register_rows(int64_t rows) {
+  if (rows >= 2 * kTileRegisterRows) return kTileRegisterRows;
   const int64_t products = (rows + kTileRegisterRows - 1) / kTileRegisterRows;
   return (rows + products - 1) / products;
 }
@@ -49,8 +50,8 @@ class CellTiles {
   CellTiles& operator=(const CellTiles&) = delete;
   ~CellTiles();
 
-  // As bf16_tile_product, of cells of the type.
-  void product(const TileProduct& tile);
+  // As bf16_tile_product, of cells of the type: rows a_stride apart from a[0] on; a[1] is set here.
+  void product(TileProduct& tile);
   // The same of rows in two runs, each for one register: `upper` of them from a[0] on, the others from a[1].
   // Runs may begin within a cell: at any number.
   void product(const TileProduct& tile, int upper);

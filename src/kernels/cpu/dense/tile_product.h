@@ -55,11 +55,15 @@ struct TileProduct {
   const float* first_sums() const { return accumulate ? c : start; }
   int64_t first_sums_stride() const { return accumulate ? c_stride : start_stride; }
 
-  // Rows at equal distances.
+  // Rows at equal distances; of products that look at a_stride, the first is enough.
   void set_rows(const float* first, int64_t stride, int64_t count) {
+    set_strided_rows(first, stride, count);
+    for (int64_t i = 1; i < count && i < kMostTileRows; ++i) a[i] = first + i * stride;
+  }
+  void set_strided_rows(const float* first, int64_t stride, int64_t count) {
     rows = static_cast<int>(count);
     a_stride = stride;
-    for (int64_t i = 0; i < count && i < kMostTileRows; ++i) a[i] = first + i * stride;
+    a[0] = first;
   }
 };
 
