@@ -2,6 +2,8 @@
 // Conversions of rows, once for every instruction set.
 #include "kernels/cpu/layout/row_convert.h"
 
+#include <utility>
+
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/cpu/layout/row_convert.cpp"
 #include "kernels/cpu/all_targets.h"
@@ -15,6 +17,7 @@ namespace HWY_NAMESPACE {
 
 void decode_rows(DType dtype, const std::byte* source, int64_t step, int64_t rows, int64_t count, float* out,
                  int64_t pitch) {
+  if (step == count && pitch == count) count *= std::exchange(rows, 1);  // one behind the other
   // By vectors this would be stored, read and stored again.
   if (dtype == DType::kHiF8) {
     const float* HWY_RESTRICT values = hif8_values();
@@ -32,6 +35,7 @@ void decode_rows(DType dtype, const std::byte* source, int64_t step, int64_t row
 
 void encode_rows(DType dtype, const float* in, int64_t pitch, int64_t rows, int64_t count,
                  std::byte* destination, int64_t step) {
+  if (pitch == count && step == count) count *= std::exchange(rows, 1);  // one behind the other
   with_elements(dtype, [&](auto elements) {
     for (int64_t r = 0; r < rows; ++r, in += pitch, destination += step * elements.kBytes)
       in_vectors(count, [&](auto d, int64_t i) {
