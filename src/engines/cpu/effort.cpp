@@ -169,8 +169,9 @@ Effort dense_gather_effort(const problem::Pass& pass, const Machine& machine) {
 Effort amx_gather_effort(const problem::Pass& pass, const Machine& machine) {
   const Shape s(pass, machine, true);
   const auto& p = std::get<ConvPass>(pass);
-  // Pairs of source channels that lie side by side are far apart for the result channels of a panel.
-  const bool far = p.kind == ConvPassKind::kForward && p.w.strides[1] == 1;
+  // Of an odd number of source channels that lie side by side, pairs are made for each result channel.
+  const bool far =
+      p.kind == ConvPassKind::kForward && p.w.strides[1] == 1 && p.x_channels_per_group() % 2 != 0;
   return s.with(s.operations(rounded_up(s.source.channels, 16) * rounded_up(s.result.channels, 16) *
                              rounded_up(s.phase_row, 8) / s.phase_row),
                 dense_gather_calls(s, 6, 0.4, far ? 4 : 80));
