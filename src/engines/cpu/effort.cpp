@@ -170,8 +170,9 @@ Effort amx_gather_effort(const problem::Pass& pass, const Machine& machine) {
   const Shape s(pass, machine, true);
   const auto& p = std::get<ConvPass>(pass);
   // Of an odd number of source channels that lie side by side, pairs are made for each result channel.
+  const int64_t channels = p.x_channels_per_group();
   const bool far =
-      p.kind == ConvPassKind::kForward && p.w.strides[1] == 1 && p.x_channels_per_group() % 2 != 0;
+      p.kind == ConvPassKind::kForward && channels > 1 && channels % 2 != 0 && p.w.strides[1] == 1;
   return s.with(s.operations(rounded_up(s.source.channels, 16) * rounded_up(s.result.channels, 16) *
                              rounded_up(s.phase_row, 8) / s.phase_row),
                 dense_gather_calls(s, 6, 0.4, far ? 4 : 80));

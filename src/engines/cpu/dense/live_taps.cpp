@@ -86,8 +86,8 @@ class LiveTapsCandidate final : public Candidate {
   Effort effort(const problem::Pass& pass, const Machine& /*machine*/) const override {
     const auto& p = std::get<ConvPass>(pass);
     // The taps that are left are a part of the weight: its elements are packed one by one unless channels lie
-    // side by side.
-    const double slowness = p.w.strides[1] == 1 ? 0.1 : 1;
+    // side by side. The stride of a single channel says nothing.
+    const double slowness = p.w.strides[1] == 1 && p.x_channels_per_group() > 1 ? 0.1 : 1;
     const ConvPass left = shorten(p).pass;
     double packed =
         slowness * static_cast<double>(p.y_channels) * static_cast<double>(p.x_channels_per_group());
