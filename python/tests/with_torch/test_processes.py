@@ -82,8 +82,9 @@ for _ in range(5):
 stats = retrograd.torch.stats()["convolution_backward"]
 assert (stats["taken"], stats["fell_back"]) == (25, {}), stats
 torch.save([p.detach() for p in model.module.parameters()], sys.argv[3])
-print(digest(model.module))
+print(digest(model.module), flush=True)
 dist.destroy_process_group()
+os._exit(0)  # as in examples/python/train_distributed.py
 """
 
 
