@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <type_traits>
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/cpu/layout/row_copy.cpp"
@@ -18,6 +19,9 @@ namespace retrograd::kernels::cpu {
 namespace HWY_NAMESPACE {
 namespace hn = RG_VECTORS;
 using D = hn::ScalableTag<float>;
+template <int kLanes>
+using Lanes = hn::CappedTag<float, kLanes>;
+constexpr int kMostLanes = static_cast<int>(hn::MaxLanes(D()));
 
 constexpr int64_t kLineFloats = 16;
 
@@ -79,7 +83,25 @@ void copy_rows_apart(const float* in, int64_t in_stride, float* out, int64_t out
   }
 }
 
+#if RG_HAS_LANES
+// Calls body(lanes) for the longest vectors that `count` floats fill, or says that none do.
+template <class Body>
+HWY_INLINE bool in_whole_vectors(int64_t count, const Body& body) {
+  const auto fill = [&](auto lanes) {
+    if constexpr (lanes() <= kMostLanes) {
+      if (count < lanes()) return false;
+      body(lanes);
+      return true;
+    } else {
+      return false;
+    }
+  };
+  return fill(std::integral_constant<int, kMostLanes>()) || fill(std::integral_constant<int, 8>()) ||
+         fill(std::integral_constant<int, 4>());
+}
+
 // Two ways: one permutation a way and vector, and a blend.
+template <class D>
 struct WeaveTwo {
   static constexpr int64_t kWays = 2;
   using Indices = decltype(hn::SetTableIndices(D(), static_cast<const int32_t*>(nullptr)));
@@ -99,6 +121,7 @@ struct WeaveTwo {
                out + hn::Lanes(d));
   }
 };
+template <class D>
 struct WeaveThree {
   static constexpr int64_t kWays = 3;
   HWY_INLINE void store(const float* in, int64_t way_stride, float* out) const {
@@ -107,6 +130,7 @@ struct WeaveThree {
                           d, out);
   }
 };
+template <class D>
 struct WeaveFour {
   static constexpr int64_t kWays = 4;
   HWY_INLINE void store(const float* in, int64_t way_stride, float* out) const {
@@ -117,18 +141,30 @@ struct WeaveFour {
 };
 
 // Positions first to stop of every way, at least a vector of them.
-template <class Weave>
+template <template <class> class Weave, int kLanes>
 HWY_NOINLINE void weave_vectors(const WovenRows& w, int64_t first, int64_t stop) {
-  const Weave weave;
-  const int64_t n = static_cast<int64_t>(hn::Lanes(D())), last = stop - n, way_stride = w.way_stride;
+  using OfLanes = Weave<Lanes<kLanes>>;
+  const OfLanes weave;
+  const int64_t last = stop - kLanes, way_stride = w.way_stride;
   const int64_t in_stride = w.in_stride, out_stride = w.out_stride;
   const float* HWY_RESTRICT in = w.in;
   float* HWY_RESTRICT out = w.out;
   for (int64_t r = w.rows; r > 0; --r, in += in_stride, out += out_stride) {
-    for (int64_t j = first; j < last; j += n) weave.store(in + j, way_stride, out + j * Weave::kWays);
-    weave.store(in + last, way_stride, out + last * Weave::kWays);  // overlaps the one before
+    for (int64_t j = first; j < last; j += kLanes) weave.store(in + j, way_stride, out + j * OfLanes::kWays);
+    weave.store(in + last, way_stride, out + last * OfLanes::kWays);  // overlaps the one before
   }
 }
+
+bool weave_in_vectors(const WovenRows& w, int64_t first, int64_t stop) {
+  return w.ways <= 4 && in_whole_vectors(stop - first, [&](auto lanes) {
+           if (w.ways == 2) weave_vectors<WeaveTwo, lanes()>(w, first, stop);
+           if (w.ways == 3) weave_vectors<WeaveThree, lanes()>(w, first, stop);
+           if (w.ways == 4) weave_vectors<WeaveFour, lanes()>(w, first, stop);
+         });
+}
+#else
+bool weave_in_vectors(const WovenRows&, int64_t, int64_t) { return false; }
+#endif
 
 // One place of every row.
 void weave_place(const WovenRows& w, int64_t place) {
@@ -141,13 +177,9 @@ void weave_rows(const WovenRows& w) {
     return copy_each(w.in + w.begin, w.in_stride, w.out + w.begin, w.out_stride, w.rows, w.end - w.begin);
   // Positions of which every way is stored; at each end there may be one of which some are.
   const int64_t stop = w.end / w.ways, first = std::min((w.begin + w.ways - 1) / w.ways, stop);
-  const bool vectors = RG_HAS_LANES && w.ways <= 4 && stop - first >= static_cast<int64_t>(hn::Lanes(D()));
-  if (vectors && w.ways == 2) weave_vectors<WeaveTwo>(w, first, stop);
-  if (vectors && w.ways == 3) weave_vectors<WeaveThree>(w, first, stop);
-  if (vectors && w.ways == 4) weave_vectors<WeaveFour>(w, first, stop);
   for (int64_t place = w.begin; place < std::min(first * w.ways, w.end); ++place) weave_place(w, place);
   for (int64_t place = std::max(stop * w.ways, w.begin); place < w.end; ++place) weave_place(w, place);
-  if (vectors) return;
+  if (weave_in_vectors(w, first, stop)) return;
   // Many ways are columns that become rows.
   constexpr int64_t kFewestTurned = 4;
   if (std::min(w.ways, stop - first) >= kFewestTurned) {
@@ -156,13 +188,14 @@ void weave_rows(const WovenRows& w) {
                      w.ways, w.ways, stop - first);
     return;
   }
-  for (int64_t r = 0; r < w.rows; ++r)
-    for (int64_t i = 0; i < w.ways; ++i)
-      for (int64_t j = first; j < stop; ++j)
+  for (int64_t i = 0; i < w.ways; ++i)
+    for (int64_t j = first; j < stop; ++j)
+      for (int64_t r = 0; r < w.rows; ++r)
         copy_one(w.in + i * w.way_stride + r * w.in_stride + j, w.out + r * w.out_stride + j * w.ways + i);
 }
 
 #if RG_HAS_LANES
+template <class D>
 struct PartTwo {
   static constexpr int64_t kWays = 2;
   HWY_INLINE void store(const float* in, int64_t way_stride, float* out) const {
@@ -172,6 +205,7 @@ struct PartTwo {
     hn::StoreU(hn::ConcatOdd(d, high, low), d, out + way_stride);
   }
 };
+template <class D>
 struct PartFour {
   static constexpr int64_t kWays = 4;
   HWY_INLINE void store(const float* in, int64_t way_stride, float* out) const {
@@ -187,28 +221,32 @@ struct PartFour {
     hn::StoreU(hn::ConcatOdd(d, high_odd, low_odd), d, out + 3 * way_stride);
   }
 };
-#else  // never called
-struct PartTwo {
-  static constexpr int64_t kWays = 2;
-  void store(const float*, int64_t, float*) const {}
-};
-using PartFour = PartTwo;
-#endif
 
 // All ways at once: what is read is wanted whole. Positions as in weave_vectors.
-template <class Part>
+template <template <class> class Part, int kLanes>
 HWY_NOINLINE void part_vectors(const PartedRows& p, int64_t first, int64_t stop) {
-  const Part part;
-  constexpr int64_t kWays = Part::kWays;
-  const int64_t n = static_cast<int64_t>(hn::Lanes(D())), last = stop - n, way_stride = p.way_stride;
+  using OfLanes = Part<Lanes<kLanes>>;
+  const OfLanes part;
+  constexpr int64_t kWays = OfLanes::kWays;
+  const int64_t last = stop - kLanes, way_stride = p.way_stride;
   for (int64_t r = 0; r < p.rows; ++r) {
     const float* in = p.in + r * p.in_stride;
     float* out = p.out + r * p.out_stride;
     for (int64_t x = kWays * first; x < kWays * stop; x += kLineFloats) hwy::Prefetch(in + p.ahead + x);
-    for (int64_t j = first; j < last; j += n) part.store(in + kWays * j, way_stride, out + j);
+    for (int64_t j = first; j < last; j += kLanes) part.store(in + kWays * j, way_stride, out + j);
     part.store(in + kWays * last, way_stride, out + last);
   }
 }
+
+bool part_in_vectors(const PartedRows& p, int64_t first, int64_t stop) {
+  return (p.ways == 2 || p.ways == 4) && in_whole_vectors(stop - first, [&](auto lanes) {
+           p.ways == 2 ? part_vectors<PartTwo, lanes()>(p, first, stop)
+                       : part_vectors<PartFour, lanes()>(p, first, stop);
+         });
+}
+#else
+bool part_in_vectors(const PartedRows&, int64_t, int64_t) { return false; }
+#endif
 
 // One place of every row: a division for each place of each row took longer than the vectors of the row.
 void part_place(const PartedRows& p, int64_t place) {
@@ -220,16 +258,12 @@ void part_place(const PartedRows& p, int64_t place) {
 
 void part_rows(const PartedRows& p) {
   const int64_t ways = p.ways, stop = p.end / ways, first = std::min((p.begin + ways - 1) / ways, stop);
-  const bool vectors =
-      RG_HAS_LANES && (ways == 2 || ways == 4) && stop - first >= static_cast<int64_t>(hn::Lanes(D()));
-  if (vectors && ways == 2) part_vectors<PartTwo>(p, first, stop);
-  if (vectors && ways == 4) part_vectors<PartFour>(p, first, stop);
   for (int64_t place = 0; place < first * ways; ++place) part_place(p, place);
   for (int64_t place = stop * ways; place < p.count * ways; ++place) part_place(p, place);
-  if (vectors) return;
-  for (int64_t r = 0; r < p.rows; ++r)
-    for (int64_t i = 0; i < ways; ++i)
-      for (int64_t j = first; j < stop; ++j)
+  if (part_in_vectors(p, first, stop)) return;
+  for (int64_t i = 0; i < ways; ++i)
+    for (int64_t j = first; j < stop; ++j)
+      for (int64_t r = 0; r < p.rows; ++r)
         copy_one(p.in + r * p.in_stride + j * ways + i, p.out + i * p.way_stride + r * p.out_stride + j);
 }
 
