@@ -20,7 +20,13 @@ DenseResults::DenseResults(const problem::ConvPass& pass, const DenseBlocking& c
 
 int64_t DenseResults::row_floats() const {
   const int64_t row = cut_.m_block * cut_.grid.box[3];
-  return cut_.w_phases > 1 ? 2 * row * static_cast<int64_t>(cut_.w_phases) : row;
+  return cut_.w_phases > 1 ? 2 * row * static_cast<int64_t>(cut_.w_phases) : row * rows_together();
+}
+
+// Rows of a plane that are turned over and converted at once where they follow each other.
+int64_t DenseResults::rows_together() const {
+  constexpr int64_t kFloats = 4096;
+  return std::clamp<int64_t>(kFloats / (cut_.m_block * cut_.grid.box[3]), 1, cut_.grid.box[2]);
 }
 
 bool DenseResults::may_be_sums() const {
@@ -62,12 +68,13 @@ void DenseResults::store_phases(const Bindings& bindings, const DenseTask& task,
   const int64_t depth = std::min(box.size[1], d.count - box.first[1]);
   const int64_t height = std::min(box.size[2], h.count - box.first[2]);
   const int64_t images = cut_.images_inside ? box.size[0] : 1;  // between two neighbours of the sums
-  // Rows of plain FP32 that follow each other in the sums and in the result are one.
-  const bool joined = cut_.w_phases == 1 && h.step == 1 && box.size[3] == any_w.count &&
-                      pass_.result().dtype == DType::kF32 && s[4] == 1 && s[3] == any_w.count;
+  // Rows that follow each other in the sums and in the result are one; plain FP32 needs no room for them.
+  const bool joined =
+      cut_.w_phases == 1 && h.step == 1 && box.size[3] == any_w.count && s[4] == 1 && s[3] == any_w.count;
+  const int64_t together = !joined ? 1 : pass_.result().dtype == DType::kF32 ? height : rows_together();
   for (int64_t n = 0; n < box.size[0]; ++n)
     for (int64_t z = 0; z < depth; ++z)
-      for (int64_t y = 0; y < (joined ? std::min<int64_t>(height, 1) : height); ++y) {
+      for (int64_t y = 0; y < height; y += together) {
         const int64_t line = (z * box.size[2] + y) * box.size[3];
         const int64_t position =
             cut_.images_inside ? line * images + n : n * box.size[1] * box.size[2] * box.size[3] + line;
@@ -85,7 +92,8 @@ void DenseResults::store_phases(const Bindings& bindings, const DenseTask& task,
           store_woven(bindings, task, row, first);
         else
           store_plain(bindings, row,
-                      joined ? height * any_w.count : std::min(box.size[3], any_w.count - box.first[3]),
+                      joined ? std::min(together, height - y) * any_w.count
+                             : std::min(box.size[3], any_w.count - box.first[3]),
                       task.row);
       }
 }
@@ -93,6 +101,17 @@ void DenseResults::store_phases(const Bindings& bindings, const DenseTask& task,
 // result[x·step + m] = sums[x·sum_stride + m]: channels lie side by side in both.
 void DenseResults::store_places(std::byte* base, const Row& r, int64_t step, int64_t count) const {
   store_rows(pass_.result().dtype, base, step, r.sums, r.sum_stride, count, r.channels);
+}
+
+// result[m·s1 + x·s4] = rows[m·pitch + x]
+void DenseResults::store_channels(std::byte* base, const float* rows, int64_t pitch, int64_t channels,
+                                  int64_t count) const {
+  const PassTensor& result = pass_.result();
+  const int64_t channel = result.strides[1], step = result.strides[4];
+  if (step == 1) return store_rows(result.dtype, base, channel, rows, pitch, channels, count);
+  for (int64_t m = 0; m < channels; ++m)
+    store_row(result.dtype, base + m * channel * static_cast<int64_t>(size_of(result.dtype)), step,
+              rows + m * pitch, 1, count);
 }
 
 // result[at + m·s1 + x·s4] = sums[x·sum_stride + m]
@@ -107,8 +126,7 @@ void DenseResults::store_plain(const Bindings& bindings, const Row& r, int64_t c
     kernels::cpu::transpose(r.sums, r.sum_stride, reinterpret_cast<float*>(base), s[1], count, r.channels);
   } else {
     kernels::cpu::transpose(r.sums, r.sum_stride, scratch, count, count, r.channels);
-    for (int64_t m = 0; m < r.channels; ++m)
-      store_row(result.dtype, base + m * s[1] * bytes, s[4], scratch + m * count, 1, count);
+    store_channels(base, scratch, count, r.channels, count);
   }
 }
 
@@ -167,8 +185,7 @@ void DenseResults::store_woven(const Bindings& bindings, const DenseTask& task, 
   woven.out = task.row + ways * woven.way_stride;
   woven.out_stride = ways * length;
   kernels::cpu::weave_rows(woven);
-  for (int64_t m = 0; m < r.channels; ++m)
-    store_row(result.dtype, base + m * s[1] * bytes, s[4], woven.out + m * woven.out_stride, 1, woven.end);
+  store_channels(base, woven.out, woven.out_stride, r.channels, woven.end);
 }
 
 }  // namespace retrograd::engines::cpu

@@ -33,9 +33,12 @@ class DenseResults {
     const float* sums;
     int64_t sum_stride;  // from one position to the next
   };
+  int64_t rows_together() const;
   void store_phases(const Bindings& bindings, const DenseTask& task, size_t first) const;
   void store_plain(const Bindings& bindings, const Row& row, int64_t count, float* scratch) const;
   void store_places(std::byte* base, const Row& row, int64_t step, int64_t count) const;
+  void store_channels(std::byte* base, const float* rows, int64_t pitch, int64_t channels,
+                      int64_t count) const;
   void store_phase_places(const Bindings& bindings, const DenseTask& task, const Row& row,
                           size_t first) const;
   void store_woven(const Bindings& bindings, const DenseTask& task, const Row& row, size_t first) const;
