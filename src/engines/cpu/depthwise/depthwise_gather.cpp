@@ -103,20 +103,32 @@ class DepthwiseGatherStep final : public Step {
       if (first >= end) return;
       for (int64_t j = 0; j < neighbours; ++j) pack_weights(bindings, column + j, j, memory);
       const DepthwiseStrip::Ranges ranges = DepthwiseStrip::ranges_of(axes_, box);
-      Planes planes;
+      Planes planes = planes_of(bindings);
       for (int64_t i = first; i < end; ++i)
         for (int64_t j = 0; j < neighbours; ++j) {
           const int64_t block = column + j + i * blocks_.period;
           if (block >= blocks_.blocks) break;
           // Lanes beyond the last plane repeat it, so their weights must be its weights.
           if (i > 0 && blocks_.used(block) < blocks_.lanes) pack_weights(bindings, block, j, memory);
-          run_box(bindings, block, j, box, ranges, planes, memory);
+          run_box(block, j, box, ranges, planes, memory);
         }
     });
   }
 
  private:
-  using Planes = std::array<LanePlanes, DepthwiseStrip::kMostSources>;  // of the source
+  // Of the tensors that a task reads and writes, before place_lanes().
+  struct Planes {
+    std::array<LanePlanes, DepthwiseStrip::kMostSources> sources;
+    LanePlanes result;
+  };
+  Planes planes_of(const Bindings& bindings) const {
+    const PassTensor &source = source_of(pass_), &result = pass_.result();
+    Planes planes;
+    for (size_t i = 0; i < static_cast<size_t>(source_channels(pass_)); ++i)
+      planes.sources[i] = lane_planes(source, pass_.rounding, bindings[source.operand], blocks_.lanes);
+    planes.result = lane_planes(result, OperandRounding::kNone, bindings[result.operand], blocks_.lanes);
+    return planes;
+  }
 
   // [s][d][h][slot][lane], as the task's block `neighbour`.
   void pack_weights(const Bindings& bindings, int64_t block, int64_t neighbour, std::byte* memory) const {
@@ -141,22 +153,17 @@ class DepthwiseGatherStep final : public Step {
     }
   }
 
-  void run_box(const Bindings& bindings, int64_t block, int64_t neighbour, const BoxGrid::Box& box,
+  void run_box(int64_t block, int64_t neighbour, const BoxGrid::Box& box,
                const DepthwiseStrip::Ranges& ranges, Planes& planes, std::byte* memory) const {
     const int64_t sources = source_channels(pass_), results = result_channels(pass_);
-    const PassTensor& source = source_of(pass_);
-    for (int64_t i = 0; i < sources; ++i) {
-      LanePlanes& p = planes[static_cast<size_t>(i)];
-      p = lane_planes(source, pass_.rounding, bindings[source.operand], blocks_.lanes);
-      place_lanes(p, blocks_, block, source.strides,
-                  [&](int64_t channel) { return one_of(channel, results) * sources + i; });
-    }
-    DepthwiseStrip strip(ranges, source.strides, planes.data(), sources, strip_.in(memory),
-                         buffer_.in(memory));
-    const PassTensor& tensor = pass_.result();
-    const auto& s = tensor.strides;
-    LanePlanes result = lane_planes(tensor, OperandRounding::kNone, bindings[tensor.operand], blocks_.lanes);
-    place_lanes(result, blocks_, block, s, [](int64_t channel) { return channel; });
+    const auto& from = source_of(pass_).strides;
+    place_shared_lanes(planes.sources[0], blocks_, block, from, results);
+    for (int64_t i = 0; sources > 1 && i < sources; ++i)  // of one result channel, then
+      place_lanes(planes.sources[static_cast<size_t>(i)], blocks_, block, from,
+                  [&](int64_t channel) { return channel * sources + i; });
+    DepthwiseStrip strip(ranges, from, planes.sources.data(), sources, strip_.in(memory), buffer_.in(memory));
+    const auto& s = pass_.result().strides;
+    place_shared_lanes(planes.result, blocks_, block, s, 1);
     const int64_t width = box.size[3], h_end = box.first[2] + box.size[2];
     const Range places{box.first[3], box.first[3] + width};
     DepthwiseRow row;
@@ -175,7 +182,7 @@ class DepthwiseGatherStep final : public Step {
                                 [&](int64_t channel, int64_t at_d, int64_t at_h, int64_t, int64_t) {
                                   return strip.row(channel, at_d, at_h);
                                 });
-        store_lane_rows(result, {d * s[2] + h * s[3] + box.first[3] * s[4], s[3], s[4], rows, width},
+        store_lane_rows(planes.result, {d * s[2] + h * s[3] + box.first[3] * s[4], s[3], s[4], rows, width},
                         buffer_.in(memory), out_.in(memory));
       }
   }

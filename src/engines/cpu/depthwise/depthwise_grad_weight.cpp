@@ -121,6 +121,9 @@ class DepthwiseGradWeightStep final : public Step {
   void sum_split(const Bindings& bindings, int64_t column, int64_t neighbours, int64_t split,
                  std::byte* memory) const {
     std::fill_n(sums_.in(memory), neighbours * block_sums(), 0.0F);
+    LanePlanes x = lane_planes(pass_.x, pass_.rounding, bindings[pass_.x.operand], blocks_.lanes);
+    LanePlanes y = lane_planes(pass_.y, pass_.rounding, bindings[pass_.y.operand], blocks_.lanes);
+    const int64_t pairs = pairs_of(pass_), of_x = pairs / pass_.x_channels, of_y = pairs / pass_.y_channels;
     float* partial = nullptr;  // the sums of the block that has lanes beyond the last plane
     BoxGrid::Box box;
     DepthwiseStrip::Ranges ranges;
@@ -141,7 +144,9 @@ class DepthwiseGradWeightStep final : public Step {
           partial = sums;
           std::copy_n(sums, block_sums(), before_.in(memory));
         }
-        sum_box(bindings, block, box, ranges, sums, memory);
+        place_shared_lanes(x, blocks_, block, pass_.x.strides, of_x);
+        place_shared_lanes(y, blocks_, block, pass_.y.strides, of_y);
+        sum_box(x, y, box, ranges, sums, memory);
       }
     }
     if (partial == nullptr) return;
@@ -150,13 +155,8 @@ class DepthwiseGradWeightStep final : public Step {
         partial[tap * blocks_.lanes + lane] = before_.in(memory)[tap * blocks_.lanes + lane];
   }
 
-  void sum_box(const Bindings& bindings, int64_t block, const BoxGrid::Box& box,
+  void sum_box(const LanePlanes& x, const LanePlanes& y, const BoxGrid::Box& box,
                const DepthwiseStrip::Ranges& ranges, float* sums, std::byte* memory) const {
-    const int64_t pairs = pairs_of(pass_), of_x = pairs / pass_.x_channels, of_y = pairs / pass_.y_channels;
-    LanePlanes x = lane_planes(pass_.x, pass_.rounding, bindings[pass_.x.operand], blocks_.lanes);
-    LanePlanes y = lane_planes(pass_.y, pass_.rounding, bindings[pass_.y.operand], blocks_.lanes);
-    place_lanes(x, blocks_, block, pass_.x.strides, [&](int64_t pair) { return one_of(pair, of_x); });
-    place_lanes(y, blocks_, block, pass_.y.strides, [&](int64_t pair) { return one_of(pair, of_y); });
     DepthwiseStrip strip(ranges, pass_.x.strides, &x, 1, strip_.in(memory), buffer_.in(memory));
     const problem::Window& wh = pass_.axes[1];
     const auto& s = pass_.y.strides;

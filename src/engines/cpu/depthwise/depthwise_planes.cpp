@@ -16,10 +16,8 @@ namespace {
 
 constexpr int64_t kBufferPlaces = 64;
 
-int64_t element_bytes(const LanePlanes& p) { return static_cast<int64_t>(size_of(p.dtype)); }
-
 std::byte* address(const LanePlanes& p, int64_t lane, int64_t at) {
-  return p.base + (p.offsets[static_cast<size_t>(lane)] + at) * element_bytes(p);
+  return p.base + (p.offsets[static_cast<size_t>(lane)] + at) * p.element_bytes;
 }
 
 bool is_plain(const LanePlanes& p) { return p.dtype == DType::kF32 && p.rounding == OperandRounding::kNone; }
@@ -60,10 +58,10 @@ std::array<float*, kernels::cpu::kMostPlaneLanes> plane_rows(const LanePlanes& p
 // The same pixels of the next block, where that lies near.
 void prefetch_next(const LanePlanes& p, int64_t at, int64_t stride, int64_t count) {
   constexpr int64_t kNear = 16384;
-  const int64_t next = p.lanes * p.step * element_bytes(p);
+  const int64_t next = p.lanes * p.step * p.element_bytes;
   if (stride != 1 || next <= 0 || next > kNear) return;
   for (int64_t l = 0; l < p.lanes; ++l)
-    kernels::cpu::prefetch(address(p, l, at) + next, count * element_bytes(p));
+    kernels::cpu::prefetch(address(p, l, at) + next, count * p.element_bytes);
 }
 
 bool one_run(const LaneRows& r) { return r.rows == 1 || r.row_stride == r.stride * r.width; }
@@ -105,6 +103,7 @@ LanePlanes lane_planes(const problem::PassTensor& tensor, OperandRounding roundi
   planes.dtype = tensor.dtype;
   planes.rounding = rounding;
   planes.lanes = lanes;
+  planes.element_bytes = static_cast<int64_t>(size_of(tensor.dtype));
   planes.base = static_cast<std::byte*>(address);
   return planes;
 }

@@ -3,6 +3,7 @@
 // their pixels read into strips [pixel][lane] of FP32 and written back, whatever the type and strides.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -52,6 +53,7 @@ struct LanePlanes {
   DType dtype = DType::kF32;
   OperandRounding rounding = OperandRounding::kNone;
   int64_t lanes = 0;
+  int64_t element_bytes = 0;
   std::byte* base = nullptr;
   std::array<int64_t, kernels::cpu::kMostPlaneLanes> offsets{};  // elements; of each lane
   int64_t step = 0;  // from each offset to the next, where that is the same for all lanes; else 0
@@ -59,26 +61,32 @@ struct LanePlanes {
 LanePlanes lane_planes(const problem::PassTensor& tensor, OperandRounding rounding, void* address,
                        int64_t lanes);
 
-// i / n, for a loop in which n is 1 nearly always.
-inline int64_t one_of(int64_t i, int64_t n) { return n == 1 ? i : i / n; }
 // Lane l is channel `channel_of(c)` of image n for plane (n, c) of the block.
 template <class ChannelOf>
 void place_lanes(LanePlanes& planes, const PlaneBlocks& blocks, int64_t block,
                  const problem::Strides5& strides, const ChannelOf& channel_of) {
   int64_t image = block * blocks.lanes / blocks.channels, channel = block * blocks.lanes % blocks.channels;
   const int64_t used = blocks.used(block);
-  for (int64_t lane = 0; lane < blocks.lanes; ++lane) {
-    planes.offsets[static_cast<size_t>(lane)] = image * strides[0] + channel_of(channel) * strides[1];
-    if (lane + 1 >= used) continue;
-    if (++channel == blocks.channels) {
-      channel = 0;
-      ++image;
-    }
+  auto& at = planes.offsets;
+  for (int64_t lane = 0; lane < used; channel = 0, ++image) {
+    const int64_t end = std::min(used, lane + blocks.channels - channel);
+    for (; lane < end; ++lane, ++channel)
+      at[static_cast<size_t>(lane)] = image * strides[0] + channel_of(channel) * strides[1];
   }
-  const auto& at = planes.offsets;
+  for (int64_t lane = used; lane < blocks.lanes; ++lane)
+    at[static_cast<size_t>(lane)] = at[static_cast<size_t>(used) - 1];
   planes.step = blocks.lanes > 1 ? at[1] - at[0] : 0;
+  bool equal = true;
   for (size_t lane = 2; lane < static_cast<size_t>(blocks.lanes); ++lane)
-    if (at[lane] - at[lane - 1] != planes.step) planes.step = 0;
+    equal &= at[lane] - at[lane - 1] == planes.step;
+  if (!equal) planes.step = 0;
+}
+
+// Lane l is channel c / share.
+inline void place_shared_lanes(LanePlanes& planes, const PlaneBlocks& blocks, int64_t block,
+                               const problem::Strides5& strides, int64_t share) {
+  if (share == 1) return place_lanes(planes, blocks, block, strides, [](int64_t channel) { return channel; });
+  place_lanes(planes, blocks, block, strides, [&](int64_t channel) { return channel / share; });
 }
 
 // Floats that the functions below need to convert in.
