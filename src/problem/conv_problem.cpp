@@ -388,6 +388,13 @@ Result<DType> promote(const ConvRequest& request) {
 
 Status fill_problem(const ConvRequest& request, Problem& problem) {
   ConvJudge judge(request);
+std::optional<int64_t> output_channels(const ConvRequest& request) {
+  const Dims& weight = request.weight.shape;
+  if (weight.rank() < 2 || request.groups < 1 || request.groups > request.rules.max_groups)
+    return std::nullopt;
+  return request.transposed ? checked_mul(weight[1], request.groups) : std::optional(weight[0]);
+}
+
   RG_CHECK(judge.judge());
   fill_problem(judge.canonical(), request.names, problem);
   problem.warnings = std::move(judge).warnings();

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <array>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -43,5 +44,8 @@ OperandFacts facts_of(const char* name, const TensorView& view);
 
 // The type products are made in: equal types stay, different ones of 16 bits or more meet in FP32.
 Result<DType> promote(const ConvRequest& request);
+
+// The output channels that the weight and the groups make; nullopt where they make none, which is refused.
+std::optional<int64_t> output_channels(const ConvRequest& request);
 
 }  // namespace retrograd::problem

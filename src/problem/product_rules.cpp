@@ -6,7 +6,6 @@
 
 #include <algorithm>
 
-#include "base/checked.h"
 #include "problem/problem.h"
 
 namespace retrograd::problem {
@@ -143,12 +142,10 @@ constexpr auto find_dilation = find_attribute<&ConvRequest::dilation, &ConvNames
 
 std::string find_bias_sizes(const Request& request, const ProductRule&) {
   const auto& r = std::get<ConvRequest>(request);
-  if (!r.grad_bias || !r.for_products.bias_sizes || r.weight.shape.rank() < 2) return "";
-  const int64_t channels =
-      r.transposed ? checked_mul(r.weight.shape[1], r.groups).value_or(-1) : r.weight.shape[0];
-  if (r.for_products.bias_sizes->size() == 1 && r.for_products.bias_sizes->front() == channels) return "";
-  return fmt::format("{} is [{}], expected [{}]", r.names.bias_sizes,
-                     joined(*r.for_products.bias_sizes, ", "), channels);
+  const auto& sizes = r.for_products.bias_sizes;
+  const auto channels = output_channels(r);
+  if (!r.grad_bias || !sizes || !channels || *sizes == std::vector<int64_t>{*channels}) return "";
+  return fmt::format("{} is [{}], expected [{}]", r.names.bias_sizes, joined(*sizes, ", "), *channels);
 }
 
 std::string other_type(const NamedTensor& tensor, const NamedTensor& as) {

@@ -57,7 +57,10 @@ TEST(ProductRulesTest, APlainProblemBreaksNone) {
 TEST(ProductRulesTest, MalformedRequestsBreakNone) {
   for (const char* text : {"conv input=2x3 weight=4", "conv input=2x3x8x8 weight=4x3x3 stride=9x9x9x9x9",
                            "conv input=2x3x8x8 weight=4x3x3x3 stride=none padding=none dilation=none",
-                           "conv input=scalar weight=scalar", "conv_tbc input=scalar weight=scalar math=1"})
+                           "conv input=scalar weight=scalar", "conv_tbc input=scalar weight=scalar math=1",
+                           "conv input=2x3x8x8 weight=4x3x3x3 groups=0 bias_sizes=5",
+                           "conv input=2x3x8x8 weight=3x4x3x3 transposed=1 groups=0 bias_sizes=4",
+                           "conv input=2x3x8x8 weight=3x4x3x3 transposed=1 groups=-1 bias_sizes=4"})
     for (const Product product : kProducts) {
       EXPECT_EQ(broken(text, product), Names{}) << text;
       EXPECT_FALSE(judge(request_of(text + (" product=" + std::string(name_of(product))))).is_ok());

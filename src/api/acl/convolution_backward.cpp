@@ -9,6 +9,7 @@
 #include "api/acl/phase_one.h"
 #include "api/acl/runtime_state.h"
 #include "base/settings.h"
+#include "problem/problem.h"
 
 using namespace retrograd;
 using namespace retrograd::api::acl;
@@ -75,8 +76,7 @@ aclnnStatus aclnnConvolutionBackwardGetWorkspaceSize(
                                       mask.grad_input ? format_of(gradInput) : problem::Format::kUnsaid,
                                       mask.grad_weight ? format_of(gradWeight) : problem::Format::kUnsaid};
     }
-    const Dims& grad_output = request.grad_output.shape;
-    const int64_t channels = grad_output.rank() > 1 ? grad_output[1] : 0;
+    const int64_t channels = problem::output_channels(request).value_or(0);
     RG_CHECK(call.finish(std::move(request), workspaceSize, executor));
     judge_bias_sizes(mask, channels, kName);
     return Status::ok();

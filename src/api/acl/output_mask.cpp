@@ -46,9 +46,8 @@ void judge_bias_sizes(const OutputMask& mask, int64_t channels, const char* oper
   if (!mask.grad_bias || (sizes.size() == 1 && sizes[0] == channels)) return;
   // The call has succeeded by now: a warning that finds no memory is lost.
   try {
-    log::warn_once(
-        fmt::format("{}: biasSizes is [{}], expected [{}], the channels of gradOutput; it is not used",
-                    operation, joined(sizes, ", "), channels));
+    log::warn_once(fmt::format("{}: biasSizes is [{}], expected [{}], the output channels; it is not used",
+                               operation, joined(sizes, ", "), channels));
   } catch (...) {
   }
 }

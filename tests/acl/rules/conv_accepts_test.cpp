@@ -79,6 +79,23 @@ TEST_F(ConvAccepts, RightBiasSizesSilently) {
   EXPECT_EQ(::testing::internal::GetCapturedStderr(), "");
 }
 
+// Without a batch gradOutput's channels are not judged: those that count are groups * weight.shape[1].
+TEST_F(ConvAccepts, BiasSizesOfATransposedEmptyBatchByTheWeight) {
+  Conv call;
+  make_transposed(call);
+  call.grad_output.shape = {0, 7, 9, 9};
+  call.input.shape = call.grad_input.shape = {0, 3, 4, 4};
+  ::testing::internal::CaptureStderr();
+  expect_accepted(call);
+  EXPECT_EQ(::testing::internal::GetCapturedStderr(), "");
+  call.bias_sizes = {7};
+  ::testing::internal::CaptureStderr();
+  expect_accepted(call);
+  EXPECT_NE(::testing::internal::GetCapturedStderr().find(
+                "biasSizes is [7], expected [5], the output channels; it is not used"),
+            std::string::npos);
+}
+
 TEST_F(ConvAccepts, Hf32OnHalfPrecisionWithAWarning) {
   Conv call;
   call.cube_math_type = 3;
