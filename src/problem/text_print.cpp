@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "problem/problem.h"
 #include "problem/problem_text.h"
 
 namespace retrograd::problem {
@@ -81,10 +82,9 @@ std::string print(const ConvRequest& r) {
     line.word("rules", "aclnn");
   }
   if (r.math.product) line.product(*r.math.product);
-  if (r.for_products.bias_sizes && r.grad_bias &&
-      *r.for_products.bias_sizes !=
-          std::vector<int64_t>{r.grad_bias->shape.rank() == 1 ? r.grad_bias->shape[0] : -1})
-    line.list("bias_sizes", *r.for_products.bias_sizes, 0, 0);
+  const auto channels = output_channels(r);
+  if (r.for_products.bias_sizes && r.grad_bias && channels)
+    line.list("bias_sizes", *r.for_products.bias_sizes, 1, *channels);
   line.formats(r.for_products.formats);
   return line.take();
 }

@@ -7,6 +7,7 @@
 
 #include "problem/problem.h"
 #include "problem/problem_text.h"
+#include "rule_case.h"
 
 namespace retrograd::problem {
 namespace {
@@ -77,6 +78,17 @@ TEST(ProductRulesTest, AProblemOfAProductKeepsItsRules) {
       "(1-D: L) of a plain convolution\n"
       "reproduce: retrograd explain \"conv input=1x1x8 weight=1x1x3 grad_output=1x1x518 padding=256 "
       "product=910_95\"");
+}
+
+TEST(ProductRulesTest, ARefusalOfBiasSizesIsReproduced) {
+  for (const char* text :
+       {"conv input=1x3x8 weight=4x3x3 product=a2 bias_sizes=none",
+        "conv input=1x3x8 weight=4x3x3 product=a2 bias_sizes=5 grad_bias=5",
+        "conv input=1x3x8 weight=3x4x3 transposed=1 product=a2 bias_sizes=3 grad_bias=3"}) {
+    const auto problem = judge(request_of(text));
+    EXPECT_NE(problem.status().message().find("rule conv.bias_sizes"), std::string::npos) << text;
+    expect_reproduced(problem.status());
+  }
 }
 
 ConvPass pass_of(const std::string& text) {

@@ -27,6 +27,18 @@ inline Result<Problem> judge_text(const char* text) {
   return judge(request);
 }
 
+// The command in the last line of the message is refused with the same message.
+inline void expect_reproduced(const Status& refusal) {
+  const std::string& message = refusal.message();
+  const std::string command = "\nreproduce: retrograd explain \"";
+  const size_t at = message.find(command);
+  ASSERT_NE(at, std::string::npos) << message;
+  const std::string text = message.substr(at + command.size(), message.size() - at - command.size() - 1);
+  const auto again = judge_text(text.c_str());
+  EXPECT_EQ(again.status().code(), refusal.code()) << text;
+  EXPECT_EQ(again.status().message(), message);
+}
+
 inline void expect_explained(const RuleCase& rule) {
   const auto problem = judge_text(rule.text);
   ASSERT_FALSE(problem.is_ok()) << "accepted: " << rule.text;
@@ -34,6 +46,7 @@ inline void expect_explained(const RuleCase& rule) {
   for (const std::string& part : rule.parts)
     EXPECT_NE(problem.status().message().find(part), std::string::npos)
         << "'" << part << "' is not in: " << problem.status().message();
+  expect_reproduced(problem.status());
 }
 
 }  // namespace retrograd::problem

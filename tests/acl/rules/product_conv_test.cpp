@@ -78,7 +78,7 @@ const ConvCase kConvCases[] = {
      [](ConvCall& c) { c.bias_sizes = ArrayArg(Sizes{}); },
      kAll,
      "conv.bias_sizes",
-     {"biasSizes is [], expected [4]"}},
+     {"biasSizes is [], expected [4]", "bias_sizes=none"}},
     {"BiasSizesNobodyAskedFor",
      [](ConvCall& c) {
        c.bias_sizes = {5};
