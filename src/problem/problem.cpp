@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include <string>
 #include <utility>
 
 #include "problem/problem_text.h"
@@ -21,6 +22,14 @@ Status fill(Request& request, Problem& problem) {
   return Status::ok();
 }
 
+// Whether a text is refused as the request was: storage sizes and the ends of long lists are not in it.
+// Not inlined: the stack that a second request takes is needed for refusals only.
+[[gnu::noinline]] bool shows(const std::string& text, Code refusal) {
+  auto request = parse_request(text);
+  Problem problem;
+  return request.is_ok() && fill(request.value(), problem).code() == refusal;
+}
+
 }  // namespace
 
 Result<Problem> make_problem(Request request) {
@@ -33,8 +42,10 @@ Result<Problem> judge(Request request) {
   Result<Problem> made{Problem{}};
   const Status status = fill(request, made.value());
   if (status.is_ok()) return made;
+  const std::string text = to_text(request);
+  if (!shows(text, status.code())) return status;
   return Status(status.code(),
-                fmt::format("{}\nreproduce: retrograd explain \"{}\"", status.message(), to_text(request)));
+                fmt::format("{}\nreproduce: retrograd explain \"{}\"", status.message(), text));
 }
 
 }  // namespace retrograd::problem

@@ -31,7 +31,7 @@ struct Problem {
 };
 
 Result<Problem> make_problem(Request request);
-// The same; a refusal ends with one more line, the command that shows it again.
+// The same; a refusal ends with one more line, the command that shows it again, where there is one.
 Result<Problem> judge(Request request);
 
 // What make_problem does for each kind: everything of a problem but its request.

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "problem/problem_text.h"
+#include "rule_case.h"
 
 namespace retrograd::problem {
 namespace {
@@ -55,6 +56,23 @@ TEST(ProblemTextTest, SizesThatFollowNeedNotBeWritten) {
             "conv_tbc input=5x1x2 weight=1x2x2 grad_output=5x1x2");
   EXPECT_EQ(round_trip("avgpool input=1x1x5 kernel=2 ceil=1"),
             "avgpool input=1x1x5 grad_output=1x1x3 kernel=2 ceil=1");
+}
+
+// Neither sizes of a storage nor the ends of long lists are in the text: it would be taken, or not be read.
+TEST(ProblemTextTest, WhatTheTextDoesNotShowIsRefusedWithoutIt) {
+  const Request plain = parse_request("conv input=2x3x9 weight=4x3x3").value();
+  Request beyond = plain, offset = plain, long_list = plain, other = plain;
+  std::get<ConvRequest>(beyond).input.storage_shape = Dims{53};
+  std::get<ConvRequest>(offset).grad_weight->storage_shape = Dims{36};
+  std::get<ConvRequest>(offset).grad_weight->offset = 1;
+  std::get<ConvRequest>(long_list).stride = std::vector<int64_t>(17, 1);
+  std::get<ConvRequest>(other).weight.storage_shape = Dims{1};
+  std::get<ConvRequest>(other).groups = 0;
+  for (const Request& request : {beyond, offset, long_list, other}) {
+    const auto problem = judge(request);
+    ASSERT_FALSE(problem.is_ok());
+    EXPECT_EQ(problem.status().message().find("reproduce:"), std::string::npos) << problem.status().message();
+  }
 }
 
 struct Mistake {

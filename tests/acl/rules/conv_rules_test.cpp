@@ -192,7 +192,7 @@ const Rule<Conv> kAttributeRules[] = {
     {"StrideOfTheLongestKind",
      [](Conv& c) { c.stride = Sizes(65536, 7); },
      kInvalid,
-     {"stride has 65536 entries", "stride=7x7x7", "x...(65536 entries)"}},
+     {"stride has 65536 entries, expected 2 for a 2-D convolution"}},
     {"StrideEmpty", [](Conv& c) { c.stride = Sizes{}; }, kInvalid, {"stride has 0 entries"}},
     {"DilationTooLong",
      [](Conv& c) {
