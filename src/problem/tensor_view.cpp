@@ -13,6 +13,8 @@
 namespace retrograd::problem {
 namespace {
 
+enum class Overlap { kNone, kFound, kUndecided };
+
 // Does Σ dᵢ·strideᵢ = 0 have a solution other than zero with |dᵢ| < sizeᵢ? Two indices share an element
 // exactly then: their difference is such a d. Axes are tried from the largest stride down; an axis can only
 // take values that the remaining axes are able to cancel, which for the layouts people use leaves one value
@@ -28,7 +30,10 @@ class OverlapSearch {
       reach_[i] = reach_[i + 1] + axes_[i].stride * axes_[i].last;  // fits: check_view came first
   }
 
-  bool found() { return visit(0, 0, false) || budget_ == 0; }
+  Overlap result() {
+    if (visit(0, 0, false)) return Overlap::kFound;
+    return budget_ == 0 ? Overlap::kUndecided : Overlap::kNone;
+  }
 
  private:
   struct Axis {
@@ -58,6 +63,11 @@ class OverlapSearch {
   std::array<int64_t, Dims::kMaxRank + 1> reach_{};  // the largest |Σ| that axes i, i + 1, … can make
   int64_t budget_ = 100'000;                         // a few milliseconds; only contrived strides use it up
 };
+
+Overlap overlap_of(const TensorView& view) {
+  if (element_count(view.shape).value_or(0) <= 1) return Overlap::kNone;
+  return OverlapSearch(view).result();
+}
 
 Status overflow(std::string_view name, const TensorView& view) {
   return {Code::kBadShape, fmt::format("{}.shape is {} with strides {}: its addresses do not fit in 64 bits",
@@ -155,17 +165,15 @@ Status check_view(const TensorView& view, std::string_view name) {
 
 Status check_output_view(const TensorView& view, std::string_view name) {
   RG_CHECK(check_view(view, name));
-  if (overlaps_itself(view))
-    return {Code::kBadStrides,
-            fmt::format(
-                "{}.strides is {} for shape {}: two elements share an address, an output's must all differ",
-                name, to_string(view.strides), to_string(view.shape))};
-  return Status::ok();
+  const Overlap overlap = overlap_of(view);
+  if (overlap == Overlap::kNone) return Status::ok();
+  return {Code::kBadStrides,
+          fmt::format("{}.strides is {} for shape {}: {}two elements share an address, an output's must all "
+                      "differ",
+                      name, to_string(view.strides), to_string(view.shape),
+                      overlap == Overlap::kUndecided ? "it could not be decided whether " : "")};
 }
 
-bool overlaps_itself(const TensorView& view) {
-  if (element_count(view.shape).value_or(0) <= 1) return false;
-  return OverlapSearch(view).found();
-}
+bool overlaps_itself(const TensorView& view) { return overlap_of(view) != Overlap::kNone; }
 
 }  // namespace retrograd::problem

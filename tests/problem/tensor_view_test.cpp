@@ -151,5 +151,14 @@ TEST(TensorViewTest, ContrivedStridesAreGivenUpSoon) {
   }
 }
 
+// The message says no more than what is known.
+TEST(TensorViewTest, AnUndecidedOverlapIsRefusedAsSuch) {
+  expect_message(
+      check_output_view(strided({700'000'007, 700'000'005}, {700'000'009, 700'000'008}), "gradInput"),
+      Code::kBadStrides,
+      {"gradInput.strides is 700000009x700000008 for shape 700000007x700000005",
+       "it could not be decided whether two elements share an address"});
+}
+
 }  // namespace
 }  // namespace retrograd::problem::tensor_view_test
