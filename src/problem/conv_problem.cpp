@@ -179,7 +179,9 @@ class ConvJudge {
 
   std::string nearest_groups(int64_t channels, int64_t per_group) const {
     if (per_group < 1 || channels < per_group || channels % per_group != 0) return "";
-    return fmt::format("; {} = {} would fit", names_.groups, channels / per_group);
+    const int64_t groups = channels / per_group;
+    if (groups > r_.rules.max_groups || r_.weight.shape[0] % groups != 0) return "";
+    return fmt::format("; {} = {} would fit", names_.groups, groups);
   }
 
   Status judge_spatial_sizes() {
@@ -386,8 +388,6 @@ Result<DType> promote(const ConvRequest& request) {
   return DType::kF32;
 }
 
-Status fill_problem(const ConvRequest& request, Problem& problem) {
-  ConvJudge judge(request);
 std::optional<int64_t> output_channels(const ConvRequest& request) {
   const Dims& weight = request.weight.shape;
   if (weight.rank() < 2 || request.groups < 1 || request.groups > request.rules.max_groups)
@@ -395,6 +395,8 @@ std::optional<int64_t> output_channels(const ConvRequest& request) {
   return request.transposed ? checked_mul(weight[1], request.groups) : std::optional(weight[0]);
 }
 
+Status fill_problem(const ConvRequest& request, Problem& problem) {
+  ConvJudge judge(request);
   RG_CHECK(judge.judge());
   fill_problem(judge.canonical(), request.names, problem);
   problem.warnings = std::move(judge).warnings();
