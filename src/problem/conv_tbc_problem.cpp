@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <span>
+#include <string>
 
 #include "problem/conv_canonical.h"
 #include "problem/problem.h"
@@ -53,12 +54,17 @@ Status judge_shapes(const ConvTbcRequest& r) {
                                          n.bias, r.bias.shape[0], r.weight.shape[2], n.weight)};
   const WindowSizes sizes{r.input.shape[0], r.weight.shape[0], 1, 1, r.pad, r.pad};
   const auto t_out = output_size(sizes);
-  if (!t_out || *t_out < 0 || r.grad_output.shape[0] != *t_out)
+  if (!t_out || *t_out < 0 || r.grad_output.shape[0] != *t_out) {
+    const std::string how = fmt::format("{} + 2*{} - {} + 1 ({} T {}, {} {}, kernel {})", sizes.x, r.pad,
+                                        sizes.kernel, n.input, sizes.x, n.padding, r.pad, sizes.kernel);
+    if (t_out && *t_out < 0)
+      return {Code::kBadShape,
+              fmt::format("the kernel does not fit into the padded input: {}.shape[0] would be {} = {}",
+                          n.grad_output, *t_out, how)};
     return {Code::kBadShape,
-            fmt::format("{}.shape[0] is {}, expected {} = {} + 2*{} - {} + 1 ({} T {}, {} {}, kernel {})",
-                        n.grad_output, r.grad_output.shape[0],
-                        t_out ? fmt::to_string(*t_out) : "a number beyond 64 bits", sizes.x, r.pad,
-                        sizes.kernel, n.input, sizes.x, n.padding, r.pad, sizes.kernel)};
+            fmt::format("{}.shape[0] is {}, expected {} = {}", n.grad_output, r.grad_output.shape[0],
+                        t_out ? fmt::to_string(*t_out) : "a number beyond 64 bits", how)};
+  }
   RG_CHECK(expect_shape(r.grad_output, {*t_out, r.input.shape[1], r.weight.shape[2]}, n.grad_output,
                         "(T_out, B, C_out) of the input and the weight"));
   if (r.forward) return check_output_view(r.grad_output, n.grad_output);

@@ -134,7 +134,8 @@ const Rule<Tbc> kShapeRules[] = {
     {"KernelThatDoesNotFit",
      [](Tbc& c) { c.weight.shape[0] = c.grad_weight.shape[0] = 10; },
      kInvalid,
-     {"self.shape[0] is 5, expected -1"}},
+     {"the kernel does not fit into the padded input: self.shape[0] would be -1 = 6 + 2*1 - 10 + 1 (input T "
+      "6, pad 1, kernel 10)"}},
     {"OverlappingGradWeight",
      [](Tbc& c) {
        c.grad_weight.strides = {0, 4, 1};
