@@ -132,14 +132,14 @@ class PoolJudge {
     const std::pair<const TensorView*, const char*> all[] = {{&r_.grad_output, names_.grad_output},
                                                              {&r_.input, names_.input},
                                                              {&r_.grad_input, names_.grad_input}};
+    const auto& [model, model_name] = all[r_.forward ? 1 : 0];
     for (auto [view, name] : std::span(all).first(r_.forward ? 2 : 3)) {
       if (is_8bit(view->dtype))
         return {Code::kBadDtype,
                 fmt::format("{}.dtype is {}, expected f32, f16 or bf16", name, name_of(view->dtype))};
-      if (view->dtype != r_.grad_output.dtype)
-        return {Code::kBadDtype,
-                fmt::format("{}.dtype is {}, expected {}: the type of {}", name, name_of(view->dtype),
-                            name_of(r_.grad_output.dtype), names_.grad_output)};
+      if (view->dtype != model->dtype)
+        return {Code::kBadDtype, fmt::format("{}.dtype is {}, expected {}: the type of {}", name,
+                                             name_of(view->dtype), name_of(model->dtype), model_name)};
     }
     return Status::ok();
   }

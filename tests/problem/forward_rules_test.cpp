@@ -31,7 +31,7 @@ const RuleCase kForwardRules[] = {
     {"tbc_bias_type", "conv_tbc input=5x1x2 weight=2x2x3 bias=3:f16 forward=1", Code::kBadDtype, {"bias.dtype is f16, expected f32: the type of input"}},
     {"tbc_output_8bit", "conv_tbc input=5x1x2 weight=2x2x3 output=4x1x3:e4m3 forward=1", Code::kBadDtype, {"output.dtype is e4m3"}},
     {"pool_size", "avgpool input=1x1x7 kernel=2 output=1x1x4 forward=1", Code::kBadShape, {"output.shape[2] is 4, expected 3"}},
-    {"pool_type", "avgpool input=1x1x7 kernel=2 output=1x1x3:f16 forward=1", Code::kBadDtype, {"input.dtype is f32, expected f16: the type of output"}},
+    {"pool_type", "avgpool input=1x1x7 kernel=2 output=1x1x3:f16 forward=1", Code::kBadDtype, {"output.dtype is f16, expected f32: the type of input"}},
     {"pool_8bit", "avgpool input=1x1x7 kernel=2 forward=1 dtype=hif8", Code::kBadDtype, {"output.dtype is hif8"}},
     {"pool_overlaps", "avgpool input=1x1x7 kernel=2 output=1x1x3@3x3x0 forward=1", Code::kBadStrides, {"output.strides is 3x3x0"}},
     {"product_output_type", "conv input=1x2x5 weight=2x2x3 output=1x2x3:f16 forward=1 product=a2", Code::kBadDtype, {"output.dtype is f16, expected f32 as input", "conv.output_type"}},

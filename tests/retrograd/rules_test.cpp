@@ -115,7 +115,7 @@ const Rule kRules[] = {
      pool_forward,
      [](Client& c) { c.views[7].dtype = RETROGRAD_F16; },
      RETROGRAD_BAD_DTYPE,
-     {"input.dtype is f32, expected f16: the type of output"}},
+     {"output.dtype is f16, expected f32: the type of input"}},
     {"bias_shape",
      conv_forward,
      [](Client& c) {

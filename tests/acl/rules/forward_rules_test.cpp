@@ -101,7 +101,7 @@ const Rule<P2> k2d[] = {
     {"WorkspaceSizeIsNull", [](P2& c) { c.null_workspace_size = true; }, kNull, {"workspaceSize is null"}},
     {"ExecutorIsNull", [](P2& c) { c.null_executor = true; }, kNull, {"executor is null"}},
     {"SelfOfHiFloat8", [](P2& c) { c.self.dtype = ACL_HIFLOAT8; }, kInvalid, {"self.dtype is ACL_HIFLOAT8", "expected one of ACL_FLOAT (0)"}},
-    {"OutOfAnotherType", [](P2& c) { c.out.dtype = ACL_FLOAT16; }, kInvalid, {"self.dtype is f32, expected f16: the type of out"}},
+    {"OutOfAnotherType", [](P2& c) { c.out.dtype = ACL_FLOAT16; }, kInvalid, {"out.dtype is f16, expected f32: the type of self"}},
     {"SelfOfNhwc", [](P2& c) { c.self.format = ACL_FORMAT_NHWC; }, kInvalid, {"self.format is ACL_FORMAT_NHWC (1)"}},
     {"CubeMathTypeFour", [](P2& c) { c.cube_math_type = 4; }, kInvalid, {"cubeMathType is 4", "expected 0 to 3"}},
     {"SelfOfRank2", [](P2& c) { c.self.shape = {6, 4}; }, kInvalid, {"self.shape has rank 2", "expected 3 or 4"}},
@@ -126,7 +126,7 @@ const Rule<P3> k3d[] = {
     {"SelfOfRank3", [](P3& c) { c.self.shape = {2, 6, 4}; }, kInvalid, {"self.shape has rank 3", "expected 4 or 5"}},
     {"Depth", [](P3& c) { c.out.shape[2] = 2; }, kInvalid, {"out.shape[2] is 2, expected 1"}},
     {"PaddingTooLarge", [](P3& c) { c.padding = {2, 0, 0}; }, kInvalid, {"padding[0] is 2, expected at most 1"}},
-    {"OutOfAnotherType", [](P3& c) { c.out.dtype = ACL_BF16; }, kInvalid, {"self.dtype is f32, expected bf16"}},
+    {"OutOfAnotherType", [](P3& c) { c.out.dtype = ACL_BF16; }, kInvalid, {"out.dtype is bf16, expected f32: the type of self"}},
 };
 // clang-format on
 INSTANTIATE_TEST_SUITE_P(Forward, ForwardConvRules, ::testing::ValuesIn(kConv), name_of<Conv>);
