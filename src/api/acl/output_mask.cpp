@@ -4,11 +4,20 @@
 
 #include <fmt/format.h>
 
-#include "api/acl/guard.h"
 #include "api/acl/objects.h"
 #include "base/log.h"
 
 namespace retrograd::api::acl {
+namespace {
+
+// What entry `entry` of a mask makes necessary.
+Status not_null_by_mask(const void* pointer, const char* name, int entry) {
+  if (pointer != nullptr) return Status::ok();
+  return Status(Code::kNullArgument,
+                fmt::format("{} is null, expected an address as outputMask[{}] is true", name, entry));
+}
+
+}  // namespace
 
 Result<OutputMask> read_output_mask(const aclBoolArray* mask, const MaskedArguments& arguments) {
   RG_TRY(const auto found, find(mask, "outputMask"));
@@ -19,10 +28,11 @@ Result<OutputMask> read_output_mask(const aclBoolArray* mask, const MaskedArgume
         fmt::format("outputMask has length {}, expected 3: gradInput, gradWeight, gradBias", wanted.size()));
   }
   OutputMask result{wanted[0], wanted[1], wanted[2], {}};
-  if (result.grad_input) RG_CHECK(not_null(arguments.grad_input, "gradInput"));
-  if (result.grad_weight) RG_CHECK(not_null(arguments.grad_weight, "gradWeight"));
+  if (result.grad_input) RG_CHECK(not_null_by_mask(arguments.grad_input, "gradInput", 0));
+  if (result.grad_weight) RG_CHECK(not_null_by_mask(arguments.grad_weight, "gradWeight", 1));
   if (result.grad_bias) {
-    RG_CHECK(not_null(arguments.grad_bias, "gradBias"));
+    RG_CHECK(not_null_by_mask(arguments.grad_bias, "gradBias", 2));
+    RG_CHECK(not_null_by_mask(arguments.bias_sizes, "biasSizes", 2));
     RG_TRY(result.bias_sizes, read_array(arguments.bias_sizes, "biasSizes"));
   }
   return result;

@@ -26,16 +26,19 @@ const Rule<Conv> kNullRules[] = {
     {"GradInputIsNullThoughAskedFor",
      [](Conv& c) { c.grad_input.null = true; },
      kNull,
-     {"gradInput is null"}},
+     {"gradInput is null, expected an address as outputMask[0] is true"}},
     {"GradWeightIsNullThoughAskedFor",
      [](Conv& c) { c.grad_weight.null = true; },
      kNull,
-     {"gradWeight is null"}},
-    {"GradBiasIsNullThoughAskedFor", [](Conv& c) { c.grad_bias.null = true; }, kNull, {"gradBias is null"}},
+     {"gradWeight is null, expected an address as outputMask[1] is true"}},
+    {"GradBiasIsNullThoughAskedFor",
+     [](Conv& c) { c.grad_bias.null = true; },
+     kNull,
+     {"gradBias is null, expected an address as outputMask[2] is true"}},
     {"BiasSizesIsNullThoughBiasAskedFor",
      [](Conv& c) { c.bias_sizes.null = true; },
      kNull,
-     {"biasSizes is null"}},
+     {"biasSizes is null, expected an address as outputMask[2] is true"}},
 };
 INSTANTIATE_TEST_SUITE_P(Null, ConvRules, ::testing::ValuesIn(kNullRules), name_of<Conv>);
 
