@@ -411,5 +411,17 @@ TEST(CachesTest, TilesDoNotDependOnCaches) {
   EXPECT_GT(checked, 50);
 }
 
+// The stride of one place may be any number: a column of such rows is a row all the same.
+TEST(JoinedRowsTest, RowsOfOnePlace) {
+  const problem::Problem problem = test::legal_problem(
+      problem::parse_request("conv input=2x4x6x1@24x1x4x5 weight=8x4x1x1 grad_output=2x8x6x1@48x1x8x0 mask=w")
+          .value());
+  const ConvPass pass = joined_rows(std::get<ConvPass>(problem.passes.front()));
+  EXPECT_EQ(pass.axes[1].x, 1);
+  EXPECT_EQ(pass.axes[2].x, 6);
+  EXPECT_EQ(pass.x.strides[4], 4);
+  EXPECT_EQ(pass.y.strides[4], 8);
+}
+
 }  // namespace
 }  // namespace retrograd::engines::cpu
