@@ -22,9 +22,8 @@ using problem::ConvPass;
 using problem::ConvPassKind;
 using problem::PassTensor;
 
-constexpr int64_t kFewestChannels = 16;    // a vector of results; fewer are the narrow engines'
-constexpr int64_t kFewestSources = 32;     // channels to add over: with fewer, pairing them takes the time
-constexpr int64_t kFewestTileSources = 4;  // the same of tile registers
+constexpr int64_t kFewestChannels = 16;    // of one side, for tile registers
+constexpr int64_t kFewestTileSources = 4;  // channels to add over in tile registers
 constexpr int64_t kHalfVector = 8;         // of channels, where half empty vectors still gain
 constexpr int64_t kSmallestPlane = 8;      // rows of fewer numbers take longer to pair than to multiply
 constexpr int64_t kShortestRow = 6;        // of places that tile registers add over
@@ -122,8 +121,6 @@ std::optional<Reason> unfit_for_pairs(const ConvPass& pass, bool tiles) {
   if (pairs_places(pass, tiles) && !paired_axis(with_long_rows(pass)))
     return fmt::format("{} images are no pairs, nor are their places", pass.batch);
   const CellPass cells = pass_over_cells(pass, tiles);
-  // Vectors may be half empty along one side: FP32 is as fast where they are along both.
-  const bool half = cells.together;
   const char* const few = "a group has too few channels to fill a vector with them";
   if (is_grad_weight(pass)) {
     if (tiles ? std::min(x, y) < kFewestChannels : std::max(x, y) < kHalfVector) return few;
@@ -131,9 +128,7 @@ std::optional<Reason> unfit_for_pairs(const ConvPass& pass, bool tiles) {
     // Registers are so fast that they may be nearly empty along one side.
     if (std::max(x, y) < kFewestChannels || source_channels(pass) < kFewestTileSources) return few;
   } else {
-    if (result_channels(pass) < (half ? kHalfVector : kFewestChannels)) return few;
-    if (source_channels(pass) < (half ? kHalfVector : kFewestSources))
-      return fmt::format("{} source channels are too few for pairs", source_channels(pass));
+    if (result_channels(pass) < kHalfVector) return few;
   }
   // A partner at distance 0 would read as none at all.
   if ((is_grad_weight(pass) ? cells.x : cells.w) == 0 ||
