@@ -19,14 +19,16 @@ DenseResults::DenseResults(const problem::ConvPass& pass, const DenseBlocking& c
     : pass_(pass), cut_(cut), phase_floats_(count_of(cut.grid.box) * cut.m_block) {}
 
 int64_t DenseResults::row_floats() const {
-  const int64_t row = cut_.m_block * cut_.grid.box[3];
-  return cut_.w_phases > 1 ? 2 * row * static_cast<int64_t>(cut_.w_phases) : row * rows_together();
+  // Woven rows have one of all phases besides, which is converted.
+  const auto ways = static_cast<int64_t>(cut_.w_phases);
+  return cut_.m_block * cut_.grid.box[3] * ways * (rows_together() + (ways > 1 ? 1 : 0));
 }
 
-// Rows of a plane that are turned over and converted at once where they follow each other.
+// Rows of a plane that are turned over at once.
 int64_t DenseResults::rows_together() const {
   constexpr int64_t kFloats = 4096;
-  return std::clamp<int64_t>(kFloats / (cut_.m_block * cut_.grid.box[3]), 1, cut_.grid.box[2]);
+  const int64_t row = cut_.m_block * cut_.grid.box[3] * static_cast<int64_t>(cut_.w_phases);
+  return std::clamp<int64_t>(kFloats / row, 1, cut_.grid.box[2]);
 }
 
 bool DenseResults::may_be_sums() const {
@@ -68,10 +70,13 @@ void DenseResults::store_phases(const Bindings& bindings, const DenseTask& task,
   const int64_t depth = std::min(box.size[1], d.count - box.first[1]);
   const int64_t height = std::min(box.size[2], h.count - box.first[2]);
   const int64_t images = cut_.images_inside ? box.size[0] : 1;  // between two neighbours of the sums
+  const bool woven = cut_.w_phases > 1 && s[1] != 1;
   // Rows that follow each other in the sums and in the result are one; plain FP32 needs no room for them.
   const bool joined =
       cut_.w_phases == 1 && h.step == 1 && box.size[3] == any_w.count && s[4] == 1 && s[3] == any_w.count;
-  const int64_t together = !joined ? 1 : pass_.result().dtype == DType::kF32 ? height : rows_together();
+  const int64_t together = joined && pass_.result().dtype == DType::kF32 ? height
+                           : joined || woven                             ? rows_together()
+                                                                         : 1;
   for (int64_t n = 0; n < box.size[0]; ++n)
     for (int64_t z = 0; z < depth; ++z)
       for (int64_t y = 0; y < height; y += together) {
@@ -86,14 +91,14 @@ void DenseResults::store_phases(const Bindings& bindings, const DenseTask& task,
                       .sums = task.sums + position * cut_.m_block +
                               (cut_.w_phases > 1 ? 0 : static_cast<int64_t>(first) * phase_floats_),
                       .sum_stride = images * cut_.m_block};
-        if (cut_.w_phases > 1 && s[1] == 1)
-          store_phase_places(bindings, task, row, first);
+        const int64_t rows = std::min(together, height - y);
+        if (woven)
+          store_woven(bindings, task, row, first, rows, h.step * s[3]);
         else if (cut_.w_phases > 1)
-          store_woven(bindings, task, row, first);
+          store_phase_places(bindings, task, row, first);
         else
           store_plain(bindings, row,
-                      joined ? std::min(together, height - y) * any_w.count
-                             : std::min(box.size[3], any_w.count - box.first[3]),
+                      joined ? rows * any_w.count : std::min(box.size[3], any_w.count - box.first[3]),
                       task.row);
       }
 }
@@ -151,41 +156,41 @@ void DenseResults::store_phase_places(const Bindings& bindings, const DenseTask&
   }
 }
 
-// The phases of W fill one row together: they are turned over to [phase][m][position] and woven.
-void DenseResults::store_woven(const Bindings& bindings, const DenseTask& task, const Row& r,
-                               size_t first) const {
+// The phases of W fill rows together: some rows are turned over to [phase][m][row][position], then each is
+// woven.
+void DenseResults::store_woven(const Bindings& bindings, const DenseTask& task, const Row& r, size_t first,
+                               int64_t rows, int64_t row_step) const {
   const PassTensor& result = pass_.result();
   const auto& s = result.strides;
   const auto bytes = static_cast<int64_t>(size_of(result.dtype));
   const int64_t ways = static_cast<int64_t>(cut_.w_phases), begin = task.box.first[3];
-  const int64_t length = cut_.grid.box[3];
+  const int64_t length = task.box.size[3], channel = rows * length;
   kernels::cpu::WovenRows woven{.in = task.row,
-                                .way_stride = cut_.m_block * length,
+                                .way_stride = cut_.m_block * channel,
                                 .ways = ways,
-                                .in_stride = length,
-                                .out_stride = s[1],
+                                .in_stride = channel,
                                 .rows = r.channels};
-  woven.end = std::min((begin + task.box.size[3]) * ways, pass_.axes[2].x) - begin * ways;
+  woven.end = std::min((begin + length) * ways, pass_.axes[2].x) - begin * ways;
   for (int64_t way = 0; way < ways; ++way) {
     const int64_t index = static_cast<int64_t>(first) + way;
     const DensePhase& phase = cut_.phases[static_cast<size_t>(index)];
-    const int64_t count = std::min(task.box.size[3], phase.axes[2].count - begin);
     float* block = task.row + way * woven.way_stride;
     if (phase.taps == 0)
       for (int64_t m = 0; m < r.channels; ++m)
-        std::fill_n(block + m * length, length, task.bias != nullptr ? task.bias[m] : 0.0F);
-    else if (count > 0)
-      kernels::cpu::transpose(r.sums + index * phase_floats_, r.sum_stride, block, length, count, r.channels);
+        std::fill_n(block + m * channel, channel, task.bias != nullptr ? task.bias[m] : 0.0F);
+    else
+      kernels::cpu::transpose(r.sums + index * phase_floats_, r.sum_stride, block, channel, channel,
+                              r.channels);
   }
-  std::byte* base = static_cast<std::byte*>(bindings[result.operand]) + r.at * bytes;
-  if (result.dtype == DType::kF32 && s[4] == 1) {
-    woven.out = reinterpret_cast<float*>(base);
-    return kernels::cpu::weave_rows(woven);
+  auto* base = static_cast<std::byte*>(bindings[result.operand]) + r.at * bytes;
+  const bool in_place = result.dtype == DType::kF32 && s[4] == 1;
+  float* const row = task.row + ways * woven.way_stride;
+  for (int64_t y = 0; y < rows; ++y, woven.in += length, base += row_step * bytes) {
+    woven.out = in_place ? reinterpret_cast<float*>(base) : row;
+    woven.out_stride = in_place ? s[1] : ways * length;
+    kernels::cpu::weave_rows(woven);
+    if (!in_place) store_channels(base, row, woven.out_stride, r.channels, woven.end);
   }
-  woven.out = task.row + ways * woven.way_stride;
-  woven.out_stride = ways * length;
-  kernels::cpu::weave_rows(woven);
-  store_channels(base, woven.out, woven.out_stride, r.channels, woven.end);
 }
 
 }  // namespace retrograd::engines::cpu

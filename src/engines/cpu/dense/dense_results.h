@@ -41,7 +41,8 @@ class DenseResults {
                       int64_t count) const;
   void store_phase_places(const Bindings& bindings, const DenseTask& task, const Row& row,
                           size_t first) const;
-  void store_woven(const Bindings& bindings, const DenseTask& task, const Row& row, size_t first) const;
+  void store_woven(const Bindings& bindings, const DenseTask& task, const Row& row, size_t first,
+                   int64_t rows, int64_t row_step) const;
 
   const problem::ConvPass& pass_;
   const DenseBlocking& cut_;
