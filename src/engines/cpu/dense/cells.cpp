@@ -116,8 +116,6 @@ std::optional<Reason> unfit_for_pairs(const ConvPass& pass, bool tiles) {
   const int64_t plane = pass.axes[0].y * pass.axes[1].y * pass.axes[2].y;
   if (is_grad_weight(pass) && plane > 1 && plane < kSmallestPlane)
     return fmt::format("planes of {} places are too small for pairs", plane);
-  if (!is_grad_weight(pass) && !tiles && source_channels(pass) % 2 != 0)
-    return fmt::format("{} source channels are no pairs", source_channels(pass));
   if (pairs_places(pass, tiles) && !paired_axis(with_long_rows(pass)))
     return fmt::format("{} images are no pairs, nor are their places", pass.batch);
   const CellPass cells = pass_over_cells(pass, tiles);
@@ -128,7 +126,7 @@ std::optional<Reason> unfit_for_pairs(const ConvPass& pass, bool tiles) {
     // Registers are so fast that they may be nearly empty along one side.
     if (std::max(x, y) < kFewestChannels || source_channels(pass) < kFewestTileSources) return few;
   } else {
-    if (result_channels(pass) < kHalfVector) return few;
+    if (result_channels(pass) < kHalfVector || source_channels(pass) == 1) return few;
   }
   // A partner at distance 0 would read as none at all.
   if ((is_grad_weight(pass) ? cells.x : cells.w) == 0 ||

@@ -163,7 +163,7 @@ DenseSource DenseSources::load(const Bindings& bindings, DenseTask& task, int64_
       const int64_t plane = cut_.strip_plane(), row = pitch(of_strip);
       kernels::cpu::transpose(task.strip, plane, task.turned + n * plane * row, row, channels, plane);
     } else if (partner_ != 0 && !together_) {
-      task.sound &= load_cell_strip(tensor, partner_, from, shape, task.strip + n * image);
+      task.sound &= load_strip_of_cells(from, shape, has_rest(first, channels), task.strip + n * image);
     } else {
       float* const strip = task.strip + n * image;
       load_strip(tensor, pass_.rounding, from, shape, strip);
