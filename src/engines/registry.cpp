@@ -19,6 +19,7 @@ std::span<const Candidate* const> candidates(runtime::DeviceKind kind) {
   static const auto on_cpu = std::to_array<const Candidate*>({
       &cpu::live_taps(),                   // all three: kernels with ends that never meet x
       &cpu::few_places_gather(),           // grad_input: few places of y, weights as they lie
+      &cpu::few_places_forward(),          // forward: the same
       &cpu::few_places_grad_weight(),      // grad_weight: the same
       &cpu::winograd_gather(),             // forward, grad_input: 3x3, where reduced precision is allowed
       &cpu::winograd_grad_weight(),        // grad_weight: the same

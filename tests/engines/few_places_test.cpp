@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What cpu.few_places_gather and cpu.few_places_grad_weight take, and what they leave to others. Their
+// What cpu.few_places_gather, _forward and _grad_weight take, and what they leave to others. Their
 // results are those of every candidate's tests.
 #include <gtest/gtest.h>
 
@@ -29,6 +29,10 @@ TEST(FewPlacesTest, TakesFewPlacesOfY) {
     EXPECT_TRUE(answer(few_places_gather(), text).accepted())
         << text << ": " << answer(few_places_gather(), text).reason();
   EXPECT_TRUE(answer(few_places_grad_weight(), "conv input=16x696x1 weight=408x696x1 mask=w").accepted());
+  EXPECT_TRUE(answer(few_places_forward(), "conv input=2x8x7x7 weight=6x8x7x7 forward=1").accepted());
+  // Of a transposed convolution grad_input is forward.
+  EXPECT_TRUE(
+      answer(few_places_forward(), "conv input=2x8x1x1 weight=8x6x4x4 transposed=1 mask=i").accepted());
 }
 
 TEST(FewPlacesTest, DeclinesTheRest) {
@@ -36,6 +40,8 @@ TEST(FewPlacesTest, DeclinesTheRest) {
             "computes grad_input only");
   EXPECT_EQ(answer(few_places_grad_weight(), "conv input=1x8x1 weight=8x8x1 mask=i").reason(),
             "computes grad_weight only");
+  EXPECT_EQ(answer(few_places_forward(), "conv input=1x8x1 weight=8x8x1 mask=i").reason(),
+            "computes forward only");
   EXPECT_EQ(answer(few_places_gather(), "conv input=17x8x1 weight=8x8x1 mask=i").reason(),
             "more than 16 places of y");
   EXPECT_EQ(answer(few_places_gather(), "conv input=1x3x512x512 weight=8x3x512x512 mask=i").accepted(),

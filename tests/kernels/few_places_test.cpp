@@ -93,5 +93,25 @@ TEST(FewPlaces, StoresRowsOfWeights) {
   });
 }
 
+TEST(FewPlaces, AddsDotsOfWeights) {
+  each_case([](Case c) {
+    for (int64_t r = 0; r < c.f.rows; ++r)
+      for (int64_t i = 0; i < c.f.columns; ++i) c.weight(r, i) = number(r * 3 + i);
+    c.encode();
+    for (int64_t p = 0; p < c.f.places; ++p)
+      for (int64_t i = 0; i < c.f.columns; ++i) c.value(p, i) = number(p + i);
+    c.f.sum_stride = c.f.rows + 2;
+    std::vector<float> sums(static_cast<size_t>(c.f.places * c.f.sum_stride), 3), want = sums;
+    for (int64_t p = 0; p < c.f.places; ++p)
+      for (int64_t r = 0; r < c.f.rows; ++r)
+        for (int64_t i = 0; i < c.f.columns; ++i)
+          want[static_cast<size_t>(p * c.f.sum_stride + r)] += c.weight(r, i) * c.value(p, i);
+    FewPlaces bound = c.bound();
+    bound.sums = sums.data();
+    add_weight_dots(bound);
+    EXPECT_EQ(sums, want) << c.f.rows << " x " << c.f.columns << " at " << c.f.places;
+  });
+}
+
 }  // namespace
 }  // namespace retrograd::kernels::cpu::few_places_test

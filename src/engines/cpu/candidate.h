@@ -20,6 +20,9 @@ struct PassKind {
 inline constexpr PassKind<problem::ConvPass> kGathers{
     [](const problem::ConvPass& p) { return p.kind != problem::ConvPassKind::kGradWeight; },
     "computes forward and grad_input only"};
+inline constexpr PassKind<problem::ConvPass> kForwards{
+    [](const problem::ConvPass& p) { return p.kind == problem::ConvPassKind::kForward; },
+    "computes forward only"};
 inline constexpr PassKind<problem::ConvPass> kGradInputs{
     [](const problem::ConvPass& p) { return p.kind == problem::ConvPassKind::kGradInput; },
     "computes grad_input only"};

@@ -17,6 +17,7 @@ const Candidate& amx_grad_weight();
 const Candidate& amx_places_grad_weight();  // tile registers that add over places, not over pairs of images
 const Candidate& pointwise_gather();        // kernels with one tap: positions as the vector side
 const Candidate& few_places_gather();       // few places of y: rows of weights as they lie
+const Candidate& few_places_forward();
 const Candidate& few_places_grad_weight();
 const Candidate& live_taps();  // kernels that are longer than x: the rest of them, and one of the others
 const Candidate& im2col();     // patches, strided kernels of one tap: a copy of x, and one of the others

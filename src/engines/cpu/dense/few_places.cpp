@@ -4,16 +4,19 @@
 //
 //   grad_input    G[p, c] = Σ_o y[o, p] · w[o, c]        c = (x channel, tap) in the order of memory,
 //                 x[i, q] = Σ_t G[output_reading(q, t), (i, t)]
-//   grad_weight   w[o, c] = Σ_p y[o, p] · X[p, c]         X[p, (i, t)] = x[i, position(p, t)]
+//   forward       y[o, p] = Σ_c w[o, c] · X[p, c]         X[p, (i, t)] = x[i, position(p, t)]
+//   grad_weight   w[o, c] = Σ_p y[o, p] · X[p, c]
 //
-// X has zeros where a tap reads outside x. That multiplies a y by 0 where the mathematics skips it, which is
-// the same unless the y is not finite: then cpu.dense_grad_weight computes the pass.
+// X has zeros where a tap reads outside x. They multiply a y, or a weight, by 0 where the mathematics skips
+// it, which is the same unless that is not finite. Where a y is not, or a sum of forward,
+// cpu.dense_grad_weight or cpu.dense_gather computes the pass.
 #include "kernels/cpu/dense/few_places.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <span>
 #include <utility>
 #include <vector>
@@ -144,6 +147,7 @@ class FewPlacesStep : public Step {
         channel_blocks_(ceil_div(pass.x_channels_per_group(), kChannelsAtOnce)),
         slots_(machine.cpu.threads),
         meetings_(meetings_of(pass)),
+        pads_(static_cast<int64_t>(meetings_.size()) < places_ * taps_of(pass)),
         factor_pitch_((ceil_div(pass.y_channels, kLineFloats) | 1) * kLineFloats),
         value_pitch_((ceil_div(columns_, kLineFloats) | 1) * kLineFloats),
         factor_bytes_(part_bytes<float>(places_ * factor_pitch_)) {
@@ -184,12 +188,38 @@ class FewPlacesStep : public Step {
     return std::min(kChannelsAtOnce, pass_.x_channels_per_group() - first);
   }
   int64_t group_floats() const { return places_ * value_pitch_; }
+  // X of some x channels of a group.
+  void unfold_channels(const Bindings& bindings, int64_t group, int64_t first, int64_t count,
+                       float* values) const {
+    std::array<float, kChannelsAtOnce> row;
+    const int64_t step = pass_.w.strides[1];
+    if (pads_) {
+      const auto clear = [&](int64_t column, int64_t columns) {
+        for (int64_t p = 0; p < places_; ++p) std::fill_n(values + p * value_pitch_ + column, columns, 0.0F);
+      };
+      const int64_t taps = taps_of(pass_);
+      if (step >= taps)
+        clear(first * taps, count * taps);  // taps of a channel side by side
+      else
+        for (int64_t tap = 0; tap < taps; ++tap) clear(tap * pass_.x_channels_per_group() + first, count);
+    }
+    int64_t loaded = -1;
+    for (const Meeting& m : meetings_) {
+      if (m.x != loaded)
+        load_row(pass_.x.dtype, pass_.rounding, x_at(bindings, group, first, m.x), pass_.x.strides[1], count,
+                 row.data());
+      loaded = m.x;
+      float* to = values + m.y * value_pitch_ + m.column + first * step;
+      for (int64_t i = 0; i < count; ++i) to[i * step] = row[static_cast<size_t>(i)];
+    }
+  }
 
   ConvPass pass_;
   int64_t columns_, rows_, places_;  // of a group's weights, and of y
   int64_t channel_blocks_;           // of a group's x channels
   int64_t slots_;
   std::vector<Meeting> meetings_;
+  bool pads_;  // taps meet zeros
   // Of a place: odd numbers of lines. With powers of two all places would share some sets of L1.
   int64_t factor_pitch_, value_pitch_;
   size_t factor_bytes_;
@@ -273,8 +303,7 @@ class FewPlacesGradWeightStep final : public FewPlacesStep {
         chunks_(std::clamp<int64_t>(tasks_a_group_ / row_tasks_, 1, ceil_div(columns_, kMostColumns))),
         task_columns_(ceil_div(ceil_div(columns_, chunks_), kLineFloats) * kLineFloats) {
     chunks_ = ceil_div(columns_, task_columns_);
-    if (static_cast<int64_t>(meetings_.size()) < places_ * taps_of(pass))
-      fallback_ = dense_grad_weight().make_step(pass, machine);
+    if (pads_) fallback_ = dense_grad_weight().make_step(pass, machine);
   }
 
   std::string describe() const override {
@@ -313,35 +342,75 @@ class FewPlacesGradWeightStep final : public FewPlacesStep {
   }
 
  private:
-  void unfold_channels(const Bindings& bindings, int64_t group, int64_t first, int64_t count,
-                       float* values) const {
-    std::array<float, kChannelsAtOnce> row;
-    const int64_t step = pass_.w.strides[1];
-    if (fallback_) {
-      const auto clear = [&](int64_t column, int64_t columns) {
-        for (int64_t p = 0; p < places_; ++p) std::fill_n(values + p * value_pitch_ + column, columns, 0.0F);
-      };
-      const int64_t taps = taps_of(pass_);
-      if (step >= taps)
-        clear(first * taps, count * taps);  // taps of a channel side by side
-      else
-        for (int64_t tap = 0; tap < taps; ++tap) clear(tap * pass_.x_channels_per_group() + first, count);
-    }
-    int64_t loaded = -1;
-    for (const Meeting& m : meetings_) {
-      if (m.x != loaded)
-        load_row(pass_.x.dtype, pass_.rounding, x_at(bindings, group, first, m.x), pass_.x.strides[1], count,
-                 row.data());
-      loaded = m.x;
-      float* to = values + m.y * value_pitch_ + m.column + first * step;
-      for (int64_t i = 0; i < count; ++i) to[i * step] = row[static_cast<size_t>(i)];
-    }
-  }
-
   int64_t task_rows_, row_tasks_;
   int64_t chunk_;                         // columns whose values stay in L1
   int64_t chunks_, task_columns_;         // columns of tasks
   std::unique_ptr<const Step> fallback_;  // where taps meet zeros and y is not finite
+};
+
+class FewPlacesForwardStep final : public FewPlacesStep {
+ public:
+  FewPlacesForwardStep(const ConvPass& pass, const Machine& machine)
+      : FewPlacesStep(pass, machine),
+        task_rows_(ceil_div(ceil_div(rows_, tasks_a_group_), kRowsAtOnce) * kRowsAtOnce),
+        row_tasks_(ceil_div(rows_, task_rows_)),
+        chunk_(std::max(kMostSums / places_, kMostColumns)) {
+    if (pads_) fallback_ = dense_gather().make_step(pass, machine);
+  }
+
+  std::string describe() const override {
+    return fmt::format("{} places; {} groups, {} blocks of {} rows", places_, pass_.groups, row_tasks_,
+                       task_rows_);
+  }
+  size_t workspace_bytes() const override {
+    return std::max(factor_bytes_ + part_bytes<float>(pass_.groups * group_floats()),
+                    fallback_ ? fallback_->workspace_bytes() : 0);
+  }
+
+  void run(const Bindings& bindings, std::byte* workspace,
+           runtime::ExecutionContext& context) const override {
+    auto* const values = reinterpret_cast<float*>(workspace + factor_bytes_);
+    float* const sums = factors(workspace);
+    std::fill_n(sums, pass_.y_channels, 0.0F);
+    load_bias(pass_, bindings, 0, pass_.y_channels, sums);
+    for (int64_t p = 1; p < places_; ++p) std::copy_n(sums, pass_.y_channels, sums + p * factor_pitch_);
+    std::atomic<bool> finite{true};
+    const auto unfold = [&](int64_t task, int64_t) {
+      const int64_t group = task / channel_blocks_, first = task % channel_blocks_ * kChannelsAtOnce;
+      unfold_channels(bindings, group, first, channels_from(first), values + group * group_floats());
+    };
+    const auto multiply = [&](int64_t task, int64_t) {
+      const int64_t group = task / row_tasks_, row = task % row_tasks_ * task_rows_;
+      const int64_t channel = group * rows_ + row, rows = std::min(task_rows_, rows_ - row);
+      for (int64_t column = 0; column < columns_; column += chunk_) {
+        FewPlaces f = part(bindings, group, row, column, workspace, values + group * group_floats());
+        f.rows = rows;
+        f.columns = std::min(chunk_, columns_ - column);
+        f.sums = sums + channel;
+        f.sum_stride = factor_pitch_;
+        kernels::cpu::add_weight_dots(f);
+      }
+      for (int64_t p = 0; p < places_; ++p) {
+        const float* const row_of_sums = sums + p * factor_pitch_ + channel;
+        if (fallback_ && !all_finite(row_of_sums, rows)) finite.store(false, std::memory_order_relaxed);
+        store_row(pass_.y.dtype, y_at(bindings, channel, p), pass_.y.strides[1], row_of_sums, 1, rows);
+      }
+    };
+    run_stages(*context.pool, slots_, pass_.groups * channel_blocks_, unfold, pass_.groups * row_tasks_,
+               multiply);
+    if (!finite) fallback_->run(bindings, workspace, context);
+  }
+
+ private:
+  std::byte* y_at(const Bindings& bindings, int64_t channel, int64_t place) const {
+    return static_cast<std::byte*>(bindings[pass_.y.operand]) +
+           (offset_of(pass_, false, place) + channel * pass_.y.strides[1]) *
+               static_cast<int64_t>(size_of(pass_.y.dtype));
+  }
+
+  int64_t task_rows_, row_tasks_;
+  int64_t chunk_;                         // columns whose values stay in L1
+  std::unique_ptr<const Step> fallback_;  // where taps meet zeros and a sum is not finite
 };
 
 std::optional<Reason> unfit(const ConvPass& p, const Machine& /*machine*/) {
@@ -377,6 +446,12 @@ Effort effort_of_few(const problem::Pass& pass, const Machine& /*machine*/) {
 const Candidate& few_places_gather() {
   static const ConvCandidate instance(
       {"cpu.few_places_gather", kGradInputs, unfit, effort_of_few, make<FewPlacesGatherStep>});
+  return instance;
+}
+
+const Candidate& few_places_forward() {
+  static const ConvCandidate instance(
+      {"cpu.few_places_forward", kForwards, unfit, effort_of_few, make<FewPlacesForwardStep>});
   return instance;
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products with few places, once for every instruction set. Sums are added in the order of the rows, or of
-// the places, whatever the vectors.
+// Products with few places, once for every instruction set. Sums over rows, or over places, are added in
+// their order, whatever the vectors; those over columns a lane at a time.
 #include "kernels/cpu/dense/few_places.h"
 
 #include "kernels/cpu/float_at.h"
@@ -120,6 +120,71 @@ void store_weight_rows(const FewPlaces& f) {
   });
 }
 
+// Four rows, or one, at one or two places. What does not fill a vector is added number by number.
+template <int kRows, int kPlaces, class E>
+HWY_INLINE void add_dots(const E& elements, const FewPlaces& f, int64_t row, int64_t place) {
+  const Floats<kLanes> d;
+  const Floats<1> one;
+  const int64_t step = f.weight_stride * E::kBytes;
+  const std::byte* HWY_RESTRICT w = f.weights + row * step;
+  const float* HWY_RESTRICT upper = f.values + place * f.value_stride;
+  const float* HWY_RESTRICT lower = upper + (kPlaces > 1 ? f.value_stride : 0);
+  const bool fetches = place == 0 && row + 2 * kRows <= f.rows;
+  auto u0 = hn::Zero(d), u1 = u0, u2 = u0, u3 = u0, l0 = u0, l1 = u0, l2 = u0, l3 = u0;
+  int64_t c = 0;
+  for (; c + kLanes <= f.columns; c += kLanes) {
+    const auto u = hn::LoadU(d, upper + c);
+    [[maybe_unused]] const auto l = hn::LoadU(d, lower + c);
+    const auto add = [&](int64_t r, auto& at_upper, auto& at_lower) HWY_ATTR {
+      const std::byte* from = w + r * step + c * E::kBytes;
+      const auto v = elements.load(d, from);
+      if (fetches) hwy::Prefetch(from + kRows * step);
+      at_upper = hn::MulAdd(v, u, at_upper);
+      if constexpr (kPlaces > 1) at_lower = hn::MulAdd(v, l, at_lower);
+    };
+    add(0, u0, l0);
+    if constexpr (kRows > 1) {
+      add(1, u1, l1);
+      add(2, u2, l2);
+      add(3, u3, l3);
+    }
+  }
+  const auto store = [&](int64_t p, int64_t r, const auto& lanes) HWY_ATTR {
+    const float* HWY_RESTRICT values = p == 0 ? upper : lower;
+    auto rest = hn::Zero(one);
+    for (int64_t i = c; i < f.columns; ++i)
+      rest = hn::MulAdd(elements.load(one, w + r * step + i * E::kBytes), hn::LoadU(one, values + i), rest);
+    f.sums[(place + p) * f.sum_stride + row + r] += hn::GetLane(hn::SumOfLanes(d, lanes)) + hn::GetLane(rest);
+  };
+  store(0, 0, u0);
+  if constexpr (kPlaces > 1) store(1, 0, l0);
+  if constexpr (kRows > 1) {
+    store(0, 1, u1);
+    store(0, 2, u2);
+    store(0, 3, u3);
+    if constexpr (kPlaces > 1) {
+      store(1, 1, l1);
+      store(1, 2, l2);
+      store(1, 3, l3);
+    }
+  }
+}
+
+template <int kRows, class E>
+HWY_INLINE void add_dots_at_all_places(const E& elements, const FewPlaces& f, int64_t row) {
+  int64_t p = 0;
+  for (; p + 2 <= f.places; p += 2) add_dots<kRows, 2>(elements, f, row, p);
+  if (p < f.places) add_dots<kRows, 1>(elements, f, row, p);
+}
+
+void add_weight_dots(const FewPlaces& f) {
+  with_elements(f.dtype, [&](auto elements) HWY_ATTR {
+    int64_t r = 0;
+    for (; r + kRowsAtOnce <= f.rows; r += kRowsAtOnce) add_dots_at_all_places<kRowsAtOnce>(elements, f, r);
+    for (; r < f.rows; ++r) add_dots_at_all_places<1>(elements, f, r);
+  });
+}
+
 }  // namespace HWY_NAMESPACE
 }  // namespace retrograd::kernels::cpu
 HWY_AFTER_NAMESPACE();
@@ -129,9 +194,11 @@ namespace retrograd::kernels::cpu {
 
 RG_EXPORT(RG_WIDEST, add_weight_rows)
 RG_EXPORT(RG_WIDEST, store_weight_rows)
+RG_EXPORT(RG_CHOSEN, add_weight_dots)
 
 void add_weight_rows(const FewPlaces& f) { chosen_add_weight_rows()(f); }
 void store_weight_rows(const FewPlaces& f) { chosen_store_weight_rows()(f); }
+void add_weight_dots(const FewPlaces& f) { chosen_add_weight_dots()(f); }
 
 }  // namespace retrograd::kernels::cpu
 #endif

@@ -20,11 +20,16 @@ struct FewPlaces {
   int64_t places = 0;
   float* values = nullptr;  // of column c at place p: values[p·value_stride + c]
   int64_t value_stride = 0;
+  float* sums = nullptr;  // of row r at place p: sums[p·sum_stride + r]
+  int64_t sum_stride = 0;
 };
 
 // values[p][c] += Σ_r factors[p][r] · weights[r][c]
 void add_weight_rows(const FewPlaces& f);
 // weights[r][c] = Σ_p factors[p][r] · values[p][c]
 void store_weight_rows(const FewPlaces& f);
+
+// sums[p][r] += Σ_c weights[r][c] · values[p][c]: a sum a lane, then those of the lanes
+void add_weight_dots(const FewPlaces& f);
 
 }  // namespace retrograd::kernels::cpu
