@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cstring>
 
 #include "base/checked.h"
@@ -29,7 +30,6 @@ constexpr int64_t kSmallestPlane = 8;      // rows of fewer numbers take longer 
 constexpr int64_t kShortestRow = 6;        // of places that tile registers add over
 constexpr int64_t kFewestImages = 7;       // an odd number of fewer wastes much of the last pair
 constexpr double kLeastPaired = 0.75;      // of the cells of paired places: numbers of x that lie inside
-constexpr int64_t kChunk = 256;
 constexpr int64_t kBytes = sizeof(uint16_t);
 
 // The partner of the number at `low`, null: it has none.
@@ -233,30 +233,30 @@ CellFacts load_halves(DType dtype, const std::byte* low, const std::byte* high, 
                                     .out = out,
                                     .pitch = r.pitch,
                                     .type = cell_type(dtype)});
-  std::array<std::array<std::byte, kChunk * kBytes>, 2> halves;
-  const int64_t most = std::clamp<int64_t>(count, 1, kChunk), rows_at_once = kChunk / most;
-  CellFacts facts;
-  for (int64_t row = 0; row < r.rows; row += rows_at_once)
-    for (int64_t i = 0; i < count; i += most) {
-      const int64_t rows = std::min(rows_at_once, r.rows - row), part = std::min(most, count - i);
-      const auto gather = [&](const std::byte* from, std::byte* to) -> const std::byte* {
-        if (from == nullptr) return nullptr;
-        from += (row * r.step + i * stride) * kBytes;
-        for (int64_t k = 0; k < rows; ++k)
-          for (int64_t j = 0; j < part; ++j)
-            std::memcpy(to + (k * part + j) * kBytes, from + (k * r.step + j * stride) * kBytes, kBytes);
-        return to;
-      };
-      facts &= kernels::cpu::pair_rows({.low = gather(low, halves[0].data()),
-                                        .high = gather(high, halves[1].data()),
-                                        .step = part,
-                                        .rows = rows,
-                                        .count = part,
-                                        .out = out + row * r.pitch + i,
-                                        .pitch = r.pitch,
-                                        .type = cell_type(dtype)});
-    }
-  return facts;
+  // Numbers that lie apart make cells one by one, which are looked at together.
+  const auto make_cells = [&](const auto& cell_at) {
+    for (int64_t row = 0; row < r.rows; ++row)
+      for (int64_t i = 0; i < count; ++i)
+        out[row * r.pitch + i] = std::bit_cast<float>(cell_at((row * r.step + i * stride) * kBytes));
+  };
+  const auto code = [](const std::byte* from) {
+    uint16_t bits = 0;
+    std::memcpy(&bits, from, sizeof bits);
+    return uint32_t{bits};
+  };
+  if (high == nullptr)
+    make_cells([&](int64_t at) { return code(low + at); });
+  else if (low == nullptr)
+    make_cells([&](int64_t at) { return code(high + at) << 16; });
+  else if (high == low + kBytes)  // a cell as it lies
+    make_cells([&](int64_t at) {
+      uint32_t bits = 0;
+      std::memcpy(&bits, low + at, sizeof bits);
+      return bits;
+    });
+  else
+    make_cells([&](int64_t at) { return code(low + at) | code(high + at) << 16; });
+  return kernels::cpu::judge_cells(out, r.pitch, r.rows, count, cell_type(dtype));
 }
 
 // body(i, count, low, high) for runs of places i of which the same numbers are inside of the axis, of
