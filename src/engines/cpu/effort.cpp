@@ -257,9 +257,10 @@ Effort depthwise_planes_effort(const problem::Pass& pass, const Machine& machine
   const bool grad_weight = std::get<ConvPass>(pass).kind == ConvPassKind::kGradWeight;
   const double blocks =
       grad_weight ? s.batch * std::ceil(channels / s.lanes) : std::ceil(s.batch * channels / s.lanes);
+  // Pixels whose channels lie side by side: many in one call where those are fewer than lanes.
+  const double pixel = channels < s.lanes ? 0.15 : 0.5 * std::ceil(channels / s.lanes);
   const auto turned = [&](const Side& side) {
-    return side.places *
-           (s.groups * side.channels / 40 + (side.last ? 0.5 * std::ceil(channels / s.lanes) : 0));
+    return side.places * (s.groups * side.channels / 40 + (side.last ? pixel : 0));
   };
   return s.with(2 * blocks * s.lanes * s.pairs / s.batch,
                 blocks * (20 + 0.25 * s.tap_rows * s.result.rows() / s.batch) + turned(s.x) + turned(s.y) +

@@ -32,10 +32,9 @@ int64_t DenseResults::rows_together() const {
 }
 
 bool DenseResults::may_be_sums() const {
-  constexpr int64_t kFewFloats = 32;  // of a place: more are slower, for they are not in the cache
   const auto& s = pass_.result().strides;
-  if (pass_.result().dtype != DType::kF32 || s[1] != 1 || s[4] > kFewFloats || cut_.images_inside ||
-      cut_.phases.size() > 1 || cut_.vectors.covering_lanes(cut_.channels, cut_.narrowest) != cut_.channels)
+  if (pass_.result().dtype != DType::kF32 || s[1] != 1 || cut_.images_inside || cut_.phases.size() > 1 ||
+      cut_.vectors.covering_lanes(cut_.channels, cut_.narrowest) != cut_.channels)
     return false;
   for (const AxisPhase& axis : cut_.phases.front().axes)
     if (axis.first != 0 || axis.step != 1) return false;

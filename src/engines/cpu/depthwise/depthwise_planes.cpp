@@ -119,8 +119,7 @@ void load_lanes(const LanePlanes& p, int64_t at, int64_t stride, int64_t count, 
       if (lanes == p.lanes && is_plain(p))
         return kernels::cpu::copy_lanes(reinterpret_cast<const float*>(address(p, lane, at)), stride, count,
                                         out);
-      for (int64_t i = 0; i < count; ++i)
-        load_row(p.dtype, p.rounding, address(p, lane, at + i * stride), 1, lanes, out + i * p.lanes + lane);
+      load_rows(p.dtype, p.rounding, address(p, lane, at), stride, count, lanes, out + lane, p.lanes);
     });
     return;
   }
@@ -145,8 +144,7 @@ void store_lanes(const LanePlanes& p, int64_t at, int64_t stride, int64_t count,
   if (stride == 1 && is_plain(p)) return kernels::cpu::lanes_to_planes(in, count, plane_rows(p, at).data());
   if (stride != 1 && mostly_side_by_side(p)) {
     for_each_side_by_side(p, [&](int64_t lane, int64_t lanes) {
-      for (int64_t i = 0; i < count; ++i)
-        store_row(p.dtype, address(p, lane, at + i * stride), 1, in + i * p.lanes + lane, 1, lanes);
+      store_rows(p.dtype, address(p, lane, at), stride, in + lane, p.lanes, count, lanes);
     });
     return;
   }
