@@ -6,11 +6,13 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <random>
 #include <vector>
 
 #include "kernels/cpu/depthwise/depthwise_dots.h"
 #include "kernels/cpu/depthwise/depthwise_lanes.h"
+#include "kernels/cpu/layout/row_convert.h"
 #include "kernels/cpu/vector_shape.h"
 
 namespace retrograd::kernels::cpu {
@@ -74,9 +76,15 @@ TEST_P(DepthwiseRowsTest, Gathers) {
     Integers source(random, rows * row_floats + lanes), weights(random, 2 * rows * taps * lanes);
     const int64_t out_place = line.place_floats + 2, out_step = 1 + round % 2;
     std::vector<float> out(static_cast<size_t>((line.positions * out_step + 1) * out_place), kUntouched);
-    std::vector<const float*> sources, row_weights;
+    const DType type = std::array{DType::kF32, DType::kBF16, DType::kF16}[static_cast<size_t>(round / 2 % 3)];
+    const auto bytes = static_cast<int64_t>(size_of(type)), all = rows * row_floats + lanes;
+    std::vector<std::byte> source_codes(static_cast<size_t>(all * bytes)), codes(out.size() * size_of(type));
+    encode_row(type, source.data(), all, source_codes.data());
+    encode_row(type, out.data(), static_cast<int64_t>(out.size()), codes.data());
+    std::vector<const std::byte*> sources;
+    std::vector<const float*> row_weights;
     for (int64_t r = 0; r < rows; ++r) {
-      sources.push_back(source.data() + r * row_floats);
+      sources.push_back(source_codes.data() + r * row_floats * bytes);
       row_weights.push_back(weights.data() + r * taps * lanes);
     }
     std::vector<DepthwiseTap> list;
@@ -87,6 +95,7 @@ TEST_P(DepthwiseRowsTest, Gathers) {
       row.full_begin = std::max(row.full_begin, line.begin(t));
       row.full_end = std::min(row.full_end, line.end(t));
     }
+    row.type = type;
     row.sources = sources.data();
     row.weights = row_weights.data();
     row.rows = rows;
@@ -99,12 +108,13 @@ TEST_P(DepthwiseRowsTest, Gathers) {
     row.taps = list.data();
     row.tap_count = taps;
     row.count = line.positions;
-    row.out = out.data();
+    row.out = codes.data();
     row.out_step = out_step;
     row.out_place = out_place;
     Integers start(random, 2 * lanes);
     if (round % 3 == 0) row.start = start.data();
     depthwise_row(row);
+    decode_row(type, codes.data(), static_cast<int64_t>(out.size()), out.data());
     for (int64_t at = 0; at < static_cast<int64_t>(out.size()); ++at) {
       const int64_t place = at / out_place, j = place / out_step, l = at % out_place;
       float expected = kUntouched;

@@ -59,11 +59,11 @@ void store_places(const PassTensor& tensor, std::byte* at, const Range& places, 
   store_rows(tensor.dtype, at + places.begin * stride * bytes, stride, in, channels, places.size(), channels);
 }
 
-ChannelRows::ChannelRows(const PassTensor& tensor, OperandRounding rounding, int64_t height,
+ChannelRows::ChannelRows(const PassTensor& tensor, OperandRounding rounding, bool in_place, int64_t height,
                          const Slots& slots, float* memory, int64_t* tags)
     : tensor_(tensor),
       rounding_(rounding),
-      in_place_(is_plain(tensor, rounding)),
+      in_place_(in_place),
       height_(height),
       slots_(slots),
       memory_(memory),
@@ -78,14 +78,13 @@ void ChannelRows::begin(const std::byte* at, const Range& places, int64_t channe
 
 const float* ChannelRows::row(int64_t d, int64_t h) {
   const auto& s = tensor_.strides;
-  const int64_t offset = d * s[2] + h * s[3];
-  if (in_place_) return reinterpret_cast<const float*>(at_) + offset + places_.begin * s[4];
+  const int64_t offset = d * s[2] + h * s[3], bytes = static_cast<int64_t>(size_of(tensor_.dtype));
+  if (in_place_) return reinterpret_cast<const float*>(at_ + (offset + places_.begin * s[4]) * bytes);
   const int64_t slot = d % slots_.depths * slots_.rows + h % slots_.rows;
   float* row = memory_ + slot * places_.size() * channels_;
   if (tags_[slot] == d * height_ + h) return row;
   tags_[slot] = d * height_ + h;
-  load_places(tensor_, rounding_, at_ + offset * static_cast<int64_t>(size_of(tensor_.dtype)), places_,
-              channels_, row);
+  load_places(tensor_, rounding_, at_ + offset * bytes, places_, channels_, row);
   return row;
 }
 

@@ -40,8 +40,9 @@ void load_places(const problem::PassTensor& tensor, OperandRounding rounding, co
 void store_places(const problem::PassTensor& tensor, std::byte* at, const problem::Range& places,
                   int64_t channels, const float* in);
 
-// Rows (d, h) of one image: what is not FP32 is converted when it is first asked for, into one of
-// depths × rows places of a buffer, where neighbours in d and h do not displace each other.
+// Rows (d, h) of one image, where they lie or converted: what is not `in_place` is converted to FP32 when it
+// is first asked for, into one of depths × rows places of a buffer, where neighbours in d and h do not
+// displace each other.
 class ChannelRows {
  public:
   struct Slots {
@@ -49,13 +50,14 @@ class ChannelRows {
     int64_t count() const { return depths * rows; }
   };
   // `memory` holds slots.count() rows, `tags` as many numbers.
-  ChannelRows(const problem::PassTensor& tensor, OperandRounding rounding, int64_t height, const Slots& slots,
-              float* memory, int64_t* tags);
+  ChannelRows(const problem::PassTensor& tensor, OperandRounding rounding, bool in_place, int64_t height,
+              const Slots& slots, float* memory, int64_t* tags);
 
   // Forgets all rows: the next ones are places [begin, end) of `channels` channels from `at` on.
   void begin(const std::byte* at, const problem::Range& places, int64_t channels);
   bool in_place() const { return in_place_; }
-  const float* row(int64_t d, int64_t h);  // at the first place
+  // At the first place; in place, of the tensor's type.
+  const float* row(int64_t d, int64_t h);
   int64_t place_floats() const { return in_place_ ? tensor_.strides[4] : channels_; }
   // From one row to the next; only where rows are read in place, or there is a slot for each.
   int64_t row_floats() const { return in_place_ ? tensor_.strides[3] : places_.size() * channels_; }

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // result[n, c, q] = Σ_t source[n, c, place(q, t)] · weight[c, t]   with channels side by side
 //
-// Lanes are neighbouring channels, so FP32 is read and written where it lies; other types are converted row
-// by row. The work is a list of groups: some rows of results of a segment along W, of a chunk of channels of
-// an image. A task takes neighbouring groups and packs the weights of a chunk when it comes to one. Within a
+// Lanes are neighbouring channels, so FP32 is read and written where it lies, and so are 16-bit types under
+// three neighbouring taps, which use each element three times a load; else types are converted row by row.
+// The work is a list of groups: some rows of results of a segment along W, of a chunk of channels of an
+// image. A task takes neighbouring groups and packs the weights of a chunk when it comes to one. Within a
 // group one block of lanes after the other is computed, so that the rows it reads stay in L1 and the group in
 // L2. Only live taps are multiplied, so what is not finite needs no look.
 #include <fmt/format.h>
@@ -44,6 +45,15 @@ constexpr int64_t kWantedTasks = 32;
 constexpr int64_t kVectorsPerTask = 32768;  // multiply-adds of a vector: about 10 µs
 constexpr int64_t kPlaceCost = 4;           // of a place beside its multiply-adds
 
+// Whether tensors are read and written where they lie.
+bool stays_in_place(const ConvPass& pass) {
+  const DType type = source_of(pass).dtype;
+  if (pass.result().dtype != type || pass.rounding != OperandRounding::kNone) return false;
+  const problem::Window& w = pass.axes[2];
+  const bool three = w.kernel == 3 && w.stride == 1 && w.dilation == 1;
+  return type == DType::kF32 || (three && (type == DType::kBF16 || type == DType::kF16));
+}
+
 struct Cut {
   ChannelChunks chunks;
   int64_t segment = 0, segments = 0;       // results along W
@@ -69,7 +79,7 @@ Cut cut_groups(const ConvPass& pass, const std::array<GatherAxis, 3>& axes, int6
   const int64_t row_cost = cut.segment * channel_blocks(cut.chunks, most) * (terms_of(pass) + kPlaceCost);
   cut.rows_per_task = std::max(ceil_div(rows, kWantedTasks), ceil_div(kVectorsPerTask, row_cost));
   // Several rows at once where all are as far apart.
-  if (fits || is_plain(source_of(pass), pass.rounding))
+  if (fits || is_plain(source_of(pass), pass.rounding) || stays_in_place(pass))
     cut.rows_per_group =
         std::clamp<int64_t>(std::min(kGroupFloats / (places * most), cut.rows_per_task), 1, height);
   std::tie(cut.rows_per_group, cut.groups) = cut_evenly(height, cut.rows_per_group);
@@ -96,7 +106,8 @@ class DepthwiseChannelsGatherStep final : public Step {
     tasks_ = ceil_div(groups_, groups_per_task_);
     fetches_ =
         pass_.batch * pass_.groups * axes_[0].results * axes_[1].results * axes_[2].results >= kFewestFetched;
-    const bool converts = !is_plain(source_of(pass_), pass_.rounding);
+    in_place_ = stays_in_place(pass_);
+    const bool converts = !reads_in_place();
     slots_.count = std::min<int64_t>(machine.cpu.threads, tasks_);
     Parts& own = slots_.own;
     packed_ = own.add<int64_t>(1);
@@ -127,7 +138,8 @@ class DepthwiseChannelsGatherStep final : public Step {
   }
 
  private:
-  bool writes_in_place() const { return pass_.result().dtype == DType::kF32; }
+  bool reads_in_place() const { return in_place_ || is_plain(source_of(pass_), pass_.rounding); }
+  bool writes_in_place() const { return in_place_ || pass_.result().dtype == DType::kF32; }
 
   Group group_at(int64_t index) const {
     const auto take = [&](int64_t count) { return std::exchange(index, index / count) % count; };
@@ -162,8 +174,8 @@ class DepthwiseChannelsGatherStep final : public Step {
     const PassTensor& source = source_of(pass_);
     const auto bytes = static_cast<int64_t>(size_of(source.dtype));
     const auto* base = static_cast<const std::byte*>(bindings[source.operand]);
-    ChannelRows rows(source, pass_.rounding, axes_[1].phases.front().source_size, cut_.slots,
-                     rows_.in(memory), tags_.in(memory));
+    ChannelRows rows(source, pass_.rounding, reads_in_place(), axes_[1].phases.front().source_size,
+                     cut_.slots, rows_.in(memory), tags_.in(memory));
     for (int64_t index = groups.begin; index < groups.end; ++index) {
       const Group group = group_at(index);
       const Range channels = cut_.chunks.at(group.chunk);
@@ -185,6 +197,7 @@ class DepthwiseChannelsGatherStep final : public Step {
                    static_cast<int64_t>(size_of(result.dtype));
     const int64_t row_floats = writes_in_place() ? s[3] : group.places.size() * channels.size();
     DepthwiseRow row;
+    if (in_place_) row.type = result.dtype;
     row.source_row = rows.row_floats();
     row.out_row = row_floats;
     row.source_place = rows.place_floats();
@@ -195,14 +208,15 @@ class DepthwiseChannelsGatherStep final : public Step {
     row.last_block = channels.size() - cut_.chunks.lanes;
     row.block_weights = taps_.vectors() * cut_.chunks.lanes;
     row.fetches = fetches_;
-    row.out = writes_in_place() ? reinterpret_cast<float*>(to) + group.places.begin * s[4] : out_.in(memory);
+    const auto bytes = static_cast<int64_t>(size_of(result.dtype));
+    row.out = writes_in_place() ? to + group.places.begin * s[4] * bytes
+                                : reinterpret_cast<std::byte*>(out_.in(memory));
     taps_.run<kMostTerms>(group.depth, group.rows, group.places, 1, weights_.in(memory), cut_.chunks.lanes,
                           row, [&](int64_t, int64_t d, int64_t h, int64_t step, int64_t count) {
                             for (int64_t i = rows.in_place() ? 0 : count; i-- > 1;) rows.row(d, h + i * step);
                             return rows.row(d, h);
                           });
     if (writes_in_place()) return;
-    const auto bytes = static_cast<int64_t>(size_of(result.dtype));
     for (int64_t h = 0; h < group.rows.size(); ++h)
       store_places(result, to + h * s[3] * bytes, group.places, channels.size(),
                    out_.in(memory) + h * row_floats);
@@ -212,7 +226,7 @@ class DepthwiseChannelsGatherStep final : public Step {
   std::array<GatherAxis, 3> axes_;
   DepthwiseTaps taps_;
   Cut cut_;
-  bool fetches_ = false;
+  bool fetches_ = false, in_place_ = false;
   int64_t groups_ = 0, groups_per_task_ = 1, tasks_ = 0;
   Slots slots_;
   Part<int64_t> packed_;  // the chunk whose weights are there, or -1

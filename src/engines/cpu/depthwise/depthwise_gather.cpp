@@ -172,7 +172,7 @@ class DepthwiseGatherStep final : public Step {
     row.source_row = strip.row_floats();
     row.source_place = row.out_place = blocks_.lanes;
     row.source_start = strip.range(2).begin;
-    row.out = out_.in(memory);
+    row.out = reinterpret_cast<std::byte*>(out_.in(memory));
     row.out_row = width * blocks_.lanes;
     for (int64_t d = box.first[1]; d < box.first[1] + box.size[1]; ++d)
       for (int64_t h = box.first[2]; h < h_end; h += rows_per_store_) {

@@ -51,7 +51,8 @@ void DepthwiseTaps::pack(const LanePlanes& planes, const problem::Strides5& s, f
                   packed + (row * slots() + slot) * lanes);
 }
 
-void DepthwiseTaps::run_row(const Range& results, kernels::cpu::DepthwiseRow row, float* out) const {
+void DepthwiseTaps::run_row(const Range& results, kernels::cpu::DepthwiseRow row, std::byte* out) const {
+  const auto bytes = static_cast<int64_t>(size_of(row.type));
   for (size_t i = 0; i < phases_.size(); ++i) {
     const AxisPhase& pw = axes_[2].phases[i];
     const Range positions = positions_in(pw, results.begin, results.end);
@@ -64,7 +65,7 @@ void DepthwiseTaps::run_row(const Range& results, kernels::cpu::DepthwiseRow row
     row.full_end = phases_[i].full.end;
     row.first = positions.begin;
     row.count = positions.size();
-    row.out = out + (pw.first + positions.begin * pw.step - results.begin) * row.out_place;
+    row.out = out + (pw.first + positions.begin * pw.step - results.begin) * row.out_place * bytes;
     row.out_step = pw.step;
     kernels::cpu::depthwise_row(row);
   }

@@ -36,11 +36,12 @@ class DepthwiseTaps {
            const float* weights, int64_t lanes, kernels::cpu::DepthwiseRow row, const RowAt& row_at) const {
     const AxisPhase& pd = axes_[0].phase_of(depth);
     const int64_t place_d = depth / pd.step * pd.source_step, source_row = row.source_row;
-    const int64_t out_row = row.out_row;
-    float* const out = row.out;
+    const int64_t out_row = row.out_row, out_bytes = out_row * static_cast<int64_t>(size_of(row.type));
+    std::byte* const out = row.out;
     // On the stack, not in the workspace: a caller who shares that by mistake gets wrong numbers, not a
     // crash.
-    const float *listed_sources[kMost], *listed_weights[kMost];
+    const std::byte* listed_sources[kMost];
+    const float* listed_weights[kMost];
     row.sources = listed_sources;
     row.weights = listed_weights;
     for (size_t i = 0; i < axes_[1].phases.size(); ++i) {
@@ -57,10 +58,11 @@ class DepthwiseTaps {
             for (const PhaseTap& th : ph.taps) {
               const int64_t d = place_d + td.offset, h = j * ph.source_step + th.offset;
               if (d < 0 || d >= pd.source_size || h < 0 || h >= ph.source_size) continue;
-              listed_sources[row.rows] = row_at(source, d, h, ph.source_step, row.out_rows);
+              listed_sources[row.rows] =
+                  reinterpret_cast<const std::byte*>(row_at(source, d, h, ph.source_step, row.out_rows));
               listed_weights[row.rows++] = weights + (source * vectors() + row_of(td.tap, th.tap)) * lanes;
             }
-        run_row(results, row, out + (ph.first + j * ph.step - rows.begin) * out_row);
+        run_row(results, row, out + (ph.first + j * ph.step - rows.begin) * out_bytes);
       }
     }
   }
@@ -68,7 +70,7 @@ class DepthwiseTaps {
  private:
   // Results [begin, end) of the rows that `row` describes as far as they do not depend on W; `out` is the
   // first of them.
-  void run_row(const problem::Range& results, kernels::cpu::DepthwiseRow row, float* out) const;
+  void run_row(const problem::Range& results, kernels::cpu::DepthwiseRow row, std::byte* out) const;
   int64_t row_of(int64_t tap_d, int64_t tap_h) const { return (tap_d * kernel_[1] + tap_h) * slots(); }
 
   // A phase along W.

@@ -8,6 +8,7 @@
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/cpu/depthwise/depthwise_rows.cpp"
 #include "kernels/cpu/all_targets.h"
+#include "kernels/cpu/elements-inl.h"
 #include "kernels/cpu/targets.h"
 #include "kernels/cpu/unroll-inl.h"
 #include "kernels/cpu/vectors.h"
@@ -21,7 +22,9 @@ using V = hn::Vec<D>;
 
 HWY_INLINE int64_t lanes() { return static_cast<int64_t>(hn::Lanes(D())); }
 
-// A block of lanes in a row of results, in floats from the first ones: of sources, of weights, of channels.
+using F32 = Elements<DType::kF32>;
+
+// A block of lanes in a row of results, in elements from the first ones: of sources, of weights, of channels.
 struct Block {
   int64_t source, weights, channel;
 };
@@ -37,7 +40,7 @@ HWY_INLINE V first_sums(const DepthwiseRow& r, const Block& block) {
   DO(13) DO(12) DO(11) DO(10) DO(9) DO(8) DO(7) DO(6) DO(5) DO(4) DO(3) DO(2) DO(1) DO(0)
 #define RG_START(i) V a##i = start;
 #define RG_ADD(i) \
-  if constexpr (i < kTile) a##i = hn::MulAdd(weight, hn::LoadU(d, RG_AT(i)), a##i);
+  if constexpr (i < kTile) a##i = hn::MulAdd(weight, elements.load(d, RG_AT(i)), a##i);
 // A jump to the first live position, then multiply-adds only.
 #define RG_ADD_FROM(i) \
   case i:              \
@@ -45,21 +48,23 @@ HWY_INLINE V first_sums(const DepthwiseRow& r, const Block& block) {
 #define RG_ADD_WITHIN(i) \
   if (i >= begin && i < end) RG_ADD(i)
 #define RG_STORE(i) \
-  if constexpr (i < kTile) hn::StoreU(a##i, d, out + i * out_pitch);
+  if constexpr (i < kTile) elements.store(a##i, d, out + i * out_pitch);
 
-// Places from `source` on. Where their pitch is not known every third has a pointer: with them and one
-// multiple of the pitch a load has its address, where 14 multiples would take all registers.
-#define RG_PLACES(address)                                                                    \
-  const float* const source = (address);                                                      \
-  [[maybe_unused]] const float* const at[] = {source, source + 3 * pitch, source + 6 * pitch, \
-                                              source + 9 * pitch};
-#define RG_AT(i) (kDense ? source + i * n : at[i / 3 % 4] + i % 3 * pitch)
+// Places from `source` on; pitches are bytes. Where theirs is not known every third has a pointer: with them
+// and one multiple of the pitch a load has its address, where 14 multiples would take all registers.
+#define RG_PLACES(address)                                                                        \
+  const std::byte* const source = (address);                                                      \
+  [[maybe_unused]] const std::byte* const at[] = {source, source + 3 * pitch, source + 6 * pitch, \
+                                                  source + 9 * pitch};
+#define RG_AT(i) (kDense ? source + i * n * E::kBytes : at[i / 3 % 4] + i % 3 * pitch)
 
-template <int kTile, bool kDense>
-HWY_INLINE void tile_row(const DepthwiseRow& r, int64_t first, const Block& block, float* HWY_RESTRICT out) {
+template <int kTile, bool kDense, class E>
+HWY_INLINE void tile_row(const DepthwiseRow& r, int64_t first, const Block& block,
+                         std::byte* HWY_RESTRICT out) {
   const D d;
-  const int64_t n = lanes(), pitch = kDense ? n : r.source_step * r.source_place,
-                out_pitch = r.out_step * r.out_place;
+  const E elements;
+  const int64_t n = lanes(), pitch = (kDense ? n : r.source_step * r.source_place) * E::kBytes,
+                out_pitch = r.out_step * r.out_place * E::kBytes;
   const int64_t from = (first * r.source_step - r.source_start) * r.source_place + block.source;
   const V start = first_sums(r, block);
   RG_EACH(RG_START)
@@ -67,7 +72,7 @@ HWY_INLINE void tile_row(const DepthwiseRow& r, int64_t first, const Block& bloc
     for (int64_t row = 0; row < r.rows; ++row) {
       const float* HWY_RESTRICT weights = r.weights[row] + r.first_slot * n + block.weights;
       for (int64_t t = 0; t < r.tap_count; ++t, weights += n) {
-        RG_PLACES(r.sources[row] + (from + r.taps[t].offset * r.source_place))
+        RG_PLACES(r.sources[row] + (from + r.taps[t].offset * r.source_place) * E::kBytes)
         const V weight = hn::Load(d, weights);
         RG_EACH(RG_ADD)
       }
@@ -79,7 +84,7 @@ HWY_INLINE void tile_row(const DepthwiseRow& r, int64_t first, const Block& bloc
         const DepthwiseTap& tap = r.taps[t];
         const int64_t begin = tap.begin - first, end = tap.end - first;
         if (begin >= kTile || end <= 0) continue;
-        RG_PLACES(r.sources[row] + (from + tap.offset * r.source_place))
+        RG_PLACES(r.sources[row] + (from + tap.offset * r.source_place) * E::kBytes)
         const V weight = hn::Load(d, weights);
         if (begin <= 0 && end >= kTile) {
           RG_EACH(RG_ADD)
@@ -106,51 +111,55 @@ HWY_INLINE void tile_row(const DepthwiseRow& r, int64_t first, const Block& bloc
 
 // body(block, out) for every block of every row of `width` results from position `first` on. Places may
 // lie too far apart for the machine to foresee the next row: it is fetched meanwhile.
-template <class Body>
-HWY_INLINE void each_block(const DepthwiseRow& r, int64_t first, int64_t width, float* out,
+template <class E, class Body>
+HWY_INLINE void each_block(const DepthwiseRow& r, int64_t first, int64_t width, std::byte* out,
                            const Body& body) {
-  constexpr int64_t kLineFloats = 16;
-  const int64_t n = lanes(), pitch = r.source_step * r.source_place, out_pitch = r.out_step * r.out_place;
-  const float* ahead = nullptr;
+  constexpr int64_t kBytes = E::kBytes, kLine = 64 / kBytes;  // elements
+  const int64_t n = lanes(), pitch = r.source_step * r.source_place * kBytes,
+                out_pitch = r.out_step * r.out_place * kBytes;
+  const std::byte* ahead = nullptr;
   if (r.fetches && r.rows > 0)
     ahead = std::max(r.sources[0], r.sources[r.rows - 1]) +
-            (first * r.source_step - r.source_start) * r.source_place;
-  for (int64_t row = 0; row < r.out_rows; ++row, out += r.out_row)
+            (first * r.source_step - r.source_start) * r.source_place * kBytes;
+  for (int64_t row = 0; row < r.out_rows; ++row, out += r.out_row * kBytes)
     for (int64_t i = 0; i < r.blocks; ++i) {
       const int64_t channel = i + 1 < r.blocks ? i * n : r.last_block;
-      if (ahead != nullptr && row + 1 < r.out_rows && channel % kLineFloats < n) {
-        const float* next = ahead + (row + 1) * r.source_row + channel;
-        const float* next_out = out + r.out_row + channel;
+      if (ahead != nullptr && row + 1 < r.out_rows && channel % kLine < n) {
+        const std::byte* next = ahead + ((row + 1) * r.source_row + channel) * kBytes;
+        const std::byte* next_out = out + (r.out_row + channel) * kBytes;
         for (int64_t place = 0; place < width; ++place, next += pitch, next_out += out_pitch) {
           __builtin_prefetch(next);
           __builtin_prefetch(next_out, 1);
         }
       }
-      body(Block{row * r.source_row + channel, i * r.block_weights, channel}, out + channel);
+      body(Block{row * r.source_row + channel, i * r.block_weights, channel}, out + channel * kBytes);
     }
 }
 
-template <int kTile, bool kDense>
-HWY_NOINLINE void tile(const DepthwiseRow& r, int64_t first, float* out) {
-  each_block(r, first, kTile, out,
-             [&](const Block& block, float* at) HWY_ATTR { tile_row<kTile, kDense>(r, first, block, at); });
+template <int kTile, bool kDense, class E>
+HWY_NOINLINE void tile(const DepthwiseRow& r, int64_t first, std::byte* out) {
+  each_block<E>(r, first, kTile, out, [&](const Block& block, std::byte* at) HWY_ATTR {
+    tile_row<kTile, kDense, E>(r, first, block, at);
+  });
 }
 
 // Neighbouring sources, each loaded once for the three results that read it. `now` starts with the source.
 #define RG_SOURCE(j, now, before, last)                     \
   if constexpr (j <= kTile) {                               \
-    const V x = held(hn::LoadU(d, RG_AT(j)));               \
+    const V x = held(elements.load(d, RG_AT(j)));           \
     if constexpr (j < kTile) now = hn::MulAdd(low, x, now); \
     before = hn::MulAdd(middle, x, before);                 \
     if constexpr (j > 1) last = hn::MulAdd(high, x, last);  \
   }
 
 // Three neighbouring taps; of the sources, at most the first and the last lie outside.
-template <int kTile, bool kDense>
+template <int kTile, bool kDense, class E>
 HWY_INLINE void row_of_three(const DepthwiseRow& r, int64_t first, const Block& block,
-                             float* HWY_RESTRICT out) {
+                             std::byte* HWY_RESTRICT out) {
   const D d;
-  const int64_t n = lanes(), pitch = kDense ? n : r.source_place, out_pitch = r.out_step * r.out_place;
+  const E elements;
+  const int64_t n = lanes(), pitch = (kDense ? n : r.source_place) * E::kBytes,
+                out_pitch = r.out_step * r.out_place * E::kBytes;
   const bool falling = r.taps[0].offset > r.taps[2].offset;
   const int64_t place = first + (falling ? r.taps[2] : r.taps[0]).offset;
   const bool has_first = place >= 0, has_last = place + kTile + 1 < r.source_size;
@@ -159,11 +168,11 @@ HWY_INLINE void row_of_three(const DepthwiseRow& r, int64_t first, const Block& 
   const V start = first_sums(r, block);
   RG_EACH(RG_START)
   for (int64_t row = 0; row < r.rows; ++row) {
-    RG_PLACES(r.sources[row] + (place - r.source_start) * pitch + block.source)
+    RG_PLACES(r.sources[row] + (place - r.source_start) * pitch + block.source * E::kBytes)
     const float* HWY_RESTRICT weights = r.weights[row] + block.weights;
     const V low = hn::Load(d, weights + low_slot), middle = hn::Load(d, weights + (r.first_slot + 1) * n),
             high = hn::Load(d, weights + high_slot);
-    if (has_first) a0 = hn::MulAdd(low, hn::LoadU(d, source), a0);
+    if (has_first) a0 = hn::MulAdd(low, elements.load(d, source), a0);
     RG_SOURCE(1, a1, a0, a0)
     RG_SOURCE(2, a2, a1, a0)
     RG_SOURCE(3, a3, a2, a1)
@@ -179,7 +188,7 @@ HWY_INLINE void row_of_three(const DepthwiseRow& r, int64_t first, const Block& 
     RG_SOURCE(13, a13, a12, a11)
     RG_SOURCE(14, a13, a13, a12)
     if (has_last) {
-      const V x = hn::LoadU(d, RG_AT((kTile + 1)));
+      const V x = elements.load(d, RG_AT((kTile + 1)));
 #define RG_LAST(i) \
   if constexpr (i == kTile - 1) a##i = hn::MulAdd(high, x, a##i);
       RG_EACH(RG_LAST)
@@ -188,10 +197,10 @@ HWY_INLINE void row_of_three(const DepthwiseRow& r, int64_t first, const Block& 
   RG_EACH(RG_STORE)
 }
 
-template <int kTile, bool kDense>
-HWY_NOINLINE void tile_of_three(const DepthwiseRow& r, int64_t first, float* out) {
-  each_block(r, first, kTile, out, [&](const Block& block, float* at) HWY_ATTR {
-    row_of_three<kTile, kDense>(r, first, block, at);
+template <int kTile, bool kDense, class E>
+HWY_NOINLINE void tile_of_three(const DepthwiseRow& r, int64_t first, std::byte* out) {
+  each_block<E>(r, first, kTile, out, [&](const Block& block, std::byte* at) HWY_ATTR {
+    row_of_three<kTile, kDense, E>(r, first, block, at);
   });
 }
 
@@ -208,27 +217,29 @@ bool is_three(const DepthwiseRow& r, int64_t first, int64_t width) {
 template <bool kDense>
 constexpr int64_t kMostPositions = kDense ? kDepthwiseTile : 8;
 
-template <bool kDense, size_t... kI>
+template <bool kDense, class E, size_t... kI>
 void tiles(std::index_sequence<kI...>, const DepthwiseRow& r) {
-  using Tile = void (*)(const DepthwiseRow&, int64_t, float*);
-  static constexpr Tile kTiles[] = {tile<kI + 1, kDense>...};
-  static constexpr Tile kThrees[] = {tile_of_three<kI + 1, kDense>...};
+  using Tile = void (*)(const DepthwiseRow&, int64_t, std::byte*);
+  static constexpr Tile kTiles[] = {tile<kI + 1, kDense, E>...};
+  static constexpr Tile kThrees[] = {tile_of_three<kI + 1, kDense, E>...};
   // Even tiles: 15 positions are 8 and 7, since 14 and 1 would leave one chain of additions alone.
   int64_t left = (r.count + kMostPositions<kDense> - 1) / kMostPositions<kDense>;
   for (int64_t i = 0; i < r.count; --left) {
     const int64_t width = (r.count - i + left - 1) / left;
     const bool three = is_three(r, r.first + i, width);
-    (three ? kThrees : kTiles)[width - 1](r, r.first + i, r.out + i * r.out_step * r.out_place);
+    (three ? kThrees : kTiles)[width - 1](r, r.first + i, r.out + i * r.out_step * r.out_place * E::kBytes);
     i += width;
   }
 }
+template <bool kDense, class E>
+void tiles(const DepthwiseRow& r) {
+  tiles<kDense, E>(std::make_index_sequence<kMostPositions<kDense>>(), r);
+}
 
 void depthwise_row(const DepthwiseRow& r) {
-  if (r.source_step == 1 && r.source_place == lanes()) {
-    tiles<true>(std::make_index_sequence<kMostPositions<true>>(), r);
-  } else {
-    tiles<false>(std::make_index_sequence<kMostPositions<false>>(), r);
-  }
+  if (r.type == DType::kBF16) return tiles<false, Elements<DType::kBF16>>(r);
+  if (r.type == DType::kF16) return tiles<false, Elements<DType::kF16>>(r);
+  r.source_step == 1 && r.source_place == lanes() ? tiles<true, F32>(r) : tiles<false, F32>(r);
 }
 
 }  // namespace HWY_NAMESPACE

@@ -10,7 +10,10 @@
 // multiply-add with a load in it. Taps, steps and dilation are only addresses.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+
+#include "base/dtype.h"
 
 namespace retrograd::kernels::cpu {
 
@@ -23,11 +26,13 @@ struct DepthwiseTap {
 };
 
 struct DepthwiseRow {
-  const float* const* sources = nullptr;  // [rows], at the place `source_start`
-  const float* const* weights = nullptr;  // [rows], [slot][lane]
-  const float* start = nullptr;           // [lane]; null: zeros
+  // Of sources and results: FP32, or BF16 or FP16, which are read and written where they lie.
+  DType type = DType::kF32;
+  const std::byte* const* sources = nullptr;  // [rows], at the place `source_start`
+  const float* const* weights = nullptr;      // [rows], [slot][lane]
+  const float* start = nullptr;               // [lane]; null: zeros
   int64_t rows = 0;
-  int64_t source_place = 0;  // floats from a place to the next
+  int64_t source_place = 0;  // elements from a place to the next
   int64_t source_start = 0;
   int64_t source_step = 1;
   int64_t source_size = 0;  // places beyond are dead
@@ -38,17 +43,17 @@ struct DepthwiseRow {
   int64_t full_end = 0;
   int64_t first = 0;  // positions to compute
   int64_t count = 0;
-  float* out = nullptr;  // position first + i at out + i·out_step·out_place
+  std::byte* out = nullptr;  // position first + i lies i·out_step·out_place elements further on
   int64_t out_step = 1;
   int64_t out_place = 0;
   // Blocks of lanes beside each other, where those are channels: tile by tile all of them are computed, so
-  // that what lies together in memory is read together. Block b is b·lanes floats further on in sources,
+  // that what lies together in memory is read together. Block b is b·lanes elements further on in sources,
   // start and out, the last one last_block, and b·block_weights in the weights.
   int64_t blocks = 1;
   int64_t last_block = 0;
   int64_t block_weights = 0;
   bool fetches = false;  // the next row of sources and results, where memory is far away
-  // Further rows of results that read the same rows of weights; floats from one to the next.
+  // Further rows of results that read the same rows of weights; elements from one to the next.
   int64_t out_rows = 1;
   int64_t source_row = 0;
   int64_t out_row = 0;
