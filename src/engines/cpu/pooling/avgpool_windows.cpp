@@ -55,6 +55,13 @@ bool channels_together(const AvgPoolPass& p) {
   return p.channels > 1 && is_channels_last(p.x) && is_channels_last(p.y);
 }
 
+// The same pass: where y has one place, its stride says nothing, and its channels lie as those of x.
+AvgPoolPass with_alike_channels(AvgPoolPass p) {
+  const auto& [d, h, w] = p.axes;
+  if (d.y * h.y * w.y == 1 && p.y.strides[1] == 1 && is_channels_last(p.x)) p.y.strides[4] = p.channels;
+  return p;
+}
+
 // Wide windows of many channels, which share no places.
 Cut cut_by_place(const AvgPoolPass& p) {
   const auto& [d, h, w] = p.axes;
@@ -117,7 +124,10 @@ bool is_whole(const AvgPoolPass& p) {
 class AvgPoolWindowsStep final : public Step {
  public:
   AvgPoolWindowsStep(const AvgPoolPass& pass, const Machine& machine)
-      : pass_(pass), cut_(cut_windows(pass)), whole_(is_whole(pass)), slots_(machine.cpu.threads) {
+      : pass_(with_alike_channels(pass)),
+        cut_(cut_windows(pass_)),
+        whole_(is_whole(pass_)),
+        slots_(machine.cpu.threads) {
     for (int64_t o = 0; o < pass.axes[2].y; ++o) divisors_.push_back(count_of(2, o));
     list_reciprocals();
     for (int64_t h = 0; pass.axes[1].y <= kMostListed && h < pass.axes[1].y; h += cut_.lines) list_groups(h);
