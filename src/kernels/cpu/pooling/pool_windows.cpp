@@ -9,6 +9,7 @@
 #define HWY_TARGET_INCLUDE "kernels/cpu/pooling/pool_windows.cpp"
 #include "kernels/cpu/all_targets.h"
 #include "kernels/cpu/elements-inl.h"
+#include "kernels/cpu/prefetch.h"
 #include "kernels/cpu/pooling/pool_divide-inl.h"
 #include "kernels/cpu/targets.h"
 #include "kernels/cpu/vectors.h"
@@ -25,6 +26,8 @@ template <class D>
 HWY_INLINE void store_floats(hn::Vec<D> v, D d, float* at) {
   store_codes(v, d, reinterpret_cast<std::byte*>(at));
 }
+
+constexpr int64_t kAhead = 2048;  // bytes, which reach from a row into the next one
 
 template <class E>
 HWY_INLINE void sum_line(const E& elements, const PoolRowSums& r, const std::byte* HWY_RESTRICT source,
@@ -43,6 +46,7 @@ HWY_INLINE void sum_line(const E& elements, const PoolRowSums& r, const std::byt
          s3 = start(d, done + 3 * kLanes);
     each_row([&](const std::byte* row) HWY_ATTR {
       const std::byte* at = row + done * E::kBytes;
+      prefetch(at + kAhead, 4 * kLanes * E::kBytes);
       s0 = hn::Add(s0, elements.load(d, at));
       s1 = hn::Add(s1, elements.load(d, at + kLanes * E::kBytes));
       s2 = hn::Add(s2, elements.load(d, at + 2 * kLanes * E::kBytes));
