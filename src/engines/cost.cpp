@@ -189,9 +189,9 @@ Result<Tuning> Tuning::parse(std::string_view text) {
       const std::string_view word = words[i + 1];
       const auto [stop, error] = std::from_chars(word.data(), word.data() + word.size(), values[i]);
       const bool whole = error == std::errc() && stop == word.data() + word.size();
-      const bool in_range = i == 3 ? values[i] >= 0 : values[i] > 0;  // a call may cost nothing
-      if (!whole || !in_range || values[i] > 1e6)
-        return refused(fmt::format("'{}' is not a number above 0 and up to 1000000", word));
+      // A call may cost nothing; with no number below 1e-9 no cost is infinite.
+      if (!whole || !(values[i] >= (i == 3 ? 0 : 1e-9) && values[i] <= 1e6))
+        return refused(fmt::format("'{}' is not a number from {} to 1000000", word, i == 3 ? "0" : "1e-9"));
     }
     const size_t slash = words[0].find('/');
     const auto& cases = tuning_cases();
@@ -307,7 +307,8 @@ Cheapest cheapest(std::span<const Candidate* const> candidates, const problem::P
     if (!candidate->reduces_precision() &&
         std::find(left_out.begin(), left_out.end(), candidate) == left_out.end() &&
         candidate->supports(pass, machine).accepted())
-      if (const double one = cost(*candidate, pass, machine); one < best.microseconds)
+      if (const double one = cost(*candidate, pass, machine);
+          best.candidate == nullptr || one < best.microseconds)
         best = {candidate, one};
   return best;
 }

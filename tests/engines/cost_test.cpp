@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <limits>
 #include <set>
 
 #include "engines/machines.h"
@@ -67,6 +68,14 @@ TEST(CostTest, EffortCountsProductsAndBytesOnce) {
   EXPECT_EQ(effort.bytes, 4.0 * (2 * 3 * 35 + 2 * 4 * 35 + 12));
 }
 
+// Somebody takes the pass even where no cost is a finite number.
+TEST(CostTest, TheFirstOfInfiniteCostsIsTheCheapest) {
+  const Constant first({.operations = std::numeric_limits<double>::infinity(), .bytes = 1, .launches = 1}),
+      second = first;
+  const Candidate* const both[] = {&first, &second};
+  EXPECT_EQ(cheapest(both, problem::BiasPass{}, small_cpu()).candidate, &first);
+}
+
 TEST(TuningTest, TextAndBack) {
   const auto tuning = Tuning::parse("# a comment\n\n  a.b 0.5 0.25 3 7 # behind\nc 1e-3 1 10 0\n");
   ASSERT_TRUE(tuning.is_ok()) << tuning.status().message();
@@ -117,13 +126,17 @@ TEST(TuningTest, BuiltInTablesHaveEveryImplementation) {
 TEST(TuningTest, RefusalsNameLineAndReason) {
   const auto refusal = [](const char* text) { return Tuning::parse(text).status().message(); };
   EXPECT_EQ(refusal("a 1 1 1 1\nb 1 1\n"), "line 2: 3 words, expected 5: name arithmetic memory start call");
-  EXPECT_EQ(refusal("a 1 x 1 1"), "line 1: 'x' is not a number above 0 and up to 1000000");
-  EXPECT_EQ(refusal("a 1 0 1 1"), "line 1: '0' is not a number above 0 and up to 1000000");
-  EXPECT_EQ(refusal("a -1 1 1 1"), "line 1: '-1' is not a number above 0 and up to 1000000");
+  EXPECT_EQ(refusal("a 1 x 1 1"), "line 1: 'x' is not a number from 1e-9 to 1000000");
+  EXPECT_EQ(refusal("a 1 0 1 1"), "line 1: '0' is not a number from 1e-9 to 1000000");
+  EXPECT_EQ(refusal("a -1 1 1 1"), "line 1: '-1' is not a number from 1e-9 to 1000000");
   EXPECT_EQ(refusal("a/grad_bais 1 1 1 1"),
             "line 1: 'grad_bais' is not a case of a pass, such as grad_weight/f16/nhwc");
-  EXPECT_EQ(refusal("a nan 1 1 1"), "line 1: 'nan' is not a number above 0 and up to 1000000");
-  EXPECT_EQ(refusal("a 1 1e400 1 1"), "line 1: '1e400' is not a number above 0 and up to 1000000");
+  EXPECT_EQ(refusal("a 2.3e-308 1 1 1"), "line 1: '2.3e-308' is not a number from 1e-9 to 1000000");
+  EXPECT_EQ(refusal("a 1 1 9e-10 1"), "line 1: '9e-10' is not a number from 1e-9 to 1000000");
+  EXPECT_EQ(refusal("a 1 1 1 -1"), "line 1: '-1' is not a number from 0 to 1000000");
+  EXPECT_EQ(refusal("a 1e-9 1e-9 1e-9 0"), "");
+  EXPECT_EQ(refusal("a nan 1 1 1"), "line 1: 'nan' is not a number from 1e-9 to 1000000");
+  EXPECT_EQ(refusal("a 1 1e400 1 1"), "line 1: '1e400' is not a number from 1e-9 to 1000000");
 }
 
 // A name that is missing would get the default's 50 %, and win against all that were measured.
