@@ -100,7 +100,11 @@ void turn_rows(const ConvPass& pass, int64_t tasks, int64_t rows, GradWeightBloc
   const auto products = static_cast<double>(taps_of(pass)) / places;  // of a number with a block of lanes
   double best = kPackCycles / static_cast<double>(cut.row_block) + kFarCycles * products;
   GradWeightBlocking tried = cut;
-  for (; tried.row_block >= kernels::cpu::kMostTileRows; ++tried.row_blocks) {
+  // With a block of rows for every task the cut follows from the size of a block alone.
+  const auto next = [&](const GradWeightBlocking& t) {
+    return t.row_blocks < tasks ? t.row_blocks + 1 : ceil_div(rows, t.row_block - 1);
+  };
+  for (; tried.row_block >= kernels::cpu::kMostTileRows; tried.row_blocks = next(tried)) {
     tried.row_block = ceil_div(rows, tried.row_blocks);
     group_lanes(pass, tasks, tried);
     const double cycles = kPackCycles / static_cast<double>(tried.row_block) +

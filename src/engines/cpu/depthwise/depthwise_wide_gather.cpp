@@ -18,6 +18,7 @@
 #include "engines/cpu/effort.h"
 #include "engines/cpu/gather_sides.h"
 #include "engines/cpu/implementations.h"
+#include "engines/cpu/limits.h"
 #include "engines/cpu/machine_vectors.h"
 #include "engines/cpu/taps.h"
 #include "engines/cpu/task_slots.h"
@@ -237,6 +238,7 @@ std::optional<Reason> unfit_window(const ConvPass& conv, const VectorShape& vect
 
 std::optional<Reason> unfit(const ConvPass& conv, const Machine& machine) {
   if (auto reason = unfit_for_planes(conv)) return reason;
+  if (auto reason = unfit_phases(conv)) return reason;
   return unfit_window(conv, vectors_of(machine));
 }
 
