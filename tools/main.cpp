@@ -9,6 +9,7 @@
 
 #include "base/machine.h"
 #include "tools/commands.h"
+#include "tools/print_error.h"
 
 namespace retrograd::tools {
 namespace {
@@ -310,8 +311,7 @@ int run(int argc, char** argv) {
   for (const CLI::App* command : app.get_subcommands([](CLI::App*) { return true; }))
     names.push_back(command->get_name());
   if (argc > 1 && argv[1][0] != '-' && std::find(names.begin(), names.end(), argv[1]) == names.end()) {
-    fmt::print(stderr, "retrograd: '{}' is not a command, expected one of {}\n", argv[1],
-               fmt::join(names, ", "));
+    print_error("retrograd: '{}' is not a command, expected one of {}\n", argv[1], fmt::join(names, ", "));
     return 2;
   }
   try {
@@ -340,7 +340,7 @@ int main(int argc, char** argv) {
   try {
     return retrograd::tools::run(argc, argv);
   } catch (const std::exception& error) {
-    fmt::print(stderr, "retrograd: {}\n", error.what());
+    retrograd::tools::print_error("retrograd: {}\n", error.what());
     return 1;
   }
 }

@@ -22,6 +22,7 @@
 #include "tools/devices.h"
 #include "tools/measure/device_limits.h"
 #include "tools/measure/timed_plan.h"
+#include "tools/print_error.h"
 #include "tools/progress.h"
 
 namespace retrograd::tools {
@@ -170,7 +171,7 @@ void print_summary(const BenchFacts& facts, const std::vector<BenchRow>& rows) {
 }
 
 int fail(const Status& status, int code) {
-  fmt::print(stderr, "retrograd bench: {}\n", status.message());
+  print_error("retrograd bench: {}\n", status.message());
   return code;
 }
 
@@ -215,7 +216,7 @@ int bench(const BenchOptions& options) {
   print_summary(bench.facts(), rows);
   for (const auto& peer : peers) {
     if (!peer->lost()) continue;
-    fmt::print(stderr, "retrograd bench: lost {}: {}\n", peer->name(), peer->why_lost());
+    print_error("retrograd bench: lost {}: {}\n", peer->name(), peer->why_lost());
     code = 1;
   }
   return files.status().is_ok() ? code : fail(files.status(), 1);

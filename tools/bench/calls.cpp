@@ -19,6 +19,7 @@
 #include "tools/measure/aligned_block.h"
 #include "tools/measure/operand_memory.h"
 #include "tools/measure/plan_runner.h"
+#include "tools/print_error.h"
 
 namespace retrograd::tools {
 namespace {
@@ -145,7 +146,7 @@ int bench_calls(const BenchOptions& options) {
     source.texts.assign(std::begin(kCallProblems), std::end(kCallProblems));
   const auto problems = collect(source);
   if (!problems.is_ok()) {
-    fmt::print(stderr, "retrograd bench: {}\n", problems.status().message());
+    print_error("retrograd bench: {}\n", problems.status().message());
     return 2;
   }
   fmt::print("microseconds, medians; \"above\" is what a call takes beyond its arithmetic\n");
@@ -153,7 +154,7 @@ int bench_calls(const BenchOptions& options) {
   for (const NamedProblem& each : problems.value()) {
     const Status status = show(each.request, options.seconds / 5);
     if (status.is_ok()) continue;
-    fmt::print(stderr, "retrograd bench: {}\n", status.message());
+    print_error("retrograd bench: {}\n", status.message());
     code = 1;
   }
   return code;

@@ -13,6 +13,7 @@
 #include "tools/devices.h"
 #include "tools/measure/implementation_times.h"
 #include "tools/measure/operand_memory.h"
+#include "tools/print_error.h"
 #include "tools/sweep/figures.h"
 
 namespace retrograd::tools {
@@ -60,7 +61,7 @@ Status measure(const BenchJob& job, runtime::Device& device, double seconds, std
 
 int bench_implementations(const BenchOptions& options) {
   const auto fail = [](const Status& status, int code) {
-    fmt::print(stderr, "retrograd bench: {}\n", status.message());
+    print_error("retrograd bench: {}\n", status.message());
     return code;
   };
   const auto jobs = bench_jobs(options, kImplementationProblems);

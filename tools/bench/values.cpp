@@ -9,6 +9,7 @@
 #include "tools/bench/jobs.h"
 #include "tools/devices.h"
 #include "tools/measure/timed_plan.h"
+#include "tools/print_error.h"
 
 namespace retrograd::tools {
 namespace {
@@ -64,7 +65,7 @@ Status measure(const BenchJob& job, const std::vector<Values>& kinds, double sec
 
 int bench_values(const BenchOptions& options) {
   const auto fail = [](const Status& status, int code) {
-    fmt::print(stderr, "retrograd bench: {}\n", status.message());
+    print_error("retrograd bench: {}\n", status.message());
     return code;
   };
   std::vector<Values> kinds;

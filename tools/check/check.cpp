@@ -11,6 +11,7 @@
 #include "tools/check/check_pass.h"
 #include "tools/commands.h"
 #include "tools/devices.h"
+#include "tools/print_error.h"
 #include "tools/progress.h"
 
 namespace retrograd::tools {
@@ -102,16 +103,16 @@ class Checker {
 int check(const CheckCommandOptions& options) {
   const auto problems = collect(options.problems);
   if (!problems.is_ok()) {
-    fmt::print(stderr, "retrograd check: {}\n", problems.status().message());
+    print_error("retrograd check: {}\n", problems.status().message());
     return 2;
   }
   if (problems.value().empty()) {
-    fmt::print(stderr, "retrograd check: expected problems in quotes, or --shapes FILE\n");
+    print_error("retrograd check: expected problems in quotes, or --shapes FILE\n");
     return 2;
   }
   const auto device = device_from_name(options.device);
   if (!device.is_ok()) {
-    fmt::print(stderr, "retrograd check: {}\n", device.status().message());
+    print_error("retrograd check: {}\n", device.status().message());
     return 1;
   }
   Checker checker(options, *device.value());
@@ -122,7 +123,7 @@ int check(const CheckCommandOptions& options) {
     const Status status = checker.check(problems.value()[i]);
     progress.clear();
     if (status.is_ok()) continue;
-    fmt::print(stderr, "retrograd check: {}\n", status.message());
+    print_error("retrograd check: {}\n", status.message());
     code = 1;
   }
   checker.print_summary();

@@ -18,6 +18,7 @@
 #include "tools/commands.h"
 #include "tools/devices.h"
 #include "tools/explain/math_mode.h"
+#include "tools/print_error.h"
 #include "tools/problems/problems.h"
 
 namespace retrograd::tools {
@@ -120,13 +121,13 @@ bool judge_rules(const std::string& rules, problem::Request& request) {
 int explain(const ExplainOptions& options) {
   auto request = problem::parse_request(options.problem);
   if (!request.is_ok()) {
-    fmt::print(stderr, "{}\n", request.status().message());
+    print_error("{}\n", request.status().message());
     return 2;
   }
   apply_settings(request.value());
   const auto where = place_of(options);
   if (!where.is_ok()) {
-    fmt::print(stderr, "retrograd explain: {}\n", where.status().message());
+    print_error("retrograd explain: {}\n", where.status().message());
     return where.status().code() == Code::kInvalidArgument ? 2 : 1;
   }
   fmt::print("problem    {}\n", to_text(request.value()));
@@ -134,7 +135,7 @@ int explain(const ExplainOptions& options) {
   if (!rules_kept && options.rules != "all") return 1;
   auto problem = problem::make_problem(request.value());
   if (!problem.is_ok()) {
-    fmt::print(stderr, "refused    {}\n", problem.status().message());
+    print_error("refused    {}\n", problem.status().message());
     return 1;
   }
   for (const std::string& warning : problem.value().warnings) fmt::print("warning    {}\n", warning);
@@ -155,7 +156,7 @@ int explain(const ExplainOptions& options) {
   }
   const auto plan = plan::make_plan(problem.value(), *device, "explain");
   if (!plan.is_ok()) {
-    fmt::print(stderr, "{}\n", plan.status().message());
+    print_error("{}\n", plan.status().message());
     return 1;
   }
   fmt::print("device     {}, {}\nworkspace  {} bytes\n", device->label(),

@@ -16,6 +16,7 @@
 #include "tools/measure/device_limits.h"
 #include "tools/measure/operand_memory.h"
 #include "tools/measure/plan_runner.h"
+#include "tools/print_error.h"
 #include "tools/progress.h"
 
 namespace retrograd::tools {
@@ -132,7 +133,7 @@ class Sweep {
     int lost = 0;
     for (const auto& peer : peers_) {
       if (!peer->lost()) continue;
-      fmt::print(stderr, "retrograd sweep: lost {}: {}\n", peer->name(), peer->why_lost());
+      print_error("retrograd sweep: lost {}: {}\n", peer->name(), peer->why_lost());
       ++lost;
     }
     return lost;
@@ -213,7 +214,7 @@ Result<SweepResult> measure_sweep(const SweepOptions& options,
     const Status status = sweep.measure(problems[i], figures);
     if (!status.is_ok()) {
       progress.clear();
-      fmt::print(stderr, "retrograd sweep: {}: {}\n", to_text(problems[i].request), status.message());
+      print_error("retrograd sweep: {}: {}\n", to_text(problems[i].request), status.message());
       ++result.failures;
     }
     for (size_t f = before; f < figures.size(); ++f) each(figures[f]);

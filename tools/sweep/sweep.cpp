@@ -6,13 +6,14 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "tools/print_error.h"
 #include "tools/sweep/figures.h"
 
 namespace retrograd::tools {
 namespace {
 
 int fail(const Status& status) {
-  fmt::print(stderr, "retrograd sweep: {}\n", status.message());
+  print_error("retrograd sweep: {}\n", status.message());
   return status.code() == Code::kInvalidArgument ? 2 : 1;
 }
 

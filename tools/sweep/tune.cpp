@@ -19,6 +19,7 @@
 #include "tools/devices.h"
 #include "tools/measure/caches.h"
 #include "tools/measure/percentiles.h"
+#include "tools/print_error.h"
 #include "tools/sweep/figures.h"
 #include "tools/sweep/tuning_fit.h"
 
@@ -198,7 +199,7 @@ void print_errors(const std::vector<FitPass>& passes, const engines::Tuning& bef
 
 int tune(const TuneOptions& options) {
   const auto fail = [](const Status& status) {
-    fmt::print(stderr, "retrograd tune: {}\n", status.message());
+    print_error("retrograd tune: {}\n", status.message());
     return status.code() == Code::kInvalidArgument ? 2 : 1;
   };
   std::ofstream out;
