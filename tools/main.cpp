@@ -4,8 +4,10 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 
 #include "base/machine.h"
 #include "tools/commands.h"
@@ -337,10 +339,15 @@ int run(int argc, char** argv) {
 }  // namespace retrograd::tools
 
 int main(int argc, char** argv) {
+  using retrograd::tools::print_error;
+  int code = 1;
   try {
-    return retrograd::tools::run(argc, argv);
+    code = retrograd::tools::run(argc, argv);
   } catch (const std::exception& error) {
-    retrograd::tools::print_error("retrograd: {}\n", error.what());
-    return 1;
+    // Printing throws where stdout cannot be written.
+    if (std::ferror(stdout) == 0) print_error("retrograd: {}\n", error.what());
   }
+  if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return code;
+  print_error("retrograd: standard output cannot be written: {}\n", std::strerror(errno));
+  return code == 0 ? 1 : code;
 }

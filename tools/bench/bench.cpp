@@ -133,28 +133,36 @@ class Bench {
 // The files hold every finished row at any time: a run that is stopped has still measured something.
 class Files {
  public:
-  Files(const BenchOptions& options, const BenchFacts& facts) : facts_(facts), json_(options.json) {
+  Files(const BenchOptions& options, const BenchFacts& facts)
+      : facts_(facts), csv_name_(options.csv), json_(options.json) {
     if (!options.csv.empty()) {
       csv_.open(options.csv);
-      csv_ << csv_header(facts) << std::endl;
-      if (!csv_)
-        status_ = {Code::kInvalidArgument, fmt::format("--csv: '{}' cannot be written", options.csv)};
+      write_csv(csv_header(facts));
     }
     write({});
   }
   const Status& status() const { return status_; }
 
   void write(const std::vector<BenchRow>& rows) {
-    if (csv_.is_open() && !rows.empty()) csv_ << to_csv(facts_, rows.back()) << std::endl;
+    if (csv_.is_open() && !rows.empty()) write_csv(to_csv(facts_, rows.back()));
     if (json_.empty() || !status_.is_ok()) return;
     std::ofstream out(json_);
-    out << to_json(facts_, rows).dump(1) << '\n';
-    if (!out) status_ = {Code::kInvalidArgument, fmt::format("--json: '{}' cannot be written", json_)};
+    out << to_json(facts_, rows).dump(1) << '\n' << std::flush;
+    if (!out) status_ = not_written("--json", json_, out.is_open());
   }
 
  private:
+  static Status not_written(const char* option, const std::string& name, bool opened) {
+    return {opened ? Code::kInternal : Code::kInvalidArgument,
+            fmt::format("{}: '{}' cannot be written", option, name)};
+  }
+  void write_csv(const std::string& line) {
+    csv_ << line << std::endl;
+    if (!csv_) status_ = not_written("--csv", csv_name_, csv_.is_open());
+  }
+
   const BenchFacts& facts_;
-  std::string json_;
+  std::string csv_name_, json_;
   std::ofstream csv_;
   Status status_;
 };
@@ -190,7 +198,8 @@ int bench(const BenchOptions& options) {
   }
   Bench bench(options, *device.value(), peers);
   Files files(options, bench.facts());
-  if (!files.status().is_ok()) return fail(files.status(), 2);
+  if (!files.status().is_ok())
+    return fail(files.status(), files.status().code() == Code::kInvalidArgument ? 2 : 1);
 
   fmt::print("median of whole calls, {} threads, {}, FMA peak {:.1f} GFLOP/s", bench.facts().threads,
              bench.facts().target, bench.first_peak() * 1e-9);

@@ -69,11 +69,11 @@ int bench_implementations(const BenchOptions& options) {
   const auto device = device_from_name(options.device);
   if (!device.is_ok()) return fail(device.status(), 1);
   std::ofstream csv;  // without a name nothing is written
+  const Status not_written(Code::kInvalidArgument, fmt::format("--csv: '{}' cannot be written", options.csv));
   if (!options.csv.empty()) {
     csv.open(options.csv);
-    if (!csv)
-      return fail({Code::kInvalidArgument, fmt::format("--csv: '{}' cannot be written", options.csv)}, 2);
-    csv << sweep_csv_header();
+    if (!csv) return fail(not_written, 2);
+    csv << sweep_csv_header() << std::flush;
   }
   std::vector<double> regrets;
   int code = 0;
@@ -89,6 +89,7 @@ int bench_implementations(const BenchOptions& options) {
   if (!regrets.empty())
     fmt::print("{} passes, regret: geometric mean {:.3f}, worst {:.2f}\n", regrets.size(),
                std::exp(logs / static_cast<double>(regrets.size())), worst);
+  if (csv.is_open() && !csv) code = fail(not_written, 1);
   return code;
 }
 

@@ -192,7 +192,8 @@ Result<std::vector<SweepProblem>> sweep_problems(const SweepOptions& options) {
 }
 
 Result<SweepResult> measure_sweep(const SweepOptions& options,
-                                  const std::function<void(const SweepFigure&)>& each) {
+                                  const std::function<void(const SweepFigure&)>& each,
+                                  const std::function<Status()>& begin) {
   RG_TRY(const auto problems, sweep_problems(options));
   RG_TRY(auto gradients, gradients_of(options.passes));
   RG_TRY(runtime::Device* const device, device_from_name(options.device));
@@ -203,6 +204,7 @@ Result<SweepResult> measure_sweep(const SweepOptions& options,
     RG_TRY(auto peer, Peer::start(command, runtime::ThreadPool::instance().threads()));
     peers.push_back(std::move(peer));
   }
+  RG_CHECK(begin());
   SweepResult result;
   result.peers = facts_of(peers);
   Sweep sweep(options, std::move(gradients), *device, std::move(peers));

@@ -45,9 +45,11 @@ struct SweepResult {
   std::vector<PeerFacts> peers;
   int failures = 0;  // problems left out and peers lost, reported on stderr
 };
-// Measures all of them; `each` sees a figure as soon as it is there.
-Result<SweepResult> measure_sweep(const SweepOptions& options,
-                                  const std::function<void(const SweepFigure&)>& each);
+// Measures all of them; `each` sees a figure as soon as it is there. `begin` is called once the options have
+// been found right and the peers run; what it answers is the answer where it fails.
+Result<SweepResult> measure_sweep(
+    const SweepOptions& options, const std::function<void(const SweepFigure&)>& each,
+    const std::function<Status()>& begin = [] { return Status::ok(); });
 
 // One row for each implementation that was timed.
 std::string sweep_csv_header();

@@ -17,35 +17,47 @@ int fail(const Status& status) {
   return status.code() == Code::kInvalidArgument ? 2 : 1;
 }
 
+Status check_written(const std::ofstream& file, const char* option, const std::string& name, Code otherwise) {
+  if (file) return Status::ok();
+  return {otherwise, fmt::format("{}: '{}' cannot be written", option, name)};
+}
+
 }  // namespace
 
 int sweep(const SweepOptions& options) {
-  // Written as it goes: a run that is stopped has still measured something.
   std::ofstream csv, json, html;
   const auto open = [](std::ofstream& file, const char* option, const std::string& name) {
     if (!name.empty()) file.open(name);
-    return name.empty() || file
-               ? Status::ok()
-               : Status(Code::kInvalidArgument, fmt::format("{}: '{}' cannot be written", option, name));
+    return check_written(file, option, name, Code::kInvalidArgument);
   };
-  if (const Status opened = open(csv, "--csv", options.csv); !opened.is_ok()) return fail(opened);
-  if (const Status opened = open(json, "--json", options.json); !opened.is_ok()) return fail(opened);
-  if (const Status opened = open(html, "--html", options.html); !opened.is_ok()) return fail(opened);
-  if (csv.is_open()) csv << sweep_csv_header();
-  const auto result = measure_sweep(options, [&](const SweepFigure& figure) {
-    if (csv.is_open()) csv << sweep_csv_rows(options, figure) << std::flush;
-  });
+  const auto open_all = [&] {
+    RG_CHECK(open(csv, "--csv", options.csv));
+    RG_CHECK(open(json, "--json", options.json));
+    RG_CHECK(open(html, "--html", options.html));
+    if (csv.is_open()) csv << sweep_csv_header() << std::flush;
+    return Status::ok();
+  };
+  // Written as it goes: a run that is stopped has still measured something.
+  const auto result = measure_sweep(
+      options,
+      [&](const SweepFigure& figure) {
+        if (csv.is_open()) csv << sweep_csv_rows(options, figure) << std::flush;
+      },
+      open_all);
   if (!result.is_ok()) return fail(result.status());
   const std::vector<SweepFigure>& figures = result.value().figures;
-  if (json.is_open()) json << sweep_json(options, result.value()).dump(1) << '\n';
-  if (html.is_open()) html << sweep_page(options, result.value());
+  if (json.is_open()) json << sweep_json(options, result.value()).dump(1) << '\n' << std::flush;
+  if (html.is_open()) html << sweep_page(options, result.value()) << std::flush;
   fmt::print("seed {}, {} problems, {} figures, {}", options.seed, options.count, figures.size(),
              options.device);
   for (const PeerFacts& peer : result.value().peers) fmt::print("; {} {}", peer.name, peer.version);
   fmt::print("\n{}", sweep_summary(options, figures));
-  if (csv.is_open() && !csv) return fail({Code::kInternal, "--csv: the disk is full"});
-  if (html.is_open() && !html.flush()) return fail({Code::kInternal, "--html: the disk is full"});
-  return result.value().failures == 0 ? 0 : 1;
+  int code = result.value().failures == 0 ? 0 : 1;
+  for (const Status& written : {check_written(csv, "--csv", options.csv, Code::kInternal),
+                                check_written(json, "--json", options.json, Code::kInternal),
+                                check_written(html, "--html", options.html, Code::kInternal)})
+    if (!written.is_ok()) code = fail(written);
+  return code;
 }
 
 }  // namespace retrograd::tools

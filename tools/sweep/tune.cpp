@@ -202,12 +202,12 @@ int tune(const TuneOptions& options) {
     print_error("retrograd tune: {}\n", status.message());
     return status.code() == Code::kInvalidArgument ? 2 : 1;
   };
-  std::ofstream out;
-  if (!options.out.empty()) {
-    out.open(options.out);
-    if (!out)
-      return fail({Code::kInvalidArgument, fmt::format("--out: '{}' cannot be written", options.out)});
-  }
+  const auto not_written = [&](Code code) {
+    return fail({code, fmt::format("--out: '{}' cannot be written", options.out)});
+  };
+  // Told before anything is measured; what is there stays until there is a table.
+  if (!options.out.empty() && !std::ofstream(options.out, std::ios::app))
+    return not_written(Code::kInvalidArgument);
   std::vector<Machine> machines;
   std::string where;
   for (const std::string& name : options.machines) {
@@ -232,11 +232,10 @@ int tune(const TuneOptions& options) {
   const Fit fitted = fit(passes.value(), before);
   const engines::Tuning& after = fitted.tuning;
   const std::string table = comments(options, where, passes.value().size()) + after.to_text();
-  if (out.is_open()) {
-    out << table << std::flush;
-    if (!out) return fail({Code::kInternal, fmt::format("--out: '{}' cannot be written", options.out)});
-  } else {
+  if (options.out.empty()) {
     fmt::print("{}", table);
+  } else if (!(std::ofstream(options.out) << table << std::flush)) {
+    return not_written(Code::kInternal);
   }
   print_errors(passes.value(), before, after);
   fmt::print("{}\n", fitted.how);
