@@ -4,8 +4,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 #include <cstdio>
-#include <cstdlib>
 #include <ctime>
 #include <fstream>
 #include <map>
@@ -97,6 +97,14 @@ std::optional<FitFigure> figure_of(const problem::Problem& problem, const std::s
   return std::nullopt;
 }
 
+std::optional<double> time_of(const std::string& cell) {
+  constexpr double kMost = 1e15;  // years
+  double microseconds = 0;
+  const auto [end, error] = std::from_chars(cell.data(), cell.data() + cell.size(), microseconds);
+  const bool whole = error == std::errc() && end == cell.data() + cell.size();
+  return whole && microseconds > 0 && microseconds < kMost ? std::optional(microseconds) : std::nullopt;
+}
+
 // Every run of lines with the same problem and pass is a pass.
 Result<std::vector<FitPass>> read_figures(const TuneOptions& options, const std::vector<Machine>& machines) {
   enum Column : size_t { kPass = 3, kImplementation = 4, kMicroseconds = 6 };
@@ -115,7 +123,7 @@ Result<std::vector<FitPass>> read_figures(const TuneOptions& options, const std:
       return Status(Code::kInvalidArgument, fmt::format("--from: '{}' is not what sweep --csv writes", path));
     const size_t columns = cells_of(line).size();
     std::optional<problem::Problem> problem;
-    while (std::getline(file, line)) {
+    for (int number = 2; std::getline(file, line); ++number) {
       const std::vector<std::string> cells = cells_of(line);
       if (cells.size() != columns)
         return Status(Code::kInvalidArgument, fmt::format("--from: '{}': '{}' lacks columns", path, line));
@@ -126,8 +134,12 @@ Result<std::vector<FitPass>> read_figures(const TuneOptions& options, const std:
         RG_TRY(const problem::Request request, problem::parse_request(cells.back()));
         RG_TRY(problem, problem::make_problem(request));
       }
-      const double microseconds = std::strtod(cells[kMicroseconds].c_str(), nullptr);
-      if (auto figure = figure_of(*problem, cells[kPass], cells[kImplementation], microseconds, machine))
+      const auto microseconds = time_of(cells[kMicroseconds]);
+      if (!microseconds)
+        return Status(Code::kInvalidArgument,
+                      fmt::format("--from: '{}' line {}: '{}' is not a time in microseconds", path, number,
+                                  cells[kMicroseconds]));
+      if (auto figure = figure_of(*problem, cells[kPass], cells[kImplementation], *microseconds, machine))
         passes.back().figures.push_back(std::move(*figure));
     }
   }
@@ -212,11 +224,16 @@ int tune(const TuneOptions& options) {
   std::string where;
   for (const std::string& name : options.machines) {
     const auto named = named_machine(name);
-    if (!named) break;
+    if (!named)
+      return fail({Code::kInvalidArgument,
+                   fmt::format("--machine: '{}' is not one of {}", name, fmt::join(machine_names(), ", "))});
     machines.push_back(*named);
     where += (where.empty() ? "" : "; ") + text_of(*named);
   }
   if (options.from.empty()) {
+    if (!machines.empty())
+      return fail(
+          {Code::kInvalidArgument, "--machine says what the figures of --from are of; there is no --from"});
     const auto device = device_from_name(options.device);
     if (!device.is_ok()) return fail(device.status());
     machines = {engines::machine_of(*device.value())};
