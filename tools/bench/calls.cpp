@@ -129,6 +129,9 @@ Status show_infini(const problem::ConvRequest& request, const engines::Bindings&
 Status show(const problem::Request& request, double seconds) {
   const auto* conv = std::get_if<problem::ConvRequest>(&request);
   if (conv == nullptr) return {Code::kInvalidArgument, "--calls times convolutions"};
+  if (conv->forward || !(conv->grad_input || conv->grad_weight || conv->grad_bias))
+    return {Code::kInvalidArgument,
+            fmt::format("--calls times gradients of convolutions, and '{}' asks for none", to_text(request))};
   RG_TRY(const auto problem, problem::judge(request));
   RG_TRY(const OperandMemory memory,
          OperandMemory::make(problem, *runtime::find_device(runtime::DeviceKind::kCpu, 0)));
