@@ -5,6 +5,8 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cerrno>
+#include <charconv>
+#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -96,9 +98,25 @@ CLI::Validator above_zero() {
       [](const std::string& text) {
         double value = 0;
         const bool number = CLI::detail::lexical_cast(text, value);
-        return number && value > 0 ? "" : fmt::format("'{}' is not a number above 0", text);
+        return number && value > 0 && std::isfinite(value)
+                   ? ""
+                   : fmt::format("'{}' is not a number above 0", text);
       },
       "");
+}
+
+// CLI11 takes -1 for the largest number.
+void add_seed(CLI::App& command, uint64_t& seed, const char* description) {
+  const auto problem = [](const std::string& text) {
+    uint64_t value = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+    const bool whole = error == std::errc() && end == text.data() + text.size();
+    return whole ? "" : fmt::format("'{}' is not a whole number from 0 to {}", text, UINT64_MAX);
+  };
+  command.add_option("--seed", seed, description)
+      ->check(CLI::Validator(problem, ""))
+      ->capture_default_str()
+      ->type_name("N");
 }
 
 void add_threads(CLI::App& command, int& threads) {
@@ -162,7 +180,7 @@ void add_peers(CLI::App& command, std::vector<std::string>& peers) {
 // What sweep and tune draw, and for how long they time it.
 template <class Options>
 void add_draws(CLI::App& command, Options& options) {
-  command.add_option("--seed", options.seed, "Of the problems")->capture_default_str()->type_name("N");
+  add_seed(command, options.seed, "Of the problems");
   command.add_option("--count", options.count, "How many problems")
       ->check(CLI::Range(int64_t{1}, int64_t{1000000}))
       ->capture_default_str()
@@ -282,10 +300,7 @@ int run(int argc, char** argv) {
       ->capture_default_str()
       ->type_name("N");
   check_command.add_flag("--full", check_options.full, "Every element of large results too");
-  check_command.add_option("--seed", check_options.seed, "Of data and sample")
-      ->capture_default_str()
-      ->type_name("N");
-
+  add_seed(check_command, check_options.seed, "Of data and sample");
   add_device(check_command, check_options.device);
 
   ExplainOptions explain_options;
@@ -302,6 +317,7 @@ int run(int argc, char** argv) {
   explain_command
       .add_option("--machine", explain_options.machine,
                   fmt::format("Plan for another machine: {}", fmt::join(machine_names(), ", ")))
+      ->excludes(explain_command.get_option("--device"))
       ->type_name("NAME");
   add_threads(explain_command, threads);
 
