@@ -128,6 +128,24 @@ std::optional<std::vector<int64_t>> parse_list(std::string_view text) {
   }
 }
 
+// The first number of a list that is one, and beyond 64 bits; empty: there is none.
+std::string_view too_large_number(std::string_view text) {
+  while (true) {
+    const size_t end = std::min(text.find('x'), text.size());
+    int64_t value = 0;
+    const auto [stop, error] = std::from_chars(text.data(), text.data() + end, value);
+    if (error == std::errc::result_out_of_range && stop == text.data() + end) return text.substr(0, end);
+    if (end == text.size()) return {};
+    text.remove_prefix(end + 1);
+  }
+}
+
+// The sentence about a text of numbers that could not be read.
+std::string unread(std::string_view text, std::string otherwise) {
+  const std::string_view number = too_large_number(text);
+  return number.empty() ? otherwise : fmt::format("'{}' does not fit in 64 bits", number);
+}
+
 bool parse_format(std::string_view text, Format& format) {
   for (const Format each : {Format::kUnsaid, Format::kNcl, Format::kNd, Format::kNchw, Format::kNcdhw})
     if (text == name_of(each)) {
@@ -168,7 +186,9 @@ class Reader {
     std::optional<std::vector<int64_t>> strides;
     if (const size_t at = text.find('@'); at != std::string_view::npos) {
       strides = parse_list(text.substr(at + 1));
-      if (!strides) note(fields_.fail(*token, fmt::format("'{}' are no strides", text.substr(at + 1))));
+      if (!strides)
+        note(fields_.fail(
+            *token, unread(text.substr(at + 1), fmt::format("'{}' are no strides", text.substr(at + 1)))));
       text = text.substr(0, at);
     }
     DType dtype = dtype_;
@@ -180,10 +200,10 @@ class Reader {
     }
     auto sizes = text == "scalar" ? std::vector<int64_t>{} : parse_list(text);
     if (!sizes || sizes->size() > Dims::kMaxRank || (strides && strides->size() != sizes->size())) {
-      note(
-          fields_.fail(*token, fmt::format("'{}' is not SHAPE[:dtype][@strides] with at most {} sizes, as in "
+      note(fields_.fail(
+          *token, unread(text, fmt::format("'{}' is not SHAPE[:dtype][@strides] with at most {} sizes, as in "
                                            "2x3x8x8:f16@192x1x24x3",
-                                           token->value, Dims::kMaxRank)));
+                                           token->value, Dims::kMaxRank))));
       return {};
     }
     TensorView view = dense_view(dtype, Dims(*sizes));
@@ -202,7 +222,8 @@ class Reader {
     if (token->value == "none") return {};
     auto values = parse_list(token->value);
     if (!values)
-      note(fields_.fail(*token, fmt::format("'{}' is no list of numbers, as in 1x2", token->value)));
+      note(fields_.fail(
+          *token, unread(token->value, fmt::format("'{}' is no list of numbers, as in 1x2", token->value))));
     return values.value_or(otherwise);
   }
 
@@ -233,7 +254,8 @@ class Reader {
     const Token* token = fields_.find(key);
     if (token == nullptr) return otherwise;
     const auto value = parse_number(token->value);
-    if (!value) note(fields_.fail(*token, fmt::format("'{}' is no number", token->value)));
+    if (!value)
+      note(fields_.fail(*token, unread(token->value, fmt::format("'{}' is no number", token->value))));
     return value.value_or(otherwise);
   }
 

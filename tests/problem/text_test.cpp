@@ -112,7 +112,16 @@ TEST(ProblemTextTest, MistakesArePointedAt) {
            {"conv input=1x1x4 input=1x1x4", "'input' is given twice", 17},
            {"conv input=1x1x4 weight=1x1x1 dtype=int8", "'int8' is not one of", 36},
            {"conv input=1x1x1x1x1x1x1x1x1 weight=1", "at most 8 sizes", 11},
-           {"conv input=1x1x99999999999999999999 weight=1x1x1", "SHAPE", 11},
+           {"conv input=1x1x99999999999999999999 weight=1x1x1",
+            "input: '99999999999999999999' does not fit in 64 bits", 11},
+           {"conv input=1x1x4@1x-9223372036854775809x1 weight=1x1x1",
+            "input: '-9223372036854775809' does not fit in 64 bits", 11},
+           {"conv input=1x1x4 weight=1x1x1 groups=9223372036854775808",
+            "groups: '9223372036854775808' does not fit in 64 bits", 37},
+           {"conv input=1x1x4 weight=1x1x1 stride=1x99999999999999999999",
+            "stride: '99999999999999999999' does not fit in 64 bits", 37},
+           {"conv input=1x1x4 weight=1x1x1 groups=99999999999999999999k",
+            "'99999999999999999999k' is no number", 37},
        }) {
     const auto request = parse_request(m.text);
     ASSERT_FALSE(request.is_ok()) << m.text;
