@@ -305,7 +305,9 @@ class Reader {
   Status status_, missing_;
 };
 
-// The size that follows from the others; 0 where none does, for make_problem to complain about.
+// A size that follows from the others; 0 where none does, for make_problem to complain about.
+int64_t possible(std::optional<int64_t> size) { return std::max<int64_t>(size.value_or(0), 0); }
+
 int64_t implied_size(const ConvRequest& r, size_t axis) {
   const int dim = static_cast<int>(axis) + 2;
   if (r.weight.shape.rank() <= dim || r.stride.size() <= axis || r.dilation.size() <= axis ||
@@ -319,12 +321,11 @@ int64_t implied_size(const ConvRequest& r, size_t axis) {
                           r.dilation[axis],
                           r.padding[pairs ? 2 * axis : axis],
                           r.padding[pairs ? 2 * axis + 1 : axis]};
-  if (!r.transposed) return output_size(sizes).value_or(0);
+  if (!r.transposed) return possible(output_size(sizes));
   const bool extra_pairs = r.output_padding.size() == 2 * spatial_axes(r.input);
   if (r.output_padding.size() <= (extra_pairs ? 2 * axis + 1 : axis)) return 0;
-  return transposed_output_size(sizes, sizes.x, extra_pairs ? r.output_padding[2 * axis] : 0,
-                                r.output_padding[extra_pairs ? 2 * axis + 1 : axis])
-      .value_or(0);
+  return possible(transposed_output_size(sizes, sizes.x, extra_pairs ? r.output_padding[2 * axis] : 0,
+                                         r.output_padding[extra_pairs ? 2 * axis + 1 : axis]));
 }
 
 TensorView implied_grad_output(const ConvRequest& r) {
@@ -395,7 +396,7 @@ Result<Request> parse_conv_tbc(Fields& fields) {
   Dims bias, grad_output;
   if (r.input.shape.rank() == 3 && r.weight.shape.rank() == 3) {
     bias = {r.weight.shape[2]};
-    grad_output = {output_size({r.input.shape[0], r.weight.shape[0], 1, 1, r.pad, r.pad}).value_or(0),
+    grad_output = {possible(output_size({r.input.shape[0], r.weight.shape[0], 1, 1, r.pad, r.pad})),
                    r.input.shape[1], r.weight.shape[2]};
   }
   const DType dtype = r.input.dtype;
@@ -434,7 +435,7 @@ Result<Request> parse_avgpool(Fields& fields) {
       };
       const int64_t kernel = entry(r.kernel);
       const PoolWindow window{size, 0, kernel, r.stride.empty() ? kernel : entry(r.stride), entry(r.padding)};
-      size = window.stride < 1 ? 0 : pool_output_size(window, r.ceil_mode, true).value_or(0);
+      size = window.stride < 1 ? 0 : possible(pool_output_size(window, r.ceil_mode, true));
     }
     shape.push_back(size);
   }

@@ -2,6 +2,7 @@
 // The text form: printing and parsing are inverse, defaults are left out, mistakes are pointed at.
 #include <gtest/gtest.h>
 
+#include "problem/problem.h"
 #include "problem/problem_text.h"
 #include "rule_case.h"
 
@@ -72,6 +73,25 @@ TEST(ProblemTextTest, WhatTheTextDoesNotShowIsRefusedWithoutIt) {
     const auto problem = judge(request);
     ASSERT_FALSE(problem.is_ok());
     EXPECT_EQ(problem.status().message().find("reproduce:"), std::string::npos) << problem.status().message();
+  }
+}
+
+// A size that would be negative is told as through the other interfaces.
+TEST(ProblemTextTest, KernelsThatDoNotFitAreJudged) {
+  for (const char* text : {"conv input=1x1x4 weight=1x1x9", "conv input=1x1x4 weight=1x1x9 forward=1",
+                           "conv input=1x1x4x4 weight=1x1x2x9 stride=1x3", "avgpool input=1x1x4 kernel=9",
+                           "avgpool input=1x1x4 kernel=99 stride=2 forward=1"}) {
+    const auto problem = make_problem(parse_request(text).value());
+    ASSERT_FALSE(problem.is_ok()) << text;
+    EXPECT_TRUE(problem.status().message().starts_with("the kernel does not fit into the padded input: "))
+        << problem.status().message();
+  }
+  for (const char* text :
+       {"conv input=1x1x4 weight=1x1x2 transposed=1 padding=9", "conv_tbc input=1x1x2 weight=9x2x2 pad=0"}) {
+    const auto problem = make_problem(parse_request(text).value());
+    ASSERT_FALSE(problem.is_ok()) << text;
+    EXPECT_EQ(problem.status().message().find("sizes are at least 0"), std::string::npos)
+        << problem.status().message();
   }
 }
 
