@@ -34,7 +34,7 @@ class Row {
     for (size_t i = 0; i < columns.size(); ++i) cells_[columns[i]] = cells[i];
   }
   std::string_view text(std::string_view column) const { return cells_.at(column); }
-  // 0 for what is no number: the problem is refused then, with the cell in its text.
+  // Of a cell that check_cell() has seen.
   int64_t number(std::string_view column) const {
     const std::string_view cell = text(column);
     int64_t value = 0;
@@ -64,6 +64,22 @@ std::string pool_text(const Row& row) {
 
 Status failure(const std::string& label, int number, const std::string& sentence) {
   return {Code::kInvalidArgument, fmt::format("{}:{}: {}", label, number, sentence)};
+}
+
+// What is wrong with a cell, or nothing.
+std::string check_cell(std::string_view column, std::string_view cell) {
+  if (column == "name") return {};
+  if (column == "transposed") return cell == "0" || cell == "1" ? "" : "expected 0 or 1";
+  constexpr std::string_view kLists[] = {"spatial_in", "kernel", "stride", "pad", "dilation"};
+  const bool is_list = std::find(std::begin(kLists), std::end(kLists), column) != std::end(kLists);
+  for (const std::string_view word : is_list ? split(cell, 'x') : std::vector{cell}) {
+    int64_t value = 0;
+    const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), value);
+    if (error == std::errc::invalid_argument || end != word.data() + word.size())
+      return is_list ? "expected whole numbers with x between" : "expected a whole number";
+    if (error != std::errc()) return "which does not fit in 64 bits";
+  }
+  return {};
 }
 
 constexpr std::string_view kConvColumns =
@@ -103,6 +119,9 @@ Result<std::vector<ShapeLine>> parse_shape_table(std::string_view content, const
     const auto cells = split(line, ',');
     if (cells.size() != columns.size())
       return failure(label, number, fmt::format("{} cells, expected {}", cells.size(), columns.size()));
+    for (size_t c = 0; c < cells.size(); ++c)
+      if (const std::string wrong = check_cell(columns[c], cells[c]); !wrong.empty())
+        return failure(label, number, fmt::format("{} is '{}', {}", columns[c], cells[c], wrong));
     const Row row(columns, cells);
     rows.push_back({number, std::string(cells[0]), conv ? conv_text(row) : pool_text(row)});
   }

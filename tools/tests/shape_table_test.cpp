@@ -44,6 +44,30 @@ TEST(ShapeTableTest, FailuresNameTheLine) {
   EXPECT_EQ(cells.status().message(), "t.csv:3: 3 cells, expected 12");
 }
 
+TEST(ShapeTableTest, CellsThatAreNoNumbersAreNamed) {
+  const auto refusal = [](const std::string& row) {
+    const auto rows = parse_shape_table(kConv + row, "t.csv");
+    return rows.is_ok() ? "" : rows.status().message();
+  };
+  EXPECT_EQ(refusal("a,2,4,6,8abc,2,10x11,3x2,2x1,1x0,1x3,0"),
+            "t.csv:2: Cout is '8abc', expected a whole number");
+  EXPECT_EQ(refusal("a,2,4,6x6,8,2,10x11,3x2,2x1,1x0,1x3,0"),
+            "t.csv:2: Cin is '6x6', expected a whole number");
+  EXPECT_EQ(refusal("a,2,4,6,8,,10x11,3x2,2x1,1x0,1x3,0"), "t.csv:2: groups is '', expected a whole number");
+  EXPECT_EQ(refusal("a,2,99999999999999999999,6,8,2,10x11,3x2,2x1,1x0,1x3,0"),
+            "t.csv:2: N is '99999999999999999999', which does not fit in 64 bits");
+  EXPECT_EQ(refusal("a,2,4,6,8,2,10x11,3x2,2x1,1x0,1x3,yes"),
+            "t.csv:2: transposed is 'yes', expected 0 or 1");
+  EXPECT_EQ(refusal("a,2,4,6,8,2,10x11,3x2,2x1,1x0,1x3,01"), "t.csv:2: transposed is '01', expected 0 or 1");
+  EXPECT_EQ(refusal("a,2,4,6,8,2,10xx11,3x2,2x1,1x0,1x3,0"),
+            "t.csv:2: spatial_in is '10xx11', expected whole numbers with x between");
+  EXPECT_EQ(refusal("a,2,4,6,8,2,10x11,3x2 mask=w,2x1,1x0,1x3,0"),
+            "t.csv:2: kernel is '3x2 mask=w', expected whole numbers with x between");
+  EXPECT_EQ(refusal("a,2,4,6,8,2,10x11,3x2,2x1,1x0x,1x3,0"),
+            "t.csv:2: pad is '1x0x', expected whole numbers with x between");
+  EXPECT_EQ(refusal("a,2,4,6,8,0,10x11,3x2,2x1,1x0,1x3,0"), "");  // refused as a problem
+}
+
 TEST(ShapeTableTest, LinesWithComments) {
   const auto lines = parse_problem_lines("# all of it\n\n  conv a # why\r\navgpool b", "x.txt");
   ASSERT_TRUE(lines.is_ok());
