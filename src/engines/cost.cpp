@@ -116,9 +116,11 @@ const Tuning& builtin_tuning(const Machine& machine) {
 std::optional<Tuning> read_tuning(const std::string& path) {
   if (path.empty()) return std::nullopt;
   std::ifstream file(path);
+  file.peek();
   std::stringstream text;
   if (!file || !(text << file.rdbuf())) {
-    log::warn_once(fmt::format("RETROGRAD_TUNING: {} cannot be read; the built-in table is used", path));
+    log::warn_once(fmt::format("RETROGRAD_TUNING: {} {}; the built-in table is used", path,
+                               file.eof() ? "is empty" : "cannot be read"));
     return std::nullopt;
   }
   auto tuning = Tuning::parse(text.str());

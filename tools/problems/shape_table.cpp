@@ -130,6 +130,8 @@ Result<std::vector<ShapeLine>> parse_shape_table(std::string_view content, const
 
 Result<std::vector<ShapeLine>> read_shapes(const std::string& path) {
   std::ifstream in(path, std::ios::binary);
+  in.peek();
+  if (in.eof()) return Status(Code::kInvalidArgument, fmt::format("--shapes: '{}' is empty", path));
   std::stringstream content;
   if (in) content << in.rdbuf();
   if (!in || content.fail())
