@@ -15,6 +15,7 @@
 #include "base/log.h"
 #include "base/settings.h"
 #include "engines/builtin_tuning.h"
+#include "engines/registry.h"
 
 namespace retrograd::engines {
 namespace {
@@ -112,6 +113,29 @@ const Tuning& builtin_tuning(const Machine& machine) {
   return machine.cpu.bf16_pairs ? cpu_bf16_pairs : cpu;
 }
 
+bool is_implementation(std::string_view name) {
+  for (const auto kind : {runtime::DeviceKind::kCpu, runtime::DeviceKind::kCuda})
+    for (const Candidate* candidate : candidates(kind))
+      if (candidate->name() == name) return true;
+  return false;
+}
+
+// Lines of a table that nobody looks for: of another version, or misspelt.
+void warn_of_unknown_names(const std::string& path, std::string_view table) {
+  for (int line_number = 1; !table.empty(); ++line_number) {
+    const size_t end = std::min(table.find('\n'), table.size());
+    const std::vector<std::string_view> words = words_of(table.substr(0, end));
+    table.remove_prefix(std::min(end + 1, table.size()));
+    if (words.empty()) continue;
+    const std::string_view name = words[0].substr(0, words[0].find('/'));
+    if (!is_implementation(name))
+      log::warn_once(
+          fmt::format("RETROGRAD_TUNING: {}: line {}: no implementation is called '{}'; the line "
+                      "says nothing",
+                      path, line_number, name));
+  }
+}
+
 // What RETROGRAD_TUNING names, or nothing.
 std::optional<Tuning> read_tuning(const std::string& path) {
   if (path.empty()) return std::nullopt;
@@ -124,7 +148,10 @@ std::optional<Tuning> read_tuning(const std::string& path) {
     return std::nullopt;
   }
   auto tuning = Tuning::parse(text.str());
-  if (tuning.is_ok()) return std::move(tuning).value();
+  if (tuning.is_ok()) {
+    warn_of_unknown_names(path, text.str());
+    return std::move(tuning).value();
+  }
   log::warn_once(
       fmt::format("RETROGRAD_TUNING: {}: {}; the built-in table is used", path, tuning.status().message()));
   return std::nullopt;
