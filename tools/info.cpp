@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/settings.h"
+#include "engines/cost.h"
 #include "engines/machines.h"
 #include "engines/registry.h"
 #include "hwy/highway.h"
@@ -85,6 +86,20 @@ std::string topics(const Settings& s) {
   return names.empty() ? "none" : fmt::format("{}", fmt::join(names, ","));
 }
 
+std::string instructions() {
+  using kernels::cpu::CellType;
+  return fmt::format("{}{}{}", kernels::cpu::target_name(),
+                     kernels::cpu::has_bf16_products() ? ", products of bf16 pairs" : "",
+                     kernels::cpu::has_tiles(CellType::kF16)    ? ", bf16 and f16 tiles of AMX"
+                     : kernels::cpu::has_tiles(CellType::kBf16) ? ", bf16 tiles of AMX"
+                                                                : "");
+}
+
+std::string workspace_limit(const Settings& s) {
+  if (s.workspace_limit != SIZE_MAX) return fmt::format("{} bytes", s.workspace_limit);
+  return s.bits == Bits::kPortable ? "no limit" : "on a CPU 1.5 times the largest operand + 8 MB";
+}
+
 void tell_settings() {
   const Settings& s = settings();
   const std::string device = !s.device                          ? "auto"
@@ -95,12 +110,10 @@ void tell_settings() {
       {"RETROGRAD_NUM_THREADS", fmt::format("{} threads", runtime::ThreadPool::instance().threads())},
       {"RETROGRAD_DEVICE", device},
       {"RETROGRAD_HF32_BITS", fmt::format("{}", s.hf32_mantissa_bits)},
-      {"RETROGRAD_CPU_ISA", s.cpu_isa.empty() ? "the best there is" : s.cpu_isa},
+      {"RETROGRAD_CPU_ISA", s.cpu_isa.empty() ? "the best there is" : instructions()},
       {"RETROGRAD_BITS", s.bits == Bits::kPortable ? "portable" : "fast"},
-      {"RETROGRAD_WORKSPACE_LIMIT", s.workspace_limit == SIZE_MAX
-                                        ? "on a CPU 1.5 times the largest operand + 8 MB"
-                                        : fmt::format("{} bytes", s.workspace_limit)},
-      {"RETROGRAD_TUNING", s.tuning.empty() ? "the built-in table" : s.tuning},
+      {"RETROGRAD_WORKSPACE_LIMIT", workspace_limit(s)},
+      {"RETROGRAD_TUNING", engines::uses_given_tuning() ? s.tuning : "the built-in table"},
       {"RETROGRAD_WINOGRAD", s.winograd ? "1" : "0"},
       {"RETROGRAD_CUDA_ARCH", s.cuda_architecture == 0 ? "the GPU's" : std::to_string(s.cuda_architecture)},
       {"RETROGRAD_RULES", s.rules ? std::string(name_of(*s.rules)) : "no product's"},
@@ -130,12 +143,7 @@ int info() {
     line("system", fmt::format("{} {} {}", system.sysname, system.release, system.machine));
   line("processor",
        fmt::format("{}, {} threads of hardware", processor_name(), std::thread::hardware_concurrency()));
-  line("instructions",
-       fmt::format("{}{}{} in use", kernels::cpu::target_name(),
-                   kernels::cpu::has_bf16_products() ? ", products of bf16 pairs" : "",
-                   kernels::cpu::has_tiles(kernels::cpu::CellType::kF16)    ? ", bf16 and f16 tiles of AMX"
-                   : kernels::cpu::has_tiles(kernels::cpu::CellType::kBf16) ? ", bf16 tiles of AMX"
-                                                                            : ""));
+  line("instructions", instructions() + " in use");
   line("  compiled in", target_list(HWY_TARGETS));
   line("  processor has", target_list(hwy::SupportedTargets()));
   line("caches", cache_text());

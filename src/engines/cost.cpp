@@ -302,11 +302,23 @@ Efficiency Tuning::of(std::string_view implementation, std::string_view pass_cas
   return {};
 }
 
-const Tuning& tuning_for(const Machine& machine) {
+namespace {
+
+// Of the file, or nothing.
+const std::optional<Tuning>& given_tuning() {
   // A file is one machine's, and would choose as no other machine does.
   static const std::optional<Tuning> from_file =
       settings().bits == Bits::kPortable ? std::nullopt : read_tuning(settings().tuning);
-  return from_file ? *from_file : builtin_tuning(machine);
+  return from_file;
+}
+
+}  // namespace
+
+bool uses_given_tuning() { return given_tuning().has_value(); }
+
+const Tuning& tuning_for(const Machine& machine) {
+  const std::optional<Tuning>& given = given_tuning();
+  return given ? *given : builtin_tuning(machine);
 }
 
 double own_cost(const Candidate& candidate, const problem::Pass& pass, const Machine& machine,

@@ -64,6 +64,8 @@ class Tuning {
 // The table that goes with a machine: the file that RETROGRAD_TUNING names, or the built-in one of its kind.
 // A file that cannot be read is warned about once.
 const Tuning& tuning_for(const Machine& machine);
+// Whether that is the file's.
+bool uses_given_tuning();
 
 double cost(const Candidate& candidate, const problem::Pass& pass, const Machine& machine,
             const Tuning& tuning);
