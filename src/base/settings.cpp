@@ -124,7 +124,7 @@ void parse_workspace_limit(const Lookup& lookup, ParsedSettings& out) {
   } else {
     out.warnings.push_back(illegal(kVariable, *value,
                                    "a number of bytes, with K, M or G behind it or without",
-                                   "the workspace is not limited"));
+                                   "the default limit is used instead"));
   }
 }
 

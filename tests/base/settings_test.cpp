@@ -197,8 +197,8 @@ TEST(Settings, RefuseOtherLimitsOfTheWorkspace) {
        {"-1", "K", "1k", "1 M", "M1", "1KB", "1.5G", "17179869184G", "18446744073709551616", "unlimited"}) {
     EXPECT_EQ(illegal("RETROGRAD_WORKSPACE_LIMIT", value),
               "RETROGRAD_WORKSPACE_LIMIT is \"" + std::string(value) +
-                  "\", legal is a number of bytes, with K, M or G behind it or without; the workspace is not "
-                  "limited");
+                  "\", legal is a number of bytes, with K, M or G behind it or without; the default limit is "
+                  "used instead");
     expect_defaults(parse({{"RETROGRAD_WORKSPACE_LIMIT", value}}).settings);
   }
 }
