@@ -382,6 +382,31 @@ TEST(OwnRules, FieldsOfALaterVersionMustSayNothing) {
   EXPECT_NE(std::strstr(retrogradGetLastError(), "later version"), nullptr);
 }
 
+// A program of a later header sets up all of its struct, and nothing behind it.
+TEST(OwnRules, ALaterHeaderWorks) {
+  Client client = conv();
+  client.refresh();
+  for (const size_t size : {sizeof(retrogradProblem_t) + 8, size_t{4096}}) {
+    std::vector<unsigned char> memory(size + 16, 0x77);
+    auto* const problem = reinterpret_cast<retrogradProblem_t*>(memory.data());
+    ASSERT_EQ(retrogradInitProblem(problem, size, RETROGRAD_CONV_BACKWARD), RETROGRAD_OK)
+        << retrogradGetLastError();
+    EXPECT_EQ(problem->struct_size, size);
+    EXPECT_EQ(problem->groups, 1);
+    for (size_t i = sizeof(retrogradProblem_t); i < memory.size(); ++i)
+      ASSERT_EQ(memory[i], i < size ? 0 : 0x77) << i;
+    std::memcpy(memory.data() + sizeof(size_t),
+                reinterpret_cast<unsigned char*>(&client.problem) + sizeof(size_t),
+                sizeof(retrogradProblem_t) - sizeof(size_t));
+    EXPECT_EQ(retrogradRun(problem, nullptr), RETROGRAD_OK) << retrogradGetLastError();
+  }
+  for (const size_t size :
+       {offsetof(retrogradProblem_t, output) + 8, sizeof(retrogradProblem_t) - 8, size_t{4097}, SIZE_MAX})
+    EXPECT_EQ(retrogradInitProblem(&client.problem, size, RETROGRAD_CONV_BACKWARD),
+              RETROGRAD_INVALID_ARGUMENT)
+        << size;
+}
+
 // A program of the header that had no forward operations, with memory of its struct's size.
 TEST(OwnRules, TheFirstHeaderStillWorks) {
   constexpr size_t kSize = offsetof(retrogradProblem_t, output);

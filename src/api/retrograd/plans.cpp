@@ -2,6 +2,7 @@
 // Plans as handles: made, asked, run, destroyed.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstring>
 #include <memory>
 
@@ -155,7 +156,7 @@ retrogradStatus_t retrogradInitProblem(retrogradProblem_t* problem, size_t struc
                                        retrogradOperation_t operation) {
   return guard(__func__, [&]() -> Status {
     if (problem == nullptr) return {Code::kNullArgument, "problem is null"};
-    if (struct_size != sizeof(retrogradProblem_t) && struct_size != kFirstProblemSize)
+    if (!is_problem_size(struct_size))
       return {Code::kInvalidArgument,
               fmt::format("struct_size is {}, expected sizeof(retrogradProblem_t), which is {} in version {}",
                           struct_size, sizeof(retrogradProblem_t), retrogradVersion())};
@@ -164,7 +165,9 @@ retrogradStatus_t retrogradInitProblem(retrogradProblem_t* problem, size_t struc
     made.operation = operation;
     made.groups = 1;
     made.count_include_pad = 1;
-    std::memcpy(static_cast<void*>(problem), &made, struct_size);
+    // What a later header has behind it is 0.
+    std::memset(static_cast<void*>(problem), 0, struct_size);
+    std::memcpy(static_cast<void*>(problem), &made, std::min(struct_size, sizeof made));
     return Status::ok();
   });
 }

@@ -216,11 +216,15 @@ Result<problem::Request> avgpool_request(const retrogradProblem_t& p, bool forwa
 
 }  // namespace
 
-Result<retrogradProblem_t> read_problem(const retrogradProblem_t* problem) {
+bool is_problem_size(size_t size) {
   constexpr size_t kMostBytes = 4096;
+  return size == kFirstProblemSize || (size >= sizeof(retrogradProblem_t) && size <= kMostBytes);
+}
+
+Result<retrogradProblem_t> read_problem(const retrogradProblem_t* problem) {
   if (problem == nullptr) return Status(Code::kNullArgument, "problem is null");
   const size_t size = problem->struct_size;
-  if ((size < sizeof(retrogradProblem_t) && size != kFirstProblemSize) || size > kMostBytes)
+  if (!is_problem_size(size))
     return Status(Code::kInvalidArgument,
                   fmt::format("problem.struct_size is {}, expected sizeof(retrogradProblem_t), which is {}: "
                               "retrogradInitProblem sets it",

@@ -12,6 +12,8 @@ namespace retrograd::api::own {
 
 // Where the struct of the first header ended.
 inline constexpr size_t kFirstProblemSize = offsetof(retrogradProblem_t, output);
+// Whether some header's struct may have that size: the first one's, this one's, or a later one's.
+bool is_problem_size(size_t size);
 
 // The caller's struct as one of this version; fails when it cannot be.
 Result<retrogradProblem_t> read_problem(const retrogradProblem_t* problem);
