@@ -92,13 +92,15 @@ Status expect_no_convolution(const retrogradProblem_t& p, const char* operation)
   RG_CHECK(expect_absent(p.dilation.count == 0, "dilation", operation));
   RG_CHECK(expect_absent(p.output_padding.count == 0, "output_padding", operation));
   RG_CHECK(expect_absent(p.transposed == 0, "transposed", operation));
-  return expect_absent(p.groups == 1, "groups", operation);
+  RG_CHECK(expect_absent(p.groups == 1, "groups", operation));
+  return expect_absent(p.winograd == 0, "winograd", operation);
 }
 Status expect_no_pooling(const retrogradProblem_t& p, const char* operation) {
   RG_CHECK(expect_absent(p.kernel.count == 0, "kernel", operation));
   RG_CHECK(expect_absent(p.divisor_override == 0, "divisor_override", operation));
   RG_CHECK(expect_absent(p.spatial_rank == 0, "spatial_rank", operation));
-  return expect_absent(p.ceil_mode == 0, "ceil_mode", operation);
+  RG_CHECK(expect_absent(p.ceil_mode == 0, "ceil_mode", operation));
+  return expect_absent(p.count_include_pad == 1, "count_include_pad", operation);
 }
 
 // A forward problem has an output and may have a bias, a backward one has gradients.
@@ -186,6 +188,7 @@ Result<problem::Request> conv_tbc_request(const retrogradProblem_t& p, bool forw
 
 Result<problem::Request> avgpool_request(const retrogradProblem_t& p, bool forward) {
   RG_CHECK(expect_no_convolution(p, "pooling"));
+  RG_CHECK(expect_absent(p.math == RETROGRAD_MATH_KEEP, "math", "pooling"));
   RG_CHECK(expect_absent(p.weight == nullptr, "weight", "pooling"));
   RG_CHECK(expect_absent(p.grad_weight == nullptr, "grad_weight", "pooling"));
   RG_CHECK(expect_absent(p.grad_bias == nullptr, "grad_bias", "pooling"));
