@@ -212,6 +212,33 @@ TEST(OwnPlan, TensorsOfAPlan) {
   EXPECT_EQ(retrogradDestroyPlan(plan), RETROGRAD_OK);
 }
 
+// Only what is asked for is planned, computed and paid for.
+TEST(OwnPlan, GradientsOfTbcThatAreNullHaveNoPass) {
+  Client all = conv_tbc(), some = conv_tbc();
+  all.refresh();
+  some.refresh();
+  ASSERT_EQ(retrogradRun(&all.problem, nullptr), RETROGRAD_OK) << retrogradGetLastError();
+  const std::vector<float> untouched = some.tensors[4].data;
+  some.problem.grad_weight = nullptr;
+  retrogradPlan_t plans[2] = {};
+  double costs[2] = {};
+  ASSERT_EQ(retrogradCreatePlan(&plans[0], &all.problem), RETROGRAD_OK) << retrogradGetLastError();
+  ASSERT_EQ(retrogradCreatePlan(&plans[1], &some.problem), RETROGRAD_OK) << retrogradGetLastError();
+  for (size_t i = 0; i < 2; ++i) ASSERT_EQ(retrogradGetPlanCost(plans[i], &costs[i]), RETROGRAD_OK);
+  EXPECT_LT(costs[1], costs[0]);
+  char text[1000];
+  ASSERT_EQ(retrogradDescribePlan(plans[1], text, sizeof text, nullptr), RETROGRAD_OK);
+  EXPECT_EQ(std::strstr(text, "grad_weight"), nullptr) << text;
+  EXPECT_NE(std::strstr(text, "grad_bias"), nullptr) << text;
+  for (const retrogradPlan_t plan : plans) EXPECT_EQ(retrogradDestroyPlan(plan), RETROGRAD_OK);
+  ASSERT_EQ(retrogradRun(&some.problem, nullptr), RETROGRAD_OK) << retrogradGetLastError();
+  EXPECT_EQ(some.tensors[3].data, all.tensors[3].data);
+  EXPECT_EQ(some.tensors[4].data, untouched);
+  EXPECT_EQ(some.tensors[5].data, all.tensors[5].data);
+  some.problem.grad_input = some.problem.grad_bias = nullptr;
+  EXPECT_EQ(retrogradRun(&some.problem, nullptr), RETROGRAD_OK) << retrogradGetLastError();
+}
+
 TEST(OwnPlan, TextsAreCutWhereTheirMemoryEnds) {
   char memory[8];
   for (size_t capacity = 1; capacity <= sizeof memory; ++capacity) {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 #include <memory>
+#include <vector>
 
 #include "api/retrograd/devices.h"
 #include "api/retrograd/guard.h"
@@ -55,8 +56,7 @@ const char* name_of(const problem::Request& request) {
   return kNames[request.index()][problem::is_forward(request) ? 1 : 0];
 }
 
-Result<std::shared_ptr<Made>> make_plan(problem::Request request, runtime::Device& device) {
-  RG_TRY(const auto problem, problem::judge(std::move(request)));
+Result<std::shared_ptr<Made>> make_plan(const problem::Problem& problem, runtime::Device& device) {
   auto made = std::make_shared<Made>();
   RG_TRY(made->plan, plan::make_plan(problem, device, name_of(problem.request)));
   made->tensors = problem::views_of(problem.request);
@@ -67,13 +67,17 @@ Result<std::shared_ptr<Made>> make_plan(problem::Request request, runtime::Devic
 Result<MadePointer> make_plan(const retrogradProblem_t& problem) {
   RG_TRY(auto request, to_request(problem));
   RG_TRY(runtime::Device* const device, device_of(problem));
-  RG_TRY(const auto made, make_plan(std::move(request), *device));
-  const auto leave_out = [&](Operand operand, const retrogradTensor_t* tensor) {
-    if (tensor == nullptr) made->tensors[static_cast<size_t>(operand)].reset();
-  };
-  leave_out(Operand::kGradInput, problem.grad_input);
-  leave_out(Operand::kGradWeight, problem.grad_weight);
-  leave_out(Operand::kGradBias, problem.grad_bias);
+  RG_TRY(auto judged, problem::judge(std::move(request)));
+  std::vector<Operand> left_out;
+  if (problem.grad_input == nullptr) left_out.push_back(Operand::kGradInput);
+  if (problem.grad_weight == nullptr) left_out.push_back(Operand::kGradWeight);
+  if (problem.grad_bias == nullptr) left_out.push_back(Operand::kGradBias);
+  // A request of conv_tbc has all three.
+  std::erase_if(judged.passes, [&](const problem::Pass& pass) {
+    return std::find(left_out.begin(), left_out.end(), result_of(pass).operand) != left_out.end();
+  });
+  RG_TRY(const auto made, make_plan(judged, *device));
+  for (const Operand operand : left_out) made->tensors[static_cast<size_t>(operand)].reset();
   return MadePointer(made);
 }
 
@@ -210,7 +214,8 @@ retrogradStatus_t retrogradCreatePlanFromText(retrogradPlan_t* plan, const char*
     if (plan == nullptr) return {Code::kNullArgument, "plan is null"};
     RG_TRY(auto request, parse(problem_text));
     RG_TRY(runtime::Device* const where, find_device(device, "device"));
-    RG_TRY(auto made, make_plan(std::move(request), *where));
+    RG_TRY(const auto judged, problem::judge(std::move(request)));
+    RG_TRY(auto made, make_plan(judged, *where));
     publish(std::move(made), plan);
     return Status::ok();
   });

@@ -170,7 +170,7 @@ Result<problem::Request> conv_tbc_request(const retrogradProblem_t& p, bool forw
   if (forward) {
     RG_TRY(request.bias, view_of({p.bias, "bias"}));
   }
-  // What is not asked for is described all the same, and has no address when the plan runs.
+  // What is not asked for is described all the same; its pass is left out of the plan.
   RG_TRY(const auto grad_input, optional_view({p.grad_input, "grad_input"}));
   RG_TRY(const auto grad_weight, optional_view({p.grad_weight, "grad_weight"}));
   RG_TRY(const auto grad_bias, optional_view({p.grad_bias, "grad_bias"}));
