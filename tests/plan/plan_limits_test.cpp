@@ -5,7 +5,9 @@
 #include <sys/resource.h>
 
 #include <chrono>
+#include <utility>
 
+#include "base/machine.h"
 #include "engines/machines.h"
 #include "engines/registry.h"
 #include "problem/problem.h"
@@ -21,6 +23,10 @@ long resident_kilobytes() {
 }
 
 TEST(PlanLimitsTest, EnormousTensorsArePlannedAtOnce) {
+  const std::pair<runtime::DeviceKind, Machine> machines[] = {
+      {runtime::DeviceKind::kCpu, engines::machine_of(runtime::DeviceKind::kCpu)},
+      {runtime::DeviceKind::kCpu, *named_machine("no-vectors")},
+      {runtime::DeviceKind::kCuda, *named_machine("h200")}};
   for (const char* text : {
            "conv input=1x100000000x4x9 weight=3x100000000x2x2",
            "conv input=1x3x4x9 weight=100000000x3x2x2",
@@ -45,6 +51,8 @@ TEST(PlanLimitsTest, EnormousTensorsArePlannedAtOnce) {
            "conv_tbc input=100000000x2x3 weight=3x3x4 pad=1",
            "avgpool input=1x1x100000000 kernel=50000000 padding=25000000",
            "avgpool input=1x100000000x9x9 kernel=3x3 stride=2x2",
+           "avgpool input=1x2x100000000x2x2 kernel=2x2x2 stride=1x3x8 padding=1x1x1",
+           "avgpool input=1x2x65535x8x4 kernel=2x8x2 stride=1x1x2 padding=1x1x1",
        }) {
     SCOPED_TRACE(text);
     auto request = problem::parse_request(text);
@@ -53,12 +61,13 @@ TEST(PlanLimitsTest, EnormousTensorsArePlannedAtOnce) {
     if (!problem.is_ok()) continue;  // refused is planned at once
     const long before = resident_kilobytes();
     const auto begin = std::chrono::steady_clock::now();
-    for (const problem::Pass& pass : problem.value().passes)
-      for (const engines::Candidate* candidate : engines::candidates(runtime::DeviceKind::kCpu))
-        if (candidate->supports(pass, engines::machine_of(runtime::DeviceKind::kCpu)).accepted()) {
-          const auto step = candidate->make_step(pass, engines::machine_of(runtime::DeviceKind::kCpu));
-          EXPECT_LT(resident_kilobytes() - before, 65536) << candidate->name() << " " << name_of(pass);
-        }
+    for (const auto& [kind, machine] : machines)
+      for (const problem::Pass& pass : problem.value().passes)
+        for (const engines::Candidate* candidate : engines::candidates(kind))
+          if (candidate->supports(pass, machine).accepted()) {
+            const auto step = candidate->make_step(pass, machine);
+            EXPECT_LT(resident_kilobytes() - before, 65536) << candidate->name() << " " << name_of(pass);
+          }
     const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - begin;
     EXPECT_LT(elapsed.count(), 10);  // far beyond what a busy machine needs, far below a list of 10^8
   }

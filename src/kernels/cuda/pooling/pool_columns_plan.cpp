@@ -108,7 +108,8 @@ struct Memory {
   int64_t sums_at, results_at, bytes;
 };
 
-Memory memory_of(const Lines& l, const ColumnsCut& cut) {
+// `layers`: layers_of() its planes.
+Memory memory_of(const Lines& l, const ColumnsCut& cut, int64_t layers) {
   const int64_t v = l.vector, size = 16 / v;
   // Chunks begin before a run and end behind it; neighbouring runs must not share one.
   const auto pitch = [&](int64_t step, int64_t least) { return round_up(least, v) + step % v; };
@@ -116,7 +117,7 @@ Memory memory_of(const Lines& l, const ColumnsCut& cut) {
   Memory m{};
   m.rows = std::min(l.rows, cut.steps * l.unit_h);
   m.columns = std::min(l.r_line, cut.strips * l.unit_w);
-  m.layers = layers_of(l, cut.planes);
+  m.layers = layers;
   m.s_rows = all ? l.s_rows : sources_of(l, l.h, m.rows);
   // Places of a tile: one more where tiles begin among the channels of one.
   const int64_t places = ceil_div(m.columns, l.inner) + (m.columns % l.inner != 0 ? 1 : 0);
@@ -216,16 +217,21 @@ double cost_of(const Lines& l, const ColumnsCut& cut, const Memory& m) {
 
 ColumnsCut columns_cut(const Pool& pool, bool channels_last, bool forward) {
   const Lines l = lines_of(pool, channels_last, forward);
+  constexpr int64_t kMostDepths = 65536;  // layers_of() goes over all of them
+  if (l.deep && l.planes > l.images * kMostDepths) return {};
   // Of what is a tile's own; channels in lines: a tile of a few stages all of a window's, again and again.
   constexpr int64_t kMostStaged = 3;
   const int64_t source = l.images * l.s_depths * l.s_rows * l.s_line, result = l.planes * l.rows * l.r_line;
   ColumnsCut best;
   double least = 0;
+  int64_t last_planes = 0, layers = 0;
   const auto consider = [&](int64_t planes, int64_t steps, int64_t strips) {
+    if (planes != last_planes) layers = layers_of(l, planes);
+    last_planes = planes;
     for (const int64_t bands : {1, 2, 3, 4, 6, 8, 16}) {
       const ColumnsCut cut{static_cast<int>(planes), static_cast<int>(steps), static_cast<int>(strips),
                            static_cast<int>(ceil_div(steps, bands))};
-      const Memory m = memory_of(l, cut);
+      const Memory m = memory_of(l, cut, layers);
       if (m.bytes > kColumnsBytes) return false;
       const int64_t own = planes * m.rows * m.columns;
       if (blocks_of(l, cut) > 1 &&
@@ -265,7 +271,7 @@ ColumnsCut columns_cut(const Pool& pool, bool channels_last, bool forward) {
 
 PoolColumns columns_of(const Pool& pool, bool channels_last, bool forward, const ColumnsCut& cut) {
   const Lines l = lines_of(pool, channels_last, forward);
-  const Memory m = memory_of(l, cut);
+  const Memory m = memory_of(l, cut, layers_of(l, cut.planes));
   const auto narrow = [](int64_t n) { return static_cast<int>(n); };
   const auto shift = [&](const void* data) {
     return narrow(static_cast<int64_t>(reinterpret_cast<uintptr_t>(data) % 16 / size_of(pool.x.dtype)));
