@@ -9,8 +9,8 @@
 #define HWY_TARGET_INCLUDE "kernels/cpu/pooling/pool_windows.cpp"
 #include "kernels/cpu/all_targets.h"
 #include "kernels/cpu/elements-inl.h"
-#include "kernels/cpu/prefetch.h"
 #include "kernels/cpu/pooling/pool_divide-inl.h"
+#include "kernels/cpu/prefetch.h"
 #include "kernels/cpu/targets.h"
 #include "kernels/cpu/vectors.h"
 
