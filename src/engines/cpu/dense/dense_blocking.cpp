@@ -209,11 +209,23 @@ double shared_floats(const ConvPass& pass, const DenseBlocking& cut) {
   return static_cast<double>(pass.groups * source_channels(pass) * pass.batch * cut.strip_plane());
 }
 
+// Places of a strip that are read: in place those between the taps of a stride are not.
+int64_t read_places(const DenseBlocking& cut) {
+  if (!cut.in_place) return cut.plane();
+  int64_t places = 1;
+  for (size_t axis = 0; axis < 3; ++axis) {
+    size_t taps = 0;
+    for (const DensePhase& phase : cut.phases) taps = std::max(taps, phase.axes[axis].taps.size());
+    places *= std::min(cut.extent[axis], cut.grid.box[axis + 1] * static_cast<int64_t>(taps));
+  }
+  return places;
+}
+
 // Cycles spent on reading sources, on reading weights again and on taking up sums again.
 double overhead(const ConvPass& pass, const DenseBlocking& cut) {
   const auto k = static_cast<double>(source_channels(pass)), groups = static_cast<double>(pass.groups);
   const double sources = groups * static_cast<double>(cut.grid.count() * cut.m_blocks) * k *
-                         static_cast<double>(cut.grid.box[0] * cut.plane());
+                         static_cast<double>(cut.grid.box[0] * read_places(cut));
   const double weights =
       groups * static_cast<double>(cut.grid.count()) * static_cast<double>(cut.panel_floats);
   const double results = groups * static_cast<double>(count_of(cut.grid.total)) *
