@@ -16,7 +16,6 @@
 #include <algorithm>
 #include <atomic>
 #include <cmath>
-#include <numeric>
 #include <utility>
 
 #include "base/checked.h"
@@ -76,7 +75,6 @@ class DenseGatherStep final : public Step {
     // Weights that may meet zeros are looked at while they are packed.
     weights_in_place_ = partner_ == 0 && !pads_ && reads_weights_in_place(pass_, cut_);
     sums_in_place_ = partner_ == 0 && results_.may_be_sums();
-    for (group_step_ = 5; std::gcd(group_step_, pass_.groups) > 1;) ++group_step_;
     slots_.count = std::min<int64_t>(machine.cpu.threads, cut_.tasks(pass_.groups));
     slots_.shared.bytes = panels_.bytes() + sources_.shared_bytes();
     Parts& own = slots_.own;
@@ -134,8 +132,13 @@ class DenseGatherStep final : public Step {
       run_task(bindings, task, weights, shared);
       judge(task.sound);
     };
+    // Groups that share lines of memory are one thread's.
+    const int64_t together = cut_.groups_inside ? pass_.groups * cut_.m_blocks : 1;
+    const auto compute_together = [&](int64_t index, int64_t slot) {
+      for (int64_t i = 0; i < together; ++i) compute(index * together + i, slot);
+    };
     run_stages(*context.pool, slots_.count, panel_tasks() + sources_.shared_pieces(), prepare,
-               cut_.tasks(pass_.groups), compute);
+               cut_.tasks(pass_.groups) / together, compute_together);
     if (!sound) fallback_->run(bindings, workspace, context);
   }
 
@@ -150,7 +153,7 @@ class DenseGatherStep final : public Step {
     task.sum_stride = sums_in_place_ ? pass_.result().strides[4] : cut_.m_block;
     index /= cut_.m_blocks;
     if (cut_.groups_inside) {
-      task.group = index * group_step_ % pass_.groups;
+      task.group = index % pass_.groups;
       task.box = cut_.grid.at(index / pass_.groups);
     } else {
       task.group = index / cut_.grid.count();
@@ -230,7 +233,6 @@ class DenseGatherStep final : public Step {
   WeightPanels panels_;
   DenseSources sources_;
   DenseResults results_;
-  int64_t group_step_ = 1;  // from one task to the next: neighbours would write to the same lines at once
   std::unique_ptr<const Step> fallback_;  // of a pass over cells
   bool weights_in_place_ = false, sums_in_place_ = false;
   bool pads_ = false;
