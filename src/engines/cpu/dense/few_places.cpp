@@ -7,9 +7,9 @@
 //   forward       y[o, p] = Σ_c w[o, c] · X[p, c]         X[p, (i, t)] = x[i, position(p, t)]
 //   grad_weight   w[o, c] = Σ_p y[o, p] · X[p, c]
 //
-// X has zeros where a tap reads outside x. They multiply a y, or a weight, by 0 where the mathematics skips
-// it, which is the same unless that is not finite. Where a y is not, or a sum of forward,
-// cpu.dense_grad_weight or cpu.dense_gather computes the pass.
+// X has zeros where a tap reads outside x. The mathematics has no product there, and 0 times what is not
+// finite is NaN. So where a y is not finite (grad_weight) cpu.dense_grad_weight computes the pass, and where
+// a sum is not (forward) cpu.dense_gather does.
 #include "kernels/cpu/dense/few_places.h"
 
 #include <fmt/format.h>
