@@ -44,7 +44,7 @@ struct DenseBlocking {
   bool shares_strips = false;
   // So do the tasks, with one tile of result channels: each packs the weights that it alone reads.
   bool whole_images = false;
-  // Tasks of all groups of a box follow each other: they have lines and pages in common.
+  // All groups of a box are one thread's: they have lines of memory in common.
   bool groups_inside = false;
   // The source is read where it lies.
   bool in_place = false;

@@ -188,31 +188,6 @@ class FewPlacesStep : public Step {
     return std::min(kChannelsAtOnce, pass_.x_channels_per_group() - first);
   }
   int64_t group_floats() const { return places_ * value_pitch_; }
-  // X of some x channels of a group.
-  void unfold_channels(const Bindings& bindings, int64_t group, int64_t first, int64_t count,
-                       float* values) const {
-    std::array<float, kChannelsAtOnce> row;
-    const int64_t step = pass_.w.strides[1];
-    if (pads_) {
-      const auto clear = [&](int64_t column, int64_t columns) {
-        for (int64_t p = 0; p < places_; ++p) std::fill_n(values + p * value_pitch_ + column, columns, 0.0F);
-      };
-      const int64_t taps = taps_of(pass_);
-      if (step >= taps)
-        clear(first * taps, count * taps);  // taps of a channel side by side
-      else
-        for (int64_t tap = 0; tap < taps; ++tap) clear(tap * pass_.x_channels_per_group() + first, count);
-    }
-    int64_t loaded = -1;
-    for (const Meeting& m : meetings_) {
-      if (m.x != loaded)
-        load_row(pass_.x.dtype, pass_.rounding, x_at(bindings, group, first, m.x), pass_.x.strides[1], count,
-                 row.data());
-      loaded = m.x;
-      float* to = values + m.y * value_pitch_ + m.column + first * step;
-      for (int64_t i = 0; i < count; ++i) to[i * step] = row[static_cast<size_t>(i)];
-    }
-  }
 
   ConvPass pass_;
   int64_t columns_, rows_, places_;  // of a group's weights, and of y
@@ -293,97 +268,129 @@ class FewPlacesGatherStep final : public FewPlacesStep {
   int64_t splits_, split_rows_;
 };
 
-class FewPlacesGradWeightStep final : public FewPlacesStep {
+// A step over X, which is made first: then tasks of some rows of the weight go through it.
+class UnfoldedStep : public FewPlacesStep {
  public:
-  FewPlacesGradWeightStep(const ConvPass& pass, const Machine& machine)
+  size_t workspace_bytes() const override {
+    return std::max(factor_bytes_ + part_bytes<float>(pass_.groups * group_floats()),
+                    fallback_ ? fallback_->workspace_bytes() : 0);
+  }
+
+ protected:
+  UnfoldedStep(const ConvPass& pass, const Machine& machine, const Candidate& fallback)
       : FewPlacesStep(pass, machine),
         task_rows_(ceil_div(ceil_div(rows_, tasks_a_group_), kRowsAtOnce) * kRowsAtOnce),
-        row_tasks_(ceil_div(rows_, task_rows_)),
+        row_tasks_(ceil_div(rows_, task_rows_)) {
+    if (pads_) fallback_ = fallback.make_step(pass, machine);
+  }
+
+  // X of a group.
+  float* values_of(int64_t group, std::byte* workspace) const {
+    return reinterpret_cast<float*>(workspace + factor_bytes_) + group * group_floats();
+  }
+  // Makes X, then calls multiply(task, slot) for each of the tasks.
+  template <class Multiply>
+  void run_over_x(const Bindings& bindings, std::byte* workspace, runtime::ExecutionContext& context,
+                  int64_t tasks, const Multiply& multiply) const {
+    const auto unfold = [&](int64_t task, int64_t) {
+      const int64_t group = task / channel_blocks_, first = task % channel_blocks_ * kChannelsAtOnce;
+      unfold_channels(bindings, group, first, channels_from(first), values_of(group, workspace));
+    };
+    run_stages(*context.pool, slots_, pass_.groups * channel_blocks_, unfold, tasks, multiply);
+  }
+
+  int64_t task_rows_, row_tasks_;
+  std::unique_ptr<const Step> fallback_;  // where taps meet zeros, for what is not finite
+
+ private:
+  void unfold_channels(const Bindings& bindings, int64_t group, int64_t first, int64_t count,
+                       float* values) const {
+    std::array<float, kChannelsAtOnce> row;
+    const int64_t step = pass_.w.strides[1];
+    if (pads_) {
+      const auto clear = [&](int64_t column, int64_t columns) {
+        for (int64_t p = 0; p < places_; ++p) std::fill_n(values + p * value_pitch_ + column, columns, 0.0F);
+      };
+      const int64_t taps = taps_of(pass_);
+      if (step >= taps)
+        clear(first * taps, count * taps);  // taps of a channel side by side
+      else
+        for (int64_t tap = 0; tap < taps; ++tap) clear(tap * pass_.x_channels_per_group() + first, count);
+    }
+    int64_t loaded = -1;
+    for (const Meeting& m : meetings_) {
+      if (m.x != loaded)
+        load_row(pass_.x.dtype, pass_.rounding, x_at(bindings, group, first, m.x), pass_.x.strides[1], count,
+                 row.data());
+      loaded = m.x;
+      float* to = values + m.y * value_pitch_ + m.column + first * step;
+      for (int64_t i = 0; i < count; ++i) to[i * step] = row[static_cast<size_t>(i)];
+    }
+  }
+};
+
+class FewPlacesGradWeightStep final : public UnfoldedStep {
+ public:
+  FewPlacesGradWeightStep(const ConvPass& pass, const Machine& machine)
+      : UnfoldedStep(pass, machine, dense_grad_weight()),
         chunk_(std::max(kMostValues / places_, std::min(kMostColumns, kMostSums / places_))),
         chunks_(std::clamp<int64_t>(tasks_a_group_ / row_tasks_, 1, ceil_div(columns_, kMostColumns))),
         task_columns_(ceil_div(ceil_div(columns_, chunks_), kLineFloats) * kLineFloats) {
     chunks_ = ceil_div(columns_, task_columns_);
-    if (pads_) fallback_ = dense_grad_weight().make_step(pass, machine);
   }
 
   std::string describe() const override {
     return fmt::format("{} places; {} groups, {} chunks of {} columns, {} blocks of {} rows", places_,
                        pass_.groups, chunks_, task_columns_, row_tasks_, task_rows_);
   }
-  size_t workspace_bytes() const override {
-    return std::max(factor_bytes_ + part_bytes<float>(pass_.groups * group_floats()),
-                    fallback_ ? fallback_->workspace_bytes() : 0);
-  }
 
   void run(const Bindings& bindings, std::byte* workspace,
            runtime::ExecutionContext& context) const override {
-    auto* const values = reinterpret_cast<float*>(workspace + factor_bytes_);
     for (int64_t p = 0; p < places_; ++p) {
       load_factors(bindings, p, factors(workspace));
       if (fallback_ && !all_finite(factors(workspace) + p * factor_pitch_, pass_.y_channels))
         return fallback_->run(bindings, workspace, context);
     }
-    const auto unfold = [&](int64_t task, int64_t) {
-      const int64_t group = task / channel_blocks_, first = task % channel_blocks_ * kChannelsAtOnce;
-      unfold_channels(bindings, group, first, channels_from(first), values + group * group_floats());
-    };
     const auto multiply = [&](int64_t task, int64_t) {
       const int64_t first = task % chunks_ * task_columns_, last = std::min(first + task_columns_, columns_);
       const int64_t group = task / chunks_ / row_tasks_, row = task / chunks_ % row_tasks_ * task_rows_;
       for (int64_t column = first; column < last; column += chunk_) {
-        FewPlaces f = part(bindings, group, row, column, workspace, values + group * group_floats());
+        FewPlaces f = part(bindings, group, row, column, workspace, values_of(group, workspace));
         f.rows = std::min(task_rows_, rows_ - row);
         f.columns = std::min(chunk_, last - column);
         kernels::cpu::store_weight_rows(f);
       }
     };
-    run_stages(*context.pool, slots_, pass_.groups * channel_blocks_, unfold,
-               pass_.groups * row_tasks_ * chunks_, multiply);
+    run_over_x(bindings, workspace, context, pass_.groups * row_tasks_ * chunks_, multiply);
   }
 
  private:
-  int64_t task_rows_, row_tasks_;
-  int64_t chunk_;                         // columns whose values stay in L1
-  int64_t chunks_, task_columns_;         // columns of tasks
-  std::unique_ptr<const Step> fallback_;  // where taps meet zeros and y is not finite
+  int64_t chunk_;                  // columns whose values stay in L1
+  int64_t chunks_, task_columns_;  // columns of tasks
 };
 
-class FewPlacesForwardStep final : public FewPlacesStep {
+class FewPlacesForwardStep final : public UnfoldedStep {
  public:
   FewPlacesForwardStep(const ConvPass& pass, const Machine& machine)
-      : FewPlacesStep(pass, machine),
-        task_rows_(ceil_div(ceil_div(rows_, tasks_a_group_), kRowsAtOnce) * kRowsAtOnce),
-        row_tasks_(ceil_div(rows_, task_rows_)),
-        chunk_(std::max(kMostSums / places_, kMostColumns)) {
-    if (pads_) fallback_ = dense_gather().make_step(pass, machine);
-  }
+      : UnfoldedStep(pass, machine, dense_gather()), chunk_(std::max(kMostSums / places_, kMostColumns)) {}
 
   std::string describe() const override {
     return fmt::format("{} places; {} groups, {} blocks of {} rows", places_, pass_.groups, row_tasks_,
                        task_rows_);
   }
-  size_t workspace_bytes() const override {
-    return std::max(factor_bytes_ + part_bytes<float>(pass_.groups * group_floats()),
-                    fallback_ ? fallback_->workspace_bytes() : 0);
-  }
 
   void run(const Bindings& bindings, std::byte* workspace,
            runtime::ExecutionContext& context) const override {
-    auto* const values = reinterpret_cast<float*>(workspace + factor_bytes_);
     float* const sums = factors(workspace);
     std::fill_n(sums, pass_.y_channels, 0.0F);
     load_bias(pass_, bindings, 0, pass_.y_channels, sums);
     for (int64_t p = 1; p < places_; ++p) std::copy_n(sums, pass_.y_channels, sums + p * factor_pitch_);
     std::atomic<bool> finite{true};
-    const auto unfold = [&](int64_t task, int64_t) {
-      const int64_t group = task / channel_blocks_, first = task % channel_blocks_ * kChannelsAtOnce;
-      unfold_channels(bindings, group, first, channels_from(first), values + group * group_floats());
-    };
     const auto multiply = [&](int64_t task, int64_t) {
       const int64_t group = task / row_tasks_, row = task % row_tasks_ * task_rows_;
       const int64_t channel = group * rows_ + row, rows = std::min(task_rows_, rows_ - row);
       for (int64_t column = 0; column < columns_; column += chunk_) {
-        FewPlaces f = part(bindings, group, row, column, workspace, values + group * group_floats());
+        FewPlaces f = part(bindings, group, row, column, workspace, values_of(group, workspace));
         f.rows = rows;
         f.columns = std::min(chunk_, columns_ - column);
         f.sums = sums + channel;
@@ -396,8 +403,7 @@ class FewPlacesForwardStep final : public FewPlacesStep {
         store_row(pass_.y.dtype, y_at(bindings, channel, p), pass_.y.strides[1], row_of_sums, 1, rows);
       }
     };
-    run_stages(*context.pool, slots_, pass_.groups * channel_blocks_, unfold, pass_.groups * row_tasks_,
-               multiply);
+    run_over_x(bindings, workspace, context, pass_.groups * row_tasks_, multiply);
     if (!finite) fallback_->run(bindings, workspace, context);
   }
 
@@ -408,9 +414,7 @@ class FewPlacesForwardStep final : public FewPlacesStep {
                static_cast<int64_t>(size_of(pass_.y.dtype));
   }
 
-  int64_t task_rows_, row_tasks_;
-  int64_t chunk_;                         // columns whose values stay in L1
-  std::unique_ptr<const Step> fallback_;  // where taps meet zeros and a sum is not finite
+  int64_t chunk_;  // columns whose values stay in L1
 };
 
 std::optional<Reason> unfit(const ConvPass& p, const Machine& /*machine*/) {
