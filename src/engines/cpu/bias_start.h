@@ -3,6 +3,9 @@
 // of its own.
 #pragma once
 
+#include <algorithm>
+#include <cmath>
+
 #include "engines/cpu/rows.h"
 #include "engines/engine.h"
 
@@ -18,6 +21,12 @@ inline const float* load_bias(const problem::ConvPass& pass, const Bindings& bin
            static_cast<const std::byte*>(bindings[operand]) + first * strides[1] * bytes, strides[1], count,
            out);
   return out;
+}
+
+// Products of cells take sums that are too small for zeros, so a bias must be none of those.
+inline bool cells_may_begin_with(const float* bias, int64_t count) {
+  constexpr float kSmallest = 0x1p-100F;
+  return std::all_of(bias, bias + count, [](float b) { return b == 0 || !(std::abs(b) < kSmallest); });
 }
 
 // Floats that load_bias() writes for so many channels.

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "engines/cpu/dense/cells.h"
 #include "engines/cpu/dense/tile_grad_weight_cut.h"
 
 namespace retrograd::engines::cpu {
@@ -49,6 +50,7 @@ struct Shape {
     const auto& p = std::get<ConvPass>(pass);
     const bool grad_input = p.kind == ConvPassKind::kGradInput;
     converts = p.result().dtype != DType::kF32;
+    pairs_of_bf16 = !unfit_for_bf16_pairs(p, machine);
     batch = static_cast<double>(std::max<int64_t>(p.batch, 1));
     groups = static_cast<double>(p.groups);
     x.channels = static_cast<double>(p.x_channels_per_group());
@@ -126,7 +128,8 @@ struct Shape {
   double phases = 1, row_phases = 1;           // of the strides of grad_input, and of those of W
   double phase_places, phase_row, height = 1;  // of one phase
   double taps = 1, tap_rows = 1, live_taps = 1;
-  bool converts = false;  // the result's elements are no FP32
+  bool converts = false;       // the result's elements are no FP32
+  bool pairs_of_bf16 = false;  // vectors multiply the operands two at a time
 };
 
 // `tile`: calls that a tile of positions and channels takes; `row`: those of a row of packed weights, whose
@@ -190,14 +193,15 @@ Effort few_channels_gather_effort(const problem::Pass& pass, const Machine& mach
   const Shape s(pass, machine);
   const LongRows r(s, std::get<ConvPass>(pass).axes[2]);
   const double result = s.result.channels, elements = s.result.elements();
-  // Groups whose channels lie side by side write to every line of memory in turn.
-  const double stores = s.result.last ? elements * (s.phases > 1 ? 0.6 : 0.06)
+  // Groups whose channels lie side by side write a part of every line of memory in turn.
+  const double stores = s.result.last ? elements * (s.phases > 1 ? 0.5 : 0.15) / result
                                       : elements / (s.result.spread ? 8 : 100) +
                                             s.result.rows() * result * (s.converts ? 1 : 0.3);
   const double weaving =
       s.phases > 1 ? elements / 100 + s.result.rows() * result * std::min(s.row_phases, 16.0) : 0;
+  const double source = s.pairs_of_bf16 ? std::ceil(s.source.channels / 2) : s.source.channels;
   return s.with(
-      2 * s.groups * r.places * s.taps * s.source.channels * (result + 0.8 * std::ceil(result / 6)),
+      2 * s.groups * r.places * s.taps * source * (result + 0.8 * std::ceil(result / 6)),
       s.groups * (8 * s.batch + 2 * r.rows * std::ceil(result * s.phases / 12) + s.row_copies(s.source) +
                   stores + weaving + 0.3 * s.taps * s.x.channels * s.y.channels));
 }
@@ -244,10 +248,13 @@ Effort stem_grad_weight_effort(const problem::Pass& pass, const Machine& machine
 }
 Effort few_channels_grad_weight_effort(const problem::Pass& pass, const Machine& machine) {
   const Shape s(pass, machine);
-  const LongRows r(s, std::get<ConvPass>(pass).axes[2]);
+  const problem::Window& last = std::get<ConvPass>(pass).axes[2];
+  const LongRows r(s, last);
   const double weights = s.taps * s.x.channels * s.y.channels;
-  return s.with(2 * s.groups * weights * r.places,
-                s.groups * (10 + 4 * s.batch + 1.5 * (s.row_copies(s.x) + s.row_copies(s.y)) + 0.8 * weights +
+  // Rows that are converted and parted by residues go through memory once more.
+  const double copies = s.row_copies(s.x) * (s.converts && last.stride > 1 ? 3 : 1) + s.row_copies(s.y);
+  return s.with(2 * s.groups * weights * r.places * (s.pairs_of_bf16 ? 0.7 : 1),
+                s.groups * (10 + 4 * s.batch + 1.5 * copies + 0.8 * weights +
                             0.4 * r.rows * s.x.channels * std::ceil(s.y.channels / 8) * s.tap_rows));
 }
 

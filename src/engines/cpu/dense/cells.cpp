@@ -137,10 +137,15 @@ std::optional<Reason> unfit_for_pairs(const ConvPass& pass, bool tiles) {
 
 }  // namespace
 
-std::optional<Reason> unfit_for_cells(const ConvPass& pass, const Machine& machine) {
+std::optional<Reason> unfit_for_bf16_pairs(const ConvPass& pass, const Machine& machine) {
   if (!machine.cpu.bf16_pairs) return "this machine has no fast products of bf16 pairs";
   if (operands_type(pass) != DType::kBF16) return "the operands are not both bf16";
   if (pass.rounding == OperandRounding::kF16) return "the operands are rounded to f16";
+  return std::nullopt;
+}
+
+std::optional<Reason> unfit_for_cells(const ConvPass& pass, const Machine& machine) {
+  if (auto reason = unfit_for_bf16_pairs(pass, machine)) return reason;
   return unfit_for_pairs(pass, false);
 }
 

@@ -42,6 +42,8 @@ struct CellPass {
   // Where places are paired. Zeros meet numbers then, which is right as long as those are finite.
   PairedPlaces x_places{}, y_places{};
 };
+// Why vectors do not multiply the operands as pairs of BF16; nullopt where they do.
+std::optional<Reason> unfit_for_bf16_pairs(const problem::ConvPass& pass, const Machine& machine);
 // Why the machine or the pass has no use for pairs; nullopt where it has.
 std::optional<Reason> unfit_for_cells(const problem::ConvPass& pass, const Machine& machine);
 // The same of tile registers.

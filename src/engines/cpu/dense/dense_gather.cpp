@@ -49,12 +49,6 @@ bool reads_weights_in_place(const ConvPass& pass, const DenseBlocking& cut) {
          result_channels(pass) % cut.width == 0 && count_of(cut.grid.total) <= kMostPositions;
 }
 
-// Products of cells take sums that are too small for zeros, so a bias must be none of those.
-bool cells_may_begin_with(const float* bias, int64_t count) {
-  constexpr float kSmallest = 0x1p-100F;
-  return std::all_of(bias, bias + count, [](float b) { return b == 0 || !(std::abs(b) < kSmallest); });
-}
-
 class DenseGatherStep final : public Step {
  public:
   // With a fallback for numbers that are too small for their cells, where the pass is over cells.

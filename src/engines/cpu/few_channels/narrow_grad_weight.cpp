@@ -8,6 +8,9 @@
 //
 // Zeros around x and behind y add products that the mathematics does not have. That differs only where the
 // other factor is not finite: both operands are checked, and such a box runs with masks (masked_rows.h).
+//
+// Where the machine multiplies pairs of BF16, copies of BF16 numbers stay what they are (bf16_rows.h), but
+// for boxes with numbers that those products would lose or that are not finite.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -17,12 +20,14 @@
 
 #include "base/checked.h"
 #include "engines/cpu/candidate.h"
+#include "engines/cpu/dense/cells.h"
 #include "engines/cpu/effort.h"
 #include "engines/cpu/few_channels/dots_cut.h"
 #include "engines/cpu/implementations.h"
 #include "engines/cpu/rows.h"
 #include "engines/cpu/taps.h"
 #include "engines/cpu/task_slots.h"
+#include "kernels/cpu/few_channels/bf16_rows.h"
 #include "kernels/cpu/few_channels/row_dots.h"
 #include "kernels/cpu/layout/masked_rows.h"
 #include "kernels/cpu/vector_shape.h"
@@ -40,11 +45,18 @@ constexpr int64_t kProductsForThreads = int64_t{1} << 18;
 
 int64_t rounded_up(int64_t a, int64_t b) { return ceil_div(a, b) * b; }
 
+// Element `index` of rows of FP32 or, halved, of BF16 numbers.
+const float* element(const float* rows, int64_t index, bool halved) {
+  return halved ? reinterpret_cast<const float*>(reinterpret_cast<const uint16_t*>(rows) + index)
+                : rows + index;
+}
+
 class NarrowGradWeightStep final : public Step {
  public:
   NarrowGradWeightStep(const ConvPass& pass, const Machine& machine)
       : pass_(pass),
         cut_(cut_dots(pass, vectors_of(machine))),
+        pairs_(!unfit_for_bf16_pairs(pass, machine)),
         blocks_(ceil_div(pass.groups, cut_.groups_at_once) * cut_.y_blocks * cut_.x_blocks) {
     list_terms();
     slots_.count = std::min<int64_t>(machine.cpu.threads, blocks_ * cut_.splits);
@@ -67,9 +79,9 @@ class NarrowGradWeightStep final : public Step {
 
   std::string describe() const override {
     return fmt::format(
-        "calls of {} y channels; {} tasks: {} splits of {}, blocks of {} x {} channels, {} groups at once",
+        "calls of {} y channels; {} tasks: {} splits of {}, blocks of {} x {} channels, {} groups at once{}",
         cut_.call_channels, blocks_ * cut_.splits, cut_.splits, to_string(cut_.grid), cut_.y_block,
-        cut_.x_block, cut_.groups_at_once);
+        cut_.x_block, cut_.groups_at_once, pairs_ ? ", pairs of bf16" : "");
   }
 
   size_t workspace_bytes() const override { return slots_.bytes(); }
@@ -126,15 +138,19 @@ class NarrowGradWeightStep final : public Step {
                          (place.group * pass_.x_channels_per_group() + place.x_first) * x.strides[1] *
                              static_cast<int64_t>(size_of(x.dtype));
     const int64_t group_strips = place.x_count * cut_.strips.channel_pitch();
-    const int64_t strip_floats = place.groups * group_strips;
     const bool several = cut_.groups_at_once > 1;
+    bool halved = pairs_;  // sums that pairs did not make may be too small to add pairs to
     const int64_t first = split * cut_.boxes_per_split;
     const int64_t last = std::min(first + cut_.boxes_per_split, cut_.grid.count());
     for (int64_t index = first; index < last; ++index) {
-      Box box{cut_.grid.at(index), valid_.in(memory), cut_.copies_y() ? y_valid_.in(memory) : nullptr, false};
-      cut_.strips.load(x, pass_.rounding, x_base, place.groups * place.x_count, box.at, strips);
-      std::fill_n(strips + strip_floats, kernels::cpu::vector_shape().dot_lanes(), 0.0F);
-      if (!all_finite(strips, strip_floats)) mask(box);
+      Box box{.at = cut_.grid.at(index),
+              .x = x_base,
+              .x_channels = place.groups * place.x_count,
+              .strips = strips,
+              .valid = valid_.in(memory),
+              .y_valid = cut_.copies_y() ? y_valid_.in(memory) : nullptr,
+              .halved = halved};
+      load_x(box);
       kernels::cpu::RowDots dots;
       dots.offsets = offsets_.data();
       dots.terms = place.x_count * cut_.taps;
@@ -148,9 +164,10 @@ class NarrowGradWeightStep final : public Step {
           dots.sums = sums + row * dots.terms * kernels::cpu::vector_shape().dot_lanes();
           dots.next = next_call(place, index, last, o);
           if (!several && cut_.copies_y()) copy_y(bindings, y_first + o, dots.channels, box, copy);
-          add_box(bindings, y_first + o, box, strips + g * group_strips,
-                  several ? copy + row * cut_.y_stride : copy, dots);
+          add_box(bindings, y_first + o, box, element(strips, g * group_strips, box.halved),
+                  several ? element(copy, row * cut_.y_stride, box.halved) : copy, dots);
         }
+      halved = box.halved;
     }
     kernels::cpu::lane_totals(sums, place.groups * place.y_count * place.x_count * cut_.taps, totals);
   }
@@ -158,9 +175,27 @@ class NarrowGradWeightStep final : public Step {
   // A box while it is added.
   struct Box {
     BoxGrid::Box at;
+    const std::byte* x;  // its first channel
+    int64_t x_channels;
+    float* strips;
     float *valid, *y_valid;  // of y where it is copied, else null
-    bool masked;             // something is not finite, and these say which places are there
+    bool halved;             // what is copied are BF16 numbers
+    bool masked = false;     // something is not finite, and the two above say which places are there
   };
+  // The FP32 numbers that were copied become BF16; false where pairs would lose one or meet a zero that the
+  // mathematics does not have.
+  static bool halve(float* values, int64_t count) {
+    const kernels::cpu::CellFacts facts = kernels::cpu::halve(values, count);
+    return facts.large && facts.finite;
+  }
+  void load_x(Box& box) const {
+    const int64_t floats = box.x_channels * cut_.strips.channel_pitch();
+    cut_.strips.load(pass_.x, pass_.rounding, box.x, box.x_channels, box.at, box.strips);
+    if (box.halved && halve(box.strips, floats)) return;
+    if (std::exchange(box.halved, false)) return load_x(box);
+    std::fill_n(box.strips + floats, kernels::cpu::vector_shape().dot_lanes(), 0.0F);
+    if (!all_finite(box.strips, floats)) mask(box);
+  }
   // As if all of x and y were ones.
   void mask(Box& box) const {
     if (std::exchange(box.masked, true)) return;
@@ -171,6 +206,7 @@ class NarrowGradWeightStep final : public Step {
     if (cut_.copies_y()) load_y({}, OperandRounding::kNone, ones, 1, box.at, box.y_valid);
   }
   void add_rows(const Box& box, const float* strips, const kernels::cpu::RowDots& dots, int64_t y_at) const {
+    if (box.halved) return kernels::cpu::bf16_row_dots(dots);
     if (!box.masked) return kernels::cpu::row_dots(dots);
     kernels::cpu::masked_row_dots(dots, {.valid = box.valid + (dots.source - strips),
                                          .valid_terms = cut_.taps,
@@ -208,8 +244,8 @@ class NarrowGradWeightStep final : public Step {
     dots.count = joined ? size[2] * size[3] : copied ? cut_.y_pitch : size[3];
     for (int64_t n = 0; n < size[0]; ++n)
       for (int64_t z = 0; z < size[1]; ++z) {
-        dots.source = strips + (n * extent[0] + z) * extent[1] * extent[2];
-        dots.y = y + n * image + z * plane;
+        dots.source = element(strips, (n * extent[0] + z) * extent[1] * extent[2], box.halved);
+        dots.y = element(y, n * image + z * plane, box.halved);
         if (!copied && leaves_source_ && !rows_are_finite(dots)) mask(box);
         add_rows(box, strips, dots, n * image + z * plane);
         dots.accumulate = true;
@@ -245,6 +281,11 @@ class NarrowGradWeightStep final : public Step {
         static_cast<const std::byte*>(bindings[pass_.y.operand]) +
         (box.at.first[0] * s[0] + channel * s[1]) * static_cast<int64_t>(size_of(pass_.y.dtype));
     load_y(pass_.y, pass_.rounding, base, channels, box.at, copy);
+    if (box.halved && halve(copy, channels * cut_.y_stride)) return;
+    if (std::exchange(box.halved, false)) {
+      load_x(box);
+      return copy_y(bindings, channel, channels, box, copy);
+    }
     if (leaves_source_ && !all_finite(copy, channels * cut_.y_stride)) mask(box);
   }
 
@@ -285,6 +326,7 @@ class NarrowGradWeightStep final : public Step {
 
   ConvPass pass_;
   DotsCut cut_;
+  bool pairs_;
   int64_t blocks_;  // tasks of one split
   std::vector<int64_t> offsets_;
   bool leaves_source_ = false;

@@ -6,19 +6,14 @@
 #include <string_view>
 #include <type_traits>
 
+#include "kernels/cpu/bf16_vectors.h"
 #include "kernels/cpu/dense/tile_rows.h"
 #include "kernels/cpu/targets.h"
 
-#if defined(__x86_64__) && (defined(__GNUC__) || defined(__clang__))
-#include <immintrin.h>
-
-#define RG_BF16 __attribute__((target("avx512f,avx512bw,avx512vl,avx512dq,avx512bf16")))
+#ifdef RG_BF16
 
 namespace retrograd::kernels::cpu {
 namespace {
-
-RG_BF16 inline __m512bh load(const float* at) { return reinterpret_cast<__m512bh>(_mm512_loadu_ps(at)); }
-RG_BF16 inline __m512bh broadcast(float cell) { return reinterpret_cast<__m512bh>(_mm512_set1_ps(cell)); }
 
 // As in tile_product.cpp, which says why accumulators have names.
 template <class Rows, int kRows, int kVectors, bool kListed>
@@ -44,12 +39,12 @@ RG_BF16 void product(const TileProduct& t) {
     for (; offset != end; ++offset) {
       const auto at = rows.at(*offset);
       const float* row = kListed ? b + offset[to_b] : b;
-      const __m512bh b0 = load(row);
-      [[maybe_unused]] const __m512bh b1 = kVectors > 1 ? load(row + 16) : b0;
+      const __m512bh b0 = load_cells(row);
+      [[maybe_unused]] const __m512bh b1 = kVectors > 1 ? load_cells(row + 16) : b0;
       if (!kListed) b += kVectors * 16;
 #define RG_MULTIPLY(i)                                                \
   if constexpr (kRows > i) {                                          \
-    const __m512bh a = broadcast(at.template get<i>());               \
+    const __m512bh a = broadcast_cell(at.template get<i>());          \
     c##i = _mm512_dpbf16_ps(c##i, a, b0);                             \
     if constexpr (kVectors > 1) e##i = _mm512_dpbf16_ps(e##i, a, b1); \
   }
@@ -76,30 +71,6 @@ void with_rows(const TileProduct& t) {
   constexpr int kInList = kVectors == 1 ? kMostTileRows : kTileRows;
   using Rows = std::conditional_t<(kRows > kInList), SpacedRows<kRows>, ListedRows<kRows>>;
   product<Rows, kRows, kVectors, kListed>(t);
-}
-
-// Keeps the extremes of all magnitudes: below the smallest that is large enough, but for 0, or not finite.
-struct Extremes {
-  __m512i magnitude, one, lowest, highest;
-  RG_BF16 Extremes() {
-    magnitude = _mm512_set1_epi16(0x7FFF);
-    one = _mm512_set1_epi16(1);
-    lowest = _mm512_set1_epi16(-1);
-    highest = _mm512_setzero_si512();
-  }
-  RG_BF16 inline void look(__m512i numbers) {
-    const __m512i values = _mm512_and_si512(numbers, magnitude);
-    lowest = _mm512_min_epu16(lowest, _mm512_sub_epi16(values, one));  // 0 becomes the largest
-    highest = _mm512_max_epu16(highest, values);
-  }
-  RG_BF16 inline CellFacts facts(CellType type) const {
-    const __m512i smallest = _mm512_set1_epi16(static_cast<int16_t>(smallest_of(type) - 1));
-    const __m512i infinite = _mm512_set1_epi16(static_cast<int16_t>(infinity_of(type)));
-    return {_mm512_cmplt_epu16_mask(lowest, smallest) == 0, _mm512_cmpge_epu16_mask(highest, infinite) == 0};
-  }
-};
-inline __mmask16 first_cells(int64_t count) {
-  return static_cast<__mmask16>(count >= 16 ? 0xFFFF : (1 << count) - 1);
 }
 
 // Halves of 32 cells woven: 0, 32, 1, 33, … and 16, 48, 17, …
