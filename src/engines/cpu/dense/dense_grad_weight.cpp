@@ -26,7 +26,6 @@
 #include "kernels/cpu/dense/cell_pairs.h"
 #include "kernels/cpu/dense/cell_tiles.h"
 #include "kernels/cpu/dense/tile_product.h"
-#include "kernels/cpu/layout/row_copy.h"
 #include "kernels/cpu/layout/transpose.h"
 #include "kernels/cpu/vector_shape.h"
 
@@ -209,14 +208,13 @@ class DenseGradWeightStep final : public Step {
     const auto tap_at = [&](int64_t tap) {
       return tap / (h * w) * s[2] + tap / w % h * s[3] + tap % w * s[4];
     };
-    if (lane_stride == 1 && pass_.w.dtype == DType::kF32) {
+    if (lane_stride == 1) {
       for (int64_t tap = 0; tap < taps_; ++tap)
-        kernels::cpu::copy_rows(sums + tap * tap_floats, task.width,
-                                reinterpret_cast<float*>(base) + tap_at(tap), row_stride, task.row_count,
-                                task.lane_count);
+        store_rows(pass_.w.dtype, base + tap_at(tap) * bytes, row_stride, sums + tap * tap_floats, task.width,
+                   task.row_count, task.lane_count);
       return;
     }
-    if (row_stride == 1 && lane_stride != 1) {
+    if (row_stride == 1) {
       for (int64_t tap = 0; tap < taps_; ++tap)
         store_turned(pass_.w.dtype, base + tap_at(tap) * bytes, lane_stride, sums + tap * tap_floats,
                      task.width, task.row_count, task.lane_count);
@@ -227,7 +225,7 @@ class DenseGradWeightStep final : public Step {
     for (int64_t row = 0; row < task.row_count; ++row) {
       std::byte* out = base + row * row_stride * bytes;
       const float* from = sums + row * task.width;
-      if (taps_touch && lane_stride != 1) {
+      if (taps_touch) {
         store_turned(pass_.w.dtype, out, lane_stride, from, tap_floats, taps_, task.lane_count);
         continue;
       }

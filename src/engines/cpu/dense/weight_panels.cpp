@@ -170,6 +170,15 @@ void WeightPanels::load(const std::byte* source, int64_t stride, int64_t count, 
     load_row(pass_.w.dtype, pass_.rounding, source, stride, count, out);
 }
 
+// out[r·pitch + i] = source[r·step + i], i < count.
+void WeightPanels::load_rows(const std::byte* source, int64_t step, int64_t rows, int64_t count, float* out,
+                             int64_t pitch, int64_t partner) const {
+  if (partner != 0)
+    load_cell_rows(pass_.w.dtype, source, partner, step, rows, count, out, pitch);
+  else
+    cpu::load_rows(pass_.w.dtype, pass_.rounding, source, step, rows, count, out, pitch);
+}
+
 // rows[channel][tap][width] of the weights at `source`.
 void WeightPanels::load_channels(const std::byte* source, const Tile& tile, int64_t channels, float* scratch,
                                  float* rows, int64_t partner) const {
@@ -233,13 +242,11 @@ void WeightPanels::load_taps(const std::byte* source, const Tile& tile, int64_t 
     const std::byte* from =
         source + (tap / in_w / in_h * s[2] + tap / in_w % in_h * s[3] + tap % in_w * s[4]) * bytes;
     if (ms == 1) {
-      for (int64_t c = 0; c < channels; ++c)
-        load(from + c * ks * bytes, 1, m_count, rows + c * pitch, partner);
+      load_rows(from, ks, channels, m_count, rows, pitch, partner);
     } else if (is_plain(pass_.w, pass_.rounding)) {
       kernels::cpu::transpose(reinterpret_cast<const float*>(from), ms, rows, pitch, m_count, channels);
     } else {
-      for (int64_t m = 0; m < m_count; ++m)
-        load(from + m * ms * bytes, 1, channels, scratch + m * channels, partner);
+      load_rows(from, ms, m_count, channels, scratch, channels, partner);
       kernels::cpu::transpose(scratch, channels, rows, pitch, m_count, channels);
     }
   }
