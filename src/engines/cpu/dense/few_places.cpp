@@ -137,6 +137,15 @@ int64_t offset_of(const ConvPass& p, bool of_x, int64_t place) {
   return offset + place * s[0];
 }
 
+// From the values of a place to those of the next: 5 lines modulo 32. Places share no sets of L1, and what
+// is read is not a multiple of 4 KiB away from what has just been written for another place: it would wait
+// for that.
+int64_t value_pitch_of(int64_t columns) {
+  constexpr int64_t kLines = 32, kAway = 5;
+  const int64_t lines = ceil_div(columns, kLineFloats);
+  return (lines + (kAway - lines % kLines + kLines) % kLines) * kLineFloats;
+}
+
 class FewPlacesStep : public Step {
  public:
   FewPlacesStep(const ConvPass& pass, const Machine& machine)
@@ -149,7 +158,7 @@ class FewPlacesStep : public Step {
         meetings_(meetings_of(pass)),
         pads_(static_cast<int64_t>(meetings_.size()) < places_ * taps_of(pass)),
         factor_pitch_((ceil_div(pass.y_channels, kLineFloats) | 1) * kLineFloats),
-        value_pitch_((ceil_div(columns_, kLineFloats) | 1) * kLineFloats),
+        value_pitch_(value_pitch_of(columns_)),
         factor_bytes_(part_bytes<float>(places_ * factor_pitch_)) {
     const int64_t wanted = std::clamp<int64_t>(pass.y_channels * columns_ / kTaskWeights, 1, kWantedTasks);
     tasks_a_group_ = ceil_div(wanted, pass.groups);

@@ -3,14 +3,13 @@
 // their order, whatever the vectors; those over columns a lane at a time.
 #include "kernels/cpu/dense/few_places.h"
 
-#include "kernels/cpu/float_at.h"
-
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/cpu/dense/few_places.cpp"
 #include "hwy/cache_control.h"
 #include "kernels/cpu/all_targets.h"
 #include "kernels/cpu/elements-inl.h"
 #include "kernels/cpu/targets.h"
+#include "kernels/cpu/unroll-inl.h"
 #include "kernels/cpu/vectors.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -19,6 +18,8 @@ namespace HWY_NAMESPACE {
 namespace hn = RG_VECTORS;
 
 constexpr int64_t kRowsAtOnce = 4;
+// What a row of the weights is decoded for at once.
+constexpr int kPlacesAtOnce = kFewRegisters ? 2 : 4;
 
 // Calls body(tag, c) for vectors that cover [0, columns), each place once.
 template <class Body>
@@ -34,154 +35,131 @@ HWY_INLINE void each_vector(int64_t columns, const Body& body) {
   cover(Floats<1>());
 }
 
-// Four rows, or one, at one or two places; the rows that come next are fetched with the first place.
+// The rows that come next are fetched with the first place.
+template <int kRows>
+HWY_INLINE bool fetches_rows(const FewPlaces& f, int64_t row, int64_t place) {
+  return place == 0 && row + 2 * kRows <= f.rows;
+}
+
 template <int kRows, int kPlaces, class E>
 HWY_INLINE void add_rows(const E& elements, const FewPlaces& f, int64_t row, int64_t place) {
   const int64_t step = f.weight_stride * E::kBytes;
   const std::byte* HWY_RESTRICT w = f.weights + row * step;
-  const float* factors = f.factors + place * f.factor_stride + row;
-  const auto factor = [&](int64_t p, int64_t r) {
-    return p < kPlaces && r < kRows ? factors[p * f.factor_stride + r] : 0;
-  };
-  const float a0 = factor(0, 0), a1 = factor(0, 1), a2 = factor(0, 2), a3 = factor(0, 3);
-  const float b0 = factor(1, 0), b1 = factor(1, 1), b2 = factor(1, 2), b3 = factor(1, 3);
-  float* HWY_RESTRICT upper = f.values + place * f.value_stride;
-  float* HWY_RESTRICT lower = upper + (kPlaces > 1 ? f.value_stride : 0);
-  const bool fetches = place == 0 && row + 2 * kRows <= f.rows;
-  each_vector(f.columns, [&](auto d, int64_t c) HWY_ATTR {
+  float factors[kPlaces * kRows];
+  each(Indices<kPlaces * kRows>(), [&](auto i) RG_INLINED {
+    constexpr int p = i() / kRows, r = i() % kRows;
+    factors[i()] = f.factors[(place + p) * f.factor_stride + row + r];
+  });
+  float* HWY_RESTRICT values = f.values + place * f.value_stride;
+  const bool fetches = fetches_rows<kRows>(f, row, place);
+  each_vector(f.columns, [&](auto d, int64_t c) RG_INLINED {
     const std::byte* at = w + c * E::kBytes;
-    auto u = hn::LoadU(d, upper + c);
-    [[maybe_unused]] auto l = kPlaces > 1 ? hn::LoadU(d, lower + c) : u;
-    const auto add = [&](int64_t r, float a, float b) HWY_ATTR {
-      const auto v = elements.load(d, at + r * step);
-      if (fetches) hwy::Prefetch(at + (r + kRows) * step);
-      u = hn::MulAdd(hn::Set(d, a), v, u);
-      if constexpr (kPlaces > 1) l = hn::MulAdd(hn::Set(d, b), v, l);
-    };
-    add(0, a0, b0);
-    if constexpr (kRows > 1) {
-      add(1, a1, b1);
-      add(2, a2, b2);
-      add(3, a3, b3);
-    }
-    hn::StoreU(u, d, upper + c);
-    if constexpr (kPlaces > 1) hn::StoreU(l, d, lower + c);
+    hn::Vec<decltype(d)> sum[kPlaces];
+    each(Indices<kPlaces>(),
+         [&](auto p) RG_INLINED { sum[p()] = hn::LoadU(d, values + p() * f.value_stride + c); });
+    each(Indices<kRows>(), [&](auto r) RG_INLINED {
+      const auto v = elements.load(d, at + r() * step);
+      if (fetches) hwy::Prefetch(at + (r() + kRows) * step);
+      each(Indices<kPlaces>(), [&](auto p) RG_INLINED {
+        sum[p()] = hn::MulAdd(hn::Set(d, factors[p() * kRows + r()]), v, sum[p()]);
+      });
+    });
+    each(Indices<kPlaces>(),
+         [&](auto p) RG_INLINED { hn::StoreU(sum[p()], d, values + p() * f.value_stride + c); });
   });
 }
 
-template <int kRows, class E>
-HWY_INLINE void add_at_all_places(const E& elements, const FewPlaces& f, int64_t row) {
-  int64_t p = 0;
-  for (; p + 2 <= f.places; p += 2) add_rows<kRows, 2>(elements, f, row, p);
-  if (p < f.places) add_rows<kRows, 1>(elements, f, row, p);
+// body(place, number of places) for all of them, the number as a constant.
+template <int kPlaces, class Body>
+HWY_INLINE void each_places(const FewPlaces& f, const Body& body, int64_t place = 0) {
+  for (; place + kPlaces <= f.places; place += kPlaces) body(place, std::integral_constant<int, kPlaces>());
+  if constexpr (kPlaces > 1) each_places<kPlaces / 2>(f, body, place);
+}
+
+// body(row, number of rows), likewise.
+template <class Body>
+HWY_INLINE void each_rows(const FewPlaces& f, const Body& body) {
+  int64_t r = 0;
+  for (; r + kRowsAtOnce <= f.rows; r += kRowsAtOnce) body(r, std::integral_constant<int, kRowsAtOnce>());
+  for (; r < f.rows; ++r) body(r, std::integral_constant<int, 1>());
 }
 
 void add_weight_rows(const FewPlaces& f) {
   with_elements(f.dtype, [&](auto elements) HWY_ATTR {
-    int64_t r = 0;
-    for (; r + kRowsAtOnce <= f.rows; r += kRowsAtOnce) add_at_all_places<kRowsAtOnce>(elements, f, r);
-    for (; r < f.rows; ++r) add_at_all_places<1>(elements, f, r);
+    each_rows(f, [&](int64_t row, auto rows) HWY_ATTR {
+      each_places<kPlacesAtOnce>(f, [&](int64_t place, auto places)
+                                        HWY_ATTR { add_rows<rows(), places()>(elements, f, row, place); });
+    });
   });
 }
 
-// Four rows, or one.
 template <int kRows, class E>
 HWY_INLINE void store_rows(const E& elements, const FewPlaces& f, int64_t row) {
   const int64_t step = f.weight_stride * E::kBytes;
   std::byte* HWY_RESTRICT w = f.weights + row * step;
-  each_vector(f.columns, [&](auto d, int64_t c) HWY_ATTR {
-    auto s0 = hn::Zero(d), s1 = s0, s2 = s0, s3 = s0;
+  each_vector(f.columns, [&](auto d, int64_t c) RG_INLINED {
+    hn::Vec<decltype(d)> sum[kRows];
+    each(Indices<kRows>(), [&](auto r) RG_INLINED { sum[r()] = hn::Zero(d); });
     const float* HWY_RESTRICT a = f.factors + row;
     const float* HWY_RESTRICT values = f.values + c;
     for (int64_t p = 0; p < f.places; ++p, a += f.factor_stride, values += f.value_stride) {
       const auto v = hn::LoadU(d, values);
-      s0 = hn::MulAdd(hn::Set(d, a[0]), v, s0);
-      if constexpr (kRows > 1) {
-        s1 = hn::MulAdd(hn::Set(d, a[1]), v, s1);
-        s2 = hn::MulAdd(hn::Set(d, a[2]), v, s2);
-        s3 = hn::MulAdd(hn::Set(d, a[3]), v, s3);
-      }
+      each(Indices<kRows>(),
+           [&](auto r) RG_INLINED { sum[r()] = hn::MulAdd(hn::Set(d, a[r()]), v, sum[r()]); });
     }
-    std::byte* out = w + c * E::kBytes;
-    elements.store(s0, d, out);
-    if constexpr (kRows > 1) {
-      elements.store(s1, d, out + step);
-      elements.store(s2, d, out + 2 * step);
-      elements.store(s3, d, out + 3 * step);
-    }
+    each(Indices<kRows>(),
+         [&](auto r) RG_INLINED { elements.store(sum[r()], d, w + r() * step + c * E::kBytes); });
   });
 }
 
 void store_weight_rows(const FewPlaces& f) {
   with_elements(f.dtype, [&](auto elements) HWY_ATTR {
-    int64_t r = 0;
-    for (; r + kRowsAtOnce <= f.rows; r += kRowsAtOnce) store_rows<kRowsAtOnce>(elements, f, r);
-    for (; r < f.rows; ++r) store_rows<1>(elements, f, r);
+    each_rows(f, [&](int64_t row, auto rows) HWY_ATTR { store_rows<rows()>(elements, f, row); });
   });
 }
 
-// Four rows, or one, at one or two places. What does not fill a vector is added number by number.
+// What does not fill a vector is added number by number.
 template <int kRows, int kPlaces, class E>
 HWY_INLINE void add_dots(const E& elements, const FewPlaces& f, int64_t row, int64_t place) {
   const Floats<kLanes> d;
   const Floats<1> one;
   const int64_t step = f.weight_stride * E::kBytes;
   const std::byte* HWY_RESTRICT w = f.weights + row * step;
-  const float* HWY_RESTRICT upper = f.values + place * f.value_stride;
-  const float* HWY_RESTRICT lower = upper + (kPlaces > 1 ? f.value_stride : 0);
-  const bool fetches = place == 0 && row + 2 * kRows <= f.rows;
-  auto u0 = hn::Zero(d), u1 = u0, u2 = u0, u3 = u0, l0 = u0, l1 = u0, l2 = u0, l3 = u0;
+  const float* HWY_RESTRICT values = f.values + place * f.value_stride;
+  const bool fetches = fetches_rows<kRows>(f, row, place);
+  hn::Vec<Floats<kLanes>> sum[kRows * kPlaces];
+  each(Indices<kRows * kPlaces>(), [&](auto i) RG_INLINED { sum[i()] = hn::Zero(d); });
   int64_t c = 0;
   for (; c + kLanes <= f.columns; c += kLanes) {
-    const auto u = hn::LoadU(d, upper + c);
-    [[maybe_unused]] const auto l = hn::LoadU(d, lower + c);
-    const auto add = [&](int64_t r, auto& at_upper, auto& at_lower) HWY_ATTR {
-      const std::byte* from = w + r * step + c * E::kBytes;
+    hn::Vec<Floats<kLanes>> value[kPlaces];
+    each(Indices<kPlaces>(),
+         [&](auto p) RG_INLINED { value[p()] = hn::LoadU(d, values + p() * f.value_stride + c); });
+    each(Indices<kRows>(), [&](auto r) RG_INLINED {
+      const std::byte* from = w + r() * step + c * E::kBytes;
       const auto v = elements.load(d, from);
       if (fetches) hwy::Prefetch(from + kRows * step);
-      at_upper = hn::MulAdd(v, u, at_upper);
-      if constexpr (kPlaces > 1) at_lower = hn::MulAdd(v, l, at_lower);
-    };
-    add(0, u0, l0);
-    if constexpr (kRows > 1) {
-      add(1, u1, l1);
-      add(2, u2, l2);
-      add(3, u3, l3);
-    }
+      each(Indices<kPlaces>(), [&](auto p) RG_INLINED {
+        sum[p() * kRows + r()] = hn::MulAdd(v, value[p()], sum[p() * kRows + r()]);
+      });
+    });
   }
-  const auto store = [&](int64_t p, int64_t r, const auto& lanes) HWY_ATTR {
-    const float* HWY_RESTRICT values = p == 0 ? upper : lower;
+  each(Indices<kRows * kPlaces>(), [&](auto i) RG_INLINED {
+    constexpr int p = i() / kRows, r = i() % kRows;
     auto rest = hn::Zero(one);
-    for (int64_t i = c; i < f.columns; ++i)
-      rest = hn::MulAdd(elements.load(one, w + r * step + i * E::kBytes), hn::LoadU(one, values + i), rest);
-    f.sums[(place + p) * f.sum_stride + row + r] += hn::GetLane(hn::SumOfLanes(d, lanes)) + hn::GetLane(rest);
-  };
-  store(0, 0, u0);
-  if constexpr (kPlaces > 1) store(1, 0, l0);
-  if constexpr (kRows > 1) {
-    store(0, 1, u1);
-    store(0, 2, u2);
-    store(0, 3, u3);
-    if constexpr (kPlaces > 1) {
-      store(1, 1, l1);
-      store(1, 2, l2);
-      store(1, 3, l3);
-    }
-  }
-}
-
-template <int kRows, class E>
-HWY_INLINE void add_dots_at_all_places(const E& elements, const FewPlaces& f, int64_t row) {
-  int64_t p = 0;
-  for (; p + 2 <= f.places; p += 2) add_dots<kRows, 2>(elements, f, row, p);
-  if (p < f.places) add_dots<kRows, 1>(elements, f, row, p);
+    for (int64_t k = c; k < f.columns; ++k)
+      rest = hn::MulAdd(elements.load(one, w + r * step + k * E::kBytes),
+                        hn::LoadU(one, values + p * f.value_stride + k), rest);
+    f.sums[(place + p) * f.sum_stride + row + r] +=
+        hn::GetLane(hn::SumOfLanes(d, sum[i()])) + hn::GetLane(rest);
+  });
 }
 
 void add_weight_dots(const FewPlaces& f) {
   with_elements(f.dtype, [&](auto elements) HWY_ATTR {
-    int64_t r = 0;
-    for (; r + kRowsAtOnce <= f.rows; r += kRowsAtOnce) add_dots_at_all_places<kRowsAtOnce>(elements, f, r);
-    for (; r < f.rows; ++r) add_dots_at_all_places<1>(elements, f, r);
+    each_rows(f, [&](int64_t row, auto rows) HWY_ATTR {
+      each_places<kPlacesAtOnce>(f, [&](int64_t place, auto places)
+                                        HWY_ATTR { add_dots<rows(), places()>(elements, f, row, place); });
+    });
   });
 }
 
