@@ -130,6 +130,9 @@ class NarrowStore {
                                   .begin = std::max<int64_t>(-first, 0),
                                   .end = std::min(sums_.box.size[3] * ways_, w_size_ - first)};
     if (woven.begin >= woven.end) return;
+    if (ways_ == 1 && s_[4] == 1)
+      return store_rows(tensor_.dtype, base_ + (rows.at + first + woven.begin) * bytes_, rows.stride,
+                        rows.sums + woven.begin, cut_.row_pitch, rows.count, woven.end - woven.begin);
     if (tensor_.dtype == DType::kF32 && s_[4] == 1) {
       woven.out = reinterpret_cast<float*>(base_) + rows.at + first;
       return kernels::cpu::weave_rows(woven);
