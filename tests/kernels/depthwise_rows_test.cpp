@@ -36,6 +36,13 @@ class Integers {
   float* at_;
 };
 
+constexpr std::array kReadInPlace{DType::kF32, DType::kBF16, DType::kF16};
+std::vector<std::byte> codes_of(DType type, const float* values, int64_t count) {
+  std::vector<std::byte> codes(static_cast<size_t>(count) * size_of(type));
+  encode_row(type, values, count, codes.data());
+  return codes;
+}
+
 int64_t ceil_div(int64_t a, int64_t b) { return a >= 0 ? (a + b - 1) / b : -(-a / b); }
 
 // Positions of a row and the taps that gather along it.
@@ -56,7 +63,7 @@ Line random_line(std::mt19937& random, int64_t taps) {
   Line line{.positions = pick(1, 40),
             .places = pick(1, 40),
             .step = pick(0, 2) == 0 ? 2 : 1,
-            .dilation = pick(0, 2) == 0 ? 3 : 1,
+            .dilation = pick(1, 3),
             .start = pick(-taps, 1),
             .taps = taps,
             .place_floats = vector_shape().plane_lanes() + (pick(0, 1) == 0 ? 0 : pick(1, 9))};
@@ -76,11 +83,10 @@ TEST_P(DepthwiseRowsTest, Gathers) {
     Integers source(random, rows * row_floats + lanes), weights(random, 2 * rows * taps * lanes);
     const int64_t out_place = line.place_floats + 2, out_step = 1 + round % 2;
     std::vector<float> out(static_cast<size_t>((line.positions * out_step + 1) * out_place), kUntouched);
-    const DType type = std::array{DType::kF32, DType::kBF16, DType::kF16}[static_cast<size_t>(round / 2 % 3)];
-    const auto bytes = static_cast<int64_t>(size_of(type)), all = rows * row_floats + lanes;
-    std::vector<std::byte> source_codes(static_cast<size_t>(all * bytes)), codes(out.size() * size_of(type));
-    encode_row(type, source.data(), all, source_codes.data());
-    encode_row(type, out.data(), static_cast<int64_t>(out.size()), codes.data());
+    const DType type = kReadInPlace[static_cast<size_t>(round / 2 % 3)];
+    const auto bytes = static_cast<int64_t>(size_of(type));
+    const std::vector<std::byte> source_codes = codes_of(type, source.data(), rows * row_floats + lanes);
+    std::vector<std::byte> codes = codes_of(type, out.data(), static_cast<int64_t>(out.size()));
     std::vector<const std::byte*> sources;
     std::vector<const float*> row_weights;
     for (int64_t r = 0; r < rows; ++r) {
@@ -153,11 +159,15 @@ TEST_P(DepthwiseRowsTest, Dots) {
     }
     std::vector<float> first;
     for (int64_t i = 0; i < blocks * tap_rows * taps * lanes; ++i) first.push_back(sums[i]);
+    const DType type = kReadInPlace[static_cast<size_t>(round / 2 % 3)];
+    const std::vector<std::byte> x_codes = codes_of(type, x.data(), (rows + tap_rows) * row_floats + lanes);
+    const std::vector<std::byte> y_codes = codes_of(type, y.data(), rows * line.positions * y_place + lanes);
     DepthwiseDots dots;
-    dots.x = x.data();
+    dots.type = type;
+    dots.x = x_codes.data();
     dots.x_place = line.place_floats;
     dots.x_row = dots.x_tap_row = row_floats;
-    dots.y = y.data();
+    dots.y = y_codes.data();
     dots.y_place = y_place;
     dots.y_row = line.positions * y_place;
     dots.rows = rows;

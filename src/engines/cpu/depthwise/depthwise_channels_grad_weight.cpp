@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // w[c, t] = Σ_n Σ_p x[n, c, p·stride + offset(t)] · y[n, c, p]   with channels side by side
 //
-// Lanes are neighbouring channels, so FP32 is read where it lies; other types are converted, a band of rows
-// at a time. A task takes a chunk of channels and a split of the bands of all images, and keeps one vector of
-// sums for each block of lanes and tap; the splits of a block are then added in order. Only live taps are
-// multiplied, so what is not finite needs no look.
+// Lanes are neighbouring channels, so FP32 and 16-bit types are read where they lie; others are converted, a
+// band of rows at a time. A task takes a chunk of channels and a split of the bands of all images, and keeps
+// one vector of sums for each block of lanes and tap; the splits of a block are then added in order. Only
+// live taps are multiplied, so what is not finite needs no look.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -79,6 +79,12 @@ Cut cut_bands(const ConvPass& pass, const std::array<GatherAxis, 3>& axes, int64
   return cut;
 }
 
+// What both operands are read as: their type, in place, or FP32, converted.
+DType type_to_read(const ConvPass& pass) {
+  const DType type = pass.x.dtype;
+  return size_of(type) == 2 && pass.y.dtype == type ? type : DType::kF32;
+}
+
 // Rows of y of one image, depth and segment.
 struct Band {
   int64_t image = 0, depth = 0;
@@ -87,21 +93,20 @@ struct Band {
 
 // Rows as the kernel takes them.
 struct View {
-  const float* at = nullptr;
+  const std::byte* at = nullptr;
   int64_t place = 0, row = 0;
 };
 
 // Some rows of one depth of a tensor, in place or in `buffer`.
-View view_rows(const PassTensor& tensor, OperandRounding rounding, const std::byte* at, const Range& rows,
-               const Range& places, int64_t channels, float* buffer) {
+View view_rows(const PassTensor& tensor, OperandRounding rounding, bool in_place, const std::byte* at,
+               const Range& rows, const Range& places, int64_t channels, float* buffer) {
   const auto& s = tensor.strides;
-  if (is_plain(tensor, rounding))
-    return {reinterpret_cast<const float*>(at) + rows.begin * s[3] + places.begin * s[4], s[4], s[3]};
+  const auto bytes = static_cast<int64_t>(size_of(tensor.dtype));
+  if (in_place) return {at + (rows.begin * s[3] + places.begin * s[4]) * bytes, s[4], s[3]};
   const int64_t row = places.size() * channels;
   for (int64_t h = rows.begin; h < rows.end; ++h)
-    load_places(tensor, rounding, at + h * s[3] * static_cast<int64_t>(size_of(tensor.dtype)), places,
-                channels, buffer + (h - rows.begin) * row);
-  return {buffer, channels, row};
+    load_places(tensor, rounding, at + h * s[3] * bytes, places, channels, buffer + (h - rows.begin) * row);
+  return {reinterpret_cast<const std::byte*>(buffer), channels, row};
 }
 
 class DepthwiseChannelsGradWeightStep final : public Step {
@@ -110,6 +115,7 @@ class DepthwiseChannelsGradWeightStep final : public Step {
       : pass_(with_long_rows(pass)),
         axes_(gather_axes(pass_)),
         dot_taps_(pass_, axes_[2]),
+        type_(type_to_read(pass_)),
         taps_(taps_of(pass_)),
         cut_(cut_bands(pass_, axes_, vectors_of(machine).plane_lanes())) {
     const int64_t lanes = cut_.chunks.lanes, most = cut_.chunks.most_channels();
@@ -118,7 +124,7 @@ class DepthwiseChannelsGradWeightStep final : public Step {
     slots_.count = std::min<int64_t>(machine.cpu.threads, std::max(tasks(), stores_));
     sums_ = slots_.shared.add<float>(tasks() * sum_floats_);
     const auto add = [&](const PassTensor& tensor, int64_t places) {
-      return slots_.own.add<float>(is_plain(tensor, pass_.rounding) ? 0 : places * most);
+      return slots_.own.add<float>(stays_in_place(tensor) ? 0 : places * most);
     };
     x_ = add(pass_.x, cut_.x_rows * cut_.x_places);
     y_ = add(pass_.y, cut_.band * cut_.segment);
@@ -151,6 +157,9 @@ class DepthwiseChannelsGradWeightStep final : public Step {
   }
 
  private:
+  bool stays_in_place(const PassTensor& tensor) const {
+    return tensor.dtype == type_ && pass_.rounding == OperandRounding::kNone;
+  }
   int64_t tasks() const { return cut_.chunks.count() * cut_.splits; }
   int64_t blocks_per_store() const {
     return std::max<int64_t>(kFloatsPerStore / (cut_.splits * taps_ * cut_.chunks.lanes), 1);
@@ -187,14 +196,16 @@ class DepthwiseChannelsGradWeightStep final : public Step {
              (band.image * tensor.strides[0] + channels.begin + depth * tensor.strides[2]) *
                  static_cast<int64_t>(size_of(tensor.dtype));
     };
-    const View y = view_rows(pass_.y, pass_.rounding, address(pass_.y, band.depth), band.rows, band.places,
-                             channels.size(), y_.in(memory));
+    const View y = view_rows(pass_.y, pass_.rounding, stays_in_place(pass_.y), address(pass_.y, band.depth),
+                             band.rows, band.places, channels.size(), y_.in(memory));
     const int64_t plane_taps = pass_.axes[1].kernel * pass_.axes[2].kernel, lanes = cut_.chunks.lanes;
     const Range live = live_taps(wd, band.depth);
     for (int64_t tap = live.begin; tap < live.end; ++tap) {
-      const View x = view_rows(pass_.x, pass_.rounding, address(pass_.x, position(wd, band.depth, tap)),
-                               x_rows, x_places, channels.size(), x_.in(memory));
+      const View x = view_rows(pass_.x, pass_.rounding, stays_in_place(pass_.x),
+                               address(pass_.x, position(wd, band.depth, tap)), x_rows, x_places,
+                               channels.size(), x_.in(memory));
       kernels::cpu::DepthwiseDots dots;
+      dots.type = type_;
       dots.x_place = x.place;
       dots.x_row = x.row;
       dots.y_place = y.place;
@@ -243,6 +254,7 @@ class DepthwiseChannelsGradWeightStep final : public Step {
   ConvPass pass_;
   std::array<GatherAxis, 3> axes_;
   DepthwiseDotTaps dot_taps_;
+  DType type_;
   int64_t taps_;
   Cut cut_;
   int64_t sum_floats_ = 0, stores_ = 0;

@@ -29,7 +29,8 @@ DepthwiseDotTaps::DepthwiseDotTaps(const problem::ConvPass& pass, const GatherAx
 
 void DepthwiseDotTaps::add(const Range& rows, int64_t x_first, int64_t lanes,
                            kernels::cpu::DepthwiseDots dots) const {
-  const float *const x = dots.x, *const y = dots.y;
+  const std::byte *const x = dots.x, *const y = dots.y;
+  const auto bytes = static_cast<int64_t>(size_of(dots.type));
   float* const sums = dots.sums;
   const int64_t x_row = dots.x_row;
   dots.x_row = rows_.stride * x_row;
@@ -42,8 +43,8 @@ void DepthwiseDotTaps::add(const Range& rows, int64_t x_first, int64_t lanes,
   dots.dilation = columns_.dilation;
   const auto add_part = [&](int64_t first_tap, int64_t count, const Range& part) {
     if (part.size() <= 0) return;
-    dots.x = x + (position(rows_, part.begin, first_tap) - x_first) * x_row;
-    dots.y = y + (part.begin - rows.begin) * dots.y_row;
+    dots.x = x + (position(rows_, part.begin, first_tap) - x_first) * x_row * bytes;
+    dots.y = y + (part.begin - rows.begin) * dots.y_row * bytes;
     dots.rows = part.size();
     dots.tap_rows = count;
     dots.sums = sums + first_tap * columns_.kernel * lanes;

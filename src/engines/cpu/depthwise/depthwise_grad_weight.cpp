@@ -179,9 +179,9 @@ class DepthwiseGradWeightStep final : public Step {
                  const Range& rows, float* sums, std::byte* memory) const {
     const int64_t lanes = blocks_.lanes, first = strip.range(1).begin;
     kernels::cpu::DepthwiseDots dots;
-    dots.x = strip.row(0, depth, first);
+    dots.x = reinterpret_cast<const std::byte*>(strip.row(0, depth, first));
     dots.x_row = strip.row_floats();
-    dots.y = y_.in(memory);
+    dots.y = reinterpret_cast<const std::byte*>(y_.in(memory));
     dots.y_row = box.size[3] * lanes;
     dots.x_place = dots.y_place = lanes;
     dots.first = box.first[3];

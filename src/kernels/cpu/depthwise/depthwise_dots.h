@@ -5,11 +5,15 @@
 //   sums[r][t][l] += Σ_h Σ_j y[h][j][l] · x[h·x_row + r·x_tap_row][j·step + start + t·dilation][l]
 //
 // h runs over rows of y, j over the positions of a row at which tap t reads inside x. A tile is up to 4 rows
-// of taps × 7 taps with 14 accumulators in all; a position costs one load of y and one multiply-add with a
-// load in it for each tap. Lanes are added up by the caller.
+// of taps × 7 taps with 14 accumulators in all. Where the stride is the dilation, or twice it, a position
+// costs a load of y and one or two of x for each row of taps; else a load of x for each tap. Lanes are added
+// up by the caller.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+
+#include "base/dtype.h"
 
 namespace retrograd::kernels::cpu {
 
@@ -24,11 +28,13 @@ inline constexpr int64_t depthwise_tap_rows(int64_t width) {
 }
 
 struct DepthwiseDots {
-  const float* x = nullptr;
-  int64_t x_place = 0;    // floats from a place to the next
-  int64_t x_row = 0;      // floats, from a row of y to the next
+  // Of x and y: FP32, or BF16 or FP16, which are read where they lie.
+  DType type = DType::kF32;
+  const std::byte* x = nullptr;
+  int64_t x_place = 0;    // elements from a place to the next
+  int64_t x_row = 0;      // from a row of y to the next
   int64_t x_tap_row = 0;  // and from a row of taps to the next
-  const float* y = nullptr;
+  const std::byte* y = nullptr;
   int64_t y_place = 0;
   int64_t y_row = 0;
   int64_t rows = 0;
@@ -44,8 +50,8 @@ struct DepthwiseDots {
   int64_t dilation = 1;
   float* sums = nullptr;  // [tap row][tap][lane]
   // Blocks of lanes beside each other, where those are channels: some rows at a time are added for all of
-  // them, so that what lies together in memory is read together. Block b is b·lanes floats further on in x
-  // and y, the last one last_block, and b·block_sums in the sums.
+  // them, so that what lies together in memory is read together. Block b is b·lanes elements further on in
+  // x and y, the last one last_block, and b·block_sums in the sums.
   int64_t blocks = 1;
   int64_t last_block = 0;
   int64_t block_sums = 0;
