@@ -2,6 +2,8 @@
 // Status and Result<T>: how everything below the C boundary reports failure. Nothing throws, nothing prints.
 #pragma once
 
+#include <fmt/format.h>
+
 #include <cassert>
 #include <optional>
 #include <string>
@@ -31,6 +33,10 @@ class [[nodiscard]] Status {
  public:
   Status() = default;
   Status(Code code, std::string message) : code_(code), message_(std::move(message)) {}
+  // A text with places for arguments.
+  template <class First, class... More>
+  Status(Code code, fmt::format_string<First, More...> text, First&& first, More&&... more)
+      : Status(code, fmt::format(text, std::forward<First>(first), std::forward<More>(more)...)) {}
   static Status ok() { return {}; }
 
   bool is_ok() const { return code_ == Code::kOk; }

@@ -69,7 +69,7 @@ aclnnStatus to_aclnn_status(Code code) {
 
 Status not_null(const void* pointer, const char* name) {
   if (pointer != nullptr) return Status::ok();
-  return Status(Code::kNullArgument, fmt::format("{} is null, expected an address", name));
+  return Status(Code::kNullArgument, "{} is null, expected an address", name);
 }
 
 std::string not_initialised() {

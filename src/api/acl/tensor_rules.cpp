@@ -90,8 +90,8 @@ Status check_format(const Tensor& tensor, const char* name, std::span<const Form
   if (rule == rules.end()) return Status::ok();
   const auto legal = rule->legal();
   if (std::find(legal.begin(), legal.end(), tensor.format) != legal.end()) return Status::ok();
-  return Status(Code::kInvalidArgument, fmt::format("{}.format is {}, expected {} at rank {}", name,
-                                                    describe(tensor.format), list(legal), rule->rank));
+  return Status(Code::kInvalidArgument, "{}.format is {}, expected {} at rank {}", name,
+                describe(tensor.format), list(legal), rule->rank);
 }
 
 }  // namespace
@@ -117,10 +117,9 @@ std::string describe(aclFormat format) { return describe_in(kFormatNames, format
 Result<DType> check_tensor(const Tensor& tensor, const char* name, const TensorRules& rules) {
   const auto dtype = to_dtype(tensor.dtype);
   const bool legal = std::find(rules.dtypes.begin(), rules.dtypes.end(), tensor.dtype) != rules.dtypes.end();
-  if (!dtype || !legal) {
-    return Status(Code::kBadDtype, fmt::format("{}.dtype is {}, expected one of {}", name,
-                                               describe(tensor.dtype), list(rules.dtypes)));
-  }
+  if (!dtype || !legal)
+    return Status(Code::kBadDtype, "{}.dtype is {}, expected one of {}", name, describe(tensor.dtype),
+                  list(rules.dtypes));
   RG_CHECK(check_format(tensor, name, rules.formats));
   return *dtype;
 }

@@ -37,7 +37,7 @@ infiniStatus_t infiniopAvgPoolBackward(infiniopAvgPoolBackwardDescriptor_t desc,
     if (!descriptor->grad_output_is_empty)
       for (auto [address, name] : {std::pair{static_cast<const void*>(grad_input), "grad_input"},
                                    std::pair{grad_output, "grad_output"}})
-        if (address == nullptr) return Status(Code::kNullArgument, fmt::format("{} is null", name));
+        if (address == nullptr) return Status(Code::kNullArgument, "{} is null", name);
     plan::Bindings bindings;
     bindings.set(Operand::kGradInput, grad_input);
     bindings.set(Operand::kGradOutput, grad_output);

@@ -44,8 +44,8 @@ class LeavingBlocks {
 };
 
 Status leaving_already(const void* address) {
-  return {Code::kInvalidArgument,
-          fmt::format("ptr is {}, which infinirtFreeAsync was given already", fmt::ptr(address))};
+  return Status(Code::kInvalidArgument, "ptr is {}, which infinirtFreeAsync was given already",
+                fmt::ptr(address));
 }
 
 }  // namespace
@@ -74,12 +74,11 @@ Answer free_block_later(void* address, runtime::Stream& stream) {
   const auto block = AllocationTable::instance().find(address);
   if (!block || block->base != address || block->space != MemorySpace::kDevice ||
       block->owner != MemoryOwner::kInfini)
-    return Status(Code::kInvalidArgument,
-                  fmt::format("ptr is {}, expected the start of a live block of infinirtMalloc{}", address,
-                              fork_note()));
+    return Status(Code::kInvalidArgument, "ptr is {}, expected the start of a live block of infinirtMalloc{}",
+                  address, fork_note());
   if (block->device != &stream.device())
-    return Status(Code::kWrongDevice, fmt::format("ptr is {}, a block of {}; the stream is of {}", address,
-                                                  block->device->label(), stream.device().label()));
+    return Status(Code::kWrongDevice, "ptr is {}, a block of {}; the stream is of {}", address,
+                  block->device->label(), stream.device().label());
   if (!LeavingBlocks::instance().add(address)) return leaving_already(address);
   const Status submitted = stream.submit([address](runtime::ExecutionContext&) {
     // First off the list, then out of the table: the address can be handed out again only after the second.

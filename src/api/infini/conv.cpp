@@ -54,8 +54,8 @@ infiniStatus_t infiniopCreateConvDescriptor(infiniopHandle_t handle, infiniopCon
     request.groups = groups_of(request);
     if (count > 0 && n != static_cast<size_t>(count) && n != static_cast<size_t>(request.groups))
       return Status(Code::kInvalidArgument,
-                    fmt::format("n is {}, expected {}, the spatial dimensions (or {}, the groups)", n, count,
-                                request.groups));
+                    "n is {}, expected {}, the spatial dimensions (or {}, the groups)", n, count,
+                    request.groups);
     return create_descriptor(*device, std::move(request), desc_ptr);
   });
 }

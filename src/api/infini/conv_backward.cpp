@@ -23,7 +23,7 @@ infiniStatus_t infiniopCreateConvBackwardDescriptor(infiniopHandle_t handle,
     RG_TRY(auto request, conv_request({grad_output_desc, input_desc, weight_desc, bias_desc}));
     read_attributes(request, pads, strides, dilations);
     if (n > static_cast<size_t>(INT64_MAX))
-      return Status(Code::kInvalidArgument, fmt::format("n is {}, expected at most {}", n, INT64_MAX));
+      return Status(Code::kInvalidArgument, "n is {}, expected at most {}", n, INT64_MAX);
     request.groups = static_cast<int64_t>(n);
     return create_descriptor(*device, std::move(request), desc_ptr);
   });

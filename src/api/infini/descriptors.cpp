@@ -31,8 +31,8 @@ Result<DType> dtype_of(infiniDtype_t dtype, const char* argument) {
     case INFINI_DTYPE_BF16:
       return DType::kBF16;
     default:
-      return Status(Code::kBadDtype, fmt::format("{}.dtype is {}, expected F16 (12), F32 (13) or BF16 (19)",
-                                                 argument, static_cast<int>(dtype)));
+      return Status(Code::kBadDtype, "{}.dtype is {}, expected F16 (12), F32 (13) or BF16 (19)", argument,
+                    static_cast<int>(dtype));
   }
 }
 
@@ -44,15 +44,15 @@ CellMint& cells() {
 }
 
 Status not_alive(const void* pointer, const char* argument) {
-  return {Code::kBadHandle, fmt::format("{} is {}, which is not alive: destroyed, or never created as such{}",
-                                        argument, pointer, fork_note())};
+  return Status(Code::kBadHandle, "{} is {}, which is not alive: destroyed, or never created as such{}",
+                argument, pointer, fork_note());
 }
 
 Result<std::shared_ptr<Operator>> find_descriptor(const InfiniopDescriptor* pointer, Operation operation) {
   RG_TRY(auto descriptor, find_live(pointer, "desc"));
   if (descriptor->operation != operation)
-    return Status(Code::kBadHandle, fmt::format("desc is a descriptor of {}, expected one of {}",
-                                                name_of(descriptor->operation), name_of(operation)));
+    return Status(Code::kBadHandle, "desc is a descriptor of {}, expected one of {}",
+                  name_of(descriptor->operation), name_of(operation));
   return descriptor;
 }
 

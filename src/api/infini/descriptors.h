@@ -2,8 +2,6 @@
 // The objects behind infiniop's handles and descriptors, and the tables of those that are alive.
 #pragma once
 
-#include <fmt/format.h>
-
 #include <cstddef>
 #include <initializer_list>
 #include <memory>
@@ -72,13 +70,13 @@ Status not_alive(const void* pointer, const char* argument);
 // The live object behind a caller's pointer.
 template <class Cell>
 Result<std::shared_ptr<Object<Cell>>> find_live(const Cell* pointer, const char* argument) {
-  if (pointer == nullptr) return Status(Code::kNullArgument, fmt::format("{} is null", argument));
+  if (pointer == nullptr) return Status(Code::kNullArgument, "{} is null", argument);
   if (auto object = table<Cell>().find(pointer)) return object;
   return not_alive(pointer, argument);
 }
 template <class Cell>
 Status destroy(Cell* pointer, const char* argument) {
-  if (pointer == nullptr) return Status(Code::kNullArgument, fmt::format("{} is null", argument));
+  if (pointer == nullptr) return Status(Code::kNullArgument, "{} is null", argument);
   // Two threads may be destroying it: the one that takes it out of the table goes on.
   if (table<Cell>().remove(pointer) == nullptr) return not_alive(pointer, argument);
   cells().give_back(pointer);

@@ -24,8 +24,8 @@ infiniDevice_t type_of(const runtime::Device& device) {
 }
 
 Answer unsupported_type(infiniDevice_t type) {
-  return {INFINI_STATUS_DEVICE_TYPE_NOT_SUPPORTED,
-          fmt::format("device type is {}, expected CPU (0) or NVIDIA (1)", static_cast<int>(type))};
+  return Answer(INFINI_STATUS_DEVICE_TYPE_NOT_SUPPORTED, "device type is {}, expected CPU (0) or NVIDIA (1)",
+                static_cast<int>(type));
 }
 
 Answer find_device(infiniDevice_t type, int id, runtime::Device*& device) {
@@ -34,10 +34,9 @@ Answer find_device(infiniDevice_t type, int id, runtime::Device*& device) {
   device = runtime::find_device(*kind, id);
   if (device != nullptr) return Answer::ok();
   const int count = runtime::device_count(*kind);
-  return Status(
-      Code::kNoDevice,
-      fmt::format("device {} {} does not exist, {}", type == INFINI_DEVICE_CPU ? "CPU" : "NVIDIA", id,
-                  count == 0 ? "there is none of this type" : fmt::format("expected 0 to {}", count - 1)));
+  return Status(Code::kNoDevice, "device {} {} does not exist, {}",
+                type == INFINI_DEVICE_CPU ? "CPU" : "NVIDIA", id,
+                count == 0 ? "there is none of this type" : fmt::format("expected 0 to {}", count - 1));
 }
 
 runtime::Device& current_device() {

@@ -2,8 +2,6 @@
 // The table from internal codes to infiniStatus_t, and the text "<number> <function>: <sentence>".
 #include "api/infini/guard.h"
 
-#include <fmt/format.h>
-
 namespace retrograd::api::infini {
 
 int number_of(Code code) {
@@ -38,7 +36,7 @@ Answer::Answer(Status status)
     : number_(static_cast<infiniStatus_t>(number_of(status.code()))), sentence_(status.message()) {}
 
 Answer null_pointer(const char* argument) {
-  return {INFINI_STATUS_NULL_POINTER, fmt::format("{} is null, expected an address", argument)};
+  return Answer(INFINI_STATUS_NULL_POINTER, "{} is null, expected an address", argument);
 }
 
 }  // namespace retrograd::api::infini

@@ -17,7 +17,9 @@ namespace retrograd::api::infini {
 class [[nodiscard]] Answer {
  public:
   Answer(Status status);
-  Answer(infiniStatus_t number, std::string sentence) : number_(number), sentence_(std::move(sentence)) {}
+  template <class... Arguments>
+  Answer(infiniStatus_t number, fmt::format_string<Arguments...> text, Arguments&&... arguments)
+      : number_(number), sentence_(fmt::format(text, std::forward<Arguments>(arguments)...)) {}
   static Answer ok() { return Status::ok(); }
 
   bool is_ok() const { return number_ == INFINI_STATUS_SUCCESS; }

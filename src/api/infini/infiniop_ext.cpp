@@ -16,12 +16,11 @@ namespace {
 Result<std::vector<int64_t>> read_pads(const int64_t* pads, size_t pads_count, int spatial_rank) {
   const auto axes = static_cast<size_t>(spatial_rank);
   if (pads == nullptr && pads_count == 0) return std::vector<int64_t>(axes, 0);
-  if (pads == nullptr)
-    return Status(Code::kNullArgument, fmt::format("pads is null, pads_count {}", pads_count));
+  if (pads == nullptr) return Status(Code::kNullArgument, "pads is null, pads_count {}", pads_count);
   if (pads_count != axes && pads_count != 2 * axes && axes != 0)
     return Status(Code::kInvalidArgument,
-                  fmt::format("pads_count is {}, expected {} or {} (in front, behind; axis by axis)",
-                              pads_count, axes, 2 * axes));
+                  "pads_count is {}, expected {} or {} (in front, behind; axis by axis)", pads_count, axes,
+                  2 * axes);
   return axes == 0 ? std::vector<int64_t>() : std::vector<int64_t>(pads, pads + pads_count);
 }
 

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // infinirt: memory.
-#include <fmt/format.h>
 
 #include "api/infini/blocks.h"
 #include "api/infini/devices.h"
@@ -15,9 +14,8 @@ namespace {
 
 Answer check_copy(const void* dst, const void* src, size_t size, infinirtMemcpyKind_t kind) {
   if (kind < INFINIRT_MEMCPY_H2H || kind > INFINIRT_MEMCPY_D2D)
-    return Status(
-        Code::kInvalidArgument,
-        fmt::format("kind is {}, expected H2H (0), H2D (1), D2H (2) or D2D (3)", static_cast<int>(kind)));
+    return Status(Code::kInvalidArgument, "kind is {}, expected H2H (0), H2D (1), D2H (2) or D2D (3)",
+                  static_cast<int>(kind));
   if (Answer answer = check_bytes(dst, size, "dst"); !answer.is_ok()) return answer;
   return check_bytes(src, size, "src");
 }

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // infinirt: streams and events.
-#include <fmt/format.h>
 
 #include "api/infini/devices.h"
 #include "api/infini/guard.h"
@@ -17,10 +16,8 @@ Answer create_event(infinirtEvent_t* event_ptr, uint32_t flags) {
   constexpr uint32_t kKnown = INFINIRT_EVENT_DISABLE_TIMING | INFINIRT_EVENT_BLOCKING_SYNC;
   if (event_ptr == nullptr) return null_pointer("event_ptr");
   if ((flags & ~kKnown) != 0)
-    return Status(
-        Code::kInvalidArgument,
-        fmt::format("flags is {}, expected a combination of DISABLE_TIMING (1) and BLOCKING_SYNC (2)",
-                    flags));
+    return Status(Code::kInvalidArgument,
+                  "flags is {}, expected a combination of DISABLE_TIMING (1) and BLOCKING_SYNC (2)", flags);
   RG_TRY(auto event, current_device().create_event((flags & INFINIRT_EVENT_DISABLE_TIMING) == 0));
   *event_ptr = events().insert(std::move(event));
   return Answer::ok();
@@ -41,9 +38,8 @@ infiniStatus_t infinirtStreamDestroy(infinirtStream_t stream) {
   return guard(__func__, [&]() -> Answer {
     const auto removed = streams().remove(stream);
     if (removed != nullptr) return removed->synchronize();
-    return Status(
-        Code::kBadHandle,
-        fmt::format("stream is {}, expected a live stream of infinirtStreamCreate{}", stream, fork_note()));
+    return Status(Code::kBadHandle, "stream is {}, expected a live stream of infinirtStreamCreate{}", stream,
+                  fork_note());
   });
 }
 

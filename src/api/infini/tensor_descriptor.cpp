@@ -14,8 +14,7 @@ Result<Dims> shape_of(size_t ndim, const size_t* shape) {
   Dims dims;
   for (size_t i = 0; i < ndim; ++i) {
     if (shape[i] > static_cast<size_t>(INT64_MAX))
-      return Status(Code::kBadShape,
-                    fmt::format("shape[{}] is {}, expected at most {}", i, shape[i], INT64_MAX));
+      return Status(Code::kBadShape, "shape[{}] is {}, expected at most {}", i, shape[i], INT64_MAX);
     dims.push_back(static_cast<int64_t>(shape[i]));
   }
   return dims;
@@ -29,9 +28,9 @@ infiniStatus_t infiniopCreateTensorDescriptor(infiniopTensorDescriptor_t* desc_p
   return guard(__func__, [&]() -> Answer {
     if (desc_ptr == nullptr) return Status(Code::kNullArgument, "desc_ptr is null");
     if (ndim > Dims::kMaxRank)
-      return Status(Code::kBadShape, fmt::format("ndim is {}, expected at most {}", ndim, Dims::kMaxRank));
+      return Status(Code::kBadShape, "ndim is {}, expected at most {}", ndim, Dims::kMaxRank);
     if (shape == nullptr && ndim > 0)
-      return Status(Code::kNullArgument, fmt::format("shape is null, expected {} sizes", ndim));
+      return Status(Code::kNullArgument, "shape is null, expected {} sizes", ndim);
     auto descriptor = std::make_shared<Tensor>();
     descriptor->dtype = dtype;
     RG_TRY(descriptor->shape, shape_of(ndim, shape));
