@@ -15,6 +15,7 @@ namespace retrograd {
 enum class Code : unsigned char {
   kOk,
   kNullArgument,     // a pointer that must not be null
+  kNullPointer,      // the same of infinirt, which has a number of its own for it
   kInvalidArgument,  // an attribute outside its range
   kBadShape,         // sizes that do not fit together
   kBadDtype,         // an element type or a mix of them that is not served
@@ -24,6 +25,7 @@ enum class Code : unsigned char {
   kBadHandle,    // dead, foreign or of another kind
   kWrongDevice,  // a stream or a tensor of another device
   kNoDevice,     // no such device, or none is current on this thread
+  kDeviceType,   // a type of devices that are not run here
   kOutOfMemory,
   kTimeout,
   kInternal,

@@ -50,7 +50,7 @@ Status leaving_already(const void* address) {
 
 }  // namespace
 
-Answer allocate_block(void** out, size_t bytes, MemorySpace space) {
+Status allocate_block(void** out, size_t bytes, MemorySpace space) {
   if (out == nullptr) return null_pointer("p_ptr");
   void* address = nullptr;
   if (bytes != 0) {
@@ -58,19 +58,19 @@ Answer allocate_block(void** out, size_t bytes, MemorySpace space) {
            AllocationTable::instance().allocate(current_device(), bytes, space, MemoryOwner::kInfini));
   }
   *out = address;
-  return Answer::ok();
+  return Status::ok();
 }
 
-Answer free_block(void* address, MemorySpace space) {
-  if (address == nullptr) return Answer::ok();
+Status free_block(void* address, MemorySpace space) {
+  if (address == nullptr) return Status::ok();
   if (LeavingBlocks::instance().contains(address)) return leaving_already(address);
   const auto block = AllocationTable::instance().find(address);
   if (block && block->base == address) RG_CHECK(block->device->synchronize());
   return AllocationTable::instance().release(address, space, MemoryOwner::kInfini, "ptr");
 }
 
-Answer free_block_later(void* address, runtime::Stream& stream) {
-  if (address == nullptr) return Answer::ok();
+Status free_block_later(void* address, runtime::Stream& stream) {
+  if (address == nullptr) return Status::ok();
   const auto block = AllocationTable::instance().find(address);
   if (!block || block->base != address || block->space != MemorySpace::kDevice ||
       block->owner != MemoryOwner::kInfini)
@@ -90,8 +90,8 @@ Answer free_block_later(void* address, runtime::Stream& stream) {
   return submitted;
 }
 
-Answer check_bytes(const void* address, size_t bytes, const char* argument) {
-  if (bytes == 0) return Answer::ok();
+Status check_bytes(const void* address, size_t bytes, const char* argument) {
+  if (bytes == 0) return Status::ok();
   if (address == nullptr) return null_pointer(argument);
   return AllocationTable::instance().check_range(address, bytes, argument);
 }

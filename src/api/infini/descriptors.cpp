@@ -56,9 +56,9 @@ Result<std::shared_ptr<Operator>> find_descriptor(const InfiniopDescriptor* poin
   return descriptor;
 }
 
-Answer device_of(const InfiniopHandle* handle, runtime::Device*& device) {
+Result<runtime::Device*> device_of(const InfiniopHandle* handle) {
   RG_CHECK(find_live(handle, "handle").status());
-  return find_device(static_cast<infiniDevice_t>(handle->device), handle->device_id, device);
+  return find_device(static_cast<infiniDevice_t>(handle->device), handle->device_id);
 }
 
 Result<problem::TensorView> view_of(const InfiniopTensorDescriptor* pointer, const char* argument) {
@@ -100,7 +100,7 @@ Status run(const Operator& descriptor, const plan::Bindings& bindings, void* wor
   return status;
 }
 
-Status create_descriptor(runtime::Device& device, problem::Request request, InfiniopDescriptor** out) {
+Status make_descriptor(runtime::Device& device, problem::Request request, InfiniopDescriptor** out) {
   auto descriptor = std::make_shared<Operator>();
   const bool pools = std::holds_alternative<problem::AvgPoolRequest>(request), forward = is_forward(request);
   descriptor->operation = forward ? (pools ? Operation::kAvgPool : Operation::kConv)

@@ -35,10 +35,9 @@ Result<std::shared_ptr<runtime::Stream>> find_stream(infinirtStream_t handle, ru
                 handle, fork_note());
 }
 
-Answer find_event(infinirtEvent_t handle, const char* argument, std::shared_ptr<runtime::Event>& event) {
+Result<std::shared_ptr<runtime::Event>> find_event(infinirtEvent_t handle, const char* argument) {
   if (handle == nullptr) return null_pointer(argument);
-  event = events().find(handle);
-  if (event != nullptr) return Answer::ok();
+  if (auto event = events().find(handle)) return event;
   return Status(Code::kBadHandle, "{} is {}, expected a live event of infinirtEventCreate{}", argument,
                 handle, fork_note());
 }

@@ -25,7 +25,7 @@ Result<Dims> shape_of(size_t ndim, const size_t* shape) {
 infiniStatus_t infiniopCreateTensorDescriptor(infiniopTensorDescriptor_t* desc_ptr, size_t ndim,
                                               const size_t* shape, const ptrdiff_t* strides,
                                               infiniDtype_t dtype) {
-  return guard(__func__, [&]() -> Answer {
+  return guard(__func__, [&]() -> Status {
     if (desc_ptr == nullptr) return Status(Code::kNullArgument, "desc_ptr is null");
     if (ndim > Dims::kMaxRank)
       return Status(Code::kBadShape, "ndim is {}, expected at most {}", ndim, Dims::kMaxRank);
@@ -38,10 +38,10 @@ infiniStatus_t infiniopCreateTensorDescriptor(infiniopTensorDescriptor_t* desc_p
     for (size_t i = 0; strides != nullptr && i < ndim; ++i)
       descriptor->strides[static_cast<int>(i)] = strides[i];
     publish(std::move(descriptor), InfiniopTensorDescriptor{}, desc_ptr);
-    return Answer::ok();
+    return Status::ok();
   });
 }
 
 infiniStatus_t infiniopDestroyTensorDescriptor(infiniopTensorDescriptor_t desc) {
-  return guard(__func__, [&]() -> Answer { return destroy(desc, "desc"); });
+  return guard(__func__, [&]() -> Status { return destroy(desc, "desc"); });
 }
