@@ -26,17 +26,8 @@ Status make_current(const void* context) {
 
 // One of the names that a product's chips have.
 const char* soc_name_of(Product product) {
-  switch (product) {
-    case Product::kA2:
-      return "Ascend910B1";
-    case Product::kA3:
-      return "Ascend910_9391";
-    case Product::k910_95:
-      return "Ascend910_9589";
-    case Product::kTraining:
-      break;
-  }
-  return "Ascend910A";
+  static constexpr const char* kNames[] = {"Ascend910B1", "Ascend910_9391", "Ascend910_9589", "Ascend910A"};
+  return kNames[static_cast<size_t>(product)];
 }
 
 Status no_context() {

@@ -9,17 +9,9 @@ namespace retrograd::api::infini {
 namespace {
 
 const char* name_of(Operation operation) {
-  switch (operation) {
-    case Operation::kConvBackward:
-      return "infiniopConvBackward";
-    case Operation::kAvgPoolBackward:
-      return "infiniopAvgPoolBackward";
-    case Operation::kConv:
-      return "infiniopConv";
-    case Operation::kAvgPool:
-      return "infiniopAvgPool";
-  }
-  return "";
+  static constexpr const char* kNames[] = {"infiniopConvBackward", "infiniopAvgPoolBackward", "infiniopConv",
+                                           "infiniopAvgPool"};
+  return kNames[static_cast<size_t>(operation)];
 }
 
 Result<DType> dtype_of(infiniDtype_t dtype, const char* argument) {
