@@ -5,7 +5,6 @@
 #include <fmt/format.h>
 
 #include <new>
-#include <utility>
 
 #include "base/per_process.h"
 

@@ -2,7 +2,6 @@
 // The array types and aclScalar: copies of what the caller gave.
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cstring>
 
 #include "aclnn/acl_meta.h"

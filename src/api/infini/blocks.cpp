@@ -3,8 +3,6 @@
 // then it is on a list, so that freeing it twice cannot free memory that was handed out again.
 #include "api/infini/blocks.h"
 
-#include <fmt/format.h>
-
 #include <mutex>
 #include <set>
 

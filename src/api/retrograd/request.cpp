@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <cstring>
 #include <span>
-#include <string>
 
 #include "api/retrograd/devices.h"
 #include "base/settings.h"

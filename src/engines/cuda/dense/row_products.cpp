@@ -5,7 +5,6 @@
 
 #include <algorithm>
 
-#include "base/checked.h"
 #include "engines/cuda/dense/gather_way.h"
 #include "engines/cuda/dense/patches.h"
 #include "engines/cuda/dense/product_axes.h"

@@ -6,7 +6,6 @@
 
 #include <algorithm>
 
-#include "base/checked.h"
 #include "engines/cuda/dense/patches.h"
 #include "engines/cuda/dense/product_axes.h"
 #include "engines/cuda/dense/row_operand.h"

@@ -3,9 +3,6 @@
 // (kernels/cuda/stems/box_plan.h).
 #include <fmt/format.h>
 
-#include <algorithm>
-
-#include "base/checked.h"
 #include "engines/cuda/dense/product_limits.h"
 #include "engines/cuda/effort.h"
 #include "engines/cuda/implementations.h"

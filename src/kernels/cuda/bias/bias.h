@@ -2,8 +2,6 @@
 // grad_bias of FP32, FP16 or BF16, of planes anywhere or of a dense channels-last grad_output.
 #pragma once
 
-#include <cstddef>
-
 #include "kernels/cuda/shapes.h"
 
 namespace retrograd::kernels::cuda {
