@@ -10,7 +10,7 @@
 
 #include "kernels/cuda/dense/gather_product.h"
 #include "kernels/cuda/dense/tensor_map.h"
-#include "kernels/cuda/dense/wgmma_gather_plan.h"
+#include "kernels/cuda/dense/wgmma_gather.h"
 #include "kernels/cuda/sm90a/gather_store.cuh"
 
 namespace retrograd::kernels::cuda::wgather {
