@@ -2,13 +2,11 @@
 // HandleTable<T>: which handles of one kind are alive. A caller's handle is looked up before it is followed.
 #pragma once
 
-#include <cstdint>
 #include <list>
 #include <memory>
 #include <mutex>
 #include <unordered_map>
 #include <utility>
-#include <vector>
 
 namespace retrograd {
 

@@ -21,17 +21,8 @@ constexpr size_t kMostCharacters = 1000;
 std::atomic<Sink> sink_in_use{nullptr};
 
 std::string_view name_of(Topic topic) {
-  switch (topic) {
-    case Topic::kWarning:
-      return "warning";
-    case Topic::kError:
-      return "error";
-    case Topic::kDispatch:
-      return "dispatch";
-    case Topic::kCall:
-      return "call";
-  }
-  return "?";
+  static constexpr std::string_view kNames[] = {"warning", "error", "dispatch", "call"};
+  return kNames[static_cast<size_t>(topic)];
 }
 
 // "retrograd: <topic>: <text>\n". Line ends inside the text become " | ": a record is one line, whatever a
@@ -73,18 +64,9 @@ bool is_new_warning(const std::string& text) {
 
 bool enabled(Topic topic) noexcept {
   const Settings* const s = settings_if_read();
-  if (s == nullptr) return false;
-  switch (topic) {
-    case Topic::kWarning:
-      return s->warnings;
-    case Topic::kError:
-      return s->errors;
-    case Topic::kDispatch:
-      return s->dispatch;
-    case Topic::kCall:
-      return s->calls;
-  }
-  return false;
+  static constexpr bool Settings::*kSwitches[] = {&Settings::warnings, &Settings::errors, &Settings::dispatch,
+                                                  &Settings::calls};
+  return s != nullptr && s->*kSwitches[static_cast<size_t>(topic)];
 }
 
 void write(Topic topic, std::string_view text) noexcept {

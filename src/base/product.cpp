@@ -5,17 +5,8 @@
 namespace retrograd {
 
 std::string_view name_of(Product product) {
-  switch (product) {
-    case Product::kA2:
-      return "a2";
-    case Product::kA3:
-      return "a3";
-    case Product::k910_95:
-      return "910_95";
-    case Product::kTraining:
-      return "training";
-  }
-  return "";
+  static constexpr std::string_view kNames[] = {"a2", "a3", "910_95", "training"};
+  return kNames[static_cast<size_t>(product)];
 }
 
 std::optional<Product> product_from_name(std::string_view name) {

@@ -2,7 +2,6 @@
 // The Ascend products whose documented limits can be enforced (RETROGRAD_RULES).
 #pragma once
 
-#include <cstdint>
 #include <optional>
 #include <string_view>
 

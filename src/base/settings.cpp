@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <atomic>
 #include <charconv>
 #include <cstdlib>
@@ -42,130 +43,31 @@ std::optional<Number> whole_number(std::string_view text) {
   return number;
 }
 
-void parse_num_threads(const Lookup& lookup, ParsedSettings& out) {
-  constexpr std::string_view kVariable = "RETROGRAD_NUM_THREADS";
-  const auto value = value_of(lookup, kVariable);
-  if (!value) return;
-  const auto number = whole_number<int>(*value);
-  if (number && *number >= 1 && *number <= kMostThreads) {
-    out.settings.num_threads = *number;
-  } else {
-    out.warnings.push_back(illegal(kVariable, *value,
-                                   fmt::format("a whole number from 1 to {}", kMostThreads),
-                                   "one thread a core is used instead"));
-  }
+// Whether it is such a number, which is stored then.
+bool store_number(std::string_view text, int lowest, int highest, int& target) {
+  const auto number = whole_number<int>(text);
+  if (!number || *number < lowest || *number > highest) return false;
+  target = *number;
+  return true;
 }
 
-void parse_device(const Lookup& lookup, ParsedSettings& out) {
-  constexpr std::string_view kVariable = "RETROGRAD_DEVICE";
-  const auto value = value_of(lookup, kVariable);
-  if (!value) return;
-  out.settings.device = device_choice_from_name(*value);
-  if (!out.settings.device) {
-    out.warnings.push_back(
-        illegal(kVariable, *value, "cpu, cuda or auto",
-                "it is ignored, and auto is used unless a configuration file says otherwise"));
-  }
-}
-
-void parse_hf32_bits(const Lookup& lookup, ParsedSettings& out) {
-  constexpr std::string_view kVariable = "RETROGRAD_HF32_BITS";
-  const auto value = value_of(lookup, kVariable);
-  if (!value) return;
-  if (*value == "10" || *value == "11") {
-    out.settings.hf32_mantissa_bits = *value == "10" ? 10 : 11;
-  } else {
-    out.warnings.push_back(illegal(kVariable, *value, "10 or 11",
-                                   fmt::format("{} is used instead", out.settings.hf32_mantissa_bits)));
-  }
-}
-
-void parse_cpu_isa(const Lookup& lookup, ParsedSettings& out) {
-  constexpr std::string_view kVariable = "RETROGRAD_CPU_ISA";
-  const auto value = value_of(lookup, kVariable);
-  if (!value) return;
-  for (const std::string_view isa : kCpuIsas)
-    if (*value == isa) out.settings.cpu_isa = *value;
-  if (out.settings.cpu_isa.empty())
-    out.warnings.push_back(illegal(kVariable, *value, fmt::format("{}", fmt::join(kCpuIsas, ", ")),
-                                   "the best instruction set of the machine is used instead"));
-}
-
-void parse_bits(const Lookup& lookup, ParsedSettings& out) {
-  constexpr std::string_view kVariable = "RETROGRAD_BITS";
-  const auto value = value_of(lookup, kVariable);
-  if (!value) return;
-  if (*value == "fast" || *value == "portable") {
-    out.settings.bits = *value == "portable" ? Bits::kPortable : Bits::kFast;
-  } else {
-    out.warnings.push_back(illegal(kVariable, *value, "fast or portable", "fast is used instead"));
-  }
+// Whether it is one of two words; the second is true.
+bool store_choice(std::string_view text, std::string_view no, std::string_view yes, bool& target) {
+  target = text == yes;
+  return target || text == no;
 }
 
 // A number of bytes; K, M or G behind it counts in powers of 1024.
-std::optional<size_t> byte_count(std::string_view text) {
+bool store_bytes(std::string_view text, size_t& target) {
   constexpr std::string_view kUnits = "KMG";
   const size_t unit = text.empty() ? std::string_view::npos : kUnits.find(text.back());
   const bool has_unit = unit != std::string_view::npos;
   if (has_unit) text.remove_suffix(1);
   const size_t shift = has_unit ? 10 * (unit + 1) : 0;
   const auto number = whole_number<size_t>(text);
-  if (!number || *number > SIZE_MAX >> shift) return std::nullopt;
-  return *number << shift;
-}
-
-void parse_workspace_limit(const Lookup& lookup, ParsedSettings& out) {
-  constexpr std::string_view kVariable = "RETROGRAD_WORKSPACE_LIMIT";
-  const auto value = value_of(lookup, kVariable);
-  if (!value) return;
-  const auto bytes = byte_count(*value);
-  if (bytes) {
-    out.settings.workspace_limit = *bytes;
-  } else {
-    out.warnings.push_back(illegal(kVariable, *value,
-                                   "a number of bytes, with K, M or G behind it or without",
-                                   "the default limit is used instead"));
-  }
-}
-
-void parse_winograd(const Lookup& lookup, ParsedSettings& out) {
-  constexpr std::string_view kVariable = "RETROGRAD_WINOGRAD";
-  const auto value = value_of(lookup, kVariable);
-  if (!value) return;
-  if (*value == "0" || *value == "1") {
-    out.settings.winograd = *value == "1";
-  } else {
-    out.warnings.push_back(illegal(kVariable, *value, "0 or 1", "0 is used instead"));
-  }
-}
-
-void parse_rules(const Lookup& lookup, ParsedSettings& out) {
-  constexpr std::string_view kVariable = "RETROGRAD_RULES";
-  const auto value = value_of(lookup, kVariable);
-  if (!value) return;
-  out.settings.rules = product_from_name(*value);
-  if (!out.settings.rules) {
-    out.warnings.push_back(
-        illegal(kVariable, *value, "a2, a3, 910_95 or training",
-                "it is ignored, and no product's rules are kept unless a configuration file says so"));
-  }
-}
-
-void parse_soc_name(const Lookup& lookup, ParsedSettings& out) {
-  out.settings.soc_name = value_of(lookup, "RETROGRAD_SOC_NAME").value_or("");
-}
-
-void parse_cuda_architecture(const Lookup& lookup, ParsedSettings& out) {
-  constexpr std::string_view kVariable = "RETROGRAD_CUDA_ARCH";
-  const auto value = value_of(lookup, kVariable);
-  if (!value) return;
-  const auto number = whole_number<int>(*value);
-  if (number && *number >= 80 && *number <= 999) {
-    out.settings.cuda_architecture = *number;
-  } else {
-    out.warnings.push_back(illegal(kVariable, *value, "a compute capability from 80 on, such as 80 or 90",
-                                   "all that the GPU has is used"));
-  }
+  if (!number || *number > SIZE_MAX >> shift) return false;
+  target = *number << shift;
+  return true;
 }
 
 std::string_view trimmed(std::string_view word) {
@@ -242,17 +144,48 @@ const ParsedSettings* parsed_environment() noexcept {
 
 ParsedSettings parse_settings(const Lookup& lookup) {
   ParsedSettings out;
-  parse_num_threads(lookup, out);
-  parse_device(lookup, out);
-  parse_hf32_bits(lookup, out);
-  parse_cpu_isa(lookup, out);
-  parse_bits(lookup, out);
-  parse_workspace_limit(lookup, out);
-  parse_winograd(lookup, out);
-  parse_rules(lookup, out);
-  parse_soc_name(lookup, out);
-  parse_cuda_architecture(lookup, out);
-  out.settings.tuning = value_of(lookup, "RETROGRAD_TUNING").value_or("");
+  Settings& s = out.settings;
+  // store(text): whether it is legal; what is not leaves its setting as it was.
+  const auto parse = [&](std::string_view variable, std::string_view legal, std::string_view instead,
+                         const auto& store) {
+    if (const auto value = value_of(lookup, variable); value && !store(*value))
+      out.warnings.push_back(illegal(variable, *value, legal, instead));
+  };
+  parse("RETROGRAD_NUM_THREADS", fmt::format("a whole number from 1 to {}", kMostThreads),
+        "one thread a core is used instead",
+        [&](std::string_view text) { return store_number(text, 1, kMostThreads, s.num_threads); });
+  parse("RETROGRAD_DEVICE", "cpu, cuda or auto",
+        "it is ignored, and auto is used unless a configuration file says otherwise",
+        [&](std::string_view text) { return (s.device = device_choice_from_name(text)).has_value(); });
+  parse("RETROGRAD_HF32_BITS", "10 or 11", fmt::format("{} is used instead", s.hf32_mantissa_bits),
+        [&](std::string_view text) {
+          return text.size() == 2 && store_number(text, 10, 11, s.hf32_mantissa_bits);
+        });
+  parse("RETROGRAD_CPU_ISA", fmt::format("{}", fmt::join(kCpuIsas, ", ")),
+        "the best instruction set of the machine is used instead", [&](std::string_view text) {
+          const bool known = std::find(std::begin(kCpuIsas), std::end(kCpuIsas), text) != std::end(kCpuIsas);
+          if (known) s.cpu_isa = text;
+          return known;
+        });
+  parse("RETROGRAD_BITS", "fast or portable", "fast is used instead", [&](std::string_view text) {
+    bool portable = false;
+    const bool known = store_choice(text, "fast", "portable", portable);
+    s.bits = portable ? Bits::kPortable : Bits::kFast;
+    return known;
+  });
+  parse("RETROGRAD_WORKSPACE_LIMIT", "a number of bytes, with K, M or G behind it or without",
+        "the default limit is used instead",
+        [&](std::string_view text) { return store_bytes(text, s.workspace_limit); });
+  parse("RETROGRAD_WINOGRAD", "0 or 1", "0 is used instead",
+        [&](std::string_view text) { return store_choice(text, "0", "1", s.winograd); });
+  parse("RETROGRAD_RULES", "a2, a3, 910_95 or training",
+        "it is ignored, and no product's rules are kept unless a configuration file says so",
+        [&](std::string_view text) { return (s.rules = product_from_name(text)).has_value(); });
+  parse("RETROGRAD_CUDA_ARCH", "a compute capability from 80 on, such as 80 or 90",
+        "all that the GPU has is used",
+        [&](std::string_view text) { return store_number(text, 80, 999, s.cuda_architecture); });
+  s.soc_name = value_of(lookup, "RETROGRAD_SOC_NAME").value_or("");
+  s.tuning = value_of(lookup, "RETROGRAD_TUNING").value_or("");
   parse_verbose(lookup, out);
   return out;
 }

@@ -2,6 +2,8 @@
 // Status and Result<T>: how everything below the C boundary reports failure. Nothing throws, nothing prints.
 #pragma once
 
+#include <fmt/format.h>
+
 #include <cassert>
 #include <optional>
 #include <string>
@@ -13,6 +15,7 @@ namespace retrograd {
 enum class Code : unsigned char {
   kOk,
   kNullArgument,     // a pointer that must not be null
+  kNullPointer,      // the same of infinirt, which has a number of its own for it
   kInvalidArgument,  // an attribute outside its range
   kBadShape,         // sizes that do not fit together
   kBadDtype,         // an element type or a mix of them that is not served
@@ -22,6 +25,7 @@ enum class Code : unsigned char {
   kBadHandle,    // dead, foreign or of another kind
   kWrongDevice,  // a stream or a tensor of another device
   kNoDevice,     // no such device, or none is current on this thread
+  kDeviceType,   // a type of devices that are not run here
   kOutOfMemory,
   kTimeout,
   kInternal,
@@ -31,6 +35,10 @@ class [[nodiscard]] Status {
  public:
   Status() = default;
   Status(Code code, std::string message) : code_(code), message_(std::move(message)) {}
+  // A text with places for arguments.
+  template <class First, class... More>
+  Status(Code code, fmt::format_string<First, More...> text, First&& first, More&&... more)
+      : Status(code, fmt::format(text, std::forward<First>(first), std::forward<More>(more)...)) {}
   static Status ok() { return {}; }
 
   bool is_ok() const { return code_ == Code::kOk; }

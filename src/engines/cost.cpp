@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
-#include <cmath>
 #include <fstream>
 #include <sstream>
 
@@ -209,7 +208,7 @@ Result<Tuning> Tuning::parse(std::string_view text) {
     ++line_number;
     if (words.empty()) continue;
     const auto refused = [&](std::string reason) {
-      return Status(Code::kInvalidArgument, fmt::format("line {}: {}", line_number, reason));
+      return Status(Code::kInvalidArgument, "line {}: {}", line_number, reason);
     };
     if (words.size() != 5)
       return refused(fmt::format("{} words, expected 5: name arithmetic memory start call", words.size()));

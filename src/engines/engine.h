@@ -3,13 +3,14 @@
 // step of it.
 #pragma once
 
+#include <fmt/format.h>
+
 #include <array>
 #include <cstddef>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string>
-#include <string_view>
 #include <utility>
 
 #include "base/machine.h"
@@ -46,6 +47,11 @@ class Support {
  public:
   static Support yes() { return Support(true, ""); }
   static Support no(Reason reason) { return Support(false, std::move(reason)); }
+  // A text with places for arguments.
+  template <class First, class... More>
+  static Support no(fmt::format_string<First, More...> text, First&& first, More&&... more) {
+    return no(Reason(fmt::format(text, std::forward<First>(first), std::forward<More>(more)...)));
+  }
   bool accepted() const { return accepted_; }
   std::string reason() const { return reason_.text(); }
 

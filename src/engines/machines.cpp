@@ -2,8 +2,6 @@
 // Fills in a Machine from the hardware, once.
 #include "engines/machines.h"
 
-#include <array>
-
 #include "base/settings.h"
 #include "kernels/cpu/dense/cell_pairs.h"
 #include "kernels/cpu/dense/cell_tiles.h"

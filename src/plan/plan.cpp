@@ -123,18 +123,18 @@ std::string Plan::describe() const {
 Status Plan::check_workspace(const void* workspace, size_t size) const {
   if (workspace_bytes_ == 0) return Status::ok();
   if (workspace == nullptr)
-    return {Code::kNullWorkspace, fmt::format("workspace is null, expected {} bytes", workspace_bytes_)};
+    return Status(Code::kNullWorkspace, "workspace is null, expected {} bytes", workspace_bytes_);
   if (size < workspace_bytes_)
-    return {Code::kShortWorkspace,
-            fmt::format("the workspace has {} bytes, expected at least {} bytes", size, workspace_bytes_)};
+    return Status(Code::kShortWorkspace, "the workspace has {} bytes, expected at least {} bytes", size,
+                  workspace_bytes_);
   return runtime::AllocationTable::instance().check_range(workspace, workspace_bytes_, "workspace");
 }
 
 Status Plan::require_results(const Bindings& bindings) const {
   for (const Entry& entry : entries_)
     if (bindings[entry.result] == nullptr)
-      return {Code::kNullArgument, fmt::format("{} has no data: its address is null, but it was asked for",
-                                               operands_[static_cast<size_t>(entry.result)].name)};
+      return Status(Code::kNullArgument, "{} has no data: its address is null, but it was asked for",
+                    operands_[static_cast<size_t>(entry.result)].name);
   return Status::ok();
 }
 
@@ -148,17 +148,15 @@ Status Plan::check_bindings(const Bindings& bindings) const {
     if ((touched & bit_of(operand)) == 0 || facts.end_byte == facts.lowest_byte) continue;
     const void* address = bindings[operand];
     if (address == nullptr)
-      return {Code::kNullArgument,
-              fmt::format("{} has no data: its address is null, but a result that was asked "
-                          "for needs it",
-                          facts.name)};
+      return Status(Code::kNullArgument,
+                    "{} has no data: its address is null, but a result that was asked for needs it",
+                    facts.name);
     const auto block = runtime::AllocationTable::instance().find(address);
     if (!block) continue;  // not ours: nothing is known of it
     const auto at = static_cast<const std::byte*>(address) - block->base;
     if (at + facts.lowest_byte < 0 || at + facts.end_byte > static_cast<int64_t>(block->bytes))
-      return {Code::kBadStrides,
-              fmt::format("{} touches bytes {} to {} of a block that was allocated with {}", facts.name,
-                          at + facts.lowest_byte, at + facts.end_byte - 1, block->bytes)};
+      return Status(Code::kBadStrides, "{} touches bytes {} to {} of a block that was allocated with {}",
+                    facts.name, at + facts.lowest_byte, at + facts.end_byte - 1, block->bytes);
   }
   return Status::ok();
 }
@@ -166,8 +164,8 @@ Status Plan::check_bindings(const Bindings& bindings) const {
 Status Plan::execute(std::shared_ptr<const Plan> plan, const Bindings& bindings, void* workspace,
                      size_t workspace_size, runtime::Stream& stream) {
   if (&stream.device() != plan->device_)
-    return {Code::kWrongDevice, fmt::format("stream belongs to {}, the operator was planned for {}",
-                                            stream.device().label(), plan->device_->label())};
+    return Status(Code::kWrongDevice, "stream belongs to {}, the operator was planned for {}",
+                  stream.device().label(), plan->device_->label());
   RG_CHECK(plan->check_workspace(workspace, workspace_size));
   RG_CHECK(plan->check_bindings(bindings));
   if (plan->entries_.empty()) return Status::ok();
@@ -217,8 +215,7 @@ std::unique_ptr<const engines::Step> make_step(Answer& answer, const problem::Pa
   if (machine.kind == Machine::Kind::kCpu)
     for (int64_t slices = 1; slices <= kMostSlices; slices *= 2)
       if ((step = fitting_step(*answer.candidate, pass, machine, slices, limit)) != nullptr) return step;
-  answer.support =
-      engines::Support::no(fmt::format("needs {} bytes of workspace, the limit is {}", bytes, limit));
+  answer.support = engines::Support::no("needs {} bytes of workspace, the limit is {}", bytes, limit);
   return nullptr;
 }
 
@@ -255,8 +252,7 @@ Result<std::shared_ptr<const Plan>> make_plan(const problem::Problem& problem, r
                                        : judge_in_order(candidates, pass, machine),
                limit.value_or(workspace_limit(pass, machine)));
     if (candidate == nullptr)
-      return Status(Code::kInternal,
-                    fmt::format("no engine of {} accepts the pass {}", device.label(), name_of(pass)));
+      return Status(Code::kInternal, "no engine of {} accepts the pass {}", device.label(), name_of(pass));
     plan->workspace_bytes_ = std::max(plan->workspace_bytes_, with_alignment(step->workspace_bytes()));
     plan->entries_.push_back(
         {std::move(step), candidate->name(), name_of(pass), result_of(pass).operand, touched_operands(pass)});

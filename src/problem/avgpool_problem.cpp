@@ -46,20 +46,19 @@ class PoolJudge {
     spatial_rank_ = known ? r_.spatial_rank : rank - 2;
     batched_ = !known || rank == spatial_rank_ + 2;
     if (known ? (rank != spatial_rank_ + 1 && rank != spatial_rank_ + 2) : (rank < 3 || rank > 5))
-      return {
-          Code::kBadShape,
-          fmt::format("{}.shape has rank {} ({}), expected {}", names_.input, rank, to_string(r_.input.shape),
-                      known ? fmt::format("{} or {}: (N,) C and {} spatial sizes", spatial_rank_ + 1,
-                                          spatial_rank_ + 2, spatial_rank_)
-                            : "3, 4 or 5: N, C and one to three spatial sizes")};
+      return Status(Code::kBadShape, "{}.shape has rank {} ({}), expected {}", names_.input, rank,
+                    to_string(r_.input.shape),
+                    known ? fmt::format("{} or {}: (N,) C and {} spatial sizes", spatial_rank_ + 1,
+                                        spatial_rank_ + 2, spatial_rank_)
+                          : "3, 4 or 5: N, C and one to three spatial sizes");
     RG_CHECK(expect_rank(r_.grad_output, rank, names_.grad_output, "the rank of the input"));
     RG_CHECK(check_view(r_.input, names_.input));
     RG_CHECK(check_view(r_.grad_output, names_.grad_output));
     for (int axis = 0; axis < spatial_rank_; ++axis) {
       const int dim = first_spatial() + axis;
       if (r_.input.shape[dim] < 1)
-        return {Code::kBadShape, fmt::format("{}.shape[{}] is {}, expected a spatial size of at least 1",
-                                             names_.input, dim, r_.input.shape[dim])};
+        return Status(Code::kBadShape, "{}.shape[{}] is {}, expected a spatial size of at least 1",
+                      names_.input, dim, r_.input.shape[dim]);
     }
     return Status::ok();
   }
@@ -68,13 +67,12 @@ class PoolJudge {
                          bool may_be_empty) {
     const auto axes = static_cast<size_t>(spatial_rank_);
     if (values.size() != 1 && values.size() != axes && !(may_be_empty && values.empty()))
-      return {Code::kInvalidArgument,
-              fmt::format("{} has {} entries, expected {}1 or {}", name, values.size(),
-                          may_be_empty ? "0 (as the kernel), " : "", axes)};
+      return Status(Code::kInvalidArgument, "{} has {} entries, expected {}1 or {}", name, values.size(),
+                    may_be_empty ? "0 (as the kernel), " : "", axes);
     for (size_t i = 0; i < values.size(); ++i)
       if (values[i] < minimum)
-        return {Code::kInvalidArgument,
-                fmt::format("{}[{}] is {}, expected at least {}", name, i, values[i], minimum)};
+        return Status(Code::kInvalidArgument, "{}[{}] is {}, expected at least {}", name, i, values[i],
+                      minimum);
     return Status::ok();
   }
 
@@ -91,9 +89,8 @@ class PoolJudge {
     w.stride = r_.stride.empty() ? w.kernel : entry(r_.stride, axis);
     w.pad = entry(r_.padding, axis);
     if (w.pad > w.kernel / 2)
-      return {Code::kInvalidArgument,
-              fmt::format("{}[{}] is {}, expected at most {}: half the kernel of {}", names_.padding,
-                          r_.padding.size() == 1 ? 0 : axis, w.pad, w.kernel / 2, w.kernel)};
+      return Status(Code::kInvalidArgument, "{}[{}] is {}, expected at most {}: half the kernel of {}",
+                    names_.padding, r_.padding.size() == 1 ? 0 : axis, w.pad, w.kernel / 2, w.kernel);
     return judge_size(dim, w);
   }
 
@@ -107,25 +104,22 @@ class PoolJudge {
     const auto size = pool_output_size(w, r_.ceil_mode, true);
     const auto plain = pool_output_size(w, r_.ceil_mode, false);
     if (!reach.get() || !size || !plain)
-      return {Code::kBadShape,
-              fmt::format("{}.shape[{}] is {}: the window positions do not fit in 64 bits ({})",
-                          names_.grad_output, dim, w.y, facts())};
+      return Status(Code::kBadShape, "{}.shape[{}] is {}: the window positions do not fit in 64 bits ({})",
+                    names_.grad_output, dim, w.y, facts());
     if (*size < 1)
-      return {Code::kBadShape,
-              fmt::format("the kernel does not fit into the padded input: {}.shape[{}] would be {} "
-                          "({})",
-                          names_.grad_output, dim, *size, facts())};
+      return Status(Code::kBadShape,
+                    "the kernel does not fit into the padded input: {}.shape[{}] would be {} ({})",
+                    names_.grad_output, dim, *size, facts());
     const bool plain_is_legal = r_.ceil_mode && r_.uncorrected_ceil_sizes;
     if (w.y == *size || (plain_is_legal && w.y == *plain)) return Status::ok();
     const std::string alternative = plain_is_legal && *plain != *size
                                         ? fmt::format(" (or {}, without the last-window correction)", *plain)
                                         : "";
-    return {Code::kBadShape,
-            fmt::format("{}.shape[{}] is {}, expected {}{} = floor(({} + 2*{} - {}{})/{}) + 1{} ({})",
-                        names_.grad_output, dim, w.y, *size, alternative, w.x, w.pad, w.kernel,
-                        r_.ceil_mode ? fmt::format(" + {} - 1", w.stride) : "", w.stride,
-                        *plain != *size ? ", less 1 as the last window would start beyond the input" : "",
-                        facts())};
+    return Status(Code::kBadShape,
+                  "{}.shape[{}] is {}, expected {}{} = floor(({} + 2*{} - {}{})/{}) + 1{} ({})",
+                  names_.grad_output, dim, w.y, *size, alternative, w.x, w.pad, w.kernel,
+                  r_.ceil_mode ? fmt::format(" + {} - 1", w.stride) : "", w.stride,
+                  *plain != *size ? ", less 1 as the last window would start beyond the input" : "", facts());
   }
 
   Status judge_types() const {
@@ -135,11 +129,11 @@ class PoolJudge {
     const auto& [model, model_name] = all[r_.forward ? 1 : 0];
     for (auto [view, name] : std::span(all).first(r_.forward ? 2 : 3)) {
       if (is_8bit(view->dtype))
-        return {Code::kBadDtype,
-                fmt::format("{}.dtype is {}, expected f32, f16 or bf16", name, name_of(view->dtype))};
+        return Status(Code::kBadDtype, "{}.dtype is {}, expected f32, f16 or bf16", name,
+                      name_of(view->dtype));
       if (view->dtype != model->dtype)
-        return {Code::kBadDtype, fmt::format("{}.dtype is {}, expected {}: the type of {}", name,
-                                             name_of(view->dtype), name_of(model->dtype), model_name)};
+        return Status(Code::kBadDtype, "{}.dtype is {}, expected {}: the type of {}", name,
+                      name_of(view->dtype), name_of(model->dtype), model_name);
     }
     return Status::ok();
   }
@@ -147,10 +141,8 @@ class PoolJudge {
   Status judge_shapes() const {
     for (int dim = 0; dim < first_spatial(); ++dim)
       if (r_.grad_output.shape[dim] != r_.input.shape[dim])
-        return {Code::kBadShape,
-                fmt::format("{}.shape[{}] is {}, expected {} as in {}: batch and channels agree",
-                            names_.grad_output, dim, r_.grad_output.shape[dim], r_.input.shape[dim],
-                            names_.input)};
+        return Status(Code::kBadShape, "{}.shape[{}] is {}, expected {} as in {}: batch and channels agree",
+                      names_.grad_output, dim, r_.grad_output.shape[dim], r_.input.shape[dim], names_.input);
     if (r_.forward) return check_output_view(r_.grad_output, names_.grad_output);
     RG_CHECK(expect_shape(r_.grad_input, r_.input.shape, names_.grad_input, "the shape of the input"));
     return check_output_view(r_.grad_input, names_.grad_input);

@@ -145,14 +145,13 @@ Strides5 strides_5d(const TensorView& view) {
 Result<OperandRounding> choose_rounding(const ConvMath& math, const char* name, DType compute,
                                         std::vector<std::string>& warnings) {
   if (math.mode < 0 || math.mode > 3)
-    return Status(
-        Code::kInvalidArgument,
-        fmt::format("{} is {}, expected 0 (KEEP_DTYPE), 1 (ALLOW_FP32_DOWN_PRECISION), 2 (USE_FP16) or "
-                    "3 (USE_HF32)",
-                    name, math.mode));
+    return Status(Code::kInvalidArgument,
+                  "{} is {}, expected 0 (KEEP_DTYPE), 1 (ALLOW_FP32_DOWN_PRECISION), 2 (USE_FP16) or "
+                  "3 (USE_HF32)",
+                  name, math.mode);
   if (math.mode == 2 && compute == DType::kBF16)
-    return Status(Code::kBadDtype,
-                  fmt::format("{} is 2 (USE_FP16), which bf16 operands do not allow: use 0, 1 or 3", name));
+    return Status(Code::kBadDtype, "{} is 2 (USE_FP16), which bf16 operands do not allow: use 0, 1 or 3",
+                  name);
   if (math.mode == 3 && (compute == DType::kF16 || compute == DType::kBF16))
     warnings.push_back(
         fmt::format("{} is 3 (USE_HF32), which changes nothing for {} operands", name, name_of(compute)));
@@ -167,16 +166,16 @@ Result<OperandRounding> choose_rounding(const ConvMath& math, const char* name, 
 
 Status expect_rank(const TensorView& view, int rank, const char* name, const char* why) {
   if (view.shape.rank() == rank) return Status::ok();
-  return {Code::kBadShape, fmt::format("{}.shape has rank {} ({}), expected {}: {}", name, view.shape.rank(),
-                                       to_string(view.shape), rank, why)};
+  return Status(Code::kBadShape, "{}.shape has rank {} ({}), expected {}: {}", name, view.shape.rank(),
+                to_string(view.shape), rank, why);
 }
 
 Status expect_shape(const TensorView& view, const Dims& shape, const char* name, const char* why) {
   RG_CHECK(expect_rank(view, shape.rank(), name, why));
   for (int i = 0; i < shape.rank(); ++i)
     if (view.shape[i] != shape[i])
-      return {Code::kBadShape,
-              fmt::format("{}.shape[{}] is {}, expected {}: {}", name, i, view.shape[i], shape[i], why)};
+      return Status(Code::kBadShape, "{}.shape[{}] is {}, expected {}: {}", name, i, view.shape[i], shape[i],
+                    why);
   return Status::ok();
 }
 

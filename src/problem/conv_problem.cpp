@@ -44,10 +44,9 @@ class ConvJudge {
   Status judge_ranks() {
     const int rank = r_.input.shape.rank();
     if (rank < 3 || rank > 5)
-      return {
-          Code::kBadShape,
-          fmt::format("{}.shape has rank {} ({}), expected 3, 4 or 5: N, C and one to three spatial sizes",
-                      names_.input, rank, to_string(r_.input.shape))};
+      return Status(Code::kBadShape,
+                    "{}.shape has rank {} ({}), expected 3, 4 or 5: N, C and one to three spatial sizes",
+                    names_.input, rank, to_string(r_.input.shape));
     RG_CHECK(expect_rank(r_.weight, rank, names_.weight, "the rank of the input"));
     RG_CHECK(expect_rank(r_.grad_output, rank, names_.grad_output, "the rank of the input"));
     RG_CHECK(check_view(r_.grad_output, names_.grad_output));
@@ -64,17 +63,17 @@ class ConvJudge {
   Status judge_length(const std::vector<int64_t>& values, const char* name, bool pairs_allowed) const {
     const auto axes = static_cast<size_t>(spatial_rank_);
     if (values.size() == axes || (pairs_allowed && values.size() == 2 * axes)) return Status::ok();
-    return {Code::kInvalidArgument,
-            fmt::format("{} has {} entries, expected {}{} for a {}-D convolution", name, values.size(), axes,
-                        pairs_allowed ? fmt::format(" or {} (in front, behind; axis by axis)", 2 * axes) : "",
-                        spatial_rank_)};
+    return Status(Code::kInvalidArgument, "{} has {} entries, expected {}{} for a {}-D convolution", name,
+                  values.size(), axes,
+                  pairs_allowed ? fmt::format(" or {} (in front, behind; axis by axis)", 2 * axes) : "",
+                  spatial_rank_);
   }
 
   Status judge_minimum(const std::vector<int64_t>& values, const char* name, int64_t minimum) const {
     for (size_t i = 0; i < values.size(); ++i)
       if (values[i] < minimum)
-        return {Code::kInvalidArgument,
-                fmt::format("{}[{}] is {}, expected at least {}", name, i, values[i], minimum)};
+        return Status(Code::kInvalidArgument, "{}[{}] is {}, expected at least {}", name, i, values[i],
+                      minimum);
     return Status::ok();
   }
 
@@ -100,19 +99,17 @@ class ConvJudge {
       const int64_t stride = r_.stride[i / entries_per_axis], dilation = r_.dilation[i / entries_per_axis];
       const int64_t limit = r_.forward ? std::max(stride, dilation) : stride;
       if (!r_.transposed && value != 0)
-        return {Code::kInvalidArgument,
-                fmt::format("{}[{}] is {}, expected 0 as the convolution is not transposed",
-                            names_.output_padding, i, value)};
+        return Status(Code::kInvalidArgument, "{}[{}] is {}, expected 0 as the convolution is not transposed",
+                      names_.output_padding, i, value);
       // Beyond the stride it is places that are padded away otherwise, and then zeros: well defined, and left
       // to the interfaces that do not refuse it.
       const bool limited = r_.rules.follows_aclnn() || r_.rules.one_dtype;
       if (r_.transposed && limited && (value < 0 || value >= limit))
-        return {Code::kInvalidArgument,
-                fmt::format("{}[{}] is {}, expected 0 to {}: less than the stride{}", names_.output_padding,
-                            i, value, limit - 1, r_.forward ? " or the dilation" : "")};
+        return Status(Code::kInvalidArgument, "{}[{}] is {}, expected 0 to {}: less than the stride{}",
+                      names_.output_padding, i, value, limit - 1, r_.forward ? " or the dilation" : "");
       if (r_.transposed && value < 0)
-        return {Code::kInvalidArgument,
-                fmt::format("{}[{}] is {}, expected at least 0", names_.output_padding, i, value)};
+        return Status(Code::kInvalidArgument, "{}[{}] is {}, expected at least 0", names_.output_padding, i,
+                      value);
     }
     return Status::ok();
   }
@@ -127,53 +124,49 @@ class ConvJudge {
     const Dims& weight = r_.weight.shape;
     const Dims& grad_output = r_.grad_output.shape;
     if (grad_output[0] != input[0])
-      return {Code::kBadShape, fmt::format("{}.shape[0] is {}, expected {}: the batch of {}",
-                                           names_.grad_output, grad_output[0], input[0], names_.input)};
+      return Status(Code::kBadShape, "{}.shape[0] is {}, expected {}: the batch of {}", names_.grad_output,
+                    grad_output[0], input[0], names_.input);
     return r_.transposed ? judge_transposed_channels(input, weight, grad_output)
                          : judge_plain_channels(input, weight, grad_output);
   }
 
   Status judge_plain_channels(const Dims& input, const Dims& weight, const Dims& grad_output) const {
     if (checked_mul(weight[1], r_.groups) != input[1])
-      return {Code::kInvalidArgument,
-              fmt::format("{} is {}, but {} * {}.shape[1] ({}) must equal {}.shape[1], which is {}{}",
-                          names_.groups, r_.groups, names_.groups, names_.weight, weight[1], names_.input,
-                          input[1], nearest_groups(input[1], weight[1]))};
+      return Status(Code::kInvalidArgument,
+                    "{} is {}, but {} * {}.shape[1] ({}) must equal {}.shape[1], which is {}{}",
+                    names_.groups, r_.groups, names_.groups, names_.weight, weight[1], names_.input, input[1],
+                    nearest_groups(input[1], weight[1]));
     if (weight[0] < 1)
-      return {Code::kBadShape,
-              fmt::format("{}.shape[0] is {}, expected at least 1 output channel", names_.weight, weight[0])};
+      return Status(Code::kBadShape, "{}.shape[0] is {}, expected at least 1 output channel", names_.weight,
+                    weight[0]);
     if (weight[0] % r_.groups != 0)
-      return {Code::kBadShape, fmt::format("{}.shape[0] is {}, expected a multiple of {} = {}", names_.weight,
-                                           weight[0], names_.groups, r_.groups)};
+      return Status(Code::kBadShape, "{}.shape[0] is {}, expected a multiple of {} = {}", names_.weight,
+                    weight[0], names_.groups, r_.groups);
     if (grad_output[1] != weight[0])
-      return {Code::kBadShape,
-              fmt::format("{}.shape[1] is {}, expected {} = {}.shape[0], the output channels",
-                          names_.grad_output, grad_output[1], weight[0], names_.weight)};
+      return Status(Code::kBadShape, "{}.shape[1] is {}, expected {} = {}.shape[0], the output channels",
+                    names_.grad_output, grad_output[1], weight[0], names_.weight);
     return Status::ok();
   }
 
   Status judge_transposed_channels(const Dims& input, const Dims& weight, const Dims& grad_output) const {
     if (weight[0] != input[1])
-      return {Code::kBadShape, fmt::format("{}.shape[0] is {}, expected {} = {}.shape[1], the input channels "
-                                           "(transposed)",
-                                           names_.weight, weight[0], input[1], names_.input)};
+      return Status(Code::kBadShape,
+                    "{}.shape[0] is {}, expected {} = {}.shape[1], the input channels (transposed)",
+                    names_.weight, weight[0], input[1], names_.input);
     if (weight[0] < 1)
-      return {Code::kBadShape,
-              fmt::format("{}.shape[0] is {}, expected at least 1 input channel (transposed)", names_.weight,
-                          weight[0])};
+      return Status(Code::kBadShape, "{}.shape[0] is {}, expected at least 1 input channel (transposed)",
+                    names_.weight, weight[0]);
     if (weight[0] % r_.groups != 0)
-      return {Code::kBadShape, fmt::format("{}.shape[0] is {}, expected a multiple of {} = {}", names_.weight,
-                                           weight[0], names_.groups, r_.groups)};
+      return Status(Code::kBadShape, "{}.shape[0] is {}, expected a multiple of {} = {}", names_.weight,
+                    weight[0], names_.groups, r_.groups);
     if (weight[1] < 1 && !empty_input_)
-      return {Code::kBadShape,
-              fmt::format("{}.shape[1] is {}, expected at least 1: only an empty batch allows 0",
-                          names_.weight, weight[1])};
+      return Status(Code::kBadShape, "{}.shape[1] is {}, expected at least 1: only an empty batch allows 0",
+                    names_.weight, weight[1]);
     if (checked_mul(weight[1], r_.groups) != grad_output[1] && !weight_alone_)
-      return {Code::kInvalidArgument,
-              fmt::format(
-                  "{} is {}, but {} * {}.shape[1] ({}) must equal {}.shape[1], which is {} (transposed){}",
-                  names_.groups, r_.groups, names_.groups, names_.weight, weight[1], names_.grad_output,
-                  grad_output[1], nearest_groups(grad_output[1], weight[1]))};
+      return Status(Code::kInvalidArgument,
+                    "{} is {}, but {} * {}.shape[1] ({}) must equal {}.shape[1], which is {} (transposed){}",
+                    names_.groups, r_.groups, names_.groups, names_.weight, weight[1], names_.grad_output,
+                    grad_output[1], nearest_groups(grad_output[1], weight[1]));
     return Status::ok();
   }
 
@@ -194,16 +187,16 @@ class ConvJudge {
   Status leave_weight_alone() {
     const auto channels = checked_mul(r_.weight.shape[1], r_.groups);
     if (!channels)
-      return {Code::kBadShape, fmt::format("{} * {}.shape[1] ({} * {}) does not fit in 64 bits",
-                                           names_.groups, names_.weight, r_.groups, r_.weight.shape[1])};
+      return Status(Code::kBadShape, "{} * {}.shape[1] ({} * {}) does not fit in 64 bits", names_.groups,
+                    names_.weight, r_.groups, r_.weight.shape[1]);
     Dims x{0, *channels}, y{0, r_.input.shape[1]};
     for (int axis = 0; axis < spatial_rank_; ++axis) {
       Window& window = conv_.axes[static_cast<size_t>(3 - spatial_rank_ + axis)];
       window.kernel = r_.weight.shape[axis + 2];
       window.x = std::max<int64_t>(window.kernel, 1);
       if (!positions_fit(window))
-        return {Code::kBadShape, fmt::format("{}.shape[{}] is {}: the window positions do not fit in 64 bits",
-                                             names_.weight, axis + 2, window.kernel)};
+        return Status(Code::kBadShape, "{}.shape[{}] is {}: the window positions do not fit in 64 bits",
+                      names_.weight, axis + 2, window.kernel);
       x.push_back(window.x);
       y.push_back(1);
     }
@@ -217,9 +210,9 @@ class ConvJudge {
     const int64_t in = r_.input.shape[dim], kernel = r_.weight.shape[dim], out = r_.grad_output.shape[dim];
     for (auto [name, size] : {std::pair{names_.input, in}, std::pair{names_.weight, kernel}})
       if (size < 1 && !empty_input_)
-        return {Code::kBadShape,
-                fmt::format("{}.shape[{}] is {}, expected at least 1: only an empty batch{} allows 0", name,
-                            dim, size, r_.transposed ? "" : " or no channels")};
+        return Status(Code::kBadShape,
+                      "{}.shape[{}] is {}, expected at least 1: only an empty batch{} allows 0", name, dim,
+                      size, r_.transposed ? "" : " or no channels");
     const auto i = static_cast<size_t>(axis);
     const AxisPair pad = pair_of(r_.padding, axis, true), extra = pair_of(r_.output_padding, axis, false);
     const WindowSizes sizes{in, kernel, r_.stride[i], r_.dilation[i], pad.lo, pad.hi};
@@ -234,8 +227,7 @@ class ConvJudge {
               // Output padding in front moves the result away from the border, as less padding there would.
               .pad_lo = pad.lo - extra.lo};
     if (!positions_fit(window))
-      return {Code::kBadShape,
-              fmt::format("the window positions do not fit in 64 bits ({})", given(axis, sizes))};
+      return Status(Code::kBadShape, "the window positions do not fit in 64 bits ({})", given(axis, sizes));
     return Status::ok();
   }
 
@@ -254,14 +246,14 @@ class ConvJudge {
                                             s.pad_hi, s.dilation, s.kernel, s.stride);
     const std::string size = fmt::format("{}.shape[{}]", names_.grad_output, axis + 2);
     if (!expected)
-      return {Code::kBadShape, fmt::format("{} would be {}, which does not fit in 64 bits ({})", size,
-                                           formula, given(axis, s))};
+      return Status(Code::kBadShape, "{} would be {}, which does not fit in 64 bits ({})", size, formula,
+                    given(axis, s));
     if (*expected < 0 || (*expected == 0 && !empty_input_))
-      return {Code::kBadShape,
-              fmt::format("the kernel does not fit into the padded input: {} would be {} = {} ({})", size,
-                          *expected, formula, given(axis, s))};
-    return {Code::kBadShape,
-            fmt::format("{} is {}, expected {} = {} ({})", size, out, *expected, formula, given(axis, s))};
+      return Status(Code::kBadShape,
+                    "the kernel does not fit into the padded input: {} would be {} = {} ({})", size,
+                    *expected, formula, given(axis, s));
+    return Status(Code::kBadShape, "{} is {}, expected {} = {} ({})", size, out, *expected, formula,
+                  given(axis, s));
   }
 
   Status judge_transposed_axis(int axis, const WindowSizes& s, const AxisPair& extra) const {
@@ -274,13 +266,12 @@ class ConvJudge {
     const std::string facts =
         fmt::format("{}, {} {}+{}, transposed", given(axis, s), names_.output_padding, extra.lo, extra.hi);
     if (!expected)
-      return {Code::kBadShape,
-              fmt::format("{} would be {}, which does not fit in 64 bits ({})", size, formula, facts)};
+      return Status(Code::kBadShape, "{} would be {}, which does not fit in 64 bits ({})", size, formula,
+                    facts);
     if (*expected < 0 || (*expected == 0 && !empty_input_))
-      return {Code::kBadShape,
-              fmt::format("{} would be {} = {}, expected at least 1 ({})", size, *expected, formula, facts)};
-    return {Code::kBadShape,
-            fmt::format("{} is {}, expected {} = {} ({})", size, out, *expected, formula, facts)};
+      return Status(Code::kBadShape, "{} would be {} = {}, expected at least 1 ({})", size, *expected,
+                    formula, facts);
+    return Status(Code::kBadShape, "{} is {}, expected {} = {} ({})", size, out, *expected, formula, facts);
   }
 
   Status judge_types() {
@@ -305,22 +296,20 @@ class ConvJudge {
                            bool compute_type_allowed) const {
     if (!view) return Status::ok();
     if (r_.rules.one_dtype && view->dtype != compute)
-      return {Code::kBadDtype, fmt::format("{}.dtype is {}, expected {}: one type for all tensors", name,
-                                           name_of(view->dtype), name_of(compute))};
+      return Status(Code::kBadDtype, "{}.dtype is {}, expected {}: one type for all tensors", name,
+                    name_of(view->dtype), name_of(compute));
     if (!is_8bit(view->dtype) || (compute_type_allowed && view->dtype == compute)) return Status::ok();
-    return {Code::kBadDtype,
-            fmt::format(
-                "{}.dtype is {}, expected f32, f16, bf16{}", name, name_of(view->dtype),
-                compute_type_allowed ? fmt::format(" or {}, the type of the inputs", name_of(compute)) : "")};
+    return Status(
+        Code::kBadDtype, "{}.dtype is {}, expected f32, f16, bf16{}", name, name_of(view->dtype),
+        compute_type_allowed ? fmt::format(" or {}, the type of the inputs", name_of(compute)) : "");
   }
 
   Status judge_bias_type(DType compute) const {
     if (!r_.bias || r_.bias->dtype == compute || (r_.bias->dtype == DType::kF32 && !r_.rules.one_dtype))
       return Status::ok();
-    return {Code::kBadDtype,
-            fmt::format(
-                "{}.dtype is {}, expected {}{}", names_.bias, name_of(r_.bias->dtype), name_of(compute),
-                r_.rules.one_dtype ? ": one type for all tensors" : ", the type of the products, or f32")};
+    return Status(Code::kBadDtype, "{}.dtype is {}, expected {}{}", names_.bias, name_of(r_.bias->dtype),
+                  name_of(compute),
+                  r_.rules.one_dtype ? ": one type for all tensors" : ", the type of the products, or f32");
   }
 
   Status judge_outputs() {
@@ -378,13 +367,11 @@ Result<DType> promote(const ConvRequest& request) {
                   request.forward ? "" : fmt::format("{} {}, ", request.names.grad_output, name_of(types[0])),
                   request.names.input, name_of(types[1]), request.names.weight, name_of(types[2]));
   if (request.rules.one_dtype)
-    return Status(Code::kBadDtype,
-                  fmt::format("dtypes differ ({}), expected one type for all tensors", given));
+    return Status(Code::kBadDtype, "dtypes differ ({}), expected one type for all tensors", given);
   for (DType type : types)
     if (is_8bit(type))
-      return Status(Code::kBadDtype,
-                    fmt::format("dtypes differ ({}), expected {} for all{}: 8-bit types do not mix", given,
-                                name_of(type), request.forward ? "" : " three"));
+      return Status(Code::kBadDtype, "dtypes differ ({}), expected {} for all{}: 8-bit types do not mix",
+                    given, name_of(type), request.forward ? "" : " three");
   return DType::kF32;
 }
 

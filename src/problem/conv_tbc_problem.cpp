@@ -25,12 +25,11 @@ Status judge_types(const ConvTbcRequest& r) {
   const NamedView& model = all[r.forward ? 1 : 0];
   for (const auto& [view, name] : std::span(all).first(r.forward ? 4 : 7))
     if (is_8bit(view.dtype) && &view != &r.grad_weight)
-      return {Code::kBadDtype,
-              fmt::format("{}.dtype is {}, expected f32, f16 or bf16", name, name_of(view.dtype))};
+      return Status(Code::kBadDtype, "{}.dtype is {}, expected f32, f16 or bf16", name, name_of(view.dtype));
   for (const auto& [view, name] : {all[1], all[2], all[3]})
     if (view.dtype != model.view.dtype)
-      return {Code::kBadDtype, fmt::format("{}.dtype is {}, expected {}: the type of {}", name,
-                                           name_of(view.dtype), name_of(model.view.dtype), model.name)};
+      return Status(Code::kBadDtype, "{}.dtype is {}, expected {}: the type of {}", name, name_of(view.dtype),
+                    name_of(model.view.dtype), model.name);
   return Status::ok();
 }
 
@@ -45,25 +44,24 @@ Status judge_shapes(const ConvTbcRequest& r) {
   RG_CHECK(check_view(r.weight, n.weight));
   RG_CHECK(check_view(r.bias, n.bias));
   if (r.pad < 0 || r.pad >= int64_t{1} << 31)
-    return {Code::kInvalidArgument, fmt::format("{} is {}, expected 0 to 2147483647", n.padding, r.pad)};
+    return Status(Code::kInvalidArgument, "{} is {}, expected 0 to 2147483647", n.padding, r.pad);
   if (r.input.shape[2] != r.weight.shape[1])
-    return {Code::kBadShape, fmt::format("{}.shape[2] is {}, expected {} = {}.shape[1], the input channels",
-                                         n.input, r.input.shape[2], r.weight.shape[1], n.weight)};
+    return Status(Code::kBadShape, "{}.shape[2] is {}, expected {} = {}.shape[1], the input channels",
+                  n.input, r.input.shape[2], r.weight.shape[1], n.weight);
   if (r.bias.shape[0] != r.weight.shape[2])
-    return {Code::kBadShape, fmt::format("{}.shape[0] is {}, expected {} = {}.shape[2], the output channels",
-                                         n.bias, r.bias.shape[0], r.weight.shape[2], n.weight)};
+    return Status(Code::kBadShape, "{}.shape[0] is {}, expected {} = {}.shape[2], the output channels",
+                  n.bias, r.bias.shape[0], r.weight.shape[2], n.weight);
   const WindowSizes sizes{r.input.shape[0], r.weight.shape[0], 1, 1, r.pad, r.pad};
   const auto t_out = output_size(sizes);
   if (!t_out || *t_out < 0 || r.grad_output.shape[0] != *t_out) {
     const std::string how = fmt::format("{} + 2*{} - {} + 1 ({} T {}, {} {}, kernel {})", sizes.x, r.pad,
                                         sizes.kernel, n.input, sizes.x, n.padding, r.pad, sizes.kernel);
     if (t_out && *t_out < 0)
-      return {Code::kBadShape,
-              fmt::format("the kernel does not fit into the padded input: {}.shape[0] would be {} = {}",
-                          n.grad_output, *t_out, how)};
-    return {Code::kBadShape,
-            fmt::format("{}.shape[0] is {}, expected {} = {}", n.grad_output, r.grad_output.shape[0],
-                        t_out ? fmt::to_string(*t_out) : "a number beyond 64 bits", how)};
+      return Status(Code::kBadShape,
+                    "the kernel does not fit into the padded input: {}.shape[0] would be {} = {}",
+                    n.grad_output, *t_out, how);
+    return Status(Code::kBadShape, "{}.shape[0] is {}, expected {} = {}", n.grad_output,
+                  r.grad_output.shape[0], t_out ? fmt::to_string(*t_out) : "a number beyond 64 bits", how);
   }
   RG_CHECK(expect_shape(r.grad_output, {*t_out, r.input.shape[1], r.weight.shape[2]}, n.grad_output,
                         "(T_out, B, C_out) of the input and the weight"));
@@ -109,8 +107,8 @@ Status fill_problem(const ConvTbcRequest& request, Problem& problem) {
                   .dilation = 1,
                   .pad_lo = request.pad};
   if (!positions_fit(conv.axes[2]))
-    return Status(Code::kBadShape, fmt::format("the window positions do not fit in 64 bits ({} {})",
-                                               request.names.padding, request.pad));
+    return Status(Code::kBadShape, "the window positions do not fit in 64 bits ({} {})",
+                  request.names.padding, request.pad);
   fill_problem(conv, request.names, problem);
   return Status::ok();
 }

@@ -5,40 +5,18 @@
 namespace retrograd::problem {
 
 std::string_view name_of(Operand operand) {
-  switch (operand) {
-    case Operand::kGradOutput:
-      return "grad_output";
-    case Operand::kInput:
-      return "input";
-    case Operand::kWeight:
-      return "weight";
-    case Operand::kGradInput:
-      return "grad_input";
-    case Operand::kGradWeight:
-      return "grad_weight";
-    case Operand::kGradBias:
-      return "grad_bias";
-    case Operand::kBias:
-      return "bias";
-    case Operand::kOutput:
-      return "output";
-  }
-  return "";
+  static constexpr std::string_view kNames[] = {"grad_output", "input",     "weight", "grad_input",
+                                                "grad_weight", "grad_bias", "bias",   "output"};
+  return kNames[static_cast<size_t>(operand)];
 }
 
 std::string_view name_of(const Pass& pass) {
-  if (std::holds_alternative<BiasPass>(pass)) return "grad_bias";
+  static constexpr std::string_view kOfConvolutions[] = {"forward", "grad_input", "grad_weight"};
+  if (const auto* conv = std::get_if<ConvPass>(&pass))
+    return kOfConvolutions[static_cast<size_t>(conv->kind)];
   if (const auto* pool = std::get_if<AvgPoolPass>(&pass))
     return pool->forward ? "avgpool_forward" : "avgpool";
-  switch (std::get<ConvPass>(pass).kind) {
-    case ConvPassKind::kForward:
-      return "forward";
-    case ConvPassKind::kGradInput:
-      return "grad_input";
-    case ConvPassKind::kGradWeight:
-      return "grad_weight";
-  }
-  return "";
+  return "grad_bias";
 }
 
 const PassTensor& result_of(const Pass& pass) {

@@ -4,8 +4,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-
 #include "problem/problem.h"
 
 namespace retrograd::problem {

@@ -70,8 +70,8 @@ Overlap overlap_of(const TensorView& view) {
 }
 
 Status overflow(std::string_view name, const TensorView& view) {
-  return {Code::kBadShape, fmt::format("{}.shape is {} with strides {}: its addresses do not fit in 64 bits",
-                                       name, to_string(view.shape), to_string(view.strides))};
+  return Status(Code::kBadShape, "{}.shape is {} with strides {}: its addresses do not fit in 64 bits", name,
+                to_string(view.shape), to_string(view.strides));
 }
 
 }  // namespace
@@ -128,12 +128,11 @@ std::optional<OffsetRange> offset_range(const TensorView& view) {
 Status check_view(const TensorView& view, std::string_view name) {
   for (int i = 0; i < view.shape.rank(); ++i)
     if (view.shape[i] < 0)
-      return {Code::kBadShape,
-              fmt::format("{}.shape[{}] is {}, sizes are at least 0", name, i, view.shape[i])};
+      return Status(Code::kBadShape, "{}.shape[{}] is {}, sizes are at least 0", name, i, view.shape[i]);
   const auto count = element_count(view.shape);
   if (!count)
-    return {Code::kBadShape, fmt::format("{}.shape is {}: the product of its sizes does not fit in 64 bits",
-                                         name, to_string(view.shape))};
+    return Status(Code::kBadShape, "{}.shape is {}: the product of its sizes does not fit in 64 bits", name,
+                  to_string(view.shape));
   if (*count == 0) return Status::ok();
 
   const auto range = offset_range(view);
@@ -147,18 +146,17 @@ Status check_view(const TensorView& view, std::string_view name) {
   if (view.storage_shape) {
     const auto storage = element_count(*view.storage_shape);
     if (!storage)
-      return {Code::kBadStrides, fmt::format("{}.storageDims is {}: not the sizes of a storage", name,
-                                             to_string(*view.storage_shape))};
+      return Status(Code::kBadStrides, "{}.storageDims is {}: not the sizes of a storage", name,
+                    to_string(*view.storage_shape));
     const auto first = checked_add(view.offset, range->lowest);
     const auto last = checked_add(view.offset, range->highest);
     if (!first || !last || *first < 0 || *last >= *storage)
-      return {
-          Code::kBadStrides,
-          fmt::format("{} leaves its storage: shape {}, strides {}, offset {} touch elements {} to {}, the "
-                      "storage holds 0 to {}",
-                      name, to_string(view.shape), to_string(view.strides), view.offset,
-                      first ? fmt::to_string(*first) : "beyond 64 bits",
-                      last ? fmt::to_string(*last) : "beyond 64 bits", *storage - 1)};
+      return Status(Code::kBadStrides,
+                    "{} leaves its storage: shape {}, strides {}, offset {} touch elements {} to {}, the "
+                    "storage holds 0 to {}",
+                    name, to_string(view.shape), to_string(view.strides), view.offset,
+                    first ? fmt::to_string(*first) : "beyond 64 bits",
+                    last ? fmt::to_string(*last) : "beyond 64 bits", *storage - 1);
   }
   return Status::ok();
 }
@@ -167,11 +165,11 @@ Status check_output_view(const TensorView& view, std::string_view name) {
   RG_CHECK(check_view(view, name));
   const Overlap overlap = overlap_of(view);
   if (overlap == Overlap::kNone) return Status::ok();
-  return {Code::kBadStrides,
-          fmt::format("{}.strides is {} for shape {}: {}two elements share an address, an output's must all "
-                      "differ",
-                      name, to_string(view.strides), to_string(view.shape),
-                      overlap == Overlap::kUndecided ? "it could not be decided whether " : "")};
+  return Status(Code::kBadStrides,
+                "{}.strides is {} for shape {}: {}two elements share an address, an output's must all "
+                "differ",
+                name, to_string(view.strides), to_string(view.shape),
+                overlap == Overlap::kUndecided ? "it could not be decided whether " : "");
 }
 
 bool overlaps_itself(const TensorView& view) { return overlap_of(view) != Overlap::kNone; }

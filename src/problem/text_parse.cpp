@@ -88,7 +88,7 @@ class Fields {
   }
 
   Status fail(size_t column, const std::string& sentence) const {
-    return {Code::kInvalidArgument, fmt::format("{}\n{}\n{:>{}}", sentence, text_, '^', column + 1)};
+    return Status(Code::kInvalidArgument, "{}\n{}\n{:>{}}", sentence, text_, '^', column + 1);
   }
   Status fail(const Token& token, const std::string& sentence) const {
     return fail(token.column + token.key.size() + 1, fmt::format("{}: {}", token.key, sentence));

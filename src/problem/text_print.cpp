@@ -129,19 +129,8 @@ std::string print(const AvgPoolRequest& r) {
 }  // namespace
 
 std::string_view name_of(Format format) {
-  switch (format) {
-    case Format::kUnsaid:
-      break;
-    case Format::kNcl:
-      return "ncl";
-    case Format::kNd:
-      return "nd";
-    case Format::kNchw:
-      return "nchw";
-    case Format::kNcdhw:
-      return "ncdhw";
-  }
-  return "-";
+  static constexpr std::string_view kNames[] = {"-", "ncl", "nd", "nchw", "ncdhw"};
+  return kNames[static_cast<size_t>(format)];
 }
 
 std::string to_text(const Request& request) {

@@ -5,7 +5,6 @@
 #include <fmt/format.h>
 
 #include <new>
-#include <utility>
 
 #include "base/per_process.h"
 
@@ -56,14 +55,14 @@ Result<void*> AllocationTable::allocate(Device& device, size_t bytes, MemorySpac
     blocks_.emplace(base, Allocation{base, bytes, &device, space, owner});
   } catch (const std::bad_alloc&) {
     give_back(device, space, address);
-    return Status(Code::kOutOfMemory, fmt::format("no memory to note a block of {} bytes", bytes));
+    return Status(Code::kOutOfMemory, "no memory to note a block of {} bytes", bytes);
   }
   return address;
 }
 
 Status AllocationTable::release(void* address, MemorySpace space, MemoryOwner owner, std::string_view what) {
   const auto refuse = [&](const std::string& why) {
-    return Status(Code::kInvalidArgument, fmt::format("{} is {}, which {}", what, fmt::ptr(address), why));
+    return Status(Code::kInvalidArgument, "{} is {}, which {}", what, fmt::ptr(address), why);
   };
   Allocation block;
   {
@@ -100,8 +99,8 @@ Status AllocationTable::check_range(const void* address, size_t bytes, std::stri
   const size_t room = block->bytes - offset;
   if (bytes <= room) return Status::ok();
   return Status(Code::kInvalidArgument,
-                fmt::format("{} needs {} bytes at {}, but its block of {} bytes ends {} bytes from there",
-                            what, bytes, fmt::ptr(address), block->bytes, room));
+                "{} needs {} bytes at {}, but its block of {} bytes ends {} bytes from there", what, bytes,
+                fmt::ptr(address), block->bytes, room);
 }
 
 size_t AllocationTable::release_all(MemoryOwner owner) {

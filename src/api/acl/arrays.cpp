@@ -2,7 +2,6 @@
 // The array types and aclScalar: copies of what the caller gave.
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cstring>
 
 #include "aclnn/acl_meta.h"
@@ -19,9 +18,8 @@ namespace {
 constexpr uint64_t kMaxLength = uint64_t{1} << 16;
 
 Status check_source(const void* value, uint64_t size) {
-  if (size > kMaxLength) {
-    return Status(Code::kInvalidArgument, fmt::format("size is {}, expected at most {}", size, kMaxLength));
-  }
+  if (size > kMaxLength)
+    return Status(Code::kInvalidArgument, "size is {}, expected at most {}", size, kMaxLength);
   return size == 0 ? Status::ok() : not_null(value, "value");
 }
 
@@ -73,10 +71,9 @@ aclScalar* aclCreateScalar(void* value, aclDataType dataType) {
   return guard_create<aclScalar>(__func__, [&]() -> Result<aclScalar*> {
     RG_CHECK(not_null(value, "value"));
     const size_t bytes = aclDataTypeSize(dataType);
-    if (bytes == 0) {
-      return Status(Code::kBadDtype, fmt::format("dataType is {}, expected a type of whole bytes",
-                                                 static_cast<int>(dataType)));
-    }
+    if (bytes == 0)
+      return Status(Code::kBadDtype, "dataType is {}, expected a type of whole bytes",
+                    static_cast<int>(dataType));
     auto scalar = std::make_shared<Scalar>();
     scalar->dtype = dataType;
     std::memcpy(scalar->bytes.data(), value, bytes);

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // aclnnAvgPool2d and 3d, aclnnAvgPool2dBackward and 3dBackward: their arguments into an AvgPoolRequest.
-#include <fmt/format.h>
 
 #include "aclnnop/aclnn_avgpool2d.h"
 #include "aclnnop/aclnn_avgpool2d_backward.h"
@@ -66,7 +65,7 @@ aclnnStatus phase_one(const Variant& variant, const Arguments& a) {
                         {a.workspace_size, "workspaceSize"},
                         {a.executor, "executor"}}));
     if (a.math_mode < 0 || a.math_mode > 3)
-      return {Code::kInvalidArgument, fmt::format("cubeMathType is {}, expected 0 to 3", a.math_mode)};
+      return Status(Code::kInvalidArgument, "cubeMathType is {}, expected 0 to 3", a.math_mode);
     PhaseOne call(variant.name);
     problem::AvgPoolRequest request;
     request.forward = variant.forward;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Calls that programs make for a real card and that have no effect here: arguments are checked, nothing is
 // stored.
-#include <fmt/format.h>
 
 #include "acl/acl_op_compiler.h"
 #include "acl/acl_rt.h"
@@ -25,8 +24,8 @@ namespace {
 
 Status check_option(aclCompileOpt opt) {
   if (opt >= ACL_PRECISION_MODE && opt <= ACL_OP_DEBUG_OPTION) return Status::ok();
-  return Status(Code::kInvalidArgument,
-                fmt::format("opt is {}, expected an aclCompileOpt, 0 to 16", static_cast<int>(opt)));
+  return Status(Code::kInvalidArgument, "opt is {}, expected an aclCompileOpt, 0 to 16",
+                static_cast<int>(opt));
 }
 
 }  // namespace
@@ -54,9 +53,8 @@ aclError aclGetCompileopt(aclCompileOpt opt, char* value, size_t length) {
 aclError aclrtSetDeviceSatMode(aclrtFloatOverflowMode mode) {
   return guard_runtime(__func__, [&]() -> Outcome {
     if (mode >= ACL_RT_OVERFLOW_MODE_SATURATION && mode <= ACL_RT_OVERFLOW_MODE_UNDEF) return Status::ok();
-    return Status(
-        Code::kInvalidArgument,
-        fmt::format("mode is {}, expected an aclrtFloatOverflowMode, 0 to 2", static_cast<int>(mode)));
+    return Status(Code::kInvalidArgument, "mode is {}, expected an aclrtFloatOverflowMode, 0 to 2",
+                  static_cast<int>(mode));
   });
 }
 

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // The aclrt calls on contexts and on the switches of contexts and of the process.
-#include <fmt/format.h>
 
 #include "acl/acl_rt.h"
 #include "api/acl/guard.h"
@@ -14,8 +13,8 @@ namespace {
 Status check_option(aclSysParamOpt opt) {
   const int index = static_cast<int>(opt);
   if (index >= 0 && index < runtime::Context::kOptionCount) return Status::ok();
-  return Status(Code::kInvalidArgument,
-                fmt::format("opt is {}, expected 0 to {}", index, runtime::Context::kOptionCount - 1));
+  return Status(Code::kInvalidArgument, "opt is {}, expected 0 to {}", index,
+                runtime::Context::kOptionCount - 1);
 }
 
 }  // namespace
@@ -64,12 +63,10 @@ aclError aclrtCtxGetSysParamOpt(aclSysParamOpt opt, int64_t* value) {
     RG_CHECK(check_option(opt));
     RG_TRY(const auto context, RuntimeState::instance().current_context());
     const auto found = context->option(static_cast<int>(opt));
-    if (!found) {
-      return Outcome(
-          ACL_ERROR_RT_SYS_PARAMS_OPT_NOT_SET,
-          fmt::format("opt is {}, which this context has no value of, expected aclrtCtxSetSysParamOpt before",
-                      static_cast<int>(opt)));
-    }
+    if (!found)
+      return Outcome(ACL_ERROR_RT_SYS_PARAMS_OPT_NOT_SET,
+                     "opt is {}, which this context has no value of, expected aclrtCtxSetSysParamOpt before",
+                     static_cast<int>(opt));
     *value = *found;
     return Status::ok();
   });

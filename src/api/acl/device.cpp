@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // The aclrt calls on devices.
-#include <fmt/format.h>
 
 #include "acl/acl_rt.h"
 #include "api/acl/guard.h"
@@ -54,10 +53,9 @@ aclError aclrtGetMemInfo(aclrtMemAttr attr, size_t* free, size_t* total) {
   return guard_runtime(__func__, [&]() -> Outcome {
     RG_CHECK(not_null(free, "free"));
     RG_CHECK(not_null(total, "total"));
-    if (attr < ACL_DDR_MEM || attr > ACL_HBM_MEM_P2P_NORMAL) {
-      return Status(Code::kInvalidArgument,
-                    fmt::format("attr is {}, expected an aclrtMemAttr, 0 to 9", static_cast<int>(attr)));
-    }
+    if (attr < ACL_DDR_MEM || attr > ACL_HBM_MEM_P2P_NORMAL)
+      return Status(Code::kInvalidArgument, "attr is {}, expected an aclrtMemAttr, 0 to 9",
+                    static_cast<int>(attr));
     RG_TRY(const auto context, RuntimeState::instance().current_context());
     RG_TRY(const auto info, context->device().memory_info());
     *free = info.free_bytes;

@@ -2,8 +2,6 @@
 // Running an executor: addresses from its slots, everything else from its plan.
 #include "api/acl/execute.h"
 
-#include <fmt/format.h>
-
 #include "api/acl/guard.h"
 #include "api/acl/objects.h"
 #include "api/acl/runtime_state.h"
@@ -16,9 +14,8 @@ namespace {
 Status check_operation(const Executor& executor, const aclOpExecutor* handle, const char* operation) {
   if (executor.consumed) return dead_handle("executor", handle, "aclOpExecutor");
   if (executor.operation == operation) return Status::ok();
-  return Status(Code::kBadHandle,
-                fmt::format("executor is {}, which {}GetWorkspaceSize made, expected one of {}",
-                            static_cast<const void*>(handle), executor.operation, operation));
+  return Status(Code::kBadHandle, "executor is {}, which {}GetWorkspaceSize made, expected one of {}",
+                static_cast<const void*>(handle), executor.operation, operation);
 }
 
 // The plan judges the bytes an operand spans around its address. Here is known what it cannot see: an offset
@@ -27,9 +24,8 @@ Status check_offset(const Slot& slot, uintptr_t address) {
   if (slot.offset_bytes == 0 || !slot.has_elements) return Status::ok();
   const auto block = runtime::AllocationTable::instance().find(slot.data);
   if (!block || address - reinterpret_cast<uintptr_t>(block->base) < block->bytes) return Status::ok();
-  return Status(Code::kBadStrides,
-                fmt::format("{}.offset is {} bytes from {}, which leaves its block of {} bytes", slot.name,
-                            slot.offset_bytes, slot.data, block->bytes));
+  return Status(Code::kBadStrides, "{}.offset is {} bytes from {}, which leaves its block of {} bytes",
+                slot.name, slot.offset_bytes, slot.data, block->bytes);
 }
 
 Result<plan::Bindings> bind(const Executor& executor) {

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // The calls on aclOpExecutor: kept for many runs, given other addresses, destroyed.
-#include <fmt/format.h>
 
 #include "aclnn/acl_meta.h"
 #include "api/acl/guard.h"
@@ -20,11 +19,9 @@ Status set_address(aclOpExecutor* executor, Group group, size_t index, const acl
   std::lock_guard lock(found->mutex);
   const size_t begin = group == Group::kOutputs ? found->input_count : 0;
   const size_t end = group == Group::kInputs ? found->input_count : found->slots.size();
-  if (index >= end - begin) {
-    return Status(Code::kInvalidArgument,
-                  fmt::format("index is {}, expected less than {}: {} has no more such tensors", index,
-                              end - begin, found->operation));
-  }
+  if (index >= end - begin)
+    return Status(Code::kInvalidArgument, "index is {}, expected less than {}: {} has no more such tensors",
+                  index, end - begin, found->operation);
   found->slots[begin + index].data = address;
   return Status::ok();
 }

@@ -17,6 +17,7 @@ aclError to_acl_error(Code code) {
     case Code::kOk:
       return ACL_SUCCESS;
     case Code::kNullArgument:
+    case Code::kNullPointer:
       return ACL_ERROR_INVALID_PARAM;
     case Code::kInvalidArgument:
     case Code::kBadShape:
@@ -30,6 +31,7 @@ aclError to_acl_error(Code code) {
     case Code::kWrongDevice:
       return ACL_ERROR_RT_STREAM_CONTEXT;
     case Code::kNoDevice:
+    case Code::kDeviceType:
       return ACL_ERROR_RT_CONTEXT_NULL;
     case Code::kOutOfMemory:
       return ACL_ERROR_RT_MEMORY_ALLOCATION;
@@ -46,6 +48,7 @@ aclnnStatus to_aclnn_status(Code code) {
     case Code::kOk:
       return ACLNN_SUCCESS;
     case Code::kNullArgument:
+    case Code::kNullPointer:
     case Code::kNullWorkspace:
       return ACLNN_ERR_PARAM_NULLPTR;
     case Code::kInvalidArgument:
@@ -58,6 +61,7 @@ aclnnStatus to_aclnn_status(Code code) {
       return ACLNN_ERR_INNER_NULLPTR;
     case Code::kWrongDevice:
     case Code::kNoDevice:
+    case Code::kDeviceType:
     case Code::kOutOfMemory:
     case Code::kTimeout:
       return ACLNN_ERR_RUNTIME_ERROR;
@@ -69,7 +73,7 @@ aclnnStatus to_aclnn_status(Code code) {
 
 Status not_null(const void* pointer, const char* name) {
   if (pointer != nullptr) return Status::ok();
-  return Status(Code::kNullArgument, fmt::format("{} is null, expected an address", name));
+  return Status(Code::kNullArgument, "{} is null, expected an address", name);
 }
 
 std::string not_initialised() {

@@ -20,6 +20,9 @@ class [[nodiscard]] Outcome {
  public:
   Outcome(Status status);
   Outcome(aclError code, std::string message) : code_(code), message_(std::move(message)) {}
+  template <class First, class... More>
+  Outcome(aclError code, fmt::format_string<First, More...> text, First&& first, More&&... more)
+      : Outcome(code, fmt::format(text, std::forward<First>(first), std::forward<More>(more)...)) {}
 
   aclError code() const { return code_; }
   const std::string& message() const { return message_; }

@@ -2,8 +2,6 @@
 // The aclrt calls on memory. A refused copy copies nothing.
 #include "runtime/memory.h"
 
-#include <fmt/format.h>
-
 #include "acl/acl_rt.h"
 #include "api/acl/guard.h"
 #include "api/acl/runtime_state.h"
@@ -38,19 +36,17 @@ Status check_block(const void* address, const char* name, size_t count) {
 // Copies and fills answer 100000 to whatever they refuse about their arguments.
 Outcome check_fill(const void* address, const char* name, size_t limit, const char* limit_name,
                    size_t count) {
-  if (count > limit) {
-    return Outcome(ACL_ERROR_INVALID_PARAM,
-                   fmt::format("count is {}, expected at most {} = {}", count, limit_name, limit));
-  }
+  if (count > limit)
+    return Outcome(ACL_ERROR_INVALID_PARAM, "count is {}, expected at most {} = {}", count, limit_name,
+                   limit);
   const Status block = check_block(address, name, count);
   return block.is_ok() ? Outcome(block) : Outcome(ACL_ERROR_INVALID_PARAM, block.message());
 }
 
 Outcome check_copy(const void* dst, size_t dest_max, const void* src, size_t count, aclrtMemcpyKind kind) {
-  if (kind < ACL_MEMCPY_HOST_TO_HOST || kind > ACL_MEMCPY_DEFAULT) {
-    return Outcome(ACL_ERROR_INVALID_PARAM,
-                   fmt::format("kind is {}, expected an aclrtMemcpyKind, 0 to 4", static_cast<int>(kind)));
-  }
+  if (kind < ACL_MEMCPY_HOST_TO_HOST || kind > ACL_MEMCPY_DEFAULT)
+    return Outcome(ACL_ERROR_INVALID_PARAM, "kind is {}, expected an aclrtMemcpyKind, 0 to 4",
+                   static_cast<int>(kind));
   Outcome destination = check_fill(dst, "dst", dest_max, "destMax", count);
   if (destination.code() != ACL_SUCCESS) return destination;
   const Status block = check_block(src, "src", count);
@@ -61,11 +57,9 @@ Outcome check_copy(const void* dst, size_t dest_max, const void* src, size_t cou
 
 aclError aclrtMalloc(void** devPtr, size_t size, aclrtMemMallocPolicy policy) {
   return guard_runtime(__func__, [&]() -> Outcome {
-    if (policy < ACL_MEM_MALLOC_HUGE_FIRST || policy > ACL_MEM_MALLOC_NORMAL_ONLY_P2P) {
-      return Status(
-          Code::kInvalidArgument,
-          fmt::format("policy is {}, expected an aclrtMemMallocPolicy, 0 to 5", static_cast<int>(policy)));
-    }
+    if (policy < ACL_MEM_MALLOC_HUGE_FIRST || policy > ACL_MEM_MALLOC_NORMAL_ONLY_P2P)
+      return Status(Code::kInvalidArgument, "policy is {}, expected an aclrtMemMallocPolicy, 0 to 5",
+                    static_cast<int>(policy));
     return allocate(devPtr, "devPtr", size, MemorySpace::kDevice);
   });
 }

@@ -13,8 +13,8 @@ namespace {
 // What entry `entry` of a mask makes necessary.
 Status not_null_by_mask(const void* pointer, const char* name, int entry) {
   if (pointer != nullptr) return Status::ok();
-  return Status(Code::kNullArgument,
-                fmt::format("{} is null, expected an address as outputMask[{}] is true", name, entry));
+  return Status(Code::kNullArgument, "{} is null, expected an address as outputMask[{}] is true", name,
+                entry);
 }
 
 }  // namespace
@@ -22,11 +22,9 @@ Status not_null_by_mask(const void* pointer, const char* name, int entry) {
 Result<OutputMask> read_output_mask(const aclBoolArray* mask, const MaskedArguments& arguments) {
   RG_TRY(const auto found, find(mask, "outputMask"));
   const BoolArray& wanted = *found;
-  if (wanted.size() != 3) {
-    return Status(
-        Code::kInvalidArgument,
-        fmt::format("outputMask has length {}, expected 3: gradInput, gradWeight, gradBias", wanted.size()));
-  }
+  if (wanted.size() != 3)
+    return Status(Code::kInvalidArgument,
+                  "outputMask has length {}, expected 3: gradInput, gradWeight, gradBias", wanted.size());
   OutputMask result{wanted[0], wanted[1], wanted[2], {}};
   if (result.grad_input) RG_CHECK(not_null_by_mask(arguments.grad_input, "gradInput", 0));
   if (result.grad_weight) RG_CHECK(not_null_by_mask(arguments.grad_weight, "gradWeight", 1));

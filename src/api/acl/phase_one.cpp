@@ -44,10 +44,8 @@ Result<problem::TensorView> PhaseOne::read(const aclTensor* tensor, const char* 
   RG_TRY(const DType dtype, check_tensor(*found, name, rules));
   const bool has_elements = problem::element_count(found->shape).value_or(0) > 0;
   const auto offset_bytes = checked_mul(found->offset, static_cast<int64_t>(size_of(dtype)));
-  if (!offset_bytes) {
-    return Status(Code::kBadStrides,
-                  fmt::format("{}.offset is {}: its bytes do not fit in 64 bits", name, found->offset));
-  }
+  if (!offset_bytes)
+    return Status(Code::kBadStrides, "{}.offset is {}: its bytes do not fit in 64 bits", name, found->offset);
   slots_.push_back({name, operand, found->data, *offset_bytes, has_elements});
   return problem::TensorView{dtype, found->shape, found->strides, found->offset, found->storage_shape};
 }

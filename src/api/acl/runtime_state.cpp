@@ -26,17 +26,8 @@ Status make_current(const void* context) {
 
 // One of the names that a product's chips have.
 const char* soc_name_of(Product product) {
-  switch (product) {
-    case Product::kA2:
-      return "Ascend910B1";
-    case Product::kA3:
-      return "Ascend910_9391";
-    case Product::k910_95:
-      return "Ascend910_9589";
-    case Product::kTraining:
-      break;
-  }
-  return "Ascend910A";
+  static constexpr const char* kNames[] = {"Ascend910B1", "Ascend910_9391", "Ascend910_9589", "Ascend910A"};
+  return kNames[static_cast<size_t>(product)];
 }
 
 Status no_context() {
@@ -79,7 +70,7 @@ Outcome RuntimeState::finalise() {
     if (!initialised_) {
       if (finalised_before_)
         return Outcome(ACL_ERROR_REPEAT_FINALIZE, "called a second time, expected aclInit before");
-      return Outcome(ACL_ERROR_UNINITIALIZE, fmt::format("aclInit has not been called{}", fork_note()));
+      return Outcome(ACL_ERROR_UNINITIALIZE, "aclInit has not been called{}", fork_note());
     }
     initialised_ = false;
   }
@@ -180,10 +171,8 @@ Outcome RuntimeState::reset_device(int32_t index, bool to_zero) {
   {
     std::lock_guard lock(mutex_);
     const auto it = default_contexts_.find(index);
-    if (it == default_contexts_.end() || it->second.handle == nullptr) {
-      return Status(Code::kNoDevice,
-                    fmt::format("deviceId is {}, expected a device that aclrtSetDevice has set", index));
-    }
+    if (it == default_contexts_.end() || it->second.handle == nullptr)
+      return Status(Code::kNoDevice, "deviceId is {}, expected a device that aclrtSetDevice has set", index);
     if (--it->second.sets > 0 && !to_zero) return Status::ok();
     dying = it->second.handle;
     default_contexts_.erase(it);
@@ -222,11 +211,10 @@ Status RuntimeState::destroy_context(aclrtContext context) {
   const auto entry = contexts_.find(context);
   if (entry == nullptr) return dead_handle("context", context, "aclrtContext");
   if (entry->is_default) {
-    return Status(
-        Code::kInvalidArgument,
-        fmt::format("context is {}, the default context of device {}, expected one that aclrtCreateContext "
-                    "made; aclrtResetDevice destroys the default one",
-                    context, entry->context->device().index()));
+    return Status(Code::kInvalidArgument,
+                  "context is {}, the default context of device {}, expected one that aclrtCreateContext "
+                  "made; aclrtResetDevice destroys the default one",
+                  context, entry->context->device().index());
   }
   drain_context(context);
   return Status::ok();

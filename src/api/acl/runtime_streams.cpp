@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Streams and events of the acl runtime: making, finding and ending them.
-#include <fmt/format.h>
 
 #include "api/acl/objects.h"
 #include "api/acl/runtime_state.h"
@@ -24,12 +23,11 @@ Result<std::shared_ptr<runtime::Stream>> RuntimeState::stream(aclrtStream stream
   const auto entry = streams_.find(stream);
   if (entry == nullptr) return dead_handle("stream", stream, "aclrtStream");
   RG_TRY(const aclrtContext current, current_context_handle());
-  if (entry->context != current) {
+  if (entry->context != current)
     return Status(Code::kWrongDevice,
-                  fmt::format("stream is {}, which belongs to context {}, expected a stream of the "
-                              "current context {}",
-                              stream, entry->context, current));
-  }
+                  "stream is {}, which belongs to context {}, expected a stream of the "
+                  "current context {}",
+                  stream, entry->context, current);
   return entry->stream;
 }
 
@@ -51,9 +49,8 @@ Result<std::shared_ptr<runtime::Stream>> RuntimeState::operator_stream(aclrtStre
   if (!initialised_) return Status(Code::kNoDevice, not_initialised());
   if (stream == nullptr) return this->stream(nullptr);
   const auto entry = streams_.find(stream);
-  if (entry == nullptr) {
+  if (entry == nullptr)
     return Status(Code::kWrongDevice, dead_handle("stream", stream, "aclrtStream").message());
-  }
   return entry->stream;
 }
 

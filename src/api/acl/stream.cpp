@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // The aclrt calls on streams.
-#include <fmt/format.h>
 
 #include <chrono>
 
@@ -48,10 +47,9 @@ aclError aclrtSynchronizeStream(aclrtStream stream) {
 
 aclError aclrtSynchronizeStreamWithTimeout(aclrtStream stream, int32_t timeout) {
   return guard_runtime(__func__, [&]() -> Outcome {
-    if (timeout < -1) {
-      return Status(Code::kInvalidArgument,
-                    fmt::format("timeout is {}, expected milliseconds, or -1 to wait for ever", timeout));
-    }
+    if (timeout < -1)
+      return Status(Code::kInvalidArgument, "timeout is {}, expected milliseconds, or -1 to wait for ever",
+                    timeout);
     RG_TRY(const auto found, RuntimeState::instance().stream(stream));
     if (timeout == -1) return found->synchronize();
     return found->synchronize(std::chrono::milliseconds(timeout));

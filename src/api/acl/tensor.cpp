@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // aclTensor: made as the caller describes it, judged by the operator that takes it.
-#include <fmt/format.h>
 
 #include <algorithm>
 #include <span>
@@ -16,10 +15,8 @@ using namespace retrograd::api::acl;
 namespace {
 
 Result<Dims> read_dims(const int64_t* values, uint64_t count, const char* name) {
-  if (count > Dims::kMaxRank) {
-    return Status(Code::kInvalidArgument,
-                  fmt::format("{}Num is {}, expected at most {}", name, count, Dims::kMaxRank));
-  }
+  if (count > Dims::kMaxRank)
+    return Status(Code::kInvalidArgument, "{}Num is {}, expected at most {}", name, count, Dims::kMaxRank);
   if (count > 0) RG_CHECK(not_null(values, name));
   return count == 0 ? Dims() : Dims(std::span(values, static_cast<size_t>(count)));
 }

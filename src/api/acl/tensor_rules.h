@@ -58,6 +58,8 @@ inline constexpr TensorRules kPool3dRules{kWideTypes, kPool3dFormats};
 
 Result<DType> check_tensor(const Tensor& tensor, const char* name, const TensorRules& rules);
 
+// Bytes of an element; 0 where they are no whole ones.
+size_t size_of(aclDataType dtype);
 // The formats that problems tell apart; the others are kUnsaid.
 problem::Format to_format(aclFormat format);
 

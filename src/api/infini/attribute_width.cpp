@@ -2,8 +2,6 @@
 // Looks at the first words of attribute lists, then reads them in the width they showed.
 #include "api/infini/attribute_width.h"
 
-#include <fmt/format.h>
-
 #include <bit>
 #include <cstring>
 
@@ -51,8 +49,8 @@ std::vector<int64_t> read_attribute(const void* list, int count, Width width, in
 Status check_sizes(const std::vector<int64_t>& values, Width width, const char* argument) {
   for (size_t i = 0; width == Width::k64 && i < values.size(); ++i)
     if (values[i] < 0)
-      return {Code::kInvalidArgument, fmt::format("{}[{}] is {}, expected at most {}", argument, i,
-                                                  static_cast<uint64_t>(values[i]), INT64_MAX)};
+      return Status(Code::kInvalidArgument, "{}[{}] is {}, expected at most {}", argument, i,
+                    static_cast<uint64_t>(values[i]), INT64_MAX);
   return Status::ok();
 }
 

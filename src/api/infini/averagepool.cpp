@@ -13,23 +13,20 @@ infiniStatus_t infiniopCreateAvgPoolDescriptor(infiniopHandle_t handle, infiniop
                                                infiniopTensorDescriptor_t output_desc,
                                                infiniopTensorDescriptor_t input_desc, void* kernel_size,
                                                void* strides, void* pads, bool ceil_mode) {
-  return guard(__func__, [&]() -> Answer {
-    runtime::Device* device = nullptr;
-    if (Answer answer = device_of(handle, device); !answer.is_ok()) return answer;
-    if (desc_ptr == nullptr) return Status(Code::kNullArgument, "desc_ptr is null");
+  return create_descriptor(__func__, handle, desc_ptr, [&]() -> Result<problem::Request> {
     RG_TRY(auto request, forward_pool_request(output_desc, input_desc, {kernel_size, strides, pads}));
     request.ceil_mode = ceil_mode;
-    return create_descriptor(*device, std::move(request), desc_ptr);
+    return problem::Request(std::move(request));
   });
 }
 
 infiniStatus_t infiniopGetAvgPoolWorkspaceSize(infiniopAvgPoolDescriptor_t desc, size_t* size) {
-  return guard(__func__, [&]() -> Answer { return workspace_size(desc, Operation::kAvgPool, size); });
+  return guard(__func__, [&]() -> Status { return workspace_size(desc, Operation::kAvgPool, size); });
 }
 
 infiniStatus_t infiniopAvgPool(infiniopAvgPoolDescriptor_t desc, void* workspace, size_t workspace_size,
                                void* output, const void* input, void* stream) {
-  return guard(__func__, [&]() -> Answer {
+  return guard(__func__, [&]() -> Status {
     RG_TRY(const auto descriptor, find_descriptor(desc, Operation::kAvgPool));
     plan::Bindings bindings;
     bindings.set(Operand::kOutput, output);
@@ -40,5 +37,5 @@ infiniStatus_t infiniopAvgPool(infiniopAvgPoolDescriptor_t desc, void* workspace
 }
 
 infiniStatus_t infiniopDestroyAvgPoolDescriptor(infiniopAvgPoolDescriptor_t desc) {
-  return guard(__func__, [&]() -> Answer { return destroy_descriptor(desc, Operation::kAvgPool); });
+  return guard(__func__, [&]() -> Status { return destroy_descriptor(desc, Operation::kAvgPool); });
 }

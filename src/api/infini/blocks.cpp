@@ -3,8 +3,6 @@
 // then it is on a list, so that freeing it twice cannot free memory that was handed out again.
 #include "api/infini/blocks.h"
 
-#include <fmt/format.h>
-
 #include <mutex>
 #include <set>
 
@@ -44,13 +42,13 @@ class LeavingBlocks {
 };
 
 Status leaving_already(const void* address) {
-  return {Code::kInvalidArgument,
-          fmt::format("ptr is {}, which infinirtFreeAsync was given already", fmt::ptr(address))};
+  return Status(Code::kInvalidArgument, "ptr is {}, which infinirtFreeAsync was given already",
+                fmt::ptr(address));
 }
 
 }  // namespace
 
-Answer allocate_block(void** out, size_t bytes, MemorySpace space) {
+Status allocate_block(void** out, size_t bytes, MemorySpace space) {
   if (out == nullptr) return null_pointer("p_ptr");
   void* address = nullptr;
   if (bytes != 0) {
@@ -58,28 +56,27 @@ Answer allocate_block(void** out, size_t bytes, MemorySpace space) {
            AllocationTable::instance().allocate(current_device(), bytes, space, MemoryOwner::kInfini));
   }
   *out = address;
-  return Answer::ok();
+  return Status::ok();
 }
 
-Answer free_block(void* address, MemorySpace space) {
-  if (address == nullptr) return Answer::ok();
+Status free_block(void* address, MemorySpace space) {
+  if (address == nullptr) return Status::ok();
   if (LeavingBlocks::instance().contains(address)) return leaving_already(address);
   const auto block = AllocationTable::instance().find(address);
   if (block && block->base == address) RG_CHECK(block->device->synchronize());
   return AllocationTable::instance().release(address, space, MemoryOwner::kInfini, "ptr");
 }
 
-Answer free_block_later(void* address, runtime::Stream& stream) {
-  if (address == nullptr) return Answer::ok();
+Status free_block_later(void* address, runtime::Stream& stream) {
+  if (address == nullptr) return Status::ok();
   const auto block = AllocationTable::instance().find(address);
   if (!block || block->base != address || block->space != MemorySpace::kDevice ||
       block->owner != MemoryOwner::kInfini)
-    return Status(Code::kInvalidArgument,
-                  fmt::format("ptr is {}, expected the start of a live block of infinirtMalloc{}", address,
-                              fork_note()));
+    return Status(Code::kInvalidArgument, "ptr is {}, expected the start of a live block of infinirtMalloc{}",
+                  address, fork_note());
   if (block->device != &stream.device())
-    return Status(Code::kWrongDevice, fmt::format("ptr is {}, a block of {}; the stream is of {}", address,
-                                                  block->device->label(), stream.device().label()));
+    return Status(Code::kWrongDevice, "ptr is {}, a block of {}; the stream is of {}", address,
+                  block->device->label(), stream.device().label());
   if (!LeavingBlocks::instance().add(address)) return leaving_already(address);
   const Status submitted = stream.submit([address](runtime::ExecutionContext&) {
     // First off the list, then out of the table: the address can be handed out again only after the second.
@@ -91,8 +88,8 @@ Answer free_block_later(void* address, runtime::Stream& stream) {
   return submitted;
 }
 
-Answer check_bytes(const void* address, size_t bytes, const char* argument) {
-  if (bytes == 0) return Answer::ok();
+Status check_bytes(const void* address, size_t bytes, const char* argument) {
+  if (bytes == 0) return Status::ok();
   if (address == nullptr) return null_pointer(argument);
   return AllocationTable::instance().check_range(address, bytes, argument);
 }

@@ -10,13 +10,13 @@
 namespace retrograd::api::infini {
 
 // Of the calling thread's current device. 0 bytes give null.
-Answer allocate_block(void** out, size_t bytes, runtime::MemorySpace space);
+Status allocate_block(void** out, size_t bytes, runtime::MemorySpace space);
 // Waits for the device's streams, then frees. Null succeeds.
-Answer free_block(void* address, runtime::MemorySpace space);
+Status free_block(void* address, runtime::MemorySpace space);
 // Frees when `stream` gets there. Until then the block cannot be freed a second time.
-Answer free_block_later(void* address, runtime::Stream& stream);
+Status free_block_later(void* address, runtime::Stream& stream);
 
 // Whether `bytes` can be touched at `address`; `argument` names it in the message.
-Answer check_bytes(const void* address, size_t bytes, const char* argument);
+Status check_bytes(const void* address, size_t bytes, const char* argument);
 
 }  // namespace retrograd::api::infini

@@ -35,10 +35,7 @@ infiniStatus_t infiniopCreateConvDescriptor(infiniopHandle_t handle, infiniopCon
                                             infiniopTensorDescriptor_t w_desc,
                                             infiniopTensorDescriptor_t b_desc, void* pads, void* strides,
                                             void* dilations, size_t n) {
-  return guard(__func__, [&]() -> Answer {
-    runtime::Device* device = nullptr;
-    if (Answer answer = device_of(handle, device); !answer.is_ok()) return answer;
-    if (desc_ptr == nullptr) return Status(Code::kNullArgument, "desc_ptr is null");
+  return create_descriptor(__func__, handle, desc_ptr, [&]() -> Result<problem::Request> {
     problem::ConvRequest request;
     request.forward = true;
     request.names = kNames;
@@ -54,19 +51,19 @@ infiniStatus_t infiniopCreateConvDescriptor(infiniopHandle_t handle, infiniopCon
     request.groups = groups_of(request);
     if (count > 0 && n != static_cast<size_t>(count) && n != static_cast<size_t>(request.groups))
       return Status(Code::kInvalidArgument,
-                    fmt::format("n is {}, expected {}, the spatial dimensions (or {}, the groups)", n, count,
-                                request.groups));
-    return create_descriptor(*device, std::move(request), desc_ptr);
+                    "n is {}, expected {}, the spatial dimensions (or {}, the groups)", n, count,
+                    request.groups);
+    return problem::Request(std::move(request));
   });
 }
 
 infiniStatus_t infiniopGetConvWorkspaceSize(infiniopConvDescriptor_t desc, size_t* size) {
-  return guard(__func__, [&]() -> Answer { return workspace_size(desc, Operation::kConv, size); });
+  return guard(__func__, [&]() -> Status { return workspace_size(desc, Operation::kConv, size); });
 }
 
 infiniStatus_t infiniopConv(infiniopConvDescriptor_t desc, void* workspace, size_t workspace_size, void* y,
                             const void* x, const void* w, const void* bias, void* stream) {
-  return guard(__func__, [&]() -> Answer {
+  return guard(__func__, [&]() -> Status {
     RG_TRY(const auto descriptor, find_descriptor(desc, Operation::kConv));
     plan::Bindings bindings;
     bindings.set(Operand::kOutput, y);
@@ -79,5 +76,5 @@ infiniStatus_t infiniopConv(infiniopConvDescriptor_t desc, void* workspace, size
 }
 
 infiniStatus_t infiniopDestroyConvDescriptor(infiniopConvDescriptor_t desc) {
-  return guard(__func__, [&]() -> Answer { return destroy_descriptor(desc, Operation::kConv); });
+  return guard(__func__, [&]() -> Status { return destroy_descriptor(desc, Operation::kConv); });
 }

@@ -16,28 +16,25 @@ infiniStatus_t infiniopCreateConvBackwardDescriptor(infiniopHandle_t handle,
                                                     infiniopTensorDescriptor_t weight_desc,
                                                     infiniopTensorDescriptor_t bias_desc, void* pads,
                                                     void* strides, void* dilations, size_t n) {
-  return guard(__func__, [&]() -> Answer {
-    runtime::Device* device = nullptr;
-    if (Answer answer = device_of(handle, device); !answer.is_ok()) return answer;
-    if (desc_ptr == nullptr) return Status(Code::kNullArgument, "desc_ptr is null");
+  return create_descriptor(__func__, handle, desc_ptr, [&]() -> Result<problem::Request> {
     RG_TRY(auto request, conv_request({grad_output_desc, input_desc, weight_desc, bias_desc}));
     read_attributes(request, pads, strides, dilations);
     if (n > static_cast<size_t>(INT64_MAX))
-      return Status(Code::kInvalidArgument, fmt::format("n is {}, expected at most {}", n, INT64_MAX));
+      return Status(Code::kInvalidArgument, "n is {}, expected at most {}", n, INT64_MAX);
     request.groups = static_cast<int64_t>(n);
-    return create_descriptor(*device, std::move(request), desc_ptr);
+    return problem::Request(std::move(request));
   });
 }
 
 infiniStatus_t infiniopGetConvBackwardWorkspaceSize(infiniopConvBackwardDescriptor_t desc, size_t* size) {
-  return guard(__func__, [&]() -> Answer { return workspace_size(desc, Operation::kConvBackward, size); });
+  return guard(__func__, [&]() -> Status { return workspace_size(desc, Operation::kConvBackward, size); });
 }
 
 infiniStatus_t infiniopConvBackward(infiniopConvBackwardDescriptor_t desc, void* workspace,
                                     size_t workspace_size, void* grad_input, void* grad_weight,
                                     void* grad_bias, const void* grad_output, const void* input,
                                     const void* weight, void* stream) {
-  return guard(__func__, [&]() -> Answer {
+  return guard(__func__, [&]() -> Status {
     RG_TRY(const auto descriptor, find_descriptor(desc, Operation::kConvBackward));
     if (grad_output == nullptr && !descriptor->grad_output_is_empty)
       return Status(Code::kNullArgument, "grad_output is null, and every gradient needs it");
@@ -53,5 +50,5 @@ infiniStatus_t infiniopConvBackward(infiniopConvBackwardDescriptor_t desc, void*
 }
 
 infiniStatus_t infiniopDestroyConvBackwardDescriptor(infiniopConvBackwardDescriptor_t desc) {
-  return guard(__func__, [&]() -> Answer { return destroy_descriptor(desc, Operation::kConvBackward); });
+  return guard(__func__, [&]() -> Status { return destroy_descriptor(desc, Operation::kConvBackward); });
 }

@@ -9,17 +9,9 @@ namespace retrograd::api::infini {
 namespace {
 
 const char* name_of(Operation operation) {
-  switch (operation) {
-    case Operation::kConvBackward:
-      return "infiniopConvBackward";
-    case Operation::kAvgPoolBackward:
-      return "infiniopAvgPoolBackward";
-    case Operation::kConv:
-      return "infiniopConv";
-    case Operation::kAvgPool:
-      return "infiniopAvgPool";
-  }
-  return "";
+  static constexpr const char* kNames[] = {"infiniopConvBackward", "infiniopAvgPoolBackward", "infiniopConv",
+                                           "infiniopAvgPool"};
+  return kNames[static_cast<size_t>(operation)];
 }
 
 Result<DType> dtype_of(infiniDtype_t dtype, const char* argument) {
@@ -31,8 +23,8 @@ Result<DType> dtype_of(infiniDtype_t dtype, const char* argument) {
     case INFINI_DTYPE_BF16:
       return DType::kBF16;
     default:
-      return Status(Code::kBadDtype, fmt::format("{}.dtype is {}, expected F16 (12), F32 (13) or BF16 (19)",
-                                                 argument, static_cast<int>(dtype)));
+      return Status(Code::kBadDtype, "{}.dtype is {}, expected F16 (12), F32 (13) or BF16 (19)", argument,
+                    static_cast<int>(dtype));
   }
 }
 
@@ -44,21 +36,21 @@ CellMint& cells() {
 }
 
 Status not_alive(const void* pointer, const char* argument) {
-  return {Code::kBadHandle, fmt::format("{} is {}, which is not alive: destroyed, or never created as such{}",
-                                        argument, pointer, fork_note())};
+  return Status(Code::kBadHandle, "{} is {}, which is not alive: destroyed, or never created as such{}",
+                argument, pointer, fork_note());
 }
 
 Result<std::shared_ptr<Operator>> find_descriptor(const InfiniopDescriptor* pointer, Operation operation) {
   RG_TRY(auto descriptor, find_live(pointer, "desc"));
   if (descriptor->operation != operation)
-    return Status(Code::kBadHandle, fmt::format("desc is a descriptor of {}, expected one of {}",
-                                                name_of(descriptor->operation), name_of(operation)));
+    return Status(Code::kBadHandle, "desc is a descriptor of {}, expected one of {}",
+                  name_of(descriptor->operation), name_of(operation));
   return descriptor;
 }
 
-Answer device_of(const InfiniopHandle* handle, runtime::Device*& device) {
+Result<runtime::Device*> device_of(const InfiniopHandle* handle) {
   RG_CHECK(find_live(handle, "handle").status());
-  return find_device(static_cast<infiniDevice_t>(handle->device), handle->device_id, device);
+  return find_device(static_cast<infiniDevice_t>(handle->device), handle->device_id);
 }
 
 Result<problem::TensorView> view_of(const InfiniopTensorDescriptor* pointer, const char* argument) {
@@ -100,7 +92,7 @@ Status run(const Operator& descriptor, const plan::Bindings& bindings, void* wor
   return status;
 }
 
-Status create_descriptor(runtime::Device& device, problem::Request request, InfiniopDescriptor** out) {
+Status make_descriptor(runtime::Device& device, problem::Request request, InfiniopDescriptor** out) {
   auto descriptor = std::make_shared<Operator>();
   const bool pools = std::holds_alternative<problem::AvgPoolRequest>(request), forward = is_forward(request);
   descriptor->operation = forward ? (pools ? Operation::kAvgPool : Operation::kConv)

@@ -2,8 +2,6 @@
 // The objects behind infiniop's handles and descriptors, and the tables of those that are alive.
 #pragma once
 
-#include <fmt/format.h>
-
 #include <cstddef>
 #include <initializer_list>
 #include <memory>
@@ -72,13 +70,13 @@ Status not_alive(const void* pointer, const char* argument);
 // The live object behind a caller's pointer.
 template <class Cell>
 Result<std::shared_ptr<Object<Cell>>> find_live(const Cell* pointer, const char* argument) {
-  if (pointer == nullptr) return Status(Code::kNullArgument, fmt::format("{} is null", argument));
+  if (pointer == nullptr) return Status(Code::kNullArgument, "{} is null", argument);
   if (auto object = table<Cell>().find(pointer)) return object;
   return not_alive(pointer, argument);
 }
 template <class Cell>
 Status destroy(Cell* pointer, const char* argument) {
-  if (pointer == nullptr) return Status(Code::kNullArgument, fmt::format("{} is null", argument));
+  if (pointer == nullptr) return Status(Code::kNullArgument, "{} is null", argument);
   // Two threads may be destroying it: the one that takes it out of the table goes on.
   if (table<Cell>().remove(pointer) == nullptr) return not_alive(pointer, argument);
   cells().give_back(pointer);
@@ -101,7 +99,7 @@ void publish(std::shared_ptr<Object<Cell>> object, const Cell& contents, Cell** 
 Result<std::shared_ptr<Operator>> find_descriptor(const InfiniopDescriptor* pointer, Operation operation);
 
 // The device a handle stands for.
-Answer device_of(const InfiniopHandle* handle, runtime::Device*& device);
+Result<runtime::Device*> device_of(const InfiniopHandle* handle);
 // What an operator makes of a tensor descriptor; fails on element types that no operator takes.
 Result<problem::TensorView> view_of(const InfiniopTensorDescriptor* pointer, const char* argument);
 
@@ -116,6 +114,18 @@ Status destroy_descriptor(InfiniopDescriptor* pointer, Operation operation);
 Status run(const Operator& descriptor, const plan::Bindings& bindings, void* workspace, size_t workspace_size,
            infinirtStream_t stream);
 // Has `request` judged and planned for `device`, and hands the descriptor out; writes nothing on failure.
-Status create_descriptor(runtime::Device& device, problem::Request request, InfiniopDescriptor** out);
+Status make_descriptor(runtime::Device& device, problem::Request request, InfiniopDescriptor** out);
+
+// A create call of an operator; read_request makes a Result<problem::Request>.
+template <class ReadRequest>
+infiniStatus_t create_descriptor(const char* function, const InfiniopHandle* handle, InfiniopDescriptor** out,
+                                 const ReadRequest& read_request) noexcept {
+  return guard(function, [&]() -> Status {
+    RG_TRY(runtime::Device* const device, device_of(handle));
+    if (out == nullptr) return {Code::kNullArgument, "desc_ptr is null"};
+    RG_TRY(problem::Request request, read_request());
+    return make_descriptor(*device, std::move(request), out);
+  });
+}
 
 }  // namespace retrograd::api::infini

@@ -13,31 +13,24 @@ const ThreadSlot<runtime::Device> current;  // null: (CPU, 0)
 
 }  // namespace
 
-std::optional<runtime::DeviceKind> kind_of(infiniDevice_t type) {
+Result<runtime::DeviceKind> kind_of(infiniDevice_t type) {
   if (type == INFINI_DEVICE_CPU) return runtime::DeviceKind::kCpu;
   if (type == INFINI_DEVICE_NVIDIA) return runtime::DeviceKind::kCuda;
-  return std::nullopt;
+  return Status(Code::kDeviceType, "device type is {}, expected CPU (0) or NVIDIA (1)",
+                static_cast<int>(type));
 }
 
 infiniDevice_t type_of(const runtime::Device& device) {
   return device.kind() == runtime::DeviceKind::kCpu ? INFINI_DEVICE_CPU : INFINI_DEVICE_NVIDIA;
 }
 
-Answer unsupported_type(infiniDevice_t type) {
-  return {INFINI_STATUS_DEVICE_TYPE_NOT_SUPPORTED,
-          fmt::format("device type is {}, expected CPU (0) or NVIDIA (1)", static_cast<int>(type))};
-}
-
-Answer find_device(infiniDevice_t type, int id, runtime::Device*& device) {
-  const auto kind = kind_of(type);
-  if (!kind) return unsupported_type(type);
-  device = runtime::find_device(*kind, id);
-  if (device != nullptr) return Answer::ok();
-  const int count = runtime::device_count(*kind);
-  return Status(
-      Code::kNoDevice,
-      fmt::format("device {} {} does not exist, {}", type == INFINI_DEVICE_CPU ? "CPU" : "NVIDIA", id,
-                  count == 0 ? "there is none of this type" : fmt::format("expected 0 to {}", count - 1)));
+Result<runtime::Device*> find_device(infiniDevice_t type, int id) {
+  RG_TRY(const auto kind, kind_of(type));
+  if (runtime::Device* const device = runtime::find_device(kind, id)) return device;
+  const int count = runtime::device_count(kind);
+  return Status(Code::kNoDevice, "device {} {} does not exist, {}",
+                type == INFINI_DEVICE_CPU ? "CPU" : "NVIDIA", id,
+                count == 0 ? "there is none of this type" : fmt::format("expected 0 to {}", count - 1));
 }
 
 runtime::Device& current_device() {

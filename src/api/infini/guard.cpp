@@ -2,8 +2,6 @@
 // The table from internal codes to infiniStatus_t, and the text "<number> <function>: <sentence>".
 #include "api/infini/guard.h"
 
-#include <fmt/format.h>
-
 namespace retrograd::api::infini {
 
 int number_of(Code code) {
@@ -15,6 +13,8 @@ int number_of(Code code) {
     case Code::kBadHandle:
     case Code::kWrongDevice:
       return INFINI_STATUS_BAD_PARAM;
+    case Code::kNullPointer:
+      return INFINI_STATUS_NULL_POINTER;
     case Code::kBadShape:
       return INFINI_STATUS_BAD_TENSOR_SHAPE;
     case Code::kBadDtype:
@@ -26,6 +26,8 @@ int number_of(Code code) {
       return INFINI_STATUS_INSUFFICIENT_WORKSPACE;
     case Code::kNoDevice:
       return INFINI_STATUS_DEVICE_NOT_FOUND;
+    case Code::kDeviceType:
+      return INFINI_STATUS_DEVICE_TYPE_NOT_SUPPORTED;
     case Code::kOutOfMemory:
     case Code::kTimeout:
     case Code::kInternal:
@@ -34,11 +36,8 @@ int number_of(Code code) {
   return INFINI_STATUS_INTERNAL_ERROR;
 }
 
-Answer::Answer(Status status)
-    : number_(static_cast<infiniStatus_t>(number_of(status.code()))), sentence_(status.message()) {}
-
-Answer null_pointer(const char* argument) {
-  return {INFINI_STATUS_NULL_POINTER, fmt::format("{} is null, expected an address", argument)};
+Status null_pointer(const char* argument) {
+  return Status(Code::kNullPointer, "{} is null, expected an address", argument);
 }
 
 }  // namespace retrograd::api::infini

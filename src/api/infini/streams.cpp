@@ -3,8 +3,6 @@
 // destructors.
 #include "api/infini/streams.h"
 
-#include <fmt/format.h>
-
 #include "base/per_process.h"
 
 namespace retrograd::api::infini {
@@ -33,17 +31,15 @@ Result<std::shared_ptr<runtime::Stream>> find_stream(infinirtStream_t handle, ru
   // of the CPU is not taken for one.
   if (!is_minted_handle(handle))
     if (auto stream = device.adopt_stream(handle)) return stream;
-  return Status(Code::kBadHandle,
-                fmt::format("stream is {}, expected null or a live stream of infinirtStreamCreate{}", handle,
-                            fork_note()));
+  return Status(Code::kBadHandle, "stream is {}, expected null or a live stream of infinirtStreamCreate{}",
+                handle, fork_note());
 }
 
-Answer find_event(infinirtEvent_t handle, const char* argument, std::shared_ptr<runtime::Event>& event) {
+Result<std::shared_ptr<runtime::Event>> find_event(infinirtEvent_t handle, const char* argument) {
   if (handle == nullptr) return null_pointer(argument);
-  event = events().find(handle);
-  if (event != nullptr) return Answer::ok();
-  return Status(Code::kBadHandle, fmt::format("{} is {}, expected a live event of infinirtEventCreate{}",
-                                              argument, handle, fork_note()));
+  if (auto event = events().find(handle)) return event;
+  return Status(Code::kBadHandle, "{} is {}, expected a live event of infinirtEventCreate{}", argument,
+                handle, fork_note());
 }
 
 }  // namespace retrograd::api::infini

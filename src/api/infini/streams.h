@@ -20,6 +20,6 @@ infinirtStream_t publish_stream(std::shared_ptr<runtime::Stream> stream);
 // A null handle is the null stream of `device`.
 Result<std::shared_ptr<runtime::Stream>> find_stream(infinirtStream_t handle, runtime::Device& device);
 // The event behind `handle`. `argument` is its name in the message.
-Answer find_event(infinirtEvent_t handle, const char* argument, std::shared_ptr<runtime::Event>& event);
+Result<std::shared_ptr<runtime::Event>> find_event(infinirtEvent_t handle, const char* argument);
 
 }  // namespace retrograd::api::infini

@@ -16,18 +16,17 @@ namespace retrograd::api::own {
 Result<runtime::DeviceKind> kind_of(retrogradDeviceType_t type, const char* argument) {
   if (type == RETROGRAD_CPU) return runtime::DeviceKind::kCpu;
   if (type == RETROGRAD_CUDA) return runtime::DeviceKind::kCuda;
-  return Status(Code::kNoDevice, fmt::format("{} is {}, expected RETROGRAD_CPU (0) or RETROGRAD_CUDA (1)",
-                                             argument, static_cast<int>(type)));
+  return Status(Code::kNoDevice, "{} is {}, expected RETROGRAD_CPU (0) or RETROGRAD_CUDA (1)", argument,
+                static_cast<int>(type));
 }
 
 Result<runtime::Device*> find_device(const retrogradDevice_t& device, const char* argument) {
   RG_TRY(const auto kind, kind_of(device.type, fmt::format("{}.type", argument).c_str()));
   if (runtime::Device* const found = runtime::find_device(kind, device.index)) return found;
   const int count = runtime::device_count(kind);
-  return Status(Code::kNoDevice,
-                fmt::format("{} is {}, which does not exist: {}", argument, label_of(device),
-                            count == 0 ? "there is none of this type, or this build has no engines for it"
-                                       : fmt::format("expected an index of 0 to {}", count - 1)));
+  return Status(Code::kNoDevice, "{} is {}, which does not exist: {}", argument, label_of(device),
+                count == 0 ? "there is none of this type, or this build has no engines for it"
+                           : fmt::format("expected an index of 0 to {}", count - 1));
 }
 
 std::string label_of(const retrogradDevice_t& device) {

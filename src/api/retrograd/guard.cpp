@@ -9,6 +9,7 @@ int number_of(Code code) {
     case Code::kOk:
       return RETROGRAD_OK;
     case Code::kNullArgument:
+    case Code::kNullPointer:
       return RETROGRAD_NULL_ARGUMENT;
     case Code::kInvalidArgument:
       return RETROGRAD_INVALID_ARGUMENT;
@@ -26,6 +27,7 @@ int number_of(Code code) {
     case Code::kWrongDevice:
       return RETROGRAD_WRONG_DEVICE;
     case Code::kNoDevice:
+    case Code::kDeviceType:
       return RETROGRAD_NO_DEVICE;
     case Code::kOutOfMemory:
       return RETROGRAD_OUT_OF_MEMORY;

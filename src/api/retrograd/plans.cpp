@@ -39,8 +39,8 @@ HandleTable<const Made>& plans() {
 }
 
 Status not_alive(retrogradPlan_t plan) {
-  return {Code::kBadHandle, fmt::format("plan is {}, which is not alive: destroyed, or never created{}",
-                                        static_cast<const void*>(plan), fork_note())};
+  return Status(Code::kBadHandle, "plan is {}, which is not alive: destroyed, or never created{}",
+                static_cast<const void*>(plan), fork_note());
 }
 
 Result<MadePointer> find(retrogradPlan_t plan) {
@@ -161,9 +161,9 @@ retrogradStatus_t retrogradInitProblem(retrogradProblem_t* problem, size_t struc
   return guard(__func__, [&]() -> Status {
     if (problem == nullptr) return {Code::kNullArgument, "problem is null"};
     if (!is_problem_size(struct_size))
-      return {Code::kInvalidArgument,
-              fmt::format("struct_size is {}, expected sizeof(retrogradProblem_t), which is {} in version {}",
-                          struct_size, sizeof(retrogradProblem_t), retrogradVersion())};
+      return Status(Code::kInvalidArgument,
+                    "struct_size is {}, expected sizeof(retrogradProblem_t), which is {} in version {}",
+                    struct_size, sizeof(retrogradProblem_t), retrogradVersion());
     retrogradProblem_t made{};
     made.struct_size = struct_size;
     made.operation = operation;
@@ -260,8 +260,8 @@ retrogradStatus_t retrogradGetPlanTensor(retrogradPlan_t plan, retrogradOperand_
     RG_TRY(const auto found, find(plan));
     if (tensor == nullptr) return {Code::kNullArgument, "tensor is null"};
     if (operand < 0 || operand > RETROGRAD_OUTPUT)
-      return {Code::kInvalidArgument, fmt::format("operand is {}, expected 0 to {}",
-                                                  static_cast<int>(operand), int{RETROGRAD_OUTPUT})};
+      return Status(Code::kInvalidArgument, "operand is {}, expected 0 to {}", static_cast<int>(operand),
+                    int{RETROGRAD_OUTPUT});
     const runtime::Device& device = found->plan->device();
     *tensor = {};
     tensor->rank = -1;

@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <cstring>
 #include <span>
-#include <string>
 
 #include "api/retrograd/devices.h"
 #include "base/settings.h"
@@ -35,21 +34,19 @@ Result<DType> dtype_of(retrogradDtype_t dtype, const char* name) {
     case RETROGRAD_E4M3:
       return DType::kE4M3;
   }
-  return Status(Code::kBadDtype, fmt::format("{}.dtype is {}, expected 0 to 4: F32, F16, BF16, HIF8 or E4M3",
-                                             name, static_cast<int>(dtype)));
+  return Status(Code::kBadDtype, "{}.dtype is {}, expected 0 to 4: F32, F16, BF16, HIF8 or E4M3", name,
+                static_cast<int>(dtype));
 }
 
 Result<TensorView> view_of(const NamedTensor& named) {
   const auto& [tensor, name] = named;
   if (tensor == nullptr)
-    return Status(Code::kNullArgument, fmt::format("{} is null, expected a description of the tensor", name));
+    return Status(Code::kNullArgument, "{} is null, expected a description of the tensor", name);
   RG_TRY(const DType dtype, dtype_of(tensor->dtype, name));
   if (tensor->rank < 0 || tensor->rank > Dims::kMaxRank)
-    return Status(Code::kBadShape,
-                  fmt::format("{}.rank is {}, expected 0 to {}", name, tensor->rank, Dims::kMaxRank));
+    return Status(Code::kBadShape, "{}.rank is {}, expected 0 to {}", name, tensor->rank, Dims::kMaxRank);
   if (tensor->shape == nullptr && tensor->rank > 0)
-    return Status(Code::kNullArgument,
-                  fmt::format("{}.shape is null, expected {} sizes", name, tensor->rank));
+    return Status(Code::kNullArgument, "{}.shape is null, expected {} sizes", name, tensor->rank);
   const auto rank = static_cast<size_t>(tensor->rank);
   TensorView view = problem::dense_view(dtype, Dims(std::span(tensor->shape, rank)));
   if (tensor->strides != nullptr) view.strides = Dims(std::span(tensor->strides, rank));
@@ -67,24 +64,22 @@ Result<std::vector<int64_t>> list_of(const retrogradInts_t& list, const char* na
                                      int64_t otherwise) {
   constexpr size_t kMost = 2 * Dims::kMaxRank;
   if (list.count > kMost)
-    return Status(Code::kInvalidArgument,
-                  fmt::format("{} has {} entries, expected at most {}", name, list.count, kMost));
+    return Status(Code::kInvalidArgument, "{} has {} entries, expected at most {}", name, list.count, kMost);
   if (list.count == 0) return std::vector<int64_t>(axes, otherwise);
   if (list.values == nullptr)
-    return Status(Code::kNullArgument,
-                  fmt::format("{}.values is null, expected {} numbers", name, list.count));
+    return Status(Code::kNullArgument, "{}.values is null, expected {} numbers", name, list.count);
   if (list.count == 1) return std::vector<int64_t>(std::max<size_t>(axes, 1), list.values[0]);
   return std::vector<int64_t>(list.values, list.values + list.count);
 }
 
 Result<bool> flag_of(int32_t value, const char* name) {
   if (value == 0 || value == 1) return value == 1;
-  return Status(Code::kInvalidArgument, fmt::format("{} is {}, expected 0 or 1", name, value));
+  return Status(Code::kInvalidArgument, "{} is {}, expected 0 or 1", name, value);
 }
 
 Status expect_absent(bool is_absent, const char* name, const char* operation) {
   if (is_absent) return Status::ok();
-  return {Code::kInvalidArgument, fmt::format("{} is given, and {} has none", name, operation)};
+  return Status(Code::kInvalidArgument, "{} is given, and {} has none", name, operation);
 }
 
 // Numbers that only other operations look at have their defaults: one that does not is a mistake.
@@ -179,8 +174,7 @@ Result<problem::Request> conv_tbc_request(const retrogradProblem_t& p, bool forw
   request.grad_bias = grad_bias.value_or(request.bias);
   RG_TRY(const auto pad, list_of(p.padding, "padding", 1, 0));
   if (pad.size() != 1)
-    return Status(Code::kInvalidArgument,
-                  fmt::format("padding has {} entries, expected 1 for conv_tbc", pad.size()));
+    return Status(Code::kInvalidArgument, "padding has {} entries, expected 1 for conv_tbc", pad.size());
   request.pad = pad[0];
   request.math.mode = p.math;
   return problem::Request(std::move(request));
@@ -202,7 +196,7 @@ Result<problem::Request> avgpool_request(const retrogradProblem_t& p, bool forwa
     RG_TRY(request.grad_input, view_of({p.grad_input, "grad_input"}));
   }
   if (p.spatial_rank < 0 || p.spatial_rank > 3)
-    return Status(Code::kInvalidArgument, fmt::format("spatial_rank is {}, expected 0 to 3", p.spatial_rank));
+    return Status(Code::kInvalidArgument, "spatial_rank is {}, expected 0 to 3", p.spatial_rank);
   request.spatial_rank = p.spatial_rank;
   if (p.kernel.count == 0)
     return Status(Code::kInvalidArgument, "kernel is empty, expected one size, or one for each axis");
@@ -229,9 +223,9 @@ Result<retrogradProblem_t> read_problem(const retrogradProblem_t* problem) {
   const size_t size = problem->struct_size;
   if (!is_problem_size(size))
     return Status(Code::kInvalidArgument,
-                  fmt::format("problem.struct_size is {}, expected sizeof(retrogradProblem_t), which is {}: "
-                              "retrogradInitProblem sets it",
-                              size, sizeof(retrogradProblem_t)));
+                  "problem.struct_size is {}, expected sizeof(retrogradProblem_t), which is {}: "
+                  "retrogradInitProblem sets it",
+                  size, sizeof(retrogradProblem_t));
   // A caller of a later version may have fields that we do not know: they must say nothing.
   const auto* const bytes = reinterpret_cast<const unsigned char*>(problem);
   if (size > sizeof(retrogradProblem_t) && std::any_of(bytes + sizeof(retrogradProblem_t), bytes + size,
@@ -246,9 +240,8 @@ Result<retrogradProblem_t> read_problem(const retrogradProblem_t* problem) {
 Result<problem::Request> to_request(const retrogradProblem_t& problem) {
   const bool forward = problem.operation >= RETROGRAD_CONV;
   if (problem.operation < 0 || problem.operation > RETROGRAD_AVG_POOL)
-    return Status(Code::kInvalidArgument,
-                  fmt::format("operation is {}, expected 0 to {}", static_cast<int>(problem.operation),
-                              int{RETROGRAD_AVG_POOL}));
+    return Status(Code::kInvalidArgument, "operation is {}, expected 0 to {}",
+                  static_cast<int>(problem.operation), int{RETROGRAD_AVG_POOL});
   RG_CHECK(expect_direction(problem, forward));
   switch (problem.operation) {
     case RETROGRAD_CONV_BACKWARD:
@@ -273,8 +266,8 @@ Result<runtime::Device*> device_of(const retrogradProblem_t& problem) {
     if (first == nullptr) first = &each;
     const retrogradDevice_t &a = first->tensor->device, &b = each.tensor->device;
     if (a.type != b.type || a.index != b.index)
-      return Status(Code::kWrongDevice, fmt::format("{} is on {}, expected {}: the device of {}", each.name,
-                                                    label_of(b), label_of(a), first->name));
+      return Status(Code::kWrongDevice, "{} is on {}, expected {}: the device of {}", each.name, label_of(b),
+                    label_of(a), first->name);
   }
   if (first == nullptr) return Status(Code::kNullArgument, "problem has no tensors");
   return find_device(first->tensor->device, fmt::format("{}.device", first->name).c_str());

@@ -2,7 +2,6 @@
 // Which vectors fit at an address.
 #pragma once
 
-#include <algorithm>
 #include <bit>
 #include <cstddef>
 #include <cstdint>

@@ -4,7 +4,6 @@
 // sum that is NaN stays NaN, so nobody reads on.
 #pragma once
 
-#include "base/checked.h"
 #include "kernels/cuda/elements.cuh"
 #include "kernels/cuda/terms.h"
 

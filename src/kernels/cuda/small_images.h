@@ -11,14 +11,14 @@
 
 namespace retrograd::kernels::cuda {
 
-// What a block needs of shared memory.
-size_t small_grad_input_bytes(const Conv& conv);
-size_t small_grad_weight_bytes(const Conv& conv);
-
 void small_grad_input(const Conv& conv, Stream stream);
 
 // The workspace holds a float for each part of each weight; nothing where there is one part.
-int64_t small_parts(const Conv& conv);
+inline int64_t small_parts(const Conv& conv) {
+  constexpr int64_t kMostParts = 256;
+  const int64_t images = (conv.batch + kMostParts - 1) / kMostParts;
+  return conv.batch <= 4 ? 1 : (conv.batch + images - 1) / images;
+}
 void small_grad_weight(const Conv& conv, float* workspace, Stream stream);
 
 inline constexpr int kSmallChannels = 8;   // that a thread takes at once
@@ -58,6 +58,19 @@ inline SmallSizes small_sizes(const Conv& conv, int64_t result_channels) {
   s.of_y = {FastDiv(s.y_places), FastDiv(s.h.y), FastDiv(s.w.y)};
   s.of_w = {FastDiv(s.taps), FastDiv(s.h.kernel), FastDiv(s.w.kernel)};
   return s;
+}
+
+// What a block needs of shared memory.
+inline size_t small_grad_input_bytes(const Conv& conv) {
+  const SmallSizes s = small_sizes(conv, conv.x_channels);
+  return static_cast<size_t>(s.y_channels) * static_cast<size_t>(s.taps * kSmallChannels + s.y_places) *
+         sizeof(float);
+}
+inline size_t small_grad_weight_bytes(const Conv& conv) {
+  const SmallSizes s = small_sizes(conv, conv.y_channels);
+  return (static_cast<size_t>(s.y_places) * kSmallChannels +
+          static_cast<size_t>(s.x_channels) * static_cast<size_t>(s.x_places)) *
+         sizeof(float);
 }
 
 }  // namespace retrograd::kernels::cuda

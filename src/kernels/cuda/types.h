@@ -5,8 +5,6 @@
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 
-#include <type_traits>
-
 #include "base/dtype.h"
 
 namespace retrograd::kernels::cuda {

@@ -5,7 +5,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <new>
 
 #include "base/log.h"
 #include "base/settings.h"

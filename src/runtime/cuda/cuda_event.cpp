@@ -21,7 +21,7 @@ Result<std::shared_ptr<Event>> CudaEvent::create(Device& device, bool timing) {
     return std::shared_ptr<Event>(std::make_shared<CudaEvent>(device, event, timing));
   } catch (const std::bad_alloc&) {
     static_cast<void>(cudaEventDestroy(event));
-    return Status(Code::kOutOfMemory, fmt::format("no memory for an event of {}", device.label()));
+    return Status(Code::kOutOfMemory, "no memory for an event of {}", device.label());
   }
 }
 
@@ -58,15 +58,15 @@ Status CudaEvent::check_time(const char* role) const {
                     : state() == EventState::kPending ? "its latest record is still pending"
                                                       : nullptr;
   if (why == nullptr) return Status::ok();
-  return {Code::kInvalidArgument, fmt::format("the {} event has no time: {}", role, why)};
+  return Status(Code::kInvalidArgument, "the {} event has no time: {}", role, why);
 }
 
 Result<float> CudaEvent::elapsed_since(const Event& start) const {
   const auto* from = dynamic_cast<const CudaEvent*>(&start);
   if (from == nullptr || &start.device() != &device_)
     return Status(Code::kWrongDevice,
-                  fmt::format("the start event is of {}, the end event of {}; both must be of one device",
-                              start.device().label(), device_.label()));
+                  "the start event is of {}, the end event of {}; both must be of one device",
+                  start.device().label(), device_.label());
   RG_CHECK(from->check_time("start"));
   RG_CHECK(check_time("end"));
   const DeviceGuard guard(device_.index());
@@ -81,9 +81,8 @@ Result<std::shared_ptr<CudaEvent>> as_cuda_event(const std::shared_ptr<Event>& e
   if (event == nullptr) return Status(Code::kNullArgument, "the event is null");
   auto own = std::dynamic_pointer_cast<CudaEvent>(event);
   if (own == nullptr)
-    return Status(
-        Code::kWrongDevice,
-        fmt::format("the event is of {}; a stream of a GPU takes events of GPUs", event->device().label()));
+    return Status(Code::kWrongDevice, "the event is of {}; a stream of a GPU takes events of GPUs",
+                  event->device().label());
   return own;
 }
 

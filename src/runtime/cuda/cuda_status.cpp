@@ -29,8 +29,7 @@ Code code_of(cudaError_t error) {
 Status cuda_status(cudaError_t error, const std::string& call) {
   if (error == cudaSuccess) return Status::ok();
   static_cast<void>(cudaGetLastError());
-  return {code_of(error),
-          fmt::format("{}: {} ({})", call, cudaGetErrorString(error), cudaGetErrorName(error))};
+  return Status(code_of(error), "{}: {} ({})", call, cudaGetErrorString(error), cudaGetErrorName(error));
 }
 
 DeviceGuard::DeviceGuard(int device) : device_(device) {

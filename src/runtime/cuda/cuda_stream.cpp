@@ -36,7 +36,7 @@ Result<std::shared_ptr<Stream>> CudaStream::create(Device& device) {
     return std::shared_ptr<Stream>(std::make_shared<CudaStream>(device, stream, Ownership::kOwned));
   } catch (const std::bad_alloc&) {
     static_cast<void>(cudaStreamDestroy(stream));
-    return Status(Code::kOutOfMemory, fmt::format("no memory for a stream of {}", device.label()));
+    return Status(Code::kOutOfMemory, "no memory for a stream of {}", device.label());
   }
 }
 
@@ -77,7 +77,7 @@ Status CudaStream::synchronize(std::chrono::milliseconds timeout) {
     }
     static_cast<void>(cudaGetLastError());
     if (std::chrono::steady_clock::now() - begin >= timeout)
-      return {Code::kTimeout, fmt::format("the stream was still busy after {} ms", timeout.count())};
+      return Status(Code::kTimeout, "the stream was still busy after {} ms", timeout.count());
     std::this_thread::sleep_for(std::chrono::microseconds(50));
   }
 }
@@ -92,9 +92,9 @@ bool CudaStream::idle() const {
 Status CudaStream::record(std::shared_ptr<Event> event) {
   RG_TRY(const auto own, as_cuda_event(event));
   if (&own->device() != &device_)
-    return {Code::kWrongDevice,
-            fmt::format("the event is of {}, the stream of {}; an event is recorded on its own device",
-                        own->device().label(), device_.label())};
+    return Status(Code::kWrongDevice,
+                  "the event is of {}, the stream of {}; an event is recorded on its own device",
+                  own->device().label(), device_.label());
   return own->record_on(stream_);
 }
 

@@ -2,8 +2,6 @@
 // Memory, streams and events of the CPU.
 #include "runtime/host/host_device.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cstdint>
 #include <cstdlib>
@@ -85,11 +83,11 @@ HostDevice::HostDevice(int index)
 Result<void*> HostDevice::allocate(size_t bytes) {
   if (bytes == 0) return Status(Code::kInvalidArgument, "a block of 0 bytes was asked for; at least 1");
   if (bytes > largest_block_)
-    return Status(Code::kOutOfMemory,
-                  fmt::format("{} bytes were asked for on {}, which has {}", bytes, label(), largest_block_));
+    return Status(Code::kOutOfMemory, "{} bytes were asked for on {}, which has {}", bytes, label(),
+                  largest_block_);
   void* address = nullptr;
   if (posix_memalign(&address, kAlignment, bytes) != 0)
-    return Status(Code::kOutOfMemory, fmt::format("no memory for {} bytes on {}", bytes, label()));
+    return Status(Code::kOutOfMemory, "no memory for {} bytes on {}", bytes, label());
   return address;
 }
 
@@ -126,7 +124,7 @@ Result<std::shared_ptr<Stream>> HostDevice::create_stream() {
   try {
     return StreamList::instance().add(std::move(stream));
   } catch (const std::bad_alloc&) {
-    return Status(Code::kOutOfMemory, fmt::format("no memory for a stream of {}", label()));
+    return Status(Code::kOutOfMemory, "no memory for a stream of {}", label());
   }
 }
 
@@ -134,7 +132,7 @@ Result<std::shared_ptr<Event>> HostDevice::create_event(bool timing) {
   try {
     return std::shared_ptr<Event>(std::make_shared<HostEvent>(*this, timing));
   } catch (const std::bad_alloc&) {
-    return Status(Code::kOutOfMemory, fmt::format("no memory for an event of {}", label()));
+    return Status(Code::kOutOfMemory, "no memory for an event of {}", label());
   }
 }
 

@@ -2,8 +2,6 @@
 // Records, waits and times of events on the CPU.
 #include "runtime/host/host_event.h"
 
-#include <fmt/format.h>
-
 #include <utility>
 
 #include "runtime/device.h"
@@ -47,7 +45,7 @@ TimelinePoint HostEvent::point() const {
 
 Result<HostEvent::Time> HostEvent::time(const char* role) const {
   const auto refuse = [role](const char* why) {
-    return Status(Code::kInvalidArgument, fmt::format("the {} event has no time: {}", role, why));
+    return Status(Code::kInvalidArgument, "the {} event has no time: {}", role, why);
   };
   if (!timing_) return refuse("it was created without timing");
   std::lock_guard lock(mutex_);
@@ -61,8 +59,8 @@ Result<float> HostEvent::elapsed_since(const Event& start) const {
   const auto* host_start = dynamic_cast<const HostEvent*>(&start);
   if (host_start == nullptr || &start.device() != &device_)
     return Status(Code::kWrongDevice,
-                  fmt::format("the start event is of {}, the end event of {}; both must be of one device",
-                              start.device().label(), device_.label()));
+                  "the start event is of {}, the end event of {}; both must be of one device",
+                  start.device().label(), device_.label());
   RG_TRY(const Time from, host_start->time("start"));
   RG_TRY(const Time to, time("end"));
   return std::chrono::duration<float, std::milli>(to - from).count();
@@ -72,17 +70,16 @@ Result<std::shared_ptr<HostEvent>> as_host_event(const std::shared_ptr<Event>& e
   if (event == nullptr) return Status(Code::kNullArgument, "the event is null");
   auto host_event = std::dynamic_pointer_cast<HostEvent>(event);
   if (host_event == nullptr)
-    return Status(Code::kWrongDevice,
-                  fmt::format("the event is of {}; a stream of the CPU takes events of the CPU",
-                              event->device().label()));
+    return Status(Code::kWrongDevice, "the event is of {}; a stream of the CPU takes events of the CPU",
+                  event->device().label());
   return host_event;
 }
 
 Status check_same_device(const HostEvent& event, const Device& device) {
   if (&event.device() == &device) return Status::ok();
   return Status(Code::kWrongDevice,
-                fmt::format("the event is of {}, the stream of {}; an event is recorded on its own device",
-                            event.device().label(), device.label()));
+                "the event is of {}, the stream of {}; an event is recorded on its own device",
+                event.device().label(), device.label());
 }
 
 }  // namespace retrograd::runtime

@@ -2,8 +2,6 @@
 // The callers' side of a host stream.
 #include "runtime/host/host_stream.h"
 
-#include <fmt/format.h>
-
 #include <new>
 #include <system_error>
 #include <utility>
@@ -24,10 +22,9 @@ Result<std::shared_ptr<Stream>> HostStream::create(Device& device) {
     stream->worker_ = std::thread([queue = std::move(queue)] { queue->work(); });
     return std::shared_ptr<Stream>(std::move(stream));
   } catch (const std::bad_alloc&) {
-    return Status(Code::kOutOfMemory, fmt::format("no memory for a stream of {}", device.label()));
+    return Status(Code::kOutOfMemory, "no memory for a stream of {}", device.label());
   } catch (const std::system_error& error) {
-    return Status(Code::kOutOfMemory,
-                  fmt::format("no thread for a stream of {}: {}", device.label(), error.what()));
+    return Status(Code::kOutOfMemory, "no thread for a stream of {}: {}", device.label(), error.what());
   }
 }
 

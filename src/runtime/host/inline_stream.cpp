@@ -2,8 +2,6 @@
 // Running work on the calling thread.
 #include "runtime/host/inline_stream.h"
 
-#include <utility>
-
 #include "runtime/host/host_event.h"
 #include "runtime/host/host_transfer.h"
 #include "runtime/thread_pool.h"

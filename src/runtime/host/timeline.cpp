@@ -2,8 +2,6 @@
 // Counting finished tasks of a host stream, and waiting for a count.
 #include "runtime/host/timeline.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 
 #include "base/thread_slot.h"
@@ -38,8 +36,8 @@ Status Timeline::wait(uint64_t count, std::chrono::milliseconds timeout) const {
   }
   const auto limit = std::max(timeout, std::chrono::milliseconds::zero());
   if (advanced_.wait_until(lock, std::chrono::steady_clock::now() + limit, reached)) return Status::ok();
-  return Status(Code::kTimeout, fmt::format("{} tasks of the stream were not done after {} ms",
-                                            count - done(), limit.count()));
+  return Status(Code::kTimeout, "{} tasks of the stream were not done after {} ms", count - done(),
+                limit.count());
 }
 
 // Where a thread has no room for it, a task that waits for its own stream is not noticed.

@@ -8,8 +8,6 @@
 // double, are the workspace; they are added in the order of the chunks.
 #include "engines/cpu/bias/chunked_bias.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 
 #include "base/checked.h"
@@ -153,7 +151,7 @@ class ChunkedBiasCandidate final : public Candidate {
     if (bias == nullptr) return Support::no("computes grad_bias only");
     if (bias->channels == 0 || bias->reduction_length() == 0) return Support::no("there is nothing to add");
     if (bias->channels > kMostSums / kShortRow / kMostColumnChunks)
-      return Support::no(fmt::format("{} channels make too many partial sums", bias->channels));
+      return Support::no("{} channels make too many partial sums", bias->channels);
     return Support::yes();
   }
   std::unique_ptr<const Step> make_step(const problem::Pass& pass,

@@ -117,7 +117,7 @@ bool is_too_large(const ConvPass& p) {
 Support supports(const ConvPass& conv, const Machine& machine) {
   if (conv.kind != ConvPassKind::kGradInput) return Support::no("grad_input only");
   if (conv.groups != 1 || conv.x_channels > kMostChannels || conv.x_channels > conv.y_channels)
-    return Support::no(fmt::format("x has more channels than y, or than {}, or groups", kMostChannels));
+    return Support::no("x has more channels than y, or than {}, or groups", kMostChannels);
   for (const Window& w : conv.axes)
     if (w.x <= 0 || w.y <= 0 || w.kernel <= 0) return Support::no("nothing to add up");
   if (conv.batch <= 0 || conv.x_channels <= 0) return Support::no("nothing to add up");

@@ -68,7 +68,7 @@ Support supports(const ConvPass& conv, const Machine& /*machine*/) {
     places = places * w.y;
   }
   if (!places.get() || *places.get() < 1 || *places.get() > kernels::cuda::kMostFewPlaces)
-    return Support::no(fmt::format("needs 1 to {} places of y", kernels::cuda::kMostFewPlaces));
+    return Support::no("needs 1 to {} places of y", kernels::cuda::kMostFewPlaces);
   const Sizes5 sizes = w_sizes(conv);
   if (!is_planes(conv.w, sizes) && !is_channels_last(conv.w, sizes))
     return Support::no("needs dense weights");

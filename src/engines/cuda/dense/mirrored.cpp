@@ -53,7 +53,7 @@ class MirroredStep final : public Step {
 
 Support supports(const ConvPass& conv, const Machine& machine) {
   if (conv.y_channels > kMostChannels || conv.y_channels > conv.x_channels)
-    return Support::no(fmt::format("y has more channels than x, or than {}", kMostChannels));
+    return Support::no("y has more channels than x, or than {}", kMostChannels);
   if (!can_mirror(conv)) return Support::no("needs stride 1 and one group");
   if (conv.axes[0].kernel == 1 && conv.axes[1].kernel == 1 && conv.axes[2].kernel == 1)
     return Support::no("one tap");

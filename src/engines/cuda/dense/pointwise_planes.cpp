@@ -117,7 +117,7 @@ Support supports(const ConvPass& conv, const Machine& machine) {
     return Support::no("needs f16 or bf16 for all operands");
   if (is_rounded(conv, type)) return Support::no("does not round operands");
   if (std::min(conv.x_channels_per_group(), conv.y_channels_per_group()) < kFewestChannels)
-    return Support::no(fmt::format("needs {} channels a group of both sides", kFewestChannels));
+    return Support::no("needs {} channels a group of both sides", kFewestChannels);
   const Sizes5 x = x_sizes(conv), y = y_sizes(conv);
   if (!fits_31_bits(x) || !fits_31_bits(y) || !fits_31_bits(w_sizes(conv)))
     return Support::no("needs 1 to 2^31 - 1 elements");

@@ -2,8 +2,6 @@
 // Checks that sizes fit the 32-bit indices of the product kernels.
 #include "engines/cuda/dense/product_limits.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 
 #include "base/checked.h"
@@ -55,7 +53,7 @@ int64_t terms_of(const ConvPass& p) {
 Support takes_split_products(int64_t terms) {
   constexpr int64_t kFewestTerms = 8;
   if (terms >= kFewestTerms) return Support::yes();
-  return Support::no(fmt::format("sums of {} products in f32 would not be exact enough", terms));
+  return Support::no("sums of {} products in f32 would not be exact enough", terms);
 }
 
 Support takes_products(const ConvPass& pass) {

@@ -47,17 +47,8 @@ ProductMath math_of(RowType type, OperandRounding rounding) {
   return rounding == OperandRounding::kHf32Bits10 ? ProductMath::kTF32 : ProductMath::kF32;
 }
 const char* name_of(ProductMath math) {
-  switch (math) {
-    case ProductMath::kF16:
-      return "f16";
-    case ProductMath::kBF16:
-      return "bf16";
-    case ProductMath::kTF32:
-      return "tf32";
-    case ProductMath::kF32:
-      break;
-  }
-  return "three tf32";
+  static constexpr const char* kNames[] = {"f16", "bf16", "tf32", "three tf32"};
+  return kNames[static_cast<size_t>(math)];
 }
 
 size_t room_for(int64_t elements, RowType type) {
@@ -79,17 +70,9 @@ RowOperand row_operand(const problem::ConvPass& pass, const problem::PassTensor&
 namespace {
 
 const char* text_of(OperandRounding rounding) {
-  switch (rounding) {
-    case OperandRounding::kNone:
-      return "";
-    case OperandRounding::kF16:
-      return " rounded to f16";
-    case OperandRounding::kHf32Bits11:
-      return " rounded to 11 bits";
-    case OperandRounding::kHf32Bits10:
-      break;
-  }
-  return " rounded to 10 bits";
+  static constexpr const char* kTexts[] = {"", " rounded to f16", " rounded to 11 bits",
+                                           " rounded to 10 bits"};
+  return kTexts[static_cast<size_t>(rounding)];
 }
 
 kernels::cuda::Rows rows_of(const problem::ConvPass& pass, bool is_x) {

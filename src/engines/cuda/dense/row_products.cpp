@@ -5,7 +5,6 @@
 
 #include <algorithm>
 
-#include "base/checked.h"
 #include "engines/cuda/dense/gather_way.h"
 #include "engines/cuda/dense/patches.h"
 #include "engines/cuda/dense/product_axes.h"
@@ -191,7 +190,7 @@ Support supports(const ConvPass& conv, const Machine& /*machine*/) {
     return Support::no("f32 operands must not be rounded, or are not there");
   if (kInTf32 && conv.groups > 1 &&
       std::min(conv.x_channels_per_group(), conv.y_channels_per_group()) < kFewestChannels)
-    return Support::no(fmt::format("groups of fewer than {} channels fill few tiles", kFewestChannels));
+    return Support::no("groups of fewer than {} channels fill few tiles", kFewestChannels);
   if (!kInTf32 && in_f32)
     if (const Support support = takes_split_products(terms_of(conv)); !support.accepted()) return support;
   if (conv.kind == ConvPassKind::kGradInput && !has_gather_way(conv))

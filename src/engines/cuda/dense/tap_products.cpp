@@ -91,7 +91,7 @@ Support supports(const ConvPass& conv, const Machine& machine) {
   if (is_rounded(conv, conv.x.dtype)) return Support::no("does not round operands");
   const int64_t x = conv.x_channels_per_group(), y = conv.y_channels_per_group();
   if (std::min(x, y) < kFewestChannels)
-    return Support::no(fmt::format("needs {} channels of both sides a group", kFewestChannels));
+    return Support::no("needs {} channels of both sides a group", kFewestChannels);
   if (conv.groups > 1 && (x % kChunk != 0 || y % kChunk != 0))
     return Support::no("needs groups of multiples of 8 channels");
   if (is_too_large(conv)) return Support::no("sizes beyond 32-bit counts of places and taps");

@@ -6,7 +6,6 @@
 
 #include <algorithm>
 
-#include "base/checked.h"
 #include "engines/cuda/dense/patches.h"
 #include "engines/cuda/dense/product_axes.h"
 #include "engines/cuda/dense/row_operand.h"
@@ -230,8 +229,7 @@ Support takes(const ConvPass& p, const Machine& machine) {
     if (p.kind == ConvPassKind::kGradInput) products *= std::min(w.stride, w.x);
   }
   if (products > kMostProducts)
-    return Support::no(
-        fmt::format("{} residues of the strides, at most {} are taken", products, kMostProducts));
+    return Support::no("{} residues of the strides, at most {} are taken", products, kMostProducts);
   if (!has_warpgroups(machine)) return Support::no("needs a Hopper GPU");
   if (!has_walkable_places(p)) return Support::no("windows beyond what the copy engine walks over");
   const std::vector<ProductAxes> residues = product_axes(p);

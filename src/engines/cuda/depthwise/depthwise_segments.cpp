@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <cstdlib>
 
-#include "base/checked.h"
 #include "engines/cuda/depthwise/depthwise_pass.h"
 #include "engines/cuda/effort.h"
 #include "engines/cuda/implementations.h"

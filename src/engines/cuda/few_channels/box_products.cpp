@@ -3,9 +3,6 @@
 // (kernels/cuda/stems/box_plan.h).
 #include <fmt/format.h>
 
-#include <algorithm>
-
-#include "base/checked.h"
 #include "engines/cuda/dense/product_limits.h"
 #include "engines/cuda/effort.h"
 #include "engines/cuda/implementations.h"
@@ -45,14 +42,14 @@ Support supports(const ConvPass& conv, const Machine& machine) {
   if (conv.kind != problem::ConvPassKind::kForward) return Support::no("forward only");
   const int64_t channels = conv.x_channels_per_group();
   if (channels > kMostChannels)
-    return Support::no(fmt::format("{} x channels a group, at most {} are taken", channels, kMostChannels));
+    return Support::no("{} x channels a group, at most {} are taken", channels, kMostChannels);
   if (!has_one_wide_type(conv)) return Support::no("needs f32, f16 or bf16, all the same");
   if (conv.rounding != OperandRounding::kNone) return Support::no("does not round operands");
   if (!fits_31_bits(x_sizes(conv)) || !fits_31_bits(y_sizes(conv)) || !fits_31_bits(w_sizes(conv)) ||
       !has_small_windows(conv) || !are_weights_near(conv))
     return Support::no("sizes beyond 32-bit counts");
   const int64_t terms = terms_of(conv);
-  if (terms > kMostTerms) return Support::no(fmt::format("needs at most {} taps and channels", kMostTerms));
+  if (terms > kMostTerms) return Support::no("needs at most {} taps and channels", kMostTerms);
   if (conv.x.dtype == DType::kF32)
     if (const Support support = takes_split_products(terms); !support.accepted()) return support;
   const BoxPlan plan = kernels::cuda::box_plan(shape_of(conv));

@@ -50,8 +50,7 @@ Support supports(const ConvPass& conv, const Machine& /*machine*/) {
       !has_small_windows(conv))
     return Support::no("sizes beyond 32-bit counts");
   if (terms_of(conv) > kernels::cuda::kFewTerms)
-    return Support::no(
-        fmt::format("sums of {} products, at most {} are taken", terms_of(conv), kernels::cuda::kFewTerms));
+    return Support::no("sums of {} products, at most {} are taken", terms_of(conv), kernels::cuda::kFewTerms);
   if (conv.groups * plan_of(conv).splits > kMostGrid) return Support::no("needs at most 65535 groups");
   return Support::yes();
 }

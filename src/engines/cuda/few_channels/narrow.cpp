@@ -189,8 +189,8 @@ Support takes_tiles(const ConvPass& conv, const Machine& /*machine*/) {
   if (const Support narrow = is_narrow_pass(conv); !narrow.accepted()) return narrow;
   if (conv.x.dtype != DType::kF32) return Support::no("needs f32");
   if (conv.x_channels_per_group() > kMostChannels)
-    return Support::no(fmt::format("{} x channels a group, at most {} are taken", conv.x_channels_per_group(),
-                                   kMostChannels));
+    return Support::no("{} x channels a group, at most {} are taken", conv.x_channels_per_group(),
+                       kMostChannels);
   if (conv.axes[1].dilation != 1 || conv.axes[2].dilation != 1) return Support::no("needs dilation 1");
   const kernels::cuda::Conv shape = shape_of(conv);
   const bool taken = conv.kind == ConvPassKind::kGradInput ? kernels::cuda::has_narrow_grad_input(shape)

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <cstdlib>
 
-#include "base/checked.h"
 #include "engines/cuda/effort.h"
 #include "engines/cuda/implementations.h"
 #include "engines/cuda/layouts.h"
@@ -64,8 +63,8 @@ Support supports(const ConvPass& conv, const Machine& /*machine*/) {
   if (conv.kind != problem::ConvPassKind::kGradInput) return Support::no("grad_input only");
   if (conv.bias) return Support::no("adds no bias");
   if (conv.x_channels_per_group() > kernels::cuda::kStemChannels)
-    return Support::no(fmt::format("{} x channels a group, at most {} are taken", conv.x_channels_per_group(),
-                                   kernels::cuda::kStemChannels));
+    return Support::no("{} x channels a group, at most {} are taken", conv.x_channels_per_group(),
+                       kernels::cuda::kStemChannels);
   if (conv.groups > 1 && conv.x_channels_per_group() == 1 && conv.y_channels_per_group() <= 4)
     return Support::no("one x channel a group: depthwise_windows reads less often");
   if (!has_one_wide_type(conv)) return Support::no("needs f32, f16 or bf16, all the same");

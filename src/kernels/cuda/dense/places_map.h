@@ -37,6 +37,15 @@ inline int64_t upper_corner(const PlacesMap& map, int axis) {
 
 // What the hardware can say: first within ±128 (three axes: ±16), offsets of taps up to 255 (31), steps up
 // to 8.
-bool is_sayable(const PlacesMap& map, const int64_t (&largest_offset)[3]);
+inline bool is_sayable(const PlacesMap& map, const int64_t (&largest_offset)[3]) {
+  const int64_t corner = map.axes == 2 ? 128 : 16;
+  for (int i = 0; i < map.axes; ++i) {
+    const int64_t upper = upper_corner(map, i);
+    if (map.first[i] < -corner || map.first[i] >= corner || upper < -corner || upper >= corner ||
+        largest_offset[i] < 0 || largest_offset[i] >= 2 * corner || map.step[i] < 1 || map.step[i] > 8)
+      return false;
+  }
+  return true;
+}
 
 }  // namespace retrograd::kernels::cuda

@@ -2,10 +2,12 @@
 // gather_product on Hopper's warpgroup products: FP16 and BF16 in, the same type out.
 #pragma once
 
+#include <cstdlib>
 #include <span>
 #include <vector>
 
 #include "kernels/cuda/dense/gather_product.h"
+#include "kernels/cuda/dense/places_map.h"
 
 namespace retrograd::kernels::cuda {
 
@@ -49,5 +51,18 @@ std::vector<GatherLaunch> wgmma_gather_launches(const GatherProduct& product,
 // channels, and one group), addresses that are multiples of 16, weights as [groups][y channels][taps][x
 // channels], and a dense result, its channels innermost or outside its places.
 bool wgmma_gather(const GatherProduct& product, const GatherLaunch& launch, Stream stream);
+
+// How a product walks over places.
+namespace wgather {
+
+inline constexpr int kMostHalo = 16;  // rows that shared taps reach further
+
+// How far the last tap lies behind the first.
+inline int64_t reach_of(const ProductAxis& axis) { return (axis.taps - 1) * std::abs(axis.tap_step); }
+
+// The walk over the places; shared: taps along w share what they read.
+PlacesMap places_of(const GatherProduct& product, const ProductAxes& axes, int64_t channels, bool shared);
+
+}  // namespace wgather
 
 }  // namespace retrograd::kernels::cuda

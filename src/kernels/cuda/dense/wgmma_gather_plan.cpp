@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tiles by their measured times.
-#include "kernels/cuda/dense/wgmma_gather_plan.h"
-
 #include <algorithm>
 
 #include "base/checked.h"
+#include "kernels/cuda/dense/wgmma_gather.h"
 
 namespace retrograd::kernels::cuda {
 namespace wgather {

@@ -3,6 +3,7 @@
 // planes or channels last, and rows of them are what a block writes; x and y lie anyhow.
 #pragma once
 
+#include "base/checked.h"
 #include "base/host_device.h"
 #include "kernels/cuda/fast_div.cuh"
 #include "kernels/cuda/shapes.h"
@@ -20,10 +21,31 @@ struct FewPlaces {
   FastDiv by_inner, by_kernel[3], by_output[3];
 };
 // channels_inside: weights are channels last. Of a convolution with at least one place and column.
-FewPlaces few_places_of(const Conv& conv, bool channels_inside);
+inline FewPlaces few_places_of(const Conv& conv, bool channels_inside) {
+  FewPlaces p{};
+  p.conv = conv;
+  p.channels_inside = channels_inside;
+  int64_t places = conv.batch, taps = 1;
+  for (int i = 0; i < 3; ++i) {
+    const Axis& a = conv.axes[i];
+    places *= a.y;
+    taps *= a.kernel;
+    p.by_kernel[i] = FastDiv(a.kernel);
+    p.by_output[i] = FastDiv(a.y);
+    const int64_t last = (a.y - 1) * a.stride + (a.kernel - 1) * a.dilation - a.pad;
+    p.padded = p.padded || a.pad > 0 || last >= a.x;
+  }
+  p.places = static_cast<int>(places);
+  p.columns = static_cast<int>(conv.x_channels * taps);
+  p.by_inner = FastDiv(channels_inside ? conv.x_channels : taps);
+  return p;
+}
 
 inline constexpr int kFewThreads = 128, kFewColumns = 4, kFewRows = 32;  // of a block; columns of a thread
-int64_t few_places_blocks(const FewPlaces& problem);
+inline int64_t few_places_blocks(const FewPlaces& p) {
+  return ceil_div(p.columns, kFewThreads * kFewColumns) * ceil_div(p.conv.y_channels, kFewRows) *
+         p.conv.groups;
+}
 
 struct FewColumn {
   int64_t channel;

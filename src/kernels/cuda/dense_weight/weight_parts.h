@@ -40,7 +40,14 @@ struct WeightParts {
   int place_orders = 0;
 };
 // With the places filled in: all of y in their order, `part` of them a part; or as a plan walks over them.
-WeightParts in_plain_parts(WeightParts parts, int64_t part);
+inline WeightParts in_plain_parts(WeightParts parts, int64_t part) {
+  const Axis(&a)[3] = parts.conv.axes;
+  PartPlaces& all = parts.places[0];
+  all = {0, static_cast<int>(a[0].kernel * a[1].kernel * a[2].kernel), {}, {}, part};
+  for (int i = 0; i < 3; ++i) all.count[i] = static_cast<int>(a[i].y);
+  parts.place_orders = 1;
+  return parts;
+}
 WeightParts in_walked_parts(WeightParts parts, const WeightPlan& plan);
 
 void add_weight_parts(const WeightParts& parts, Stream stream);

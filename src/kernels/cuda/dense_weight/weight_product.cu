@@ -4,8 +4,6 @@
 // A block makes kM y channels by kN columns (tap, x channel) over a part of the pixels, 128 bytes of a
 // column a step, several steps in flight. Rows of both operands run along channels, so the fragments are
 // transposed as they are read. Parts go to the workspace as FP32, a second kernel adds them in order.
-#include <algorithm>
-#include <type_traits>
 
 #include "base/checked.h"
 #include "kernels/cuda/counts.h"

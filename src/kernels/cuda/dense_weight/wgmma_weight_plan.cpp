@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "kernels/cuda/counts.h"
+#include "kernels/cuda/dense_weight/weight_parts.h"
 #include "kernels/cuda/dense_weight/wgmma_weight.h"
 
 namespace retrograd::kernels::cuda {
@@ -252,6 +253,36 @@ bool plan_wgmma_weight(const Conv& conv, WeightResults whole, WeightPlan* plan) 
   }
   if (found) plan->strides = strides_of(conv, plan->results);
   return found;
+}
+
+WeightParts in_walked_parts(WeightParts parts, const WeightPlan& plan) {
+  const WeightWalk& walk = plan.walk;
+  const Axis(&axes)[3] = parts.conv.axes;
+  parts.place_orders = 0;
+  if (plan.cut == WeightCut::kPairs) {  // what lies a line or a plane back, as weight_pairs.cu has it
+    const WeightUnit& unit = walk.units[0];
+    for (int row = 0; row < 9; ++row) {
+      const int kd = row / 3, kh = row % 3;
+      PartPlaces& places = parts.places[parts.place_orders++];
+      places = {
+          row * 3, 3, {kh == 2 && kd == 1 ? -1 : 0, kh == 1 ? -1 : 0, 0}, {}, int64_t{unit.part_steps} * 64};
+      for (int a = 0; a < 3; ++a) places.count[a] = static_cast<int>(unit.counts[a].divisor);
+    }
+    return parts;
+  }
+  const int taps_of_row = plan.cut == WeightCut::k128x64 ? 1 : walk.kernel[2];
+  for (int i = 0; i < walk.unit_count; ++i) {
+    const WeightUnit& unit = walk.units[i];
+    PartPlaces& places = parts.places[parts.place_orders++];
+    places = {unit.first_row * taps_of_row, unit.rows * taps_of_row, {}, {}, int64_t{unit.part_steps} * 64};
+    if (parts.taps_inside)  // the walk has one tap, whose columns all of them are
+      places.taps = static_cast<int>(axes[0].kernel * axes[1].kernel * axes[2].kernel);
+    for (int a = 0; a < 3; ++a) {
+      places.first[a] = unit.y_first[a];
+      places.count[a] = static_cast<int>(unit.counts[a].divisor);
+    }
+  }
+  return parts;
 }
 
 }  // namespace retrograd::kernels::cuda

@@ -2,8 +2,6 @@
 // Depthwise convolutions, one channel a group, on row-major planes of FP32, FP16 or BF16, no dilation.
 #pragma once
 
-#include <cstddef>
-
 #include "kernels/cuda/shapes.h"
 
 namespace retrograd::kernels::cuda {

@@ -34,15 +34,8 @@ bool is_lines(const Conv& conv) {
 }  // namespace
 
 const char* name_of(DepthwiseKernel kernel) {
-  switch (kernel) {
-    case DepthwiseKernel::kSmall:
-      return "small";
-    case DepthwiseKernel::kBands:
-      return "bands";
-    case DepthwiseKernel::kRows:
-      break;
-  }
-  return "rows";
+  static constexpr const char* kNames[] = {"small", "bands", "rows"};
+  return kNames[static_cast<size_t>(kernel)];
 }
 
 bool has_depthwise_kernel(DepthwiseKernel kernel, const Conv& conv, bool grad_input, int alignment) {

@@ -228,17 +228,8 @@ double microseconds_of(const WeightWindows& w) {
 }  // namespace
 
 const char* name_of(TapTile tile) {
-  switch (tile) {
-    case TapTile::k3x3:
-      return "3 x 3 taps";
-    case TapTile::k4x4:
-      return "4 x 4 taps";
-    case TapTile::k1x4:
-      return "1 x 4 taps";
-    case TapTile::k1x8:
-      return "1 x 8 taps";
-  }
-  return "";
+  static constexpr const char* kNames[] = {"3 x 3 taps", "4 x 4 taps", "1 x 4 taps", "1 x 8 taps"};
+  return kNames[static_cast<size_t>(tile)];
 }
 
 GatherWindows gather_windows(const Conv& conv, bool forward, int pack) {

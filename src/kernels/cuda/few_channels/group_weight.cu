@@ -8,7 +8,6 @@
 // for 16 of them a warp reads y once and x once a tap, transposed on the way,
 // 19 products for 10 reads. They add up at the end; parts go to the workspace,
 // with what lies between groups, and a second kernel adds them in order.
-#include <algorithm>
 
 #include "kernels/cuda/counts.h"
 #include "kernels/cuda/few_channels/group_block.cuh"

@@ -3,8 +3,6 @@
 // last, one or two axes.
 #pragma once
 
-#include <cstddef>
-
 #include "kernels/cuda/shapes.h"
 
 namespace retrograd::kernels::cuda {

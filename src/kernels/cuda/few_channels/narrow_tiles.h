@@ -4,8 +4,6 @@
 // axes, dilation 1.
 #pragma once
 
-#include <cstddef>
-
 #include "kernels/cuda/shapes.h"
 
 namespace retrograd::kernels::cuda {

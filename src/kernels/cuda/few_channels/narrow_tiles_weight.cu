@@ -8,7 +8,6 @@
 // a box and add up at the end. Parts go to the workspace; a second kernel adds them in order.
 //
 // Values beyond the edges are zeros; a sum that is NaN is taken from the formula.
-#include <algorithm>
 
 #include "kernels/cuda/counts.h"
 #include "kernels/cuda/few_channels/narrow_tile.cuh"

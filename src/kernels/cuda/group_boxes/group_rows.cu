@@ -9,7 +9,6 @@
 //
 // Zeros beyond the edge, and between joined groups, are multiplied: where that may have made a NaN, the
 // result is taken from the formula.
-#include <algorithm>
 
 #include "kernels/cuda/elements.cuh"
 #include "kernels/cuda/group_boxes/group_rows.cuh"

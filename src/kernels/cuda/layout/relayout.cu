@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Rows, and tiles of 64 x 64 elements; 16-bit planes to and from rows of whole chunks of channels by
 // plane_rows.h, rows that are no whole vectors by row_pitch.h.
-#include <initializer_list>
 
 #include "kernels/cuda/alignment.h"
 #include "kernels/cuda/fast_div.cuh"

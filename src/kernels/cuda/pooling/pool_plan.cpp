@@ -97,17 +97,8 @@ VectorsCut vectors_cut(const Pool& pool, bool forward) {
 }
 
 const char* name_of(PoolKernel kernel) {
-  switch (kernel) {
-    case PoolKernel::kDisjoint:
-      return "disjoint";
-    case PoolKernel::kColumns:
-      return "columns";
-    case PoolKernel::kVectors:
-      return "vectors";
-    case PoolKernel::kAny:
-      break;
-  }
-  return "any";
+  static constexpr const char* kNames[] = {"disjoint", "columns", "vectors", "any"};
+  return kNames[static_cast<size_t>(kernel)];
 }
 
 bool has_pool_kernel(PoolKernel kernel, const Pool& pool, bool channels_last, int alignment) {

@@ -47,19 +47,8 @@ bool sums_whole(int64_t places, const Pool& pool) {
 }  // namespace
 
 const char* name_of(ForwardKernel kernel) {
-  switch (kernel) {
-    case ForwardKernel::kVectors:
-      return "vectors";
-    case ForwardKernel::kWhole:
-      return "whole";
-    case ForwardKernel::kShared:
-      return "shared";
-    case ForwardKernel::kColumns:
-      return "columns";
-    case ForwardKernel::kAny:
-      break;
-  }
-  return "any";
+  static constexpr const char* kNames[] = {"vectors", "whole", "shared", "columns", "any"};
+  return kNames[static_cast<size_t>(kernel)];
 }
 
 ForwardChoice forward_choice(const Pool& pool, bool channels_last) {

@@ -5,13 +5,12 @@
 #include <cuda_runtime_api.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <span>
 #include <type_traits>
 
 #include "kernels/cuda/dense/gather_product.h"
 #include "kernels/cuda/dense/tensor_map.h"
-#include "kernels/cuda/dense/wgmma_gather_plan.h"
+#include "kernels/cuda/dense/wgmma_gather.h"
 #include "kernels/cuda/sm90a/gather_store.cuh"
 
 namespace retrograd::kernels::cuda::wgather {

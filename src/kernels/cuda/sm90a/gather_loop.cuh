@@ -5,7 +5,6 @@
 #include "kernels/cuda/dense/hopper.cuh"
 #include "kernels/cuda/dense/wgmma.cuh"
 #include "kernels/cuda/dense/wgmma_gather.h"
-#include "kernels/cuda/dense/wgmma_gather_plan.h"
 #include "kernels/cuda/fast_div.cuh"
 #include "kernels/cuda/places.cuh"
 #include "kernels/cuda/shapes.h"

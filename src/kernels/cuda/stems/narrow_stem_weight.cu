@@ -11,7 +11,6 @@
 // One row of at most 16 (channel, tap) needs no such trick: they are copied pixel by pixel.
 //
 // Zeros beyond the edges are multiplied; a sum that is NaN is taken from the formula.
-#include <algorithm>
 
 #include "kernels/cuda/counts.h"
 #include "kernels/cuda/elements.cuh"

@@ -73,9 +73,6 @@ struct StemPlan {
 // aligned: y lies at a multiple of four elements.
 StemPlan stem_plan(const Conv& conv, bool aligned);
 
-// stem_cycles_plan.cpp
-double stem_cycles(const StemPlan& plan, const Conv& conv);
-
 // grad_input with few x channels a group (stems, 1-D front ends, first layers of volumes) for every window
 // without dilation, in FP32 arithmetic: FP32, FP16 and BF16, any strides of all operands.
 void stem_gather(const Conv& conv, const StemPlan& plan, Stream stream);
