@@ -210,10 +210,10 @@ Effort dense_grad_weight_effort(const problem::Pass& pass, const Machine& machin
   const Shape s(pass, machine, true);
   const auto [smaller, larger] = std::minmax(s.x.channels, s.y.channels);
   const double tap = 0.07 * s.y.rows() + 3.7 * std::ceil(smaller / 8);  // a tile of lanes
-  return s.with(
-      s.operations(s.covered(larger) * smaller),
-      s.groups * (22 + s.loads(s.x) + s.loads(s.y) + s.taps * smaller * larger / (s.converts ? 40 : 60) +
-                  s.tiles(larger) * (0.07 * s.pairs + s.taps * tap)));
+  return s.with(s.operations(s.covered(larger) * smaller),
+                s.groups * (22 + (s.converts ? 4.5 : 2) * s.batch + s.loads(s.x) + s.loads(s.y) +
+                            s.taps * smaller * larger / (s.converts ? 40 : 60) +
+                            s.tiles(larger) * (0.07 * s.pairs + s.taps * tap)));
 }
 Effort amx_grad_weight_effort(const problem::Pass& pass, const Machine& machine) {
   const Shape s(pass, machine, true);

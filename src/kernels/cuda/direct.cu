@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The sums of problem/pass.h as they stand there. forward, grad_input and pooling: a thread an element.
 // grad_weight and grad_bias: a block an element, its threads share the positions and add up in a fixed tree.
+#include "base/checked.h"
 #include "kernels/cuda/block_sum.cuh"
 #include "kernels/cuda/direct.h"
 #include "kernels/cuda/formulas.cuh"
