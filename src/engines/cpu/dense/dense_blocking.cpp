@@ -298,7 +298,7 @@ void cut_whole_images(const ConvPass& pass, const Positions& total, DenseBlockin
   tried.m_block = cut.width;
   tried.m_blocks = tiles;
   tried.whole_images = true;
-  tried.shares_strips = !cut.in_place;
+  tried.shares_strips = !cut.in_place && tiles > 1;
   if (tried.tasks(pass.groups) < kFewestWholeTasks) return;
   measure_strip(tried);
   const double once = shared_floats(pass, tried);
