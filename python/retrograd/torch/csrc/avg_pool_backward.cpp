@@ -62,10 +62,8 @@ void fill(Entry& entry, const Arguments& arguments, const Operand& grad_output, 
   problem.count_include_pad = arguments.count_include_pad ? 1 : 0;
   problem.divisor_override = arguments.divisor_override.value_or(0);
   Facts facts;
-  facts.op = op;
   facts.device = device.type;
   facts.dtype = dtype;
-  facts.spatial_rank = spatial_rank;
   plan_into(entry, problem, facts);
 }
 

@@ -58,10 +58,8 @@ void fill(Entry& entry, const Operand& grad_output, const Operand& input, const 
   problem.padding = {&pad, 1};
   problem.math = math;
   Facts facts;
-  facts.op = Op::kConvTbcBackward;
   facts.device = device.type;
   facts.dtype = dtype;
-  facts.spatial_rank = 1;
   plan_into(entry, problem, facts);
 }
 

@@ -86,24 +86,19 @@ std::optional<Format> format_of_results(const Arguments& arguments) {
 }
 
 Facts facts_of(const Call& call, retrogradDtype_t dtype) {
+  // A transposed convolution is the gradient of an ordinary one, whose input is this one's output.
   const bool transposed = call.arguments.transposed;
   const Operand& wide = transposed ? call.grad_output : call.input;
   const Operand& narrow = transposed ? call.input : call.grad_output;
-  Facts facts;
-  facts.device = call.input.device().type;
-  facts.dtype = dtype;
-  facts.spatial_rank = call.input.rank() - 2;
-  facts.channels_last =
-      suggested(call.input.rank(), call.input.sizes(), call.input.strides()) == Format::kChannelsLast;
-  facts.groups = call.arguments.groups;
-  facts.c_in = wide.size(1);
-  facts.c_out = narrow.size(1);
+  int64_t places = 1, read = 1;
   for (int axis = 2; axis < wide.rank(); ++axis) {
-    facts.wide_places *= wide.size(axis);
-    facts.narrow_places *= narrow.size(axis);
-    facts.taps *= call.weight.size(axis);
+    places *= wide.size(axis);
+    read *= narrow.size(axis) * call.weight.size(axis);
   }
-  return facts;
+  return {.device = call.input.device().type,
+          .dtype = dtype,
+          .groups = call.arguments.groups,
+          .windows_overlap = read > places};
 }
 
 void fill(Entry& entry, const Call& call, retrogradDtype_t dtype, retrogradMath_t math) {

@@ -15,17 +15,12 @@ enum class Policy { kAuto, kAlways, kDepthwise };
 void set_policy(Policy policy);
 Policy policy();
 
-// What the choice between the two depends on. Sizes of a convolution are those of its forward pass; a
-// transposed one is seen as the gradient of an ordinary one, so that its output is the wide side.
+// What the choice between the two depends on.
 struct Facts {
-  Op op = Op::kConvolutionBackward;
   retrogradDeviceType_t device = RETROGRAD_CPU;
   retrogradDtype_t dtype = RETROGRAD_F32;
-  int spatial_rank = 2;
-  bool channels_last = false;
-  int64_t c_in = 1, c_out = 1, groups = 1;
-  int64_t wide_places = 1, narrow_places = 1;  // positions of an image's input and output
-  int64_t taps = 1;
+  int64_t groups = 1;
+  bool windows_overlap = false;
   double our_microseconds = 0;
   bool widened = false;  // our plan multiplies BF16 in FP32 on a processor that could multiply pairs
 };
