@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // result[n, c, q] = Σ_t source[n, c, place(q, t)] · weight[c, t]   with channels side by side
 //
-// Lanes are neighbouring channels, so FP32 is read and written where it lies, and so are 16-bit types under
-// three neighbouring taps, which use each element three times a load; else types are converted row by row.
-// The work is a list of groups: some rows of results of a segment along W, of a chunk of channels of an
-// image. A task takes neighbouring groups and packs the weights of a chunk when it comes to one. Within a
-// group one block of lanes after the other is computed, so that the rows it reads stay in L1 and the group in
-// L2. Only live taps are multiplied, so what is not finite needs no look.
+// Lanes are neighbouring channels, so FP32 and 16-bit types are read and written where they lie; others are
+// converted row by row. The work is a list of groups: some rows of results of a segment along W, of a chunk
+// of channels of an image. A task takes neighbouring groups and packs the weights of a chunk when it comes to
+// one. Within a group one block of lanes after the other is computed, so that the rows it reads stay in L1
+// and the group in L2. Only live taps are multiplied, so what is not finite needs no look.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -48,10 +47,7 @@ constexpr int64_t kPlaceCost = 4;           // of a place beside its multiply-ad
 // Whether tensors are read and written where they lie.
 bool stays_in_place(const ConvPass& pass) {
   const DType type = source_of(pass).dtype;
-  if (pass.result().dtype != type || pass.rounding != OperandRounding::kNone) return false;
-  const problem::Window& w = pass.axes[2];
-  const bool three = w.kernel == 3 && w.stride == 1 && w.dilation == 1;
-  return type == DType::kF32 || (three && (type == DType::kBF16 || type == DType::kF16));
+  return size_of(type) > 1 && pass.result().dtype == type && pass.rounding == OperandRounding::kNone;
 }
 
 struct Cut {
