@@ -77,13 +77,15 @@ TEST_P(DepthwiseRowsTest, Gathers) {
   const int64_t lanes = vector_shape().plane_lanes(), taps = GetParam();
   for (int round = 0; round < 100 && !HasFatalFailure(); ++round) {
     Line line = random_line(random, taps);
-    const int64_t last_block = round % 2 * (1 + round % lanes);
+    const DType type = kReadInPlace[static_cast<size_t>(round / 2 % 3)];
+    // One block, two that may overlap, or even and odd channels.
+    const bool pair = type == DType::kBF16 && round % 4 < 2 && lanes > 1;
+    const int64_t last_block = pair ? lanes : round % 2 * (1 + round % lanes);
     if (last_block > 0) line.place_floats += last_block;
     const int64_t rows = 1 + round % 3, row_floats = line.places * line.place_floats;
     Integers source(random, rows * row_floats + lanes), weights(random, 2 * rows * taps * lanes);
     const int64_t out_place = line.place_floats + 2, out_step = 1 + round % 2;
     std::vector<float> out(static_cast<size_t>((line.positions * out_step + 1) * out_place), kUntouched);
-    const DType type = kReadInPlace[static_cast<size_t>(round / 2 % 3)];
     const auto bytes = static_cast<int64_t>(size_of(type));
     const std::vector<std::byte> source_codes = codes_of(type, source.data(), rows * row_floats + lanes);
     std::vector<std::byte> codes = codes_of(type, out.data(), static_cast<int64_t>(out.size()));
@@ -107,6 +109,7 @@ TEST_P(DepthwiseRowsTest, Gathers) {
     row.rows = rows;
     row.blocks = last_block > 0 ? 2 : 1;
     row.last_block = last_block;
+    row.pairs = pair ? 1 : 0;
     row.block_weights = rows * taps * lanes;
     row.source_place = line.place_floats;
     row.source_step = line.step;
@@ -127,8 +130,10 @@ TEST_P(DepthwiseRowsTest, Gathers) {
       if (place % out_step == 0 && j < line.positions && l < last_block + lanes) {
         // Where blocks overlap, the last one has written.
         const bool second = last_block > 0 && l >= last_block;
-        const int64_t lane = second ? row.block_weights + l - last_block : l;
-        expected = row.start != nullptr ? start[l] : 0;
+        const int64_t block = pair ? l % 2 : second ? 1 : 0;
+        const int64_t in_block = pair ? l / 2 : second ? l - last_block : l;
+        const int64_t lane = block * row.block_weights + in_block;
+        expected = row.start != nullptr ? start[block * lanes + in_block] : 0;
         for (int64_t r = 0; r < rows; ++r)
           for (int64_t t = 0; t < taps; ++t)
             if (j >= line.begin(t) && j < line.end(t))

@@ -146,18 +146,21 @@ struct Elements<DType::kBF16> {
   HWY_INLINE hn::Vec<D> load(D d, const std::byte* at) const {
     return decode(d, load_codes(hn::Rebind<uint16_t, D>(), at));
   }
+  // The code in the upper half of each word.
   template <class D>
-  HWY_INLINE void store(hn::Vec<D> v, D, std::byte* at) const {
+  HWY_INLINE auto rounded(hn::Vec<D> v, D) const {
     const hn::Rebind<uint32_t, D> words;
     const auto bits = hn::BitCast(words, v);
-    const auto high = hn::ShiftRight<16>(bits);
-    const auto odd = hn::And(high, hn::Set(words, 1u));
-    const auto rounded = hn::ShiftRight<16>(hn::Add(hn::Add(bits, hn::Set(words, 0x7fffu)), odd));
-    const auto quiet = hn::Or(high, hn::Set(words, 0x40u));
+    const auto odd = hn::And(hn::ShiftRight<16>(bits), hn::Set(words, 1u));
+    const auto quiet = hn::Or(bits, hn::Set(words, 0x40'0000u));
     const auto nan = hn::RebindMask(words, hn::IsNaN(v));
-    const auto code = hn::IfThenElse(nan, quiet, rounded);
+    return hn::IfThenElse(nan, quiet, hn::Add(hn::Add(bits, hn::Set(words, 0x7fffu)), odd));
+  }
+  template <class D>
+  HWY_INLINE void store(hn::Vec<D> v, D d, std::byte* at) const {
+    const hn::Rebind<int32_t, D> integers;
     const hn::Rebind<uint16_t, D> codes;
-    store_codes(hn::DemoteTo(codes, hn::BitCast(hn::Rebind<int32_t, D>(), code)), codes, at);
+    store_codes(hn::DemoteTo(codes, hn::BitCast(integers, hn::ShiftRight<16>(rounded(v, d)))), codes, at);
   }
 };
 

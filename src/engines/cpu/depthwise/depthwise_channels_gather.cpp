@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // result[n, c, q] = Σ_t source[n, c, place(q, t)] · weight[c, t]   with channels side by side
 //
-// Lanes are neighbouring channels, so FP32 is read and written where it lies, and so are 16-bit types under
-// three neighbouring taps, which use each element three times a load; else types are converted row by row.
-// The work is a list of groups: some rows of results of a segment along W, of a chunk of channels of an
-// image. A task takes neighbouring groups and packs the weights of a chunk when it comes to one. Within a
-// group one block of lanes after the other is computed, so that the rows it reads stay in L1 and the group in
-// L2. Only live taps are multiplied, so what is not finite needs no look.
+// Lanes are neighbouring channels, so FP32 and 16-bit types are read and written where they lie; others are
+// converted row by row. The work is a list of groups: some rows of results of a segment along W, of a chunk
+// of channels of an image. A task takes neighbouring groups and packs the weights of a chunk when it comes to
+// one. Within a group one block of lanes after the other is computed, so that the rows it reads stay in L1
+// and the group in L2. Only live taps are multiplied, so what is not finite needs no look.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -38,6 +37,7 @@ constexpr int64_t kGroupFloats = 262144;  // 1 MiB: what is used again of it sta
 constexpr int64_t kMostRowFloats = int64_t{1} << 22;  // dilation may spread the rows of a window far apart
 // Beyond these a copy whose places lie close together pays: 9.1 ms against 7.9 for replk_dw31_56_c128.
 constexpr int64_t kMostTerms = 64;
+constexpr int64_t kMostDecodes = 36;  // of an element; 7 x 7 taps and 16 channels: 0.53 ms, converted 0.46
 constexpr int64_t kSegmentPlaces = 128;
 constexpr int64_t kFewestFetched = 1 << 20;  // results that do not come from L2
 constexpr int64_t kRowsBeside = 4;           // beside those of a window, to find a group's worth of channels
@@ -45,13 +45,13 @@ constexpr int64_t kWantedTasks = 32;
 constexpr int64_t kVectorsPerTask = 32768;  // multiply-adds of a vector: about 10 µs
 constexpr int64_t kPlaceCost = 4;           // of a place beside its multiply-adds
 
-// Whether tensors are read and written where they lie.
-bool stays_in_place(const ConvPass& pass) {
+// Whether tensors are read and written where they lie. Elements of 16 bits are decoded for each tap, which
+// takes least time where two blocks of lanes are decoded at once.
+bool stays_in_place(const ConvPass& pass, int64_t lanes) {
   const DType type = source_of(pass).dtype;
   if (pass.result().dtype != type || pass.rounding != OperandRounding::kNone) return false;
-  const problem::Window& w = pass.axes[2];
-  const bool three = w.kernel == 3 && w.stride == 1 && w.dilation == 1;
-  return type == DType::kF32 || (three && (type == DType::kBF16 || type == DType::kF16));
+  const bool pairs = type == DType::kBF16 && pass.groups >= 2 * lanes;
+  return type == DType::kF32 || (size_of(type) == 2 && (pairs || terms_of(pass) <= kMostDecodes));
 }
 
 struct Cut {
@@ -79,7 +79,7 @@ Cut cut_groups(const ConvPass& pass, const std::array<GatherAxis, 3>& axes, int6
   const int64_t row_cost = cut.segment * channel_blocks(cut.chunks, most) * (terms_of(pass) + kPlaceCost);
   cut.rows_per_task = std::max(ceil_div(rows, kWantedTasks), ceil_div(kVectorsPerTask, row_cost));
   // Several rows at once where all are as far apart.
-  if (fits || is_plain(source_of(pass), pass.rounding) || stays_in_place(pass))
+  if (fits || is_plain(source_of(pass), pass.rounding) || stays_in_place(pass, lanes))
     cut.rows_per_group =
         std::clamp<int64_t>(std::min(kGroupFloats / (places * most), cut.rows_per_task), 1, height);
   std::tie(cut.rows_per_group, cut.groups) = cut_evenly(height, cut.rows_per_group);
@@ -106,7 +106,7 @@ class DepthwiseChannelsGatherStep final : public Step {
     tasks_ = ceil_div(groups_, groups_per_task_);
     fetches_ =
         pass_.batch * pass_.groups * axes_[0].results * axes_[1].results * axes_[2].results >= kFewestFetched;
-    in_place_ = stays_in_place(pass_);
+    in_place_ = stays_in_place(pass_, lanes);
     const bool converts = !reads_in_place();
     slots_.count = std::min<int64_t>(machine.cpu.threads, tasks_);
     Parts& own = slots_.own;
@@ -118,6 +118,7 @@ class DepthwiseChannelsGatherStep final : public Step {
     tags_ = own.add<int64_t>(converts ? cut_.slots.count() : 0);
     out_ = own.add<float>(writes_in_place() ? 0 : cut_.rows_per_group * cut_.segment * most);
     bias_ = own.add<float>(bias_floats(pass_, most));
+    starts_ = own.add<float>(bias_floats(pass_, vectors * lanes));
   }
 
   std::string describe() const override {
@@ -139,6 +140,11 @@ class DepthwiseChannelsGatherStep final : public Step {
 
  private:
   bool reads_in_place() const { return in_place_ || is_plain(source_of(pass_), pass_.rounding); }
+  int64_t pairs(int64_t channels) const {
+    const int64_t two = 2 * cut_.chunks.lanes;
+    const bool fit = in_place_ && pass_.result().dtype == DType::kBF16 && channels >= two;
+    return fit ? channels / two + (channels % two > cut_.chunks.lanes ? 1 : 0) : 0;
+  }
   bool writes_in_place() const { return in_place_ || pass_.result().dtype == DType::kF32; }
 
   Group group_at(int64_t index) const {
@@ -159,12 +165,18 @@ class DepthwiseChannelsGatherStep final : public Step {
     const auto& s = pass_.w.strides;
     const Range channels = cut_.chunks.at(chunk);
     const int64_t lanes = cut_.chunks.lanes;
-    load_bias(pass_, bindings, channels.begin, channels.size(), bias_.in(memory));
+    const float* const bias = load_bias(pass_, bindings, channels.begin, channels.size(), bias_.in(memory));
     LanePlanes planes = lane_planes(pass_.w, pass_.rounding, bindings[pass_.w.operand], lanes);
     for (int64_t block = 0; block < channel_blocks(cut_.chunks, channels.size()); ++block) {
-      const int64_t first = channels.begin + block_start(cut_.chunks, channels.size(), block);
-      for (int64_t lane = 0; lane < lanes; ++lane)
-        planes.offsets[static_cast<size_t>(lane)] = (first + lane) * s[0];
+      // Of a pair of blocks one has the even channels, the other the odd ones.
+      const bool paired = block / 2 < pairs(channels.size());
+      const int64_t first = paired ? std::min(block / 2 * 2 * lanes, channels.size() - 2 * lanes) + block % 2
+                                   : block_start(cut_.chunks, channels.size(), block);
+      for (int64_t lane = 0; lane < lanes; ++lane) {
+        const int64_t channel = first + (paired ? 2 * lane : lane);
+        planes.offsets[static_cast<size_t>(lane)] = (channels.begin + channel) * s[0];
+        if (bias != nullptr) starts_.in(memory)[block * lanes + lane] = bias[channel];
+      }
       taps_.pack(planes, s, unordered_.in(memory), buffer_.in(memory),
                  weights_.in(memory) + block * taps_.vectors() * lanes);
     }
@@ -203,10 +215,11 @@ class DepthwiseChannelsGatherStep final : public Step {
     row.source_place = rows.place_floats();
     row.source_start = axes_[2].sources(group.places.begin, group.places.end).begin;
     row.out_place = writes_in_place() ? s[4] : channels.size();
-    row.start = pass_.bias ? bias_.in(memory) : nullptr;
+    row.start = pass_.bias ? starts_.in(memory) : nullptr;
     row.blocks = channel_blocks(cut_.chunks, channels.size());
     row.last_block = channels.size() - cut_.chunks.lanes;
     row.block_weights = taps_.vectors() * cut_.chunks.lanes;
+    row.pairs = pairs(channels.size());
     row.fetches = fetches_;
     const auto bytes = static_cast<int64_t>(size_of(result.dtype));
     row.out = writes_in_place() ? to + group.places.begin * s[4] * bytes
@@ -232,6 +245,7 @@ class DepthwiseChannelsGatherStep final : public Step {
   Part<int64_t> packed_;  // the chunk whose weights are there, or -1
   Part<float> weights_;   // [block][tap along D][tap along H][slot][lane]
   Part<float> unordered_, buffer_, rows_, out_, bias_;
+  Part<float> starts_;  // the bias, [block][lane]
   Part<int64_t> tags_;
 };
 

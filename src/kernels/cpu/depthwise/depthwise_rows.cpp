@@ -3,6 +3,7 @@
 #include "kernels/cpu/depthwise/depthwise_rows.h"
 
 #include <algorithm>
+#include <type_traits>
 #include <utility>
 
 #undef HWY_TARGET_INCLUDE
@@ -19,18 +20,30 @@ namespace HWY_NAMESPACE {
 namespace hn = RG_VECTORS;
 using D = hn::CappedTag<float, 16>;
 using V = hn::Vec<D>;
+using U = hn::Rebind<uint32_t, D>;
 
 HWY_INLINE int64_t lanes() { return static_cast<int64_t>(hn::Lanes(D())); }
 
 using F32 = Elements<DType::kF32>;
 
-// A block of lanes in a row of results, in elements from the first ones: of sources, of weights, of channels.
+// A block of lanes in a row of results, in elements from the first ones: of sources, and of weights.
 struct Block {
-  int64_t source, weights, channel;
+  int64_t number, source, weights;
 };
 
-HWY_INLINE V first_sums(const DepthwiseRow& r, const Block& block) {
-  return r.start != nullptr ? hn::LoadU(D(), r.start + block.channel) : hn::Zero(D());
+HWY_INLINE V first_sums(const DepthwiseRow& r, int64_t block) {
+  return r.start != nullptr ? hn::LoadU(D(), r.start + block * lanes()) : hn::Zero(D());
+}
+
+// Of pairs of BF16 in 32 bits.
+HWY_INLINE hn::Vec<U> load_pairs(const std::byte* at) { return load_codes(U(), at); }
+HWY_INLINE V even_of(hn::Vec<U> pairs) { return hn::BitCast(D(), hn::ShiftLeft<16>(pairs)); }
+HWY_INLINE V odd_of(hn::Vec<U> pairs) { return hn::BitCast(D(), hn::And(pairs, hn::Set(U(), 0xffff'0000u))); }
+HWY_INLINE void store_pairs(V even, V odd, std::byte* at) {
+  const Elements<DType::kBF16> elements;
+  const auto low = hn::ShiftRight<16>(elements.rounded(even, D()));
+  const auto high = hn::And(elements.rounded(odd, D()), hn::Set(U(), 0xffff'0000u));
+  store_codes(hn::Or(low, high), U(), at);
 }
 
 // Accumulators are named variables, by macros: g++ 12 leaves some arrays of them in memory, and vectors of
@@ -38,17 +51,29 @@ HWY_INLINE V first_sums(const DepthwiseRow& r, const Block& block) {
 #define RG_EACH(DO) DO(0) DO(1) DO(2) DO(3) DO(4) DO(5) DO(6) DO(7) DO(8) DO(9) DO(10) DO(11) DO(12) DO(13)
 #define RG_EACH_DOWN(DO) \
   DO(13) DO(12) DO(11) DO(10) DO(9) DO(8) DO(7) DO(6) DO(5) DO(4) DO(3) DO(2) DO(1) DO(0)
-#define RG_START(i) V a##i = start;
-#define RG_ADD(i) \
-  if constexpr (i < kTile) a##i = hn::MulAdd(weight, elements.load(d, RG_AT(i)), a##i);
+#define RG_START(i) [[maybe_unused]] V a##i = start, b##i = odd_start;
+#define RG_ADD(i)                                                \
+  if constexpr (i < kTile && kPair) {                            \
+    const auto pairs = held(load_pairs(RG_AT(i)));               \
+    a##i = hn::MulAdd(weight, even_of(pairs), a##i);             \
+    b##i = hn::MulAdd(odd_weight, odd_of(pairs), b##i);          \
+  } else if constexpr (i < kTile) {                              \
+    a##i = hn::MulAdd(weight, elements.load(d, RG_AT(i)), a##i); \
+  }
 // A jump to the first live position, then multiply-adds only.
 #define RG_ADD_FROM(i) \
   case i:              \
     RG_ADD(i) [[fallthrough]];
-#define RG_ADD_WITHIN(i) \
-  if (i >= begin && i < end) RG_ADD(i)
-#define RG_STORE(i) \
-  if constexpr (i < kTile) elements.store(a##i, d, out + i * out_pitch);
+#define RG_ADD_WITHIN(i)       \
+  if (i >= begin && i < end) { \
+    RG_ADD(i)                  \
+  }
+#define RG_STORE(i)                               \
+  if constexpr (i < kTile && kPair) {             \
+    store_pairs(a##i, b##i, out + i * out_pitch); \
+  } else if constexpr (i < kTile) {               \
+    elements.store(a##i, d, out + i * out_pitch); \
+  }
 
 // Places from `source` on; pitches are bytes. Where theirs is not known every third has a pointer: with them
 // and one multiple of the pitch a load has its address, where 14 multiples would take all registers.
@@ -58,7 +83,7 @@ HWY_INLINE V first_sums(const DepthwiseRow& r, const Block& block) {
                                                   source + 9 * pitch};
 #define RG_AT(i) (kDense ? source + i * n * E::kBytes : at[i / 3 % 4] + i % 3 * pitch)
 
-template <int kTile, bool kDense, class E>
+template <int kTile, bool kDense, bool kPair, class E>
 HWY_INLINE void tile_row(const DepthwiseRow& r, int64_t first, const Block& block,
                          std::byte* HWY_RESTRICT out) {
   const D d;
@@ -66,7 +91,8 @@ HWY_INLINE void tile_row(const DepthwiseRow& r, int64_t first, const Block& bloc
   const int64_t n = lanes(), pitch = (kDense ? n : r.source_step * r.source_place) * E::kBytes,
                 out_pitch = r.out_step * r.out_place * E::kBytes;
   const int64_t from = (first * r.source_step - r.source_start) * r.source_place + block.source;
-  const V start = first_sums(r, block);
+  const V start = first_sums(r, block.number);
+  const V odd_start = kPair ? first_sums(r, block.number + 1) : start;
   RG_EACH(RG_START)
   if (first >= r.full_begin && first + kTile <= r.full_end) {
     for (int64_t row = 0; row < r.rows; ++row) {
@@ -74,6 +100,7 @@ HWY_INLINE void tile_row(const DepthwiseRow& r, int64_t first, const Block& bloc
       for (int64_t t = 0; t < r.tap_count; ++t, weights += n) {
         RG_PLACES(r.sources[row] + (from + r.taps[t].offset * r.source_place) * E::kBytes)
         const V weight = hn::Load(d, weights);
+        [[maybe_unused]] const V odd_weight = kPair ? hn::Load(d, weights + r.block_weights) : weight;
         RG_EACH(RG_ADD)
       }
     }
@@ -86,6 +113,7 @@ HWY_INLINE void tile_row(const DepthwiseRow& r, int64_t first, const Block& bloc
         if (begin >= kTile || end <= 0) continue;
         RG_PLACES(r.sources[row] + (from + tap.offset * r.source_place) * E::kBytes)
         const V weight = hn::Load(d, weights);
+        [[maybe_unused]] const V odd_weight = kPair ? hn::Load(d, weights + r.block_weights) : weight;
         if (begin <= 0 && end >= kTile) {
           RG_EACH(RG_ADD)
         } else if (begin <= 0) {
@@ -107,40 +135,6 @@ HWY_INLINE void tile_row(const DepthwiseRow& r, int64_t first, const Block& bloc
     }
   }
   RG_EACH(RG_STORE)
-}
-
-// body(block, out) for every block of every row of `width` results from position `first` on. Places may
-// lie too far apart for the machine to foresee the next row: it is fetched meanwhile.
-template <class E, class Body>
-HWY_INLINE void each_block(const DepthwiseRow& r, int64_t first, int64_t width, std::byte* out,
-                           const Body& body) {
-  constexpr int64_t kBytes = E::kBytes, kLine = 64 / kBytes;  // elements
-  const int64_t n = lanes(), pitch = r.source_step * r.source_place * kBytes,
-                out_pitch = r.out_step * r.out_place * kBytes;
-  const std::byte* ahead = nullptr;
-  if (r.fetches && r.rows > 0)
-    ahead = std::max(r.sources[0], r.sources[r.rows - 1]) +
-            (first * r.source_step - r.source_start) * r.source_place * kBytes;
-  for (int64_t row = 0; row < r.out_rows; ++row, out += r.out_row * kBytes)
-    for (int64_t i = 0; i < r.blocks; ++i) {
-      const int64_t channel = i + 1 < r.blocks ? i * n : r.last_block;
-      if (ahead != nullptr && row + 1 < r.out_rows && channel % kLine < n) {
-        const std::byte* next = ahead + ((row + 1) * r.source_row + channel) * kBytes;
-        const std::byte* next_out = out + (r.out_row + channel) * kBytes;
-        for (int64_t place = 0; place < width; ++place, next += pitch, next_out += out_pitch) {
-          __builtin_prefetch(next);
-          __builtin_prefetch(next_out, 1);
-        }
-      }
-      body(Block{row * r.source_row + channel, i * r.block_weights, channel}, out + channel * kBytes);
-    }
-}
-
-template <int kTile, bool kDense, class E>
-HWY_NOINLINE void tile(const DepthwiseRow& r, int64_t first, std::byte* out) {
-  each_block<E>(r, first, kTile, out, [&](const Block& block, std::byte* at) HWY_ATTR {
-    tile_row<kTile, kDense, E>(r, first, block, at);
-  });
 }
 
 // Neighbouring sources, each loaded once for the three results that read it. `now` starts with the source.
@@ -165,7 +159,8 @@ HWY_INLINE void row_of_three(const DepthwiseRow& r, int64_t first, const Block& 
   const bool has_first = place >= 0, has_last = place + kTile + 1 < r.source_size;
   const int64_t low_slot = (r.first_slot + (falling ? 2 : 0)) * n,
                 high_slot = (r.first_slot + (falling ? 0 : 2)) * n;
-  const V start = first_sums(r, block);
+  constexpr bool kPair = false;
+  const V start = first_sums(r, block.number), odd_start = start;
   RG_EACH(RG_START)
   for (int64_t row = 0; row < r.rows; ++row) {
     RG_PLACES(r.sources[row] + (place - r.source_start) * pitch + block.source * E::kBytes)
@@ -197,14 +192,7 @@ HWY_INLINE void row_of_three(const DepthwiseRow& r, int64_t first, const Block& 
   RG_EACH(RG_STORE)
 }
 
-template <int kTile, bool kDense, class E>
-HWY_NOINLINE void tile_of_three(const DepthwiseRow& r, int64_t first, std::byte* out) {
-  each_block<E>(r, first, kTile, out, [&](const Block& block, std::byte* at) HWY_ATTR {
-    row_of_three<kTile, kDense, E>(r, first, block, at);
-  });
-}
-
-// Whether tile_of_three computes these positions.
+// Whether row_of_three computes these positions.
 bool is_three(const DepthwiseRow& r, int64_t first, int64_t width) {
   if (r.source_step != 1 || r.tap_count != 3 || width < 2) return false;
   const int64_t step = r.taps[1].offset - r.taps[0].offset;
@@ -213,27 +201,64 @@ bool is_three(const DepthwiseRow& r, int64_t first, int64_t width) {
   return middle >= 0 && middle + width <= r.source_size;
 }
 
-// Tiles of up to 8 are hardly slower than those of up to 14, and half as much to compile.
-template <bool kDense>
-constexpr int64_t kMostPositions = kDense ? kDepthwiseTile : 8;
+// A tile of `kTile` results from position `first` on, in every block of every row. Places may lie too far
+// apart for the machine to foresee the next row: it is fetched meanwhile.
+template <int kTile, bool kDense, class E>
+HWY_NOINLINE void tile(const DepthwiseRow& r, int64_t first, std::byte* out) {
+  constexpr bool kPairs = std::is_same_v<E, Elements<DType::kBF16>>;
+  constexpr int64_t kBytes = E::kBytes, kLine = 64 / kBytes;  // elements
+  const int64_t n = lanes(), pitch = r.source_step * r.source_place * kBytes,
+                out_pitch = r.out_step * r.out_place * kBytes;
+  const bool three = is_three(r, first, kTile);
+  const std::byte* ahead = nullptr;
+  if (r.fetches && r.rows > 0)
+    ahead = std::max(r.sources[0], r.sources[r.rows - 1]) +
+            (first * r.source_step - r.source_start) * r.source_place * kBytes;
+  for (int64_t row = 0; row < r.out_rows; ++row, out += r.out_row * kBytes)
+    for (int64_t i = 0, width = 1; i < r.blocks; i += width) {
+      width = kPairs && i < 2 * r.pairs ? 2 : 1;
+      const int64_t channel = std::min(i * n, r.last_block + (1 - width) * n);
+      if (ahead != nullptr && row + 1 < r.out_rows && channel % kLine < width * n) {
+        const std::byte* next = ahead + ((row + 1) * r.source_row + channel) * kBytes;
+        const std::byte* next_out = out + (r.out_row + channel) * kBytes;
+        for (int64_t place = 0; place < kTile; ++place, next += pitch, next_out += out_pitch) {
+          __builtin_prefetch(next);
+          __builtin_prefetch(next_out, 1);
+        }
+      }
+      const Block block{i, row * r.source_row + channel, i * r.block_weights};
+      std::byte* const at = out + channel * kBytes;
+      if (kPairs && width == 2)
+        tile_row<kTile, kDense, kPairs, E>(r, first, block, at);
+      else if (three)
+        row_of_three<kTile, kDense, E>(r, first, block, at);
+      else
+        tile_row<kTile, kDense, false, E>(r, first, block, at);
+    }
+}
+
+// Tiles of up to 8 are hardly slower than those of up to 14, and half as much to compile. Those of BF16 have
+// pairs of accumulators.
+template <bool kDense, class E>
+constexpr int64_t kMostPositions = kDense ? kDepthwiseTile
+                                   : kFewRegisters&& std::is_same_v<E, Elements<DType::kBF16>> ? 5
+                                                                                               : 8;
 
 template <bool kDense, class E, size_t... kI>
 void tiles(std::index_sequence<kI...>, const DepthwiseRow& r) {
   using Tile = void (*)(const DepthwiseRow&, int64_t, std::byte*);
   static constexpr Tile kTiles[] = {tile<kI + 1, kDense, E>...};
-  static constexpr Tile kThrees[] = {tile_of_three<kI + 1, kDense, E>...};
   // Even tiles: 15 positions are 8 and 7, since 14 and 1 would leave one chain of additions alone.
-  int64_t left = (r.count + kMostPositions<kDense> - 1) / kMostPositions<kDense>;
+  int64_t left = (r.count + kMostPositions<kDense, E> - 1) / kMostPositions<kDense, E>;
   for (int64_t i = 0; i < r.count; --left) {
     const int64_t width = (r.count - i + left - 1) / left;
-    const bool three = is_three(r, r.first + i, width);
-    (three ? kThrees : kTiles)[width - 1](r, r.first + i, r.out + i * r.out_step * r.out_place * E::kBytes);
+    kTiles[width - 1](r, r.first + i, r.out + i * r.out_step * r.out_place * E::kBytes);
     i += width;
   }
 }
 template <bool kDense, class E>
 void tiles(const DepthwiseRow& r) {
-  tiles<kDense, E>(std::make_index_sequence<kMostPositions<kDense>>(), r);
+  tiles<kDense, E>(std::make_index_sequence<kMostPositions<kDense, E>>(), r);
 }
 
 void depthwise_row(const DepthwiseRow& r) {

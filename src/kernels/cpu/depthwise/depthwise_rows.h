@@ -30,7 +30,7 @@ struct DepthwiseRow {
   DType type = DType::kF32;
   const std::byte* const* sources = nullptr;  // [rows], at the place `source_start`
   const float* const* weights = nullptr;      // [rows], [slot][lane]
-  const float* start = nullptr;               // [lane]; null: zeros
+  const float* start = nullptr;               // [block][lane]; null: zeros
   int64_t rows = 0;
   int64_t source_place = 0;  // elements from a place to the next
   int64_t source_start = 0;
@@ -47,11 +47,14 @@ struct DepthwiseRow {
   int64_t out_step = 1;
   int64_t out_place = 0;
   // Blocks of lanes beside each other, where those are channels: tile by tile all of them are computed, so
-  // that what lies together in memory is read together. Block b is b·lanes elements further on in sources,
-  // start and out, the last one last_block, and b·block_weights in the weights.
+  // that what lies together in memory is read together. Block b is b·lanes elements further on in sources
+  // and out, the last one last_block, and b·block_weights in the weights.
   int64_t blocks = 1;
   int64_t last_block = 0;
   int64_t block_weights = 0;
+  // Of BF16 the first 2·pairs blocks can be pairs: the even and the odd ones of 2·lanes channels, so that one
+  // load has both as the halves of 32 bits. The last pair ends where the last block does.
+  int64_t pairs = 0;
   bool fetches = false;  // the next row of sources and results, where memory is far away
   // Further rows of results that read the same rows of weights; elements from one to the next.
   int64_t out_rows = 1;
