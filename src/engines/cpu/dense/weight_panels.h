@@ -55,8 +55,8 @@ class WeightPanels {
                      const Place& place) const;
   // A row of numbers, or of cells.
   void load(const std::byte* source, int64_t stride, int64_t count, float* out, int64_t partner) const;
-  void load_rows(const std::byte* source, int64_t step, int64_t rows, int64_t count, float* out, int64_t pitch,
-                 int64_t partner) const;
+  void load_rows(const std::byte* source, int64_t step, int64_t rows, int64_t count, float* out,
+                 int64_t pitch, int64_t partner) const;
   void load_channels(const std::byte* source, const Tile& tile, int64_t channels, float* scratch, float* rows,
                      int64_t partner) const;
   void look_at(const float* panel, int64_t count, bool judge, PanelFacts& facts) const;
