@@ -41,16 +41,33 @@ bool is_crowded(const problem::PassTensor& rows) {
   return rows.strides[1] == 1 && rows.strides[4] != 0 && rows.strides[4] % kUnluckyFloats == 0;
 }
 
+// Places of x for each of y.
+double places_of_x(const ConvPass& pass) {
+  double places = 1;
+  for (const Window& w : pass.axes) places *= static_cast<double>(w.x) / static_cast<double>(w.y);
+  return places;
+}
+
+// Whether lanes are read where they are, with so many rows in a task.
+bool may_stay(const ConvPass& p, const problem::PassTensor& lanes, int64_t narrowest, int64_t rows,
+              int64_t taps) {
+  return narrowest == 0 && is_plain(lanes, p.rounding) && lanes.strides[1] == 1 && rows <= kMostRowsOfLanes &&
+         rows * taps <= kMostUsesOfLanes;
+}
+
 // What the pass costs with these channels as lanes, for each output position.
-double cost(const ConvPass& p, const VectorShape& vectors, int64_t narrowest, int64_t lanes, int64_t rows,
-            int64_t taps, double places) {
+double cost(const ConvPass& p, const VectorShape& vectors, int64_t narrowest, bool lanes_are_x) {
+  const int64_t x = p.x_channels_per_group(), y = p.y_channels_per_group(), taps = taps_of(p);
+  const int64_t lanes = lanes_are_x ? x : y, rows = lanes_are_x ? y : x;
+  const bool stays = may_stay(p, lanes_are_x ? p.x : p.y, narrowest, rows, taps);
+  const double packed = stays ? 0 : lanes_are_x ? places_of_x(p) : 1;  // places, for each of y
   // A tile of few rows waits for its own additions.
   const auto full_rows = static_cast<double>(std::max<int64_t>(rows, p.groups > 1 ? 4 : 6));
   // One of a single vector waits for what it reads, and one of half a vector takes as long.
   const double narrow = lanes <= vectors.floats ? kNarrowTiles : 1;
   const int64_t covered = vectors.covering_lanes(lanes, std::max(narrowest, vectors.floats));
   return static_cast<double>(covered) * full_rows * narrow * static_cast<double>(taps) +
-         kPackedPerProduct * static_cast<double>(lanes) * places;
+         kPackedPerProduct * static_cast<double>(lanes) * packed;
 }
 
 }  // namespace
@@ -77,13 +94,6 @@ int64_t GradWeightBlocking::lane_first(int64_t block) const {
 }
 
 namespace {
-
-// Places of x for each of y.
-double places_of_x(const ConvPass& pass) {
-  double places = 1;
-  for (const Window& w : pass.axes) places *= static_cast<double>(w.x) / static_cast<double>(w.y);
-  return places;
-}
 
 // As many blocks of lanes in a task as leave enough tasks and a task's sums in L2.
 void group_lanes(const ConvPass& pass, int64_t tasks, GradWeightBlocking& cut) {
@@ -150,9 +160,7 @@ GradWeightBlocking plan_sides(const ConvPass& pass, const VectorShape& vectors, 
   if (registers) group_lanes(pass, tasks, cut);
   if (far_apart) turn_rows(pass, tasks, rows, cut);
   const problem::PassTensor& lane_tensor = lanes_are_x ? pass.x : pass.y;
-  cut.lanes_stay = !registers && narrowest == 0 && is_plain(lane_tensor, pass.rounding) &&
-                   lane_tensor.strides[1] == 1 && cut.row_block <= kMostRowsOfLanes &&
-                   cut.row_block * taps <= kMostUsesOfLanes;
+  cut.lanes_stay = !registers && may_stay(pass, lane_tensor, narrowest, cut.row_block, taps);
   // Rows are read from L2 then. The tasks there were are enough for small passes, too.
   if (cut.lanes_stay && !cut.turns_rows) group_lanes(pass, kWantedTasks, cut);
   int64_t splits = std::clamp<int64_t>(tasks / cut.blocks(pass.groups), 1, cut.grid.count());
@@ -182,10 +190,8 @@ GradWeightBlocking plan_grad_weight(const ConvPass& pass, const VectorShape& vec
     const GradWeightBlocking y = plan_sides(pass, vectors, narrowest, true, false);
     return copies(pass, x) <= copies(pass, y) ? x : y;
   }
-  const int64_t x = pass.x_channels_per_group(), y = pass.y_channels_per_group(), taps = taps_of(pass);
-  const double lanes_x =
-      cost(pass, sums, narrowest, x, y, taps, places_of_x(pass)) * (is_crowded(pass.y) ? kCrowded : 1);
-  const double lanes_y = cost(pass, sums, narrowest, y, x, taps, 1) * (is_crowded(pass.x) ? kCrowded : 1);
+  const double lanes_x = cost(pass, sums, narrowest, true) * (is_crowded(pass.y) ? kCrowded : 1);
+  const double lanes_y = cost(pass, sums, narrowest, false) * (is_crowded(pass.x) ? kCrowded : 1);
   GradWeightBlocking cut = plan_sides(pass, vectors, narrowest, false, lanes_x <= lanes_y);
   if (sums == vectors) return cut;
   const GradWeightBlocking of_sums = plan_sides(pass, sums, narrowest, false, lanes_x <= lanes_y);
