@@ -193,17 +193,20 @@ Effort few_channels_gather_effort(const problem::Pass& pass, const Machine& mach
   const Shape s(pass, machine);
   const LongRows r(s, std::get<ConvPass>(pass).axes[2]);
   const double result = s.result.channels, elements = s.result.elements();
-  // Groups whose channels lie side by side write a part of every line of memory in turn.
-  const double stores = s.result.last ? elements * (s.phases > 1 ? 0.5 : 0.15) / result
+  // Groups whose channels lie side by side write a part of a line at a place, each phase again: the more the
+  // further places are apart.
+  const double apart = std::min(s.groups * result / 128, 1.0);
+  const double stores = s.result.last ? elements * (s.phases > 1 ? 2 / result : 0.15) / result * apart
                                       : elements / (s.result.spread ? 8 : 100) +
                                             s.result.rows() * result * (s.converts ? 1 : 0.3);
   const double weaving =
       s.phases > 1 ? elements / 100 + s.result.rows() * result * std::min(s.row_phases, 16.0) : 0;
+  // Pairs that lie side by side are copied without a conversion.
+  const double copies = s.row_copies(s.source) * (s.pairs_of_bf16 && s.source.last ? 0.3 : 1);
   const double source = s.pairs_of_bf16 ? std::ceil(s.source.channels / 2) : s.source.channels;
-  return s.with(
-      2 * s.groups * r.places * s.taps * source * (result + 0.8 * std::ceil(result / 6)),
-      s.groups * (8 * s.batch + 2 * r.rows * std::ceil(result * s.phases / 12) + s.row_copies(s.source) +
-                  stores + weaving + 0.3 * s.taps * s.x.channels * s.y.channels));
+  return s.with(2 * s.groups * r.places * s.taps * source * (result + 0.8 * std::ceil(result / 6)),
+                s.groups * (8 * s.batch + 2 * r.rows * std::ceil(result * s.phases / 12) + copies + stores +
+                            weaving + 0.3 * s.taps * s.x.channels * s.y.channels));
 }
 
 Effort dense_grad_weight_effort(const problem::Pass& pass, const Machine& machine) {
