@@ -107,6 +107,11 @@ class DepthwiseChannelsGatherStep final : public Step {
     fetches_ =
         pass_.batch * pass_.groups * axes_[0].results * axes_[1].results * axes_[2].results >= kFewestFetched;
     in_place_ = stays_in_place(pass_, lanes);
+    // 16 registers do not hold the sums and weights of three taps of a pair.
+    const problem::Window& w = pass_.axes[2];
+    const bool three = w.kernel == 3 && w.stride == 1 && w.dilation == 1;
+    pairs_ =
+        in_place_ && pass_.result().dtype == DType::kBF16 && !(three && vectors_of(machine).few_registers());
     const bool converts = !reads_in_place();
     slots_.count = std::min<int64_t>(machine.cpu.threads, tasks_);
     Parts& own = slots_.own;
@@ -142,8 +147,8 @@ class DepthwiseChannelsGatherStep final : public Step {
   bool reads_in_place() const { return in_place_ || is_plain(source_of(pass_), pass_.rounding); }
   int64_t pairs(int64_t channels) const {
     const int64_t two = 2 * cut_.chunks.lanes;
-    const bool fit = in_place_ && pass_.result().dtype == DType::kBF16 && channels >= two;
-    return fit ? channels / two + (channels % two > cut_.chunks.lanes ? 1 : 0) : 0;
+    if (!pairs_ || channels < two) return 0;
+    return channels / two + (channels % two > cut_.chunks.lanes ? 1 : 0);
   }
   bool writes_in_place() const { return in_place_ || pass_.result().dtype == DType::kF32; }
 
@@ -239,7 +244,7 @@ class DepthwiseChannelsGatherStep final : public Step {
   std::array<GatherAxis, 3> axes_;
   DepthwiseTaps taps_;
   Cut cut_;
-  bool fetches_ = false, in_place_ = false;
+  bool fetches_ = false, in_place_ = false, pairs_ = false;
   int64_t groups_ = 0, groups_per_task_ = 1, tasks_ = 0;
   Slots slots_;
   Part<int64_t> packed_;  // the chunk whose weights are there, or -1

@@ -221,11 +221,13 @@ bool is_three(const DepthwiseRow& r, int64_t first, int64_t width) {
   return middle >= 0 && middle + width <= r.source_size;
 }
 
+constexpr int64_t kMostPairs = kFewRegisters ? 5 : 8;
+
 // A tile of `kTile` results from position `first` on, in every block of every row. Places may lie too far
 // apart for the machine to foresee the next row: it is fetched meanwhile.
 template <int kTile, bool kDense, class E>
 HWY_NOINLINE void tile(const DepthwiseRow& r, int64_t first, std::byte* out) {
-  constexpr bool kPairs = std::is_same_v<E, Elements<DType::kBF16>>;
+  constexpr bool kPairs = std::is_same_v<E, Elements<DType::kBF16>> && kTile <= kMostPairs;
   constexpr int64_t kBytes = E::kBytes, kLine = 64 / kBytes;  // elements
   const int64_t n = lanes(), pitch = r.source_step * r.source_place * kBytes,
                 out_pitch = r.out_step * r.out_place * kBytes;
@@ -248,7 +250,7 @@ HWY_NOINLINE void tile(const DepthwiseRow& r, int64_t first, std::byte* out) {
       }
       const Block block{i, row * r.source_row + channel, i * r.block_weights};
       std::byte* const at = out + channel * kBytes;
-      const auto compute = [&](auto pair) HWY_ATTR {
+      const auto compute = [&](auto pair) RG_INLINED {
         constexpr bool kPair = decltype(pair)::value;
         if (three) return row_of_three<kTile, kDense, kPair, E>(r, first, block, at);
         tile_row<kTile, kDense, kPair, E>(r, first, block, at);
@@ -263,19 +265,17 @@ HWY_NOINLINE void tile(const DepthwiseRow& r, int64_t first, std::byte* out) {
     }
 }
 
-// Tiles of up to 8 are hardly slower than those of up to 14, and half as much to compile. Those of BF16 have
-// pairs of accumulators.
-template <bool kDense, class E>
-constexpr int64_t kMostPositions = kDense ? kDepthwiseTile
-                                   : kFewRegisters&& std::is_same_v<E, Elements<DType::kBF16>> ? 5
-                                                                                               : 8;
+// Tiles of up to 8 are hardly slower than those of up to 14, and half as much to compile.
+template <bool kDense>
+constexpr int64_t kMostPositions = kDense ? kDepthwiseTile : 8;
 
 template <bool kDense, class E, size_t... kI>
 void tiles(std::index_sequence<kI...>, const DepthwiseRow& r) {
   using Tile = void (*)(const DepthwiseRow&, int64_t, std::byte*);
   static constexpr Tile kTiles[] = {tile<kI + 1, kDense, E>...};
   // Even tiles: 15 positions are 8 and 7, since 14 and 1 would leave one chain of additions alone.
-  int64_t left = (r.count + kMostPositions<kDense, E> - 1) / kMostPositions<kDense, E>;
+  const int64_t most = r.pairs > 0 ? kMostPairs : kMostPositions<kDense>;
+  int64_t left = (r.count + most - 1) / most;
   for (int64_t i = 0; i < r.count; --left) {
     const int64_t width = (r.count - i + left - 1) / left;
     kTiles[width - 1](r, r.first + i, r.out + i * r.out_step * r.out_place * E::kBytes);
@@ -284,7 +284,7 @@ void tiles(std::index_sequence<kI...>, const DepthwiseRow& r) {
 }
 template <bool kDense, class E>
 void tiles(const DepthwiseRow& r) {
-  tiles<kDense, E>(std::make_index_sequence<kMostPositions<kDense, E>>(), r);
+  tiles<kDense, E>(std::make_index_sequence<kMostPositions<kDense>>(), r);
 }
 
 void depthwise_row(const DepthwiseRow& r) {
