@@ -35,8 +35,9 @@ using problem::Range;
 
 constexpr int64_t kGroupFloats = 262144;  // 1 MiB: what is used again of it stays in L1, the rest passes by
 constexpr int64_t kMostRowFloats = int64_t{1} << 22;  // dilation may spread the rows of a window far apart
-// Beyond these a copy whose places lie close together pays: 9.1 ms against 7.9 for replk_dw31_56_c128.
-constexpr int64_t kMostTerms = 64;
+// Beyond the fewer of these a copy whose places lie close together pays, unless they do already or pairs are
+// decoded: 9.1 ms against 7.9 for replk_dw31_56_c128 in FP32, 3.7 against 4.4 in BF16.
+constexpr int64_t kMostTerms = 1024, kMostTermsApart = 64;
 constexpr int64_t kMostDecodes = 36;  // of an element; 7 x 7 taps and 16 channels: 0.53 ms, converted 0.46
 constexpr int64_t kSegmentPlaces = 128;
 constexpr int64_t kFewestFetched = 1 << 20;  // results that do not come from L2
@@ -107,6 +108,11 @@ class DepthwiseChannelsGatherStep final : public Step {
     fetches_ =
         pass_.batch * pass_.groups * axes_[0].results * axes_[1].results * axes_[2].results >= kFewestFetched;
     in_place_ = stays_in_place(pass_, lanes);
+    // 16 registers do not hold the sums and weights of three taps of a pair.
+    const problem::Window& w = pass_.axes[2];
+    const bool three = w.kernel == 3 && w.stride == 1 && w.dilation == 1;
+    pairs_ =
+        in_place_ && pass_.result().dtype == DType::kBF16 && !(three && vectors_of(machine).few_registers());
     const bool converts = !reads_in_place();
     slots_.count = std::min<int64_t>(machine.cpu.threads, tasks_);
     Parts& own = slots_.own;
@@ -142,8 +148,8 @@ class DepthwiseChannelsGatherStep final : public Step {
   bool reads_in_place() const { return in_place_ || is_plain(source_of(pass_), pass_.rounding); }
   int64_t pairs(int64_t channels) const {
     const int64_t two = 2 * cut_.chunks.lanes;
-    const bool fit = in_place_ && pass_.result().dtype == DType::kBF16 && channels >= two;
-    return fit ? channels / two + (channels % two > cut_.chunks.lanes ? 1 : 0) : 0;
+    if (!pairs_ || channels < two) return 0;
+    return channels / two + (channels % two > cut_.chunks.lanes ? 1 : 0);
   }
   bool writes_in_place() const { return in_place_ || pass_.result().dtype == DType::kF32; }
 
@@ -239,7 +245,7 @@ class DepthwiseChannelsGatherStep final : public Step {
   std::array<GatherAxis, 3> axes_;
   DepthwiseTaps taps_;
   Cut cut_;
-  bool fetches_ = false, in_place_ = false;
+  bool fetches_ = false, in_place_ = false, pairs_ = false;
   int64_t groups_ = 0, groups_per_task_ = 1, tasks_ = 0;
   Slots slots_;
   Part<int64_t> packed_;  // the chunk whose weights are there, or -1
@@ -253,7 +259,10 @@ std::optional<Reason> unfit(const ConvPass& conv, const Machine& machine) {
   if (auto reason = unfit_phases(conv)) return reason;
   const int64_t lanes = vectors_of(machine).plane_lanes();
   if (auto reason = unfit_for_channels(conv, lanes)) return reason;
-  if (taps_of(conv) > kMostTerms) return "the kernel has more than 64 taps";
+  if (taps_of(conv) > kMostTerms) return "the kernel has more than 1024 taps";
+  const bool apart = conv.groups > 2 * lanes && source_of(conv).dtype != DType::kBF16;
+  if (taps_of(conv) > kMostTermsApart && apart)
+    return "the kernel has more than 64 taps, and places lie apart";
   const ConvPass rows = with_long_rows(conv);
   const Cut cut = cut_groups(rows, gather_axes(rows), lanes);
   if ((Checked(cut.slots.depths) * cut.slots.rows * cut.source_places * cut.chunks.most_channels())

@@ -82,7 +82,8 @@ Cut cut_bands(const ConvPass& pass, const std::array<GatherAxis, 3>& axes, int64
 // What both operands are read as: their type, in place, or FP32, converted.
 DType type_to_read(const ConvPass& pass) {
   const DType type = pass.x.dtype;
-  return size_of(type) == 2 && pass.y.dtype == type ? type : DType::kF32;
+  const bool alike = pass.y.dtype == type && pass.rounding == OperandRounding::kNone;
+  return alike && size_of(type) == 2 ? type : DType::kF32;
 }
 
 // Rows of y of one image, depth and segment.

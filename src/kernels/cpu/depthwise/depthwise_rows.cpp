@@ -138,16 +138,27 @@ HWY_INLINE void tile_row(const DepthwiseRow& r, int64_t first, const Block& bloc
 }
 
 // Neighbouring sources, each loaded once for the three results that read it. `now` starts with the source.
-#define RG_SOURCE(j, now, before, last)                     \
-  if constexpr (j <= kTile) {                               \
-    const V x = held(elements.load(d, RG_AT(j)));           \
-    if constexpr (j < kTile) now = hn::MulAdd(low, x, now); \
-    before = hn::MulAdd(middle, x, before);                 \
-    if constexpr (j > 1) last = hn::MulAdd(high, x, last);  \
+#define RG_SUM(i, weight)             \
+  a##i = hn::MulAdd(weight, x, a##i); \
+  if constexpr (kPair) b##i = hn::MulAdd(odd_##weight, odd_x, b##i);
+#define RG_LOAD(j)                                                                              \
+  [[maybe_unused]] const hn::Vec<U> pairs = kPair ? held(load_pairs(RG_AT(j))) : hn::Zero(U()); \
+  const V x = held(kPair ? even_of(pairs) : elements.load(d, RG_AT(j)));                        \
+  [[maybe_unused]] const V odd_x = kPair ? held(odd_of(pairs)) : x;
+#define RG_SOURCE(j, now, before, last) \
+  if constexpr (j <= kTile) {           \
+    RG_LOAD(j)                          \
+    if constexpr (j < kTile) {          \
+      RG_SUM(now, low)                  \
+    }                                   \
+    RG_SUM(before, middle)              \
+    if constexpr (j > 1) {              \
+      RG_SUM(last, high)                \
+    }                                   \
   }
 
 // Three neighbouring taps; of the sources, at most the first and the last lie outside.
-template <int kTile, bool kDense, class E>
+template <int kTile, bool kDense, bool kPair, class E>
 HWY_INLINE void row_of_three(const DepthwiseRow& r, int64_t first, const Block& block,
                              std::byte* HWY_RESTRICT out) {
   const D d;
@@ -157,35 +168,44 @@ HWY_INLINE void row_of_three(const DepthwiseRow& r, int64_t first, const Block& 
   const bool falling = r.taps[0].offset > r.taps[2].offset;
   const int64_t place = first + (falling ? r.taps[2] : r.taps[0]).offset;
   const bool has_first = place >= 0, has_last = place + kTile + 1 < r.source_size;
-  const int64_t low_slot = (r.first_slot + (falling ? 2 : 0)) * n,
+  const int64_t low_slot = (r.first_slot + (falling ? 2 : 0)) * n, middle_slot = (r.first_slot + 1) * n,
                 high_slot = (r.first_slot + (falling ? 0 : 2)) * n;
-  constexpr bool kPair = false;
-  const V start = first_sums(r, block.number), odd_start = start;
+  const V start = first_sums(r, block.number);
+  const V odd_start = kPair ? first_sums(r, block.number + 1) : start;
   RG_EACH(RG_START)
   for (int64_t row = 0; row < r.rows; ++row) {
     RG_PLACES(r.sources[row] + (place - r.source_start) * pitch + block.source * E::kBytes)
     const float* HWY_RESTRICT weights = r.weights[row] + block.weights;
-    const V low = hn::Load(d, weights + low_slot), middle = hn::Load(d, weights + (r.first_slot + 1) * n),
+    const float* HWY_RESTRICT odd_weights = kPair ? weights + r.block_weights : weights;
+    const V low = hn::Load(d, weights + low_slot), middle = hn::Load(d, weights + middle_slot),
             high = hn::Load(d, weights + high_slot);
-    if (has_first) a0 = hn::MulAdd(low, elements.load(d, source), a0);
-    RG_SOURCE(1, a1, a0, a0)
-    RG_SOURCE(2, a2, a1, a0)
-    RG_SOURCE(3, a3, a2, a1)
-    RG_SOURCE(4, a4, a3, a2)
-    RG_SOURCE(5, a5, a4, a3)
-    RG_SOURCE(6, a6, a5, a4)
-    RG_SOURCE(7, a7, a6, a5)
-    RG_SOURCE(8, a8, a7, a6)
-    RG_SOURCE(9, a9, a8, a7)
-    RG_SOURCE(10, a10, a9, a8)
-    RG_SOURCE(11, a11, a10, a9)
-    RG_SOURCE(12, a12, a11, a10)
-    RG_SOURCE(13, a13, a12, a11)
-    RG_SOURCE(14, a13, a13, a12)
+    [[maybe_unused]] const V odd_low = hn::Load(d, odd_weights + low_slot),
+                             odd_middle = hn::Load(d, odd_weights + middle_slot),
+                             odd_high = hn::Load(d, odd_weights + high_slot);
+    if (has_first) {
+      RG_LOAD(0)
+      RG_SUM(0, low)
+    }
+    RG_SOURCE(1, 1, 0, 0)
+    RG_SOURCE(2, 2, 1, 0)
+    RG_SOURCE(3, 3, 2, 1)
+    RG_SOURCE(4, 4, 3, 2)
+    RG_SOURCE(5, 5, 4, 3)
+    RG_SOURCE(6, 6, 5, 4)
+    RG_SOURCE(7, 7, 6, 5)
+    RG_SOURCE(8, 8, 7, 6)
+    RG_SOURCE(9, 9, 8, 7)
+    RG_SOURCE(10, 10, 9, 8)
+    RG_SOURCE(11, 11, 10, 9)
+    RG_SOURCE(12, 12, 11, 10)
+    RG_SOURCE(13, 13, 12, 11)
+    RG_SOURCE(14, 13, 13, 12)
     if (has_last) {
-      const V x = elements.load(d, RG_AT((kTile + 1)));
-#define RG_LAST(i) \
-  if constexpr (i == kTile - 1) a##i = hn::MulAdd(high, x, a##i);
+      RG_LOAD((kTile + 1))
+#define RG_LAST(i)                \
+  if constexpr (i == kTile - 1) { \
+    RG_SUM(i, high)               \
+  }
       RG_EACH(RG_LAST)
     }
   }
@@ -201,11 +221,13 @@ bool is_three(const DepthwiseRow& r, int64_t first, int64_t width) {
   return middle >= 0 && middle + width <= r.source_size;
 }
 
+constexpr int64_t kMostPairs = kFewRegisters ? 5 : 8;
+
 // A tile of `kTile` results from position `first` on, in every block of every row. Places may lie too far
 // apart for the machine to foresee the next row: it is fetched meanwhile.
 template <int kTile, bool kDense, class E>
 HWY_NOINLINE void tile(const DepthwiseRow& r, int64_t first, std::byte* out) {
-  constexpr bool kPairs = std::is_same_v<E, Elements<DType::kBF16>>;
+  constexpr bool kPairs = std::is_same_v<E, Elements<DType::kBF16>> && kTile <= kMostPairs;
   constexpr int64_t kBytes = E::kBytes, kLine = 64 / kBytes;  // elements
   const int64_t n = lanes(), pitch = r.source_step * r.source_place * kBytes,
                 out_pitch = r.out_step * r.out_place * kBytes;
@@ -228,28 +250,32 @@ HWY_NOINLINE void tile(const DepthwiseRow& r, int64_t first, std::byte* out) {
       }
       const Block block{i, row * r.source_row + channel, i * r.block_weights};
       std::byte* const at = out + channel * kBytes;
-      if (kPairs && width == 2)
-        tile_row<kTile, kDense, kPairs, E>(r, first, block, at);
-      else if (three)
-        row_of_three<kTile, kDense, E>(r, first, block, at);
-      else
-        tile_row<kTile, kDense, false, E>(r, first, block, at);
+      const auto compute = [&](auto pair) RG_INLINED {
+        constexpr bool kPair = decltype(pair)::value;
+        if (three) return row_of_three<kTile, kDense, kPair, E>(r, first, block, at);
+        tile_row<kTile, kDense, kPair, E>(r, first, block, at);
+      };
+      if constexpr (kPairs) {
+        if (width == 2) {
+          compute(std::true_type());
+          continue;
+        }
+      }
+      compute(std::false_type());
     }
 }
 
-// Tiles of up to 8 are hardly slower than those of up to 14, and half as much to compile. Those of BF16 have
-// pairs of accumulators.
-template <bool kDense, class E>
-constexpr int64_t kMostPositions = kDense ? kDepthwiseTile
-                                   : kFewRegisters&& std::is_same_v<E, Elements<DType::kBF16>> ? 5
-                                                                                               : 8;
+// Tiles of up to 8 are hardly slower than those of up to 14, and half as much to compile.
+template <bool kDense>
+constexpr int64_t kMostPositions = kDense ? kDepthwiseTile : 8;
 
 template <bool kDense, class E, size_t... kI>
 void tiles(std::index_sequence<kI...>, const DepthwiseRow& r) {
   using Tile = void (*)(const DepthwiseRow&, int64_t, std::byte*);
   static constexpr Tile kTiles[] = {tile<kI + 1, kDense, E>...};
   // Even tiles: 15 positions are 8 and 7, since 14 and 1 would leave one chain of additions alone.
-  int64_t left = (r.count + kMostPositions<kDense, E> - 1) / kMostPositions<kDense, E>;
+  const int64_t most = r.pairs > 0 ? kMostPairs : kMostPositions<kDense>;
+  int64_t left = (r.count + most - 1) / most;
   for (int64_t i = 0; i < r.count; --left) {
     const int64_t width = (r.count - i + left - 1) / left;
     kTiles[width - 1](r, r.first + i, r.out + i * r.out_step * r.out_place * E::kBytes);
@@ -258,7 +284,7 @@ void tiles(std::index_sequence<kI...>, const DepthwiseRow& r) {
 }
 template <bool kDense, class E>
 void tiles(const DepthwiseRow& r) {
-  tiles<kDense, E>(std::make_index_sequence<kMostPositions<kDense, E>>(), r);
+  tiles<kDense, E>(std::make_index_sequence<kMostPositions<kDense>>(), r);
 }
 
 void depthwise_row(const DepthwiseRow& r) {
