@@ -15,7 +15,7 @@
 #include "engines/cuda/implementations.h"
 #include "engines/cuda/shapes.h"
 #include "engines/pass_candidate.h"
-#include "kernels/cuda/layout/patch_rows.h"
+#include "kernels/cuda/layout/channel_rows.h"
 
 namespace retrograd::engines::cuda {
 namespace {

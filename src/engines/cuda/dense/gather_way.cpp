@@ -9,7 +9,7 @@
 #include "engines/cuda/dense/patches.h"
 #include "engines/cuda/layouts.h"
 #include "engines/cuda/shapes.h"
-#include "kernels/cuda/dense/gather_product_plan.h"
+#include "kernels/cuda/dense/gather_product.h"
 #include "kernels/cuda/dense/wgmma_gather.h"
 
 namespace retrograd::engines::cuda {

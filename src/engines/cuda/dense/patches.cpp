@@ -6,7 +6,7 @@
 
 #include "base/checked.h"
 #include "engines/cuda/effort.h"
-#include "kernels/cuda/layout/patch_rows.h"
+#include "kernels/cuda/layout/channel_rows.h"
 
 namespace retrograd::engines::cuda {
 

@@ -18,9 +18,9 @@
 #include "engines/cuda/shapes.h"
 #include "engines/pass_candidate.h"
 #include "kernels/cuda/alignment.h"
-#include "kernels/cuda/dense/gather_product_plan.h"
+#include "kernels/cuda/dense/gather_product.h"
 #include "kernels/cuda/dense/wgmma_gather.h"
-#include "kernels/cuda/layout/patch_rows.h"
+#include "kernels/cuda/layout/channel_rows.h"
 
 namespace retrograd::engines::cuda {
 namespace {

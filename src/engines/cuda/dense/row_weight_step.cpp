@@ -10,7 +10,7 @@
 #include "kernels/cuda/alignment.h"
 #include "kernels/cuda/dense_weight/plane_weight_plan.h"
 #include "kernels/cuda/dense_weight/weight_product_plan.h"
-#include "kernels/cuda/layout/patch_rows.h"
+#include "kernels/cuda/layout/channel_rows.h"
 
 namespace retrograd::engines::cuda {
 

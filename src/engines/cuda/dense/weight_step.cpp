@@ -9,8 +9,7 @@
 #include "engines/cuda/layouts.h"
 #include "engines/cuda/shapes.h"
 #include "kernels/cuda/alignment.h"
-#include "kernels/cuda/layout/patch_rows.h"
-#include "kernels/cuda/layout/results.h"
+#include "kernels/cuda/layout/channel_rows.h"
 
 namespace retrograd::engines::cuda {
 namespace {

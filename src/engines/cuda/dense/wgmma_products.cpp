@@ -17,8 +17,7 @@
 #include "engines/pass_candidate.h"
 #include "kernels/cuda/alignment.h"
 #include "kernels/cuda/dense/wgmma_gather.h"
-#include "kernels/cuda/layout/patch_rows.h"
-#include "kernels/cuda/layout/results.h"
+#include "kernels/cuda/layout/channel_rows.h"
 
 namespace retrograd::engines::cuda {
 namespace {

@@ -12,8 +12,7 @@
 #include "engines/cuda/shapes.h"
 #include "engines/pass_candidate.h"
 #include "kernels/cuda/alignment.h"
-#include "kernels/cuda/few_channels/narrow_blocks.h"
-#include "kernels/cuda/few_channels/narrow_tiles.h"
+#include "kernels/cuda/few_channels/narrow.h"
 
 namespace retrograd::engines::cuda {
 namespace {

@@ -141,10 +141,9 @@ static __global__ void __launch_bounds__(C::kThreads) parts_kernel(const __grid_
 
 // grid: of the products, a tile and a part a block.
 template <class C>
-static void add_parts(const Product& p, dim3 grid, unsigned residues, Stream stream) {
-  cudaFuncSetAttribute(parts_kernel<C>, cudaFuncAttributeMaxDynamicSharedMemorySize, C::kFinishBytes);
-  grid.z = residues;
-  parts_kernel<C><<<grid, C::kThreads, C::kFinishBytes, stream>>>(p);
+static void add_parts(const Product& p, Extent grid, unsigned residues, Stream stream) {
+  grid.size.z = residues;
+  start(parts_kernel<C>, grid, C::kThreads, C::kFinishBytes, stream, p);
 }
 
 }  // namespace retrograd::kernels::cuda::gather

@@ -11,10 +11,10 @@
 #include <algorithm>
 #include <type_traits>
 
+#include "base/checked.h"
 #include "kernels/cuda/dense/gather_blocks.cuh"
 #include "kernels/cuda/dense/gather_prepare.cuh"
 #include "kernels/cuda/dense/gather_product.h"
-#include "kernels/cuda/dense/gather_product_plan.h"
 #include "kernels/cuda/dense/gather_tiles.cuh"
 
 namespace retrograd::kernels::cuda {
@@ -91,11 +91,10 @@ __global__ void __launch_bounds__(C::kThreads, C::kBlocks)
 template <class Math, class C>
 void launch(const Product& p, const GatherProduct& product, uint32_t places, unsigned residues,
             Stream stream) {
-  cudaFuncSetAttribute(product_kernel<Math, C>, cudaFuncAttributeMaxDynamicSharedMemorySize, C::kBytes);
-  const dim3 grid(static_cast<unsigned>((p.columns + C::kN - 1) / C::kN) * ((places + C::kM - 1) / C::kM),
-                  static_cast<unsigned>(product.conv.groups), residues * static_cast<unsigned>(p.parts));
-  product_kernel<Math, C><<<grid, C::kThreads, C::kBytes, stream>>>(
-      p, static_cast<const char*>(product.source_rows), static_cast<const char*>(product.weight_rows));
+  const Extent grid(ceil_div(p.columns, C::kN) * ceil_div(places, C::kM), product.conv.groups,
+                    residues * p.parts);
+  start(product_kernel<Math, C>, grid, C::kThreads, C::kBytes, stream, p, product.source_rows,
+        product.weight_rows);
   if (p.parts > 1) gather::add_parts<C>(p, grid, residues, stream);
 }
 

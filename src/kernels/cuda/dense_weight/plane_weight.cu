@@ -10,6 +10,7 @@
 #include "kernels/cuda/dense/plane_tiles.cuh"
 #include "kernels/cuda/dense_weight/plane_weight_plan.h"
 #include "kernels/cuda/dense_weight/weight_parts.h"
+#include "kernels/cuda/launch.cuh"
 
 namespace retrograd::kernels::cuda {
 namespace {
@@ -204,14 +205,9 @@ template <class Math, class C, bool kWideX, bool kWideY>
 void launch(const Product& p, const PlaneWeight& product, Stream stream) {
   constexpr int kBytes = C::kStages * C::kStage;
   const auto kernel = product_kernel<Math, C, kWideX, kWideY>;
-  cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kBytes);
   using E = typename Math::Element;
-  const dim3 grid(static_cast<unsigned>(ceil_div(p.columns, C::kN)),
-                  static_cast<unsigned>(ceil_div(p.rows, C::kM)),
-                  static_cast<unsigned>(p.groups * product.choice.parts));
-  kernel<<<grid, C::kThreads, kBytes, stream>>>(p, static_cast<const E*>(product.conv.x.data),
-                                                static_cast<const E*>(product.conv.y.data),
-                                                product.workspace);
+  start(kernel, {ceil_div(p.columns, C::kN), ceil_div(p.rows, C::kM), p.groups * product.choice.parts},
+        C::kThreads, kBytes, stream, p, product.conv.x.data, product.conv.y.data, product.workspace);
 }
 
 template <class Math, class C>

@@ -10,11 +10,11 @@
 #include "kernels/cuda/dense_weight/weight_parts.h"
 #include "kernels/cuda/dense_weight/weight_product_plan.h"
 #include "kernels/cuda/dense_weight/weight_tiles.cuh"
+#include "kernels/cuda/launch.cuh"
 
 namespace retrograd::kernels::cuda {
 namespace {
 
-using weight::Cut;
 using weight::Fragments;
 using weight::Product;
 using weight::Stage;
@@ -139,12 +139,8 @@ __global__ void __launch_bounds__(C::kThreads, C::kBlocks)
 template <class Math, class C>
 void launch(const Product& p, const WeightProduct& product, int64_t parts, Stream stream) {
   constexpr int kBytes = C::kStages * Stage<typename Math::Element, C>::kBytes;
-  cudaFuncSetAttribute(product_kernel<Math, C>, cudaFuncAttributeMaxDynamicSharedMemorySize, kBytes);
-  const dim3 grid(static_cast<unsigned>(ceil_div(p.columns, C::kN)),
-                  static_cast<unsigned>(ceil_div(p.rows, C::kM)), static_cast<unsigned>(p.groups * parts));
-  product_kernel<Math, C><<<grid, C::kThreads, kBytes, stream>>>(p, static_cast<const char*>(product.x_rows),
-                                                                 static_cast<const char*>(product.y_rows),
-                                                                 product.workspace);
+  start(product_kernel<Math, C>, {ceil_div(p.columns, C::kN), ceil_div(p.rows, C::kM), p.groups * parts},
+        C::kThreads, kBytes, stream, p, product.x_rows, product.y_rows, product.workspace);
 }
 
 Product prepare(const WeightProduct& product, int64_t parts, int64_t x_columns) {

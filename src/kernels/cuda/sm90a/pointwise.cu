@@ -13,6 +13,7 @@
 #include "kernels/cuda/dense/tensor_map.h"
 #include "kernels/cuda/dense/wgmma.cuh"
 #include "kernels/cuda/elements.cuh"
+#include "kernels/cuda/launch.cuh"
 #include "kernels/cuda/sm90a/result_rows.cuh"
 
 namespace retrograd::kernels::cuda {
@@ -245,10 +246,8 @@ bool launch(const PointwisePlan& plan, const Conv& conv, const Target& target, S
         !make_map(plane_boxes(conv, kForward, kTerms), type, kForward ? conv.x.data : conv.y.data, &b))
       return false;
   }
-  cudaFuncSetAttribute(pointwise_kernel<E, kResult, C>, cudaFuncAttributeMaxDynamicSharedMemorySize, kBytes);
   const int64_t blocks = std::min(plan.blocks, int64_t{multiprocessors()} * C::kBlocks);
-  pointwise_kernel<E, kResult, C>
-      <<<static_cast<unsigned>(blocks), C::kThreads, kBytes, stream>>>(plan.walk, a, b, target);
+  start(pointwise_kernel<E, kResult, C>, blocks, C::kThreads, kBytes, stream, plan.walk, a, b, target);
   return true;
 }
 
@@ -436,10 +435,8 @@ bool launch_pieces(const PointwisePlan& plan, const Conv& conv, const Target& ta
   constexpr bool kWeights = kResult == Result::kGradWeight, kForward = kResult == Result::kForward;
   const Pieces pieces{kWeights ? plane_pieces(conv, false) : weight_pieces(conv),
                       plane_pieces(conv, kWeights || kForward), plane_pieces(conv, !kForward)};
-  cudaFuncSetAttribute(pieces_kernel<E, kResult>, cudaFuncAttributeMaxDynamicSharedMemorySize, kBytes);
   const int64_t blocks = std::min(plan.blocks, int64_t{multiprocessors()});
-  pieces_kernel<E, kResult>
-      <<<static_cast<unsigned>(blocks), kPieceThreads, kBytes, stream>>>(plan.walk, pieces, target);
+  start(pieces_kernel<E, kResult>, blocks, kPieceThreads, kBytes, stream, plan.walk, pieces, target);
   return true;
 }
 
@@ -460,20 +457,6 @@ bool launch_cut(const PointwisePlan& plan, const Conv& conv, const Target& targe
   return launch<E, kResult, Cut<2, 256, 4, 1>>(plan, conv, target, stream);
 }
 
-template <class E>
-bool launch_in(const PointwisePlan& plan, const Conv& conv, Result result, const Target& target,
-               Stream stream) {
-  switch (result) {
-    case Result::kForward:
-      return launch_cut<E, Result::kForward>(plan, conv, target, stream);
-    case Result::kGradInput:
-      return launch_cut<E, Result::kGradInput>(plan, conv, target, stream);
-    case Result::kGradWeight:
-      break;
-  }
-  return launch_cut<E, Result::kGradWeight>(plan, conv, target, stream);
-}
-
 }  // namespace
 
 bool pointwise(const PointwisePlan& plan, const Conv& conv, Result result, RowType type, void* filter,
@@ -482,8 +465,10 @@ bool pointwise(const PointwisePlan& plan, const Conv& conv, Result result, RowTy
   if (result == Result::kGradWeight && plan.results != WeightResults::kParts)
     to = plan.results == WeightResults::kInPlace ? conv.w.data : filter;
   const Target target{static_cast<uint16_t*>(to), is_aligned(to), parts, conv.bias};
-  return type == RowType::kBF16 ? launch_in<__nv_bfloat16>(plan, conv, result, target, stream)
-                                : launch_in<__half>(plan, conv, result, target, stream);
+  return with_half(dtype_of(type), [&](auto element) {
+    return with_one_of<Result::kForward, Result::kGradInput, Result::kGradWeight>(
+        result, [&](auto of) { return launch_cut<decltype(element), of()>(plan, conv, target, stream); });
+  });
 }
 
 }  // namespace retrograd::kernels::cuda

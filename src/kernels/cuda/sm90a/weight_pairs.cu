@@ -11,6 +11,7 @@
 #include "kernels/cuda/dense/tensor_map.h"
 #include "kernels/cuda/dense/wgmma.cuh"
 #include "kernels/cuda/dense_weight/wgmma_weight.h"
+#include "kernels/cuda/launch.cuh"
 
 namespace retrograd::kernels::cuda {
 namespace {
@@ -142,8 +143,7 @@ __global__ void __launch_bounds__(kThreads, 1)
 template <class E>
 void launch(const WeightPlan& plan, const Maps& maps, float* parts, Stream stream) {
   constexpr int kBytes = kStages * kStageBytes + 1024 + 2048;  // as in wgmma_weight.cu, for sanitizers
-  cudaFuncSetAttribute(pairs_kernel<E>, cudaFuncAttributeMaxDynamicSharedMemorySize, kBytes);
-  pairs_kernel<E><<<plan.blocks, kThreads, kBytes, stream>>>(plan.walk, maps, parts);
+  start(pairs_kernel<E>, plan.blocks, kThreads, kBytes, stream, plan.walk, maps, parts);
 }
 
 }  // namespace
@@ -161,10 +161,7 @@ bool wgmma_weight_pairs(const WeightPlan& plan, RowType type, const void* x_rows
   PlacesMap map = weight_x_map(plan.walk, 0);
   map.row_bytes = kRow;
   if (!make_map(map, map_type, x_rows, &maps.x)) return false;
-  if (type == RowType::kBF16)
-    launch<__nv_bfloat16>(plan, maps, parts, stream);
-  else
-    launch<__half>(plan, maps, parts, stream);
+  with_half(dtype_of(type), [&](auto e) { launch<decltype(e)>(plan, maps, parts, stream); });
   return true;
 }
 
