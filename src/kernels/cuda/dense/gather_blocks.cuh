@@ -59,15 +59,6 @@ struct Corner {
 
 template <class C>
 using TileSums = float[C::kWarpM / 16][C::kWarpN / 8][4];
-template <class C>
-struct WarpCorner {
-  int row, column;
-  __device__ WarpCorner() {
-    const int warp = static_cast<int>(threadIdx.x) / 32;
-    row = warp / (C::kN / C::kWarpN) * C::kWarpM;
-    column = warp % (C::kN / C::kWarpN) * C::kWarpN;
-  }
-};
 
 // From a tile's sums to the result, bias and repair included.
 template <class C, class T = void>

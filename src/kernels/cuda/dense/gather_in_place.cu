@@ -22,7 +22,6 @@ using gather::Cut;
 using gather::Product;
 using gather::Residue;
 using gather::Tile;
-using gather::WarpCorner;
 using in_place::Places;
 
 template <class Math, class C, bool kRows>

@@ -28,7 +28,6 @@ using gather::Loader;
 using gather::Product;
 using gather::Residue;
 using gather::Tile;
-using gather::WarpCorner;
 
 template <class Math, class C>
 __global__ void __launch_bounds__(C::kThreads, C::kBlocks)
@@ -46,40 +45,13 @@ __global__ void __launch_bounds__(C::kThreads, C::kBlocks)
   const int steps = static_cast<int>(int64_t{r.steps} * (corner.part + 1) / p.parts) - first;
   Loader<C> loader(p, r, tile.rows, source + int64_t{corner.group} * p.filled,
                    weights + corner.group * p.weight_group, corner.n0, first, base);
-#pragma unroll
-  for (int i = 0; i < C::kStages - 1; ++i) {
-    if (i < steps) loader.load(i * C::kStageBytes);
-    close_copies();
-  }
-  const WarpCorner<C> warp;
-  WarpSums<Math, C::kWarpM, C::kWarpN> sums;
-  Fragments<C> fragments[2];
-  wait_for_copies<C::kStages - 2>();
-  __syncthreads();
-  fragments[0].load(base, warp.row, warp.column, 0);
-  uint32_t reading = 0, writing = (C::kStages - 1) * C::kStageBytes;
-  const auto next = [](uint32_t stage) {
-    return stage == (C::kStages - 1) * C::kStageBytes ? 0u : stage + C::kStageBytes;
+  uint32_t writing = 0;
+  const auto load = [&](int step) {
+    if (step < steps) loader.load(writing);
+    writing = writing == (C::kStages - 1) * C::kStageBytes ? 0u : writing + C::kStageBytes;
   };
-  for (int step = 0; step < steps; ++step) {
-#pragma unroll
-    for (int k = 0; k < 4; ++k) {
-      if (k == 3) {
-        wait_for_copies<C::kStages - 2>();
-        __syncthreads();
-        reading = next(reading);
-      }
-      fragments[(k + 1) % 2].load(base + reading, warp.row, warp.column, (k + 1) % 4);
-      if (k == 0) {
-        if (step + C::kStages - 1 < steps) loader.load(writing);
-        close_copies();
-        writing = next(writing);
-      }
-      sums.add(fragments[k % 2].a, fragments[k % 2].b);
-    }
-    sums.settle();
-  }
-  wait_for_copies<0>();
+  WarpSums<Math, C::kWarpM, C::kWarpN> sums;
+  multiply_steps<C, C::kStageBytes, Fragments<C>>(steps, base, WarpCorner<C>(), sums, load, [](int) {});
   if (p.parts > 1) {
     gather::keep_part<C>(p, sums.sums);
     return;

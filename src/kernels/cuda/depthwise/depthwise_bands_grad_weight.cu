@@ -25,11 +25,6 @@ __device__ inline void copy_8(uint32_t shared, const void* global) {
 __device__ inline void copy_16(uint32_t shared, const void* global) {
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(shared), "l"(global) : "memory");
 }
-__device__ inline void load_pair(uint32_t address, uint32_t (&r)[2]) {
-  asm volatile("ldmatrix.sync.aligned.m8n8.x2.trans.shared.b16 {%0,%1}, [%2];"
-               : "=r"(r[0]), "=r"(r[1])
-               : "r"(address));
-}
 
 // Of a row: y, and x with four columns more on either side of an image's row.
 __host__ __device__ inline int row_bytes(const Bands& p) { return p.in_warp * (2 * p.groups + 1) * 16; }

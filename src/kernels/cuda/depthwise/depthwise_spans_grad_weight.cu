@@ -18,12 +18,6 @@ using namespace spans_weight;
 
 constexpr int kWarps = 4;
 
-__device__ inline void load_pair(uint32_t address, uint32_t (&r)[2]) {
-  asm volatile("ldmatrix.sync.aligned.m8n8.x2.trans.shared.b16 {%0,%1}, [%2];"
-               : "=r"(r[0]), "=r"(r[1])
-               : "r"(address));
-}
-
 template <class T, int kSteps, int kStages>
 __global__ void __launch_bounds__(kWarps * 32)
     spans_weight_kernel(const __grid_constant__ Spans p, const T* x, const T* y, float* parts) {

@@ -92,21 +92,6 @@ __device__ void add_step(uint32_t stage, int warpgroup, float (&sums)[C::kN / 2]
   hopper::close_products();
 }
 
-class PartRow {
- public:
-  __device__ PartRow(float* to, int columns) : to_(to), columns_(columns) {}
-  __device__ void store(int column, const float2 (&pairs)[4]) const {
-    const int c = column + static_cast<int>(threadIdx.x) % 4 * 2;
-#pragma unroll
-    for (int i = 0; i < 4; ++i)
-      if (c + i * 8 < columns_) *reinterpret_cast<float2*>(to_ + c + i * 8) = pairs[i];
-  }
-
- private:
-  float* to_;
-  int columns_;  // a multiple of eight
-};
-
 struct Target {
   uint16_t* results;  // null: parts
   bool vectors;       // results are aligned
@@ -193,11 +178,7 @@ __global__ void __launch_bounds__(C::kThreads, C::kBlocks)
   if (threadIdx.x == 0) {
     hopper::prefetch_map(&a);
     hopper::prefetch_map(&b);
-    for (int i = 0; i < C::kStages; ++i) {
-      hopper::init_barrier(full + 8 * i, 1);
-      hopper::init_barrier(empty + 8 * i, 4 * C::kDown);
-    }
-    hopper::publish_barriers();
+    hopper::init_ring<C::kStages>(full, empty, 1, 4 * C::kDown);
   }
   __syncthreads();
   hopper::Ring<C::kStages> ring;
@@ -377,13 +358,7 @@ __global__ void __launch_bounds__(kPieceThreads, PieceCut::kBlocks)
   __shared__ __align__(8) uint64_t barriers[2 * C::kStages];
   const uint32_t base = (hopper::shared_address(shared) + 1023u) & ~1023u;
   const uint32_t full = hopper::shared_address(barriers), empty = full + 8 * C::kStages;
-  if (threadIdx.x == 0) {
-    for (int i = 0; i < C::kStages; ++i) {
-      hopper::init_barrier(full + 8 * i, kLoaders / 32);
-      hopper::init_barrier(empty + 8 * i, 4 * C::kDown);
-    }
-    hopper::publish_barriers();
-  }
+  if (threadIdx.x == 0) hopper::init_ring<C::kStages>(full, empty, kLoaders / 32, 4 * C::kDown);
   __syncthreads();
   hopper::Ring<C::kStages> ring;
   const int thread = static_cast<int>(threadIdx.x);

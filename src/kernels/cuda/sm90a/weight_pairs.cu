@@ -119,13 +119,7 @@ __global__ void __launch_bounds__(kThreads, 1)
   const uint32_t first_step = blockIdx.x * unit.part_steps;
   const int steps =
       first_step < unit.steps ? static_cast<int>(min(unit.part_steps, unit.steps - first_step)) : 0;
-  if (threadIdx.x == 0) {
-    for (int i = 0; i < kStages; ++i) {
-      hopper::init_barrier(full + 8 * i, 1);
-      hopper::init_barrier(empty + 8 * i, 8);
-    }
-    hopper::publish_barriers();
-  }
+  if (threadIdx.x == 0) hopper::init_ring<kStages>(full, empty, 1, 8);
   __syncthreads();
   float* const out = parts + blockIdx.x * p.weights;
   if (threadIdx.x < 128) {

@@ -83,11 +83,7 @@ __global__ void __launch_bounds__(C::kThreads, 1)
   if (threadIdx.x == 0) {
     hopper::prefetch_map(&maps.y[block.unit]);
     hopper::prefetch_map(&maps.x[block.unit]);
-    for (int i = 0; i < C::kStages; ++i) {
-      hopper::init_barrier(full + 8 * i, 1);
-      hopper::init_barrier(empty + 8 * i, 4 * C::kWarpgroups);
-    }
-    hopper::publish_barriers();
+    hopper::init_ring<C::kStages>(full, empty, 1, 4 * C::kWarpgroups);
   }
   __syncthreads();
   if (thread < 0) {
