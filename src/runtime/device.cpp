@@ -7,7 +7,6 @@
 #include <memory>
 #include <vector>
 
-#include "runtime/cuda/cuda_devices.h"
 #include "runtime/host/host_device.h"
 
 namespace retrograd::runtime {

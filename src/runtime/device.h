@@ -6,6 +6,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "base/machine.h"
 #include "base/status.h"
@@ -71,5 +72,9 @@ std::span<Device* const> devices();
 // Null when there is none.
 Device* find_device(DeviceKind kind, int index);
 int device_count(DeviceKind kind);
+
+// For devices(), from cuda/ or no_cuda/: one for each GPU that the driver shows, in its order; none without a
+// driver. Never destroyed.
+std::vector<Device*> make_cuda_devices();
 
 }  // namespace retrograd::runtime

@@ -9,7 +9,7 @@
 #include <set>
 
 #include "engines/cuda/shapes.h"
-#include "kernels/cuda/dense/gather_product_plan.h"
+#include "kernels/cuda/dense/gather_product.h"
 #include "support/generator/draw.h"
 
 namespace retrograd::test {

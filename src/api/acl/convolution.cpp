@@ -6,7 +6,6 @@
 #include "api/acl/execute.h"
 #include "api/acl/guard.h"
 #include "api/acl/phase_one.h"
-#include "api/acl/runtime_state.h"
 #include "base/settings.h"
 
 using namespace retrograd;
@@ -20,17 +19,6 @@ constexpr problem::ConvNames kConvNames{
     .grad_output = "output", .output_padding = "outputPadding", .math_mode = "cubeMathType"};
 constexpr problem::ConvNames kTbcNames{
     .grad_output = "output", .input = "self", .padding = "pad", .math_mode = "cubeMathType"};
-
-template <class Request>
-Request forward_request(const problem::ConvNames& names, int64_t math_mode) {
-  Request request;
-  request.forward = true;
-  request.math.mode = math_mode;
-  request.math.hf32_mantissa_bits = settings().hf32_mantissa_bits;
-  request.math.product = RuntimeState::instance().product();
-  request.names = names;
-  return request;
-}
 
 }  // namespace
 
@@ -51,11 +39,14 @@ aclnnStatus aclnnConvolutionGetWorkspaceSize(const aclTensor* input, const aclTe
                         {workspaceSize, "workspaceSize"},
                         {executor, "executor"}}));
     PhaseOne call(kConv);
-    auto request = forward_request<problem::ConvRequest>(kConvNames, cubeMathType);
+    problem::ConvRequest request;
+    request.forward = true;
     request.transposed = transposed;
     request.groups = groups;
     request.rules.max_groups = problem::kAclnnMaxGroups;
+    request.math = math_of(cubeMathType);
     request.math.winograd = settings().winograd;
+    request.names = kConvNames;
     RG_TRY(request.input, call.input(input, "input", Operand::kInput, kConvRules));
     RG_TRY(request.weight, call.input(weight, "weight", Operand::kWeight, kConvRules));
     RG_TRY(request.bias, call.optional_input(bias, "bias", Operand::kBias,
@@ -89,8 +80,11 @@ aclnnStatus aclnnConvTbcGetWorkspaceSize(const aclTensor* self, const aclTensor*
                         {workspaceSize, "workspaceSize"},
                         {executor, "executor"}}));
     PhaseOne call(kTbc);
-    auto request = forward_request<problem::ConvTbcRequest>(kTbcNames, cubeMathType);
+    problem::ConvTbcRequest request;
+    request.forward = true;
     request.pad = pad;
+    request.math = math_of(cubeMathType);
+    request.names = kTbcNames;
     RG_TRY(request.input, call.input(self, "self", Operand::kInput, kConvTbcRules));
     RG_TRY(request.weight, call.input(weight, "weight", Operand::kWeight, kConvTbcRules));
     RG_TRY(request.bias, call.input(bias, "bias", Operand::kBias, kConvTbcRules));

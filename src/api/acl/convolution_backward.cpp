@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// aclnnConvolutionBackward: seventeen arguments into a ConvRequest.
+// aclnnConvolutionBackward and aclnnConvTbcBackward: their arguments into requests.
 #include <utility>
 
 #include "aclnnop/aclnn_convolution_backward.h"
@@ -7,7 +7,6 @@
 #include "api/acl/guard.h"
 #include "api/acl/output_mask.h"
 #include "api/acl/phase_one.h"
-#include "api/acl/runtime_state.h"
 #include "base/settings.h"
 #include "problem/problem.h"
 
@@ -17,27 +16,20 @@ using problem::Operand;
 
 namespace {
 
-constexpr char kName[] = "aclnnConvolutionBackward";
-constexpr problem::ConvNames kNames{.grad_output = "gradOutput",
-                                    .output_padding = "outputPadding",
-                                    .math_mode = "cubeMathType",
-                                    .grad_input = "gradInput",
-                                    .grad_weight = "gradWeight",
-                                    .grad_bias = "gradBias",
-                                    .bias_sizes = "biasSizes"};
-
-problem::ConvRequest empty_request(bool transposed, int64_t groups, int64_t math_mode) {
-  problem::ConvRequest request;
-  request.transposed = transposed;
-  request.groups = groups;
-  request.rules.max_groups = problem::kAclnnMaxGroups;
-  request.math.mode = math_mode;
-  request.math.winograd = settings().winograd;
-  request.math.hf32_mantissa_bits = settings().hf32_mantissa_bits;
-  request.math.product = RuntimeState::instance().product();
-  request.names = kNames;
-  return request;
-}
+constexpr char kConv[] = "aclnnConvolutionBackward", kTbc[] = "aclnnConvTbcBackward";
+constexpr problem::ConvNames kConvNames{.grad_output = "gradOutput",
+                                        .output_padding = "outputPadding",
+                                        .math_mode = "cubeMathType",
+                                        .grad_input = "gradInput",
+                                        .grad_weight = "gradWeight",
+                                        .grad_bias = "gradBias",
+                                        .bias_sizes = "biasSizes"};
+constexpr problem::ConvNames kTbcNames{.grad_output = "self",
+                                       .padding = "pad",
+                                       .math_mode = "cubeMathType",
+                                       .grad_input = "gradInput",
+                                       .grad_weight = "gradWeight",
+                                       .grad_bias = "gradBias"};
 
 }  // namespace
 
@@ -47,7 +39,7 @@ aclnnStatus aclnnConvolutionBackwardGetWorkspaceSize(
     const aclIntArray* dilation, bool transposed, const aclIntArray* outputPadding, int groups,
     const aclBoolArray* outputMask, int8_t cubeMathType, aclTensor* gradInput, aclTensor* gradWeight,
     aclTensor* gradBias, uint64_t* workspaceSize, aclOpExecutor** executor) {
-  return guard_operator(kName, [&]() -> Status {
+  return guard_operator(kConv, [&]() -> Status {
     RG_CHECK(none_null({{gradOutput, "gradOutput"},
                         {input, "input"},
                         {weight, "weight"},
@@ -60,8 +52,14 @@ aclnnStatus aclnnConvolutionBackwardGetWorkspaceSize(
                         {executor, "executor"}}));
     const MaskedArguments out{gradInput, gradWeight, gradBias, biasSizes};
     RG_TRY(const OutputMask mask, read_output_mask(outputMask, out));
-    PhaseOne call(kName);
-    problem::ConvRequest request = empty_request(transposed, groups, cubeMathType);
+    PhaseOne call(kConv);
+    problem::ConvRequest request;
+    request.transposed = transposed;
+    request.groups = groups;
+    request.rules.max_groups = problem::kAclnnMaxGroups;
+    request.math = math_of(cubeMathType);
+    request.math.winograd = settings().winograd;
+    request.names = kConvNames;
     RG_TRY(request.grad_output, call.input(gradOutput, "gradOutput", Operand::kGradOutput, kConvRules));
     RG_TRY(request.input, call.input(input, "input", Operand::kInput, kConvRules));
     RG_TRY(request.weight, call.input(weight, "weight", Operand::kWeight, kConvRules));
@@ -78,12 +76,50 @@ aclnnStatus aclnnConvolutionBackwardGetWorkspaceSize(
     }
     const int64_t channels = problem::output_channels(request).value_or(0);
     RG_CHECK(call.finish(std::move(request), workspaceSize, executor));
-    judge_bias_sizes(mask, channels, kName);
+    judge_bias_sizes(mask, channels, kConv);
     return Status::ok();
   });
 }
 
 aclnnStatus aclnnConvolutionBackward(void* workspace, uint64_t workspaceSize, aclOpExecutor* executor,
                                      const aclrtStream stream) {
-  return execute(kName, workspace, workspaceSize, executor, stream);
+  return execute(kConv, workspace, workspaceSize, executor, stream);
+}
+
+aclnnStatus aclnnConvTbcBackwardGetWorkspaceSize(const aclTensor* self, const aclTensor* input,
+                                                 const aclTensor* weight, const aclTensor* bias, int64_t pad,
+                                                 int8_t cubeMathType, aclTensor* gradInput,
+                                                 aclTensor* gradWeight, aclTensor* gradBias,
+                                                 uint64_t* workspaceSize, aclOpExecutor** executor) {
+  return guard_operator(kTbc, [&]() -> Status {
+    RG_CHECK(none_null({{self, "self"},
+                        {input, "input"},
+                        {weight, "weight"},
+                        {bias, "bias"},
+                        {gradInput, "gradInput"},
+                        {gradWeight, "gradWeight"},
+                        {gradBias, "gradBias"},
+                        {workspaceSize, "workspaceSize"},
+                        {executor, "executor"}}));
+    PhaseOne call(kTbc);
+    problem::ConvTbcRequest request;
+    request.pad = pad;
+    request.math = math_of(cubeMathType);
+    request.names = kTbcNames;
+    const TensorRules& rules = kConvTbcRules;
+    RG_TRY(request.grad_output, call.input(self, "self", Operand::kGradOutput, rules));
+    RG_TRY(request.input, call.input(input, "input", Operand::kInput, rules));
+    RG_TRY(request.weight, call.input(weight, "weight", Operand::kWeight, rules));
+    RG_TRY(request.bias, call.input(bias, "bias", std::nullopt, rules));
+    RG_TRY(request.grad_input, call.output(gradInput, "gradInput", Operand::kGradInput, rules));
+    RG_TRY(request.grad_weight,
+           call.output(gradWeight, "gradWeight", Operand::kGradWeight, kConvTbcGradWeightRules));
+    RG_TRY(request.grad_bias, call.output(gradBias, "gradBias", Operand::kGradBias, rules));
+    return call.finish(std::move(request), workspaceSize, executor);
+  });
+}
+
+aclnnStatus aclnnConvTbcBackward(void* workspace, uint64_t workspaceSize, aclOpExecutor* executor,
+                                 const aclrtStream stream) {
+  return execute(kTbc, workspace, workspaceSize, executor, stream);
 }

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which number stands for which failure.
+// Which number stands for which failure, and the messages about arguments.
 #include "api/acl/guard.h"
 
 #include <fmt/format.h>
 
 #include "aclnn/opdev/op_errno.h"
+#include "api/acl/objects.h"
 #include "api/acl/runtime_state.h"
 #include "base/per_process.h"
 
@@ -74,6 +75,15 @@ aclnnStatus to_aclnn_status(Code code) {
 Status not_null(const void* pointer, const char* name) {
   if (pointer != nullptr) return Status::ok();
   return Status(Code::kNullArgument, "{} is null, expected an address", name);
+}
+
+Status null_handle(const char* name, const char* type) {
+  return Status(Code::kNullArgument, "{} is null, expected an {}", name, type);
+}
+
+Status dead_handle(const char* name, const void* handle, const char* type) {
+  return Status(Code::kBadHandle, "{} is {}, expected a live {}: it was destroyed, or was never one{}", name,
+                handle, type, fork_note());
 }
 
 std::string not_initialised() {

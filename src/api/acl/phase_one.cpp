@@ -10,6 +10,7 @@
 #include "api/acl/runtime_state.h"
 #include "base/checked.h"
 #include "base/log.h"
+#include "base/settings.h"
 #include "plan/plan.h"
 #include "problem/problem.h"
 
@@ -37,9 +38,15 @@ problem::Format format_of(const aclTensor* tensor) {
   return found.is_ok() ? to_format(found.value()->format) : problem::Format::kUnsaid;
 }
 
-Result<problem::TensorView> PhaseOne::read(const aclTensor* tensor, const char* name,
-                                           std::optional<problem::Operand> operand,
-                                           const TensorRules& rules) {
+problem::ConvMath math_of(int64_t mode) {
+  return {.mode = mode,
+          .hf32_mantissa_bits = settings().hf32_mantissa_bits,
+          .product = RuntimeState::instance().product()};
+}
+
+Result<problem::TensorView> PhaseOne::output(const aclTensor* tensor, const char* name,
+                                             std::optional<problem::Operand> operand,
+                                             const TensorRules& rules) {
   RG_TRY(const auto found, find(tensor, name));
   RG_TRY(const DType dtype, check_tensor(*found, name, rules));
   const bool has_elements = problem::element_count(found->shape).value_or(0) > 0;
@@ -54,7 +61,12 @@ Result<problem::TensorView> PhaseOne::input(const aclTensor* tensor, const char*
                                             std::optional<problem::Operand> operand,
                                             const TensorRules& rules) {
   ++input_count_;
-  return read(tensor, name, operand, rules);
+  return output(tensor, name, operand, rules);
+}
+
+std::optional<problem::TensorView> PhaseOne::skip(const char* name) {
+  slots_.push_back({name, std::nullopt, nullptr, 0, false});
+  return std::nullopt;
 }
 
 Result<std::optional<problem::TensorView>> PhaseOne::optional_input(const aclTensor* tensor, const char* name,
@@ -62,25 +74,16 @@ Result<std::optional<problem::TensorView>> PhaseOne::optional_input(const aclTen
                                                                     const TensorRules& rules) {
   if (tensor == nullptr) {
     ++input_count_;
-    slots_.push_back({name, std::nullopt, nullptr, 0, false});
-    return std::optional<problem::TensorView>();
+    return skip(name);
   }
   RG_TRY(auto view, input(tensor, name, operand, rules));
   return std::optional(std::move(view));
 }
 
-Result<problem::TensorView> PhaseOne::output(const aclTensor* tensor, const char* name,
-                                             problem::Operand operand, const TensorRules& rules) {
-  return read(tensor, name, operand, rules);
-}
-
 Result<std::optional<problem::TensorView>> PhaseOne::masked_output(bool wanted, const aclTensor* tensor,
                                                                    const char* name, problem::Operand operand,
                                                                    const TensorRules& rules) {
-  if (!wanted) {
-    slots_.push_back({name, std::nullopt, nullptr, 0, false});
-    return std::optional<problem::TensorView>();
-  }
+  if (!wanted) return skip(name);
   RG_TRY(auto view, output(tensor, name, operand, rules));
   return std::optional(std::move(view));
 }

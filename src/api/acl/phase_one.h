@@ -33,6 +33,9 @@ Status read_arrays(std::initializer_list<NamedArray> arrays);
 // What its creator called the order of the tensor's axes.
 problem::Format format_of(const aclTensor* tensor);
 
+// What a request says of the products of a convolution: Winograd's algorithm aside, which not all can have.
+problem::ConvMath math_of(int64_t mode);
+
 class PhaseOne {
  public:
   static constexpr size_t kMostTensors = 7;  // of conv_tbc
@@ -47,8 +50,8 @@ class PhaseOne {
   Result<std::optional<problem::TensorView>> optional_input(const aclTensor* tensor, const char* name,
                                                             problem::Operand operand,
                                                             const TensorRules& rules);
-  Result<problem::TensorView> output(const aclTensor* tensor, const char* name, problem::Operand operand,
-                                     const TensorRules& rules);
+  Result<problem::TensorView> output(const aclTensor* tensor, const char* name,
+                                     std::optional<problem::Operand> operand, const TensorRules& rules);
   // An output that a mask may leave out: then it is never looked at, but keeps its number.
   Result<std::optional<problem::TensorView>> masked_output(bool wanted, const aclTensor* tensor,
                                                            const char* name, problem::Operand operand,
@@ -58,8 +61,8 @@ class PhaseOne {
   Status finish(problem::Request request, uint64_t* workspace_size, aclOpExecutor** executor);
 
  private:
-  Result<problem::TensorView> read(const aclTensor* tensor, const char* name,
-                                   std::optional<problem::Operand> operand, const TensorRules& rules);
+  // A number for a tensor that is not there.
+  std::optional<problem::TensorView> skip(const char* name);
 
   const char* operation_;
   std::vector<Slot> slots_;  // inputs, then outputs

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Judging element types and formats, and naming them in messages.
+// Judging element types and formats, naming them in messages; what callers ask of types.
 #include "api/acl/tensor_rules.h"
 
 #include <fmt/format.h>
@@ -118,3 +118,9 @@ Result<DType> check_tensor(const Tensor& tensor, const char* name, const TensorR
 }
 
 }  // namespace retrograd::api::acl
+
+size_t aclDataTypeSize(aclDataType dataType) { return retrograd::api::acl::size_of(dataType); }
+
+float aclFloat16ToFloat(aclFloat16 value) { return retrograd::f16_to_f32(value); }
+
+aclFloat16 aclFloatToFloat16(float value) { return retrograd::f32_to_f16(value); }

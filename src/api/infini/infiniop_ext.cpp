@@ -3,9 +3,8 @@
 #include "retrograd/infiniop_ext.h"
 
 #include "api/infini/attribute_width.h"
-#include "api/infini/conv_request.h"
 #include "api/infini/guard.h"
-#include "api/infini/pool_request.h"
+#include "api/infini/requests.h"
 
 using namespace retrograd;
 using namespace retrograd::api::infini;

@@ -9,22 +9,18 @@
 #include <numeric>
 
 #include "base/checked.h"
-#include "engines/cuda/effort.h"
-#include "engines/cuda/implementations.h"
-#include "engines/cuda/shapes.h"
+#include "engines/cuda/candidate.h"
 
 namespace retrograd::engines::cuda {
 namespace {
 
-using problem::ConvPassKind;
-
-void launch(const problem::ConvPass& pass, const Bindings& bindings, kernels::cuda::Stream stream) {
+void launch(const ConvPass& pass, const Bindings& bindings, Stream stream) {
   run_directly(pass.kind, bind(pass, bindings), stream);
 }
-void launch(const problem::BiasPass& pass, const Bindings& bindings, kernels::cuda::Stream stream) {
+void launch(const BiasPass& pass, const Bindings& bindings, Stream stream) {
   kernels::cuda::direct_bias(bind(pass, bindings), stream);
 }
-void launch(const problem::AvgPoolPass& pass, const Bindings& bindings, kernels::cuda::Stream stream) {
+void launch(const AvgPoolPass& pass, const Bindings& bindings, Stream stream) {
   const kernels::cuda::Pool pool = bind(pass, bindings);
   pass.forward ? kernels::cuda::direct_pool_forward(pool, stream) : kernels::cuda::direct_pool(pool, stream);
 }
@@ -40,7 +36,7 @@ constexpr double kStart = 3.2, kDepth = 0.12, kTerm = 2.8e-6, kResult = 230e-6, 
 double number(int64_t value) { return static_cast<double>(value); }
 
 // The most taps that one result adds.
-double longest_sum(const problem::Window& w, ConvPassKind kind) {
+double longest_sum(const Window& w, ConvPassKind kind) {
   if (kind == ConvPassKind::kForward) return number(std::min(w.kernel, ceil_div(w.x, w.dilation)));
   // The taps of a place in x are `step` apart, and read outputs that are `outputs` apart.
   const int64_t common = std::gcd(w.stride, w.dilation);
@@ -48,27 +44,27 @@ double longest_sum(const problem::Window& w, ConvPassKind kind) {
   return number(std::min(ceil_div(w.kernel, step), ceil_div(w.y, outputs)));
 }
 
-double microseconds_of(const problem::ConvPass& p) {
+double microseconds_of(const ConvPass& p) {
   double places = number(p.batch), taps = 1, x = number(p.batch), depth = 1;
-  for (const problem::Window& w : p.axes) {
+  for (const Window& w : p.axes) {
     places *= number(w.y);
     x *= number(w.x);
     taps *= number(w.kernel);
     depth *= longest_sum(w, p.kind);
   }
-  if (p.kind == ConvPassKind::kGradWeight) {
+  if (is_grad_weight(p)) {
     const double weights = number(p.y_channels) * number(p.x_channels_per_group()) * taps;
     return kWeight * weights + (kWeightTerm * weights + kSharedTerm) * std::ceil(places / kBlock);
   }
-  const bool forward = p.kind == ConvPassKind::kForward;
+  const bool forward = is_forward(p);
   depth *= number(forward ? p.x_channels_per_group() : p.y_channels_per_group());
   const double results = forward ? places * number(p.y_channels) : x * number(p.x_channels);
   return kStart + kDepth * depth + kTerm * live_terms(p) + kResult * results;
 }
-double microseconds_of(const problem::BiasPass& p) {
+double microseconds_of(const BiasPass& p) {
   return (kBiasTurn + kBiasChannel * number(p.channels)) * std::ceil(number(p.reduction_length()) / kBlock);
 }
-double microseconds_of(const problem::AvgPoolPass& p) {
+double microseconds_of(const AvgPoolPass& p) {
   double longest = 1;
   for (const problem::PoolWindow& w : p.axes)
     longest *= number(p.forward ? std::min(w.kernel, w.x) : std::min(ceil_div(w.kernel, w.stride), w.y));
@@ -106,7 +102,7 @@ class DirectCandidate final : public Candidate {
 
 }  // namespace
 
-void run_directly(ConvPassKind kind, const kernels::cuda::Conv& conv, kernels::cuda::Stream stream) {
+void run_directly(ConvPassKind kind, const Conv& conv, Stream stream) {
   switch (kind) {
     case ConvPassKind::kForward:
       return kernels::cuda::direct_forward(conv, stream);

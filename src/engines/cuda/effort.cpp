@@ -35,13 +35,13 @@ Effort Times::effort() const {
   return {.operations = microseconds_ * peak_, .bytes = 0, .launches = launches_};
 }
 
-Effort paced(const problem::ConvPass& pass, double microseconds, double launches, const Machine& machine) {
+Effort paced(const ConvPass& pass, double microseconds, double launches, const Machine& machine) {
   Times times(pass, machine);
   times.add(microseconds * kPacedProcessors / processors_of(machine), launches, bytes_of(pass));
   return times.effort();
 }
 
-Effort of_cycles(const problem::ConvPass& pass, double cycles, const Machine& machine) {
+Effort of_cycles(const ConvPass& pass, double cycles, const Machine& machine) {
   constexpr double kOperations = 2 * 128 * 132;
   Times times(pass, machine);
   times.add(cycles * kOperations / (std::max(machine.gpu.fp32_tflops, 1e-3) * 1e6), 1, bytes_of(pass));
@@ -53,17 +53,17 @@ Effort on_fp32_units(Effort effort, const problem::Pass& pass, const Machine& ma
   return effort;
 }
 
-double operations_of(const problem::ConvPass& pass) {
+double operations_of(const ConvPass& pass) {
   const auto number = [](int64_t size) { return static_cast<double>(size); };
   double operations = 2 * number(pass.batch) * number(pass.x_channels) * number(pass.y_channels_per_group());
-  for (const problem::Window& w : pass.axes) operations *= number(w.kernel) * number(w.y);
+  for (const Window& w : pass.axes) operations *= number(w.kernel) * number(w.y);
   return operations;
 }
 
-double live_terms(const problem::ConvPass& pass) {
+double live_terms(const ConvPass& pass) {
   constexpr int64_t kMostTaps = 4096;  // beyond that, all of them are counted
   double terms = operations_of(pass) / 2;
-  for (const problem::Window& w : pass.axes) {
+  for (const Window& w : pass.axes) {
     if (w.kernel < 1 || w.y < 1 || w.kernel > kMostTaps) continue;
     int64_t live = 0;
     for (int64_t tap = 0; tap < w.kernel; ++tap) live += live_outputs(w, tap).size();
@@ -72,13 +72,13 @@ double live_terms(const problem::ConvPass& pass) {
   return terms;
 }
 
-double bytes_of(const problem::PassTensor& tensor, const Sizes5& sizes) {
+double bytes_of(const PassTensor& tensor, const Sizes5& sizes) {
   auto bytes = static_cast<double>(size_of(tensor.dtype));
   for (const int64_t size : sizes) bytes *= static_cast<double>(size);
   return bytes;
 }
 
-double bytes_of(const problem::ConvPass& pass) {
+double bytes_of(const ConvPass& pass) {
   return bytes_of(pass.x, x_sizes(pass)) + bytes_of(pass.y, y_sizes(pass)) + bytes_of(pass.w, w_sizes(pass));
 }
 

@@ -30,19 +30,19 @@ class Times {
 };
 
 // One kernel or some, of which a plan says the time on the paced GPU.
-Effort paced(const problem::ConvPass& pass, double microseconds, double launches, const Machine& machine);
+Effort paced(const ConvPass& pass, double microseconds, double launches, const Machine& machine);
 // One kernel, of which a plan says the cycles, each of them 128 products of every multiprocessor's FP32
 // units.
-Effort of_cycles(const problem::ConvPass& pass, double cycles, const Machine& machine);
+Effort of_cycles(const ConvPass& pass, double cycles, const Machine& machine);
 
 // For kernels that multiply 16-bit types on FP32 units: operations that take tensor cores as long.
 Effort on_fp32_units(Effort effort, const problem::Pass& pass, const Machine& machine);
 
 // Products and additions of a convolution, two for each pair of weight and output.
-double operations_of(const problem::ConvPass& pass);
+double operations_of(const ConvPass& pass);
 // The pairs whose place lies inside x.
-double live_terms(const problem::ConvPass& pass);
-double bytes_of(const problem::PassTensor& tensor, const Sizes5& sizes);
-double bytes_of(const problem::ConvPass& pass);  // of all three tensors
+double live_terms(const ConvPass& pass);
+double bytes_of(const PassTensor& tensor, const Sizes5& sizes);
+double bytes_of(const ConvPass& pass);  // of all three tensors
 
 }  // namespace retrograd::engines::cuda

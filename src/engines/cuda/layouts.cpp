@@ -22,7 +22,7 @@ problem::Strides5 strides_of(const Sizes5& sizes, const std::array<size_t, 5>& o
   return strides;
 }
 
-bool has_strides(const problem::PassTensor& tensor, const Sizes5& sizes, const problem::Strides5& strides) {
+bool has_strides(const PassTensor& tensor, const Sizes5& sizes, const problem::Strides5& strides) {
   for (size_t axis = 0; axis < sizes.size(); ++axis)
     if (sizes[axis] == 0 || (sizes[axis] != 1 && tensor.strides[axis] != strides[axis])) return false;
   return true;
@@ -33,11 +33,11 @@ bool has_strides(const problem::PassTensor& tensor, const Sizes5& sizes, const p
 problem::Strides5 plane_strides(const Sizes5& sizes) { return strides_of(sizes, kPlanes); }
 problem::Strides5 channels_last_strides(const Sizes5& sizes) { return strides_of(sizes, kChannelsLast); }
 
-bool is_planes(const problem::PassTensor& tensor, const Sizes5& sizes) {
+bool is_planes(const PassTensor& tensor, const Sizes5& sizes) {
   return has_strides(tensor, sizes, plane_strides(sizes));
 }
 
-bool is_channels_last(const problem::PassTensor& tensor, const Sizes5& sizes) {
+bool is_channels_last(const PassTensor& tensor, const Sizes5& sizes) {
   return has_strides(tensor, sizes, channels_last_strides(sizes));
 }
 
@@ -48,9 +48,13 @@ bool fits_31_bits(const Sizes5& sizes) {
   return elements && *elements > 0 && *elements < (int64_t{1} << 31);
 }
 
-bool has_small_windows(const problem::ConvPass& pass) {
+bool fits_31_bits(const ConvPass& pass) {
+  return fits_31_bits(x_sizes(pass)) && fits_31_bits(y_sizes(pass)) && fits_31_bits(w_sizes(pass));
+}
+
+bool has_small_windows(const ConvPass& pass) {
   constexpr int64_t kLargest = 1 << 24;
-  return std::all_of(pass.axes.begin(), pass.axes.end(), [](const problem::Window& w) {
+  return std::all_of(pass.axes.begin(), pass.axes.end(), [](const Window& w) {
     for (const int64_t size : {w.x, w.y, w.kernel, std::abs(w.pad_lo)})
       if (size >= kLargest) return false;
     return (w.y == 1 || (w.stride < kLargest && w.y * w.stride < kLargest)) &&
@@ -58,12 +62,12 @@ bool has_small_windows(const problem::ConvPass& pass) {
   });
 }
 
-bool is_rounded(const problem::ConvPass& pass, DType dtype) {
+bool is_rounded(const ConvPass& pass, DType dtype) {
   return (dtype == DType::kF32 && pass.rounding != OperandRounding::kNone) ||
          (dtype == DType::kBF16 && pass.rounding == OperandRounding::kF16);
 }
 
-bool are_weights_near(const problem::ConvPass& pass) {
+bool are_weights_near(const ConvPass& pass) {
   constexpr int64_t kEnd31 = int64_t{1} << 31;
   Checked reach = 0;
   const Sizes5 sizes = w_sizes(pass);
@@ -86,34 +90,27 @@ size_t room_of(const Sizes5& sizes, DType dtype) { return room_of(size_in_bytes(
 
 bool is_wide_type(DType dtype) { return !is_8bit(dtype); }
 
-bool has_one_wide_type(const problem::ConvPass& pass) {
+bool has_one_wide_type(const ConvPass& pass) {
   return is_wide_type(pass.x.dtype) && pass.x.dtype == pass.y.dtype &&
-         (pass.kind == problem::ConvPassKind::kGradWeight || pass.w.dtype == pass.x.dtype);
+         (is_grad_weight(pass) || pass.w.dtype == pass.x.dtype);
 }
 
-Sizes5 x_sizes(const problem::ConvPass& pass) {
+Sizes5 x_sizes(const ConvPass& pass) {
   return {pass.batch, pass.x_channels, pass.axes[0].x, pass.axes[1].x, pass.axes[2].x};
 }
 
-Sizes5 y_sizes(const problem::ConvPass& pass) {
+Sizes5 y_sizes(const ConvPass& pass) {
   return {pass.batch, pass.y_channels, pass.axes[0].y, pass.axes[1].y, pass.axes[2].y};
 }
 
-Sizes5 x_sizes(const problem::AvgPoolPass& p) {
-  return {p.batch, p.channels, p.axes[0].x, p.axes[1].x, p.axes[2].x};
-}
-Sizes5 y_sizes(const problem::AvgPoolPass& p) {
-  return {p.batch, p.channels, p.axes[0].y, p.axes[1].y, p.axes[2].y};
-}
-Sizes5 sizes_of(const problem::BiasPass& p) {
-  return {p.batch, p.channels, p.spatial[0], p.spatial[1], p.spatial[2]};
-}
+Sizes5 x_sizes(const AvgPoolPass& p) { return {p.batch, p.channels, p.axes[0].x, p.axes[1].x, p.axes[2].x}; }
+Sizes5 y_sizes(const AvgPoolPass& p) { return {p.batch, p.channels, p.axes[0].y, p.axes[1].y, p.axes[2].y}; }
+Sizes5 sizes_of(const BiasPass& p) { return {p.batch, p.channels, p.spatial[0], p.spatial[1], p.spatial[2]}; }
 
-Sizes5 result_sizes(const problem::ConvPass& pass) {
-  return pass.kind == problem::ConvPassKind::kForward ? y_sizes(pass) : x_sizes(pass);
-}
+Sizes5 result_sizes(const ConvPass& pass) { return is_forward(pass) ? y_sizes(pass) : x_sizes(pass); }
+Sizes5 source_sizes(const ConvPass& pass) { return is_forward(pass) ? x_sizes(pass) : y_sizes(pass); }
 
-Sizes5 w_sizes(const problem::ConvPass& p) {
+Sizes5 w_sizes(const ConvPass& p) {
   return {p.y_channels, p.x_channels_per_group(), p.axes[0].kernel, p.axes[1].kernel, p.axes[2].kernel};
 }
 

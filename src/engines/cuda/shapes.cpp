@@ -7,7 +7,7 @@
 namespace retrograd::engines::cuda {
 namespace {
 
-kernels::cuda::Tensor tensor_of(const problem::PassTensor& tensor) {
+kernels::cuda::Tensor tensor_of(const PassTensor& tensor) {
   kernels::cuda::Tensor result;
   result.dtype = tensor.dtype;
   std::copy(tensor.strides.begin(), tensor.strides.end(), result.strides);
@@ -16,14 +16,14 @@ kernels::cuda::Tensor tensor_of(const problem::PassTensor& tensor) {
 
 }  // namespace
 
-kernels::cuda::Conv shape_of(const problem::ConvPass& pass) {
-  kernels::cuda::Conv conv{};
+Conv shape_of(const ConvPass& pass) {
+  Conv conv{};
   conv.batch = pass.batch;
   conv.groups = pass.groups;
   conv.x_channels = pass.x_channels_per_group();
   conv.y_channels = pass.y_channels_per_group();
   for (size_t i = 0; i < 3; ++i) {
-    const problem::Window& w = pass.axes[i];
+    const Window& w = pass.axes[i];
     conv.axes[i] = {w.x, w.y, w.kernel, w.stride, w.dilation, w.pad_lo};
   }
   conv.x = tensor_of(pass.x);
@@ -34,7 +34,7 @@ kernels::cuda::Conv shape_of(const problem::ConvPass& pass) {
   return conv;
 }
 
-kernels::cuda::Bias shape_of(const problem::BiasPass& pass) {
+kernels::cuda::Bias shape_of(const BiasPass& pass) {
   kernels::cuda::Bias bias{};
   bias.batch = pass.batch;
   bias.channels = pass.channels;
@@ -44,7 +44,7 @@ kernels::cuda::Bias shape_of(const problem::BiasPass& pass) {
   return bias;
 }
 
-kernels::cuda::Pool shape_of(const problem::AvgPoolPass& pass) {
+kernels::cuda::Pool shape_of(const AvgPoolPass& pass) {
   kernels::cuda::Pool pool{};
   pool.batch = pass.batch;
   pool.channels = pass.channels;
@@ -61,8 +61,8 @@ kernels::cuda::Pool shape_of(const problem::AvgPoolPass& pass) {
   return pool;
 }
 
-kernels::cuda::Conv bind(const problem::ConvPass& pass, const Bindings& bindings) {
-  kernels::cuda::Conv conv = shape_of(pass);
+Conv bind(const ConvPass& pass, const Bindings& bindings) {
+  Conv conv = shape_of(pass);
   conv.x.data = bindings[pass.x.operand];
   conv.y.data = bindings[pass.y.operand];
   conv.w.data = bindings[pass.w.operand];
@@ -70,14 +70,14 @@ kernels::cuda::Conv bind(const problem::ConvPass& pass, const Bindings& bindings
   return conv;
 }
 
-kernels::cuda::Bias bind(const problem::BiasPass& pass, const Bindings& bindings) {
+kernels::cuda::Bias bind(const BiasPass& pass, const Bindings& bindings) {
   kernels::cuda::Bias bias = shape_of(pass);
   bias.grad_output.data = bindings[pass.grad_output.operand];
   bias.grad_bias.data = bindings[pass.grad_bias.operand];
   return bias;
 }
 
-kernels::cuda::Pool bind(const problem::AvgPoolPass& pass, const Bindings& bindings) {
+kernels::cuda::Pool bind(const AvgPoolPass& pass, const Bindings& bindings) {
   kernels::cuda::Pool pool = shape_of(pass);
   pool.y.data = bindings[pass.y.operand];
   pool.x.data = bindings[pass.x.operand];

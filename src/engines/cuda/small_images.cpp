@@ -6,17 +6,10 @@
 #include <fmt/format.h>
 
 #include "base/checked.h"
-#include "engines/cuda/effort.h"
-#include "engines/cuda/implementations.h"
-#include "engines/cuda/layouts.h"
-#include "engines/cuda/shapes.h"
-#include "engines/pass_candidate.h"
+#include "engines/cuda/candidate.h"
 
 namespace retrograd::engines::cuda {
 namespace {
-
-using problem::ConvPass;
-using problem::ConvPassKind;
 
 constexpr int64_t kMostElements = 1 << 22;
 // That a thread adds one after another, 25 to 50 ns each.
@@ -34,12 +27,12 @@ constexpr size_t kSharedBytes = 48 << 10;
 struct Work {
   int64_t terms, threads, blocks;
 };
-int64_t product(const std::array<problem::Window, 3>& axes, int64_t problem::Window::*size) {
+int64_t product(const std::array<Window, 3>& axes, int64_t Window::*size) {
   return axes[0].*size * (axes[1].*size) * (axes[2].*size);
 }
 Work work_of(const ConvPass& p) {
-  const int64_t taps = product(p.axes, &problem::Window::kernel), xs = product(p.axes, &problem::Window::x),
-                ys = product(p.axes, &problem::Window::y);
+  const int64_t taps = product(p.axes, &Window::kernel), xs = product(p.axes, &Window::x),
+                ys = product(p.axes, &Window::y);
   const int64_t xc = p.x_channels_per_group(), yc = p.y_channels_per_group();
   if (p.kind == ConvPassKind::kGradInput)
     return {yc * taps, xs, p.batch * p.groups * ceil_div(xc, 8) * ceil_div(xs, 256)};
@@ -49,38 +42,29 @@ Work work_of(const ConvPass& p) {
 }
 
 bool has_small_numbers(const ConvPass& p) {
-  for (const problem::Window& a : p.axes)
+  for (const Window& a : p.axes)
     for (int64_t value :
          {a.x, a.y, a.kernel, a.stride, a.dilation, a.kernel * a.dilation, a.y * a.stride, a.pad_lo})
       if (value > kMostElements || value < -kMostElements) return false;
   return true;
 }
 
-class SmallStep final : public Step {
- public:
-  explicit SmallStep(const ConvPass& pass)
-      : pass_(pass),
-        parts_(pass.kind == ConvPassKind::kGradWeight ? kernels::cuda::small_parts(shape_of(pass)) : 1) {}
-  size_t workspace_bytes() const override {
-    if (parts_ == 1) return 0;
-    return static_cast<size_t>(parts_ * pass_.y_channels * pass_.x_channels_per_group() *
-                               product(pass_.axes, &problem::Window::kernel)) *
-           sizeof(float);
+struct SmallImages {
+  using Plan = int64_t;  // parts
+  static Plan plan(const ConvPass& pass) {
+    return is_grad_weight(pass) ? kernels::cuda::small_parts(shape_of(pass)) : 1;
   }
-  std::string describe() const override {
-    return parts_ == 1 ? "images in shared memory" : fmt::format("images in shared memory, {} parts", parts_);
+  static int64_t sums(const ConvPass& pass, Plan parts) {
+    const int64_t taps = product(pass.axes, &Window::kernel);
+    return parts == 1 ? 0 : parts * pass.y_channels * pass.x_channels_per_group() * taps;
   }
-  void run(const Bindings& bindings, std::byte* workspace,
-           runtime::ExecutionContext& context) const override {
-    const kernels::cuda::Conv conv = bind(pass_, bindings);
-    if (pass_.kind == ConvPassKind::kGradInput)
-      return kernels::cuda::small_grad_input(conv, stream_of(context));
-    kernels::cuda::small_grad_weight(conv, reinterpret_cast<float*>(workspace), stream_of(context));
+  static std::string describe(const ConvPass& /*pass*/, Plan parts) {
+    return parts == 1 ? "images in shared memory" : fmt::format("images in shared memory, {} parts", parts);
   }
-
- private:
-  ConvPass pass_;
-  int64_t parts_;
+  static void launch(const ConvPass& pass, const Conv& conv, Plan /*parts*/, float* sums, Stream stream) {
+    if (is_grad_weight(pass)) return kernels::cuda::small_grad_weight(conv, sums, stream);
+    kernels::cuda::small_grad_input(conv, stream);
+  }
 };
 
 bool is_small(const Sizes5& sizes) {
@@ -91,7 +75,7 @@ bool is_small(const Sizes5& sizes) {
 }
 
 Support supports(const ConvPass& conv, const Machine& /*machine*/) {
-  if (conv.kind == ConvPassKind::kForward) return Support::no("grad_input and grad_weight only");
+  if (is_forward(conv)) return Support::no("grad_input and grad_weight only");
   if (conv.bias) return Support::no("adds no bias");
   for (const Sizes5& sizes : {x_sizes(conv), y_sizes(conv), w_sizes(conv)})
     if (!is_small(sizes)) return Support::no("needs 1 to 2^22 elements");
@@ -114,9 +98,8 @@ Effort effort(const ConvPass& conv, const Machine& machine) {
   Times times(conv, machine);
   const Work work = work_of(conv);
   const auto number = [](int64_t value) { return static_cast<double>(value); };
-  const double taps = number(product(conv.axes, &problem::Window::kernel)),
-               xs = number(product(conv.axes, &problem::Window::x)),
-               ys = number(product(conv.axes, &problem::Window::y));
+  const double taps = number(product(conv.axes, &Window::kernel)),
+               xs = number(product(conv.axes, &Window::x)), ys = number(product(conv.axes, &Window::y));
   const double xc = number(conv.x_channels_per_group()), yc = number(conv.y_channels_per_group());
   double time = 0;
   int64_t parts = 1;
@@ -136,8 +119,8 @@ Effort effort(const ConvPass& conv, const Machine& machine) {
 }  // namespace
 
 const Candidate& small_images() {
-  static const ConvCandidate instance(
-      {"cuda.small_images", "grad_input and grad_weight only", supports, effort, make_step<SmallStep>});
+  static const ConvCandidate instance({"cuda.small_images", "grad_input and grad_weight only", supports,
+                                       effort, make_step<PlannedStep<SmallImages>>});
   return instance;
 }
 

@@ -5,6 +5,7 @@
 #include "kernels/cuda/block_sum.cuh"
 #include "kernels/cuda/direct.h"
 #include "kernels/cuda/formulas.cuh"
+#include "kernels/cuda/launch.cuh"
 
 namespace retrograd::kernels::cuda {
 namespace {
@@ -125,32 +126,32 @@ unsigned blocks_for(int64_t items, int64_t each) {
 
 void direct_forward(const Conv& p, Stream stream) {
   const int64_t total = p.batch * p.groups * p.y_channels * p.axes[0].y * p.axes[1].y * p.axes[2].y;
-  if (total > 0) forward_kernel<<<blocks_for(total, kThreads), kThreads, 0, stream>>>(p, total);
+  if (total > 0) start(forward_kernel, blocks_for(total, kThreads), kThreads, 0, stream, p, total);
 }
 
 void direct_grad_input(const Conv& p, Stream stream) {
   const int64_t total = p.batch * p.groups * p.x_channels * p.axes[0].x * p.axes[1].x * p.axes[2].x;
-  if (total > 0) grad_input_kernel<<<blocks_for(total, kThreads), kThreads, 0, stream>>>(p, total);
+  if (total > 0) start(grad_input_kernel, blocks_for(total, kThreads), kThreads, 0, stream, p, total);
 }
 
 void direct_grad_weight(const Conv& p, Stream stream) {
   const int64_t total =
       p.groups * p.y_channels * p.x_channels * p.axes[0].kernel * p.axes[1].kernel * p.axes[2].kernel;
-  if (total > 0) grad_weight_kernel<<<blocks_for(total, 1), kSumThreads, 0, stream>>>(p, total);
+  if (total > 0) start(grad_weight_kernel, blocks_for(total, 1), kSumThreads, 0, stream, p, total);
 }
 
 void direct_bias(const Bias& p, Stream stream) {
-  if (p.channels > 0) bias_kernel<<<blocks_for(p.channels, 1), kSumThreads, 0, stream>>>(p);
+  if (p.channels > 0) start(bias_kernel, blocks_for(p.channels, 1), kSumThreads, 0, stream, p);
 }
 
 void direct_pool(const Pool& p, Stream stream) {
   const int64_t total = p.batch * p.channels * p.axes[0].x * p.axes[1].x * p.axes[2].x;
-  if (total > 0) pool_kernel<<<blocks_for(total, kThreads), kThreads, 0, stream>>>(p, total);
+  if (total > 0) start(pool_kernel, blocks_for(total, kThreads), kThreads, 0, stream, p, total);
 }
 
 void direct_pool_forward(const Pool& p, Stream stream) {
   const int64_t total = p.batch * p.channels * p.axes[0].y * p.axes[1].y * p.axes[2].y;
-  if (total > 0) pool_forward_kernel<<<blocks_for(total, kThreads), kThreads, 0, stream>>>(p, total);
+  if (total > 0) start(pool_forward_kernel, blocks_for(total, kThreads), kThreads, 0, stream, p, total);
 }
 
 }  // namespace retrograd::kernels::cuda

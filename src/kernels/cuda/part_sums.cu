@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // w[i] = Σ_part sums[part][i]. 32 weights a block; 8 or 32 threads share the parts of a weight, since one
 // thread would wait for memory hundreds of times in a row.
-#include <type_traits>
-
+#include "base/checked.h"
+#include "kernels/cuda/launch.cuh"
 #include "kernels/cuda/part_repair.cuh"
 #include "kernels/cuda/part_sums.h"
 
@@ -52,15 +52,10 @@ __global__ void __launch_bounds__(kWeights* kThreads, 32 / kThreads)  // whateve
 
 void add_parts(const Conv& conv, int64_t parts, PartOrder order, const PartRows& rows, const float* sums,
                Stream stream) {
-  const PartSums of_part = part_sums(conv, order);
-  const auto blocks = static_cast<unsigned>((of_part.count + kWeights - 1) / kWeights);
-  const auto launch = [&](auto threads) {
-    constexpr int kThreads = decltype(threads)::value;
-    add_parts_kernel<kThreads>
-        <<<blocks, dim3(kWeights, kThreads), 0, stream>>>({conv, of_part, parts, rows}, sums);
-  };
-  if (parts <= 64) return launch(std::integral_constant<int, 8>{});
-  launch(std::integral_constant<int, 32>{});
+  const Parts p{conv, part_sums(conv, order), parts, rows};
+  const int64_t blocks = ceil_div(p.sums.count, kWeights);
+  if (parts <= 64) return start(add_parts_kernel<8>, blocks, {kWeights, 8}, 0, stream, p, sums);
+  start(add_parts_kernel<32>, blocks, {kWeights, 32}, 0, stream, p, sums);
 }
 
 }  // namespace retrograd::kernels::cuda

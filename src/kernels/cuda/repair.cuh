@@ -8,7 +8,7 @@
 
 #include "kernels/cuda/block_sum.cuh"
 #include "kernels/cuda/formulas.cuh"
-#include "kernels/cuda/layout/results.h"
+#include "kernels/cuda/layout/channel_rows.h"
 
 namespace retrograd::kernels::cuda {
 

@@ -5,6 +5,7 @@
 // in shared memory as FP32. A thread makes eight channels of one pixel: 8 products for one value of y and two
 // 16-byte reads of weights that the whole warp shares. Taps that read nothing are left out, so what is not
 // finite goes where it belongs.
+#include "kernels/cuda/launch.cuh"
 #include "kernels/cuda/small_images.cuh"
 #include "kernels/cuda/small_images.h"
 
@@ -79,9 +80,8 @@ __global__ void __launch_bounds__(kThreads)
 
 void small_grad_input(const Conv& conv, Stream stream) {
   const SmallSizes s = small_sizes(conv, conv.x_channels);
-  const dim3 grid(static_cast<unsigned>(conv.batch), static_cast<unsigned>(s.chunks * conv.groups),
-                  static_cast<unsigned>((s.x_places + kThreads - 1) / kThreads));
-  grad_input_kernel<<<grid, kThreads, small_grad_input_bytes(conv), stream>>>(conv, s);
+  start(grad_input_kernel, {conv.batch, s.chunks * conv.groups, (s.x_places + kThreads - 1) / kThreads},
+        kThreads, small_grad_input_bytes(conv), stream, conv, s);
 }
 
 }  // namespace retrograd::kernels::cuda

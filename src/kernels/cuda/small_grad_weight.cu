@@ -4,6 +4,7 @@
 // A block takes some images of a group and eight channels of y, one image after another in shared memory as
 // FP32. A thread takes one x channel and tap: 8 products for one value of x and two 16-byte reads of y that
 // the whole warp shares. Pixels that read nothing are left out. Parts are added by a second kernel, in order.
+#include "kernels/cuda/launch.cuh"
 #include "kernels/cuda/small_images.cuh"
 #include "kernels/cuda/small_images.h"
 
@@ -108,13 +109,13 @@ __global__ void __launch_bounds__(256)
 void small_grad_weight(const Conv& conv, float* workspace, Stream stream) {
   const SmallSizes s = small_sizes(conv, conv.y_channels);
   const int64_t parts = small_parts(conv), weights = conv.groups * s.y_channels * s.x_channels * s.taps;
-  const dim3 grid(static_cast<unsigned>(parts), static_cast<unsigned>(s.chunks * conv.groups),
-                  static_cast<unsigned>((s.x_channels * s.taps + kThreads - 1) / kThreads));
-  grad_weight_kernel<<<grid, kThreads, small_grad_weight_bytes(conv), stream>>>(
-      conv, s, static_cast<int>((conv.batch + parts - 1) / parts), parts == 1 ? nullptr : workspace);
+  start(grad_weight_kernel,
+        {parts, s.chunks * conv.groups, (s.x_channels * s.taps + kThreads - 1) / kThreads}, kThreads,
+        small_grad_weight_bytes(conv), stream, conv, s, static_cast<int>((conv.batch + parts - 1) / parts),
+        parts == 1 ? nullptr : workspace);
   if (parts == 1) return;
-  add_kernel<<<static_cast<unsigned>((weights + 31) / 32), dim3(32, 8), 0, stream>>>(
-      conv, s, static_cast<int>(weights), static_cast<int>(parts), workspace);
+  start(add_kernel, (weights + 31) / 32, {32, 8}, 0, stream, conv, s, static_cast<int>(weights),
+        static_cast<int>(parts), workspace);
 }
 
 }  // namespace retrograd::kernels::cuda

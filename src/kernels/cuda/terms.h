@@ -8,7 +8,7 @@
 #pragma once
 
 #include "base/host_device.h"
-#include "kernels/cuda/layout/results.h"
+#include "kernels/cuda/layout/channel_rows.h"
 #include "kernels/cuda/shapes.h"
 
 namespace retrograd::kernels::cuda {

@@ -8,7 +8,6 @@
 
 #include "base/log.h"
 #include "base/settings.h"
-#include "runtime/cuda/cuda_devices.h"
 #include "runtime/cuda/cuda_event.h"
 #include "runtime/cuda/cuda_status.h"
 #include "runtime/cuda/cuda_stream.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The CUDA devices of a build without CUDA: none.
-#include "runtime/cuda/cuda_devices.h"
+#include "runtime/device.h"
 
 namespace retrograd::runtime {
 

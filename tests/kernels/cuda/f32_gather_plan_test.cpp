@@ -3,7 +3,7 @@
 // problem's alone.
 #include <gtest/gtest.h>
 
-#include "kernels/cuda/dense/gather_product_plan.h"
+#include "kernels/cuda/dense/gather_product.h"
 
 namespace retrograd::kernels::cuda {
 namespace {

@@ -4,15 +4,10 @@
 
 #include <fmt/format.h>
 
-#include "engines/cuda/implementations.h"
-#include "engines/cuda/layouts.h"
-#include "engines/cuda/shapes.h"
-#include "engines/pass_candidate.h"
+#include "engines/cuda/candidate.h"
 
 namespace retrograd::engines::cuda {
 namespace {
-
-using problem::BiasPass;
 
 // Places side by side; images and channels anywhere: a slice of channels, one image for all.
 bool has_planes(const BiasPass& p) {
@@ -27,29 +22,25 @@ bool is_summed_by_planes(const BiasPass& p) {
   return has_planes(p) && (p.channels == 1 || !is_channels_last(p.grad_output, sizes_of(p)));
 }
 
-class BiasStep final : public Step {
- public:
-  explicit BiasStep(const BiasPass& pass)
-      : pass_(pass), planes_(is_summed_by_planes(pass)), cut_(kernels::cuda::bias_cut(shape_of(pass))) {}
-  size_t workspace_bytes() const override {
-    return static_cast<size_t>(cut_.sums() * pass_.channels) * sizeof(float);
+struct PartSums {
+  struct Plan {
+    bool planes;
+    kernels::cuda::BiasCut cut;
+  };
+  static Plan plan(const BiasPass& pass) {
+    return {is_summed_by_planes(pass), kernels::cuda::bias_cut(shape_of(pass))};
   }
-  std::string describe() const override {
-    return fmt::format("{}{}, {} parts a channel", planes_ ? "planes" : "channels last",
-                       cut_.rows > 1 ? fmt::format(", {} rows as one", cut_.rows) : "", cut_.parts);
+  static int64_t sums(const BiasPass& pass, const Plan& plan) { return plan.cut.sums() * pass.channels; }
+  static std::string describe(const BiasPass& /*pass*/, const Plan& plan) {
+    const auto& [planes, cut] = plan;
+    return fmt::format("{}{}, {} parts a channel", planes ? "planes" : "channels last",
+                       cut.rows > 1 ? fmt::format(", {} rows as one", cut.rows) : "", cut.parts);
   }
-  void run(const Bindings& bindings, std::byte* workspace,
-           runtime::ExecutionContext& context) const override {
-    const kernels::cuda::Bias bias = bind(pass_, bindings);
-    auto* sums = reinterpret_cast<float*>(workspace);
-    planes_ ? kernels::cuda::bias_planes(bias, sums, stream_of(context))
-            : kernels::cuda::bias_channels_last(bias, sums, stream_of(context));
+  static void launch(const BiasPass& /*pass*/, const kernels::cuda::Bias& bias, const Plan& plan, float* sums,
+                     Stream stream) {
+    plan.planes ? kernels::cuda::bias_planes(bias, sums, stream)
+                : kernels::cuda::bias_channels_last(bias, sums, stream);
   }
-
- private:
-  BiasPass pass_;
-  bool planes_;
-  kernels::cuda::BiasCut cut_;
 };
 
 Support supports(const BiasPass& bias, const Machine& /*machine*/) {
@@ -71,7 +62,7 @@ Effort effort(const BiasPass& bias, const Machine& /*machine*/) {
 
 const Candidate& bias() {
   static const PassCandidate<BiasPass> instance(
-      {"cuda.bias", "grad_bias only", supports, effort, make_step<BiasStep>});
+      {"cuda.bias", "grad_bias only", supports, effort, make_step<PlannedStep<PartSums>>});
   return instance;
 }
 

@@ -9,21 +9,15 @@
 
 #include "base/checked.h"
 #include "engines/cost.h"
+#include "engines/cuda/candidate.h"
 #include "engines/cuda/dense/gather_way.h"
 #include "engines/cuda/dense/row_operand.h"
-#include "engines/cuda/effort.h"
-#include "engines/cuda/implementations.h"
-#include "engines/cuda/shapes.h"
-#include "engines/pass_candidate.h"
-#include "kernels/cuda/layout/patch_rows.h"
+#include "kernels/cuda/layout/channel_rows.h"
 
 namespace retrograd::engines::cuda {
 namespace {
 
 using kernels::cuda::RowType;
-using problem::ConvPass;
-using problem::ConvPassKind;
-using problem::Window;
 
 constexpr int64_t kMostChannels = 32;       // of x: more fill tiles by themselves
 constexpr int64_t kMostColumns = 1 << 16;   // taps and channels
@@ -79,7 +73,7 @@ class Col2imStep final : public Step {
   void run(const Bindings& bindings, std::byte* workspace,
            runtime::ExecutionContext& context) const override {
     const auto stream = stream_of(context);
-    const kernels::cuda::Conv conv = bind(pass_, bindings);
+    const Conv conv = bind(pass_, bindings);
     std::byte* const columns = workspace + step_bytes_;
     std::byte* const weights = columns + columns_bytes_;
     kernels::cuda::make_weight_rows(conv, true, type_, weights, stream);

@@ -8,46 +8,31 @@
 #include <algorithm>
 
 #include "base/checked.h"
-#include "engines/cuda/effort.h"
-#include "engines/cuda/implementations.h"
-#include "engines/cuda/layouts.h"
-#include "engines/cuda/shapes.h"
-#include "engines/pass_candidate.h"
+#include "engines/cuda/candidate.h"
 
 namespace retrograd::engines::cuda {
 namespace {
-
-using problem::ConvPass;
-using problem::ConvPassKind;
 
 // Products of a microsecond on an H200, without and with a look at the edge; bytes that are stored meanwhile.
 constexpr double kSums = 20e6, kLooked = 7e6, kStored = 2.6e6;
 // Microseconds of a block that loads x, a dozen of which a multiprocessor has; and of the first and last.
 constexpr double kBlock = 1.5 / (12 * kPacedProcessors), kEnds = 3;
 
-class FewPlacesStep final : public Step {
- public:
-  explicit FewPlacesStep(const ConvPass& pass) : pass_(pass) {}
-  size_t workspace_bytes() const override { return 0; }
-  std::string describe() const override {
-    return fmt::format("{} places", problem_of(shape_of(pass_)).places);
+struct Places {
+  using Plan = bool;  // whether weights are channels last
+  static Plan plan(const ConvPass& pass) { return is_channels_last(pass.w, w_sizes(pass)); }
+  static std::string describe(const ConvPass& pass, Plan last) {
+    return fmt::format("{} places", kernels::cuda::few_places_of(shape_of(pass), last).places);
   }
-  void run(const Bindings& bindings, std::byte* /*workspace*/,
-           runtime::ExecutionContext& context) const override {
-    kernels::cuda::few_places(problem_of(bind(pass_, bindings)), stream_of(context));
+  static void launch(const ConvPass& /*pass*/, const Conv& conv, Plan last, float* /*sums*/, Stream stream) {
+    kernels::cuda::few_places(kernels::cuda::few_places_of(conv, last), stream);
   }
-
- private:
-  kernels::cuda::FewPlaces problem_of(const kernels::cuda::Conv& conv) const {
-    return kernels::cuda::few_places_of(conv, is_channels_last(pass_.w, w_sizes(pass_)));
-  }
-  ConvPass pass_;
 };
 
 bool is_too_large(const ConvPass& p) {
   constexpr int64_t kMost = int64_t{1} << 30, kMostBlocks = 65535;
   Checked columns = p.x_channels_per_group();
-  for (const problem::Window& w : p.axes) {
+  for (const Window& w : p.axes) {
     for (const int64_t size : {w.x, w.kernel, w.stride, w.dilation, w.pad_lo < 0 ? -w.pad_lo : w.pad_lo})
       if (size >= kMost) return true;
     columns = columns * w.kernel;
@@ -57,13 +42,13 @@ bool is_too_large(const ConvPass& p) {
 }
 
 Support supports(const ConvPass& conv, const Machine& /*machine*/) {
-  if (conv.kind != ConvPassKind::kGradWeight) return Support::no("grad_weight only");
+  if (!is_grad_weight(conv)) return Support::no("grad_weight only");
   if (conv.groups > 1 && conv.x_channels == conv.groups)
     return Support::no("one x channel a group: rows of weights are too short");
   if (!has_one_wide_type(conv) || !is_wide_type(conv.w.dtype))
     return Support::no("needs one of f32, f16 and bf16 for both operands");
   Checked places = conv.batch;
-  for (const problem::Window& w : conv.axes) {
+  for (const Window& w : conv.axes) {
     if (w.x < 1 || w.kernel < 1) return Support::no("nothing to add up");
     places = places * w.y;
   }
@@ -95,7 +80,7 @@ Effort effort(const ConvPass& conv, const Machine& machine) {
 
 const Candidate& few_places() {
   static const ConvCandidate instance(
-      {"cuda.few_places", "grad_weight only", supports, effort, make_step<FewPlacesStep>});
+      {"cuda.few_places", "grad_weight only", supports, effort, make_step<PlannedStep<Places>>});
   return instance;
 }
 

@@ -9,7 +9,7 @@
 #include "engines/cuda/dense/patches.h"
 #include "engines/cuda/layouts.h"
 #include "engines/cuda/shapes.h"
-#include "kernels/cuda/dense/gather_product_plan.h"
+#include "kernels/cuda/dense/gather_product.h"
 #include "kernels/cuda/dense/wgmma_gather.h"
 
 namespace retrograd::engines::cuda {
@@ -17,8 +17,6 @@ namespace {
 
 using kernels::cuda::ProductMath;
 using kernels::cuda::RowType;
-using problem::ConvPass;
-using problem::ConvPassKind;
 
 constexpr double kStep = 0.4;     // microseconds of a tile's step, however few tiles there are
 constexpr double kLaunch = 2.0;   // of one more
@@ -48,7 +46,7 @@ bool is_for_warpgroups(const ConvPass& pass, const ProductAxes& axes, RowType ty
     return false;
   kernels::cuda::GatherProduct product{};
   product.conv = shape_of(pass);
-  product.forward = pass.kind == ConvPassKind::kForward;
+  product.forward = is_forward(pass);
   return kernels::cuda::wgmma_gather_takes(product, axes);
 }
 
@@ -171,7 +169,7 @@ bool can_fold(const ConvPass& pass) {
 bool is_few_residues(const ConvPass& pass) {
   if (pass.kind != ConvPassKind::kGradInput) return true;
   int64_t count = 1;
-  for (const problem::Window& w : pass.axes) count *= std::min(w.stride, w.x);
+  for (const Window& w : pass.axes) count *= std::min(w.stride, w.x);
   return count <= kMostProducts;
 }
 
@@ -186,7 +184,7 @@ bool are_weights_rows(const ConvPass& pass) {
 }
 
 int64_t columns_of(const ConvPass& pass) {
-  return pass.kind == ConvPassKind::kForward ? pass.y_channels_per_group() : pass.x_channels_per_group();
+  return is_forward(pass) ? pass.y_channels_per_group() : pass.x_channels_per_group();
 }
 int64_t places_of(const ConvPass& pass, const ProductAxes& axes) {
   int64_t places = pass.batch;

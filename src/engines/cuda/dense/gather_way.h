@@ -24,21 +24,21 @@ struct GatherWay {
 };
 
 // Whether there is any: with strides of many residues only windows that do not overlap have one.
-bool has_gather_way(const problem::ConvPass& pass);
+bool has_gather_way(const ConvPass& pass);
 // source: as rows of channels.
-GatherWay gather_way(const problem::ConvPass& pass, const RowOperand& source, kernels::cuda::RowType type,
+GatherWay gather_way(const ConvPass& pass, const RowOperand& source, kernels::cuda::RowType type,
                      kernels::cuda::ProductMath math, const Machine& machine);
 
 // Whether grad_input can be one folded product; whether its residues are few enough for a launch or some.
-bool can_fold(const problem::ConvPass& pass);
-bool is_few_residues(const problem::ConvPass& pass);
+bool can_fold(const ConvPass& pass);
+bool is_few_residues(const ConvPass& pass);
 // Whether the weights of a y channel lie side by side, taps fastest.
-bool are_weights_rows(const problem::ConvPass& pass);
+bool are_weights_rows(const ConvPass& pass);
 
 // Columns of a product whose taps are not among them, places of its results.
-int64_t columns_of(const problem::ConvPass& pass);
-int64_t places_of(const problem::ConvPass& pass, const ProductAxes& axes);
-int64_t taps_of(const problem::ConvPass& pass);
+int64_t columns_of(const ConvPass& pass);
+int64_t places_of(const ConvPass& pass, const ProductAxes& axes);
+int64_t taps_of(const ConvPass& pass);
 
 // What full tiles reach without warpgroups.
 double tile_tflops(kernels::cuda::ProductMath math, bool weight, const Machine& machine);

@@ -8,13 +8,9 @@
 #include <cstdlib>
 
 #include "base/checked.h"
+#include "engines/cuda/candidate.h"
 #include "engines/cuda/dense/gather_way.h"
 #include "engines/cuda/dense/product_limits.h"
-#include "engines/cuda/effort.h"
-#include "engines/cuda/implementations.h"
-#include "engines/cuda/layouts.h"
-#include "engines/cuda/shapes.h"
-#include "engines/pass_candidate.h"
 #include "kernels/cuda/alignment.h"
 #include "kernels/cuda/dense/gather_in_place.h"
 
@@ -26,8 +22,6 @@ using kernels::cuda::InPlaceCut;
 using kernels::cuda::InPlaceForm;
 using kernels::cuda::is_aligned;
 using kernels::cuda::ProductMath;
-using problem::ConvPass;
-using problem::ConvPassKind;
 
 // Microseconds of a step of a tile of 64 columns: by itself, and of a multiprocessor's share of many.
 struct StepTime {
@@ -42,9 +36,6 @@ constexpr StepTime kRows[] = {{0.65, 0.37}, {0.87, 0.75}, {0.65, 0.37}},
                    kFull[] = {{0.9, 0.28}, {0.2, 0.2}, {0.15, 0.12}},
                    kApart[] = {{3.2, 2.0}, {0.2, 1.3}, {0.2, 1.3}};
 
-bool is_forward(const ConvPass& p) { return p.kind == ConvPassKind::kForward; }
-const problem::PassTensor& source_of(const ConvPass& p) { return is_forward(p) ? p.x : p.y; }
-Sizes5 source_sizes(const ConvPass& p) { return is_forward(p) ? x_sizes(p) : y_sizes(p); }
 ProductMath math_of(const ConvPass& p) {
   if (p.w.dtype == DType::kF16) return ProductMath::kF16;
   if (p.w.dtype == DType::kBF16) return ProductMath::kBF16;
@@ -158,9 +149,9 @@ StepTime step_time(const ConvPass& p, const InPlaceWay& way) {
 }
 
 Support takes(const ConvPass& p) {
-  if (p.kind == ConvPassKind::kGradWeight) return Support::no("forward and grad_input only");
+  if (is_grad_weight(p)) return Support::no("forward and grad_input only");
   if (const Support support = takes_products(p); !support.accepted()) return support;
-  const problem::PassTensor& source = source_of(p);
+  const PassTensor& source = source_of(p);
   if (!has_one_wide_type(p)) return Support::no("needs tensors of one type, f32, f16 or bf16");
   const ProductMath math = math_of(p);
   if (math == ProductMath::kF32 && p.rounding != OperandRounding::kNone)

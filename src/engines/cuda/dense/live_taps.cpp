@@ -4,18 +4,12 @@
 #include <fmt/format.h>
 
 #include "engines/cost.h"
-#include "engines/cuda/effort.h"
-#include "engines/cuda/implementations.h"
-#include "engines/cuda/shapes.h"
-#include "engines/pass_candidate.h"
+#include "engines/cuda/candidate.h"
 #include "engines/short_kernel.h"
 #include "kernels/cuda/layout/scratch.h"
 
 namespace retrograd::engines::cuda {
 namespace {
-
-using problem::ConvPass;
-using problem::ConvPassKind;
 
 // direct takes every pass.
 const Candidate* cheapest_for(const ConvPass& left, const Machine& machine) {
@@ -23,7 +17,7 @@ const Candidate* cheapest_for(const ConvPass& left, const Machine& machine) {
 }
 
 size_t cleared_bytes(const ConvPass& pass) {
-  return pass.kind == ConvPassKind::kGradWeight ? static_cast<size_t>(bytes_of(pass.w, w_sizes(pass))) : 0;
+  return is_grad_weight(pass) ? static_cast<size_t>(bytes_of(pass.w, w_sizes(pass))) : 0;
 }
 
 class LiveTapsStep final : public Step {
@@ -62,7 +56,7 @@ class LiveTapsStep final : public Step {
 Support supports(const ConvPass& conv, const Machine& /*machine*/) {
   if (const Support ends = has_dead_ends(conv); !ends.accepted()) return ends;
   const Sizes5 sizes = w_sizes(conv);
-  if (conv.kind == ConvPassKind::kGradWeight && !is_planes(conv.w, sizes) && !is_channels_last(conv.w, sizes))
+  if (is_grad_weight(conv) && !is_planes(conv.w, sizes) && !is_channels_last(conv.w, sizes))
     return Support::no("needs dense weights to clear");
   return Support::yes();
 }

@@ -4,14 +4,11 @@
 #include <fmt/format.h>
 
 #include "engines/cost.h"
+#include "engines/cuda/candidate.h"
 #include "engines/cuda/dense/mirrored_pass.h"
-#include "engines/cuda/implementations.h"
-#include "engines/pass_candidate.h"
 
 namespace retrograd::engines::cuda {
 namespace {
-
-using problem::ConvPass;
 
 constexpr int64_t kMostChannels = 48;  // of y
 

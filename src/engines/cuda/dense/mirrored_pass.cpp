@@ -7,10 +7,6 @@
 
 namespace retrograd::engines::cuda {
 
-using problem::ConvPass;
-using problem::ConvPassKind;
-using problem::Window;
-
 bool can_mirror(const ConvPass& pass) {
   return pass.groups == 1 && std::all_of(pass.axes.begin(), pass.axes.end(), [](const Window& w) {
            return w.stride == 1 && w.x > 0 && w.y > 0 && w.kernel > 0;

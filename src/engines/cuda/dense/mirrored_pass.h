@@ -6,17 +6,17 @@
 // so grad_input is a forward pass and grad_weight one whose x is grad_output.
 #pragma once
 
-#include "problem/pass.h"
+#include "engines/cuda/layouts.h"
 
 namespace retrograd::engines::cuda {
 
 struct MirroredPass {
-  problem::ConvPass pass;
+  ConvPass pass;
   int64_t weight_offset = 0;  // elements from w's address to that of w'
 };
 
 // Of one group and stride 1 along every axis.
-bool can_mirror(const problem::ConvPass& pass);
-MirroredPass mirror(const problem::ConvPass& pass);
+bool can_mirror(const ConvPass& pass);
+MirroredPass mirror(const ConvPass& pass);
 
 }  // namespace retrograd::engines::cuda

@@ -5,13 +5,13 @@
 #include <algorithm>
 
 #include "base/checked.h"
+#include "engines/cuda/dense/product_limits.h"
 #include "engines/cuda/effort.h"
-#include "kernels/cuda/layout/patch_rows.h"
+#include "kernels/cuda/layout/channel_rows.h"
 
 namespace retrograd::engines::cuda {
 
 using kernels::cuda::RowType;
-using problem::ConvPass;
 
 namespace {
 
@@ -24,23 +24,15 @@ int64_t columns_of_patch(const ConvPass& pass) {
 int64_t places_of_y(const ConvPass& pass) {
   return pass.batch * pass.axes[0].y * pass.axes[1].y * pass.axes[2].y;
 }
-// The copy counts places along an axis with 32 bits.
-bool is_far(const problem::Window& w) {
-  constexpr int64_t kFar = int64_t{1} << 29;
-  for (const int64_t size : {w.x, w.y, w.kernel, w.stride, w.dilation, w.pad_lo, -w.pad_lo})
-    if (size >= kFar) return true;
-  return (w.y - 1) * w.stride + (w.kernel - 1) * w.dilation + w.x >= kFar;
-}
 double element_bytes(RowType type) { return static_cast<double>(kernels::cuda::row_element_bytes(type)); }
 
 }  // namespace
 
 bool has_patches(const ConvPass& pass, RowType type) {
-  if (pass.kind == problem::ConvPassKind::kGradInput || pass.x_channels_per_group() > kMostChannels)
-    return false;
+  if (pass.kind == ConvPassKind::kGradInput || pass.x_channels_per_group() > kMostChannels) return false;
   Checked columns = pass.x_channels;
   int64_t taps = 1;
-  for (const problem::Window& w : pass.axes) {
+  for (const Window& w : pass.axes) {
     columns = columns * w.kernel;
     if (is_far(w) || !columns.get() || *columns.get() > kernels::cuda::kLongestPatch / 2) return false;
     taps *= w.kernel;
@@ -63,20 +55,7 @@ double patch_traffic(const ConvPass& pass, RowType type) {
 
 ProductAxes patch_axes(const ConvPass& pass) {
   ProductAxes axes;
-  for (size_t a = 0; a < axes.size(); ++a) {
-    const int64_t places = pass.axes[a].y;
-    axes[a] = {.results = places,
-               .result_step = 1,
-               .result_first = 0,
-               .source = places,
-               .step = 1,
-               .first = 0,
-               .taps = 1,
-               .tap_step = 0,
-               .tap_first = 0,
-               .tap_stride = 1,
-               .kernel = 1};
-  }
+  for (size_t a = 0; a < axes.size(); ++a) axes[a] = {.results = pass.axes[a].y, .source = pass.axes[a].y};
   return axes;
 }
 

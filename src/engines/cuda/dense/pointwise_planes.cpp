@@ -4,12 +4,8 @@
 
 #include <algorithm>
 
-#include "engines/cuda/effort.h"
-#include "engines/cuda/implementations.h"
+#include "engines/cuda/candidate.h"
 #include "engines/cuda/layout/aligned_copies.h"
-#include "engines/cuda/layouts.h"
-#include "engines/cuda/shapes.h"
-#include "engines/pass_candidate.h"
 #include "kernels/cuda/alignment.h"
 #include "kernels/cuda/dense/pointwise.h"
 #include "kernels/cuda/dense_weight/weight_parts.h"
@@ -17,13 +13,10 @@
 namespace retrograd::engines::cuda {
 namespace {
 
-using kernels::cuda::Conv;
 using kernels::cuda::PointwisePlan;
 using kernels::cuda::Result;
 using kernels::cuda::RowType;
 using kernels::cuda::WeightResults;
-using problem::ConvPass;
-using problem::ConvPassKind;
 
 constexpr int64_t kFewestChannels = 8;  // of a group: fewer leave most of a tile empty
 
@@ -75,7 +68,7 @@ class PointwiseStep final : public Step {
            (!wants.y || kernels::cuda::is_aligned(conv.y.data)) &&
            (!wants.w || kernels::cuda::is_aligned(conv.w.data));
   }
-  bool multiply(const Conv& conv, std::byte* workspace, kernels::cuda::Stream stream) const {
+  bool multiply(const Conv& conv, std::byte* workspace, Stream stream) const {
     const RowType type = pass_.x.dtype == DType::kF16 ? RowType::kF16 : RowType::kBF16;
     auto* const parts = reinterpret_cast<float*>(workspace);
     if (!kernels::cuda::pointwise(plan_, conv, written_by(pass_), type, workspace, parts, stream))
@@ -94,13 +87,13 @@ class PointwiseStep final : public Step {
 };
 
 bool is_pointwise(const ConvPass& p) {
-  return std::all_of(p.axes.begin(), p.axes.end(), [](const problem::Window& w) {
+  return std::all_of(p.axes.begin(), p.axes.end(), [](const Window& w) {
     return w.kernel == 1 && w.stride == 1 && w.pad_lo == 0 && w.x == w.y;
   });
 }
 
 // Places side by side; images and channels anywhere.
-bool has_planes(const problem::PassTensor& tensor, const Sizes5& sizes) {
+bool has_planes(const PassTensor& tensor, const Sizes5& sizes) {
   int64_t stride = 1;
   for (size_t i = 5; i-- > 2; stride *= sizes[i])
     if (sizes[i] != 1 && tensor.strides[i] != stride) return false;
@@ -111,9 +104,8 @@ Support supports(const ConvPass& conv, const Machine& machine) {
   if (!is_pointwise(conv)) return Support::no("needs a 1x1 kernel, stride 1 and no padding");
   if (!has_warpgroups(machine)) return Support::no("needs a GPU of compute capability 9.0");
   const DType type = conv.x.dtype;
-  const bool weights = conv.kind == ConvPassKind::kGradWeight;
-  if ((type != DType::kF16 && type != DType::kBF16) || conv.y.dtype != type ||
-      (!weights && conv.w.dtype != type))
+  const bool weights = is_grad_weight(conv);
+  if (!is_half_type(type) || conv.y.dtype != type || (!weights && conv.w.dtype != type))
     return Support::no("needs f16 or bf16 for all operands");
   if (is_rounded(conv, type)) return Support::no("does not round operands");
   if (std::min(conv.x_channels_per_group(), conv.y_channels_per_group()) < kFewestChannels)
@@ -138,7 +130,7 @@ Support supports(const ConvPass& conv, const Machine& machine) {
 Effort effort(const ConvPass& conv, const Machine& machine) {
   PointwisePlan plan{};
   plan_of(conv, &plan);
-  const bool second = conv.kind == ConvPassKind::kGradWeight && plan.results != WeightResults::kInPlace;
+  const bool second = is_grad_weight(conv) && plan.results != WeightResults::kInPlace;
   return paced(conv, plan.microseconds, second ? 2 : 1, machine);
 }
 

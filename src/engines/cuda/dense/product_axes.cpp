@@ -12,28 +12,23 @@ namespace {
 
 using kernels::cuda::ProductAxis;
 
-ProductAxis forward_axis(const problem::Window& w) {
+ProductAxis forward_axis(const Window& w) {
   return {.results = w.y,
-          .result_step = 1,
-          .result_first = 0,
           .source = w.x,
           .step = w.stride,
           .first = -w.pad_lo,
           .taps = w.kernel,
           .tap_step = w.dilation,
-          .tap_first = 0,
-          .tap_stride = 1,
           .kernel = w.kernel};
 }
 
 // Places residue + i·stride of x.
-ProductAxis residue_axis(const problem::Window& w, int64_t residue) {
+ProductAxis residue_axis(const Window& w, int64_t residue) {
   const problem::ResidueTaps taps = residue_taps(w, residue);
   return {.results = ceil_div(w.x - residue, w.stride),
           .result_step = w.stride,
           .result_first = residue,
           .source = w.y,
-          .step = 1,
           .first = taps.offset,
           .taps = taps.count,
           .tap_step = -taps.step,
@@ -46,10 +41,9 @@ bool leaves(int64_t lowest, int64_t highest, int64_t size) { return lowest < 0 |
 
 }  // namespace
 
-std::vector<ProductAxes> product_axes(const problem::ConvPass& pass) {
+std::vector<ProductAxes> product_axes(const ConvPass& pass) {
   const auto& [d, h, w] = pass.axes;
-  if (pass.kind == problem::ConvPassKind::kForward)
-    return {{forward_axis(d), forward_axis(h), forward_axis(w)}};
+  if (pass.kind == ConvPassKind::kForward) return {{forward_axis(d), forward_axis(h), forward_axis(w)}};
   std::vector<ProductAxes> all;
   for (int64_t rd = 0; rd < std::min(d.stride, d.x); ++rd)
     for (int64_t rh = 0; rh < std::min(h.stride, h.x); ++rh)
@@ -64,31 +58,21 @@ bool has_no_tap(const ProductAxes& axes) {
 
 // Taps t and t' of two outputs meet where (t − t')·dilation is a multiple of the stride; one output meets
 // none.
-std::optional<ProductAxes> folded_axes(const problem::ConvPass& pass) {
-  if (pass.kind != problem::ConvPassKind::kGradInput) return std::nullopt;
+std::optional<ProductAxes> folded_axes(const ConvPass& pass) {
+  if (pass.kind != ConvPassKind::kGradInput) return std::nullopt;
   ProductAxes axes;
   bool apart = false;
   for (size_t a = 0; a < axes.size(); ++a) {
-    const problem::Window& w = pass.axes[a];
+    const Window& w = pass.axes[a];
     if (w.y > 1 && w.kernel > w.stride / std::gcd(w.stride, w.dilation)) return std::nullopt;
     apart = apart || w.stride > 1 || (w.y == 1 && w.kernel > 1);
-    axes[a] = {.results = w.y,
-               .result_step = w.stride,
-               .result_first = -w.pad_lo,
-               .source = w.y,
-               .step = 1,
-               .first = 0,
-               .taps = 1,
-               .tap_step = 0,
-               .tap_first = 0,
-               .tap_stride = 1,
-               .kernel = 1};
+    axes[a] = {.results = w.y, .result_step = w.stride, .result_first = -w.pad_lo, .source = w.y};
   }
   return apart ? std::optional(axes) : std::nullopt;
 }
 
-bool folded_covers_x(const problem::ConvPass& pass) {
-  return std::all_of(pass.axes.begin(), pass.axes.end(), [](const problem::Window& w) {
+bool folded_covers_x(const ConvPass& pass) {
+  return std::all_of(pass.axes.begin(), pass.axes.end(), [](const Window& w) {
     const bool side_by_side = w.y == 1 ? w.kernel == w.x : w.x == w.y * w.stride && w.kernel == w.stride;
     return w.pad_lo == 0 && side_by_side && (w.dilation == 1 || w.kernel == 1);
   });
@@ -102,8 +86,8 @@ bool leaves_source(const ProductAxes& axes) {
   });
 }
 
-bool leaves_source(const problem::ConvPass& pass) {
-  return std::any_of(pass.axes.begin(), pass.axes.end(), [](const problem::Window& w) {
+bool leaves_source(const ConvPass& pass) {
+  return std::any_of(pass.axes.begin(), pass.axes.end(), [](const Window& w) {
     return leaves(-w.pad_lo, (w.y - 1) * w.stride - w.pad_lo + (w.kernel - 1) * w.dilation, w.x);
   });
 }

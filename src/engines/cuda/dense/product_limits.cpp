@@ -9,9 +9,6 @@
 namespace retrograd::engines::cuda {
 namespace {
 
-using problem::ConvPass;
-using problem::ConvPassKind;
-
 constexpr int64_t kMostElements = int64_t{1} << 31;
 
 // What the kernels count with 32 bits, filled up rows included.
@@ -19,10 +16,8 @@ bool is_too_large(const ConvPass& p) {
   Checked x = Checked(p.batch) * p.groups * (p.x_channels_per_group() + 7),
           y = Checked(p.batch) * p.groups * (p.y_channels_per_group() + 7);
   Checked weights = Checked(p.groups) * (p.x_channels_per_group() + 7) * (p.y_channels_per_group() + 7);
-  for (const problem::Window& w : p.axes) {
-    for (int64_t size : {w.x, w.y, w.kernel, w.stride, w.dilation, w.pad_lo < 0 ? -w.pad_lo : w.pad_lo})
-      if (size >= int64_t{1} << 29) return true;
-    if ((w.y - 1) * w.stride + (w.kernel - 1) * w.dilation + w.x >= int64_t{1} << 29) return true;
+  for (const Window& w : p.axes) {
+    if (is_far(w)) return true;
     x = x * w.x;
     y = y * w.y;
     weights = weights * w.kernel;
@@ -40,9 +35,16 @@ bool is_too_large(const ConvPass& p) {
 
 }  // namespace
 
+bool is_far(const Window& w) {
+  constexpr int64_t kFar = int64_t{1} << 29;
+  for (const int64_t size : {w.x, w.y, w.kernel, w.stride, w.dilation, w.pad_lo, -w.pad_lo})
+    if (size >= kFar) return true;
+  return (w.y - 1) * w.stride + (w.kernel - 1) * w.dilation + w.x >= kFar;
+}
+
 int64_t terms_of(const ConvPass& p) {
   int64_t places = p.batch, taps = 1;
-  for (const problem::Window& w : p.axes) {
+  for (const Window& w : p.axes) {
     places *= w.y;
     taps *= w.kernel;
   }
@@ -59,7 +61,7 @@ Support takes_split_products(int64_t terms) {
 Support takes_products(const ConvPass& pass) {
   if (pass.batch == 0 || pass.x_channels == 0 || pass.y_channels == 0)
     return Support::no("nothing to add up");
-  for (const problem::Window& w : pass.axes)
+  for (const Window& w : pass.axes)
     if (w.x == 0 || w.y == 0 || w.kernel == 0) return Support::no("nothing to add up");
   if (pass.groups > 1 && pass.x_channels == pass.groups && pass.y_channels == pass.groups)
     return Support::no("one channel a group on both sides: tiles would be almost empty");

@@ -12,8 +12,8 @@ namespace retrograd::engines::cuda {
 using kernels::cuda::ProductMath;
 using kernels::cuda::RowType;
 
-RowType row_type(const problem::ConvPass& pass, const problem::PassTensor& a, const problem::PassTensor& b) {
-  const auto in_f16 = [&](const problem::PassTensor& t) {
+RowType row_type(const ConvPass& pass, const PassTensor& a, const PassTensor& b) {
+  const auto in_f16 = [&](const PassTensor& t) {
     return t.dtype == DType::kF16 || is_8bit(t.dtype) ||
            (t.dtype == DType::kF32 && pass.rounding == OperandRounding::kF16);
   };
@@ -22,13 +22,13 @@ RowType row_type(const problem::ConvPass& pass, const problem::PassTensor& a, co
   return RowType::kF32;
 }
 
-RowType row_type_of(const problem::ConvPass& pass) {
+RowType row_type_of(const ConvPass& pass) {
   switch (pass.kind) {
-    case problem::ConvPassKind::kForward:
+    case ConvPassKind::kForward:
       return row_type(pass, pass.x, pass.w);
-    case problem::ConvPassKind::kGradInput:
+    case ConvPassKind::kGradInput:
       return row_type(pass, pass.y, pass.w);
-    case problem::ConvPassKind::kGradWeight:
+    case ConvPassKind::kGradWeight:
       break;
   }
   return row_type(pass, pass.x, pass.y);
@@ -55,8 +55,7 @@ size_t room_for(int64_t elements, RowType type) {
   return room_of(static_cast<size_t>(elements) * kernels::cuda::row_element_bytes(type));
 }
 
-RowOperand row_operand(const problem::ConvPass& pass, const problem::PassTensor& tensor, const Sizes5& sizes,
-                       RowType type) {
+RowOperand row_operand(const ConvPass& pass, const PassTensor& tensor, const Sizes5& sizes, RowType type) {
   const int64_t channels = sizes[1] / pass.groups, chunk = kernels::cuda::chunk_elements(type);
   RowOperand operand;
   operand.filled = ceil_div(channels, chunk) * chunk;
@@ -75,8 +74,8 @@ const char* text_of(OperandRounding rounding) {
   return kTexts[static_cast<size_t>(rounding)];
 }
 
-kernels::cuda::Rows rows_of(const problem::ConvPass& pass, bool is_x) {
-  const kernels::cuda::Conv conv = shape_of(pass);
+kernels::cuda::Rows rows_of(const ConvPass& pass, bool is_x) {
+  const Conv conv = shape_of(pass);
   kernels::cuda::Rows rows{};
   rows.batch = conv.batch;
   rows.groups = conv.groups;
@@ -89,7 +88,7 @@ kernels::cuda::Rows rows_of(const problem::ConvPass& pass, bool is_x) {
 
 class RowConversion final : public Conversion {
  public:
-  RowConversion(const problem::ConvPass& pass, bool is_x, RowType type, size_t bytes)
+  RowConversion(const ConvPass& pass, bool is_x, RowType type, size_t bytes)
       : Conversion(fmt::format("{} as {} rows of {}{}", name_of((is_x ? pass.x : pass.y).operand),
                                retrograd::name_of(dtype_of(type)),
                                fmt::join(is_x ? x_sizes(pass) : y_sizes(pass), "x"),
@@ -112,7 +111,7 @@ class RowConversion final : public Conversion {
 
 }  // namespace
 
-RowConversions::RowConversions(const problem::ConvPass& pass, RowType type, size_t x_bytes, size_t y_bytes)
+RowConversions::RowConversions(const ConvPass& pass, RowType type, size_t x_bytes, size_t y_bytes)
     : bytes(x_bytes + y_bytes) {
   const bool x_first = pass.x.operand == problem::Operand::kGradOutput;
   (x_first ? y_at : x_at) = x_first ? x_bytes : y_bytes;

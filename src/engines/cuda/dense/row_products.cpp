@@ -5,22 +5,18 @@
 
 #include <algorithm>
 
+#include "engines/cuda/candidate.h"
 #include "engines/cuda/dense/gather_way.h"
 #include "engines/cuda/dense/patches.h"
 #include "engines/cuda/dense/product_axes.h"
 #include "engines/cuda/dense/product_limits.h"
 #include "engines/cuda/dense/row_operand.h"
 #include "engines/cuda/dense/row_weight_step.h"
-#include "engines/cuda/effort.h"
-#include "engines/cuda/implementations.h"
 #include "engines/cuda/layout/aligned_copies.h"
-#include "engines/cuda/layouts.h"
-#include "engines/cuda/shapes.h"
-#include "engines/pass_candidate.h"
 #include "kernels/cuda/alignment.h"
-#include "kernels/cuda/dense/gather_product_plan.h"
+#include "kernels/cuda/dense/gather_product.h"
 #include "kernels/cuda/dense/wgmma_gather.h"
-#include "kernels/cuda/layout/patch_rows.h"
+#include "kernels/cuda/layout/channel_rows.h"
 
 namespace retrograd::engines::cuda {
 namespace {
@@ -28,9 +24,6 @@ namespace {
 using kernels::cuda::is_aligned;
 using kernels::cuda::ProductMath;
 using kernels::cuda::RowType;
-using problem::ConvPass;
-using problem::ConvPassKind;
-using problem::PassTensor;
 
 constexpr int64_t kFewestChannels = 16;                 // of a group in TF32
 constexpr double kPacedTflops[] = {247, 247, 123, 41};  // tile_tflops() there of each ProductMath, of weights
@@ -41,7 +34,7 @@ class GatherStep final : public Step {
  public:
   GatherStep(const ConvPass& pass, const Machine& machine)
       : pass_(pass),
-        forward_(pass.kind == ConvPassKind::kForward),
+        forward_(is_forward(pass)),
         type_(row_type(pass, source(), pass.w)),
         math_(math_of(type_, pass.rounding)),
         operand_(row_operand(pass, source(), forward_ ? x_sizes(pass) : y_sizes(pass), type_)),
@@ -109,7 +102,7 @@ class GatherStep final : public Step {
   size_t rows_bytes(bool wanted) const { return wanted && !way_.patches ? operand_.bytes : 0; }
   bool is_folded() const { return way_.columns != kernels::cuda::Columns::kChannels; }
   // Taps that are columns, faster than channels: a convolution of one tap and so many more x channels.
-  kernels::cuda::Conv weights_of(kernels::cuda::Conv conv) const {
+  Conv weights_of(Conv conv) const {
     if (way_.columns != kernels::cuda::Columns::kFoldedTapsFast) return conv;
     conv.x_channels *= taps_of(pass_);
     conv.w.strides[1] = 1;
@@ -145,7 +138,7 @@ class GatherStep final : public Step {
 std::unique_ptr<const Step> make_row_step(const ConvPass& pass, bool in_tf32, const Machine& machine) {
   ConvPass rounded = pass;
   if (in_tf32) rounded.rounding = OperandRounding::kHf32Bits10;
-  if (pass.kind == ConvPassKind::kGradWeight) return make_row_weight_step(rounded, has_warpgroups(machine));
+  if (is_grad_weight(pass)) return make_row_weight_step(rounded, has_warpgroups(machine));
   return with_aligned_copies(rounded, std::make_unique<GatherStep>(rounded, machine));
 }
 
@@ -156,7 +149,7 @@ Effort row_effort(const ConvPass& pass, bool in_tf32, const Machine& machine) {
   const RowType type = row_type_of(p);
   const ProductMath math = math_of(type, p.rounding);
   Times times(pass, machine);
-  if (p.kind == ConvPassKind::kGradWeight) {
+  if (is_grad_weight(p)) {
     const kernels::cuda::WeightWay way = RowWeightPass(p, type, math, has_warpgroups(machine)).way;
     for (const double copied : {way.x_copied, way.y_copied})
       if (copied > 0) times.add_copy(copied / 2);
@@ -168,7 +161,7 @@ Effort row_effort(const ConvPass& pass, bool in_tf32, const Machine& machine) {
               2);
     return times.effort();
   }
-  const bool forward = p.kind == ConvPassKind::kForward;
+  const bool forward = is_forward(p);
   const RowOperand source = row_operand(p, forward ? p.x : p.y, forward ? x_sizes(p) : y_sizes(p), type);
   const GatherWay way = gather_way(p, source, type, math, machine);
   const double element = static_cast<double>(size_of(dtype_of(type)));

@@ -10,14 +10,13 @@
 #include "kernels/cuda/alignment.h"
 #include "kernels/cuda/dense_weight/plane_weight_plan.h"
 #include "kernels/cuda/dense_weight/weight_product_plan.h"
-#include "kernels/cuda/layout/patch_rows.h"
+#include "kernels/cuda/layout/channel_rows.h"
 
 namespace retrograd::engines::cuda {
 
 using kernels::cuda::is_aligned;
 using kernels::cuda::ProductMath;
 using kernels::cuda::RowType;
-using problem::ConvPass;
 
 RowWeightPass::RowWeightPass(const ConvPass& asked, RowType type, ProductMath math, bool warpgroups)
     : pass(asked),
@@ -35,7 +34,7 @@ RowWeightPass::RowWeightPass(const ConvPass& asked, RowType type, ProductMath ma
 }
 
 void RowWeightPass::leave_out_unread(RowType type) {
-  const kernels::cuda::Conv less = kernels::cuda::without_unread_places(shape_of(pass));
+  const Conv less = kernels::cuda::without_unread_places(shape_of(pass));
   for (size_t i = 0; i < 3; ++i) {
     pass.axes[i].x = less.axes[i].x;
     pass.axes[i].stride = less.axes[i].stride;
@@ -81,11 +80,11 @@ class RowWeightStep final : public Step {
   void run(const Bindings& bindings, std::byte* workspace,
            runtime::ExecutionContext& context) const override {
     const auto stream = stream_of(context);
-    const kernels::cuda::Conv conv = bind(weight_.pass, bindings);
+    const Conv conv = bind(weight_.pass, bindings);
     if (in_planes()) return run_planes(conv, workspace, stream);
     const RowOperand &x = weight_.x, &y = weight_.y;
     if ((x.in_place && !is_aligned(conv.x.data)) || (y.in_place && !is_aligned(conv.y.data)))
-      return run_directly(problem::ConvPassKind::kGradWeight, conv, stream);
+      return run_directly(ConvPassKind::kGradWeight, conv, stream);
     kernels::cuda::WeightProduct product{};
     product.asked = conv;
     product.patches = weight_.way.form == WeightForm::kPatches;
@@ -106,13 +105,13 @@ class RowWeightStep final : public Step {
 
   bool in_planes() const { return kernels::cuda::in_planes(weight_.way.form); }
   int64_t floats() const {
-    const kernels::cuda::Conv shape = shape_of(weight_.pass);
+    const Conv shape = shape_of(weight_.pass);
     if (in_planes()) return kernels::cuda::plane_weight_floats(shape, weight_.way.planes);
     return kernels::cuda::weight_product_floats(
         weight_.way.form == WeightForm::kPatches ? kernels::cuda::conv_of_patches(shape) : shape, math_,
         warpgroups_);
   }
-  void run_planes(const kernels::cuda::Conv& conv, std::byte* workspace, kernels::cuda::Stream stream) const {
+  void run_planes(const Conv& conv, std::byte* workspace, Stream stream) const {
     kernels::cuda::PlaneWeight product{};
     const bool patches = weight_.way.form == WeightForm::kPatchPlanes;
     product.asked = conv;
@@ -120,7 +119,7 @@ class RowWeightStep final : public Step {
     if (patches) product.conv.x.data = workspace;
     product.choice = weight_.way.planes;
     product.choice.copies = kernels::cuda::with_addresses(product.choice.copies, product.conv);
-    if (!product.choice.copies.takes) return run_directly(problem::ConvPassKind::kGradWeight, conv, stream);
+    if (!product.choice.copies.takes) return run_directly(ConvPassKind::kGradWeight, conv, stream);
     if (patches) kernels::cuda::make_patch_planes(conv, type_, workspace, stream);
     product.padded = leaves_source(weight_.pass);
     product.math = math_;

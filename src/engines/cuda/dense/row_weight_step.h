@@ -12,17 +12,17 @@ namespace retrograd::engines::cuda {
 
 // A grad_weight in the form that it is made in.
 struct RowWeightPass {
-  problem::ConvPass pass;  // without places of x that nothing reads
+  ConvPass pass;  // without places of x that nothing reads
   RowOperand x, y;
   kernels::cuda::WeightWay way;
 
-  RowWeightPass(const problem::ConvPass& asked, kernels::cuda::RowType type, kernels::cuda::ProductMath math,
+  RowWeightPass(const ConvPass& asked, kernels::cuda::RowType type, kernels::cuda::ProductMath math,
                 bool warpgroups);
 
  private:
   void leave_out_unread(kernels::cuda::RowType type);
 };
 
-std::unique_ptr<const Step> make_row_weight_step(const problem::ConvPass& pass, bool warpgroups);
+std::unique_ptr<const Step> make_row_weight_step(const ConvPass& pass, bool warpgroups);
 
 }  // namespace retrograd::engines::cuda

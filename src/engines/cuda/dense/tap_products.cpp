@@ -6,12 +6,8 @@
 #include <algorithm>
 
 #include "base/checked.h"
+#include "engines/cuda/candidate.h"
 #include "engines/cuda/dense/weight_step.h"
-#include "engines/cuda/effort.h"
-#include "engines/cuda/implementations.h"
-#include "engines/cuda/layouts.h"
-#include "engines/cuda/shapes.h"
-#include "engines/pass_candidate.h"
 #include "kernels/cuda/dense_weight/tap_weight.h"
 #include "kernels/cuda/dense_weight/weight_parts.h"
 
@@ -20,8 +16,6 @@ namespace {
 
 using kernels::cuda::TapPlan;
 using kernels::cuda::WeightResults;
-using problem::ConvPass;
-using problem::ConvPassKind;
 
 constexpr int64_t kFewestChannels = 16;  // fewer leave most of a tile empty
 constexpr int64_t kChunk = 8;            // channels of 16 bytes
@@ -47,8 +41,8 @@ class TapProductStep final : public WeightStep {
   size_t product_bytes() const override {
     return result_bytes(plan_.results, plan_.walk.parts.divisor * plan_.walk.weights);
   }
-  bool multiply(const kernels::cuda::Conv& conv, const void* x, const void* y, std::byte* workspace,
-                kernels::cuda::Stream stream) const override {
+  bool multiply(const Conv& conv, const void* x, const void* y, std::byte* workspace,
+                Stream stream) const override {
     const int64_t filled = plan_.walk.x_channels;
     auto* const parts = reinterpret_cast<float*>(workspace);
     void* const results = target_of(plan_.results, conv, workspace);
@@ -70,7 +64,7 @@ bool is_too_large(const ConvPass& p) {
   if (!fits_31_bits(x_sizes(p)) || !fits_31_bits(y_sizes(p))) return true;
   if (std::max(p.x_channels, p.y_channels) >= kMost) return true;
   Checked weights = Checked(p.x_channels_per_group() + 7) * p.y_channels, taps = 1, places = p.batch;
-  for (const problem::Window& w : p.axes) {
+  for (const Window& w : p.axes) {
     if (w.kernel < 1 || w.kernel > kMostTaps || w.stride >= kMost || w.dilation >= kMost ||
         std::abs(w.pad_lo) >= kMost)
       return true;
@@ -85,8 +79,8 @@ bool is_too_large(const ConvPass& p) {
 }
 
 Support supports(const ConvPass& conv, const Machine& machine) {
-  if (conv.kind != ConvPassKind::kGradWeight) return Support::no("grad_weight only");
-  if (conv.x.dtype != conv.y.dtype || (conv.x.dtype != DType::kF16 && conv.x.dtype != DType::kBF16))
+  if (!is_grad_weight(conv)) return Support::no("grad_weight only");
+  if (conv.x.dtype != conv.y.dtype || !is_half_type(conv.x.dtype))
     return Support::no("needs f16 or bf16 operands");
   if (is_rounded(conv, conv.x.dtype)) return Support::no("does not round operands");
   const int64_t x = conv.x_channels_per_group(), y = conv.y_channels_per_group();

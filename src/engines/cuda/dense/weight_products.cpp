@@ -4,14 +4,10 @@
 #include <fmt/format.h>
 
 #include "base/checked.h"
+#include "engines/cuda/candidate.h"
 #include "engines/cuda/dense/patches.h"
 #include "engines/cuda/dense/product_axes.h"
 #include "engines/cuda/dense/weight_step.h"
-#include "engines/cuda/effort.h"
-#include "engines/cuda/implementations.h"
-#include "engines/cuda/layouts.h"
-#include "engines/cuda/shapes.h"
-#include "engines/pass_candidate.h"
 #include "kernels/cuda/dense_weight/weight_parts.h"
 #include "kernels/cuda/dense_weight/weight_product_plan.h"
 #include "kernels/cuda/dense_weight/wgmma_weight.h"
@@ -21,8 +17,6 @@ namespace {
 
 using kernels::cuda::WeightPlan;
 using kernels::cuda::WeightResults;
-using problem::ConvPass;
-using problem::ConvPassKind;
 
 constexpr double kBytes = 1.9;  // of a copy that a byte of few channels takes as long as
 
@@ -33,7 +27,7 @@ struct Form {
 };
 Form form_of(const ConvPass& p) {
   Form form;
-  const kernels::cuda::Conv conv = shape_of(p);
+  const Conv conv = shape_of(p);
   form.found = kernels::cuda::plan_wgmma_weight(conv, whole_results(conv, p.x.dtype), &form.plan);
   if (form.found || !has_patches(p, weight_row_type(p))) return form;
   form.patches = true;
@@ -55,8 +49,8 @@ class WeightProductStep final : public WeightStep {
   size_t product_bytes() const override {
     return result_bytes(plan_.results, plan_.parts * plan_.walk.weights);
   }
-  bool multiply(const kernels::cuda::Conv& conv, const void* x, const void* y, std::byte* workspace,
-                kernels::cuda::Stream stream) const override {
+  bool multiply(const Conv& conv, const void* x, const void* y, std::byte* workspace,
+                Stream stream) const override {
     auto* const parts = reinterpret_cast<float*>(workspace);
     void* const results = target_of(plan_.results, conv, workspace);
     if (!kernels::cuda::wgmma_weight(plan_, type(), x, y, results, parts, stream)) return false;
@@ -81,14 +75,14 @@ bool is_too_large(const ConvPass& p) {
   if (!fits_31_bits(x_sizes(p)) || !fits_31_bits(y_sizes(p))) return true;
   // Walks are longer than y by what lies between lines.
   Checked places = p.batch;
-  for (const problem::Window& w : p.axes) places = places * (w.y + (w.kernel - 1) * w.dilation);
+  for (const Window& w : p.axes) places = places * (w.y + (w.kernel - 1) * w.dilation);
   return !places.get() || *places.get() >= int64_t{1} << 30;
 }
 
 Support supports(const ConvPass& conv, const Machine& machine) {
-  if (conv.kind != ConvPassKind::kGradWeight) return Support::no("grad_weight only");
+  if (!is_grad_weight(conv)) return Support::no("grad_weight only");
   if (conv.groups != 1) return Support::no("no groups");
-  if (conv.x.dtype != conv.y.dtype || (conv.x.dtype != DType::kF16 && conv.x.dtype != DType::kBF16))
+  if (conv.x.dtype != conv.y.dtype || !is_half_type(conv.x.dtype))
     return Support::no("needs f16 or bf16 operands");
   if (is_rounded(conv, conv.x.dtype)) return Support::no("does not round operands");
   if (is_too_large(conv)) return Support::no("needs 1 to 2^31 - 1 elements in x and y");

@@ -9,8 +9,7 @@
 #include "engines/cuda/layouts.h"
 #include "engines/cuda/shapes.h"
 #include "kernels/cuda/alignment.h"
-#include "kernels/cuda/layout/patch_rows.h"
-#include "kernels/cuda/layout/results.h"
+#include "kernels/cuda/layout/channel_rows.h"
 
 namespace retrograd::engines::cuda {
 namespace {
@@ -18,8 +17,6 @@ namespace {
 using kernels::cuda::is_aligned;
 using kernels::cuda::RowType;
 using kernels::cuda::WeightResults;
-using problem::ConvPass;
-using problem::PassTensor;
 
 constexpr int64_t kChunk = 8;  // channels of 16 bytes
 
@@ -64,13 +61,13 @@ size_t WeightStep::result_bytes(WeightResults results, int64_t sums) {
   return static_cast<size_t>(sums) * sizeof(float);
 }
 
-void* WeightStep::target_of(WeightResults results, const kernels::cuda::Conv& conv, std::byte* workspace) {
+void* WeightStep::target_of(WeightResults results, const Conv& conv, std::byte* workspace) {
   if (results == WeightResults::kParts) return nullptr;
   return results == WeightResults::kInPlace ? conv.w.data : workspace;
 }
 
-void WeightStep::take_results(WeightResults results, const kernels::cuda::Conv& conv, int64_t filled,
-                              const std::byte* workspace, kernels::cuda::Stream stream) const {
+void WeightStep::take_results(WeightResults results, const Conv& conv, int64_t filled,
+                              const std::byte* workspace, Stream stream) const {
   if (results == WeightResults::kFilter)
     kernels::cuda::take_filter(conv, conv.groups * conv.y_channels, filled, type_, workspace, stream);
 }
@@ -78,13 +75,13 @@ void WeightStep::take_results(WeightResults results, const kernels::cuda::Conv& 
 void WeightStep::run(const Bindings& bindings, std::byte* workspace,
                      runtime::ExecutionContext& context) const {
   const auto stream = stream_of(context);
-  const kernels::cuda::Conv conv = bind(pass_, bindings);
+  const Conv conv = bind(pass_, bindings);
   std::byte* const patches = workspace + rows_.bytes;
   if (patches_) kernels::cuda::make_patch_rows(conv, type_, patches, stream);
   const void* const x = x_bytes_ == 0 ? conv.x.data : patches_ ? patches : workspace + rows_.x_at;
   const void* const y = y_bytes_ == 0 ? conv.y.data : workspace + rows_.y_at;
   if (!is_aligned(x) || !is_aligned(y) || !multiply(conv, x, y, workspace + x_bytes_ + y_bytes_, stream))
-    run_directly(problem::ConvPassKind::kGradWeight, conv, stream);
+    run_directly(ConvPassKind::kGradWeight, conv, stream);
 }
 
 void add_row_copies(const ConvPass& pass, Times* times, bool patches) {

@@ -15,14 +15,14 @@ namespace retrograd::engines::cuda {
 class WeightStep : public Step {
  public:
   // patches: x comes as windows (patches.h), not as places.
-  explicit WeightStep(const problem::ConvPass& pass, bool patches = false);
+  explicit WeightStep(const ConvPass& pass, bool patches = false);
   WantsAligned wants_aligned() const { return {.x = x_bytes_ == 0, .y = y_bytes_ == 0, .w = false}; }
   Conversions conversions() const final { return rows_.all; }
   size_t workspace_bytes() const final { return x_bytes_ + y_bytes_ + product_bytes(); }
   void run(const Bindings& bindings, std::byte* workspace, runtime::ExecutionContext& context) const final;
 
  protected:
-  const problem::ConvPass& pass() const { return pass_; }
+  const ConvPass& pass() const { return pass_; }
   kernels::cuda::RowType type() const { return type_; }
   std::string describe_rows() const;
   // Room of so many sums, parts counted; where the kernel stores whole sums, null of parts; and what is left
@@ -39,7 +39,7 @@ class WeightStep : public Step {
   virtual bool multiply(const kernels::cuda::Conv& conv, const void* x, const void* y, std::byte* workspace,
                         kernels::cuda::Stream stream) const = 0;
 
-  problem::ConvPass pass_;
+  ConvPass pass_;
   kernels::cuda::RowType type_;
   bool patches_;
   size_t x_bytes_, y_bytes_;
@@ -47,7 +47,7 @@ class WeightStep : public Step {
 };
 
 // The copies of a pass.
-void add_row_copies(const problem::ConvPass& pass, Times* times, bool patches = false);
-kernels::cuda::RowType weight_row_type(const problem::ConvPass& pass);
+void add_row_copies(const ConvPass& pass, Times* times, bool patches = false);
+kernels::cuda::RowType weight_row_type(const ConvPass& pass);
 
 }  // namespace retrograd::engines::cuda

@@ -6,19 +6,14 @@
 
 #include <algorithm>
 
+#include "engines/cuda/candidate.h"
 #include "engines/cuda/dense/patches.h"
 #include "engines/cuda/dense/product_axes.h"
 #include "engines/cuda/dense/row_operand.h"
-#include "engines/cuda/effort.h"
-#include "engines/cuda/implementations.h"
 #include "engines/cuda/layout/aligned_copies.h"
-#include "engines/cuda/layouts.h"
-#include "engines/cuda/shapes.h"
-#include "engines/pass_candidate.h"
 #include "kernels/cuda/alignment.h"
 #include "kernels/cuda/dense/wgmma_gather.h"
-#include "kernels/cuda/layout/patch_rows.h"
-#include "kernels/cuda/layout/results.h"
+#include "kernels/cuda/layout/channel_rows.h"
 
 namespace retrograd::engines::cuda {
 namespace {
@@ -29,8 +24,6 @@ using kernels::cuda::is_aligned;
 using kernels::cuda::ProductMath;
 using kernels::cuda::Result;
 using kernels::cuda::RowType;
-using problem::ConvPass;
-using problem::ConvPassKind;
 
 constexpr int64_t kChunk = 8;          // channels of 16 bytes
 constexpr int64_t kMostProducts = 64;  // residues of strides
@@ -38,9 +31,6 @@ constexpr double kEnds = 2;            // microseconds of a kernel's beginning a
 constexpr double kScattered = 1.1e6;   // bytes a microsecond
 constexpr double kPatched = 3e6;       // bytes a microsecond, read or written
 
-bool is_forward(const ConvPass& p) { return p.kind == ConvPassKind::kForward; }
-const problem::PassTensor& source_of(const ConvPass& p) { return is_forward(p) ? p.x : p.y; }
-Sizes5 source_sizes(const ConvPass& p) { return is_forward(p) ? x_sizes(p) : y_sizes(p); }
 RowType type_of(const ConvPass& p) { return p.x.dtype == DType::kF16 ? RowType::kF16 : RowType::kBF16; }
 
 int64_t taps_of(const ProductAxes& axes) { return axes[0].taps * axes[1].taps * axes[2].taps; }
@@ -144,7 +134,7 @@ class WgmmaStep final : public Step {
     const bool forward = is_forward(pass_);
     GatherProduct product = product_of(pass_, patches_);
     product.conv = bind(pass_, bindings);
-    kernels::cuda::Conv& conv = product.conv;
+    Conv& conv = product.conv;
     const kernels::cuda::Tensor source = forward ? conv.x : conv.y;
     kernels::cuda::Tensor& result = forward ? conv.y : conv.x;
     if ((!copied_ && !is_aligned(source.data)) || (!weights_copied_ && !is_aligned(conv.w.data)) ||
@@ -161,7 +151,7 @@ class WgmmaStep final : public Step {
     product.padded = padded_;
     product.source_rows = copied_ ? workspace : source.data;
     product.weight_rows = weights_copied_ ? weights : conv.w.data;
-    const kernels::cuda::Conv callers = conv;
+    const Conv callers = conv;
     if (through_rows_) {
       result.data = weights + weight_bytes();
       set_channels_last(result, result_sizes(pass_));
@@ -210,20 +200,19 @@ bool has_walkable_places(const ConvPass& p) {
 }
 
 Support takes(const ConvPass& p, const Machine& machine) {
-  if (p.kind == ConvPassKind::kGradWeight) return Support::no("forward and grad_input only");
-  if ((p.x.dtype != DType::kF16 && p.x.dtype != DType::kBF16) || p.x.dtype != p.y.dtype ||
-      p.x.dtype != p.w.dtype || p.rounding != OperandRounding::kNone)
+  if (is_grad_weight(p)) return Support::no("forward and grad_input only");
+  if (!is_half_type(p.x.dtype) || p.x.dtype != p.y.dtype || p.x.dtype != p.w.dtype ||
+      p.rounding != OperandRounding::kNone)
     return Support::no("needs f16 or bf16, all the same, and no rounding of operands");
   if (p.y_channels_per_group() % kChunk != 0) return Support::no("needs multiples of 8 channels a group");
-  if (!fits_31_bits(x_sizes(p)) || !fits_31_bits(y_sizes(p)) || !fits_31_bits(w_sizes(p)))
-    return Support::no("needs 1 to 2^31 - 1 elements in each tensor");
+  if (!fits_31_bits(p)) return Support::no("needs 1 to 2^31 - 1 elements in each tensor");
   if (!has_rows(p) && (p.groups != 1 || !has_patches(p, type_of(p))))
     return Support::no("needs multiples of 8 x channels, or patches of few");
   const Sizes5 sizes = result_sizes(p);
   if (!is_planes(p.result(), sizes) && !is_channels_last(p.result(), sizes))
     return Support::no("needs a dense result, channels last or row-major");
   int64_t products = 1;
-  for (const problem::Window& w : p.axes) {
+  for (const Window& w : p.axes) {
     for (const int64_t size : {w.stride, w.dilation, w.kernel})
       if (size >= 1 << 20) return Support::no("windows beyond what the copy engine walks over");
     if (p.kind == ConvPassKind::kGradInput) products *= std::min(w.stride, w.x);

@@ -9,22 +9,14 @@
 #include <cstdlib>
 #include <utility>
 
-#include "engines/cuda/by_alignment.h"
+#include "engines/cuda/candidate.h"
 #include "engines/cuda/depthwise/depthwise_pass.h"
-#include "engines/cuda/effort.h"
-#include "engines/cuda/implementations.h"
-#include "engines/cuda/layouts.h"
-#include "engines/cuda/shapes.h"
-#include "engines/pass_candidate.h"
 
 namespace retrograd::engines::cuda {
 namespace {
 
 using kernels::cuda::Axis;
-using kernels::cuda::Conv;
 using kernels::cuda::DepthwiseKernel;
-using problem::ConvPass;
-using problem::ConvPassKind;
 
 constexpr int64_t kMostPadding = 1 << 24;
 
@@ -32,15 +24,15 @@ constexpr int64_t kMostPadding = 1 << 24;
 // two axes, stride 1 or 2, dilation 1, 31-bit sizes.
 Support is_small_square(const ConvPass& pass) {
   if (const Support depthwise = is_depthwise(pass); !depthwise.accepted()) return depthwise;
-  const problem::Window &d = pass.axes[0], &h = pass.axes[1], &w = pass.axes[2];
-  const auto fits = [&](const problem::Window& a) {
+  const Window &d = pass.axes[0], &h = pass.axes[1], &w = pass.axes[2];
+  const auto fits = [&](const Window& a) {
     return a.kernel == w.kernel && a.stride == w.stride && a.dilation == 1 &&
            std::abs(a.pad_lo) <= kMostPadding;
   };
   const bool flat = d.x == 1 && d.y == 1 && d.kernel == 1 && d.pad_lo == 0;
   if (!flat || (w.kernel != 3 && w.kernel != 5 && w.kernel != 7) || w.stride > 2 || !fits(h) || !fits(w))
     return Support::no("needs kernels of 3x3, 5x5 or 7x7, stride 1 or 2, dilation 1");
-  if (w.stride != 1 && pass.kind == ConvPassKind::kForward) return Support::no("forward needs stride 1");
+  if (w.stride != 1 && is_forward(pass)) return Support::no("forward needs stride 1");
   if (!fits_31_bits(x_sizes(pass)) || !fits_31_bits(y_sizes(pass)))
     return Support::no("needs 1 to 2^31 - 1 elements");
   return Support::yes();
@@ -64,61 +56,36 @@ Conv as_grad_input(Conv conv) {
 }
 
 // As the kernels take it.
-Conv turned(const ConvPass& pass, const Conv& conv) {
-  return pass.kind == ConvPassKind::kForward ? as_grad_input(conv) : conv;
-}
+Conv turned(const ConvPass& pass, const Conv& conv) { return is_forward(pass) ? as_grad_input(conv) : conv; }
 
-bool is_weight(const ConvPass& pass) { return pass.kind == ConvPassKind::kGradWeight; }
-
-class DepthwiseStep final : public Step {
- public:
-  DepthwiseStep(const ConvPass& pass, DepthwiseKernel wanted)
-      : pass_(pass), kernels_([&](int alignment) {
-          const bool gather = !is_weight(pass);
-          const Conv conv = turned(pass, shape_of(pass));
-          return kernels::cuda::has_depthwise_kernel(wanted, conv, gather, alignment)
-                     ? wanted
-                     : kernels::cuda::depthwise_kernel(conv, gather, alignment);
-        }) {
-    if (!is_weight(pass)) return;
-    for (const DepthwiseKernel kernel : kernels_.all())
-      parts_ = std::max(parts_, kernels::cuda::depthwise_parts(shape_of(pass), kernel));
+template <DepthwiseKernel kWanted>
+struct Depthwise {
+  using Plan = AlignedKernels<DepthwiseKernel>;
+  static Plan plan(const ConvPass& pass) {
+    const bool gather = !is_grad_weight(pass);
+    const Conv conv = turned(pass, shape_of(pass));
+    Plan plan([&](int alignment) {
+      return kernels::cuda::has_depthwise_kernel(kWanted, conv, gather, alignment)
+                 ? kWanted
+                 : kernels::cuda::depthwise_kernel(conv, gather, alignment);
+    });
+    if (!gather)
+      plan.set_parts([&](DepthwiseKernel kernel) { return kernels::cuda::depthwise_parts(conv, kernel); });
+    return plan;
   }
-  size_t workspace_bytes() const override {
-    return static_cast<size_t>(parts_ * pass_.groups * pass_.axes[1].kernel * pass_.axes[2].kernel) *
-           sizeof(float);
+  static int64_t sums(const ConvPass& pass, const Plan& plan) { return plan.sums(pass); }
+  static std::string describe(const ConvPass& pass, const Plan& plan) { return plan.describe(pass); }
+  static void launch(const ConvPass& pass, const Conv& given, const Plan& plan, float* sums, Stream stream) {
+    const Conv conv = turned(pass, given);
+    is_grad_weight(pass) ? kernels::cuda::depthwise_grad_weight(conv, plan.of(conv), sums, stream)
+                         : kernels::cuda::depthwise_grad_input(conv, plan.of(conv), stream);
   }
-  std::string describe() const override {
-    const std::string names = kernels_.describe(size_of(pass_.x.dtype));
-    return parts_ == 0 ? names : fmt::format("{}, up to {} parts a channel", names, parts_);
-  }
-  void run(const Bindings& bindings, std::byte* workspace,
-           runtime::ExecutionContext& context) const override {
-    const Conv conv = turned(pass_, bind(pass_, bindings));
-    const DepthwiseKernel kernel = kernels_.at(kernels::cuda::alignment_of({conv.x.data, conv.y.data}));
-    if (!is_weight(pass_)) return kernels::cuda::depthwise_grad_input(conv, kernel, stream_of(context));
-    kernels::cuda::depthwise_grad_weight(conv, kernel, reinterpret_cast<float*>(workspace),
-                                         stream_of(context));
-  }
-
- private:
-  ConvPass pass_;
-  ByAlignment<DepthwiseKernel> kernels_;
-  int64_t parts_ = 0;
 };
 
-const char* needs(DepthwiseKernel kernel) {
-  switch (kernel) {
-    case DepthwiseKernel::kSmall:
-      return "needs planes of 14x14 or of up to 64 places in f16 or bf16, stride 1, padding of half a kernel";
-    case DepthwiseKernel::kBands:
-      return "needs 5x5 or 7x7 in f16 or bf16, stride 1, padding of half a kernel, rows of chunks of 16 "
-             "bytes";
-    case DepthwiseKernel::kRows:
-      break;
-  }
-  return "";
-}
+// In the order of DepthwiseKernel.
+constexpr const char* kNeeds[] = {
+    "needs planes of 14x14 or of up to 64 places in f16 or bf16, stride 1, padding of half a kernel",
+    "needs 5x5 or 7x7 in f16 or bf16, stride 1, padding of half a kernel, rows of chunks of 16 bytes", ""};
 
 template <DepthwiseKernel kKernel>
 Support supports(const ConvPass& conv, const Machine& /*machine*/) {
@@ -127,11 +94,10 @@ Support supports(const ConvPass& conv, const Machine& /*machine*/) {
   if (conv.bias && kKernel != DepthwiseKernel::kRows) return Support::no("adds no bias");
   for (const Sizes5& sizes : {x_sizes(conv), y_sizes(conv)})
     if (sizes[3] * sizes[4] > int64_t{1} << 24) return Support::no("needs planes under 2^24");
-  if (!is_planes(conv.x, x_sizes(conv)) || !is_planes(conv.y, y_sizes(conv)))
-    return Support::no("needs dense row-major x and y");
-  const bool has =
-      kernels::cuda::has_depthwise_kernel(kKernel, turned(conv, shape_of(conv)), !is_weight(conv), kAligned);
-  return has ? Support::yes() : Support::no(needs(kKernel));
+  if (!both_planes(conv)) return Support::no("needs dense row-major x and y");
+  const bool has = kernels::cuda::has_depthwise_kernel(kKernel, turned(conv, shape_of(conv)),
+                                                       !is_grad_weight(conv), kAligned);
+  return has ? Support::yes() : Support::no(kNeeds[static_cast<size_t>(kKernel)]);
 }
 
 template <DepthwiseKernel kKernel>
@@ -139,7 +105,7 @@ Effort effort(const ConvPass& conv, const Machine& machine) {
   if (kKernel != DepthwiseKernel::kRows) return effort_of(conv);  // on tensor cores
   Effort effort = on_fp32_units(effort_of(conv), conv, machine);
   // A second kernel adds parts, and reductions keep the units waiting.
-  if (is_weight(conv)) {
+  if (is_grad_weight(conv)) {
     effort.launches = 2;
     effort.operations *= 2;
     effort.bytes *= 1.5;
@@ -149,11 +115,8 @@ Effort effort(const ConvPass& conv, const Machine& machine) {
 
 template <DepthwiseKernel kKernel>
 const Candidate& candidate(const char* name) {
-  static const ConvCandidate instance(
-      {name, "convolutions only", supports<kKernel>, effort<kKernel>,
-       [](const ConvPass& pass, const Machine& /*machine*/) -> std::unique_ptr<const Step> {
-         return std::make_unique<DepthwiseStep>(pass, kKernel);
-       }});
+  static const ConvCandidate instance({name, "convolutions only", supports<kKernel>, effort<kKernel>,
+                                       make_step<PlannedStep<Depthwise<kKernel>>>});
   return instance;
 }
 

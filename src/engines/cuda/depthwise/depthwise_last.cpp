@@ -6,12 +6,8 @@
 #include <cstdlib>
 
 #include "base/checked.h"
+#include "engines/cuda/candidate.h"
 #include "engines/cuda/depthwise/depthwise_pass.h"
-#include "engines/cuda/effort.h"
-#include "engines/cuda/implementations.h"
-#include "engines/cuda/layouts.h"
-#include "engines/cuda/shapes.h"
-#include "engines/pass_candidate.h"
 #include "kernels/cuda/depthwise_nhwc/depthwise_last_plan.h"
 
 namespace retrograd::engines::cuda {
@@ -19,15 +15,6 @@ namespace {
 
 using kernels::cuda::LastPass;
 using kernels::cuda::LastPlan;
-using problem::ConvPass;
-using problem::ConvPassKind;
-
-LastPlan plan_of(const ConvPass& pass) {
-  const LastPass kind = pass.kind == ConvPassKind::kForward     ? LastPass::kForward
-                        : pass.kind == ConvPassKind::kGradInput ? LastPass::kGradInput
-                                                                : LastPass::kGradWeight;
-  return kernels::cuda::last_plan(shape_of(pass), kind);
-}
 
 // Results that tiles of so many make, those beyond the edge and of short residues too, of one that is wanted.
 double made_of(const kernels::cuda::LastAxis& axis, int tile) {
@@ -35,37 +22,31 @@ double made_of(const kernels::cuda::LastAxis& axis, int tile) {
          std::max(axis.result, 1);
 }
 
-class LastStep final : public Step {
- public:
-  explicit LastStep(const ConvPass& pass) : pass_(pass), plan_(plan_of(pass)) {}
-  size_t workspace_bytes() const override {
-    if (!is_weight()) return 0;
-    return static_cast<size_t>(plan_.blocks * pass_.groups * plan_.h.kernel * plan_.w.kernel) * sizeof(float);
+struct Last {
+  using Plan = LastPlan;
+  static Plan plan(const ConvPass& pass) {
+    const LastPass kind = is_forward(pass)       ? LastPass::kForward
+                          : is_grad_weight(pass) ? LastPass::kGradWeight
+                                                 : LastPass::kGradInput;
+    return kernels::cuda::last_plan(shape_of(pass), kind);
   }
-  std::string describe() const override {
+  static int64_t sums(const ConvPass& pass, const Plan& plan) {
+    return is_grad_weight(pass) ? plan.blocks * pass.groups * plan.h.kernel * plan.w.kernel : 0;
+  }
+  static std::string describe(const ConvPass& pass, const Plan& plan) {
     const std::string threads =
-        fmt::format("{} x {} x {} threads along channels, columns and images, {} rows at a time", plan_.lanes,
-                    plan_.strips, plan_.group, plan_.steps * plan_.tile.rows);
-    return is_weight() ? fmt::format("{}, {} parts", threads, plan_.blocks) : threads;
+        fmt::format("{} x {} x {} threads along channels, columns and images, {} rows at a time", plan.lanes,
+                    plan.strips, plan.group, plan.steps * plan.tile.rows);
+    return is_grad_weight(pass) ? fmt::format("{}, {} parts", threads, plan.blocks) : threads;
   }
-  void run(const Bindings& bindings, std::byte* workspace,
-           runtime::ExecutionContext& context) const override {
-    const kernels::cuda::Conv conv = bind(pass_, bindings);
-    const auto stream = stream_of(context);
-    if (is_weight())
-      return kernels::cuda::depthwise_last_grad_weight(conv, plan_, reinterpret_cast<float*>(workspace),
-                                                       stream);
-    kernels::cuda::depthwise_last_gather(conv, pass_.kind == ConvPassKind::kForward, plan_, stream);
+  static void launch(const ConvPass& pass, const Conv& conv, const Plan& plan, float* sums, Stream stream) {
+    is_grad_weight(pass) ? kernels::cuda::depthwise_last_grad_weight(conv, plan, sums, stream)
+                         : kernels::cuda::depthwise_last_gather(conv, is_forward(pass), plan, stream);
   }
-
- private:
-  bool is_weight() const { return pass_.kind == ConvPassKind::kGradWeight; }
-  ConvPass pass_;
-  LastPlan plan_;
 };
 
 // Positions fit 32 bits, those a few tiles beyond the end, too.
-bool fits(const problem::Window& w, int64_t images) {
+bool fits(const Window& w, int64_t images) {
   constexpr int64_t kLargest = 1 << 28, kLargestDilation = 1 << 20;
   return std::max(w.x, w.y) * images <= kLargest && std::abs(w.pad_lo) <= kLargest &&
          (w.kernel == 1 || w.dilation <= kLargestDilation);
@@ -78,8 +59,7 @@ Support supports(const ConvPass& conv, const Machine& /*machine*/) {
   if (!fits_31_bits(x_sizes(conv)) || !fits_31_bits(y_sizes(conv)))
     return Support::no("needs 1 to 2^31 - 1 elements");
   if (conv.groups > kMostChannels) return Support::no("needs at most 2^20 channels");
-  if (!is_channels_last(conv.x, x_sizes(conv)) || !is_channels_last(conv.y, y_sizes(conv)))
-    return Support::no("needs channels-last x and y");
+  if (!both_channels_last(conv)) return Support::no("needs channels-last x and y");
   if (!kernels::cuda::has_last_form(shape_of(conv)))
     return Support::no("needs up to 7x7 taps in two axes, stride 1, or 2 without dilation");
   // Lines of all images may be rows of one.
@@ -90,7 +70,7 @@ Support supports(const ConvPass& conv, const Machine& /*machine*/) {
 
 // Taps that the kernel does not have cost as much as others.
 Effort effort(const ConvPass& conv, const Machine& machine) {
-  const LastPlan plan = plan_of(conv);
+  const LastPlan plan = Last::plan(conv);
   Effort effort = on_fp32_units(effort_of(conv), conv, machine);
   effort.operations *= static_cast<double>(plan.tile.taps * plan.tile.taps) /
                        (plan.h.kernel * plan.w.kernel) * made_of(plan.h, plan.tile.rows) *
@@ -98,7 +78,7 @@ Effort effort(const ConvPass& conv, const Machine& machine) {
   // Rows that begin at odd elements come one by one, which takes twice as long.
   if (conv.x_channels * static_cast<int64_t>(size_of(conv.x.dtype)) % 8 != 0)
     effort.operations *= 2, effort.bytes *= 2;
-  effort.launches = conv.kind == ConvPassKind::kGradWeight ? 2 : 1;
+  effort.launches = is_grad_weight(conv) ? 2 : 1;
   return effort;
 }
 
@@ -106,7 +86,7 @@ Effort effort(const ConvPass& conv, const Machine& machine) {
 
 const Candidate& depthwise_last() {
   static const ConvCandidate instance(
-      {"cuda.depthwise_last", "convolutions only", supports, effort, make_step<LastStep>});
+      {"cuda.depthwise_last", "convolutions only", supports, effort, make_step<PlannedStep<Last>>});
   return instance;
 }
 

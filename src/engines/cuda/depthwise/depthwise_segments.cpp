@@ -6,12 +6,8 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "engines/cuda/candidate.h"
 #include "engines/cuda/depthwise/depthwise_pass.h"
-#include "engines/cuda/effort.h"
-#include "engines/cuda/implementations.h"
-#include "engines/cuda/layouts.h"
-#include "engines/cuda/shapes.h"
-#include "engines/pass_candidate.h"
 #include "kernels/cuda/depthwise_windows/segments_plan.h"
 
 namespace retrograd::engines::cuda {
@@ -21,8 +17,6 @@ using kernels::cuda::GatherSegments;
 using kernels::cuda::ItemKind;
 using kernels::cuda::Segments;
 using kernels::cuda::WeightSegments;
-using problem::ConvPass;
-using problem::ConvPassKind;
 
 constexpr int64_t kLongestKernel = 64;
 constexpr int64_t kLargestStride = 16;
@@ -30,82 +24,56 @@ constexpr int64_t kLongestReach = 8192;  // elements from the first tap to the l
 constexpr int64_t kLargest = 1 << 26;    // size of a line, padding counted
 constexpr int64_t kEnd31 = int64_t{1} << 31;
 
-bool is_forward(const ConvPass& pass) { return pass.kind == ConvPassKind::kForward; }
-
 std::string text_of(const Segments& p) {
   const std::string lines =
       p.pieces == 1 ? fmt::format("{} lines a block", p.in_block) : fmt::format("{} pieces a line", p.pieces);
   return fmt::format("{}, {}", lines, p.kind == ItemKind::kApart ? "lanes side by side" : "sliding");
 }
 
-class GatherStep final : public Step {
- public:
-  explicit GatherStep(const ConvPass& pass)
-      : pass_(pass), plan_(kernels::cuda::gather_segments(shape_of(pass), is_forward(pass))) {}
-  std::string describe() const override { return text_of(plan_.segments); }
-  void run(const Bindings& bindings, std::byte* /*workspace*/,
-           runtime::ExecutionContext& context) const override {
-    kernels::cuda::segments_gather(bind(pass_, bindings), is_forward(pass_), plan_, stream_of(context));
+struct Gather {
+  using Plan = GatherSegments;
+  static Plan plan(const ConvPass& pass) {
+    return kernels::cuda::gather_segments(shape_of(pass), is_forward(pass));
   }
-
- private:
-  ConvPass pass_;
-  GatherSegments plan_;
+  static std::string describe(const ConvPass&, const Plan& plan) { return text_of(plan.segments); }
+  static void launch(const ConvPass& pass, const Conv& conv, const Plan& plan, float*, Stream stream) {
+    kernels::cuda::segments_gather(conv, is_forward(pass), plan, stream);
+  }
 };
 
-class WeightStep final : public Step {
- public:
-  explicit WeightStep(const ConvPass& pass)
-      : pass_(pass), plan_(kernels::cuda::weight_segments(shape_of(pass))) {}
-  size_t workspace_bytes() const override {
-    return static_cast<size_t>(plan_.parts * plan_.weights) * sizeof(float);
+struct Weight {
+  using Plan = WeightSegments;
+  static Plan plan(const ConvPass& pass) { return kernels::cuda::weight_segments(shape_of(pass)); }
+  static int64_t sums(const ConvPass&, const Plan& plan) { return plan.parts * plan.weights; }
+  static std::string describe(const ConvPass&, const Plan& plan) {
+    return fmt::format("{}, {} parts", text_of(plan.segments), plan.parts);
   }
-  std::string describe() const override {
-    return fmt::format("{}, {} parts", text_of(plan_.segments), plan_.parts);
+  static void launch(const ConvPass&, const Conv& conv, const Plan& plan, float* sums, Stream stream) {
+    kernels::cuda::segments_grad_weight(conv, plan, sums, stream);
   }
-  void run(const Bindings& bindings, std::byte* workspace,
-           runtime::ExecutionContext& context) const override {
-    kernels::cuda::segments_grad_weight(bind(pass_, bindings), plan_, reinterpret_cast<float*>(workspace),
-                                        stream_of(context));
-  }
-
- private:
-  ConvPass pass_;
-  WeightSegments plan_;
 };
 
-struct Needs {
-  int64_t blocks, shared;
-};
-
-Needs needs_of(const ConvPass& pass) {
-  if (pass.kind == ConvPassKind::kGradWeight) {
-    const WeightSegments plan = kernels::cuda::weight_segments(shape_of(pass));
-    return {plan.blocks, plan.shared};
-  }
-  const GatherSegments plan = kernels::cuda::gather_segments(shape_of(pass), is_forward(pass));
-  return {plan.blocks, plan.shared};
+template <class Plan>
+bool has_room(const Plan& plan) {
+  return plan.blocks < kEnd31 && plan.shared <= kernels::cuda::kSegmentShared;
 }
 
 Support supports(const ConvPass& conv, const Machine& /*machine*/) {
   if (const Support depthwise = is_depthwise(conv); !depthwise.accepted()) return depthwise;
   for (size_t i = 0; i < 2; ++i) {
-    const problem::Window& a = conv.axes[i];
+    const Window& a = conv.axes[i];
     if (a.x != 1 || a.y != 1 || a.kernel != 1 || a.pad_lo != 0) return Support::no("one axis only");
   }
-  const problem::Window& w = conv.axes[2];
+  const Window& w = conv.axes[2];
   if (w.kernel > kLongestKernel) return Support::no("needs at most 64 taps");
   if (w.y > 1 && w.stride > kLargestStride) return Support::no("needs strides up to 16");
   if (w.kernel > 1 && w.dilation > kLongestReach / (w.kernel - 1))
     return Support::no("needs taps that reach at most 8192 elements");
-  if (!fits_31_bits(x_sizes(conv)) || !fits_31_bits(y_sizes(conv)) || !fits_31_bits(w_sizes(conv)))
-    return Support::no("needs 1 to 2^31 - 1 elements");
+  if (!fits_31_bits(conv)) return Support::no("needs 1 to 2^31 - 1 elements");
   if (w.x > kLargest || w.y > kLargest / (w.y > 1 ? w.stride : 1) || std::abs(w.pad_lo) > kLargest)
     return Support::no("lines or padding are too long");
-  if (!is_planes(conv.x, x_sizes(conv)) || !is_planes(conv.y, y_sizes(conv)))
-    return Support::no("needs dense row-major x and y");
-  const auto [blocks, shared] = needs_of(conv);
-  if (blocks >= kEnd31 || shared > kernels::cuda::kSegmentShared)
+  if (!both_planes(conv)) return Support::no("needs dense row-major x and y");
+  if (!(is_grad_weight(conv) ? has_room(Weight::plan(conv)) : has_room(Gather::plan(conv))))
     return Support::no("too many blocks, or too much shared memory");
   return Support::yes();
 }
@@ -114,16 +82,14 @@ Support supports(const ConvPass& conv, const Machine& /*machine*/) {
 // reach beyond a piece is read again.
 Effort effort(const ConvPass& conv, const Machine& machine) {
   constexpr double kSliding = 2, kOther = 4;
-  const bool weight = conv.kind == ConvPassKind::kGradWeight;
-  const Segments p = weight ? kernels::cuda::weight_segments(shape_of(conv)).segments
-                            : kernels::cuda::gather_segments(shape_of(conv), is_forward(conv)).segments;
+  const Segments p = is_grad_weight(conv) ? Weight::plan(conv).segments : Gather::plan(conv).segments;
   Effort effort = effort_of(conv);
   effort.operations *= p.kind == ItemKind::kApart ? kOther : kSliding / kernels::cuda::filled(p);
   if (p.pieces > 1) {
     const double staged = static_cast<double>(p.pieces) * p.span;
     effort.bytes *= std::max(1.0, (1 + staged / p.axis.source) / 2);
   }
-  effort.launches = weight ? 2 : 1;
+  effort.launches = is_grad_weight(conv) ? 2 : 1;
   return on_fp32_units(effort, conv, machine);
 }
 
@@ -131,7 +97,7 @@ Effort effort(const ConvPass& conv, const Machine& machine) {
 
 const Candidate& depthwise_segments() {
   static const ConvCandidate instance({"cuda.depthwise_segments", "convolutions only", supports, effort,
-                                       make_gather_or_weight<GatherStep, WeightStep>});
+                                       make_gather_or_weight<PlannedStep<Gather>, PlannedStep<Weight>>});
   return instance;
 }
 

@@ -7,64 +7,41 @@
 #include <utility>
 
 #include "base/checked.h"
-#include "engines/cuda/by_alignment.h"
+#include "engines/cuda/candidate.h"
 #include "engines/cuda/depthwise/depthwise_pass.h"
-#include "engines/cuda/effort.h"
-#include "engines/cuda/implementations.h"
-#include "engines/cuda/layouts.h"
-#include "engines/cuda/shapes.h"
-#include "engines/pass_candidate.h"
 #include "kernels/cuda/depthwise/depthwise.h"
 
 namespace retrograd::engines::cuda {
 namespace {
 
 using kernels::cuda::TilesKernel;
-using problem::ConvPass;
-using problem::ConvPassKind;
 
 constexpr int64_t kLongestKernel = 64;
 constexpr int64_t kMostStrips = 256;  // of eight taps: a thread each
 
-class TilesStep final : public Step {
- public:
-  explicit TilesStep(const ConvPass& pass)
-      : pass_(pass),
-        kernels_([&](int alignment) { return kernels::cuda::tiles_kernel(shape_of(pass), alignment); }) {
-    if (pass.kind != ConvPassKind::kGradWeight) return;
-    for (const TilesKernel kernel : kernels_.all())
-      parts_ = std::max(parts_, kernels::cuda::depthwise_tiles_parts(shape_of(pass), kernel));
+struct Tiles {
+  using Plan = AlignedKernels<TilesKernel>;
+  static Plan plan(const ConvPass& pass) {
+    const Conv conv = shape_of(pass);
+    Plan plan([&](int alignment) { return kernels::cuda::tiles_kernel(conv, alignment); });
+    if (is_grad_weight(pass))
+      plan.set_parts([&](TilesKernel kernel) { return kernels::cuda::depthwise_tiles_parts(conv, kernel); });
+    return plan;
   }
-  size_t workspace_bytes() const override {
-    return static_cast<size_t>(parts_ * pass_.groups * pass_.axes[1].kernel * pass_.axes[2].kernel) *
-           sizeof(float);
+  static int64_t sums(const ConvPass& pass, const Plan& plan) { return plan.sums(pass); }
+  static std::string describe(const ConvPass& pass, const Plan& plan) { return plan.describe(pass); }
+  static void launch(const ConvPass& pass, const Conv& conv, const Plan& plan, float* sums, Stream stream) {
+    is_grad_weight(pass)
+        ? kernels::cuda::depthwise_tiles_grad_weight(conv, plan.of(conv), sums, stream)
+        : kernels::cuda::depthwise_tiles_gather(conv, is_forward(pass), plan.of(conv), stream);
   }
-  std::string describe() const override {
-    const std::string names = kernels_.describe(size_of(pass_.x.dtype));
-    return parts_ == 0 ? names : fmt::format("{}, up to {} parts a channel", names, parts_);
-  }
-  void run(const Bindings& bindings, std::byte* workspace,
-           runtime::ExecutionContext& context) const override {
-    const kernels::cuda::Conv conv = bind(pass_, bindings);
-    const TilesKernel kernel = kernels_.at(kernels::cuda::alignment_of({conv.x.data, conv.y.data}));
-    if (pass_.kind == ConvPassKind::kGradWeight)
-      return kernels::cuda::depthwise_tiles_grad_weight(conv, kernel, reinterpret_cast<float*>(workspace),
-                                                        stream_of(context));
-    kernels::cuda::depthwise_tiles_gather(conv, pass_.kind == ConvPassKind::kForward, kernel,
-                                          stream_of(context));
-  }
-
- private:
-  ConvPass pass_;
-  ByAlignment<TilesKernel> kernels_;
-  int64_t parts_ = 0;
 };
 
 Support supports(const ConvPass& conv, const Machine& /*machine*/) {
   if (const Support depthwise = is_depthwise(conv); !depthwise.accepted()) return depthwise;
   const auto& [d, h, w] = conv.axes;
   if (d.x != 1 || d.y != 1 || d.kernel != 1 || d.pad_lo != 0) return Support::no("one or two axes only");
-  for (const problem::Window& axis : {h, w})
+  for (const Window& axis : {h, w})
     if (axis.stride != 1 || axis.dilation != 1 || axis.kernel > kLongestKernel || axis.pad_lo > 1 << 20 ||
         axis.pad_lo < -(1 << 20))
       return Support::no("needs stride 1, dilation 1, at most 64 taps an axis");
@@ -77,8 +54,7 @@ Support supports(const ConvPass& conv, const Machine& /*machine*/) {
   for (const auto& [height, width] : {std::pair(h.x, w.x), std::pair(h.y, w.y)})
     if (ceil_div(height, 32) * ceil_div(width, 32) > 65535)
       return Support::no("needs planes of at most 65535 tiles");
-  if (!is_planes(conv.x, x_sizes(conv)) || !is_planes(conv.y, y_sizes(conv)))
-    return Support::no("needs dense row-major x and y");
+  if (!both_planes(conv)) return Support::no("needs dense row-major x and y");
   return Support::yes();
 }
 
@@ -95,7 +71,7 @@ Effort effort(const ConvPass& conv, const Machine& machine) {
     effort.bytes *= kSpansBytes;
     return effort;
   }
-  if (conv.kind == ConvPassKind::kGradWeight) {
+  if (is_grad_weight(conv)) {
     const int64_t parts = kernels::cuda::depthwise_tiles_parts(shape, kernel);
     effort.operations *= std::max(1.0, kBlocks / number(parts * conv.groups));
   }
@@ -108,7 +84,7 @@ Effort effort(const ConvPass& conv, const Machine& machine) {
 
 const Candidate& depthwise_tiles() {
   static const ConvCandidate instance(
-      {"cuda.depthwise_tiles", "convolutions only", supports, effort, make_step<TilesStep>});
+      {"cuda.depthwise_tiles", "convolutions only", supports, effort, make_step<PlannedStep<Tiles>>});
   return instance;
 }
 

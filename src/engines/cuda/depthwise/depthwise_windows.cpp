@@ -6,32 +6,23 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "engines/cuda/candidate.h"
 #include "engines/cuda/depthwise/depthwise_pass.h"
-#include "engines/cuda/effort.h"
-#include "engines/cuda/implementations.h"
-#include "engines/cuda/layouts.h"
-#include "engines/cuda/shapes.h"
-#include "engines/pass_candidate.h"
 #include "kernels/cuda/alignment.h"
 #include "kernels/cuda/depthwise_windows/windows_plan.h"
 
 namespace retrograd::engines::cuda {
 namespace {
 
-using kernels::cuda::Conv;
 using kernels::cuda::DepthwiseWindows;
 using kernels::cuda::GatherWindows;
 using kernels::cuda::WeightWindows;
-using problem::ConvPass;
-using problem::ConvPassKind;
 
 constexpr int64_t kMostChannels = 4;   // of the one side of a group
 constexpr int64_t kMostTaps = 4096;    // whose weights fit into shared memory, beside each other three times
 constexpr int64_t kLargest = 1 << 27;  // size along an axis, padding and gaps counted
 constexpr int64_t kLargestStride = 1 << 15;
 constexpr int64_t kEnd31 = int64_t{1} << 31;
-
-bool is_forward(const ConvPass& pass) { return pass.kind == ConvPassKind::kForward; }
 
 int most_pack(const Conv& conv) { return kernels::cuda::can_pack(conv) ? 2 : 1; }
 
@@ -40,54 +31,48 @@ std::string text_of(const DepthwiseWindows& p) {
                      p.lanes, p.rows, p.run_length);
 }
 
-class GatherStep final : public Step {
- public:
-  explicit GatherStep(const ConvPass& pass) : pass_(pass), single_(plan(1)), packed_(plan(2)) {}
-  std::string describe() const override { return text_of(packed_.windows); }
-  void run(const Bindings& bindings, std::byte* /*workspace*/,
-           runtime::ExecutionContext& context) const override {
-    const Conv conv = bind(pass_, bindings);
-    const bool pairs = kernels::cuda::alignment_of({conv.x.data, conv.y.data}) >= 4;
-    kernels::cuda::windows_gather(conv, is_forward(pass_), pairs ? packed_ : single_, stream_of(context));
+// Plans for threads that take one channel, and two where that is possible.
+template <class Plan>
+struct OneOrTwo {
+  Plan single, packed;
+  const Plan& for_addresses(const Conv& conv) const {
+    return kernels::cuda::alignment_of({conv.x.data, conv.y.data}) >= 4 ? packed : single;
   }
-
- private:
-  GatherWindows plan(int pack) const {
-    const Conv conv = shape_of(pass_);
-    return kernels::cuda::gather_windows(conv, is_forward(pass_), std::min(pack, most_pack(conv)));
-  }
-  ConvPass pass_;
-  GatherWindows single_, packed_;
 };
 
-class WeightStep final : public Step {
- public:
-  explicit WeightStep(const ConvPass& pass) : pass_(pass), single_(plan(1)), packed_(plan(2)) {}
-  size_t workspace_bytes() const override {
-    return static_cast<size_t>(std::max(single_.parts, packed_.parts) * single_.weights) * sizeof(float);
+struct Gather {
+  using Plan = OneOrTwo<GatherWindows>;
+  static Plan plan(const ConvPass& pass) {
+    const Conv conv = shape_of(pass);
+    return {kernels::cuda::gather_windows(conv, is_forward(pass), 1),
+            kernels::cuda::gather_windows(conv, is_forward(pass), most_pack(conv))};
   }
-  std::string describe() const override {
-    return fmt::format("{}, {}, {} parts", name_of(packed_.tile), text_of(packed_.windows), packed_.parts);
+  static std::string describe(const ConvPass&, const Plan& plan) { return text_of(plan.packed.windows); }
+  static void launch(const ConvPass& pass, const Conv& conv, const Plan& plan, float*, Stream stream) {
+    kernels::cuda::windows_gather(conv, is_forward(pass), plan.for_addresses(conv), stream);
   }
-  void run(const Bindings& bindings, std::byte* workspace,
-           runtime::ExecutionContext& context) const override {
-    const Conv conv = bind(pass_, bindings);
-    const bool pairs = kernels::cuda::alignment_of({conv.x.data, conv.y.data}) >= 4;
-    kernels::cuda::windows_grad_weight(conv, pairs ? packed_ : single_, reinterpret_cast<float*>(workspace),
-                                       stream_of(context));
-  }
+};
 
- private:
-  WeightWindows plan(int pack) const {
-    const Conv conv = shape_of(pass_);
-    return kernels::cuda::weight_windows(conv, std::min(pack, most_pack(conv)));
+struct Weight {
+  using Plan = OneOrTwo<WeightWindows>;
+  static Plan plan(const ConvPass& pass) {
+    const Conv conv = shape_of(pass);
+    return {kernels::cuda::weight_windows(conv, 1), kernels::cuda::weight_windows(conv, most_pack(conv))};
   }
-  ConvPass pass_;
-  WeightWindows single_, packed_;
+  static int64_t sums(const ConvPass&, const Plan& plan) {
+    return std::max(plan.single.parts, plan.packed.parts) * plan.single.weights;
+  }
+  static std::string describe(const ConvPass&, const Plan& plan) {
+    return fmt::format("{}, {}, {} parts", name_of(plan.packed.tile), text_of(plan.packed.windows),
+                       plan.packed.parts);
+  }
+  static void launch(const ConvPass&, const Conv& conv, const Plan& plan, float* sums, Stream stream) {
+    kernels::cuda::windows_grad_weight(conv, plan.for_addresses(conv), sums, stream);
+  }
 };
 
 // Places, and distances between them, fit the kernels' 32 bits.
-bool fits(const problem::Window& w, int64_t x_stride, int64_t y_stride) {
+bool fits(const Window& w, int64_t x_stride, int64_t y_stride) {
   const int64_t stride = w.y == 1 ? 1 : w.stride, dilation = w.kernel == 1 ? 1 : w.dilation;
   for (const int64_t size : {w.x, w.y, w.kernel, dilation, std::abs(w.pad_lo)})
     if (size > kLargest) return false;
@@ -99,21 +84,19 @@ bool fits(const problem::Window& w, int64_t x_stride, int64_t y_stride) {
 
 int64_t blocks_of(const ConvPass& pass) {
   const Conv conv = shape_of(pass);
-  return pass.kind == ConvPassKind::kGradWeight
-             ? kernels::cuda::weight_windows(conv, 1).blocks
-             : kernels::cuda::gather_windows(conv, is_forward(pass), 1).blocks;
+  return is_grad_weight(pass) ? kernels::cuda::weight_windows(conv, 1).blocks
+                              : kernels::cuda::gather_windows(conv, is_forward(pass), 1).blocks;
 }
 
 Support supports(const ConvPass& conv, const Machine& /*machine*/) {
   if (const Support depthwise = is_depthwise(conv, kMostChannels); !depthwise.accepted()) return depthwise;
   const int64_t xs = conv.x_channels_per_group(), ys = conv.y_channels_per_group();
-  if (!fits_31_bits(x_sizes(conv)) || !fits_31_bits(y_sizes(conv)) || !fits_31_bits(w_sizes(conv)))
-    return Support::no("needs 1 to 2^31 - 1 elements");
+  if (!fits_31_bits(conv)) return Support::no("needs 1 to 2^31 - 1 elements");
   for (size_t i = 0; i < 3; ++i)
     if (!fits(conv.axes[i], conv.x.strides[i + 2], conv.y.strides[i + 2]))
       return Support::no("sizes, strides or distances of places are too large");
-  const problem::Window images{.x = conv.batch, .y = conv.batch};
-  const problem::Window channels{.x = 1, .y = 1};  // whose offsets are of 64 bits
+  const Window images{.x = conv.batch, .y = conv.batch};
+  const Window channels{.x = 1, .y = 1};  // whose offsets are of 64 bits
   if (!fits(images, conv.x.strides[0], conv.y.strides[0]) ||
       !fits(channels, conv.x.strides[1], conv.y.strides[1]))
     return Support::no("images or channels are too far apart");
@@ -129,7 +112,7 @@ Effort effort(const ConvPass& conv, const Machine& machine) {
   constexpr double kScattered = 4;
   const Conv shape = shape_of(conv);
   const int pack = most_pack(shape);
-  const bool weight = conv.kind == ConvPassKind::kGradWeight;
+  const bool weight = is_grad_weight(conv);
   double microseconds;
   DepthwiseWindows p;
   if (weight) {
@@ -153,7 +136,7 @@ Effort effort(const ConvPass& conv, const Machine& machine) {
 
 const Candidate& depthwise_windows() {
   static const ConvCandidate instance({"cuda.depthwise_windows", "convolutions only", supports, effort,
-                                       make_gather_or_weight<GatherStep, WeightStep>});
+                                       make_gather_or_weight<PlannedStep<Gather>, PlannedStep<Weight>>});
   return instance;
 }
 

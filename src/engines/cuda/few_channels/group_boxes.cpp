@@ -6,13 +6,9 @@
 #include <algorithm>
 #include <utility>
 
+#include "engines/cuda/candidate.h"
 #include "engines/cuda/dense/gather_way.h"
 #include "engines/cuda/dense/product_limits.h"
-#include "engines/cuda/effort.h"
-#include "engines/cuda/implementations.h"
-#include "engines/cuda/layouts.h"
-#include "engines/cuda/shapes.h"
-#include "engines/pass_candidate.h"
 #include "kernels/cuda/alignment.h"
 #include "kernels/cuda/group_boxes/group_rows.h"
 #include "kernels/cuda/group_boxes/group_weights.h"
@@ -20,20 +16,16 @@
 namespace retrograd::engines::cuda {
 namespace {
 
-using kernels::cuda::Conv;
 using kernels::cuda::GroupProduct;
 using kernels::cuda::GroupRows;
 using kernels::cuda::GroupWeights;
-using problem::ConvPass;
-using problem::ConvPassKind;
 
 // Whether they are of one 16-bit type, NHWC, channels in multiples of 8.
 Support takes_groups(const ConvPass& p) {
   if (const Support support = takes_products(p); !support.accepted()) return support;
   if (size_of(p.x.dtype) != 2 || !has_one_wide_type(p))
     return Support::no("needs tensors of one type, f16 or bf16");
-  if (!is_channels_last(p.x, x_sizes(p)) || !is_channels_last(p.y, y_sizes(p)))
-    return Support::no("needs channels last");
+  if (!both_channels_last(p)) return Support::no("needs channels last");
   if (p.x_channels % 8 != 0 || p.y_channels % 8 != 0) return Support::no("needs channels in multiples of 8");
   return Support::yes();
 }
@@ -41,19 +33,18 @@ Support takes_groups(const ConvPass& p) {
 // The same pass with its one axis, or without a window all places of all images, along H: boxes of whole rows
 // are short then.
 ConvPass in_one_line(ConvPass pass) {
-  const bool is_plain = std::all_of(pass.axes.begin(), pass.axes.end(), [](const problem::Window& w) {
+  const bool is_plain = std::all_of(pass.axes.begin(), pass.axes.end(), [](const Window& w) {
     return w.kernel == 1 && w.pad_lo == 0 && w.x == w.y && (w.stride == 1 || w.x == 1);
   });
-  const auto is_one = [](const problem::Window& w) { return w.x == 1 && w.y == 1 && w.kernel == 1; };
+  const auto is_one = [](const Window& w) { return w.x == 1 && w.y == 1 && w.kernel == 1; };
   if (!is_plain) {
     if (!is_one(pass.axes[0]) || !is_one(pass.axes[1]) || pass.axes[1].pad_lo != 0) return pass;
     std::swap(pass.axes[1], pass.axes[2]);
-    for (problem::PassTensor* tensor : {&pass.x, &pass.y, &pass.w})
-      std::swap(tensor->strides[3], tensor->strides[4]);
+    for (PassTensor* tensor : {&pass.x, &pass.y, &pass.w}) std::swap(tensor->strides[3], tensor->strides[4]);
     return pass;
   }
   int64_t places = pass.batch;
-  for (problem::Window& w : pass.axes) {
+  for (Window& w : pass.axes) {
     places *= w.x;
     w.x = w.y = w.stride = w.dilation = 1;
   }
@@ -91,7 +82,7 @@ class GroupStep : public Step {
   }
 
  private:
-  virtual void multiply(const Conv& line, float* sums, kernels::cuda::Stream stream) const = 0;
+  virtual void multiply(const Conv& line, float* sums, Stream stream) const = 0;
   ConvPass pass_, line_;
 };
 
@@ -104,7 +95,7 @@ class GroupRowsStep final : public GroupStep {
   }
 
  private:
-  void multiply(const Conv& line, float* /*sums*/, kernels::cuda::Stream stream) const override {
+  void multiply(const Conv& line, float* /*sums*/, Stream stream) const override {
     kernels::cuda::group_rows(line, plan_, stream);
   }
   GroupRows plan_;
@@ -121,7 +112,7 @@ class GroupWeightsStep final : public GroupStep {
   }
 
  private:
-  void multiply(const Conv& line, float* sums, kernels::cuda::Stream stream) const override {
+  void multiply(const Conv& line, float* sums, Stream stream) const override {
     kernels::cuda::group_weights(line, plan_, sums, stream);
   }
   GroupWeights plan_;
@@ -132,7 +123,7 @@ Support has_room(bool fits, const GroupProduct& product, const Machine& machine)
   return Support::no("needs few channels a group, and a window that fits into shared memory");
 }
 Support takes_rows(const ConvPass& p, const Machine& machine) {
-  if (p.kind == ConvPassKind::kGradWeight) return Support::no("forward and grad_input only");
+  if (is_grad_weight(p)) return Support::no("forward and grad_input only");
   if (const Support support = takes_groups(p); !support.accepted()) return support;
   if (!are_weights_near(p)) return Support::no("weights beyond 32-bit counts");
   if (!is_few_residues(p)) return Support::no("more than 64 residues of the strides");
@@ -140,7 +131,7 @@ Support takes_rows(const ConvPass& p, const Machine& machine) {
   return has_room(plan.fits, plan.product, machine);
 }
 Support takes_weights(const ConvPass& p, const Machine& machine) {
-  if (p.kind != ConvPassKind::kGradWeight) return Support::no("grad_weight only");
+  if (!is_grad_weight(p)) return Support::no("grad_weight only");
   if (const Support support = takes_groups(p); !support.accepted()) return support;
   const GroupWeights plan = plan_weights(p);
   return has_room(plan.fits, plan.cut.product, machine);

@@ -1,34 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 // Few channels a group, and stems: of up to 16 channels in 16-bit types on tensor cores, of few x channels in
 // FP32 without. grad_input takes one launch, grad_weight two.
+#include "kernels/cuda/few_channels/narrow.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
 
-#include "engines/cuda/effort.h"
-#include "engines/cuda/implementations.h"
+#include "engines/cuda/candidate.h"
 #include "engines/cuda/layout/aligned_copies.h"
-#include "engines/cuda/layouts.h"
-#include "engines/cuda/shapes.h"
-#include "engines/pass_candidate.h"
 #include "kernels/cuda/alignment.h"
-#include "kernels/cuda/few_channels/narrow_blocks.h"
-#include "kernels/cuda/few_channels/narrow_tiles.h"
 
 namespace retrograd::engines::cuda {
 namespace {
 
-using problem::ConvPass;
-using problem::ConvPassKind;
-
 constexpr char kOthers[] = "grad_input and grad_weight only";
 constexpr int64_t kMostChannels = 16;  // of x, a group's, in FP32
 
-bool are_planes(const ConvPass& pass) {
-  return is_planes(pass.x, x_sizes(pass)) && is_planes(pass.y, y_sizes(pass));
-}
-
-bool is_small(const problem::Window& w) {
+bool is_small(const Window& w) {
   constexpr int64_t kMost = 1 << 24;
   for (int64_t size : {w.x, w.y, w.kernel, w.stride, w.dilation, w.pad_lo})
     if (size < 0 || size >= kMost) return false;
@@ -38,7 +27,7 @@ bool is_small(const problem::Window& w) {
 // grad_input or grad_weight, one or two axes, x and y dense and of the same layout, FP32, FP16 or BF16
 // throughout, no rounding of operands, no negative padding, sizes that 32-bit counts hold.
 Support is_narrow_pass(const ConvPass& pass) {
-  if (pass.kind == ConvPassKind::kForward) return Support::no(kOthers);
+  if (is_forward(pass)) return Support::no(kOthers);
   if (pass.bias) return Support::no("adds no bias");
   if (!is_wide_type(pass.x.dtype) || pass.x.dtype != pass.y.dtype ||
       (pass.kind == ConvPassKind::kGradInput && pass.w.dtype != pass.x.dtype))
@@ -49,20 +38,17 @@ Support is_narrow_pass(const ConvPass& pass) {
   if (!fits_31_bits(x_sizes(pass)) || !fits_31_bits(y_sizes(pass)) || !is_small(h) || !is_small(w) ||
       pass.batch > 65535 || pass.groups > 65535)
     return Support::no("needs 1 to 2^31 - 1 elements and no negative padding");
-  if (!are_planes(pass) &&
-      !(is_channels_last(pass.x, x_sizes(pass)) && is_channels_last(pass.y, y_sizes(pass))))
+  if (!both_planes(pass) && !both_channels_last(pass))
     return Support::no("needs x and y dense, both row-major or both channels last");
   return Support::yes();
 }
 
 // For such a pass: whether channels are innermost. A layout that is both counts as planes.
-bool is_last(const ConvPass& pass) { return !are_planes(pass); }
+bool is_last(const ConvPass& pass) { return !both_planes(pass); }
 
-// FP32 sums of all weights.
-size_t part_bytes(const ConvPass& pass) {
-  return static_cast<size_t>(pass.y_channels * pass.x_channels_per_group() * pass.axes[1].kernel *
-                             pass.axes[2].kernel) *
-         sizeof(float);
+// Sums of all weights.
+int64_t part_floats(const ConvPass& pass) {
+  return pass.y_channels * pass.x_channels_per_group() * pass.axes[1].kernel * pass.axes[2].kernel;
 }
 
 // No parts: grad_input.
@@ -74,7 +60,7 @@ std::string describe_narrow(bool last, int64_t parts) {
 // ---- tensor cores
 
 bool has_group_kernel(const ConvPass& pass) {
-  const kernels::cuda::Conv shape = shape_of(pass);
+  const Conv shape = shape_of(pass);
   return pass.kind == ConvPassKind::kGradInput ? kernels::cuda::has_group_grad_input(shape, is_last(pass))
                                                : kernels::cuda::has_group_grad_weight(shape, is_last(pass));
 }
@@ -94,9 +80,8 @@ class NarrowBlocksStep final : public Step {
     return {.x = wants, .y = wants, .w = false};
   }
   size_t workspace_bytes() const override {
-    return static_cast<size_t>(parts_) *
-           (grouped_ ? static_cast<size_t>(kernels::cuda::group_part_floats(shape_of(pass_))) * sizeof(float)
-                     : part_bytes(pass_));
+    const int64_t floats = grouped_ ? kernels::cuda::group_part_floats(shape_of(pass_)) : part_floats(pass_);
+    return static_cast<size_t>(parts_ * floats) * sizeof(float);
   }
   std::string describe() const override {
     const bool gather = pass_.kind == ConvPassKind::kGradInput;
@@ -107,7 +92,7 @@ class NarrowBlocksStep final : public Step {
   }
   void run(const Bindings& bindings, std::byte* workspace,
            runtime::ExecutionContext& context) const override {
-    const kernels::cuda::Conv conv = bind(pass_, bindings);
+    const Conv conv = bind(pass_, bindings);
     const bool grouped = grouped_ && are_aligned(bindings);
     if (pass_.kind == ConvPassKind::kGradInput)
       return grouped ? kernels::cuda::group_grad_input(conv, last_, stream_of(context))
@@ -136,7 +121,7 @@ Support takes_blocks(const ConvPass& conv, const Machine& /*machine*/) {
     return Support::no("one channel a group: tiles would be almost empty");
   if (is_last(conv) && conv.groups > 1 && conv.x_channels_per_group() >= 8 && !has_group_kernel(conv))
     return Support::no("channels last with 8 or more channels a group");
-  const kernels::cuda::Conv shape = shape_of(conv);
+  const Conv shape = shape_of(conv);
   if (conv.kind == ConvPassKind::kGradInput)
     return kernels::cuda::has_block_grad_input(shape) ? Support::yes()
                                                       : Support::no(
@@ -162,27 +147,23 @@ Effort effort_of_blocks(const ConvPass& conv, const Machine& machine) {
 
 // ---- FP32
 
-class NarrowTilesStep final : public Step {
- public:
-  explicit NarrowTilesStep(const ConvPass& pass) : pass_(pass), last_(is_last(pass)) {
-    if (pass.kind == ConvPassKind::kGradWeight)
-      parts_ = kernels::cuda::narrow_weight_parts(shape_of(pass), last_);
+struct NarrowTiles {
+  struct Plan {
+    bool last;
+    int64_t parts;
+  };
+  static Plan plan(const ConvPass& pass) {
+    const bool last = is_last(pass);
+    return {last, is_grad_weight(pass) ? kernels::cuda::narrow_weight_parts(shape_of(pass), last) : 0};
   }
-  size_t workspace_bytes() const override { return static_cast<size_t>(parts_) * part_bytes(pass_); }
-  std::string describe() const override { return "narrow_tiles, " + describe_narrow(last_, parts_); }
-  void run(const Bindings& bindings, std::byte* workspace,
-           runtime::ExecutionContext& context) const override {
-    const kernels::cuda::Conv conv = bind(pass_, bindings);
-    if (pass_.kind == ConvPassKind::kGradInput)
-      return kernels::cuda::narrow_tiles_grad_input(conv, last_, stream_of(context));
-    kernels::cuda::narrow_tiles_grad_weight(conv, last_, reinterpret_cast<float*>(workspace),
-                                            stream_of(context));
+  static int64_t sums(const ConvPass& pass, const Plan& plan) { return plan.parts * part_floats(pass); }
+  static std::string describe(const ConvPass& /*pass*/, const Plan& plan) {
+    return "narrow_tiles, " + describe_narrow(plan.last, plan.parts);
   }
-
- private:
-  ConvPass pass_;
-  bool last_;
-  int64_t parts_ = 0;
+  static void launch(const ConvPass& pass, const Conv& conv, const Plan& plan, float* sums, Stream stream) {
+    if (is_grad_weight(pass)) return kernels::cuda::narrow_tiles_grad_weight(conv, plan.last, sums, stream);
+    kernels::cuda::narrow_tiles_grad_input(conv, plan.last, stream);
+  }
 };
 
 Support takes_tiles(const ConvPass& conv, const Machine& /*machine*/) {
@@ -192,7 +173,7 @@ Support takes_tiles(const ConvPass& conv, const Machine& /*machine*/) {
     return Support::no("{} x channels a group, at most {} are taken", conv.x_channels_per_group(),
                        kMostChannels);
   if (conv.axes[1].dilation != 1 || conv.axes[2].dilation != 1) return Support::no("needs dilation 1");
-  const kernels::cuda::Conv shape = shape_of(conv);
+  const Conv shape = shape_of(conv);
   const bool taken = conv.kind == ConvPassKind::kGradInput ? kernels::cuda::has_narrow_grad_input(shape)
                                                            : kernels::cuda::has_narrow_grad_weight(shape);
   return taken ? Support::yes() : Support::no("no kernel for this window and these channels");
@@ -202,7 +183,7 @@ Support takes_tiles(const ConvPass& conv, const Machine& /*machine*/) {
 Effort effort_of_tiles(const ConvPass& conv, const Machine& /*machine*/) {
   constexpr double kChannel = 8e6;  // operations that take as long
   Effort effort = effort_of(conv);
-  if (conv.kind == ConvPassKind::kGradWeight)
+  if (is_grad_weight(conv))
     effort.launches = 2;
   else
     effort.operations =
@@ -219,7 +200,7 @@ const Candidate& narrow_blocks() {
 }
 const Candidate& narrow_tiles() {
   static const ConvCandidate instance(
-      {"cuda.narrow_tiles", kOthers, takes_tiles, effort_of_tiles, make_step<NarrowTilesStep>});
+      {"cuda.narrow_tiles", kOthers, takes_tiles, effort_of_tiles, make_step<PlannedStep<NarrowTiles>>});
   return instance;
 }
 

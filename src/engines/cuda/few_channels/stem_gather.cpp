@@ -6,61 +6,51 @@
 #include <algorithm>
 #include <cstdlib>
 
-#include "engines/cuda/effort.h"
-#include "engines/cuda/implementations.h"
-#include "engines/cuda/layouts.h"
-#include "engines/cuda/shapes.h"
-#include "engines/pass_candidate.h"
+#include "engines/cuda/candidate.h"
 #include "kernels/cuda/alignment.h"
 #include "kernels/cuda/stems/stem_plan.h"
 
 namespace retrograd::engines::cuda {
 namespace {
 
-using kernels::cuda::Conv;
 using kernels::cuda::StemPlan;
-using problem::ConvPass;
 
 constexpr int64_t kMostTaps = 4096, kMostStride = 16;  // along rows and columns
 constexpr int64_t kLargest = 1 << 24;                  // size along an axis, padding and gaps counted
 constexpr int64_t kMostGrid = 65535, kEnd31 = int64_t{1} << 31;
 
-class StemStep final : public Step {
- public:
-  explicit StemStep(const ConvPass& pass)
-      : pass_(pass),
-        aligned_(kernels::cuda::stem_plan(shape_of(pass), true)),
-        any_(kernels::cuda::stem_plan(shape_of(pass), false)) {}
-  std::string describe() const override {
-    const StemPlan& p = aligned_;
+struct Stems {
+  struct Plan {
+    StemPlan aligned, any;
+  };
+  static Plan plan(const ConvPass& pass) {
+    return {kernels::cuda::stem_plan(shape_of(pass), true), kernels::cuda::stem_plan(shape_of(pass), false)};
+  }
+  static std::string describe(const ConvPass& /*pass*/, const Plan& plan) {
+    const StemPlan& p = plan.aligned;
     return fmt::format("boxes of {} x {}, {} classes, {} shares, {} channels at once{}",
                        p.thread_rows * p.rows, p.quads * kernels::cuda::kStemRun, p.classes, p.shares,
                        p.chunk, p.wide ? ", vectors" : "");
   }
-  void run(const Bindings& bindings, std::byte* /*workspace*/,
-           runtime::ExecutionContext& context) const override {
-    const Conv conv = bind(pass_, bindings);
-    const bool aligned = kernels::cuda::is_aligned(conv.y.data, 4 * size_of(pass_.y.dtype));
-    kernels::cuda::stem_gather(conv, aligned ? aligned_ : any_, stream_of(context));
+  static void launch(const ConvPass& pass, const Conv& conv, const Plan& plan, float* /*sums*/,
+                     Stream stream) {
+    const bool aligned = kernels::cuda::is_aligned(conv.y.data, 4 * size_of(pass.y.dtype));
+    kernels::cuda::stem_gather(conv, aligned ? plan.aligned : plan.any, stream);
   }
-
- private:
-  ConvPass pass_;
-  StemPlan aligned_, any_;
 };
 
-bool is_small(const problem::Window& w) {
+bool is_small(const Window& w) {
   for (const int64_t size : {w.x, w.y, w.kernel, w.stride, w.dilation, std::abs(w.pad_lo)})
     if (size >= kLargest) return false;
   return w.y == 1 || (w.y * w.stride < kLargest && w.kernel * w.dilation < kLargest);
 }
 
-bool is_plain(const problem::Window& w) {
+bool is_plain(const Window& w) {
   return (w.kernel == 1 || w.dilation == 1) && (w.y == 1 || w.stride <= kMostStride);
 }
 
 Support supports(const ConvPass& conv, const Machine& /*machine*/) {
-  if (conv.kind != problem::ConvPassKind::kGradInput) return Support::no("grad_input only");
+  if (conv.kind != ConvPassKind::kGradInput) return Support::no("grad_input only");
   if (conv.bias) return Support::no("adds no bias");
   if (conv.x_channels_per_group() > kernels::cuda::kStemChannels)
     return Support::no("{} x channels a group, at most {} are taken", conv.x_channels_per_group(),
@@ -71,9 +61,8 @@ Support supports(const ConvPass& conv, const Machine& /*machine*/) {
   if (conv.rounding != OperandRounding::kNone) return Support::no("does not round operands");
   const auto& [d, h, w] = conv.axes;
   if (!is_plain(h) || !is_plain(w)) return Support::no("needs dilation 1 and strides up to 16");
-  if (!fits_31_bits(x_sizes(conv)) || !fits_31_bits(y_sizes(conv)) || !fits_31_bits(w_sizes(conv)) ||
-      !is_small(d) || !is_small(h) || !is_small(w) || conv.batch > kMostGrid || conv.groups * 2 > kMostGrid ||
-      !are_weights_near(conv))
+  if (!fits_31_bits(conv) || !is_small(d) || !is_small(h) || !is_small(w) || conv.batch > kMostGrid ||
+      conv.groups * 2 > kMostGrid || !are_weights_near(conv))
     return Support::no("sizes beyond 32-bit counts");
   if (h.kernel > kMostTaps || w.kernel > kMostTaps || h.kernel * w.kernel > kMostTaps)
     return Support::no("needs at most 4096 taps along rows and columns");
@@ -99,7 +88,7 @@ Effort effort(const ConvPass& conv, const Machine& machine) {
 
 const Candidate& stem_gather() {
   static const ConvCandidate instance(
-      {"cuda.stem_gather", "grad_input only", supports, effort, make_step<StemStep>});
+      {"cuda.stem_gather", "grad_input only", supports, effort, make_step<PlannedStep<Stems>>});
   return instance;
 }
 

@@ -20,7 +20,7 @@ struct Operand1 {
   size_t bytes = 0;  // 0: stays where it is
   bool is_result = false;
 };
-Operand1 operand_of(const problem::PassTensor& tensor, const Sizes5& sizes, bool wanted, Operand result) {
+Operand1 operand_of(const PassTensor& tensor, const Sizes5& sizes, bool wanted, Operand result) {
   if (!wanted || !(is_planes(tensor, sizes) || is_channels_last(tensor, sizes))) return {};
   return {tensor.operand, size_in_bytes(sizes, tensor.dtype), tensor.operand == result};
 }
@@ -28,7 +28,7 @@ Operand1 operand_of(const problem::PassTensor& tensor, const Sizes5& sizes, bool
 // What is copied for one run.
 class Copies {
  public:
-  Copies(const std::array<Operand1, 3>& operands, const Bindings& bindings, kernels::cuda::Stream stream)
+  Copies(const std::array<Operand1, 3>& operands, const Bindings& bindings, Stream stream)
       : operands_(operands), given_(bindings), bindings_(bindings), stream_(stream) {
     for (size_t i = 0; i < 3; ++i) {
       const auto& [operand, bytes, is_result] = operands[i];
@@ -54,13 +54,13 @@ class Copies {
  private:
   const std::array<Operand1, 3>& operands_;
   Bindings given_, bindings_;
-  kernels::cuda::Stream stream_;
+  Stream stream_;
   std::array<void*, 3> scratch_{};
 };
 
 class AlignedStep final : public Step {
  public:
-  AlignedStep(const problem::ConvPass& pass, WantsAligned wants, std::unique_ptr<const Step> step)
+  AlignedStep(const ConvPass& pass, WantsAligned wants, std::unique_ptr<const Step> step)
       : step_(std::move(step)) {
     const Operand result = pass.result().operand;
     operands_ = {operand_of(pass.x, x_sizes(pass), wants.x, result),
@@ -89,7 +89,7 @@ class AlignedStep final : public Step {
 
 }  // namespace
 
-std::unique_ptr<const Step> with_aligned_copies(const problem::ConvPass& pass, WantsAligned wants,
+std::unique_ptr<const Step> with_aligned_copies(const ConvPass& pass, WantsAligned wants,
                                                 std::unique_ptr<const Step> step) {
   return std::make_unique<AlignedStep>(pass, wants, std::move(step));
 }

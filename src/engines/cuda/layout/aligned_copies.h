@@ -7,6 +7,7 @@
 #include <memory>
 #include <utility>
 
+#include "engines/cuda/layouts.h"
 #include "engines/engine.h"
 
 namespace retrograd::engines::cuda {
@@ -16,18 +17,17 @@ struct WantsAligned {
   bool x = true, y = true, w = true;
 };
 
-std::unique_ptr<const Step> with_aligned_copies(const problem::ConvPass& pass, WantsAligned wants,
+std::unique_ptr<const Step> with_aligned_copies(const ConvPass& pass, WantsAligned wants,
                                                 std::unique_ptr<const Step> step);
 
 // For steps that say what they want.
 template <class AskedStep>
-std::unique_ptr<const Step> with_aligned_copies(const problem::ConvPass& pass,
-                                                std::unique_ptr<AskedStep> step) {
+std::unique_ptr<const Step> with_aligned_copies(const ConvPass& pass, std::unique_ptr<AskedStep> step) {
   const WantsAligned wants = step->wants_aligned();
   return with_aligned_copies(pass, wants, std::move(step));
 }
 template <class AskedStep>
-std::unique_ptr<const Step> make_aligned_step(const problem::ConvPass& pass, const Machine& /*machine*/) {
+std::unique_ptr<const Step> make_aligned_step(const ConvPass& pass, const Machine& /*machine*/) {
   return with_aligned_copies(pass, std::make_unique<AskedStep>(pass));
 }
 

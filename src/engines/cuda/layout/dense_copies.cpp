@@ -14,10 +14,7 @@
 
 #include "base/checked.h"
 #include "engines/cost.h"
-#include "engines/cuda/effort.h"
-#include "engines/cuda/implementations.h"
-#include "engines/cuda/layouts.h"
-#include "engines/cuda/shapes.h"
+#include "engines/cuda/candidate.h"
 #include "kernels/cuda/layout/channel_rows.h"
 #include "kernels/cuda/layout/relayout.h"
 #include "kernels/cuda/layout/scratch.h"
@@ -25,12 +22,8 @@
 namespace retrograd::engines::cuda {
 namespace {
 
-using problem::AvgPoolPass;
-using problem::BiasPass;
-using problem::ConvPass;
 using problem::Operand;
 using problem::Pass;
-using problem::PassTensor;
 
 enum class Layout : unsigned char { kPlanes, kChannelsLast, kFilled };
 
@@ -47,7 +40,7 @@ struct Image {
   Sizes5 sizes;
 };
 std::vector<Image> images_of(ConvPass& p) {
-  if (p.kind == problem::ConvPassKind::kForward) return {{&p.y, y_sizes(p)}, {&p.x, x_sizes(p)}};
+  if (is_forward(p)) return {{&p.y, y_sizes(p)}, {&p.x, x_sizes(p)}};
   return {{&p.x, x_sizes(p)}, {&p.y, y_sizes(p)}};
 }
 std::vector<Image> images_of(AvgPoolPass& p) { return {{&p.x, x_sizes(p)}, {&p.y, y_sizes(p)}}; }
@@ -179,7 +172,7 @@ kernels::cuda::Tensor tensor_of(const PassTensor& tensor, void* data) {
   return t;
 }
 // Rows of channels, filled up; of weights, whose outermost axis is filled up, too, some rows stay zero.
-void fill(const Copy& copy, void* given, void* dense, kernels::cuda::Stream stream) {
+void fill(const Copy& copy, void* given, void* dense, Stream stream) {
   using kernels::cuda::RowType;
   if (copy.sizes[0] != copy.taken[0]) kernels::cuda::clear_bytes(dense, copy.bytes(), stream);
   const auto [n, c, d, h, w] = copy.taken;

@@ -6,11 +6,7 @@
 #include <fmt/format.h>
 
 #include "engines/cuda/by_alignment.h"
-#include "engines/cuda/effort.h"
-#include "engines/cuda/implementations.h"
-#include "engines/cuda/layouts.h"
-#include "engines/cuda/shapes.h"
-#include "engines/pass_candidate.h"
+#include "engines/cuda/candidate.h"
 #include "kernels/cuda/pooling/pool_columns_plan.h"
 #include "kernels/cuda/pooling_forward/pool_forward.h"
 
@@ -18,16 +14,9 @@ namespace retrograd::engines::cuda {
 namespace {
 
 using kernels::cuda::PoolKernel;
-using problem::AvgPoolPass;
 
 constexpr char kBackwardOnly[] = "average pooling backward only",
                kForwardOnly[] = "average pooling forward only";
-
-bool both_channels_last(const AvgPoolPass& p) {
-  return is_channels_last(p.x, x_sizes(p)) && is_channels_last(p.y, y_sizes(p));
-}
-
-bool both_planes(const AvgPoolPass& p) { return is_planes(p.x, x_sizes(p)) && is_planes(p.y, y_sizes(p)); }
 
 // x and y of one type with fewer than 2^31 elements and one dense layout, and windows that 32 bits count.
 Support is_dense_pool(const AvgPoolPass& pass) {
@@ -72,20 +61,14 @@ class PoolStep final : public Step {
   kernels::cuda::ColumnsCut cut_;
 };
 
-const char* needs(PoolKernel kernel) {
-  switch (kernel) {
-    case PoolKernel::kDisjoint:
-      return "needs windows side by side without padding, one divisor, and rows or channels of whole vectors";
-    case PoolKernel::kColumns:
-      return "needs room for a tile in shared memory; channels last: no whole vectors of 16 bytes";
-    case PoolKernel::kVectors:
-      return "needs channels last, whole vectors of 16 bytes of them, strides of 64 rows at most, and 8 "
-             "windows at most that hold a place along an axis";
-    case PoolKernel::kAny:
-      break;
-  }
-  return "";
-}
+// In the kernels' order; the last takes all.
+constexpr const char* kNeeds[] = {
+    "needs windows side by side without padding, one divisor, and rows or channels of whole vectors",
+    "needs room for a tile in shared memory; channels last: no whole vectors of 16 bytes",
+    "needs channels last, whole vectors of 16 bytes of them, strides of 64 rows at most, and 8 windows at "
+    "most "
+    "that hold a place along an axis",
+    ""};
 
 template <PoolKernel kKernel>
 Support supports(const AvgPoolPass& pool, const Machine& /*machine*/) {
@@ -93,7 +76,7 @@ Support supports(const AvgPoolPass& pool, const Machine& /*machine*/) {
   if (pool.forward) return Support::no(kBackwardOnly);
   if (const Support dense = is_dense_pool(pool); !dense.accepted()) return dense;
   const bool has = kernels::cuda::has_pool_kernel(kKernel, shape_of(pool), !both_planes(pool), kAligned);
-  return has ? Support::yes() : Support::no(needs(kKernel));
+  return has ? Support::yes() : Support::no(kNeeds[static_cast<size_t>(kKernel)]);
 }
 
 template <PoolKernel kKernel>
@@ -107,29 +90,26 @@ const Candidate& candidate(const char* name) {
   return instance;
 }
 
-class PoolWindowsStep final : public Step {
- public:
-  explicit PoolWindowsStep(const AvgPoolPass& pass)
-      : pass_(pass),
-        planes_(both_planes(pass)),
-        choice_(kernels::cuda::forward_choice(shape_of(pass), !planes_)),
-        sums_(kernels::cuda::forward_sums(shape_of(pass), choice_.kernel)) {}
-  size_t workspace_bytes() const override { return static_cast<size_t>(sums_) * sizeof(float); }
-  std::string describe() const override {
-    return fmt::format("{}, {}{}", name_of(choice_.kernel), planes_ ? "planes" : "channels last",
-                       sums_ > 0 ? ", windows in parts" : "");
+struct Forward {
+  struct Plan {
+    bool last;
+    kernels::cuda::ForwardChoice choice;
+  };
+  static Plan plan(const AvgPoolPass& pass) {
+    const bool last = !both_planes(pass);
+    return {last, kernels::cuda::forward_choice(shape_of(pass), last)};
   }
-  void run(const Bindings& bindings, std::byte* workspace,
-           runtime::ExecutionContext& context) const override {
-    kernels::cuda::pool_forward(bind(pass_, bindings), !planes_, choice_, reinterpret_cast<float*>(workspace),
-                                stream_of(context));
+  static int64_t sums(const AvgPoolPass& pass, const Plan& plan) {
+    return kernels::cuda::forward_sums(shape_of(pass), plan.choice.kernel);
   }
-
- private:
-  AvgPoolPass pass_;
-  bool planes_;
-  kernels::cuda::ForwardChoice choice_;
-  int64_t sums_;
+  static std::string describe(const AvgPoolPass& pass, const Plan& plan) {
+    return fmt::format("{}, {}{}", name_of(plan.choice.kernel), plan.last ? "channels last" : "planes",
+                       sums(pass, plan) > 0 ? ", windows in parts" : "");
+  }
+  static void launch(const AvgPoolPass& /*pass*/, const kernels::cuda::Pool& pool, const Plan& plan,
+                     float* sums, Stream stream) {
+    kernels::cuda::pool_forward(pool, plan.last, plan.choice, sums, stream);
+  }
 };
 
 Support supports_forward(const AvgPoolPass& pool, const Machine& /*machine*/) {
@@ -139,9 +119,7 @@ Support supports_forward(const AvgPoolPass& pool, const Machine& /*machine*/) {
 
 Effort effort_forward(const AvgPoolPass& pool, const Machine& machine) {
   Effort effort = on_fp32_units(effort_of(pool), pool, machine);
-  const kernels::cuda::Pool shape = shape_of(pool);
-  const auto kernel = kernels::cuda::forward_choice(shape, !both_planes(pool)).kernel;
-  if (kernels::cuda::forward_sums(shape, kernel) > 0) effort.launches = 2;
+  if (Forward::sums(pool, Forward::plan(pool)) > 0) effort.launches = 2;
   return effort;
 }
 
@@ -154,7 +132,7 @@ const Candidate& pool_any() { return candidate<PoolKernel::kAny>("cuda.pool_any"
 
 const Candidate& pool_windows() {
   static const PassCandidate<AvgPoolPass> instance(
-      {"cuda.pool_windows", kForwardOnly, supports_forward, effort_forward, make_step<PoolWindowsStep>});
+      {"cuda.pool_windows", kForwardOnly, supports_forward, effort_forward, make_step<PlannedStep<Forward>>});
   return instance;
 }
 

@@ -2,12 +2,13 @@
 // grad_bias[c] = Σ grad_output[n, c, p], in two steps: blocks add up parts of channels, then a few threads
 // add the parts of a channel, in order. Bytes: grad_output once, so everything is 16-byte loads, several in
 // flight.
+#include "base/checked.h"
 #include "kernels/cuda/alignment.h"
 #include "kernels/cuda/bias/bias.h"
 #include "kernels/cuda/block_sum.cuh"
 #include "kernels/cuda/fast_div.cuh"
+#include "kernels/cuda/launch.cuh"
 #include "kernels/cuda/pack.cuh"
-#include "kernels/cuda/types.h"
 
 namespace retrograd::kernels::cuda {
 namespace {
@@ -148,8 +149,8 @@ __global__ void __launch_bounds__(kThreads)
 
 void finish(const Bias& bias, int64_t parts, const float* sums, Stream stream) {
   if (parts == 1) return;
-  const auto blocks = static_cast<unsigned>((bias.channels + kFinishChannels - 1) / kFinishChannels);
-  finish_kernel<<<blocks, kThreads, 0, stream>>>(bias.channels, parts, sums, bias.grad_bias);
+  start(finish_kernel, ceil_div(bias.channels, kFinishChannels), kThreads, 0, stream, bias.channels, parts,
+        sums, bias.grad_bias);
 }
 
 Planes planes_of(const Bias& bias, int64_t vectors_a_plane, int64_t parts) {
@@ -166,17 +167,17 @@ Planes planes_of(const Bias& bias, int64_t vectors_a_plane, int64_t parts) {
 template <class T, int kCount>
 void launch_planes(const Bias& bias, float* sums, Stream stream) {
   const int64_t parts = bias_cut(bias).parts, plane = bias.spatial[0] * bias.spatial[1] * bias.spatial[2];
-  const dim3 grid(static_cast<unsigned>(bias.channels), static_cast<unsigned>(parts));
+  const Extent grid(bias.channels, parts);
   const auto* y = static_cast<const T*>(bias.grad_output.data);
   const Sums target{bias.channels, parts > 1 ? sums : nullptr, bias.grad_bias};
   const int64_t image = bias.grad_output.strides[0], channel = bias.grad_output.strides[1];
   if (plane % kCount == 0 && image % kCount == 0 && channel % kCount == 0)
-    planes_kernel<T, kCount>
-        <<<grid, kThreads, 0, stream>>>(planes_of(bias, plane / kCount, parts), y, target);
+    start(planes_kernel<T, kCount>, grid, kThreads, 0, stream, planes_of(bias, plane / kCount, parts), y,
+          target);
   else
-    covering_kernel<T, kCount><<<grid, kThreads, 0, stream>>>(
-        planes_of(bias, (plane + 2 * kCount - 2) / kCount, parts),
-        (bias.batch - 1) * image + (bias.channels - 1) * channel + plane, y, target);
+    start(covering_kernel<T, kCount>, grid, kThreads, 0, stream,
+          planes_of(bias, (plane + 2 * kCount - 2) / kCount, parts),
+          (bias.batch - 1) * image + (bias.channels - 1) * channel + plane, y, target);
   finish(bias, parts, sums, stream);
 }
 
@@ -193,9 +194,8 @@ void launch_channels_last(const Bias& bias, float* sums, Stream stream) {
   p.vectors = static_cast<uint32_t>(vectors < kThreads ? vectors : kThreads);
   p.lines = kThreads / p.vectors;
   const Sums target{p.channels, cut.sums() > 1 ? sums : nullptr, bias.grad_bias};
-  const dim3 grid(static_cast<unsigned>((vectors + p.vectors - 1) / p.vectors), static_cast<unsigned>(parts));
-  channels_last_kernel<T, kCount>
-      <<<grid, kThreads, 0, stream>>>(p, static_cast<const T*>(bias.grad_output.data), target);
+  start(channels_last_kernel<T, kCount>, {(vectors + p.vectors - 1) / p.vectors, parts}, kThreads, 0, stream,
+        p, bias.grad_output.data, target);
   finish(bias, cut.sums(), sums, stream);
 }
 

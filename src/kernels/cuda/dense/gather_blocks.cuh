@@ -59,15 +59,6 @@ struct Corner {
 
 template <class C>
 using TileSums = float[C::kWarpM / 16][C::kWarpN / 8][4];
-template <class C>
-struct WarpCorner {
-  int row, column;
-  __device__ WarpCorner() {
-    const int warp = static_cast<int>(threadIdx.x) / 32;
-    row = warp / (C::kN / C::kWarpN) * C::kWarpM;
-    column = warp % (C::kN / C::kWarpN) * C::kWarpN;
-  }
-};
 
 // From a tile's sums to the result, bias and repair included.
 template <class C, class T = void>
@@ -141,10 +132,9 @@ static __global__ void __launch_bounds__(C::kThreads) parts_kernel(const __grid_
 
 // grid: of the products, a tile and a part a block.
 template <class C>
-static void add_parts(const Product& p, dim3 grid, unsigned residues, Stream stream) {
-  cudaFuncSetAttribute(parts_kernel<C>, cudaFuncAttributeMaxDynamicSharedMemorySize, C::kFinishBytes);
-  grid.z = residues;
-  parts_kernel<C><<<grid, C::kThreads, C::kFinishBytes, stream>>>(p);
+static void add_parts(const Product& p, Extent grid, unsigned residues, Stream stream) {
+  grid.size.z = residues;
+  start(parts_kernel<C>, grid, C::kThreads, C::kFinishBytes, stream, p);
 }
 
 }  // namespace retrograd::kernels::cuda::gather

@@ -8,6 +8,7 @@
 // that makes of weights that are not finite is mended as in gather_product.cu.
 #include <algorithm>
 
+#include "base/checked.h"
 #include "kernels/cuda/dense/gather_blocks.cuh"
 #include "kernels/cuda/dense/gather_in_place.h"
 #include "kernels/cuda/dense/gather_prepare.cuh"
@@ -21,7 +22,6 @@ using gather::Cut;
 using gather::Product;
 using gather::Residue;
 using gather::Tile;
-using gather::WarpCorner;
 using in_place::Places;
 
 template <class Math, class C, bool kRows>
@@ -109,12 +109,11 @@ void launch(const Product& p, const Places& places, const GatherProduct& product
   using E = typename Math::Element;
   using S = in_place::Stage<E, C, kRows>;
   constexpr int kBytes = std::max(S::kStages * S::kBytes, C::kFinishBytes);
-  cudaFuncSetAttribute(in_place_kernel<Math, C, kRows>, cudaFuncAttributeMaxDynamicSharedMemorySize, kBytes);
-  const dim3 grid(static_cast<unsigned>((p.columns + C::kN - 1) / C::kN) * ((most + C::kM - 1) / C::kM),
-                  static_cast<unsigned>(product.conv.groups), residues * static_cast<unsigned>(p.parts));
+  const Extent grid(ceil_div(p.columns, C::kN) * ceil_div(most, C::kM), product.conv.groups,
+                    residues * p.parts);
   const Tensor& source = product.forward ? product.conv.x : product.conv.y;
-  in_place_kernel<Math, C, kRows><<<grid, C::kThreads, kBytes, stream>>>(
-      p, places, static_cast<const E*>(source.data), static_cast<const E*>(product.conv.w.data));
+  start(in_place_kernel<Math, C, kRows>, grid, C::kThreads, kBytes, stream, p, places, source.data,
+        product.conv.w.data);
   if (p.parts > 1) gather::add_parts<C>(p, grid, residues, stream);
 }
 

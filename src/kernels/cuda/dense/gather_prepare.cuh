@@ -2,7 +2,7 @@
 // From what a gather product is asked to what its kernels are told.
 #pragma once
 
-#include "kernels/cuda/dense/gather_product_plan.h"
+#include "kernels/cuda/dense/gather_product.h"
 #include "kernels/cuda/dense/gather_tiles.cuh"
 
 namespace retrograd::kernels::cuda::gather {

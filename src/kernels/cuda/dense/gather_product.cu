@@ -11,10 +11,10 @@
 #include <algorithm>
 #include <type_traits>
 
+#include "base/checked.h"
 #include "kernels/cuda/dense/gather_blocks.cuh"
 #include "kernels/cuda/dense/gather_prepare.cuh"
 #include "kernels/cuda/dense/gather_product.h"
-#include "kernels/cuda/dense/gather_product_plan.h"
 #include "kernels/cuda/dense/gather_tiles.cuh"
 
 namespace retrograd::kernels::cuda {
@@ -28,7 +28,6 @@ using gather::Loader;
 using gather::Product;
 using gather::Residue;
 using gather::Tile;
-using gather::WarpCorner;
 
 template <class Math, class C>
 __global__ void __launch_bounds__(C::kThreads, C::kBlocks)
@@ -46,40 +45,13 @@ __global__ void __launch_bounds__(C::kThreads, C::kBlocks)
   const int steps = static_cast<int>(int64_t{r.steps} * (corner.part + 1) / p.parts) - first;
   Loader<C> loader(p, r, tile.rows, source + int64_t{corner.group} * p.filled,
                    weights + corner.group * p.weight_group, corner.n0, first, base);
-#pragma unroll
-  for (int i = 0; i < C::kStages - 1; ++i) {
-    if (i < steps) loader.load(i * C::kStageBytes);
-    close_copies();
-  }
-  const WarpCorner<C> warp;
-  WarpSums<Math, C::kWarpM, C::kWarpN> sums;
-  Fragments<C> fragments[2];
-  wait_for_copies<C::kStages - 2>();
-  __syncthreads();
-  fragments[0].load(base, warp.row, warp.column, 0);
-  uint32_t reading = 0, writing = (C::kStages - 1) * C::kStageBytes;
-  const auto next = [](uint32_t stage) {
-    return stage == (C::kStages - 1) * C::kStageBytes ? 0u : stage + C::kStageBytes;
+  uint32_t writing = 0;
+  const auto load = [&](int step) {
+    if (step < steps) loader.load(writing);
+    writing = writing == (C::kStages - 1) * C::kStageBytes ? 0u : writing + C::kStageBytes;
   };
-  for (int step = 0; step < steps; ++step) {
-#pragma unroll
-    for (int k = 0; k < 4; ++k) {
-      if (k == 3) {
-        wait_for_copies<C::kStages - 2>();
-        __syncthreads();
-        reading = next(reading);
-      }
-      fragments[(k + 1) % 2].load(base + reading, warp.row, warp.column, (k + 1) % 4);
-      if (k == 0) {
-        if (step + C::kStages - 1 < steps) loader.load(writing);
-        close_copies();
-        writing = next(writing);
-      }
-      sums.add(fragments[k % 2].a, fragments[k % 2].b);
-    }
-    sums.settle();
-  }
-  wait_for_copies<0>();
+  WarpSums<Math, C::kWarpM, C::kWarpN> sums;
+  multiply_steps<C, C::kStageBytes, Fragments<C>>(steps, base, WarpCorner<C>(), sums, load, [](int) {});
   if (p.parts > 1) {
     gather::keep_part<C>(p, sums.sums);
     return;
@@ -91,11 +63,10 @@ __global__ void __launch_bounds__(C::kThreads, C::kBlocks)
 template <class Math, class C>
 void launch(const Product& p, const GatherProduct& product, uint32_t places, unsigned residues,
             Stream stream) {
-  cudaFuncSetAttribute(product_kernel<Math, C>, cudaFuncAttributeMaxDynamicSharedMemorySize, C::kBytes);
-  const dim3 grid(static_cast<unsigned>((p.columns + C::kN - 1) / C::kN) * ((places + C::kM - 1) / C::kM),
-                  static_cast<unsigned>(product.conv.groups), residues * static_cast<unsigned>(p.parts));
-  product_kernel<Math, C><<<grid, C::kThreads, C::kBytes, stream>>>(
-      p, static_cast<const char*>(product.source_rows), static_cast<const char*>(product.weight_rows));
+  const Extent grid(ceil_div(p.columns, C::kN) * ceil_div(places, C::kM), product.conv.groups,
+                    residues * p.parts);
+  start(product_kernel<Math, C>, grid, C::kThreads, C::kBytes, stream, p, product.source_rows,
+        product.weight_rows);
   if (p.parts > 1) gather::add_parts<C>(p, grid, residues, stream);
 }
 

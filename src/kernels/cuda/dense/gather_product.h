@@ -17,9 +17,9 @@ namespace retrograd::kernels::cuda {
 // Along one axis: result i of this product lies at i·result_step + result_first and reads, for tap j, the
 // source at i·step + first + j·tap_step, with weight number tap_first + j·tap_stride.
 struct ProductAxis {
-  int64_t results, result_step, result_first;
-  int64_t source, step, first;
-  int64_t taps, tap_step, tap_first, tap_stride, kernel;
+  int64_t results, result_step = 1, result_first = 0;
+  int64_t source, step = 1, first = 0;
+  int64_t taps = 1, tap_step = 0, tap_first = 0, tap_stride = 1, kernel = 1;
 };
 
 using ProductAxes = std::array<ProductAxis, 3>;
@@ -33,7 +33,7 @@ struct GatherProduct {
   bool forward;          // the result is y, else x
   bool padded;           // whether a tap may lie beyond the edge
   bool warpgroups;       // the GPU has Hopper's products
-  bool patches = false;  // forward only: both rows hold x channels and taps (patch_rows.h), axes have one tap
+  bool patches = false;  // forward only: both rows hold x channels and taps, axes have one tap
   int multiprocessors;
   Columns columns = Columns::kChannels;
   ProductAxes axes;  // of one residue; gather_product has its own
@@ -58,5 +58,44 @@ void gather_product(const GatherProduct& product, std::span<const ProductAxes> r
 
 // Zeros, whatever the type of the elements.
 void clear(void* data, size_t bytes, Stream stream);
+
+// ---- which tiles of m pixels by n channels a product is cut into; all of them add in the same order
+
+struct GatherTiles {
+  int m, n;
+  double time;
+};
+// time: in results of a multiprocessor that are made one after the other, or idle.
+GatherTiles gather_tiles(int64_t places, int64_t columns, int64_t groups, ProductMath math,
+                         int multiprocessors);
+
+// Into how many parts the sums are cut (split-K), so that few tiles with long sums fill a GPU: of the problem
+// alone, as bits depend on it. count: groups times residues; steps: the most of a residue.
+int gather_parts(int64_t places, int64_t columns, int64_t count, int64_t steps);
+
+// The tiles of a whole product, and the room that its parts need.
+struct GatherCut {
+  GatherTiles tiles;
+  int64_t partial_floats;
+};
+GatherCut gather_cut(const GatherProduct& product, std::span<const ProductAxes> residues);
+
+// How a tile's results are stored: neighbouring lanes take neighbouring columns or places, `length` at a time
+// that lie side by side and whose address, counted from the result's, is a multiple of as many: 16 bytes, 8
+// or one element. The result's own address counts, too.
+struct GatherRun {
+  bool by_columns;
+  int length;
+};
+GatherRun gather_run(const GatherProduct& product, std::span<const ProductAxes> residues);
+
+// The same of f32_gather; steps: of 32 terms. The steps of a tile are shared among the blocks of a cluster,
+// as many as the problem alone says, since bits depend on it. time: in microseconds.
+struct F32Tiles {
+  int m, n, shares;
+  double time;
+};
+F32Tiles f32_gather_tiles(int64_t places, int64_t columns, int64_t steps, ProductMath math,
+                          int multiprocessors);
 
 }  // namespace retrograd::kernels::cuda

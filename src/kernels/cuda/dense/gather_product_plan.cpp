@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tiles by their measured times.
-#include "kernels/cuda/dense/gather_product_plan.h"
-
 #include <algorithm>
 #include <initializer_list>
 #include <span>
 
 #include "base/checked.h"
+#include "kernels/cuda/dense/gather_product.h"
 
 namespace retrograd::kernels::cuda {
 namespace {

@@ -8,7 +8,7 @@
 #include "kernels/cuda/dense/gather_tiles.cuh"
 #include "kernels/cuda/dense/tile_repair.cuh"
 #include "kernels/cuda/elements.cuh"
-#include "kernels/cuda/types.h"
+#include "kernels/cuda/launch.cuh"
 
 namespace retrograd::kernels::cuda::gather {
 

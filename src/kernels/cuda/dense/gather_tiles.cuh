@@ -49,12 +49,8 @@ struct Product {
   Residue residues[kMostResidues];
 };
 
-// Tiles of kM x kN results by warps of kWarpM x kWarpN, kBlocks blocks a multiprocessor.
-template <int kM_, int kN_, int kWarpM_, int kWarpN_, int kStages_, int kBlocks_>
-struct Cut {
-  static constexpr int kM = kM_, kN = kN_, kWarpM = kWarpM_, kWarpN = kWarpN_, kStages = kStages_,
-                       kBlocks = kBlocks_;
-  static constexpr int kThreads = kM / kWarpM * (kN / kWarpN) * 32;
+template <int kM, int kN, int kWarpM, int kWarpN, int kStages, int kBlocks>
+struct Cut : TileCut<kM, kN, kWarpM, kWarpN, kStages, kBlocks> {
   static constexpr int kStageBytes = (kM + kN) * kStepBytes;
   // Of results in shared memory, places or columns side by side: fragments go to different banks.
   static constexpr int kPlacesPitch = kM + 4, kColumnsPitch = kN + 8;

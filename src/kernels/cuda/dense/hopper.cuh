@@ -54,6 +54,15 @@ __device__ inline void publish_barriers() {
   asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
   asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 }
+// Those of a ring, by one thread: so many arrivals make a stage full, or empty again.
+template <int kStages>
+__device__ inline void init_ring(uint32_t full, uint32_t empty, uint32_t filling, uint32_t emptying) {
+  for (int i = 0; i < kStages; ++i) {
+    init_barrier(full + 8 * i, filling);
+    init_barrier(empty + 8 * i, emptying);
+  }
+  publish_barriers();
+}
 __device__ inline void arrive(uint32_t barrier) {
   asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(barrier) : "memory");
 }

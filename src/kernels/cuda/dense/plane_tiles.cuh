@@ -19,14 +19,11 @@ struct Product {
   int64_t pitch, weights;  // of a row of columns; of all groups
 };
 
-// Tiles of kM x kN results by warps of kWarpM x kWarpN, kBlocks blocks a multiprocessor. A stage is kM rows,
-// then kN rows, of 128 bytes of terms each; 16 bytes between rows put the eight that a warp reads at once
-// into different banks.
-template <int kM_, int kN_, int kWarpM_, int kWarpN_, int kBlocks_>
-struct Cut {
-  static constexpr int kM = kM_, kN = kN_, kWarpM = kWarpM_, kWarpN = kWarpN_, kBlocks = kBlocks_;
-  static constexpr int kWarps = kM / kWarpM * (kN / kWarpN), kThreads = kWarps * 32;
-  static constexpr int kStages = 4, kRow = 128 + 16, kStage = (kM + kN) * kRow;
+// A stage is kM rows, then kN rows, of 128 bytes of terms each; 16 bytes between rows put the eight that a
+// warp reads at once into different banks.
+template <int kM, int kN, int kWarpM, int kWarpN, int kBlocks>
+struct Cut : TileCut<kM, kN, kWarpM, kWarpN, 4, kBlocks> {
+  static constexpr int kRow = 128 + 16, kStage = (kM + kN) * kRow;
 };
 
 // The fragments a warp multiplies next: rows run along the sum, as products want both operands.

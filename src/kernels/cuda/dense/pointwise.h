@@ -11,7 +11,6 @@
 #include "kernels/cuda/dense_weight/weight_results.h"
 #include "kernels/cuda/fast_div.cuh"
 #include "kernels/cuda/layout/channel_rows.h"
-#include "kernels/cuda/layout/results.h"
 
 namespace retrograd::kernels::cuda {
 

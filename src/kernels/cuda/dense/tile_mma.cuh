@@ -42,6 +42,12 @@ __device__ void load_matrices(uint32_t address, uint32_t (&r)[4]) {
                  : "r"(address));
   }
 }
+// Two of them, transposed.
+__device__ inline void load_pair(uint32_t address, uint32_t (&r)[2]) {
+  asm volatile("ldmatrix.sync.aligned.m8n8.x2.trans.shared.b16 {%0,%1}, [%2];"
+               : "=r"(r[0]), "=r"(r[1])
+               : "r"(address));
+}
 __device__ inline void load_words(uint32_t address, uint32_t (&r)[4]) {
   asm volatile("ld.shared.v4.b32 {%0,%1,%2,%3}, [%4];"
                : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
@@ -122,6 +128,26 @@ __device__ void halve(const uint32_t (&value)[kCount], uint32_t (&near)[kCount],
   }
 }
 
+// Tiles of kM x kN results by warps of kWarpM x kWarpN, kStages steps in shared memory, kBlocks blocks a
+// multiprocessor.
+template <int kM_, int kN_, int kWarpM_, int kWarpN_, int kStages_, int kBlocks_>
+struct TileCut {
+  static constexpr int kM = kM_, kN = kN_, kWarpM = kWarpM_, kWarpN = kWarpN_, kStages = kStages_,
+                       kBlocks = kBlocks_;
+  static constexpr int kWarps = kM / kWarpM * (kN / kWarpN), kThreads = kWarps * 32;
+};
+
+// Where a warp's results begin in its block's tile.
+template <class C>
+struct WarpCorner {
+  int row, column;
+  __device__ WarpCorner() {
+    const int warp = static_cast<int>(threadIdx.x) / 32;
+    row = warp / (C::kN / C::kWarpN) * C::kWarpM;
+    column = warp % (C::kN / C::kWarpN) * C::kWarpN;
+  }
+};
+
 // kRows x kColumns results of a warp, a fragment of the sum at a time; settle() at the end of a step.
 template <class Math, int kRows, int kColumns>
 struct WarpSums {
@@ -191,5 +217,43 @@ struct WarpSums<InF32, kRows, kColumns> {
         }
   }
 };
+
+// The sums of steps: kStages − 1 of them are on their way to shared memory while one is multiplied, and the
+// fragments of the next 32 bytes while those of these are. load(step): begins the copies of a step, if it is
+// one; called for one after the other. meanwhile(step): once a step, when all threads have read what was
+// copied before it.
+template <class C, int kStageBytes, class Fragments, class Sums, class Load, class Meanwhile>
+__device__ void multiply_steps(int steps, uint32_t base, const WarpCorner<C>& warp, Sums& sums,
+                               const Load& load, const Meanwhile& meanwhile) {
+#pragma unroll
+  for (int i = 0; i < C::kStages - 1; ++i) {
+    load(i);
+    close_copies();
+  }
+  Fragments fragments[2];
+  wait_for_copies<C::kStages - 2>();
+  __syncthreads();
+  fragments[0].load(base, warp.row, warp.column, 0);
+  uint32_t reading = 0;
+  for (int step = 0; step < steps; ++step) {
+#pragma unroll
+    for (int k = 0; k < 4; ++k) {
+      if (k == 3) {
+        wait_for_copies<C::kStages - 2>();
+        __syncthreads();
+        reading = reading == (C::kStages - 1) * kStageBytes ? 0u : reading + kStageBytes;
+      }
+      fragments[(k + 1) % 2].load(base + reading, warp.row, warp.column, (k + 1) % 4);
+      if (k == 0) {
+        load(step + C::kStages - 1);
+        close_copies();
+      }
+      if (k == 1) meanwhile(step);
+      sums.add(fragments[k % 2].a, fragments[k % 2].b);
+    }
+    sums.settle();
+  }
+  wait_for_copies<0>();
+}
 
 }  // namespace retrograd::kernels::cuda

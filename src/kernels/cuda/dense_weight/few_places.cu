@@ -8,7 +8,7 @@
 #include "kernels/cuda/alignment.h"
 #include "kernels/cuda/dense_weight/few_places.h"
 #include "kernels/cuda/elements.cuh"
-#include "kernels/cuda/types.h"
+#include "kernels/cuda/launch.cuh"
 
 namespace retrograd::kernels::cuda {
 namespace {
@@ -105,12 +105,10 @@ __global__ void __launch_bounds__(kThreads)
 
 template <class T, int kPlaces>
 void launch(const FewPlaces& p, Stream stream) {
-  const dim3 grid(static_cast<unsigned>(ceil_div(p.columns, kThreads * kWidth)),
-                  static_cast<unsigned>(ceil_div(p.conv.y_channels, kRows)),
-                  static_cast<unsigned>(p.conv.groups));
   const bool vectors = p.columns % kWidth == 0 && is_aligned(p.conv.w.data);
   const auto kernel = p.padded ? product_kernel<T, kPlaces, true> : product_kernel<T, kPlaces, false>;
-  kernel<<<grid, kThreads, 0, stream>>>(p, vectors);
+  start(kernel, {ceil_div(p.columns, kThreads * kWidth), ceil_div(p.conv.y_channels, kRows), p.conv.groups},
+        kThreads, 0, stream, p, vectors);
 }
 
 }  // namespace

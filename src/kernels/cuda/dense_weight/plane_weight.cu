@@ -10,6 +10,7 @@
 #include "kernels/cuda/dense/plane_tiles.cuh"
 #include "kernels/cuda/dense_weight/plane_weight_plan.h"
 #include "kernels/cuda/dense_weight/weight_parts.h"
+#include "kernels/cuda/launch.cuh"
 
 namespace retrograd::kernels::cuda {
 namespace {
@@ -129,39 +130,12 @@ __global__ void __launch_bounds__(C::kThreads, C::kBlocks)
                                             p.rows - m0,
                                             end};
   __syncthreads();
-#pragma unroll
-  for (int i = 0; i < C::kStages - 1; ++i) {
-    if (i < steps) copies.load(base + i * C::kStage, begin + i * kTerms);
-    close_copies();
-  }
-  const int warp = static_cast<int>(threadIdx.x) / 32;
-  const int first_row = warp / (C::kN / C::kWarpN) * C::kWarpM,
-            first_column = warp % (C::kN / C::kWarpN) * C::kWarpN;
+  const auto load = [&](int step) {
+    if (step < steps) copies.load(base + step % C::kStages * C::kStage, begin + step * kTerms);
+  };
+  const WarpCorner<C> warp;
   WarpSums<Math, C::kWarpM, C::kWarpN> sums;
-  Fragments<C> fragments[2];
-  wait_for_copies<C::kStages - 2>();
-  __syncthreads();
-  fragments[0].load(base, first_row, first_column, 0);
-  uint32_t reading = 0;
-  for (int step = 0; step < steps; ++step) {
-#pragma unroll
-    for (int k = 0; k < 4; ++k) {
-      if (k == 3) {
-        wait_for_copies<C::kStages - 2>();
-        __syncthreads();
-        reading = reading == (C::kStages - 1) * C::kStage ? 0u : reading + C::kStage;
-      }
-      fragments[(k + 1) % 2].load(base + reading, first_row, first_column, (k + 1) % 4);
-      if (k == 0) {
-        const int next = step + C::kStages - 1;
-        if (next < steps) copies.load(base + next % C::kStages * C::kStage, begin + next * kTerms);
-        close_copies();
-      }
-      sums.add(fragments[k % 2].a, fragments[k % 2].b);
-    }
-    sums.settle();
-  }
-  wait_for_copies<0>();
+  multiply_steps<C, C::kStage, Fragments<C>>(steps, base, warp, sums, load, [](int) {});
 
   // [part][group][y channel][x channel][tap], filled up
   float* out = parts + number * p.weights + static_cast<int64_t>(group) * p.rows * p.pitch;
@@ -170,11 +144,11 @@ __global__ void __launch_bounds__(C::kThreads, C::kBlocks)
   for (int i = 0; i < C::kWarpM / 16; ++i)
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
-      const int o = m0 + first_row + i * 16 + lane / 4 + half * 8;
+      const int o = m0 + warp.row + i * 16 + lane / 4 + half * 8;
       if (o >= p.rows) continue;
 #pragma unroll
       for (int j = 0; j < C::kWarpN / 8; ++j) {
-        const int n = n0 + first_column + j * 8 + lane % 4 * 2;
+        const int n = n0 + warp.column + j * 8 + lane % 4 * 2;
         if (n < p.pitch)
           *reinterpret_cast<float2*>(out + o * p.pitch + n) =
               float2{sums.sums[i][j][2 * half], sums.sums[i][j][2 * half + 1]};
@@ -204,14 +178,9 @@ template <class Math, class C, bool kWideX, bool kWideY>
 void launch(const Product& p, const PlaneWeight& product, Stream stream) {
   constexpr int kBytes = C::kStages * C::kStage;
   const auto kernel = product_kernel<Math, C, kWideX, kWideY>;
-  cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kBytes);
   using E = typename Math::Element;
-  const dim3 grid(static_cast<unsigned>(ceil_div(p.columns, C::kN)),
-                  static_cast<unsigned>(ceil_div(p.rows, C::kM)),
-                  static_cast<unsigned>(p.groups * product.choice.parts));
-  kernel<<<grid, C::kThreads, kBytes, stream>>>(p, static_cast<const E*>(product.conv.x.data),
-                                                static_cast<const E*>(product.conv.y.data),
-                                                product.workspace);
+  start(kernel, {ceil_div(p.columns, C::kN), ceil_div(p.rows, C::kM), p.groups * product.choice.parts},
+        C::kThreads, kBytes, stream, p, product.conv.x.data, product.conv.y.data, product.workspace);
 }
 
 template <class Math, class C>

@@ -10,6 +10,7 @@
 #include "kernels/cuda/alignment.h"
 #include "kernels/cuda/dense_weight/weight_parts.h"
 #include "kernels/cuda/fast_div.cuh"
+#include "kernels/cuda/launch.cuh"
 #include "kernels/cuda/pack.cuh"
 #include "kernels/cuda/part_repair.cuh"
 
@@ -423,7 +424,7 @@ void add_weight_parts(const WeightParts& parts, Stream stream) {
   cut_tiles(p);
   const int64_t blocks = ceil_div(p.rows, p.tile_rows) * p.across_taps * p.across_channels;
   const size_t bytes = sizeof(float) * p.tile_rows * p.row_step * (kThreads / p.lanes);
-  parts_kernel<<<static_cast<unsigned>(blocks), kThreads, bytes, stream>>>(p, parts.parts);
+  start(parts_kernel, blocks, kThreads, bytes, stream, p, parts.parts);
 }
 
 }  // namespace retrograd::kernels::cuda

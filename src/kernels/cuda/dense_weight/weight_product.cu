@@ -10,11 +10,11 @@
 #include "kernels/cuda/dense_weight/weight_parts.h"
 #include "kernels/cuda/dense_weight/weight_product_plan.h"
 #include "kernels/cuda/dense_weight/weight_tiles.cuh"
+#include "kernels/cuda/launch.cuh"
 
 namespace retrograd::kernels::cuda {
 namespace {
 
-using weight::Cut;
 using weight::Fragments;
 using weight::Product;
 using weight::Stage;
@@ -61,6 +61,7 @@ __global__ void __launch_bounds__(C::kThreads, C::kBlocks)
              place < end ? static_cast<int>(w) * p.stride[2] : -(1 << 30)};  // beyond every edge
   };
   const auto load = [&](int step) {
+    if (step >= steps) return;
     const int slot = step % C::kStages;
     const uint32_t stage = base + static_cast<uint32_t>(slot) * S::kBytes;
     const uint32_t first = begin + static_cast<uint32_t>(step) * kTerms;
@@ -92,45 +93,18 @@ __global__ void __launch_bounds__(C::kThreads, C::kBlocks)
   for (int i = static_cast<int>(threadIdx.x); i < C::kStages * kTerms; i += C::kThreads)
     tabulate(i / kTerms, i % kTerms);
   __syncthreads();
-#pragma unroll
-  for (int i = 0; i < C::kStages - 1; ++i) {
-    if (i < steps) load(i);
-    close_copies();
-  }
-  const int warp = static_cast<int>(threadIdx.x) / 32;
-  const int first_row = warp / (C::kN / C::kWarpN) * C::kWarpM,
-            first_column = warp % (C::kN / C::kWarpN) * C::kWarpN;
+  // A barrier is between this and the copies that read it.
+  const auto tabulate_next = [&](int step) {
+    if (threadIdx.x < kTerms) tabulate(step + C::kStages, static_cast<int>(threadIdx.x));
+  };
+  const WarpCorner<C> warp;
   WarpSums<Math, C::kWarpM, C::kWarpN> sums;
-  Fragments<E, C> fragments[2];
-  wait_for_copies<C::kStages - 2>();
-  __syncthreads();
-  fragments[0].load(base, first_row, first_column, 0);
-  uint32_t reading = 0;
-  for (int step = 0; step < steps; ++step) {
-#pragma unroll
-    for (int k = 0; k < 4; ++k) {
-      if (k == 3) {
-        wait_for_copies<C::kStages - 2>();
-        __syncthreads();
-        reading = reading == (C::kStages - 1) * S::kBytes ? 0u : reading + S::kBytes;
-      }
-      fragments[(k + 1) % 2].load(base + reading, first_row, first_column, (k + 1) % 4);
-      if (k == 0) {
-        if (step + C::kStages - 1 < steps) load(step + C::kStages - 1);
-        close_copies();
-      }
-      // The barrier is between this and the copies that read it.
-      if (k == 1 && threadIdx.x < kTerms) tabulate(step + C::kStages, static_cast<int>(threadIdx.x));
-      sums.add(fragments[k % 2].a, fragments[k % 2].b);
-    }
-    sums.settle();
-  }
-  wait_for_copies<0>();
+  multiply_steps<C, S::kBytes, Fragments<E, C>>(steps, base, warp, sums, load, tabulate_next);
 
   // [part][group][y channel][tap][x channel, filled up]
   float* out = parts + number * p.weights + static_cast<int64_t>(group) * p.rows * p.columns;
   Fragments<E, C>::visit(sums.sums, [&](int row, int offset, auto values) {
-    const int o = m0 + first_row + row, n = n0 + first_column + offset;
+    const int o = m0 + warp.row + row, n = n0 + warp.column + offset;
     if (o < p.rows && n < p.columns)
       *reinterpret_cast<decltype(values)*>(out + static_cast<int64_t>(o) * p.columns + n) = values;
   });
@@ -139,12 +113,8 @@ __global__ void __launch_bounds__(C::kThreads, C::kBlocks)
 template <class Math, class C>
 void launch(const Product& p, const WeightProduct& product, int64_t parts, Stream stream) {
   constexpr int kBytes = C::kStages * Stage<typename Math::Element, C>::kBytes;
-  cudaFuncSetAttribute(product_kernel<Math, C>, cudaFuncAttributeMaxDynamicSharedMemorySize, kBytes);
-  const dim3 grid(static_cast<unsigned>(ceil_div(p.columns, C::kN)),
-                  static_cast<unsigned>(ceil_div(p.rows, C::kM)), static_cast<unsigned>(p.groups * parts));
-  product_kernel<Math, C><<<grid, C::kThreads, kBytes, stream>>>(p, static_cast<const char*>(product.x_rows),
-                                                                 static_cast<const char*>(product.y_rows),
-                                                                 product.workspace);
+  start(product_kernel<Math, C>, {ceil_div(p.columns, C::kN), ceil_div(p.rows, C::kM), p.groups * parts},
+        C::kThreads, kBytes, stream, p, product.x_rows, product.y_rows, product.workspace);
 }
 
 Product prepare(const WeightProduct& product, int64_t parts, int64_t x_columns) {
@@ -173,20 +143,20 @@ void launch_tiles(const Product& p, const WeightProduct& product, const WeightCh
   const int64_t parts = choice.parts;
   constexpr bool kSixteenBits = sizeof(typename Math::Element) == 2;
   const auto is = [&](int m, int n) { return choice.m == m && choice.n == n; };
-  if (is(32, 128)) return launch<Math, Cut<32, 128, 32, 32, 4, 2>>(p, product, parts, stream);
-  if (is(64, 128)) return launch<Math, Cut<64, 128, 64, 32, 4, 2>>(p, product, parts, stream);
-  if (is(128, 64)) return launch<Math, Cut<128, 64, 64, 32, 4, 2>>(p, product, parts, stream);
-  if (is(64, 64)) return launch<Math, Cut<64, 64, 32, 32, 3, 3>>(p, product, parts, stream);
+  if (is(32, 128)) return launch<Math, TileCut<32, 128, 32, 32, 4, 2>>(p, product, parts, stream);
+  if (is(64, 128)) return launch<Math, TileCut<64, 128, 64, 32, 4, 2>>(p, product, parts, stream);
+  if (is(128, 64)) return launch<Math, TileCut<128, 64, 64, 32, 4, 2>>(p, product, parts, stream);
+  if (is(64, 64)) return launch<Math, TileCut<64, 64, 32, 32, 3, 3>>(p, product, parts, stream);
   if constexpr (kSixteenBits) {
-    if (is(32, 64)) return launch<Math, Cut<32, 64, 32, 16, 4, 3>>(p, product, parts, stream);
-    if (is(64, 32)) return launch<Math, Cut<64, 32, 16, 32, 4, 3>>(p, product, parts, stream);
-    if (is(16, 128)) return launch<Math, Cut<16, 128, 16, 32, 3, 3>>(p, product, parts, stream);
-    if (is(32, 32)) return launch<Math, Cut<32, 32, 16, 16, 4, 4>>(p, product, parts, stream);
+    if (is(32, 64)) return launch<Math, TileCut<32, 64, 32, 16, 4, 3>>(p, product, parts, stream);
+    if (is(64, 32)) return launch<Math, TileCut<64, 32, 16, 32, 4, 3>>(p, product, parts, stream);
+    if (is(16, 128)) return launch<Math, TileCut<16, 128, 16, 32, 3, 3>>(p, product, parts, stream);
+    if (is(32, 32)) return launch<Math, TileCut<32, 32, 16, 16, 4, 4>>(p, product, parts, stream);
   } else {
-    if (is(32, 64)) return launch<Math, Cut<32, 64, 32, 32, 4, 3>>(p, product, parts, stream);
-    if (is(64, 32)) return launch<Math, Cut<64, 32, 32, 32, 4, 3>>(p, product, parts, stream);
+    if (is(32, 64)) return launch<Math, TileCut<32, 64, 32, 32, 4, 3>>(p, product, parts, stream);
+    if (is(64, 32)) return launch<Math, TileCut<64, 32, 32, 32, 4, 3>>(p, product, parts, stream);
   }
-  launch<Math, Cut<128, 128, 64, 32, 4, 1>>(p, product, parts, stream);
+  launch<Math, TileCut<128, 128, 64, 32, 4, 1>>(p, product, parts, stream);
 }
 
 template <class Math>

@@ -7,8 +7,8 @@
 
 #include "kernels/cuda/elements.cuh"
 #include "kernels/cuda/fast_div.cuh"
+#include "kernels/cuda/launch.cuh"
 #include "kernels/cuda/layout/channel_rows.h"
-#include "kernels/cuda/types.h"
 
 namespace retrograd::kernels::cuda {
 namespace {
@@ -113,7 +113,7 @@ void launch_weight_rows(const Conv& conv, RowType type, void* target, Stream str
                                      : std::is_same_v<E, __half> ? DType::kF16
                                                                  : DType::kBF16);
   const auto kernel = same ? weight_rows_kernel<E, kByY, true> : weight_rows_kernel<E, kByY, false>;
-  kernel<<<blocks, kThreads, 0, stream>>>(p, static_cast<E*>(target));
+  start(kernel, blocks, kThreads, 0, stream, p, target);
 }
 
 }  // namespace

@@ -29,14 +29,6 @@ __device__ inline void copy_near(uint32_t target, const void* source, bool live)
                "r"(live ? 16 : 0));
 }
 
-// Tiles of kM x kN results by warps of kWarpM x kWarpN, kBlocks blocks a multiprocessor.
-template <int kM_, int kN_, int kWarpM_, int kWarpN_, int kStages_, int kBlocks_>
-struct Cut {
-  static constexpr int kM = kM_, kN = kN_, kWarpM = kWarpM_, kWarpN = kWarpN_, kStages = kStages_,
-                       kBlocks = kBlocks_;
-  static constexpr int kThreads = kM / kWarpM * (kN / kWarpN) * 32;
-};
-
 // A stage: rows of kM elements, then rows of kN. The eight elements between rows put what a warp reads at
 // once into different banks.
 template <class E, class C>

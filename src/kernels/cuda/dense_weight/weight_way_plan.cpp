@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "kernels/cuda/layout/patch_rows.h"
+#include "kernels/cuda/layout/channel_rows.h"
 
 namespace retrograd::kernels::cuda {
 namespace {

@@ -16,8 +16,8 @@
 #include "kernels/cuda/depthwise/depthwise_plan.h"
 #include "kernels/cuda/depthwise/depthwise_repair.cuh"
 #include "kernels/cuda/fast_div.cuh"
+#include "kernels/cuda/launch.cuh"
 #include "kernels/cuda/pack.cuh"
-#include "kernels/cuda/types.h"
 
 namespace retrograd::kernels::cuda {
 namespace {
@@ -137,23 +137,16 @@ template <class T, int kK>
 void launch(const Conv& conv, Stream stream) {
   const Gather p = gather_of(conv);
   const int bytes = kWarps * ((p.band_rows + kK) * p.width * 2 + BandKernel<T, kK>::kBytes);
-  cudaFuncSetAttribute(bands_gather_kernel<T, kK>, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
-  bands_gather_kernel<T, kK>
-      <<<static_cast<unsigned>((p.units + kWarps - 1) / kWarps), kWarps * 32, static_cast<size_t>(bytes),
-         stream>>>(conv, p, static_cast<const T*>(conv.y.data), static_cast<const T*>(conv.w.data),
-                   static_cast<T*>(conv.x.data));
-}
-
-template <class T>
-void launch_kernel(const Conv& conv, Stream stream) {
-  conv.axes[2].kernel == 5 ? launch<T, 5>(conv, stream) : launch<T, 7>(conv, stream);
+  start(bands_gather_kernel<T, kK>, (p.units + kWarps - 1) / kWarps, kWarps * 32, bytes, stream, conv, p,
+        conv.y.data, conv.w.data, conv.x.data);
 }
 
 }  // namespace
 
 void depthwise_bands_grad_input(const Conv& conv, Stream stream) {
-  if (conv.x.dtype == DType::kF16) return launch_kernel<__half>(conv, stream);
-  launch_kernel<__nv_bfloat16>(conv, stream);
+  with_half(conv.x.dtype, [&](auto type) {
+    with_one_of<5, 7>(conv.axes[2].kernel, [&](auto taps) { launch<decltype(type), taps()>(conv, stream); });
+  });
 }
 
 }  // namespace retrograd::kernels::cuda

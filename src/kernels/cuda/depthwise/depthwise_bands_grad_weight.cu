@@ -11,7 +11,7 @@
 // Values beyond the edge are zeros; who adds the parts takes a sum that is NaN from the formula.
 #include "kernels/cuda/dense/tile_mma.cuh"
 #include "kernels/cuda/depthwise/depthwise_plan.h"
-#include "kernels/cuda/types.h"
+#include "kernels/cuda/launch.cuh"
 
 namespace retrograd::kernels::cuda {
 namespace {
@@ -24,11 +24,6 @@ __device__ inline void copy_8(uint32_t shared, const void* global) {
 }
 __device__ inline void copy_16(uint32_t shared, const void* global) {
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(shared), "l"(global) : "memory");
-}
-__device__ inline void load_pair(uint32_t address, uint32_t (&r)[2]) {
-  asm volatile("ldmatrix.sync.aligned.m8n8.x2.trans.shared.b16 {%0,%1}, [%2];"
-               : "=r"(r[0]), "=r"(r[1])
-               : "r"(address));
 }
 
 // Of a row: y, and x with four columns more on either side of an image's row.
@@ -149,22 +144,17 @@ template <class T, int kK, int kStages = 2>
 void launch(const Conv& conv, float* workspace, Stream stream) {
   const Bands p = bands_of(conv);
   const int bytes = kWarps * (kStages * kK * row_bytes(p) + kZeroBytes);
-  cudaFuncSetAttribute(bands_kernel<T, kK, kStages>, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
-  const dim3 grid(static_cast<unsigned>(conv.groups), static_cast<unsigned>(depthwise_bands_parts(conv)));
-  bands_kernel<T, kK, kStages><<<grid, kWarps * 32, static_cast<size_t>(bytes), stream>>>(
-      p, static_cast<const T*>(conv.x.data), static_cast<const T*>(conv.y.data), workspace);
-}
-
-template <class T>
-void launch_kernel(const Conv& conv, float* workspace, Stream stream) {
-  conv.axes[2].kernel == 5 ? launch<T, 5>(conv, workspace, stream) : launch<T, 7>(conv, workspace, stream);
+  start(bands_kernel<T, kK, kStages>, {conv.groups, depthwise_bands_parts(conv)}, kWarps * 32, bytes, stream,
+        p, conv.x.data, conv.y.data, workspace);
 }
 
 }  // namespace
 
 void depthwise_bands_grad_weight(const Conv& conv, float* workspace, Stream stream) {
-  if (conv.x.dtype == DType::kF16) return launch_kernel<__half>(conv, workspace, stream);
-  launch_kernel<__nv_bfloat16>(conv, workspace, stream);
+  with_half(conv.x.dtype, [&](auto type) {
+    with_one_of<5, 7>(conv.axes[2].kernel,
+                      [&](auto taps) { launch<decltype(type), taps()>(conv, workspace, stream); });
+  });
 }
 
 }  // namespace retrograd::kernels::cuda

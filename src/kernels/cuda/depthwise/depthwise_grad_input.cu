@@ -17,7 +17,7 @@
 #include "kernels/cuda/depthwise/depthwise_plan.h"
 #include "kernels/cuda/depthwise/depthwise_row.cuh"
 #include "kernels/cuda/fast_div.cuh"
-#include "kernels/cuda/types.h"
+#include "kernels/cuda/launch.cuh"
 
 namespace retrograd::kernels::cuda {
 namespace {
@@ -172,11 +172,9 @@ void launch(const Conv& conv, Stream stream) {
   p.w_channel = conv.w.strides[0];
   p.w_row = conv.w.strides[3];
   p.w_column = conv.w.strides[4];
-  const dim3 grid((p.planes + p.in_block - 1) / p.in_block, (p.of_plane + kThreads - 1) / kThreads);
-  grad_input_kernel<T, kK, kS, kP, kRows, kCols, kPacked>
-      <<<grid, kThreads, p.in_block * kK * kK * sizeof(float), stream>>>(
-          p, conv.bias, static_cast<const T*>(conv.y.data), static_cast<const T*>(conv.w.data),
-          static_cast<T*>(conv.x.data));
+  start(grad_input_kernel<T, kK, kS, kP, kRows, kCols, kPacked>,
+        {(p.planes + p.in_block - 1) / p.in_block, (p.of_plane + kThreads - 1) / kThreads}, kThreads,
+        p.in_block * kK * kK * sizeof(float), stream, p, conv.bias, conv.y.data, conv.w.data, conv.x.data);
 }
 
 bool has_packs(const Tensor& tensor, int64_t width, int count) {
@@ -223,14 +221,7 @@ void depthwise_grad_input(const Conv& conv, DepthwiseKernel kernel, Stream strea
   if (kernel == DepthwiseKernel::kBands) return depthwise_bands_grad_input(conv, stream);
   with_type(conv.x.dtype, [&](auto type) {
     using T = decltype(type);
-    switch (conv.axes[2].kernel) {
-      case 3:
-        return launch_stride<T, 3>(conv, stream);
-      case 5:
-        return launch_stride<T, 5>(conv, stream);
-      default:
-        return launch_stride<T, 7>(conv, stream);
-    }
+    with_one_of<3, 5, 7>(conv.axes[2].kernel, [&](auto taps) { launch_stride<T, taps()>(conv, stream); });
   });
 }
 

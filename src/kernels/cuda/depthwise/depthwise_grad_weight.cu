@@ -13,8 +13,8 @@
 #include "kernels/cuda/depthwise/depthwise.h"
 #include "kernels/cuda/depthwise/depthwise_plan.h"
 #include "kernels/cuda/depthwise/depthwise_row.cuh"
+#include "kernels/cuda/launch.cuh"
 #include "kernels/cuda/part_sums.h"
-#include "kernels/cuda/types.h"
 
 namespace retrograd::kernels::cuda {
 namespace {
@@ -154,10 +154,8 @@ void launch(const Conv& conv, float* workspace, Stream stream) {
   p.yw = static_cast<int>(w.y);
   p.pad_h = static_cast<int>(h.pad);
   p.pad_w = static_cast<int>(w.pad);
-  const dim3 grid(static_cast<unsigned>(conv.groups), static_cast<unsigned>(c.parts),
-                  static_cast<unsigned>(c.tiles));
-  grad_weight_kernel<T, kK, kS, kP, kCols, kPacked><<<grid, kThreads, 0, stream>>>(
-      p, static_cast<const T*>(conv.x.data), static_cast<const T*>(conv.y.data), workspace);
+  start(grad_weight_kernel<T, kK, kS, kP, kCols, kPacked>, {conv.groups, c.parts, c.tiles}, kThreads, 0,
+        stream, p, conv.x.data, conv.y.data, workspace);
   add_parts(conv, c.parts * c.tiles, PartOrder::kTapsOfChannel,
             {c.items_in_part, c.bands, c.band_rows, c.tiles, h.y}, workspace, stream);
 }
@@ -197,14 +195,8 @@ void depthwise_grad_weight(const Conv& conv, DepthwiseKernel kernel, float* work
   }
   with_type(conv.x.dtype, [&](auto type) {
     using T = decltype(type);
-    switch (conv.axes[2].kernel) {
-      case 3:
-        return launch_stride<T, 3>(conv, workspace, stream);
-      case 5:
-        return launch_stride<T, 5>(conv, workspace, stream);
-      default:
-        return launch_stride<T, 7>(conv, workspace, stream);
-    }
+    with_one_of<3, 5, 7>(conv.axes[2].kernel,
+                         [&](auto taps) { launch_stride<T, taps()>(conv, workspace, stream); });
   });
 }
 

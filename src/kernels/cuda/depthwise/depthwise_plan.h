@@ -58,9 +58,6 @@ RG_HOST_DEVICE constexpr int span_reach(int offset) {
   return (offset >= 0 ? offset + 7 : offset) / 8;  // rounded up
 }
 // Fragments of sixteen places that a window takes.
-RG_HOST_DEVICE constexpr int span_steps(int taps, int offset) {
-  return (span_reach(offset) * 8 - offset + 7 + taps + 15) / 16;
-}
 // Groups that the windows of a piece's tiles reach.
 RG_HOST_DEVICE constexpr int span_reached(int tiles, int steps) {
   return tiles * kSpanGroups + 2 * steps - 1;

@@ -14,8 +14,8 @@
 #include "kernels/cuda/depthwise/depthwise_plan.h"
 #include "kernels/cuda/depthwise/depthwise_repair.cuh"
 #include "kernels/cuda/depthwise/depthwise_small.cuh"
+#include "kernels/cuda/launch.cuh"
 #include "kernels/cuda/pack.cuh"
-#include "kernels/cuda/types.h"
 
 namespace retrograd::kernels::cuda {
 namespace {
@@ -112,34 +112,22 @@ __global__ void __launch_bounds__(kWarps * 32, 6)
 template <class T, class Plane, int kK, int kAhead = 3>
 void launch(const Conv& conv, Stream stream) {
   const int64_t in_part = (conv.batch + kWantedParts - 1) / kWantedParts;
-  const dim3 grid(static_cast<unsigned>((conv.groups + kWarps - 1) / kWarps),
-                  static_cast<unsigned>((conv.batch + in_part - 1) / in_part));
-  small_gather_kernel<T, Plane, kK, kAhead><<<grid, kWarps * 32, 0, stream>>>(
-      conv, static_cast<int>(conv.groups), static_cast<int>(conv.batch), static_cast<int>(in_part),
-      static_cast<const T*>(conv.y.data), static_cast<const T*>(conv.w.data), static_cast<T*>(conv.x.data));
-}
-
-template <class T, class Plane>
-void launch_kernel(const Conv& conv, Stream stream) {
-  switch (conv.axes[2].kernel) {
-    case 3:
-      return launch<T, Plane, 3>(conv, stream);
-    case 5:
-      return launch<T, Plane, 5>(conv, stream);
-    default:
-      return launch<T, Plane, 7>(conv, stream);
-  }
+  start(small_gather_kernel<T, Plane, kK, kAhead>,
+        {(conv.groups + kWarps - 1) / kWarps, (conv.batch + in_part - 1) / in_part}, kWarps * 32, 0, stream,
+        conv, static_cast<int>(conv.groups), static_cast<int>(conv.batch), static_cast<int>(in_part),
+        conv.y.data, conv.w.data, conv.x.data);
 }
 
 }  // namespace
 
 void depthwise_small_grad_input(const Conv& conv, Stream stream) {
-  const bool f16 = conv.x.dtype == DType::kF16;
-  if (is_tiny(conv))
-    return f16 ? launch_kernel<__half, TinyPlane>(conv, stream)
-               : launch_kernel<__nv_bfloat16, TinyPlane>(conv, stream);
-  f16 ? launch_kernel<__half, FourteenPlane>(conv, stream)
-      : launch_kernel<__nv_bfloat16, FourteenPlane>(conv, stream);
+  with_half(conv.x.dtype, [&](auto type) {
+    using T = decltype(type);
+    with_one_of<3, 5, 7>(conv.axes[2].kernel, [&](auto taps) {
+      is_tiny(conv) ? launch<T, TinyPlane, taps()>(conv, stream)
+                    : launch<T, FourteenPlane, taps()>(conv, stream);
+    });
+  });
 }
 
 }  // namespace retrograd::kernels::cuda

@@ -10,8 +10,8 @@
 #include "kernels/cuda/depthwise/depthwise_plan.h"
 #include "kernels/cuda/depthwise/depthwise_repair.cuh"
 #include "kernels/cuda/depthwise/depthwise_small.cuh"
+#include "kernels/cuda/launch.cuh"
 #include "kernels/cuda/part_sums.h"
-#include "kernels/cuda/types.h"
 
 namespace retrograd::kernels::cuda {
 namespace {
@@ -120,37 +120,23 @@ bool is_finished(const Conv& conv) { return small_images_in_part(conv) == conv.b
 template <class T, class Plane, int kK, int kAhead = 2>
 void launch(const Conv& conv, float* workspace, Stream stream) {
   const int64_t in_part = small_images_in_part(conv);
-  const dim3 grid(static_cast<unsigned>(conv.groups),
-                  static_cast<unsigned>((conv.batch + in_part - 1) / in_part));
   const auto kernel = is_finished(conv) ? small_weight_kernel<T, Plane, kK, kAhead, true>
                                         : small_weight_kernel<T, Plane, kK, kAhead, false>;
-  kernel<<<grid, kWarps * 32, 0, stream>>>(conv, static_cast<int>(conv.groups), static_cast<int>(conv.batch),
-                                           static_cast<int>(in_part), static_cast<const T*>(conv.x.data),
-                                           static_cast<const T*>(conv.y.data), workspace);
-}
-
-template <class T, class Plane>
-void launch_kernel(const Conv& conv, float* workspace, Stream stream) {
-  switch (conv.axes[2].kernel) {
-    case 3:
-      return launch<T, Plane, 3>(conv, workspace, stream);
-    case 5:
-      return launch<T, Plane, 5>(conv, workspace, stream);
-    default:
-      return launch<T, Plane, 7>(conv, workspace, stream);
-  }
+  start(kernel, {conv.groups, (conv.batch + in_part - 1) / in_part}, kWarps * 32, 0, stream, conv,
+        static_cast<int>(conv.groups), static_cast<int>(conv.batch), static_cast<int>(in_part), conv.x.data,
+        conv.y.data, workspace);
 }
 
 }  // namespace
 
 void depthwise_small_grad_weight(const Conv& conv, float* workspace, Stream stream) {
-  const bool f16 = conv.x.dtype == DType::kF16;
-  if (is_tiny(conv))
-    f16 ? launch_kernel<__half, TinyPlane>(conv, workspace, stream)
-        : launch_kernel<__nv_bfloat16, TinyPlane>(conv, workspace, stream);
-  else
-    f16 ? launch_kernel<__half, FourteenPlane>(conv, workspace, stream)
-        : launch_kernel<__nv_bfloat16, FourteenPlane>(conv, workspace, stream);
+  with_half(conv.x.dtype, [&](auto type) {
+    using T = decltype(type);
+    with_one_of<3, 5, 7>(conv.axes[2].kernel, [&](auto taps) {
+      is_tiny(conv) ? launch<T, TinyPlane, taps()>(conv, workspace, stream)
+                    : launch<T, FourteenPlane, taps()>(conv, workspace, stream);
+    });
+  });
   if (!is_finished(conv))
     add_parts(conv, depthwise_small_parts(conv), PartOrder::kTapsOfChannel,
               PartRows::of_images(small_images_in_part(conv), conv.axes[1].y), workspace, stream);

@@ -12,8 +12,8 @@
 #include "kernels/cuda/depthwise/depthwise_plan.h"
 #include "kernels/cuda/depthwise/depthwise_repair.cuh"
 #include "kernels/cuda/depthwise/depthwise_spans.cuh"
+#include "kernels/cuda/launch.cuh"
 #include "kernels/cuda/pack.cuh"
-#include "kernels/cuda/types.h"
 
 namespace retrograd::kernels::cuda {
 namespace {
@@ -127,40 +127,21 @@ Spans spans_of(const Conv& conv, bool forward, int most_tiles, int in_warp) {
 template <class T, int kSteps, int kStages = 2>
 void launch(const Conv& conv, const Spans& p, Stream stream) {
   const int bytes = kWarps * kStages * span_reached(p.tiles, kSteps) * 16;
-  if (bytes > 48 << 10)
-    cudaFuncSetAttribute(spans_kernel<T, kSteps, kStages>, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                         bytes);
-  const dim3 grid(static_cast<unsigned>((p.channels + kWarps - 1) / kWarps),
-                  static_cast<unsigned>((p.images + p.in_warp - 1) / p.in_warp));
   const Tensor& source = p.forward ? conv.x : conv.y;
   const Tensor& result = p.forward ? conv.y : conv.x;
-  spans_kernel<T, kSteps, kStages><<<grid, kWarps * 32, static_cast<size_t>(bytes), stream>>>(
-      conv, p, static_cast<const T*>(source.data), static_cast<const T*>(conv.w.data),
-      static_cast<T*>(result.data));
-}
-
-template <class T>
-void launch_steps(const Conv& conv, const Spans& p, Stream stream) {
-  switch ((p.extra + 7 + p.taps + 15) / 16) {
-    case 1:
-      return launch<T, 1>(conv, p, stream);
-    case 2:
-      return launch<T, 2>(conv, p, stream);
-    case 3:
-      return launch<T, 3>(conv, p, stream);
-    case 4:
-      return launch<T, 4>(conv, p, stream);
-    default:
-      return launch<T, 5>(conv, p, stream);
-  }
+  start(spans_kernel<T, kSteps, kStages>,
+        {(p.channels + kWarps - 1) / kWarps, (p.images + p.in_warp - 1) / p.in_warp}, kWarps * 32, bytes,
+        stream, conv, p, source.data, conv.w.data, result.data);
 }
 
 }  // namespace
 
 void depthwise_spans_gather(const Conv& conv, bool forward, Stream stream) {
   const Spans p = spans_of(conv, forward, kMostTiles, kImages);
-  if (conv.x.dtype == DType::kF16) return launch_steps<__half>(conv, p, stream);
-  launch_steps<__nv_bfloat16>(conv, p, stream);
+  with_half(conv.x.dtype, [&](auto type) {
+    with_one_of<1, 2, 3, 4, 5>((p.extra + 7 + p.taps + 15) / 16,
+                               [&](auto steps) { launch<decltype(type), steps()>(conv, p, stream); });
+  });
 }
 
 }  // namespace retrograd::kernels::cuda

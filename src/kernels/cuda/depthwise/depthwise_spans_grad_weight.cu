@@ -9,7 +9,7 @@
 // Values beyond the edge are zeros; who adds the parts takes a sum that is not finite from the formula.
 #include "kernels/cuda/depthwise/depthwise_plan.h"
 #include "kernels/cuda/depthwise/depthwise_spans.cuh"
-#include "kernels/cuda/types.h"
+#include "kernels/cuda/launch.cuh"
 
 namespace retrograd::kernels::cuda {
 namespace {
@@ -17,12 +17,6 @@ namespace {
 using namespace spans_weight;
 
 constexpr int kWarps = 4;
-
-__device__ inline void load_pair(uint32_t address, uint32_t (&r)[2]) {
-  asm volatile("ldmatrix.sync.aligned.m8n8.x2.trans.shared.b16 {%0,%1}, [%2];"
-               : "=r"(r[0]), "=r"(r[1])
-               : "r"(address));
-}
 
 template <class T, int kSteps, int kStages>
 __global__ void __launch_bounds__(kWarps * 32)
@@ -98,37 +92,19 @@ template <class T, int kSteps, int kStages = 2>
 void launch(const Spans& p, const Conv& conv, float* workspace, Stream stream) {
   const int pieces = kWarps * kStages * (span_reached(p.tiles, kSteps) + p.tiles * kSpanGroups) * 16;
   const int at_end = kWarps * kSteps * 16 * 8 * 4, bytes = pieces > at_end ? pieces : at_end;
-  if (bytes > 48 << 10)
-    cudaFuncSetAttribute(spans_weight_kernel<T, kSteps, kStages>, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                         bytes);
-  const dim3 grid(static_cast<unsigned>(p.channels),
-                  static_cast<unsigned>((p.images + p.in_part - 1) / p.in_part));
-  spans_weight_kernel<T, kSteps, kStages><<<grid, kWarps * 32, static_cast<size_t>(bytes), stream>>>(
-      p, static_cast<const T*>(conv.x.data), static_cast<const T*>(conv.y.data), workspace);
-}
-
-template <class T>
-void launch_steps(const Conv& conv, float* workspace, Stream stream) {
-  const Spans p = spans_of(conv);
-  switch ((p.extra + 7 + p.taps + 15) / 16) {
-    case 1:
-      return launch<T, 1>(p, conv, workspace, stream);
-    case 2:
-      return launch<T, 2>(p, conv, workspace, stream);
-    case 3:
-      return launch<T, 3>(p, conv, workspace, stream);
-    case 4:
-      return launch<T, 4>(p, conv, workspace, stream);
-    default:
-      return launch<T, 5>(p, conv, workspace, stream);
-  }
+  start(spans_weight_kernel<T, kSteps, kStages>, {p.channels, (p.images + p.in_part - 1) / p.in_part},
+        kWarps * 32, bytes, stream, p, conv.x.data, conv.y.data, workspace);
 }
 
 }  // namespace
 
 void depthwise_spans_grad_weight(const Conv& conv, float* workspace, Stream stream) {
-  if (conv.x.dtype == DType::kF16) return launch_steps<__half>(conv, workspace, stream);
-  launch_steps<__nv_bfloat16>(conv, workspace, stream);
+  const Spans p = spans_of(conv);
+  with_half(conv.x.dtype, [&](auto type) {
+    with_one_of<1, 2, 3, 4, 5>((p.extra + 7 + p.taps + 15) / 16, [&](auto steps) {
+      launch<decltype(type), steps()>(p, conv, workspace, stream);
+    });
+  });
 }
 
 }  // namespace retrograd::kernels::cuda

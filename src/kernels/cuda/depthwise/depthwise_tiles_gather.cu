@@ -12,7 +12,7 @@
 #include "kernels/cuda/depthwise/depthwise_plan.h"
 #include "kernels/cuda/depthwise/depthwise_tile.cuh"
 #include "kernels/cuda/formulas.cuh"
-#include "kernels/cuda/types.h"
+#include "kernels/cuda/launch.cuh"
 
 namespace retrograd::kernels::cuda {
 namespace {
@@ -98,16 +98,12 @@ template <class T, int kRows, int kChunks>
 void launch(Planes p, Stream stream) {
   constexpr int kColumns = kThreads / kRows * kEach;
   const int bytes = (p.kh * kChunks * 4 + (kRows + p.kh - 1) * tile_pitch(kColumns + kChunks * 4)) * 4;
-  cudaFuncSetAttribute(gather_kernel<T, kRows, kChunks>, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
   p.column_tiles = (p.result_width + kColumns - 1) / kColumns;
   const int row_tiles = (p.result_height + kRows - 1) / kRows;
-  const dim3 grid(static_cast<unsigned>(p.conv.batch * p.conv.groups),
-                  static_cast<unsigned>(p.column_tiles * row_tiles));
   const Tensor& source = p.forward ? p.conv.x : p.conv.y;
   const Tensor& result = p.forward ? p.conv.y : p.conv.x;
-  gather_kernel<T, kRows, kChunks><<<grid, kThreads, static_cast<size_t>(bytes), stream>>>(
-      p, static_cast<const T*>(source.data), static_cast<const T*>(p.conv.w.data),
-      static_cast<T*>(result.data));
+  start(gather_kernel<T, kRows, kChunks>, {p.conv.batch * p.conv.groups, p.column_tiles * row_tiles},
+        kThreads, bytes, stream, p, source.data, p.conv.w.data, result.data);
 }
 
 template <class T, int kRows>

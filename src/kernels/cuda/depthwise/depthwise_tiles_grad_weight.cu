@@ -10,8 +10,8 @@
 #include "kernels/cuda/depthwise/depthwise.h"
 #include "kernels/cuda/depthwise/depthwise_plan.h"
 #include "kernels/cuda/depthwise/depthwise_tile.cuh"
+#include "kernels/cuda/launch.cuh"
 #include "kernels/cuda/part_sums.h"
-#include "kernels/cuda/types.h"
 
 namespace retrograd::kernels::cuda {
 namespace {
@@ -110,13 +110,10 @@ void launch(Planes p, const Conv& conv, float* workspace, Stream stream) {
   const int tiles = kRows * p.y_pitch + (kRows + p.kh - 1) * p.x_pitch;
   const int at_end = p.row_shares * p.column_shares * p.strips * kEach;
   const int bytes = (tiles > at_end ? tiles : at_end) * 4;
-  cudaFuncSetAttribute(grad_weight_kernel<T, kRows, kColumns>, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                       bytes);
   const int64_t parts = depthwise_tiles_parts(conv, TilesKernel::kTiles);
   p.images_in_part = static_cast<int>((conv.batch + parts - 1) / parts);
-  const dim3 grid(static_cast<unsigned>(p.channels), static_cast<unsigned>(parts));
-  grad_weight_kernel<T, kRows, kColumns><<<grid, kThreads, static_cast<size_t>(bytes), stream>>>(
-      p, static_cast<const T*>(conv.x.data), static_cast<const T*>(conv.y.data), workspace);
+  start(grad_weight_kernel<T, kRows, kColumns>, {p.channels, parts}, kThreads, bytes, stream, p, conv.x.data,
+        conv.y.data, workspace);
 }
 
 void sum_tiles(const Conv& conv, float* workspace, Stream stream) {

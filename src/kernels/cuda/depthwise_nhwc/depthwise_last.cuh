@@ -5,6 +5,7 @@
 
 #include "kernels/cuda/dense/tile_mma.cuh"
 #include "kernels/cuda/depthwise_nhwc/depthwise_last_item.h"
+#include "kernels/cuda/launch.cuh"
 #include "kernels/cuda/pack.cuh"
 
 namespace retrograd::kernels::cuda {

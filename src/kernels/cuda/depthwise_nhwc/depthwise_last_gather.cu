@@ -13,7 +13,7 @@
 #include "kernels/cuda/depthwise/depthwise_repair.cuh"
 #include "kernels/cuda/depthwise_nhwc/depthwise_last.cuh"
 #include "kernels/cuda/depthwise_nhwc/depthwise_last_plan.h"
-#include "kernels/cuda/types.h"
+#include "kernels/cuda/launch.cuh"
 
 namespace retrograd::kernels::cuda {
 namespace {
@@ -133,39 +133,19 @@ template <class T, int kTaps, LastForm kForm>
 void launch(const Conv& conv, bool forward, const LastPlan& p, Stream stream) {
   const Tensor &source = forward ? conv.x : conv.y, &result = forward ? conv.y : conv.x;
   const auto kernel = last_gather_kernel<T, kTaps, kForm>;
-  cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, p.shared);
   const bool packed = p.channels % p.tile.vector == 0 && is_aligned(result.data, p.tile.vector * sizeof(T));
-  const dim3 grid(static_cast<unsigned>(p.blocks), static_cast<unsigned>(p.channel_blocks));
-  kernel<<<grid, static_cast<unsigned>(p.threads()), static_cast<size_t>(p.shared), stream>>>(
-      conv, p, forward, last_chunk(p, sizeof(T), alignment_of({source.data})), packed,
-      static_cast<const T*>(source.data), static_cast<T*>(result.data));
-}
-
-template <class T, int kTaps>
-void launch_form(const Conv& conv, bool forward, const LastPlan& p, Stream stream) {
-  switch (p.form) {
-    case LastForm::kDense:
-      return launch<T, kTaps, LastForm::kDense>(conv, forward, p, stream);
-    case LastForm::kStrided:
-      return launch<T, kTaps, LastForm::kStrided>(conv, forward, p, stream);
-    case LastForm::kSpread:
-      return launch<T, kTaps, LastForm::kSpread>(conv, forward, p, stream);
-  }
+  start(kernel, {p.blocks, p.channel_blocks}, p.threads(), p.shared, stream, conv, p, forward,
+        last_chunk(p, sizeof(T), alignment_of({source.data})), packed, source.data, result.data);
 }
 
 }  // namespace
 
 void depthwise_last_gather(const Conv& conv, bool forward, const LastPlan& plan, Stream stream) {
   with_type(conv.x.dtype, [&](auto type) {
-    using T = decltype(type);
-    switch (plan.tile.taps) {
-      case 3:
-        return launch_form<T, 3>(conv, forward, plan, stream);
-      case 5:
-        return launch_form<T, 5>(conv, forward, plan, stream);
-      default:
-        return launch_form<T, 7>(conv, forward, plan, stream);
-    }
+    with_one_of<3, 5, 7>(plan.tile.taps, [&](auto taps) {
+      with_one_of<LastForm::kDense, LastForm::kStrided, LastForm::kSpread>(
+          plan.form, [&](auto form) { launch<decltype(type), taps(), form()>(conv, forward, plan, stream); });
+    });
   });
 }
 

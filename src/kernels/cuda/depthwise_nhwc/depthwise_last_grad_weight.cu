@@ -10,8 +10,8 @@
 #include "kernels/cuda/alignment.h"
 #include "kernels/cuda/depthwise_nhwc/depthwise_last.cuh"
 #include "kernels/cuda/depthwise_nhwc/depthwise_last_plan.h"
+#include "kernels/cuda/launch.cuh"
 #include "kernels/cuda/part_sums.h"
-#include "kernels/cuda/types.h"
 
 namespace retrograd::kernels::cuda {
 namespace {
@@ -95,33 +95,21 @@ __global__ void __launch_bounds__(kLastThreads, 4)
 template <class T, int kTaps, LastForm kForm>
 void launch(const Conv& conv, const LastPlan& p, float* workspace, Stream stream) {
   const auto kernel = last_weight_kernel<T, kTaps, kForm>;
-  cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, p.shared);
-  const dim3 grid(static_cast<unsigned>(p.blocks), static_cast<unsigned>(p.channel_blocks));
-  kernel<<<grid, static_cast<unsigned>(p.threads()), static_cast<size_t>(p.shared), stream>>>(
-      p, last_chunk(p, sizeof(T), alignment_of({conv.x.data, conv.y.data})),
-      static_cast<const T*>(conv.x.data), static_cast<const T*>(conv.y.data), workspace);
+  start(kernel, {p.blocks, p.channel_blocks}, p.threads(), p.shared, stream, p,
+        last_chunk(p, sizeof(T), alignment_of({conv.x.data, conv.y.data})), conv.x.data, conv.y.data,
+        workspace);
   add_parts(conv, p.blocks, PartOrder::kChannelsOfTap, {}, workspace, stream);
-}
-
-template <class T, int kTaps>
-void launch_form(const Conv& conv, const LastPlan& p, float* workspace, Stream stream) {
-  p.form == LastForm::kDense ? launch<T, kTaps, LastForm::kDense>(conv, p, workspace, stream)
-                             : launch<T, kTaps, LastForm::kStrided>(conv, p, workspace, stream);
 }
 
 }  // namespace
 
 void depthwise_last_grad_weight(const Conv& conv, const LastPlan& plan, float* workspace, Stream stream) {
   with_type(conv.x.dtype, [&](auto type) {
-    using T = decltype(type);
-    switch (plan.tile.taps) {
-      case 3:
-        return launch_form<T, 3>(conv, plan, workspace, stream);
-      case 5:
-        return launch_form<T, 5>(conv, plan, workspace, stream);
-      default:
-        return launch_form<T, 7>(conv, plan, workspace, stream);
-    }
+    with_one_of<3, 5, 7>(plan.tile.taps, [&](auto taps) {
+      with_one_of<LastForm::kDense, LastForm::kStrided>(plan.form, [&](auto form) {
+        launch<decltype(type), taps(), form()>(conv, plan, workspace, stream);
+      });
+    });
   });
 }
 

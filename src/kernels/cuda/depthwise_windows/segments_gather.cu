@@ -11,7 +11,7 @@
 #include "kernels/cuda/depthwise/depthwise_repair.cuh"
 #include "kernels/cuda/depthwise_windows/segments.cuh"
 #include "kernels/cuda/depthwise_windows/segments_plan.h"
-#include "kernels/cuda/types.h"
+#include "kernels/cuda/launch.cuh"
 
 namespace retrograd::kernels::cuda {
 namespace {
@@ -118,17 +118,13 @@ template <class T, ItemKind kKind>
 void launch(const Conv& conv, bool forward, const GatherSegments& plan, Stream stream) {
   const Segments& p = plan.segments;
   const auto bytes = static_cast<int>(plan.shared);
-  if (bytes > 48 << 10)
-    cudaFuncSetAttribute(gather_kernel<T, kKind>, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
   const Tensor &source = forward ? conv.x : conv.y, &result = forward ? conv.y : conv.x;
   const auto lines = segment_lines<T>(source.data, p.source_total, p.axis.source, p.span);
   const int64_t busy =
       int64_t{p.in_block} * max(p.items, static_cast<int>(lines.by_vectors.divisor));  // threads with work
   const auto threads =
       static_cast<unsigned>(busy < kSegmentThreads ? (busy + 31) / 32 * 32 : kSegmentThreads);
-  gather_kernel<T, kKind>
-      <<<static_cast<unsigned>(plan.blocks), threads, static_cast<size_t>(bytes), stream>>>(
-          conv, p, lines, forward, static_cast<T*>(result.data));
+  start(gather_kernel<T, kKind>, plan.blocks, threads, bytes, stream, conv, p, lines, forward, result.data);
 }
 
 }  // namespace

@@ -11,8 +11,8 @@
 #include "kernels/cuda/block_sum.cuh"
 #include "kernels/cuda/depthwise_windows/segments.cuh"
 #include "kernels/cuda/depthwise_windows/segments_plan.h"
+#include "kernels/cuda/launch.cuh"
 #include "kernels/cuda/part_sums.h"
-#include "kernels/cuda/types.h"
 
 namespace retrograd::kernels::cuda {
 namespace {
@@ -101,15 +101,11 @@ template <class T, ItemKind kKind, int kTaps>
 void launch(const Conv& conv, const WeightSegments& plan, float* workspace, Stream stream) {
   const Segments& p = plan.segments;
   const auto bytes = static_cast<int>(plan.shared);
-  if (bytes > 48 << 10)
-    cudaFuncSetAttribute(grad_weight_kernel<T, kKind, kTaps>, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                         bytes);
   const auto x = segment_lines<T>(conv.x.data, p.source_total, p.axis.source, p.span);
   const auto y =
       segment_lines<T>(conv.y.data, int64_t{p.lines} * p.axis.results, p.axis.results, plan.y_span);
-  grad_weight_kernel<T, kKind, kTaps>
-      <<<static_cast<unsigned>(plan.blocks), static_cast<unsigned>(plan.threads), static_cast<size_t>(bytes),
-         stream>>>(plan, x, y, static_cast<int>(conv.batch) * p.pieces, workspace);
+  start(grad_weight_kernel<T, kKind, kTaps>, plan.blocks, plan.threads, bytes, stream, plan, x, y,
+        static_cast<int>(conv.batch) * p.pieces, workspace);
 }
 
 }  // namespace

@@ -4,9 +4,9 @@
 #pragma once
 
 #include <cmath>
-#include <type_traits>
 
 #include "kernels/cuda/depthwise_windows/segments_plan.h"
+#include "kernels/cuda/one_of.h"
 
 namespace retrograd::kernels::cuda {
 
@@ -186,14 +186,7 @@ RG_DEVICE inline void weigh_item(const Segments& p, int tap, int count, int at, 
 // Calls function with the kind as a constant.
 template <class Function>
 void with_kind(ItemKind kind, Function&& function) {
-  switch (kind) {
-    case ItemKind::kUnit:
-      return function(std::integral_constant<ItemKind, ItemKind::kUnit>{});
-    case ItemKind::kSlide:
-      return function(std::integral_constant<ItemKind, ItemKind::kSlide>{});
-    case ItemKind::kApart:
-      return function(std::integral_constant<ItemKind, ItemKind::kApart>{});
-  }
+  with_one_of<ItemKind::kUnit, ItemKind::kSlide, ItemKind::kApart>(kind, function);
 }
 
 }  // namespace retrograd::kernels::cuda

@@ -21,12 +21,6 @@ constexpr double kFilledEnough = 0.6;
 
 int64_t staged_floats(int64_t elements) { return elements + elements / 8 + 1; }
 
-// Elements of the source that so many results in a row read, and those between them.
-int64_t span_of(const DepthwiseAxis& a, int64_t results) {
-  const int64_t reach = int64_t{a.kernel - 1} * a.dilation;
-  return a.matched ? (results - 1 + reach) / a.stride + 2 : (results - 1) * a.stride + reach + 1;
-}
-
 void set_items(Segments& p) {
   const DepthwiseAxis& a = p.axis;
   const int64_t places = std::min(p.piece, a.results);
@@ -44,7 +38,7 @@ void set_items(Segments& p) {
   p.shift = static_cast<int>(a.matched ? spacing / a.stride : spacing * a.stride);
   const int64_t tiles = slide ? ceil_div(places, kOfItem * spacing) : 1;
   p.items = static_cast<int>(slide ? tiles * spacing : std::min(spacing, places));
-  p.span = ceil_of(span_of(a, slide ? tiles * kOfItem * spacing : places), 8) * 8;
+  p.span = ceil_of(extent(a, slide ? tiles * kOfItem * spacing : places), 8) * 8;
   p.by_items = FastDiv(p.items);
   p.by_spacing = FastDiv(p.spacing);
 }

@@ -11,7 +11,7 @@
 #include "kernels/cuda/depthwise_windows/staged.cuh"
 #include "kernels/cuda/depthwise_windows/staged_plan.h"
 #include "kernels/cuda/formulas.cuh"
-#include "kernels/cuda/types.h"
+#include "kernels/cuda/launch.cuh"
 
 namespace retrograd::kernels::cuda {
 namespace {
@@ -77,12 +77,9 @@ template <class T, int kV, int kM>
 void launch(const Conv& conv, bool forward, const StagedPlan& plan, Stream stream) {
   const Tensor &source = forward ? conv.x : conv.y, &result = forward ? conv.y : conv.x;
   const auto bytes = static_cast<int>(plan.shared);
-  if (bytes > 48 << 10)
-    cudaFuncSetAttribute(gather_kernel<T, kV, kM>, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
   const auto phase = static_cast<int>(reinterpret_cast<uintptr_t>(source.data) % 16 / sizeof(T));
-  gather_kernel<T, kV, kM>
-      <<<static_cast<unsigned>(plan.blocks), kStagedThreads, static_cast<size_t>(bytes), stream>>>(
-          conv, plan.staged, static_cast<const T*>(source.data), phase, static_cast<T*>(result.data));
+  start(gather_kernel<T, kV, kM>, plan.blocks, kStagedThreads, bytes, stream, conv, plan.staged, source.data,
+        phase, result.data);
 }
 
 }  // namespace

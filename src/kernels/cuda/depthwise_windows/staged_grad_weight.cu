@@ -9,8 +9,8 @@
 #include "kernels/cuda/depthwise_windows/staged.cuh"
 #include "kernels/cuda/depthwise_windows/staged_plan.h"
 #include "kernels/cuda/elements.cuh"
+#include "kernels/cuda/launch.cuh"
 #include "kernels/cuda/part_sums.h"
-#include "kernels/cuda/types.h"
 
 namespace retrograd::kernels::cuda {
 namespace {
@@ -84,12 +84,9 @@ __global__ void __launch_bounds__(32 * kWeightWarps, 3)
 template <class T, int kV>
 void launch(const Conv& conv, const StagedWeightPlan& plan, float* workspace, Stream stream) {
   const auto bytes = static_cast<int>(plan.shared);
-  if (bytes > 48 << 10)
-    cudaFuncSetAttribute(weight_kernel<T, kV>, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
   const auto phase = static_cast<int>(reinterpret_cast<uintptr_t>(conv.x.data) % 16 / sizeof(T));
-  weight_kernel<T, kV><<<static_cast<unsigned>(plan.blocks), static_cast<unsigned>(plan.threads),
-                         static_cast<size_t>(bytes), stream>>>(
-      plan.work, static_cast<const T*>(conv.x.data), static_cast<const T*>(conv.y.data), phase, workspace);
+  start(weight_kernel<T, kV>, plan.blocks, plan.threads, bytes, stream, plan.work, conv.x.data, conv.y.data,
+        phase, workspace);
 }
 
 }  // namespace

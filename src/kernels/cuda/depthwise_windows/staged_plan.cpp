@@ -26,20 +26,6 @@ constexpr int64_t kMostTerms = 2048;    // of a thread's sum
 constexpr int64_t kFewTerms = 32;       // for which it adds up a tile's sums
 constexpr int64_t kTilesABlock = 8;
 
-// Whether results `spacing` apart read the same with neighbouring taps.
-bool shares(const DepthwiseAxis& a) { return a.matched || a.dilation % a.stride == 0; }
-int64_t spacing_of(const DepthwiseAxis& a) {
-  if (!shares(a)) return 1;
-  const int64_t exact = a.matched ? std::lcm(int64_t{a.stride}, int64_t{a.dilation}) : a.dilation / a.stride;
-  return std::min<int64_t>(exact, a.results);
-}
-
-// Places of the source from the first to the last that `count` neighbours read, at most.
-int64_t extent(const DepthwiseAxis& a, int64_t count) {
-  const int64_t reach = int64_t{a.kernel - 1} * a.dilation;
-  return a.matched ? (count - 1 + reach) / a.stride + 2 : (count - 1) * a.stride + reach + 1;
-}
-
 struct Box {
   int64_t planes, depths, rows, columns;
 };

@@ -33,6 +33,11 @@ struct DepthwiseAxis {
 DepthwiseAxis window_axis(const Axis& axis, bool forward, int64_t result_pitch, int64_t source_pitch);
 // The most taps that a place has.
 int most_taps(const DepthwiseAxis& axis);
+// Whether results so far apart read the same with neighbouring taps.
+bool shares(const DepthwiseAxis& axis);
+int64_t spacing_of(const DepthwiseAxis& axis);
+// Places of the source from the first to the last that `count` neighbours read, at most.
+int64_t extent(const DepthwiseAxis& axis, int64_t count);
 
 // Weights of the groups: elements from group to group, from result to result and from source to source of a
 // group, and along taps.

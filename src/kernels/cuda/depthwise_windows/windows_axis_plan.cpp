@@ -49,4 +49,16 @@ DepthwiseKernels depthwise_kernels(const Conv& conv, bool forward) {
 
 int most_taps(const DepthwiseAxis& a) { return ceil_of(a.kernel, a.apart); }
 
+bool shares(const DepthwiseAxis& a) { return a.matched || a.dilation % a.stride == 0; }
+int64_t spacing_of(const DepthwiseAxis& a) {
+  if (!shares(a)) return 1;
+  const int64_t exact = a.matched ? std::lcm(int64_t{a.stride}, int64_t{a.dilation}) : a.dilation / a.stride;
+  return std::min<int64_t>(exact, a.results);
+}
+
+int64_t extent(const DepthwiseAxis& a, int64_t count) {
+  const int64_t reach = int64_t{a.kernel - 1} * a.dilation;
+  return a.matched ? (count - 1 + reach) / a.stride + 2 : (count - 1) * a.stride + reach + 1;
+}
+
 }  // namespace retrograd::kernels::cuda

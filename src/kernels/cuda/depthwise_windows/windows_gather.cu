@@ -7,8 +7,8 @@
 // for 4 of one. Neighbouring threads read neighbouring values, each from memory about once, then from L1.
 #include "kernels/cuda/depthwise_windows/windows_item.h"
 #include "kernels/cuda/depthwise_windows/windows_plan.h"
+#include "kernels/cuda/launch.cuh"
 #include "kernels/cuda/pack.cuh"
-#include "kernels/cuda/types.h"
 
 namespace retrograd::kernels::cuda {
 namespace {
@@ -80,12 +80,9 @@ template <class T, int kPack>
 void launch(const Conv& conv, bool forward, const GatherWindows& plan, Stream stream) {
   const DepthwiseWindows& p = plan.windows;
   const int floats = p.channels_inside ? p.taps * p.sources * p.tap_pitch : p.rows * p.channel_pitch;
-  const dim3 threads(static_cast<unsigned>(p.lanes), static_cast<unsigned>(p.rows));
   const Tensor &source = forward ? conv.x : conv.y, &result = forward ? conv.y : conv.x;
-  gather_kernel<T, kPack>
-      <<<static_cast<unsigned>(plan.blocks), threads, static_cast<size_t>(floats) * sizeof(float), stream>>>(
-          p, static_cast<const T*>(source.data), static_cast<const T*>(conv.w.data), conv.bias,
-          static_cast<T*>(result.data));
+  start(gather_kernel<T, kPack>, plan.blocks, {p.lanes, p.rows}, static_cast<size_t>(floats) * sizeof(float),
+        stream, p, source.data, conv.w.data, conv.bias, result.data);
 }
 
 }  // namespace

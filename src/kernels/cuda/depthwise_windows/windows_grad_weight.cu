@@ -8,9 +8,9 @@
 #include "kernels/cuda/block_sum.cuh"
 #include "kernels/cuda/depthwise_windows/windows_item.h"
 #include "kernels/cuda/depthwise_windows/windows_plan.h"
+#include "kernels/cuda/launch.cuh"
 #include "kernels/cuda/pack.cuh"
 #include "kernels/cuda/part_sums.h"
-#include "kernels/cuda/types.h"
 
 namespace retrograd::kernels::cuda {
 namespace {
@@ -105,23 +105,14 @@ void launch(const Conv& conv, const WeightWindows& plan, float* workspace, Strea
   const DepthwiseWindows& p = plan.windows;
   const int sums = kS * kI * p.lanes * p.rows * kPack;  // of a warp where lanes run along items
   const size_t bytes = static_cast<size_t>(p.channels_inside ? sums : sums / 32) * sizeof(float);
-  const dim3 threads(static_cast<unsigned>(p.lanes), static_cast<unsigned>(p.rows));
-  grad_weight_kernel<T, kS, kI, kPack><<<static_cast<unsigned>(plan.blocks), threads, bytes, stream>>>(
-      plan, static_cast<const T*>(conv.x.data), static_cast<const T*>(conv.y.data), workspace);
+  start(grad_weight_kernel<T, kS, kI, kPack>, plan.blocks, {p.lanes, p.rows}, bytes, stream, plan,
+        conv.x.data, conv.y.data, workspace);
 }
 
 template <class T, int kPack>
 void launch_tile(const Conv& conv, const WeightWindows& plan, float* workspace, Stream stream) {
-  switch (plan.tile) {
-    case TapTile::k3x3:
-      return launch<T, TapTile::k3x3, kPack>(conv, plan, workspace, stream);
-    case TapTile::k4x4:
-      return launch<T, TapTile::k4x4, kPack>(conv, plan, workspace, stream);
-    case TapTile::k1x4:
-      return launch<T, TapTile::k1x4, kPack>(conv, plan, workspace, stream);
-    case TapTile::k1x8:
-      return launch<T, TapTile::k1x8, kPack>(conv, plan, workspace, stream);
-  }
+  with_one_of<TapTile::k3x3, TapTile::k4x4, TapTile::k1x4, TapTile::k1x8>(
+      plan.tile, [&](auto tile) { launch<T, tile(), kPack>(conv, plan, workspace, stream); });
 }
 
 }  // namespace

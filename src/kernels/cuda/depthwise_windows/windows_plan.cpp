@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <array>
 #include <cstdlib>
-#include <numeric>
 #include <utility>
 
 #include "base/checked.h"
@@ -58,13 +57,6 @@ size_t inner_beside(const Axes4& axes, size_t slide) {
   return longest;
 }
 
-// Whether results `spacing` apart read the same with neighbouring taps.
-bool shares(const DepthwiseAxis& a) { return a.matched || a.dilation % a.stride == 0; }
-int64_t spacing_of(const DepthwiseAxis& a) {
-  if (!shares(a)) return 1;
-  const int64_t exact = a.matched ? std::lcm(int64_t{a.stride}, int64_t{a.dilation}) : a.dilation / a.stride;
-  return std::min<int64_t>(exact, a.results);
-}
 int64_t tiles_of(const DepthwiseAxis& a) { return ceil_div(ceil_div(a.results, spacing_of(a)), kSlide); }
 // Results of a tile that are there, on average.
 double filled(const DepthwiseAxis& a) {

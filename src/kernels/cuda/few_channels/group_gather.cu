@@ -14,8 +14,9 @@
 
 #include "kernels/cuda/counts.h"
 #include "kernels/cuda/few_channels/group_block.cuh"
-#include "kernels/cuda/few_channels/narrow_blocks.h"
+#include "kernels/cuda/few_channels/narrow.h"
 #include "kernels/cuda/few_channels/narrow_repair.cuh"
+#include "kernels/cuda/launch.cuh"
 #include "kernels/cuda/pack.cuh"
 
 namespace retrograd::kernels::cuda {
@@ -173,26 +174,22 @@ template <class T, int kWarps, bool kLast>
 void launch(const Conv& conv, const Cut& p, Stream stream) {
   const int columns = p.x.channels / 16, wanted = 132 * blocks_at_once(kWarps);
   const int workers = ceil_of(p.tiles, ceil_of(p.tiles, std::max(1, wanted / columns)));
-  const dim3 grid(static_cast<unsigned>(columns), static_cast<unsigned>(workers));
   const size_t bytes = static_cast<size_t>(kWeightBytes + 2 * p.box.places * 32);
-  group_gather_kernel<T, kWarps, kLast><<<grid, kWarps * 32, bytes, stream>>>(
-      conv, p, static_cast<const T*>(conv.y.data), static_cast<const T*>(conv.w.data),
-      static_cast<T*>(conv.x.data));
-}
-
-template <class T>
-void launch_layout(const Conv& conv, bool last, Stream stream) {
-  int warps = 0;
-  const Cut p = cut_of(conv, warps);
-  if (warps == 4) return last ? launch<T, 4, true>(conv, p, stream) : launch<T, 4, false>(conv, p, stream);
-  last ? launch<T, 8, true>(conv, p, stream) : launch<T, 8, false>(conv, p, stream);
+  start(group_gather_kernel<T, kWarps, kLast>, {columns, workers}, kWarps * 32, bytes, stream, conv, p,
+        conv.y.data, conv.w.data, conv.x.data);
 }
 
 }  // namespace
 
 void group_grad_input(const Conv& conv, bool channels_last, Stream stream) {
-  conv.x.dtype == DType::kF16 ? launch_layout<__half>(conv, channels_last, stream)
-                              : launch_layout<__nv_bfloat16>(conv, channels_last, stream);
+  int warps = 0;
+  const Cut p = cut_of(conv, warps);
+  with_half(conv.x.dtype, [&](auto type) {
+    with_one_of<4, 8>(warps, [&](auto of_block) {
+      with_one_of<true, false>(
+          channels_last, [&](auto last) { launch<decltype(type), of_block(), last()>(conv, p, stream); });
+    });
+  });
 }
 
 }  // namespace retrograd::kernels::cuda

@@ -11,7 +11,8 @@
 
 #include "kernels/cuda/counts.h"
 #include "kernels/cuda/few_channels/group_block.cuh"
-#include "kernels/cuda/few_channels/narrow_blocks.h"
+#include "kernels/cuda/few_channels/narrow.h"
+#include "kernels/cuda/launch.cuh"
 #include "kernels/cuda/part_sums.h"
 
 namespace retrograd::kernels::cuda {
@@ -107,31 +108,24 @@ __global__ void __launch_bounds__(kWarps * 32, blocks_at_once(kWarps, kLast))
 template <class T, int kWarps, bool kLast>
 void launch(const Conv& conv, const Cut& p, float* workspace, Stream stream) {
   const int bytes = bytes_of(p, kWarps);
-  const dim3 grid(static_cast<unsigned>(p.y.channels / 16),
-                  static_cast<unsigned>(ceil_of(p.tiles, p.in_part)));
-  cudaFuncSetAttribute(group_weight_kernel<T, kWarps, kLast>, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                       bytes);
-  group_weight_kernel<T, kWarps, kLast><<<grid, kWarps * 32, static_cast<size_t>(bytes), stream>>>(
-      p, static_cast<const T*>(conv.x.data), static_cast<const T*>(conv.y.data), workspace);
-}
-
-template <class T>
-void launch_layout(const Conv& conv, bool last, float* workspace, Stream stream) {
-  int warps = 0;
-  const Cut p = cut_of(conv, last, warps);
-  if (warps == 4)
-    last ? launch<T, 4, true>(conv, p, workspace, stream) : launch<T, 4, false>(conv, p, workspace, stream);
-  else
-    last ? launch<T, 8, true>(conv, p, workspace, stream) : launch<T, 8, false>(conv, p, workspace, stream);
-  add_parts(conv, ceil_of(p.tiles, p.in_part), PartOrder::kSixteens,
-            {p.in_part, p.row_tiles, p.rows, 1, conv.axes[1].y}, workspace, stream);
+  start(group_weight_kernel<T, kWarps, kLast>, {p.y.channels / 16, ceil_of(p.tiles, p.in_part)}, kWarps * 32,
+        bytes, stream, p, conv.x.data, conv.y.data, workspace);
 }
 
 }  // namespace
 
 void group_grad_weight(const Conv& conv, bool channels_last, float* workspace, Stream stream) {
-  conv.x.dtype == DType::kF16 ? launch_layout<__half>(conv, channels_last, workspace, stream)
-                              : launch_layout<__nv_bfloat16>(conv, channels_last, workspace, stream);
+  int warps = 0;
+  const Cut p = cut_of(conv, channels_last, warps);
+  with_half(conv.x.dtype, [&](auto type) {
+    with_one_of<4, 8>(warps, [&](auto of_block) {
+      with_one_of<true, false>(channels_last, [&](auto last) {
+        launch<decltype(type), of_block(), last()>(conv, p, workspace, stream);
+      });
+    });
+  });
+  add_parts(conv, ceil_of(p.tiles, p.in_part), PartOrder::kSixteens,
+            {p.in_part, p.row_tiles, p.rows, 1, conv.axes[1].y}, workspace, stream);
 }
 
 }  // namespace retrograd::kernels::cuda

@@ -7,7 +7,7 @@
 
 #include "kernels/cuda/dense/tile_mma.cuh"
 #include "kernels/cuda/fast_div.cuh"
-#include "kernels/cuda/few_channels/narrow_blocks.h"
+#include "kernels/cuda/few_channels/narrow.h"
 
 namespace retrograd::kernels::cuda {
 

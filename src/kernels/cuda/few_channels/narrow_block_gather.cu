@@ -12,10 +12,11 @@
 #include <algorithm>
 
 #include "kernels/cuda/counts.h"
+#include "kernels/cuda/few_channels/narrow.h"
 #include "kernels/cuda/few_channels/narrow_block.cuh"
 #include "kernels/cuda/few_channels/narrow_block_gather_plan.h"
-#include "kernels/cuda/few_channels/narrow_blocks.h"
 #include "kernels/cuda/few_channels/narrow_repair.cuh"
+#include "kernels/cuda/launch.cuh"
 #include "kernels/cuda/pack.cuh"
 
 namespace retrograd::kernels::cuda {
@@ -196,18 +197,14 @@ void launch(const Conv& conv, bool last, Stream stream) {
   const int blocks = ceil_of(p.all_x, p.x_channels);
   const int bytes = static_cast<int>(weight_bytes(p) + tile_bytes(p));
   const int each = ceil_of(p.tiles, std::min(p.tiles, ceil_of(kWantedBlocks, blocks)));
-  const dim3 grid(static_cast<unsigned>(blocks), static_cast<unsigned>(ceil_of(p.tiles, each)));
-  cudaFuncSetAttribute(gather_kernel<T>, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
-  gather_kernel<T><<<grid, kThreads, static_cast<size_t>(bytes), stream>>>(
-      conv, p, static_cast<const T*>(conv.y.data), static_cast<const T*>(conv.w.data),
-      static_cast<T*>(conv.x.data));
+  start(gather_kernel<T>, {blocks, ceil_of(p.tiles, each)}, kThreads, bytes, stream, conv, p, conv.y.data,
+        conv.w.data, conv.x.data);
 }
 
 }  // namespace
 
 void block_grad_input(const Conv& conv, bool channels_last, Stream stream) {
-  conv.x.dtype == DType::kF16 ? launch<__half>(conv, channels_last, stream)
-                              : launch<__nv_bfloat16>(conv, channels_last, stream);
+  with_half(conv.x.dtype, [&](auto type) { launch<decltype(type)>(conv, channels_last, stream); });
 }
 
 }  // namespace retrograd::kernels::cuda

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "kernels/cuda/fast_div.cuh"
-#include "kernels/cuda/few_channels/narrow_blocks.h"
+#include "kernels/cuda/few_channels/narrow.h"
 
 namespace retrograd::kernels::cuda::block_gather {
 

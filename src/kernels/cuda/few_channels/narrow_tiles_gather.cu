@@ -14,10 +14,11 @@
 #include <algorithm>
 
 #include "kernels/cuda/counts.h"
+#include "kernels/cuda/few_channels/narrow.h"
 #include "kernels/cuda/few_channels/narrow_gather_sums.cuh"
 #include "kernels/cuda/few_channels/narrow_repair.cuh"
 #include "kernels/cuda/few_channels/narrow_tile.cuh"
-#include "kernels/cuda/few_channels/narrow_tiles.h"
+#include "kernels/cuda/launch.cuh"
 #include "kernels/cuda/pack.cuh"
 
 namespace retrograd::kernels::cuda {
@@ -269,12 +270,8 @@ void launch(const Conv& conv, Stream stream) {
   const int staged = p.in_block * (p.group_pitch + p.weight_pitch),
             at_end = (p.shares - 1) * positions * static_cast<int>(sizeof(GatherSums<S>) / 4);
   const int bytes = std::max(staged, at_end) * 4;
-  cudaFuncSetAttribute(gather_kernel<S, kLast>, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
-  const dim3 grid(static_cast<unsigned>(p.row_tiles * p.column_tiles),
-                  static_cast<unsigned>(ceil_of(p.groups, p.in_block)), static_cast<unsigned>(conv.batch));
-  gather_kernel<S, kLast><<<grid, static_cast<unsigned>(threads), static_cast<size_t>(bytes), stream>>>(
-      conv, p, static_cast<const float*>(conv.y.data), static_cast<const float*>(conv.w.data),
-      static_cast<float*>(conv.x.data));
+  start(gather_kernel<S, kLast>, {p.row_tiles * p.column_tiles, ceil_of(p.groups, p.in_block), conv.batch},
+        threads, bytes, stream, conv, p, conv.y.data, conv.w.data, conv.x.data);
 }
 
 }  // namespace

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which windows have kernels, and how many parts a grad_weight is cut into.
-#include "kernels/cuda/few_channels/narrow_tiles.h"
+#include "kernels/cuda/few_channels/narrow.h"
 #include "kernels/cuda/few_channels/narrow_weight_cut.h"
 
 namespace retrograd::kernels::cuda {

@@ -10,9 +10,10 @@
 // Values beyond the edges are zeros; a sum that is NaN is taken from the formula.
 
 #include "kernels/cuda/counts.h"
+#include "kernels/cuda/few_channels/narrow.h"
 #include "kernels/cuda/few_channels/narrow_tile.cuh"
-#include "kernels/cuda/few_channels/narrow_tiles.h"
 #include "kernels/cuda/few_channels/narrow_weight_cut.h"
+#include "kernels/cuda/launch.cuh"
 #include "kernels/cuda/part_sums.h"
 
 namespace retrograd::kernels::cuda {
@@ -149,11 +150,8 @@ void launch(const Conv& conv, float* workspace, Stream stream) {
   const Cut p = cut_of<S>(conv, kLast);
   const int bytes = shared_bytes<S>(p), threads = ceil_of(p.units * p.rows * p.runs, 32) * 32;
   const int parts = ceil_of(p.tiles, p.in_part);
-  cudaFuncSetAttribute(weight_kernel<S, kLast>, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
-  const dim3 grid(static_cast<unsigned>(ceil_of(p.groups, p.in_block) * p.o_chunks),
-                  static_cast<unsigned>(parts));
-  weight_kernel<S, kLast><<<grid, static_cast<unsigned>(threads), static_cast<size_t>(bytes), stream>>>(
-      p, static_cast<const float*>(conv.x.data), static_cast<const float*>(conv.y.data), workspace);
+  start(weight_kernel<S, kLast>, {ceil_of(p.groups, p.in_block) * p.o_chunks, parts}, threads, bytes, stream,
+        p, conv.x.data, conv.y.data, workspace);
   const PartRows rows =
       p.column_tiles == 1 ? PartRows{p.in_part, p.row_tiles, p.rows, 1, conv.axes[1].y} : PartRows{};
   add_parts(conv, parts, PartOrder::kTapsOfChannel, rows, workspace, stream);

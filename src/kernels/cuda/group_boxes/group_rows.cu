@@ -13,6 +13,7 @@
 #include "kernels/cuda/elements.cuh"
 #include "kernels/cuda/group_boxes/group_rows.cuh"
 #include "kernels/cuda/group_boxes/group_rows.h"
+#include "kernels/cuda/launch.cuh"
 #include "kernels/cuda/repair.cuh"
 
 namespace retrograd::kernels::cuda {
@@ -199,11 +200,8 @@ void launch(const Conv& conv, const GroupRows& plan, Stream stream) {
   using E = typename Math::Element;
   const GroupProduct& p = plan.product;
   const InPlaceWeights strides = in_place_weights(conv, p.forward, Columns::kChannels);
-  cudaFuncSetAttribute(group_rows_kernel<Math>, cudaFuncAttributeMaxDynamicSharedMemorySize, p.shared_bytes);
-  const dim3 grid(static_cast<unsigned>(plan.slabs), static_cast<unsigned>(plan.workers));
-  group_rows_kernel<Math><<<grid, kGroupThreads, static_cast<size_t>(p.shared_bytes), stream>>>(
-      conv, p, strides, static_cast<const E*>((p.forward ? conv.x : conv.y).data),
-      static_cast<const E*>(conv.w.data), static_cast<E*>((p.forward ? conv.y : conv.x).data));
+  start(group_rows_kernel<Math>, {plan.slabs, plan.workers}, kGroupThreads, p.shared_bytes, stream, conv, p,
+        strides, (p.forward ? conv.x : conv.y).data, conv.w.data, (p.forward ? conv.y : conv.x).data);
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include "kernels/cuda/dense/tile_mma.cuh"
 #include "kernels/cuda/group_boxes/group_rows.cuh"
 #include "kernels/cuda/group_boxes/group_weights.h"
+#include "kernels/cuda/launch.cuh"
 #include "kernels/cuda/part_sums.h"
 
 namespace retrograd::kernels::cuda {
@@ -167,36 +168,18 @@ template <class T, int kTaps>
 void launch(const Conv& conv, const GroupWeights& plan, float* sums, Stream stream) {
   const GroupWeightsCut& c = plan.cut;
   const int slabs = ceil_of(c.product.all_groups, c.product.groups);
-  cudaFuncSetAttribute(group_weights_kernel<T, kTaps>, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                       c.product.shared_bytes);
-  const dim3 grid(static_cast<unsigned>(slabs * c.slices), static_cast<unsigned>(c.parts));
-  group_weights_kernel<T, kTaps>
-      <<<grid, kGroupThreads, static_cast<size_t>(c.product.shared_bytes), stream>>>(
-          c, static_cast<const T*>(conv.x.data), static_cast<const T*>(conv.y.data), sums);
+  start(group_weights_kernel<T, kTaps>, {slabs * c.slices, c.parts}, kGroupThreads, c.product.shared_bytes,
+        stream, c, conv.x.data, conv.y.data, sums);
   add_parts(conv, c.parts, PartOrder::kTapsOfChannel, plan.rows, sums, stream);
-}
-
-template <class T>
-void launch_taps(const Conv& conv, const GroupWeights& plan, float* sums, Stream stream) {
-  switch (plan.cut.of_warp) {
-    case 1:
-      return launch<T, 1>(conv, plan, sums, stream);
-    case 3:
-      return launch<T, 3>(conv, plan, sums, stream);
-    case 5:
-      return launch<T, 5>(conv, plan, sums, stream);
-    case 7:
-      return launch<T, 7>(conv, plan, sums, stream);
-    default:
-      return launch<T, 9>(conv, plan, sums, stream);
-  }
 }
 
 }  // namespace
 
 void group_weights(const Conv& conv, const GroupWeights& plan, float* sums, Stream stream) {
-  conv.x.dtype == DType::kF16 ? launch_taps<__half>(conv, plan, sums, stream)
-                              : launch_taps<__nv_bfloat16>(conv, plan, sums, stream);
+  with_half(conv.x.dtype, [&](auto type) {
+    with_one_of<1, 3, 5, 7, 9>(plan.cut.of_warp,
+                               [&](auto taps) { launch<decltype(type), taps()>(conv, plan, sums, stream); });
+  });
 }
 
 }  // namespace retrograd::kernels::cuda

@@ -4,7 +4,6 @@
 // rows once.
 #include "kernels/cuda/fast_div.cuh"
 #include "kernels/cuda/layout/channel_rows.h"
-#include "kernels/cuda/layout/patch_rows.h"
 #include "kernels/cuda/layout/plane_rows.h"
 #include "kernels/cuda/layout/relayout.h"
 #include "kernels/cuda/layout/source.cuh"
@@ -77,9 +76,8 @@ void launch_rows(const Rows& rows, RowType type, void* target, Stream stream) {
   p.h = FastDiv(rows.spatial[1]);
   p.d = FastDiv(rows.spatial[0]);
   const Elements source{rows.source.data, rows.source.dtype, rows.rounding};
-  const dim3 grid(static_cast<unsigned>((p.places + kTile - 1) / kTile),
-                  static_cast<unsigned>((p.filled + kTile - 1) / kTile), static_cast<unsigned>(p.groups));
-  rows_kernel<S, E><<<grid, kThreads, 0, stream>>>(p, source, static_cast<E*>(target));
+  start(rows_kernel<S, E>, {(p.places + kTile - 1) / kTile, (p.filled + kTile - 1) / kTile, p.groups},
+        kThreads, 0, stream, p, source, target);
 }
 
 // Channels side by side, places and groups at one distance from each other: nothing but the pitch changes.

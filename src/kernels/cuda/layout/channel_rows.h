@@ -49,4 +49,39 @@ void make_weight_rows(const Conv& conv, bool by_y, RowType type, void* target, S
 // False, and nothing done, where the source is something else.
 bool make_rows_of_planes(const Rows& rows, float* target, Stream stream);
 
+// ---- windows of x as rows (im2col) or planes, the form in which forward or a grad_weight of few x channels
+// is a product of one tap
+
+// [batch · y places][groups][x channel][tap], each group filled up; zeros where a tap is beyond the edge.
+// The rows are fewer than 2^31, the columns of a group at most kLongestPatch.
+constexpr int64_t kLongestPatch = 1 << 21;
+void make_patch_rows(const Conv& conv, RowType type, void* target, Stream stream);
+// The same by a kernel for x whose places, not channels, lie side by side; not for others to call.
+void make_patch_tiles(const Conv& conv, RowType type, void* target, Stream stream);
+
+// [batch][groups][x channel][tap][y places]; an image has a whole number of 4 bytes of places.
+void make_patch_planes(const Conv& conv, RowType type, void* target, Stream stream);
+
+// Weights as [groups][y channel][x channel][tap], the last two filled up together; at most 2^38 of them.
+void make_patch_weights(const Conv& conv, RowType type, void* target, Stream stream);
+
+// The opposite (col2im), the second half of a grad_input whose taps are channels of a product: every pixel of
+// x adds what the windows that hold it have for it. columns: [image][tap][x channel][place of y] in FP32. Of
+// one group; x has fewer than 2^31 elements. A bias is added.
+void add_columns(const Conv& conv, const float* columns, Stream stream);
+
+// ---- from rows of channels and filters back to the caller's tensors
+
+enum class Result : unsigned char { kForward, kGradInput, kGradWeight };
+
+// Weights as [y channels filled up][taps][x channels of a group filled up], FP16 or BF16, fewer than 2^31 of
+// them.
+void make_filter(const Conv& conv, int64_t y_filled, int64_t x_filled, RowType type, void* target,
+                 Stream stream);
+void take_filter(const Conv& conv, int64_t y_filled, int64_t x_filled, RowType type, const void* source,
+                 Stream stream);
+// Rows of all channels of all groups, filled up at their end.
+void take_rows(const Conv& conv, Result result, int64_t filled, RowType type, const void* rows,
+               Stream stream);
+
 }  // namespace retrograd::kernels::cuda

@@ -7,7 +7,8 @@
 #include "kernels/cuda/depthwise_windows/windows_axis.h"
 #include "kernels/cuda/elements.cuh"
 #include "kernels/cuda/fast_div.cuh"
-#include "kernels/cuda/layout/patch_rows.h"
+#include "kernels/cuda/launch.cuh"
+#include "kernels/cuda/layout/channel_rows.h"
 
 namespace retrograd::kernels::cuda {
 namespace {
@@ -75,7 +76,7 @@ void add_columns(const Conv& conv, const float* columns, Stream stream) {
   p.channels = FastDiv(conv.x_channels);
   p.image = taps * conv.x_channels * p.plane;
   p.total = static_cast<uint32_t>(conv.batch * conv.x_channels * places);
-  columns_kernel<<<(p.total + kThreads - 1) / kThreads, kThreads, 0, stream>>>(p, columns);
+  start(columns_kernel, (p.total + kThreads - 1) / kThreads, kThreads, 0, stream, p, columns);
 }
 
 }  // namespace retrograd::kernels::cuda

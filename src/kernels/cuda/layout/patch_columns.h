@@ -7,7 +7,7 @@
 #include "base/host_device.h"
 #include "kernels/cuda/counts.h"
 #include "kernels/cuda/fast_div.cuh"
-#include "kernels/cuda/layout/patch_rows.h"
+#include "kernels/cuda/layout/channel_rows.h"
 
 namespace retrograd::kernels::cuda::patches {
 

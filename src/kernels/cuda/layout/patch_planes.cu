@@ -59,11 +59,9 @@ void make_patch_planes(const Conv& conv, RowType type, void* target, Stream stre
   int of_block = kColumns;
   while (of_block > kFewestColumns && across * ceil_of(p.columns, of_block) * p.groups < kEnoughBlocks)
     of_block /= 2;
-  const dim3 grid(static_cast<unsigned>(across), static_cast<unsigned>(ceil_of(p.columns, of_block)),
-                  static_cast<unsigned>(p.groups));
   with_types(conv.x.dtype, type, [&](auto source, auto row) {
-    planes_kernel<decltype(source), decltype(row)>
-        <<<grid, kThreads, 0, stream>>>(p, by_words, of_block, static_cast<uint32_t*>(target));
+    start(planes_kernel<decltype(source), decltype(row)>, {across, ceil_of(p.columns, of_block), p.groups},
+          kThreads, 0, stream, p, by_words, of_block, target);
   });
 }
 

@@ -51,11 +51,11 @@ void make_patch_rows(const Conv& conv, RowType type, void* target, Stream stream
   int lanes = 1;
   while (lanes < kMostLanes && lanes < p.chunks) lanes *= 2;
   const int64_t rows = kThreads / lanes * int64_t{kPlaces};
-  const dim3 grid(static_cast<unsigned>((p.places + rows - 1) / rows),
-                  static_cast<unsigned>((p.chunks + lanes - 1) / lanes), static_cast<unsigned>(p.groups));
   with_types(conv.x.dtype, type, [&](auto source, auto row) {
     using E = decltype(row);
-    patches_kernel<decltype(source), E><<<grid, kThreads, 0, stream>>>(p, lanes, static_cast<E*>(target));
+    start(patches_kernel<decltype(source), E>,
+          {(p.places + rows - 1) / rows, (p.chunks + lanes - 1) / lanes, p.groups}, kThreads, 0, stream, p,
+          lanes, target);
   });
 }
 

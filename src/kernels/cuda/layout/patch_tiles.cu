@@ -5,6 +5,7 @@
 // A block makes 64 rows, 64 words of each. A warp takes a word at a time, its lanes neighbouring pixels: what
 // they read of a tap lies side by side, and every tap but the first finds it in L1. The words go through
 // shared memory, from where lanes write neighbouring ones of a row. Bytes: the rows once, x about once.
+#include "base/checked.h"
 #include "kernels/cuda/layout/patch_columns.h"
 #include "kernels/cuda/layout/source.cuh"
 
@@ -94,11 +95,10 @@ void make_patch_tiles(const Conv& conv, RowType type, void* target, Stream strea
   const int words = p.chunks * 4;
   int lanes = 4;
   while (lanes < 32 && lanes < words) lanes *= 2;
-  const dim3 grid(static_cast<unsigned>((int64_t{p.places} + kPlaces - 1) / kPlaces),
-                  static_cast<unsigned>((words + kWords - 1) / kWords), static_cast<unsigned>(p.groups));
   with_types(conv.x.dtype, type, [&](auto source, auto row) {
-    tiles_kernel<decltype(source), decltype(row)>
-        <<<grid, kThreads, 0, stream>>>(p, lanes, static_cast<uint32_t*>(target));
+    start(tiles_kernel<decltype(source), decltype(row)>,
+          {(int64_t{p.places} + kPlaces - 1) / kPlaces, (words + kWords - 1) / kWords, p.groups}, kThreads, 0,
+          stream, p, lanes, target);
   });
 }
 
@@ -114,9 +114,8 @@ void make_patch_weights(const Conv& conv, RowType type, void* target, Stream str
   const int64_t chunk = chunk_elements(type);
   p.filled = static_cast<int>((p.columns + chunk - 1) / chunk * chunk);
   p.total = conv.groups * conv.y_channels * p.filled;
-  const auto blocks = static_cast<unsigned>((p.total + kThreads - 1) / kThreads);
   with_type(dtype_of(type), [&](auto element) {
-    weights_kernel<<<blocks, kThreads, 0, stream>>>(p, static_cast<decltype(element)*>(target));
+    start(weights_kernel<decltype(element)>, ceil_div(p.total, kThreads), kThreads, 0, stream, p, target);
   });
 }
 

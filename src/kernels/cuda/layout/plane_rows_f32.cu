@@ -5,6 +5,7 @@
 // eight chunks and four pixels are in different banks.
 #include "kernels/cuda/alignment.h"
 #include "kernels/cuda/elements.cuh"
+#include "kernels/cuda/launch.cuh"
 #include "kernels/cuda/layout/channel_rows.h"
 
 namespace retrograd::kernels::cuda {
@@ -96,10 +97,9 @@ bool make_rows_of_planes(const Rows& rows, float* target, Stream stream) {
   p.image_stride = s[0];
   p.channel_stride = s[1];
   p.tiles = static_cast<unsigned>(tiles);
-  const dim3 grid(static_cast<unsigned>(tiles * rows.batch),
-                  static_cast<unsigned>((p.filled + kTile - 1) / kTile), static_cast<unsigned>(p.groups));
   const auto kernel = in_fours ? planes_kernel<true> : planes_kernel<false>;
-  kernel<<<grid, kThreads, 0, stream>>>(p, target);
+  start(kernel, {tiles * rows.batch, (p.filled + kTile - 1) / kTile, p.groups}, kThreads, 0, stream, p,
+        target);
   return true;
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // rows[n, p, c] = planes[n, c, p]. Bytes: each side once.
+#include "kernels/cuda/launch.cuh"
 #include "kernels/cuda/layout/plane_rows.cuh"
 
 namespace retrograd::kernels::cuda {
@@ -128,19 +129,17 @@ void planes_to_rows(const PlaneRows& shape, const void* planes, void* rows, Stre
   auto* to = static_cast<uint16_t*>(rows);
   if (shape.places() <= kSlabPlaces) {
     const Slab s = slab_of(shape);
-    const dim3 grid(static_cast<unsigned>(shape.filled_outer),
-                    static_cast<unsigned>((s.filled + s.block - 1) / s.block));
+    const Extent grid(shape.filled_outer, (s.filled + s.block - 1) / s.block);
     const auto kernel =
         slab_has_vectors(shape, planes) ? slab_to_rows_kernel<true> : slab_to_rows_kernel<false>;
-    return kernel<<<grid, kCopyThreads, s.shared_bytes(), stream>>>(s, from, to);
+    return start(kernel, grid, kCopyThreads, s.shared_bytes(), stream, s, from, to);
   }
   const Tiles t = tiles_of(shape);
   const int64_t extent = (t.outer - 1) * t.outer_stride + (t.channels - 1) * t.channel_stride + t.places;
-  const dim3 grid(static_cast<unsigned>(t.count * shape.filled_outer),
-                  static_cast<unsigned>((t.filled + kTileSide - 1) / kTileSide));
   const auto kernel =
       tiles_have_vectors(shape, planes) ? tile_to_rows_kernel<true> : tile_to_rows_kernel<false>;
-  kernel<<<grid, kCopyThreads, 0, stream>>>(t, extent, from, to);
+  start(kernel, {t.count * shape.filled_outer, (t.filled + kTileSide - 1) / kTileSide}, kCopyThreads, 0,
+        stream, t, extent, from, to);
 }
 
 }  // namespace retrograd::kernels::cuda

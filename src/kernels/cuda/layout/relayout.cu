@@ -2,8 +2,10 @@
 // Rows, and tiles of 64 x 64 elements; 16-bit planes to and from rows of whole chunks of channels by
 // plane_rows.h, rows that are no whole vectors by row_pitch.h.
 
+#include "base/checked.h"
 #include "kernels/cuda/alignment.h"
 #include "kernels/cuda/fast_div.cuh"
+#include "kernels/cuda/launch.cuh"
 #include "kernels/cuda/layout/plane_rows.h"
 #include "kernels/cuda/layout/relayout.h"
 
@@ -88,9 +90,7 @@ void copy_rows(const RelayoutPlan& plan, const void* source, void* target, Strea
     total *= plan.sizes[i];
   }
   p.total = static_cast<uint32_t>(total);
-  const auto blocks = static_cast<unsigned>((total + kThreads * kEach - 1) / (kThreads * kEach));
-  copy_rows_kernel<<<blocks, kThreads, 0, stream>>>(p, static_cast<const T*>(source),
-                                                    static_cast<T*>(target));
+  start(copy_rows_kernel<T>, ceil_div(total, kThreads * kEach), kThreads, 0, stream, p, source, target);
 }
 
 template <class T>
@@ -115,8 +115,7 @@ void copy_tiles(const RelayoutPlan& plan, const void* source, void* target, Stre
     blocks *= plan.sizes[i];
     --slot;
   }
-  copy_tiles_kernel<<<static_cast<unsigned>(blocks), kThreads, 0, stream>>>(p, static_cast<const T*>(source),
-                                                                            static_cast<T*>(target));
+  start(copy_tiles_kernel<T>, blocks, kThreads, 0, stream, p, source, target);
 }
 
 // Dense channels last, in chunks of 16 bytes of 16-bit elements.
@@ -157,18 +156,11 @@ void relayout(const int64_t (&sizes)[5], const Tensor& source, const Tensor& tar
       plan.axes == 2 && plan.from[1] == 1 && plan.to[1] == 1 && pitch.to == pitch.length && pitch.from >= 0;
   const int vector = bytes * widen(plan, bytes, alignment_of({source.data, target.data}));
   if (packs && vector < 16 && change_row_pitch(pitch, source.dtype, source.data, target.data, stream)) return;
-  switch (vector) {
-    case 16:
-      return copy_rows<uint4>(plan, source.data, target.data, stream);
-    case 8:
-      return copy_rows<uint2>(plan, source.data, target.data, stream);
-    case 4:
-      return copy_rows<uint32_t>(plan, source.data, target.data, stream);
-    case 2:
-      return copy_rows<uint16_t>(plan, source.data, target.data, stream);
-    default:
-      return copy_rows<uint8_t>(plan, source.data, target.data, stream);
-  }
+  if (vector == 16) return copy_rows<uint4>(plan, source.data, target.data, stream);
+  if (vector == 8) return copy_rows<uint2>(plan, source.data, target.data, stream);
+  if (vector == 4) return copy_rows<uint32_t>(plan, source.data, target.data, stream);
+  if (vector == 2) return copy_rows<uint16_t>(plan, source.data, target.data, stream);
+  copy_rows<uint8_t>(plan, source.data, target.data, stream);
 }
 
 }  // namespace retrograd::kernels::cuda

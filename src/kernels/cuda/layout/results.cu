@@ -2,11 +2,11 @@
 // For any strides and types: transposes through tiles of 64 pixels and 64 channels, and walks over weights.
 #include "kernels/cuda/elements.cuh"
 #include "kernels/cuda/fast_div.cuh"
+#include "kernels/cuda/launch.cuh"
+#include "kernels/cuda/layout/channel_rows.h"
 #include "kernels/cuda/layout/plane_rows.h"
 #include "kernels/cuda/layout/relayout.h"
-#include "kernels/cuda/layout/results.h"
 #include "kernels/cuda/terms.h"
-#include "kernels/cuda/types.h"
 
 namespace retrograd::kernels::cuda {
 namespace {
@@ -143,11 +143,9 @@ void make_filter(const Conv& conv, int64_t y_filled, int64_t x_filled, RowType t
   PlaneRows planes = planes_of(sizes_of(conv, Result::kGradWeight), y_filled, x_filled);
   if (has_planes(conv.w, type, planes)) return planes_to_rows(planes, conv.w.data, target, stream);
   const Filter p = filter_of(conv, y_filled, x_filled);
-  if (type == RowType::kF16)
-    make_filter_kernel<<<blocks_for(p.total), kThreads, 0, stream>>>(p, conv.w, static_cast<__half*>(target));
-  else
-    make_filter_kernel<<<blocks_for(p.total), kThreads, 0, stream>>>(p, conv.w,
-                                                                     static_cast<__nv_bfloat16*>(target));
+  with_half(dtype_of(type), [&](auto e) {
+    start(make_filter_kernel<decltype(e)>, blocks_for(p.total), kThreads, 0, stream, p, conv.w, target);
+  });
 }
 
 void take_filter(const Conv& conv, int64_t y_filled, int64_t x_filled, RowType type, const void* source,
@@ -155,12 +153,9 @@ void take_filter(const Conv& conv, int64_t y_filled, int64_t x_filled, RowType t
   PlaneRows planes = planes_of(sizes_of(conv, Result::kGradWeight), y_filled, x_filled);
   if (has_planes(conv.w, type, planes)) return rows_to_planes(planes, source, conv.w.data, stream);
   const Filter p = filter_of(conv, y_filled, x_filled);
-  if (type == RowType::kF16)
-    take_filter_kernel<<<blocks_for(p.total), kThreads, 0, stream>>>(p, conv.w,
-                                                                     static_cast<const __half*>(source));
-  else
-    take_filter_kernel<<<blocks_for(p.total), kThreads, 0, stream>>>(
-        p, conv.w, static_cast<const __nv_bfloat16*>(source));
+  with_half(dtype_of(type), [&](auto e) {
+    start(take_filter_kernel<decltype(e)>, blocks_for(p.total), kThreads, 0, stream, p, conv.w, source);
+  });
 }
 
 void take_rows(const Conv& conv, Result result, int64_t filled, RowType type, const void* rows,
@@ -180,11 +175,10 @@ void take_rows(const Conv& conv, Result result, int64_t filled, RowType type, co
   p.w = FastDiv(s.w);
   p.h = FastDiv(s.h);
   p.d = FastDiv(s.d);
-  const dim3 grid(static_cast<unsigned>((p.places + kTile - 1) / kTile),
-                  static_cast<unsigned>((p.channels + kTile - 1) / kTile));
   with_type(dtype_of(type), [&](auto element) {
     using E = decltype(element);
-    take_rows_kernel<E><<<grid, kThreads, 0, stream>>>(target, p, static_cast<const E*>(rows));
+    start(take_rows_kernel<E>, {(p.places + kTile - 1) / kTile, (p.channels + kTile - 1) / kTile}, kThreads,
+          0, stream, target, p, rows);
   });
 }
 

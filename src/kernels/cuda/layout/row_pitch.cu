@@ -2,8 +2,10 @@
 // A thread writes aligned vectors of 16 bytes: the end of a row and the beginning of the next, each shifted
 // together out of the two aligned vectors of the source that cover it. Most have one of the two: the other's
 // loads are left out, not branched around. Bytes: both sides once.
+#include "base/checked.h"
 #include "kernels/cuda/alignment.h"
 #include "kernels/cuda/fast_div.cuh"
+#include "kernels/cuda/launch.cuh"
 #include "kernels/cuda/layout/relayout.h"
 
 namespace retrograd::kernels::cuda {
@@ -115,10 +117,7 @@ bool change_row_pitch(const RowPitch& pitch, DType type, const void* source, voi
                FastDiv(pitch.to * halves),
                pitch.from * halves,
                ((pitch.rows - 1) * pitch.from + pitch.length) * halves};
-  const auto blocks =
-      static_cast<unsigned>((total + kThreads * kEach * kVector - 1) / (kThreads * kEach * kVector));
-  pitch_kernel<<<blocks, kThreads, 0, stream>>>(p, static_cast<const uint16_t*>(source),
-                                                static_cast<uint16_t*>(target));
+  start(pitch_kernel, ceil_div(total, kThreads * kEach * kVector), kThreads, 0, stream, p, source, target);
   return true;
 }
 

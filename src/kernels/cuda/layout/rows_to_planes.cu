@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // planes[n, c, p] = rows[n, p, c]. Bytes: each side once.
+#include "kernels/cuda/launch.cuh"
 #include "kernels/cuda/layout/plane_rows.cuh"
 
 namespace retrograd::kernels::cuda {
@@ -113,16 +114,14 @@ void rows_to_planes(const PlaneRows& shape, const void* rows, void* planes, Stre
   auto* to = static_cast<uint16_t*>(planes);
   if (shape.places() <= kSlabPlaces) {
     const Slab s = slab_of(shape);
-    const dim3 grid(static_cast<unsigned>(shape.outer),
-                    static_cast<unsigned>((s.channels + s.block - 1) / s.block));
+    const Extent grid(shape.outer, (s.channels + s.block - 1) / s.block);
     const auto kernel = slab_has_vectors(shape, to) ? rows_to_slab_kernel<true> : rows_to_slab_kernel<false>;
-    return kernel<<<grid, kCopyThreads, s.shared_bytes(), stream>>>(s, from, to);
+    return start(kernel, grid, kCopyThreads, s.shared_bytes(), stream, s, from, to);
   }
   const Tiles t = tiles_of(shape);
-  const dim3 grid(static_cast<unsigned>(t.count * shape.outer),
-                  static_cast<unsigned>((t.channels + kTileSide - 1) / kTileSide));
   const auto kernel = tiles_have_vectors(shape, to) ? rows_to_tile_kernel<true> : rows_to_tile_kernel<false>;
-  kernel<<<grid, kCopyThreads, 0, stream>>>(t, from, to);
+  start(kernel, {t.count * shape.outer, (t.channels + kTileSide - 1) / kTileSide}, kCopyThreads, 0, stream, t,
+        from, to);
 }
 
 }  // namespace retrograd::kernels::cuda

@@ -3,8 +3,8 @@
 #pragma once
 
 #include "kernels/cuda/elements.cuh"
+#include "kernels/cuda/launch.cuh"
 #include "kernels/cuda/layout/channel_rows.h"
-#include "kernels/cuda/types.h"
 
 namespace retrograd::kernels::cuda {
 

@@ -2,9 +2,9 @@
 // A thread adds what its result is the sum of, rows of pixels first, then rows, then depths: for windows
 // that shared memory has no room for, channels that lie at odd addresses, and tiny problems.
 #include "kernels/cuda/elements.cuh"
+#include "kernels/cuda/launch.cuh"
 #include "kernels/cuda/pooling/pool_kernels.h"
 #include "kernels/cuda/pooling/pool_sources.h"
-#include "kernels/cuda/types.h"
 
 namespace retrograd::kernels::cuda {
 namespace {
@@ -69,8 +69,7 @@ void run(const Pool& pool, bool last, Stream stream) {
   p.s_width = source(w);
   const void* const from = kForward ? pool.x.data : pool.y.data;
   void* const to = kForward ? pool.y.data : pool.x.data;
-  any_kernel<T, kForward><<<(p.threads + kThreads - 1) / kThreads, kThreads, 0, stream>>>(
-      p, static_cast<const T*>(from), static_cast<T*>(to));
+  start(any_kernel<T, kForward>, (p.threads + kThreads - 1) / kThreads, kThreads, 0, stream, p, from, to);
 }
 
 }  // namespace

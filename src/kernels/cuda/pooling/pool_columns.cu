@@ -7,10 +7,10 @@
 // pool_columns_block.h), and results leave through shared memory: what a block reads and writes is one run,
 // or a run a line, and goes in 16-byte vectors whatever the width is.
 // Bytes: the source once, but for the lines that neighbouring tiles have in common; the result once.
+#include "kernels/cuda/launch.cuh"
 #include "kernels/cuda/pooling/pool_columns_block.h"
 #include "kernels/cuda/pooling/pool_elements.cuh"
 #include "kernels/cuda/pooling/pool_kernels.h"
-#include "kernels/cuda/types.h"
 
 namespace retrograd::kernels::cuda {
 namespace {
@@ -51,9 +51,8 @@ void pool_columns(const Pool& pool, bool channels_last, bool forward, const Colu
     const void* const source = forward ? pool.x.data : pool.y.data;
     void* const result = forward ? pool.y.data : pool.x.data;
     with_kind<sizeof(T)>(window_key(p, forward), [&](auto kind) {
-      columns_kernel<T, decltype(kind)>
-          <<<p.blocks, kColumnsThreads, static_cast<size_t>(p.shared.bytes), stream>>>(
-              p, static_cast<const T*>(source), static_cast<T*>(result));
+      start(columns_kernel<T, decltype(kind)>, p.blocks, kColumnsThreads, p.shared.bytes, stream, p, source,
+            result);
     });
   });
 }

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // A result is one quotient: vectors of results, the quotients of a window read once for all its layers.
+#include "base/checked.h"
 #include "kernels/cuda/alignment.h"
 #include "kernels/cuda/fast_div.cuh"
+#include "kernels/cuda/launch.cuh"
 #include "kernels/cuda/pack.cuh"
 #include "kernels/cuda/pooling/pool_kernels.h"
-#include "kernels/cuda/types.h"
 
 namespace retrograd::kernels::cuda {
 namespace {
 
 constexpr int kThreads = 256;
 
-unsigned blocks_for(int64_t threads) { return static_cast<unsigned>((threads + kThreads - 1) / kThreads); }
 __device__ uint32_t thread_number() { return blockIdx.x * kThreads + threadIdx.x; }
 
 struct Disjoint {
@@ -125,8 +125,8 @@ void launch_long_row(const PoolAxis& w, float scale, const T* y, T* x, Stream st
   p.windows = static_cast<uint32_t>(w.y);
   p.stride = FastDiv(w.stride);
   p.scale = scale;
-  long_row_kernel<T, kCount>
-      <<<blocks_for((p.vectors + kLongEach - 1) / kLongEach), kThreads, 0, stream>>>(p, y, x);
+  start(long_row_kernel<T, kCount>, ceil_div(ceil_div(p.vectors, kLongEach), kThreads), kThreads, 0, stream,
+        p, y, x);
 }
 
 // Neighbouring axes along which one window covers everything count as one; rows that are tiled exactly as one
@@ -150,10 +150,10 @@ void merge(PoolAxis (&a)[3], int64_t& planes) {
 template <class T, int kCount, int kStride>
 void launch_stride(const Disjoint& p, const T* y, T* x, Stream stream) {
   constexpr int kWindows = kStride > 0 ? kCount / kStride : 1;
-  const unsigned blocks = blocks_for(p.threads);
+  const int64_t blocks = ceil_div(p.threads, kThreads);
   if (p.yw % kWindows == 0 && is_aligned(y, kWindows * sizeof(T)))
-    return disjoint_kernel<T, kCount, kStride, true><<<blocks, kThreads, 0, stream>>>(p, y, x);
-  disjoint_kernel<T, kCount, kStride, false><<<blocks, kThreads, 0, stream>>>(p, y, x);
+    return start(disjoint_kernel<T, kCount, kStride, true>, blocks, kThreads, 0, stream, p, y, x);
+  start(disjoint_kernel<T, kCount, kStride, false>, blocks, kThreads, 0, stream, p, y, x);
 }
 
 template <class T, int kCount>

@@ -8,9 +8,9 @@
 
 #include "base/checked.h"
 #include "kernels/cuda/fast_div.cuh"
+#include "kernels/cuda/launch.cuh"
 #include "kernels/cuda/pack.cuh"
 #include "kernels/cuda/pooling/pool_kernels.h"
-#include "kernels/cuda/types.h"
 
 namespace retrograd::kernels::cuda {
 namespace {
@@ -18,7 +18,6 @@ namespace {
 constexpr int kThreads = 256;
 constexpr int64_t kLongestRun = 8;
 
-unsigned blocks_for(int64_t threads) { return static_cast<unsigned>((threads + kThreads - 1) / kThreads); }
 __device__ uint32_t thread_number() { return blockIdx.x * kThreads + threadIdx.x; }
 
 template <class T>
@@ -78,8 +77,8 @@ void launch_side_by_side(const Pool& pool, float scale, Stream stream) {
   p.yh = static_cast<int>(h.y);
   p.yw = static_cast<int>(w.y);
   p.scale = scale;
-  side_by_side_kernel<T><<<blocks_for(p.threads), kThreads, 0, stream>>>(
-      p, static_cast<const T*>(pool.y.data), static_cast<T*>(pool.x.data));
+  start(side_by_side_kernel<T>, ceil_div(p.threads, kThreads), kThreads, 0, stream, p, pool.y.data,
+        pool.x.data);
 }
 
 }  // namespace

@@ -5,10 +5,10 @@
 // added across the pixels, or windows, of its column and over depths once; sums of the last few steps are
 // kept in registers. What neighbouring columns have in common comes from L1. The next line is under way while
 // one is added. Bytes: the source once, but for lines that two bands need; the result once.
+#include "kernels/cuda/launch.cuh"
 #include "kernels/cuda/pooling/pool_elements.cuh"
 #include "kernels/cuda/pooling/pool_kernels.h"
 #include "kernels/cuda/pooling/pool_vectors_walk.h"
-#include "kernels/cuda/types.h"
 
 namespace retrograd::kernels::cuda {
 namespace {
@@ -29,9 +29,8 @@ void run(const Pool& pool, Stream stream) {
   const void* const source = kForward ? pool.x.data : pool.y.data;
   void* const result = kForward ? pool.y.data : pool.x.data;
   with_vectors_kind(p, [&](auto taps, auto reach) {
-    vectors_kernel<T, kForward, taps(), reach()>
-        <<<(p.threads + kThreads - 1) / kThreads, kThreads, 0, stream>>>(p, static_cast<const T*>(source),
-                                                                         static_cast<T*>(result));
+    start(vectors_kernel<T, kForward, taps(), reach()>, (p.threads + kThreads - 1) / kThreads, kThreads, 0,
+          stream, p, source, result);
   });
 }
 

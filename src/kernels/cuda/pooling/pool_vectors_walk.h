@@ -4,8 +4,7 @@
 // `stride` rows.
 #pragma once
 
-#include <type_traits>
-
+#include "kernels/cuda/one_of.h"
 #include "kernels/cuda/pooling/pool_sources.h"
 #include "kernels/cuda/pooling/pool_words.h"
 
@@ -56,24 +55,18 @@ void with_vectors_kind(const PoolVectors& p, Function&& function) {
   const auto is = [&](int taps, int reach) {
     return p.taps <= taps && (reach < 4 ? p.reach == reach : p.reach <= reach);
   };
-  const auto call = [&](auto taps, auto reach) { function(taps, reach); };
-  using One = std::integral_constant<int, 1>;
-  using Two = std::integral_constant<int, 2>;
-  using Three = std::integral_constant<int, 3>;
-  using Four = std::integral_constant<int, 4>;
-  using Eight = std::integral_constant<int, kVectorsReach>;
-  if (is(1, 1)) return call(One{}, One{});
-  if (is(2, 1)) return call(Two{}, One{});
-  if (is(4, 1)) return call(Four{}, One{});
-  if (is(8, 1)) return call(Eight{}, One{});
-  if (is(1, 2)) return call(One{}, Two{});
-  if (is(2, 2)) return call(Two{}, Two{});
-  if (is(4, 2)) return call(Four{}, Two{});
-  if (is(3, 3)) return call(Three{}, Three{});
-  if (is(1, 4)) return call(One{}, Four{});
-  if (is(4, 4)) return call(Four{}, Four{});
-  if (is(8, 4)) return call(Eight{}, Four{});
-  call(Eight{}, Eight{});
+  if (is(1, 1)) return function(Count<1>{}, Count<1>{});
+  if (is(2, 1)) return function(Count<2>{}, Count<1>{});
+  if (is(4, 1)) return function(Count<4>{}, Count<1>{});
+  if (is(8, 1)) return function(Count<8>{}, Count<1>{});
+  if (is(1, 2)) return function(Count<1>{}, Count<2>{});
+  if (is(2, 2)) return function(Count<2>{}, Count<2>{});
+  if (is(4, 2)) return function(Count<4>{}, Count<2>{});
+  if (is(3, 3)) return function(Count<3>{}, Count<3>{});
+  if (is(1, 4)) return function(Count<1>{}, Count<4>{});
+  if (is(4, 4)) return function(Count<4>{}, Count<4>{});
+  if (is(8, 4)) return function(Count<8>{}, Count<4>{});
+  function(Count<kVectorsReach>{}, Count<kVectorsReach>{});
 }
 
 template <class Codec, int kTaps>

@@ -10,12 +10,12 @@
 #include "kernels/cuda/alignment.h"
 #include "kernels/cuda/block_sum.cuh"
 #include "kernels/cuda/fast_div.cuh"
+#include "kernels/cuda/launch.cuh"
 #include "kernels/cuda/pack.cuh"
 #include "kernels/cuda/pooling/pool_elements.cuh"
 #include "kernels/cuda/pooling/pool_kernels.h"
 #include "kernels/cuda/pooling/pool_shares.h"
 #include "kernels/cuda/pooling/pool_windows.cuh"
-#include "kernels/cuda/types.h"
 
 namespace retrograd::kernels::cuda {
 namespace {
@@ -54,7 +54,8 @@ __global__ void __launch_bounds__(kThreads)
 template <int kLanes, class In, class Out>
 void launch_lanes(const Whole& p, const In* x, Out* y, Stream stream) {
   constexpr uint32_t kRuns = kThreads / kLanes;
-  whole_kernel<In, Out, kLanes><<<(p.planes * p.parts + kRuns - 1) / kRuns, kThreads, 0, stream>>>(p, x, y);
+  start(whole_kernel<In, Out, kLanes>, (p.planes * p.parts + kRuns - 1) / kRuns, kThreads, 0, stream, p, x,
+        y);
 }
 
 template <class T>
@@ -178,12 +179,12 @@ void launch_shared(const Pool& pool, float* sums, Stream stream) {
   const auto* x = static_cast<const T*>(pool.x.data);
   auto* y = static_cast<T*>(pool.y.data);
   const unsigned blocks = grid(pool.channels / kV, cut.lanes, p);
-  if (cut.parts.count == 1) return shared_kernel<T, kV, false><<<blocks, kThreads, 0, stream>>>(p, x, y);
-  shared_kernel<T, kV, true>
-      <<<blocks* static_cast<unsigned>(cut.parts.count), kThreads, 0, stream>>>(p, x, sums);
+  if (cut.parts.count == 1) return start(shared_kernel<T, kV, false>, blocks, kThreads, 0, stream, p, x, y);
+  start(shared_kernel<T, kV, true>, blocks * static_cast<unsigned>(cut.parts.count), kThreads, 0, stream, p,
+        x, sums);
   constexpr int64_t kFewLanes = 8;  // there may be many parts, and there are few channels
   const unsigned few = grid(pool.channels, kFewLanes, p);
-  shared_parts_kernel<T><<<few, kThreads, 0, stream>>>(p, sums, y);
+  start(shared_parts_kernel<T>, few, kThreads, 0, stream, p, sums, y);
 }
 
 }  // namespace

@@ -9,7 +9,7 @@
 #include <cstdlib>
 
 #include "kernels/cuda/dense/cluster.cuh"
-#include "kernels/cuda/dense/gather_product_plan.h"
+#include "kernels/cuda/dense/gather_product.h"
 #include "kernels/cuda/dense/gather_tiles.cuh"
 #include "kernels/cuda/dense/tensor_map.h"
 #include "kernels/cuda/sm90a/f32_repair.cuh"
@@ -342,16 +342,10 @@ F32Tiles tiles_of(const Product& p, const GatherProduct& product) {
 
 bool launch_three(const Product& p, const GatherProduct& product, Stream stream) {
   const F32Tiles tiles = tiles_of(p, product);
-  switch (tiles.n) {
-    case 160:
-      return launch<Gather<3, 1, 160, 2, 3>>(p, product, tiles.shares, stream);
-    case 112:
-      return launch<Gather<3, 1, 112, 2, 4>>(p, product, tiles.shares, stream);
-    case 64:
-      return launch<Gather<3, 1, 64, 3, 5>>(p, product, tiles.shares, stream);
-    default:
-      return launch<Gather<3, 1, 128, 2, 4>>(p, product, tiles.shares, stream);
-  }
+  if (tiles.n == 160) return launch<Gather<3, 1, 160, 2, 3>>(p, product, tiles.shares, stream);
+  if (tiles.n == 112) return launch<Gather<3, 1, 112, 2, 4>>(p, product, tiles.shares, stream);
+  if (tiles.n == 64) return launch<Gather<3, 1, 64, 3, 5>>(p, product, tiles.shares, stream);
+  return launch<Gather<3, 1, 128, 2, 4>>(p, product, tiles.shares, stream);
 }
 
 bool launch_one(const Product& p, const GatherProduct& product, Stream stream) {

@@ -11,6 +11,7 @@
 #include "kernels/cuda/dense/tensor_map.h"
 #include "kernels/cuda/dense_weight/weight_product_plan.h"
 #include "kernels/cuda/dense_weight/weight_tiles.cuh"
+#include "kernels/cuda/launch.cuh"
 #include "kernels/cuda/sm90a/f32_sums.cuh"
 
 namespace retrograd::kernels::cuda {
@@ -237,23 +238,18 @@ bool launch(const Product& p, const WeightProduct& product, Stream stream) {
   maps.by_channels = FastDiv(p.x_columns);
   maps.by_kernel_w = FastDiv(p.kernel[2]);
   maps.by_kernel_h = FastDiv(p.kernel[1]);
-  cudaFuncSetAttribute(f32_kernel<C>, cudaFuncAttributeMaxDynamicSharedMemorySize, C::kBytes);
   const int64_t items =
       ceil_div(p.columns, C::kM) * ceil_div(p.rows, C::kN) * p.groups * ceil_div(p.places, p.part);
-  f32_kernel<C><<<static_cast<unsigned>(std::min<int64_t>(items, 132)), C::kThreads, C::kBytes, stream>>>(
-      p, maps, static_cast<const char*>(product.y_rows), product.workspace);
+  start(f32_kernel<C>, std::min<int64_t>(items, 132), C::kThreads, C::kBytes, stream, p, maps, product.y_rows,
+        product.workspace);
   return true;
 }
 
 bool launch_three(const Product& p, const WeightProduct& product, Stream stream) {
-  switch (f32_weight_choice(product.conv, ProductMath::kF32).m) {
-    case 256:
-      return launch<Weight<3, 2, 64, 2, 4>>(p, product, stream);
-    case 192:
-      return launch<Weight<3, 1, 64, 3, 5>>(p, product, stream);
-    default:
-      return launch<Weight<3, 1, 128, 2, 4>>(p, product, stream);
-  }
+  const int m = f32_weight_choice(product.conv, ProductMath::kF32).m;
+  if (m == 256) return launch<Weight<3, 2, 64, 2, 4>>(p, product, stream);
+  if (m == 192) return launch<Weight<3, 1, 64, 3, 5>>(p, product, stream);
+  return launch<Weight<3, 1, 128, 2, 4>>(p, product, stream);
 }
 
 }  // namespace

@@ -23,13 +23,7 @@ __global__ void __launch_bounds__(C::kThreads, C::kBlocks)
   unsigned char* const aligned = shared + (1024 - hopper::shared_address(shared) % 1024) % 1024;
   const uint32_t stages = hopper::shared_address(aligned);
   const Barriers barriers{hopper::shared_address(full), hopper::shared_address(empty)};
-  if (threadIdx.x == 0) {
-    for (int i = 0; i < C::kStages; ++i) {
-      hopper::init_barrier(barriers.full + i * 8, 1);
-      hopper::init_barrier(barriers.empty + i * 8, C::kGroups);
-    }
-    hopper::publish_barriers();
-  }
+  if (threadIdx.x == 0) hopper::init_ring<C::kStages>(barriers.full, barriers.empty, 1, C::kGroups);
   __syncthreads();
 
   const int group = static_cast<int>(threadIdx.x) / 128;

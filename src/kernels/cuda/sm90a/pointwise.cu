@@ -13,6 +13,7 @@
 #include "kernels/cuda/dense/tensor_map.h"
 #include "kernels/cuda/dense/wgmma.cuh"
 #include "kernels/cuda/elements.cuh"
+#include "kernels/cuda/launch.cuh"
 #include "kernels/cuda/sm90a/result_rows.cuh"
 
 namespace retrograd::kernels::cuda {
@@ -90,21 +91,6 @@ __device__ void add_step(uint32_t stage, int warpgroup, float (&sums)[C::kN / 2]
         kBAlongSum ? hopper::factor(b + k * kRow, kTerms * kRow) : hopper::factor(b + k * 2), true);
   hopper::close_products();
 }
-
-class PartRow {
- public:
-  __device__ PartRow(float* to, int columns) : to_(to), columns_(columns) {}
-  __device__ void store(int column, const float2 (&pairs)[4]) const {
-    const int c = column + static_cast<int>(threadIdx.x) % 4 * 2;
-#pragma unroll
-    for (int i = 0; i < 4; ++i)
-      if (c + i * 8 < columns_) *reinterpret_cast<float2*>(to_ + c + i * 8) = pairs[i];
-  }
-
- private:
-  float* to_;
-  int columns_;  // a multiple of eight
-};
 
 struct Target {
   uint16_t* results;  // null: parts
@@ -192,11 +178,7 @@ __global__ void __launch_bounds__(C::kThreads, C::kBlocks)
   if (threadIdx.x == 0) {
     hopper::prefetch_map(&a);
     hopper::prefetch_map(&b);
-    for (int i = 0; i < C::kStages; ++i) {
-      hopper::init_barrier(full + 8 * i, 1);
-      hopper::init_barrier(empty + 8 * i, 4 * C::kDown);
-    }
-    hopper::publish_barriers();
+    hopper::init_ring<C::kStages>(full, empty, 1, 4 * C::kDown);
   }
   __syncthreads();
   hopper::Ring<C::kStages> ring;
@@ -245,10 +227,8 @@ bool launch(const PointwisePlan& plan, const Conv& conv, const Target& target, S
         !make_map(plane_boxes(conv, kForward, kTerms), type, kForward ? conv.x.data : conv.y.data, &b))
       return false;
   }
-  cudaFuncSetAttribute(pointwise_kernel<E, kResult, C>, cudaFuncAttributeMaxDynamicSharedMemorySize, kBytes);
   const int64_t blocks = std::min(plan.blocks, int64_t{multiprocessors()} * C::kBlocks);
-  pointwise_kernel<E, kResult, C>
-      <<<static_cast<unsigned>(blocks), C::kThreads, kBytes, stream>>>(plan.walk, a, b, target);
+  start(pointwise_kernel<E, kResult, C>, blocks, C::kThreads, kBytes, stream, plan.walk, a, b, target);
   return true;
 }
 
@@ -378,13 +358,7 @@ __global__ void __launch_bounds__(kPieceThreads, PieceCut::kBlocks)
   __shared__ __align__(8) uint64_t barriers[2 * C::kStages];
   const uint32_t base = (hopper::shared_address(shared) + 1023u) & ~1023u;
   const uint32_t full = hopper::shared_address(barriers), empty = full + 8 * C::kStages;
-  if (threadIdx.x == 0) {
-    for (int i = 0; i < C::kStages; ++i) {
-      hopper::init_barrier(full + 8 * i, kLoaders / 32);
-      hopper::init_barrier(empty + 8 * i, 4 * C::kDown);
-    }
-    hopper::publish_barriers();
-  }
+  if (threadIdx.x == 0) hopper::init_ring<C::kStages>(full, empty, kLoaders / 32, 4 * C::kDown);
   __syncthreads();
   hopper::Ring<C::kStages> ring;
   const int thread = static_cast<int>(threadIdx.x);
@@ -436,10 +410,8 @@ bool launch_pieces(const PointwisePlan& plan, const Conv& conv, const Target& ta
   constexpr bool kWeights = kResult == Result::kGradWeight, kForward = kResult == Result::kForward;
   const Pieces pieces{kWeights ? plane_pieces(conv, false) : weight_pieces(conv),
                       plane_pieces(conv, kWeights || kForward), plane_pieces(conv, !kForward)};
-  cudaFuncSetAttribute(pieces_kernel<E, kResult>, cudaFuncAttributeMaxDynamicSharedMemorySize, kBytes);
   const int64_t blocks = std::min(plan.blocks, int64_t{multiprocessors()});
-  pieces_kernel<E, kResult>
-      <<<static_cast<unsigned>(blocks), kPieceThreads, kBytes, stream>>>(plan.walk, pieces, target);
+  start(pieces_kernel<E, kResult>, blocks, kPieceThreads, kBytes, stream, plan.walk, pieces, target);
   return true;
 }
 
@@ -460,20 +432,6 @@ bool launch_cut(const PointwisePlan& plan, const Conv& conv, const Target& targe
   return launch<E, kResult, Cut<2, 256, 4, 1>>(plan, conv, target, stream);
 }
 
-template <class E>
-bool launch_in(const PointwisePlan& plan, const Conv& conv, Result result, const Target& target,
-               Stream stream) {
-  switch (result) {
-    case Result::kForward:
-      return launch_cut<E, Result::kForward>(plan, conv, target, stream);
-    case Result::kGradInput:
-      return launch_cut<E, Result::kGradInput>(plan, conv, target, stream);
-    case Result::kGradWeight:
-      break;
-  }
-  return launch_cut<E, Result::kGradWeight>(plan, conv, target, stream);
-}
-
 }  // namespace
 
 bool pointwise(const PointwisePlan& plan, const Conv& conv, Result result, RowType type, void* filter,
@@ -482,8 +440,10 @@ bool pointwise(const PointwisePlan& plan, const Conv& conv, Result result, RowTy
   if (result == Result::kGradWeight && plan.results != WeightResults::kParts)
     to = plan.results == WeightResults::kInPlace ? conv.w.data : filter;
   const Target target{static_cast<uint16_t*>(to), is_aligned(to), parts, conv.bias};
-  return type == RowType::kBF16 ? launch_in<__nv_bfloat16>(plan, conv, result, target, stream)
-                                : launch_in<__half>(plan, conv, result, target, stream);
+  return with_half(dtype_of(type), [&](auto element) {
+    return with_one_of<Result::kForward, Result::kGradInput, Result::kGradWeight>(
+        result, [&](auto of) { return launch_cut<decltype(element), of()>(plan, conv, target, stream); });
+  });
 }
 
 }  // namespace retrograd::kernels::cuda

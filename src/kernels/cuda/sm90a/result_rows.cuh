@@ -80,6 +80,22 @@ class ResultRow {
   int columns_;
 };
 
+// The same of a part, in FP32.
+class PartRow {
+ public:
+  __device__ PartRow(float* to, int columns) : to_(to), columns_(columns) {}
+  __device__ void store(int column, const float2 (&pairs)[4]) const {
+    const int c = column + static_cast<int>(threadIdx.x) % 4 * 2;
+#pragma unroll
+    for (int i = 0; i < 4; ++i)
+      if (c + i * 8 < columns_) *reinterpret_cast<float2*>(to_ + c + i * 8) = pairs[i];
+  }
+
+ private:
+  float* to_;
+  int columns_;  // that are there, a multiple of eight; none in rows that are not
+};
+
 // row_at(further): the row of a thread's first sums, and the one eight further.
 template <int kColumns, class RowAt>
 __device__ void store_rows(const float (&sums)[kColumns / 2], const RowAt& row_at) {

@@ -16,22 +16,12 @@ namespace retrograd::kernels::cuda::tap {
 __device__ inline int64_t channel_of(const TapWalk& p, const Block& block, int row) {
   return int64_t{block.group} * p.rows + row;
 }
-class PartLine {
+class PartLine : public PartRow {
  public:
   __device__ PartLine(const TapWalk& p, const Block& block, const ResultTarget& target, int o)
-      : to_(target.parts + block.part * p.weights +
-            (channel_of(p, block, o) * p.taps.divisor + block.tap) * p.x_channels + block.n0),
-        columns_(o < p.rows ? p.x_channels - block.n0 : 0) {}
-  __device__ void store(int column, const float2 (&pairs)[4]) const {
-    const int c = column + static_cast<int>(threadIdx.x) % 4 * 2;
-#pragma unroll
-    for (int i = 0; i < 4; ++i)
-      if (c + i * 8 < columns_) *reinterpret_cast<float2*>(to_ + c + i * 8) = pairs[i];
-  }
-
- private:
-  float* to_;
-  int columns_;  // that are there; none in rows that are not
+      : PartRow(target.parts + block.part * p.weights +
+                    (channel_of(p, block, o) * p.taps.divisor + block.tap) * p.x_channels + block.n0,
+                o < p.rows ? p.x_channels - block.n0 : 0) {}
 };
 
 template <class E, bool kVectors>

@@ -7,6 +7,7 @@
 // sums, and beyond that cut into parts, which go to the workspace as FP32 for add_weight_parts. Otherwise
 // results are written as they are wanted.
 #include "kernels/cuda/dense/wgmma.cuh"
+#include "kernels/cuda/launch.cuh"
 #include "kernels/cuda/sm90a/tap_store.cuh"
 
 namespace retrograd::kernels::cuda {
@@ -119,10 +120,7 @@ void launch_in(const TapPlan& plan, const void* x_rows, const void* y_rows, cons
 void tap_weight(const TapPlan& plan, RowType type, const void* x_rows, const void* y_rows, void* results,
                 float* parts, Stream stream) {
   const ResultTarget target(results, plan.strides, parts);
-  if (type == RowType::kBF16)
-    launch_in<__nv_bfloat16>(plan, x_rows, y_rows, target, stream);
-  else
-    launch_in<__half>(plan, x_rows, y_rows, target, stream);
+  with_half(dtype_of(type), [&](auto e) { launch_in<decltype(e)>(plan, x_rows, y_rows, target, stream); });
 }
 
 }  // namespace retrograd::kernels::cuda

@@ -11,6 +11,7 @@
 #include "kernels/cuda/dense/tensor_map.h"
 #include "kernels/cuda/dense/wgmma.cuh"
 #include "kernels/cuda/dense_weight/wgmma_weight.h"
+#include "kernels/cuda/launch.cuh"
 
 namespace retrograd::kernels::cuda {
 namespace {
@@ -118,13 +119,7 @@ __global__ void __launch_bounds__(kThreads, 1)
   const uint32_t first_step = blockIdx.x * unit.part_steps;
   const int steps =
       first_step < unit.steps ? static_cast<int>(min(unit.part_steps, unit.steps - first_step)) : 0;
-  if (threadIdx.x == 0) {
-    for (int i = 0; i < kStages; ++i) {
-      hopper::init_barrier(full + 8 * i, 1);
-      hopper::init_barrier(empty + 8 * i, 8);
-    }
-    hopper::publish_barriers();
-  }
+  if (threadIdx.x == 0) hopper::init_ring<kStages>(full, empty, 1, 8);
   __syncthreads();
   float* const out = parts + blockIdx.x * p.weights;
   if (threadIdx.x < 128) {
@@ -142,8 +137,7 @@ __global__ void __launch_bounds__(kThreads, 1)
 template <class E>
 void launch(const WeightPlan& plan, const Maps& maps, float* parts, Stream stream) {
   constexpr int kBytes = kStages * kStageBytes + 1024 + 2048;  // as in wgmma_weight.cu, for sanitizers
-  cudaFuncSetAttribute(pairs_kernel<E>, cudaFuncAttributeMaxDynamicSharedMemorySize, kBytes);
-  pairs_kernel<E><<<plan.blocks, kThreads, kBytes, stream>>>(plan.walk, maps, parts);
+  start(pairs_kernel<E>, plan.blocks, kThreads, kBytes, stream, plan.walk, maps, parts);
 }
 
 }  // namespace
@@ -161,10 +155,7 @@ bool wgmma_weight_pairs(const WeightPlan& plan, RowType type, const void* x_rows
   PlacesMap map = weight_x_map(plan.walk, 0);
   map.row_bytes = kRow;
   if (!make_map(map, map_type, x_rows, &maps.x)) return false;
-  if (type == RowType::kBF16)
-    launch<__nv_bfloat16>(plan, maps, parts, stream);
-  else
-    launch<__half>(plan, maps, parts, stream);
+  with_half(dtype_of(type), [&](auto e) { launch<decltype(e)>(plan, maps, parts, stream); });
   return true;
 }
 

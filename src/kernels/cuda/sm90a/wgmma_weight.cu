@@ -10,6 +10,7 @@
 #include <algorithm>
 
 #include "kernels/cuda/dense/tensor_map.h"
+#include "kernels/cuda/launch.cuh"
 #include "kernels/cuda/sm90a/weight_sums.cuh"
 
 namespace retrograd::kernels::cuda {
@@ -82,11 +83,7 @@ __global__ void __launch_bounds__(C::kThreads, 1)
   if (threadIdx.x == 0) {
     hopper::prefetch_map(&maps.y[block.unit]);
     hopper::prefetch_map(&maps.x[block.unit]);
-    for (int i = 0; i < C::kStages; ++i) {
-      hopper::init_barrier(full + 8 * i, 1);
-      hopper::init_barrier(empty + 8 * i, 4 * C::kWarpgroups);
-    }
-    hopper::publish_barriers();
+    hopper::init_ring<C::kStages>(full, empty, 1, 4 * C::kWarpgroups);
   }
   __syncthreads();
   if (thread < 0) {
@@ -117,8 +114,7 @@ void launch(const WeightPlan& plan, const Maps& maps, const ResultTarget& target
   constexpr int kShifts = C::kTaps > 1 ? 3072 : 0, kMost = 227 * 1024 - 256;
   const int needed = static_cast<int>(C::kStages * wweight::stage_bytes<C>(plan.walk)) + 1024;
   const int bytes = std::max(needed, std::min(needed + kShifts, kMost));
-  cudaFuncSetAttribute(product_kernel<E, C>, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
-  product_kernel<E, C><<<plan.blocks, C::kThreads, bytes, stream>>>(plan.walk, maps, target);
+  start(product_kernel<E, C>, plan.blocks, C::kThreads, bytes, stream, plan.walk, maps, target);
 }
 
 template <WeightCut kCut, int kWarpgroups, int kDown, int kSub, int kTaps, bool kMany>
@@ -160,10 +156,7 @@ bool wgmma_weight(const WeightPlan& plan, RowType type, const void* x_rows, cons
         !make_map(weight_x_map(plan.walk, i), map_type, x_rows, &maps.x[i]))
       return false;
   const ResultTarget target(results, plan.strides, parts);
-  if (type == RowType::kBF16)
-    launch_in<__nv_bfloat16>(plan, maps, target, stream);
-  else
-    launch_in<__half>(plan, maps, target, stream);
+  with_half(dtype_of(type), [&](auto e) { launch_in<decltype(e)>(plan, maps, target, stream); });
   return true;
 }
 

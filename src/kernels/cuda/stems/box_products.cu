@@ -9,9 +9,9 @@
 // infinity was split, is taken from the formula.
 #include "kernels/cuda/copy_async.cuh"
 #include "kernels/cuda/dense/tile_mma.cuh"
+#include "kernels/cuda/launch.cuh"
 #include "kernels/cuda/stems/box_plan.h"
 #include "kernels/cuda/stems/box_results.cuh"
-#include "kernels/cuda/types.h"
 
 namespace retrograd::kernels::cuda {
 namespace {
@@ -208,11 +208,8 @@ __global__ void __launch_bounds__(kBoxThreads, 4)
 template <class T, int kColumns>
 void launch(const Conv& conv, const BoxPlan& plan, Stream stream) {
   const auto bytes = static_cast<int>(plan.shared);
-  if (bytes > 48 << 10)
-    cudaFuncSetAttribute(box_kernel<T, kColumns>, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
-  const dim3 grid(static_cast<unsigned>(plan.blocks),
-                  static_cast<unsigned>(conv.groups * plan.product.column_tiles));
-  box_kernel<T, kColumns><<<grid, kBoxThreads, static_cast<size_t>(bytes), stream>>>(conv, plan.product);
+  start(box_kernel<T, kColumns>, {plan.blocks, conv.groups * plan.product.column_tiles}, kBoxThreads, bytes,
+        stream, conv, plan.product);
 }
 
 }  // namespace

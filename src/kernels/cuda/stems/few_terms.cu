@@ -8,8 +8,8 @@
 
 #include "kernels/cuda/alignment.h"
 #include "kernels/cuda/formulas.cuh"
+#include "kernels/cuda/launch.cuh"
 #include "kernels/cuda/stems/few_terms_plan.h"
-#include "kernels/cuda/types.h"
 
 namespace retrograd::kernels::cuda {
 namespace {
@@ -168,8 +168,7 @@ template <class T, int kTerms>
 void launch(const FewTermsOperands& operands, const FewTermsPlan& plan, int64_t groups, Stream stream) {
   const auto kernel =
       plan.channels_fast ? few_terms_kernel<T, kTerms, true> : few_terms_kernel<T, kTerms, false>;
-  const dim3 grid(static_cast<unsigned>(plan.blocks), static_cast<unsigned>(groups * plan.splits));
-  kernel<<<grid, kThreads, static_cast<size_t>(plan.shared), stream>>>(operands, plan);
+  start(kernel, {plan.blocks, groups * plan.splits}, kThreads, plan.shared, stream, operands, plan);
 }
 
 }  // namespace
@@ -181,20 +180,8 @@ void few_terms(const Conv& conv, const FewTermsPlan& of_shape, Stream stream) {
   if (!is_aligned(operands.from.data)) plan.vector = 1;
   with_type(operands.to.dtype, [&](auto type) {
     using T = decltype(type);
-    switch (plan.filled) {
-      case 8:
-        return launch<T, 8>(operands, plan, conv.groups, stream);
-      case 16:
-        return launch<T, 16>(operands, plan, conv.groups, stream);
-      case 24:
-        return launch<T, 24>(operands, plan, conv.groups, stream);
-      case 32:
-        return launch<T, 32>(operands, plan, conv.groups, stream);
-      case 48:
-        return launch<T, 48>(operands, plan, conv.groups, stream);
-      default:
-        return launch<T, 64>(operands, plan, conv.groups, stream);
-    }
+    with_one_of<8, 16, 24, 32, 48, 64>(
+        plan.filled, [&](auto terms) { launch<T, terms()>(operands, plan, conv.groups, stream); });
   });
 }
 

@@ -14,8 +14,9 @@
 
 #include "kernels/cuda/counts.h"
 #include "kernels/cuda/elements.cuh"
+#include "kernels/cuda/few_channels/narrow.h"
 #include "kernels/cuda/few_channels/narrow_block.cuh"
-#include "kernels/cuda/few_channels/narrow_blocks.h"
+#include "kernels/cuda/launch.cuh"
 #include "kernels/cuda/part_sums.h"
 #include "kernels/cuda/stems/narrow_stem_weight_plan.h"
 
@@ -164,9 +165,8 @@ template <class T, int kKh, int kPairs>
 void launch(const Conv& conv, bool last, float* workspace, Stream stream) {
   const Cut p = cut_of(conv, last, kKh, kPairs);
   const int parts = ceil_of(p.tiles, p.in_part);
-  const dim3 grid(static_cast<unsigned>(p.groups * p.o_chunks), static_cast<unsigned>(parts));
-  stem_kernel<T, kKh, kPairs><<<grid, kThreads, static_cast<size_t>(bytes_of(p, kPairs)), stream>>>(
-      p, static_cast<const T*>(conv.x.data), static_cast<const T*>(conv.y.data), workspace);
+  start(stem_kernel<T, kKh, kPairs>, {p.groups * p.o_chunks, parts}, kThreads, bytes_of(p, kPairs), stream, p,
+        conv.x.data, conv.y.data, workspace);
   const PartRows rows =
       p.column_tiles == 1 ? PartRows{p.in_part, p.row_tiles, p.rows, 1, conv.axes[1].y} : PartRows{};
   add_parts(conv, parts, PartOrder::kTapsOfChannel, rows, workspace, stream);
@@ -176,8 +176,9 @@ void launch(const Conv& conv, bool last, float* workspace, Stream stream) {
 
 void stem_grad_weight(const Conv& conv, bool channels_last, float* workspace, Stream stream) {
   with_window(conv, [&]<int kKh, int kPairs>(Count<kKh>, Count<kPairs>) {
-    conv.x.dtype == DType::kF16 ? launch<__half, kKh, kPairs>(conv, channels_last, workspace, stream)
-                                : launch<__nv_bfloat16, kKh, kPairs>(conv, channels_last, workspace, stream);
+    with_half(conv.x.dtype, [&](auto type) {
+      launch<decltype(type), kKh, kPairs>(conv, channels_last, workspace, stream);
+    });
   });
 }
 

@@ -3,7 +3,8 @@
 #pragma once
 
 #include "kernels/cuda/fast_div.cuh"
-#include "kernels/cuda/few_channels/narrow_blocks.h"
+#include "kernels/cuda/few_channels/narrow.h"
+#include "kernels/cuda/one_of.h"
 
 namespace retrograd::kernels::cuda::stem_weight {
 
@@ -28,8 +29,6 @@ struct Cut {
 Cut cut_of(const Conv& conv, bool last, int kh, int pairs);
 int64_t bytes_of(const Cut& p, int pairs);
 
-template <int kCount>
-struct Count {};
 // Calls function(rows of taps, pairs of taps) where there is a kernel.
 template <class Function>
 bool with_window(const Conv& conv, Function&& function) {

@@ -7,10 +7,10 @@
 //
 // Values of y beyond the edge are zeros; a result that is NaN is taken from the formula.
 #include "kernels/cuda/few_channels/narrow_repair.cuh"
+#include "kernels/cuda/launch.cuh"
 #include "kernels/cuda/stems/stem_plan.h"
 #include "kernels/cuda/stems/stem_stage.cuh"
 #include "kernels/cuda/stems/stem_sums.cuh"
-#include "kernels/cuda/types.h"
 
 namespace retrograd::kernels::cuda {
 namespace {
@@ -125,11 +125,9 @@ __global__ void __launch_bounds__(kStemThreads, 1)
 
 template <class T, int kC, int kA>
 void launch(const Conv& conv, const StemPlan& p, Stream stream) {
-  const dim3 grid(static_cast<unsigned>(p.row_tiles * p.column_tiles * conv.axes[0].x),
-                  static_cast<unsigned>(conv.groups * p.c_blocks), static_cast<unsigned>(conv.batch));
-  cudaFuncSetAttribute(stem_kernel<T, kC, kA>, cudaFuncAttributeMaxDynamicSharedMemorySize, p.shared);
-  stem_kernel<T, kC, kA>
-      <<<grid, static_cast<unsigned>(p.threads()), static_cast<size_t>(p.shared), stream>>>(conv, p);
+  start(stem_kernel<T, kC, kA>,
+        {p.row_tiles * p.column_tiles * conv.axes[0].x, conv.groups * p.c_blocks, conv.batch}, p.threads(),
+        p.shared, stream, conv, p);
 }
 
 }  // namespace

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// grad_input and grad_weight with few channels a group on tensor cores: FP16 or BF16, planes or channels
-// last, one or two axes.
+// grad_input and grad_weight with few channels a group, planes or channels last, one or two axes: in FP16 or
+// BF16 on tensor cores, in FP32 without.
 #pragma once
 
 #include "kernels/cuda/shapes.h"
@@ -34,5 +34,18 @@ int64_t group_weight_parts(const Conv& conv, bool channels_last);
 void group_grad_weight(const Conv& conv, bool channels_last, float* workspace, Stream stream);
 
 bool has_group_blocks(const Conv& conv, bool channels_last);
+
+// ---- with few x channels a group (stems, 1-D front ends, narrow groups), of FP32: plain multiply-adds on
+// tiles in shared memory, dilation 1
+
+// Whether there is a kernel for this window and these channels.
+bool has_narrow_grad_input(const Conv& conv);
+bool has_narrow_grad_weight(const Conv& conv);
+
+void narrow_tiles_grad_input(const Conv& conv, bool channels_last, Stream stream);
+
+// Blocks that share the places; each leaves its sums of all weights in the workspace.
+int64_t narrow_weight_parts(const Conv& conv, bool channels_last);
+void narrow_tiles_grad_weight(const Conv& conv, bool channels_last, float* workspace, Stream stream);
 
 }  // namespace retrograd::kernels::cuda
