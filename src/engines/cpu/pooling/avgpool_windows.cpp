@@ -36,6 +36,7 @@ constexpr int64_t kFewestUnits = 64;  // channels of a block, where they lie sid
 constexpr int64_t kElementsPerTask = 65536;
 constexpr int64_t kFewestItems = 16, kFewestBeside = 128;  // and channels of a block that make more of them
 constexpr int64_t kPlacesAtOnce = 8;                       // that are added before sums are taken up again
+constexpr int64_t kStoreCost = 2;                          // of sums, in places that are added
 constexpr int64_t kMostListed = 4096;                      // rows of results whose windows a plan lists
 
 struct Cut {
@@ -121,11 +122,13 @@ bool is_whole(const AvgPoolPass& p) {
   return true;
 }
 
-// Whether sums of rows would be read by one window each, or be those of one row.
+// Whether reading the places of each window, four vectors of channels at a time, takes less than adding rows
+// first, which stores sums beside.
 bool reads_in_place(const AvgPoolPass& p, const Cut& cut) {
   const auto& [d, h, w] = p.axes;
-  return channels_together(p) && !cut.by_place && p.x.dtype == p.y.dtype &&
-         (w.stride >= w.kernel || d.kernel * h.kernel == 1);
+  const int64_t rows = d.kernel * h.kernel;
+  return channels_together(p) && p.channels >= kFewestUnits && !cut.by_place && p.x.dtype == p.y.dtype &&
+         rows * w.kernel <= rows * std::min(w.stride, w.kernel) + w.kernel + kStoreCost;
 }
 
 class AvgPoolWindowsStep final : public Step {
@@ -275,8 +278,8 @@ class AvgPoolWindowsStep final : public Step {
     const Range depths = pooled_positions(pass_.axes[0], item.d);
     if (cut_.by_place) {
       add_places(x, item, depths, rows, sums);
-      return divide(y, item, h, lines, {.sums = sums, .end = item.count, .sums_line = item.count * item.unit},
-                    scratch, count_of(0, item.d) * count);
+      return divide(y, item, h, lines, {.sums = sums, .sums_line = item.count * item.unit}, scratch,
+                    count_of(0, item.d) * count);
     }
     const int64_t origin = item.first * w.stride - w.pad;
     const int64_t extent = (item.count - 1) * w.stride + w.kernel;
@@ -312,7 +315,7 @@ class AvgPoolWindowsStep final : public Step {
       std::fill_n(row, inside.begin * item.unit, 0.0F);
       std::fill(row + inside.end * item.unit, row + extent * item.unit, 0.0F);
     }
-    divide(y, item, h, lines, {.sums = sums, .end = extent, .sums_line = add.sums_line}, scratch,
+    divide(y, item, h, lines, {.sums = sums, .sums_line = add.sums_line}, scratch,
            count_of(0, item.d) * count);
   }
 
@@ -377,7 +380,6 @@ class AvgPoolWindowsStep final : public Step {
     division.out_plane = s[1];
     division.lines = lines;
     division.unit = item.unit;
-    if (division.add == nullptr) division.place = item.unit;
     division.stride = cut_.by_place ? 1 : pass_.axes[2].stride;
     division.taps = cut_.by_place ? 1 : pass_.axes[2].kernel;
     division.count = item.count;

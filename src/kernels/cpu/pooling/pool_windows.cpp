@@ -145,10 +145,29 @@ HWY_INLINE void divide_places(const E& elements, const PoolDivision& r, const fl
   }
 }
 
-// Windows of a line, of sums or of rows where they lie; `source` is place r.begin.
-template <class S, class E>
-HWY_INLINE void divide_units(const S& from, const E& elements, const PoolDivision& r, const PoolRowSums& rows,
-                             const std::byte* HWY_RESTRICT source, std::byte* HWY_RESTRICT out) {
+template <class E>
+HWY_INLINE void divide_units(const E& elements, const PoolDivision& r, const float* HWY_RESTRICT sums,
+                             std::byte* HWY_RESTRICT out) {
+  for (int64_t o = 0; o < r.count; ++o) {
+    const float* at = sums + o * r.stride * r.unit;
+    std::byte* to = out + o * r.out_place * E::kBytes;
+    const bool multiplies = kFusesProducts && r.high != nullptr;
+    const float divisor = r.divisors[o] * r.factor, high = multiplies ? r.high[o] : 0,
+                low = multiplies ? r.low[o] : 0;
+    in_vectors(r.unit, [&](auto d, int64_t c) HWY_ATTR {
+      auto sum = load_floats(d, at + c);
+      for (int64_t t = 1; t < r.taps; ++t) sum = hn::Add(sum, load_floats(d, at + t * r.unit + c));
+      const auto quotient = multiplies ? hn::MulAdd(sum, hn::Set(d, high), hn::Mul(sum, hn::Set(d, low)))
+                                       : hn::Div(sum, hn::Set(d, divisor));
+      elements.store(quotient, d, to + c * E::kBytes);
+    });
+  }
+}
+
+// The same of rows where they lie; `source` is place r.begin.
+template <class E>
+HWY_INLINE void divide_in_place(const E& elements, const PoolDivision& r, const PoolRowSums& rows,
+                                const std::byte* HWY_RESTRICT source, std::byte* HWY_RESTRICT out) {
   const Floats<kLanes> d;
   for (int64_t o = 0; o < r.count; ++o) {
     std::byte* to = out + o * r.out_place * E::kBytes;
@@ -157,35 +176,40 @@ HWY_INLINE void divide_units(const S& from, const E& elements, const PoolDivisio
                 low = multiplies ? r.low[o] : 0;
     const int64_t begin = std::max(r.begin, o * r.stride), end = std::min(r.end, o * r.stride + r.taps);
     const auto each_row = [&](int64_t channel, const auto& add) HWY_ATTR {
-      const std::byte* at = source + ((begin - r.begin) * r.place + channel) * S::kBytes;
-      for (int64_t place = begin; place < end; ++place, at += r.place * S::kBytes)
+      const std::byte* at = source + ((begin - r.begin) * r.place + channel) * E::kBytes;
+      for (int64_t place = begin; place < end; ++place, at += r.place * E::kBytes)
         for (int64_t depth = 0; depth < rows.depths; ++depth)
           for (int64_t row = 0; row < rows.rows; ++row)
-            add(at + (depth * rows.depth_stride + row * rows.row_stride) * S::kBytes);
+            add(at + (depth * rows.depth_stride + row * rows.row_stride) * E::kBytes);
     };
     const auto store = [&](auto tag, auto sum, int64_t channel) HWY_ATTR {
       const auto quotient = multiplies ? hn::MulAdd(sum, hn::Set(tag, high), hn::Mul(sum, hn::Set(tag, low)))
                                        : hn::Div(sum, hn::Set(tag, divisor));
       elements.store(quotient, tag, to + channel * E::kBytes);
     };
-    int64_t c = 0;
-    for (; c + 4 * kLanes <= r.unit; c += 4 * kLanes) {
+    // Four vectors at a time, which may start early where two or more are left.
+    constexpr int64_t kFour = 4 * kLanes;
+    int64_t done = 0;
+    while (r.unit >= kFour && r.unit - done >= 2 * kLanes) {
+      const int64_t c = std::min(done, r.unit - kFour);
       auto s0 = hn::Zero(d), s1 = s0, s2 = s0, s3 = s0;
       each_row(c, [&](const std::byte* at) HWY_ATTR {
-        s0 = hn::Add(s0, from.load(d, at));
-        s1 = hn::Add(s1, from.load(d, at + kLanes * S::kBytes));
-        s2 = hn::Add(s2, from.load(d, at + 2 * kLanes * S::kBytes));
-        s3 = hn::Add(s3, from.load(d, at + 3 * kLanes * S::kBytes));
+        prefetch(at + kAhead, kFour * E::kBytes);
+        s0 = hn::Add(s0, elements.load(d, at));
+        s1 = hn::Add(s1, elements.load(d, at + kLanes * E::kBytes));
+        s2 = hn::Add(s2, elements.load(d, at + 2 * kLanes * E::kBytes));
+        s3 = hn::Add(s3, elements.load(d, at + 3 * kLanes * E::kBytes));
       });
       store(d, s0, c);
       store(d, s1, c + kLanes);
       store(d, s2, c + 2 * kLanes);
       store(d, s3, c + 3 * kLanes);
+      done = c + kFour;
     }
-    in_vectors(r.unit - c, [&](auto tag, int64_t i) HWY_ATTR {
+    in_vectors(r.unit - done, [&](auto tag, int64_t i) HWY_ATTR {
       auto sum = hn::Zero(tag);
-      each_row(c + i, [&](const std::byte* at) HWY_ATTR { sum = hn::Add(sum, from.load(tag, at)); });
-      store(tag, sum, c + i);
+      each_row(done + i, [&](const std::byte* at) HWY_ATTR { sum = hn::Add(sum, elements.load(tag, at)); });
+      store(tag, sum, done + i);
     });
   }
 }
@@ -196,14 +220,11 @@ void divide_windows(const PoolDivision& r) {
       const int64_t plane = i / r.lines, line = i % r.lines;
       const float* sums = r.sums + plane * r.sums_plane + line * r.sums_line;
       std::byte* out = r.out + (plane * r.out_plane + line * r.out_line) * elements.kBytes;
-      if (r.unit == 1)
-        divide_places(elements, r, sums, out);
-      else if (r.add != nullptr)
-        divide_units(elements, elements, r, *r.add,
-                     r.add->source + line * r.add->source_line * elements.kBytes, out);
+      if (r.add != nullptr)
+        divide_in_place(elements, r, *r.add, r.add->source + line * r.add->source_line * elements.kBytes,
+                        out);
       else
-        divide_units(Elements<DType::kF32>(), elements, r, PoolRowSums(),
-                     reinterpret_cast<const std::byte*>(sums), out);
+        r.unit == 1 ? divide_places(elements, r, sums, out) : divide_units(elements, r, sums, out);
     }
   });
 }
