@@ -36,6 +36,7 @@ constexpr int64_t kFewestUnits = 64;  // channels of a block, where they lie sid
 constexpr int64_t kElementsPerTask = 65536;
 constexpr int64_t kFewestItems = 16, kFewestBeside = 128;  // and channels of a block that make more of them
 constexpr int64_t kPlacesAtOnce = 8;                       // that are added before sums are taken up again
+constexpr int64_t kStoreCost = 2;                          // of sums, in places that are added
 constexpr int64_t kMostListed = 4096;                      // rows of results whose windows a plan lists
 
 struct Cut {
@@ -121,12 +122,22 @@ bool is_whole(const AvgPoolPass& p) {
   return true;
 }
 
+// Whether reading the places of each window, four vectors of channels at a time, takes less than adding rows
+// first, which stores sums beside.
+bool reads_in_place(const AvgPoolPass& p, const Cut& cut) {
+  const auto& [d, h, w] = p.axes;
+  const int64_t rows = d.kernel * h.kernel;
+  return channels_together(p) && p.channels >= kFewestUnits && !cut.by_place && p.x.dtype == p.y.dtype &&
+         rows * w.kernel <= rows * std::min(w.stride, w.kernel) + w.kernel + kStoreCost;
+}
+
 class AvgPoolWindowsStep final : public Step {
  public:
   AvgPoolWindowsStep(const AvgPoolPass& pass, const Machine& machine)
       : pass_(with_alike_channels(pass)),
         cut_(cut_windows(pass_)),
         whole_(is_whole(pass_)),
+        in_place_(reads_in_place(pass_, cut_)),
         slots_(machine.cpu.threads) {
     for (int64_t o = 0; o < pass.axes[2].y; ++o) divisors_.push_back(count_of(2, o));
     list_reciprocals();
@@ -267,7 +278,8 @@ class AvgPoolWindowsStep final : public Step {
     const Range depths = pooled_positions(pass_.axes[0], item.d);
     if (cut_.by_place) {
       add_places(x, item, depths, rows, sums);
-      return divide(y, item, h, lines, sums, item.count * item.unit, scratch, count_of(0, item.d) * count);
+      return divide(y, item, h, lines, {.sums = sums, .sums_line = item.count * item.unit}, scratch,
+                    count_of(0, item.d) * count);
     }
     const int64_t origin = item.first * w.stride - w.pad;
     const int64_t extent = (item.count - 1) * w.stride + w.kernel;
@@ -291,6 +303,9 @@ class AvgPoolWindowsStep final : public Step {
         .count = (inside.end - inside.begin) * item.unit,
         .sums = sums + inside.begin * item.unit,
         .sums_line = extent * item.unit};
+    if (in_place_)
+      return divide(y, item, h, lines, {.add = &add, .begin = inside.begin, .end = inside.end, .place = s[4]},
+                    scratch, count_of(0, item.d) * count);
     add.padded = s[4] == item.unit && add.count > 0;
     add.before = inside.begin * item.unit;
     if (add.count > 0) sum_rows(add, scratch, item.unit);
@@ -300,7 +315,8 @@ class AvgPoolWindowsStep final : public Step {
       std::fill_n(row, inside.begin * item.unit, 0.0F);
       std::fill(row + inside.end * item.unit, row + extent * item.unit, 0.0F);
     }
-    divide(y, item, h, lines, sums, add.sums_line, scratch, count_of(0, item.d) * count);
+    divide(y, item, h, lines, {.sums = sums, .sums_line = add.sums_line}, scratch,
+           count_of(0, item.d) * count);
   }
 
   // Of each window of a segment.
@@ -354,35 +370,35 @@ class AvgPoolWindowsStep final : public Step {
     }
   }
 
-  void divide(std::byte* y, const Item& item, int64_t h, int64_t lines, const float* sums, int64_t sums_line,
+  // `division` says what is read.
+  void divide(std::byte* y, const Item& item, int64_t h, int64_t lines, kernels::cpu::PoolDivision division,
               float* scratch, float factor) const {
     const auto& s = pass_.y.strides;
     const auto bytes = static_cast<int64_t>(size_of(pass_.y.dtype));
-    kernels::cpu::PoolDivision division{
-        .sums = sums,
-        .planes = item.planes,
-        .sums_plane = lines * sums_line,
-        .out_plane = s[1],
-        .lines = lines,
-        .sums_line = sums_line,
-        .unit = item.unit,
-        .stride = cut_.by_place ? 1 : pass_.axes[2].stride,
-        .taps = cut_.by_place ? 1 : pass_.axes[2].kernel,
-        .count = item.count,
-        .divisors = divisors_.data() + item.first,
-        .factor = factor,
-        .high = factor == common_factor_ && !high_.empty() ? high_.data() + item.first : nullptr,
-        .low = factor == common_factor_ && !low_.empty() ? low_.data() + item.first : nullptr,
-        .type = pass_.y.dtype,
-        .out =
-            y + (item.n * s[0] + item.channel * s[1] + item.d * s[2] + h * s[3] + item.first * s[4]) * bytes,
-        .out_line = s[3],
-        .out_place = s[4]};
+    division.planes = item.planes;
+    division.sums_plane = lines * division.sums_line;
+    division.out_plane = s[1];
+    division.lines = lines;
+    division.unit = item.unit;
+    division.stride = cut_.by_place ? 1 : pass_.axes[2].stride;
+    division.taps = cut_.by_place ? 1 : pass_.axes[2].kernel;
+    division.count = item.count;
+    division.divisors = divisors_.data() + item.first;
+    division.factor = factor;
+    if (factor == common_factor_ && !high_.empty()) {
+      division.high = high_.data() + item.first;
+      division.low = low_.data() + item.first;
+    }
+    division.type = pass_.y.dtype;
+    division.out =
+        y + (item.n * s[0] + item.channel * s[1] + item.d * s[2] + h * s[3] + item.first * s[4]) * bytes;
+    division.out_line = s[3];
+    division.out_place = s[4];
     if (item.unit > 1 || s[4] == 1) return kernels::cpu::divide_windows(division);
     std::byte* out = std::exchange(division.out, reinterpret_cast<std::byte*>(scratch));
     division.type = DType::kF32;
     division.lines = 1;
-    for (int64_t line = 0; line < lines; ++line, out += s[3] * bytes, division.sums += sums_line) {
+    for (int64_t line = 0; line < lines; ++line, out += s[3] * bytes, division.sums += division.sums_line) {
       kernels::cpu::divide_windows(division);
       store_row(pass_.y.dtype, out, s[4], scratch, 1, item.count);
     }
@@ -390,7 +406,7 @@ class AvgPoolWindowsStep final : public Step {
 
   AvgPoolPass pass_;
   Cut cut_;
-  bool whole_;
+  bool whole_, in_place_;
   int64_t slots_;
   std::vector<float> divisors_;  // along W
   float common_factor_ = 0;

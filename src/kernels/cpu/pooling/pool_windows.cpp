@@ -2,6 +2,7 @@
 // Sums and quotients of pool_windows.h, once for every instruction set.
 #include "kernels/cpu/pooling/pool_windows.h"
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 
@@ -163,13 +164,67 @@ HWY_INLINE void divide_units(const E& elements, const PoolDivision& r, const flo
   }
 }
 
+// The same of rows where they lie; `source` is place r.begin.
+template <class E>
+HWY_INLINE void divide_in_place(const E& elements, const PoolDivision& r, const PoolRowSums& rows,
+                                const std::byte* HWY_RESTRICT source, std::byte* HWY_RESTRICT out) {
+  const Floats<kLanes> d;
+  for (int64_t o = 0; o < r.count; ++o) {
+    std::byte* to = out + o * r.out_place * E::kBytes;
+    const bool multiplies = kFusesProducts && r.high != nullptr;
+    const float divisor = r.divisors[o] * r.factor, high = multiplies ? r.high[o] : 0,
+                low = multiplies ? r.low[o] : 0;
+    const int64_t begin = std::max(r.begin, o * r.stride), end = std::min(r.end, o * r.stride + r.taps);
+    const auto each_row = [&](int64_t channel, const auto& add) HWY_ATTR {
+      const std::byte* at = source + ((begin - r.begin) * r.place + channel) * E::kBytes;
+      for (int64_t place = begin; place < end; ++place, at += r.place * E::kBytes)
+        for (int64_t depth = 0; depth < rows.depths; ++depth)
+          for (int64_t row = 0; row < rows.rows; ++row)
+            add(at + (depth * rows.depth_stride + row * rows.row_stride) * E::kBytes);
+    };
+    const auto store = [&](auto tag, auto sum, int64_t channel) HWY_ATTR {
+      const auto quotient = multiplies ? hn::MulAdd(sum, hn::Set(tag, high), hn::Mul(sum, hn::Set(tag, low)))
+                                       : hn::Div(sum, hn::Set(tag, divisor));
+      elements.store(quotient, tag, to + channel * E::kBytes);
+    };
+    // Four vectors at a time, which may start early where two or more are left.
+    constexpr int64_t kFour = 4 * kLanes;
+    int64_t done = 0;
+    while (r.unit >= kFour && r.unit - done >= 2 * kLanes) {
+      const int64_t c = std::min(done, r.unit - kFour);
+      auto s0 = hn::Zero(d), s1 = s0, s2 = s0, s3 = s0;
+      each_row(c, [&](const std::byte* at) HWY_ATTR {
+        prefetch(at + kAhead, kFour * E::kBytes);
+        s0 = hn::Add(s0, elements.load(d, at));
+        s1 = hn::Add(s1, elements.load(d, at + kLanes * E::kBytes));
+        s2 = hn::Add(s2, elements.load(d, at + 2 * kLanes * E::kBytes));
+        s3 = hn::Add(s3, elements.load(d, at + 3 * kLanes * E::kBytes));
+      });
+      store(d, s0, c);
+      store(d, s1, c + kLanes);
+      store(d, s2, c + 2 * kLanes);
+      store(d, s3, c + 3 * kLanes);
+      done = c + kFour;
+    }
+    in_vectors(r.unit - done, [&](auto tag, int64_t i) HWY_ATTR {
+      auto sum = hn::Zero(tag);
+      each_row(done + i, [&](const std::byte* at) HWY_ATTR { sum = hn::Add(sum, elements.load(tag, at)); });
+      store(tag, sum, done + i);
+    });
+  }
+}
+
 void divide_windows(const PoolDivision& r) {
   with_elements(r.type, [&](auto elements) HWY_ATTR {
     for (int64_t i = 0; i < r.planes * r.lines; ++i) {
       const int64_t plane = i / r.lines, line = i % r.lines;
       const float* sums = r.sums + plane * r.sums_plane + line * r.sums_line;
       std::byte* out = r.out + (plane * r.out_plane + line * r.out_line) * elements.kBytes;
-      r.unit == 1 ? divide_places(elements, r, sums, out) : divide_units(elements, r, sums, out);
+      if (r.add != nullptr)
+        divide_in_place(elements, r, *r.add, r.add->source + line * r.add->source_line * elements.kBytes,
+                        out);
+      else
+        r.unit == 1 ? divide_places(elements, r, sums, out) : divide_units(elements, r, sums, out);
     }
   });
 }

@@ -41,6 +41,11 @@ void sum_pool_rows(const PoolRowSums& rows);
 
 struct PoolDivision {
   const float* sums = nullptr;
+  // With several channels a place, `add` may say what the windows of a line read instead of sums, in place:
+  // rows of places [begin, end) of the line, `place` elements from one to the next; add.source is the first
+  // of them.
+  const PoolRowSums* add = nullptr;
+  int64_t begin = 0, end = 0, place = 0;
   int64_t planes = 1, sums_plane = 0, out_plane = 0;
   int64_t lines = 1, sums_line = 0;
   int64_t unit = 1, stride = 1, taps = 1;
