@@ -11,6 +11,7 @@
 #include "engines/cost.h"
 #include "engines/cuda/candidate.h"
 #include "engines/cuda/dense/gather_way.h"
+#include "engines/cuda/dense/product_limits.h"
 #include "engines/cuda/dense/row_operand.h"
 #include "kernels/cuda/layout/channel_rows.h"
 
@@ -95,10 +96,7 @@ class Col2imStep final : public Step {
 bool is_too_large(const ConvPass& p) {
   Checked columns = p.x_channels, elements = Checked(p.batch) * p.x_channels;
   for (const Window& w : p.axes) {
-    for (const int64_t size : {w.x, w.y, w.kernel, w.stride, w.dilation, w.pad_lo, -w.pad_lo})
-      if (size >= kFar) return true;
-    if (w.y > 1 && w.stride > kLargestStride) return true;
-    if ((w.y - 1) * w.stride + (w.kernel - 1) * w.dilation + w.x >= kFar) return true;
+    if (is_far(w, kFar) || (w.y > 1 && w.stride > kLargestStride)) return true;
     columns = columns * w.kernel;
     elements = elements * w.y;
   }

@@ -195,6 +195,12 @@ int64_t taps_of(const ConvPass& pass) {
   return pass.axes[0].kernel * pass.axes[1].kernel * pass.axes[2].kernel;
 }
 
+ConvPass rounded(const ConvPass& pass, bool in_tf32) {
+  ConvPass p = pass;
+  if (in_tf32) p.rounding = OperandRounding::kHf32Bits10;
+  return p;
+}
+
 double tile_tflops(ProductMath math, bool weight, const Machine& machine) {
   const double of_peak = weight ? 0.25 : 0.3;
   if (math == ProductMath::kF16 || math == ProductMath::kBF16) return of_peak * machine.gpu.f16_tflops;

@@ -40,6 +40,9 @@ int64_t columns_of(const ConvPass& pass);
 int64_t places_of(const ConvPass& pass, const ProductAxes& axes);
 int64_t taps_of(const ConvPass& pass);
 
+// The pass with FP32 operands rounded to TF32, where asked for.
+ConvPass rounded(const ConvPass& pass, bool in_tf32);
+
 // What full tiles reach without warpgroups.
 double tile_tflops(kernels::cuda::ProductMath math, bool weight, const Machine& machine);
 

@@ -41,11 +41,6 @@ ProductMath math_of(const ConvPass& p) {
   if (p.w.dtype == DType::kBF16) return ProductMath::kBF16;
   return p.rounding == OperandRounding::kHf32Bits10 ? ProductMath::kTF32 : ProductMath::kF32;
 }
-ConvPass rounded(const ConvPass& pass, bool in_tf32) {
-  ConvPass p = pass;
-  if (in_tf32) p.rounding = OperandRounding::kHf32Bits10;
-  return p;
-}
 
 // Columns run as the weights of a y channel lie; where that is not how the result lies, too, stores of a
 // folded product would be single elements.

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "engines/cuda/candidate.h"
+#include "engines/cuda/dense/row_operand.h"
 #include "engines/cuda/layout/aligned_copies.h"
 #include "kernels/cuda/alignment.h"
 #include "kernels/cuda/dense/pointwise.h"
@@ -21,15 +22,9 @@ using kernels::cuda::WeightResults;
 constexpr int64_t kFewestChannels = 8;  // of a group: fewer leave most of a tile empty
 
 Result written_by(const ConvPass& pass) {
-  switch (pass.kind) {
-    case ConvPassKind::kForward:
-      return Result::kForward;
-    case ConvPassKind::kGradInput:
-      return Result::kGradInput;
-    case ConvPassKind::kGradWeight:
-      break;
-  }
-  return Result::kGradWeight;
+  return is_forward(pass)       ? Result::kForward
+         : is_grad_weight(pass) ? Result::kGradWeight
+                                : Result::kGradInput;
 }
 
 bool plan_of(const ConvPass& pass, PointwisePlan* plan) {
@@ -69,7 +64,7 @@ class PointwiseStep final : public Step {
            (!wants.w || kernels::cuda::is_aligned(conv.w.data));
   }
   bool multiply(const Conv& conv, std::byte* workspace, Stream stream) const {
-    const RowType type = pass_.x.dtype == DType::kF16 ? RowType::kF16 : RowType::kBF16;
+    const RowType type = half_row_type(pass_);
     auto* const parts = reinterpret_cast<float*>(workspace);
     if (!kernels::cuda::pointwise(plan_, conv, written_by(pass_), type, workspace, parts, stream))
       return false;

@@ -35,11 +35,10 @@ bool is_too_large(const ConvPass& p) {
 
 }  // namespace
 
-bool is_far(const Window& w) {
-  constexpr int64_t kFar = int64_t{1} << 29;
+bool is_far(const Window& w, int64_t end) {
   for (const int64_t size : {w.x, w.y, w.kernel, w.stride, w.dilation, w.pad_lo, -w.pad_lo})
-    if (size >= kFar) return true;
-  return (w.y - 1) * w.stride + (w.kernel - 1) * w.dilation + w.x >= kFar;
+    if (size >= end) return true;
+  return (w.y - 1) * w.stride + (w.kernel - 1) * w.dilation + w.x >= end;
 }
 
 int64_t terms_of(const ConvPass& p) {

@@ -8,7 +8,7 @@
 namespace retrograd::engines::cuda {
 
 // Whether kernels cannot count places along an axis with 32 bits.
-bool is_far(const Window& w);
+bool is_far(const Window& w, int64_t end = int64_t{1} << 29);
 // The longest sum of a result.
 int64_t terms_of(const ConvPass& pass);
 // Whether f32 sums of so many terms may be made of three TF32 products each: those leave out up to 2^-21 of a

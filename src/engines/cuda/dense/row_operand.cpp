@@ -22,6 +22,9 @@ RowType row_type(const ConvPass& pass, const PassTensor& a, const PassTensor& b)
   return RowType::kF32;
 }
 
+RowType half_row_type(const ConvPass& pass) {
+  return pass.x.dtype == DType::kF16 ? RowType::kF16 : RowType::kBF16;
+}
 RowType row_type_of(const ConvPass& pass) {
   switch (pass.kind) {
     case ConvPassKind::kForward:

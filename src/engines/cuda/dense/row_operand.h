@@ -35,6 +35,8 @@ struct RowConversions {
 kernels::cuda::RowType row_type(const ConvPass& pass, const PassTensor& a, const PassTensor& b);
 // Of what a pass reads. FP16 holds both 8-bit types.
 kernels::cuda::RowType row_type_of(const ConvPass& pass);
+// Of passes in one 16-bit type.
+kernels::cuda::RowType half_row_type(const ConvPass& pass);
 kernels::cuda::ProductMath math_of(kernels::cuda::RowType type, OperandRounding rounding);
 const char* name_of(kernels::cuda::ProductMath math);
 

@@ -134,21 +134,16 @@ class GatherStep final : public Step {
   size_t cleared_ = 0;                      // bytes of the result that are set to zero before the products
 };
 
-// in_tf32: FP32 operands are rounded to TF32 on their way to rows.
-std::unique_ptr<const Step> make_row_step(const ConvPass& pass, bool in_tf32, const Machine& machine) {
-  ConvPass rounded = pass;
-  if (in_tf32) rounded.rounding = OperandRounding::kHf32Bits10;
-  if (is_grad_weight(pass)) return make_row_weight_step(rounded, has_warpgroups(machine));
-  return with_aligned_copies(rounded, std::make_unique<GatherStep>(rounded, machine));
+std::unique_ptr<const Step> make_row_step(const ConvPass& pass, const Machine& machine) {
+  if (is_grad_weight(pass)) return make_row_weight_step(pass, has_warpgroups(machine));
+  return with_aligned_copies(pass, std::make_unique<GatherStep>(pass, machine));
 }
 
 // Tiles that are not full included.
-Effort row_effort(const ConvPass& pass, bool in_tf32, const Machine& machine) {
-  ConvPass p = pass;
-  if (in_tf32) p.rounding = OperandRounding::kHf32Bits10;
+Effort row_effort(const ConvPass& p, const Machine& machine) {
   const RowType type = row_type_of(p);
   const ProductMath math = math_of(type, p.rounding);
-  Times times(pass, machine);
+  Times times(p, machine);
   if (is_grad_weight(p)) {
     const kernels::cuda::WeightWay way = RowWeightPass(p, type, math, has_warpgroups(machine)).way;
     for (const double copied : {way.x_copied, way.y_copied})
@@ -193,11 +188,14 @@ Support supports(const ConvPass& conv, const Machine& /*machine*/) {
 
 template <bool kInTf32>
 const Candidate& candidate(const char* name) {
-  static const ConvCandidate instance(
-      {name, "convolutions only", supports<kInTf32>,
-       [](const ConvPass& pass, const Machine& machine) { return row_effort(pass, kInTf32, machine); },
-       [](const ConvPass& pass, const Machine& machine) { return make_row_step(pass, kInTf32, machine); },
-       nullptr, kInTf32});
+  static const ConvCandidate instance({name, "convolutions only", supports<kInTf32>,
+                                       [](const ConvPass& pass, const Machine& machine) {
+                                         return row_effort(rounded(pass, kInTf32), machine);
+                                       },
+                                       [](const ConvPass& pass, const Machine& machine) {
+                                         return make_row_step(rounded(pass, kInTf32), machine);
+                                       },
+                                       nullptr, kInTf32});
   return instance;
 }
 

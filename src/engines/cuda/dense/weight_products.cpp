@@ -29,7 +29,7 @@ Form form_of(const ConvPass& p) {
   Form form;
   const Conv conv = shape_of(p);
   form.found = kernels::cuda::plan_wgmma_weight(conv, whole_results(conv, p.x.dtype), &form.plan);
-  if (form.found || !has_patches(p, weight_row_type(p))) return form;
+  if (form.found || !has_patches(p, half_row_type(p))) return form;
   form.patches = true;
   form.found = kernels::cuda::plan_wgmma_weight(kernels::cuda::conv_of_patches(conv), WeightResults::kParts,
                                                 &form.plan);

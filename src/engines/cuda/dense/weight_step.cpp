@@ -29,13 +29,9 @@ size_t copy_bytes(const PassTensor& tensor, const Sizes5& sizes) {
 
 }  // namespace
 
-RowType weight_row_type(const ConvPass& pass) {
-  return pass.x.dtype == DType::kF16 ? RowType::kF16 : RowType::kBF16;
-}
-
 WeightStep::WeightStep(const ConvPass& pass, bool patches)
     : pass_(pass),
-      type_(weight_row_type(pass)),
+      type_(half_row_type(pass)),
       patches_(patches),
       x_bytes_(patches ? room_for(patch_elements(pass, type_), type_) : copy_bytes(pass.x, x_sizes(pass))),
       y_bytes_(copy_bytes(pass.y, y_sizes(pass))),
@@ -85,7 +81,7 @@ void WeightStep::run(const Bindings& bindings, std::byte* workspace,
 }
 
 void add_row_copies(const ConvPass& pass, Times* times, bool patches) {
-  if (patches) times->add_elements(static_cast<double>(patch_elements(pass, weight_row_type(pass))));
+  if (patches) times->add_elements(static_cast<double>(patch_elements(pass, half_row_type(pass))));
   const auto x = patches ? 0 : static_cast<double>(copy_bytes(pass.x, x_sizes(pass)));
   for (const double bytes : {x, static_cast<double>(copy_bytes(pass.y, y_sizes(pass)))})
     if (bytes > 0) times->add_copy(bytes);

@@ -48,6 +48,5 @@ class WeightStep : public Step {
 
 // The copies of a pass.
 void add_row_copies(const ConvPass& pass, Times* times, bool patches = false);
-kernels::cuda::RowType weight_row_type(const ConvPass& pass);
 
 }  // namespace retrograd::engines::cuda

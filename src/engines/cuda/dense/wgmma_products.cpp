@@ -31,8 +31,6 @@ constexpr double kEnds = 2;            // microseconds of a kernel's beginning a
 constexpr double kScattered = 1.1e6;   // bytes a microsecond
 constexpr double kPatched = 3e6;       // bytes a microsecond, read or written
 
-RowType type_of(const ConvPass& p) { return p.x.dtype == DType::kF16 ? RowType::kF16 : RowType::kBF16; }
-
 int64_t taps_of(const ProductAxes& axes) { return axes[0].taps * axes[1].taps * axes[2].taps; }
 
 // The products of a pass, those with most taps first; without taps there is none.
@@ -49,7 +47,7 @@ GatherProduct product_of(const ConvPass& p, bool patches) {
   product.conv = shape_of(p);
   product.forward = is_forward(p);
   product.patches = patches;
-  product.math = type_of(p) == RowType::kF16 ? ProductMath::kF16 : ProductMath::kBF16;
+  product.math = half_row_type(p) == RowType::kF16 ? ProductMath::kF16 : ProductMath::kBF16;
   return product;
 }
 double microseconds_of(const GatherProduct& product, const std::vector<ProductAxes>& residues) {
@@ -64,11 +62,11 @@ double microseconds_of(const ConvPass& p, bool patches) {
 // Rows of channels have whole chunks of them; patches are filled up.
 bool has_rows(const ConvPass& p) { return p.x_channels_per_group() % kChunk == 0; }
 bool takes_patches(const ConvPass& p) {
-  if (p.groups != 1 || !has_patches(p, type_of(p))) return false;
+  if (p.groups != 1 || !has_patches(p, half_row_type(p))) return false;
   if (!has_rows(p)) return true;
   const bool copied = !is_channels_last(p.x, x_sizes(p));
   const double rows = microseconds_of(p, false) + (copied ? 2 * bytes_of(p.x, x_sizes(p)) / kPatched : 0);
-  return microseconds_of(p, true) + patch_traffic(p, type_of(p)) / kPatched < rows;
+  return microseconds_of(p, true) + patch_traffic(p, half_row_type(p)) / kPatched < rows;
 }
 
 kernels::cuda::Tensor& result_of(GatherProduct& product) {
@@ -98,7 +96,7 @@ class WgmmaStep final : public Step {
  public:
   explicit WgmmaStep(const ConvPass& pass)
       : pass_(pass),
-        type_(type_of(pass)),
+        type_(half_row_type(pass)),
         patches_(takes_patches(pass)),
         products_(products_of(pass, patches_)),
         cleared_(!patches_ && products_.size() < product_axes(pass).size()),
@@ -206,7 +204,7 @@ Support takes(const ConvPass& p, const Machine& machine) {
     return Support::no("needs f16 or bf16, all the same, and no rounding of operands");
   if (p.y_channels_per_group() % kChunk != 0) return Support::no("needs multiples of 8 channels a group");
   if (!fits_31_bits(p)) return Support::no("needs 1 to 2^31 - 1 elements in each tensor");
-  if (!has_rows(p) && (p.groups != 1 || !has_patches(p, type_of(p))))
+  if (!has_rows(p) && (p.groups != 1 || !has_patches(p, half_row_type(p))))
     return Support::no("needs multiples of 8 x channels, or patches of few");
   const Sizes5 sizes = result_sizes(p);
   if (!is_planes(p.result(), sizes) && !is_channels_last(p.result(), sizes))
@@ -232,7 +230,7 @@ Effort effort(const ConvPass& p, const Machine& machine) {
   Times times(p, machine);
   const bool patches = takes_patches(p);
   if (patches)
-    times.add_copy(patch_traffic(p, type_of(p)) / 2);
+    times.add_copy(patch_traffic(p, half_row_type(p)) / 2);
   else if (!is_channels_last(source_of(p), source_sizes(p)))
     times.add_copy(bytes_of(source_of(p), source_sizes(p)));
   if (patches || !is_channels_last(p.w, w_sizes(p))) times.add_copy(bytes_of(p.w, w_sizes(p)));
