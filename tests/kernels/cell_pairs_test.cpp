@@ -22,6 +22,10 @@ class Bf16Pairs : public testing::Test {
 };
 
 uint16_t bf16_of(float value) { return static_cast<uint16_t>(std::bit_cast<uint32_t>(value) >> 16); }
+uint16_t rounded_to_bf16(float value) {
+  const auto bits = std::bit_cast<uint32_t>(value);
+  return static_cast<uint16_t>((bits + 0x7FFF + (bits >> 16 & 1)) >> 16);
+}
 float of_bf16(uint32_t code) { return std::bit_cast<float>(code << 16); }
 float cell_of(float low, float high) {
   return std::bit_cast<float>(static_cast<uint32_t>(bf16_of(low)) | static_cast<uint32_t>(bf16_of(high))
@@ -136,6 +140,21 @@ void expect_product(int rows, int64_t width, bool listed, bool accumulate) {
         }
       want[static_cast<size_t>(r * (width + 3) + v)] = sum;
     }
+  // As BF16 the sums go elsewhere, and nothing beside them.
+  const std::vector<float> before = c;
+  for (int64_t columns = width / 2 + 1; columns <= width; ++columns) {
+    std::vector<uint16_t> rounded(static_cast<size_t>(rows * (width + 3)), 7), codes = rounded;
+    for (int64_t i = 0; i < rows * (width + 3); ++i)
+      if (i % (width + 3) < columns)
+        codes[static_cast<size_t>(i)] = rounded_to_bf16(want[static_cast<size_t>(i)]);
+    tile.rounded = rounded.data();
+    tile.rounded_stride = width + 3;
+    tile.columns = columns;
+    bf16_tile_product(tile);
+    EXPECT_EQ(rounded, codes) << rows << " rows of " << columns << " of " << width;
+    EXPECT_EQ(c, before);
+  }
+  tile.rounded = nullptr;
   bf16_tile_product(tile);
   EXPECT_EQ(c, want) << rows << " rows of " << width << (listed ? ", listed" : "");
 }

@@ -14,7 +14,8 @@ using kernels::cpu::TileProduct;
 
 // The operands of a tile, with rows of b `gap` floats further apart than they are long.
 struct Operands {
-  Operands(int rows_, int64_t width_, int64_t gap) : rows(rows_), width(width_), b_stride(width_ + gap) {
+  Operands(int row_count, int64_t tile_width, int64_t gap)
+      : rows(row_count), width(tile_width), b_stride(tile_width + gap) {
     a.resize(static_cast<size_t>(kOuter * kOuterStride + rows * kStride));
     b.resize(static_cast<size_t>(kOuter * kInner * b_stride));
     c.resize(static_cast<size_t>(rows * width + 1));
@@ -99,6 +100,22 @@ TEST(TileProductTest, SumsBeginWithWhatIsGiven) {
       tile.start_column = column;
       kernels::cpu::tile_product(tile);
       EXPECT_EQ(operands.c, expected) << "stride " << stride;
+    }
+  });
+}
+
+TEST(TileProductTest, NothingIsStoredBesideTheColumns) {
+  for_tiles([](int rows, int64_t width, bool accumulate) {
+    for (int64_t columns = 1; columns <= width; ++columns) {
+      Operands operands(rows, width, 0);
+      auto expected = operands.expected(accumulate);
+      for (int64_t i = 0; i < rows * width; ++i)
+        if (i % width >= columns) expected[static_cast<size_t>(i)] = operands.c[static_cast<size_t>(i)];
+      TileProduct tile = operands.tile();
+      tile.accumulate = accumulate;
+      tile.columns = columns;
+      kernels::cpu::tile_product(tile);
+      EXPECT_EQ(operands.c, expected) << columns << " columns";
     }
   });
 }

@@ -84,6 +84,7 @@ struct Shape {
       y.row = y.places / batch;
       height = 1;
     }
+    if (p.kind == ConvPassKind::kForward) own.bytes -= unread_bytes(p);
     result = grad_input ? x : y;
     source = grad_input ? y : x;
     // Of one phase of the stride.
@@ -118,6 +119,21 @@ struct Shape {
   }
   Effort with(double operations, double calls) const {
     return {.operations = operations, .bytes = own.bytes, .launches = 1, .calls = calls};
+  }
+
+  // Of x, between the windows of a stride. Along W lines of memory have places of several windows, unless
+  // channels lie side by side.
+  double unread_bytes(const ConvPass& p) const {
+    double all = batch * groups * x.channels * static_cast<double>(size_of(p.x.dtype)), read = all;
+    for (size_t i = 0; i < 3; ++i) {
+      const problem::Window& axis = p.axes[i];
+      const auto places = static_cast<double>(axis.x);
+      all *= places;
+      read *= i == 2 && !x.last
+                  ? places
+                  : std::min(places, static_cast<double>(axis.y) * static_cast<double>(axis.kernel));
+    }
+    return all - read;
   }
 
   Effort own;  // of the pass itself

@@ -53,12 +53,12 @@ decltype(auto) as(const Argument& argument) {
     return static_cast<Parameter>(argument);
 }
 
-// shared_bytes: beside a kernel's own arrays, which are 4 KiB at most where these are less than 48; more in
-// all has to be asked for.
+// shared_bytes: beside a kernel's own arrays, of which none has more than 17 KiB. More than 48 in all has to
+// be asked for.
 template <class... Parameters, class... Arguments>
 void start(void (*kernel)(Parameters...), const Extent& blocks, const Extent& threads, int64_t shared_bytes,
            Stream stream, const Arguments&... arguments) {
-  if (shared_bytes > 44 << 10)
+  if (shared_bytes > 31 << 10)
     cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(shared_bytes));
   kernel<<<blocks.size, threads.size, static_cast<size_t>(shared_bytes), stream>>>(
       as<Parameters>(arguments)...);

@@ -4,6 +4,7 @@
 #include "engines/cpu/dense/dense_blocking.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/checked.h"
 #include "engines/cpu/gather_sides.h"
@@ -27,15 +28,22 @@ int64_t sum_room(const DenseBlocking& cut) { return cut.room.l2 / 2; }
 int64_t whole_sum_room(const DenseBlocking& cut) { return cut.room.l2 / 4; }
 constexpr int64_t kLineFloats = 16;
 constexpr int64_t kPositionsOfGroups = 512;  // in a box that all groups share
-constexpr int64_t kFewestPositions = 48;     // fewer spend their time reading weights
+constexpr int64_t kFewestPositions = 16;     // fewer are no tile
 constexpr int64_t kWantedTasks = 16;         // enough for the threads to share evenly
+constexpr double kColumnBoxes = 1.25;        // what boxes along H take longer
+constexpr double kOneTask = 3;               // what a task alone takes longer than its part of many
 constexpr int64_t kTaskProducts = 1 << 19;   // about 10 us: less is not worth handing out
 constexpr int64_t kMostImagesInside = 16, kFewImagesInside = 8;
 // Of a plane whose dead taps are left out at its borders rather than image by image: 7.8 ms for 8.7
 // (rn50_3x3_14), whose source is then read in place.
 constexpr int64_t kColumnsForImages = 14;
+constexpr int64_t kFewProducts = 96;
 constexpr int64_t kShortestRun = 4;  // rows of a tile that keep the multipliers busy
 constexpr double kPaddingWorthSkipping = 0.05;
+// Cycles of a row's products with a vector of weights.
+constexpr double kProductCost = 0.6;
+// Of tiles of one row or two, which wait for their own additions.
+constexpr double kOneRow = 2.4, kTwoRows = 1.2;
 // Cycles a float: copied to a strip, or read for the first time where it lies; of packed weights read again
 // for another box, and of sums taken up again.
 constexpr double kCopyCost = 0.6, kTurnCost = 1.2, kInPlaceCost = 0.3, kByPlaceCost = 0.4, kPanelCost = 0.12,
@@ -45,7 +53,6 @@ constexpr double kCopyCost = 0.6, kTurnCost = 1.2, kInPlaceCost = 0.3, kByPlaceC
 constexpr double kRunCost = 16, kSharedCost = 1;
 // And of weights packed for all tasks, through memory, or for one task, which stays in L2.
 constexpr double kPackCost = 4.5, kPackHereCost = 1.8;
-constexpr int64_t kFewestWholeTasks = 8;
 constexpr double kMostSharedFloats = 1 << 22;  // of strips for all tasks
 
 // The part of (output, tap) pairs that read inside the input.
@@ -81,27 +88,43 @@ double part_with_columns(const AxisPhase& axis) {
   return longest < kLongColumn ? 0 : static_cast<double>(longest) / static_cast<double>(axis.count);
 }
 
-// Whether it takes no longer to run from cut to cut with the live taps only than through all of the axis with
-// all of them: tiles of one or two rows wait for their own additions, where they do not go down a column, and
-// registers take as long for one row as for all that they hold.
-bool cuts_pay(const AxisPhase& axis, double columns, const std::vector<int64_t>& cuts, bool registers) {
-  constexpr double kOneRow = 2.4, kTwoRows = 1.2, kColumn = 1.1, kAsLong = 1.01;
-  const auto cost = [&](int64_t run) {
-    constexpr int64_t kRows = kernels::cpu::kRegisterRows;
-    if (registers) return static_cast<double>(ceil_div(run, kRows) * kRows);
-    const double rows = run == 1 ? kOneRow : run == 2 ? kTwoRows : 1;
-    const double each = run < kLongColumn ? columns * kColumn + (1 - columns) * rows : 1;
-    return static_cast<double>(run) * each;
-  };
-  double rows = 0;
-  for (size_t i = 1; i < cuts.size(); ++i) {
-    const TapRange live = live_range(axis, cuts[i - 1]);
-    rows += cost(cuts[i] - cuts[i - 1]) * static_cast<double>(live.last - live.first);
-  }
-  const double whole = registers ? cost(axis.count) : static_cast<double>(axis.count);
-  return cuts.size() == 2 ||
-         rows <= kAsLong * whole * static_cast<double>(std::max<size_t>(axis.taps.size(), 1));
+double live_taps(const AxisPhase& axis, int64_t j) {
+  const TapRange live = live_range(axis, j);
+  return static_cast<double>(live.last - live.first);
 }
+
+double wait_of(int64_t rows) { return rows == 1 ? kOneRow : rows == 2 ? kTwoRows : 1; }
+
+// Pairs of a place of the axis and a tap that meet in the source.
+double live_pairs(const AxisPhase& axis, const std::vector<int64_t>& cuts) {
+  double pairs = 0;
+  for (size_t i = 1; i < cuts.size(); ++i)
+    pairs += static_cast<double>(cuts[i] - cuts[i - 1]) * live_taps(axis, cuts[i - 1]);
+  return pairs;
+}
+
+// How long it takes to run through the axis from cut to cut with the live taps only, and with all of them:
+// tiles of one or two rows wait for their own additions, where they do not go down a column, and registers
+// take as long for one row as for all that they hold.
+struct RunCost {
+  RunCost(const AxisPhase& axis, double columns, const std::vector<int64_t>& cuts, bool registers)
+      : live(live_pairs(axis, cuts)) {
+    constexpr double kColumn = 1.1;
+    const auto cost = [&](int64_t run) {
+      constexpr int64_t kRows = kernels::cpu::kRegisterRows;
+      if (registers) return static_cast<double>(ceil_div(run, kRows) * kRows);
+      const double each = run < kLongColumn ? columns * kColumn + (1 - columns) * wait_of(run) : 1;
+      return static_cast<double>(run) * each;
+    };
+    for (size_t i = 1; i < cuts.size(); ++i)
+      from_cut_to_cut += cost(cuts[i] - cuts[i - 1]) * live_taps(axis, cuts[i - 1]);
+    whole = (registers ? cost(axis.count) : static_cast<double>(axis.count)) *
+            static_cast<double>(std::max<size_t>(axis.taps.size(), 1));
+  }
+  bool cuts_pay() const { return from_cut_to_cut <= 1.01 * whole; }
+  bool cuts_waste_nothing() const { return from_cut_to_cut <= 1.05 * live; }
+  double live, from_cut_to_cut = 0, whole = 0;
+};
 
 // Whether the channels of a plain tensor may be read in turn where they are: not all in the same lines of L1,
 // and not place by place from far away.
@@ -142,6 +165,7 @@ void list_phases(const ConvPass& pass, DenseBlocking& cut) {
       for (const AxisPhase& w : phases_of(pass.axes[2])) {
         DensePhase phase{.axes = {d, h, w}, .taps_before = cut.all_taps, .w_cuts = cuts_of(w)};
         phase.taps = static_cast<int64_t>(d.taps.size() * h.taps.size() * w.taps.size());
+        phase.live_lines = live_pairs(d, cuts_of(d)) * live_pairs(h, cuts_of(h));
         cut.all_taps += phase.taps;
         cut.most_taps = std::max(cut.most_taps, phase.taps);
         cut.phases.push_back(std::move(phase));
@@ -163,6 +187,9 @@ void measure_strip(DenseBlocking& cut) {
     const AxisPhase& any = cut.phases.front().axes[axis];
     const auto reach = [&](int64_t places) {
       const int64_t all = (places - 1) * any.source_step + highest - lowest + 1;
+      // Planes that are read whole are turned over as one.
+      const bool most = cut.images_inside && lowest <= 0 && 4 * all >= 3 * any.source_size;
+      if (most && places == cut.grid.total[axis + 1]) return any.source_size;
       return cut.skips_dead_taps[axis] ? std::min(all, any.source_size) : all;
     };
     cut.lowest[axis] = lowest;
@@ -174,10 +201,13 @@ void measure_strip(DenseBlocking& cut) {
 // Even pieces of at most `most`.
 int64_t even_piece(int64_t total, int64_t most) { return ceil_div(total, ceil_div(total, most)); }
 
-// Boxes of about `wanted` positions, with at most `images` at one place.
-void cut_grid(const Positions& total, int64_t wanted, int64_t images, DenseBlocking& cut) {
+// Boxes of about `wanted` positions, with at most `images` at one place; long along H rather than W with
+// `columns`.
+void cut_grid(const Positions& total, int64_t wanted, int64_t images, bool columns, DenseBlocking& cut) {
   if (!cut.images_inside) {
-    cut.grid = cut_into_boxes(total, wanted);
+    cut.grid = cut_into_boxes(columns ? Positions{total[0], total[1], total[3], total[2]} : total, wanted);
+    for (Positions* sizes : {&cut.grid.total, &cut.grid.box, &cut.grid.boxes})
+      if (columns) std::swap((*sizes)[2], (*sizes)[3]);
     return;
   }
   images = even_piece(total[0], images);
@@ -237,21 +267,54 @@ double overhead(const ConvPass& pass, const DenseBlocking& cut) {
   return loads + weights * kPanelCost + results * static_cast<double>(blocks - 1) * kSumCost;
 }
 
-// Large boxes copy little more than they use, few boxes read weights seldom; but there must be tasks enough
-// for the threads, and the sums of a task must stay in L2. Halves the boxes until both are so, and further as
-// long as it pays.
+// Cycles of the products, in boxes of this grid.
+double product_cycles(const ConvPass& pass, const DenseBlocking& cut) {
+  const auto& box = cut.grid.box;
+  double rows = 0;
+  for (const DensePhase& phase : cut.phases) {
+    const AxisPhase& w = phase.axes[2];
+    double line = static_cast<double>(w.count) * static_cast<double>(w.taps.size());
+    if (!cut.crosses_cuts) line = 0;
+    for (size_t i = 1; i < phase.w_cuts.size() && !cut.crosses_cuts; ++i) {
+      const int64_t run = phase.w_cuts[i] - phase.w_cuts[i - 1], along = std::min(run, box[3]);
+      const int64_t tile = cut.images_inside                       ? box[0]
+                           : along < std::min(box[2], kLongColumn) ? box[2]
+                                                                   : along;
+      line += static_cast<double>(run) * live_taps(w, phase.w_cuts[i - 1]) * wait_of(tile);
+    }
+    rows += phase.live_lines * line;
+  }
+  const int64_t lanes = cut.vectors.covering_lanes(cut.channels, cut.narrowest);
+  return kProductCost * rows * static_cast<double>(pass.batch * pass.groups * source_channels(pass)) *
+         static_cast<double>(ceil_div(lanes, cut.vectors.floats));
+}
+
+// Cycles of all tasks, times how much longer than their even part the last thread takes: the mean of two
+// threads and of any number. More than `wanted` tasks gain nothing.
+double cycles(const ConvPass& pass, const DenseBlocking& cut, int64_t wanted, double overhead) {
+  const int64_t tasks = std::min(cut.groups_inside ? cut.grid.count() : cut.tasks(pass.groups), wanted);
+  const double of_two = static_cast<double>(2 * ceil_div(tasks, 2)),
+               of_many = static_cast<double>(tasks) + kOneTask;
+  return (product_cycles(pass, cut) + overhead) * (of_two + of_many) / 2 / static_cast<double>(tasks);
+}
+
+// Tasks that are worth handing out.
+int64_t wanted_tasks(const ConvPass& pass, const Positions& total, const DenseBlocking& cut) {
+  const double products =
+      static_cast<double>(count_of(total)) * static_cast<double>(pass.groups * cut.panel_floats);
+  return static_cast<int64_t>(std::clamp(products / kTaskProducts, 1.0, static_cast<double>(kWantedTasks)));
+}
+
+// Large boxes copy little more than they use, few boxes read weights seldom; but there should be tasks enough
+// for the threads, and the sums of a task must stay in L2. Halves the boxes as long as it may pay.
 void cut_tasks(const ConvPass& pass, const Positions& total, DenseBlocking& cut) {
   const auto phases = static_cast<int64_t>(cut.phases.size());
   const int64_t tiles = ceil_div(result_channels(pass), cut.width);
   const int64_t positions = count_of(total);
-  const double products =
-      static_cast<double>(positions) * static_cast<double>(pass.groups * cut.panel_floats);
-  const auto tasks =
-      static_cast<int64_t>(std::clamp(products / kTaskProducts, 1.0, static_cast<double>(kWantedTasks)));
+  const int64_t tasks = wanted_tasks(pass, total, cut);
   double best = -1;
-  bool best_is_enough = false;
   DenseBlocking tried = cut;
-  const auto try_grid = [&](bool last) {
+  const auto try_grid = [&](bool columns, bool last) {
     const int64_t room = sum_room(cut) / (count_of(tried.grid.box) * phases * cut.width);
     if (room == 0 && !last) return;
     const int64_t shares = std::min(tiles, ceil_div(tasks, tried.grid.count() * pass.groups));
@@ -264,24 +327,23 @@ void cut_tasks(const ConvPass& pass, const Positions& total, DenseBlocking& cut)
       measure_strip(tried);
       if (for_all && (cut.in_place || shared_floats(pass, tried) > static_cast<double>(cut.room.l2)))
         continue;
-      const double cost = overhead(pass, tried);
-      const bool enough = tried.tasks(pass.groups) >= tasks;
-      if (best < 0 || (enough && !best_is_enough) || (enough == best_is_enough && cost < best)) {
-        best = cost;
-        best_is_enough = enough;
-        cut = tried;
-      }
+      const double cost = cycles(pass, tried, tasks, overhead(pass, tried)) * (columns ? kColumnBoxes : 1);
+      if (best >= 0 && cost >= best) continue;
+      best = cost;
+      cut = tried;
     }
   };
   const int64_t most = cut.groups_inside ? std::min(positions, kPositionsOfGroups) : positions;
-  for (const int64_t images : {kMostImagesInside, kFewImagesInside}) {
+  const auto try_grids = [&](int64_t images, bool columns) {
     for (int64_t wanted = most;; wanted = ceil_div(wanted, 2)) {
-      cut_grid(total, wanted, images, tried);
-      try_grid(wanted <= kFewestPositions);
+      cut_grid(total, wanted, images, columns, tried);
+      try_grid(columns, wanted <= kFewestPositions);
       if (wanted <= kFewestPositions) break;
     }
-    if (!cut.images_inside || total[0] <= kFewImagesInside) return;
-  }
+  };
+  try_grids(kMostImagesInside, false);
+  if (cut.images_inside && total[0] > kFewImagesInside) try_grids(kFewImagesInside, false);
+  if (!cut.images_inside && !cut.crosses_cuts && total[2] >= kLongColumn) try_grids(1, true);
 }
 
 // Where all places of some images fit into a task, with sums for one tile of result channels.
@@ -299,14 +361,15 @@ void cut_whole_images(const ConvPass& pass, const Positions& total, DenseBlockin
   tried.m_blocks = tiles;
   tried.whole_images = true;
   tried.shares_strips = !cut.in_place && tiles > 1;
-  if (tried.tasks(pass.groups) < kFewestWholeTasks) return;
   measure_strip(tried);
   const double once = shared_floats(pass, tried);
   if (once > kMostSharedFloats) return;
   const double weights = static_cast<double>(pass.groups * cut.panel_floats);
   const double whole = once * load_cost(cut, tried.strip) + once * static_cast<double>(tiles) * kPanelCost +
                        weights * static_cast<double>(tried.grid.count()) * kPackHereCost;
-  if (whole < overhead(pass, cut) + weights * kPackCost) cut = tried;
+  const int64_t tasks = wanted_tasks(pass, total, cut);
+  if (cycles(pass, tried, tasks, whole) < cycles(pass, cut, tasks, overhead(pass, cut) + weights * kPackCost))
+    cut = tried;
 }
 
 // Blocks of channels that tile registers add over without a rest.
@@ -371,14 +434,16 @@ DenseBlocking plan_dense_gather(const ConvPass& pass, const VectorShape& vectors
   cut.width = std::max(vectors.fitting_tile_width(cut.channels), narrowest);
   list_phases(pass, cut);
   Positions total{pass.batch, 1, 1, 1};
-  bool cuts_help = true, leaves = false;
+  bool cuts_help = true, cuts_are_best = true, leaves = false;
   for (const DensePhase& phase : cut.phases) {
     for (size_t axis = 0; axis < 3; ++axis)
       total[axis + 1] = std::max(total[axis + 1], phase.axes[axis].count);
-    cuts_help &= cuts_pay(phase.axes[2], part_with_columns(phase.axes[1]), phase.w_cuts, registers);
+    const RunCost cost(phase.axes[2], part_with_columns(phase.axes[1]), phase.w_cuts, registers);
+    cuts_help &= phase.w_cuts.size() == 2 || cost.cuts_pay();
+    cuts_are_best &= cost.cuts_waste_nothing();
     leaves |= phase.taps > 0 && phase.axes[2].leaves_source();
   }
-  const bool has_columns = cuts_help && std::min(total[2], total[3]) >= kColumnsForImages;
+  const bool has_columns = cuts_help && (cuts_are_best || std::min(total[2], total[3]) >= kColumnsForImages);
   const bool pads_much = !registers && !has_columns && live_part(pass) < 1 - kPaddingWorthSkipping;
   cut.images_inside = pass.batch >= kShortestRun && (total[3] < kShortestRun || pads_much);
   cut.skips_dead_taps = {true, true, cut.images_inside || cuts_help || !leaves};
@@ -387,12 +452,15 @@ DenseBlocking plan_dense_gather(const ConvPass& pass, const VectorShape& vectors
   // Cells of numbers that lie side by side, at any address, are cells once they are copied.
   const PassTensor& source = source_of(pass);
   const bool plain = is_plain(source, pass.rounding);
-  cut.by_place = !cut.in_place && source.strides[1] == (plain ? 1 : 2) &&
-                 (registers || (plain && source_channels(pass) >= kLineFloats));
+  cut.by_place = !cut.in_place && source.strides[1] == (plain ? 1 : 2) && (plain || narrowest > 0) &&
+                 (registers || source_channels(pass) >= kLineFloats);
   cut.groups_inside = shares_lines(pass, cut, total);
   cut_tasks(pass, total, cut);
   cut_whole_images(pass, total, cut);
   cut.channels_per_block = channels_at_once(pass, cut);
+  // Results of few products are written as fast as memory takes them, if all of a position follow each other.
+  const bool few_products = !registers && cut.most_taps * source_channels(pass) <= kFewProducts;
+  cut.m_together = few_products ? (kMostPanelsTogether - 1) * cut.width : cut.width;
   if (registers) fill_registers(source_channels(pass), cut);
   return cut;
 }

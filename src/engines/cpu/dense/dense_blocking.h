@@ -15,6 +15,8 @@
 
 namespace retrograd::engines::cpu {
 
+// Tiles of result channels that are multiplied with the same positions, one after the other.
+inline constexpr int64_t kMostPanelsTogether = 64;
 // Positions along W with the same live taps that are so few that a tile goes down a column rather.
 inline constexpr int64_t kLongColumn = 6;
 
@@ -24,6 +26,7 @@ struct DensePhase {
   std::array<AxisPhase, 3> axes;
   int64_t taps = 0;             // of the three axes together; 0: the results are zeros
   int64_t taps_before = 0;      // of the phases before this one
+  double live_lines = 0;        // pairs of places and taps of D and H that meet in the source
   std::vector<int64_t> w_cuts;  // positions along W where other taps begin to be live, 0 and the end included
 };
 
@@ -59,6 +62,7 @@ struct DenseBlocking {
   CacheRoom room;
   int64_t m_block = 0;  // result channels in a task, a multiple of the width
   int64_t m_blocks = 0;
+  int64_t m_together = 0;          // result channels of a tile of positions before the next one's turn comes
   int64_t channels_per_block = 0;  // source channels in a strip
   int64_t panel_floats = 0;        // packed weights of a group
 

@@ -26,6 +26,7 @@
 #include "engines/cpu/dense/dense_results.h"
 #include "engines/cpu/dense/dense_sources.h"
 #include "engines/cpu/dense/dense_tiles.h"
+#include "engines/cpu/dense/grad_weight_blocking.h"
 #include "engines/cpu/dense/weight_panels.h"
 #include "engines/cpu/effort.h"
 #include "engines/cpu/gather_sides.h"
@@ -40,6 +41,8 @@ namespace {
 
 using problem::ConvPass;
 
+constexpr int64_t kManyGroups = 8;  // half of them are lines of memory apart
+
 // Whether weights of one tap, whose result channels lie side by side, are used so few times that packing them
 // would take as long.
 bool reads_weights_in_place(const ConvPass& pass, const DenseBlocking& cut) {
@@ -53,7 +56,7 @@ class DenseGatherStep final : public Step {
  public:
   // With a fallback for numbers that are too small for their cells, where the pass is over cells.
   DenseGatherStep(const CellPass& cells, std::unique_ptr<const Step> fallback, const Machine& machine)
-      : pass_(joined_rows(cells.pass)),
+      : pass_(joined_rows(is_forward(cells.pass) ? without_idle_places(cells.pass) : cells.pass)),
         partner_(is_forward(pass_) ? cells.x : cells.y),
         tiles_(cells.tiles),
         type_(cells.type),
@@ -68,12 +71,13 @@ class DenseGatherStep final : public Step {
       pads_ |= phase.taps > 0 && !cut_.skips_dead_taps[2] && phase.axes[2].leaves_source();
     // Weights that may meet zeros are looked at while they are packed.
     weights_in_place_ = partner_ == 0 && !pads_ && reads_weights_in_place(pass_, cut_);
-    sums_in_place_ = partner_ == 0 && results_.may_be_sums();
+    direct_ = !tiles_ && results_.are_direct(partner_ != 0);
     slots_.count = std::min<int64_t>(machine.cpu.threads, cut_.tasks(pass_.groups));
     slots_.shared.bytes = panels_.bytes() + sources_.shared_bytes();
     Parts& own = slots_.own;
     begins_ = own.add<float>(bias_floats(pass_, cut_.m_block));
-    sums_ = own.add<float>(sums_in_place_ ? 0 : results_.sum_floats());
+    const bool one_turn = cut_.channels_per_block == source_channels(pass_) && cut_.most_taps <= kTapsAtOnce;
+    sums_ = own.add<float>(direct_ && one_turn ? 0 : results_.sum_floats());
     strip_ = {std::exchange(own.bytes, own.bytes + sources_.strip_bytes())};
     turned_ = {std::exchange(own.bytes, own.bytes + sources_.turned_bytes())};
     row_ = own.add<float>(results_.row_floats());
@@ -126,10 +130,13 @@ class DenseGatherStep final : public Step {
       run_task(bindings, task, weights, shared);
       judge(task.sound);
     };
-    // Groups that share lines of memory are one thread's.
+    // Groups that share lines of memory are one thread's, or those that two threads compute lie far apart.
     const int64_t together = cut_.groups_inside ? pass_.groups * cut_.m_blocks : 1;
+    const int64_t half =
+        pass_.groups >= kManyGroups && !cut_.groups_inside ? ceil_div(cut_.tasks(pass_.groups), 2) : 0;
     const auto compute_together = [&](int64_t index, int64_t slot) {
-      for (int64_t i = 0; i < together; ++i) compute(index * together + i, slot);
+      const int64_t first = (half == 0 ? index : index % 2 * half + index / 2) * together;
+      for (int64_t i = 0; i < together; ++i) compute(first + i, slot);
     };
     run_stages(*context.pool, slots_.count, panel_tasks() + sources_.shared_pieces(), prepare,
                cut_.tasks(pass_.groups) / together, compute_together);
@@ -144,7 +151,6 @@ class DenseGatherStep final : public Step {
     DenseTask task;
     task.m_first = index % cut_.m_blocks * cut_.m_block;
     task.m_count = std::min(cut_.m_block, result_channels(pass_) - task.m_first);
-    task.sum_stride = sums_in_place_ ? pass_.result().strides[4] : cut_.m_block;
     index /= cut_.m_blocks;
     if (cut_.groups_inside) {
       task.group = index % pass_.groups;
@@ -170,7 +176,6 @@ class DenseGatherStep final : public Step {
 
   void run_task(const Bindings& bindings, DenseTask& task, const float* panels, float* shared) const {
     const int64_t all = source_channels(pass_);
-    if (sums_in_place_) task.sums = results_.results_of(bindings, task);
     task.bias = load_bias(pass_, bindings, task.group * result_channels(pass_) + task.m_first, task.m_count,
                           task.begins);
     if (task.bias != nullptr) {
@@ -186,22 +191,38 @@ class DenseGatherStep final : public Step {
         task.sound &= facts.large;
         task.masked = !facts.finite;
       }
-      for (int64_t m = 0; m < task.m_count; m += cut_.width_at(task.m_first + m))
-        for (size_t phase = 0; phase < cut_.phases.size(); ++phase)
-          DenseTiles(cut_, cut_.phases[phase], task, source, type_)
-              .run(panel_of(task, panels, phase, m, first, channels), channels, first > 0,
-                   task.bias != nullptr ? task.bias + m : nullptr,
-                   task.sums + static_cast<int64_t>(phase) * results_.phase_floats() + m);
+      for (int64_t m = 0; m < task.m_count; m += cut_.m_together)
+        for (size_t phase = 0; phase < cut_.phases.size(); ++phase) {
+          std::array<DensePanel, kMostPanelsTogether> list;
+          size_t count = 0;
+          const int64_t end = std::min(m + cut_.m_together, task.m_count);
+          for (int64_t i = m; i < end; i += cut_.width_at(task.m_first + i))
+            list[count++] = panel_of(bindings, task, panels, phase, i, first, channels);
+          DenseTiles(cut_, cut_.phases[phase], task, source, results_.sum_places(task),
+                     results_.result_places(phase), type_)
+              .run({list.data(), count}, channels, first > 0);
+        }
     }
-    if (!sums_in_place_) results_.store(bindings, task);
+    if (!direct_) results_.store(bindings, task);
   }
 
-  DensePanel panel_of(const DenseTask& task, const float* panels, size_t phase, int64_t m, int64_t first,
-                      int64_t channels) const {
+  DensePanel panel_of(const Bindings& bindings, const DenseTask& task, const float* panels, size_t phase,
+                      int64_t m, int64_t first, int64_t channels) const {
+    const int64_t width = cut_.width_at(task.m_first + m);
     DensePanel panel{.first = nullptr,
-                     .width = cut_.width_at(task.m_first + m),
+                     .width = width,
+                     .columns = std::min(width, task.m_count - m),
+                     .sums = task.sums + static_cast<int64_t>(phase) * results_.phase_floats() + m,
+                     .start = task.bias != nullptr ? task.bias + m : nullptr,
                      .of_cells = partner_ != 0,
                      .in_registers = tiles_};
+    if (direct_ && first + channels == source_channels(pass_)) {
+      std::byte* const results = results_.results_of(bindings, task, phase);
+      if (partner_ != 0)
+        panel.rounded = reinterpret_cast<uint16_t*>(results) + m;
+      else
+        panel.results = reinterpret_cast<float*>(results) + m;
+    }
     if (cut_.whole_images) {
       panel.first = task.block + cut_.panel_start(phase, task.m_first + m, channels) -
                     cut_.panel_start(0, task.m_first, channels);
@@ -228,7 +249,8 @@ class DenseGatherStep final : public Step {
   DenseSources sources_;
   DenseResults results_;
   std::unique_ptr<const Step> fallback_;  // of a pass over cells
-  bool weights_in_place_ = false, sums_in_place_ = false;
+  bool weights_in_place_ = false;
+  bool direct_ = false;  // sums become results in the last turn
   bool pads_ = false;
   Slots slots_;
   Part<float> begins_, sums_, strip_, turned_, row_;

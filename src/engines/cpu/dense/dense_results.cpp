@@ -31,29 +31,32 @@ int64_t DenseResults::rows_together() const {
   return std::clamp<int64_t>(kFloats / row, 1, cut_.grid.box[2]);
 }
 
-bool DenseResults::may_be_sums() const {
-  const auto& s = pass_.result().strides;
-  if (pass_.result().dtype != DType::kF32 || s[1] != 1 || cut_.images_inside || cut_.phases.size() > 1 ||
-      cut_.vectors.covering_lanes(cut_.channels, cut_.narrowest) != cut_.channels)
-    return false;
-  for (const AxisPhase& axis : cut_.phases.front().axes)
-    if (axis.first != 0 || axis.step != 1) return false;
-  const std::array<int64_t, 4> strides{s[0], s[2], s[3], s[4]};
-  bool whole = true;  // all of the inner axes are in every box
-  int64_t next = s[4];
-  for (size_t axis = 4; axis-- > 0; next *= cut_.grid.total[axis]) {
-    if (cut_.grid.box[axis] > 1 && (!whole || strides[axis] != next)) return false;
-    whole &= cut_.grid.box[axis] == cut_.grid.total[axis];
-  }
-  return true;
+bool DenseResults::are_direct(bool cells) const {
+  return pass_.result().dtype == (cells ? DType::kBF16 : DType::kF32) && pass_.result().strides[1] == 1 &&
+         !cut_.images_inside;
 }
 
-float* DenseResults::results_of(const Bindings& bindings, const DenseTask& task) const {
+std::byte* DenseResults::results_of(const Bindings& bindings, const DenseTask& task, size_t phase) const {
   const auto& s = pass_.result().strides;
-  const auto& first = task.box.first;
-  return static_cast<float*>(bindings[pass_.result().operand]) + first[0] * s[0] +
-         task.group * result_channels(pass_) + task.m_first + first[1] * s[2] + first[2] * s[3] +
-         first[3] * s[4];
+  int64_t at = task.box.first[0] * s[0] + task.group * result_channels(pass_) + task.m_first;
+  for (size_t i = 0; i < 3; ++i) {
+    const AxisPhase& axis = cut_.phases[phase].axes[i];
+    at += (axis.first + task.box.first[i + 1] * axis.step) * s[i + 2];
+  }
+  return static_cast<std::byte*>(bindings[pass_.result().operand]) +
+         at * static_cast<int64_t>(size_of(pass_.result().dtype));
+}
+
+SumPlaces DenseResults::result_places(size_t phase) const {
+  const auto& s = pass_.result().strides;
+  const auto& [d, h, w] = cut_.phases[phase].axes;
+  return {s[0], {d.step * s[2], h.step * s[3], w.step * s[4]}};
+}
+
+SumPlaces DenseResults::sum_places(const DenseTask& task) const {
+  const auto& box = task.box.size;
+  const int64_t w = cut_.m_block * (cut_.images_inside ? box[0] : 1), h = w * box[3], d = h * box[2];
+  return {cut_.images_inside ? cut_.m_block : d * box[1], {d, h, w}};
 }
 
 void DenseResults::store(const Bindings& bindings, const DenseTask& task) const {

@@ -20,11 +20,13 @@ class DenseResults {
 
   void store(const Bindings& bindings, const DenseTask& task) const;
 
-  // Whether sums may be added up where the results belong: channels lie side by side and fill tiles,
-  // positions follow each other as they do among the sums.
-  bool may_be_sums() const;
-  // Where those of a task are then.
-  float* results_of(const Bindings& bindings, const DenseTask& task) const;
+  // Whether sums become results where they were added up, and need no store(): channels lie side by side.
+  // `cells`: sums over pairs of BF16, in vectors.
+  bool are_direct(bool cells) const;
+  // Where a task's results of a phase begin, and how they lie, and the sums.
+  std::byte* results_of(const Bindings& bindings, const DenseTask& task, size_t phase) const;
+  SumPlaces result_places(size_t phase) const;
+  SumPlaces sum_places(const DenseTask& task) const;
 
  private:
   // A row of the result, for all channels of a task.

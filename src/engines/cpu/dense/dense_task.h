@@ -13,11 +13,16 @@ struct DenseTask {
   int64_t group, m_first, m_count;  // channels within the group
   BoxGrid::Box box;
   std::array<int64_t, 3> start;  // place of the strip in the source
-  int64_t sum_stride;            // floats from the sums of one position to those of the next
   float *begins, *sums, *strip, *turned, *row, *block, *pack;
   const float* bias = nullptr;  // of the task's channels and zeros behind them; null: none is added
   bool sound = true;            // no number was too small for its cell
   bool masked = false;  // a weight is not finite: no tile may multiply it by the zeros around the source
+};
+
+// Where a task's sums, or its results, lie: elements from one image and place to the next.
+struct SumPlaces {
+  int64_t image;
+  std::array<int64_t, 3> axis;
 };
 
 // Where a source value lies: floats from one image, channel and place to the next.

@@ -91,7 +91,17 @@ class LiveTapsCandidate final : public Candidate {
     const ConvPass left = shorten(p).pass;
     double packed =
         slowness * static_cast<double>(p.y_channels) * static_cast<double>(p.x_channels_per_group());
-    for (const problem::Window& w : left.axes) packed *= static_cast<double>(w.kernel);
+    double places = 1;  // of a pair of channels in the weight
+    for (size_t i = 0; i < 3; ++i) {
+      packed *= static_cast<double>(left.axes[i].kernel);
+      places *= static_cast<double>(p.axes[i].kernel);
+    }
+    if (p.kind == ConvPassKind::kForward && slowness == 1) {
+      // Of every pair of channels a line of memory is read, or two.
+      constexpr double kNear = 2, kFar = 8, kFarBytes = 1 << 23;
+      const double pairs = static_cast<double>(p.y_channels) * static_cast<double>(p.x_channels_per_group());
+      packed += pairs * (pairs * places * static_cast<double>(size_of(p.w.dtype)) < kFarBytes ? kNear : kFar);
+    }
     if (p.kind != ConvPassKind::kGradWeight)
       return {.operations = 0, .bytes = 0, .launches = 0, .calls = packed};
     const StridedCopy weight = weight_of(p);

@@ -19,6 +19,7 @@ namespace retrograd::engines::cpu {
 namespace {
 
 constexpr int64_t kBlockFloats = 8192;
+constexpr int64_t kWantedTasks = 8;    // of packing, so that threads share it evenly
 constexpr int64_t kChannelsAhead = 2;  // fetched while one is turned over,
 constexpr int64_t kRowsAhead = 4;      // or while one is copied
 
@@ -44,10 +45,16 @@ WeightPanels::WeightPanels(const problem::ConvPass& pass, const DenseBlocking& c
       type_(type),
       rest_(rest),
       taps_(taps_of(pass)),
-      channels_(std::clamp<int64_t>(kBlockFloats / (taps_ * cut.width), 1, source_channels(pass))),
+      together_(partner == 1 && k_stride(pass) == 2),
       slots_(std::min<int64_t>(threads, cut.tasks(pass.groups))),
-      panel_bytes_(part_bytes<float>(pass.groups * cut.panel_floats)),
-      slot_bytes_(2 * part_bytes<float>(cut.width * channels_ * taps_)) {}
+      panel_bytes_(part_bytes<float>(pass.groups * cut.panel_floats)) {
+  const int64_t all = source_channels(pass);
+  const int64_t channel = cut.width * (loads_by_tap() && packs_directly() ? 1 : taps_);
+  channels_ = std::clamp<int64_t>(kBlockFloats / channel, 1, all);
+  slot_bytes_ = 2 * part_bytes<float>(channel * channels_);
+  const int64_t pieces = ceil_div(kWantedTasks, pass.groups * ceil_div(cut.channels, cut.width));
+  piece_ = ceil_div(ceil_div(all, channels_), pieces) * channels_;
+}
 
 const float* WeightPanels::at(const float* panels, int64_t group, size_t phase, int64_t m, int64_t k) const {
   return panels + group * cut_.panel_floats + cut_.panel_start(phase, m, source_channels(pass_)) +
@@ -59,20 +66,35 @@ WeightPanels::Tile WeightPanels::tile_at(int64_t group, int64_t m) const {
   return {group, m, std::min(width, cut_.channels - m), width};
 }
 
-int64_t WeightPanels::tasks() const { return pass_.groups * ceil_div(cut_.channels, cut_.width); }
+// One phase has all taps, in their order.
+bool WeightPanels::packs_directly() const {
+  return cut_.phases.size() == 1 && cut_.phases.front().taps == taps_;
+}
+// The channels of a tap lie side by side.
+bool WeightPanels::loads_by_tap() const {
+  return together_ || (taps_ > 1 && (m_stride(pass_) == 1 || k_stride(pass_) == 1));
+}
+
+int64_t WeightPanels::tasks() const {
+  return pass_.groups * ceil_div(cut_.channels, cut_.width) * ceil_div(source_channels(pass_), piece_);
+}
 
 PanelFacts WeightPanels::pack(const Bindings& bindings, int64_t task, int64_t slot, float* panels,
                               bool judge) const {
   const int64_t all = source_channels(pass_), blocks = ceil_div(cut_.channels, cut_.width);
-  const int64_t group = task / blocks, first = task % blocks * cut_.width;
+  const int64_t pieces = ceil_div(all, piece_), begin = task % pieces * piece_;
+  const int64_t end = std::min(begin + piece_, all);
+  const int64_t group = task / pieces / blocks, first = task / pieces % blocks * cut_.width;
   auto* scratch = reinterpret_cast<float*>(reinterpret_cast<std::byte*>(panels) + panel_bytes_ +
                                            static_cast<size_t>(slot) * slot_bytes_);
   PanelFacts facts;
   for (int64_t m = first; m < std::min(first + cut_.width, cut_.channels); m += cut_.width_at(m)) {
-    for (int64_t k = 0; k < all; k += channels_)
-      pack_channels(bindings, tile_at(group, m), k, std::min(channels_, all - k), scratch,
+    for (int64_t k = begin; k < end; k += channels_)
+      pack_channels(bindings, tile_at(group, m), k, std::min(channels_, end - k), scratch,
                     [&](size_t phase) { return const_cast<float*>(at(panels, group, phase, m, k)); });
-    look_at(at(panels, group, 0, m, 0), all * cut_.all_taps * cut_.width_at(m), judge, facts);
+    for (size_t phase = 0; phase < cut_.phases.size(); ++phase)
+      look_at(at(panels, group, phase, m, begin), (end - begin) * cut_.phases[phase].taps * cut_.width_at(m),
+              judge, facts);
   }
   return facts;
 }
@@ -110,21 +132,24 @@ void WeightPanels::pack_channels(const Bindings& bindings, const Tile& tile, int
                                  float* scratch, const Place& place) const {
   const auto bytes = static_cast<int64_t>(size_of(pass_.w.dtype));
   const auto* base = static_cast<const std::byte*>(bindings[pass_.w.operand]);
-  const bool direct = cut_.phases.size() == 1 && cut_.phases.front().taps == taps_;
+  const bool direct = packs_directly();
   if (taps_ > 1 && m_stride(pass_) == 1 && is_plain(pass_.w, pass_.rounding))
     return copy_channels(reinterpret_cast<const float*>(base), tile, k, channels, place);
-  const int64_t block = channels_ * taps_ * tile.width;
   const int64_t group = pass_.y_channels_per_group() * pass_.w.strides[0];
   const int64_t from = tile.group * (rest_ && !is_forward(pass_) ? group - partner_ : group) +
                        tile.m * m_stride(pass_) + k * k_stride(pass_);
-  float* rows = direct ? place(0) : scratch + block;
+  float* rows = direct ? place(0) : scratch + scratch_floats() / 2;
   if (tile.count < tile.width) std::fill_n(rows, channels * taps_ * tile.width, 0.0F);
   const bool rest = rest_ && k + channels == source_channels(pass_);
-  const int64_t paired = rest ? channels - 1 : channels;
-  if (paired > 0) load_channels(base + from * bytes, tile, paired, scratch, rows, partner_);
-  if (rest)
-    load_channels(base + (from + paired * k_stride(pass_)) * bytes, tile, 1, scratch,
-                  rows + paired * taps_ * tile.width, kNoPartner);
+  if (loads_by_tap()) {
+    load_taps(base + from * bytes, tile, channels, rest, scratch, rows);
+  } else {
+    const int64_t paired = rest ? channels - 1 : channels;
+    if (paired > 0) load_channels(base + from * bytes, tile, paired, scratch, rows, partner_);
+    if (rest)
+      load_channels(base + (from + paired * k_stride(pass_)) * bytes, tile, 1, scratch,
+                    rows + paired * taps_ * tile.width, kNoPartner);
+  }
   for (size_t index = 0; !direct && index < cut_.phases.size(); ++index) {
     const DensePhase& phase = cut_.phases[index];
     float* out = place(index);
@@ -162,28 +187,22 @@ void WeightPanels::copy_channels(const float* weights, const Tile& tile, int64_t
   }
 }
 
-void WeightPanels::load(const std::byte* source, int64_t stride, int64_t count, float* out,
-                        int64_t partner) const {
-  if (partner != 0)
-    load_cells(pass_.w.dtype, source, partner, stride, count, out);
-  else
-    load_row(pass_.w.dtype, pass_.rounding, source, stride, count, out);
-}
-
-// out[r·pitch + i] = source[r·step + i], i < count.
-void WeightPanels::load_rows(const std::byte* source, int64_t step, int64_t rows, int64_t count, float* out,
-                             int64_t pitch, int64_t partner) const {
+// out[r·pitch + i] = the number, or cell, at source[r·step + i].
+void WeightPanels::load(const std::byte* source, int64_t partner, int64_t step, int64_t rows, int64_t count,
+                        float* out, int64_t pitch) const {
   if (partner != 0)
     load_cell_rows(pass_.w.dtype, source, partner, step, rows, count, out, pitch);
   else
-    cpu::load_rows(pass_.w.dtype, pass_.rounding, source, step, rows, count, out, pitch);
+    load_rows(pass_.w.dtype, pass_.rounding, source, step, rows, count, out, pitch);
 }
 
 // rows[channel][tap][width] of the weights at `source`.
 void WeightPanels::load_channels(const std::byte* source, const Tile& tile, int64_t channels, float* scratch,
                                  float* rows, int64_t partner) const {
   const int64_t ms = m_stride(pass_), ks = k_stride(pass_), width = tile.width, m_count = tile.count;
-  if (is_plain(pass_.w, pass_.rounding) && taps_follow_each_other(pass_)) {
+  const bool one_run = taps_follow_each_other(pass_);
+  const auto bytes = static_cast<int64_t>(size_of(pass_.w.dtype));
+  if (is_plain(pass_.w, pass_.rounding) && one_run && (ks == taps_ || ms < ks)) {
     const auto* plain = reinterpret_cast<const float*>(source);
     if (ks == taps_) return kernels::cpu::transpose(plain, ms, rows, width, m_count, channels * taps_);
     for (int64_t c = 0; c < channels; ++c, rows += taps_ * width) {
@@ -196,43 +215,29 @@ void WeightPanels::load_channels(const std::byte* source, const Tile& tile, int6
     }
     return;
   }
-  if (taps_ > 1 && (ms == 1 || ks == 1)) return load_taps(source, tile, channels, scratch, rows, partner);
-  const auto& s = pass_.w.strides;
-  const auto bytes = static_cast<int64_t>(size_of(pass_.w.dtype));
-  // Conversions want long rows: all channels of an m, or all m of a channel, where they follow each other.
-  if (taps_follow_each_other(pass_) && ks == taps_) {
-    for (int64_t m = 0; m < m_count; ++m)
-      load(source + m * ms * bytes, 1, channels * taps_, scratch + m * channels * taps_, partner);
-    return kernels::cpu::transpose(scratch, channels * taps_, rows, width, m_count, channels * taps_);
-  }
-  if (taps_follow_each_other(pass_) && ms == taps_) {
+  // Conversions want long rows: all m of a channel where they follow each other, else all channels of an m.
+  if (one_run && ms == taps_ && ks != taps_) {
     for (int64_t c = 0; c < channels; ++c, rows += taps_ * width) {
-      load(source + c * ks * bytes, 1, m_count * taps_, taps_ == 1 ? rows : scratch, partner);
+      load(source + c * ks * bytes, partner, 0, 1, m_count * taps_, taps_ == 1 ? rows : scratch, 0);
       if (taps_ > 1) kernels::cpu::transpose(scratch, taps_, rows, width, m_count, taps_);
     }
     return;
   }
-  float* out = scratch;
+  const auto& s = pass_.w.strides;
+  const int64_t in_h = pass_.axes[1].kernel, in_w = pass_.axes[2].kernel;
+  const int64_t run = one_run ? taps_ : s[4] == 1 ? in_w : 1;
   for (int64_t m = 0; m < m_count; ++m)
-    for (int64_t c = 0; c < channels; ++c) {
-      if (taps_follow_each_other(pass_)) {
-        load(source + (m * ms + c * ks) * bytes, 1, taps_, out, partner);
-        out += taps_;
-        continue;
-      }
-      for (int64_t d = 0; d < pass_.axes[0].kernel; ++d)
-        for (int64_t h = 0; h < pass_.axes[1].kernel; ++h) {
-          load(source + (m * ms + c * ks + d * s[2] + h * s[3]) * bytes, s[4], pass_.axes[2].kernel, out,
-               partner);
-          out += pass_.axes[2].kernel;
-        }
-    }
+    for (int64_t tap = 0; tap < taps_; tap += run)
+      load(
+          source + (m * ms + tap / in_w / in_h * s[2] + tap / in_w % in_h * s[3] + tap % in_w * s[4]) * bytes,
+          partner, ks, channels, run, scratch + m * channels * taps_ + tap, taps_);
   kernels::cpu::transpose(scratch, channels * taps_, rows, width, m_count, channels * taps_);
 }
 
-// The same where the channels of a tap lie side by side, as in channels-last weights.
-void WeightPanels::load_taps(const std::byte* source, const Tile& tile, int64_t channels, float* scratch,
-                             float* rows, int64_t partner) const {
+// The same where the channels of a tap lie side by side, as in channels-last weights. The last one may be the
+// rest.
+void WeightPanels::load_taps(const std::byte* source, const Tile& tile, int64_t channels, bool rest,
+                             float* scratch, float* rows) const {
   const auto& s = pass_.w.strides;
   const int64_t ms = m_stride(pass_), ks = k_stride(pass_), pitch = taps_ * tile.width;
   const int64_t m_count = tile.count;
@@ -242,13 +247,22 @@ void WeightPanels::load_taps(const std::byte* source, const Tile& tile, int64_t 
     const std::byte* from =
         source + (tap / in_w / in_h * s[2] + tap / in_w % in_h * s[3] + tap % in_w * s[4]) * bytes;
     if (ms == 1) {
-      load_rows(from, ks, channels, m_count, rows, pitch, partner);
-    } else if (is_plain(pass_.w, pass_.rounding)) {
-      kernels::cpu::transpose(reinterpret_cast<const float*>(from), ms, rows, pitch, m_count, channels);
-    } else {
-      load_rows(from, ms, m_count, channels, scratch, channels, partner);
-      kernels::cpu::transpose(scratch, channels, rows, pitch, m_count, channels);
+      const int64_t paired = rest ? channels - 1 : channels;
+      load(from, partner_, ks, paired, m_count, rows, pitch);
+      if (rest) load(from + paired * ks * bytes, kNoPartner, 0, 1, m_count, rows + paired * pitch, 0);
+      continue;
     }
+    if (is_plain(pass_.w, pass_.rounding)) {
+      kernels::cpu::transpose(reinterpret_cast<const float*>(from), ms, rows, pitch, m_count, channels);
+      continue;
+    }
+    if (!together_) load(from, partner_, ms, m_count, channels, scratch, channels);
+    for (int64_t m = 0; together_ && m < m_count; ++m) {
+      scratch[(m + 1) * channels - 1] = 0;
+      std::memcpy(scratch + m * channels, from + m * ms * bytes,
+                  static_cast<size_t>((2 * channels - (rest ? 1 : 0)) * bytes));
+    }
+    kernels::cpu::transpose(scratch, channels, rows, pitch, m_count, channels);
   }
 }
 

@@ -53,15 +53,15 @@ class WeightPanels {
   template <class Place>
   void copy_channels(const float* weights, const Tile& tile, int64_t k, int64_t channels,
                      const Place& place) const;
-  // A row of numbers, or of cells.
-  void load(const std::byte* source, int64_t stride, int64_t count, float* out, int64_t partner) const;
-  void load_rows(const std::byte* source, int64_t step, int64_t rows, int64_t count, float* out,
-                 int64_t pitch, int64_t partner) const;
+  bool packs_directly() const;
+  bool loads_by_tap() const;
+  void load(const std::byte* source, int64_t partner, int64_t step, int64_t rows, int64_t count, float* out,
+            int64_t pitch) const;
   void load_channels(const std::byte* source, const Tile& tile, int64_t channels, float* scratch, float* rows,
                      int64_t partner) const;
+  void load_taps(const std::byte* source, const Tile& tile, int64_t channels, bool rest, float* scratch,
+                 float* rows) const;
   void look_at(const float* panel, int64_t count, bool judge, PanelFacts& facts) const;
-  void load_taps(const std::byte* source, const Tile& tile, int64_t channels, float* scratch, float* rows,
-                 int64_t partner) const;
 
   const problem::ConvPass& pass_;
   const DenseBlocking& cut_;
@@ -69,10 +69,12 @@ class WeightPanels {
   int64_t partner_;
   kernels::cpu::CellType type_;
   bool rest_;
-  int64_t taps_;      // all of the kernel's
-  int64_t channels_;  // source channels turned over at once
+  int64_t taps_;          // all of the kernel's
+  bool together_;         // numbers of a cell lie side by side, as do the cells of a tap
+  int64_t channels_ = 1;  // source channels turned over at once
+  int64_t piece_ = 1;     // and in a task
   int64_t slots_;
-  size_t panel_bytes_, slot_bytes_;
+  size_t panel_bytes_, slot_bytes_ = 0;
 };
 
 }  // namespace retrograd::engines::cpu

@@ -21,7 +21,8 @@ constexpr int64_t kFloatsInL1 = 6144;    // of weights and rows that one call of
 constexpr int64_t kStripFloats = 49152;  // of one task: with the sums it stays in L2
 constexpr int64_t kSumFloats = 98304;
 constexpr int64_t kResultsPerTask = 384;
-constexpr int64_t kFewestPositions = 256;
+constexpr int64_t kFewestPositions = 128, kEnoughPositions = 256;
+constexpr int64_t kTaskProducts = 1 << 19;   // about 10 us: less is not worth handing out
 constexpr int64_t kPositionsPerTask = 2048;  // small planes are handed out together
 constexpr int64_t kWantedTasks = 16;         // enough for the threads to share evenly
 
@@ -149,7 +150,7 @@ int64_t groups_of_a_line(const ConvPass& pass, const NarrowCut& cut, int64_t in_
   if (!is_channels_last(source_of(pass)) || in_l1 < cut.source_channels || cut.parts() > 1 ||
       cut.folds[0].size() > 1 || cut.folds[1].size() > 1)
     return 1;
-  const int64_t tasks = pass.groups * ceil_div(positions, kFewestPositions);
+  const int64_t tasks = pass.groups * ceil_div(positions, kEnoughPositions);
   return std::max<int64_t>(1, std::min({kLineFloats / cut.source_channels, pass.groups, tasks / kWantedTasks,
                                         kResultsPerTask / cut.rows_per_part()}));
 }
@@ -176,10 +177,12 @@ void cut_positions(const ConvPass& pass, NarrowCut& cut) {
   }
   const int64_t in_l1 = channels_in_l1(cut);
   const int64_t per_task = ceil_div(count_of(total) * pass.groups * cut.parts(), kWantedTasks);
+  const int64_t fewest =
+      std::clamp(kTaskProducts / std::max<int64_t>(cut.source_channels * cut.kernel_taps * cut.channels, 1),
+                 kFewestPositions, kEnoughPositions);
   const int64_t wanted = std::min({kStripFloats / in_l1, kSumFloats / cut.rows_per_part(), per_task});
   cut.groups_at_once = groups_of_a_line(pass, cut, in_l1, count_of(total));
-  cut.grid = cut_into_boxes({1, total[1], total[2], total[3]},
-                            std::max(kFewestPositions, wanted / cut.groups_at_once));
+  cut.grid = cut_into_boxes({1, total[1], total[2], total[3]}, std::max(fewest, wanted / cut.groups_at_once));
   cut.grid.total[0] = cut.grid.boxes[0] = pass.batch;
   cut.strips = ResidueStrips(strip_axes, cut.grid.box);
   cut.channels_per_block = cut.groups_at_once > 1

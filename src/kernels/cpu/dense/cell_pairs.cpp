@@ -15,6 +15,36 @@
 namespace retrograd::kernels::cpu {
 namespace {
 
+// Where sums go that are rounded to BF16: to nearest, ties to even.
+template <int kVectors>
+class Rounded {
+ public:
+  RG_BF16 explicit Rounded(const TileProduct& t)
+      : out_(t.rounded), stride_(t.rounded_stride), last_(t.columns - (kVectors - 1) * 16) {}
+  // A masked store takes several times as long as a plain one.
+  RG_BF16 inline void store(int64_t row, __m512 c, __m512 e) const {
+    uint16_t* out = out_ + row * stride_;
+    if (kVectors > 1) {
+      store(out, c, 16);
+      out += 16;
+    }
+    store(out, kVectors > 1 ? e : c, last_);
+  }
+
+ private:
+  RG_BF16 static inline void store(uint16_t* out, __m512 sums, int64_t count) {
+    const auto numbers = reinterpret_cast<__m256i>(_mm512_cvtneps_pbh(sums));
+    if (count == 16)
+      _mm256_storeu_si256(reinterpret_cast<__m256i*>(out), numbers);
+    else if (count == 8)
+      _mm_storeu_si128(reinterpret_cast<__m128i*>(out), _mm256_castsi256_si128(numbers));
+    else
+      _mm256_mask_storeu_epi16(out, static_cast<__mmask16>((1 << count) - 1), numbers);
+  }
+  uint16_t* out_;
+  int64_t stride_, last_;
+};
+
 // As in tile_product.cpp, which says why accumulators have names.
 template <class Rows, int kRows, int kVectors, bool kListed>
 RG_BF16 void product(const TileProduct& t) {
@@ -53,6 +83,14 @@ RG_BF16 void product(const TileProduct& t) {
     }
     if (kListed) b += t.b_outer_stride;
     rows.advance(t.outer_stride);
+  }
+  if (t.rounded != nullptr) {
+    const Rounded<kVectors> rounded(t);
+#define RG_ROUND(i) \
+  if constexpr (kRows > i) rounded.store(i, c##i, e##i);
+    RG_TILE_ROWS(RG_ROUND)
+#undef RG_ROUND
+    return;
   }
 #define RG_STORE(i)                                                                \
   if constexpr (kRows > i) {                                                       \

@@ -6,6 +6,8 @@
 // 118.
 #include "kernels/cpu/dense/tile_product.h"
 
+#include <algorithm>
+#include <cstring>
 #include <type_traits>
 
 #undef HWY_TARGET_INCLUDE
@@ -31,6 +33,25 @@ static_assert(has_lanes(hn::MaxLanes(Half()), kShape.tile_widths()[2]));
 // How rows of b are read: one after the other, perhaps with others fetched meanwhile, where b_offsets says,
 // or there and stored one after the other.
 enum class Reads { kInOrder, kFetching, kListed, kCopied };
+
+// Where a masked store touches nothing beside the mask, and is quick.
+constexpr bool kMasks = RG_HAS_AVX512;
+
+// The first columns of a row.
+template <int kVectors, class D>
+HWY_INLINE void store_columns(D d, hn::Vec<D> c, hn::Vec<D> e, float* out, int64_t columns) {
+  const int64_t n = static_cast<int64_t>(hn::Lanes(d));
+  if constexpr (kMasks) {
+    hn::BlendedStore(c, hn::FirstN(d, static_cast<size_t>(std::min(columns, n))), d, out);
+    if (kVectors > 1 && columns > n)
+      hn::BlendedStore(e, hn::FirstN(d, static_cast<size_t>(columns - n)), d, out + n);
+  } else {
+    float row[2 * hn::MaxLanes(D())];
+    hn::StoreU(c, d, row);
+    if (kVectors > 1) hn::StoreU(e, d, row + n);
+    std::memcpy(static_cast<void*>(out), row, static_cast<size_t>(columns) * sizeof(float));
+  }
+}
 
 // kVectors (1 or 2) vectors of D a row.
 template <class D, class Rows, int kRows, int kVectors, Reads kReads>
@@ -99,6 +120,13 @@ HWY_NOINLINE void product(const TileProduct& t) {
   }
     RG_TILE_ROWS(RG_STREAM)
 #undef RG_STREAM
+    return;
+  }
+  if (t.columns > 0) {
+#define RG_STORE_COLUMNS(i) \
+  if constexpr (kRows > i) store_columns<kVectors>(d, c##i, e##i, t.c + i * t.c_stride, t.columns);
+    RG_TILE_ROWS(RG_STORE_COLUMNS)
+#undef RG_STORE_COLUMNS
     return;
   }
 #define RG_STORE(i)                                                            \

@@ -52,6 +52,13 @@ struct TileProduct {
   // must follow before another thread may read them.
   bool stream = false;
 
+  // Columns of c that are stored; 0: all. The others may belong to somebody else.
+  int64_t columns = 0;
+  // bf16_tile_product() only: the columns of row i go to rounded + i·rounded_stride as BF16 instead of to c.
+  // The sums are no subnormal numbers.
+  uint16_t* rounded = nullptr;
+  int64_t rounded_stride = 0;
+
   const float* first_sums() const { return accumulate ? c : start; }
   int64_t first_sums_stride() const { return accumulate ? c_stride : start_stride; }
 

@@ -79,16 +79,13 @@ HWY_INLINE void sums(const RowSums& r, int64_t x) {
   });
 }
 
-// As many blocks of kVectors as are full, the rest with fewer vectors.
+// As many blocks of kVectors as there are vectors for, the rest with fewer of them.
 template <int kResults, int kVectors>
 HWY_NOINLINE void row(const RowSums& r, int64_t x) {
-  const int64_t step = kVectors * static_cast<int64_t>(hn::Lanes(D()));
-  if constexpr (kVectors == 1) {
-    for (; x < r.count; x += step) sums<kResults, 1>(r, x);
-  } else {
-    for (; x + step <= r.count; x += step) sums<kResults, kVectors>(r, x);
+  const int64_t n = static_cast<int64_t>(hn::Lanes(D()));
+  for (; x + (kVectors - 1) * n < r.count; x += kVectors * n) sums<kResults, kVectors>(r, x);
+  if constexpr (kVectors > 1)
     if (x < r.count) row<kResults, kVectors / 2>(r, x);
-  }
 }
 
 template <int... I>
