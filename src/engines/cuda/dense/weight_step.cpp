@@ -15,7 +15,6 @@ namespace retrograd::engines::cuda {
 namespace {
 
 using kernels::cuda::is_aligned;
-using kernels::cuda::RowType;
 using kernels::cuda::WeightResults;
 
 constexpr int64_t kChunk = 8;  // channels of 16 bytes
