@@ -145,7 +145,7 @@ class GatherStep final : public Step {
 std::unique_ptr<const Step> make_row_step(const ConvPass& pass, bool in_tf32, const Machine& machine) {
   ConvPass rounded = pass;
   if (in_tf32) rounded.rounding = OperandRounding::kHf32Bits10;
-  if (pass.kind == ConvPassKind::kGradWeight) return make_row_weight_step(rounded, has_warpgroups(machine));
+  if (pass.kind == ConvPassKind::kGradWeight) return make_row_weight_step(rounded, machine);
   return with_aligned_copies(rounded, std::make_unique<GatherStep>(rounded, machine));
 }
 
@@ -157,7 +157,7 @@ Effort row_effort(const ConvPass& pass, bool in_tf32, const Machine& machine) {
   const ProductMath math = math_of(type, p.rounding);
   Times times(pass, machine);
   if (p.kind == ConvPassKind::kGradWeight) {
-    const kernels::cuda::WeightWay way = RowWeightPass(p, type, math, has_warpgroups(machine)).way;
+    const kernels::cuda::WeightWay way = RowWeightPass(p, type, math, machine).way;
     for (const double copied : {way.x_copied, way.y_copied})
       if (copied > 0) times.add_copy(copied / 2);
     if (way.patches > 0) times.add(kernels::cuda::patch_microseconds(way));

@@ -22,11 +22,11 @@ using kernels::cuda::LastPlan;
 using problem::ConvPass;
 using problem::ConvPassKind;
 
-LastPlan plan_of(const ConvPass& pass) {
+LastPlan plan_of(const ConvPass& pass, const Machine& machine) {
   const LastPass kind = pass.kind == ConvPassKind::kForward     ? LastPass::kForward
                         : pass.kind == ConvPassKind::kGradInput ? LastPass::kGradInput
                                                                 : LastPass::kGradWeight;
-  return kernels::cuda::last_plan(shape_of(pass), kind);
+  return kernels::cuda::last_plan(shape_of(pass), kind, machine.gpu.shared_bytes);
 }
 
 // Results that tiles of so many make, those beyond the edge and of short residues too, of one that is wanted.
@@ -37,7 +37,7 @@ double made_of(const kernels::cuda::LastAxis& axis, int tile) {
 
 class LastStep final : public Step {
  public:
-  explicit LastStep(const ConvPass& pass) : pass_(pass), plan_(plan_of(pass)) {}
+  LastStep(const ConvPass& pass, const Machine& machine) : pass_(pass), plan_(plan_of(pass, machine)) {}
   size_t workspace_bytes() const override {
     if (!is_weight()) return 0;
     return static_cast<size_t>(plan_.blocks * pass_.groups * plan_.h.kernel * plan_.w.kernel) * sizeof(float);
@@ -73,7 +73,7 @@ bool fits(const problem::Window& w, int64_t images) {
 
 constexpr int64_t kMostChannels = 1 << 20;  // blocks side by side are counted in 16 bits
 
-Support supports(const ConvPass& conv, const Machine& /*machine*/) {
+Support supports(const ConvPass& conv, const Machine& machine) {
   if (const Support depthwise = is_depthwise(conv); !depthwise.accepted()) return depthwise;
   if (!fits_31_bits(x_sizes(conv)) || !fits_31_bits(y_sizes(conv)))
     return Support::no("needs 1 to 2^31 - 1 elements");
@@ -85,12 +85,15 @@ Support supports(const ConvPass& conv, const Machine& /*machine*/) {
   // Lines of all images may be rows of one.
   if (!fits(conv.axes[1], conv.batch * conv.axes[0].x) || !fits(conv.axes[2], 1))
     return Support::no("sizes, padding or dilation are too large");
+  if (const LastPlan plan = plan_of(conv, machine); plan.shared > machine.gpu.shared_bytes)
+    return Support::no("needs {} bytes of shared memory, a block has {}", plan.shared,
+                       machine.gpu.shared_bytes);
   return Support::yes();
 }
 
 // Taps that the kernel does not have cost as much as others.
 Effort effort(const ConvPass& conv, const Machine& machine) {
-  const LastPlan plan = plan_of(conv);
+  const LastPlan plan = plan_of(conv, machine);
   Effort effort = on_fp32_units(effort_of(conv), conv, machine);
   effort.operations *= static_cast<double>(plan.tile.taps * plan.tile.taps) /
                        (plan.h.kernel * plan.w.kernel) * made_of(plan.h, plan.tile.rows) *
