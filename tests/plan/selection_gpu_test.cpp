@@ -284,6 +284,10 @@ TEST_F(SelectionGpuTest, LimitsAreNamed) {
             "window and stride need 244768 bytes of shared memory, at most 115712 are taken");
   EXPECT_EQ(reason_of("conv input=1x3x400x400 weight=8x3x7x7 stride=5x5 mask=i", "cuda.stem_gather"),
             "strides of 5 x 5 make 25 classes of places, a block has no threads for as many");
+  EXPECT_EQ(reason_of("avgpool input=1x1x65537x2x2 kernel=3x1x1 stride=1x1x1", "cuda.pool_columns"),
+            "windows span depths, and the input has 65537 of them, at most 65536 are taken");
+  EXPECT_EQ(reason_of("avgpool input=1x1x65536x2x2 kernel=3x1x1 stride=1x1x1", "cuda.pool_columns"), "");
+  EXPECT_EQ(reason_of("avgpool input=1x1x65537x4x4 kernel=1x3x3 stride=1x1x1", "cuda.pool_columns"), "");
 }
 
 }  // namespace
