@@ -250,18 +250,19 @@ TEST_F(SelectionGpuTest, RoundedOperandsAreCopied) {
   }
 }
 
+// Why a candidate declines the problem's first pass; empty: it does not.
+std::string reason_of(const char* text, std::string_view name, std::string_view machine = "h200") {
+  const auto problem = problem::judge(problem::parse_request(text).value());
+  for (const engines::Candidate* candidate : engines::candidates(runtime::DeviceKind::kCuda)) {
+    if (candidate->name() != name) continue;
+    const engines::Support support = candidate->supports(problem.value().passes[0], *named_machine(machine));
+    return support.accepted() ? "" : support.reason();
+  }
+  return "no such candidate";
+}
+
 // Who adds no bias says so; a place without a tap has it, too.
 TEST_F(SelectionGpuTest, BiasIsAddedOrDeclined) {
-  const auto reason_of = [&](const char* text, std::string_view name) -> std::string {
-    const auto problem = problem::judge(problem::parse_request(text).value());
-    const Machine machine = *named_machine("h200");
-    for (const engines::Candidate* candidate : engines::candidates(runtime::DeviceKind::kCuda)) {
-      if (candidate->name() != name) continue;
-      const engines::Support support = candidate->supports(problem.value().passes[0], machine);
-      return support.accepted() ? "" : std::string(support.reason());
-    }
-    return "no such candidate";
-  };
   const char* const strided =
       "conv input=2x16x9x9 weight=16x64x3x3 stride=2x2 transposed=1 forward=1 bias=64 dtype=f16";
   const char* const gaps =
@@ -271,6 +272,22 @@ TEST_F(SelectionGpuTest, BiasIsAddedOrDeclined) {
   EXPECT_EQ(reason_of(gaps, "cuda.row_products"), "");
   EXPECT_EQ(reason_of(strided, "cuda.small_images"), "adds no bias");
   EXPECT_EQ(reason_of(strided, "cuda.direct"), "");
+}
+
+// What does not fit is declined with its size and the limit.
+TEST_F(SelectionGpuTest, LimitsAreNamed) {
+  const char* const stem = "conv input=1x3x400x400 weight=8x3x40x100 mask=i";
+  EXPECT_EQ(reason_of("conv input=1x3x400x400 weight=8x3x7x7 mask=i", "cuda.stem_gather", "rtx4090"), "");
+  EXPECT_EQ(reason_of(stem, "cuda.stem_gather", "rtx4090"),
+            "window and stride need 244768 bytes of shared memory, at most 101376 are taken");
+  EXPECT_EQ(reason_of(stem, "cuda.stem_gather"),
+            "window and stride need 244768 bytes of shared memory, at most 115712 are taken");
+  EXPECT_EQ(reason_of("conv input=1x3x400x400 weight=8x3x7x7 stride=5x5 mask=i", "cuda.stem_gather"),
+            "strides of 5 x 5 make 25 classes of places, a block has no threads for as many");
+  EXPECT_EQ(reason_of("avgpool input=1x1x65537x2x2 kernel=3x1x1 stride=1x1x1", "cuda.pool_columns"),
+            "windows span depths, and the input has 65537 of them, at most 65536 are taken");
+  EXPECT_EQ(reason_of("avgpool input=1x1x65536x2x2 kernel=3x1x1 stride=1x1x1", "cuda.pool_columns"), "");
+  EXPECT_EQ(reason_of("avgpool input=1x1x65537x4x4 kernel=1x3x3 stride=1x1x1", "cuda.pool_columns"), "");
 }
 
 }  // namespace

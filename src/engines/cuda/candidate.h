@@ -4,7 +4,6 @@
 #pragma once
 
 #include <string>
-#include <utility>
 
 #include "engines/cuda/effort.h"
 #include "engines/cuda/implementations.h"
@@ -14,20 +13,28 @@
 
 namespace retrograd::engines::cuda {
 
-// Of plan functions: what they take.
+// Of plan functions: what they take, and what they make.
+template <class P, class M>
+struct PlanTypes {
+  using Pass = P;
+  using Plan = M;
+};
 template <class Plan, class Pass>
-Pass pass_of(Plan (*plan)(const Pass&));
+PlanTypes<Pass, Plan> types_of(Plan (*plan)(const Pass&));
+template <class Plan, class Pass>
+PlanTypes<Pass, Plan> types_of(Plan (*plan)(const Pass&, const Machine&));
 
 // Kernels tells, in static functions, whose types Pass and Plan are its own choice:
-//   plan(pass)
+//   plan(pass), or plan(pass, machine)
 //   describe(pass, plan)
 //   launch(pass, shape, plan, sums, stream)      shape: the pass with addresses
 //   sums(pass, plan)                             floats of the workspace, where there are any
 template <class Kernels>
 class PlannedStep final : public Step {
  public:
-  using Pass = decltype(pass_of(&Kernels::plan));
-  explicit PlannedStep(const Pass& pass) : pass_(pass), plan_(Kernels::plan(pass)) {}
+  using Pass = typename decltype(types_of(&Kernels::plan))::Pass;
+  using Plan = typename decltype(types_of(&Kernels::plan))::Plan;
+  PlannedStep(const Pass& pass, const Machine& machine) : pass_(pass), plan_(plan(pass, machine)) {}
   size_t workspace_bytes() const override {
     if constexpr (requires { Kernels::sums(pass_, plan_); })
       return static_cast<size_t>(Kernels::sums(pass_, plan_)) * sizeof(float);
@@ -42,8 +49,14 @@ class PlannedStep final : public Step {
   }
 
  private:
+  static Plan plan(const Pass& pass, const Machine& machine) {
+    if constexpr (requires { Kernels::plan(pass, machine); })
+      return Kernels::plan(pass, machine);
+    else
+      return Kernels::plan(pass);
+  }
   Pass pass_;
-  decltype(Kernels::plan(std::declval<Pass>())) plan_;
+  Plan plan_;
 };
 
 }  // namespace retrograd::engines::cuda

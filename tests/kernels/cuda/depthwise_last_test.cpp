@@ -219,14 +219,14 @@ void with_block(const Problem& problem, const LastPlan& p, Function&& function) 
                      : with_taps(std::integral_constant<int, 7>{});
 }
 
-TEST(DepthwiseLast, ThreadsMakeThePlainSums) {
+void expect_plain_sums(int64_t room) {
   for (unsigned seed = 0; seed < kDraws; ++seed) {
     const Problem problem = draw(seed);
     SCOPED_TRACE(problem.text);
     ASSERT_TRUE(has_last_form(problem.conv));
     const Sums expected = plain(problem);
     for (const bool forward : {true, false}) {
-      const LastPlan p = last_plan(problem.conv, forward ? LastPass::kForward : LastPass::kGradInput);
+      const LastPlan p = last_plan(problem.conv, forward ? LastPass::kForward : LastPass::kGradInput, room);
       std::vector<float> result((forward ? problem.y : problem.x).size(), kNan);
       std::vector<int> written(result.size());
       with_block(problem, p, [&](auto block) {
@@ -236,7 +236,7 @@ TEST(DepthwiseLast, ThreadsMakeThePlainSums) {
       ASSERT_EQ(result, forward ? expected.y : expected.x) << forward;
       ASSERT_TRUE(std::all_of(written.begin(), written.end(), [](int times) { return times == 1; }));
     }
-    const LastPlan p = last_plan(problem.conv, LastPass::kGradWeight);
+    const LastPlan p = last_plan(problem.conv, LastPass::kGradWeight, room);
     std::vector<float> result(problem.w.size());
     with_block(problem, p, [&](auto block) {
       if constexpr (decltype(block)::kWindows != LastForm::kSpread)
@@ -246,28 +246,31 @@ TEST(DepthwiseLast, ThreadsMakeThePlainSums) {
   }
 }
 
+TEST(DepthwiseLast, ThreadsMakeThePlainSums) { expect_plain_sums(227 << 10); }
+TEST(DepthwiseLast, FewThreadsMakeThePlainSums) { expect_plain_sums(16 << 10); }
+
 // What a launch may ask of a GPU, whatever the shape and the type.
 TEST(DepthwiseLast, BlocksFitAMultiprocessor) {
-  constexpr int kMostShared = 227 << 10;
-  for (const DType dtype : {DType::kF32, DType::kF16})
-    for (const int64_t channels : {1, 2, 8, 24, 64, 100, 1024})
-      for (const int64_t size : {1, 4, 7, 8, 14, 33, 321})
-        for (const int64_t kernel : {1, 3, 5, 7})
-          for (const int64_t stride : {1, 2})
-            for (const LastPass pass : {LastPass::kForward, LastPass::kGradInput, LastPass::kGradWeight}) {
-              Conv c{};
-              c.batch = 64, c.groups = channels, c.x_channels = c.y_channels = 1;
-              c.axes[0] = {1, 1, 1, 1, 1, 0};
-              c.axes[1] = c.axes[2] = {size, (size - 1) / stride + 1, kernel, stride, 1, kernel / 2};
-              c.x.dtype = c.y.dtype = dtype;
-              const LastPlan p = last_plan(c, pass);
-              EXPECT_LE(p.shared, kMostShared) << channels << " " << size << " " << kernel;
-              EXPECT_LE(p.threads(), kLastThreads);
-              EXPECT_GE(p.threads(), p.place_bytes / static_cast<int>(size_of(dtype)));
-              EXPECT_EQ(p.place_bytes % 16, 0);
-              EXPECT_LT(p.channel_blocks, 65536);
-              EXPECT_GE(p.channel_blocks * p.lanes * p.tile.vector, channels);
-            }
+  for (const int most_shared : {99 << 10, 163 << 10, 227 << 10})
+    for (const DType dtype : {DType::kF32, DType::kF16})
+      for (const int64_t channels : {1, 2, 8, 24, 64, 100, 1024})
+        for (const int64_t size : {1, 4, 7, 8, 14, 33, 321})
+          for (const int64_t kernel : {1, 3, 5, 7})
+            for (const int64_t stride : {1, 2})
+              for (const LastPass pass : {LastPass::kForward, LastPass::kGradInput, LastPass::kGradWeight}) {
+                Conv c{};
+                c.batch = 64, c.groups = channels, c.x_channels = c.y_channels = 1;
+                c.axes[0] = {1, 1, 1, 1, 1, 0};
+                c.axes[1] = c.axes[2] = {size, (size - 1) / stride + 1, kernel, stride, 1, kernel / 2};
+                c.x.dtype = c.y.dtype = dtype;
+                const LastPlan p = last_plan(c, pass, most_shared);
+                EXPECT_LE(p.shared, most_shared) << channels << " " << size << " " << kernel;
+                EXPECT_LE(p.threads(), kLastThreads);
+                EXPECT_GE(p.threads(), p.place_bytes / static_cast<int>(size_of(dtype)));
+                EXPECT_EQ(p.place_bytes % 16, 0);
+                EXPECT_LT(p.channel_blocks, 65536);
+                EXPECT_GE(p.channel_blocks * p.lanes * p.tile.vector, channels);
+              }
 }
 
 }  // namespace

@@ -76,7 +76,7 @@ Conv shape(const Sizes& s, bool last) {
 }
 
 TEST(StemPlanTest, Plans) {
-  StemPlan p = stem_plan(shape({53, 1, 63, 63, 56, 7, 7, 1, 3}, false), true);
+  StemPlan p = stem_plan(shape({53, 1, 63, 63, 56, 7, 7, 1, 3}, false), true, kStemShared);
   ASSERT_TRUE(p.fits);
   EXPECT_EQ(p.rows, 4);
   EXPECT_EQ(p.quads, 8);
@@ -85,19 +85,19 @@ TEST(StemPlanTest, Plans) {
   EXPECT_EQ(p.row_tiles * p.column_tiles, 4);
   EXPECT_FALSE(p.wide);
 
-  p = stem_plan(shape({1, 3, 419, 419, 32, 9, 9, 2, 4}, false), true);
+  p = stem_plan(shape({1, 3, 419, 419, 32, 9, 9, 2, 4}, false), true, kStemShared);
   ASSERT_TRUE(p.fits);
   EXPECT_EQ(p.classes, 4);
   EXPECT_EQ(p.channels, 3);
   EXPECT_EQ(p.threads(), 512);
 
-  p = stem_plan(shape({32, 3, 224, 224, 64, 7, 7, 1, 3}, false), true);
+  p = stem_plan(shape({32, 3, 224, 224, 64, 7, 7, 1, 3}, false), true, kStemShared);
   EXPECT_TRUE(p.fits && p.wide);
   EXPECT_EQ(p.w.first % 4, 0);
-  EXPECT_FALSE(stem_plan(shape({32, 3, 224, 224, 64, 7, 7, 1, 3}, false), false).wide);
-  EXPECT_TRUE(stem_plan(shape({32, 3, 224, 224, 64, 7, 7, 1, 3}, true), true).last);
+  EXPECT_FALSE(stem_plan(shape({32, 3, 224, 224, 64, 7, 7, 1, 3}, false), false, kStemShared).wide);
+  EXPECT_TRUE(stem_plan(shape({32, 3, 224, 224, 64, 7, 7, 1, 3}, true), true, kStemShared).last);
 
-  p = stem_plan(shape({8, 1, 1, 16000, 64, 1, 31, 1, 15}, false), true);
+  p = stem_plan(shape({8, 1, 1, 16000, 64, 1, 31, 1, 15}, false), true, kStemShared);
   EXPECT_TRUE(p.fits);
   EXPECT_EQ(p.rows, 1);
 }
@@ -108,12 +108,13 @@ TEST(StemPlanTest, BoxesHoldWhatIsRead) {
     for (const int64_t size : {1, 7, 16, 33, 63, 100, 224})
       for (const int64_t kernel : {1, 2, 3, 5, 7, 8, 9, 11, 17})
         for (const int64_t stride : {1, 2, 3, 4})
-          for (const bool aligned : {false, true}) {
+          for (const auto& [aligned, most] :
+               {std::pair(false, kStemShared), std::pair(true, kStemShared), std::pair(true, 99 << 10)}) {
             const Sizes sizes{2, channels, size, size, 20, kernel, kernel, stride, kernel / 2};
-            const StemPlan p = stem_plan(shape(sizes, false), aligned);
+            const StemPlan p = stem_plan(shape(sizes, false), aligned, most);
             ASSERT_TRUE(p.fits) << channels << " " << size << " " << kernel << " " << stride;
             EXPECT_LE(p.threads(), kStemThreads);
-            EXPECT_LE(p.shared, kStemShared);
+            EXPECT_LE(p.shared, most);
             EXPECT_EQ(p.positions % 32, 0);
             EXPECT_EQ(p.chunk % p.shares, 0);
             EXPECT_LE(p.chunk, 32);
@@ -131,6 +132,23 @@ TEST(StemPlanTest, BoxesHoldWhatIsRead) {
             }
             EXPECT_LE(stem_column((p.box_columns + 3) / 4 * 4 - 4) + 4, p.pitch);
           }
+}
+
+TEST(StemPlanTest, SharedMemoryOfTheGpu) {
+  // Where there is more than a block takes, plans are the same.
+  const Conv conv = shape({32, 3, 224, 224, 64, 7, 7, 1, 3}, false);
+  EXPECT_EQ(stem_plan(conv, true, 227 << 10).shared, stem_plan(conv, true, kStemShared).shared);
+  EXPECT_EQ(stem_plan(conv, true, 163 << 10).cycles, stem_plan(conv, true, kStemShared).cycles);
+  // What the least takes is said, and is enough.
+  const StemPlan least = stem_plan(conv, true, 1000);
+  EXPECT_FALSE(least.fits);
+  EXPECT_GT(least.shared, 1000);
+  EXPECT_FALSE(stem_plan(conv, true, least.shared - 1).fits);
+  EXPECT_TRUE(stem_plan(conv, true, least.shared).fits);
+  // Too many classes for any block.
+  const StemPlan none = stem_plan(shape({1, 3, 224, 224, 64, 7, 7, 5, 3}, false), true, kStemShared);
+  EXPECT_FALSE(none.fits);
+  EXPECT_EQ(none.shared, 0);
 }
 
 }  // namespace

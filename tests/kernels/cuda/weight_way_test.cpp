@@ -52,16 +52,33 @@ Conv conv_of(const Layer& layer) {
 
 constexpr ProductMath kMaths[] = {ProductMath::kF16, ProductMath::kBF16, ProductMath::kTF32,
                                   ProductMath::kF32};
+constexpr WeightGpu kPlain{false, 163 << 10}, kHopper{true, 227 << 10};
 
 TEST(WeightTiles, FewChannelsGetSmallTiles) {
   const Conv small = conv_of({147, 1, 64, 64, {kNone, kNone, axis(1018, 1)}});
   for (const ProductMath math : kMaths) {
-    const WeightChoice choice = weight_choice(small, math, false);
+    const WeightChoice choice = weight_choice(small, math, kPlain);
     EXPECT_LE(choice.m * choice.n, 64 * 64);
     EXPECT_GE(choice.parts * (64 / std::min(choice.m, 64)) * (64 / std::min(choice.n, 64)), 100);
   }
   const Conv large = conv_of({32, 1, 512, 512, {kNone, axis(14, 3, 1, 1), axis(14, 3, 1, 1)}});
-  EXPECT_GE(weight_choice(large, ProductMath::kF16, false).m, 128);
+  EXPECT_GE(weight_choice(large, ProductMath::kF16, kPlain).m, 128);
+}
+
+TEST(WeightTiles, FitTheGpu) {
+  const Axis side = axis(14, 3, 1, 1);
+  for (const DType dtype : {DType::kF32, DType::kF16}) {
+    const Conv conv = conv_of({32, 1, 512, 512, {kNone, side, side}, dtype});
+    const ProductMath math = dtype == DType::kF32 ? ProductMath::kF32 : ProductMath::kF16;
+    const WeightChoice most = weight_choice(conv, math, kPlain),
+                       less = weight_choice(conv, math, {false, 99 << 10});
+    EXPECT_GT((most.m + most.n + 16) * 4 * 128, 99 << 10);
+    EXPECT_LE((less.m + less.n + 16) * 4 * 128, 99 << 10);
+    EXPECT_GT(less.time, most.time);
+    const PlaneChoice planes = plane_choice(conv, math, 99 << 10);
+    EXPECT_EQ(planes.copies.takes, dtype == DType::kF32);
+    EXPECT_LE((planes.m + planes.n) * 4 * 144, 99 << 10);
+  }
 }
 
 TEST(WeightTiles, ThereIsAKernelForEveryChoice) {
@@ -80,14 +97,14 @@ TEST(WeightTiles, ThereIsAKernelForEveryChoice) {
             const DType dtype = is_f32 ? DType::kF32 : math == ProductMath::kF16 ? DType::kF16 : DType::kBF16;
             const Axis side = axis(28, kernel, 1, kernel / 2);
             const Conv conv = conv_of({4, groups, x, y, {kNone, side, side}, dtype});
-            const WeightChoice choice = weight_choice(conv, math, false);
+            const WeightChoice choice = weight_choice(conv, math, kPlain);
             EXPECT_TRUE((is_f32 ? in_f32 : rows).contains({choice.m, choice.n}));
             EXPECT_GE(choice.parts, 1);
             EXPECT_LE(choice.parts * groups, 65535);
-            EXPECT_GE(weight_product_floats(conv, math, false),
+            EXPECT_GE(weight_product_floats(conv, math, choice),
                       choice.parts * groups * y * x * kernel * kernel);
             if (!plane_copies(conv, math).takes) continue;
-            const PlaneChoice plane = plane_choice(conv, math);
+            const PlaneChoice plane = plane_choice(conv, math, kPlain.shared_bytes);
             EXPECT_TRUE(planes.contains({plane.m, plane.n}));
             EXPECT_GE(plane_weight_floats(conv, plane), plane.parts * groups * y * x * kernel * kernel);
           }
@@ -122,13 +139,13 @@ TEST(WeightTiles, BoxesOfWarpgroupsMayBeFilledUp) {
   const Axis side = axis(56, 3, 1, 1);
   for (const int64_t x : {304, 248, 40, 36}) {
     const Conv conv = conv_of({8, 1, x, 304, {kNone, side, side}});
-    const WeightChoice choice = weight_choice(conv, ProductMath::kF32, true);
+    const WeightChoice choice = weight_choice(conv, ProductMath::kF32, kHopper);
     EXPECT_EQ(choice.m, x > 200 ? 0 : choice.m) << x << " x channels";
     const int64_t columns = 9 * (choice.m == 0 ? f32_weight_columns(conv) : filled_to(x, 4));
-    EXPECT_GE(weight_product_floats(conv, ProductMath::kF32, true), choice.parts * 304 * columns);
+    EXPECT_GE(weight_product_floats(conv, ProductMath::kF32, choice), choice.parts * 304 * columns);
   }
   const Conv few = conv_of({8, 1, 24, 304, {kNone, side, side}});
-  EXPECT_NE(weight_choice(few, ProductMath::kF32, true).m, 0);
+  EXPECT_NE(weight_choice(few, ProductMath::kF32, kHopper).m, 0);
 }
 
 // Element offsets of x in the order of places and taps.
@@ -206,7 +223,7 @@ TEST(WeightWay, FollowsTheBytes) {
     const Conv conv = conv_of(layer);
     const ProductMath math = layer.dtype == DType::kF16 ? ProductMath::kF16 : ProductMath::kF32;
     const int64_t chunk = chunk_elements(math);
-    return weight_way(conv, math, true, layer.channels_last && layer.x_channels % chunk == 0,
+    return weight_way(conv, math, kHopper, layer.channels_last && layer.x_channels % chunk == 0,
                       layer.channels_last && layer.y_channels % chunk == 0)
         .form;
   };

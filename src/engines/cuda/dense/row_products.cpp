@@ -135,7 +135,7 @@ class GatherStep final : public Step {
 };
 
 std::unique_ptr<const Step> make_row_step(const ConvPass& pass, const Machine& machine) {
-  if (is_grad_weight(pass)) return make_row_weight_step(pass, has_warpgroups(machine));
+  if (is_grad_weight(pass)) return make_row_weight_step(pass, machine);
   return with_aligned_copies(pass, std::make_unique<GatherStep>(pass, machine));
 }
 
@@ -145,7 +145,7 @@ Effort row_effort(const ConvPass& p, const Machine& machine) {
   const ProductMath math = math_of(type, p.rounding);
   Times times(p, machine);
   if (is_grad_weight(p)) {
-    const kernels::cuda::WeightWay way = RowWeightPass(p, type, math, has_warpgroups(machine)).way;
+    const kernels::cuda::WeightWay way = RowWeightPass(p, type, math, machine).way;
     for (const double copied : {way.x_copied, way.y_copied})
       if (copied > 0) times.add_copy(copied / 2);
     if (way.patches > 0) times.add(kernels::cuda::patch_microseconds(way));

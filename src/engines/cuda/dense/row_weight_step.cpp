@@ -18,12 +18,13 @@ using kernels::cuda::is_aligned;
 using kernels::cuda::ProductMath;
 using kernels::cuda::RowType;
 
-RowWeightPass::RowWeightPass(const ConvPass& asked, RowType type, ProductMath math, bool warpgroups)
+RowWeightPass::RowWeightPass(const ConvPass& asked, RowType type, ProductMath math, const Machine& machine)
     : pass(asked),
       x(row_operand(pass, pass.x, x_sizes(pass), type)),
       y(row_operand(pass, pass.y, y_sizes(pass), type)) {
   if (!x.in_place) leave_out_unread(type);
-  way = kernels::cuda::weight_way(shape_of(pass), math, warpgroups, x.in_place, y.in_place);
+  way = kernels::cuda::weight_way(shape_of(pass), math, {has_warpgroups(machine), machine.gpu.shared_bytes},
+                                  x.in_place, y.in_place);
   if (way.form == kernels::cuda::WeightForm::kRows) return;
   x = {};
   if (kernels::cuda::in_planes(way.form)) y = {};
@@ -47,11 +48,10 @@ namespace {
 
 class RowWeightStep final : public Step {
  public:
-  RowWeightStep(const ConvPass& pass, bool warpgroups)
-      : warpgroups_(warpgroups),
-        type_(row_type(pass, pass.x, pass.y)),
+  RowWeightStep(const ConvPass& pass, const Machine& machine)
+      : type_(row_type(pass, pass.x, pass.y)),
         math_(math_of(type_, pass.rounding)),
-        weight_(pass, type_, math_, warpgroups),
+        weight_(pass, type_, math_, machine),
         rows_(weight_.pass, type_, weight_.way.form == WeightForm::kRows ? weight_.x.bytes : 0,
               weight_.y.bytes) {}
   // Planes of 16-bit elements are copied by words, at even addresses.
@@ -90,8 +90,8 @@ class RowWeightStep final : public Step {
     product.patches = weight_.way.form == WeightForm::kPatches;
     product.conv = product.patches ? kernels::cuda::conv_of_patches(conv) : conv;
     product.padded = leaves_source(weight_.pass);
-    product.warpgroups = warpgroups_;
     product.math = math_;
+    product.choice = weight_.way.choice;
     std::byte* const patches = workspace + rows_.bytes;
     if (product.patches) kernels::cuda::make_patch_rows(conv, type_, patches, stream);
     product.x_rows = x.in_place ? conv.x.data : product.patches ? patches : workspace + rows_.x_at;
@@ -109,7 +109,7 @@ class RowWeightStep final : public Step {
     if (in_planes()) return kernels::cuda::plane_weight_floats(shape, weight_.way.planes);
     return kernels::cuda::weight_product_floats(
         weight_.way.form == WeightForm::kPatches ? kernels::cuda::conv_of_patches(shape) : shape, math_,
-        warpgroups_);
+        weight_.way.choice);
   }
   void run_planes(const Conv& conv, std::byte* workspace, Stream stream) const {
     kernels::cuda::PlaneWeight product{};
@@ -127,7 +127,6 @@ class RowWeightStep final : public Step {
     kernels::cuda::plane_weight(product, stream);
   }
 
-  bool warpgroups_;
   RowType type_;
   ProductMath math_;
   RowWeightPass weight_;
@@ -136,8 +135,8 @@ class RowWeightStep final : public Step {
 
 }  // namespace
 
-std::unique_ptr<const Step> make_row_weight_step(const ConvPass& pass, bool warpgroups) {
-  return with_aligned_copies(pass, std::make_unique<RowWeightStep>(pass, warpgroups));
+std::unique_ptr<const Step> make_row_weight_step(const ConvPass& pass, const Machine& machine) {
+  return with_aligned_copies(pass, std::make_unique<RowWeightStep>(pass, machine));
 }
 
 }  // namespace retrograd::engines::cuda

@@ -17,12 +17,12 @@ struct RowWeightPass {
   kernels::cuda::WeightWay way;
 
   RowWeightPass(const ConvPass& asked, kernels::cuda::RowType type, kernels::cuda::ProductMath math,
-                bool warpgroups);
+                const Machine& machine);
 
  private:
   void leave_out_unread(kernels::cuda::RowType type);
 };
 
-std::unique_ptr<const Step> make_row_weight_step(const ConvPass& pass, bool warpgroups);
+std::unique_ptr<const Step> make_row_weight_step(const ConvPass& pass, const Machine& machine);
 
 }  // namespace retrograd::engines::cuda

@@ -16,6 +16,13 @@ namespace {
 using kernels::cuda::LastPass;
 using kernels::cuda::LastPlan;
 
+LastPlan plan_of(const ConvPass& pass, const Machine& machine) {
+  const LastPass kind = is_forward(pass)       ? LastPass::kForward
+                        : is_grad_weight(pass) ? LastPass::kGradWeight
+                                               : LastPass::kGradInput;
+  return kernels::cuda::last_plan(shape_of(pass), kind, machine.gpu.shared_bytes);
+}
+
 // Results that tiles of so many make, those beyond the edge and of short residues too, of one that is wanted.
 double made_of(const kernels::cuda::LastAxis& axis, int tile) {
   return static_cast<double>(int64_t{axis.residues} * ceil_div(axis.count, tile) * tile) /
@@ -24,12 +31,7 @@ double made_of(const kernels::cuda::LastAxis& axis, int tile) {
 
 struct Last {
   using Plan = LastPlan;
-  static Plan plan(const ConvPass& pass) {
-    const LastPass kind = is_forward(pass)       ? LastPass::kForward
-                          : is_grad_weight(pass) ? LastPass::kGradWeight
-                                                 : LastPass::kGradInput;
-    return kernels::cuda::last_plan(shape_of(pass), kind);
-  }
+  static Plan plan(const ConvPass& pass, const Machine& machine) { return plan_of(pass, machine); }
   static int64_t sums(const ConvPass& pass, const Plan& plan) {
     return is_grad_weight(pass) ? plan.blocks * pass.groups * plan.h.kernel * plan.w.kernel : 0;
   }
@@ -54,7 +56,7 @@ bool fits(const Window& w, int64_t images) {
 
 constexpr int64_t kMostChannels = 1 << 20;  // blocks side by side are counted in 16 bits
 
-Support supports(const ConvPass& conv, const Machine& /*machine*/) {
+Support supports(const ConvPass& conv, const Machine& machine) {
   if (const Support depthwise = is_depthwise(conv); !depthwise.accepted()) return depthwise;
   if (!fits_31_bits(x_sizes(conv)) || !fits_31_bits(y_sizes(conv)))
     return Support::no("needs 1 to 2^31 - 1 elements");
@@ -65,12 +67,15 @@ Support supports(const ConvPass& conv, const Machine& /*machine*/) {
   // Lines of all images may be rows of one.
   if (!fits(conv.axes[1], conv.batch * conv.axes[0].x) || !fits(conv.axes[2], 1))
     return Support::no("sizes, padding or dilation are too large");
+  if (const LastPlan plan = plan_of(conv, machine); plan.shared > machine.gpu.shared_bytes)
+    return Support::no("needs {} bytes of shared memory, a block has {}", plan.shared,
+                       machine.gpu.shared_bytes);
   return Support::yes();
 }
 
 // Taps that the kernel does not have cost as much as others.
 Effort effort(const ConvPass& conv, const Machine& machine) {
-  const LastPlan plan = Last::plan(conv);
+  const LastPlan plan = plan_of(conv, machine);
   Effort effort = on_fp32_units(effort_of(conv), conv, machine);
   effort.operations *= static_cast<double>(plan.tile.taps * plan.tile.taps) /
                        (plan.h.kernel * plan.w.kernel) * made_of(plan.h, plan.tile.rows) *

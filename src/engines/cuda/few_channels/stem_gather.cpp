@@ -19,12 +19,16 @@ constexpr int64_t kMostTaps = 4096, kMostStride = 16;  // along rows and columns
 constexpr int64_t kLargest = 1 << 24;                  // size along an axis, padding and gaps counted
 constexpr int64_t kMostGrid = 65535, kEnd31 = int64_t{1} << 31;
 
+StemPlan plan_of(const ConvPass& pass, bool aligned, const Machine& machine) {
+  return kernels::cuda::stem_plan(shape_of(pass), aligned, machine.gpu.shared_bytes);
+}
+
 struct Stems {
   struct Plan {
     StemPlan aligned, any;
   };
-  static Plan plan(const ConvPass& pass) {
-    return {kernels::cuda::stem_plan(shape_of(pass), true), kernels::cuda::stem_plan(shape_of(pass), false)};
+  static Plan plan(const ConvPass& pass, const Machine& machine) {
+    return {plan_of(pass, true, machine), plan_of(pass, false, machine)};
   }
   static std::string describe(const ConvPass& /*pass*/, const Plan& plan) {
     const StemPlan& p = plan.aligned;
@@ -49,7 +53,7 @@ bool is_plain(const Window& w) {
   return (w.kernel == 1 || w.dilation == 1) && (w.y == 1 || w.stride <= kMostStride);
 }
 
-Support supports(const ConvPass& conv, const Machine& /*machine*/) {
+Support supports(const ConvPass& conv, const Machine& machine) {
   if (conv.kind != ConvPassKind::kGradInput) return Support::no("grad_input only");
   if (conv.bias) return Support::no("adds no bias");
   if (conv.x_channels_per_group() > kernels::cuda::kStemChannels)
@@ -67,8 +71,14 @@ Support supports(const ConvPass& conv, const Machine& /*machine*/) {
   if (h.kernel > kMostTaps || w.kernel > kMostTaps || h.kernel * w.kernel > kMostTaps)
     return Support::no("needs at most 4096 taps along rows and columns");
   for (const bool aligned : {false, true}) {
-    const StemPlan plan = kernels::cuda::stem_plan(shape_of(conv), aligned);
-    if (!plan.fits) return Support::no("window and stride do not fit into shared memory");
+    const StemPlan plan = plan_of(conv, aligned, machine);
+    if (!plan.fits && plan.shared == 0)
+      return Support::no("strides of {} x {} make {} classes of places, a block has no threads for as many",
+                         plan.h.stride, plan.w.stride, plan.classes);
+    if (!plan.fits)
+      return Support::no("window and stride need {} bytes of shared memory, at most {} are taken",
+                         plan.shared,
+                         std::min<int64_t>(machine.gpu.shared_bytes, kernels::cuda::kStemShared));
     if (plan.blocks(shape_of(conv)) >= kEnd31) return Support::no("needs fewer than 2^31 blocks");
   }
   return Support::yes();
@@ -77,7 +87,7 @@ Support supports(const ConvPass& conv, const Machine& /*machine*/) {
 // The plan's model, whose multiprocessors make 128 products a cycle.
 Effort effort(const ConvPass& conv, const Machine& machine) {
   constexpr double kOfModel = 0.7, kOperations = 2 * 128 * 132;  // a cycle's
-  const StemPlan plan = kernels::cuda::stem_plan(shape_of(conv), true);
+  const StemPlan plan = plan_of(conv, true, machine);
   Times times(conv, machine);
   times.add(plan.cycles * kOperations / (kOfModel * std::max(machine.gpu.fp32_tflops, 1e-3) * 1e6), 1,
             bytes_of(conv));

@@ -75,7 +75,11 @@ Support supports(const AvgPoolPass& pool, const Machine& /*machine*/) {
   constexpr int kAligned = 16;
   if (pool.forward) return Support::no(kBackwardOnly);
   if (const Support dense = is_dense_pool(pool); !dense.accepted()) return dense;
-  const bool has = kernels::cuda::has_pool_kernel(kKernel, shape_of(pool), !both_planes(pool), kAligned);
+  const kernels::cuda::Pool shape = shape_of(pool);
+  if (kKernel == PoolKernel::kColumns && kernels::cuda::is_too_deep(shape, false))
+    return Support::no("windows span depths, and the input has {} of them, at most {} are taken",
+                       shape.axes[0].x, kernels::cuda::kColumnsDepths);
+  const bool has = kernels::cuda::has_pool_kernel(kKernel, shape, !both_planes(pool), kAligned);
   return has ? Support::yes() : Support::no(kNeeds[static_cast<size_t>(kKernel)]);
 }
 

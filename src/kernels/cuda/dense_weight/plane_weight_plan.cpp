@@ -21,6 +21,9 @@ constexpr Tile kTiles[] = {{128, 64, 2, 1.0, 1.0},  {64, 128, 2, 1.0, 1.0},  {64
 // more beside the products, and so in TF32, whose operands are rounded besides.
 constexpr double kGathering = 14, kCopying = 7, kInSixteenBits = 4, kInTf32 = 5, kRounding = 0.66;
 
+// Four stages of 128 bytes and a gap a row, and what columns need to know.
+int shared_of(const Tile& tile) { return 4 * (tile.m + tile.n) * (128 + 16) + tile.n * 24; }
+
 // Places side by side, and their planes.
 bool is_planes(const Tensor& t, const Conv& conv) {
   const Axis(&a)[3] = conv.axes;
@@ -84,7 +87,7 @@ PlaneCopies with_addresses(PlaneCopies copies, const Conv& conv) {
   return copies;
 }
 
-PlaneChoice plane_choice(const Conv& conv, ProductMath math) {
+PlaneChoice plane_choice(const Conv& conv, ProductMath math, int64_t shared_bytes) {
   const PlaneCopies copies = plane_copies(conv, math);
   if (!copies.takes) return {};
   const double apart_x = copies_apart(conv.x, conv, true), apart_y = copies_apart(conv.y, conv, false);
@@ -98,7 +101,7 @@ PlaneChoice plane_choice(const Conv& conv, ProductMath math) {
     const double speed = math == ProductMath::kF32    ? t.in_f32
                          : math == ProductMath::kTF32 ? t.in_f32 * kRounding
                                                       : t.speed;
-    return StepTile{t.m, t.n, t.at_once, step_nanoseconds(t.m, t.n, speed, asking, math)};
+    return StepTile{t.m, t.n, t.at_once, shared_of(t), step_nanoseconds(t.m, t.n, speed, asking, math)};
   });
   StepWork work;
   work.m = conv.y_channels;
@@ -112,6 +115,7 @@ PlaneChoice plane_choice(const Conv& conv, ProductMath math) {
   read += static_cast<double>(places_of(conv) * conv.y_channels);
   const int64_t element = 16 / chunk_elements(math);
   work.bytes = read * static_cast<double>(conv.groups * element);
+  work.shared_bytes = shared_bytes;
   const WeightChoice best = cheapest_tiles(tiles, work);
   return {copies, best.m, best.n, best.parts, best.time};
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How plane_weight is cut. The number of parts is the order of sums: a function of the problem alone, chosen
-// for 132 multiprocessors.
+// How plane_weight is cut. The number of parts is the order of sums: a function of the problem and the
+// shared memory of a block alone, chosen for 132 multiprocessors.
 #pragma once
 
 #include "kernels/cuda/dense_weight/weight_product_plan.h"
@@ -24,7 +24,7 @@ struct PlaneChoice {
   int64_t parts;
   double microseconds;  // about how long it takes an H200, the sum of the parts included
 };
-PlaneChoice plane_choice(const Conv& conv, ProductMath math);
+PlaneChoice plane_choice(const Conv& conv, ProductMath math, int64_t shared_bytes);
 
 // Columns from one y channel's to the next one's, in the workspace.
 inline int64_t plane_pitch(const Conv& conv) { return filled_to(conv.x_channels * taps_of(conv), 4); }

@@ -162,7 +162,7 @@ void launch_tiles(const Product& p, const WeightProduct& product, const WeightCh
 template <class Math>
 void launch_in(const WeightProduct& product, Stream stream) {
   const WeightRepair repair = repair_after(product.math, product.padded);
-  const WeightChoice choice = weight_choice(product.conv, product.math, product.warpgroups);
+  const WeightChoice& choice = product.choice;
   const int64_t chunk = chunk_elements(product.math);
   Product p = prepare(product, choice.parts, f32_weight_columns(product.conv));
   if (choice.m != 0 || !f32_weight(p, product, stream)) {

@@ -51,15 +51,21 @@ bool can_say(const Conv& conv) {
 bool is_f32(ProductMath math) { return math == ProductMath::kF32 || math == ProductMath::kTF32; }
 
 struct Tile {
-  int m, n, at_once;
+  int m, n, stages, at_once;
   double speed;
   bool in_f32;  // warps of FP32 are 32 x 32 at least
 };
-constexpr Tile kTiles[] = {{128, 128, 1, 1.0, true}, {128, 64, 2, 0.98, true},  {64, 128, 2, 0.97, true},
-                           {32, 128, 2, 0.85, true}, {64, 64, 3, 0.9, true},    {32, 64, 3, 0.75, true},
-                           {64, 32, 3, 0.75, true},  {16, 128, 3, 0.65, false}, {32, 32, 4, 0.6, false}};
+constexpr Tile kTiles[] = {
+    {128, 128, 4, 1, 1.0, true}, {128, 64, 4, 2, 0.98, true},  {64, 128, 4, 2, 0.97, true},
+    {32, 128, 4, 2, 0.85, true}, {64, 64, 3, 3, 0.9, true},    {32, 64, 4, 3, 0.75, true},
+    {64, 32, 4, 3, 0.75, true},  {16, 128, 3, 3, 0.65, false}, {32, 32, 4, 4, 0.6, false}};
 
-WeightChoice choose(const Conv& conv, ProductMath math) {
+// Of a stage: 128 bytes of both operands, eight elements more a row, and the table of its places.
+int shared_of(const Tile& tile, ProductMath math) {
+  return tile.stages * ((tile.m + tile.n + 16) * 128 + 8 * static_cast<int>(chunk_elements(math)) * 16);
+}
+
+WeightChoice choose(const Conv& conv, ProductMath math, int64_t shared_bytes) {
   const int64_t chunk = chunk_elements(math), x_filled = filled_to(conv.x_channels, chunk);
   const int64_t columns = taps_of(conv) * x_filled, steps = ceil_div(places_of(conv), 8 * chunk);
   StepTile tiles[std::size(kTiles)];
@@ -67,7 +73,7 @@ WeightChoice choose(const Conv& conv, ProductMath math) {
   for (const Tile& tile : kTiles) {
     if (is_f32(math) && !tile.in_f32) continue;
     const double asking = 0.25 * (tile.m * 8 + tile.n * 14);
-    tiles[count++] = {tile.m, tile.n, tile.at_once,
+    tiles[count++] = {tile.m, tile.n, tile.at_once, shared_of(tile, math),
                       step_nanoseconds(tile.m, tile.n, tile.speed, asking, math)};
   }
   StepWork work;
@@ -82,15 +88,17 @@ WeightChoice choose(const Conv& conv, ProductMath math) {
   for (const Axis& a : conv.axes) read *= static_cast<double>(touched_places(a));
   const int64_t element = 16 / chunk;
   work.bytes = (rows + read) * static_cast<double>(conv.groups * element);
+  work.shared_bytes = shared_bytes;
   return cheapest_tiles({tiles, count}, work);
 }
 
 // 0: not there
-int64_t parts_on_warpgroups(const Conv& conv, ProductMath math, bool warpgroups) {
-  if (!is_f32(math) || !warpgroups) return 0;
+int64_t parts_on_warpgroups(const Conv& conv, ProductMath math, const WeightGpu& gpu) {
+  if (!is_f32(math) || !gpu.warpgroups) return 0;
   const int64_t parts = f32_weight_parts(conv, math);
   const bool is_full = conv.x_channels == f32_weight_columns(conv);
-  if (parts == 0 || is_full || f32_weight_choice(conv, math).time <= choose(conv, math).time) return parts;
+  if (parts == 0 || is_full) return parts;
+  if (f32_weight_choice(conv, math).time <= choose(conv, math, gpu.shared_bytes).time) return parts;
   return 0;
 }
 
@@ -104,6 +112,7 @@ WeightChoice cheapest_tiles(std::span<const StepTile> tiles, const StepWork& wor
   const int64_t most = std::clamp<int64_t>(std::min(work.steps / 4, 65535 / work.groups), 1, work.most_parts);
   WeightChoice best{};
   for (const StepTile& tile : tiles) {
+    if (tile.shared > work.shared_bytes) continue;
     const int64_t blocks = ceil_div(work.n, tile.n) * ceil_div(work.m, tile.m) * work.groups;
     // As many parts as make the same number of blocks on the fullest multiprocessor.
     for (int64_t level = 1, tried = 0; level <= kMostBlocks; ++level) {
@@ -171,19 +180,17 @@ int64_t f32_weight_parts(const Conv& conv, ProductMath math) {
   return f32_weight_choice(conv, math).parts;
 }
 
-WeightChoice weight_choice(const Conv& conv, ProductMath math, bool warpgroups) {
-  if (parts_on_warpgroups(conv, math, warpgroups) == 0) return choose(conv, math);
+WeightChoice weight_choice(const Conv& conv, ProductMath math, const WeightGpu& gpu) {
+  if (parts_on_warpgroups(conv, math, gpu) == 0) return choose(conv, math, gpu.shared_bytes);
   const WeightChoice choice = f32_weight_choice(conv, math);
   return {0, 0, choice.parts, choice.time};
 }
 
 // Enough for either kernel: the copy engine may decline.
-int64_t weight_product_floats(const Conv& conv, ProductMath math, bool warpgroups) {
-  const int64_t on_warpgroups = parts_on_warpgroups(conv, math, warpgroups);
-  const int64_t columns = std::max(
-      std::max(choose(conv, math).parts, on_warpgroups) * filled_to(conv.x_channels, chunk_elements(math)),
-      on_warpgroups * f32_weight_columns(conv));
-  return columns * conv.groups * conv.y_channels * taps_of(conv);
+int64_t weight_product_floats(const Conv& conv, ProductMath math, const WeightChoice& choice) {
+  const int64_t columns =
+      choice.m == 0 ? f32_weight_columns(conv) : filled_to(conv.x_channels, chunk_elements(math));
+  return choice.parts * columns * conv.groups * conv.y_channels * taps_of(conv);
 }
 
 }  // namespace retrograd::kernels::cuda

@@ -34,7 +34,8 @@ double patch_microseconds(const WeightWay& way) {
   return way.patches / kElements;
 }
 
-WeightWay weight_way(const Conv& conv, ProductMath math, bool warpgroups, bool x_in_place, bool y_in_place) {
+WeightWay weight_way(const Conv& conv, ProductMath math, const WeightGpu& gpu, bool x_in_place,
+                     bool y_in_place) {
   const int64_t chunk = chunk_elements(math);
   const double element = 16.0 / static_cast<double>(chunk), groups = static_cast<double>(conv.groups),
                batch = static_cast<double>(conv.batch);
@@ -45,7 +46,7 @@ WeightWay weight_way(const Conv& conv, ProductMath math, bool warpgroups, bool x
                patches = y_places * groups * static_cast<double>(patch_row(conv, math)) * element;
 
   WeightWay best;
-  best.choice = weight_choice(conv, math, warpgroups);
+  best.choice = weight_choice(conv, math, gpu);
   best.product = best.choice.time;
   best.x_copied = x_in_place ? 0 : 2 * x_rows;
   best.y_copied = y_in_place ? 0 : 2 * y_rows;
@@ -53,14 +54,14 @@ WeightWay weight_way(const Conv& conv, ProductMath math, bool warpgroups, bool x
       patches <= std::max(kMostGrowth * (x_rows + y_rows), kLittle)) {
     WeightWay way;
     way.form = WeightForm::kPatches;
-    way.choice = weight_choice(conv_of_patches(conv), math, warpgroups);
+    way.choice = weight_choice(conv_of_patches(conv), math, gpu);
     way.product = way.choice.time;
     way.patches = y_places * groups * static_cast<double>(conv.x_channels * taps_of(conv));
     way.y_copied = best.y_copied;
     if (microseconds(way) < microseconds(best)) best = way;
     if (const Conv planes = conv_of_patch_planes(conv, math); plane_copies(planes, math).takes) {
       way.form = WeightForm::kPatchPlanes;
-      way.planes = plane_choice(planes, math);
+      way.planes = plane_choice(planes, math, gpu.shared_bytes);
       way.product = way.planes.microseconds;
       way.y_copied = 0;
       if (microseconds(way) < microseconds(best)) best = way;
@@ -69,7 +70,7 @@ WeightWay weight_way(const Conv& conv, ProductMath math, bool warpgroups, bool x
   if (plane_copies(conv, math).takes) {
     WeightWay way;
     way.form = WeightForm::kPlanes;
-    way.planes = plane_choice(conv, math);
+    way.planes = plane_choice(conv, math, gpu.shared_bytes);
     way.product = way.planes.microseconds;
     if (microseconds(way) < microseconds(best)) best = way;
   }

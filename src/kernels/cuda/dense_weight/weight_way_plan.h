@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // In what form row_products reads the operands of a grad_weight: the form is the order of sums, so it is a
-// function of the problem alone, chosen for an H200.
+// function of the problem and WeightGpu alone, chosen for an H200.
 #pragma once
 
 #include "kernels/cuda/dense_weight/plane_weight_plan.h"
@@ -27,7 +27,8 @@ struct WeightWay {
   double product = 0;  // microseconds on an H200, copies left out
 };
 // in_place: operands that are rows of channels already.
-WeightWay weight_way(const Conv& conv, ProductMath math, bool warpgroups, bool x_in_place, bool y_in_place);
+WeightWay weight_way(const Conv& conv, ProductMath math, const WeightGpu& gpu, bool x_in_place,
+                     bool y_in_place);
 
 // Of the patches' copy, on an H200: elements are read one by one.
 double patch_microseconds(const WeightWay& way);

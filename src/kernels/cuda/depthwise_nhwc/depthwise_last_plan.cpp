@@ -11,6 +11,7 @@ namespace {
 constexpr int64_t kWantedBlocks = 4224, kWantedParts = 1320, kMostBlocks = 16384;
 constexpr int64_t kShortestBand = 4;  // tiles, so that rows above a band are few
 constexpr int kPlaceBytes = 128;      // a line of memory
+constexpr int kMostLanes = 32;        // a warp
 
 int64_t rounded_up(int64_t value, int64_t multiple) { return (value + multiple - 1) / multiple * multiple; }
 int64_t quotient(int64_t a, int64_t b) { return (a + b - 1) / b; }
@@ -55,19 +56,7 @@ LastRows rows_of(const LastPlan& p, int wide, int unit, int rows, int down) {
   return r;
 }
 
-}  // namespace
-
-bool has_last_form(const Conv& conv) {
-  const Axis &h = conv.axes[1], &w = conv.axes[2];
-  const int64_t stride = stride_of(conv);
-  for (const Axis* a : {&h, &w}) {
-    if (a->kernel > 7 || (a->y > 1 && a->stride != stride)) return false;
-    if (stride == 2 && dilation_of(*a) != 1) return false;
-  }
-  return is_trivial(conv.axes[0]) && stride <= 2;
-}
-
-LastPlan last_plan(const Conv& conv, LastPass pass) {
+LastPlan plan_of(const Conv& conv, LastPass pass, int most_threads) {
   const auto bytes = static_cast<int>(size_of(conv.x.dtype));
   const bool to_x = pass == LastPass::kGradInput;
   LastPlan p{};
@@ -89,16 +78,16 @@ LastPlan last_plan(const Conv& conv, LastPass pass) {
 
   const int lane_bytes = p.tile.vector * bytes;
   const int64_t lanes = quotient(p.channels, p.tile.vector);
-  const int64_t most_lanes = std::min(kPlaceBytes / lane_bytes, 32);
+  const int64_t most_lanes = std::min(kPlaceBytes / lane_bytes, kMostLanes);
   p.lanes = static_cast<int>(rounded_up(quotient(lanes, quotient(lanes, most_lanes)), 16 / lane_bytes));
   p.channel_blocks = static_cast<int>(quotient(lanes, p.lanes));
   p.place_bytes = p.lanes * lane_bytes;
   p.gap = p.lanes % 32 == 0 ? 0 : 1;  // where a warp is several strips
 
-  const int64_t across = quotient(p.w.count, p.tile.columns), most_strips = kLastThreads / p.lanes;
+  const int64_t across = quotient(p.w.count, p.tile.columns), most_strips = most_threads / p.lanes;
   p.strips = static_cast<int>(quotient(across, quotient(across, most_strips)));
   // Two images at least where a row is one strip: each pair of channels has threads for two elements.
-  p.group = static_cast<int>(std::max<int64_t>(std::min<int64_t>(images, kLastThreads / (p.lanes * p.strips)),
+  p.group = static_cast<int>(std::max<int64_t>(std::min<int64_t>(images, most_threads / (p.lanes * p.strips)),
                                                p.strips == 1 ? 2 : 1));
   const int64_t segments = quotient(across, p.strips);
   p.tiles = static_cast<int>(quotient(p.h.count, p.tile.rows));
@@ -126,6 +115,25 @@ LastPlan last_plan(const Conv& conv, LastPass pass) {
   const int64_t rounds = quotient(items, quotient(weight ? kWantedParts : kMostBlocks, p.channel_blocks));
   p.blocks = quotient(items, rounds);
   return p;
+}
+
+}  // namespace
+
+bool has_last_form(const Conv& conv) {
+  const Axis &h = conv.axes[1], &w = conv.axes[2];
+  const int64_t stride = stride_of(conv);
+  for (const Axis* a : {&h, &w}) {
+    if (a->kernel > 7 || (a->y > 1 && a->stride != stride)) return false;
+    if (stride == 2 && dilation_of(*a) != 1) return false;
+  }
+  return is_trivial(conv.axes[0]) && stride <= 2;
+}
+
+LastPlan last_plan(const Conv& conv, LastPass pass, int64_t shared_bytes) {
+  int threads = kLastThreads;
+  LastPlan plan = plan_of(conv, pass, threads);
+  while (plan.shared > shared_bytes && threads > kMostLanes) plan = plan_of(conv, pass, threads /= 2);
+  return plan;
 }
 
 int last_chunk(const LastPlan& plan, int element_bytes, int alignment) {

@@ -11,7 +11,7 @@
 //
 // Indices along an axis count from where the padding makes them begin. With dilation D, results D apart and
 // what they read are a convolution without dilation: one for each residue. Numbers of parts are the order of
-// sums: functions of the problem alone.
+// sums: functions of the problem and the shared memory of a block alone.
 #pragma once
 
 #include "kernels/cuda/fast_div.cuh"
@@ -90,7 +90,8 @@ inline constexpr int kLastThreads = 128;
 enum class LastPass : unsigned char { kForward, kGradInput, kGradWeight };
 // Whether windows have a form.
 bool has_last_form(const Conv& conv);
-LastPlan last_plan(const Conv& conv, LastPass pass);
+// With as many threads as have room in so many bytes of shared memory; `shared` is larger where none have.
+LastPlan last_plan(const Conv& conv, LastPass pass, int64_t shared_bytes);
 // Bytes that are copied at once, from addresses that are multiples of `alignment`.
 int last_chunk(const LastPlan& plan, int element_bytes, int alignment);
 

@@ -215,10 +215,14 @@ double cost_of(const Lines& l, const ColumnsCut& cut, const Memory& m) {
 
 }  // namespace
 
+bool is_too_deep(const Pool& pool, bool forward) {
+  const PoolAxis& d = pool.axes[0];
+  return !is_untouched(d) && (forward ? d.y : d.x) > kColumnsDepths;
+}
+
 ColumnsCut columns_cut(const Pool& pool, bool channels_last, bool forward) {
   const Lines l = lines_of(pool, channels_last, forward);
-  constexpr int64_t kMostDepths = 65536;  // layers_of() goes over all of them
-  if (l.deep && l.planes > l.images * kMostDepths) return {};
+  if (is_too_deep(pool, forward)) return {};
   // Of what is a tile's own; channels in lines: a tile of a few stages all of a window's, again and again.
   constexpr int64_t kMostStaged = 3;
   const int64_t source = l.images * l.s_depths * l.s_rows * l.s_line, result = l.planes * l.rows * l.r_line;

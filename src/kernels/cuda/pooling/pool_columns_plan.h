@@ -13,6 +13,10 @@ namespace retrograd::kernels::cuda {
 
 inline constexpr int kColumnsThreads = 128;
 inline constexpr int kColumnsBytes = 48 << 10;  // of shared memory that a block may have
+inline constexpr int64_t kColumnsDepths = 65536;
+// Whether windows span depths and the result has more than so many: the plan would go over all of them.
+bool is_too_deep(const Pool& pool, bool forward);
+// No planes: it is too deep, or no tile fits.
 ColumnsCut columns_cut(const Pool& pool, bool channels_last, bool forward);
 
 // The source or the result: elements of a line, of a plane, of all; elements that its address is behind a

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Boxes, threads and shared memory of stem_gather.cu: of all cuts the one whose modelled time is the least.
-// Everything follows from the problem alone: how many threads share a sum decides its bits.
+// Everything follows from the problem and the shared memory of a block: how many threads share a sum decides
+// its bits.
 #include "kernels/cuda/stems/stem_plan.h"
 
 #include <algorithm>
@@ -47,18 +48,18 @@ void set_box(StemPlan& p, int rows, int quads, int positions) {
   p.by_groups_of_four = FastDiv(ceil_of(p.box_columns, 4));
 }
 
-// As many channels as fit into shared memory, a multiple of the shares; false: not even one each.
-bool set_chunk(StemPlan& p, int y_channels, int shares) {
+// As many channels as fit into so many bytes of shared memory, a multiple of the shares; false: not even one
+// each, which is how many it then takes.
+bool set_chunk(StemPlan& p, int y_channels, int shares, int most) {
   const int tables = round_up(p.entries * 8, 16), channel = p.plane + p.weight_channel;
-  if (tables > kStemShared) return false;
-  const int rounds = std::min({(kStemShared - tables) / 8 / (shares * channel),
-                               std::max(1, kMostChunk / shares), ceil_of(y_channels, shares)});
+  const int rounds = std::max(1, std::min({(most - tables) / 8 / (shares * channel), kMostChunk / shares,
+                                           ceil_of(y_channels, shares)}));
   const int sums = (shares - 1) * p.positions * p.classes * p.rows * p.channels * kStemRun;
   p.shares = shares;
   p.chunk = rounds * shares;
   p.buffer = p.chunk * channel;
   p.shared = tables + std::max(2 * p.buffer, sums) * 4;
-  return rounds > 0 && p.shared <= kStemShared;
+  return p.shared <= most;
 }
 
 // Calls function(rows, quads, positions, shares).
@@ -162,7 +163,7 @@ StemAxis stem_axis(const Axis& axis) {
   return a;
 }
 
-StemPlan stem_plan(const Conv& conv, bool aligned) {
+StemPlan stem_plan(const Conv& conv, bool aligned, int64_t shared_bytes) {
   StemPlan p{};
   p.h = stem_axis(conv.axes[1]), p.w = stem_axis(conv.axes[2]);
   p.wide = is_wide(conv, aligned);
@@ -181,10 +182,14 @@ StemPlan stem_plan(const Conv& conv, bool aligned) {
   p.entries = p.h.kernel * p.w.kernel * p.channels;
   p.by_entries = FastDiv(p.entries);
 
+  const auto most = static_cast<int>(std::min<int64_t>(shared_bytes, kStemShared));
   StemPlan best = p;
   for_each_cut(p, y_channels, [&](int rows, int quads, int positions, int shares) {
     set_box(p, rows, quads, positions);
-    if (!set_chunk(p, y_channels, shares)) return;
+    if (!set_chunk(p, y_channels, shares, most)) {
+      if (!best.fits && (best.shared == 0 || p.shared < best.shared)) best.shared = p.shared;
+      return;
+    }
     p.cycles = cycles_of(p, conv);
     if (!best.fits || p.cycles < best.cycles) best = p, best.fits = true;
   });

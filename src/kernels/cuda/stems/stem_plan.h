@@ -20,7 +20,7 @@ namespace retrograd::kernels::cuda {
 
 inline constexpr int kStemRun = 8;             // starts of a thread along a row
 inline constexpr int kStemThreads = 512;       // of a block, at most
-inline constexpr int kStemShared = 113 << 10;  // bytes, so that a multiprocessor holds two blocks
+inline constexpr int kStemShared = 113 << 10;  // bytes at most, so that a multiprocessor holds two blocks
 inline constexpr int64_t kStemChannels = 8;    // of x, a group's
 
 struct StemAxis {
@@ -58,10 +58,10 @@ struct StemPlan {
   int lanes;                                     // threads that copy a row: 8, 16 or 32
   int weight_row, weight_class, weight_channel;  // floats: [channel][class][row of taps][tap][x channel]
   int entries;                                   // weights of a y channel, of one tap along the depth
-  int buffer, shared;                            // floats of one chunk, bytes of everything
+  int buffer, shared;                            // floats of one chunk, bytes of everything, or of the least
   bool wide;                                     // rows of y are copied four places at a time
   bool last;                                     // channels of y lie side by side
-  bool fits;                                     // otherwise the rest says nothing
+  bool fits;                                     // otherwise the rest says nothing but classes and shared
   double cycles;                                 // that it may take
   FastDiv by_box_rows, by_entries, by_groups_of_four;
 
@@ -70,8 +70,8 @@ struct StemPlan {
     return int64_t{row_tiles} * column_tiles * conv.axes[0].x * conv.batch * conv.groups * c_blocks;
   }
 };
-// aligned: y lies at a multiple of four elements.
-StemPlan stem_plan(const Conv& conv, bool aligned);
+// aligned: y lies at a multiple of four elements. shared_bytes: of a block, at most.
+StemPlan stem_plan(const Conv& conv, bool aligned, int64_t shared_bytes);
 
 // grad_input with few x channels a group (stems, 1-D front ends, first layers of volumes) for every window
 // without dilation, in FP32 arithmetic: FP32, FP16 and BF16, any strides of all operands.
