@@ -49,9 +49,9 @@ struct AlignedKernels {
 };
 
 template <class GatherStep, class WeightStep>
-std::unique_ptr<const Step> make_gather_or_weight(const ConvPass& pass, const Machine& /*machine*/) {
-  if (is_grad_weight(pass)) return std::make_unique<WeightStep>(pass);
-  return std::make_unique<GatherStep>(pass);
+std::unique_ptr<const Step> make_gather_or_weight(const ConvPass& pass, const Machine& machine) {
+  if (is_grad_weight(pass)) return std::make_unique<WeightStep>(pass, machine);
+  return std::make_unique<GatherStep>(pass, machine);
 }
 
 }  // namespace retrograd::engines::cuda
