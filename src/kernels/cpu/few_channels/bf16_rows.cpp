@@ -19,7 +19,7 @@ namespace {
 constexpr VectorShape kShape{.floats = 16, .registers = 32, .masked_loads = true};
 constexpr int64_t kCells = 16, kNumbers = 32;  // in a vector
 
-// As in unroll-inl.h.
+// As in unroll-inl.h, which is compiled for Highway's instruction sets and could not be inlined here.
 template <int kCount>
 using Indices = std::make_integer_sequence<int, kCount>;
 template <int... I, class Body>
